@@ -1,0 +1,1 @@
+"""From outputs to yes/no events."""

@@ -1,0 +1,322 @@
+"""Numbers and symbols that can be read off an output.
+
+A feature maps a batch to one float an output; NaN means "has none", and lies in no event. Events are sets
+{feature <= t} or {feature > t}. A learned ordering of symbols or cells is a feature as well: the rank.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.events.outputs import Batch, keys, show
+
+Array = NDArray[np.float64]
+
+#: Outputs with more coordinates than this are looked at through sums, extremes and a linear score, and the first
+#: coordinates only; arbitrary, keeps learning linear in what is drawn.
+MAX_COORDINATES = 24
+#: A set of values is written out up to this size; arbitrary, a line's length.
+_WORDS = 8
+
+
+class Feature(Protocol):
+    """A number read off each output."""
+
+    def __call__(self, batch: Batch) -> Array:
+        """Values of shape (n,), NaN where there is none."""
+
+    def below(self, cut: float) -> str:
+        """The event {feature <= cut} in words."""
+
+    def above(self, cut: float) -> str:
+        """The event {feature > cut} in words."""
+
+
+def _numeric(batch: Batch) -> NDArray[np.float64]:
+    return np.asarray(batch, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Numeric:
+    """A function of a numeric output: a coordinate or a statistic of all coordinates.
+
+    Parameters
+    ----------
+    kind : str
+        "value" for outputs of shape (n,); "coordinate", "difference" (coordinate i minus coordinate j), "sum", "half"
+        (sum of the first half minus sum of the second), "max", "min" or "argmax" for outputs of shape (n, d).
+    i, j : int
+        Coordinates.
+    """
+
+    kind: str
+    i: int = 0
+    j: int = 0
+
+    @property
+    def name(self) -> str:
+        """In words."""
+        return {
+            "value": "output",
+            "coordinate": f"output[{self.i}]",
+            "difference": f"output[{self.i}] - output[{self.j}]",
+            "sum": "sum(output)",
+            "half": "sum(first half) - sum(second half)",
+            "max": "max(output)",
+            "min": "min(output)",
+            "argmax": "argmax(output)",
+        }[self.kind]
+
+    def __call__(self, batch: Batch) -> Array:
+        if self.kind == "value":
+            return _numeric(batch)
+        if self.kind == "coordinate":
+            return np.asarray(np.asarray(batch)[:, self.i], dtype=np.float64)
+        values = _numeric(batch)
+        with np.errstate(invalid="ignore"):
+            if self.kind == "difference":
+                return np.asarray(values[:, self.i] - values[:, self.j])
+            if self.kind == "half":
+                half = values.shape[1] // 2
+                return np.asarray(values[:, :half].sum(axis=1) - values[:, half:].sum(axis=1))
+            if self.kind == "argmax":
+                filled = np.where(np.isnan(values), -np.inf, values)
+                return np.asarray(filled.argmax(axis=1).astype(np.float64))
+            return np.asarray(getattr(values, self.kind)(axis=1))
+
+    def below(self, cut: float) -> str:
+        """In words."""
+        return f"{self.name} <= {cut:.6g}"
+
+    def above(self, cut: float) -> str:
+        """In words."""
+        return f"{self.name} > {cut:.6g}"
+
+
+@dataclass(frozen=True)
+class Linear:
+    """A linear score of the coordinates, missing ones counted as 0."""
+
+    weights: tuple[float, ...]
+
+    def __call__(self, batch: Batch) -> Array:
+        values = _numeric(batch)
+        return np.asarray(np.where(np.isfinite(values), values, 0.0) @ np.array(self.weights))
+
+    def _words(self) -> str:
+        top = sorted(range(len(self.weights)), key=lambda j: -abs(self.weights[j]))[:_WORDS]
+        terms = [f"{self.weights[j]:+.3g} output[{j}]" for j in sorted(top) if self.weights[j]]
+        return " ".join(terms) + (" + ..." if len(self.weights) > _WORDS else "")
+
+    def below(self, cut: float) -> str:
+        """In words."""
+        return f"{self._words()} <= {cut:.6g}"
+
+    def above(self, cut: float) -> str:
+        """In words."""
+        return f"{self._words()} > {cut:.6g}"
+
+
+@dataclass(frozen=True)
+class LatticeExponent:
+    """Exponent of the largest power of two of which a float is a multiple: its trailing zero bits.
+
+    Floating-point noise leaves the outputs of two datasets on different lattices (Mironov 2012; design section 4).
+    """
+
+    i: int | None = None
+
+    def __call__(self, batch: Batch) -> Array:
+        values = _numeric(batch if self.i is None else np.asarray(batch)[:, self.i])
+        finite = np.isfinite(values) & (values != 0)
+        mantissa, exponent = np.frexp(np.where(finite, values, 1.0))
+        whole = np.abs(mantissa * 2.0**53).astype(np.int64)
+        trailing = np.log2((whole & -whole).astype(np.float64))
+        return np.asarray(np.where(finite, exponent - 53 + trailing, np.nan))
+
+    def _subject(self) -> str:
+        return "output" if self.i is None else f"output[{self.i}]"
+
+    def below(self, cut: float) -> str:
+        """In words."""
+        return f"{self._subject()} is not a multiple of 2^{math.floor(cut) + 1}"
+
+    def above(self, cut: float) -> str:
+        """In words."""
+        return f"{self._subject()} is a multiple of 2^{math.floor(cut) + 1}"
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What can be seen of any Python value: its length, its type, whether it is a number."""
+
+    kind: str
+
+    def __call__(self, batch: Batch) -> Array:
+        values: Sequence[object] = batch if isinstance(batch, list) else batch.tolist()
+        if self.kind == "length":
+            return np.array([len(v) if hasattr(v, "__len__") else -1.0 for v in values], dtype=np.float64)
+        return np.array([_float_of(v) for v in values], dtype=np.float64)
+
+    def below(self, cut: float) -> str:
+        """In words."""
+        return f"{'length of the output' if self.kind == 'length' else 'output is a number and'} <= {cut:.6g}"
+
+    def above(self, cut: float) -> str:
+        """In words."""
+        return f"{'length of the output' if self.kind == 'length' else 'output is a number and'} > {cut:.6g}"
+
+
+def _float_of(value: object) -> float:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        try:
+            return float(value)
+        except OverflowError:
+            return math.nan
+    return math.nan
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Which coordinates of a numeric output are NaN or infinite, counted."""
+
+    def __call__(self, batch: Batch) -> Array:
+        values = _numeric(batch)
+        bad = ~np.isfinite(values)
+        return np.asarray(bad.astype(np.float64) if bad.ndim == 1 else bad.sum(axis=1, dtype=np.float64))
+
+    def below(self, cut: float) -> str:
+        """In words."""
+        return f"at most {math.floor(cut)} coordinates are NaN or infinite"
+
+    def above(self, cut: float) -> str:
+        """In words."""
+        return f"more than {math.floor(cut)} coordinates are NaN or infinite"
+
+
+@dataclass(frozen=True)
+class Rank:
+    """A learned order of symbols or of histogram cells: rank 0 speaks most for the first dataset.
+
+    Parameters
+    ----------
+    base : Feature or None
+        None: symbols, the whole output is one. Otherwise the feature whose histogram cells are ranked.
+    table : tuple of float or of int
+        Sorted keys of the symbols, or sorted inner edges of the cells.
+    ranks : tuple of int
+        Rank of each symbol or cell. Symbols not in the table have none.
+    labels : tuple of str
+        Symbols or cells by rank, for the words.
+    """
+
+    base: Feature | None
+    table: tuple[float, ...]
+    ranks: tuple[int, ...]
+    labels: tuple[str, ...] = field(compare=False)
+
+    def __call__(self, batch: Batch) -> Array:
+        ranks = np.array(self.ranks, dtype=np.float64)
+        if self.base is not None:
+            values = self.base(batch)
+            cell = np.searchsorted(np.array(self.table), values, side="left")
+            return np.asarray(np.where(np.isnan(values), np.nan, ranks[np.minimum(cell, len(ranks) - 1)]))
+        table = np.array(self.table, dtype=np.int64)
+        key = keys(batch)
+        at = np.minimum(np.searchsorted(table, key), len(table) - 1)
+        return np.asarray(np.where(table[at] == key, ranks[at], np.nan))
+
+    def _words(self, labels: Sequence[str]) -> str:
+        if len(labels) == 1:
+            return f"output is {labels[0]}"
+        shown = ", ".join(labels[:_WORDS])
+        more = f", ... ({len(labels)} in all)" if len(labels) > _WORDS else ""
+        return f"output in {{{shown}{more}}}"
+
+    def below(self, cut: float) -> str:
+        """In words."""
+        return self._words(self.labels[: math.floor(cut) + 1])
+
+    def above(self, cut: float) -> str:
+        """In words."""
+        return self._words(self.labels[math.floor(cut) + 1 :][::-1])
+
+
+def fixed_features(batch: Batch) -> list[Feature]:
+    """Features that need no learning, simplest first, for outputs like these."""
+    if isinstance(batch, list):
+        return [Shape("number"), Shape("length")]
+    floats = batch.dtype.kind == "f"
+    rounded = floats and bool(np.all(np.mod(batch, 2.0**-20)[np.isfinite(batch)] == 0))  # on a coarse lattice: not noise
+    if batch.ndim == 1:
+        found: list[Feature] = [Numeric("value")]
+        if floats and not np.isfinite(batch).all():
+            found.append(Missing())
+        return found if rounded or not floats else [*found, LatticeExponent()]
+    d = batch.shape[1]
+    found = [Numeric("coordinate", j) for j in range(min(d, MAX_COORDINATES))]
+    if d > 1:
+        found += [Numeric(kind) for kind in ("sum", "max", "min", "half", "argmax")]
+        pairs = [(i, j) for i in range(d) for j in range(i)] if d <= 4 else [(j, j - 1) for j in range(1, min(d, MAX_COORDINATES))]
+        found += [Numeric("difference", i, j) for i, j in pairs]
+    if floats:
+        found.append(Missing())
+        if not rounded:
+            found += [LatticeExponent(j) for j in range(min(d, 4))]
+    return found
+
+
+def learn_linear(x: Batch, y: Batch) -> Linear | None:
+    """Fisher's linear discriminant between draws of two datasets, of outputs of shape (n, d), d > 1."""
+    a, b = _numeric(x), _numeric(y)
+    a, b = np.where(np.isfinite(a), a, 0.0), np.where(np.isfinite(b), b, 0.0)
+    gap = a.mean(axis=0) - b.mean(axis=0)
+    scatter = np.atleast_2d(np.cov(a, rowvar=False) + np.cov(b, rowvar=False))
+    size = float(np.trace(scatter)) / len(gap)
+    if not size > 0:
+        return None
+    # A tenth of the average variance on the diagonal: arbitrary, keeps few draws from deciding the direction.
+    weights = np.linalg.solve(scatter + 0.1 * size * np.eye(len(gap)), gap)
+    top = np.abs(weights).max()
+    return Linear(tuple(np.round(weights / top, 3).tolist())) if top > 0 else None
+
+
+def learn_symbols(x: Batch, y: Batch, most: int) -> Rank | None:
+    """Order the outputs, taken as symbols, by shrunken likelihood ratio; None if there are more than ``most``."""
+    key_x, key_y = keys(x), keys(y)
+    table, first = np.unique(np.concatenate([key_x, key_y]), return_index=True)
+    if not 1 < len(table) <= most:
+        return None
+    count_x = np.bincount(np.searchsorted(table, key_x), minlength=len(table))
+    count_y = np.bincount(np.searchsorted(table, key_y), minlength=len(table))
+    n = len(key_x)
+    labels = [show(x[k] if k < n else y[k - n]) for k in first.tolist()]
+    return _ranked(None, tuple(table.tolist()), count_x, count_y, labels)
+
+
+def learn_histogram(base: Feature, x: Array, y: Array, cells: int) -> Rank | None:
+    """Order the cells between pooled quantiles of a feature by shrunken likelihood ratio."""
+    pooled = np.concatenate([x, y])
+    pooled = pooled[np.isfinite(pooled)]
+    edges = np.unique(np.quantile(pooled, np.arange(1, cells) / cells, method="lower")) if len(pooled) else pooled
+    if len(edges) < 2:
+        return None
+    counts = [np.bincount(np.searchsorted(edges, v[~np.isnan(v)]), minlength=len(edges) + 1) for v in (x, y)]
+    bounds = ["-inf", *(f"{e:.4g}" for e in edges), "inf"]
+    labels = [f"({a}, {b}]" for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+    return _ranked(base, tuple(edges.tolist()), counts[0], counts[1], labels)
+
+
+def _ranked(
+    base: Feature | None, table: tuple[float, ...], x: NDArray[np.int64], y: NDArray[np.int64], labels: Sequence[str]
+) -> Rank:
+    order = np.argsort(-(np.log(x + 1.0) - np.log(y + 1.0)), kind="stable")
+    ranks = np.empty(len(order), dtype=np.int64)
+    ranks[order] = np.arange(len(order))
+    return Rank(base, table, tuple(ranks.tolist()), tuple(labels[k] for k in order))

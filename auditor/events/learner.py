@@ -1,0 +1,297 @@
+"""Which events to bet on next, from past draws of one pair."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from auditor.events.features import (
+    Feature,
+    Rank,
+    fixed_features,
+    learn_histogram,
+    learn_linear,
+    learn_symbols,
+)
+from auditor.events.outputs import Batch, concatenate
+from auditor.guarantees import Guarantee
+
+Array = NDArray[np.float64]
+
+#: Draws a side that learners see. 20,000 place a threshold within 0.4 % of probability; memory does not grow with
+#: the budget.
+RESERVOIR = 20_000
+#: Events are learned anew when the draws have grown by this factor.
+RELEARN = 1.2
+#: From this many draws a side on, only the `KEPT` fixed features that were best are looked at.
+SCREEN = 1_000
+KEPT = 4
+#: Symbols beyond this number are not ordered one by one.
+MOST_SYMBOLS = 1_024
+#: Histogram cells; learned only from the draws that fill them with 20 draws each.
+CELLS = 24
+#: The claim is what events are chosen against while past draws speak against it with one nat or more; otherwise the
+#: largest level within reach is. Chosen by simulation.
+_NATS = 4.0
+#: Nats by which the rating of events is pessimistic beyond ln(1/alpha), because the best of many candidates looks better
+#: than it is. Chosen by simulation.
+_EXTRA = 3.0
+#: Nats by which a histogram set must beat the best of the simpler events: noisy sets are many.
+_SET_PENALTY = 3.0
+#: Estimates add this to the count and twice this to the number of draws.
+_SHRINK = 1.0
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Nested events {feature <= cut} (side "below") or {feature > cut} ("above"), outermost first."""
+
+    feature: Feature
+    side: str
+    cuts: tuple[float, ...]
+
+    def cells(self, batch: Batch) -> tuple[int, ...]:
+        """Count the outputs that lie in exactly the first 0, 1, ..., k events."""
+        values = self.feature(batch)
+        inside = [len(values), *(int(np.count_nonzero(self._member(values, cut))) for cut in self.cuts), 0]
+        return tuple(a - b for a, b in zip(inside[:-1], inside[1:], strict=True))
+
+    def _member(self, values: Array, cut: float) -> NDArray[np.bool_]:
+        return values <= cut if self.side == "below" else values > cut
+
+    def words(self) -> tuple[str, ...]:
+        """Each event in words."""
+        say = self.feature.below if self.side == "below" else self.feature.above
+        return tuple(say(cut) for cut in self.cuts)
+
+
+@dataclass
+class Proposal:
+    """A chain with the counts on which its estimates rest."""
+
+    chain: Chain
+    x: Array
+    y: Array
+    n: int
+
+    def add(self, x: Sequence[int], y: Sequence[int], n: int) -> None:
+        """Count a chunk, by cells."""
+        self.x = self.x + np.cumsum(np.asarray(x)[::-1])[::-1][1:]
+        self.y = self.y + np.cumsum(np.asarray(y)[::-1])[::-1][1:]
+        self.n += n
+
+    def estimates(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Shrunken estimates of the events' probabilities under P and Q."""
+        p = (self.x + _SHRINK) / (self.n + 2 * _SHRINK)
+        q = (self.y + _SHRINK) / (self.n + 2 * _SHRINK)
+        return tuple(p.tolist()), tuple(q.tolist())
+
+
+@dataclass(frozen=True)
+class _Candidates:
+    """Events of one feature and side, with their counts."""
+
+    feature: Feature
+    side: str
+    cuts: Array
+    x: Array
+    y: Array
+    n: int
+    penalty: float = 0.0
+
+
+class EventLearner:
+    """Proposes events for one pair from a bounded, deterministic reservoir: its first 20,000 draws a side.
+
+    Parameters
+    ----------
+    guarantee : Guarantee
+        The claim.
+    alpha : float
+        Level of the test; sets what is within reach.
+    extra : callable, optional
+        Features that the caller learns: maps two batches (draws of P and of Q) to a list of features, which are then
+        evaluated on other draws. Used for classifiers.
+
+    Notes
+    -----
+    Nothing here bears on validity: a proposal is a function of past draws, whatever it is.
+    """
+
+    def __init__(
+        self,
+        guarantee: Guarantee,
+        alpha: float,
+        extra: Callable[[Batch, Batch], list[Feature]] | None = None,
+    ) -> None:
+        self.guarantee = guarantee
+        self.nats = math.log(1 / alpha)
+        self.extra = extra
+        self.n = 0
+        self.proposals: list[Proposal] = []
+        self.reach = 0.0  # pessimistic level of the best event
+        self.hope = math.inf  # optimistic level of the same event
+        self._x: list[Batch] = []
+        self._y: list[Batch] = []
+        self._held = 0
+        self._learned_at = 0
+        self._fixed: list[Feature] | None = None
+
+    def add(self, x: Batch, y: Batch, counts: Sequence[tuple[Sequence[int], Sequence[int]]]) -> None:
+        """Take in a chunk of draws and how it fell into the cells of the current proposals."""
+        n = len(x)
+        self.n += n
+        room = RESERVOIR - self._held
+        if room > 0:
+            self._x.append(x[:room])
+            self._y.append(y[:room])
+            self._held += min(n, room)
+        for proposal, (a, b) in zip(self.proposals, counts, strict=True):
+            proposal.add(a, b, n)
+
+    def learn(self, rejected: bool) -> None:
+        """Propose events anew if enough new draws are in the reservoir.
+
+        Parameters
+        ----------
+        rejected : bool
+            The claimed level is rejected already, only the lower bound is still of interest.
+        """
+        if self._held > max(RELEARN * self._learned_at, self._learned_at):
+            self._learned_at = self._held
+            self._learn(rejected)
+        elif self.proposals:
+            self._rate(self.proposals[0])
+
+    def _rate(self, best: Proposal) -> None:
+        p, q = np.array([best.x[0] / best.n]), np.array([best.y[0] / best.n])
+        self.reach = float(self._pessimistic(p, q, best.n, self.nats + _EXTRA)[0])
+        low, _ = _wilson(q, best.n, 1.0)
+        _, high = _wilson(p, best.n, 1.0)
+        self.hope = float(self.guarantee.level_of(high, np.maximum(low, 0.1 / best.n))[0])
+
+    def _pessimistic(self, p: Array, q: Array, n: Array | float, nats: float) -> Array:
+        """Level of (p, q) when each is moved towards the other by half of ``nats``."""
+        low, _ = _wilson(p, n, math.sqrt(nats))
+        _, high = _wilson(q, n, math.sqrt(nats))
+        return self.guarantee.level_of(low, high)
+
+    def _learn(self, rejected: bool) -> None:
+        if len(self._x) > 1:
+            self._x, self._y = [concatenate(self._x)], [concatenate(self._y)]
+        x, y = self._x[0], self._y[0]
+        if isinstance(x, list) != isinstance(y, list):
+            x, y = list(x), list(y)
+        elif isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and x.shape[1:] != y.shape[1:]:
+            x, y = list(x.tolist()), list(y.tolist())
+        if self._fixed is None:
+            self._fixed = fixed_features(concatenate([x, y]))
+        groups = [group for feature in self._fixed for group in _candidates(feature, x, y)]
+        for feature, a, b in self._learned(x, y):
+            penalty = _SET_PENALTY if isinstance(feature, Rank) and feature.base is not None else 0.0
+            groups += [replace(group, penalty=penalty) for group in _candidates(feature, a, b)]
+        if groups:
+            self._select(groups, rejected)
+
+    def _learned(self, x: Batch, y: Batch) -> list[tuple[Feature, Batch, Batch]]:
+        """Features learned on the even draws, to be judged on the odd ones, so that a noisy fit looks no better."""
+        even_x, even_y, odd_x, odd_y = x[::2], y[::2], x[1::2], y[1::2]
+        found: list[Feature | None] = [learn_symbols(even_x, even_y, MOST_SYMBOLS)]
+        if isinstance(x, np.ndarray) and isinstance(y, np.ndarray):
+            if x.ndim == 2 and x.shape[1] > 1:
+                found.append(learn_linear(even_x, even_y))
+            elif x.ndim == 1 and len(x) >= 2 * 20 * CELLS and found[0] is None and self._fixed:
+                base = self._fixed[0]
+                found.append(learn_histogram(base, base(even_x), base(even_y), CELLS))
+        if self.extra is not None:
+            found += self.extra(even_x, even_y)
+        return [(feature, odd_x, odd_y) for feature in found if feature is not None]
+
+    def _select(self, groups: list[_Candidates], rejected: bool) -> None:
+        x = np.concatenate([g.x for g in groups])
+        y = np.concatenate([g.y for g in groups])
+        n = np.concatenate([np.full(len(g.cuts), g.n) for g in groups]).astype(float)
+        p, q = (x + _SHRINK) / (n + 2 * _SHRINK), (y + _SHRINK) / (n + 2 * _SHRINK)
+        reach = self._pessimistic(x / n, y / n, n, self.nats + _EXTRA)
+        frontier = float(reach.max())
+        growth = self._growth(p, q, self.guarantee.level)
+        if rejected or float((growth * n).max()) < _NATS:
+            growth = self._growth(p, q, frontier)
+        penalty = np.concatenate([np.full(len(g.cuts), g.penalty) for g in groups]) / n
+        score = np.where(growth > 0, np.maximum(growth - penalty, 1e-300), reach - frontier - 1.0)
+        best = int(np.argmax(score))
+        sizes = np.cumsum([0, *(len(g.cuts) for g in groups)])
+        owner = int(np.searchsorted(sizes, best, side="right")) - 1
+        group, first = groups[owner], int(sizes[owner])
+        here = slice(first, first + len(group.cuts))
+        partner = self._partner(p[here], q[here], growth[here], best - first)
+        chosen = [[best - first], [best - first] if partner is None else [best - first, partner]]
+        self.proposals = [_proposal(group, indices) for indices in chosen]
+        self._rate(self.proposals[0])
+        if self._held >= SCREEN and self._fixed is not None and len(self._fixed) > KEPT:
+            top = {id(feature): -math.inf for feature in self._fixed}
+            for k, g in enumerate(groups):
+                if id(g.feature) in top:
+                    top[id(g.feature)] = max(top[id(g.feature)], float(score[sizes[k] : sizes[k + 1]].max()))
+            ranked = sorted(enumerate(self._fixed), key=lambda item: (-top[id(item[1])], item[0]))[:KEPT]
+            self._fixed = [feature for _, feature in sorted(ranked, key=lambda item: item[0])]
+
+    def _growth(self, p: Array, q: Array, level: float) -> Array:
+        """Nats a draw that the best bet on each event gains at ``level``; 0 where the estimate is inside the null."""
+        p0, q0, _ = self.guarantee.tangent(p, q, level)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            gain = special.rel_entr(p, p0) + special.rel_entr(1 - p, 1 - p0)
+            gain = gain + special.rel_entr(q, q0) + special.rel_entr(1 - q, 1 - q0)
+        return np.where((p > self.guarantee.cap(q, level)) & np.isfinite(gain), gain, 0.0)
+
+    def _partner(self, p: Array, q: Array, growth: Array, best: int) -> int | None:
+        """The best event of the same chain on the other side of the diagonal p = 1 - q.
+
+        There the cap has its other slope, so that the two events say different things about the pair.
+        """
+        other = ((p > 1 - q) != (p[best] > 1 - q[best])) & (growth > 0)
+        if growth[best] <= 0 or not other.any():
+            return None
+        partner = int(np.argmax(np.where(other, growth, -1.0)))
+        return partner
+
+
+def _wilson(p: Array, n: Array | float, z: float) -> tuple[Array, Array]:
+    """Wilson's interval for a probability: the points z standard errors away."""
+    centre = (p + z * z / (2 * n)) / (1 + z * z / n)
+    half = z * np.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n)
+    return np.maximum(centre - half, 0.0), np.minimum(centre + half, 1.0)
+
+
+def _positions(m: int) -> NDArray[np.int64]:
+    """Ranks among m sorted draws at which to cut: sixteenths, and a geometric ladder into both tails."""
+    middle = (np.arange(1, 16) / 16 * m).astype(np.int64)
+    tail = np.concatenate([[0], 2 ** np.arange(1, 12) - 1])
+    tail = tail[tail < m // 8]
+    return np.unique(np.concatenate([tail, middle, m - 1 - tail]))
+
+
+def _candidates(feature: Feature, x: Batch, y: Batch) -> list[_Candidates]:
+    a, b = np.sort(feature(x)), np.sort(feature(y))  # NaN go last
+    valid_a, valid_b = len(a) - int(np.isnan(a).sum()), len(b) - int(np.isnan(b).sum())
+    picks = [v[_positions(m)] for v, m in ((a, valid_a), (b, valid_b)) if m > 0]
+    if not picks:
+        return []
+    cuts = np.unique(np.concatenate(picks))
+    below_a = np.searchsorted(a[:valid_a], cuts, side="right").astype(float)
+    below_b = np.searchsorted(b[:valid_b], cuts, side="right").astype(float)
+    return [
+        _Candidates(feature, "below", cuts, below_a, below_b, len(a)),
+        _Candidates(feature, "above", cuts, valid_a - below_a, valid_b - below_b, len(a)),
+    ]
+
+
+def _proposal(group: _Candidates, indices: Sequence[int]) -> Proposal:
+    order = sorted(indices, key=lambda k: -group.cuts[k] if group.side == "below" else group.cuts[k])
+    cuts = tuple(float(group.cuts[k]) for k in order)
+    return Proposal(Chain(group.feature, group.side, cuts), group.x[order], group.y[order], group.n)

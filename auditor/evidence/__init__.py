@@ -1,0 +1,1 @@
+"""From counts to e-values, lower bounds, power and ceiling."""

@@ -1,0 +1,74 @@
+"""The lower bound: which levels the recorded draws reject."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.evidence.wealth import Chunk, Wealth
+from auditor.guarantees import Guarantee
+
+Array = NDArray[np.float64]
+
+#: Spacing of the grid, relative to the level, around the claim (half to four times the claimed level).
+FINE = 0.005
+#: Spacing far above the claim, where a violation is certain and its size matters less.
+COARSE = 0.01
+#: Spacing far below the claim: these levels are rejected early or the bound is useless anyway.
+COARSEST = 0.02
+#: No number of draws that anybody will pay for rejects more than this (2 e^20 / ln(1/alpha) draws, about 10^9).
+HIGHEST = 20.0
+#: Levels evaluated at once by `lower_bound`; arbitrary, bounds memory and makes the evaluation lazy.
+_BLOCK = 48
+
+
+def level_grid(claimed: float) -> Array:
+    """Grid of levels for a claimed level, fixed before any draw.
+
+    Parameters
+    ----------
+    claimed : float
+        Claimed level, at least 0.
+
+    Returns
+    -------
+    ndarray of shape (n_levels,)
+        Increasing, positive; it holds ``claimed`` unless that is 0, and has steps of at most 0.005 between 0.9 and 1.1
+        times the claimed level.
+    """
+    centre = claimed if claimed > 0 else 1.0
+    low = np.exp(np.arange(math.log(centre / 100), math.log(centre / 2), COARSEST))
+    fine = centre * np.exp(FINE * np.arange(math.floor(-math.log(2) / FINE), math.ceil(math.log(4) / FINE) + 1))
+    near = np.arange(math.floor(-0.1 * centre / FINE), math.ceil(0.1 * centre / FINE) + 1) * FINE + centre
+    top = max(HIGHEST, 10 * centre)
+    high = np.exp(np.arange(math.log(4 * centre), math.log(top), COARSE)) if top > 4 * centre else np.array([])
+    grid = np.concatenate([low, fine, near[near > 0], high])
+    merged: Array = np.unique(np.concatenate([np.round(grid, 9), [centre]]))
+    return merged
+
+
+def lower_bound(chunks: Sequence[Chunk], guarantee: Guarantee, grid: Array, alpha: float) -> float:
+    """Largest level such that it and every smaller level of the grid is rejected; 0 if the first is not.
+
+    Valid because: it can exceed the true level only if the first grid level at or above the truth was rejected, and
+    that one level is a true null whose wealth ever reaches 1/alpha with probability at most alpha. This holds at every
+    stopping time. Blocks of levels are evaluated from below until one of them fails: no level above the first failure
+    can matter, so the lazy evaluation gives what the full grid gives.
+    """
+    threshold = math.log(1 / alpha)
+    bound = 0.0
+    for start in range(0, len(grid), _BLOCK):
+        wealth = Wealth(guarantee, grid[start : start + _BLOCK])
+        for chunk in chunks:
+            wealth.bet(chunk.stakes)
+            if wealth.best.min() >= threshold:
+                break
+        rejected = wealth.best >= threshold
+        if not rejected.all():
+            first = int(np.argmin(rejected))
+            return float(wealth.levels[first - 1]) if first else bound
+        bound = float(wealth.levels[-1])
+    return bound

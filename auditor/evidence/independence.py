@@ -1,0 +1,106 @@
+"""Are the draws independent given the dataset? Everything else here assumes it, so it is tested first."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from auditor.events.outputs import Batch, keys
+from auditor.sampling import Sampler
+
+#: Probability that independent draws fail one of the tests below, all together.
+FALSE_ALARM = 1e-6
+#: Comparisons a test. 48 suffice to fail at 1e-6 / 3 when 43 of them go the same way.
+COMPARISONS = 48
+#: Draws in each of the short calls.
+_CALL = 3
+
+
+@dataclass(frozen=True)
+class Independence:
+    """Outcome of the independence tests.
+
+    Parameters
+    ----------
+    passed : bool
+        No test failed.
+    finding : str
+        What failed, in words; empty if nothing did.
+    p_values : dict of str to float
+        One-sided p-value of each test.
+    draws : int
+        Outputs drawn for the tests.
+    """
+
+    passed: bool
+    finding: str
+    p_values: dict[str, float]
+    draws: int
+
+
+_FINDINGS = {
+    "within a call": "draws of one call are closer to one another than draws of different calls",
+    "between calls": "the draws of a call repeat those of an earlier call",
+    "neighbouring draws": "neighbouring draws of one call are closer to one another than distant ones",
+}
+
+
+def check_independence(sampler: Sampler, data: Any) -> Independence:
+    """Three sign tests on a target's draws.
+
+    Notes
+    -----
+    Valid because: let a, b, c be three draws. If draws are independent and identically distributed, b and c are
+    exchangeable given a, so "a is closer to b than to c" and "a is closer to c than to b" are equally likely, whatever
+    the law of the outputs and whatever symmetric distance is used. Triples are disjoint, so the number of times that
+    the first holds is, among the triples that are not ties, Binomial(m, 1/2). Each test compares a with a draw b that a
+    faulty target might tie to it (same call; same place of another call; next draw) and a draw c that it might not,
+    at one third of `FALSE_ALARM`. Constant outputs give only ties and pass: they are independent.
+    """
+    calls = [sampler.draw(data, _CALL, "independence", k) for k in range(2 * COMPARISONS)]
+    calls.append(sampler.draw(data, 4 * COMPARISONS, "independence", "long"))
+    numbers = _numbers(calls)
+    columns, long = np.array(numbers[:-1]), numbers[-1]  # (calls, draws of a call, coordinates)
+    first, second = columns[0::2], columns[1::2]
+    # Each test takes a draw of its own as anchor, so that its triples are disjoint within the test.
+    outcomes = {
+        "within a call": _closer(first[:, 0], first[:, 1], second[:, 1]),
+        "between calls": _closer(first[:, 0], second[:, 0], second[:, 2]),
+    }
+    outcomes["neighbouring draws"] = _closer(
+        long[0 : 3 * COMPARISONS : 3], long[1 : 3 * COMPARISONS : 3], _far(long, COMPARISONS)
+    )
+    p_values = {name: float(stats.binom.sf(wins - 1, trials, 0.5)) if trials else 1.0 for name, (wins, trials) in outcomes.items()}
+    failed = [_FINDINGS[name] for name, p in p_values.items() if p < FALSE_ALARM / len(p_values)]
+    drawn = 2 * COMPARISONS * _CALL + 4 * COMPARISONS
+    return Independence(not failed, "; ".join(failed), p_values, drawn)
+
+
+def _far(long: NDArray[np.float64], m: int) -> NDArray[np.float64]:
+    """A partner for each anchor that is at least m draws away and in no other triple: the third of another triple."""
+    third = long[2 : 3 * m : 3]
+    return np.roll(third, m // 2, axis=0)
+
+
+def _numbers(calls: list[Batch]) -> list[NDArray[np.float64]]:
+    """Outputs of each call as rows of numbers: values where all are numbers of one shape, keys otherwise."""
+    arrays = [call for call in calls if isinstance(call, np.ndarray)]
+    if len(arrays) < len(calls) or len({array.shape[1:] for array in arrays}) > 1:
+        return [keys(call).astype(np.float64)[:, None] for call in calls]
+    # Symbols far from one another and from any usual output: what is not finite is equal to its like only.
+    return [
+        np.nan_to_num(array.astype(np.float64).reshape(len(array), -1), nan=-1e17, posinf=1e18, neginf=-1e18)
+        for array in arrays
+    ]
+
+
+def _closer(a: NDArray[np.float64], b: NDArray[np.float64], c: NDArray[np.float64]) -> tuple[int, int]:
+    """How often a is closer to b than to c, and how often the two are not equally far."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        near, far = np.abs(a - b).sum(axis=1), np.abs(a - c).sum(axis=1)
+    return int((near < far).sum()), int((near != far).sum())

@@ -1,0 +1,212 @@
+"""Frozen records of what was audited and found, and how they become JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+SCHEMA = "dpaudit-results/1"
+
+
+class Verdict(StrEnum):
+    """Outcome of one claim."""
+
+    VIOLATION = "violation"
+    DEVIATION = "deviation"
+    CONSISTENT = "consistent"
+    INCONCLUSIVE = "inconclusive"
+    ERROR = "error"
+
+
+@dataclass(frozen=True)
+class Counterexample:
+    """Evidence against a claim, as a maintainer gets to see it.
+
+    Parameters
+    ----------
+    pair : str
+        The pair, in words.
+    x, y : str
+        The two datasets, shortened; redacted where the data are private.
+    event : str
+        The event, in words: more probable under ``x`` than the claim allows.
+    x_count, y_count, n : int
+        How often it occurred in ``n`` draws on each dataset.
+    e_value_log10 : float
+        Decimal logarithm of the evidence against the claim.
+    lower_bound : float
+        Certified level.
+    replay : str
+        A line that finds it again.
+    """
+
+    pair: str
+    x: str
+    y: str
+    event: str
+    x_count: int
+    y_count: int
+    n: int
+    e_value_log10: float
+    lower_bound: float
+    replay: str
+
+
+@dataclass(frozen=True)
+class AuditResult:
+    """What one claim's audit found. Levels are in the notion's own unit (epsilon, mu).
+
+    Parameters
+    ----------
+    id, entry : str
+        ``entry/level/notion/case``, and the entry alone.
+    source : dict
+        ``document`` and ``place`` of the statement.
+    level : str
+        L0 to L4.
+    notion, claimed : str
+        What is claimed, and in words.
+    claimed_level : float
+        The claimed level.
+    parameters : dict
+        Parameters of the claim.
+    alpha : float
+        This claim's share of the run's alpha.
+    verdict, expected : Verdict
+        What was found, what was expected.
+    draws : int
+        Outputs drawn for the evidence, both sides together.
+    lower_bound : float or None
+        Certified level, at confidence 1 - alpha; None for L0.
+    exact : float or None
+        Exact level on the audited pairs, where the law is known.
+    ceiling, detectable_level : float or None
+        Largest level that so many draws could have rejected; smallest level that would have been flagged with
+        probability 0.9, the event known.
+    log10_e_value, log10_max_e_value : float or None
+        Evidence against the claim when the run stopped, and its running maximum, which decides.
+    pair, event : str or None
+        Pair and event that speak most against the claim.
+    """
+
+    id: str
+    entry: str
+    source: Mapping[str, str]
+    level: str
+    notion: str
+    claimed: str
+    claimed_level: float
+    parameters: Mapping[str, Any]
+    alpha: float
+    verdict: Verdict
+    expected: Verdict
+    draws: int = 0
+    lower_bound: float | None = None
+    exact: float | None = None
+    ceiling: float | None = None
+    detectable_level: float | None = None
+    detect: float | None = None
+    log10_e_value: float | None = None
+    log10_max_e_value: float | None = None
+    pair: str | None = None
+    event: str | None = None
+    counterexample: Counterexample | None = None
+    message: str = ""
+    title: str = ""
+    mechanism: str = ""
+    source_hash: str = ""
+    stop: str = "verdict"
+    truncated_by: str | None = None
+    unseeded: bool = False
+    independence: Mapping[str, Any] = field(default_factory=dict)
+    sandwich: str = ""
+    tradeoff: Mapping[str, Any] = field(default_factory=dict)
+    wealth: Mapping[str, Any] = field(default_factory=dict)
+    record: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def ok(self) -> bool:
+        """The verdict is the expected one, and no check of ours failed."""
+        return self.verdict == self.expected and not self.sandwich.startswith("failed")
+
+    def __bool__(self) -> bool:
+        return self.verdict == Verdict.CONSISTENT
+
+    def __str__(self) -> str:
+        if self.verdict == Verdict.ERROR:
+            return f"{self.id}: error: {self.message}"
+        text = f"{self.id}: {self.verdict}: claimed {self.claimed}"
+        if self.lower_bound is not None:
+            text += f"; lower bound {self.lower_bound:.4g} at confidence {1 - self.alpha:g}"
+        if self.ceiling is not None and self.detectable_level is not None:
+            text += f"; these {self.draws:,} draws could certify {self.ceiling:.4g} at most"
+            text += f" and detect {self.detectable_level:.4g}"
+        return text
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data, see `plain`, with ``ok`` added."""
+        record: dict[str, Any] = plain(self)
+        record["ok"] = self.ok
+        return dict(sorted(record.items()))
+
+
+def plain(value: Any) -> Any:
+    """Data for strict JSON: floats rounded to 8 significant digits, infinities as "inf" and "-inf", NaN as "nan"."""
+    if isinstance(value, StrEnum):
+        return str(value)
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    if value is None or isinstance(value, str | int):
+        return value
+    if isinstance(value, np.integer):
+        return int(value)
+    if isinstance(value, float | np.floating):
+        if math.isfinite(value):
+            rounded = float(f"{float(value):.8g}")
+            return 0.0 if rounded == 0 else rounded
+        return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
+    if is_dataclass(value) and not isinstance(value, type):
+        return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [plain(v) for v in value]
+    raise TypeError(f"no JSON for {value!r}")
+
+
+def number(value: Any) -> float | None:
+    """A level read from JSON: the inverse of `plain` for floats."""
+    return None if value is None else float(value)
+
+
+def document(manifest: Mapping[str, Any], claims: list[AuditResult], errata: list[Mapping[str, Any]]) -> dict[str, Any]:
+    """The content of results.json."""
+    return {
+        "schema": SCHEMA,
+        "manifest": plain(manifest),
+        "claims": [claim.to_json() for claim in claims],
+        "errata": plain(list(errata)),
+    }
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Write strict JSON with one claim a line, whole or not at all."""
+    lines = [f"{_dump(key)}: {_dump(value)}" for key, value in content.items() if key != "claims"]
+    claims = ",\n".join(_dump(claim) for claim in content.get("claims", []))
+    lines.append(f'"claims": [\n{claims}\n]')
+    partial = path.with_name(path.name + ".part")
+    partial.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    partial.replace(path)
+
+
+def _dump(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)

@@ -1,0 +1,117 @@
+"""Python callables as targets: the batch protocol, a wrapper for one-draw functions, look-up by name."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import importlib.util
+import inspect
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from auditor.errors import SpecificationError
+from auditor.events.outputs import Raised
+
+
+class Mechanism(Protocol):
+    """A target: ``n`` independent outputs on ``data``, trial axis first.
+
+    The outputs are an array of shape (n,) or (n, d), or a sequence of n Python values. All randomness must come from
+    ``rng``, or from entropy of the target's own.
+    """
+
+    def __call__(self, data: Any, n: int, rng: np.random.Generator) -> Any:
+        """Draw ``n`` outputs."""
+
+
+@dataclass(frozen=True)
+class OneDraw:
+    """A batch mechanism made from a function of one draw; see `one_draw`."""
+
+    function: Callable[[Any, np.random.Generator], Any]
+
+    def __call__(self, data: Any, n: int, rng: np.random.Generator) -> list[Any]:
+        function, outputs = self.function, []
+        for _ in range(n):
+            try:
+                outputs.append(function(data, rng))
+            except Exception as error:  # noqa: BLE001 - what a draw raises is an output: it can tell datasets apart
+                outputs.append(Raised(type(error).__name__))
+        return outputs
+
+
+def one_draw(function: Callable[[Any, np.random.Generator], Any]) -> OneDraw:
+    """Make a mechanism from a function ``(data, rng) -> output`` that draws once.
+
+    An exception in a draw is an output, the symbol "raised ClassName": whether a mechanism fails may depend on the
+    data, and then the failure is what gives them away.
+    """
+    return OneDraw(function)
+
+
+def target_from(text: str) -> Mechanism:
+    """Import ``package.module:callable`` or ``path/to/file.py:callable``.
+
+    Raises
+    ------
+    SpecificationError
+        If the text is of another form, the module cannot be imported, or the attribute is not a callable.
+    """
+    where, colon, name = text.rpartition(":")
+    if not colon or not where or not name:
+        raise SpecificationError(f"target {text!r}: expected package.module:callable or path/to/file.py:callable")
+    try:
+        if where.endswith(".py"):
+            module = load_file(Path(where))
+        else:
+            if "" not in sys.path:
+                sys.path.insert(0, "")  # the folder one stands in, as `python -m` has it
+            module = importlib.import_module(where)
+    except SpecificationError:
+        raise
+    except Exception as error:
+        raise SpecificationError(f"target {text!r} cannot be imported: {type(error).__name__}: {error}") from error
+    found: Any = module
+    for part in name.split("."):
+        if not hasattr(found, part):
+            raise SpecificationError(f"target {text!r}: {where} has no attribute {name!r}")
+        found = getattr(found, part)
+    if not callable(found):
+        raise SpecificationError(f"target {text!r} is not callable: {found!r}")
+    return found  # type: ignore[no-any-return]
+
+
+def load_file(path: Path) -> Any:
+    """Import a Python file by its path, once, under a name of its own."""
+    if not path.is_file():
+        raise SpecificationError(f"no such file: {str(path)!r}")
+    name = f"dpaudit_file_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:16]}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise SpecificationError(f"not a Python file: {str(path)!r}")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def source_hash(target: object) -> str:
+    """Hash of the source text of what is audited, or of its representation where there is none."""
+    function = target.function if isinstance(target, OneDraw) else target
+    subject: Any = function if inspect.isroutine(function) or inspect.isclass(function) else type(function)
+    try:
+        text = inspect.getsource(subject)
+    except (OSError, TypeError):
+        text = getattr(subject, "__qualname__", repr(type(subject)))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,0 +1,1 @@
+"""Reference mechanisms, one family a file, each with its mutants beside it."""

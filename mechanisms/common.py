@@ -1,0 +1,122 @@
+"""What every mechanism here is, and what a mutant says about itself.
+
+A mechanism is a frozen dataclass that is callable as ``mechanism(data, n, rng)`` and returns `n`
+independent draws, trial axis first. Where its output law is known it also has ``law(data)``, whose
+outcomes are the outputs themselves. It draws from the generator it is given and from nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Dataset: TypeAlias = Any
+"""A pandas DataFrame (rows are people), an array or a sequence; each query says what it reads."""
+
+FloatArray: TypeAlias = NDArray[np.float64]
+IntArray: TypeAlias = NDArray[np.int64]
+Kind: TypeAlias = Literal["violation", "benign"]
+
+Base = TypeVar("Base")
+Built = TypeVar("Built", covariant=True)
+
+
+class Mechanism(Protocol):
+    """A batch sampler: `n` independent outputs on one dataset."""
+
+    def __call__(self, data: Dataset, n: int, rng: np.random.Generator, /) -> NDArray[Any]:
+        """Draw `n` outputs; ndarray whose first axis has length `n`."""
+        ...
+
+
+class HasEpsilon(Protocol):
+    """Anything that claims a pure privacy level."""
+
+    @property
+    def epsilon(self) -> float:
+        """The claimed level."""
+        ...
+
+
+@dataclass(frozen=True)
+class Mutant(Generic[Base]):
+    """A wrong twin of a reference mechanism.
+
+    Parameters
+    ----------
+    name : str
+        Key in the family's ``MUTANTS``.
+    build : callable
+        From the reference mechanism to its mutant; the mutant still claims ``base.epsilon``.
+    true_epsilon : callable or None
+        From the reference mechanism to the mutant's true pure level: the supremum over
+        neighbouring pairs, for a scalar query unless the note says otherwise. None where it
+        depends on more than the reference mechanism; then the note says on what.
+    kind : {"violation", "benign"}
+        Whether the claim is broken. A benign mutant must never be called a violation; its law
+        may still differ from the reference's (a deviation).
+    note : str
+        What is wrong, and which pair shows it.
+    """
+
+    name: str
+    build: Callable[[Base], Mechanism]
+    true_epsilon: Callable[[Base], float] | None
+    kind: Kind
+    note: str
+
+
+@dataclass(frozen=True)
+class Twin(Generic[Built]):
+    """Builds `cls` from the fields of the reference mechanism (for `Mutant.build`)."""
+
+    cls: Callable[..., Built]
+
+    def __call__(self, base: Any) -> Built:
+        """Return the mutant with the same parameters as `base`."""
+        return self.cls(**{field.name: getattr(base, field.name) for field in fields(base)})
+
+
+@dataclass(frozen=True)
+class Times:
+    """A true level that is `factor` times the claimed one (for `Mutant.true_epsilon`)."""
+
+    factor: float
+
+    def __call__(self, base: HasEpsilon) -> float:
+        """Return ``factor * base.epsilon``."""
+        return self.factor * base.epsilon
+
+
+def unbounded(base: object) -> float:  # noqa: ARG001 -- the signature of Mutant.true_epsilon
+    """Return `inf`: no pure level holds."""
+    return math.inf
+
+
+def table(*mutants: Mutant[Base]) -> dict[str, Mutant[Base]]:
+    """Return the mutants keyed by name; ValueError if a name repeats."""
+    named = {mutant.name: mutant for mutant in mutants}
+    if len(named) != len(mutants):
+        raise ValueError(f"expected distinct names, got {[mutant.name for mutant in mutants]}")
+    return named
+
+
+def require(condition: bool, expected: str, value: object) -> None:
+    """Raise a ValueError that says what was expected and shows `value`, unless `condition`."""
+    if not condition:
+        raise ValueError(f"expected {expected}, got {value!r}")
+
+
+def require_positive(name: str, value: float) -> None:
+    """Raise a ValueError unless `value` is a finite number > 0."""
+    require(isinstance(value, (int, float)) and 0 < value < math.inf, f"a finite {name} > 0", value)
+
+
+def require_draws(n: int) -> None:
+    """Raise a ValueError unless `n` is a positive integer."""
+    require(isinstance(n, (int, np.integer)) and n >= 1, "a number of draws n >= 1", n)
