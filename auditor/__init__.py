@@ -1,7 +1,8 @@
 """dpaudit: tries to break differential-privacy claims, honestly."""
 
-from auditor.audit import assert_private, audit, explain
+from auditor.audit import assert_private, audit
 from auditor.errors import DpauditError, PrivacyViolation, SpecificationError, TargetError
+from auditor.findings import explain
 from auditor.guarantees import ApproxDP, GaussianDP, PureDP
 from auditor.neighbors import AddRemoveOne, AnswersWithin, Pair, ReplaceOne
 from auditor.results import AuditResult, Verdict

@@ -203,7 +203,7 @@ class GaussianDP:
 
     notion: ClassVar[str] = "Gaussian DP"
     symbol: ClassVar[str] = "μ"
-    delta: ClassVar[float] = 0.0  # type: ignore[misc]
+    delta: ClassVar[float] = 0.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mu", _number("mu", self.mu))

@@ -121,8 +121,8 @@ class AddRemoveOne:
         k = next((i for i, row in enumerate(short) if not _same_row(row, long[i])), len(short))
         if not all(_same_row(a, b) for a, b in zip(long[k + 1 :], short[k:], strict=True)):
             raise SpecificationError(
-                f"{pair.name}: not neighbours under {self.name}: rows {k} and later are not those of the longer dataset "
-                "with one row removed"
+                f"{pair.name}: not neighbours under {self.name}: rows {k} and later are not those of the longer "
+                "dataset with one row removed"
             )
 
     def patterns(self, values: Sequence[Any], size: int) -> Iterator[Pair]:

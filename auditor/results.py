@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -188,7 +188,9 @@ def number(value: Any) -> float | None:
     return None if value is None else float(value)
 
 
-def document(manifest: Mapping[str, Any], claims: list[AuditResult], errata: list[Mapping[str, Any]]) -> dict[str, Any]:
+def document(
+    manifest: Mapping[str, Any], claims: Sequence[AuditResult], errata: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
     """The content of results.json."""
     return {
         "schema": SCHEMA,

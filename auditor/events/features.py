@@ -6,6 +6,7 @@ A feature maps a batch to one float an output; NaN means "has none", and lies in
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -74,6 +75,7 @@ class Numeric:
         }[self.kind]
 
     def __call__(self, batch: Batch) -> Array:
+        """See `Feature`."""
         if self.kind == "value":
             return _numeric(batch)
         if self.kind == "coordinate":
@@ -106,6 +108,7 @@ class Linear:
     weights: tuple[float, ...]
 
     def __call__(self, batch: Batch) -> Array:
+        """See `Feature`."""
         values = _numeric(batch)
         return np.asarray(np.where(np.isfinite(values), values, 0.0) @ np.array(self.weights))
 
@@ -133,6 +136,7 @@ class LatticeExponent:
     i: int | None = None
 
     def __call__(self, batch: Batch) -> Array:
+        """See `Feature`."""
         values = _numeric(batch if self.i is None else np.asarray(batch)[:, self.i])
         finite = np.isfinite(values) & (values != 0)
         mantissa, exponent = np.frexp(np.where(finite, values, 1.0))
@@ -159,6 +163,7 @@ class Shape:
     kind: str
 
     def __call__(self, batch: Batch) -> Array:
+        """See `Feature`."""
         values: Sequence[object] = batch if isinstance(batch, list) else batch.tolist()
         if self.kind == "length":
             return np.array([len(v) if hasattr(v, "__len__") else -1.0 for v in values], dtype=np.float64)
@@ -187,6 +192,7 @@ class Missing:
     """Which coordinates of a numeric output are NaN or infinite, counted."""
 
     def __call__(self, batch: Batch) -> Array:
+        """See `Feature`."""
         values = _numeric(batch)
         bad = ~np.isfinite(values)
         return np.asarray(bad.astype(np.float64) if bad.ndim == 1 else bad.sum(axis=1, dtype=np.float64))
@@ -222,6 +228,7 @@ class Rank:
     labels: tuple[str, ...] = field(compare=False)
 
     def __call__(self, batch: Batch) -> Array:
+        """See `Feature`."""
         ranks = np.array(self.ranks, dtype=np.float64)
         if self.base is not None:
             values = self.base(batch)
@@ -253,7 +260,9 @@ def fixed_features(batch: Batch) -> list[Feature]:
     if isinstance(batch, list):
         return [Shape("number"), Shape("length")]
     floats = batch.dtype.kind == "f"
-    rounded = floats and bool(np.all(np.mod(batch, 2.0**-20)[np.isfinite(batch)] == 0))  # on a coarse lattice: not noise
+    rounded = floats and bool(
+        np.all(np.mod(batch, 2.0**-20)[np.isfinite(batch)] == 0)
+    )  # on a coarse lattice: not noise
     if batch.ndim == 1:
         found: list[Feature] = [Numeric("value")]
         if floats and not np.isfinite(batch).all():
@@ -263,7 +272,11 @@ def fixed_features(batch: Batch) -> list[Feature]:
     found = [Numeric("coordinate", j) for j in range(min(d, MAX_COORDINATES))]
     if d > 1:
         found += [Numeric(kind) for kind in ("sum", "max", "min", "half", "argmax")]
-        pairs = [(i, j) for i in range(d) for j in range(i)] if d <= 4 else [(j, j - 1) for j in range(1, min(d, MAX_COORDINATES))]
+        pairs = (
+            [(i, j) for i in range(d) for j in range(i)]
+            if d <= 4
+            else [(j, j - 1) for j in range(1, min(d, MAX_COORDINATES))]
+        )
         found += [Numeric("difference", i, j) for i, j in pairs]
     if floats:
         found.append(Missing())
@@ -291,7 +304,7 @@ def learn_symbols(x: Batch, y: Batch, most: int) -> Rank | None:
     """Order the outputs, taken as symbols, by shrunken likelihood ratio; None if there are more than ``most``."""
     key_x, key_y = keys(x), keys(y)
     table, first = np.unique(np.concatenate([key_x, key_y]), return_index=True)
-    if not 1 < len(table) <= most:
+    if not 1 < len(table) <= min(most, len(key_x)):  # values that hardly repeat are no symbols
         return None
     count_x = np.bincount(np.searchsorted(table, key_x), minlength=len(table))
     count_y = np.bincount(np.searchsorted(table, key_y), minlength=len(table))
@@ -309,7 +322,7 @@ def learn_histogram(base: Feature, x: Array, y: Array, cells: int) -> Rank | Non
         return None
     counts = [np.bincount(np.searchsorted(edges, v[~np.isnan(v)]), minlength=len(edges) + 1) for v in (x, y)]
     bounds = ["-inf", *(f"{e:.4g}" for e in edges), "inf"]
-    labels = [f"({a}, {b}]" for a, b in zip(bounds[:-1], bounds[1:], strict=True)]
+    labels = [f"({a}, {b}]" for a, b in itertools.pairwise(bounds)]
     return _ranked(base, tuple(edges.tolist()), counts[0], counts[1], labels)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -19,6 +20,7 @@ from auditor.events.features import (
     learn_symbols,
 )
 from auditor.events.outputs import Batch, concatenate
+from auditor.evidence.wealth import Stake
 from auditor.guarantees import Guarantee
 
 Array = NDArray[np.float64]
@@ -38,8 +40,8 @@ CELLS = 24
 #: The claim is what events are chosen against while past draws speak against it with one nat or more; otherwise the
 #: largest level within reach is. Chosen by simulation.
 _NATS = 4.0
-#: Nats by which the rating of events is pessimistic beyond ln(1/alpha), because the best of many candidates looks better
-#: than it is. Chosen by simulation.
+#: Nats by which the rating of events is pessimistic beyond ln(1/alpha), because the best of many candidates looks
+#: better than it is. Chosen by simulation.
 _EXTRA = 3.0
 #: Nats by which a histogram set must beat the best of the simpler events: noisy sets are many.
 _SET_PENALTY = 3.0
@@ -59,7 +61,7 @@ class Chain:
         """Count the outputs that lie in exactly the first 0, 1, ..., k events."""
         values = self.feature(batch)
         inside = [len(values), *(int(np.count_nonzero(self._member(values, cut))) for cut in self.cuts), 0]
-        return tuple(a - b for a, b in zip(inside[:-1], inside[1:], strict=True))
+        return tuple(a - b for a, b in itertools.pairwise(inside))
 
     def _member(self, values: Array, cut: float) -> NDArray[np.bool_]:
         return values <= cut if self.side == "below" else values > cut
@@ -72,9 +74,10 @@ class Chain:
 
 @dataclass
 class Proposal:
-    """A chain with the counts on which its estimates rest."""
+    """A chain with the counts on which its estimates rest; ``best`` is the index of its best event."""
 
     chain: Chain
+    best: int
     x: Array
     y: Array
     n: int
@@ -133,7 +136,7 @@ class EventLearner:
         self.nats = math.log(1 / alpha)
         self.extra = extra
         self.n = 0
-        self.proposals: list[Proposal] = []
+        self.proposal: Proposal | None = None
         self.reach = 0.0  # pessimistic level of the best event
         self.hope = math.inf  # optimistic level of the same event
         self._x: list[Batch] = []
@@ -142,8 +145,8 @@ class EventLearner:
         self._learned_at = 0
         self._fixed: list[Feature] | None = None
 
-    def add(self, x: Batch, y: Batch, counts: Sequence[tuple[Sequence[int], Sequence[int]]]) -> None:
-        """Take in a chunk of draws and how it fell into the cells of the current proposals."""
+    def add(self, x: Batch, y: Batch, stake: Stake | None) -> None:
+        """Take in a chunk of draws, and how it fell into the cells of the current proposal."""
         n = len(x)
         self.n += n
         room = RESERVOIR - self._held
@@ -151,8 +154,8 @@ class EventLearner:
             self._x.append(x[:room])
             self._y.append(y[:room])
             self._held += min(n, room)
-        for proposal, (a, b) in zip(self.proposals, counts, strict=True):
-            proposal.add(a, b, n)
+        if self.proposal is not None and stake is not None:
+            self.proposal.add(stake.x, stake.y, n)
 
     def learn(self, rejected: bool) -> None:
         """Propose events anew if enough new draws are in the reservoir.
@@ -165,11 +168,11 @@ class EventLearner:
         if self._held > max(RELEARN * self._learned_at, self._learned_at):
             self._learned_at = self._held
             self._learn(rejected)
-        elif self.proposals:
-            self._rate(self.proposals[0])
+        elif self.proposal is not None:
+            self._rate(self.proposal)
 
     def _rate(self, best: Proposal) -> None:
-        p, q = np.array([best.x[0] / best.n]), np.array([best.y[0] / best.n])
+        p, q = np.array([best.x[best.best] / best.n]), np.array([best.y[best.best] / best.n])
         self.reach = float(self._pessimistic(p, q, best.n, self.nats + _EXTRA)[0])
         low, _ = _wilson(q, best.n, 1.0)
         _, high = _wilson(p, best.n, 1.0)
@@ -230,9 +233,8 @@ class EventLearner:
         group, first = groups[owner], int(sizes[owner])
         here = slice(first, first + len(group.cuts))
         partner = self._partner(p[here], q[here], growth[here], best - first)
-        chosen = [[best - first], [best - first] if partner is None else [best - first, partner]]
-        self.proposals = [_proposal(group, indices) for indices in chosen]
-        self._rate(self.proposals[0])
+        self.proposal = _proposal(group, best - first, partner)
+        self._rate(self.proposal)
         if self._held >= SCREEN and self._fixed is not None and len(self._fixed) > KEPT:
             top = {id(feature): -math.inf for feature in self._fixed}
             for k, g in enumerate(groups):
@@ -257,8 +259,7 @@ class EventLearner:
         other = ((p > 1 - q) != (p[best] > 1 - q[best])) & (growth > 0)
         if growth[best] <= 0 or not other.any():
             return None
-        partner = int(np.argmax(np.where(other, growth, -1.0)))
-        return partner
+        return int(np.argmax(np.where(other, growth, -1.0)))
 
 
 def _wilson(p: Array, n: Array | float, z: float) -> tuple[Array, Array]:
@@ -291,7 +292,9 @@ def _candidates(feature: Feature, x: Batch, y: Batch) -> list[_Candidates]:
     ]
 
 
-def _proposal(group: _Candidates, indices: Sequence[int]) -> Proposal:
+def _proposal(group: _Candidates, best: int, partner: int | None) -> Proposal:
+    indices = [best] if partner is None else [best, partner]
     order = sorted(indices, key=lambda k: -group.cuts[k] if group.side == "below" else group.cuts[k])
     cuts = tuple(float(group.cuts[k]) for k in order)
-    return Proposal(Chain(group.feature, group.side, cuts), group.x[order], group.y[order], group.n)
+    chain = Chain(group.feature, group.side, cuts)
+    return Proposal(chain, order.index(best), group.x[order], group.y[order], group.n)

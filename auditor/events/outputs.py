@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -71,7 +70,9 @@ def as_batch(outputs: object, n: int) -> Batch:
 
 def _from_list(values: list[Any]) -> Batch:
     if all(_is_number(v) for v in values):
-        return np.array(values, dtype=float) if any(isinstance(v, float | np.floating) for v in values) else _ints(values)
+        return (
+            np.array(values, dtype=float) if any(isinstance(v, float | np.floating) for v in values) else _ints(values)
+        )
     rows = [v.tolist() if isinstance(v, np.ndarray) else v for v in values]
     first = rows[0]
     if (

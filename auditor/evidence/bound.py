@@ -63,7 +63,7 @@ def lower_bound(chunks: Sequence[Chunk], guarantee: Guarantee, grid: Array, alph
     for start in range(0, len(grid), _BLOCK):
         wealth = Wealth(guarantee, grid[start : start + _BLOCK])
         for chunk in chunks:
-            wealth.bet(chunk.stakes)
+            wealth.bet(chunk.stake)
             if wealth.best.min() >= threshold:
                 break
         rejected = wealth.best >= threshold

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -75,7 +74,10 @@ def check_independence(sampler: Sampler, data: Any) -> Independence:
     outcomes["neighbouring draws"] = _closer(
         long[0 : 3 * COMPARISONS : 3], long[1 : 3 * COMPARISONS : 3], _far(long, COMPARISONS)
     )
-    p_values = {name: float(stats.binom.sf(wins - 1, trials, 0.5)) if trials else 1.0 for name, (wins, trials) in outcomes.items()}
+    p_values = {
+        name: float(stats.binom.sf(wins - 1, trials, 0.5)) if trials else 1.0
+        for name, (wins, trials) in outcomes.items()
+    }
     failed = [_FINDINGS[name] for name, p in p_values.items() if p < FALSE_ALARM / len(p_values)]
     drawn = 2 * COMPARISONS * _CALL + 4 * COMPARISONS
     return Independence(not failed, "; ".join(failed), p_values, drawn)

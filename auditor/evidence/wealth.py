@@ -7,7 +7,6 @@ claimed level it decides a verdict, run on a grid of levels it gives the lower b
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,15 +20,17 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Stake:
-    """What one slot bets on in one chunk, and what came.
+    """What is bet on in one chunk, and what came.
 
-    A stake is a chain of nested events A_1 > A_2 > ... > A_k, each more probable under P than under Q by past draws.
+    A stake is on a chain of nested events A_1 > A_2 > ... > A_k, each more probable under P than under Q by past draws.
     It splits the outputs into k + 1 cells: cell j holds the outputs that lie in exactly the first j events.
 
     Parameters
     ----------
     chain : int
         Index of the chain of events in the record.
+    best : int
+        Index in the chain of the event that the first slot bets on alone.
     p, q : tuple of float
         Estimates of P(A_j) and Q(A_j) from past draws, none of them of this chunk.
     x, y : tuple of int
@@ -37,6 +38,7 @@ class Stake:
     """
 
     chain: int
+    best: int
     p: tuple[float, ...]
     q: tuple[float, ...]
     x: tuple[int, ...]
@@ -45,22 +47,21 @@ class Stake:
 
 @dataclass(frozen=True)
 class Chunk:
-    """One chunk of draws: ``n`` of P and ``n`` of Q of one pair, and the stakes on it, one for each slot."""
+    """One chunk of draws: ``n`` of P and ``n`` of Q of one pair; without a stake it was only learned from."""
 
     pair: int
     n: int
-    stakes: tuple[Stake, ...]
+    stake: Stake | None
 
 
-#: Slots: a single event, and a chain of two. For Laplace noise a chain grows 1.45 times as fast as the best single
-#: event (benchmarks/power.py), so it gets most of the mass; where no chain is found both slots hold the single event.
+#: Slots: the best event alone, and the whole chain. For Laplace noise a chain of two events grows 1.45 times as fast as
+#: the best single event (benchmarks/power.py), so it gets most of the mass; a chain of one event gets all of it.
 SLOTS = (0.25, 0.75)
 
 #: Experts: (kind, value, prior mass). A "plug" expert bets ``value`` times the likelihood-ratio-optimal amount of the
 #: estimates, a "limit" expert ``value`` times the largest admissible amount. The plug-in experts grow at the best rate
-#: when the estimates are good; the large limit experts find impossible events, the small ones win slowly where the truth
-#: is close to the level and estimates are noise. The masses
-#: were chosen by simulation (benchmarks/power.py); any masses are valid.
+#: when the estimates are good; the large limit experts find impossible events, the small ones win slowly where the
+#: truth is close to the level and estimates are noise. The masses were chosen by simulation; any masses are valid.
 EXPERTS = (
     ("plug", 1.0, 0.20),
     ("plug", 0.5, 0.20),
@@ -94,7 +95,7 @@ LOG_PRIOR: Array = np.log(np.outer(SLOTS, _MASS / _MASS.sum()))
 
 
 def log_factors(stake: Stake, guarantee: Guarantee, levels: Array) -> Array:
-    """Logarithm of what each expert's wealth is multiplied by.
+    """Logarithm of what the wealth of each expert of each slot is multiplied by.
 
     Parameters
     ----------
@@ -107,7 +108,7 @@ def log_factors(stake: Stake, guarantee: Guarantee, levels: Array) -> Array:
 
     Returns
     -------
-    ndarray of shape (n_experts, n_levels)
+    ndarray of shape (n_slots, n_experts, n_levels)
 
     Notes
     -----
@@ -124,28 +125,41 @@ def log_factors(stake: Stake, guarantee: Guarantee, levels: Array) -> Array:
     a chain is the same bet on a test with steps, with a slope for each step.
     """
     p, q = np.array(stake.p)[:, None], np.array(stake.q)[:, None]
-    outside = p > guarantee.cap(q, levels)
     p0, q0, slope = guarantee.tangent(p, q, levels)
     with np.errstate(divide="ignore", invalid="ignore"):
-        weight = np.where(outside, (p - p0) / (p0 * (1.0 - p0)), 0.0)
-    weight = np.where(np.isfinite(weight) & np.isfinite(slope) & (weight > 0), weight, 0.0)
-    slope = np.where(weight > 0, slope, 0.0)
-    p0, q0 = np.where(weight > 0, p0, 0.5), np.where(weight > 0, q0, 0.5)
+        weight = (p - p0) / (p0 * (1.0 - p0))
+    use = (p > guarantee.cap(q, levels)) & (weight > 0) & (weight < np.inf) & (slope < np.inf)
+    if not use.all():  # nothing is bet where the estimate is inside the null, or at an end of the cap
+        weight, slope = np.where(use, weight, 0.0), np.where(use, slope, 0.0)
+        p0, q0 = np.where(use, p0, 0.5), np.where(use, q0, 0.5)
+    alone = _gains(
+        weight[[stake.best]], p0[[stake.best]], q0[[stake.best]], slope[[stake.best]], *_two_cells(stake), 1.0
+    )
+    if len(stake.p) == 1:
+        return np.stack([alone, alone])
+    x, y = np.array(stake.x, float), np.array(stake.y, float)
+    return np.stack([alone, _gains(weight, p0, q0, slope, x, y, CHAIN_SCALE)])
 
-    cells = len(stake.p) + 1
-    member = np.arange(cells)[:, None] > np.arange(cells - 1)[None, :]  # cell j lies in the first j events
-    on_x = (weight * (member[:, :, None] - p0)).sum(axis=1)  # (cells, levels)
-    on_y = (-weight * slope * (member[:, :, None] - q0)).sum(axis=1)
-    worst = -np.minimum(on_x.min(axis=0), on_y.min(axis=0))
-    with np.errstate(divide="ignore"):
-        limit = np.where(worst > 0, 1.0 / worst, 0.0)  # nothing to bet where every estimate is inside the null
-    scale = 1.0 if cells == 2 else CHAIN_SCALE
+
+def _two_cells(stake: Stake) -> tuple[Array, Array]:
+    """Counts outside and inside of the best event."""
+    k = stake.best + 1
+    x, y = (np.array([sum(count[:k]), sum(count[k:])], float) for count in (stake.x, stake.y))
+    return x, y
+
+
+def _gains(weight: Array, p0: Array, q0: Array, slope: Array, x: Array, y: Array, scale: float) -> Array:
+    """Log factors of every expert, shape (n_experts, n_levels), of a chain with the given weights and cell counts."""
+    # A draw in cell j lies in the first j events: w_1 + ... + w_j, less what is paid for all.
+    zero = np.zeros((1, weight.shape[1]))
+    on_x = np.concatenate([zero, np.cumsum(weight, axis=0)]) - (weight * p0).sum(axis=0)
+    on_y = (weight * slope * q0).sum(axis=0) - np.concatenate([zero, np.cumsum(weight * slope, axis=0)])
+    worst = -np.minimum(on_x[0], on_y[-1])  # the outermost cell is worst for x, the innermost for y
+    limit = np.divide(1.0, worst, out=np.zeros_like(worst), where=worst > 0)
     amount = np.where(_PLUG[:, None], np.minimum(_VALUE[:, None] * scale, _MARGIN * limit), _VALUE[:, None] * limit)
-    x, y = np.array(stake.x, float)[:, None], np.array(stake.y, float)[:, None]
-    gain_x = special.xlog1py(x, np.maximum(amount[:, None, :] * on_x, -1.0))
-    gain_y = special.xlog1py(y, np.maximum(amount[:, None, :] * on_y, -1.0))
-    total: Array = (gain_x + gain_y).sum(axis=1)
-    return total
+    on, count = np.concatenate([on_x, on_y]), np.concatenate([x, y])
+    gains: Array = special.xlog1py(count[:, None], np.maximum(amount[:, None, :] * on, -1.0)).sum(axis=1)
+    return gains
 
 
 class Wealth:
@@ -179,15 +193,11 @@ class Wealth:
         self.current: Array = np.zeros(len(self.levels))
         self.best: Array = np.zeros(len(self.levels))
 
-    def bet(self, stakes: Sequence[Stake]) -> None:
-        """Play one chunk; without stakes the chunk was only learned from."""
-        if not stakes:
+    def bet(self, stake: Stake | None) -> None:
+        """Play one chunk."""
+        if stake is None:
             return
-        known: dict[Stake, Array] = {}
-        for slot, stake in enumerate(stakes):
-            if stake not in known:
-                known[stake] = log_factors(stake, self.guarantee, self.levels)
-            self._log[slot] += known[stake]
+        self._log += log_factors(stake, self.guarantee, self.levels)
         self.current = np.logaddexp.reduce(self._log.reshape(-1, len(self.levels)), axis=0)
         self.best = np.maximum(self.best, self.current)
         spread = self.current + (LOG_PRIOR[:, :, None] + math.log(SHARE))

@@ -36,6 +36,7 @@ class OneDraw:
     function: Callable[[Any, np.random.Generator], Any]
 
     def __call__(self, data: Any, n: int, rng: np.random.Generator) -> list[Any]:
+        """Call the function n times; what it raises is an output."""
         function, outputs = self.function, []
         for _ in range(n):
             try:

@@ -1,0 +1,185 @@
+"""From the evidence of one audit to what its result says."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from auditor.collect import Evidence, Settings
+from auditor.evidence.bound import level_grid, lower_bound
+from auditor.evidence.independence import Independence
+from auditor.evidence.power import ceiling, detectable_level
+from auditor.exact import PrivacyCurve
+from auditor.guarantees import Guarantee
+from auditor.neighbors import Pair
+from auditor.results import AuditResult, Counterexample, Verdict
+
+#: Fraction of the smaller of exact level and ceiling that a tight audit is to certify; below it the sandwich is
+#: reported as loose.
+TIGHT = 0.9
+
+
+def describe(target: object) -> str:
+    """A target's name for people."""
+    function = getattr(target, "function", target)
+    return str(getattr(function, "__qualname__", type(function).__qualname__))
+
+
+def findings(evidence: Evidence, guarantee: Guarantee, pairs: Sequence[Pair], settings: Settings) -> dict[str, Any]:
+    """Bounds, power and the best event; names that begin with an underscore are for the functions below only."""
+    n = evidence.n
+    k = max(range(len(pairs)), key=lambda i: (_gained(evidence, i), evidence.learners[i].reach, -i))
+    learner = evidence.learners[k]
+    best = learner.proposal
+    log10 = 1 / math.log(10)
+    found: dict[str, Any] = {
+        "draws": 2 * n,
+        "lower_bound": lower_bound(evidence.chunks, guarantee, level_grid(guarantee.level), settings.alpha),
+        "ceiling": ceiling(n, guarantee, settings.alpha),
+        "detectable_level": math.inf,
+        "log10_e_value": float(evidence.wealth.current[0]) * log10,
+        "log10_max_e_value": float(evidence.wealth.best[0]) * log10,
+        "pair": pairs[k].name,
+        "truncated_by": evidence.truncated_by,
+        "wealth": {
+            "draws": [2 * drawn for drawn, _ in evidence.path],
+            "log10_e_value": [log * log10 for _, log in evidence.path],
+        },
+        "record": _record(evidence, pairs),
+        "_pair": k,
+        "_best": best,
+    }
+    if best is not None:
+        p, q = (estimate[best.best] for estimate in best.estimates())
+        found["event"] = best.chain.words()[best.best]
+        found["detectable_level"] = detectable_level(p, q, learner.n, guarantee, settings.alpha)
+    return found
+
+
+def _gained(evidence: Evidence, pair: int) -> float:
+    """What the wealth at the claimed level gained, in whole nats, on the chunks of one pair."""
+    logs = [0.0, *(log for _, log in evidence.path)]
+    gain = sum(b - a for a, b, chunk in zip(logs, logs[1:], evidence.chunks, strict=False) if chunk.pair == pair)
+    return max(0.0, float(math.floor(gain))) if math.isfinite(gain) else 0.0
+
+
+def _record(evidence: Evidence, pairs: Sequence[Pair]) -> dict[str, Any]:
+    """Every chunk's bets and counts, from which wealth, verdict and bound can be computed again."""
+    return {
+        "pairs": [pair.name for pair in pairs],
+        "events": [list(chain.words()) for chain in evidence.chains],
+        "chunks": [
+            [chunk.pair, chunk.n, None if chunk.stake is None else list(astuple(chunk.stake))]
+            for chunk in evidence.chunks
+        ],
+    }
+
+
+def judge(
+    evidence: Evidence, found: Mapping[str, Any], settings: Settings, independence: Independence
+) -> tuple[Verdict, str]:
+    """Verdict and, where it needs one, a message."""
+    detect = settings.detect if settings.detect is not None else 2 * float(evidence.wealth.guarantee.level)
+    note = "" if independence.passed else f"draws are not independent: {independence.finding}"
+    if evidence.wealth.best[0] >= math.log(1 / settings.alpha):
+        return Verdict.VIOLATION, f"{note}; judged on one draw a call" if note else ""
+    if note:
+        return Verdict.DEVIATION, note
+    if found["detectable_level"] > detect:
+        return (
+            Verdict.INCONCLUSIVE,
+            f"a level below {found['detectable_level']:.4g} might have been missed, {detect:.4g} was to be detectable",
+        )
+    return Verdict.CONSISTENT, ""
+
+
+def sandwich(found: Mapping[str, Any], exact: float | None, claimed: float, settings: Settings) -> str:
+    """Lower bound <= exact, and at least 0.9 of the smaller of exact and ceiling where the audit ran its budget."""
+    if exact is None:
+        return ""
+    bound = found["lower_bound"]
+    # Relative slack for levels rounded to 9 digits and exact levels computed in floating point.
+    if bound > exact * (1 + 1e-8) + 1e-9:
+        return f"failed: lower bound {bound:.6g} is above the exact level {exact:.6g}"
+    stopped_early = settings.stop == "verdict" and exact > claimed
+    reachable = min(exact, found["ceiling"])
+    if stopped_early or bound >= TIGHT * reachable:
+        return "holds"
+    return f"loose: lower bound {bound:.4g} is below {TIGHT} of {reachable:.4g}"
+
+
+def counterexample(
+    found: Mapping[str, Any], pairs: Sequence[Pair], replay: str, private: bool
+) -> Counterexample | None:
+    """The event that speaks most against the claim; its counts include the draws that it was learned from."""
+    best = found["_best"]
+    if best is None:
+        return None
+    pair = pairs[found["_pair"]]
+    return Counterexample(
+        pair=pair.name,
+        x="(not shown)" if private else show_data(pair.x),
+        y="(not shown)" if private else show_data(pair.y),
+        event=best.chain.words()[best.best],
+        x_count=int(best.x[best.best]),
+        y_count=int(best.y[best.best]),
+        n=int(best.n),
+        e_value_log10=found["log10_max_e_value"],
+        lower_bound=found["lower_bound"],
+        replay=replay,
+    )
+
+
+def show_data(data: Any) -> str:
+    """A dataset in at most about 100 characters."""
+    if isinstance(data, pd.DataFrame):
+        return f"DataFrame of {len(data):,} rows, columns {', '.join(map(str, data.columns[:6]))}"
+    values = data.tolist() if isinstance(data, np.ndarray) else data
+    text = repr(values)
+    return text if len(text) <= 100 else f"{text[:80]}... ({len(values):,} rows)"
+
+
+def tradeoff(evidence: Evidence, guarantee: Guarantee, curves: Sequence[PrivacyCurve]) -> dict[str, Any]:
+    """What the trade-off plot shows: the claimed cap, the exact curve, the events found."""
+    # Steps of 0.02, and smaller ones near 0, where caps are steep.
+    q = np.unique(np.concatenate([np.linspace(0, 1, 51), np.geomspace(1e-4, 0.02, 12)]))
+    points = sorted(
+        {
+            (round(y / best.n, 8), round(x / best.n, 8))
+            for learner in evidence.learners
+            for best in ([learner.proposal] if learner.proposal else [])
+            for x, y in zip(best.x.tolist(), best.y.tolist(), strict=True)
+        }
+    )
+    exact = np.max([curve.tradeoff(q) for curve in curves], axis=0) if curves else None
+    return {
+        "q": q,
+        "claimed": guarantee.cap(q, guarantee.level),
+        "exact": exact,
+        "points": [list(point) for point in points],
+    }
+
+
+def explain(result: AuditResult) -> str:
+    """The counterexample of a violation, as text that fits on a screen."""
+    found = result.counterexample
+    if found is None:
+        return str(result)
+    lines = [
+        f"{result.mechanism} violates its claim {result.claimed} ({result.notion})",
+        f"  pair         {found.pair}",
+        f"    x          {found.x}",
+        f"    x'         {found.y}",
+        f"  event        {found.event}",
+        f"    on x       {found.x_count:,} of {found.n:,} draws",
+        f"    on x'      {found.y_count:,} of {found.n:,} draws",
+        f"  e-value      10^{found.e_value_log10:.1f} against the claim, 10^{-math.log10(result.alpha):.1f} suffices",
+        f"  lower bound  {found.lower_bound:.4g} at confidence {1 - result.alpha:g}",
+        f"  replay       {found.replay}",
+    ]
+    return "\n".join(lines)

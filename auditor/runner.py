@@ -1,0 +1,287 @@
+"""Many claims, one run: the split of alpha, work on several cores, the manifest."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from importlib import metadata
+from typing import Any
+
+import joblib
+
+from auditor import registry
+from auditor.audit import Question, run_audit
+from auditor.collect import DRAWS, Settings
+from auditor.declare import BUDGETS, Claim
+from auditor.errors import SpecificationError
+from auditor.findings import describe
+from auditor.results import AuditResult, Verdict, document
+from auditor.targets import source_hash
+
+#: Libraries whose versions bear on the numbers.
+LIBRARIES = ("numpy", "scipy", "pandas", "scikit-learn", "statsmodels")
+
+Progress = Callable[[AuditResult, float], None]
+
+
+@dataclass(frozen=True)
+class Run:
+    """What to run and how.
+
+    Parameters
+    ----------
+    paths : tuple of str
+        Files and folders that declare claims.
+    expression : str or None
+        Selection, see `registry.select`.
+    level : str
+        "smoke", "standard" or "full": the budgets of `BUDGETS`.
+    alpha : float
+        Probability that any claim that holds is called violated, in the whole run.
+    seed : int
+        Seed of the run.
+    jobs : int
+        Worker processes; results do not depend on it.
+    backend : str
+        joblib's back end, "loky" or "dask".
+    draws, seconds : int or None, float or None
+        Budgets of each claim that replace the level's.
+    chunks : mapping of str to int
+        Number of chunks of claims that time had truncated, to reproduce them.
+    """
+
+    paths: tuple[str, ...] = ("experiments",)
+    expression: str | None = None
+    level: str = "smoke"
+    alpha: float = 0.01
+    seed: int = 0
+    jobs: int = 1
+    backend: str = "loky"
+    draws: int | None = None
+    seconds: float | None = None
+    chunks: dict[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.level not in BUDGETS:
+            raise SpecificationError(f"level must be one of {', '.join(BUDGETS)}, got {self.level!r}")
+        if not isinstance(self.jobs, int) or self.jobs < 1:
+            raise SpecificationError(f"jobs must be an integer of at least 1, got {self.jobs!r}")
+        if self.backend not in ("loky", "dask"):
+            raise SpecificationError(f'backend must be "loky" or "dask", got {self.backend!r}')
+        Settings(alpha=self.alpha, seconds=self.seconds, draws=DRAWS if self.draws is None else self.draws)
+
+
+@dataclass
+class Outcome:
+    """Results of a run in the order of the claims, and what a run was like that the results must not depend on."""
+
+    results: list[AuditResult]
+    seconds: dict[str, float]
+    interrupted: bool = False
+
+
+def shares(claims: Sequence[Claim], alpha: float) -> dict[str, float]:
+    """Split of alpha: equal shares for the claims expected to be consistent; every other claim uses the same share.
+
+    Valid because: the family-wise error counts claims that hold and are called violated. Claims that hold are among
+    those expected to be consistent (or somebody's expectation is wrong, and then the alarm is no false one for the
+    reader who expected it), and their shares add up to alpha.
+    """
+    holding = sum(claim.draft.expected == Verdict.CONSISTENT and claim.draft.level != "L0" for claim in claims)
+    return {claim.id: alpha / max(holding, 1) for claim in claims}
+
+
+def settings_of(claim: Claim, run: Run, alpha: float) -> Settings:
+    """Budgets of one claim at the run's level."""
+    draws, stop = BUDGETS[run.level]
+    draws = claim.draft.draws.get(run.level, draws)
+    return Settings(
+        alpha=alpha,
+        draws=run.draws if run.draws is not None else draws,
+        seconds=run.seconds,
+        stop=stop,
+        seed=run.seed,
+        detect=claim.draft.detect,
+        chunks=run.chunks.get(claim.id),
+        learners=claim.draft.learners,
+    )
+
+
+def audit_claim(claim: Claim, run: Run, alpha: float) -> AuditResult:
+    """Audit one declared claim; a failure of ours is an "error" and never stops the run."""
+    draft = claim.draft
+    labels: dict[str, Any] = {
+        "entry": claim.entry,
+        "source": {"document": claim.source.document, "place": claim.source.place},
+        "title": claim.title if not draft.note else f"{claim.title}: {draft.note}",
+        "level": draft.level,
+        "expected": draft.expected,
+        "parameters": {**draft.guarantee.parameters(), **draft.parameters},
+    }
+    replay = (
+        f"dpaudit run {' '.join(run.paths)} -k {claim.id} --level {run.level} --seed {run.seed} --alpha {run.alpha:g}"
+    )
+    question = Question(claim.id, draft.curves, draft.exact_level, labels, replay)
+    settings = settings_of(claim, run, alpha)
+    if draft.mechanism is None or draft.level == "L0":
+        return _exact_result(claim, labels, alpha)
+    return run_audit(draft.mechanism, draft.guarantee, draft.pairs, settings, question)
+
+
+def _exact_result(claim: Claim, labels: dict[str, Any], alpha: float) -> AuditResult:
+    """L0: compare the exact level of the stated law with the claim."""
+    draft = claim.draft
+    guarantee = draft.guarantee
+    levels = [guarantee.exact_level(curve) for curve in draft.curves]
+    worst = max(range(len(levels)), key=lambda k: levels[k])
+    # Exact levels come out of floating point with relative errors of about 1e-12.
+    broken = levels[worst] > guarantee.level * (1 + 1e-9) + 1e-12
+    return AuditResult(
+        id=claim.id,
+        notion=guarantee.notion,
+        claimed=str(guarantee),
+        claimed_level=guarantee.level,
+        alpha=alpha,
+        verdict=Verdict.VIOLATION if broken else Verdict.CONSISTENT,
+        exact=levels[worst],
+        pair=draft.pairs[worst].name,
+        mechanism=describe(draft.mechanism),
+        source_hash=source_hash(draft.mechanism),
+        message=f"the stated law has {guarantee.symbol} = {levels[worst]:.6g} on this pair" if broken else "",
+        **labels,
+    )
+
+
+def _work(run: Run, id_: str, alpha: float) -> tuple[AuditResult, float]:
+    """One claim in a worker, which loads the declarations itself: pairs may be large, ids are not."""
+    begun = time.perf_counter()
+    claim = next(claim for claim in registry.claims(run.paths) if claim.id == id_)
+    try:
+        result = audit_claim(claim, run, alpha)
+    except Exception as error:  # noqa: BLE001 - a failure of ours is reported with the claim, and the others still run
+        result = _failure(claim, alpha, error)
+    return result, time.perf_counter() - begun
+
+
+def _failure(claim: Claim, alpha: float, error: BaseException) -> AuditResult:
+    guarantee = claim.draft.guarantee
+    return AuditResult(
+        id=claim.id,
+        entry=claim.entry,
+        source={"document": claim.source.document, "place": claim.source.place},
+        level=claim.draft.level,
+        notion=guarantee.notion,
+        claimed=str(guarantee),
+        claimed_level=guarantee.level,
+        parameters={},
+        alpha=alpha,
+        verdict=Verdict.ERROR,
+        expected=claim.draft.expected,
+        title=claim.title,
+        message=f"dpaudit failed: {type(error).__name__}: {error}",
+    )
+
+
+def execute(run: Run, selected: Sequence[Claim], progress: Progress | None = None) -> Outcome:
+    """Audit the selected claims; Ctrl-C keeps what is finished."""
+    alpha = shares(selected, run.alpha)
+    done: dict[str, AuditResult] = {}
+    seconds: dict[str, float] = {}
+    interrupted = False
+    try:
+        for result, took in _results(run, [claim.id for claim in selected], alpha):
+            done[result.id], seconds[result.id] = result, took
+            if progress is not None:
+                progress(result, took)
+    except KeyboardInterrupt:
+        interrupted = True
+    ordered = [done[claim.id] for claim in selected if claim.id in done]
+    return Outcome(ordered, seconds, interrupted)
+
+
+def _results(run: Run, ids: Sequence[str], alpha: dict[str, float]) -> Iterator[tuple[AuditResult, float]]:
+    if run.jobs == 1 and run.backend == "loky":
+        for id_ in ids:
+            yield _work(run, id_, alpha[id_])
+        return
+    options: dict[str, Any] = {"inner_max_num_threads": 1} if run.backend == "loky" else {}
+    if run.backend == "dask":
+        try:
+            import distributed  # type: ignore[import-not-found, unused-ignore]
+        except ImportError as error:
+            raise SpecificationError("--backend dask needs the extra: pip install 'dpaudit[dask]'") from error
+        distributed.Client(n_workers=run.jobs, threads_per_worker=1)
+    with joblib.parallel_config(backend=run.backend, n_jobs=run.jobs, **options):
+        parallel = joblib.Parallel(return_as="generator_unordered", pre_dispatch="all", batch_size=1)
+        yield from parallel(joblib.delayed(_work)(run, id_, alpha[id_]) for id_ in ids)
+
+
+def manifest(run: Run, selected: Sequence[Claim]) -> dict[str, Any]:
+    """What the results depend on: versions, seed, options, and hashes of the specification and of what was audited."""
+    alpha = shares(selected, run.alpha)
+    specification = "\n".join(
+        f"{c.id}|{c.draft.guarantee!r}|{c.draft.expected}|{describe(c.draft.mechanism)}|"
+        f"{[p.name for p in c.draft.pairs]}|{settings_of(c, run, alpha[c.id])}"
+        for c in selected
+    )
+    sources = sorted({source_hash(c.draft.mechanism) for c in selected})
+    return {
+        "dpaudit": metadata.version("dpaudit"),
+        "python": platform.python_version(),
+        "libraries": {name: metadata.version(name) for name in LIBRARIES},
+        "paths": list(run.paths),
+        "selection": run.expression,
+        "level": run.level,
+        "seed": run.seed,
+        "alpha": run.alpha,
+        "alpha_split": "equal shares over the claims expected to be consistent; other claims use the same share",
+        "draws": run.draws,
+        "seconds": run.seconds,
+        "specification_hash": hashlib.sha256(specification.encode()).hexdigest()[:16],
+        "source_hash": hashlib.sha256("".join(sources).encode()).hexdigest()[:16],
+        "claims_selected": len(selected),
+    }
+
+
+def errata(run: Run, selected: Sequence[Claim]) -> list[dict[str, Any]]:
+    """Errata of the entries that were run, with the claims that show them."""
+    entries = {claim.entry for claim in selected}
+    return [
+        {
+            "id": erratum.id,
+            "entry": entry.id,
+            "class": erratum.kind,
+            "source": {"document": entry.source.document, "place": entry.source.place},
+            "summary": erratum.summary,
+            "claims": [claim.id for claim in selected if claim.draft.erratum == erratum.id],
+        }
+        for entry in registry.load(run.paths)
+        if entry.id in entries
+        for erratum in entry.errata
+    ]
+
+
+def results_document(run: Run, selected: Sequence[Claim], outcome: Outcome) -> dict[str, Any]:
+    """The content of results.json."""
+    about = manifest(run, selected)
+    if outcome.interrupted:
+        about["interrupted"] = True
+    return document(about, outcome.results, errata(run, selected))
+
+
+def exit_code(results: Sequence[AuditResult], interrupted: bool = False) -> int:
+    """0 all as expected; 1 an unexpected finding; 2 an error or failed sandwich; 3 inconclusive; 130 interrupted.
+
+    The worst wins: 130, 2, 1, 3.
+    """
+    if interrupted:
+        return 130
+    unexpected = [result for result in results if not result.ok]
+    if any(r.verdict == Verdict.ERROR or r.sandwich.startswith("failed") for r in unexpected):
+        return 2
+    if any(r.verdict != Verdict.INCONCLUSIVE for r in unexpected):
+        return 1
+    return 3 if unexpected else 0
