@@ -133,16 +133,16 @@ def collect(sampler: Sampler, guarantee: Guarantee, pairs: Sequence[Pair], setti
         x = sampler.draw(pairs[k].x, n, k, "x", len(evidence.chunks))
         y = sampler.draw(pairs[k].y, n, k, "y", len(evidence.chunks))
         used += n
+        counts = learner.count(x, y)
         stake = None
         if learner.proposal is not None:
-            chain, best = learner.proposal.chain, learner.proposal.best
-            number = numbers.setdefault(chain, len(numbers))
-            stake = Stake(number, best, *learner.proposal.estimates(), chain.cells(x), chain.cells(y))
+            number = numbers.setdefault(learner.proposal.chain, len(numbers))
+            stake = Stake(number, learner.proposal.best, *learner.proposal.estimates(), *counts[learner.chosen])
         evidence.chunks.append(Chunk(k, n, stake))
         evidence.wealth.bet(stake)
         evidence.path.append((used, float(evidence.wealth.current[0])))
         rejected = bool(evidence.wealth.best[0] >= threshold)
-        learner.add(x, y, stake)
+        learner.add(x, y, counts)
         if rejected and settings.stop == "verdict":
             break
         learner.learn(rejected)

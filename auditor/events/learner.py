@@ -20,7 +20,6 @@ from auditor.events.features import (
     learn_symbols,
 )
 from auditor.events.outputs import Batch, concatenate
-from auditor.evidence.wealth import Stake
 from auditor.guarantees import Guarantee
 
 Array = NDArray[np.float64]
@@ -30,9 +29,11 @@ Array = NDArray[np.float64]
 RESERVOIR = 20_000
 #: Events are learned anew when the draws have grown by this factor.
 RELEARN = 1.2
-#: From this many draws a side on, only the `KEPT` fixed features that were best are looked at.
-SCREEN = 1_000
-KEPT = 4
+#: Events that stay in the race when the reservoir is full; the best by all draws is bet on. Arbitrary: each costs one
+#: comparison a draw.
+FINALISTS = 6
+#: Finalists of one feature differ by at least so much in the log-odds of their probability; arbitrary.
+_APART = 1.0
 #: Symbols beyond this number are not ordered one by one.
 MOST_SYMBOLS = 1_024
 #: Histogram cells; learned only from the draws that fill them with 20 draws each.
@@ -59,7 +60,10 @@ class Chain:
 
     def cells(self, batch: Batch) -> tuple[int, ...]:
         """Count the outputs that lie in exactly the first 0, 1, ..., k events."""
-        values = self.feature(batch)
+        return self.cells_of(self.feature(batch))
+
+    def cells_of(self, values: Array) -> tuple[int, ...]:
+        """Count as `cells` does, from the values of the chain's feature."""
         inside = [len(values), *(int(np.count_nonzero(self._member(values, cut))) for cut in self.cuts), 0]
         return tuple(a - b for a, b in itertools.pairwise(inside))
 
@@ -136,7 +140,8 @@ class EventLearner:
         self.nats = math.log(1 / alpha)
         self.extra = extra
         self.n = 0
-        self.proposal: Proposal | None = None
+        self.finalists: list[Proposal] = []
+        self.chosen = 0
         self.reach = 0.0  # pessimistic level of the best event
         self.hope = math.inf  # optimistic level of the same event
         self._x: list[Batch] = []
@@ -145,8 +150,19 @@ class EventLearner:
         self._learned_at = 0
         self._fixed: list[Feature] | None = None
 
-    def add(self, x: Batch, y: Batch, stake: Stake | None) -> None:
-        """Take in a chunk of draws, and how it fell into the cells of the current proposal."""
+    @property
+    def proposal(self) -> Proposal | None:
+        """The finalist to bet on next."""
+        return self.finalists[self.chosen] if self.finalists else None
+
+    def count(self, x: Batch, y: Batch) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+        """How a chunk falls into the cells of each finalist."""
+        values = {feature: (feature(x), feature(y)) for feature in {f.chain.feature for f in self.finalists}}
+        pairs = [(f.chain, *values[f.chain.feature]) for f in self.finalists]
+        return [(chain.cells_of(a), chain.cells_of(b)) for chain, a, b in pairs]
+
+    def add(self, x: Batch, y: Batch, counts: Sequence[tuple[Sequence[int], Sequence[int]]]) -> None:
+        """Take in a chunk of draws, and how it fell into the cells of the finalists."""
         n = len(x)
         self.n += n
         room = RESERVOIR - self._held
@@ -154,8 +170,8 @@ class EventLearner:
             self._x.append(x[:room])
             self._y.append(y[:room])
             self._held += min(n, room)
-        if self.proposal is not None and stake is not None:
-            self.proposal.add(stake.x, stake.y, n)
+        for finalist, (a, b) in zip(self.finalists, counts, strict=True):
+            finalist.add(a, b, n)
 
     def learn(self, rejected: bool) -> None:
         """Propose events anew if enough new draws are in the reservoir.
@@ -168,8 +184,11 @@ class EventLearner:
         if self._held > max(RELEARN * self._learned_at, self._learned_at):
             self._learned_at = self._held
             self._learn(rejected)
-        elif self.proposal is not None:
-            self._rate(self.proposal)
+        elif self.finalists:
+            x, y = (np.array([getattr(f, side)[f.best] for f in self.finalists]) for side in ("x", "y"))
+            n = np.array([float(f.n) for f in self.finalists])
+            self.chosen = int(np.argmax(self._score(x, y, n, rejected)[0]))
+            self._rate(self.finalists[self.chosen])
 
     def _rate(self, best: Proposal) -> None:
         p, q = np.array([best.x[best.best] / best.n]), np.array([best.y[best.best] / best.n])
@@ -215,33 +234,37 @@ class EventLearner:
             found += self.extra(even_x, even_y)
         return [(feature, odd_x, odd_y) for feature in found if feature is not None]
 
+    def _score(self, x: Array, y: Array, n: Array, rejected: bool) -> tuple[Array, Array]:
+        """Score of events with the given counts, to be maximised, and their growth against the same level."""
+        p, q = (x + _SHRINK) / (n + 2 * _SHRINK), (y + _SHRINK) / (n + 2 * _SHRINK)
+        growth = self._growth(p, q, self.guarantee.level)
+        if not rejected and float((growth * n).max()) >= _NATS:
+            return growth, growth
+        reach = self._pessimistic(x / n, y / n, n, self.nats + _EXTRA)
+        frontier = float(reach.max())
+        growth = self._growth(p, q, frontier)
+        return np.where(growth > 0, growth, reach - frontier - 1.0), growth
+
     def _select(self, groups: list[_Candidates], rejected: bool) -> None:
         x = np.concatenate([g.x for g in groups])
         y = np.concatenate([g.y for g in groups])
         n = np.concatenate([np.full(len(g.cuts), g.n) for g in groups]).astype(float)
-        p, q = (x + _SHRINK) / (n + 2 * _SHRINK), (y + _SHRINK) / (n + 2 * _SHRINK)
-        reach = self._pessimistic(x / n, y / n, n, self.nats + _EXTRA)
-        frontier = float(reach.max())
-        growth = self._growth(p, q, self.guarantee.level)
-        if rejected or float((growth * n).max()) < _NATS:
-            growth = self._growth(p, q, frontier)
         penalty = np.concatenate([np.full(len(g.cuts), g.penalty) for g in groups]) / n
-        score = np.where(growth > 0, np.maximum(growth - penalty, 1e-300), reach - frontier - 1.0)
-        best = int(np.argmax(score))
+        score, growth = self._score(x, y, n, rejected)
+        score = np.where(growth > 0, np.maximum(growth - penalty, 1e-300), score)
         sizes = np.cumsum([0, *(len(g.cuts) for g in groups)])
-        owner = int(np.searchsorted(sizes, best, side="right")) - 1
-        group, first = groups[owner], int(sizes[owner])
-        here = slice(first, first + len(group.cuts))
-        partner = self._partner(p[here], q[here], growth[here], best - first)
-        self.proposal = _proposal(group, best - first, partner)
-        self._rate(self.proposal)
-        if self._held >= SCREEN and self._fixed is not None and len(self._fixed) > KEPT:
-            top = {id(feature): -math.inf for feature in self._fixed}
-            for k, g in enumerate(groups):
-                if id(g.feature) in top:
-                    top[id(g.feature)] = max(top[id(g.feature)], float(score[sizes[k] : sizes[k + 1]].max()))
-            ranked = sorted(enumerate(self._fixed), key=lambda item: (-top[id(item[1])], item[0]))[:KEPT]
-            self._fixed = [feature for _, feature in sorted(ranked, key=lambda item: item[0])]
+        owner = np.repeat(np.arange(len(groups)), np.diff(sizes))
+        p, q = (x + _SHRINK) / (n + 2 * _SHRINK), (y + _SHRINK) / (n + 2 * _SHRINK)
+        odds = special.logit(p)
+        left, self.finalists, self.chosen = score.copy(), [], 0
+        while len(self.finalists) < FINALISTS and left.max() > -np.inf:
+            best = int(np.argmax(left))
+            group, first = groups[owner[best]], int(sizes[owner[best]])
+            here = slice(first, first + len(group.cuts))
+            partner = self._partner(p[here], q[here], growth[here], best - first)
+            self.finalists.append(_proposal(group, best - first, partner))
+            left[(owner == owner[best]) & (np.abs(odds - odds[best]) < _APART)] = -np.inf
+        self._rate(self.finalists[0])
 
     def _growth(self, p: Array, q: Array, level: float) -> Array:
         """Nats a draw that the best bet on each event gains at ``level``; 0 where the estimate is inside the null."""

@@ -63,17 +63,13 @@ SLOTS = (0.25, 0.75)
 #: when the estimates are good; the large limit experts find impossible events, the small ones win slowly where the
 #: truth is close to the level and estimates are noise. The masses were chosen by simulation; any masses are valid.
 EXPERTS = (
-    ("plug", 1.0, 0.20),
-    ("plug", 0.5, 0.20),
-    ("plug", 0.25, 0.10),
-    ("limit", 1.0, 0.12),
-    ("limit", 0.5, 0.06),
-    ("limit", 0.25, 0.06),
-    ("limit", 0.12, 0.07),
-    ("limit", 0.06, 0.06),
-    ("limit", 0.03, 0.05),
-    ("limit", 0.015, 0.05),
-    ("limit", 0.007, 0.03),
+    ("plug", 1.0, 0.35),
+    ("plug", 0.6, 0.25),
+    ("plug", 0.3, 0.10),
+    ("limit", 1.0, 0.10),
+    ("limit", 0.3, 0.08),
+    ("limit", 0.08, 0.07),
+    ("limit", 0.02, 0.05),
 )
 
 #: A chain's plug-in bet adds the optimal amounts of its events, which overlap; 0.7 of the sum is the best constant for

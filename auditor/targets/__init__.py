@@ -1,5 +1,5 @@
 """What is audited."""
 
-from auditor.targets.callables import Mechanism, one_draw, source_hash, target_from
+from auditor.targets.callables import Mechanism, function_from, one_draw, source_hash, target_from
 
-__all__ = ["Mechanism", "one_draw", "source_hash", "target_from"]
+__all__ = ["Mechanism", "function_from", "one_draw", "source_hash", "target_from"]

@@ -1,0 +1,297 @@
+"""Power: draws to a verdict and lower bounds on the cases that other auditors were measured on.
+
+Run as ``python -m benchmarks.power [--runs 101] [--jobs 2] [--out reports/power.md]``. Every case is one fixed pair,
+alpha = 0.05, at most 200,000 draws a side, nothing told about the event. Beside each median stands the single-event
+oracle: ln(1/alpha) over the divergence rate of the best single event, known beforehand.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import joblib
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special, stats
+
+from auditor import AnswersWithin, ApproxDP, GaussianDP, Pair, PureDP, audit
+from auditor.exact import FiniteLaw
+from auditor.guarantees import Guarantee
+from auditor.neighbors import check_pairs
+from auditor.results import Verdict
+from auditor.targets import Mechanism
+from mechanisms.gaussian import GaussianNoise
+from mechanisms.laplace import LatticeLaplace
+from mechanisms.noisy_max import ReleasedMaximum, ReportNoisyMax
+from mechanisms.queries import Answers
+from mechanisms.randomized_response import from_epsilon
+from mechanisms.sparse_vector import SparseVector, VariantName
+
+ALPHA = 0.05
+DRAWS_A_SIDE = 200_000
+ANSWERS = Answers(sensitivity=1.0, linf_sensitivity=1.0)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One row of the table.
+
+    Parameters
+    ----------
+    name, true : str
+        What is audited; its true level on the pair, in words.
+    mechanism, pair, claim : Mechanism, Pair, Guarantee
+        The audit.
+    oracle : callable or None
+        Divergence rate of the best single event at the claim, nats a draw.
+    bound_at_least : float or None
+        Target for the lower bound.
+    draws_at_most : int or None
+        Target for the median draws a side to a verdict; None: never to be flagged, 0: not judged.
+    exact : float
+        True level on the pair, infinite if there is none; no lower bound may exceed it.
+    """
+
+    name: str
+    true: str
+    mechanism: Mechanism
+    pair: Pair
+    claim: Guarantee
+    oracle: Callable[[Guarantee], float] | None
+    bound_at_least: float | None
+    draws_at_most: int | None
+    exact: float
+
+
+def growth(p: NDArray[np.float64], q: NDArray[np.float64], claim: Guarantee, level: float) -> NDArray[np.float64]:
+    """Nats a draw that the best bet on an event of probabilities p and q gains against ``level``."""
+    p0, q0, _ = claim.tangent(p, q, level)
+    rate = special.rel_entr(p, p0) + special.rel_entr(1 - p, 1 - p0) + special.rel_entr(q, q0)
+    rate = rate + special.rel_entr(1 - q, 1 - q0)
+    found: NDArray[np.float64] = np.where((p > claim.cap(q, level)) & np.isfinite(rate), rate, 0.0)
+    return found
+
+
+def half_lines(
+    p: Callable[..., NDArray[np.float64]], q: Callable[..., NDArray[np.float64]], reach: float
+) -> Callable[[Guarantee], float]:
+    """Best half line, from two distribution functions."""
+    t = np.linspace(-reach, reach, 8001)
+
+    def best(claim: Guarantee) -> float:
+        below = growth(p(t), q(t), claim, claim.level).max()
+        return float(max(below, growth(1 - p(t), 1 - q(t), claim, claim.level).max()))
+
+    return best
+
+
+def likelihood_sets(mechanism: SparseVector | ReportNoisyMax, pair: Pair) -> Callable[[Guarantee], float]:
+    """Best set of outcomes, in the order of their likelihood ratio (Neyman and Pearson)."""
+
+    def best(claim: Guarantee) -> float:
+        return _best_set(mechanism.law(pair.x), mechanism.law(pair.y), claim)
+
+    return best
+
+
+def _best_set(first: FiniteLaw, second: FiniteLaw, claim: Guarantee) -> float:
+    q_of = dict(zip(second.outcomes, second.probabilities.tolist(), strict=True))
+    p = first.probabilities
+    q = np.array([q_of.get(outcome, 0.0) for outcome in first.outcomes])
+    rates = []
+    for a, b in ((p, q), (q, p)):
+        order = np.argsort(-(np.log(a + 1e-300) - np.log(b + 1e-300)))
+        rates.append(
+            growth(np.minimum(np.cumsum(a[order]), 1), np.minimum(np.cumsum(b[order]), 1), claim, claim.level).max()
+        )
+    return float(max(rates))
+
+
+def _answers(*values: float) -> NDArray[np.float64]:
+    return np.array(values)
+
+
+def _svt(variant: VariantName, cutoff: int) -> SparseVector:
+    return SparseVector(ANSWERS, 1.0, threshold=0.5, cutoff=cutoff, variant=variant)
+
+
+def cases() -> list[Case]:
+    """The issue's table."""
+    one = Pair(_answers(0.0), _answers(1.0), "0 against 1")
+    rare = Pair(_answers(*[0] * 9, 1), _answers(*[1] * 9, 0), "0^9 1 against 1^9 0")
+    halves = Pair(_answers(*[0] * 5, *[1] * 5), _answers(*[1] * 5, *[0] * 5), "0^5 1^5 against 1^5 0^5")
+    spread = Pair(_answers(1, 1, 1, 1, 1), _answers(2, 0, 0, 0, 0), "(1,1,1,1,1) against (2,0,0,0,0)")
+    all_up = Pair(_answers(1, 1, 1, 1, 1), _answers(2, 2, 2, 2, 2), "(1,1,1,1,1) against (2,2,2,2,2)")
+    check_pairs([one, rare, halves, spread, all_up], AnswersWithin(1.0))
+    bit = Pair(np.array([0]), np.array([1]), "one bit")
+    pure, approx = PureDP(1.0), ApproxDP(1.0, 1e-5)
+
+    def laplace(scale: float) -> Callable[[Guarantee], float]:
+        return half_lines(stats.laplace(0, scale).cdf, stats.laplace(1, scale).cdf, 12 * scale)
+
+    def gauss(sigma: float) -> Callable[[Guarantee], float]:
+        return half_lines(stats.norm(0, sigma).cdf, stats.norm(1, sigma).cdf, 8 * sigma)
+
+    def maximum(low: float, high: float) -> Callable[[Guarantee], float]:
+        return half_lines(lambda t: stats.laplace.cdf(t, low, 2) ** 5, lambda t: stats.laplace.cdf(t, high, 2) ** 5, 30)
+
+    v4, v5, v6 = _svt("V4", 1), _svt("V5", 1), _svt("V6", 1)
+    inf = math.inf
+    return [
+        Case("Laplace, scale 1", "1", LatticeLaplace(ANSWERS, 1.0), one, pure, None, 0.97, None, 1.0),
+        Case("Laplace, scale 0.5", "2", LatticeLaplace(ANSWERS, 2.0), one, pure, laplace(0.5), 1.96, 200, 2.0),
+        Case("Laplace, scale 0.8", "1.25", LatticeLaplace(ANSWERS, 1.25), one, pure, laplace(0.8), None, 0, 1.25),
+        Case("Laplace, scale 0.9", "1.11", LatticeLaplace(ANSWERS, 1 / 0.9), one, pure, laplace(0.9), None, 0, 1 / 0.9),
+        Case(
+            "Laplace, scale 0.95",
+            "1.05",
+            LatticeLaplace(ANSWERS, 1 / 0.95),
+            one,
+            pure,
+            laplace(0.95),
+            None,
+            0,
+            1 / 0.95,
+        ),
+        Case(
+            "Gaussian, sigma 3.7306, as mu",
+            "mu 0.2680",
+            _gaussian(3.7306),
+            one,
+            GaussianDP(1 / 3.7306),
+            None,
+            0.92 / 3.7306,
+            None,
+            1 / 3.7306,
+        ),
+        Case("Gaussian, sigma 3.7306, as (1, 1e-5)", "1", _gaussian(3.7306), one, approx, None, None, None, 1.0001),
+        Case(
+            "Gaussian, sigma 1.8653, as mu",
+            "mu 0.5361",
+            _gaussian(1.8653),
+            one,
+            GaussianDP(1 / 1.8653),
+            None,
+            0.95 / 1.8653,
+            None,
+            1 / 1.8653,
+        ),
+        Case(
+            "Gaussian, sigma 1.8653, as (1, 1e-5)",
+            "2.18",
+            _gaussian(1.8653),
+            one,
+            approx,
+            gauss(1.8653),
+            None,
+            25_000,
+            inf,
+        ),
+        Case("sparse vector V1", "at most 1", _svt("V1", 2), rare, pure, None, None, None, 1.0),
+        Case("sparse vector V2", "at most 1", _svt("V2", 2), rare, pure, None, None, None, 1.0),
+        Case("sparse vector V3", "2.5 reachable", RoundedOutputs(_svt("V3", 1)), rare, pure, None, 2.0, 25_000, inf),
+        Case("sparse vector V4", "1.741", v4, rare, pure, likelihood_sets(v4, rare), 1.55, 12_000, 1.7411),
+        Case("sparse vector V5", "infinite", v5, halves, pure, likelihood_sets(v5, halves), 9.0, 200, inf),
+        Case("sparse vector V6", "4.061", v6, halves, pure, likelihood_sets(v6, halves), 3.0, 1_500, 4.0615),
+        Case("noisy max", "at most 1", ReportNoisyMax(ANSWERS, 1.0), spread, pure, None, None, None, 1.0),
+        Case(
+            "noisy max, value released",
+            "2.5",
+            RoundedOutputs(ReleasedMaximum(ANSWERS, 1.0)),
+            all_up,
+            pure,
+            maximum(1, 2),
+            2.3,
+            1_500,
+            2.5,
+        ),
+        Case("randomised response", "1", from_epsilon(1.0), bit, pure, None, 0.975, None, 1.0),
+    ]
+
+
+def _gaussian(sigma: float) -> Mechanism:
+    return RoundedOutputs(GaussianNoise(ANSWERS, sigma))
+
+
+@dataclass(frozen=True)
+class RoundedOutputs:
+    """A mechanism's real outputs rounded to multiples of 2^-20: post-processing that hides floating-point structure."""
+
+    mechanism: Mechanism
+
+    def __call__(self, data: NDArray[np.float64], n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Draw and round."""
+        rounded: NDArray[np.float64] = np.rint(self.mechanism(data, n, rng) * 2.0**20) / 2.0**20
+        return rounded
+
+
+def one_run(index: int, seed: int, stop: str) -> tuple[int | None, float]:
+    """Draws a side to a verdict (None: not flagged) and the lower bound."""
+    case = cases()[index]
+    result = audit(
+        case.mechanism,
+        case.claim,
+        case.pair,
+        alpha=ALPHA,
+        draws=2 * DRAWS_A_SIDE,
+        stop=stop,
+        seed=seed,
+        id=f"power/{index}",
+    )
+    return (result.draws // 2 if result.verdict == Verdict.VIOLATION else None), float(result.lower_bound or 0.0)
+
+
+def row(index: int, runs: int, bounds: int, parallel: joblib.Parallel) -> str:
+    """One line of the table."""
+    case = cases()[index]
+    stopped = parallel(joblib.delayed(one_run)(index, seed, "verdict") for seed in range(runs))
+    long = parallel(joblib.delayed(one_run)(index, seed, "budget") for seed in range(bounds))
+    draws = np.array([math.inf if n is None else n for n, _ in stopped])
+    flagged = int(np.isfinite(draws).sum())
+    lower = np.array([bound for _, bound in long])
+    rate = case.oracle(case.claim) if case.oracle else 0.0
+    oracle = math.log(1 / ALPHA) / rate if rate > 0 else math.inf
+    verdict = f"{flagged} of {runs} flagged"
+    ratio = ""
+    if case.draws_at_most is not None:
+        median, ninety = np.quantile(draws, [0.5, 0.9], method="higher")
+        verdict = f"{median:,.0f} ({ninety:,.0f})"
+        ratio = f"{oracle:,.0f}: {median / oracle:.2f} ({ninety / oracle:.2f})" if math.isfinite(oracle) else ""
+    wanted = "" if case.bound_at_least is None else f"{case.bound_at_least:.4g}"
+    most = "never" if case.draws_at_most is None else f"{case.draws_at_most:,}" if case.draws_at_most else ""
+    return f"| {case.name} | {case.true} | {np.median(lower):.4g} ({lower.min():.4g}) | {wanted} | {verdict} | {most} | {ratio} |"
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--runs", type=int, default=101, help="audits to a verdict, of each case")
+    parser.add_argument("--bounds", type=int, default=21, help="audits of the whole budget, of each case")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--only", default="", help="cases whose name contains this")
+    parser.add_argument("--out", type=Path, default=None)
+    options = parser.parse_args()
+    lines = [
+        f"alpha {ALPHA}, at most {DRAWS_A_SIDE:,} draws a side; {options.runs} audits to a verdict, {options.bounds} of the "
+        "whole budget, of each case",
+        "",
+        "| case | true on this pair | lower bound, median (least) | wanted | draws a side to a verdict, median (90 %) "
+        "| wanted at most | single-event oracle: ratio of median (90 %) |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    with joblib.parallel_config("loky", n_jobs=options.jobs, inner_max_num_threads=1):
+        parallel = joblib.Parallel()
+        for index, case in enumerate(cases()):
+            if options.only in case.name:
+                lines.append(row(index, options.runs, options.bounds, parallel))
+                print(lines[-1], flush=True)
+    if options.out is not None:
+        options.out.write_text("# Power\n\n" + "\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
