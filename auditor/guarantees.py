@@ -31,6 +31,10 @@ _TINY = 1e-12
 #: within 1e-9 of the best one; errors along the cap cost growth to second order only.
 _BISECTIONS = 30
 
+#: Steps for the projection on the Gaussian cap, whose stationarity condition is nearly linear in z = Phi^-1(q0) but for
+#: rare events: 18 leave a relative error of the divergence below 1e-6.
+_FALSE_POSITIONS = 18
+
 
 class Tangent(NamedTuple):
     """A point (p0, q0) on a cap and the slope of a line that touches the cap there from above."""
@@ -184,6 +188,9 @@ class PureDP(ApproxDP):
     def __init__(self, epsilon: float) -> None:
         super().__init__(epsilon, 0.0)
 
+    def __repr__(self) -> str:
+        return f"PureDP({self.epsilon!r})"
+
 
 @dataclass(frozen=True)
 class GaussianDP:
@@ -226,22 +233,28 @@ class GaussianDP:
         return capped
 
     def tangent(self, p: Array, q: Array, level: Array | float) -> Tangent:
-        """Projection by bisection in z = Phi^-1(q0); slope phi(z + mu) / phi(z) = exp(-z mu - mu^2 / 2)."""
+        """Projection by the Illinois method in z = Phi^-1(q0); slope phi(z + mu) / phi(z) = exp(-z mu - mu^2 / 2)."""
         p, q, level = np.broadcast_arrays(np.asarray(p, float), np.asarray(q, float), np.asarray(level, float))
         low = special.ndtri(np.clip(q, _TINY, 1 - _TINY))
         high = np.maximum(special.ndtri(np.clip(p, _TINY, 1 - _TINY)) - level, low)
-        for _ in range(_BISECTIONS):
+        at_low, at_high = _pull(low + level, p), _pull(high, q)  # the other term is 0 at each end
+        for step in range(_FALSE_POSITIONS):
             z = 0.5 * (low + high)
-            p0, q0 = special.ndtr(z + level), special.ndtr(z)
-            slope = np.exp(-z * level - 0.5 * level * level)
-            uphill = slope * (p0 - p) / _spread(p0) + (q0 - q) / _spread(q0) > 0
-            low, high = np.where(uphill, low, z), np.where(uphill, z, high)
-        z = 0.5 * (low + high)
+            if step % 2:  # every other step halves the interval, where false positions crawl
+                rise = at_high - at_low
+                z = np.divide(low * at_high - high * at_low, rise, out=z, where=rise > 0)
+            value = _pull(z + level, p) + _pull(z, q)
+            up = value > 0
+            # Illinois: the value at the end that stays is halved, so that both ends move.
+            at_low, at_high = np.where(up, 0.5 * at_low, value), np.where(up, value, 0.5 * at_high)
+            low, high = np.where(up, low, z), np.where(up, z, high)
+        z = np.clip(z, low, high)
         return Tangent(special.ndtr(z + level), special.ndtr(z), np.exp(-z * level - 0.5 * level * level))
 
     def level_of(self, p: Array, q: Array) -> Array:
         """Phi^-1(p) - Phi^-1(q), at least 0."""
-        larger: Array = np.fmax(special.ndtri(p) - special.ndtri(q), 0.0)
+        with np.errstate(invalid="ignore"):  # inf - inf: both impossible or both certain, no difference
+            larger: Array = np.fmax(special.ndtri(p) - special.ndtri(q), 0.0)
         return larger
 
     def saturation_level(self, divergence: float) -> float:
@@ -251,6 +264,13 @@ class GaussianDP:
     def exact_level(self, curve: PrivacyCurve) -> float:
         """Smallest mu."""
         return curve.mu()
+
+
+def _pull(z: Array, p: Array) -> Array:
+    """d/dz KL(p || Phi(z)) = phi(z) (Phi(z) - p) / (Phi(z) Phi(-z))."""
+    above, below = special.ndtr(z), special.ndtr(-z)
+    slope: Array = np.exp(-0.5 * z * z) / math.sqrt(2 * math.pi) * (above - p) / (above * below)
+    return slope
 
 
 def _spread(p: Array) -> Array:

@@ -1,0 +1,58 @@
+"""Reports of a run, all rendered from the content of results.json alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from auditor.report.html import html
+from auditor.report.junit import junit
+from auditor.report.markdown import markdown
+from auditor.report.sarif import sarif
+from auditor.report.table import summary_table
+
+__all__ = ["html", "junit", "markdown", "sarif", "schema", "summary_table", "write_reports"]
+
+
+def write_reports(results: Mapping[str, Any], out: Path, run: Mapping[str, Any] | None = None) -> list[Path]:
+    """Write report.html, report.md, junit.xml and results.sarif.
+
+    Parameters
+    ----------
+    results : mapping
+        Parsed content of results.json.
+    out : Path
+        Directory to write to; it is made if it is not there.
+    run : mapping, optional
+        Content of run.json (times and host), see `junit`. It goes into junit.xml alone, so that the other files are
+        the same to the byte whenever results.json is.
+
+    Returns
+    -------
+    list of Path
+        What was written.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    contents = {
+        "report.html": html(results),
+        "report.md": markdown(results),
+        "junit.xml": junit(results, run),
+        "results.sarif": sarif(results),
+    }
+    paths = []
+    for name, content in contents.items():
+        path, partial = out / name, out / f"{name}.part"
+        # Whole or not at all, and with the same line ends everywhere.
+        partial.write_bytes(content.encode("utf-8"))
+        partial.replace(path)
+        paths.append(path)
+    return paths
+
+
+def schema() -> dict[str, Any]:
+    """Return the published JSON Schema (2020-12) of results.json."""
+    content: dict[str, Any] = json.loads((files("auditor.report") / "schema.json").read_text(encoding="utf-8"))
+    return content

@@ -1,0 +1,112 @@
+"""The report as one HTML file that opens offline."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import jinja2
+from markupsafe import Markup, escape
+
+from auditor.report import plots, words
+from auditor.report.view import RunView
+
+SYMBOLS = {"violation": "✕", "deviation": "≠", "consistent": "○", "inconclusive": "?", "error": "!"}
+
+
+def html(results: Mapping[str, Any]) -> str:
+    """Render results as one self-contained page.
+
+    Parameters
+    ----------
+    results : mapping
+        Parsed content of results.json.
+
+    Returns
+    -------
+    str
+        The page. It refers to nothing outside itself and depends on nothing but ``results``.
+
+    Notes
+    -----
+    Names, events and messages may come from a hostile target: the template escapes everything, and a content security
+    policy allows no script but ours, by its hash.
+    """
+    run = RunView.of(results)
+    style, script = _asset("report.css"), _asset("report.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return _template().render(
+        run=run,
+        style=Markup(style),
+        script=Markup(script),
+        policy=f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'; "
+        "base-uri 'none'; form-action 'none'",
+    )
+
+
+def _asset(name: str) -> str:
+    # Line ends may have been changed by git on checkout; the hash and the bytes of the page must not.
+    return (files("auditor.report") / name).read_text(encoding="utf-8").replace("\r\n", "\n")
+
+
+@cache
+def _template() -> jinja2.Template:
+    environment = jinja2.Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+    )
+    environment.filters.update(
+        level=words.level,
+        power=_power,
+        soft=soft,
+        prose=prose,
+        terms=terms,
+        place=words.place,
+        sort_key=sort_key,
+        plural=words.number_of,
+        flat=words.flat,
+    )
+    environment.globals.update(
+        plots=plots, symbols=SYMBOLS, levels=words.LEVELS, verdicts=words.VERDICTS, number_of=words.number_of
+    )
+    return environment.from_string(_asset("report.html"))
+
+
+def soft(text: str) -> Markup:
+    """Text that may break after slashes, commas and the like, where a long id would widen its column.
+
+    Numbers such as "40,000" and "0.25" stay whole.
+    """
+    parts = re.split(r"(?<=[/_])(?=\w)|(?<=[,.=:-])(?=[^\W\d])", text)
+    return Markup("<wbr>").join(escape(part) for part in parts)
+
+
+def prose(text: str) -> Markup:
+    """A sentence, with the exponents in it raised and places to break long ids."""
+    parts = re.split(r"\b10\^(-?\d+(?:\.\d+)?)", text)
+    raised = (Markup("10<sup>{}</sup>").format(part) if i % 2 else soft(part) for i, part in enumerate(parts))
+    return Markup("").join(raised)
+
+
+def terms(text: str) -> Markup:
+    """A claim such as "ε = 1, δ = 1e-05", which may break between its terms only, unless they are long."""
+    parts = text.split(", ")
+    # 18 characters are what the column takes without squeezing the others.
+    spans = (Markup('<span class="term">{}</span>').format(p) if len(p) <= 18 else soft(p) for p in parts)
+    return Markup(", ").join(spans)
+
+
+def sort_key(value: float | None) -> str:
+    """A number as JavaScript reads it, for sorting; empty if there is none."""
+    if value is None:
+        return ""
+    return {"inf": "Infinity", "-inf": "-Infinity"}.get(f"{value:g}", f"{value:.8g}")
+
+
+def _power(log10: float | None) -> Markup:
+    """An e-value with its exponent raised."""
+    return prose(words.power(log10))

@@ -1,0 +1,68 @@
+"""JUnit XML: one test case a claim, for continuous integration."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from collections.abc import Mapping
+from typing import Any
+
+from auditor.report import words
+from auditor.report.view import ClaimView, RunView
+
+
+def junit(results: Mapping[str, Any], run: Mapping[str, Any] | None = None) -> str:
+    """Render results as JUnit XML.
+
+    Parameters
+    ----------
+    results : mapping
+        Parsed content of results.json.
+    run : mapping, optional
+        Content of run.json: ``started`` (ISO 8601), ``seconds`` of the run, and ``claim_seconds`` by claim id become
+        attributes of the suites and cases. Without it there are no times.
+
+    Returns
+    -------
+    str
+        One suite for each entry. An unexpected verdict is a failure; an unexpected "error" and a failed check of the
+        auditor's own is an error.
+    """
+    view = RunView.of(results)
+    run = words.cleaned(run or {})
+    seconds = run.get("claim_seconds") or {}
+    root = ET.Element("testsuites", {"name": "dpaudit", **_numbers(view.claims)})
+    entries = dict.fromkeys(claim.entry for claim in view.claims)
+    for entry in entries:
+        claims = [claim for claim in view.claims if claim.entry == entry]
+        suite = ET.SubElement(root, "testsuite", {"name": entry, **_numbers(claims)})
+        if run.get("started"):
+            # The schema that most readers use knows no time zone; what is written is UTC.
+            suite.set("timestamp", str(run["started"]).removesuffix("Z"))
+        for claim in claims:
+            _case(suite, claim, seconds.get(claim.id))
+    if isinstance(run.get("seconds"), int | float):
+        root.set("time", f"{run['seconds']:.3f}")
+    ET.indent(root)
+    return '<?xml version="1.0" encoding="UTF-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+
+
+def _is_error(claim: ClaimView) -> bool:
+    return not claim.ok and (claim.verdict == "error" or claim.verdict == claim.expected)
+
+
+def _numbers(claims: tuple[ClaimView, ...] | list[ClaimView]) -> dict[str, str]:
+    errors = sum(map(_is_error, claims))
+    failures = sum(not claim.ok for claim in claims) - errors
+    return {"tests": str(len(claims)), "failures": str(failures), "errors": str(errors), "skipped": "0"}
+
+
+def _case(suite: ET.Element, claim: ClaimView, seconds: Any) -> None:
+    case = ET.SubElement(suite, "testcase", classname=claim.entry.replace("/", "."), name=claim.id)
+    if isinstance(seconds, int | float):
+        case.set("time", f"{seconds:.3f}")
+    text = "\n".join([*claim.explanation, f"Replay: {claim.replay}"])
+    if claim.ok:
+        ET.SubElement(case, "system-out").text = text
+        return
+    kind = "error" if _is_error(claim) else "failure"
+    ET.SubElement(case, kind, type=claim.verdict, message=claim.surprise).text = text

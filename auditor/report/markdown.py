@@ -1,0 +1,109 @@
+"""The report as Markdown, for a comment on a change or a page of a repository."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from auditor.report import words
+from auditor.report.view import ClaimView, RunView
+
+#: Characters that Markdown or HTML might take for markup.
+_SPECIAL = re.compile(r"([\\`*_\[\]#|~<>&])")
+_ENTITIES = {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
+
+
+def markdown(results: Mapping[str, Any]) -> str:
+    """Render results as GitHub-flavoured Markdown.
+
+    Parameters
+    ----------
+    results : mapping
+        Parsed content of results.json.
+
+    Returns
+    -------
+    str
+        Summary, unexpected results, counterexamples, all claims and errata.
+    """
+    run = RunView.of(results)
+    lines = ["# Audit of differential-privacy claims", "", f"**{escape(run.sentence)}**", ""]
+    if run.interrupted:
+        lines += [f"**{escape(run.interrupted)}**", ""]
+    if run.claims:
+        lines += _table(
+            ["verdict", "as expected", "unexpected"], [[v, str(a), str(b)] for v, a, b in run.counts], numbers={1, 2}
+        )
+    lines += [
+        "A pass says “not refuted”; a pass never means private. Beside each stands what it could have caught.",
+        "",
+    ]
+    if run.unexpected:
+        lines += ["## Unexpected", ""]
+        lines += [line for claim in run.unexpected for line in _finding(claim)]
+    if run.caught:
+        lines += ["## Violations, as expected", ""]
+        lines += [line for claim in run.caught for line in _finding(claim)]
+    if run.claims:
+        lines += ["## All claims", "", *_claims(run)]
+    if run.errata:
+        lines += ["## Errata", "", "Statements of the documents that are wrong, with the claims that show it.", ""]
+        lines += _table(["id", "class", "place", "what is wrong", "shown by"], [_erratum(e) for e in run.errata])
+    lines += ["## Manifest", "", *_manifest(run)]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def escape(text: str) -> str:
+    """Text for one line of Markdown, where nothing in it is markup."""
+    return _SPECIAL.sub(lambda found: _ENTITIES.get(found[1], "\\" + found[1]), words.one_line(text))
+
+
+def code(text: str) -> str:
+    """Text as code, fenced by more backticks than it has in a row; not for tables, whose cells end at a pipe."""
+    line = words.one_line(text)
+    fence = "`" * (max((len(run) for run in re.findall("`+", line)), default=0) + 1)
+    space = " " if line.startswith("`") or line.endswith("`") else ""
+    return f"{fence}{space}{line}{space}{fence}" if line else ""
+
+
+def _table(header: Sequence[str], rows: Iterable[Sequence[str]], numbers: Iterable[int] = ()) -> list[str]:
+    right = set(numbers)
+    rule = ["---:" if i in right else "---" for i in range(len(header))]
+    return ["| " + " | ".join(row) + " |" for row in (header, rule, *rows)] + [""]
+
+
+def _finding(claim: ClaimView) -> list[str]:
+    about = ", ".join(text for text in (claim.source, claim.text("mechanism"), claim.text("claimed")) if text)
+    lines = [f"### {escape(claim.id)}", "", escape(about), ""]
+    if claim.surprise:
+        lines += [f"**Unexpected: {escape(claim.surprise)}.**", ""]
+    lines += [line for part in claim.explanation for line in (escape(part), "")]
+    found = claim.counterexample
+    if found is not None:
+        lines += [f"- pair: {escape(found['pair'])}", f"- x: {code(found['x'])}", f"- x′: {code(found['y'])}"]
+    return [*lines, f"- replay: {code(claim.replay)}", ""]
+
+
+def _claims(run: RunView) -> list[str]:
+    header = ["claim", "source", "claimed", "exact", "lower bound", "detectable", "ceiling", "draws"]
+    header += ["verdict", "expected"]
+    rows = []
+    for claim in run.claims:
+        levels = [words.level(claim.number(key)) for key in ("exact", "lower_bound", "detectable_level", "ceiling")]
+        verdict = claim.verdict if claim.ok else f"**{claim.verdict}, unexpected**"
+        draws = f"{claim.draws:,}" if claim.draws else "–"
+        texts = [escape(claim.id), escape(claim.source) or "–", escape(claim.text("claimed")) or "–"]
+        rows.append([*texts, *levels, draws, verdict, claim.expected])
+    return _table(header, rows, numbers=range(3, 8))
+
+
+def _erratum(erratum: Mapping[str, Any]) -> list[str]:
+    shown = ", ".join(escape(str(claim)) for claim in erratum.get("claims") or []) or "–"
+    place = words.place(erratum.get("source") or {})
+    texts = (str(erratum.get("id")), str(erratum.get("class")), place, str(erratum.get("summary")))
+    return [*(escape(text) for text in texts), shown]
+
+
+def _manifest(run: RunView) -> list[str]:
+    return [f"- {escape(label)}: {code(value)}" for label, value in words.flat(run.manifest)]

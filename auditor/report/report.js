@@ -1,0 +1,75 @@
+// Sorts and filters the table of claims. Without it the page is the same, with a plain table.
+(() => {
+  "use strict";
+  const table = document.getElementById("all");
+  if (!table) return;
+  document.documentElement.classList.add("js");
+  const body = table.tBodies[0];
+  const rows = Array.from(body.rows);
+  const heads = Array.from(table.tHead.rows[0].cells);
+
+  const key = (row, column, numeric) => {
+    const cell = row.cells[column];
+    const text = cell.dataset.sort ?? cell.textContent.trim();
+    return numeric ? (text === "" ? NaN : Number(text)) : text;
+  };
+  const compare = (a, b, numeric) => {
+    if (!numeric) return a.localeCompare(b, "en", { numeric: true });
+    // Rows without a number come last, whatever the direction.
+    return a === b ? 0 : a - b;
+  };
+  const sort = (column) => {
+    const head = heads[column];
+    const numeric = head.dataset.kind === "number";
+    const descending = head.getAttribute("aria-sort") === "ascending";
+    for (const other of heads) other.removeAttribute("aria-sort");
+    head.setAttribute("aria-sort", descending ? "descending" : "ascending");
+    const keyed = rows.map((row, i) => [key(row, column, numeric), i, row]);
+    keyed.sort(([a, i], [b, j]) => {
+      if (numeric && (Number.isNaN(a) || Number.isNaN(b))) return Number.isNaN(a) - Number.isNaN(b) || i - j;
+      const order = compare(a, b, numeric);
+      return (descending ? -order : order) || i - j;
+    });
+    body.append(...keyed.map(([, , row]) => row));
+  };
+  heads.forEach((head, column) => {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.textContent = head.textContent;
+    head.dataset.name = head.textContent;
+    button.addEventListener("click", () => sort(column));
+    head.replaceChildren(button);
+  });
+
+  const form = document.getElementById("filter");
+  const find = document.getElementById("find");
+  const verdict = document.getElementById("by-verdict");
+  const level = document.getElementById("by-level");
+  const only = document.getElementById("only-unexpected");
+  const shown = document.getElementById("shown");
+  const texts = new Map(rows.map((row) => [row, row.textContent.toLowerCase()]));
+  const filter = () => {
+    const words = find.value.toLowerCase().split(/\s+/).filter(Boolean);
+    let count = 0;
+    for (const row of rows) {
+      const fits =
+        words.every((word) => texts.get(row).includes(word)) &&
+        (!verdict.value || row.dataset.verdict === verdict.value) &&
+        (!level.value || row.dataset.level === level.value) &&
+        (!only.checked || "unexpected" in row.dataset);
+      row.hidden = !fits;
+      count += fits;
+    }
+    shown.textContent = count === rows.length ? `${count} claims` : `${count} of ${rows.length} claims`;
+  };
+  form.hidden = false;
+  form.addEventListener("input", filter);
+  form.addEventListener("submit", (event) => event.preventDefault());
+  form.addEventListener("reset", () => setTimeout(filter));
+  filter();
+
+  // Paper cannot be clicked.
+  addEventListener("beforeprint", () => {
+    for (const part of document.querySelectorAll("details")) part.open = true;
+  });
+})();

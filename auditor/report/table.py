@@ -1,0 +1,88 @@
+"""The table that the command line prints at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from auditor.report import words
+from auditor.report.view import ClaimView, RunView
+
+#: Characters a line may take, if the ids can be shortened so far.
+WIDTH = 160
+#: Narrowest id: enough to tell the entry and the case.
+NARROWEST = 44
+#: Widest source and claim: more belongs into the report.
+CAPS = {"source": 20, "claimed": 18}
+
+#: Lower bound and detectable level have short names here, for the sake of the ids.
+HEADER = (
+    "",
+    "id",
+    "source",
+    "claimed",
+    "exact",
+    "lower",
+    "ceiling",
+    "detect",
+    "draws",
+    "verdict",
+    "expected",
+)
+#: Columns of numbers, which are aligned on the right.
+RIGHT = range(4, 9)
+
+
+def summary_table(results: Mapping[str, Any]) -> str:
+    """Plain-text table, one line a claim, with a line of totals.
+
+    Parameters
+    ----------
+    results : mapping
+        Parsed content of results.json.
+
+    Returns
+    -------
+    str
+        Lines, each with a line break. Unexpected claims begin with "!"; a dash stands for what does not apply.
+    """
+    run = RunView.of(results)
+    rows = [_row(claim) for claim in run.claims]
+    widths = [max(1, *(len(row[i]) for row in [list(HEADER), *rows])) for i in range(len(HEADER))]
+    for name, cap in CAPS.items():
+        widths[HEADER.index(name)] = min(widths[HEADER.index(name)], cap)
+    others = sum(widths) - widths[1] + 2 * (len(widths) - 1)
+    widths[1] = min(widths[1], max(NARROWEST, WIDTH - others))
+    lines = [_line(list(HEADER), widths), "  ".join("-" * width for width in widths)] if rows else []
+    lines += [_line(row, widths) for row in rows]
+    return "\n".join([*lines, *([""] if rows else []), _totals(run), ""])
+
+
+def _row(claim: ClaimView) -> list[str]:
+    levels = [words.level(claim.number(key), "-") for key in ("exact", "lower_bound", "ceiling", "detectable_level")]
+    expected = claim.expected
+    if not claim.ok and claim.verdict == claim.expected:
+        expected += " (check failed)"
+    texts = [claim.id, claim.source or "-", claim.text("claimed") or "-"]
+    return [
+        "" if claim.ok else "!",
+        *(words.one_line(text) for text in texts),
+        *levels,
+        f"{claim.draws:,}" if claim.draws else "-",
+        claim.verdict,
+        expected,
+    ]
+
+
+def _line(cells: list[str], widths: list[int]) -> str:
+    texts = [words.shorten(cell, width) for cell, width in zip(cells, widths, strict=True)]
+    padded = [t.rjust(w) if i in RIGHT else t.ljust(w) for i, (t, w) in enumerate(zip(texts, widths, strict=True))]
+    return "  ".join(padded).rstrip()
+
+
+def _totals(run: RunView) -> str:
+    total, unexpected = len(run.claims), len(run.unexpected)
+    if not total:
+        return "no claims"
+    text = f"{words.number_of(total, 'claim')}: {total - unexpected:,} as expected, {unexpected:,} unexpected"
+    return text + (" (marked !)" if unexpected else "")

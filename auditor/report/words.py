@@ -1,0 +1,169 @@
+"""Numbers and names of a report, in words: what all formats share."""
+
+from __future__ import annotations
+
+import math
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+VERDICTS = ("violation", "deviation", "error", "inconclusive", "consistent")
+
+LEVELS = {
+    "L0": "exact law",
+    "L1": "theorem",
+    "L2": "component",
+    "L3": "conformity",
+    "L4": "accuracy",
+}
+
+#: Part of a notion's name, in lower case, and the symbol of its level. The first that fits is taken.
+_SYMBOLS = (("concentrated", "ρ"), ("zcdp", "ρ"), ("renyi", "t"), ("rényi", "t"), ("trade", "t"), ("gauss", "μ"))
+
+
+def clean(text: str) -> str:
+    r"""Text without control characters and lone surrogates, which are shown as escapes such as ``\x1b``.
+
+    Names and events can come from the audited target: they must not reach a terminal as commands, and XML and UTF-8
+    have no form for some of them. Line breaks and tabs stay.
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        c if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Cn") else _escaped(c) for c in text
+    )
+
+
+def _escaped(c: str) -> str:
+    code = ord(c)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def cleaned(value: Any) -> Any:
+    """Parsed JSON with all its strings and keys passed through `clean`."""
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, Mapping):
+        return {clean(str(k)): cleaned(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [cleaned(v) for v in value]
+    return value
+
+
+def one_line(text: str) -> str:
+    """Text with every run of white space turned into one space."""
+    return " ".join(text.split())
+
+
+def shorten(text: str, width: int) -> str:
+    """Text of at most ``width`` characters, cut in the middle: both ends of an id tell claims apart."""
+    if len(text) <= width:
+        return text
+    if width < 3:
+        return text[:width]
+    head = width // 2
+    return f"{text[:head]}…{text[len(text) - (width - 1 - head) :]}"
+
+
+def level(value: float | None, missing: str = "–") -> str:
+    """A level with 4 significant digits; a dash for None."""
+    if value is None or math.isnan(value):
+        return missing
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    return f"{value:.4g}".replace("e+0", "e").replace("e-0", "e-").replace("e+", "e")
+
+
+def number_of(count: int, noun: str, plural: str = "") -> str:
+    """For example "1 claim" and "58 claims"."""
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
+def percent(share: float) -> str:
+    """A probability as a percentage, with as many digits as tell it from 0 and 1."""
+    value = 100 * share
+    if 0 < value < 0.1 or 99.9 < value < 100:
+        return f"{value:.4g} %"
+    return f"{value:.3g} %"
+
+
+def power(log10: float | None, missing: str = "–") -> str:
+    """An e-value from its decimal logarithm, for example "10^3.6"."""
+    if log10 is None or math.isnan(log10):
+        return missing
+    if math.isinf(log10):
+        return "∞" if log10 > 0 else "0"
+    return f"10^{log10 + 0.0:.1f}".replace("^-0.0", "^0.0")
+
+
+def symbol(notion: str) -> str:
+    """What the level of a notion is called: ε, μ, ρ, t for a factor on the claimed curve, or "level"."""
+    lower = notion.lower()
+    for part, name in _SYMBOLS:
+        if part in lower:
+            return name
+    return "ε" if "pure" in lower or "approx" in lower else "level"
+
+
+def place(source: Mapping[str, Any]) -> str:
+    """Document and place of a statement, in one line."""
+    parts = [str(source.get(key) or "") for key in ("document", "place")]
+    return one_line(", ".join(part for part in parts if part))
+
+
+def slugs(ids: Sequence[str]) -> list[str]:
+    """Anchors of claims: from the id alone, so that a link stays good when other claims are added.
+
+    Ids that give the same slug are told apart by a number, in order.
+    """
+    taken: set[str] = set()
+    result = []
+    for name in ids:
+        base = "claim-" + (re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-") or "unnamed")
+        slug, k = base, 1
+        while slug in taken:
+            k += 1
+            slug = f"{base}-{k}"
+        taken.add(slug)
+        result.append(slug)
+    return result
+
+
+def flat(value: Any, label: str = "") -> list[tuple[str, str]]:
+    """Nested data as labelled lines of text, for tables of two columns."""
+    if isinstance(value, Mapping):
+        return [line for key, v in value.items() for line in flat(v, f"{label}, {key}" if label else str(key))]
+    if isinstance(value, list | tuple):
+        if any(isinstance(v, Mapping) for v in value):
+            return [line for i, v in enumerate(value, 1) for line in flat(v, f"{label} {i}")]
+        return [(label, _listed([scalar(v) for v in value]))]
+    return [(label, scalar(value))]
+
+
+def scalar(value: Any) -> str:
+    """One value of JSON as a person reads it; "inf" is how an infinite number is stored."""
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, list | tuple):
+        return "[" + _listed([scalar(v) for v in value]) + "]"
+    return {"inf": "∞", "-inf": "−∞", "nan": "not a number"}.get(str(value), str(value))
+
+
+def _listed(texts: list[str]) -> str:
+    # Twelve values fill a line; longer lists are data, for which results.json is the place.
+    return ", ".join(texts) if len(texts) <= 12 else f"{', '.join(texts[:10])}, … ({len(texts)} values)"
+
+
+def enumeration(texts: Iterable[str]) -> str:
+    """For example "a, b and c"."""
+    listed = list(texts)
+    if len(listed) < 2:
+        return "".join(listed)
+    return f"{', '.join(listed[:-1])} and {listed[-1]}"
