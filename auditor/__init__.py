@@ -2,6 +2,7 @@
 
 from auditor.audit import assert_private, audit
 from auditor.errors import DpauditError, PrivacyViolation, SpecificationError, TargetError
+from auditor.events.classifier import classifier
 from auditor.findings import explain
 from auditor.guarantees import ApproxDP, GaussianDP, PureDP
 from auditor.neighbors import AddRemoveOne, AnswersWithin, Pair, ReplaceOne
@@ -26,6 +27,7 @@ __all__ = [
     "Verdict",
     "assert_private",
     "audit",
+    "classifier",
     "explain",
     "one_draw",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 import time
 from collections.abc import Callable
 from importlib import metadata
@@ -142,13 +143,14 @@ def attack_once(
     pairs, private = pairs_of(data, neighbor, relation, domain, rows)
     mechanism = _target(target, single)
     settings = Settings(alpha=alpha, draws=DRAWS if draws is None else draws, seconds=seconds, stop=stop, seed=seed)
-    where = (
-        f"--data {data} --neighbor {neighbor}" if private else f"--relation {relation} --domain {domain} --rows {rows}"
-    )
-    replay = (
-        f"dpaudit attack {target} --claim '{claim_text}' {where} --alpha {alpha:g} --draws {settings.draws} --seed {seed}"
-        + (" --one-draw" if single else "")
-    )
+    where = ["--data", str(data), "--neighbor", str(neighbor)] if private else []
+    if relation is not None:
+        where += ["--relation", relation]
+    if domain is not None and not private:
+        where += ["--domain", domain, "--rows", str(rows)]
+    options = ["--alpha", f"{alpha:g}", "--draws", str(settings.draws), "--seed", str(seed), "--stop", stop]
+    options += ["--one-draw"] if single else []
+    replay = shlex.join(["dpaudit", "attack", target, "--claim", claim_text, *where, *options])
     id_ = f"attack/L1/{guarantee.notion.replace(' ', '_').lower()}/{target}"
     labels = {"entry": "attack", "source": {"document": "command line", "place": target}, "title": target}
     result = run_audit(
@@ -156,7 +158,7 @@ def attack_once(
     )
     about = {
         "dpaudit": metadata.version("dpaudit"),
-        "numpy": np.__version__,
+        "libraries": {"numpy": np.__version__},
         "target": target,
         "seed": seed,
         "alpha": alpha,

@@ -106,6 +106,7 @@ def _labels(
         "mechanism": describe(target),
         "source_hash": source_hash(target),
         "stop": settings.stop,
+        "replay": question.replay,
         **question.labels,
     }
 

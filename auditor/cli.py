@@ -317,7 +317,9 @@ def report(results: Path, out: Path | None) -> None:
     from auditor import report as rendering
 
     content = _read(results)
-    written = rendering.write_reports(content, out or results.resolve().parent)
+    beside = results.resolve().parent / "run.json"
+    record = json.loads(beside.read_text(encoding="utf-8")) if beside.is_file() else None
+    written = rendering.write_reports(content, out or results.resolve().parent, record)
     for path in written:
         click.echo(path)
 

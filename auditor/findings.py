@@ -90,6 +90,8 @@ def judge(
         return Verdict.VIOLATION, f"{note}; judged on one draw a call" if note else ""
     if note:
         return Verdict.DEVIATION, note
+    if math.isinf(found["detectable_level"]):
+        return Verdict.INCONCLUSIVE, f"no event was found on which {detect:.4g} would have been detectable"
     if found["detectable_level"] > detect:
         return (
             Verdict.INCONCLUSIVE,

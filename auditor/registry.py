@@ -90,7 +90,7 @@ def claims(paths: Sequence[str]) -> list[Claim]:
 
 
 def select(available: Sequence[Claim], expression: str | None) -> list[Claim]:
-    """Claims whose id matches an expression of substrings with "and", "or", "not" and parentheses.
+    """Claims whose id matches an expression of substrings with "and", "or", "not" and parentheses; or one whole id.
 
     Raises
     ------
@@ -99,6 +99,9 @@ def select(available: Sequence[Claim], expression: str | None) -> list[Claim]:
     """
     if expression is None or not expression.strip():
         return list(available)
+    exact = [claim for claim in available if claim.id == expression.strip()]
+    if exact:
+        return exact
     matches = [claim for claim in available if _Expression(expression).holds(claim.id)]
     if not matches:
         raise SpecificationError(f"no claim matches {expression!r} (there are {len(available)}; see `dpaudit list`)")

@@ -119,6 +119,7 @@ class AuditResult:
     event: str | None = None
     counterexample: Counterexample | None = None
     message: str = ""
+    replay: str = ""
     title: str = ""
     mechanism: str = ""
     source_hash: str = ""

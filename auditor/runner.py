@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import platform
+import shlex
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -121,13 +122,15 @@ def audit_claim(claim: Claim, run: Run, alpha: float) -> AuditResult:
         "expected": draft.expected,
         "parameters": {**draft.guarantee.parameters(), **draft.parameters},
     }
+    # The share of alpha is given, so that the claim alone is judged as it was among the others.
     replay = (
-        f"dpaudit run {' '.join(run.paths)} -k {claim.id} --level {run.level} --seed {run.seed} --alpha {run.alpha:g}"
+        f"dpaudit run {shlex.join(run.paths)} -k {shlex.quote(claim.id)} --level {run.level} --seed {run.seed} "
+        f"--alpha {alpha:.8g}" + (f" --draws {run.draws}" if run.draws is not None else "")
     )
     question = Question(claim.id, draft.curves, draft.exact_level, labels, replay)
     settings = settings_of(claim, run, alpha)
     if draft.mechanism is None or draft.level == "L0":
-        return _exact_result(claim, labels, alpha)
+        return _exact_result(claim, {**labels, "replay": replay}, alpha)
     return run_audit(draft.mechanism, draft.guarantee, draft.pairs, settings, question)
 
 

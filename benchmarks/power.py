@@ -76,9 +76,10 @@ def growth(p: NDArray[np.float64], q: NDArray[np.float64], claim: Guarantee, lev
     return found
 
 
-def half_lines(
-    p: Callable[..., NDArray[np.float64]], q: Callable[..., NDArray[np.float64]], reach: float
-) -> Callable[[Guarantee], float]:
+Cdf = Callable[[NDArray[np.float64]], NDArray[np.float64]]
+
+
+def half_lines(p: Cdf, q: Cdf, reach: float) -> Callable[[Guarantee], float]:
     """Best half line, from two distribution functions."""
     t = np.linspace(-reach, reach, 8001)
 
@@ -87,6 +88,11 @@ def half_lines(
         return float(max(below, growth(1 - p(t), 1 - q(t), claim, claim.level).max()))
 
     return best
+
+
+def _power(cdf: Cdf, k: int) -> Cdf:
+    """Distribution function of the maximum of k."""
+    return lambda t: cdf(t) ** k
 
 
 def likelihood_sets(mechanism: SparseVector | ReportNoisyMax, pair: Pair) -> Callable[[Guarantee], float]:
@@ -137,7 +143,7 @@ def cases() -> list[Case]:
         return half_lines(stats.norm(0, sigma).cdf, stats.norm(1, sigma).cdf, 8 * sigma)
 
     def maximum(low: float, high: float) -> Callable[[Guarantee], float]:
-        return half_lines(lambda t: stats.laplace.cdf(t, low, 2) ** 5, lambda t: stats.laplace.cdf(t, high, 2) ** 5, 30)
+        return half_lines(_power(stats.laplace(low, 2).cdf, 5), _power(stats.laplace(high, 2).cdf, 5), 30)
 
     v4, v5, v6 = _svt("V4", 1), _svt("V5", 1), _svt("V6", 1)
     inf = math.inf
@@ -160,7 +166,7 @@ def cases() -> list[Case]:
         Case(
             "Gaussian, sigma 3.7306, as mu",
             "mu 0.2680",
-            _gaussian(3.7306),
+            GaussianNoise(ANSWERS, 3.7306),
             one,
             GaussianDP(1 / 3.7306),
             None,
@@ -168,11 +174,21 @@ def cases() -> list[Case]:
             None,
             1 / 3.7306,
         ),
-        Case("Gaussian, sigma 3.7306, as (1, 1e-5)", "1", _gaussian(3.7306), one, approx, None, None, None, 1.0001),
+        Case(
+            "Gaussian, sigma 3.7306, as (1, 1e-5)",
+            "1",
+            GaussianNoise(ANSWERS, 3.7306),
+            one,
+            approx,
+            None,
+            None,
+            None,
+            1.0001,
+        ),
         Case(
             "Gaussian, sigma 1.8653, as mu",
             "mu 0.5361",
-            _gaussian(1.8653),
+            GaussianNoise(ANSWERS, 1.8653),
             one,
             GaussianDP(1 / 1.8653),
             None,
@@ -183,7 +199,7 @@ def cases() -> list[Case]:
         Case(
             "Gaussian, sigma 1.8653, as (1, 1e-5)",
             "2.18",
-            _gaussian(1.8653),
+            GaussianNoise(ANSWERS, 1.8653),
             one,
             approx,
             gauss(1.8653),
@@ -211,10 +227,6 @@ def cases() -> list[Case]:
         ),
         Case("randomised response", "1", from_epsilon(1.0), bit, pure, None, 0.975, None, 1.0),
     ]
-
-
-def _gaussian(sigma: float) -> Mechanism:
-    return RoundedOutputs(GaussianNoise(ANSWERS, sigma))
 
 
 @dataclass(frozen=True)

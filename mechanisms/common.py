@@ -15,6 +15,8 @@ from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from auditor.targets import Mechanism
+
 Dataset: TypeAlias = Any
 """A pandas DataFrame (rows are people), an array or a sequence; each query says what it reads."""
 
@@ -24,14 +26,6 @@ Kind: TypeAlias = Literal["violation", "benign"]
 
 Base = TypeVar("Base")
 Built = TypeVar("Built", covariant=True)
-
-
-class Mechanism(Protocol):
-    """A batch sampler: `n` independent outputs on one dataset."""
-
-    def __call__(self, data: Dataset, n: int, rng: np.random.Generator, /) -> NDArray[Any]:
-        """Draw `n` outputs; ndarray whose first axis has length `n`."""
-        ...
 
 
 class HasEpsilon(Protocol):

@@ -5,18 +5,19 @@ Source: D001 section 12.2; catalogue 000_001_003, gaussian_counting_query and A2
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from auditor.exact import GaussianLaw, Law, ProductLaw
-from mechanisms.common import Dataset, FloatArray, require_draws, require_positive
+from mechanisms.common import Dataset, FloatArray, require, require_draws, require_positive
 from mechanisms.queries import Query
 
 
 @dataclass(frozen=True)
 class GaussianNoise:
-    """Query plus independent normal noise.
+    """Query plus independent normal noise, the sum rounded to a lattice.
 
     Parameters
     ----------
@@ -24,25 +25,32 @@ class GaussianNoise:
         Answers of shape () or (d,).
     sigma : float
         Standard deviation, > 0. A pair whose answers are D apart (l2 norm) is D/sigma-GDP.
+    step : float, default 2**-20
+        Outputs are multiples of it; a power of two.
 
     Notes
     -----
-    Its law is that of the real-valued formula. The doubles that come out have structure that
-    depends on the answer (as textbook Laplace noise has): use it where events are thresholds and
-    sets of the size of sigma, not where float structure is audited.
+    Its law is stated before rounding. Rounding is post-processing, so every level of the stated law
+    is an upper bound, and at steps far below sigma the difference is far below what an audit sees.
+    The doubles of the unrounded sum would have structure that depends on the answer, as those of
+    textbook Laplace noise have; the low-order bits that carry it are rounded away.
     """
 
     query: Query
     sigma: float
+    step: float = 2.0**-20
 
     def __post_init__(self) -> None:
         require_positive("sigma", self.sigma)
+        require_positive("step", self.step)
+        require(math.frexp(self.step)[0] == 0.5, "a power of two as step", self.step)
 
     def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> FloatArray:
         """Draw `n` outputs; float64 of shape (n,) or (n, d)."""
         require_draws(n)
         answer = self.query(data)
-        return answer + self.sigma * rng.standard_normal((n, *answer.shape))
+        noisy = answer + self.sigma * rng.standard_normal((n, *answer.shape))
+        return np.rint(noisy / self.step) * self.step
 
     def law(self, data: Dataset) -> Law:
         """Exact output law on `data` (A2)."""

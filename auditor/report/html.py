@@ -92,12 +92,15 @@ def prose(text: str) -> Markup:
     return Markup("").join(raised)
 
 
-def terms(text: str) -> Markup:
-    """A claim such as "ε = 1, δ = 1e-05", which may break between its terms only, unless they are long."""
-    parts = text.split(", ")
-    # 18 characters are what the column takes without squeezing the others.
-    spans = (Markup('<span class="term">{}</span>').format(p) if len(p) <= 18 else soft(p) for p in parts)
-    return Markup(", ").join(spans)
+def terms(text: str, separator: str = ", ", longest: int = 18) -> Markup:
+    """A claim such as "ε = 1, δ = 1e-05" or a command, which may break between its terms only, unless they are long.
+
+    18 characters are what a column takes without squeezing the others.
+    """
+    term = Markup('<span class="term">{}</span>')
+    return Markup(escape(separator)).join(
+        term.format(part) if len(part) <= longest else part for part in text.split(separator)
+    )
 
 
 def sort_key(value: float | None) -> str:

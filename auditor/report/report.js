@@ -60,7 +60,7 @@
       row.hidden = !fits;
       count += fits;
     }
-    shown.textContent = count === rows.length ? `${count} claims` : `${count} of ${rows.length} claims`;
+    shown.textContent = count === rows.length ? `all ${count} shown` : `${count} of ${rows.length} shown`;
   };
   form.hidden = false;
   form.addEventListener("input", filter);

@@ -25,7 +25,7 @@ class Mechanism(Protocol):
     ``rng``, or from entropy of the target's own.
     """
 
-    def __call__(self, data: Any, n: int, rng: np.random.Generator) -> Any:
+    def __call__(self, data: Any, n: int, rng: np.random.Generator, /) -> Any:
         """Draw ``n`` outputs."""
 
 

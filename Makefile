@@ -1,0 +1,28 @@
+# A fresh machine needs python3.11 (with venv and pip), make and git; everything else is installed into .venv.
+PYTHON ?= python3.11
+BIN := .venv/bin
+LEVEL ?= smoke
+OUT ?= out
+
+.PHONY: audit test lint bench clean
+
+audit: .venv/installed
+	$(BIN)/dpaudit run experiments --level $(LEVEL) --out $(OUT)
+
+test: .venv/installed
+	$(BIN)/tox run
+
+# The published figures: false alarms (about 25 minutes on 2 cores), power (about 10) and the engine's own cost.
+bench: .venv/installed
+	$(BIN)/python -m benchmarks.false_alarms --out reports/false_alarms.md
+	$(BIN)/python -m benchmarks.power --out reports/power.md
+	$(BIN)/python -m benchmarks.cost --out reports/cost.md
+
+# dpaudit itself is installed in place; what it needs comes pinned from constraints.txt.
+.venv/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[test,dev]'
+	touch $@
+
+clean:
+	rm -rf .venv .tox out build *.egg-info

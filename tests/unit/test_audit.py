@@ -1,0 +1,457 @@
+"""The public functions: what they find, what they refuse, what they say."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import auditor
+from auditor import (
+    AddRemoveOne,
+    ApproxDP,
+    GaussianDP,
+    Pair,
+    PrivacyViolation,
+    PureDP,
+    ReplaceOne,
+    SpecificationError,
+    TargetError,
+    Verdict,
+    assert_private,
+    audit,
+    explain,
+    one_draw,
+)
+from auditor.evidence.wealth import Stake, Wealth
+
+Rng = np.random.Generator
+
+PAIR = Pair(np.array([1, 0, 0]), np.array([0, 0, 0]), "first record")
+
+
+def response(data: Any, n: int, rng: Rng) -> NDArray[np.int64]:
+    """Randomised response on the first record with epsilon exactly 1."""
+    truthful = rng.random(n) < math.e / (1 + math.e)
+    return np.where(truthful, data[0], 1 - data[0])
+
+
+def leaky(data: Any, n: int, rng: Rng) -> NDArray[np.int64]:
+    """Randomised response with epsilon ln 19 = 2.94."""
+    return np.where(rng.random(n) < 0.95, data[0], 1 - data[0])
+
+
+def boom(data: Any, n: int, rng: Rng) -> Any:
+    raise RuntimeError("no entropy left")
+
+
+# ------------------------------------------------------------------------------------- verdicts
+
+
+def test_randomised_response_at_its_level_is_consistent() -> None:
+    # alpha = 1e-6: a false alarm has at most this probability.
+    result = audit(response, PureDP(1.0), PAIR, exact=1.0, draws=40_000, alpha=1e-6)
+    assert result.verdict == Verdict.CONSISTENT
+    assert result
+    assert result.counterexample is None
+    assert result.lower_bound is not None
+    assert result.ceiling is not None
+    assert result.detectable_level is not None
+    # The Hoeffding bound on both counts at 1e-6 leaves 0.02 of 0.73: a tight audit certifies well above a half.
+    assert 0.5 < result.lower_bound <= 1.0
+    assert 1.0 < result.detectable_level < 2.0
+    assert result.ceiling == pytest.approx(math.log(2 * 20_000 / math.log(1e6)), abs=0.01)
+    assert result.draws == 40_000
+
+
+@pytest.mark.parametrize("claim", [PureDP(1.0), ApproxDP(1.0, 1e-3), GaussianDP(1.0)], ids=str)
+def test_a_leak_is_a_violation_in_every_notion(claim: Any) -> None:
+    # 20,000 draws a side, each of which gains more than 0.1 nats: missed only if the counts are tens of standard
+    # deviations off.
+    result = audit(leaky, claim, PAIR, draws=40_000)
+    assert result.verdict == Verdict.VIOLATION
+    assert not result
+    assert result.draws < 40_000
+    assert result.log10_max_e_value is not None
+    assert result.log10_max_e_value >= 2
+
+
+@pytest.mark.parametrize("pair", [PAIR, Pair(PAIR.y, PAIR.x)], ids=["given order", "other order"])
+def test_a_violation_is_found_in_either_order_of_the_pair(pair: Pair) -> None:
+    assert audit(leaky, PureDP(1.0), pair, draws=40_000).verdict == Verdict.VIOLATION
+
+
+def test_the_pair_that_shows_it_is_found_among_others() -> None:
+    same = [Pair(np.array([0, k]), np.array([0, 0]), f"record {k}") for k in range(1, 8)]
+    result = audit(leaky, PureDP(1.0), [*same[:4], PAIR, *same[4:]], draws=80_000)
+    assert result.verdict == Verdict.VIOLATION
+    assert result.pair == "first record"
+    assert result.counterexample is not None
+    assert result.counterexample.pair == "first record"
+
+
+def test_a_level_that_so_few_draws_cannot_detect_is_inconclusive() -> None:
+    result = audit(response, PureDP(1.0), PAIR, draws=200, detect=1.01)
+    assert result.verdict == Verdict.INCONCLUSIVE
+    assert not result
+    assert "1.01 was to be detectable" in result.message
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "quoted"),
+    [
+        (boom, "RuntimeError: no entropy left"),
+        (lambda data, n, rng: np.zeros(n - 1), "shape"),
+        (lambda data, n, rng: None, "None"),
+        (lambda data, n, rng: 3.25, "3.25"),
+        (lambda data, n, rng: (k for k in range(n)), "generator"),
+        (lambda data, n, rng: time.sleep(60), "did not answer within 0.2 s"),
+        (lambda data: 1, "TypeError"),
+    ],
+    ids=["raises", "too few", "nothing", "scalar", "generator", "hangs", "wrong signature"],
+)
+def test_what_a_mechanism_does_wrong_is_an_error_verdict_that_quotes_it(mechanism: Any, quoted: str) -> None:
+    result = audit(mechanism, PureDP(1.0), PAIR, draws=400, limit=0.2)
+    assert result.verdict == Verdict.ERROR
+    assert not result
+    assert quoted in result.message
+    assert quoted in str(result)
+    with pytest.raises(TargetError) as caught:
+        assert_private(mechanism, PureDP(1.0), PAIR, draws=400, limit=0.2)
+    assert quoted in str(caught.value)
+
+
+def test_an_error_that_comes_late_is_an_error_verdict() -> None:
+    def late(data: Any, n: int, rng: Rng) -> Any:
+        if n > 300:
+            raise OSError("disk full")
+        return response(data, n, rng)
+
+    result = audit(late, PureDP(1.0), PAIR, draws=40_000)
+    assert result.verdict == Verdict.ERROR
+    assert "disk full" in result.message
+
+
+# -------------------------------------------------------------------------------- odd mechanisms
+
+
+@pytest.mark.parametrize("value", [0, 1.5, "same", None, (1, 2), np.zeros(3), math.nan, math.inf], ids=repr)
+def test_outputs_that_never_vary_are_no_violation_and_no_deviation(value: Any) -> None:
+    result = audit(lambda data, n, rng: [value] * n, PureDP(1.0), PAIR, draws=2_000)
+    assert result.verdict in (Verdict.CONSISTENT, Verdict.INCONCLUSIVE)
+    assert result.lower_bound == 0.0
+
+
+@pytest.mark.parametrize(
+    ("on_x", "on_y"),
+    [("yes", "no"), (0, 1), (None, 0.5), ("1", 1), ([1], [1, 2]), (math.nan, 0.0), (math.inf, -math.inf), ({"a": 1}, {})],
+    ids=repr,
+)
+def test_outputs_that_tell_the_datasets_apart_for_sure_are_a_violation_within_a_hundred_draws(
+    on_x: Any, on_y: Any
+) -> None:
+    result = audit(lambda data, n, rng: [on_x if data[0] else on_y] * n, PureDP(1.0), PAIR)
+    assert result.verdict == Verdict.VIOLATION
+    assert result.draws <= 100
+
+
+def test_string_outputs_are_audited_as_symbols() -> None:
+    def words(data: Any, n: int, rng: Rng) -> list[str]:
+        return ["yea" if bit else "nay" for bit in leaky(data, n, rng)]
+
+    result = audit(words, PureDP(1.0), PAIR, draws=40_000)
+    assert result.verdict == Verdict.VIOLATION
+    assert result.event in ("output is 'yea'", "output is 'nay'")
+
+
+def test_an_exception_that_depends_on_the_data_gives_them_away() -> None:
+    def fails(data: Any, rng: Rng) -> float:
+        if data[0] and rng.random() < 0.3:
+            raise OverflowError
+        return float(rng.integers(0, 4))
+
+    result = audit(one_draw(fails), PureDP(1.0), PAIR, draws=4_000)
+    assert result.verdict == Verdict.VIOLATION
+    assert result.event is not None
+    assert "raised OverflowError" in result.event
+
+
+#: Mechanisms that do not look at their data, and whose outputs come as an array or as a list, of integers or of floats,
+#: depending on what else is in the batch.
+MIXED: dict[str, Any] = {
+    "rarely nothing": lambda data, n, rng: [None if u < 0.01 else int(3 * u) for u in rng.random(n)],
+    "rarely a float": lambda data, n, rng: [0.5 if u < 0.01 else int(3 * u) for u in rng.random(n)],
+    "rarely large": lambda data, n, rng: [10**30 if u < 0.01 else int(3 * u) for u in rng.random(n)],
+    "rarely a word": lambda data, n, rng: ["failed" if u < 0.01 else u for u in rng.random(n)],
+    "rarely shorter": lambda data, n, rng: [[1, 2] if u < 0.01 else [int(3 * u), 0, 1] for u in rng.random(n)],
+    "rows or nothing": lambda data, n, rng: [None if u < 0.01 else [int(3 * u), 0, 1] for u in rng.random(n)],
+}
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_what_else_is_in_a_batch_makes_no_violation(name: str) -> None:
+    # Pure noise: with alpha = 1e-8 a run, 20 runs raise a false alarm with probability at most 2e-7.
+    verdicts = [audit(MIXED[name], PureDP(0.5), PAIR, draws=3_000, alpha=1e-8, seed=seed).verdict for seed in range(20)]
+    assert set(verdicts) <= {Verdict.CONSISTENT, Verdict.INCONCLUSIVE}
+
+
+def test_outputs_that_change_their_shape_from_call_to_call_are_judged() -> None:
+    result = audit(lambda data, n, rng: np.zeros((n, 2 + n % 2)), PureDP(1.0), PAIR, draws=2_000)
+    assert result.verdict in (Verdict.CONSISTENT, Verdict.INCONCLUSIVE, Verdict.DEVIATION, Verdict.ERROR)
+
+
+@pytest.mark.parametrize("shape", [(), (3,)], ids=["numbers", "vectors"])
+def test_infinite_and_huge_outputs_are_audited_without_a_warning(shape: tuple[int, ...]) -> None:
+    # pytest turns warnings into errors.
+    def target(data: Any, n: int, rng: Rng) -> NDArray[np.float64]:
+        return rng.choice([math.inf, -math.inf, math.nan, 1e308, -1e308, 0.1], (n, *shape))
+
+    result = audit(target, PureDP(1.0), PAIR, draws=2_000, alpha=1e-6)
+    assert result.verdict in (Verdict.CONSISTENT, Verdict.INCONCLUSIVE)
+
+
+# ------------------------------------------------------------------------------------ arguments
+
+BAD: list[tuple[str, Any]] = [
+    ("alpha", 0),
+    ("alpha", 1),
+    ("alpha", -0.5),
+    ("alpha", math.nan),
+    ("alpha", "0.1"),
+    ("alpha", True),
+    ("draws", 0),
+    ("draws", 79),
+    ("draws", 1e6),
+    ("draws", True),
+    ("draws", "1000"),
+    ("seconds", 0),
+    ("seconds", -1),
+    ("seconds", math.nan),
+    ("seconds", "1"),
+    ("stop", "now"),
+    ("stop", None),
+    ("seed", -1),
+    ("seed", 1.5),
+    ("seed", None),
+    ("detect", 0),
+    ("detect", -2.0),
+    ("detect", "2"),
+    ("limit", 0),
+    ("limit", "60"),
+    ("exact", "1"),
+    ("id", 3),
+    ("relation", "replace-one"),
+    ("relation", ReplaceOne),
+    ("learners", 3),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), BAD, ids=lambda value: repr(value))
+def test_a_bad_option_is_refused_and_shown(name: str, value: Any) -> None:
+    options: dict[str, Any] = {"draws": 400, name: value}
+    with pytest.raises(SpecificationError, match=name) as caught:
+        audit(response, PureDP(1.0), PAIR, **options)
+    assert repr(value) in str(caught.value)
+
+
+@pytest.mark.parametrize("claim", [1.0, "epsilon=1", None, PureDP], ids=repr)
+def test_what_is_no_guarantee_is_refused_and_shown(claim: Any) -> None:
+    with pytest.raises(SpecificationError, match="guarantee") as caught:
+        audit(response, claim, PAIR, draws=400)
+    assert repr(claim) in str(caught.value)
+
+
+@pytest.mark.parametrize("pairs", [None, 3, "pair", [1], [PAIR, (1, 2)], (PAIR.x, PAIR.y)], ids=repr)
+def test_what_are_no_pairs_is_refused_and_shown(pairs: Any) -> None:
+    with pytest.raises(SpecificationError, match="[Pp]air"):
+        audit(response, PureDP(1.0), pairs, draws=400)
+
+
+def test_no_pairs_are_refused() -> None:
+    with pytest.raises(SpecificationError, match="no pair"):
+        audit(response, PureDP(1.0), [], draws=400)
+
+
+def test_pairs_that_are_no_neighbours_are_refused() -> None:
+    with pytest.raises(SpecificationError, match="3 rows against 3"):
+        audit(response, PureDP(1.0), PAIR, relation=AddRemoveOne())
+    audit(response, PureDP(1.0), PAIR, relation=ReplaceOne(), draws=400)
+
+
+def test_what_cannot_be_called_is_refused_and_shown() -> None:
+    not_callable: Any = 17
+    with pytest.raises(SpecificationError, match="17"):
+        audit(not_callable, PureDP(1.0), PAIR)
+
+
+# ---------------------------------------------------------------------------------- determinism
+
+
+@pytest.mark.parametrize("stop", ["verdict", "budget"])
+@pytest.mark.parametrize("mechanism", [response, leaky], ids=lambda f: f.__name__)
+def test_the_same_seed_gives_the_same_result_to_the_byte(mechanism: Any, stop: str) -> None:
+    one, other = (
+        json.dumps(audit(mechanism, PureDP(1.0), PAIR, draws=4_000, seed=3, stop=stop).to_json()) for _ in range(2)
+    )
+    assert one == other
+
+
+def test_another_seed_or_id_gives_other_draws() -> None:
+    def counts(**options: Any) -> str:
+        return json.dumps(audit(response, PureDP(1.0), PAIR, draws=4_000, **options).to_json()["record"])
+
+    # Some thirty chunks of counts agree by chance with a probability below 1e-20.
+    assert len({counts(seed=3), counts(seed=4), counts(seed=3, id="other/L1/claim/case")}) == 3
+
+
+def test_results_are_strict_json() -> None:
+    result = audit(lambda data, n, rng: np.zeros(n), PureDP(1.0), PAIR, draws=400)  # its detectable level is infinite
+    text = json.dumps(result.to_json(), allow_nan=False)
+    assert json.loads(text) == result.to_json()
+
+
+def test_the_wealth_can_be_computed_again_from_the_record() -> None:
+    result = audit(leaky, PureDP(1.0), PAIR, draws=4_000, seed=5)
+    wealth = Wealth(PureDP(1.0), np.array([1.0]))
+    chunks = result.record["chunks"]
+    for _, n, stake in chunks:
+        again = None if stake is None else Stake(*stake)
+        assert again is None or sum(again.x) == sum(again.y) == n
+        wealth.bet(again)
+    assert wealth.best[0] / math.log(10) == pytest.approx(result.log10_max_e_value)
+    assert 2 * sum(n for _, n, _ in chunks) == result.draws
+
+
+# -------------------------------------------------------------------------------- stops, budgets
+
+
+def test_stopping_at_the_budget_goes_on_after_the_verdict_and_tightens_the_bound() -> None:
+    early = audit(leaky, PureDP(1.0), PAIR, draws=40_000, seed=1)
+    full = audit(leaky, PureDP(1.0), PAIR, draws=40_000, seed=1, stop="budget")
+    assert early.verdict == full.verdict == Verdict.VIOLATION
+    assert early.draws < full.draws == 40_000
+    assert early.lower_bound is not None
+    assert full.lower_bound is not None
+    assert early.lower_bound < full.lower_bound <= math.log(19)
+    # Ended by its own rule: nothing was cut short.
+    assert early.truncated_by is None
+    assert full.truncated_by is None
+
+
+def test_a_budget_in_seconds_ends_the_audit_and_is_marked() -> None:
+    def slow(data: Any, n: int, rng: Rng) -> NDArray[np.int64]:
+        if n >= 20:
+            time.sleep(0.02)
+        return response(data, n, rng)
+
+    result = audit(slow, PureDP(1.0), PAIR, draws=10**7, seconds=0.2)
+    assert result.truncated_by == "time"
+    assert 0 < result.draws < 10**7
+    assert len(result.record["chunks"]) >= 1
+
+
+def test_an_odd_budget_is_kept_to_the_draw() -> None:
+    sizes: list[int] = []
+
+    def target(data: Any, n: int, rng: Rng) -> NDArray[np.int64]:
+        sizes.append(n)
+        return response(data, n, rng)
+
+    result = audit(target, PureDP(1.0), PAIR, draws=1_001)
+    assert result.draws == 1_000
+    assert sum(sizes) == 1_000 + result.independence["draws"]
+
+
+# ------------------------------------------------------------------------------------------ text
+
+
+def test_the_counterexample_says_all_that_a_maintainer_needs() -> None:
+    with pytest.raises(PrivacyViolation) as caught:
+        assert_private(leaky, PureDP(1.0), PAIR, draws=40_000, seed=11, id="mine/L1/pure/leaky")
+    text = str(caught.value)
+    result = audit(leaky, PureDP(1.0), PAIR, draws=40_000, seed=11, id="mine/L1/pure/leaky")
+    assert text == explain(result)
+    found = result.counterexample
+    assert found is not None
+    for part in (
+        "leaky violates its claim ε = 1",
+        "pure DP",
+        "first record",
+        "[1, 0, 0]",
+        "[0, 0, 0]",
+        found.event,
+        f"{found.x_count:,} of {found.n:,}",
+        f"{found.y_count:,} of {found.n:,}",
+        f"10^{found.e_value_log10:.1f}",
+        f"{found.lower_bound:.4g} at confidence 0.99",
+        "auditor.audit(",
+        "seed=11",
+        "draws=40000",
+    ):
+        assert part in text
+    assert 5 <= len(text.splitlines()) <= 24  # a screen
+    assert found.x_count / found.n > found.y_count / found.n
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"alpha": 1e-4}, {"stop": "budget"}, {"detect": 3.0}, {"seed": 7, "id": "a/L1/b/c"}], ids=str
+)
+@pytest.mark.parametrize("claim", [PureDP(1.0), ApproxDP(1.0, 1e-3), GaussianDP(1.0)], ids=str)
+def test_the_replay_line_is_python_that_finds_the_same_counterexample(claim: Any, options: dict[str, Any]) -> None:
+    found = audit(leaky, claim, PAIR, draws=4_000, **options).counterexample
+    assert found is not None
+    names = {"auditor": auditor, "leaky": leaky, "pairs": PAIR, **vars(auditor)}
+    assert eval(found.replay, names).counterexample == found
+
+
+def test_the_counts_of_the_counterexample_agree_with_its_event() -> None:
+    result = audit(leaky, PureDP(1.0), PAIR, draws=40_000, stop="budget", seed=2)
+    found = result.counterexample
+    assert found is not None
+    # 0.95 and 0.05 within six standard deviations, which a binomial count leaves with probability below 1e-8.
+    spread = 6 * math.sqrt(0.95 * 0.05 / found.n)
+    assert abs(found.x_count / found.n - 0.95) < spread
+    assert abs(found.y_count / found.n - 0.05) < spread
+
+
+def test_a_result_in_one_line_says_what_was_found_and_what_could_have_been() -> None:
+    result = audit(response, PureDP(1.0), PAIR, draws=40_000, alpha=1e-6)
+    text = str(result)
+    for part in ("consistent", "claimed ε = 1", "lower bound", "could certify", "detect"):
+        assert part in text
+    assert "\n" not in text
+    assert explain(result) == text  # nothing to explain
+
+
+def test_assert_private_returns_the_result_of_a_claim_that_stands() -> None:
+    result = assert_private(response, PureDP(1.0), PAIR, draws=4_000, alpha=1e-6)
+    assert result.verdict in (Verdict.CONSISTENT, Verdict.INCONCLUSIVE)
+    assert result.detectable_level is not None
+
+
+def test_assert_private_fails_a_test_with_a_violation() -> None:
+    with pytest.raises(AssertionError):  # so that pytest shows a failure and not an error
+        assert_private(leaky, PureDP(1.0), PAIR, draws=40_000)
+
+
+def test_shared_noise_fails_assert_private() -> None:
+    def target(data: Any, n: int, rng: Rng) -> NDArray[np.float64]:
+        return np.repeat(np.round(rng.normal(), 3), n)
+
+    with pytest.raises(AssertionError, match="not independent"):
+        assert_private(target, PureDP(1.0), PAIR, draws=400, alpha=1e-6)
+
+
+def test_an_exact_level_is_held_against_the_bound() -> None:
+    assert audit(response, PureDP(1.0), PAIR, draws=400_000, exact=1.0, alpha=1e-6).sandwich == "holds"
+    # Told that the level is 0.1, the audit contradicts it: its bound is far above.
+    wrong = audit(response, PureDP(1.0), PAIR, draws=40_000, exact=0.1, alpha=1e-6)
+    assert wrong.sandwich.startswith("failed")
+    assert not wrong.ok
+    loose = audit(response, PureDP(1.0), PAIR, draws=400, exact=1.0, alpha=1e-6)
+    assert loose.sandwich.startswith("loose")

@@ -1,0 +1,609 @@
+"""Reports: complete, deterministic, self-contained, and safe with what a target may call itself."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ET
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import numpy as np
+import pytest
+
+from auditor.audit import Question, run_audit
+from auditor.collect import Settings
+from auditor.guarantees import GaussianDP, Guarantee, PureDP
+from auditor.neighbors import Pair
+from auditor.report import html, junit, markdown, sarif, schema, summary_table, write_reports
+from auditor.report import words as w
+from auditor.report.view import RunView
+from auditor.results import AuditResult, Counterexample, Verdict, document, plain, write_json
+
+Results = dict[str, Any]
+PAIR = Pair(np.array([0]), np.array([1]), "one row, 0 against 1")
+GRID = np.linspace(0, 1, 51)
+
+
+class Response:
+    """Randomised response with a true epsilon of ``epsilon``."""
+
+    def __init__(self, epsilon: float) -> None:
+        self.keep = 1 / (1 + np.exp(-epsilon))
+
+    def __call__(self, data: Any, n: int, rng: np.random.Generator) -> Any:
+        return np.where(rng.random(n) < self.keep, data[0], 1 - data[0])
+
+
+def claim(name: str, verdict: str = "consistent", expected: str = "consistent", **fields: Any) -> AuditResult:
+    """A claim as `run_audit` would leave it, without the draws."""
+    violated = Counterexample(
+        PAIR.name, "[0]", "[1]", "output is 0", 134, 34, 154, 3.13, 1.01, f"dpaudit run -k '{name}'"
+    )
+    values: dict[str, Any] = {
+        "id": name,
+        "entry": "/".join(name.split("/")[:2]),
+        "source": {"document": "003", "place": "Section 4.2"},
+        "level": "L1",
+        "notion": "pure DP",
+        "claimed": "ε = 1",
+        "claimed_level": 1.0,
+        "parameters": {"epsilon": 1.0},
+        "alpha": 0.001,
+        "verdict": Verdict(verdict),
+        "expected": Verdict(expected),
+        "draws": 308,
+        "lower_bound": 0.9,
+        "exact": 1.0,
+        "ceiling": 4.2,
+        "detectable_level": 1.7,
+        "detect": 2.0,
+        "log10_e_value": -0.5,
+        "log10_max_e_value": 3.13 if verdict == "violation" else 0.2,
+        "pair": PAIR.name,
+        "event": "output is 0",
+        "counterexample": violated if verdict == "violation" else None,
+        "sandwich": "holds",
+        "tradeoff": {
+            "q": GRID,
+            "claimed": PureDP(1.0).cap(GRID, 1.0),
+            "exact": PureDP(1.0).cap(GRID, 0.9),
+            "points": [[0.22, 0.87]],
+        },
+        "wealth": {"draws": [40, 80, 308], "log10_e_value": [0.0, 0.2, -0.5]},
+    }
+    return AuditResult(**{**values, **fields})
+
+
+def results(*claims: AuditResult, errata: list[dict[str, Any]] | None = None) -> Results:
+    """Results as they are read back from results.json."""
+    manifest = {"seed": 0, "alpha": 0.01, "level": "smoke", "dpaudit": "0.1.0", "libraries": {"numpy": "2.4.6"}}
+    content: Results = json.loads(json.dumps(document(manifest, list(claims), list(errata or []))))
+    return content
+
+
+def sample() -> Results:
+    """One claim of each kind: expected and unexpected, without levels, with infinities."""
+    erratum = {
+        "id": "J1",
+        "entry": "003/group",
+        "source": {"document": "003", "place": "Theorem 2.1.1"},
+        "class": "false",
+        "summary": "the delta factor is too small",
+        "claims": ["003/group/L0/approx/as printed", "not in this run"],
+    }
+    none: dict[str, Any] = dict.fromkeys(("lower_bound", "ceiling", "detectable_level", "log10_e_value"))
+    none |= {"log10_max_e_value": None, "tradeoff": {}, "wealth": {}, "pair": None, "event": None}
+    return results(
+        claim("003/laplace/L1/pure/fine"),
+        claim("003/laplace/L1/pure/mutant", "violation", "violation", exact="inf"),
+        claim("003/response/L1/pure/surprise", "violation"),
+        claim("003/response/L1/pure/missed", "consistent", "violation"),
+        claim("003/response/L1/pure/weak", "inconclusive", detectable_level=float("inf"), lower_bound=0.0),
+        claim("003/response/L1/pure/crash", "error", draws=0, message="the target raised KeyError", **none),
+        claim("003/response/L1/pure/ours", sandwich="failed: lower bound 2 is above the exact level 1"),
+        claim("003/noise/L3/law/rounded", "deviation", "deviation", level="L3", message="cell 3 is too full"),
+        claim("003/noise/L3/law/dependent", "deviation", level="L1", message="draws are not independent"),
+        claim(
+            "003/group/L0/approx/as printed", "violation", "violation", level="L0", draws=0, counterexample=None, **none
+        ),
+        claim("001/gauss/L1/gdp/mu 1", notion="Gaussian DP", claimed="μ = 1", log10_e_value=float("-inf")),
+        errata=[erratum],
+    )
+
+
+@pytest.fixture(name="content")
+def _content() -> Results:
+    return sample()
+
+
+UNEXPECTED = ("surprise", "missed", "weak", "crash", "ours", "dependent")
+
+
+# ------------------------------------------------------------------------------------------ schema
+
+
+def validate(content: Any) -> None:
+    jsonschema.Draft202012Validator(schema()).validate(content)
+
+
+def test_the_schema_is_a_valid_schema() -> None:
+    jsonschema.Draft202012Validator.check_schema(schema())
+
+
+def test_the_sample_is_valid(content: Results) -> None:
+    validate(content)
+    content["claims"][0]["accuracy"] = {"failure_rate": 0.03, "bounds": [0.02, 0.04]}
+    validate(content)
+
+
+def test_what_an_audit_writes_is_valid_and_renders(tmp_path: Path) -> None:
+    guarantees: list[Guarantee] = [PureDP(1.0), GaussianDP(1.0)]
+    audits = [
+        run_audit(Response(e), g, [PAIR], Settings(draws=2000), Question(id=f"a/b/L1/x/{e} {g.notion}"))
+        for e in (0.5, 3.0)
+        for g in guarantees
+    ]
+    assert {audit.verdict for audit in audits} >= {Verdict.VIOLATION}
+    content = results(*audits)
+    validate(content)
+    assert len(write_reports(content, tmp_path)) == 4
+
+
+def broken() -> list[tuple[str, Any]]:
+    """Paths in the sample and values that the schema must refuse there; None deletes."""
+    return [
+        ("schema", "dpaudit-results/2"),
+        ("extra", 1),
+        ("errata", None),
+        ("manifest.seed", "0"),
+        ("manifest.dpaudit", None),
+        ("claims.0.verdict", "private"),
+        ("claims.0.expected", None),
+        ("claims.0.level", "L5"),
+        ("claims.0.lower_bound", "infinite"),
+        ("claims.0.draws", -1),
+        ("claims.0.draws", 1.5),
+        ("claims.0.alpha", 2),
+        ("claims.0.ok", "yes"),
+        ("claims.0.surplus", 1),
+        ("claims.0.id", ""),
+        ("claims.0.source.place", None),
+        ("claims.0.accuracy", 0.1),
+        ("claims.0.tradeoff.points", [[0.1, 0.2, 0.3]]),
+        ("claims.1.counterexample.n", None),
+        ("claims.1.counterexample", {}),
+        ("errata.0.class", None),
+    ]
+
+
+@pytest.mark.parametrize(("path", "value"), broken())
+def test_broken_results_are_refused(content: Results, path: str, value: Any) -> None:
+    *parents, last = path.split(".")
+    place: Any = content
+    for key in parents:
+        place = place[int(key)] if isinstance(place, list) else place[key]
+    if value is None:
+        del place[last]
+    else:
+        place[last] = value
+    with pytest.raises(jsonschema.ValidationError):
+        validate(content)
+
+
+# ------------------------------------------------------------------------------- files, determinism
+
+
+def test_files_are_the_same_to_the_byte_and_only_junit_knows_the_run(content: Results, tmp_path: Path) -> None:
+    before = copy.deepcopy(content)
+    run = {"started": "2031-05-06T07:08:09Z", "seconds": 12.5, "claim_seconds": {"003/laplace/L1/pure/fine": 3.25}}
+    first, second, third = (write_reports(content, tmp_path / n, r) for n, r in (("a", None), ("b", None), ("c", run)))
+    assert [path.name for path in first] == ["report.html", "report.md", "junit.xml", "results.sarif"]
+    assert [p.read_bytes() for p in first] == [p.read_bytes() for p in second]
+    differs = [p.name for p, q in zip(first, third, strict=True) if p.read_bytes() != q.read_bytes()]
+    assert differs == ["junit.xml"]
+    suites = ET.fromstring((tmp_path / "c" / "junit.xml").read_text(encoding="utf-8"))
+    assert suites.get("time") == "12.500"
+    assert {suite.get("timestamp") for suite in suites} == {"2031-05-06T07:08:09"}
+    assert suites[0][0].get("time") == "3.250"
+    assert content == before
+    assert sorted(p.name for p in (tmp_path / "a").iterdir()) == sorted(p.name for p in first)
+
+
+def test_bytes_do_not_depend_on_the_hash_seed(content: Results, tmp_path: Path) -> None:
+    (tmp_path / "results.json").write_text(json.dumps(content))
+    code = (
+        "import hashlib, json, sys; from auditor.report import html; "
+        "print(hashlib.sha256(html(json.load(open(sys.argv[1]))).encode()).hexdigest())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "results.json")],
+        env={**os.environ, "PYTHONHASHSEED": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == hashlib.sha256(html(content).encode()).hexdigest()
+
+
+def test_nothing_refers_to_the_outside_or_to_this_machine(content: Results) -> None:
+    page = html(content)
+    assert "http:" not in page
+    assert "https:" not in page
+    assert "//" not in re.sub(r"<script>.*?</script>", "", page, flags=re.DOTALL)
+    for text in (page, markdown(content), junit(content), sarif(content)):
+        assert str(Path.cwd()) not in text
+        assert "site-packages" not in text
+    assert "http" not in markdown(content) + junit(content)
+    assert re.findall(r"https?://[^\"]+", sarif(content)) == ["https://json.schemastore.org/sarif-2.1.0.json"]
+
+
+def test_no_claims(tmp_path: Path) -> None:
+    content = results()
+    validate(content)
+    write_reports(content, tmp_path)
+    assert "No claims were audited." in html(content)
+    assert 'class="sentence bad"' in html(content), "nothing selected is a failure, not a pass"
+    assert summary_table(content) == "no claims\n"
+    assert ET.fromstring(junit(content)).get("tests") == "0"
+
+
+def test_400_claims_are_fast_and_small(tmp_path: Path) -> None:
+    record = {"pairs": [PAIR.name], "events": [["output is 0"]] * 46, "chunks": [[0, 20, []]] * 49}
+    path = {"draws": np.geomspace(40, 1e6, 49).astype(int), "log10_e_value": np.linspace(0, 3.2, 49)}
+    kinds = [("consistent", "consistent"), ("violation", "violation"), ("violation", "consistent")]
+    content = results(
+        *(claim(f"003/e{i}/L1/pure/case {i}", *kinds[i % 3], record=record, wealth=path) for i in range(400))
+    )
+    start = time.perf_counter()
+    page = write_reports(content, tmp_path)[0]
+    assert time.perf_counter() - start < 30
+    assert page.stat().st_size < 15e6
+    assert page.read_text(encoding="utf-8").count('<article class="claim') == 400
+
+
+# ------------------------------------------------------------------------------------------ hostile
+
+
+HOSTILE = "<script>alert(1)</script>'\"><img src=x onerror=alert(2)> ]]> {{ 7*7 }} `|` \x1b[31m \x00 \ud800 \u202e http://evil.example/"
+
+
+class Tags(HTMLParser):
+    """Counts tags and collects ids and links."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.ids: list[str] = []
+        self.links: list[str] = []
+        self.handlers: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.ids += [v or "" for k, v in attrs if k == "id"]
+        self.links += [v or "" for k, v in attrs if k in ("href", "src")]
+        self.handlers += [k for k, _ in attrs if k.startswith("on")]
+
+
+def parsed(page: str) -> Tags:
+    tags = Tags()
+    tags.feed(page)
+    return tags
+
+
+def hostile() -> Results:
+    content = sample()
+    for record in content["claims"]:
+        for key in (
+            "id",
+            "entry",
+            "claimed",
+            "notion",
+            "pair",
+            "event",
+            "message",
+            "title",
+            "mechanism",
+            "source_hash",
+        ):
+            record[key] = f"{record.get(key)} {HOSTILE}"
+        record["source"] = {"document": HOSTILE, "place": HOSTILE}
+        record["parameters"] = {HOSTILE: HOSTILE}
+        record["accuracy"] = {HOSTILE: [HOSTILE, {HOSTILE: HOSTILE}]}
+        if record["counterexample"]:
+            for key in ("pair", "x", "y", "event", "replay"):
+                record["counterexample"][key] = HOSTILE
+    content["manifest"]["command"] = HOSTILE
+    content["errata"][0] |= {"summary": HOSTILE, "class": HOSTILE, "id": HOSTILE, "claims": [HOSTILE]}
+    return content
+
+
+def test_hostile_text_stays_text(tmp_path: Path) -> None:
+    content = hostile()
+    write_reports(content, tmp_path)
+    tags = parsed(html(content))
+    assert tags.tags.count("script") == 1
+    assert tags.tags.count("img") == 0
+    assert tags.handlers == []
+    assert all(link.startswith("#") or link == "data:," for link in tags.links)
+    assert "{{ 7*7 }}" in html(content)
+    for text in (html(content), markdown(content), junit(content), sarif(content), summary_table(content)):
+        assert not set(text) & set("\x1b\x00\ud800\u202e")
+    assert "<script>" not in re.sub(r"(`+) ?.*? ?\1(?!`)", "", markdown(content))
+    cases = ET.fromstring(junit(content)).iter("testcase")
+    assert all("]]>" in str(case.get("name")) for case in cases)
+    json.loads(sarif(content))
+
+
+def test_hostile_text_does_not_break_a_table() -> None:
+    content = hostile()
+    assert len(summary_table(content).splitlines()) == len(content["claims"]) + 4
+    rows = [line for line in markdown(content).splitlines() if line.startswith("| ") and "Section" not in line]
+    widths = {len(re.findall(r"(?<!\\)\|", row)) for row in rows}
+    assert widths == {4, 6, 11}, "columns of the counts, the errata and the claims"
+
+
+def test_only_our_script_may_run(content: Results) -> None:
+    page = html(content)
+    script = re.search(r"<script>(.*)</script>", page, re.DOTALL)
+    policy = re.search(r"script-src &#39;sha256-([^&]+)&#39;", page)
+    assert script is not None
+    assert policy is not None
+    digest = hashlib.sha256(script[1].encode()).digest()
+    assert digest.hex() == base64.b64decode(policy[1]).hex()
+
+
+def test_clean_leaves_ordinary_text_alone() -> None:
+    assert w.clean("ε ≤ 1, δ = 1e-5\nx′\t∞") == "ε ≤ 1, δ = 1e-5\nx′\t∞"
+    assert w.clean("\x1b[1m\u202e\U000e0001") == "\\x1b[1m\\u202e\\U000e0001"
+
+
+# --------------------------------------------------------------------------------------------- html
+
+
+def text_of(page: str) -> str:
+    body = re.sub(r"<(style|script)>.*?</\1>", "", page, flags=re.DOTALL).replace("<wbr>", "")
+    return " ".join(re.sub(r"<[^>]+>", "", body).split())
+
+
+def test_the_page_says_what_it_must(content: Results) -> None:
+    page = html(content)
+    text = text_of(page)
+    assert RunView.of(content).sentence in text
+    assert "6 unexpected" in text
+    heads = [
+        text.index(h, text.index("Manifest"))
+        for h in ("Unexpected 6", "Violations, as expected 2", "All claims 11", "Errata 1", "Claim by claim")
+    ]
+    assert heads == sorted(heads)
+    assert "134 of 154 draws; x = [0]" in text
+    assert "dpaudit run -k &#39;003/response/L1/pure/surprise&#39;" in text
+    assert "flagged with probability 0.9" in text
+    assert "could not have shown more than ε = 4.2" in text
+    assert "If the curve is Gaussian, that is ε =" in text
+    assert "running maximum, which decides" in text
+
+
+def test_every_claim_has_a_section_that_can_be_linked_to(content: Results) -> None:
+    tags = parsed(html(content))
+    assert len(set(tags.ids)) == len(tags.ids)
+    assert {link[1:] for link in tags.links if link.startswith("#")} <= set(tags.ids)
+    assert "claim-003-laplace-L1-pure-fine" in tags.ids
+    assert sum(i.startswith("claim-") for i in tags.ids) == len(content["claims"])
+
+
+def test_never_says_private_of_a_mechanism(content: Results) -> None:
+    texts = (text_of(html(content)), markdown(content), junit(content), sarif(content), summary_table(content))
+    for text in texts:
+        rest = re.sub(r"pass never means private", "", text)
+        assert not re.search(r"\bprivate\b", rest)
+    assert "not refuted" in texts[0]
+
+
+def test_sentence() -> None:
+    fine = [claim(f"a/b/L1/x/{i}") for i in range(40)]
+    caught = [claim(f"a/b/L1/m/{i}", "violation", "violation") for i in range(18)]
+    expected = "58 claims: 40 expected to hold were not refuted, 18 known to be broken were caught; nothing unexpected."
+    assert RunView.of(results(*fine, *caught)).sentence == expected
+    one = RunView.of(results(claim("a/b/L1/x/1", "error"))).sentence
+    assert one == "1 claim: 1 unexpected (1 error)."
+
+
+def test_what_is_optional_may_be_absent(content: Results, tmp_path: Path) -> None:
+    definition = schema()["$defs"]
+    content["manifest"] = {key: content["manifest"][key] for key in definition["manifest"]["required"]}
+    required = definition["claim"]["required"]
+    content["claims"] = [{key: record[key] for key in required} for record in content["claims"]]
+    validate(content)
+    assert len(write_reports(content, tmp_path)) == 4
+    assert summary_table(content)
+
+
+def test_an_interrupted_run_says_so() -> None:
+    content = results(claim("a/b/L1/x/y"))
+    content["manifest"] |= {"interrupted": True, "claims_selected": 7}
+    validate(content)
+    for text in (html(content), markdown(content)):
+        assert "Interrupted: 1 of 7 claims were finished." in text
+    assert 'class="sentence bad"' in html(content)
+
+
+def test_infinities_are_shown_and_sorted(content: Results) -> None:
+    page = html(content)
+    assert 'data-label="exact" data-sort="Infinity">∞<' in page
+    assert 'data-label="lower bound" data-sort="">–<' in page
+    assert "nan" not in page.lower().replace("nan)", "").split("<script>")[0].replace("dominan", "")
+
+
+def test_plots_are_there_where_there_are_data(content: Results) -> None:
+    page = html(content)
+    sections = {r["id"]: s for r, s in zip(content["claims"], page.split('<article class="claim')[1:], strict=True)}
+    assert sections["003/laplace/L1/pure/fine"].count("<svg") == 3
+    assert sections["003/laplace/L1/pure/mutant"].count('class="ring"') == 2  # plot and key
+    assert sections["003/group/L0/approx/as printed"].count("<svg") == 1
+    assert sections["003/response/L1/pure/crash"].count('class="point"') == 0
+    assert not re.search(r'(?:points|d|cx|cy|x|y)="[^"]*(?:nan|inf)', page)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"claimed_level": 0.0, "lower_bound": 0.0, "exact": 0.0, "detectable_level": 0.0, "ceiling": 0.0},
+        {"claimed_level": float("inf"), "lower_bound": 3.0, "exact": float("inf"), "ceiling": float("inf")},
+        {"claimed_level": float("nan"), "lower_bound": None, "exact": None},
+        {"wealth": {"draws": [40], "log10_e_value": [0.0]}},
+        {"wealth": {"draws": [40, 80], "log10_e_value": [float("-inf"), float("inf")]}},
+        {"wealth": {"draws": [40, 80], "log10_e_value": [-900.0, 900.0]}},
+        {"alpha": 1.0},
+        {"tradeoff": {"q": [0.0, 1.0], "claimed": [0.0, 1.0], "exact": None, "points": []}},
+        {"counterexample": Counterexample("p", "x", "y", "e", 0, 0, 0, float("inf"), float("inf"), "r")},
+        {"truncated_by": "time", "unseeded": True, "notion": "zero-concentrated DP"},
+    ],
+)
+def test_extreme_numbers_render(fields: dict[str, Any]) -> None:
+    content = results(claim("a/b/L1/x/y", "violation", **fields))
+    page = html(content)
+    assert not re.search(r'(?:points|d|cx|cy|x|y|width)="[^"]*(?:nan|inf|e[+-])', page)
+    for render in (markdown, junit, sarif, summary_table):
+        assert render(content)
+
+
+# -------------------------------------------------------------------------------------------- table
+
+
+def test_summary_table(content: Results) -> None:
+    head, rule, *rows, gap, totals = summary_table(content).splitlines()
+    assert head.split() == [
+        "id",
+        "source",
+        "claimed",
+        "exact",
+        "lower",
+        "ceiling",
+        "detect",
+        "draws",
+        "verdict",
+        "expected",
+    ]
+    assert set(rule) <= {"-", " "}
+    assert gap == ""
+    assert totals == "11 claims: 5 as expected, 6 unexpected (marked !)"
+    assert [row.startswith("!") for row in rows] == [not r["ok"] for r in content["claims"]]
+    starts = [m.start() for m in re.finditer(r"(?<=  )-", f"  {rule}")]
+    assert all(row[s - 3] == " " for row in rows for s in starts[1:] if len(row) > s), "columns are aligned"
+    crash = next(row for row in rows if "crash" in row)
+    assert re.split(r"\s{2,}", crash) == [
+        *(
+            "!",
+            "003/response/L1/pure/crash",
+            "003, Section 4.2",
+            "ε = 1",
+            "1",
+            "-",
+            "-",
+            "-",
+            "-",
+            "error",
+            "consistent",
+        ),
+    ]
+    assert "check failed" in next(row for row in rows if "ours" in row)
+
+
+def test_long_ids_are_shortened_in_the_middle() -> None:
+    long = claim("003/a_very_long_name_of_an_entry_that_goes_on/L1/approximate/" + "x" * 80 + " the end")
+    lines = summary_table(results(long, claim("a/b/L1/x/y"))).splitlines()
+    assert max(map(len, lines)) <= 160
+    assert "…" in lines[2]
+    assert "the end" in lines[2]
+    assert lines[2].startswith("   003/a_very_long")
+
+
+# ------------------------------------------------------------------------------------ junit and sarif
+
+
+def test_junit_counts(content: Results) -> None:
+    root = ET.fromstring(junit(content).encode())
+    assert (root.get("tests"), root.get("failures"), root.get("errors")) == ("11", "4", "2")
+    assert sum(int(str(s.get("failures"))) for s in root) == len(root.findall(".//failure")) == 4
+    errors = [case.get("name") for case in root.iter("testcase") if case.find("error") is not None]
+    assert errors == ["003/response/L1/pure/crash", "003/response/L1/pure/ours"]
+    surprise = next(case for case in root.iter("testcase") if str(case.get("name")).endswith("surprise"))
+    failure = surprise.find("failure")
+    assert failure is not None
+    assert failure.get("message") == "violation where consistent was expected"
+    assert "134 of 154" in str(failure.text)
+    assert not root.findall(".//*[@time]")
+
+
+def test_sarif_structure(content: Results, tmp_path: Path) -> None:
+    document = json.loads(sarif(content))
+    assert document["version"] == "2.1.0"
+    (run,) = document["runs"]
+    driver = run["tool"]["driver"]
+    assert driver["name"] == "dpaudit"
+    rules = [rule["id"] for rule in driver["rules"]]
+    assert len(set(rules)) == len(rules)
+    found = run["results"]
+    names = [f["partialFingerprints"]["claimId/v1"].rsplit("/", 1)[1] for f in found]
+    assert names == ["surprise", "dependent", "crash", "weak", "missed", "ours"]
+    assert {f["level"] for f in found} == {"error", "warning"}
+    assert [f["level"] for f in found] == ["error", "warning", "error", "warning", "error", "error"]
+    for f in found:
+        assert rules[f["ruleIndex"]] == f["ruleId"]
+        assert f["message"]["text"]
+        assert "\n" not in f["message"]["text"]
+    assert "134 of 154" in found[0]["message"]["text"]
+    assert "x = [0]" in found[0]["message"]["text"]
+    write_json(tmp_path / "results.json", content)
+    lines = (tmp_path / "results.json").read_text(encoding="utf-8").splitlines()
+    for f in found:
+        location = f["locations"][0]
+        line = lines[location["physicalLocation"]["region"]["startLine"] - 1]
+        assert json.loads(line.rstrip(","))["id"] == location["logicalLocations"][0]["fullyQualifiedName"]
+
+
+def test_sarif_without_findings_is_an_empty_run() -> None:
+    (run,) = json.loads(sarif(results(claim("a/b/L1/x/y"))))["runs"]
+    assert run["results"] == run["tool"]["driver"]["rules"] == []
+
+
+# --------------------------------------------------------------------------------------------- words
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(None, "–"), (1.0, "1"), (0.04382, "0.04382"), (float("inf"), "∞"), (1e-5, "1e-5"), (12345.6, "1.235e4")],
+)
+def test_levels(value: float | None, text: str) -> None:
+    assert w.level(value) == text
+
+
+def test_slugs_are_stable_and_unique() -> None:
+    assert w.slugs(["a/b c", "a b/c", "a-b-c", "ε"]) == [
+        "claim-a-b-c",
+        "claim-a-b-c-2",
+        "claim-a-b-c-3",
+        "claim-unnamed",
+    ]
+
+
+def test_flat_and_shorten() -> None:
+    assert w.flat({"a": {"b": 1}, "c": [{"d": None}, {"d": True}], "e": list(range(20))}) == [
+        ("a, b", "1"),
+        ("c 1, d", "–"),
+        ("c 2, d", "yes"),
+        ("e", "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, … (20 values)"),
+    ]
+    assert [w.shorten("abcdefgh", n) for n in (8, 7, 4, 2)] == ["abcdefgh", "abc…fgh", "ab…h", "ab"]
+    assert w.power(-0.01) == "10^0.0"
+    assert plain(float("nan")) == "nan"

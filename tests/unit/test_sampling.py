@@ -1,0 +1,219 @@
+"""Draws are keyed, and nothing that a target does gets past the sampler but as a `TargetError`."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import signal
+import sys
+import threading
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from auditor import SpecificationError, TargetError
+from auditor.sampling import Sampler, generator, time_limit
+
+
+def noise(data: Any, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    return rng.normal(size=n)
+
+
+# ------------------------------------------------------------------------------------ generator
+
+
+def test_the_same_key_gives_the_same_draws() -> None:
+    np.testing.assert_array_equal(generator(1, "claim", 3).random(5), generator(1, "claim", 3).random(5))
+
+
+def test_different_seeds_and_keys_give_different_draws() -> None:
+    # Two independent streams agree in their first 53 bits with probability 2^-53.
+    keys: list[tuple[int, tuple[str | int, ...]]] = [
+        (1, ("claim", 0, "x", 0)),
+        (2, ("claim", 0, "x", 0)),
+        (1, ("other", 0, "x", 0)),
+        (1, ("claim", 1, "x", 0)),
+        (1, ("claim", 0, "y", 0)),
+        (1, ("claim", 0, "x", 1)),
+        (1, ("claim", 0, "x")),
+        (1, ("claim", "0x", 0)),
+        (1, ()),
+        (2**64 + 1, ("claim", 0, "x", 0)),
+    ]
+    assert len({generator(seed, *key).random() for seed, key in keys}) == len(keys)
+
+
+def test_draws_do_not_depend_on_what_else_was_drawn() -> None:
+    sampler = Sampler(noise, 5, "claim")
+    alone = sampler.draw(None, 4, 0, "x", 7)
+    for k in range(3):
+        sampler.draw(None, 10 + k, 0, "x", k)
+    np.testing.assert_array_equal(sampler.draw(None, 4, 0, "x", 7), alone)
+    np.testing.assert_array_equal(Sampler(noise, 5, "claim").draw(None, 4, 0, "x", 7), alone)
+
+
+def test_the_claims_id_keys_the_draws() -> None:
+    one, other = Sampler(noise, 5, "one").draw(None, 3, 0), Sampler(noise, 5, "other").draw(None, 3, 0)
+    assert not np.array_equal(one, other)
+
+
+def test_numpy_integers_are_seeds() -> None:
+    numpys: Any = np.int64(5)
+    one, other = Sampler(noise, 5, "a"), Sampler(noise, numpys, "a")
+    np.testing.assert_array_equal(one.draw(None, 3, 0), other.draw(None, 3, 0))
+    Sampler(noise, 0, "a").draw(None, 3, 0)
+
+
+@pytest.mark.parametrize("seed", [-1, 1.0, "1", None, True, math.nan], ids=repr)
+def test_a_bad_seed_is_refused_and_shown(seed: Any) -> None:
+    with pytest.raises(SpecificationError, match="seed") as caught:
+        Sampler(noise, seed, "claim")
+    assert repr(seed) in str(caught.value)
+
+
+@pytest.mark.parametrize("limit", [0, -1.0, math.nan, "1"], ids=repr)
+def test_a_bad_limit_is_refused_and_shown(limit: Any) -> None:
+    with pytest.raises(SpecificationError, match="limit") as caught:
+        Sampler(noise, 1, "claim", limit=limit)
+    assert repr(limit) in str(caught.value)
+
+
+# ---------------------------------------------------------------------------------- one a call
+
+
+def test_one_draw_a_call_asks_for_each_draw_alone_with_its_own_generator() -> None:
+    asked: list[int] = []
+
+    def target(data: Any, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        asked.append(n)
+        return np.repeat(rng.random(), n)  # noise shared within a call
+
+    batch = Sampler(target, 1, "claim", one_a_call=True).draw(None, 30, 0, "x", 0)
+    assert asked == [1] * 30
+    assert isinstance(batch, np.ndarray)
+    assert len(np.unique(batch)) == 30  # independent uniforms agree with probability 2^-53
+    shared = Sampler(target, 1, "claim").draw(None, 30, 0, "x", 0)
+    assert isinstance(shared, np.ndarray)
+    assert len(np.unique(shared)) == 1
+
+
+def test_one_draw_a_call_joins_symbols_and_vectors() -> None:
+    def letters(data: Any, n: int, rng: np.random.Generator) -> list[str]:
+        return [str(rng.choice(["a", "b"])) for _ in range(n)]
+
+    def vectors(data: Any, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        return rng.random((n, 3))
+
+    assert set(Sampler(letters, 1, "claim", one_a_call=True).draw(None, 50, 0)) == {"a", "b"}  # but for 2^-49
+    batch = Sampler(vectors, 1, "claim", one_a_call=True).draw(None, 5, 0)
+    assert isinstance(batch, np.ndarray)
+    assert batch.shape == (5, 3)
+
+
+# ------------------------------------------------------------------------------ errors and hangs
+
+
+@pytest.mark.parametrize(
+    "error",
+    [ValueError("odd value 17"), KeyError("missing"), ZeroDivisionError(), MemoryError("much"), RecursionError("deep")],
+    ids=repr,
+)
+def test_what_a_target_raises_is_a_target_error_that_quotes_it(error: Exception) -> None:
+    def target(data: Any, n: int, rng: np.random.Generator) -> Any:
+        raise error
+
+    with pytest.raises(TargetError, match=type(error).__name__) as caught:
+        Sampler(target, 1, "claim").draw(None, 3, 0)
+    assert str(error) in str(caught.value)
+    assert caught.value.__cause__ is error
+
+
+def test_a_target_that_exits_the_interpreter_is_a_target_error() -> None:
+    def target(data: Any, n: int, rng: np.random.Generator) -> Any:
+        sys.exit(0)
+
+    with pytest.raises(TargetError, match="SystemExit"):
+        Sampler(target, 1, "claim").draw(None, 3, 0)
+
+
+def test_an_interrupt_by_the_user_is_none_of_the_targets_errors() -> None:
+    def target(data: Any, n: int, rng: np.random.Generator) -> Any:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        Sampler(target, 1, "claim").draw(None, 3, 0)
+
+
+def test_an_answer_of_the_wrong_length_is_a_target_error() -> None:
+    def target(data: Any, n: int, rng: np.random.Generator) -> Any:
+        return np.zeros(n + 1)
+
+    with pytest.raises(TargetError, match=r"\(4,\)"):
+        Sampler(target, 1, "claim").draw(None, 3, 0)
+
+
+def sleeping(data: Any, n: int, rng: np.random.Generator) -> Any:
+    time.sleep(60)
+
+
+def looping(data: Any, n: int, rng: np.random.Generator) -> Any:
+    while True:
+        pass
+
+
+def stubborn(data: Any, n: int, rng: np.random.Generator) -> Any:
+    while True:
+        with contextlib.suppress(Exception):
+            time.sleep(60)
+
+
+def shameless(data: Any, n: int, rng: np.random.Generator) -> Any:
+    with contextlib.suppress(BaseException):
+        time.sleep(60)
+    return np.zeros(n)
+
+
+@pytest.mark.parametrize("target", [sleeping, looping, stubborn], ids=lambda f: f.__name__)
+def test_a_target_that_hangs_is_interrupted_and_named_with_its_limit(target: Any) -> None:
+    begun = time.monotonic()
+    with pytest.raises(TargetError, match=r"did not answer within 0\.2 s when asked for 3 draws"):
+        Sampler(target, 1, "claim", limit=0.2).draw(None, 3, 0)
+    assert 0.2 <= time.monotonic() - begun < 5  # 5 s: far from 60 and enough for a busy machine
+
+
+def test_a_late_answer_of_a_target_that_swallowed_the_interruption_is_no_answer() -> None:
+    with pytest.raises(TargetError, match="did not answer"):
+        Sampler(shameless, 1, "claim", limit=0.2).draw(None, 3, 0)
+
+
+def test_a_target_within_its_limit_is_left_alone_and_so_is_what_comes_after() -> None:
+    before = signal.getsignal(signal.SIGALRM)
+    assert len(Sampler(noise, 1, "claim", limit=0.2).draw(None, 3, 0)) == 3
+    time.sleep(0.3)  # an alarm that was not switched off would end this test
+    assert signal.getsignal(signal.SIGALRM) is before
+    assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
+
+
+def test_the_alarm_is_off_after_a_hang() -> None:
+    with pytest.raises(TargetError):
+        Sampler(sleeping, 1, "claim", limit=0.05).draw(None, 3, 0)
+    assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
+
+
+def test_outside_the_main_thread_draws_are_made_without_a_limit() -> None:
+    found: list[int] = []
+    thread = threading.Thread(target=lambda: found.append(len(Sampler(noise, 1, "c", limit=0.2).draw(None, 3, 0))))
+    thread.start()
+    thread.join()
+    assert found == [3]
+
+
+def test_no_limit_sets_no_alarm() -> None:
+    with time_limit(None):
+        assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
+    with time_limit(5.0):
+        assert signal.getitimer(signal.ITIMER_REAL)[0] > 0
+    assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
