@@ -23,8 +23,10 @@ from auditor.search import next_pair
 #: with some tens of draws, so not more.
 FIRST = 20
 #: Each chunk is this part of what has been drawn of its pair: events and estimates are never much out of date, and the
-#: number of chunks grows with the logarithm of the budget.
-GROWTH = 0.15
+#: number of chunks grows with the logarithm of the budget. Later chunks are relatively larger: estimates have settled.
+GROWTH, LATE_GROWTH = 0.15, 0.25
+#: Draws a side at which a pair's draws count as late.
+LATE = 2_000
 #: Largest chunk a side, so that memory does not grow with the budget.
 LARGEST = 1 << 17
 #: Default budget in outputs, both sides together: a lower bound within about 3 % of epsilon = 1.
@@ -129,7 +131,8 @@ def collect(sampler: Sampler, guarantee: Guarantee, pairs: Sequence[Pair], setti
             break
         k = next_pair(evidence.learners, FIRST)
         learner = evidence.learners[k]
-        n = min(max(FIRST, math.ceil(GROWTH * learner.n)), LARGEST, side - used)
+        growth = GROWTH if learner.n < LATE else LATE_GROWTH
+        n = min(max(FIRST, math.ceil(growth * learner.n)), LARGEST, side - used)
         x = sampler.draw(pairs[k].x, n, k, "x", len(evidence.chunks))
         y = sampler.draw(pairs[k].y, n, k, "y", len(evidence.chunks))
         used += n

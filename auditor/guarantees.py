@@ -143,17 +143,19 @@ class ApproxDP:
         At the kink every slope in [e^-eps, e^eps] supports the cap, and the one that makes the two-sided bet a
         likelihood ratio is taken.
         """
-        p, q, level = np.broadcast_arrays(np.asarray(p, float), np.asarray(q, float), np.asarray(level, float))
         e = np.exp(level)
         kink = (1.0 - self.delta) / (1.0 + e)
-        steep = _on_line(p, q, e, self.delta)
-        mirrored = _on_line(1.0 - q, 1.0 - p, e, self.delta)  # the cap is symmetric under (p, q) -> (1 - q, 1 - p)
+        # The cap is symmetric under (p, q) -> (1 - q, 1 - p): the flat line is the steep one of the mirrored point.
+        steep, mirrored = _on_line(np.stack([p, 1.0 - q]), np.stack([q, 1.0 - p]), e, self.delta)
         flat = 1.0 - (e * mirrored + self.delta)
         on_steep, on_flat = steep <= kink, flat >= kink
         q0 = np.where(on_steep, steep, np.where(on_flat, flat, kink))
         q0 = np.clip(q0, 0.0, 1.0 - self.delta)
-        p0 = np.minimum(self.cap(q0, level), 1.0)
-        slope = np.where(on_steep, e, np.where(on_flat, 1.0 / e, np.clip(_ratio_slope(p, q, p0, q0), 1.0 / e, e)))
+        p0 = self.cap(q0, level)
+        slope = np.where(on_steep, e, 1.0 / e)
+        between = ~(on_steep | on_flat)
+        if between.any():
+            slope = np.where(between, np.clip(_ratio_slope(p, q, p0, q0), 1.0 / e, e), slope)
         return Tangent(p0, q0, slope)
 
     def level_of(self, p: Array, q: Array) -> Array:

@@ -105,8 +105,8 @@ def trial(family: Family, stop: str, seed: int, draws_a_side: int) -> Outcome:
     """Audit a family once at level `ALPHA`.
 
     This is the part of `auditor.audit` that can raise a false alarm: its verdict is "violation" if and only if the
-    wealth at the claimed level reached 1/alpha. The tests of independence and the power of the audit are left out, which
-    halves the time.
+    wealth at the claimed level reached 1/alpha. The tests of independence and the power of the audit are left out,
+    which saves a third of the time.
 
     Parameters
     ----------

@@ -84,9 +84,10 @@ class Numeric:
         with np.errstate(invalid="ignore"):
             if self.kind == "difference":
                 return np.asarray(values[:, self.i] - values[:, self.j])
-            if self.kind == "half":
-                half = values.shape[1] // 2
-                return np.asarray(values[:, :half].sum(axis=1) - values[:, half:].sum(axis=1))
+            if self.kind in ("sum", "half"):
+                d = values.shape[1]
+                signs = np.where(np.arange(d) < d // 2, 1.0, -1.0 if self.kind == "half" else 1.0)
+                return np.asarray(values @ signs)
             if self.kind == "argmax":
                 filled = np.where(np.isnan(values), -np.inf, values)
                 return np.asarray(filled.argmax(axis=1).astype(np.float64))
@@ -110,7 +111,9 @@ class Linear:
     def __call__(self, batch: Batch) -> Array:
         """See `Feature`."""
         values = _numeric(batch)
-        return np.asarray(np.where(np.isfinite(values), values, 0.0) @ np.array(self.weights))
+        if np.asarray(batch).dtype.kind == "f":
+            values = np.where(np.isfinite(values), values, 0.0)
+        return np.asarray(values @ np.array(self.weights))
 
     def _words(self) -> str:
         top = sorted(range(len(self.weights)), key=lambda j: -abs(self.weights[j]))[:_WORDS]

@@ -185,10 +185,18 @@ class EventLearner:
             self._learned_at = self._held
             self._learn(rejected)
         elif self.finalists:
-            x, y = (np.array([getattr(f, side)[f.best] for f in self.finalists]) for side in ("x", "y"))
-            n = np.array([float(f.n) for f in self.finalists])
-            self.chosen = int(np.argmax(self._score(x, y, n, rejected)[0]))
-            self._rate(self.finalists[self.chosen])
+            score = self._race(rejected)
+            # At each doubling of the draws past the reservoir the worst one goes, so that late draws cost little.
+            room = max(1, FINALISTS - int(math.log2(max(self.n / RESERVOIR, 1.0))))
+            kept = sorted(range(len(score)), key=lambda k: (-score[k], k))[:room]
+            self.finalists = [self.finalists[k] for k in kept]
+            self.chosen = 0
+            self._rate(self.finalists[0])
+
+    def _race(self, rejected: bool) -> Array:
+        """Scores of the finalists by all their draws."""
+        x, y = (np.array([getattr(f, side)[f.best] for f in self.finalists]) for side in ("x", "y"))
+        return self._score(x, y, np.array([float(f.n) for f in self.finalists]), rejected)[0]
 
     def _rate(self, best: Proposal) -> None:
         p, q = np.array([best.x[best.best] / best.n]), np.array([best.y[best.best] / best.n])

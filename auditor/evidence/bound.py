@@ -13,16 +13,18 @@ from auditor.guarantees import Guarantee
 
 Array = NDArray[np.float64]
 
-#: Spacing of the grid, relative to the level, around the claim (half to four times the claimed level).
+#: Spacing of the grid, relative to the level, from 0.9 to four times the claim.
 FINE = 0.005
-#: Spacing far above the claim, where a violation is certain and its size matters less.
+#: Spacing from half the claim to 0.9 of it, and far above the claim, where a violation is certain.
 COARSE = 0.01
-#: Spacing far below the claim: these levels are rejected early or the bound is useless anyway.
-COARSEST = 0.02
+#: Spacing below half the claim: these levels are rejected early or the bound is of little use anyway.
+COARSEST = 0.05
+#: The grid begins at this part of the claim; a smaller bound is reported as 0.
+LOWEST = 0.02
 #: No number of draws that anybody will pay for rejects more than this (2 e^20 / ln(1/alpha) draws, about 10^9).
 HIGHEST = 20.0
-#: Levels evaluated at once by `lower_bound`; arbitrary, bounds memory and makes the evaluation lazy.
-_BLOCK = 48
+#: Levels evaluated at once by `lower_bound`; arbitrary, makes the evaluation lazy.
+_BLOCK = 64
 
 
 def level_grid(claimed: float) -> Array:
@@ -40,14 +42,23 @@ def level_grid(claimed: float) -> Array:
         times the claimed level.
     """
     centre = claimed if claimed > 0 else 1.0
-    low = np.exp(np.arange(math.log(centre / 100), math.log(centre / 2), COARSEST))
-    fine = centre * np.exp(FINE * np.arange(math.floor(-math.log(2) / FINE), math.ceil(math.log(4) / FINE) + 1))
     near = np.arange(math.floor(-0.1 * centre / FINE), math.ceil(0.1 * centre / FINE) + 1) * FINE + centre
     top = max(HIGHEST, 10 * centre)
-    high = np.exp(np.arange(math.log(4 * centre), math.log(top), COARSE)) if top > 4 * centre else np.array([])
-    grid = np.concatenate([low, fine, near[near > 0], high])
-    merged: Array = np.unique(np.concatenate([np.round(grid, 9), [centre]]))
+    grid = np.concatenate([
+        _steps(LOWEST * centre, 0.5 * centre, COARSEST),
+        _steps(0.5 * centre, 0.9 * centre, COARSE),
+        _steps(0.9 * centre, 4 * centre, FINE),
+        near[near > 0],
+        _steps(4 * centre, top, COARSE),
+    ]).round(9)
+    merged: Array = np.unique(np.append(grid, centre))
     return merged
+
+
+def _steps(low: float, high: float, spacing: float) -> Array:
+    """Levels from low to high, each at most ``spacing`` above the one before, relatively."""
+    levels: Array = np.geomspace(low, high, math.ceil(math.log(high / low) / spacing) + 1)
+    return levels
 
 
 def lower_bound(chunks: Sequence[Chunk], guarantee: Guarantee, grid: Array, alpha: float) -> float:

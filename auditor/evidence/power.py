@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from auditor.evidence.wealth import LOG_PRIOR, Stake, log_factors
+from auditor.evidence.wealth import LOG_PRIOR, known_event_gains
 from auditor.guarantees import Guarantee
 
 Array = NDArray[np.float64]
@@ -18,8 +18,11 @@ POWER = 0.9
 #: Quantiles of each binomial count in `flag_probability`; 32 x 32 equally likely cells give the probability to about
 #: 0.01, and the level to far less than the step of the grid.
 _QUANTILES = 32
-#: Halvings of the search interval for the level: 12 of them leave an error of 0.0003 times the claimed level.
-_HALVINGS = 12
+#: Above this variance binomial quantiles are taken from the normal law, which is then right to about one count, a
+#: thirtieth of a standard deviation.
+_NORMAL = 1_000.0
+#: Halvings of the search interval for the level: 10 of them leave an error of 0.001 times the claimed level.
+_HALVINGS = 10
 #: Levels beyond this are reported as infinite.
 _HIGHEST = 40.0
 
@@ -41,31 +44,31 @@ def flag_probability(p: float, q: float, n: int, guarantee: Guarantee, alpha: fl
     The bet is the one of `log_factors` with the estimates at (p, q), the real prior over experts and binomial counts.
     """
     grid = (np.arange(_QUANTILES) + 0.5) / _QUANTILES
-    level = np.array([guarantee.level])
-    one = {cell: _unit_gain(p, q, cell, guarantee, level) for cell in ("x0", "x1", "y0", "y1")}
-    x = _binomial_quantiles(grid, n, p)[:, None, None]
-    y = _binomial_quantiles(grid, n, q)[None, :, None]
-    with np.errstate(invalid="ignore"):
-        log = _times(x, one["x1"]) + _times(n - x, one["x0"]) + _times(y, one["y1"]) + _times(n - y, one["y0"])
+    outside_x, inside_x, outside_y, inside_y = known_event_gains(p, q, guarantee).T[:, None, :]
+    x = _binomial_quantiles(grid, n, p)[:, None]
+    y = _binomial_quantiles(grid, n, q)[:, None]
+    of_x = _times(x, inside_x) + _times(n - x, outside_x)
+    of_y = _times(y, inside_y) + _times(n - y, outside_y)
     prior = np.logaddexp.reduce(LOG_PRIOR, axis=0)
-    return float((np.logaddexp.reduce(log + prior, axis=2) >= math.log(1 / alpha)).mean())
+    log = special.logsumexp(of_x[:, None, :] + of_y[None, :, :] + prior, axis=2)
+    return float((log >= math.log(1 / alpha)).mean())
 
 
 def _binomial_quantiles(u: Array, n: int, p: float) -> Array:
     if p <= 0 or p >= 1:
         return np.full(len(u), n * float(p >= 1))
-    quantiles: Array = np.clip(np.ceil(special.bdtrik(u, n, p)), 0, n)
-    return quantiles
+    variance = n * p * (1 - p)
+    if variance > _NORMAL:
+        quantiles = np.rint(n * p + math.sqrt(variance) * special.ndtri(u))
+    else:
+        quantiles = np.ceil(special.bdtrik(u, n, p))
+    return np.clip(quantiles, 0, n)
 
 
 def _times(count: Array, gain: Array) -> Array:
-    product: Array = np.where(count > 0, count * gain, 0.0)  # a count of 0 loses nothing, even at a gain of -inf
+    with np.errstate(invalid="ignore"):
+        product: Array = np.where(count > 0, count * gain, 0.0)  # a count of 0 loses nothing, even at a gain of -inf
     return product
-
-
-def _unit_gain(p: float, q: float, cell: str, guarantee: Guarantee, level: Array) -> Array:
-    counts = {"x0": ((1, 0), (0, 0)), "x1": ((0, 1), (0, 0)), "y0": ((0, 0), (1, 0)), "y1": ((0, 0), (0, 1))}[cell]
-    return log_factors(Stake(0, 0, (p,), (q,), *counts), guarantee, level)[0, :, 0]
 
 
 def detectable_level(p: float, q: float, n: int, guarantee: Guarantee, alpha: float) -> float:

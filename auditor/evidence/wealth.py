@@ -146,16 +146,42 @@ def _two_cells(stake: Stake) -> tuple[Array, Array]:
 
 def _gains(weight: Array, p0: Array, q0: Array, slope: Array, x: Array, y: Array, scale: float) -> Array:
     """Log factors of every expert, shape (n_experts, n_levels), of a chain with the given weights and cell counts."""
+    count = np.concatenate([x, y])
+    gains: Array = special.xlog1py(count[:, None], _bets(weight, p0, q0, slope, scale)).sum(axis=1)
+    return gains
+
+
+def _bets(weight: Array, p0: Array, q0: Array, slope: Array, scale: float) -> Array:
+    """What a draw in each cell adds to 1, shape (n_experts, 2 * n_cells, n_levels): cells of x, then cells of y."""
     # A draw in cell j lies in the first j events: w_1 + ... + w_j, less what is paid for all.
-    zero = np.zeros((1, weight.shape[1]))
-    on_x = np.concatenate([zero, np.cumsum(weight, axis=0)]) - (weight * p0).sum(axis=0)
-    on_y = (weight * slope * q0).sum(axis=0) - np.concatenate([zero, np.cumsum(weight * slope, axis=0)])
+    on_x, on_y = np.zeros((2, len(weight) + 1, weight.shape[1]))
+    np.cumsum(weight, axis=0, out=on_x[1:])
+    np.cumsum(weight * slope, axis=0, out=on_y[1:])
+    on_x -= (weight * p0).sum(axis=0)
+    on_y = (weight * slope * q0).sum(axis=0) - on_y
     worst = -np.minimum(on_x[0], on_y[-1])  # the outermost cell is worst for x, the innermost for y
     limit = np.divide(1.0, worst, out=np.zeros_like(worst), where=worst > 0)
     amount = np.where(_PLUG[:, None], np.minimum(_VALUE[:, None] * scale, _MARGIN * limit), _VALUE[:, None] * limit)
-    on, count = np.concatenate([on_x, on_y]), np.concatenate([x, y])
-    gains: Array = special.xlog1py(count[:, None], np.maximum(amount[:, None, :] * on, -1.0)).sum(axis=1)
-    return gains
+    bets: Array = np.maximum(amount[:, None, :] * np.concatenate([on_x, on_y]), -1.0)
+    return bets
+
+
+def known_event_gains(p: float, q: float, guarantee: Guarantee) -> Array:
+    """Log factors at the claimed level of one draw in each cell, the event's probabilities taken as known.
+
+    Returns
+    -------
+    ndarray of shape (n_experts, 4)
+        A draw of P outside and inside the event, a draw of Q outside and inside.
+    """
+    level = np.array([guarantee.level])
+    p0, q0, slope = guarantee.tangent(np.array([[p]]), np.array([[q]]), level)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        weight = (p - p0) / (p0 * (1.0 - p0))
+    if not (p > guarantee.cap(np.array(q), guarantee.level) and 0 < weight.item() < np.inf and slope.item() < np.inf):
+        return np.zeros((len(EXPERTS), 4))
+    with np.errstate(divide="ignore"):
+        return np.log1p(_bets(weight, p0, q0, slope, 1.0))[:, :, 0]
 
 
 class Wealth:

@@ -37,13 +37,14 @@ PAIR = Pair(np.array([1, 0, 0]), np.array([0, 0, 0]), "first record")
 
 def response(data: Any, n: int, rng: Rng) -> NDArray[np.int64]:
     """Randomised response on the first record with epsilon exactly 1."""
-    truthful = rng.random(n) < math.e / (1 + math.e)
-    return np.where(truthful, data[0], 1 - data[0])
+    bit, truthful = int(data[0]), rng.random(n) < math.e / (1 + math.e)
+    return np.where(truthful, bit, 1 - bit)
 
 
 def leaky(data: Any, n: int, rng: Rng) -> NDArray[np.int64]:
     """Randomised response with epsilon ln 19 = 2.94."""
-    return np.where(rng.random(n) < 0.95, data[0], 1 - data[0])
+    bit = int(data[0])
+    return np.where(rng.random(n) < 0.95, bit, 1 - bit)
 
 
 def boom(data: Any, n: int, rng: Rng) -> Any:
@@ -149,7 +150,16 @@ def test_outputs_that_never_vary_are_no_violation_and_no_deviation(value: Any) -
 
 @pytest.mark.parametrize(
     ("on_x", "on_y"),
-    [("yes", "no"), (0, 1), (None, 0.5), ("1", 1), ([1], [1, 2]), (math.nan, 0.0), (math.inf, -math.inf), ({"a": 1}, {})],
+    [
+        ("yes", "no"),
+        (0, 1),
+        (None, 0.5),
+        ("1", 1),
+        ([1], [1, 2]),
+        (math.nan, 0.0),
+        (math.inf, -math.inf),
+        ({"a": 1}, {}),
+    ],
     ids=repr,
 )
 def test_outputs_that_tell_the_datasets_apart_for_sure_are_a_violation_within_a_hundred_draws(
@@ -268,7 +278,7 @@ def test_what_is_no_guarantee_is_refused_and_shown(claim: Any) -> None:
 
 @pytest.mark.parametrize("pairs", [None, 3, "pair", [1], [PAIR, (1, 2)], (PAIR.x, PAIR.y)], ids=repr)
 def test_what_are_no_pairs_is_refused_and_shown(pairs: Any) -> None:
-    with pytest.raises(SpecificationError, match="[Pp]air"):
+    with pytest.raises(SpecificationError, match=r"[Pp]air"):
         audit(response, PureDP(1.0), pairs, draws=400)
 
 

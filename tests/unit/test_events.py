@@ -92,14 +92,21 @@ def test_all_other_values_stay_a_list_of_symbols(outputs: list[Any]) -> None:
 
 @pytest.mark.parametrize(
     "outputs",
-    [np.array(["a", "b", "a"]), np.array(["a", None, 1], dtype=object), np.array([1j, 2, 3]), pd.Series(["a", "b", "c"])],
+    [
+        np.array(["a", "b", "a"]),
+        np.array(["a", None, 1], dtype=object),
+        np.array([1j, 2, 3]),
+        pd.Series(["a", "b", "c"]),
+    ],
     ids=repr,
 )
 def test_arrays_of_other_values_become_lists(outputs: Any) -> None:
     assert as_batch(outputs, 3) == outputs.tolist()
 
 
-@pytest.mark.parametrize("outputs", [[10**400, 1.5], [[10**400, 1], [1, 2]], [1.5, -(10**400)]], ids=lambda v: str(v)[:9])
+@pytest.mark.parametrize(
+    "outputs", [[10**400, 1.5], [[10**400, 1], [1, 2]], [1.5, -(10**400)]], ids=lambda v: str(v)[:9]
+)
 def test_integers_too_large_for_floats_are_symbols(outputs: list[Any]) -> None:
     assert as_batch(outputs, 2) == outputs
 
@@ -151,7 +158,9 @@ def test_a_long_output_is_shown_short() -> None:
 SCALARS = st.one_of(
     st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False).map(lambda v: v + 0.0), st.text(max_size=5)
 )
-VALUES = st.recursive(SCALARS, lambda inner: st.one_of(st.lists(inner, max_size=3), st.tuples(inner, inner)), max_leaves=5)
+VALUES = st.recursive(
+    SCALARS, lambda inner: st.one_of(st.lists(inner, max_size=3), st.tuples(inner, inner)), max_leaves=5
+)
 
 
 @given(st.lists(VALUES, min_size=1, max_size=5))
@@ -318,7 +327,7 @@ def test_length_and_number_are_read_off_any_value() -> None:
         (0.1, -55),  # 0.1 = 3602879701896397 / 2^55
         (2.0**-1074, -1074),
         (2.0**1023, 1023),
-        ],
+    ],
 )
 def test_the_lattice_exponent_is_that_of_the_largest_power_of_two_that_divides(value: float, exponent: int) -> None:
     assert LatticeExponent()(np.array([value]))[0] == exponent
@@ -393,7 +402,9 @@ def test_histogram_cells_are_ranked_and_hold_their_edges() -> None:
 # -------------------------------------------------------------------------------------- chains
 
 
-@given(st.lists(st.floats(-5, 5), min_size=1, max_size=40), st.lists(st.floats(-5, 5), min_size=1, max_size=4, unique=True))
+@given(
+    st.lists(st.floats(-5, 5), min_size=1, max_size=40), st.lists(st.floats(-5, 5), min_size=1, max_size=4, unique=True)
+)
 def test_cells_of_a_chain_count_every_output_once(values: list[float], cuts: list[float]) -> None:
     batch = np.array([*values, math.nan])
     for side, order in (("below", sorted(cuts, reverse=True)), ("above", sorted(cuts))):
@@ -450,7 +461,7 @@ def test_a_symbol_set_is_found() -> None:
     # draws that it is ranked by: no order is reversed but with probability below 1e-6 (the means are 8 standard
     # deviations of the difference apart).
     words, p, q = best_event(learned(x, y))
-    assert words.startswith("output in {") or words.startswith("output is ")
+    assert words.startswith(("output in {", "output is "))
     assert set("ace") >= {letter for letter in "abcdef" if f"'{letter}'" in words} > set()
     assert p > 2 * q
 
@@ -466,8 +477,8 @@ def test_a_difference_in_length_is_found() -> None:
 
 
 def test_textbook_laplace_noise_is_found_on_its_float_lattice() -> None:
-    # Design section 4: for 0 against 1 "is not a multiple of 2^-53" has probability 0.27 against exactly 0, so among 300
-    # draws none has it with probability 0.73^300 < 1e-40.
+    # Design section 4: for 0 against 1 "is not a multiple of 2^-53" has probability 0.27 against exactly 0, so none of
+    # 300 draws has it with probability 0.73^300 < 1e-40.
     rng = np.random.default_rng(10)
     learner = learned(rng.laplace(0.0, 1.0, 300), 1 + rng.laplace(0.0, 1.0, 300))
     words, p, q = best_event(learner)

@@ -152,7 +152,8 @@ def test_points_above_the_kink_are_projected_on_it_with_the_likelihood_ratio_slo
     # Far above the kink on its diagonal, moved a little off it so that the ratio is not 1.
     p, q = kink_p + 0.9 * (1 - kink_p), 0.11 * kink_q
     p0, q0, slope = tangent(ApproxDP(epsilon, delta), p, q)
-    assert (p0, q0) == (pytest.approx(kink_p), pytest.approx(kink_q))
+    assert p0 == pytest.approx(kink_p)
+    assert q0 == pytest.approx(kink_q)
     ratio = ((q0 - q) / (q0 * (1 - q0))) / ((p - p0) / (p0 * (1 - p0)))
     assert slope == pytest.approx(min(max(ratio, 1 / e), e))
     assert 1 / e <= slope <= e
@@ -162,7 +163,8 @@ def test_points_beside_the_kink_are_projected_on_their_own_line() -> None:
     claim = PureDP(1.0)
     _, steep_q, steep = tangent(claim, 0.2, 0.02)
     _, flat_q, flat = tangent(claim, 0.98, 0.8)
-    assert (steep, flat) == (pytest.approx(math.e), pytest.approx(1 / math.e))
+    assert steep == pytest.approx(math.e)
+    assert flat == pytest.approx(1 / math.e)
     assert steep_q < 1 / (1 + math.e) < flat_q
 
 

@@ -66,8 +66,8 @@ def test_independent_draws_do_not_fail_in_five_hundred_runs(name: str) -> None:
 
 
 def test_p_values_of_independent_draws_are_not_too_small() -> None:
-    # A valid p-value is at most 0.01 with probability at most 0.01, and a Binomial(200, 0.01) exceeds 14 with probability
-    # 4e-9.
+    # A valid p-value is at most 0.01 with probability at most 0.01, and a Binomial(200, 0.01) exceeds 14 with
+    # probability 3e-9.
     counts = {"within a call": 0, "between calls": 0, "neighbouring draws": 0}
     for seed in range(200):
         for name, p in check(INDEPENDENT["continuous"], 1_000 + seed).p_values.items():
@@ -102,7 +102,7 @@ def fixed_seed(data: Any, n: int, rng: Rng) -> NDArray[np.float64]:
 
 
 def fixed_symbols(data: Any, n: int, rng: Rng) -> list[str]:
-    return np.random.default_rng(42).choice(list("abcdefgh"), n).tolist()
+    return [str(letter) for letter in np.random.default_rng(42).choice(list("abcdefgh"), n)]
 
 
 def drifting(data: Any, n: int, rng: Rng) -> NDArray[np.float64]:
@@ -183,8 +183,8 @@ def test_shared_noise_judged_naively_would_be_a_violation() -> None:
         ).verdict
         for seed in range(20)
     ]
-    # All draws of a call fall on the same side of a threshold, so that nearly every run errs. At the rate that the design
-    # gives for it, 4 in 5, fewer than 5 of 20 have a probability of 1.4e-8.
+    # All draws of a call fall on the same side of a threshold, so that nearly every run errs. At the rate that the
+    # design gives for it, 4 in 5, fewer than 5 of 20 have a probability of 1.4e-8.
     assert verdicts.count(Verdict.VIOLATION) >= 5
 
 

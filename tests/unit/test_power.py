@@ -18,8 +18,8 @@ Array = NDArray[np.float64]
 
 CLAIMS = [PureDP(1.0), ApproxDP(1.0, 1e-3), GaussianDP(1.0)]
 #: What the 32 midpoint quantiles of each count may be off: every expert gains with each draw of P inside the event and
-#: of Q outside, so the probability of a flag is a mean of a monotone function of two uniforms with values in [0, 1], and
-#: the midpoint rule with 32 points is off by at most 1/64 for each of the two.
+#: of Q outside, so the probability of a flag is the mean of a monotone function of two uniforms with values in [0, 1],
+#: and the midpoint rule with 32 points is off by at most 1/64 for each of the two.
 QUADRATURE = 2 / 64
 
 
@@ -29,9 +29,7 @@ QUADRATURE = 2 / 64
 @pytest.mark.parametrize("guarantee", CLAIMS, ids=str)
 @pytest.mark.parametrize("alpha", [0.05, 1e-6])
 @pytest.mark.parametrize("n", [30, 1_000, 50_000])
-def test_the_ceiling_is_where_all_that_can_be_gained_is_just_enough(
-    guarantee: Guarantee, alpha: float, n: int
-) -> None:
+def test_the_ceiling_is_where_all_that_can_be_gained_is_just_enough(guarantee: Guarantee, alpha: float, n: int) -> None:
     def most(level: float) -> float:
         """Gain of n draws of an event with p = 1 and q = 0 at the level, at most: the least over the cap."""
         q = np.concatenate([np.geomspace(1e-9, 0.5, 400_001), np.linspace(0.5, 1 - 1e-9, 1001)])
@@ -132,8 +130,8 @@ def flag_exactly(p: float, q: float, n: int, guarantee: Guarantee, alpha: float)
     """Sum over all pairs of counts, but for those that are less probable than 1e-9 together."""
 
     def support(rate: float) -> Array:
-        low, high = stats.binom.ppf([1e-10, 1 - 1e-10], n, rate)
-        return np.arange(max(low, 0), high + 1)
+        low, high = (float(stats.binom.ppf(u, n, rate)) for u in (1e-10, 1 - 1e-10))
+        return np.arange(max(low, 0.0), high + 1)
 
     x, y = support(p), support(q)
     on_x, on_y = gains_by_count(p, q, n, guarantee, "x", x), gains_by_count(p, q, n, guarantee, "y", y)
@@ -144,9 +142,7 @@ def flag_exactly(p: float, q: float, n: int, guarantee: Guarantee, alpha: float)
 
 
 @pytest.mark.parametrize(("guarantee", "p", "q", "n", "alpha"), CASES[:5])
-def test_the_flag_probability_is_the_exact_sum(
-    guarantee: Guarantee, p: float, q: float, n: int, alpha: float
-) -> None:
+def test_the_flag_probability_is_the_exact_sum(guarantee: Guarantee, p: float, q: float, n: int, alpha: float) -> None:
     assert flag_probability(p, q, n, guarantee, alpha) == pytest.approx(
         flag_exactly(p, q, n, guarantee, alpha), abs=QUADRATURE
     )

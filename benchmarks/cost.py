@@ -1,0 +1,120 @@
+"""The engine's own cost: the time of an audit over the time of drawing the same samples.
+
+Run as ``python -m benchmarks.cost [--pairs 7] [--out reports/cost.md]``. Each pair of runs draws the samples of an audit
+alone (the same calls, chunk by chunk), then audits; the ratio of the two is taken pair by pair and the median quoted, so
+that a drifting machine does not matter.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from auditor import AuditResult, Pair, PureDP, audit, one_draw
+from auditor.sampling import Sampler
+from auditor.targets import Mechanism
+from mechanisms.laplace import LatticeLaplace
+from mechanisms.noisy_max import ReportNoisyMax
+from mechanisms.queries import Answers
+from mechanisms.sparse_vector import SparseVector
+
+
+@dataclass(frozen=True)
+class Case:
+    """A mechanism that satisfies its claim, so that the audit runs to its budget."""
+
+    name: str
+    mechanism: Mechanism
+    pair: Pair
+    draws: int
+    stop: str
+
+
+def response(data: Any, rng: np.random.Generator) -> int:
+    """Randomised response, one draw a call."""
+    return int(data[0]) if rng.random() < 0.7310585786300049 else 1 - int(data[0])
+
+
+def cases() -> list[Case]:
+    """Mechanisms from 20 nanoseconds to microseconds a draw."""
+    answers = Answers()
+    one = Pair(np.array([0.0]), np.array([1.0]))
+    five = Pair(np.ones(5), np.array([2.0, 0, 0, 0, 0]))
+    ten = Pair(np.array([0.0] * 9 + [1.0]), np.array([1.0] * 9 + [0.0]))
+    bit = Pair(np.array([0]), np.array([1]))
+    found = []
+    for draws in (400_000, 2_000_000):
+        found += [
+            Case("lattice Laplace", LatticeLaplace(answers, 1.0), one, draws, "verdict"),
+            Case("noisy max of 5", ReportNoisyMax(answers, 1.0), five, draws, "verdict"),
+            Case("noisy max of 5", ReportNoisyMax(answers, 1.0), five, draws, "budget"),
+            Case("sparse vector, 10 queries", SparseVector(answers, 1.0, 0.5, 2), ten, draws, "verdict"),
+        ]
+    found.append(Case("one-draw Python function", one_draw(response), bit, 400_000, "verdict"))
+    found.append(Case("one-draw Python function", one_draw(response), bit, 400_000, "budget"))
+    return found
+
+
+def timed(work: Callable[[], Any]) -> tuple[float, Any]:
+    """Seconds, and what the work returned."""
+    begun = time.perf_counter()
+    result = work()
+    return time.perf_counter() - begun, result
+
+
+def draw_alone(case: Case, result: AuditResult) -> None:
+    """The audit's calls of the mechanism, without the audit."""
+    sampler = Sampler(case.mechanism, 0, "cost")
+    for number, (pair, n, _) in enumerate(result.record["chunks"]):
+        sampler.draw(case.pair.x, n, pair, "x", number)
+        sampler.draw(case.pair.y, n, pair, "y", number)
+
+
+def row(case: Case, pairs: int) -> str:
+    """One line of the table."""
+
+    def run() -> AuditResult:
+        return audit(case.mechanism, PureDP(1.0), case.pair, draws=case.draws, stop=case.stop, id="cost")
+
+    _, result = timed(run)  # warm-up, and the chunks to draw
+    alone, whole = [], []
+    for _ in range(pairs):
+        alone.append(timed(lambda: draw_alone(case, result))[0])
+        whole.append(timed(run)[0])
+    ratios = [b / a for a, b in zip(alone, whole, strict=True)]
+    extra = [b - a for a, b in zip(alone, whole, strict=True)]
+    per_draw = statistics.median(alone) / result.draws * 1e9
+    return (
+        f"| {case.name} | {result.draws:,} | {case.stop} | {per_draw:,.0f} | {statistics.median(ratios):.3f} "
+        f"({min(ratios):.3f} to {max(ratios):.3f}) | {statistics.median(extra) * 1000:,.0f} |"
+    )
+
+
+def main() -> None:
+    """Command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--pairs", type=int, default=7, help="pairs of runs of each case")
+    parser.add_argument("--out", type=Path, default=None)
+    options = parser.parse_args()
+    lines = [
+        f"Median of {options.pairs} pairs of runs: drawing the samples alone, and the whole audit.",
+        "",
+        "| mechanism | draws, both sides | stop | ns a draw | audit / drawing alone | extra ms |",
+        "|---|---|---|---|---|---|",
+    ]
+    for case in cases():
+        lines.append(row(case, options.pairs))
+        print(lines[-1], flush=True)
+    if options.out is not None:
+        options.out.write_text("# The engine's own cost\n\n" + "\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
