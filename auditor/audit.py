@@ -78,7 +78,7 @@ def run_audit(
         verdict=verdict,
         message=message,
         independence=asdict(independence),
-        sandwich=sandwich(found, exact, guarantee.level, settings),
+        sandwich=sandwich(found, exact, question.curves, guarantee, settings),
         counterexample=counterexample(found, pairs, question.replay, question.private)
         if verdict == Verdict.VIOLATION
         else None,

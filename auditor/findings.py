@@ -13,7 +13,7 @@ import pandas as pd
 from auditor.collect import Evidence, Settings
 from auditor.evidence.bound import level_grid, lower_bound
 from auditor.evidence.independence import Independence
-from auditor.evidence.power import ceiling, detectable_level
+from auditor.evidence.power import ceiling, detectable_level, reachable_level
 from auditor.exact import PrivacyCurve
 from auditor.guarantees import Guarantee
 from auditor.neighbors import Pair
@@ -100,19 +100,33 @@ def judge(
     return Verdict.CONSISTENT, ""
 
 
-def sandwich(found: Mapping[str, Any], exact: float | None, claimed: float, settings: Settings) -> str:
-    """Lower bound <= exact, and at least 0.9 of the smaller of exact and ceiling where the audit ran its budget."""
+def sandwich(
+    found: Mapping[str, Any],
+    exact: float | None,
+    curves: Sequence[PrivacyCurve],
+    guarantee: Guarantee,
+    settings: Settings,
+) -> str:
+    """Lower bound <= exact, and at least 0.9 of the smaller of exact and ceiling where the audit ran its budget.
+
+    "loose" is no failure: the events that carry the exact level may be too rare for the budget. Where the exact curve
+    is known, the message says what the best single event known beforehand would have certified.
+    """
     if exact is None:
         return ""
     bound = found["lower_bound"]
     # Relative slack for levels rounded to 9 digits and exact levels computed in floating point.
     if bound > exact * (1 + 1e-8) + 1e-9:
         return f"failed: lower bound {bound:.6g} is above the exact level {exact:.6g}"
-    stopped_early = settings.stop == "verdict" and exact > claimed
-    reachable = min(exact, found["ceiling"])
-    if stopped_early or bound >= TIGHT * reachable:
+    stopped_early = settings.stop == "verdict" and exact > guarantee.level
+    wanted = min(exact, found["ceiling"])
+    if stopped_early or bound >= TIGHT * wanted:
         return "holds"
-    return f"loose: lower bound {bound:.4g} is below {TIGHT} of {reachable:.4g}"
+    text = f"loose: lower bound {bound:.4g} is below {TIGHT} of {wanted:.4g}"
+    if len(curves) == 1:  # with several pairs it depends on how the draws are spent
+        reachable = reachable_level(curves[0], found["draws"] // 2, guarantee, settings.alpha)
+        text += f"; with the best event known beforehand {reachable:.4g} could be certified"
+    return text
 
 
 def counterexample(

@@ -293,7 +293,8 @@ def _on_line(p: Array, q: Array, e: Array, delta: float) -> Array:
     convex problem in one variable, solved by bisection from the estimate to the end of the line.
     """
     b = e + p + 1.0 + e * q
-    root: Array = (b - np.sqrt(np.maximum(b * b - 8.0 * e * (p + q), 0.0))) / (4.0 * e)
+    # The smaller root, written without the difference of two numbers that are nearly equal for large e.
+    root: Array = 2.0 * (p + q) / (b + np.sqrt(np.maximum(b * b - 8.0 * e * (p + q), 0.0)))
     if delta == 0:
         return root
     low = np.minimum(q, (1.0 - delta) / e)

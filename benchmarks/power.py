@@ -16,9 +16,10 @@ from pathlib import Path
 import joblib
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special, stats
+from scipy import stats
 
 from auditor import AnswersWithin, ApproxDP, GaussianDP, Pair, PureDP, audit
+from auditor.evidence.power import divergence_rate
 from auditor.exact import FiniteLaw
 from auditor.guarantees import Guarantee
 from auditor.neighbors import check_pairs
@@ -67,15 +68,6 @@ class Case:
     exact: float
 
 
-def growth(p: NDArray[np.float64], q: NDArray[np.float64], claim: Guarantee, level: float) -> NDArray[np.float64]:
-    """Nats a draw that the best bet on an event of probabilities p and q gains against ``level``."""
-    p0, q0, _ = claim.tangent(p, q, level)
-    rate = special.rel_entr(p, p0) + special.rel_entr(1 - p, 1 - p0) + special.rel_entr(q, q0)
-    rate = rate + special.rel_entr(1 - q, 1 - q0)
-    found: NDArray[np.float64] = np.where((p > claim.cap(q, level)) & np.isfinite(rate), rate, 0.0)
-    return found
-
-
 Cdf = Callable[[NDArray[np.float64]], NDArray[np.float64]]
 
 
@@ -84,8 +76,8 @@ def half_lines(p: Cdf, q: Cdf, reach: float) -> Callable[[Guarantee], float]:
     t = np.linspace(-reach, reach, 8001)
 
     def best(claim: Guarantee) -> float:
-        below = growth(p(t), q(t), claim, claim.level).max()
-        return float(max(below, growth(1 - p(t), 1 - q(t), claim, claim.level).max()))
+        below = divergence_rate(p(t), q(t), claim, claim.level).max()
+        return float(max(below, divergence_rate(1 - p(t), 1 - q(t), claim, claim.level).max()))
 
     return best
 
@@ -112,7 +104,9 @@ def _best_set(first: FiniteLaw, second: FiniteLaw, claim: Guarantee) -> float:
     for a, b in ((p, q), (q, p)):
         order = np.argsort(-(np.log(a + 1e-300) - np.log(b + 1e-300)))
         rates.append(
-            growth(np.minimum(np.cumsum(a[order]), 1), np.minimum(np.cumsum(b[order]), 1), claim, claim.level).max()
+            divergence_rate(
+                np.minimum(np.cumsum(a[order]), 1), np.minimum(np.cumsum(b[order]), 1), claim, claim.level
+            ).max()
         )
     return float(max(rates))
 

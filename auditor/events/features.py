@@ -130,6 +130,46 @@ class Linear:
 
 
 @dataclass(frozen=True)
+class Additive:
+    """A sum of scores, one of each coordinate, that depend on the cell in which it lies ("naive Bayes").
+
+    For coordinates with independent noise the sum of the cells' log-likelihood ratios is the whole output's.
+
+    Parameters
+    ----------
+    edges : tuple of tuple of float
+        Inner edges of each coordinate's cells, increasing.
+    scores : tuple of tuple of float
+        Score of each cell, in nats; the last one is that of a missing value.
+    """
+
+    edges: tuple[tuple[float, ...], ...]
+    scores: tuple[tuple[float, ...], ...]
+
+    def __call__(self, batch: Batch) -> Array:
+        """See `Feature`."""
+        values = _numeric(batch)
+        total = np.zeros(len(values))
+        for j, (edges, scores) in enumerate(zip(self.edges, self.scores, strict=True)):
+            if any(scores):  # NaN sorts last, into the cell of its own
+                total += np.array(scores)[np.searchsorted(np.array([*edges, np.inf]), values[:, j], side="left")]
+        return total
+
+    def _words(self) -> str:
+        used = [j for j, scores in enumerate(self.scores) if any(scores)]
+        shown = ", ".join(f"output[{j}]" for j in used[:_WORDS]) + (", ..." if len(used) > _WORDS else "")
+        return f"sum of log-likelihood ratios of {shown}"
+
+    def below(self, cut: float) -> str:
+        """In words."""
+        return f"{self._words()} <= {cut:.6g}"
+
+    def above(self, cut: float) -> str:
+        """In words."""
+        return f"{self._words()} > {cut:.6g}"
+
+
+@dataclass(frozen=True)
 class LatticeExponent:
     """Exponent of the largest power of two of which a float is a multiple: its trailing zero bits.
 
@@ -301,6 +341,25 @@ def learn_linear(x: Batch, y: Batch) -> Linear | None:
     weights = np.linalg.solve(scatter + 0.1 * size * np.eye(len(gap)), gap)
     top = np.abs(weights).max()
     return Linear(tuple(np.round(weights / top, 3).tolist())) if top > 0 else None
+
+
+def learn_additive(x: Batch, y: Batch, cells: int) -> Additive | None:
+    """Log-likelihood ratios of each coordinate's cells, for outputs of shape (n, d), d > 1."""
+    a, b = _numeric(x)[:, :MAX_COORDINATES], _numeric(y)[:, :MAX_COORDINATES]
+    edges, scores = [], []
+    for j in range(a.shape[1]):
+        pooled = np.concatenate([a[:, j], b[:, j]])
+        finite = pooled[np.isfinite(pooled)]
+        inner = np.unique(np.quantile(finite, np.arange(1, cells) / cells, method="lower")) if len(finite) else finite
+        count_x, count_y = (
+            np.bincount(np.searchsorted(np.append(inner, np.inf), v[:, j]), minlength=len(inner) + 2) for v in (a, b)
+        )
+        # Cells in which the two counts are within two standard errors say nothing, and would add noise to the sum.
+        ratio = np.log(count_x + 1.0) - np.log(count_y + 1.0)
+        clear = np.abs(count_x - count_y) > 2 * np.sqrt(count_x + count_y + 1.0)
+        edges.append(tuple(inner.tolist()))
+        scores.append(tuple(np.where(clear, ratio, 0.0).round(3).tolist()))
+    return Additive(tuple(edges), tuple(scores)) if sum(any(s) for s in scores) > 1 else None
 
 
 def learn_symbols(x: Batch, y: Batch, most: int) -> Rank | None:

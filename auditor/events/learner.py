@@ -15,11 +15,13 @@ from auditor.events.features import (
     Feature,
     Rank,
     fixed_features,
+    learn_additive,
     learn_histogram,
     learn_linear,
     learn_symbols,
 )
 from auditor.events.outputs import Batch, concatenate
+from auditor.evidence.power import divergence_rate
 from auditor.guarantees import Guarantee
 
 Array = NDArray[np.float64]
@@ -38,6 +40,8 @@ _APART = 1.0
 MOST_SYMBOLS = 1_024
 #: Histogram cells; learned only from the draws that fill them with 20 draws each.
 CELLS = 24
+#: Cells of each coordinate in sums of log-likelihood ratios; arbitrary, few so that each has many draws.
+COORDINATE_CELLS = 10
 #: The claim is what events are chosen against while past draws speak against it with one nat or more; otherwise the
 #: largest level within reach is. Chosen by simulation.
 _NATS = 4.0
@@ -235,6 +239,7 @@ class EventLearner:
         if isinstance(x, np.ndarray) and isinstance(y, np.ndarray):
             if x.ndim == 2 and x.shape[1] > 1:
                 found.append(learn_linear(even_x, even_y))
+                found.append(learn_additive(even_x, even_y, COORDINATE_CELLS))
             elif x.ndim == 1 and len(x) >= 2 * 20 * CELLS and found[0] is None and self._fixed:
                 base = self._fixed[0]
                 found.append(learn_histogram(base, base(even_x), base(even_y), CELLS))
@@ -245,12 +250,12 @@ class EventLearner:
     def _score(self, x: Array, y: Array, n: Array, rejected: bool) -> tuple[Array, Array]:
         """Score of events with the given counts, to be maximised, and their growth against the same level."""
         p, q = (x + _SHRINK) / (n + 2 * _SHRINK), (y + _SHRINK) / (n + 2 * _SHRINK)
-        growth = self._growth(p, q, self.guarantee.level)
+        growth = divergence_rate(p, q, self.guarantee, self.guarantee.level)
         if not rejected and float((growth * n).max()) >= _NATS:
             return growth, growth
         reach = self._pessimistic(x / n, y / n, n, self.nats + _EXTRA)
         frontier = float(reach.max())
-        growth = self._growth(p, q, frontier)
+        growth = divergence_rate(p, q, self.guarantee, frontier)
         return np.where(growth > 0, growth, reach - frontier - 1.0), growth
 
     def _select(self, groups: list[_Candidates], rejected: bool) -> None:
@@ -273,14 +278,6 @@ class EventLearner:
             self.finalists.append(_proposal(group, best - first, partner))
             left[(owner == owner[best]) & (np.abs(odds - odds[best]) < _APART)] = -np.inf
         self._rate(self.finalists[0])
-
-    def _growth(self, p: Array, q: Array, level: float) -> Array:
-        """Nats a draw that the best bet on each event gains at ``level``; 0 where the estimate is inside the null."""
-        p0, q0, _ = self.guarantee.tangent(p, q, level)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            gain = special.rel_entr(p, p0) + special.rel_entr(1 - p, 1 - p0)
-            gain = gain + special.rel_entr(q, q0) + special.rel_entr(1 - q, 1 - q0)
-        return np.where((p > self.guarantee.cap(q, level)) & np.isfinite(gain), gain, 0.0)
 
     def _partner(self, p: Array, q: Array, growth: Array, best: int) -> int | None:
         """The best event of the same chain on the other side of the diagonal p = 1 - q.

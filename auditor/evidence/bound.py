@@ -44,13 +44,15 @@ def level_grid(claimed: float) -> Array:
     centre = claimed if claimed > 0 else 1.0
     near = np.arange(math.floor(-0.1 * centre / FINE), math.ceil(0.1 * centre / FINE) + 1) * FINE + centre
     top = max(HIGHEST, 10 * centre)
-    grid = np.concatenate([
-        _steps(LOWEST * centre, 0.5 * centre, COARSEST),
-        _steps(0.5 * centre, 0.9 * centre, COARSE),
-        _steps(0.9 * centre, 4 * centre, FINE),
-        near[near > 0],
-        _steps(4 * centre, top, COARSE),
-    ]).round(9)
+    grid = np.concatenate(
+        [
+            _steps(LOWEST * centre, 0.5 * centre, COARSEST),
+            _steps(0.5 * centre, 0.9 * centre, COARSE),
+            _steps(0.9 * centre, 4 * centre, FINE),
+            near[near > 0],
+            _steps(4 * centre, top, COARSE),
+        ]
+    ).round(9)
     merged: Array = np.unique(np.append(grid, centre))
     return merged
 

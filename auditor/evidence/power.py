@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from auditor.evidence.wealth import LOG_PRIOR, known_event_gains
+from auditor.exact import PrivacyCurve
 from auditor.guarantees import Guarantee
 
 Array = NDArray[np.float64]
@@ -36,6 +37,31 @@ def ceiling(n: int, guarantee: Guarantee, alpha: float) -> float:
     if n <= 0:
         return 0.0
     return max(0.0, guarantee.saturation_level(math.log(1 / alpha) / n))
+
+
+def reachable_level(curve: PrivacyCurve, n: int, guarantee: Guarantee, alpha: float) -> float:
+    """Level that ``n`` draws a side reject on average with the best single event of the exact curve known beforehand.
+
+    It is the largest t at which n times the divergence rate of some event from the cap of t reaches ln(1/alpha): what
+    an auditor that need not learn could certify. Events that carry the exact level may be too rare for n draws.
+    """
+    q = np.concatenate([np.geomspace(1e-9, 0.5, 400), 1 - np.geomspace(0.5, 1e-9, 400)])
+    p = np.minimum(curve.tradeoff(q), 1.0)
+    low, high = np.zeros(len(q)), np.full(len(q), _HIGHEST)
+    for _ in range(_HALVINGS + 10):
+        middle = 0.5 * (low + high)
+        enough = n * divergence_rate(p, q, guarantee, middle) >= math.log(1 / alpha)
+        low, high = np.where(enough, middle, low), np.where(enough, high, middle)
+    return float(low.max())
+
+
+def divergence_rate(p: Array, q: Array, guarantee: Guarantee, level: Array | float) -> Array:
+    """Nats a draw that the best bet on an event gains against ``level``; 0 where (p, q) is inside the null."""
+    p0, q0, _ = guarantee.tangent(p, q, level)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rate = special.rel_entr(p, p0) + special.rel_entr(1 - p, 1 - p0)
+        rate = rate + special.rel_entr(q, q0) + special.rel_entr(1 - q, 1 - q0)
+    return np.where((p > guarantee.cap(q, level)) & np.isfinite(rate), rate, 0.0)
 
 
 def flag_probability(p: float, q: float, n: int, guarantee: Guarantee, alpha: float) -> float:
