@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from auditor.collect import DRAWS, Settings, collect
+from auditor.collect import DRAWS, Evidence, Settings, collect
 from auditor.errors import PrivacyViolation, SpecificationError, TargetError
 from auditor.events.features import Feature
 from auditor.events.outputs import Batch
@@ -63,12 +64,7 @@ def run_audit(
     base = _labels(target, guarantee, settings, question, exact)
     sampler = Sampler(target, settings.seed, question.id, settings.limit)
     try:
-        independence = Independence(True, "", {}, 0)
-        if settings.independence:
-            independence = check_independence(sampler, pairs[0].x)
-        if not independence.passed:
-            sampler = Sampler(target, settings.seed, question.id, settings.limit, one_a_call=True)
-        evidence = collect(sampler, guarantee, pairs, settings)
+        evidence, independence = _collect(sampler, guarantee, pairs, settings)
     except TargetError as error:
         return AuditResult(**base, verdict=Verdict.ERROR, message=str(error))
     found = findings(evidence, guarantee, pairs, settings)
@@ -85,6 +81,43 @@ def run_audit(
         **{name: value for name, value in found.items() if not name.startswith("_")},
         tradeoff=tradeoff(evidence, guarantee, question.curves),
     )
+
+
+def _collect(
+    sampler: Sampler, guarantee: Guarantee, pairs: Sequence[Pair], settings: Settings
+) -> tuple[Evidence, Independence]:
+    """Collect evidence from a target whose draws are independent, as far as the tests can tell.
+
+    The first pair is tested beforehand. If the evidence then speaks against the claim, the datasets of every other pair
+    that was drawn from are tested too, because a target may share noise on some data only. Where a test fails, all is
+    drawn anew, one draw a call.
+    """
+
+    def tests(chosen: Iterable[int]) -> Independence:
+        found = [
+            check_independence(sampler, data, k, side)
+            for k in chosen
+            for side, data in zip("xy", _sides(pairs[k]), strict=True)
+        ]
+        worst = min(found, key=lambda test: (test.passed, min(test.p_values.values())))
+        return replace(worst, draws=sum(test.draws for test in found))
+
+    nothing = Independence(True, "", {}, 0)
+    independence = tests([0]) if settings.independence else nothing
+    if independence.passed:
+        evidence = collect(sampler, guarantee, pairs, settings)
+        others = sorted({chunk.pair for chunk in evidence.chunks} - {0})
+        if not (settings.independence and others and evidence.wealth.best[0] >= -math.log(settings.alpha)):
+            return evidence, independence
+        independence = tests(others)
+        if independence.passed:
+            return evidence, independence
+    alone = Sampler(sampler.target, sampler.seed, sampler.key, sampler.limit, one_a_call=True)
+    return collect(alone, guarantee, pairs, settings), independence
+
+
+def _sides(pair: Pair) -> tuple[Any, Any]:
+    return pair.x, pair.y
 
 
 def _labels(
@@ -171,16 +204,25 @@ def audit(
     SpecificationError
         If an argument is not what it must be. What the mechanism does wrong never raises: it gives a verdict "error".
     """
+    if not isinstance(pairs, Pair | Sequence):
+        raise SpecificationError(f"pairs must be a Pair or a sequence of them, got {pairs!r}")
     listed = [pairs] if isinstance(pairs, Pair) else list(pairs)
     if not callable(mechanism):
         raise SpecificationError(f"mechanism must be callable as (data, n, rng), got {mechanism!r}")
-    if not hasattr(guarantee, "cap"):
+    if isinstance(guarantee, type) or not hasattr(guarantee, "cap"):
         raise SpecificationError(f"guarantee must be one such as PureDP(1.0), got {guarantee!r}")
+    if not isinstance(id, str) or not id:
+        raise SpecificationError(f"id must be a text, got {id!r}")
+    if exact is not None and (isinstance(exact, bool) or not isinstance(exact, int | float) or not exact >= 0):
+        raise SpecificationError(f"exact must be a number of at least 0, got {exact!r}")
     check_pairs(listed, relation)
     settings = Settings(
         alpha=alpha, draws=draws, seconds=seconds, stop=stop, seed=seed, detect=detect, limit=limit, learners=learners
     )
-    replay = f"auditor.audit({describe(mechanism)}, {guarantee!r}, pairs, draws={draws}, seed={seed}, id={id!r})"
+    replay = (
+        f"auditor.audit({describe(mechanism)}, {guarantee!r}, pairs, alpha={alpha!r}, draws={draws}, stop={stop!r}, "
+        f"seed={seed}, id={id!r})"
+    )
     return run_audit(mechanism, guarantee, listed, settings, Question(id=id, exact=exact, replay=replay))
 
 

@@ -439,7 +439,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         if os.environ.get("DPAUDIT_TRACEBACK"):
             raise
         click.echo(
-            f"dpaudit failed: {type(error).__name__}: {error} (set DPAUDIT_TRACEBACK=1 for the traceback; please report it)",
+            f"dpaudit failed: {type(error).__name__}: {error}\n"
+            "This is a fault of dpaudit; please report it with the traceback that DPAUDIT_TRACEBACK=1 shows.",
             err=True,
         )
         sys.exit(FAILED)

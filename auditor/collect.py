@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from auditor.errors import SpecificationError
+from auditor.errors import SpecificationError, positive
 from auditor.events.features import Feature
 from auditor.events.learner import Chain, EventLearner
 from auditor.events.outputs import Batch
@@ -73,18 +73,19 @@ class Settings:
     independence: bool = True
 
     def __post_init__(self) -> None:
-        if not isinstance(self.alpha, int | float) or not 0 < self.alpha < 1:
-            raise SpecificationError(f"alpha must be in (0, 1), got {self.alpha!r}")
+        if isinstance(self.alpha, bool) or not isinstance(self.alpha, int | float) or not 0 < self.alpha < 1:
+            raise SpecificationError(f"alpha must be a number in (0, 1), got {self.alpha!r}")
         if isinstance(self.draws, bool) or not isinstance(self.draws, int | np.integer) or self.draws < 4 * FIRST:
             raise SpecificationError(f"draws must be an integer of at least {4 * FIRST}, got {self.draws!r}")
-        if self.seconds is not None and not self.seconds > 0:
-            raise SpecificationError(f"seconds must be positive, got {self.seconds!r}")
+        for name in ("seconds", "detect", "limit"):
+            if getattr(self, name) is not None:
+                positive(name, getattr(self, name))
         if self.stop not in ("verdict", "budget"):
             raise SpecificationError(f'stop must be "verdict" or "budget", got {self.stop!r}')
-        if self.detect is not None and not self.detect > 0:
-            raise SpecificationError(f"detect must be positive, got {self.detect!r}")
         if self.chunks is not None and self.chunks < 1:
             raise SpecificationError(f"chunks must be at least 1, got {self.chunks!r}")
+        if self.learners is not None and not callable(self.learners):
+            raise SpecificationError(f"learners must be a function of two batches, got {self.learners!r}")
 
 
 @dataclass

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 
 class DpauditError(Exception):
     """Base class of the errors below."""
@@ -13,6 +15,19 @@ class SpecificationError(DpauditError, ValueError):
 
 class TargetError(DpauditError, RuntimeError):
     """The audited target crashed, hung past its limit, or answered what cannot be read."""
+
+
+def positive(name: str, value: object) -> float:
+    """Check an option that must be a positive number.
+
+    Raises
+    ------
+    SpecificationError
+        If it is not.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not value > 0:
+        raise SpecificationError(f"{name} must be a positive number, got {value!r}")
+    return float(value)
 
 
 class PrivacyViolation(DpauditError, AssertionError):  # noqa: N818 - what it reports is not a fault of the program

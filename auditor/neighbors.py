@@ -50,8 +50,7 @@ def _length(data: Any) -> int:
 def _differing(x: Any, y: Any) -> int:
     """Number of rows in which two datasets of one length differ; NaN equals NaN."""
     if isinstance(x, pd.DataFrame) and isinstance(y, pd.DataFrame):
-        if list(x.columns) != list(y.columns):
-            raise SpecificationError(f"the datasets have different columns: {list(x.columns)} and {list(y.columns)}")
+        _same_columns(x, y)
         a, b = x.to_numpy(), y.to_numpy()
         same = (a == b) | (pd.isna(a) & pd.isna(b))
         return int((~np.asarray(same, bool).all(axis=1)).sum())
@@ -68,8 +67,21 @@ def _rows(data: Any) -> list[Any]:
 
 
 def _same_row(a: Any, b: Any) -> bool:
-    same: bool = np.array_equal(np.asarray(a, dtype=object), np.asarray(b, dtype=object))
-    return same or (isinstance(a, float) and isinstance(b, float) and a != a and b != b)
+    """Equality of rows, in which missing values (NaN, None, NaT) equal one another."""
+    if isinstance(a, list | tuple | np.ndarray) and isinstance(b, list | tuple | np.ndarray):
+        return len(a) == len(b) and all(_same_row(c, d) for c, d in zip(a, b, strict=True))
+    if _missing(a) or _missing(b):
+        return _missing(a) and _missing(b)
+    return bool(a == b)
+
+
+def _missing(value: Any) -> bool:
+    return value is None or (np.ndim(value) == 0 and bool(pd.isna(value)))
+
+
+def _same_columns(x: Any, y: Any) -> None:
+    if isinstance(x, pd.DataFrame) and isinstance(y, pd.DataFrame) and list(x.columns) != list(y.columns):
+        raise SpecificationError(f"the datasets have different columns: {list(x.columns)} and {list(y.columns)}")
 
 
 @dataclass(frozen=True)
@@ -117,6 +129,7 @@ class AddRemoveOne:
         n, m = _length(pair.x), _length(pair.y)
         if abs(n - m) != 1:
             raise SpecificationError(f"{pair.name}: not neighbours under {self.name}: {n} rows against {m}")
+        _same_columns(pair.x, pair.y)
         long, short = (_rows(pair.x), _rows(pair.y)) if n > m else (_rows(pair.y), _rows(pair.x))
         k = next((i for i, row in enumerate(short) if not _same_row(row, long[i])), len(short))
         if not all(_same_row(a, b) for a, b in zip(long[k + 1 :], short[k:], strict=True)):
@@ -158,7 +171,12 @@ class AnswersWithin:
 
     def check(self, pair: Pair) -> None:
         """See `Relation`."""
-        x, y = np.asarray(pair.x, float), np.asarray(pair.y, float)
+        try:
+            x, y = np.asarray(pair.x, float), np.asarray(pair.y, float)
+        except (ValueError, TypeError) as error:
+            raise SpecificationError(
+                f"{pair.name}: query answers must be numbers, got {pair.x!r} and {pair.y!r}"
+            ) from error
         if x.shape != y.shape:
             raise SpecificationError(f"{pair.name}: not neighbours: {x.shape} answers against {y.shape}")
         moved = float(np.abs(x - y).max(initial=0.0))
@@ -202,6 +220,8 @@ def check_pairs(pairs: Sequence[Pair], relation: Relation | None) -> None:
     """
     if not pairs:
         raise SpecificationError("no pair of neighbouring datasets was given")
+    if relation is not None and (isinstance(relation, type) or not hasattr(relation, "check")):
+        raise SpecificationError(f"relation must be one such as ReplaceOne(), got {relation!r}")
     for pair in pairs:
         if not isinstance(pair, Pair):
             raise SpecificationError(f"expected a Pair, got {pair!r}")

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from auditor.errors import SpecificationError, TargetError
+from auditor.errors import SpecificationError, TargetError, positive
 from auditor.events.outputs import Batch, as_batch, concatenate
 from auditor.targets import Mechanism
 
@@ -33,13 +33,19 @@ class _Hang(BaseException):
 
 @contextmanager
 def time_limit(seconds: float | None) -> Iterator[None]:
-    """Interrupt the block after ``seconds``, in the main thread of a POSIX process; elsewhere there is no limit."""
+    """Interrupt the block after ``seconds``, in the main thread of a POSIX process; elsewhere there is no limit.
+
+    A block that swallows the interruption is interrupted again at its end.
+    """
     usable = hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread()
     if seconds is None or not usable:
         yield
         return
+    late = False
 
     def expired(_signal: int, _frame: FrameType | None) -> None:
+        nonlocal late
+        late = True
         raise _Hang
 
     before = signal.signal(signal.SIGALRM, expired)
@@ -49,6 +55,8 @@ def time_limit(seconds: float | None) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+    if late:
+        raise _Hang
 
 
 class Sampler:
@@ -71,8 +79,8 @@ class Sampler:
     def __init__(self, target: Mechanism, seed: int, key: str, limit: float | None = None, one_a_call: bool = False):
         if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
             raise SpecificationError(f"seed must be an integer of at least 0, got {seed!r}")
-        if limit is not None and not limit > 0:
-            raise SpecificationError(f"limit must be a positive number of seconds, got {limit!r}")
+        if limit is not None:
+            positive("limit", limit)
         self.target, self.seed, self.key, self.limit, self.one_a_call = target, int(seed), key, limit, one_a_call
 
     def draw(self, data: Any, n: int, *key: str | int) -> Batch:
@@ -94,6 +102,6 @@ class Sampler:
                 outputs = self.target(data, n, rng)
         except _Hang:
             raise TargetError(f"the target did not answer within {self.limit:g} s when asked for {n} draws") from None
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise TargetError(f"the target raised {type(error).__name__}: {error}") from error
         return as_batch(outputs, n)

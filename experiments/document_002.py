@@ -1,4 +1,4 @@
-"""Document 002: what can we learn privately?"""
+"""Document 002: what can be learned privately."""
 
 from __future__ import annotations
 

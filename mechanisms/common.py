@@ -15,7 +15,7 @@ from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.targets import Mechanism
+from auditor.targets import Mechanism as Mechanism
 
 Dataset: TypeAlias = Any
 """A pandas DataFrame (rows are people), an array or a sequence; each query says what it reads."""

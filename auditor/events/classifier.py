@@ -1,4 +1,4 @@
-"""Learned scores: a classifier between draws of the two datasets, for mechanisms whose draws cost more than training."""
+"""Learned scores: a classifier between draws of the two datasets, where draws cost more than training."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ def classifier(x: Batch, y: Batch) -> list[Feature]:
     """Train a logistic regression, and with enough draws gradient boosting, to tell two datasets' outputs apart.
 
     Give it as ``learners=classifier`` to `audit` for mechanisms that take about a millisecond a draw or more: training
-    is repeated about 25 times an audit and takes some seconds in all. Outputs that are not numbers are left to the other
-    learners.
+    is repeated about 25 times an audit and takes some seconds in all. Outputs that are not numbers are left to the
+    other learners.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.events.outputs import Batch, keys, show
+from auditor.events.outputs import Batch, column, keys, matrix, show
 
 Array = NDArray[np.float64]
 
@@ -39,8 +39,9 @@ class Feature(Protocol):
         """The event {feature > cut} in words."""
 
 
-def _numeric(batch: Batch) -> NDArray[np.float64]:
-    return np.asarray(batch, dtype=np.float64)
+def _rows(batch: Batch, width: int) -> Array:
+    """Rows of ``width`` numbers; 0 stands for the width of the batch, which must be an array then."""
+    return matrix(batch, width or np.shape(batch)[1])
 
 
 @dataclass(frozen=True)
@@ -54,11 +55,14 @@ class Numeric:
         (sum of the first half minus sum of the second), "max", "min" or "argmax" for outputs of shape (n, d).
     i, j : int
         Coordinates.
+    width : int
+        Number of coordinates d; an output of another shape has no value. 0: that of the batch.
     """
 
     kind: str
     i: int = 0
     j: int = 0
+    width: int = 0
 
     @property
     def name(self) -> str:
@@ -77,11 +81,11 @@ class Numeric:
     def __call__(self, batch: Batch) -> Array:
         """See `Feature`."""
         if self.kind == "value":
-            return _numeric(batch)
+            return column(batch)
+        values = _rows(batch, self.width)
         if self.kind == "coordinate":
-            return np.asarray(np.asarray(batch)[:, self.i], dtype=np.float64)
-        values = _numeric(batch)
-        with np.errstate(invalid="ignore"):
+            return values[:, self.i]
+        with np.errstate(invalid="ignore", over="ignore"):
             if self.kind == "difference":
                 return np.asarray(values[:, self.i] - values[:, self.j])
             if self.kind in ("sum", "half"):
@@ -90,7 +94,7 @@ class Numeric:
                 return np.asarray(values @ signs)
             if self.kind == "argmax":
                 filled = np.where(np.isnan(values), -np.inf, values)
-                return np.asarray(filled.argmax(axis=1).astype(np.float64))
+                return np.where(np.isnan(values).all(axis=1), np.nan, filled.argmax(axis=1))
             return np.asarray(getattr(values, self.kind)(axis=1))
 
     def below(self, cut: float) -> str:
@@ -110,10 +114,11 @@ class Linear:
 
     def __call__(self, batch: Batch) -> Array:
         """See `Feature`."""
-        values = _numeric(batch)
-        if np.asarray(batch).dtype.kind == "f":
+        values = _rows(batch, len(self.weights))
+        if not (isinstance(batch, np.ndarray) and batch.dtype.kind in "biu"):
             values = np.where(np.isfinite(values), values, 0.0)
-        return np.asarray(values @ np.array(self.weights))
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(values @ np.array(self.weights))
 
     def _words(self) -> str:
         top = sorted(range(len(self.weights)), key=lambda j: -abs(self.weights[j]))[:_WORDS]
@@ -141,14 +146,17 @@ class Additive:
         Inner edges of each coordinate's cells, increasing.
     scores : tuple of tuple of float
         Score of each cell, in nats; the last one is that of a missing value.
+    width : int
+        Number of coordinates of an output; only the first ones may be scored.
     """
 
     edges: tuple[tuple[float, ...], ...]
     scores: tuple[tuple[float, ...], ...]
+    width: int
 
     def __call__(self, batch: Batch) -> Array:
         """See `Feature`."""
-        values = _numeric(batch)
+        values = _rows(batch, self.width)
         total = np.zeros(len(values))
         for j, (edges, scores) in enumerate(zip(self.edges, self.scores, strict=True)):
             if any(scores):  # NaN sorts last, into the cell of its own
@@ -177,10 +185,11 @@ class LatticeExponent:
     """
 
     i: int | None = None
+    width: int = 0
 
     def __call__(self, batch: Batch) -> Array:
         """See `Feature`."""
-        values = _numeric(batch if self.i is None else np.asarray(batch)[:, self.i])
+        values = column(batch) if self.i is None else _rows(batch, self.width)[:, self.i]
         finite = np.isfinite(values) & (values != 0)
         mantissa, exponent = np.frexp(np.where(finite, values, 1.0))
         whole = np.abs(mantissa * 2.0**53).astype(np.int64)
@@ -207,10 +216,15 @@ class Shape:
 
     def __call__(self, batch: Batch) -> Array:
         """See `Feature`."""
-        values: Sequence[object] = batch if isinstance(batch, list) else batch.tolist()
+        if isinstance(batch, np.ndarray):
+            if self.kind == "length":
+                return np.full(len(batch), batch.shape[1] if batch.ndim == 2 else -1.0)
+            return np.full(len(batch), np.nan) if batch.dtype.kind == "b" else column(batch)
         if self.kind == "length":
-            return np.array([len(v) if hasattr(v, "__len__") else -1.0 for v in values], dtype=np.float64)
-        return np.array([_float_of(v) for v in values], dtype=np.float64)
+            return np.array([len(v) if hasattr(v, "__len__") else -1.0 for v in batch], dtype=np.float64)
+        values = column(batch)
+        values[[isinstance(v, bool | np.bool_) for v in batch]] = np.nan
+        return values
 
     def below(self, cut: float) -> str:
         """In words."""
@@ -221,23 +235,19 @@ class Shape:
         return f"{'length of the output' if self.kind == 'length' else 'output is a number and'} > {cut:.6g}"
 
 
-def _float_of(value: object) -> float:
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        try:
-            return float(value)
-        except OverflowError:
-            return math.nan
-    return math.nan
-
-
 @dataclass(frozen=True)
 class Missing:
-    """Which coordinates of a numeric output are NaN or infinite, counted."""
+    """Which coordinates of a numeric output are NaN or infinite, counted; ``width`` 0 for a number."""
+
+    width: int = 0
 
     def __call__(self, batch: Batch) -> Array:
         """See `Feature`."""
-        values = _numeric(batch)
-        bad = ~np.isfinite(values)
+        bad = ~np.isfinite(
+            _rows(batch, self.width)
+            if self.width or (isinstance(batch, np.ndarray) and batch.ndim == 2)
+            else column(batch)
+        )
         return np.asarray(bad.astype(np.float64) if bad.ndim == 1 else bad.sum(axis=1, dtype=np.float64))
 
     def below(self, cut: float) -> str:
@@ -303,39 +313,36 @@ def fixed_features(batch: Batch) -> list[Feature]:
     if isinstance(batch, list):
         return [Shape("number"), Shape("length")]
     floats = batch.dtype.kind == "f"
-    rounded = floats and bool(
-        np.all(np.mod(batch, 2.0**-20)[np.isfinite(batch)] == 0)
-    )  # on a coarse lattice: not noise
+    finite = batch[np.isfinite(batch)] if floats else batch
+    rounded = floats and bool(np.all(np.fmod(finite, 2.0**-20) == 0))  # outputs on a coarse lattice have no low bits
     if batch.ndim == 1:
         found: list[Feature] = [Numeric("value")]
-        if floats and not np.isfinite(batch).all():
+        if floats and len(finite) < len(batch):
             found.append(Missing())
         return found if rounded or not floats else [*found, LatticeExponent()]
     d = batch.shape[1]
-    found = [Numeric("coordinate", j) for j in range(min(d, MAX_COORDINATES))]
+    first = range(min(d, MAX_COORDINATES))
+    found = [Numeric("coordinate", j, width=d) for j in first]
     if d > 1:
-        found += [Numeric(kind) for kind in ("sum", "max", "min", "half", "argmax")]
-        pairs = (
-            [(i, j) for i in range(d) for j in range(i)]
-            if d <= 4
-            else [(j, j - 1) for j in range(1, min(d, MAX_COORDINATES))]
-        )
-        found += [Numeric("difference", i, j) for i, j in pairs]
+        found += [Numeric(kind, width=d) for kind in ("sum", "max", "min", "half", "argmax")]
+        pairs = [(i, j) for i in range(d) for j in range(i)] if d <= 4 else [(j, j - 1) for j in first if j > 0]
+        found += [Numeric("difference", i, j, width=d) for i, j in pairs]
     if floats:
-        found.append(Missing())
+        found.append(Missing(d))
         if not rounded:
-            found += [LatticeExponent(j) for j in range(min(d, 4))]
+            found += [LatticeExponent(j, d) for j in range(min(d, 4))]
     return found
 
 
 def learn_linear(x: Batch, y: Batch) -> Linear | None:
     """Fisher's linear discriminant between draws of two datasets, of outputs of shape (n, d), d > 1."""
-    a, b = _numeric(x), _numeric(y)
+    a, b = _rows(x, 0), _rows(y, 0)
     a, b = np.where(np.isfinite(a), a, 0.0), np.where(np.isfinite(b), b, 0.0)
-    gap = a.mean(axis=0) - b.mean(axis=0)
-    scatter = np.atleast_2d(np.cov(a, rowvar=False) + np.cov(b, rowvar=False))
-    size = float(np.trace(scatter)) / len(gap)
-    if not size > 0:
+    with np.errstate(over="ignore", invalid="ignore"):
+        gap = a.mean(axis=0) - b.mean(axis=0)
+        scatter = np.atleast_2d(np.cov(a, rowvar=False) + np.cov(b, rowvar=False))
+        size = float(np.trace(scatter)) / len(gap)
+    if not 0 < size < np.inf or not np.isfinite(scatter).all():
         return None
     # A tenth of the average variance on the diagonal: arbitrary, keeps few draws from deciding the direction.
     weights = np.linalg.solve(scatter + 0.1 * size * np.eye(len(gap)), gap)
@@ -345,7 +352,7 @@ def learn_linear(x: Batch, y: Batch) -> Linear | None:
 
 def learn_additive(x: Batch, y: Batch, cells: int) -> Additive | None:
     """Log-likelihood ratios of each coordinate's cells, for outputs of shape (n, d), d > 1."""
-    a, b = _numeric(x)[:, :MAX_COORDINATES], _numeric(y)[:, :MAX_COORDINATES]
+    a, b = _rows(x, 0)[:, :MAX_COORDINATES], _rows(y, 0)[:, :MAX_COORDINATES]
     edges, scores = [], []
     for j in range(a.shape[1]):
         pooled = np.concatenate([a[:, j], b[:, j]])
@@ -359,7 +366,7 @@ def learn_additive(x: Batch, y: Batch, cells: int) -> Additive | None:
         clear = np.abs(count_x - count_y) > 2 * np.sqrt(count_x + count_y + 1.0)
         edges.append(tuple(inner.tolist()))
         scores.append(tuple(np.where(clear, ratio, 0.0).round(3).tolist()))
-    return Additive(tuple(edges), tuple(scores)) if sum(any(s) for s in scores) > 1 else None
+    return Additive(tuple(edges), tuple(scores), np.shape(x)[1]) if sum(any(s) for s in scores) > 1 else None
 
 
 def learn_symbols(x: Batch, y: Batch, most: int) -> Rank | None:

@@ -171,8 +171,8 @@ class EventLearner:
         self.n += n
         room = RESERVOIR - self._held
         if room > 0:
-            self._x.append(x[:room])
-            self._y.append(y[:room])
+            self._x.append(x[:room].copy())  # a view would keep the whole chunk
+            self._y.append(y[:room].copy())
             self._held += min(n, room)
         for finalist, (a, b) in zip(self.finalists, counts, strict=True):
             finalist.add(a, b, n)
@@ -219,10 +219,6 @@ class EventLearner:
         if len(self._x) > 1:
             self._x, self._y = [concatenate(self._x)], [concatenate(self._y)]
         x, y = self._x[0], self._y[0]
-        if isinstance(x, list) != isinstance(y, list):
-            x, y = list(x), list(y)
-        elif isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and x.shape[1:] != y.shape[1:]:
-            x, y = list(x.tolist()), list(y.tolist())
         if self._fixed is None:
             self._fixed = fixed_features(concatenate([x, y]))
         groups = [group for feature in self._fixed for group in _candidates(feature, x, y)]
@@ -236,7 +232,7 @@ class EventLearner:
         """Features learned on the even draws, to be judged on the odd ones, so that a noisy fit looks no better."""
         even_x, even_y, odd_x, odd_y = x[::2], y[::2], x[1::2], y[1::2]
         found: list[Feature | None] = [learn_symbols(even_x, even_y, MOST_SYMBOLS)]
-        if isinstance(x, np.ndarray) and isinstance(y, np.ndarray):
+        if isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and x.shape[1:] == y.shape[1:]:
             if x.ndim == 2 and x.shape[1] > 1:
                 found.append(learn_linear(even_x, even_y))
                 found.append(learn_additive(even_x, even_y, COORDINATE_CELLS))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import zlib
+import hashlib
+import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -18,6 +20,11 @@ Batch: TypeAlias = NDArray[Any] | list[Any]
 #: Types of a list's elements that are read as numbers. Booleans are symbols in a list of mixed types, but numbers in an
 #: array of booleans.
 _NUMBER = (int, float, np.integer, np.floating)
+_PLAIN = {int, float}
+#: Integers up to here are floats exactly.
+_EXACT = 2**53
+#: Sets the keys of booleans apart from those of numbers; arbitrary.
+_BOOLEAN = 0x5D588B656C078965
 
 
 @dataclass(frozen=True)
@@ -53,6 +60,7 @@ def as_batch(outputs: object, n: int) -> Batch:
     if isinstance(outputs, np.ndarray):
         if outputs.ndim == 0 or outputs.shape[0] != n:
             raise TargetError(f"{n} outputs were asked for, the target returned an array of shape {outputs.shape}")
+        outputs = np.asarray(outputs)  # a masked array's mask is no output
         if outputs.dtype.kind in "biuf":
             return outputs if outputs.ndim <= 2 else outputs.reshape(n, -1)
         return list(outputs.tolist())
@@ -69,24 +77,27 @@ def as_batch(outputs: object, n: int) -> Batch:
 
 
 def _from_list(values: list[Any]) -> Batch:
-    if all(_is_number(v) for v in values):
-        return (
-            np.array(values, dtype=float) if any(isinstance(v, float | np.floating) for v in values) else _ints(values)
-        )
-    rows = [v.tolist() if isinstance(v, np.ndarray) else v for v in values]
-    first = rows[0]
-    if (
-        isinstance(first, list | tuple)
-        and first
-        and all(type(r) is type(first) and len(r) == len(first) and all(_is_number(e) for e in r) for r in rows)
-    ):
-        return np.array(rows, dtype=float)
-    return rows
+    kinds = set(map(type, values))
+    if kinds == {float}:
+        return np.array(values, dtype=np.float64)
+    if kinds <= _PLAIN or all(_is_number(v) for v in values):
+        if all(isinstance(v, int | np.integer) for v in values):
+            array = np.array(values)
+            return array if array.dtype.kind in "iu" else values
+        return np.array(values, dtype=np.float64) if _exact(values) else values
+    if all(issubclass(kind, list | tuple | np.ndarray) for kind in kinds):
+        rows = [v.tolist() if isinstance(v, np.ndarray) else v for v in values]
+        width = len(rows[0]) if isinstance(rows[0], list | tuple) else 0
+        if width and all(isinstance(r, list | tuple) and len(r) == width and all(map(_is_number, r)) for r in rows):
+            numbers = [e for r in rows for e in r]
+            return np.array(rows, dtype=np.float64) if _exact(numbers) else rows
+        return rows
+    return [v.tolist() if isinstance(v, np.ndarray) else v for v in values]
 
 
-def _ints(values: list[Any]) -> Batch:
-    array = np.array(values)
-    return array if array.dtype.kind in "iu" else list(values)  # integers beyond 64 bits stay symbols
+def _exact(numbers: list[Any]) -> bool:
+    """Whether floats hold every number exactly; if not, outputs stay a list and large integers symbols."""
+    return all(not isinstance(v, int | np.integer) or abs(int(v)) <= _EXACT for v in numbers)
 
 
 def _is_number(value: object) -> bool:
@@ -101,11 +112,49 @@ def concatenate(parts: Sequence[Batch]) -> Batch:
     return [value for part in parts for value in (part.tolist() if isinstance(part, np.ndarray) else part)]
 
 
+def column(batch: Batch) -> NDArray[np.float64]:
+    """Outputs as numbers, shape (n,); NaN for what is no number.
+
+    Like `matrix` and `keys` it reads each output by itself: what else is in the batch, and whether the batch is an
+    array or a list, changes nothing. Otherwise the draws of a chunk would fall into an event together or not at all.
+    """
+    if isinstance(batch, np.ndarray):
+        return np.asarray(batch, dtype=np.float64) if batch.ndim == 1 else np.full(len(batch), np.nan)
+    if set(map(type, batch)) <= _PLAIN:
+        try:
+            return np.array(batch, dtype=np.float64)
+        except OverflowError:
+            pass
+    return np.array([_float_of(v) for v in batch], dtype=np.float64)
+
+
+def matrix(batch: Batch, width: int) -> NDArray[np.float64]:
+    """Outputs as rows of ``width`` numbers, shape (n, width); a row of NaN for what is no such row."""
+    if isinstance(batch, np.ndarray):
+        if batch.ndim == 2 and batch.shape[1] == width:
+            return np.asarray(batch, dtype=np.float64)
+        return np.full((len(batch), width), np.nan)
+    rows = np.full((len(batch), width), np.nan)
+    for k, value in enumerate(batch):
+        if isinstance(value, list | tuple) and len(value) == width and all(map(_is_number, value)):
+            rows[k] = [_float_of(e) for e in value]
+    return rows
+
+
+def _float_of(value: object) -> float:
+    if not isinstance(value, int | float | np.number | np.bool_):
+        return math.nan
+    try:
+        return float(value)
+    except (OverflowError, TypeError):  # a larger integer than any float, a complex number
+        return math.nan
+
+
 def keys(batch: Batch) -> NDArray[np.int64]:
     """Identify each output by 64 bits: equal outputs have equal keys.
 
-    Two different outputs share a key with probability about 2^-64 (lists: 2^-32). A shared key makes an event somewhat
-    different from its words, and no event invalid.
+    Two different outputs share a key with probability about 2^-64. A shared key makes an event somewhat different from
+    its words, and no event invalid.
 
     Returns
     -------
@@ -113,28 +162,58 @@ def keys(batch: Batch) -> NDArray[np.int64]:
     """
     if isinstance(batch, list):
         return np.array([_key_of(v) for v in batch], dtype=np.int64)
-    if batch.dtype.kind in "biu":
-        rows = batch.astype(np.int64)
-    else:
-        values = batch.astype(np.float64)
-        values = np.where(np.isnan(values), np.nan, values) + 0.0  # one NaN, one zero
-        rows = values.view(np.int64)
-    if rows.ndim == 1:
-        return rows
+    elements = _number_keys(batch)
+    return elements if elements.ndim == 1 else _row_keys(elements)
+
+
+def _number_keys(values: NDArray[Any]) -> NDArray[np.int64]:
+    """Keys of numbers: the bits of the float, and of the text for integers that no float equals."""
+    if values.dtype.kind == "b":
+        return values.astype(np.int64) ^ _BOOLEAN
+    floats = values.astype(np.float64)
+    bits = (np.where(np.isnan(floats), np.nan, floats) + 0.0).view(np.int64)  # one NaN, one zero
+    if values.dtype.kind in "iu" and values.dtype.itemsize == 8:
+        large = np.abs(floats) > _EXACT
+        if large.any():
+            bits[large] = [_key_of(v) for v in values[large].tolist()]
+    return bits
+
+
+def _row_keys(elements: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Keys of rows, from those of their elements."""
+    width = elements.shape[1]
     # Odd multipliers of a linear congruential sequence: fixed, so that keys are the same in every process.
-    factor = np.empty(rows.shape[1], dtype=np.uint64)
+    factor = np.empty(width, dtype=np.uint64)
     state = 0x9E3779B97F4A7C15
-    for j in range(rows.shape[1]):
+    for j in range(width):
         state = (state * 6364136223846793005 + 1442695040888963407) % 2**64
         factor[j] = state | 1
-    mixed = (rows.view(np.uint64) ^ (rows.view(np.uint64) >> np.uint64(29))) * factor
-    total: NDArray[np.int64] = mixed.sum(axis=1, dtype=np.uint64).view(np.int64)
+    words = elements.view(np.uint64)
+    total: NDArray[np.int64] = ((words ^ (words >> np.uint64(29))) * factor).sum(axis=1, dtype=np.uint64).view(np.int64)
     return total
 
 
 def _key_of(value: object) -> int:
-    text = f"{type(value).__name__}:{value!r}".encode()
-    return (zlib.crc32(text) << 31) ^ zlib.adler32(text)
+    if isinstance(value, bool | np.bool_):
+        return int(value) ^ _BOOLEAN
+    if isinstance(value, float | np.floating) or (isinstance(value, int | np.integer) and abs(int(value)) <= _EXACT):
+        return int(_number_keys(np.array([value], dtype=np.float64))[0])
+    if isinstance(value, list | tuple) and value and all(_is_number(e) or isinstance(e, bool) for e in value):
+        return int(_row_keys(np.array([[_key_of(e) for e in value]], dtype=np.int64))[0])
+    digest = hashlib.blake2b(_canonical(value).encode(errors="backslashreplace"), digest_size=8).digest()
+    return int.from_bytes(digest, "little", signed=True)
+
+
+def _canonical(value: object) -> str:
+    """A text that equal values share, in every process."""
+    if isinstance(value, dict):
+        return "{" + ",".join(sorted(f"{_canonical(k)}:{_canonical(v)}" for k, v in value.items())) + "}"
+    if isinstance(value, set | frozenset):
+        return "set{" + ",".join(sorted(map(_canonical, value))) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ",".join(map(_canonical, value)) + "]"
+    # An object's address says nothing of the data and differs between processes.
+    return f"{type(value).__name__}:" + re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
 
 
 def show(value: object) -> str:

@@ -14,8 +14,8 @@ from auditor.sampling import Sampler
 
 #: Probability that independent draws fail one of the tests below, all together.
 FALSE_ALARM = 1e-6
-#: Comparisons a test. 48 suffice to fail at 1e-6 / 3 when 43 of them go the same way.
-COMPARISONS = 48
+#: Comparisons a test. 32 suffice to fail at 1e-6 / 3 when 30 of them go the same way.
+COMPARISONS = 32
 #: Draws in each of the short calls.
 _CALL = 3
 
@@ -49,7 +49,7 @@ _FINDINGS = {
 }
 
 
-def check_independence(sampler: Sampler, data: Any) -> Independence:
+def check_independence(sampler: Sampler, data: Any, *key: str | int) -> Independence:
     """Three sign tests on a target's draws.
 
     Notes
@@ -61,8 +61,8 @@ def check_independence(sampler: Sampler, data: Any) -> Independence:
     faulty target might tie to it (same call; same place of another call; next draw) and a draw c that it might not,
     at one third of `FALSE_ALARM`. Constant outputs give only ties and pass: they are independent.
     """
-    calls = [sampler.draw(data, _CALL, "independence", k) for k in range(2 * COMPARISONS)]
-    calls.append(sampler.draw(data, 4 * COMPARISONS, "independence", "long"))
+    calls = [sampler.draw(data, _CALL, "independence", *key, k) for k in range(2 * COMPARISONS)]
+    calls.append(sampler.draw(data, 4 * COMPARISONS, "independence", *key, "long"))
     numbers = _numbers(calls)
     columns, long = np.array(numbers[:-1]), numbers[-1]  # (calls, draws of a call, coordinates)
     first, second = columns[0::2], columns[1::2]

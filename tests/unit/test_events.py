@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -163,12 +163,14 @@ VALUES = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(VALUES, min_size=1, max_size=5))
 def test_equal_outputs_of_one_type_have_equal_keys(values: list[Any]) -> None:
     found = keys([*values, *values])
     assert np.array_equal(found[: len(values)], found[len(values) :])
 
 
+@settings(deadline=None)
 @given(st.lists(SCALARS, min_size=2, max_size=20))
 def test_different_outputs_have_different_keys(values: list[Any]) -> None:
     # Keys of lists agree by chance with probability about 2^-32 a pair: for 190 pairs 5e-8.
@@ -337,6 +339,7 @@ def test_the_lattice_exponent_is_that_of_the_largest_power_of_two_that_divides(v
         assert quotient % 2 == 1
 
 
+@settings(deadline=None)
 @given(st.floats(allow_nan=False, allow_infinity=False).filter(lambda v: v != 0))
 def test_the_lattice_exponent_of_any_float_is_that_of_its_exact_fraction(value: float) -> None:
     numerator, denominator = value.as_integer_ratio()
@@ -402,6 +405,7 @@ def test_histogram_cells_are_ranked_and_hold_their_edges() -> None:
 # -------------------------------------------------------------------------------------- chains
 
 
+@settings(deadline=None)
 @given(
     st.lists(st.floats(-5, 5), min_size=1, max_size=40), st.lists(st.floats(-5, 5), min_size=1, max_size=4, unique=True)
 )

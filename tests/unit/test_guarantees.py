@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, example, given
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import special, stats
@@ -46,6 +46,7 @@ def cap(guarantee: Guarantee, q: float, level: float | None = None) -> float:
 # ---------------------------------------------------------------------------------------- caps
 
 
+@settings(deadline=None)
 @given(guarantees())
 def test_caps_are_increasing_concave_probabilities_above_the_diagonal(guarantee: Guarantee) -> None:
     q = np.linspace(0, 1, 2001)
@@ -55,6 +56,7 @@ def test_caps_are_increasing_concave_probabilities_above_the_diagonal(guarantee:
     assert np.all(np.diff(p, 2) <= 1e-12)
 
 
+@settings(deadline=None)
 @given(guarantees(), st.floats(0, 1))
 def test_caps_are_symmetric_under_exchange_and_complement(guarantee: Guarantee, q: float) -> None:
     p = cap(guarantee, q)
@@ -65,6 +67,7 @@ def test_caps_are_symmetric_under_exchange_and_complement(guarantee: Guarantee, 
     assert cap(guarantee, 1 - p) == pytest.approx(1 - q, abs=1e-6)
 
 
+@settings(deadline=None)
 @given(guarantees(), PROBABILITIES, POSITIVE_LEVELS)
 def test_caps_grow_with_the_level(guarantee: Guarantee, q: float, more: float) -> None:
     assert cap(guarantee, q, guarantee.level + more) >= cap(guarantee, q)
@@ -107,6 +110,7 @@ def divergence(p: Array | float, q: Array | float, p0: Array, q0: Array) -> Arra
     return np.asarray(total)
 
 
+@settings(deadline=None)
 @given(guarantees(), PROBABILITIES, PROBABILITIES)
 def test_tangents_touch_the_cap_and_lie_above_it(guarantee: Guarantee, p: float, q: float) -> None:
     assume(p > cap(guarantee, q))
@@ -119,6 +123,7 @@ def test_tangents_touch_the_cap_and_lie_above_it(guarantee: Guarantee, p: float,
     assert np.all(line >= guarantee.cap(grid, guarantee.level) - 1e-12 - 1e-14 * slope)
 
 
+@settings(deadline=None)
 @given(guarantees(), PROBABILITIES, PROBABILITIES)
 @example(PureDP(1.0), 0.9, 0.1)
 @example(PureDP(0.0), 0.9, 0.1)
@@ -168,6 +173,7 @@ def test_points_beside_the_kink_are_projected_on_their_own_line() -> None:
     assert steep_q < 1 / (1 + math.e) < flat_q
 
 
+@settings(deadline=None)
 @given(guarantees(), PROBABILITIES, PROBABILITIES)
 def test_tangents_at_several_levels_at_once_are_those_at_each_level(guarantee: Guarantee, p: float, q: float) -> None:
     levels = np.array([0.3, 1.0, 2.5])
@@ -181,6 +187,7 @@ def test_tangents_at_several_levels_at_once_are_those_at_each_level(guarantee: G
 # -------------------------------------------------------------------------------------- levels
 
 
+@settings(deadline=None)
 @given(guarantees(), POSITIVE_LEVELS, st.floats(1e-3, 1 - 1e-3))
 def test_level_of_is_the_inverse_of_the_cap(guarantee: Guarantee, level: float, q: float) -> None:
     p = cap(guarantee, q, level)
@@ -188,6 +195,7 @@ def test_level_of_is_the_inverse_of_the_cap(guarantee: Guarantee, level: float, 
     assert one(guarantee.level_of(np.array(p), np.array(q))) == pytest.approx(level, abs=1e-5)
 
 
+@settings(deadline=None)
 @given(guarantees(), PROBABILITIES, PROBABILITIES, LEVELS)
 def test_level_of_is_at_most_a_level_exactly_where_the_cap_allows_the_point(
     guarantee: Guarantee, p: float, q: float, level: float

@@ -372,6 +372,7 @@ def test_the_grid_holds_the_claim_and_is_fine_around_it(claimed: float) -> None:
         assert np.diff(edges).max() <= 0.005 + 1e-8  # the grid is rounded to 9 digits
 
 
+@settings(deadline=None)
 @given(st.floats(1e-3, 50.0))
 def test_the_grid_is_increasing_positive_and_reaches_what_matters(claimed: float) -> None:
     grid = level_grid(claimed)

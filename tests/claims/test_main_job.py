@@ -1,0 +1,142 @@
+"""The main job: `dpaudit run experiments`, as a process, from the command line to the reports."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ET
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from auditor import registry, report
+from auditor.results import number
+
+ROOT = Path(__file__).resolve().parents[2]
+#: Seconds that the job may take on two cores; it takes about 15.
+LIMIT = 180
+#: Bytes that a report may have to open at once in a browser.
+LARGEST_REPORT = 15_000_000
+
+
+@dataclass(frozen=True)
+class Job:
+    code: int
+    out: str
+    err: str
+    seconds: float
+    folder: Path
+    content: dict[str, Any]
+
+    @property
+    def claims(self) -> list[dict[str, Any]]:
+        return list(self.content["claims"])
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory: pytest.TempPathFactory) -> Job:
+    """One run for all tests. With alpha = 1e-6 each of them fails by chance with at most that probability."""
+    folder = tmp_path_factory.mktemp("job") / "out"
+    begun = time.monotonic()
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "auditor", "run", "experiments", "--level", "smoke"),
+            *("--alpha", "1e-6", "--jobs", "2", "--out", str(folder)),
+        ],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=2 * LIMIT,
+    )
+    seconds = time.monotonic() - begun
+    content = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+    return Job(done.returncode, done.stdout, done.stderr, seconds, folder, content)
+
+
+def test_everything_is_as_expected(job: Job) -> None:
+    surprises = [(c["id"], c["verdict"], c["expected"], c["message"]) for c in job.claims if not c["ok"]]
+    assert surprises == []
+    assert job.code == 0, job.err
+
+
+def test_every_declared_claim_was_audited(job: Job) -> None:
+    declared = [claim.id for claim in registry.claims([str(ROOT / "experiments")])]
+    assert [claim["id"] for claim in job.claims] == declared
+    assert job.content["manifest"]["claims_selected"] == len(declared)
+
+
+def test_it_is_quick(job: Job) -> None:
+    assert job.seconds < LIMIT
+
+
+def test_no_lower_bound_is_above_the_exact_level(job: Job) -> None:
+    assert [c["id"] for c in job.claims if c["sandwich"].startswith("failed")] == []
+    compared = 0
+    for claim in job.claims:
+        bound, exact = number(claim["lower_bound"]), number(claim["exact"])
+        if bound is not None and exact is not None:
+            assert bound <= exact * (1 + 1e-8) + 1e-9, claim["id"]
+            compared += 1
+    assert compared > len(job.claims) / 2
+
+
+def test_violations_come_with_an_example_and_nothing_else_does(job: Job) -> None:
+    for claim in job.claims:
+        refuted = claim["verdict"] == "violation" and claim["level"] != "L0"
+        assert (claim["counterexample"] is not None) == refuted, claim["id"]
+        if refuted:
+            assert claim["log10_max_e_value"] >= 6
+            bound = number(claim["lower_bound"])
+            assert bound is not None
+            # The claimed level is rejected itself; levels are written to 8 digits.
+            assert bound >= claim["claimed_level"] * (1 - 1e-8), claim["id"]
+
+
+def test_every_claim_that_holds_says_what_would_have_been_found(job: Job) -> None:
+    for claim in job.claims:
+        if claim["verdict"] == "consistent" and claim["level"] == "L1":
+            bound, detectable, ceiling = (number(claim[k]) for k in ("lower_bound", "detectable_level", "ceiling"))
+            assert bound is not None
+            assert detectable is not None
+            assert ceiling is not None
+            assert bound < ceiling, claim["id"]
+            assert claim["claimed_level"] < detectable <= claim["detect"], claim["id"]
+
+
+def test_the_table_has_one_line_a_claim_on_standard_output(job: Job) -> None:
+    lines = job.out.splitlines()
+    heading, rule, *rows, empty, totals = lines
+    assert (heading.split()[0], set(rule), empty) == ("id", {" ", "-"}, "")
+    assert len(rows) == len(job.claims)
+    for row, claim in zip(rows, job.claims, strict=True):
+        # A long id is shortened in the middle or at its end.
+        assert row.split()[0].startswith(claim["entry"][:12]), row
+        assert row.split()[-2:] == [claim["verdict"], claim["expected"]]
+    assert totals == f"{len(job.claims)} claims: {len(job.claims)} as expected, 0 unexpected"
+
+
+def test_progress_goes_to_standard_error(job: Job) -> None:
+    progress = [line for line in job.err.splitlines() if line.startswith("[")]
+    assert len(progress) == len(job.claims)
+    assert {line.split()[-1] for line in progress} == {claim["id"] for claim in job.claims}
+    assert "Traceback" not in job.err
+    assert "Warning" not in job.err
+    assert "auditing" not in job.out
+
+
+def test_the_reports_are_written_and_of_a_size_to_open(job: Job) -> None:
+    names = {"results.json", "run.json", "report.html", "report.md", "junit.xml", "results.sarif"}
+    assert {path.name for path in job.folder.iterdir()} == names
+    assert (job.folder / "report.html").stat().st_size < LARGEST_REPORT
+    jsonschema.validate(job.content, report.schema())
+    cases = ET.parse(job.folder / "junit.xml").getroot().iter("testcase")
+    assert len(list(cases)) == len(job.claims)
+    assert json.loads((job.folder / "results.sarif").read_text(encoding="utf-8"))["runs"][0]["results"] == []
+    for name in ("report.html", "report.md"):
+        text = (job.folder / name).read_text(encoding="utf-8").replace("\\_", "_")
+        assert all(claim["id"] in text for claim in job.claims), name
