@@ -24,7 +24,7 @@ from auditor.search import next_pair
 FIRST = 20
 #: Each chunk is this part of what has been drawn of its pair: events and estimates are never much out of date, and the
 #: number of chunks grows with the logarithm of the budget. Later chunks are relatively larger: estimates have settled.
-GROWTH, LATE_GROWTH = 0.15, 0.25
+GROWTH, LATE_GROWTH = 0.15, 0.2
 #: Draws a side at which a pair's draws count as late.
 LATE = 2_000
 #: Largest chunk a side, so that memory does not grow with the budget.

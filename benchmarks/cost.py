@@ -42,6 +42,11 @@ def response(data: Any, rng: np.random.Generator) -> int:
     return int(data[0]) if rng.random() < 0.7310585786300049 else 1 - int(data[0])
 
 
+def noisy_count(data: Any, rng: np.random.Generator) -> float:
+    """A count with noise, one draw a call."""
+    return float(np.rint(data.sum() + rng.laplace(0.0, 1.0)))
+
+
 def cases() -> list[Case]:
     """Mechanisms from 20 nanoseconds to microseconds a draw."""
     answers = Answers()
@@ -57,8 +62,9 @@ def cases() -> list[Case]:
             Case("noisy max of 5", ReportNoisyMax(answers, 1.0), five, draws, "budget"),
             Case("sparse vector, 10 queries", SparseVector(answers, 1.0, 0.5, 2), ten, draws, "verdict"),
         ]
-    found.append(Case("one-draw Python function", one_draw(response), bit, 400_000, "verdict"))
-    found.append(Case("one-draw Python function", one_draw(response), bit, 400_000, "budget"))
+        found.append(Case("one-draw function: a coin", one_draw(response), bit, draws, "verdict"))
+        found.append(Case("one-draw function: noisy count", one_draw(noisy_count), one, draws, "verdict"))
+    found.append(Case("one-draw function: noisy count", one_draw(noisy_count), one, 400_000, "budget"))
     return found
 
 

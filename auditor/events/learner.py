@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,8 +30,9 @@ Array = NDArray[np.float64]
 #: Draws a side that learners see. 20,000 place a threshold within 0.4 % of probability; memory does not grow with
 #: the budget.
 RESERVOIR = 20_000
-#: Events are learned anew when the draws have grown by this factor.
-RELEARN = 1.2
+#: Events are learned anew when the draws have grown by this factor; from `LATE` draws a side on by the second one.
+RELEARN, LATE_RELEARN = 1.2, 1.5
+LATE = 2_000
 #: Events that stay in the race when the reservoir is full; the best by all draws is bet on. Arbitrary: each costs one
 #: comparison a draw.
 FINALISTS = 6
@@ -185,7 +187,9 @@ class EventLearner:
         rejected : bool
             The claimed level is rejected already, only the lower bound is still of interest.
         """
-        if self._held > max(RELEARN * self._learned_at, self._learned_at):
+        factor = RELEARN if self._learned_at < LATE else LATE_RELEARN
+        full = self._held == RESERVOIR > self._learned_at
+        if full or self._held > factor * self._learned_at:
             self._learned_at = self._held
             self._learn(rejected)
         elif self.finalists:
@@ -293,6 +297,7 @@ def _wilson(p: Array, n: Array | float, z: float) -> tuple[Array, Array]:
     return np.maximum(centre - half, 0.0), np.minimum(centre + half, 1.0)
 
 
+@lru_cache(maxsize=256)
 def _positions(m: int) -> NDArray[np.int64]:
     """Ranks among m sorted draws at which to cut: sixteenths, and a geometric ladder into both tails."""
     middle = (np.arange(1, 16) / 16 * m).astype(np.int64)
