@@ -74,6 +74,7 @@ def run_audit(
         verdict=verdict,
         message=message,
         independence=asdict(independence),
+        unseeded=not independence.seeded,
         sandwich=sandwich(found, exact, question.curves, guarantee, settings),
         counterexample=counterexample(found, pairs, question.replay, question.private)
         if verdict == Verdict.VIOLATION
@@ -100,7 +101,8 @@ def _collect(
             for side, data in zip("xy", _sides(pairs[k]), strict=True)
         ]
         worst = min(found, key=lambda test: (test.passed, min(test.p_values.values())))
-        return replace(worst, draws=sum(test.draws for test in found))
+        seeded = all(test.seeded for test in found)
+        return replace(worst, draws=sum(test.draws for test in found), seeded=seeded)
 
     nothing = Independence(True, "", {}, 0)
     independence = tests([0]) if settings.independence else nothing
@@ -135,7 +137,7 @@ def _labels(
         "alpha": settings.alpha,
         "expected": Verdict.CONSISTENT,
         "exact": exact,
-        "detect": settings.detect if settings.detect is not None else 2 * guarantee.level,
+        "detect": settings.detectable(guarantee.level),
         "mechanism": describe(target),
         "source_hash": source_hash(target),
         "stop": settings.stop,

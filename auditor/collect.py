@@ -50,7 +50,7 @@ class Settings:
     seed : int
         Seed of the run.
     detect : float or None
-        Level that is to be detectable; default twice the claimed level.
+        Level that is to be detectable; default twice the claimed level, 0.1 if that is 0.
     limit : float or None
         Seconds that one call of the target may take.
     chunks : int or None
@@ -86,6 +86,12 @@ class Settings:
             raise SpecificationError(f"chunks must be at least 1, got {self.chunks!r}")
         if self.learners is not None and not callable(self.learners):
             raise SpecificationError(f"learners must be a function of two batches, got {self.learners!r}")
+
+    def detectable(self, claimed: float) -> float:
+        """Level that is to be detectable."""
+        if self.detect is not None:
+            return self.detect
+        return 2 * claimed if claimed > 0 else 0.1
 
 
 @dataclass

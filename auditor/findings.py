@@ -84,7 +84,7 @@ def judge(
     evidence: Evidence, found: Mapping[str, Any], settings: Settings, independence: Independence
 ) -> tuple[Verdict, str]:
     """Verdict and, where it needs one, a message."""
-    detect = settings.detect if settings.detect is not None else 2 * float(evidence.wealth.guarantee.level)
+    detect = settings.detectable(evidence.wealth.guarantee.level)
     note = "" if independence.passed else f"draws are not independent: {independence.finding}"
     if evidence.wealth.best[0] >= math.log(1 / settings.alpha):
         return Verdict.VIOLATION, f"{note}; judged on one draw a call" if note else ""

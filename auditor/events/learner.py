@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from auditor.events.features import (
+    Additive,
     Feature,
     Rank,
     fixed_features,
@@ -50,8 +51,11 @@ _NATS = 4.0
 #: Nats by which the rating of events is pessimistic beyond ln(1/alpha), because the best of many candidates looks
 #: better than it is. Chosen by simulation.
 _EXTRA = 3.0
-#: Nats by which a histogram set must beat the best of the simpler events: noisy sets are many.
-_SET_PENALTY = 3.0
+#: Nats by which a histogram set must beat the best of the simpler events: noisy sets are many. Sums of coordinate scores
+#: are many as well, and cost more than most to evaluate.
+_SET_PENALTY, _SUM_PENALTY = 3.0, 1.5
+#: A finalist's score is at least this part of the best one's; arbitrary, others would not catch up.
+_CLOSE = 0.4
 #: Estimates add this to the count and twice this to the number of draws.
 _SHRINK = 1.0
 
@@ -227,7 +231,9 @@ class EventLearner:
             self._fixed = fixed_features(concatenate([x, y]))
         groups = [group for feature in self._fixed for group in _candidates(feature, x, y)]
         for feature, a, b in self._learned(x, y):
-            penalty = _SET_PENALTY if isinstance(feature, Rank) and feature.base is not None else 0.0
+            penalty = _SUM_PENALTY if isinstance(feature, Additive) else 0.0
+            if isinstance(feature, Rank) and feature.base is not None:
+                penalty = _SET_PENALTY
             groups += [replace(group, penalty=penalty) for group in _candidates(feature, a, b)]
         if groups:
             self._select(groups, rejected)
@@ -270,7 +276,8 @@ class EventLearner:
         p, q = (x + _SHRINK) / (n + 2 * _SHRINK), (y + _SHRINK) / (n + 2 * _SHRINK)
         odds = special.logit(p)
         left, self.finalists, self.chosen = score.copy(), [], 0
-        while len(self.finalists) < FINALISTS and left.max() > -np.inf:
+        floor = _CLOSE * max(float(score.max()), 0.0)
+        while len(self.finalists) < FINALISTS and left.max() > -np.inf and (not self.finalists or left.max() >= floor):
             best = int(np.argmax(left))
             group, first = groups[owner[best]], int(sizes[owner[best]])
             here = slice(first, first + len(group.cuts))

@@ -34,12 +34,15 @@ class Independence:
         One-sided p-value of each test.
     draws : int
         Outputs drawn for the tests.
+    seeded : bool
+        The same generator gave the same outputs again.
     """
 
     passed: bool
     finding: str
     p_values: dict[str, float]
     draws: int
+    seeded: bool = True
 
 
 _FINDINGS = {
@@ -79,8 +82,10 @@ def check_independence(sampler: Sampler, data: Any, *key: str | int) -> Independ
         for name, (wins, trials) in outcomes.items()
     }
     failed = [_FINDINGS[name] for name, p in p_values.items() if p < FALSE_ALARM / len(p_values)]
-    drawn = 2 * COMPARISONS * _CALL + 4 * COMPARISONS
-    return Independence(not failed, "; ".join(failed), p_values, drawn)
+    drawn = 2 * COMPARISONS * _CALL + 4 * COMPARISONS + _CALL
+    again = sampler.draw(data, _CALL, "independence", *key, 0)
+    seeded = bool((keys(again) == keys(calls[0])).all())
+    return Independence(not failed, "; ".join(failed), p_values, drawn, seeded)
 
 
 def _far(long: NDArray[np.float64], m: int) -> NDArray[np.float64]:
