@@ -51,8 +51,8 @@ _NATS = 4.0
 #: Nats by which the rating of events is pessimistic beyond ln(1/alpha), because the best of many candidates looks
 #: better than it is. Chosen by simulation.
 _EXTRA = 3.0
-#: Nats by which a histogram set must beat the best of the simpler events: noisy sets are many. Sums of coordinate scores
-#: are many as well, and cost more than most to evaluate.
+#: Nats by which a histogram set must beat the best of the simpler events: noisy sets are many. Sums of coordinate
+#: scores are many as well, and cost more than most to evaluate.
 _SET_PENALTY, _SUM_PENALTY = 3.0, 1.5
 #: A finalist's score is at least this part of the best one's; arbitrary, others would not catch up.
 _CLOSE = 0.4

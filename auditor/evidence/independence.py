@@ -14,8 +14,9 @@ from auditor.sampling import Sampler
 
 #: Probability that independent draws fail one of the tests below, all together.
 FALSE_ALARM = 1e-6
-#: Comparisons a test. 32 suffice to fail at 1e-6 / 3 when 30 of them go the same way.
-COMPARISONS = 32
+#: Comparisons a test. A test fails at 1e-6 / 3 when 22 comparisons that are not ties go the same way; 48 leave so many
+#: where half of them are ties, as for noise on a coarse lattice.
+COMPARISONS = 48
 #: Draws in each of the short calls.
 _CALL = 3
 
