@@ -42,7 +42,8 @@ def parse_claim(text: str) -> Guarantee:
             values[name.strip()] = float(value)
         except ValueError:
             raise SpecificationError(
-                f'claim {text!r}: cannot read {part.strip()!r}, expected for example "epsilon=1, delta=1e-6" or "mu=0.5"'
+                f"claim {text!r}: cannot read {part.strip()!r}, "
+                'expected for example "epsilon=1, delta=1e-6" or "mu=0.5"'
             ) from None
     try:
         match sorted(values):
@@ -65,9 +66,12 @@ def read_data(path: Path) -> Any:
     if path.suffix not in readers:
         raise SpecificationError(f"data file {str(path)!r}: expected .csv, .json or .npy")
     try:
-        return readers[path.suffix](path)
+        data = readers[path.suffix](path)
     except (OSError, ValueError) as error:
         raise SpecificationError(f"data file {str(path)!r} cannot be read: {error}") from error
+    if np.ndim(data) == 0:
+        raise SpecificationError(f"data file {str(path)!r}: expected rows, got a single value")
+    return data
 
 
 def _read_json(path: Path) -> Any:
@@ -197,7 +201,7 @@ def check_target(text: str, data: Path | None, draws: int, single: bool) -> tupl
     lines = [
         f"answers       {shape} for 16 draws",
         f"speed         {_duration(each)} a draw in batches of {n:,}",
-        f"seeded        {'yes' if seeded else 'no: it has entropy of its own, so results cannot be reproduced exactly'}",
+        f"seeded        {'yes' if seeded else 'no: it has entropy of its own, so results differ from run to run'}",
         f"independent   {'no sign against it' if independence.passed else 'NO: ' + independence.finding}",
         f"{draws:,} draws take about {_duration(each * draws)}",
     ]

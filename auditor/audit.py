@@ -66,7 +66,7 @@ def run_audit(
     try:
         evidence, independence = _collect(sampler, guarantee, pairs, settings)
     except TargetError as error:
-        return AuditResult(**base, verdict=Verdict.ERROR, message=str(error))
+        return AuditResult(**base, verdict=Verdict.ERROR, message=error.public if question.private else str(error))
     found = findings(evidence, guarantee, pairs, settings)
     verdict, message = judge(evidence, found, settings, independence)
     return AuditResult(

@@ -6,6 +6,7 @@ import json
 import os
 import platform
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -34,7 +35,9 @@ def _run_options(function: F) -> F:
             click.option(
                 "--seed", type=int, default=0, show_default=True, help="Same seed, same results, to the byte."
             ),
-            click.option("--jobs", type=int, default=None, help="Worker processes [default: all cores]."),
+            click.option(
+                "--jobs", type=click.IntRange(min=1), default=None, help="Worker processes [default: all cores]."
+            ),
             click.option("--backend", type=click.Choice(["loky", "dask"]), default="loky", show_default=True),
             click.option(
                 "--draws", type=int, default=None, help="Budget of each claim in outputs, both sides together."
@@ -108,6 +111,8 @@ def _execute(asked: Any, selected: Sequence[Any], out: Path | None) -> None:
     """Run, write the reports, print the table, and exit with the run's code."""
     from auditor import report, runner
 
+    if out is not None:
+        _writable(out)
     begun = time.time()
     with _Progress(len(selected)) as progress:
         outcome = runner.execute(asked, selected, progress.advance)
@@ -118,6 +123,16 @@ def _execute(asked: Any, selected: Sequence[Any], out: Path | None) -> None:
     if outcome.interrupted:
         click.echo(f"interrupted: {len(outcome.results)} of {len(selected)} claims were finished", err=True)
     sys.exit(runner.exit_code(outcome.results, outcome.interrupted))
+
+
+def _writable(out: Path) -> None:
+    """Make the folder before the work is done, not after."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=out):
+            pass
+    except OSError as error:
+        raise SpecificationError(f"cannot write to {str(out)!r}: {error}") from error
 
 
 def _write(out: Path, content: dict[str, Any], record: dict[str, Any]) -> None:
@@ -217,6 +232,8 @@ def attack(
     from auditor.attack import attack_once
     from auditor.results import document
 
+    if out is not None:
+        _writable(out)
     asked, result, seconds = attack_once(
         target, claim_text, data, neighbor, relation, domain, rows, one_draw, stop, alpha, seed, draws, max_seconds
     )
@@ -234,7 +251,9 @@ def attack(
 @click.option(
     "--data", type=click.Path(path_type=Path), default=None, help="Dataset: .csv, .json or .npy [default: 0]."
 )
-@click.option("--draws", type=int, default=200_000, show_default=True, help="Budget for the time estimate.")
+@click.option(
+    "--draws", type=click.IntRange(min=1), default=200_000, show_default=True, help="Budget for the time estimate."
+)
 @click.option("--one-draw", is_flag=True, help="The target is a function (data, rng) of one draw.")
 def check(target: str, data: Path | None, draws: int, one_draw: bool) -> None:
     """Check that TARGET answers, its speed, whether it is seeded, and whether its draws are independent."""
@@ -279,7 +298,8 @@ def list_(paths: tuple[str, ...], as_json: bool) -> None:
         for claim in claims:
             if claim.entry == item["entry"]:
                 click.echo(f"  {claim.id}  {claim.draft.guarantee}  expected {claim.draft.expected}")
-    click.echo(f"{len(listed)} entries, {len(claims)} claims")
+    entries, plural = len(listed), "entry" if len(listed) == 1 else "entries"
+    click.echo(f"{entries} {plural}, {len(claims)} claim{'s' * (len(claims) != 1)}")
 
 
 @cli.command()
@@ -317,6 +337,7 @@ def report(results: Path, out: Path | None) -> None:
     from auditor import report as rendering
 
     content = _read(results)
+    _writable(out or results.resolve().parent)
     beside = results.resolve().parent / "run.json"
     record = json.loads(beside.read_text(encoding="utf-8")) if beside.is_file() else None
     written = rendering.write_reports(content, out or results.resolve().parent, record)
@@ -326,7 +347,7 @@ def report(results: Path, out: Path | None) -> None:
 
 @cli.command()
 @click.argument("results", type=click.Path(path_type=Path))
-@click.option("--jobs", type=int, default=None, help="Worker processes [default: all cores].")
+@click.option("--jobs", type=click.IntRange(min=1), default=None, help="Worker processes [default: all cores].")
 def reproduce(results: Path, jobs: int | None) -> None:
     """Run again what a results.json records, and compare."""
     from auditor import registry, runner
@@ -348,8 +369,8 @@ def reproduce(results: Path, jobs: int | None) -> None:
         chunks={c["id"]: len(c["record"]["chunks"]) for c in before["claims"] if c.get("truncated_by") == "time"},
     )
     selected = registry.select(registry.claims(asked.paths), asked.expression)
-    with _Progress(len(selected)) as progress:
-        outcome = runner.execute(asked, selected, progress.advance)
+    with _Progress(len(before["claims"])) as progress:
+        outcome = runner.execute(asked, selected, progress.advance, only={c["id"] for c in before["claims"]})
     after = runner.results_document(asked, selected, outcome)
     for name in ("dpaudit", "python", "libraries", "specification_hash", "source_hash"):
         if about.get(name) != after["manifest"][name]:
@@ -387,7 +408,7 @@ def diff(first: Path, second: Path) -> None:
 
 
 @cli.command()
-@click.option("--audits", type=int, default=200, show_default=True, help="Audits of each mechanism.")
+@click.option("--audits", type=click.IntRange(min=1), default=200, show_default=True, help="Audits of each mechanism.")
 @click.option("--draws", type=int, default=20_000, show_default=True, help="Outputs an audit, both sides together.")
 @click.option("--alpha", type=float, default=0.05, show_default=True)
 @click.option("--seed", type=int, default=0, show_default=True)
@@ -416,13 +437,16 @@ def _read(path: Path) -> dict[str, Any]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Entry point: every failure is one line and exit code 2, never a traceback."""
+    words = list(arguments) if arguments is not None else sys.argv[1:]
     try:
-        cli.main(args=list(arguments) if arguments is not None else None, standalone_mode=False)
+        # Not cli.main: that turns a closed pipe into exit code 1, which here is a finding.
+        with cli.make_context("dpaudit", words) as context:
+            cli.invoke(context)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the flush at exit says nothing
+        sys.exit(FAILED)
     except click.exceptions.Exit as stop:
         sys.exit(stop.exit_code)
-    except click.Abort:
-        click.echo("interrupted", err=True)
-        sys.exit(130)
     except click.ClickException as error:
         error.show()
         sys.exit(FAILED)
@@ -432,7 +456,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except ValueError as error:  # bad parameters of declared objects
         click.echo(f"dpaudit: {error}", err=True)
         sys.exit(FAILED)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, click.Abort):
         click.echo("interrupted", err=True)
         sys.exit(130)
     except Exception as error:

@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from auditor.collect import Settings
 from auditor.errors import SpecificationError
 from auditor.events.features import Feature
 from auditor.events.outputs import Batch
@@ -75,6 +76,14 @@ class Draft:
     note: str = ""
     parameters: Mapping[str, Any] = field(default_factory=dict)
     erratum: str | None = None
+
+    def __post_init__(self) -> None:
+        unknown = sorted(set(self.draws) - set(BUDGETS))
+        if unknown:
+            raise SpecificationError(f"case {self.case}: draws for unknown levels {unknown}, expected {list(BUDGETS)}")
+        for draws in self.draws.values():
+            Settings(draws=draws)
+        Settings(detect=self.detect, learners=self.learners)
 
 
 @dataclass(frozen=True, eq=False)

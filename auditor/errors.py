@@ -14,7 +14,19 @@ class SpecificationError(DpauditError, ValueError):
 
 
 class TargetError(DpauditError, RuntimeError):
-    """The audited target crashed, hung past its limit, or answered what cannot be read."""
+    """The audited target crashed, hung past its limit, or answered what cannot be read.
+
+    Parameters
+    ----------
+    message : str
+        What happened, with what the target said.
+    public : str, optional
+        The same without anything that the target said, which may hold private data.
+    """
+
+    def __init__(self, message: str, public: str | None = None) -> None:
+        super().__init__(message)
+        self.public = message if public is None else public
 
 
 def positive(name: str, value: object) -> float:

@@ -13,7 +13,7 @@ import pandas as pd
 from auditor.collect import Evidence, Settings
 from auditor.evidence.bound import level_grid, lower_bound
 from auditor.evidence.independence import Independence
-from auditor.evidence.power import ceiling, detectable_level, reachable_level
+from auditor.evidence.power import best_for_detection, ceiling, detectable_level, reachable_level
 from auditor.exact import PrivacyCurve
 from auditor.guarantees import Guarantee
 from auditor.neighbors import Pair
@@ -55,9 +55,12 @@ def findings(evidence: Evidence, guarantee: Guarantee, pairs: Sequence[Pair], se
         "_best": best,
     }
     if best is not None:
-        p, q = (estimate[best.best] for estimate in best.estimates())
         found["event"] = best.chain.words()[best.best]
-        found["detectable_level"] = detectable_level(p, q, learner.n, guarantee, settings.alpha)
+        # The event bet on last may be a rare one; the best one for detection is among all that are still in the race.
+        estimates = [[e[k] for e in f.estimates()] for f in learner.finalists for k in range(len(f.x))]
+        p, q = np.array(estimates).T
+        k = best_for_detection(p, q, learner.n, guarantee, settings.alpha)
+        found["detectable_level"] = detectable_level(float(p[k]), float(q[k]), learner.n, guarantee, settings.alpha)
     return found
 
 

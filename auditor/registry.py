@@ -67,7 +67,7 @@ def _import(path: Path) -> ModuleType:
         return module
     except SpecificationError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise SpecificationError(f"{str(path)!r} cannot be loaded: {type(error).__name__}: {error}") from error
 
 
@@ -79,8 +79,10 @@ def _claims(paths: tuple[str, ...]) -> tuple[Claim, ...]:
             found.extend(entry.claims())
         except SpecificationError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise SpecificationError(f"entry {entry.id}: {type(error).__name__}: {error}") from error
+    if not found:
+        raise SpecificationError(f"no claims are declared in {', '.join(map(repr, paths))}")
     return tuple(found)
 
 

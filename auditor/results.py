@@ -195,7 +195,7 @@ def document(
     """The content of results.json."""
     return {
         "schema": SCHEMA,
-        "manifest": plain(manifest),
+        "manifest": dict(manifest),  # what was asked for is written as it was given
         "claims": [claim.to_json() for claim in claims],
         "errata": plain(list(errata)),
     }

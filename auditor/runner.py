@@ -6,8 +6,8 @@ import hashlib
 import platform
 import shlex
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from importlib import metadata
 from typing import Any
 
@@ -20,6 +20,7 @@ from auditor.declare import BUDGETS, Claim
 from auditor.errors import SpecificationError
 from auditor.findings import describe
 from auditor.results import AuditResult, Verdict, document
+from auditor.sampling import check_seed
 from auditor.targets import source_hash
 
 #: Libraries whose versions bear on the numbers.
@@ -73,6 +74,7 @@ class Run:
         if self.backend not in ("loky", "dask"):
             raise SpecificationError(f'backend must be "loky" or "dask", got {self.backend!r}')
         Settings(alpha=self.alpha, seconds=self.seconds, draws=DRAWS if self.draws is None else self.draws)
+        check_seed(self.seed)
 
 
 @dataclass
@@ -188,14 +190,17 @@ def _failure(claim: Claim, alpha: float, error: BaseException) -> AuditResult:
     )
 
 
-def execute(run: Run, selected: Sequence[Claim], progress: Progress | None = None) -> Outcome:
-    """Audit the selected claims; Ctrl-C keeps what is finished."""
+def execute(
+    run: Run, selected: Sequence[Claim], progress: Progress | None = None, only: Collection[str] | None = None
+) -> Outcome:
+    """Audit the selected claims, or ``only`` some of them with the same shares of alpha; Ctrl-C keeps what is done."""
     alpha = shares(selected, run.alpha)
+    wanted = [claim.id for claim in selected if only is None or claim.id in only]
     done: dict[str, AuditResult] = {}
     seconds: dict[str, float] = {}
     interrupted = False
     try:
-        for result, took in _results(run, [claim.id for claim in selected], alpha):
+        for result, took in _results(run, wanted, alpha):
             done[result.id], seconds[result.id] = result, took
             if progress is not None:
                 progress(result, took)
@@ -227,7 +232,7 @@ def manifest(run: Run, selected: Sequence[Claim]) -> dict[str, Any]:
     alpha = shares(selected, run.alpha)
     specification = "\n".join(
         f"{c.id}|{c.draft.guarantee!r}|{c.draft.expected}|{describe(c.draft.mechanism)}|"
-        f"{[p.name for p in c.draft.pairs]}|{settings_of(c, run, alpha[c.id])}"
+        f"{[p.name for p in c.draft.pairs]}|{replace(settings_of(c, run, alpha[c.id]), seconds=None, chunks=None)}"
         for c in selected
     )
     sources = sorted({source_hash(c.draft.mechanism) for c in selected})

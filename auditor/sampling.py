@@ -59,6 +59,12 @@ def time_limit(seconds: float | None) -> Iterator[None]:
         raise _Hang
 
 
+def check_seed(seed: object) -> None:
+    """Raise `SpecificationError` unless the seed is an integer of at least 0."""
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise SpecificationError(f"seed must be an integer of at least 0, got {seed!r}")
+
+
 class Sampler:
     """Draws of one target, with errors and hangs turned into `TargetError`.
 
@@ -77,8 +83,7 @@ class Sampler:
     """
 
     def __init__(self, target: Mechanism, seed: int, key: str, limit: float | None = None, one_a_call: bool = False):
-        if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-            raise SpecificationError(f"seed must be an integer of at least 0, got {seed!r}")
+        check_seed(seed)
         if limit is not None:
             positive("limit", limit)
         self.target, self.seed, self.key, self.limit, self.one_a_call = target, int(seed), key, limit, one_a_call
@@ -103,5 +108,6 @@ class Sampler:
         except _Hang:
             raise TargetError(f"the target did not answer within {self.limit:g} s when asked for {n} draws") from None
         except (Exception, SystemExit) as error:
-            raise TargetError(f"the target raised {type(error).__name__}: {error}") from error
+            what = f"the target raised {type(error).__name__}"
+            raise TargetError(f"{what}: {error}", public=what) from error
         return as_batch(outputs, n)

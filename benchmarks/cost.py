@@ -1,6 +1,6 @@
 """The engine's own cost: the time of an audit over the time of drawing the same samples.
 
-Run as ``python -m benchmarks.cost [--pairs 7] [--out reports/cost.md]``. Each pair of runs draws the samples of an audit
+Run as ``python -m benchmarks.cost [--pairs 7] [--out reports/cost.md]``. Each pair of runs draws an audit's samples
 alone (the same calls, chunk by chunk), then audits; the ratio of the two is taken pair by pair and the median quoted,
 so that a drifting machine does not matter.
 """

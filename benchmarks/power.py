@@ -269,7 +269,8 @@ def row(index: int, runs: int, bounds: int, parallel: joblib.Parallel) -> str:
         ratio = f"{oracle:,.0f}: {median / oracle:.2f} ({ninety / oracle:.2f})" if math.isfinite(oracle) else ""
     wanted = "" if case.bound_at_least is None else f"{case.bound_at_least:.4g}"
     most = "never" if case.draws_at_most is None else f"{case.draws_at_most:,}" if case.draws_at_most else ""
-    return f"| {case.name} | {case.true} | {np.median(lower):.4g} ({lower.min():.4g}) | {wanted} | {verdict} | {most} | {ratio} |"
+    bound = f"{np.median(lower):.4g} ({lower.min():.4g})"
+    return f"| {case.name} | {case.true} | {bound} | {wanted} | {verdict} | {most} | {ratio} |"
 
 
 def main() -> None:
@@ -282,8 +283,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=None)
     options = parser.parse_args()
     lines = [
-        f"alpha {ALPHA}, at most {DRAWS_A_SIDE:,} draws a side; {options.runs} audits to a verdict, {options.bounds} of the "
-        "whole budget, of each case",
+        f"alpha {ALPHA}, at most {DRAWS_A_SIDE:,} draws a side; {options.runs} audits to a verdict, "
+        f"{options.bounds} of the whole budget, of each case",
         "",
         "| case | true on this pair | lower bound, median (least) | wanted | draws a side to a verdict, median (90 %) "
         "| wanted at most | single-event oracle: ratio of median (90 %) |",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -19,6 +20,10 @@ from mechanisms.randomized_response import RandomizedResponse
 _WEAK = Count("hlthp", equals=1.0)
 
 
+def _rounded_up(level: float) -> float:
+    return math.ceil(level * 1e6) / 1e6
+
+
 def _health_changes() -> Pair:
     return replaced("a person in poor health is replaced by one who is not", person(hlthp=1), person(hlthp=0))
 
@@ -32,7 +37,7 @@ def laplace() -> Iterator[Draft]:
     yield privacy(count, PureDP(1.0), pair, case="count", relation=REPLACE)
     # The same mechanism under other notions: its own delta at half its epsilon, and the smallest mu of its curve.
     (curve,) = exact(count, PureDP(1.0), pair).curves
-    half, gaussian = ApproxDP(0.5, round(curve.delta(0.5), 6)), GaussianDP(round(curve.mu(), 6))
+    half, gaussian = ApproxDP(0.5, _rounded_up(curve.delta(0.5))), GaussianDP(_rounded_up(curve.mu()))
     yield privacy(count, half, pair, case="count", relation=REPLACE)
     yield privacy(count, gaussian, pair, case="count", relation=REPLACE)
 

@@ -107,6 +107,26 @@ class Numeric:
 
 
 @dataclass(frozen=True)
+class Distance:
+    """Distance of a number from a point: its events are intervals around the point, and their complements."""
+
+    centre: float
+
+    def __call__(self, batch: Batch) -> Array:
+        """See `Feature`."""
+        with np.errstate(invalid="ignore"):
+            return np.abs(column(batch) - self.centre)
+
+    def below(self, cut: float) -> str:
+        """In words."""
+        return f"{self.centre - cut:.6g} <= output <= {self.centre + cut:.6g}"
+
+    def above(self, cut: float) -> str:
+        """In words."""
+        return f"output < {self.centre - cut:.6g} or output > {self.centre + cut:.6g}"
+
+
+@dataclass(frozen=True)
 class Linear:
     """A linear score of the coordinates, missing ones counted as 0."""
 
@@ -332,6 +352,13 @@ def fixed_features(batch: Batch) -> list[Feature]:
         if not rounded:
             found += [LatticeExponent(j, d) for j in range(min(d, 4))]
     return found
+
+
+def learn_distance(x: Batch, y: Batch) -> Distance | None:
+    """Distance from the pooled median, for outputs of shape (n,)."""
+    pooled = np.concatenate([column(x), column(y)])
+    pooled = pooled[np.isfinite(pooled)]
+    return Distance(float(np.median(pooled))) if len(pooled) else None
 
 
 def learn_linear(x: Batch, y: Batch) -> Linear | None:

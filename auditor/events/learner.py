@@ -18,6 +18,7 @@ from auditor.events.features import (
     Rank,
     fixed_features,
     learn_additive,
+    learn_distance,
     learn_histogram,
     learn_linear,
     learn_symbols,
@@ -246,9 +247,11 @@ class EventLearner:
             if x.ndim == 2 and x.shape[1] > 1:
                 found.append(learn_linear(even_x, even_y))
                 found.append(learn_additive(even_x, even_y, COORDINATE_CELLS))
-            elif x.ndim == 1 and len(x) >= 2 * 20 * CELLS and found[0] is None and self._fixed:
-                base = self._fixed[0]
-                found.append(learn_histogram(base, base(even_x), base(even_y), CELLS))
+            elif x.ndim == 1 and found[0] is None and self._fixed:
+                found.append(learn_distance(even_x, even_y))
+                if len(x) >= 2 * 20 * CELLS:
+                    base = self._fixed[0]
+                    found.append(learn_histogram(base, base(even_x), base(even_y), CELLS))
         if self.extra is not None:
             found += self.extra(even_x, even_y)
         return [(feature, odd_x, odd_y) for feature in found if feature is not None]

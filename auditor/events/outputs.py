@@ -64,15 +64,16 @@ def as_batch(outputs: object, n: int) -> Batch:
         if outputs.dtype.kind in "biuf":
             return outputs if outputs.ndim <= 2 else outputs.reshape(n, -1)
         return list(outputs.tolist())
+    asked = f"{n} outputs were asked for, the target returned"
     if isinstance(outputs, str | bytes) or not isinstance(outputs, Sequence):
         if hasattr(outputs, "__array__"):
             return as_batch(np.asarray(outputs), n)
+        expected = "expected an array or a sequence, trial axis first"
         raise TargetError(
-            f"{n} outputs were asked for, the target returned {_short(outputs)}: expected an array or a sequence, "
-            "trial axis first"
+            f"{asked} {_short(outputs)}: {expected}", public=f"{asked} a {type(outputs).__name__}: {expected}"
         )
     if len(outputs) != n:
-        raise TargetError(f"{n} outputs were asked for, the target returned {len(outputs)}: {_short(outputs)}")
+        raise TargetError(f"{asked} {len(outputs)}: {_short(outputs)}", public=f"{asked} {len(outputs)}")
     return _from_list(list(outputs))
 
 

@@ -13,8 +13,8 @@ from auditor.guarantees import Guarantee
 
 Array = NDArray[np.float64]
 
-#: Spacing of the grid, relative to the level, from 0.9 to four times the claim.
-FINE = 0.005
+#: Spacing of the grid from 0.9 to four times the claim, relative to the level, and within 10 % of the claim absolutely.
+FINE = 0.0025
 #: Spacing from half the claim to 0.9 of it, and far above the claim, where a violation is certain.
 COARSE = 0.01
 #: Spacing below half the claim: these levels are rejected early or the bound is of little use anyway.

@@ -97,6 +97,16 @@ def _times(count: Array, gain: Array) -> Array:
     return product
 
 
+def best_for_detection(p: Array, q: Array, n: int, guarantee: Guarantee, alpha: float) -> int:
+    """Index of the event with the smallest detectable level, by the normal law; `detectable_level` is asked for it."""
+    spread = math.sqrt(2 * math.log(1 / alpha)) + special.ndtri(POWER)
+    level = guarantee.level
+    up, down = guarantee.cap(q, level), 1.0 - guarantee.cap(1.0 - p, level)
+    up = np.minimum(up + spread * np.sqrt((up * (1 - up) + np.exp(2 * level) * q * (1 - q)) / n), 1.0)
+    down = np.maximum(down - spread * np.sqrt((down * (1 - down) + p * (1 - p)) / n), 0.0)
+    return int(np.argmin(np.maximum(guarantee.level_of(up, q), guarantee.level_of(p, down))))
+
+
 def detectable_level(p: float, q: float, n: int, guarantee: Guarantee, alpha: float) -> float:
     """Smallest level that would have been flagged with probability 0.9, the best event found taken as known.
 
