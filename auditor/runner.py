@@ -5,8 +5,11 @@ from __future__ import annotations
 import hashlib
 import platform
 import shlex
+import signal
+import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from importlib import metadata
 from typing import Any
@@ -224,7 +227,22 @@ def _results(run: Run, ids: Sequence[str], alpha: dict[str, float]) -> Iterator[
         distributed.Client(n_workers=run.jobs, threads_per_worker=1)
     with joblib.parallel_config(backend=run.backend, n_jobs=run.jobs, **options):
         parallel = joblib.Parallel(return_as="generator_unordered", pre_dispatch="all", batch_size=1)
-        yield from parallel(joblib.delayed(_work)(run, id_, alpha[id_]) for id_ in ids)
+        with _deaf_children():
+            results = parallel(joblib.delayed(_work)(run, id_, alpha[id_]) for id_ in ids)
+        yield from results
+
+
+@contextmanager
+def _deaf_children() -> Iterator[None]:
+    """Processes started here ignore Ctrl-C: this process hears it, keeps what is finished and ends them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def manifest(run: Run, selected: Sequence[Claim]) -> dict[str, Any]:

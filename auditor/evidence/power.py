@@ -99,12 +99,21 @@ def _times(count: Array, gain: Array) -> Array:
 
 def best_for_detection(p: Array, q: Array, n: int, guarantee: Guarantee, alpha: float) -> int:
     """Index of the event with the smallest detectable level, by the normal law; `detectable_level` is asked for it."""
-    spread = math.sqrt(2 * math.log(1 / alpha)) + special.ndtri(POWER)
+    # The wealth reaches 1/alpha when the excess over the cap is about sqrt(2 ln(1/alpha)) standard errors.
+    errors = math.sqrt(2 * math.log(1 / alpha)) + special.ndtri(POWER)
     level = guarantee.level
-    up, down = guarantee.cap(q, level), 1.0 - guarantee.cap(1.0 - p, level)
-    up = np.minimum(up + spread * np.sqrt((up * (1 - up) + np.exp(2 * level) * q * (1 - q)) / n), 1.0)
-    down = np.maximum(down - spread * np.sqrt((down * (1 - down) + p * (1 - p)) / n), 0.0)
-    return int(np.argmin(np.maximum(guarantee.level_of(up, q), guarantee.level_of(p, down))))
+
+    def at_cap(other: Array) -> tuple[Array, Array]:
+        """Probability that the cap allows, and the standard error of an excess over it."""
+        allowed, step = guarantee.cap(other, level), 1e-3 * other * (1 - other)
+        slope = (guarantee.cap(other + step, level) - guarantee.cap(other - step, level)) / (2 * step)
+        return allowed, np.sqrt((allowed * (1 - allowed) + slope**2 * other * (1 - other)) / n)
+
+    up, error_up = at_cap(q)
+    down, error_down = at_cap(1 - p)  # caps are symmetric: the event's complement, with the datasets exchanged
+    rise = guarantee.level_of(np.minimum(up + errors * error_up, 1.0), q)
+    fall = guarantee.level_of(np.minimum(down + errors * error_down, 1.0), 1 - p)
+    return int(np.argmin(np.maximum(rise, fall)))
 
 
 def detectable_level(p: float, q: float, n: int, guarantee: Guarantee, alpha: float) -> float:

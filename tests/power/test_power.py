@@ -118,8 +118,9 @@ def test_the_detectable_level_is_that_of_the_best_event_found() -> None:
     worse = []
     for seed in range(60):
         result = run(index, case, HELD_DRAWS_A_SIDE, seed)
-        events = [(p, q) for q, p in result.tradeoff["points"] if min(p, q) * HELD_DRAWS_A_SIDE > 100]
-        levels = [detectable_level(p, q, HELD_DRAWS_A_SIDE, case.claim, ALPHA) for p, q in events]
+        n = result.draws // 2  # fewer than the budget where a false alarm ended the audit
+        events = [(p, q) for q, p in result.tradeoff["points"] if min(p, q) * n > 100]
+        levels = [detectable_level(p, q, n, case.claim, ALPHA) for p, q in events]
         assert result.detectable_level is not None
         if levels and result.detectable_level > 1.05 * min(levels):
             worse.append((seed, result.event, round(result.detectable_level / min(levels), 2)))
