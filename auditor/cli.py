@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import click
 
 from auditor.errors import DpauditError, SpecificationError, TargetError
+from auditor.progress import Progress
 
 #: Exit code of an error, a bad specification or a failure of ours; never 1, which is a finding.
 FAILED = 2
@@ -114,7 +115,7 @@ def _execute(asked: Any, selected: Sequence[Any], out: Path | None) -> None:
     if out is not None:
         _writable(out)
     begun = time.time()
-    with _Progress(len(selected)) as progress:
+    with Progress(len(selected)) as progress:
         outcome = runner.execute(asked, selected, progress.advance)
     content = runner.results_document(asked, selected, outcome)
     if out is not None:
@@ -160,41 +161,6 @@ def _run_record(asked: Any, outcome: Any, begun: float) -> dict[str, Any]:
         "machine": platform.platform(),
         "claim_seconds": {id_: round(took, 3) for id_, took in outcome.seconds.items()},
     }
-
-
-class _Progress:
-    """A bar on a terminal, a line a claim elsewhere, both on standard error."""
-
-    def __init__(self, total: int) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-        self.total, self.done, self.surprises = total, 0, 0
-        console = Console(stderr=True)
-        columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
-        self.bar = Progress(*columns, console=console, transient=True) if console.is_terminal else None
-        self.task = self.bar.add_task("", total=total) if self.bar else None
-
-    def __enter__(self) -> _Progress:
-        if self.bar:
-            self.bar.start()
-        else:
-            click.echo(f"auditing {self.total} claims", err=True)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self.bar:
-            self.bar.stop()
-
-    def advance(self, result: Any, took: float) -> None:
-        self.done += 1
-        self.surprises += not result.ok
-        if self.bar and self.task is not None:
-            unexpected = f", {self.surprises} unexpected" if self.surprises else ""
-            self.bar.update(self.task, completed=self.done, description=f"{result.verdict}: {result.id}{unexpected}")
-        else:
-            mark = "" if result.ok else "  UNEXPECTED"
-            click.echo(f"[{self.done}/{self.total}] {result.verdict:<12} {took:6.1f} s  {result.id}{mark}", err=True)
 
 
 @cli.command()
@@ -369,7 +335,7 @@ def reproduce(results: Path, jobs: int | None) -> None:
         chunks={c["id"]: len(c["record"]["chunks"]) for c in before["claims"] if c.get("truncated_by") == "time"},
     )
     selected = registry.select(registry.claims(asked.paths), asked.expression)
-    with _Progress(len(before["claims"])) as progress:
+    with Progress(len(before["claims"])) as progress:
         outcome = runner.execute(asked, selected, progress.advance, only={c["id"] for c in before["claims"]})
     after = runner.results_document(asked, selected, outcome)
     for name in ("dpaudit", "python", "libraries", "specification_hash", "source_hash"):

@@ -2,8 +2,8 @@
 
 A mechanism that states its output law on two neighbouring datasets needs no draws: everything the
 definition of differential privacy asks about the pair is a property of the two laws. `curve`
-turns a pair of laws into a `PrivacyCurve`; `epsilon_level` and `mu_level` read the smallest level
-at which a notion of privacy holds for that pair.
+turns a pair of laws into a `PrivacyCurve`, from which a guarantee reads the smallest level at which
+it holds for that pair.
 
 Conventions: natural logarithms; a pair is unordered, so every quantity is the worse of the two
 orders (P, Q) and (Q, P); the privacy loss of an outcome is ``ln P - ln Q``.
@@ -15,166 +15,37 @@ response); Dong, Roth, Su (2022) for trade-off curves.
 from __future__ import annotations
 
 import math
-import operator
-from collections.abc import Hashable
 from dataclasses import dataclass
 from functools import cached_property, reduce
-from typing import Literal, Protocol, TypeAlias
+from typing import Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy import optimize, special
 
-FloatArray: TypeAlias = NDArray[np.float64]
+from auditor.laws import FiniteLaw, FloatArray, GaussianLaw, LaplaceLaw, Law, ProductLaw, TwoSidedGeometricLaw, require
 
-# Probabilities that come from quadrature sum to one within about 1e-14; anything beyond this is a
-# mistake of the caller and not rounding.
-_SUM_TOLERANCE = 1e-9
+__all__ = [
+    "FiniteLaw",
+    "GaussianCurve",
+    "GaussianLaw",
+    "LaplaceCurve",
+    "LaplaceLaw",
+    "Law",
+    "LossCurve",
+    "PrivacyCurve",
+    "ProductLaw",
+    "TwoSidedGeometricLaw",
+    "curve",
+]
+
+
 # Losses closer than this (relative to max(1, |loss|)) are one loss, computed along two paths. The
 # merged group keeps the exact sums of both masses, so merging moves delta by less than this.
 _MERGE_TOLERANCE = 1e-12
 # 4 million groups are 100 MB of work arrays; a product beyond that wants a coarser lattice.
 _MAX_GROUPS = 2**22
 _SQRT2 = math.sqrt(2.0)
-
-
-def _require(condition: bool, expected: str, value: object) -> None:
-    if not condition:
-        raise ValueError(f"expected {expected}, got {value!r}")
-
-
-# ---------------------------------------------------------------------------------------- laws
-
-
-@dataclass(frozen=True, eq=False)
-class FiniteLaw:
-    """A law on finitely many outcomes.
-
-    Parameters
-    ----------
-    outcomes : tuple of hashables
-        Distinct outcomes (numbers, strings, tuples of numbers).
-    probabilities : ndarray of shape (len(outcomes),)
-        Their probabilities, summing to one within 1e-9. A probability of exactly 0 says
-        "impossible", as does leaving the outcome out.
-
-    Raises
-    ------
-    ValueError
-        If outcomes repeat, shapes differ, or the probabilities are no probabilities.
-    """
-
-    outcomes: tuple[Hashable, ...]
-    probabilities: FloatArray
-
-    def __post_init__(self) -> None:
-        outcomes = tuple(self.outcomes)
-        mass = np.array(self.probabilities, dtype=np.float64)
-        _require(mass.shape == (len(outcomes),), f"{len(outcomes)} probabilities", mass.shape)
-        _require(len(outcomes) > 0, "at least one outcome", outcomes)
-        _require(len(set(outcomes)) == len(outcomes), "distinct outcomes", outcomes)
-        _require(bool(np.all(np.isfinite(mass) & (mass >= 0))), "probabilities >= 0", mass)
-        total = float(mass.sum())
-        _require(abs(total - 1.0) <= _SUM_TOLERANCE, "probabilities that sum to 1", total)
-        mass.setflags(write=False)
-        object.__setattr__(self, "outcomes", outcomes)
-        object.__setattr__(self, "probabilities", mass)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, FiniteLaw):
-            return NotImplemented
-        return self.outcomes == other.outcomes and np.array_equal(self.probabilities, other.probabilities)
-
-    def __hash__(self) -> int:
-        return hash((self.outcomes, self.probabilities.tobytes()))
-
-
-@dataclass(frozen=True)
-class LaplaceLaw:
-    """The continuous Laplace law with density ``exp(-|x - loc| / scale) / (2 scale)``."""
-
-    loc: float
-    scale: float
-
-    def __post_init__(self) -> None:
-        _require(math.isfinite(self.loc), "a finite loc", self.loc)
-        _require(0 < self.scale < math.inf, "a finite scale > 0", self.scale)
-
-    def cdf(self, x: ArrayLike) -> FloatArray:
-        """Probability of a value at most `x` (any shape)."""
-        z = (np.asarray(x, dtype=np.float64) - self.loc) / self.scale
-        tail = 0.5 * np.exp(-np.abs(z))
-        return np.asarray(np.where(z <= 0, tail, 1.0 - tail), dtype=np.float64)
-
-
-@dataclass(frozen=True)
-class GaussianLaw:
-    """The normal law with mean `loc` and standard deviation `sigma`."""
-
-    loc: float
-    sigma: float
-
-    def __post_init__(self) -> None:
-        _require(math.isfinite(self.loc), "a finite loc", self.loc)
-        _require(0 < self.sigma < math.inf, "a finite sigma > 0", self.sigma)
-
-    def cdf(self, x: ArrayLike) -> FloatArray:
-        """Probability of a value at most `x` (any shape)."""
-        z = (np.asarray(x, dtype=np.float64) - self.loc) / self.sigma
-        return np.asarray(special.ndtr(z), dtype=np.float64)
-
-
-@dataclass(frozen=True)
-class TwoSidedGeometricLaw:
-    """Law of ``step * (loc + Z)`` with ``P[Z = k] = a^-|k| (a - 1) / (a + 1)``.
-
-    Parameters
-    ----------
-    loc : int
-        Centre, in lattice steps.
-    a : float
-        Base, > 1; one lattice step of shift costs ``ln a``.
-    step : float, default 1.0
-        What one lattice step is worth in the units of the output.
-    """
-
-    loc: int
-    a: float
-    step: float = 1.0
-
-    def __post_init__(self) -> None:
-        try:
-            object.__setattr__(self, "loc", operator.index(self.loc))
-        except TypeError:
-            raise ValueError(f"expected an integer loc, got {self.loc!r}") from None
-        _require(1 < self.a < math.inf, "a finite base a > 1", self.a)
-        _require(0 < self.step < math.inf, "a finite step > 0", self.step)
-
-    @property
-    def log_a(self) -> float:
-        """``ln a``, accurate also for `a` close to 1."""
-        return math.log1p(self.a - 1.0)
-
-    def cdf(self, x: ArrayLike) -> FloatArray:
-        """Probability of an output at most `x` (any shape, in the units of the output)."""
-        k = np.floor(np.asarray(x, dtype=np.float64) / self.step) - self.loc
-        # P[Z <= -t] = a^(1-t) / (a+1) for t >= 1, and P[Z <= k] = 1 - P[Z <= -k-1].
-        tail = np.exp(-self.log_a * np.where(k < 0, -k - 1, k)) / (self.a + 1.0)
-        return np.asarray(np.where(k < 0, tail, 1.0 - tail), dtype=np.float64)
-
-
-@dataclass(frozen=True)
-class ProductLaw:
-    """Independent coordinates, each with its own law."""
-
-    parts: tuple[Law, ...]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "parts", tuple(self.parts))
-        _require(len(self.parts) > 0, "at least one coordinate", self.parts)
-
-
-Law: TypeAlias = FiniteLaw | LaplaceLaw | GaussianLaw | TwoSidedGeometricLaw | ProductLaw
 
 
 # -------------------------------------------------------------------------------------- curves
@@ -207,18 +78,18 @@ class PrivacyCurve(Protocol):
 
 
 def _checked_epsilon(epsilon: float) -> float:
-    _require(not math.isnan(epsilon), "a number epsilon", epsilon)
+    require(not math.isnan(epsilon), "a number epsilon", epsilon)
     return float(epsilon)
 
 
 def _checked_delta(delta: float) -> float:
-    _require(0.0 <= delta <= 1.0, "delta in [0, 1]", delta)
+    require(0.0 <= delta <= 1.0, "delta in [0, 1]", delta)
     return float(delta)
 
 
 def _checked_level(q: ArrayLike) -> FloatArray:
     array = np.asarray(q, dtype=np.float64)
-    _require(bool(np.all((array >= 0) & (array <= 1))), "q in [0, 1]", q)
+    require(bool(np.all((array >= 0) & (array <= 1))), "q in [0, 1]", q)
     return array
 
 
@@ -563,37 +434,3 @@ def _product_pair(law_p: ProductLaw, law_q: ProductLaw) -> PrivacyCurve:
 
 
 # -------------------------------------------------------------------------------------- levels
-
-
-def epsilon_level(pair: PrivacyCurve, delta: float = 0.0) -> float:
-    """Smallest epsilon for which the pair satisfies (epsilon, delta)-privacy; may be `inf`."""
-    return pair.epsilon(delta)
-
-
-def mu_level(pair: PrivacyCurve) -> float:
-    """Smallest mu for which the pair satisfies mu-GDP; may be `inf`."""
-    return pair.mu()
-
-
-def exact_level(pair: PrivacyCurve, notion: Literal["epsilon", "mu"], delta: float = 0.0) -> float:
-    """Exact level of a pair in the notion named.
-
-    Parameters
-    ----------
-    pair : PrivacyCurve
-        From `curve`.
-    notion : {"epsilon", "mu"}
-        Pure or approximate privacy at `delta`, or Gaussian differential privacy.
-    delta : float, default 0.0
-        Only for ``"epsilon"``; in [0, 1].
-
-    Raises
-    ------
-    ValueError
-        If the notion is neither of the two.
-    """
-    if notion == "epsilon":
-        return epsilon_level(pair, delta)
-    if notion == "mu":
-        return mu_level(pair)
-    raise ValueError(f"expected notion 'epsilon' or 'mu', got {notion!r}")

@@ -12,17 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from auditor.events.features import (
-    Additive,
-    Feature,
-    Rank,
-    fixed_features,
-    learn_additive,
-    learn_distance,
-    learn_histogram,
-    learn_linear,
-    learn_symbols,
-)
+from auditor.events.features import Additive, Feature, Rank, fixed_features
+from auditor.events.fitting import learn_additive, learn_distance, learn_histogram, learn_linear, learn_symbols
 from auditor.events.outputs import Batch, concatenate
 from auditor.evidence.power import divergence_rate
 from auditor.guarantees import Guarantee

@@ -27,9 +27,8 @@ from auditor.events.features import (
     Numeric,
     Rank,
     Shape,
-    learn_histogram,
-    learn_symbols,
 )
+from auditor.events.fitting import learn_histogram, learn_symbols
 from auditor.events.learner import RESERVOIR, Chain, EventLearner
 from auditor.events.outputs import Batch, Raised, as_batch, concatenate, keys, show
 

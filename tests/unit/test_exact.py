@@ -16,7 +16,6 @@ from scipy import integrate, special, stats
 
 from auditor.exact import (
     FiniteLaw,
-    FloatArray,
     GaussianLaw,
     LaplaceLaw,
     Law,
@@ -25,10 +24,8 @@ from auditor.exact import (
     ProductLaw,
     TwoSidedGeometricLaw,
     curve,
-    epsilon_level,
-    exact_level,
-    mu_level,
 )
+from auditor.laws import FloatArray
 
 SHIFTS = [0.1, 0.5, 1.0, 2.0, 7.5]
 EPSILONS = [-3.0, -0.7, 0.0, 0.05, 0.3, 0.9, 1.7, 4.0]
@@ -65,14 +62,14 @@ def test_laplace_delta_is_the_integral_of_its_definition(shift: float, epsilon: 
 
 def test_laplace_levels() -> None:
     pair = curve(LaplaceLaw(0.0, 1.0), LaplaceLaw(1.0, 1.0))
-    assert epsilon_level(pair) == 1.0
+    assert pair.epsilon(0.0) == 1.0
     assert pair.epsilon(pair.delta(0.4)) == pytest.approx(0.4, abs=1e-14)
     assert pair.epsilon(1.0) == 0.0
     # design.md, section 3: "Laplace noise with eps = 1 has mu = 1.03".
-    assert mu_level(pair) == pytest.approx(1.0300639976, abs=1e-9)
+    assert pair.mu() == pytest.approx(1.0300639976, abs=1e-9)
     q = np.linspace(1e-9, 1 - 1e-9, 200_001)
     scores = special.ndtri(pair.tradeoff(q)) - special.ndtri(q)
-    assert mu_level(pair) == pytest.approx(float(scores.max()), abs=1e-7)
+    assert pair.mu() == pytest.approx(float(scores.max()), abs=1e-7)
 
 
 # --------------------------------------------------------------------------------- A2 Gaussian
@@ -107,9 +104,9 @@ def test_gaussian_far_tail_is_accurate_relatively() -> None:
 
 def test_gaussian_levels() -> None:
     pair = curve(GaussianLaw(0.0, 2.0), GaussianLaw(3.0, 2.0))
-    assert mu_level(pair) == 1.5
-    assert epsilon_level(pair) == math.inf
-    assert epsilon_level(pair, 1.0) == 0.0
+    assert pair.mu() == 1.5
+    assert pair.epsilon(0.0) == math.inf
+    assert pair.epsilon(1.0) == 0.0
     q = np.array([0.0, 1e-4, 0.5, 1.0])
     expected = [0.0, stats.norm.cdf(stats.norm.ppf(1e-4) + 1.5), stats.norm.cdf(1.5), 1.0]
     np.testing.assert_allclose(pair.tradeoff(q), expected, atol=1e-13)
@@ -128,7 +125,7 @@ def test_geometric_delta_is_the_plain_sum(shift: int, a: float) -> None:
     q = a ** -np.abs(k - shift) * (a - 1) / (a + 1)
     for epsilon in EPSILONS:
         assert pair.delta(epsilon) == pytest.approx(brute_delta(p, q, epsilon), abs=1e-12)
-    assert epsilon_level(pair) == pytest.approx(shift * math.log(a), rel=1e-14)
+    assert pair.epsilon(0.0) == pytest.approx(shift * math.log(a), rel=1e-14)
 
 
 def test_geometric_shift_one_is_randomised_response() -> None:
@@ -160,7 +157,7 @@ def test_k_fold_randomised_response_is_the_binomial_sum(k: int) -> None:
     up, down = stats.binom.pmf(j, k, p), stats.binom.pmf(j, k, 1 - p)
     for epsilon in EPSILONS:
         assert pair.delta(epsilon) == pytest.approx(brute_delta(up, down, epsilon), abs=1e-12)
-    assert epsilon_level(pair) == pytest.approx(k * e, rel=1e-12)
+    assert pair.epsilon(0.0) == pytest.approx(k * e, rel=1e-12)
     assert isinstance(pair, LossCurve)
     assert pair.loss.size == k + 1
 
@@ -168,12 +165,12 @@ def test_k_fold_randomised_response_is_the_binomial_sum(k: int) -> None:
 def test_products_drop_equal_coordinates_and_combine_gaussians() -> None:
     same, lap = finite(0.25, 0.75), (LaplaceLaw(0.0, 1.0), LaplaceLaw(0.5, 1.0))
     pair = curve(ProductLaw((same, lap[0], LaplaceLaw(0, 9))), ProductLaw((same, lap[1], LaplaceLaw(0, 9))))
-    assert epsilon_level(pair) == 0.5
+    assert pair.epsilon(0.0) == 0.5
     three = ProductLaw(tuple(GaussianLaw(0.0, 2.0) for _ in range(3)))
     moved = ProductLaw((GaussianLaw(6.0, 2.0), GaussianLaw(0.0, 2.0), GaussianLaw(8.0, 2.0)))
-    assert mu_level(curve(three, moved)) == pytest.approx(5.0, rel=1e-15)
-    assert epsilon_level(curve(three, three)) == 0.0
-    assert epsilon_level(curve(three, pickle.loads(pickle.dumps(three)))) == 0.0
+    assert curve(three, moved).mu() == pytest.approx(5.0, rel=1e-15)
+    assert curve(three, three).epsilon(0.0) == 0.0
+    assert curve(three, pickle.loads(pickle.dumps(three))).epsilon(0.0) == 0.0
 
 
 def test_product_with_infinite_losses() -> None:
@@ -184,8 +181,8 @@ def test_product_with_infinite_losses() -> None:
     both_q = np.outer(q.probabilities, b.probabilities).ravel()
     for epsilon in EPSILONS:
         assert pair.delta(epsilon) == pytest.approx(brute_delta(both_p, both_q, epsilon), abs=1e-14)
-    assert epsilon_level(pair, 0.1999) == math.inf
-    assert mu_level(pair) == math.inf
+    assert pair.epsilon(0.1999) == math.inf
+    assert pair.mu() == math.inf
 
 
 # -------------------------------------------------------------------- dp-accounting as referee
@@ -275,7 +272,7 @@ def test_tradeoff_is_a_concave_cap_and_mu_is_its_level(pq: tuple[FloatArray, Flo
     assert np.all(np.diff(cap, 2) <= 1e-12)
     assert np.all(cap >= q - 1e-12)
     assert cap[-1] == 1.0
-    mu = mu_level(pair)
+    mu = pair.mu()
     if math.isfinite(mu):
         assert np.all(cap <= special.ndtr(special.ndtri(q) + mu) + 1e-12)
         # Attained: it is the best over all deterministic tests, here by enumeration.
@@ -323,18 +320,18 @@ def test_infinite_cases() -> None:
     disjoint = curve(FiniteLaw(("a",), np.ones(1)), FiniteLaw(("b",), np.ones(1)))
     assert disjoint.delta(5.0) == 1.0
     assert disjoint.delta(math.inf) == 1.0
-    assert epsilon_level(disjoint) == math.inf
-    assert epsilon_level(disjoint, 1.0) == 0.0
-    assert mu_level(disjoint) == math.inf
+    assert disjoint.epsilon(0.0) == math.inf
+    assert disjoint.epsilon(1.0) == 0.0
+    assert disjoint.mu() == math.inf
     np.testing.assert_array_equal(disjoint.tradeoff([0.0, 0.5, 1.0]), 1.0)
     leak = curve(finite(0.02, 0.49, 0.49), finite(0.0, 0.5, 0.5))
-    assert epsilon_level(leak, 0.01) == math.inf
-    assert epsilon_level(leak, 0.03) == 0.0
+    assert leak.epsilon(0.01) == math.inf
+    assert leak.epsilon(0.03) == 0.0
     assert leak.delta(math.inf) == pytest.approx(0.02)
     # Masses far below the smallest double in the product: the losses survive.
     tiny = finite(1e-300, 1 - 1e-300), finite(1e-299, 1 - 1e-299)
     deep = curve(ProductLaw((tiny[0],) * 4), ProductLaw((tiny[1],) * 4))
-    assert epsilon_level(deep) <= 4 * math.log(10) * (1 + 1e-12)
+    assert deep.epsilon(0.0) <= 4 * math.log(10) * (1 + 1e-12)
 
 
 def test_cdf_of_the_laws() -> None:
@@ -343,14 +340,6 @@ def test_cdf_of_the_laws() -> None:
     np.testing.assert_allclose(GaussianLaw(0.4, 2.0).cdf(x), stats.norm.cdf(x, 0.4, 2.0), rtol=1e-14)
     law = TwoSidedGeometricLaw(1, 2.0, 0.5)
     np.testing.assert_allclose(law.cdf(x), stats.dlaplace.cdf(np.floor(x / 0.5) - 1, math.log(2)), rtol=1e-14)
-
-
-def test_exact_level_by_name() -> None:
-    pair = curve(LaplaceLaw(0.0, 1.0), LaplaceLaw(1.0, 1.0))
-    assert exact_level(pair, "epsilon", 0.1) == pair.epsilon(0.1)
-    assert exact_level(pair, "mu") == pair.mu()
-    with pytest.raises(ValueError, match="'rho'"):
-        exact_level(pair, "rho")  # type: ignore[arg-type]
 
 
 # ------------------------------------------------------------------------------------ bad input

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from auditor.exact import FiniteLaw, curve, epsilon_level
+from auditor.exact import FiniteLaw, curve
 from mechanisms import exponential, geometric, laplace, noisy_max, randomized_response
 from mechanisms.common import Dataset
 from mechanisms.exponential import ExponentialMechanism
@@ -35,7 +35,7 @@ SIGNED = LatticeLaplace(Sum(low=-1.0, high=1.0), EPSILON, 2.0**-4)
 
 
 def level(mechanism: Any, data: Dataset, other: Dataset, delta: float = 0.0) -> float:
-    return epsilon_level(curve(mechanism.law(data), mechanism.law(other)), delta)
+    return curve(mechanism.law(data), mechanism.law(other)).epsilon(delta)
 
 
 # ------------------------------------------------------------------------------- additive noise
@@ -174,7 +174,7 @@ def test_geometric_mutants_have_their_true_level(a: float, shift: int) -> None:
         built = mutant.build(base)
         assert isinstance(built, cls)
         assert mutant.true_epsilon is not None
-        exact = epsilon_level(curve(lumped(built, 0), lumped(built, shift)))
+        exact = curve(lumped(built, 0), lumped(built, shift)).epsilon(0.0)
         assert exact == pytest.approx(mutant.true_epsilon(base), rel=1e-10)
     wrong = geometric.MUTANTS["unit_sensitivity"]
     assert wrong.true_epsilon is not None

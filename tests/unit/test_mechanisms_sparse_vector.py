@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from auditor.exact import curve, epsilon_level
+from auditor.exact import curve
 from mechanisms.queries import Answers
 from mechanisms.sparse_vector import (
     MUTANTS,
@@ -31,7 +31,7 @@ def benchmark(variant: VariantName, cutoff: int = 1) -> SparseVector:
 
 
 def level(mechanism: SparseVector, pair: tuple[np.ndarray, np.ndarray]) -> float:
-    return epsilon_level(curve(mechanism.law(pair[0]), mechanism.law(pair[1])))
+    return curve(mechanism.law(pair[0]), mechanism.law(pair[1])).epsilon(0.0)
 
 
 def probability(mechanism: SparseVector, answers: list[float], transcript: tuple[int, ...]) -> float:

@@ -1,0 +1,95 @@
+"""Features learned from draws of two datasets."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.events.features import MAX_COORDINATES, Additive, Distance, Feature, Linear, Rank
+from auditor.events.outputs import Batch, column, keys, matrix, show
+
+Array = NDArray[np.float64]
+
+
+def _rows(batch: Batch) -> Array:
+    return matrix(batch, np.shape(batch)[1])
+
+
+def learn_distance(x: Batch, y: Batch) -> Distance | None:
+    """Distance from the pooled median, for outputs of shape (n,)."""
+    pooled = np.concatenate([column(x), column(y)])
+    pooled = pooled[np.isfinite(pooled)]
+    return Distance(float(np.median(pooled))) if len(pooled) else None
+
+
+def learn_linear(x: Batch, y: Batch) -> Linear | None:
+    """Fisher's linear discriminant between draws of two datasets, of outputs of shape (n, d), d > 1."""
+    a, b = _rows(x), _rows(y)
+    a, b = np.where(np.isfinite(a), a, 0.0), np.where(np.isfinite(b), b, 0.0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        gap = a.mean(axis=0) - b.mean(axis=0)
+        scatter = np.atleast_2d(np.cov(a, rowvar=False) + np.cov(b, rowvar=False))
+        size = float(np.trace(scatter)) / len(gap)
+    if not 0 < size < np.inf or not np.isfinite(scatter).all():
+        return None
+    # A tenth of the average variance on the diagonal: arbitrary, keeps few draws from deciding the direction.
+    weights = np.linalg.solve(scatter + 0.1 * size * np.eye(len(gap)), gap)
+    top = np.abs(weights).max()
+    return Linear(tuple(np.round(weights / top, 3).tolist())) if top > 0 else None
+
+
+def learn_additive(x: Batch, y: Batch, cells: int) -> Additive | None:
+    """Log-likelihood ratios of each coordinate's cells, for outputs of shape (n, d), d > 1."""
+    a, b = _rows(x)[:, :MAX_COORDINATES], _rows(y)[:, :MAX_COORDINATES]
+    edges, scores = [], []
+    for j in range(a.shape[1]):
+        pooled = np.concatenate([a[:, j], b[:, j]])
+        finite = pooled[np.isfinite(pooled)]
+        inner = np.unique(np.quantile(finite, np.arange(1, cells) / cells, method="lower")) if len(finite) else finite
+        count_x, count_y = (
+            np.bincount(np.searchsorted(np.append(inner, np.inf), v[:, j]), minlength=len(inner) + 2) for v in (a, b)
+        )
+        # Cells in which the two counts are within two standard errors say nothing, and would add noise to the sum.
+        ratio = np.log(count_x + 1.0) - np.log(count_y + 1.0)
+        clear = np.abs(count_x - count_y) > 2 * np.sqrt(count_x + count_y + 1.0)
+        edges.append(tuple(inner.tolist()))
+        scores.append(tuple(np.where(clear, ratio, 0.0).round(3).tolist()))
+    return Additive(tuple(edges), tuple(scores), np.shape(x)[1]) if sum(any(s) for s in scores) > 1 else None
+
+
+def learn_symbols(x: Batch, y: Batch, most: int) -> Rank | None:
+    """Order the outputs, taken as symbols, by shrunken likelihood ratio; None if there are more than ``most``."""
+    key_x, key_y = keys(x), keys(y)
+    table, first = np.unique(np.concatenate([key_x, key_y]), return_index=True)
+    if not 1 < len(table) <= min(most, len(key_x)):  # values that hardly repeat are no symbols
+        return None
+    count_x = np.bincount(np.searchsorted(table, key_x), minlength=len(table))
+    count_y = np.bincount(np.searchsorted(table, key_y), minlength=len(table))
+    n = len(key_x)
+    labels = [show(x[k] if k < n else y[k - n]) for k in first.tolist()]
+    return _ranked(None, tuple(table.tolist()), count_x, count_y, labels)
+
+
+def learn_histogram(base: Feature, x: Array, y: Array, cells: int) -> Rank | None:
+    """Order the cells between pooled quantiles of a feature by shrunken likelihood ratio."""
+    pooled = np.concatenate([x, y])
+    pooled = pooled[np.isfinite(pooled)]
+    edges = np.unique(np.quantile(pooled, np.arange(1, cells) / cells, method="lower")) if len(pooled) else pooled
+    if len(edges) < 2:
+        return None
+    counts = [np.bincount(np.searchsorted(edges, v[~np.isnan(v)]), minlength=len(edges) + 1) for v in (x, y)]
+    bounds = ["-inf", *(f"{e:.4g}" for e in edges), "inf"]
+    labels = [f"({a}, {b}]" for a, b in itertools.pairwise(bounds)]
+    return _ranked(base, tuple(edges.tolist()), counts[0], counts[1], labels)
+
+
+def _ranked(
+    base: Feature | None, table: tuple[float, ...], x: NDArray[np.int64], y: NDArray[np.int64], labels: Sequence[str]
+) -> Rank:
+    order = np.argsort(-(np.log(x + 1.0) - np.log(y + 1.0)), kind="stable")
+    ranks = np.empty(len(order), dtype=np.int64)
+    ranks[order] = np.arange(len(order))
+    return Rank(base, table, tuple(ranks.tolist()), tuple(labels[k] for k in order))
