@@ -12,6 +12,7 @@ import numpy as np
 
 from auditor.exact import GaussianLaw, Law, ProductLaw
 from mechanisms.common import Dataset, FloatArray, require, require_draws, require_positive
+from mechanisms.noise import LOW_BITS, without_low_bits
 from mechanisms.queries import Query
 
 
@@ -38,7 +39,7 @@ class GaussianNoise:
 
     query: Query
     sigma: float
-    step: float = 2.0**-20
+    step: float = LOW_BITS
 
     def __post_init__(self) -> None:
         require_positive("sigma", self.sigma)
@@ -49,8 +50,7 @@ class GaussianNoise:
         """Draw `n` outputs; float64 of shape (n,) or (n, d)."""
         require_draws(n)
         answer = self.query(data)
-        noisy = answer + self.sigma * rng.standard_normal((n, *answer.shape))
-        return np.rint(noisy / self.step) * self.step
+        return without_low_bits(answer + self.sigma * rng.standard_normal((n, *answer.shape)), self.step)
 
     def law(self, data: Dataset) -> Law:
         """Exact output law on `data` (A2)."""

@@ -11,6 +11,8 @@ from mechanisms.common import FloatArray, IntArray, require, require_positive
 
 # Float64 holds every integer up to here, so lattice values below it have exact fractional parts.
 _EXACT = 2.0**53
+# Real-valued outputs are released as multiples of this: a millionth, far below any noise used here.
+LOW_BITS = 2.0**-20
 
 
 def geometric(a: float, size: int | tuple[int, ...], rng: np.random.Generator) -> IntArray:
@@ -127,3 +129,12 @@ def gauss_legendre(breaks: FloatArray, length: float, nodes: int = 16) -> tuple[
     x, w = np.polynomial.legendre.leggauss(nodes)
     centres = left + width * (offset + 0.5)
     return (centres[:, None] + 0.5 * width[:, None] * x).ravel(), (0.5 * width[:, None] * w).ravel()
+
+
+def without_low_bits(values: FloatArray, step: float = LOW_BITS) -> FloatArray:
+    """Round real-valued outputs to multiples of `step`, a power of two.
+
+    The doubles that an answer plus floating-point noise can take depend on the answer (Mironov 2012), and show in the
+    low-order bits. Rounding is post-processing, so no level of the unrounded law grows; it hides those bits.
+    """
+    return np.asarray(np.rint(values / step) * step, dtype=np.float64)

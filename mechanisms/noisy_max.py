@@ -27,7 +27,7 @@ from mechanisms.common import (
     require_positive,
     table,
 )
-from mechanisms.noise import gauss_legendre
+from mechanisms.noise import gauss_legendre, without_low_bits
 from mechanisms.queries import Query
 
 Noise: TypeAlias = Literal["laplace", "exponential"]
@@ -218,12 +218,13 @@ class ReleasedMaximum(_NoisyMax):
     """Releases the largest noisy score itself instead of its index.
 
     Where k scores all move by Du the true level is ``k eps / 2`` with Laplace noise (below all
-    scores the density is that of k answered queries), and infinite with exponential noise.
+    scores the density is that of k answered queries), and infinite with exponential noise. Low-order
+    bits are rounded away, so that nothing else leaks.
     """
 
     def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> FloatArray:
         """Draw `n` maxima; float64 of shape (n,)."""
-        return np.asarray(self.noisy(data, n, rng).max(axis=1) * self.scale, dtype=np.float64)
+        return without_low_bits(self.noisy(data, n, rng).max(axis=1) * self.scale)
 
     def log_cdf(self, data: Dataset, x: FloatArray) -> FloatArray:
         """Log probability of an output at most `x`; same shape as `x`."""

@@ -18,7 +18,7 @@ from scipy import optimize
 
 from auditor.exact import FiniteLaw
 from mechanisms.common import Dataset, FloatArray, Mutant, require, require_draws, require_positive, table
-from mechanisms.noise import gauss_legendre
+from mechanisms.noise import gauss_legendre, without_low_bits
 from mechanisms.queries import Query
 
 VariantName: TypeAlias = Literal["V1", "V2", "V3", "V4", "V5", "V6"]
@@ -96,7 +96,8 @@ class SparseVector:
     Notes
     -----
     Outputs have shape (n, m). All variants but V3: int8, 1 above, 0 below, -1 not asked because
-    the run has stopped. V3: float64, the released noisy answer where above, NaN elsewhere.
+    the run has stopped. V3: float64, the released noisy answer where above (without its low-order
+    bits), NaN elsewhere.
     """
 
     query: Query
@@ -162,7 +163,7 @@ class SparseVector:
             above = asked & (noisy >= bar)
             symbols[asked, i] = above[asked]
             if released is not None:
-                released[above, i] = noisy[above]
+                released[above, i] = without_low_bits(noisy[above])
             tops += above
             if self.spec.stops:
                 asked &= tops < self.cutoff
