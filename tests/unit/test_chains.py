@@ -1,0 +1,64 @@
+"""What a chain of two events gains over its best event alone, from exact laws."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
+from auditor import ApproxDP, GaussianDP, PureDP
+from auditor.evidence.power import divergence_rate
+from auditor.evidence.wealth import CHAIN_SCALE, EXPERTS, Stake, log_factors
+from auditor.guarantees import Guarantee
+
+#: So many draws that counts rounded to integers give growth rates to five digits.
+MANY = 10**9
+
+
+def growth(law: Any, shift: float, claim: Guarantee) -> tuple[float, float]:
+    """Nats a draw of the best event alone and of the chain with its best partner, by the best plug-in expert."""
+    cut = np.linspace(-8, 9, 6001)
+    p, q = law.cdf(cut), law.cdf(cut - shift)
+    rate = divergence_rate(p, q, claim, claim.level)
+    low = p > 1 - q
+    outer = int(np.argmax(np.where(low, rate, -1.0)))
+    inner = int(np.argmax(np.where(low, -1.0, rate)))
+
+    def counts(cdf: NDArray[np.float64]) -> tuple[int, ...]:
+        cells = np.diff([0.0, cdf[inner], cdf[outer], 1.0])[::-1]
+        return tuple(np.rint(MANY * cells).astype(int).tolist())
+
+    best = 0 if rate[outer] > rate[inner] else 1
+    stake = Stake(0, best, (p[outer], p[inner]), (q[outer], q[inner]), counts(p), counts(q))
+    plug = [kind == "plug" for kind, _, _ in EXPERTS]
+    alone, chain = log_factors(stake, claim, np.array([claim.level]))[:, plug, 0].max(axis=1) / MANY
+    return float(alone), float(chain)
+
+
+@pytest.mark.parametrize("scale", [0.5, 0.8, 0.95])
+def test_a_chain_grows_nearly_half_as_fast_again_on_laplace_noise(scale: float) -> None:
+    alone, chain = growth(stats.laplace(0, scale), 1.0, PureDP(1.0))
+    assert 1.44 < chain / alone < 1.48
+
+
+def test_a_chain_nearly_doubles_the_growth_on_the_tails_of_gaussian_noise() -> None:
+    alone, chain = growth(stats.norm(0, 1.8653), 1.0, ApproxDP(1.0, 1e-5))
+    # 1.97 at the best amount; 0.7 of the sum of amounts gives up (1 - 0.7)^2 of the growth, to second order.
+    assert 1.97 * (1 - (1 - CHAIN_SCALE) ** 2) - 0.03 < chain / alone < 2.0
+
+
+def test_a_chain_says_nothing_new_against_mu_and_costs_little() -> None:
+    alone, chain = growth(stats.norm(0, 1.8653), 1.0, GaussianDP(0.4))
+    # At the best amount both grow alike; 0.7 is 1.4 times that, and 0.6 of 0.7 is 0.84 times.
+    assert 1 - (1 - 0.84) ** 2 - 0.02 < chain / alone < 1.01
+
+
+def test_the_single_event_grows_at_its_divergence_rate() -> None:
+    law, claim = stats.laplace(0, 0.5), PureDP(1.0)
+    cut = np.linspace(-8, 9, 6001)
+    best = divergence_rate(law.cdf(cut), law.cdf(cut - 1.0), claim, 1.0).max()
+    alone, _ = growth(law, 1.0, claim)
+    assert alone == pytest.approx(best, rel=1e-3)
