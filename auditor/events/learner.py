@@ -37,7 +37,7 @@ MOST_SYMBOLS = 1_024
 CELLS = 24
 #: Cells of each coordinate in sums of log-likelihood ratios; arbitrary, few so that each has many draws.
 COORDINATE_CELLS = 10
-#: The claim is what events are chosen against while past draws speak against it with one nat or more; otherwise the
+#: The claim is what events are chosen against while past draws speak against it with so many nats; otherwise the
 #: largest level within reach is. Chosen by simulation.
 _NATS = 4.0
 #: Nats by which the rating of events is pessimistic beyond ln(1/alpha), because the best of many candidates looks
