@@ -12,7 +12,7 @@ audit: .venv/installed
 test: .venv/installed
 	$(BIN)/tox run
 
-# The published figures: false alarms (about 25 minutes on 2 cores), power (about 10) and the engine's own cost.
+# The published figures: false alarms (about 30 minutes on 2 cores), power (3) and the engine's own cost (2).
 bench: .venv/installed
 	$(BIN)/python -m benchmarks.false_alarms --out reports/false_alarms.md
 	$(BIN)/python -m benchmarks.power --out reports/power.md

@@ -177,11 +177,12 @@ def _number_keys(values: NDArray[Any]) -> NDArray[np.int64]:
     if values.dtype.kind == "b":
         return values.astype(np.int64) ^ _BOOLEAN
     floats = values.astype(np.float64)
-    bits = (np.where(np.isnan(floats), np.nan, floats) + 0.0).view(np.int64)  # one NaN, one zero
-    if values.dtype.kind in "iu" and values.dtype.itemsize == 8:
+    if values.dtype.kind == "f":
+        return (np.where(np.isnan(floats), np.nan, floats) + 0.0).view(np.int64)  # one NaN, one zero
+    bits = floats.view(np.int64)
+    if values.dtype.itemsize == 8 and values.size and (values.max() > _EXACT or values.min() < -_EXACT):
         large = np.abs(floats) > _EXACT
-        if large.any():
-            bits[large] = [_key_of(v) for v in values[large].tolist()]
+        bits[large] = [_key_of(v) for v in values[large].tolist()]
     return bits
 
 

@@ -88,3 +88,11 @@ def test_the_mechanism_of_contributing_needs_two_files_only(tmp_path: Path) -> N
     done = run(["run", "experiments", "-k", "further/coin"], tmp_path)
     assert done.returncode == 0, done.stderr + done.stdout
     assert "3 claims: 3 as expected" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["false_alarms", "power", "cost"])
+def test_the_tables_of_the_readme_are_those_of_the_reports(name: str) -> None:
+    published = (ROOT / "reports" / f"{name}.md").read_text(encoding="utf-8")
+    rows = [line for line in published.splitlines() if line.startswith("|")]
+    assert len(rows) > 5
+    assert [row for row in rows if row not in README.splitlines()] == []
