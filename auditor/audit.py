@@ -98,7 +98,7 @@ def _collect(
         found = [
             check_independence(sampler, data, k, side)
             for k in chosen
-            for side, data in zip("xy", _sides(pairs[k]), strict=True)
+            for side, data in (("x", pairs[k].x), ("y", pairs[k].y))
         ]
         worst = min(found, key=lambda test: (test.passed, min(test.p_values.values())))
         seeded = all(test.seeded for test in found)
@@ -116,10 +116,6 @@ def _collect(
             return evidence, independence
     alone = Sampler(sampler.target, sampler.seed, sampler.key, sampler.limit, one_a_call=True)
     return collect(alone, guarantee, pairs, settings), independence
-
-
-def _sides(pair: Pair) -> tuple[Any, Any]:
-    return pair.x, pair.y
 
 
 def _labels(

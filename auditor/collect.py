@@ -147,7 +147,7 @@ def collect(sampler: Sampler, guarantee: Guarantee, pairs: Sequence[Pair], setti
         stake = None
         if learner.proposal is not None:
             number = numbers.setdefault(learner.proposal.chain, len(numbers))
-            stake = Stake(number, learner.proposal.best, *learner.proposal.estimates(), *counts[learner.chosen])
+            stake = Stake(number, learner.proposal.best, *learner.proposal.estimates(), *counts[0])
         evidence.chunks.append(Chunk(k, n, stake))
         evidence.wealth.bet(stake)
         evidence.path.append((used, float(evidence.wealth.current[0])))

@@ -57,10 +57,11 @@ def findings(evidence: Evidence, guarantee: Guarantee, pairs: Sequence[Pair], se
     if best is not None:
         found["event"] = best.chain.words()[best.best]
         # The event bet on last may be a rare one; the best one for detection is among all that are still in the race.
-        estimates = [[e[k] for e in f.estimates()] for f in learner.finalists for k in range(len(f.x))]
-        p, q = np.array(estimates).T
-        k = best_for_detection(p, q, learner.n, guarantee, settings.alpha)
-        found["detectable_level"] = detectable_level(float(p[k]), float(q[k]), learner.n, guarantee, settings.alpha)
+        p, q = np.hstack([finalist.estimates() for finalist in learner.finalists])
+        easiest = best_for_detection(p, q, learner.n, guarantee, settings.alpha)
+        found["detectable_level"] = detectable_level(
+            float(p[easiest]), float(q[easiest]), learner.n, guarantee, settings.alpha
+        )
     return found
 
 

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from auditor.errors import SpecificationError
 
@@ -47,17 +48,20 @@ def _length(data: Any) -> int:
     return len(data)
 
 
-def _differing(x: Any, y: Any) -> int:
-    """Number of rows in which two datasets of one length differ; NaN equals NaN."""
+def _differs(x: Any, y: Any) -> NDArray[np.bool_]:
+    """Which rows of two datasets of one length differ; missing values equal one another."""
     if isinstance(x, pd.DataFrame) and isinstance(y, pd.DataFrame):
-        _same_columns(x, y)
         a, b = x.to_numpy(), y.to_numpy()
-        same = (a == b) | (pd.isna(a) & pd.isna(b))
-        return int((~np.asarray(same, bool).all(axis=1)).sum())
+        same = np.asarray((a == b) | (pd.isna(a) & pd.isna(b)), bool)
+        return np.asarray(~same.all(axis=1))
     if isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and x.shape == y.shape and x.dtype.kind in "biuf":
         same = (x == y) | ((x != x) & (y != y))
-        return int((~same.reshape(len(x), -1).all(axis=1)).sum()) if x.size else 0
-    return sum(not _same_row(a, b) for a, b in zip(_rows(x), _rows(y), strict=True))
+        return np.asarray(~same.all(axis=tuple(range(1, x.ndim))))
+    return np.array([not _same_row(a, b) for a, b in zip(_rows(x), _rows(y), strict=True)], dtype=bool)
+
+
+def _part(data: Any, start: int, stop: int) -> Any:
+    return data.iloc[start:stop] if isinstance(data, pd.DataFrame) else data[start:stop]
 
 
 def _rows(data: Any) -> list[Any]:
@@ -95,7 +99,8 @@ class ReplaceOne:
         n, m = _length(pair.x), _length(pair.y)
         if n != m:
             raise SpecificationError(f"{pair.name}: not neighbours under {self.name}: {n} rows against {m}")
-        differing = _differing(pair.x, pair.y)
+        _same_columns(pair.x, pair.y)
+        differing = int(_differs(pair.x, pair.y).sum())
         if differing != 1:
             raise SpecificationError(
                 f"{pair.name}: not neighbours under {self.name}: {differing} rows differ, expected exactly 1"
@@ -130,9 +135,10 @@ class AddRemoveOne:
         if abs(n - m) != 1:
             raise SpecificationError(f"{pair.name}: not neighbours under {self.name}: {n} rows against {m}")
         _same_columns(pair.x, pair.y)
-        long, short = (_rows(pair.x), _rows(pair.y)) if n > m else (_rows(pair.y), _rows(pair.x))
-        k = next((i for i, row in enumerate(short) if not _same_row(row, long[i])), len(short))
-        if not all(_same_row(a, b) for a, b in zip(long[k + 1 :], short[k:], strict=True)):
+        long, short, size = (pair.x, pair.y, m) if n > m else (pair.y, pair.x, n)
+        moved = np.flatnonzero(_differs(_part(long, 0, size), short))
+        k = int(moved[0]) if len(moved) else size
+        if _differs(_part(long, k + 1, size + 1), _part(short, k, size)).any():
             raise SpecificationError(
                 f"{pair.name}: not neighbours under {self.name}: rows {k} and later are not those of the longer "
                 "dataset with one row removed"

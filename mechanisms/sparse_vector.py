@@ -294,6 +294,11 @@ def v3_log_ratio(mechanism: SparseVector, data: Dataset, other: Dataset, index: 
     first, second = mechanism.answers(data), mechanism.answers(other)
     _require_v3(mechanism, first, second)
     require(0 <= index <= first.size, f"an index from 0 to {first.size}", index)
+    return _v3_loss(mechanism, first, second, index, value)
+
+
+def _v3_loss(mechanism: SparseVector, first: FloatArray, second: FloatArray, index: int, value: float) -> float:
+    """See `v3_log_ratio`; on the two datasets' answers."""
     if index == first.size:
         value = math.inf
         moved = 0.0
@@ -319,12 +324,12 @@ def v3_supremum(mechanism: SparseVector, data: Dataset, other: Dataset) -> Worst
     inner = np.arange(kinks[0] - scale, kinks[-1] + 20.0 * scale, mechanism.query_scale / 8.0)
     grid = np.unique(np.concatenate([inner, kinks]))
     last = first.size
-    none = abs(v3_log_ratio(mechanism, data, other, last, math.inf))
+    none = abs(_v3_loss(mechanism, first, second, last, math.inf))
     best = WorstRelease(none, last, math.nan)
     for index in range(last):
 
         def loss(value: float, index: int = index) -> float:
-            return abs(v3_log_ratio(mechanism, data, other, index, value))
+            return abs(_v3_loss(mechanism, first, second, index, value))
 
         values = [loss(float(v)) for v in grid]
         k = int(np.argmax(values))

@@ -96,9 +96,7 @@ class Proposal:
 
     def estimates(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """Shrunken estimates of the events' probabilities under P and Q."""
-        p = (self.x + _SHRINK) / (self.n + 2 * _SHRINK)
-        q = (self.y + _SHRINK) / (self.n + 2 * _SHRINK)
-        return tuple(p.tolist()), tuple(q.tolist())
+        return tuple(_shrunken(self.x, self.n).tolist()), tuple(_shrunken(self.y, self.n).tolist())
 
 
 @dataclass(frozen=True)
@@ -143,7 +141,6 @@ class EventLearner:
         self.extra = extra
         self.n = 0
         self.finalists: list[Proposal] = []
-        self.chosen = 0
         self.reach = 0.0  # pessimistic level of the best event
         self.hope = math.inf  # optimistic level of the same event
         self._x: list[Batch] = []
@@ -154,8 +151,8 @@ class EventLearner:
 
     @property
     def proposal(self) -> Proposal | None:
-        """The finalist to bet on next."""
-        return self.finalists[self.chosen] if self.finalists else None
+        """The finalist to bet on next: the first, they are in the order of their scores."""
+        return self.finalists[0] if self.finalists else None
 
     def count(self, x: Batch, y: Batch) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
         """How a chunk falls into the cells of each finalist."""
@@ -194,7 +191,6 @@ class EventLearner:
             room = max(1, FINALISTS - int(math.log2(max(self.n / RESERVOIR, 1.0))))
             kept = sorted(range(len(score)), key=lambda k: (-score[k], k))[:room]
             self.finalists = [self.finalists[k] for k in kept]
-            self.chosen = 0
             self._rate(self.finalists[0])
 
     def _race(self, rejected: bool) -> Array:
@@ -249,7 +245,7 @@ class EventLearner:
 
     def _score(self, x: Array, y: Array, n: Array, rejected: bool) -> tuple[Array, Array]:
         """Score of events with the given counts, to be maximised, and their growth against the same level."""
-        p, q = (x + _SHRINK) / (n + 2 * _SHRINK), (y + _SHRINK) / (n + 2 * _SHRINK)
+        p, q = _shrunken(x, n), _shrunken(y, n)
         growth = divergence_rate(p, q, self.guarantee, self.guarantee.level)
         if not rejected and float((growth * n).max()) >= _NATS:
             return growth, growth
@@ -267,28 +263,34 @@ class EventLearner:
         score = np.where(growth > 0, np.maximum(growth - penalty, 1e-300), score)
         sizes = np.cumsum([0, *(len(g.cuts) for g in groups)])
         owner = np.repeat(np.arange(len(groups)), np.diff(sizes))
-        p, q = (x + _SHRINK) / (n + 2 * _SHRINK), (y + _SHRINK) / (n + 2 * _SHRINK)
+        p, q = _shrunken(x, n), _shrunken(y, n)
         odds = special.logit(p)
-        left, self.finalists, self.chosen = score.copy(), [], 0
+        left, self.finalists = score.copy(), []
         floor = _CLOSE * max(float(score.max()), 0.0)
         while len(self.finalists) < FINALISTS and left.max() > -np.inf and (not self.finalists or left.max() >= floor):
             best = int(np.argmax(left))
             group, first = groups[owner[best]], int(sizes[owner[best]])
             here = slice(first, first + len(group.cuts))
-            partner = self._partner(p[here], q[here], growth[here], best - first)
+            partner = _partner(p[here], q[here], growth[here], best - first)
             self.finalists.append(_proposal(group, best - first, partner))
             left[(owner == owner[best]) & (np.abs(odds - odds[best]) < _APART)] = -np.inf
         self._rate(self.finalists[0])
 
-    def _partner(self, p: Array, q: Array, growth: Array, best: int) -> int | None:
-        """The best event of the same chain on the other side of the diagonal p = 1 - q.
 
-        There the cap has its other slope, so that the two events say different things about the pair.
-        """
-        other = ((p > 1 - q) != (p[best] > 1 - q[best])) & (growth > 0)
-        if growth[best] <= 0 or not other.any():
-            return None
-        return int(np.argmax(np.where(other, growth, -1.0)))
+def _partner(p: Array, q: Array, growth: Array, best: int) -> int | None:
+    """The best event of the same chain on the other side of the diagonal p = 1 - q.
+
+    There the cap has its other slope, so that the two events say different things about the pair.
+    """
+    other = ((p > 1 - q) != (p[best] > 1 - q[best])) & (growth > 0)
+    if growth[best] <= 0 or not other.any():
+        return None
+    return int(np.argmax(np.where(other, growth, -1.0)))
+
+
+def _shrunken(count: Array, n: Array | float) -> Array:
+    """Estimate of a probability that is never 0 or 1."""
+    return (count + _SHRINK) / (n + 2 * _SHRINK)
 
 
 def _wilson(p: Array, n: Array | float, z: float) -> tuple[Array, Array]:
