@@ -7,6 +7,7 @@ import math
 import shlex
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -15,49 +16,18 @@ import numpy as np
 import pandas as pd
 
 from auditor.audit import Question, run_audit
-from auditor.collect import DRAWS, Settings
-from auditor.errors import SpecificationError
+from auditor.collect import DRAWS, FIRST, METHODS, Settings
+from auditor.dry_run import Speed, audit_seconds, probe
+from auditor.errors import SpecificationError, TargetError, finite
 from auditor.evidence.independence import check_independence
-from auditor.guarantees import ApproxDP, GaussianDP, Guarantee, PureDP
+from auditor.guarantees import PureDP, parse_claim
 from auditor.neighbors import RELATIONS, AnswersWithin, Pair, check_pairs
 from auditor.results import AuditResult
-from auditor.sampling import Sampler
+from auditor.sampling import Sampler, check_seed
 from auditor.targets import Mechanism, function_from, one_draw, target_from
 
-
-def parse_claim(text: str) -> Guarantee:
-    """Read "epsilon=1", "epsilon=1, delta=1e-6" or "mu=0.5".
-
-    Raises
-    ------
-    SpecificationError
-        If it cannot be read, or a value is out of range.
-    """
-    values: dict[str, float] = {}
-    for part in text.split(","):
-        name, equals, value = part.partition("=")
-        try:
-            if not equals or name.strip() in values:
-                raise ValueError
-            values[name.strip()] = float(value)
-        except ValueError:
-            raise SpecificationError(
-                f"claim {text!r}: cannot read {part.strip()!r}, "
-                'expected for example "epsilon=1, delta=1e-6" or "mu=0.5"'
-            ) from None
-    try:
-        match sorted(values):
-            case ["epsilon"]:
-                return PureDP(values["epsilon"])
-            case ["delta", "epsilon"]:
-                return ApproxDP(values["epsilon"], values["delta"])
-            case ["mu"]:
-                return GaussianDP(values["mu"])
-    except ValueError as error:
-        raise SpecificationError(f"claim {text!r}: {error}") from error
-    raise SpecificationError(
-        f"claim {text!r}: expected epsilon, epsilon and delta, or mu, got {', '.join(sorted(values))}"
-    )
+#: Most rows of a crafted dataset, and values of a row; arbitrary, so that a slip of the pen does not fill the memory.
+MOST = 1_000_000
 
 
 def read_data(path: Path) -> Any:
@@ -84,10 +54,20 @@ def _read_json(path: Path) -> Any:
 
 
 def parse_domain(text: str) -> list[Any]:
-    """Read the values of a row: "0,1", "0:10" (integers, both ends), "a,b,c"."""
+    """Read the values of a row: "0,1", "0:10" (integers, both ends), "a,b,c".
+
+    Raises
+    ------
+    SpecificationError
+        If it cannot be read, or has fewer than two values or more than `MOST`.
+    """
     low, colon, high = text.partition(":")
     try:
+        if colon and int(high) - int(low) >= MOST:
+            raise SpecificationError(f"domain {text!r}: expected at most {MOST:,} values")
         values: list[Any] = list(range(int(low), int(high) + 1)) if colon else [_value(v) for v in text.split(",")]
+    except SpecificationError:
+        raise
     except ValueError:
         values = []
     if len(values) < 2:
@@ -118,56 +98,136 @@ def pairs_of(
         return pairs, True
     if relation is None or domain is None:
         raise SpecificationError("give --data and --neighbor, or --relation and --domain")
-    if rows < 1:
-        raise SpecificationError(f"rows must be at least 1, got {rows}")
+    if not 1 <= rows <= MOST:
+        raise SpecificationError(f"rows must be at least 1 and at most {MOST:,}, got {rows}")
     values = parse_domain(domain)
     if RELATIONS[relation] is AnswersWithin and not all(isinstance(v, int | float) for v in values):
         raise SpecificationError(f"domain {domain!r}: query answers must be numbers")
     return list(RELATIONS[relation]().patterns(values, rows)), False
 
 
-def attack_once(
-    target: str,
-    claim_text: str,
-    data: Path | None,
-    neighbor: Path | None,
-    relation: str | None,
-    domain: str | None,
-    rows: int,
-    single: bool,
-    stop: str,
-    alpha: float,
-    seed: int,
-    draws: int | None,
-    seconds: float | None,
-) -> tuple[dict[str, Any], AuditResult, float]:
-    """Audit a named target; returns the manifest, the result and the seconds it took."""
+@dataclass(frozen=True)
+class Attack:
+    """What the command line asks of one target.
+
+    Parameters
+    ----------
+    target : str
+        ``package.module:callable`` or ``path/to/file.py:callable``.
+    claim : str
+        What is claimed, as `parse_claim` reads it.
+    data, neighbor : Path or None
+        Files with the two datasets; their values are private and never shown.
+    relation, domain : str or None
+        Instead of files: a relation of `RELATIONS` and the values of a row, see `parse_domain`.
+    rows : int
+        Rows of the datasets made from the domain, at least 1.
+    one_draw : bool
+        The target is a function ``(data, rng) -> output`` of one draw.
+    stop : str
+        "verdict" or "budget", see `Settings`.
+    alpha : float
+        Probability of a false alarm, in (0, 1).
+    seed : int
+        At least 0.
+    draws : int
+        Budget in outputs, both sides together.
+    seconds : float or None
+        Budget in seconds.
+    detect : float or None
+        Level that is to be detectable; default twice the claimed one.
+    method : str
+        How the claim is judged, see `Settings`.
+
+    Raises
+    ------
+    SpecificationError
+        If an option is out of its range.
+    """
+
+    target: str
+    claim: str
+    data: Path | None = None
+    neighbor: Path | None = None
+    relation: str | None = None
+    domain: str | None = None
+    rows: int = 10
+    one_draw: bool = False
+    stop: str = "verdict"
+    alpha: float = 0.01
+    seed: int = 0
+    draws: int = DRAWS
+    seconds: float | None = None
+    detect: float | None = None
+    method: str = METHODS[0]
+
+    def __post_init__(self) -> None:
+        check_seed(self.seed)
+        finite(seconds=self.seconds, detect=self.detect)
+        self.settings()  # which checks the others
+
+    def settings(self) -> Settings:
+        """How the target is audited."""
+        return Settings(
+            alpha=self.alpha,
+            draws=self.draws,
+            seconds=self.seconds,
+            stop=self.stop,
+            seed=self.seed,
+            detect=self.detect,
+            method=self.method,
+        )
+
+    @property
+    def private(self) -> bool:
+        """The datasets come from files."""
+        return self.data is not None and self.neighbor is not None
+
+    def replay(self) -> str:
+        """The command that makes the same attack again."""
+        words = ["dpaudit", "attack", self.target, "--claim", self.claim]
+        if self.private:
+            words += ["--data", str(self.data), "--neighbor", str(self.neighbor)]
+        if self.relation is not None:
+            words += ["--relation", self.relation]
+        if self.domain is not None and not self.private:
+            words += ["--domain", self.domain, "--rows", str(self.rows)]
+        words += ["--alpha", f"{self.alpha!r}", "--draws", str(self.draws), "--seed", str(self.seed)]
+        words += ["--stop", self.stop]
+        if self.detect is not None:
+            words += ["--detect", f"{self.detect!r}"]
+        if self.method != METHODS[0]:
+            words += ["--method", self.method]
+        return shlex.join([*words, *(["--one-draw"] if self.one_draw else [])])
+
+
+def attack_once(attack: Attack) -> tuple[dict[str, Any], AuditResult, float]:
+    """Audit a named target; returns the manifest, the result and the seconds it took.
+
+    Raises
+    ------
+    SpecificationError
+        If the claim, the datasets or the target cannot be read. What the target does wrong is a verdict, "error".
+    """
     begun = time.perf_counter()
-    guarantee = parse_claim(claim_text)
-    pairs, private = pairs_of(data, neighbor, relation, domain, rows)
-    mechanism = _target(target, single)
-    settings = Settings(alpha=alpha, draws=DRAWS if draws is None else draws, seconds=seconds, stop=stop, seed=seed)
-    where = ["--data", str(data), "--neighbor", str(neighbor)] if private else []
-    if relation is not None:
-        where += ["--relation", relation]
-    if domain is not None and not private:
-        where += ["--domain", domain, "--rows", str(rows)]
-    options = ["--alpha", f"{alpha:g}", "--draws", str(settings.draws), "--seed", str(seed), "--stop", stop]
-    options += ["--one-draw"] if single else []
-    replay = shlex.join(["dpaudit", "attack", target, "--claim", claim_text, *where, *options])
-    id_ = f"attack/L1/{guarantee.notion.replace(' ', '_').lower()}/{target}"
-    labels = {"entry": "attack", "source": {"document": "command line", "place": target}, "title": target}
-    result = run_audit(
-        mechanism, guarantee, pairs, settings, Question(id_, labels=labels, replay=replay, private=private)
-    )
+    guarantee = parse_claim(attack.claim)
+    pairs, private = pairs_of(attack.data, attack.neighbor, attack.relation, attack.domain, attack.rows)
+    mechanism = _target(attack.target, attack.one_draw)
+    settings = attack.settings()
+    id_ = f"attack/L1/{guarantee.notion.replace(' ', '_').lower()}/{attack.target}"
+    labels = {"entry": "attack", "source": {"document": "command line", "place": attack.target}, "title": attack.target}
+    question = Question(id_, labels=labels, replay=attack.replay(), private=private)
+    result = run_audit(mechanism, guarantee, pairs, settings, question)
     about = {
         "dpaudit": metadata.version("dpaudit"),
         "libraries": {"numpy": np.__version__},
-        "target": target,
-        "seed": seed,
-        "alpha": alpha,
+        "target": attack.target,
+        "seed": attack.seed,
+        "alpha": attack.alpha,
         "draws": settings.draws,
-        "seconds": seconds,
+        "seconds": attack.seconds,
+        "detect": attack.detect,
+        "method": attack.method,
     }
     return about, result, time.perf_counter() - begun
 
@@ -181,12 +241,32 @@ def _target(text: str, single: bool) -> Mechanism:
 
 
 def check_target(text: str, data: Path | None, draws: int, single: bool) -> tuple[list[str], bool]:
-    """Report on a target: that it answers, its speed, seededness, independence, and the time of a budget."""
+    """Report on a target: that it answers, its speed, seededness, independence, and the time of a budget.
+
+    Returns
+    -------
+    list of str, bool
+        Lines for the user, and whether the draws may be independent.
+
+    Raises
+    ------
+    SpecificationError
+        If the target or the data cannot be read.
+    TargetError
+        If the target does not answer.
+    """
     mechanism = _target(text, single)
     rows = read_data(data) if data is not None else np.zeros(1)
     sampler = Sampler(mechanism, 0, "check", limit=60.0)
-    first = sampler.draw(rows, 16, "shape")
+    try:
+        first = sampler.draw(rows, 16, "shape")
+    except TargetError as error:
+        if data is not None:
+            raise
+        raise TargetError(f"{error} (on the dataset [0]; name another with --data)") from error
+    begun = time.perf_counter()
     again = sampler.draw(rows, 16, "shape")
+    short = time.perf_counter() - begun
     seeded = _same(first, again)
     # Double the batch until it takes a tenth of a second, which the clock resolves well.
     n, took = 16, 0.0
@@ -198,12 +278,16 @@ def check_target(text: str, data: Path | None, draws: int, single: bool) -> tupl
     independence = check_independence(sampler, rows)
     each = took / n
     shape = f"an array of shape {first.shape}, {first.dtype}" if isinstance(first, np.ndarray) else "a list of values"
+    width = int(np.prod(first.shape[1:])) if isinstance(first, np.ndarray) else 1
+    audit = audit_seconds(
+        Speed((16, n), (short, took), width), Settings(draws=max(draws, 4 * FIRST)), 1, probe(PureDP(1.0))
+    )
     lines = [
         f"answers       {shape} for 16 draws",
         f"speed         {_duration(each)} a draw in batches of {n:,}",
         f"seeded        {'yes' if seeded else 'no: it has entropy of its own, so results differ from run to run'}",
         f"independent   {'no sign against it' if independence.passed else 'NO: ' + independence.finding}",
-        f"{draws:,} draws take about {_duration(each * draws)}",
+        f"{draws:,} draws take about {_duration(each * draws)}, an audit with so many about {_duration(audit)}",
     ]
     return lines, independence.passed
 

@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import time
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from auditor.collect import DRAWS, Evidence, Settings, collect
+from auditor.collect import DRAWS, METHODS, Evidence, Settings, collect
 from auditor.errors import PrivacyViolation, SpecificationError, TargetError
-from auditor.events.features import Feature
-from auditor.events.outputs import Batch
-from auditor.evidence.independence import Independence, check_independence
+from auditor.events.classifier import Learners
+from auditor.evidence.independence import (
+    COMPARISONS,
+    INFORMATIVE,
+    MOST,
+    Independence,
+    check_independence,
+    dependent_counts,
+)
 from auditor.exact import PrivacyCurve
 from auditor.findings import counterexample, describe, explain, findings, judge, sandwich, tradeoff
+from auditor.fixed_size import FixedSize, collect_fixed, fixed_findings
 from auditor.guarantees import Guarantee
 from auditor.neighbors import Pair, Relation, check_pairs
 from auditor.results import AuditResult, Verdict
 from auditor.sampling import Sampler
+from auditor.search import LEAST, search_pairs
+from auditor.strategies import is_strategy
 from auditor.targets import Mechanism, source_hash
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
 
 
 @dataclass(frozen=True)
@@ -57,17 +70,19 @@ def run_audit(
     Notes
     -----
     Valid because: "violation" is returned only if the wealth at the claimed level reached 1/alpha, which under the
-    claim has probability at most alpha (see `Wealth`), on draws that passed the independence tests or were taken one a
-    call.
+    claim has probability at most alpha (see `Wealth`; for the fixed-size method `FixedSize.lower_bound`), on draws that
+    passed the independence tests or were taken one a call.
     """
     exact = max((guarantee.exact_level(c) for c in question.curves), default=question.exact)
     base = _labels(target, guarantee, settings, question, exact)
+    if guarantee.caveat and question.curves:
+        base["event_level"] = max(guarantee.event_level(c) for c in question.curves)
     sampler = Sampler(target, settings.seed, question.id, settings.limit)
     try:
         evidence, independence = _collect(sampler, guarantee, pairs, settings)
     except TargetError as error:
         return AuditResult(**base, verdict=Verdict.ERROR, message=error.public if question.private else str(error))
-    found = findings(evidence, guarantee, pairs, settings)
+    found = _findings(evidence, guarantee, pairs, settings)
     verdict, message = judge(evidence, found, settings, independence)
     return AuditResult(
         **base,
@@ -75,7 +90,7 @@ def run_audit(
         message=message,
         independence=asdict(independence),
         unseeded=not independence.seeded,
-        sandwich=sandwich(found, exact, question.curves, guarantee, settings),
+        sandwich=sandwich(found, exact, base.get("event_level"), question.curves, guarantee, settings),
         counterexample=counterexample(found, pairs, question.replay, question.private)
         if verdict == Verdict.VIOLATION
         else None,
@@ -86,36 +101,57 @@ def run_audit(
 
 def _collect(
     sampler: Sampler, guarantee: Guarantee, pairs: Sequence[Pair], settings: Settings
-) -> tuple[Evidence, Independence]:
+) -> tuple[Evidence | FixedSize, Independence]:
     """Collect evidence from a target whose draws are independent, as far as the tests can tell.
 
-    The first pair is tested beforehand. If the evidence then speaks against the claim, the datasets of every other pair
-    that was drawn from are tested too, because a target may share noise on some data only. Where a test fails, all is
-    drawn anew, one draw a call.
+    The first pair is tested beforehand. If the evidence then speaks against the claim, every dataset that was drawn
+    from is tested again, on more draws where the first test had few comparisons that were not ties, because a target
+    may share noise on some data only, or rarely; and so are the counts that the evidence rests on. Where a test fails,
+    all is drawn anew, one draw a call.
     """
 
-    def tests(chosen: Iterable[int]) -> Independence:
-        found = [
-            check_independence(sampler, data, k, side)
-            for k in chosen
-            for side, data in (("x", pairs[k].x), ("y", pairs[k].y))
-        ]
+    def tests(chosen: Iterable[int], before: Independence) -> Independence:
+        found = [before] if before.draws else []
+        for k in chosen:
+            for side, data in (("x", pairs[k].x), ("y", pairs[k].y)):
+                test = check_independence(sampler, data, k, side)
+                if before.draws and test.passed and test.untied < INFORMATIVE:
+                    times = min(MOST, math.ceil(INFORMATIVE / max(test.untied, 1)))
+                    test = check_independence(sampler, data, k, side, "again", comparisons=times * COMPARISONS)
+                found.append(test)
         worst = min(found, key=lambda test: (test.passed, min(test.p_values.values())))
         seeded = all(test.seeded for test in found)
         return replace(worst, draws=sum(test.draws for test in found), seeded=seeded)
 
     nothing = Independence(True, "", {}, 0)
-    independence = tests([0]) if settings.independence else nothing
+    independence = tests([0], nothing) if settings.independence else nothing
     if independence.passed:
-        evidence = collect(sampler, guarantee, pairs, settings)
-        others = sorted({chunk.pair for chunk in evidence.chunks} - {0})
-        if not (settings.independence and others and evidence.wealth.best[0] >= -math.log(settings.alpha)):
+        evidence = _evidence(sampler, guarantee, pairs, settings)
+        if not (settings.independence and evidence.refuted(settings.alpha)):
             return evidence, independence
-        independence = tests(others)
+        independence = tests(sorted(evidence.evident), independence)
+        if independence.passed:
+            independence = dependent_counts(evidence.calls(), independence)
         if independence.passed:
             return evidence, independence
     alone = Sampler(sampler.target, sampler.seed, sampler.key, sampler.limit, one_a_call=True)
-    return collect(alone, guarantee, pairs, settings), independence
+    return _evidence(alone, guarantee, pairs, settings), independence
+
+
+def _evidence(
+    sampler: Sampler, guarantee: Guarantee, pairs: Sequence[Pair], settings: Settings
+) -> Evidence | FixedSize:
+    if settings.method == "clopper-pearson":
+        return collect_fixed(sampler, guarantee, pairs, settings)
+    return collect(sampler, guarantee, pairs, settings)
+
+
+def _findings(
+    evidence: Evidence | FixedSize, guarantee: Guarantee, pairs: Sequence[Pair], settings: Settings
+) -> dict[str, Any]:
+    if isinstance(evidence, FixedSize):
+        return fixed_findings(evidence, guarantee, pairs, settings)
+    return findings(evidence, guarantee, pairs, settings)
 
 
 def _labels(
@@ -127,6 +163,8 @@ def _labels(
         "source": {"document": "", "place": ""},
         "level": "L1",
         "notion": guarantee.notion,
+        "symbol": guarantee.symbol,
+        "caveat": guarantee.caveat,
         "claimed": str(guarantee),
         "claimed_level": guarantee.level,
         "parameters": guarantee.parameters(),
@@ -137,6 +175,7 @@ def _labels(
         "mechanism": describe(target),
         "source_hash": source_hash(target),
         "stop": settings.stop,
+        "method": settings.method,
         "replay": question.replay,
         **question.labels,
     }
@@ -145,9 +184,10 @@ def _labels(
 def audit(
     mechanism: Mechanism,
     guarantee: Guarantee,
-    pairs: Pair | Sequence[Pair],
+    pairs: Pair | Sequence[Pair] | SearchStrategy[Pair],
     *,
     relation: Relation | None = None,
+    search_draws: int | None = None,
     id: str = "audit/L1/claim/given",  # noqa: A002 - it is the claim's id
     exact: float | None = None,
     alpha: float = 0.01,
@@ -157,7 +197,8 @@ def audit(
     seed: int = 0,
     detect: float | None = None,
     limit: float | None = 60.0,
-    learners: Callable[[Batch, Batch], list[Feature]] | None = None,
+    learners: Learners | None = None,
+    method: str = METHODS[0],
 ) -> AuditResult:
     """Try to break a privacy claim.
 
@@ -165,13 +206,18 @@ def audit(
     ----------
     mechanism : callable
         ``(data, n, rng) -> outputs``: n independent outputs, trial axis first; see `one_draw` for functions that draw
-        once.
+        once. If it has a method ``log_likelihood_ratio(outputs, x, y) -> ndarray of shape (n,)``, events on that ratio
+        are tried as well; it must read each output by itself.
     guarantee : Guarantee
         The claim: `PureDP`, `ApproxDP` or `GaussianDP`.
-    pairs : Pair or sequence of Pair
-        Neighbouring datasets. With several, the search spends the draws where the evidence is.
+    pairs : Pair, sequence of Pair, or hypothesis SearchStrategy of Pair
+        Neighbouring datasets. With several, the draws are spent where the evidence is. A strategy, see
+        `auditor.pairs_of`, is searched first for pairs that promise most, see `auditor.search_pairs`.
     relation : Relation, optional
         If given, every pair is checked against it.
+    search_draws : int, optional
+        Draws for the search of a strategy, part of ``draws``; default a quarter of them. Of ``seconds`` the search
+        takes a quarter at most.
     id : str
         Names the audit, and keys its draws.
     exact : float, optional
@@ -190,8 +236,12 @@ def audit(
         Level that is to be detectable, default twice the claimed one; otherwise the verdict is "inconclusive".
     limit : float, optional
         Seconds that one call of the mechanism may take.
-    learners : callable, optional
-        Further event learners, for example `classifier`, for mechanisms that are slow enough to pay for them.
+    learners : {"logistic", "boosted trees", "classifiers"} or callable, optional
+        Further event learners, for mechanisms that are slow enough to pay for them. What fitting has cost stands in
+        ``record["training"]``; with a budget in seconds it counts, and ends with it but for a fit already begun.
+    method : {"e-process", "clopper-pearson"}
+        The second is the fixed-size method of the literature: half of the draws choose the event, the other half judge
+        it, once, so that ``stop`` is "budget" always.
 
     Returns
     -------
@@ -202,9 +252,15 @@ def audit(
     SpecificationError
         If an argument is not what it must be. What the mechanism does wrong never raises: it gives a verdict "error".
     """
-    if not isinstance(pairs, Pair | Sequence):
-        raise SpecificationError(f"pairs must be a Pair or a sequence of them, got {pairs!r}")
-    listed = [pairs] if isinstance(pairs, Pair) else list(pairs)
+    listed: list[Pair] = []
+    if isinstance(pairs, Pair):
+        listed = [pairs]
+    elif isinstance(pairs, Sequence):
+        listed = list(pairs)
+    elif not is_strategy(pairs):
+        raise SpecificationError(
+            f"pairs must be a Pair, a sequence of them, or a hypothesis strategy of them, got {pairs!r}"
+        )
     if not callable(mechanism):
         raise SpecificationError(f"mechanism must be callable as (data, n, rng), got {mechanism!r}")
     if isinstance(guarantee, type) or not hasattr(guarantee, "cap"):
@@ -213,19 +269,74 @@ def audit(
         raise SpecificationError(f"id must be a text, got {id!r}")
     if exact is not None and (isinstance(exact, bool) or not isinstance(exact, int | float) or not exact >= 0):
         raise SpecificationError(f"exact must be a number of at least 0, got {exact!r}")
-    check_pairs(listed, relation)
     settings = Settings(
-        alpha=alpha, draws=draws, seconds=seconds, stop=stop, seed=seed, detect=detect, limit=limit, learners=learners
+        alpha=alpha,
+        draws=draws,
+        seconds=seconds,
+        stop=stop,
+        seed=seed,
+        detect=detect,
+        limit=limit,
+        learners=learners,
+        method=method,
     )
+    what = "pairs"
+    if is_strategy(pairs):
+        spent = draws // 4 if search_draws is None else search_draws
+        listed, settings = _searched(mechanism, guarantee, pairs, relation, settings, spent, id)
+        what = f"strategy, search_draws={spent}"
+    elif search_draws is not None:
+        raise SpecificationError(f"search_draws is for a strategy of pairs, got {search_draws!r} with given pairs")
+    check_pairs(listed, relation)
     replay = (
-        f"auditor.audit({describe(mechanism)}, {guarantee!r}, pairs, alpha={alpha!r}, draws={draws}, stop={stop!r}, "
-        f"seed={seed}, id={id!r})"
+        f"auditor.audit({describe(mechanism)}, {guarantee!r}, {what}, alpha={alpha!r}, draws={draws}, stop={stop!r}, "
+        f"seed={seed}, id={id!r}"
+        + (f", learners={learners!r}" if isinstance(learners, str) else "")
+        + (f", method={method!r}" if method != METHODS[0] else "")
+        + ")"
     )
     return run_audit(mechanism, guarantee, listed, settings, Question(id=id, exact=exact, replay=replay))
 
 
+def _searched(
+    mechanism: Mechanism,
+    guarantee: Guarantee,
+    strategy: SearchStrategy[Pair],
+    relation: Relation | None,
+    settings: Settings,
+    spent: int,
+    key: str,
+) -> tuple[list[Pair], Settings]:
+    """Pairs that a search found, and the settings with what it left of the budgets."""
+    if isinstance(spent, bool) or not isinstance(spent, int) or not LEAST <= spent < settings.draws:
+        raise SpecificationError(
+            f"search_draws must be an integer of at least {LEAST} and below draws={settings.draws}, got {spent!r}"
+        )
+    rest = replace(settings, draws=settings.draws - spent)
+    begun = time.monotonic()
+    found = search_pairs(
+        mechanism,
+        guarantee,
+        strategy,
+        draws=spent,
+        seed=settings.seed,
+        seconds=None if settings.seconds is None else settings.seconds / 4,
+        alpha=settings.alpha,
+        relation=relation,
+        limit=settings.limit,
+        id=key,
+    )
+    if settings.seconds is not None:
+        # The audit draws one chunk even if a slow pair has taken all the time.
+        rest = replace(rest, seconds=max(settings.seconds - (time.monotonic() - begun), settings.seconds / 4))
+    return found, rest
+
+
 def assert_private(
-    mechanism: Mechanism, guarantee: Guarantee, pairs: Pair | Sequence[Pair], **options: Any
+    mechanism: Mechanism,
+    guarantee: Guarantee,
+    pairs: Pair | Sequence[Pair] | SearchStrategy[Pair],
+    **options: Any,
 ) -> AuditResult:
     """Audit, and raise `PrivacyViolation` with the counterexample if the claim is refuted.
 

@@ -7,6 +7,7 @@ An entry is a function that yields claims; the decorator `entry` names it::
         mechanism = TwoSidedGeometric(Count("age", 65), a=math.e)
         yield exact(mechanism, PureDP(1.0), pairs)
         yield privacy(mechanism, PureDP(1.0), pairs)
+        yield conformity(mechanism, pairs)
         yield mutant("one_sided", OneSided(...), PureDP(1.0), pairs, true_level=math.inf)
 
 Nothing is registered anywhere: `auditor.registry` finds entries in the modules that it loads.
@@ -20,9 +21,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from auditor.collect import Settings
+from auditor.conformity import ERROR, HasLaw, StatedLaw, dataset_names
 from auditor.errors import SpecificationError
-from auditor.events.features import Feature
-from auditor.events.outputs import Batch
+from auditor.events.classifier import Learners
 from auditor.exact import PrivacyCurve, curve
 from auditor.findings import describe
 from auditor.guarantees import Guarantee
@@ -59,11 +60,15 @@ class Erratum:
 
 @dataclass(frozen=True, eq=False)
 class Draft:
-    """A claim as an entry's function yields it; see `privacy`, `exact` and `mutant` for the fields."""
+    """A claim as an entry's function yields it.
+
+    See `privacy`, `component`, `exact`, `conformity` and `mutant` for the fields. ``guarantee`` is what is claimed,
+    whatever the level; ``datasets`` holds names and datasets where the claim is not about pairs.
+    """
 
     level: str
     case: str
-    guarantee: Guarantee
+    guarantee: Guarantee | StatedLaw
     mechanism: Mechanism | None
     pairs: tuple[Pair, ...]
     expected: Verdict = Verdict.CONSISTENT
@@ -71,11 +76,19 @@ class Draft:
     exact_level: float | None = None
     draws: Mapping[str, int] = field(default_factory=dict)
     detect: float | None = None
-    learners: Callable[[Batch, Batch], list[Feature]] | None = None
+    learners: Learners | None = None
     is_mutant: bool = False
     note: str = ""
     parameters: Mapping[str, Any] = field(default_factory=dict)
     erratum: str | None = None
+    datasets: tuple[tuple[str, Any], ...] = ()
+
+    @property
+    def privacy_guarantee(self) -> Guarantee:
+        """The claimed guarantee; SpecificationError for a claim of conformity, which has none."""
+        if isinstance(self.guarantee, StatedLaw):
+            raise SpecificationError(f"case {self.case}: a claim of level {self.level} has no privacy guarantee")
+        return self.guarantee
 
     def __post_init__(self) -> None:
         unknown = sorted(set(self.draws) - set(BUDGETS))
@@ -160,7 +173,7 @@ def privacy(
     exact_level: float | None = None,
     draws: Mapping[str, int] | None = None,
     detect: float | None = None,
-    learners: Callable[[Batch, Batch], list[Feature]] | None = None,
+    learners: Learners | None = None,
     note: str = "",
     parameters: Mapping[str, Any] | None = None,
     erratum: str | None = None,
@@ -187,8 +200,8 @@ def privacy(
         Budgets that differ from `BUDGETS`, by level.
     detect : float, optional
         Level that is to be detectable.
-    learners : callable, optional
-        Further event learners.
+    learners : str or callable, optional
+        Further event learners, see `audit`.
     note : str
         A sentence for the report.
     parameters : mapping, optional
@@ -214,6 +227,79 @@ def privacy(
         note,
         parameters or {},
         erratum,
+    )
+
+
+def component(
+    mechanism: Mechanism, guarantee: Guarantee, pairs: Pair | Sequence[Pair], *, case: str = "reference", **options: Any
+) -> Draft:
+    """Claim at level L2: a part (one epoch, one noise draw) satisfies its own, tight, bound.
+
+    Takes what `privacy` takes. A part that breaks its bound is a violation of that bound; a looser claim of the whole
+    may still stand.
+    """
+    return replace(privacy(mechanism, guarantee, pairs, case=case, **options), level="L2")
+
+
+def conformity(
+    mechanism: Mechanism,
+    *data: Any,
+    reference: HasLaw | None = None,
+    case: str = "reference",
+    expected: str = "consistent",
+    draws: Mapping[str, int] | None = None,
+    detect: float | None = None,
+    error: float = ERROR,
+    rounding: float | None = None,
+    note: str = "",
+    parameters: Mapping[str, Any] | None = None,
+    erratum: str | None = None,
+) -> Draft:
+    """Claim at level L3: the mechanism samples from the law that a reference states.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        What is audited.
+    *data : any
+        One or several datasets. A `Pair` stands for both of its datasets.
+    reference : HasLaw, optional
+        States the law by ``law(data)``; default the mechanism itself. A mutant is held against the mechanism that it
+        was made from, never against its own law.
+    expected : str
+        "deviation" makes the claim one of a mutant.
+    detect : float, optional
+        Divergence in nats a draw that is to be detectable, default `auditor.conformity.DETECT`.
+    error, rounding : float, optional
+        See `auditor.conformity.StatedLaw`.
+    case, draws, note, parameters, erratum
+        As for `privacy`.
+
+    Raises
+    ------
+    SpecificationError
+        If there are no data or no law.
+    """
+    _check_case(case)
+    if not data:
+        raise SpecificationError(f"case {case}: expected at least one dataset or Pair, got none")
+    pairs = tuple(one for one in data if isinstance(one, Pair))
+    plain = [one for one in data if not isinstance(one, Pair)]
+    sides = [side for pair in pairs for side in ((f"x of {pair.name}", pair.x), (f"x' of {pair.name}", pair.y))]
+    return Draft(
+        "L3",
+        case,
+        StatedLaw(mechanism if reference is None else reference, error, rounding),  # type: ignore[arg-type]
+        mechanism,
+        pairs,
+        Verdict(expected),
+        draws=draws or {},
+        detect=detect,
+        is_mutant=Verdict(expected) == Verdict.DEVIATION,
+        note=note,
+        parameters=parameters or {},
+        erratum=erratum,
+        datasets=(*sides, *zip(dataset_names(len(plain)), plain, strict=True)),
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 
@@ -40,6 +42,19 @@ def positive(name: str, value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not value > 0:
         raise SpecificationError(f"{name} must be a positive number, got {value!r}")
     return float(value)
+
+
+def finite(**options: float | None) -> None:
+    """Check options that the record of a run must hold, which is strict JSON: given numbers are finite.
+
+    Raises
+    ------
+    SpecificationError
+        If one is not.
+    """
+    for name, value in options.items():
+        if value is not None and not math.isfinite(value):
+            raise SpecificationError(f"{name} must be a finite number, got {value!r}")
 
 
 class PrivacyViolation(DpauditError, AssertionError):  # noqa: N818 - what it reports is not a fault of the program

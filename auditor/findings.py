@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from auditor.collect import Evidence, Settings
+from auditor.collect import Evidence, Settings, training_record
+from auditor.dialogue import Dialogue
 from auditor.evidence.bound import level_grid, lower_bound
 from auditor.evidence.independence import Independence
 from auditor.evidence.power import best_for_detection, ceiling, detectable_level, reachable_level
 from auditor.exact import PrivacyCurve
+from auditor.fixed_size import FixedSize
 from auditor.guarantees import Guarantee
 from auditor.neighbors import Pair
 from auditor.results import AuditResult, Counterexample, Verdict
@@ -26,6 +28,8 @@ TIGHT = 0.9
 
 def describe(target: object) -> str:
     """A target's name for people."""
+    if isinstance(target, Dialogue):
+        return " asked by ".join(map(describe, target.parts))
     function = getattr(target, "function", target)
     return str(getattr(function, "__qualname__", type(function).__qualname__))
 
@@ -39,7 +43,9 @@ def findings(evidence: Evidence, guarantee: Guarantee, pairs: Sequence[Pair], se
     log10 = 1 / math.log(10)
     found: dict[str, Any] = {
         "draws": 2 * n,
-        "lower_bound": lower_bound(evidence.chunks, guarantee, level_grid(guarantee.level), settings.alpha),
+        "lower_bound": lower_bound(
+            evidence.chunks, guarantee, level_grid(guarantee.level, guarantee.highest, guarantee.unit), settings.alpha
+        ),
         "ceiling": ceiling(n, guarantee, settings.alpha),
         "detectable_level": math.inf,
         "log10_e_value": float(evidence.wealth.current[0]) * log10,
@@ -81,16 +87,17 @@ def _record(evidence: Evidence, pairs: Sequence[Pair]) -> dict[str, Any]:
             [chunk.pair, chunk.n, None if chunk.stake is None else list(astuple(chunk.stake))]
             for chunk in evidence.chunks
         ],
+        **training_record(evidence.learners),
     }
 
 
 def judge(
-    evidence: Evidence, found: Mapping[str, Any], settings: Settings, independence: Independence
+    evidence: Evidence | FixedSize, found: Mapping[str, Any], settings: Settings, independence: Independence
 ) -> tuple[Verdict, str]:
     """Verdict and, where it needs one, a message."""
-    detect = settings.detectable(evidence.wealth.guarantee.level)
+    detect = settings.detectable(evidence.guarantee.level)
     note = "" if independence.passed else f"draws are not independent: {independence.finding}"
-    if evidence.wealth.best[0] >= math.log(1 / settings.alpha):
+    if evidence.refuted(settings.alpha):
         return Verdict.VIOLATION, f"{note}; judged on one draw a call" if note else ""
     if note:
         return Verdict.DEVIATION, note
@@ -107,11 +114,14 @@ def judge(
 def sandwich(
     found: Mapping[str, Any],
     exact: float | None,
+    event_level: float | None,
     curves: Sequence[PrivacyCurve],
     guarantee: Guarantee,
     settings: Settings,
 ) -> str:
     """Lower bound <= exact, and at least 0.9 of the smaller of exact and ceiling where the audit ran its budget.
+
+    Where a single event cannot show the exact level, the largest level that one can stands in its place.
 
     "loose" is no failure: the events that carry the exact level may be too rare for the budget. Where the exact curve
     is known, the message says what the best single event known beforehand would have certified.
@@ -123,11 +133,12 @@ def sandwich(
     if bound > exact * (1 + 1e-8) + 1e-9:
         return f"failed: lower bound {bound:.6g} is above the exact level {exact:.6g}"
     stopped_early = settings.stop == "verdict" and exact > guarantee.level
-    wanted = min(exact, found["ceiling"])
+    wanted = min(exact if event_level is None else event_level, found["ceiling"])
     if stopped_early or bound >= TIGHT * wanted:
         return "holds"
     text = f"loose: lower bound {bound:.4g} is below {TIGHT} of {wanted:.4g}"
-    if len(curves) == 1:  # with several pairs it depends on how the draws are spent
+    # With several pairs it depends on how the draws are spent; the figure is that of the e-process.
+    if len(curves) == 1 and settings.method == "e-process":
         reachable = reachable_level(curves[0], found["draws"] // 2, guarantee, settings.alpha)
         text += f"; with the best event known beforehand {reachable:.4g} could be certified"
     return text
@@ -136,7 +147,7 @@ def sandwich(
 def counterexample(
     found: Mapping[str, Any], pairs: Sequence[Pair], replay: str, private: bool
 ) -> Counterexample | None:
-    """The event that speaks most against the claim; its counts include the draws that it was learned from."""
+    """The event that speaks most against the claim; for the e-process with the draws that it was learned from."""
     best = found["_best"]
     if best is None:
         return None
@@ -164,13 +175,13 @@ def show_data(data: Any) -> str:
     return text if len(text) <= 100 else f"{text[:80]}... ({len(values):,} rows)"
 
 
-def tradeoff(evidence: Evidence, guarantee: Guarantee, curves: Sequence[PrivacyCurve]) -> dict[str, Any]:
+def tradeoff(evidence: Evidence | FixedSize, guarantee: Guarantee, curves: Sequence[PrivacyCurve]) -> dict[str, Any]:
     """What the trade-off plot shows: the claimed cap, the exact curve, the events found."""
     # Steps of 0.02, and smaller ones near 0, where caps are steep.
     q = np.unique(np.concatenate([np.linspace(0, 1, 51), np.geomspace(1e-4, 0.02, 12)]))
     points = sorted(
         {
-            (round(y / best.n, 8), round(x / best.n, 8))
+            (round(y / best.n, 8), round(x / best.n, 8), int(best.n))
             for learner in evidence.learners
             for best in ([learner.proposal] if learner.proposal else [])
             for x, y in zip(best.x.tolist(), best.y.tolist(), strict=True)
@@ -181,8 +192,21 @@ def tradeoff(evidence: Evidence, guarantee: Guarantee, curves: Sequence[PrivacyC
         "q": q,
         "claimed": guarantee.cap(q, guarantee.level),
         "exact": exact,
-        "points": [list(point) for point in points],
+        "points": [[q, p] for q, p, _ in points],
+        "draws": [n for *_, n in points],
     }
+
+
+def _evidence(result: AuditResult, found: Counterexample) -> str:
+    """What the verdict rests on, in one line."""
+    if found.e_value_log10 is not None:
+        suffices = -math.log10(result.alpha)
+        return f"e-value      10^{found.e_value_log10:.1f} against the claim, 10^{suffices:.1f} suffices"
+    judged = result.record["judged"]
+    return (
+        f"method       {result.method}: probability at least {judged['p_lower']:.4g} on x, "
+        f"at most {judged['q_upper']:.4g} on x'; draws that chose the event are not counted"
+    )
 
 
 def explain(result: AuditResult) -> str:
@@ -198,7 +222,7 @@ def explain(result: AuditResult) -> str:
         f"  event        {found.event}",
         f"    on x       {found.x_count:,} of {found.n:,} draws",
         f"    on x'      {found.y_count:,} of {found.n:,} draws",
-        f"  e-value      10^{found.e_value_log10:.1f} against the claim, 10^{-math.log10(result.alpha):.1f} suffices",
+        f"  {_evidence(result, found)}",
         f"  lower bound  {found.lower_bound:.4g} at confidence {1 - result.alpha:g}",
         f"  replay       {found.replay}",
     ]

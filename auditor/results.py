@@ -39,8 +39,8 @@ class Counterexample:
         The event, in words: more probable under ``x`` than the claim allows.
     x_count, y_count, n : int
         How often it occurred in ``n`` draws on each dataset.
-    e_value_log10 : float
-        Decimal logarithm of the evidence against the claim.
+    e_value_log10 : float or None
+        Decimal logarithm of the evidence against the claim; None for a method without e-values.
     lower_bound : float
         Certified level.
     replay : str
@@ -54,7 +54,7 @@ class Counterexample:
     x_count: int
     y_count: int
     n: int
-    e_value_log10: float
+    e_value_log10: float | None
     lower_bound: float
     replay: str
 
@@ -94,6 +94,18 @@ class AuditResult:
         Evidence against the claim when the run stopped, and its running maximum, which decides.
     pair, event : str or None
         Pair and event that speak most against the claim.
+    symbol, caveat : str
+        What the notion's level is called, and what has to be known about levels found through events.
+    event_level : float or None
+        Largest level that a single event can show on the audited pairs, where the notion says more than its cap and
+        the law is known.
+    cells : dict
+        For a claim of conformity, what a plot shows: ``view`` and ``dataset`` in words, and for each cell its label,
+        stated probability and count.
+    method : str
+        "e-process", or "clopper-pearson" for the fixed-size method, which has no e-values.
+    known : str
+        Where a baseline holds this finding: the reason given there. Such a finding does not make a run fail.
     """
 
     id: str
@@ -131,6 +143,12 @@ class AuditResult:
     tradeoff: Mapping[str, Any] = field(default_factory=dict)
     wealth: Mapping[str, Any] = field(default_factory=dict)
     record: Mapping[str, Any] = field(default_factory=dict)
+    cells: Mapping[str, Any] = field(default_factory=dict)
+    symbol: str = ""
+    caveat: str = ""
+    event_level: float | None = None
+    known: str = ""
+    method: str = "e-process"
 
     @property
     def ok(self) -> bool:
@@ -187,6 +205,37 @@ def plain(value: Any) -> Any:
 def number(value: Any) -> float | None:
     """A level read from JSON: the inverse of `plain` for floats."""
     return None if value is None else float(value)
+
+
+def result_from(record: Mapping[str, Any]) -> AuditResult:
+    """Inverse of `AuditResult.to_json`: what is read from the record of a result gives the same record again.
+
+    Numbers are those of the record, of 8 digits. Nested members stay as JSON has them.
+
+    Raises
+    ------
+    ValueError
+        If a member is missing, unknown, or not what `AuditResult.to_json` writes.
+    """
+    try:
+        values = _fields(AuditResult, {name: value for name, value in record.items() if name != "ok"})
+        if values["counterexample"] is not None:
+            values["counterexample"] = Counterexample(**_fields(Counterexample, values["counterexample"]))
+        return AuditResult(**values)
+    except (TypeError, KeyError, AttributeError, ValueError) as error:
+        raise ValueError(f"not the record of a result: {type(error).__name__}: {error}") from error
+
+
+def _fields(kind: type, record: Mapping[str, Any]) -> dict[str, Any]:
+    """Members of a record as the fields of a dataclass hold them: infinities as floats, verdicts as `Verdict`."""
+    kinds = {part.name: part.type for part in fields(kind)}
+    values = dict(record)
+    for name, value in record.items():
+        if kinds.get(name) in ("float", "float | None") and value in ("inf", "-inf", "nan"):
+            values[name] = float(value)
+        elif kinds.get(name) == "Verdict":
+            values[name] = Verdict(value)
+    return values
 
 
 def document(

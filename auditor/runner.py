@@ -8,7 +8,7 @@ import shlex
 import signal
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from importlib import metadata
@@ -18,9 +18,10 @@ import joblib
 
 from auditor import registry
 from auditor.audit import Question, run_audit
-from auditor.collect import DRAWS, Settings
+from auditor.collect import DRAWS, METHODS, Settings
+from auditor.conformity import StatedLaw, run_conformity
 from auditor.declare import BUDGETS, Claim
-from auditor.errors import SpecificationError
+from auditor.errors import SpecificationError, finite
 from auditor.findings import describe
 from auditor.results import AuditResult, Verdict, document
 from auditor.sampling import check_seed
@@ -54,6 +55,10 @@ class Run:
         joblib's back end, "loky" or "dask".
     draws, seconds : int or None, float or None
         Budgets of each claim that replace the level's.
+    detect : float or None
+        Level that is to be detectable, of every claim at L1 and L2, in place of what the claims say.
+    method : str
+        How claims at L1 and L2 are judged, see `Settings`.
     chunks : mapping of str to int
         Number of chunks of claims that time had truncated, to reproduce them.
     """
@@ -68,6 +73,8 @@ class Run:
     draws: int | None = None
     seconds: float | None = None
     chunks: dict[str, int] = field(default_factory=dict)
+    detect: float | None = None
+    method: str = METHODS[0]
 
     def __post_init__(self) -> None:
         if self.level not in BUDGETS:
@@ -76,7 +83,9 @@ class Run:
             raise SpecificationError(f"jobs must be an integer of at least 1, got {self.jobs!r}")
         if self.backend not in ("loky", "dask"):
             raise SpecificationError(f'backend must be "loky" or "dask", got {self.backend!r}')
-        Settings(alpha=self.alpha, seconds=self.seconds, draws=DRAWS if self.draws is None else self.draws)
+        finite(seconds=self.seconds, detect=self.detect)
+        draws = DRAWS if self.draws is None else self.draws
+        Settings(alpha=self.alpha, seconds=self.seconds, draws=draws, detect=self.detect, method=self.method)
         check_seed(self.seed)
 
 
@@ -104,13 +113,15 @@ def settings_of(claim: Claim, run: Run, alpha: float) -> Settings:
     """Budgets of one claim at the run's level."""
     draws, stop = BUDGETS[run.level]
     draws = claim.draft.draws.get(run.level, draws)
+    on_outputs = claim.draft.level in ("L1", "L2")
     return Settings(
         alpha=alpha,
         draws=run.draws if run.draws is not None else draws,
         seconds=run.seconds,
         stop=stop,
         seed=run.seed,
-        detect=claim.draft.detect,
+        detect=run.detect if run.detect is not None and on_outputs else claim.draft.detect,
+        method=run.method if on_outputs else METHODS[0],
         chunks=run.chunks.get(claim.id),
         learners=claim.draft.learners,
     )
@@ -130,35 +141,65 @@ def audit_claim(claim: Claim, run: Run, alpha: float) -> AuditResult:
     # The share of alpha is given, so that the claim alone is judged as it was among the others.
     replay = (
         f"dpaudit run {shlex.join(run.paths)} -k {shlex.quote(claim.id)} --level {run.level} --seed {run.seed} "
-        f"--alpha {alpha:.8g}" + (f" --draws {run.draws}" if run.draws is not None else "")
+        f"--alpha {alpha:.8g}"
+        + (f" --draws {run.draws}" if run.draws is not None else "")
+        + (f" --detect {run.detect!r}" if run.detect is not None else "")
+        + (f" --method {run.method}" if run.method != METHODS[0] else "")
     )
     question = Question(claim.id, draft.curves, draft.exact_level, labels, replay)
     settings = settings_of(claim, run, alpha)
     if draft.mechanism is None or draft.level == "L0":
         return _exact_result(claim, {**labels, "replay": replay}, alpha)
+    if isinstance(draft.guarantee, StatedLaw):
+        names, datasets = zip(*draft.datasets, strict=True)
+        if draft.pairs:
+            labels["pair"] = "; ".join(pair.name for pair in draft.pairs)
+        return run_conformity(draft.mechanism, draft.guarantee, datasets, names, settings, question)
     return run_audit(draft.mechanism, draft.guarantee, draft.pairs, settings, question)
 
 
 def _exact_result(claim: Claim, labels: dict[str, Any], alpha: float) -> AuditResult:
-    """L0: compare the exact level of the stated law with the claim."""
+    """L0: compare the exact level of the stated law with the claim.
+
+    A curve that is known within bounds is pessimistic, and has an ``optimistic`` one beside it.
+
+    Notes
+    -----
+    Valid because: the true level on a pair lies between the levels of the two curves. The claim is refuted only if the
+    lower of them exceeds it on some pair, and consistent only if the higher of them does on none.
+    """
     draft = claim.draft
-    guarantee = draft.guarantee
-    levels = [guarantee.exact_level(curve) for curve in draft.curves]
-    worst = max(range(len(levels)), key=lambda k: levels[k])
+    guarantee = draft.privacy_guarantee
     # Exact levels come out of floating point with relative errors of about 1e-12.
-    broken = levels[worst] > guarantee.level * (1 + 1e-9) + 1e-12
+    within = guarantee.level * (1 + 1e-9) + 1e-12
+    high = [guarantee.exact_level(curve) for curve in draft.curves]
+    low = [guarantee.exact_level(getattr(curve, "optimistic", curve)) for curve in draft.curves]
+    broken, holds = max(low) > within, max(high) <= within
+    levels = low if broken else high
+    worst = max(range(len(levels)), key=lambda k: levels[k])
+    message = ""
+    if broken:
+        message = f"the stated law has {guarantee.symbol} = {levels[worst]:.6g} on this pair"
+        if high[worst] > low[worst]:
+            message = f"the stated law has {guarantee.symbol} of at least {low[worst]:.6g} on this pair"
+    elif not holds:
+        message = (
+            f"on this pair the stated law has {guarantee.symbol} between {low[worst]:.6g} and {high[worst]:.6g}: the "
+            "curve is not known precisely enough"
+        )
     return AuditResult(
         id=claim.id,
         notion=guarantee.notion,
+        symbol=guarantee.symbol,
         claimed=str(guarantee),
         claimed_level=guarantee.level,
         alpha=alpha,
-        verdict=Verdict.VIOLATION if broken else Verdict.CONSISTENT,
+        verdict=Verdict.VIOLATION if broken else Verdict.CONSISTENT if holds else Verdict.INCONCLUSIVE,
         exact=levels[worst],
         pair=draft.pairs[worst].name,
         mechanism=describe(draft.mechanism),
         source_hash=source_hash(draft.mechanism),
-        message=f"the stated law has {guarantee.symbol} = {levels[worst]:.6g} on this pair" if broken else "",
+        message=message,
         **labels,
     )
 
@@ -194,13 +235,31 @@ def _failure(claim: Claim, alpha: float, error: BaseException) -> AuditResult:
 
 
 def execute(
-    run: Run, selected: Sequence[Claim], progress: Progress | None = None, only: Collection[str] | None = None
+    run: Run,
+    selected: Sequence[Claim],
+    progress: Progress | None = None,
+    only: Collection[str] | None = None,
+    finished: Mapping[str, tuple[AuditResult, float]] | None = None,
 ) -> Outcome:
-    """Audit the selected claims, or ``only`` some of them with the same shares of alpha; Ctrl-C keeps what is done."""
+    """Audit the selected claims; Ctrl-C keeps what is done.
+
+    Parameters
+    ----------
+    run : Run
+        How.
+    selected : sequence of Claim
+        What; alpha is split over them.
+    progress : callable, optional
+        Called with each result, as it comes, and the seconds that it took.
+    only : collection of str, optional
+        Ids of the claims to audit, with the same shares of alpha.
+    finished : mapping, optional
+        Results with their seconds, by claim id, that an interrupted run left: these claims are not audited again.
+    """
     alpha = shares(selected, run.alpha)
-    wanted = [claim.id for claim in selected if only is None or claim.id in only]
-    done: dict[str, AuditResult] = {}
-    seconds: dict[str, float] = {}
+    done = {id_: result for id_, (result, _) in (finished or {}).items()}
+    seconds = {id_: took for id_, (_, took) in (finished or {}).items()}
+    wanted = [claim.id for claim in selected if (only is None or claim.id in only) and claim.id not in done]
     interrupted = False
     try:
         for result, took in _results(run, wanted, alpha):
@@ -250,7 +309,8 @@ def manifest(run: Run, selected: Sequence[Claim]) -> dict[str, Any]:
     alpha = shares(selected, run.alpha)
     specification = "\n".join(
         f"{c.id}|{c.draft.guarantee!r}|{c.draft.expected}|{describe(c.draft.mechanism)}|"
-        f"{[p.name for p in c.draft.pairs]}|{replace(settings_of(c, run, alpha[c.id]), seconds=None, chunks=None)}"
+        f"{[p.name for p in c.draft.pairs] or [name for name, _ in c.draft.datasets]}|"
+        f"{replace(settings_of(c, run, alpha[c.id]), seconds=None, chunks=None)}"
         for c in selected
     )
     sources = sorted({source_hash(c.draft.mechanism) for c in selected})
@@ -266,6 +326,8 @@ def manifest(run: Run, selected: Sequence[Claim]) -> dict[str, Any]:
         "alpha_split": "equal shares over the claims expected to be consistent; other claims use the same share",
         "draws": run.draws,
         "seconds": run.seconds,
+        "detect": run.detect,
+        "method": run.method,
         "specification_hash": hashlib.sha256(specification.encode()).hexdigest()[:16],
         "source_hash": hashlib.sha256("".join(sources).encode()).hexdigest()[:16],
         "claims_selected": len(selected),
@@ -301,11 +363,11 @@ def results_document(run: Run, selected: Sequence[Claim], outcome: Outcome) -> d
 def exit_code(results: Sequence[AuditResult], interrupted: bool = False) -> int:
     """0 all as expected; 1 an unexpected finding; 2 an error or failed sandwich; 3 inconclusive; 130 interrupted.
 
-    The worst wins: 130, 2, 1, 3.
+    The worst wins: 130, 2, 1, 3. Findings that a baseline holds do not count.
     """
     if interrupted:
         return 130
-    unexpected = [result for result in results if not result.ok]
+    unexpected = [result for result in results if not result.ok and not result.known]
     if any(r.verdict == Verdict.ERROR or r.sandwich.startswith("failed") for r in unexpected):
         return 2
     if any(r.verdict != Verdict.INCONCLUSIVE for r in unexpected):

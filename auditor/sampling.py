@@ -59,6 +59,21 @@ def time_limit(seconds: float | None) -> Iterator[None]:
         raise _Hang
 
 
+@contextmanager
+def guarded(who: str, asked: str, limit: float | None) -> Iterator[None]:
+    """Turn what the target's code raises in the block, or a hang past ``limit`` seconds, into `TargetError`."""
+    try:
+        with time_limit(limit):
+            yield
+    except _Hang:
+        raise TargetError(f"{who} did not answer within {limit:g} s when asked for {asked}") from None
+    except TargetError:  # said by a part of ours that the target is made of, such as a dialogue
+        raise
+    except (Exception, SystemExit) as error:
+        what = f"{who} raised {type(error).__name__}"
+        raise TargetError(f"{what}: {error}", public=what) from error
+
+
 def check_seed(seed: object) -> None:
     """Raise `SpecificationError` unless the seed is an integer of at least 0."""
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
@@ -102,12 +117,6 @@ class Sampler:
 
     def _call(self, data: Any, n: int, *key: str | int) -> Batch:
         rng = generator(self.seed, self.key, *key)
-        try:
-            with time_limit(self.limit):
-                outputs = self.target(data, n, rng)
-        except _Hang:
-            raise TargetError(f"the target did not answer within {self.limit:g} s when asked for {n} draws") from None
-        except (Exception, SystemExit) as error:
-            what = f"the target raised {type(error).__name__}"
-            raise TargetError(f"{what}: {error}", public=what) from error
+        with guarded("the target", f"{n} draws", self.limit):
+            outputs = self.target(data, n, rng)
         return as_batch(outputs, n)

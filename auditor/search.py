@@ -1,10 +1,45 @@
-"""Which pair to draw from next."""
+"""Which pair to draw from next, and which pairs of a strategy are worth an audit."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
-from auditor.events.learner import EventLearner
+import numpy as np
+import pandas as pd
+
+from auditor.errors import SpecificationError, TargetError, positive
+from auditor.events.learner import RESERVOIR, EventLearner
+from auditor.events.own_ratio import own_ratio
+from auditor.guarantees import Guarantee
+from auditor.neighbors import Pair, Relation
+from auditor.neighbors.rows import rows_of
+from auditor.sampling import Sampler, generator
+from auditor.strategies import is_strategy
+from auditor.targets import Mechanism
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
+#: Pairs that the draws of a search are meant for, if they suffice for the smallest pilot; arbitrary.
+PAIRS = 250
+#: Draws a side on each pair. 100 show an event that the claim forbids altogether, and place a threshold; beyond 2,000
+#: another pair is worth more than a better look at this one.
+SMALLEST, LARGEST = 100, 2_000
+#: Least budget of a search: one pair, both sides.
+LEAST = 2 * SMALLEST
+#: Part of the draws that looks at new pairs; the rest compares the best of them on draws of their own.
+EXPLORED = 0.75
+#: Runs of hypothesis at most; arbitrary. Each ends after as many examples as pairs can be afforded, but small datasets
+#: come more than once and cost no draws then.
+ROUNDS = 8
+#: Pairs that are compared, for each that is kept; arbitrary.
+COMPARED = 4
 
 
 def next_pair(learners: Sequence[EventLearner], first: int) -> int:
@@ -21,3 +56,245 @@ def next_pair(learners: Sequence[EventLearner], first: int) -> int:
         return 0
     # Of equally hopeful pairs the one with fewer draws.
     return max(range(len(learners)), key=lambda k: (learners[k].hope, -learners[k].n, -k))
+
+
+def search_pairs(
+    mechanism: Mechanism,
+    guarantee: Guarantee,
+    strategy: SearchStrategy[Pair],
+    *,
+    draws: int,
+    seed: int = 0,
+    keep: int = 5,
+    seconds: float | None = None,
+    alpha: float = 0.01,
+    relation: Relation | None = None,
+    limit: float | None = 60.0,
+    id: str = "search",  # noqa: A002 - it is the audit's id
+) -> list[Pair]:
+    """Find pairs on which a mechanism may break its claim, to be audited on other draws.
+
+    hypothesis proposes pairs, at first at random, then towards higher scores. The score of a pair is the level of its
+    best event on a few draws, pessimistic by what an alarm at ``alpha`` needs. The best pairs are then compared on
+    draws of their own, so that luck on the first ones does not decide.
+
+    Parameters
+    ----------
+    mechanism, guarantee
+        As for `audit`.
+    strategy : SearchStrategy of Pair
+        See `auditor.pairs_of`.
+    draws : int
+        Budget in outputs, both sides together.
+    seed : int
+        Same seed, same pairs, for one version of Python and of hypothesis.
+    keep : int
+        Pairs to return at most.
+    seconds : float, optional
+        Budget in seconds; the pairs then depend on the machine's speed.
+    alpha : float
+        Probability of a false alarm of the audit to come.
+    relation : Relation, optional
+        If given, every pair is checked against it.
+    limit : float, optional
+        Seconds that one call of the mechanism may take.
+    id : str
+        The audit's id; it keys the draws.
+
+    Returns
+    -------
+    list of Pair
+        The most promising first, all different. The search ends at once where the mechanism crashes, hangs or answers
+        what cannot be read: that pair comes first, so that an audit reports it.
+
+    Raises
+    ------
+    SpecificationError
+        If an argument is not what it must be, or the strategy gives no pairs, or one that is none.
+
+    Notes
+    -----
+    Valid because: the draws here are keyed by "search", no draws of an audit are. So given the datasets, the audit's
+    draws are independent of the pairs that were found, as of any pairs that were fixed beforehand, and its alarm has
+    probability at most alpha whatever the search did. Nothing here is itself evidence. A target with entropy of its own
+    draws afresh in the audit.
+    """
+    if not is_strategy(strategy):
+        raise SpecificationError(f"strategy must be a hypothesis strategy of Pair, got {strategy!r}")
+    for name, value, least in (("draws", draws, LEAST), ("keep", keep, 1)):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+            raise SpecificationError(f"{name} must be an integer of at least {least}, got {value!r}")
+    if isinstance(alpha, bool) or not isinstance(alpha, int | float) or not 0 < alpha < 1:
+        raise SpecificationError(f"alpha must be a number in (0, 1), got {alpha!r}")
+    end = math.inf if seconds is None else time.monotonic() + positive("seconds", seconds)
+    trials = _Trials(Sampler(mechanism, seed, id, limit), guarantee, alpha, int(draws), relation, end)
+    with _same_in_every_process():
+        for k in range(ROUNDS):
+            before = len(trials.pairs)
+            _explore(strategy, trials, int(generator(seed, id, "search", "strategy", k).integers(2**63)))
+            if trials.full or len(trials.pairs) == before:
+                break
+    best = trials.compare(COMPARED * keep) if trials.failed is None else trials.failed_first()
+    return [replace(pair, name=f"found {k + 1}: {pair.name}") for k, pair in enumerate(best[:keep])]
+
+
+class _Enough(BaseException):
+    """The search is at its end. No Exception, so that hypothesis does not take it for a failed test to be replayed."""
+
+
+@dataclass
+class _Trials:
+    """Pairs that were tried, and the draws that are left."""
+
+    sampler: Sampler
+    guarantee: Guarantee
+    alpha: float
+    draws: int
+    relation: Relation | None
+    end: float
+    pairs: list[Pair] = field(default_factory=list)
+    scores: list[float] = field(default_factory=list)
+    failed: Pair | None = None
+    used: int = 0
+    _known: dict[Any, float] = field(default_factory=dict)
+
+    @property
+    def pilot(self) -> int:
+        """Draws a side on each pair."""
+        return min(max(SMALLEST, self.draws // (2 * PAIRS)), LARGEST)
+
+    @property
+    def explored(self) -> int:
+        """Draws for new pairs; all where there would be but one."""
+        return max(int(EXPLORED * self.draws), 2 * self.pilot)
+
+    @property
+    def full(self) -> bool:
+        """There is no time, or are no draws, for another new pair; or the search is over because of a failure."""
+        late = bool(self.pairs) and time.monotonic() > self.end
+        return late or self.failed is not None or self.used + 2 * self.pilot > self.explored
+
+    def score(self, pair: Pair) -> float:
+        """Score of a pair, from draws if it is a new one."""
+        if not isinstance(pair, Pair):
+            raise SpecificationError(f"the strategy must give a Pair, got {pair!r}")
+        if self.relation is not None:
+            self.relation.check(pair)
+        key = (_fingerprint(pair.x), _fingerprint(pair.y))
+        if key in self._known:
+            return self._known[key]
+        if self.full:
+            raise _Enough
+        try:
+            found = self._try(pair, self.pilot, "new", len(self.pairs))
+        except TargetError:
+            self.failed = pair
+            raise _Enough from None
+        self.pairs.append(pair)
+        self.scores.append(found)
+        self._known[key] = found
+        return found
+
+    def _try(self, pair: Pair, n: int, *key: str | int) -> float:
+        """Pessimistic level of the best event on n draws a side."""
+        learner = EventLearner(self.guarantee, self.alpha, own=own_ratio(self.sampler, pair.x, pair.y))
+        x = self.sampler.draw(pair.x, n, "search", *key, "x")
+        y = self.sampler.draw(pair.y, n, "search", *key, "y")
+        self.used += 2 * n
+        learner.add(x, y, learner.count(x, y))
+        learner.learn(False)
+        # hypothesis wants finite scores.
+        return min(max(0.0, learner.reach), sys.float_info.max)
+
+    def compare(self, most: int) -> list[Pair]:
+        """The best pairs by what is left of the draws, the best first."""
+        order = sorted(range(len(self.pairs)), key=lambda k: (-self.scores[k], k))[:most]
+        n = min((self.draws - self.used) // (2 * max(len(order), 1)), RESERVOIR)
+        if n < self.pilot or time.monotonic() > self.end:
+            return [self.pairs[k] for k in order]
+        again: dict[int, float] = {}
+        for k in order:
+            try:
+                again[k] = self._try(self.pairs[k], n, "again", k)
+            except TargetError:
+                self.failed = self.pairs[k]
+                return self.failed_first()
+        return [self.pairs[k] for k in sorted(order, key=lambda k: (-again[k], k))]
+
+    def failed_first(self) -> list[Pair]:
+        """The pair on which the mechanism failed, then the best of the others."""
+        order = sorted(range(len(self.pairs)), key=lambda k: (-self.scores[k], k))
+        found = [self.pairs[k] for k in order if self.pairs[k] is not self.failed]
+        return found if self.failed is None else [self.failed, *found]
+
+
+def _explore(strategy: SearchStrategy[Pair], trials: _Trials, seed: int) -> None:
+    """Try the pairs that hypothesis proposes, until the draws for new pairs are used."""
+    import hypothesis
+    from hypothesis import HealthCheck, Phase, Verbosity
+
+    # Health checks are about tests; here a slow or much filtered strategy costs time and no more. All that a profile
+    # could set otherwise is set.
+    options = hypothesis.settings(
+        max_examples=max(1, (trials.explored - trials.used) // (2 * trials.pilot)),
+        phases=(Phase.generate, Phase.target),
+        database=None,
+        deadline=None,
+        derandomize=False,
+        backend="hypothesis",
+        suppress_health_check=list(HealthCheck),
+        verbosity=Verbosity.quiet,
+        report_multiple_bugs=False,
+        print_blob=False,
+    )
+
+    @hypothesis.seed(seed)
+    @options
+    @hypothesis.given(strategy)
+    def attempt(pair: Pair) -> None:
+        hypothesis.target(trials.score(pair))
+
+    try:
+        attempt()
+    except _Enough:
+        pass
+    except hypothesis.errors.Unsatisfiable as error:
+        if trials.pairs:  # a much filtered strategy may give none in a later round
+            return
+        raise SpecificationError(f"the strategy {strategy!r} gives no pair: {error}") from error
+
+
+@contextmanager
+def _same_in_every_process() -> Iterator[None]:
+    """Keep hypothesis from using constants of the modules that happen to be loaded.
+
+    It mixes the numbers and texts of the source files in use into what it generates, so that the pairs would depend on
+    what else the process has imported. There is no option against it. Where the names below are missing, as they may be
+    in other versions, nothing is changed, and the pairs are valid ones all the same.
+    """
+    providers = sys.modules.get("hypothesis.internal.conjecture.providers")
+    names = ("_get_local_constants", "CONSTANTS_CACHE")
+    if providers is None or not all(hasattr(providers, name) for name in (*names, "GLOBAL_CONSTANTS")):
+        yield
+        return
+    before = [getattr(providers, name) for name in names]
+    nothing = type(providers.GLOBAL_CONSTANTS)()
+    changed = [lambda: nothing, type(before[1])(before[1].max_size)]
+    try:
+        for name, value in zip(names, changed, strict=True):
+            setattr(providers, name, value)
+        yield
+    finally:
+        for name, value in zip(names, before, strict=True):
+            setattr(providers, name, value)
+
+
+def _fingerprint(data: Any) -> Any:
+    """Hashable, and equal for datasets that are the same in type and content."""
+    if isinstance(data, np.ndarray) and data.dtype != object:
+        return (data.dtype.str, data.shape, data.tobytes())
+    if isinstance(data, pd.DataFrame):
+        return (repr(list(data.columns)), repr(list(data.dtypes)), repr(rows_of(data)))
+    if isinstance(data, list | tuple | np.ndarray):
+        return (type(data).__name__, *map(_fingerprint, data))
+    return repr(data)

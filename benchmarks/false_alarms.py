@@ -7,6 +7,7 @@ whatever the number of jobs.
 from __future__ import annotations
 
 import argparse
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -34,10 +35,10 @@ def batch(family: int, stop: str, seeds: Sequence[int], draws_a_side: int) -> li
 def outcomes(audits: int, draws_a_side: int, jobs: int) -> dict[tuple[int, str], list[Outcome]]:
     """All audits, by index of the family and stopping rule; the two rules have seeds of their own."""
     work = [
-        (family, stop, range(start, min(start + _BATCH, (rule + 1) * audits)))
+        (family, stop, range(start, min(start + _BATCH, rule * audits + math.ceil(FAMILIES[family].share * audits))))
         for family in range(len(FAMILIES))
         for rule, stop in enumerate(STOPS)
-        for start in range(rule * audits, (rule + 1) * audits, _BATCH)
+        for start in range(rule * audits, rule * audits + math.ceil(FAMILIES[family].share * audits), _BATCH)
     ]
     done = Parallel(n_jobs=jobs)(delayed(batch)(family, stop, seeds, draws_a_side) for family, stop, seeds in work)
     found: dict[tuple[int, str], list[Outcome]] = {}
@@ -89,7 +90,7 @@ def document(found: dict[tuple[int, str], list[Outcome]], draws_a_side: int) -> 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark; 1 if a rate is not shown to be at most alpha."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.false_alarms", description=__doc__)
-    parser.add_argument("--audits", type=int, default=2_000, help="audits of each family by each stopping rule")
+    parser.add_argument("--audits", type=int, default=1_000, help="audits of each family by each stopping rule")
     parser.add_argument("--draws-a-side", type=int, default=100_000, help="budget of one audit")
     parser.add_argument("--jobs", type=int, default=2, help="worker processes")
     parser.add_argument("--out", type=Path, default=Path("reports/false_alarms.md"), help="Markdown file to write")

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import optimize
 
-from auditor import ApproxDP, GaussianDP, Pair, PureDP
+from auditor import ZCDP, ApproxDP, DeltaDP, GaussianDP, Pair, PureDP, RenyiDP, TradeoffCurve
 from auditor.collect import Settings, collect
 from auditor.evidence.bound import level_grid, lower_bound
 from auditor.exact import GaussianCurve
@@ -51,12 +52,15 @@ class Family:
         The claim; its level is the exact level.
     pairs : tuple of Pair
         What is searched.
+    share : float
+        Part of the usual number of audits that is made; less where the notion's tangents take long.
     """
 
     name: str
     mechanism: Callable[[Any, int, np.random.Generator], NDArray[Any]]
     guarantee: Guarantee
     pairs: tuple[Pair, ...]
+    share: float = 1.0
 
 
 def randomised_response(data: Any, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -83,6 +87,23 @@ def gaussian(data: Any, n: int, rng: np.random.Generator) -> NDArray[np.float64]
     return np.round(noisy / _LATTICE) * _LATTICE
 
 
+@dataclass(frozen=True)
+class Coin:
+    """Heads with probability ``p`` on data 1 and ``q`` on data 0: one event is the whole law."""
+
+    p: float
+    q: float
+
+    def __call__(self, data: Any, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        """``n`` coins."""
+        return (rng.random(n) < (self.p if data[0] else self.q)).astype(np.int64)
+
+
+def at_the_cap(claim: Guarantee, q: float) -> Coin:
+    """A coin whose heads are on the claim's cap: for what is tested, at zero margin."""
+    return Coin(float(claim.cap(np.array(q), claim.level)), q)
+
+
 _ONE, _ZERO = np.array([1]), np.array([0])
 _PAIR = (Pair(_ONE, _ZERO, "1 against 0"),)
 _SEARCH = tuple(
@@ -91,6 +112,11 @@ _SEARCH = tuple(
     for pair in (Pair(_ONE, _ZERO, f"record {k}"), Pair(_ZERO, _ONE, f"record {k}, other order"))
 )
 
+_RHO, _RENYI = ZCDP(0.5), RenyiDP({2.0: 0.3, 8.0: 1.1})
+#: The point of the antidiagonal that is on the cap.
+_KINK = float(optimize.brentq(lambda p: float(_RHO.level_of(np.array(p), np.array(1 - p))) - _RHO.rho, 0.5, 0.99))
+_PIECES = TradeoffCurve((0.0, 0.2, 1.0), (0.7, 0.4, 0.0), "of two pieces")
+
 FAMILIES = (
     Family("randomised response", randomised_response, PureDP(1.0), _PAIR),
     Family("discrete Laplace", discrete_laplace, PureDP(1.0), _PAIR),
@@ -98,6 +124,12 @@ FAMILIES = (
     # delta at which a shift of one standard deviation has epsilon exactly 1.
     Family("Gaussian, claimed epsilon and delta", gaussian, ApproxDP(1.0, GaussianCurve(1.0).delta(1.0)), _PAIR),
     Family("search over 20 pairs", randomised_response, PureDP(1.0), _SEARCH),
+    # Symmetric, where the bounds of both orders of the pair meet, and far from it.
+    Family("coin at the kink of a zCDP cap", Coin(_KINK, 1 - _KINK), _RHO, _PAIR, 0.25),
+    Family("coin, claimed rho", at_the_cap(_RHO, 0.02), _RHO, _PAIR, 0.25),
+    Family("coin, claimed Renyi bounds", at_the_cap(_RENYI, 0.1), _RENYI, _PAIR, 0.25),
+    Family("coin, claimed delta at an epsilon", at_the_cap(DeltaDP(0.05, 1.0), 0.1), DeltaDP(0.05, 1.0), _PAIR),
+    Family("coin, claimed trade-off curve", at_the_cap(_PIECES, 0.2), _PIECES, _PAIR),
 )
 
 
@@ -128,5 +160,7 @@ def trial(family: Family, stop: str, seed: int, draws_a_side: int) -> Outcome:
     settings = Settings(alpha=ALPHA, draws=2 * draws_a_side, stop=stop, seed=seed)
     evidence = collect(Sampler(family.mechanism, seed, family.name), family.guarantee, family.pairs, settings)
     level = family.guarantee.level
-    bound = lower_bound(evidence.chunks, family.guarantee, level_grid(level), ALPHA)
+    bound = lower_bound(
+        evidence.chunks, family.guarantee, level_grid(level, family.guarantee.highest, family.guarantee.unit), ALPHA
+    )
     return Outcome(bool(evidence.wealth.best[0] >= math.log(1 / ALPHA)), bound > level)

@@ -27,7 +27,7 @@ from auditor.guarantees import Guarantee
 from auditor.neighbors import check_pairs
 from auditor.results import Verdict
 from auditor.targets import Mechanism
-from mechanisms.gaussian import GaussianNoise
+from mechanisms.gaussian import LatticeGaussian
 from mechanisms.laplace import LatticeLaplace
 from mechanisms.noisy_max import ReleasedMaximum, ReportNoisyMax
 from mechanisms.queries import Answers
@@ -182,7 +182,7 @@ def cases() -> list[Case]:
         Case(
             "Gaussian, sigma 3.7306, as mu",
             "mu 0.2680",
-            GaussianNoise(ANSWERS, 3.7306),
+            LatticeGaussian(ANSWERS, 3.7306),
             one,
             GaussianDP(1 / 3.7306),
             None,
@@ -193,7 +193,7 @@ def cases() -> list[Case]:
         Case(
             "Gaussian, sigma 3.7306, as (1, 1e-5)",
             "1",
-            GaussianNoise(ANSWERS, 3.7306),
+            LatticeGaussian(ANSWERS, 3.7306),
             one,
             approx,
             None,
@@ -204,7 +204,7 @@ def cases() -> list[Case]:
         Case(
             "Gaussian, sigma 1.8653, as mu",
             "mu 0.5361",
-            GaussianNoise(ANSWERS, 1.8653),
+            LatticeGaussian(ANSWERS, 1.8653),
             one,
             GaussianDP(1 / 1.8653),
             None,
@@ -215,7 +215,7 @@ def cases() -> list[Case]:
         Case(
             "Gaussian, sigma 1.8653, as (1, 1e-5)",
             "2.18",
-            GaussianNoise(ANSWERS, 1.8653),
+            LatticeGaussian(ANSWERS, 1.8653),
             one,
             approx,
             gauss(1.8653),

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import statsmodels.datasets.randhie
 
-from auditor.declare import Draft, mutant
+from auditor.declare import Draft, conformity, mutant
 from auditor.guarantees import Guarantee, PureDP
 from auditor.neighbors import AddRemoveOne, Pair, ReplaceOne
 from mechanisms.common import Mutant
@@ -89,3 +89,9 @@ def broken(
         note=found.note,
         **options,
     )
+
+
+def deviating(case: str, found: Mutant[Any], base: Any, *data: Any, **options: Any) -> Draft:
+    """Claim that a mutant of ``base`` does not sample from the law of ``base``; takes what `conformity` takes."""
+    built = found.build(base)
+    return conformity(built, *data, reference=base, case=case, expected="deviation", note=found.note, **options)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from auditor.declare import Draft, Source, entry, exact, privacy
+from auditor.declare import Draft, Source, conformity, entry, exact, privacy
 from auditor.guarantees import PureDP
-from experiments._common import REPLACE, broken
+from experiments._common import REPLACE, broken, deviating
 from experiments._queries import one_sided_pair, opposed_pair, stream
 from mechanisms.noisy_max import FLIP_MUTANTS, MUTANTS, PermuteAndFlip, ReportNoisyMax
 
@@ -21,8 +21,10 @@ def noisy_max() -> Iterator[Draft]:
         mechanism = ReportNoisyMax(stream(_GROUPS), 1.0, noise=noise)
         yield exact(mechanism, PureDP(1.0), opposed_pair(), case=noise, relation=REPLACE)
         yield privacy(mechanism, PureDP(1.0), opposed_pair(), case=noise, relation=REPLACE)
+        yield conformity(mechanism, opposed_pair(), case=noise)
     mechanism = ReportNoisyMax(stream(_GROUPS), 1.0)
     yield broken("half_scale", MUTANTS["half_scale"], mechanism, opposed_pair())
+    yield deviating("half_scale", MUTANTS["half_scale"], mechanism, opposed_pair())
     # Five counts that all rise by one: 5 eps / 2.
     five = ReportNoisyMax(stream("wwwww"), 1.0)
     yield broken(
@@ -36,4 +38,8 @@ def permute_and_flip() -> Iterator[Draft]:
     mechanism = PermuteAndFlip(stream(_GROUPS), 1.0)
     yield exact(mechanism, PureDP(1.0), opposed_pair(), case="largest_group", relation=REPLACE)
     yield privacy(mechanism, PureDP(1.0), opposed_pair(), case="largest_group", relation=REPLACE)
+    # The law of another mechanism, computed by other means: the two are one (Ding et al. 2021).
+    noisy = ReportNoisyMax(stream(_GROUPS), 1.0, noise="exponential")
+    yield conformity(mechanism, opposed_pair(), reference=noisy, case="largest_group")
     yield broken("half_scale", FLIP_MUTANTS["half_scale"], mechanism, opposed_pair())
+    yield deviating("half_scale", FLIP_MUTANTS["half_scale"], mechanism, opposed_pair())

@@ -28,7 +28,7 @@ from mechanisms.queries import Query
 
 
 @dataclass(frozen=True)
-class _OnIntegers:
+class OnIntegers:
     """What the mechanism shares with its mutants: everything but the noise and its law."""
 
     query: Query
@@ -42,9 +42,14 @@ class _OnIntegers:
         require(grain == math.floor(grain), "a query with integer answers", grain)
 
     @property
+    def log_a(self) -> float:
+        """``ln a``, accurate also for `a` close to 1."""
+        return math.log1p(self.a - 1.0)
+
+    @property
     def epsilon(self) -> float:
         """Claimed level, ``sensitivity * ln a``."""
-        return self.query.sensitivity * math.log1p(self.a - 1.0)
+        return self.query.sensitivity * self.log_a
 
     def centre(self, data: Dataset) -> IntArray:
         """Return the integer answers, shape () or (d,); ValueError if they are not integers."""
@@ -65,7 +70,7 @@ class _OnIntegers:
 
 
 @dataclass(frozen=True)
-class TwoSidedGeometric(_OnIntegers):
+class TwoSidedGeometric(OnIntegers):
     """Integer query plus two-sided geometric noise of base `a`.
 
     Parameters
@@ -88,7 +93,7 @@ class TwoSidedGeometric(_OnIntegers):
 
 
 @dataclass(frozen=True)
-class OneSided(_OnIntegers):
+class OneSided(OnIntegers):
     """Mutant i: noise of one sign only."""
 
     def noise(self, size: tuple[int, ...], rng: np.random.Generator) -> IntArray:
@@ -110,12 +115,12 @@ class UnitSensitivity(TwoSidedGeometric):
 
 
 @dataclass(frozen=True)
-class RoundedLaplace(_OnIntegers):
+class RoundedLaplace(OnIntegers):
     """Mutant iv, benign: continuous Laplace noise of scale 1 / ln a, rounded after adding."""
 
     def noise(self, size: tuple[int, ...], rng: np.random.Generator) -> IntArray:
         """Draw rounded Laplace noise: adding an integer commutes with the rounding."""
-        return np.rint(rng.laplace(0.0, 1.0 / math.log1p(self.a - 1.0), size)).astype(np.int64)
+        return np.rint(rng.laplace(0.0, 1.0 / self.log_a, size)).astype(np.int64)
 
     def cell_probability(self, k: IntArray) -> FloatArray:
         """Probability of noise k (any shape): a^-|k| sinh(ln(a) / 2), and 1 - a^-1/2 at 0."""
@@ -125,7 +130,7 @@ class RoundedLaplace(_OnIntegers):
 
 
 @dataclass(frozen=True)
-class SignTimesGeometric(_OnIntegers):
+class SignTimesGeometric(OnIntegers):
     """Mutant v: a fair sign times G >= 0, so that zero is drawn from both signs."""
 
     def noise(self, size: tuple[int, ...], rng: np.random.Generator) -> IntArray:

@@ -32,7 +32,7 @@ from mechanisms.common import (
     table,
     unbounded,
 )
-from mechanisms.noise import base_for, geometric, lattice_law, round_to_lattice, two_sided_geometric
+from mechanisms.noise import base_for, geometric, lattice_law, lattice_steps, round_to_lattice, two_sided_geometric
 from mechanisms.queries import Query
 
 
@@ -61,11 +61,7 @@ class _OnLattice:
 
     def steps(self, coordinates: int) -> int:
         """Most lattice steps the rounded answer moves between neighbours, l1 norm."""
-        exact = self.calibration / self.step
-        grain = self.query.granularity / self.step
-        if grain > 0 and grain == math.floor(grain):
-            return max(1, math.floor(exact))  # answers are on the lattice: rounding moves nothing
-        return math.ceil(exact) + coordinates - 1
+        return lattice_steps(self.calibration, self.query.granularity, self.step, coordinates)
 
     def base(self, coordinates: int) -> float:
         """Return the base of the integer noise."""

@@ -8,47 +8,13 @@ import numpy as np
 
 from auditor.exact import Law, ProductLaw, TwoSidedGeometricLaw
 from mechanisms.common import FloatArray, IntArray, require, require_positive
+from mechanisms.lattice import geometric as geometric
+from mechanisms.lattice import two_sided_geometric as two_sided_geometric
 
 # Float64 holds every integer up to here, so lattice values below it have exact fractional parts.
 _EXACT = 2.0**53
 # Real-valued outputs are released as multiples of this: a millionth, far below any noise used here.
 LOW_BITS = 2.0**-20
-
-
-def geometric(a: float, size: int | tuple[int, ...], rng: np.random.Generator) -> IntArray:
-    """Draw G >= 0 with ``P[G = k] = (1 - 1/a) a^-k``.
-
-    Parameters
-    ----------
-    a : float
-        Base, > 1.
-    size : int or tuple of int
-        Shape of the result.
-    rng : numpy.random.Generator
-        The only source of randomness.
-
-    Returns
-    -------
-    ndarray of int64, shape `size`
-
-    Notes
-    -----
-    ``G = floor(E / ln a)`` for a standard exponential E, because ``P[E >= k ln a] = a^-k``. With
-    real-valued E this is exact. In floating point the cell boundaries move by about 2^-53 of their
-    position and values of E above about 44 (probability below 2^-63) do not occur. The outputs are
-    integers, so none of this shows in their support: no audit of fewer than 10^15 draws sees it.
-    It is not a sampler for production, where exact integer arithmetic is to be used.
-    """
-    require(1 < a < math.inf, "a finite base a > 1", a)
-    return np.floor(rng.standard_exponential(size) / math.log1p(a - 1.0)).astype(np.int64)
-
-
-def two_sided_geometric(a: float, size: int | tuple[int, ...], rng: np.random.Generator) -> IntArray:
-    """Draw Z with ``P[Z = k] = a^-|k| (a - 1) / (a + 1)`` as the difference of two geometrics.
-
-    Parameters and exactness as in `geometric`. Source: D000 section 2 (geometric_mechanism).
-    """
-    return geometric(a, size, rng) - geometric(a, size, rng)
 
 
 def base_for(epsilon: float, steps: int) -> float:
@@ -84,6 +50,19 @@ def round_to_lattice(values: FloatArray, step: float) -> IntArray:
     require(bool(np.all(np.abs(scaled) < _EXACT)), f"values within 2^53 steps of {step}", values)
     floor = np.floor(scaled)
     return (floor + (scaled - floor >= 0.5)).astype(np.int64)
+
+
+def lattice_steps(moved: float, granularity: float, step: float, coordinates: int = 1) -> int:
+    """Most lattice steps that answers which move by `moved` in all move after rounding, l1 norm.
+
+    A coordinate that moves by t moves by at most ``ceil(t / step)`` steps, so `coordinates` of them that move by
+    `moved` together move by at most ``ceil(moved / step) + coordinates - 1``; rounding moves nothing where
+    `granularity` says that all answers are on the lattice.
+    """
+    grain = granularity / step
+    if grain > 0 and grain == math.floor(grain):
+        return max(1, math.floor(moved / step))
+    return math.ceil(moved / step) + coordinates - 1
 
 
 def lattice_law(centre: IntArray, a: float, step: float = 1.0) -> Law:

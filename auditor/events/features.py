@@ -38,6 +38,17 @@ class Feature(Protocol):
         """The event {feature > cut} in words."""
 
 
+class Part(Protocol):
+    """A part of each output, which is a symbol by itself."""
+
+    @property
+    def name(self) -> str:
+        """In words."""
+
+    def __call__(self, batch: Batch) -> Batch:
+        """The part of each output."""
+
+
 def _rows(batch: Batch, width: int) -> Array:
     """Rows of ``width`` numbers; 0 stands for the width of the batch, which must be an array then."""
     return matrix(batch, width or np.shape(batch)[1])
@@ -81,12 +92,10 @@ class Numeric:
         """See `Feature`."""
         if self.kind == "value":
             return column(batch)
+        if self.kind in ("coordinate", "difference"):
+            return self._columns(batch)
         values = _rows(batch, self.width)
-        if self.kind == "coordinate":
-            return values[:, self.i]
         with np.errstate(invalid="ignore", over="ignore"):
-            if self.kind == "difference":
-                return np.asarray(values[:, self.i] - values[:, self.j])
             if self.kind in ("sum", "half"):
                 d = values.shape[1]
                 signs = np.where(np.arange(d) < d // 2, 1.0, -1.0 if self.kind == "half" else 1.0)
@@ -95,6 +104,16 @@ class Numeric:
                 filled = np.where(np.isnan(values), -np.inf, values)
                 return np.where(np.isnan(values).all(axis=1), np.nan, filled.argmax(axis=1))
             return np.asarray(getattr(values, self.kind)(axis=1))
+
+    def _columns(self, batch: Batch) -> Array:
+        width = self.width or np.shape(batch)[1]
+        used = [self.i] if self.kind == "coordinate" else [self.i, self.j]
+        if isinstance(batch, np.ndarray) and batch.shape[1:] == (width,):
+            values = np.asarray(batch[:, used], dtype=np.float64)  # the other columns need not become floats
+        else:
+            values = matrix(batch, width)[:, used]
+        with np.errstate(invalid="ignore", over="ignore"):
+            return values[:, 0] if self.kind == "coordinate" else np.asarray(values[:, 0] - values[:, 1])
 
     def below(self, cut: float) -> str:
         """In words."""
@@ -228,6 +247,35 @@ class LatticeExponent:
 
 
 @dataclass(frozen=True)
+class Lattice:
+    """Distance from the lattice ``offset + step * integers``: its event {0} is membership (design, section 4).
+
+    Exact where step and offset are multiples of one power of two and outputs below 2^53 times that.
+    """
+
+    step: float
+    offset: float
+
+    def __call__(self, batch: Batch) -> Array:
+        """See `Feature`."""
+        with np.errstate(invalid="ignore"):
+            away = np.fmod(column(batch) - self.offset, self.step)
+            return np.asarray(np.minimum(np.abs(away), self.step - np.abs(away)))
+
+    def below(self, cut: float) -> str:
+        """In words."""
+        return f"output is {self._points(cut)}"
+
+    def above(self, cut: float) -> str:
+        """In words."""
+        return f"output is not {self._points(cut)}"
+
+    def _points(self, cut: float) -> str:
+        near = f"within {cut:.6g} of " if cut else ""
+        return f"{near}{f'{self.offset:.6g} plus ' if self.offset else ''}a multiple of {self.step:.6g}"
+
+
+@dataclass(frozen=True)
 class Shape:
     """What can be seen of any Python value: its length, its type, whether it is a number."""
 
@@ -292,31 +340,39 @@ class Rank:
         Rank of each symbol or cell. Symbols not in the table have none.
     labels : tuple of str
         Symbols or cells by rank, for the words.
+    part : Part or None
+        The part of an output that is the symbol; None: all of it.
     """
 
     base: Feature | None
     table: tuple[float, ...]
     ranks: tuple[int, ...]
     labels: tuple[str, ...] = field(compare=False)
+    part: Part | None = None
 
     def __call__(self, batch: Batch) -> Array:
         """See `Feature`."""
+        if self.base is None:
+            return self.of_keys(keys(batch if self.part is None else self.part(batch)))
         ranks = np.array(self.ranks, dtype=np.float64)
-        if self.base is not None:
-            values = self.base(batch)
-            cell = np.searchsorted(np.array(self.table), values, side="left")
-            return np.asarray(np.where(np.isnan(values), np.nan, ranks[np.minimum(cell, len(ranks) - 1)]))
+        values = self.base(batch)
+        cell = np.searchsorted(np.array(self.table), values, side="left")
+        return np.asarray(np.where(np.isnan(values), np.nan, ranks[np.minimum(cell, len(ranks) - 1)]))
+
+    def of_keys(self, key: NDArray[np.int64]) -> Array:
+        """Ranks of symbols with these keys, shape (n,)."""
+        ranks = np.array(self.ranks, dtype=np.float64)
         table = np.array(self.table, dtype=np.int64)
-        key = keys(batch)
         at = np.minimum(np.searchsorted(table, key), len(table) - 1)
         return np.asarray(np.where(table[at] == key, ranks[at], np.nan))
 
     def _words(self, labels: Sequence[str]) -> str:
+        subject = "output" if self.part is None else self.part.name
         if len(labels) == 1:
-            return f"output is {labels[0]}"
+            return f"{subject} is {labels[0]}"
         shown = ", ".join(labels[:_WORDS])
         more = f", ... ({len(labels)} in all)" if len(labels) > _WORDS else ""
-        return f"output in {{{shown}{more}}}"
+        return f"{subject} in {{{shown}{more}}}"
 
     def below(self, cut: float) -> str:
         """In words."""

@@ -8,10 +8,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.events.features import MAX_COORDINATES, Additive, Distance, Feature, Linear, Rank
+from auditor.events.features import MAX_COORDINATES, Additive, Distance, Feature, Lattice, Linear, Rank
 from auditor.events.outputs import Batch, column, keys, matrix, show
 
 Array = NDArray[np.float64]
+
+#: Bits of a double: outputs whose bits all lie within so many are integers in units of the last of them.
+_SPAN = 53
 
 
 def _rows(batch: Batch) -> Array:
@@ -23,6 +26,28 @@ def learn_distance(x: Batch, y: Batch) -> Distance | None:
     pooled = np.concatenate([column(x), column(y)])
     pooled = pooled[np.isfinite(pooled)]
     return Distance(float(np.median(pooled))) if len(pooled) else None
+
+
+def learn_lattices(x: Batch, y: Batch) -> list[Lattice]:
+    """Lattice on which all draws of one dataset lie and those of the other do not, for outputs of shape (n,)."""
+    a, b = column(x), column(y)
+    pooled = np.concatenate([a, b])
+    if not np.isfinite(pooled).all():
+        return []
+    _, exponent = np.frexp(pooled[pooled != 0])
+    if not len(exponent) or exponent.max() - exponent.min() > _SPAN:  # full-precision floats: see `LatticeExponent`
+        return []
+    unit = 2.0 ** (int(exponent.max()) - _SPAN)
+    whole_a, whole_b = (a / unit).astype(np.int64), (b / unit).astype(np.int64)
+    if (whole_a * unit != a).any() or (whole_b * unit != b).any():
+        return []
+    common = np.gcd.reduce(np.concatenate([whole_a, whole_b]) - whole_a[0])
+    found = []
+    for whole in (whole_a, whole_b):
+        step = int(np.gcd.reduce(whole - whole[0]))
+        if step > common:  # 0 where all draws are one value, which is a symbol
+            found.append(Lattice(step * unit, int(whole[0]) % step * unit))
+    return found
 
 
 def learn_linear(x: Batch, y: Batch) -> Linear | None:
@@ -60,9 +85,14 @@ def learn_additive(x: Batch, y: Batch, cells: int) -> Additive | None:
     return Additive(tuple(edges), tuple(scores), np.shape(x)[1]) if sum(any(s) for s in scores) > 1 else None
 
 
-def learn_symbols(x: Batch, y: Batch, most: int) -> Rank | None:
-    """Order the outputs, taken as symbols, by shrunken likelihood ratio; None if there are more than ``most``."""
-    key_x, key_y = keys(x), keys(y)
+def learn_symbols(
+    x: Batch, y: Batch, most: int, known: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
+) -> Rank | None:
+    """Order the outputs, taken as symbols, by shrunken likelihood ratio; None if there are more than ``most``.
+
+    ``known`` are the keys of both batches, where they have been computed already.
+    """
+    key_x, key_y = known if known is not None else (keys(x), keys(y))
     table, first = np.unique(np.concatenate([key_x, key_y]), return_index=True)
     if not 1 < len(table) <= min(most, len(key_x)):  # values that hardly repeat are no symbols
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
@@ -12,9 +12,21 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from auditor.events.classifier import Learners, Training, fitters_of
+from auditor.events.elements import read_once
 from auditor.events.features import Additive, Feature, Rank, fixed_features
-from auditor.events.fitting import learn_additive, learn_distance, learn_histogram, learn_linear, learn_symbols
+from auditor.events.fitting import (
+    learn_additive,
+    learn_distance,
+    learn_histogram,
+    learn_lattices,
+    learn_linear,
+    learn_symbols,
+)
 from auditor.events.outputs import Batch, concatenate
+from auditor.events.own_ratio import OwnRatio
+from auditor.events.reservoir import Reservoir
+from auditor.events.structure import Structure, structure_of
 from auditor.evidence.power import divergence_rate
 from auditor.guarantees import Guarantee
 
@@ -26,6 +38,8 @@ RESERVOIR = 20_000
 #: Events are learned anew when the draws have grown by this factor; from `LATE` draws a side on by the second one.
 RELEARN, LATE_RELEARN = 1.2, 1.5
 LATE = 2_000
+#: The structure of outputs is looked at anew when the draws have grown by this factor: arbitrary, four times in all.
+RESTRUCTURE = 8
 #: Events that stay in the race when the reservoir is full; the best by all draws is bet on. Arbitrary: each costs one
 #: comparison a draw.
 FINALISTS = 6
@@ -39,7 +53,7 @@ CELLS = 24
 COORDINATE_CELLS = 10
 #: The claim is what events are chosen against while past draws speak against it with so many nats; otherwise the
 #: largest level within reach is. Chosen by simulation.
-_NATS = 4.0
+_NATS = 2.0
 #: Nats by which the rating of events is pessimistic beyond ln(1/alpha), because the best of many candidates looks
 #: better than it is. Chosen by simulation.
 _EXTRA = 3.0
@@ -121,9 +135,12 @@ class EventLearner:
         The claim.
     alpha : float
         Level of the test; sets what is within reach.
-    extra : callable, optional
-        Features that the caller learns: maps two batches (draws of P and of Q) to a list of features, which are then
-        evaluated on other draws. Used for classifiers.
+    extra : str or callable, optional
+        Features that cost more to learn: the name of classifiers, or a function that maps two batches (draws of P and
+        of Q) to a list of features. They are fitted at doublings of the draws, when `fit` is called, on the even draws,
+        and judged on the odd ones.
+    own : OwnRatio, optional
+        The mechanism's own log-likelihood ratio on the pair.
 
     Notes
     -----
@@ -134,20 +151,22 @@ class EventLearner:
         self,
         guarantee: Guarantee,
         alpha: float,
-        extra: Callable[[Batch, Batch], list[Feature]] | None = None,
+        extra: Learners | None = None,
+        own: OwnRatio | None = None,
     ) -> None:
         self.guarantee = guarantee
         self.nats = math.log(1 / alpha)
-        self.extra = extra
+        self.training = Training(fitters_of(extra))
+        self.own = own
         self.n = 0
         self.finalists: list[Proposal] = []
         self.reach = 0.0  # pessimistic level of the best event
         self.hope = math.inf  # optimistic level of the same event
-        self._x: list[Batch] = []
-        self._y: list[Batch] = []
-        self._held = 0
+        self._past = Reservoir(RESERVOIR)
         self._learned_at = 0
         self._fixed: list[Feature] | None = None
+        self._structure = Structure()
+        self._structured_at = 0
 
     @property
     def proposal(self) -> Proposal | None:
@@ -156,6 +175,7 @@ class EventLearner:
 
     def count(self, x: Batch, y: Batch) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
         """How a chunk falls into the cells of each finalist."""
+        x, y = read_once(x), read_once(y)
         values = {feature: (feature(x), feature(y)) for feature in {f.chain.feature for f in self.finalists}}
         pairs = [(f.chain, *values[f.chain.feature]) for f in self.finalists]
         return [(chain.cells_of(a), chain.cells_of(b)) for chain, a, b in pairs]
@@ -164,11 +184,7 @@ class EventLearner:
         """Take in a chunk of draws, and how it fell into the cells of the finalists."""
         n = len(x)
         self.n += n
-        room = RESERVOIR - self._held
-        if room > 0:
-            self._x.append(x[:room].copy())  # a view would keep the whole chunk
-            self._y.append(y[:room].copy())
-            self._held += min(n, room)
+        self._past.add(x, y)
         for finalist, (a, b) in zip(self.finalists, counts, strict=True):
             finalist.add(a, b, n)
 
@@ -181,9 +197,9 @@ class EventLearner:
             The claimed level is rejected already, only the lower bound is still of interest.
         """
         factor = RELEARN if self._learned_at < LATE else LATE_RELEARN
-        full = self._held == RESERVOIR > self._learned_at
-        if full or self._held > factor * self._learned_at:
-            self._learned_at = self._held
+        full = self._past.held == RESERVOIR > self._learned_at
+        if full or self._past.held > factor * self._learned_at:
+            self._learned_at = self._past.held
             self._learn(rejected)
         elif self.finalists:
             score = self._race(rejected)
@@ -192,6 +208,33 @@ class EventLearner:
             kept = sorted(range(len(score)), key=lambda k: (-score[k], k))[:room]
             self.finalists = [self.finalists[k] for k in kept]
             self._rate(self.finalists[0])
+
+    def fit(self, rejected: bool, go_on: Callable[[], bool] = lambda: True) -> bool:
+        """Fit what costs more to learn, if it is due, and propose events anew.
+
+        Parameters
+        ----------
+        rejected : bool
+            As for `learn`.
+        go_on : callable
+            Asked before each fit and after the last; where it says False, nothing changes.
+
+        Returns
+        -------
+        bool
+            False if ``go_on`` said so.
+        """
+        if not self.training.due(self._past.held):
+            return True
+        x, y = self._past.draws()
+        before = self.training.features
+        if not self.training.fit(x[::2], y[::2], self._past.held, go_on):
+            return False
+        for feature in before:
+            self._past.forget(feature)
+        if self.training.features:
+            self._learn(rejected)
+        return True
 
     def _race(self, rejected: bool) -> Array:
         """Scores of the finalists by all their draws."""
@@ -203,7 +246,7 @@ class EventLearner:
         self.reach = float(self._pessimistic(p, q, best.n, self.nats + _EXTRA)[0])
         low, _ = _wilson(q, best.n, 1.0)
         _, high = _wilson(p, best.n, 1.0)
-        self.hope = float(self.guarantee.level_of(high, np.maximum(low, 0.1 / best.n))[0])
+        self.hope = float(self.guarantee.level_of(high, np.maximum(low, 1.0 / best.n))[0])
 
     def _pessimistic(self, p: Array, q: Array, n: Array | float, nats: float) -> Array:
         """Level of (p, q) when each is moved towards the other by half of ``nats``."""
@@ -212,36 +255,56 @@ class EventLearner:
         return self.guarantee.level_of(low, high)
 
     def _learn(self, rejected: bool) -> None:
-        if len(self._x) > 1:
-            self._x, self._y = [concatenate(self._x)], [concatenate(self._y)]
-        x, y = self._x[0], self._y[0]
+        x, y = self._past.draws()
         if self._fixed is None:
             self._fixed = fixed_features(concatenate([x, y]))
-        groups = [group for feature in self._fixed for group in _candidates(feature, x, y)]
+            if self.own is not None:
+                self.own.check(x)
+                self._fixed.append(self.own)
+        if len(x) >= RESTRUCTURE * self._structured_at:
+            self._structured_at = len(x)
+            self._structure = self._structure.joined(structure_of(x, y))
+        groups = [group for feature in self._fixed for group in _candidates(feature, *self._past.values(feature))]
         for feature, a, b in self._learned(x, y):
             penalty = _SUM_PENALTY if isinstance(feature, Additive) else 0.0
             if isinstance(feature, Rank) and feature.base is not None:
                 penalty = _SET_PENALTY
             groups += [replace(group, penalty=penalty) for group in _candidates(feature, a, b)]
+        for feature in self._structure.features:
+            groups += _candidates(feature, *self._past.values(feature))
         if groups:
             self._select(groups, rejected)
 
-    def _learned(self, x: Batch, y: Batch) -> list[tuple[Feature, Batch, Batch]]:
-        """Features learned on the even draws, to be judged on the odd ones, so that a noisy fit looks no better."""
+    def _learned(self, x: Batch, y: Batch) -> Iterator[tuple[Feature, Array, Array]]:
+        """Features learned on the even draws and their values on the odd ones, so that a noisy fit looks no better."""
         even_x, even_y, odd_x, odd_y = x[::2], y[::2], x[1::2], y[1::2]
-        found: list[Feature | None] = [learn_symbols(even_x, even_y, MOST_SYMBOLS)]
+        key_x, key_y = self._past.keys()
+        symbols = learn_symbols(even_x, even_y, MOST_SYMBOLS, (key_x[::2], key_y[::2]))
+        if symbols is not None:
+            yield symbols, symbols.of_keys(key_x[1::2]), symbols.of_keys(key_y[1::2])
+        found: list[Feature | None] = []
         if isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and x.shape[1:] == y.shape[1:]:
             if x.ndim == 2 and x.shape[1] > 1:
                 found.append(learn_linear(even_x, even_y))
                 found.append(learn_additive(even_x, even_y, COORDINATE_CELLS))
-            elif x.ndim == 1 and found[0] is None and self._fixed:
+            elif x.ndim == 1 and symbols is None and self._fixed:
                 found.append(learn_distance(even_x, even_y))
                 if len(x) >= 2 * 20 * CELLS:
                     base = self._fixed[0]
                     found.append(learn_histogram(base, base(even_x), base(even_y), CELLS))
-        if self.extra is not None:
-            found += self.extra(even_x, even_y)
-        return [(feature, odd_x, odd_y) for feature in found if feature is not None]
+            if x.ndim == 1:
+                found += learn_lattices(even_x, even_y)
+        for feature in found:
+            if feature is not None:
+                yield feature, feature(odd_x), feature(odd_y)
+        for feature in self.training.features:
+            a, b = self._past.values(feature)
+            yield feature, a[1::2], b[1::2]
+        for part in self._structure.parts:
+            key_x, key_y = self._past.keys(part)
+            symbols = learn_symbols(part(even_x), part(even_y), MOST_SYMBOLS, (key_x[::2], key_y[::2]))
+            if symbols is not None:
+                yield replace(symbols, part=part), symbols.of_keys(key_x[1::2]), symbols.of_keys(key_y[1::2])
 
     def _score(self, x: Array, y: Array, n: Array, rejected: bool) -> tuple[Array, Array]:
         """Score of events with the given counts, to be maximised, and their growth against the same level."""
@@ -309,8 +372,9 @@ def _positions(m: int) -> NDArray[np.int64]:
     return np.unique(np.concatenate([tail, middle, m - 1 - tail]))
 
 
-def _candidates(feature: Feature, x: Batch, y: Batch) -> list[_Candidates]:
-    a, b = np.sort(feature(x)), np.sort(feature(y))  # NaN go last
+def _candidates(feature: Feature, x: Array, y: Array) -> list[_Candidates]:
+    """Events of a feature with the given values on draws of each side."""
+    a, b = np.sort(x), np.sort(y)  # NaN go last
     valid_a, valid_b = len(a) - int(np.isnan(a).sum()), len(b) - int(np.isnan(b).sum())
     picks = [v[_positions(m)] for v, m in ((a, valid_a), (b, valid_b)) if m > 0]
     if not picks:

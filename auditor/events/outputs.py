@@ -81,7 +81,7 @@ def _from_list(values: list[Any]) -> Batch:
     kinds = set(map(type, values))
     if kinds == {float}:
         return np.fromiter(values, np.float64, len(values))  # twice as fast as np.array
-    if kinds <= _PLAIN or all(_is_number(v) for v in values):
+    if kinds <= _PLAIN or all(is_number(v) for v in values):
         if kinds == {int}:
             try:
                 return np.fromiter(values, np.int64, len(values))
@@ -94,7 +94,7 @@ def _from_list(values: list[Any]) -> Batch:
     if all(issubclass(kind, list | tuple | np.ndarray) for kind in kinds):
         rows = [v.tolist() if isinstance(v, np.ndarray) else v for v in values]
         width = len(rows[0]) if isinstance(rows[0], list | tuple) else 0
-        if width and all(isinstance(r, list | tuple) and len(r) == width and all(map(_is_number, r)) for r in rows):
+        if width and all(isinstance(r, list | tuple) and len(r) == width and all(map(is_number, r)) for r in rows):
             numbers = [e for r in rows for e in r]
             return np.array(rows, dtype=np.float64) if _exact(numbers) else rows
         return rows
@@ -106,7 +106,8 @@ def _exact(numbers: list[Any]) -> bool:
     return all(not isinstance(v, int | np.integer) or abs(int(v)) <= _EXACT for v in numbers)
 
 
-def _is_number(value: object) -> bool:
+def is_number(value: object) -> bool:
+    """Whether a Python value is a number; booleans are symbols."""
     return isinstance(value, _NUMBER) and not isinstance(value, bool | np.bool_)
 
 
@@ -131,7 +132,7 @@ def column(batch: Batch) -> NDArray[np.float64]:
             return np.array(batch, dtype=np.float64)
         except OverflowError:
             pass
-    return np.array([_float_of(v) for v in batch], dtype=np.float64)
+    return np.array([float_of(v) for v in batch], dtype=np.float64)
 
 
 def matrix(batch: Batch, width: int) -> NDArray[np.float64]:
@@ -142,12 +143,13 @@ def matrix(batch: Batch, width: int) -> NDArray[np.float64]:
         return np.full((len(batch), width), np.nan)
     rows = np.full((len(batch), width), np.nan)
     for k, value in enumerate(batch):
-        if isinstance(value, list | tuple) and len(value) == width and all(map(_is_number, value)):
-            rows[k] = [_float_of(e) for e in value]
+        if isinstance(value, list | tuple) and len(value) == width and all(map(is_number, value)):
+            rows[k] = [float_of(e) for e in value]
     return rows
 
 
-def _float_of(value: object) -> float:
+def float_of(value: object) -> float:
+    """A number as a float, NaN for what is none and for integers larger than any float."""
     if not isinstance(value, int | float | np.number | np.bool_):
         return math.nan
     try:
@@ -205,7 +207,7 @@ def _key_of(value: object) -> int:
         return int(value) ^ _BOOLEAN
     if isinstance(value, float | np.floating) or (isinstance(value, int | np.integer) and abs(int(value)) <= _EXACT):
         return int(_number_keys(np.array([value], dtype=np.float64))[0])
-    if isinstance(value, list | tuple) and value and all(_is_number(e) or isinstance(e, bool) for e in value):
+    if isinstance(value, list | tuple) and value and all(is_number(e) or isinstance(e, bool) for e in value):
         return int(_row_keys(np.array([[_key_of(e) for e in value]], dtype=np.int64))[0])
     digest = hashlib.blake2b(_canonical(value).encode(errors="backslashreplace"), digest_size=8).digest()
     return int.from_bytes(digest, "little", signed=True)

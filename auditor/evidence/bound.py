@@ -23,17 +23,23 @@ COARSEST = 0.05
 LOWEST = 0.02
 #: No number of draws that anybody will pay for rejects more than this (2 e^20 / ln(1/alpha) draws, about 10^9).
 HIGHEST = 20.0
+#: Levels below it are rounded relatively; arbitrary, between the usual sizes of epsilon and of delta.
+_SMALL = 0.01
 #: Levels evaluated at once by `lower_bound`; arbitrary, makes the evaluation lazy.
 _BLOCK = 64
 
 
-def level_grid(claimed: float) -> Array:
+def level_grid(claimed: float, highest: float = math.inf, unit: float = 1.0) -> Array:
     """Grid of levels for a claimed level, fixed before any draw.
 
     Parameters
     ----------
     claimed : float
         Claimed level, at least 0.
+    highest : float
+        No level is above it.
+    unit : float
+        Centre of the grid where the claimed level is 0.
 
     Returns
     -------
@@ -41,7 +47,7 @@ def level_grid(claimed: float) -> Array:
         Increasing, positive; it holds ``claimed`` unless that is 0, and has steps of at most 0.005 between 0.9 and 1.1
         times the claimed level.
     """
-    centre = claimed if claimed > 0 else 1.0
+    centre = claimed if claimed > 0 else unit
     near = np.arange(math.floor(-0.1 * centre / FINE), math.ceil(0.1 * centre / FINE) + 1) * FINE + centre
     top = max(HIGHEST, 10 * centre)
     grid = np.concatenate(
@@ -52,9 +58,11 @@ def level_grid(claimed: float) -> Array:
             near[near > 0],
             _steps(4 * centre, top, COARSE),
         ]
-    ).round(9)
+    )
+    # Nine decimals for levels of the size of an epsilon, nine digits for those of the size of a delta.
+    grid = grid.round(9) if centre >= _SMALL else (grid / centre).round(9) * centre
     merged: Array = np.unique(np.append(grid, centre))
-    return merged
+    return merged[merged <= highest]
 
 
 def _steps(low: float, high: float, spacing: float) -> Array:

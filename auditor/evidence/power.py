@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +37,9 @@ def ceiling(n: int, guarantee: Guarantee, alpha: float) -> float:
     """
     if n <= 0:
         return 0.0
-    return max(0.0, guarantee.saturation_level(math.log(1 / alpha) / n))
+    # Caps are symmetric and -ln is convex, so the minimum is where p0 = 1 - q0 = exp(-divergence / 2).
+    p0 = math.exp(-0.5 * math.log(1 / alpha) / n)
+    return float(guarantee.level_of(np.array(p0), np.array(1.0 - p0))) if p0 > 0.5 else 0.0
 
 
 def reachable_level(curve: PrivacyCurve, n: int, guarantee: Guarantee, alpha: float) -> float:
@@ -47,7 +50,7 @@ def reachable_level(curve: PrivacyCurve, n: int, guarantee: Guarantee, alpha: fl
     """
     q = np.concatenate([np.geomspace(1e-9, 0.5, 400), 1 - np.geomspace(0.5, 1e-9, 400)])
     p = np.minimum(curve.tradeoff(q), 1.0)
-    low, high = np.zeros(len(q)), np.full(len(q), _HIGHEST)
+    low, high = np.zeros(len(q)), np.full(len(q), min(_HIGHEST, guarantee.highest))
     for _ in range(_HALVINGS + 10):
         middle = 0.5 * (low + high)
         enough = n * divergence_rate(p, q, guarantee, middle) >= math.log(1 / alpha)
@@ -61,7 +64,7 @@ def divergence_rate(p: Array, q: Array, guarantee: Guarantee, level: Array | flo
     with np.errstate(divide="ignore", invalid="ignore"):
         rate = special.rel_entr(p, p0) + special.rel_entr(1 - p, 1 - p0)
         rate = rate + special.rel_entr(q, q0) + special.rel_entr(1 - q, 1 - q0)
-    return np.where((p > guarantee.cap(q, level)) & np.isfinite(rate), rate, 0.0)
+    return np.where(guarantee.beyond(p, q, level) & np.isfinite(rate), rate, 0.0)
 
 
 def flag_probability(p: float, q: float, n: int, guarantee: Guarantee, alpha: float) -> float:
@@ -116,7 +119,14 @@ def best_for_detection(p: Array, q: Array, n: int, guarantee: Guarantee, alpha: 
     return int(np.argmin(np.maximum(rise, fall)))
 
 
-def detectable_level(p: float, q: float, n: int, guarantee: Guarantee, alpha: float) -> float:
+def detectable_level(
+    p: float,
+    q: float,
+    n: int,
+    guarantee: Guarantee,
+    alpha: float,
+    flag: Callable[[float, float, int, Guarantee, float], float] = flag_probability,
+) -> float:
     """Smallest level that would have been flagged with probability 0.9, the best event found taken as known.
 
     Parameters
@@ -129,6 +139,8 @@ def detectable_level(p: float, q: float, n: int, guarantee: Guarantee, alpha: fl
         The claim.
     alpha : float
         Level of the test.
+    flag : callable
+        Probability that the claim is flagged, as a function of p, q, n, the claim and alpha.
 
     Returns
     -------
@@ -141,16 +153,14 @@ def detectable_level(p: float, q: float, n: int, guarantee: Guarantee, alpha: fl
     def flagged(level: float) -> bool:
         up = float(guarantee.cap(np.array(q), level))
         down = 1.0 - float(guarantee.cap(np.array(1.0 - p), level))  # caps are symmetric: the inverse by reflection
-        return all(
-            flag_probability(min(a, 1.0), max(b, 0.0), n, guarantee, alpha) >= POWER for a, b in ((up, q), (p, down))
-        )
+        return all(flag(min(a, 1.0), max(b, 0.0), n, guarantee, alpha) >= POWER for a, b in ((up, q), (p, down)))
 
     if n <= 0:
         return math.inf
     low, high = guarantee.level, max(2 * guarantee.level, 0.1)
     while not flagged(high):
         low, high = high, 2 * high
-        if high > _HIGHEST:
+        if high > min(_HIGHEST, guarantee.highest):
             return math.inf
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)

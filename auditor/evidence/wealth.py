@@ -126,7 +126,7 @@ def log_factors(stake: Stake, guarantee: Guarantee, levels: Array) -> Array:
     p0, q0, slope = guarantee.tangent(p, q, levels)
     with np.errstate(divide="ignore", invalid="ignore"):
         weight = (p - p0) / (p0 * (1.0 - p0))
-    use = (p > guarantee.cap(q, levels)) & (weight > 0) & (weight < np.inf) & (slope < np.inf)
+    use = guarantee.beyond(p, q, levels) & (weight > 0) & (weight < np.inf) & (slope < np.inf)
     if not use.all():  # nothing is bet where the estimate is inside the null, or at an end of the cap
         weight, slope = np.where(use, weight, 0.0), np.where(use, slope, 0.0)
         p0, q0 = np.where(use, p0, 0.5), np.where(use, q0, 0.5)
@@ -180,7 +180,8 @@ def known_event_gains(p: float, q: float, guarantee: Guarantee) -> Array:
     p0, q0, slope = guarantee.tangent(np.array([[p]]), np.array([[q]]), level)
     with np.errstate(divide="ignore", invalid="ignore"):
         weight = (p - p0) / (p0 * (1.0 - p0))
-    if not (p > guarantee.cap(np.array(q), guarantee.level) and 0 < weight.item() < np.inf and slope.item() < np.inf):
+    beyond = guarantee.beyond(np.array(p), np.array(q), guarantee.level)
+    if not (bool(beyond) and 0 < weight.item() < np.inf and slope.item() < np.inf):
         return np.zeros((len(EXPERTS), 4))
     with np.errstate(divide="ignore"):
         return np.log1p(_bets(weight, p0, q0, slope, 1.0))[:, :, 0]

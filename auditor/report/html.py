@@ -14,6 +14,7 @@ import jinja2
 from markupsafe import Markup, escape
 
 from auditor.report import plots, words
+from auditor.report.cells import cells
 from auditor.report.view import RunView
 
 SYMBOLS = {"violation": "✕", "deviation": "≠", "consistent": "○", "inconclusive": "?", "error": "!"}
@@ -67,11 +68,13 @@ def _template() -> jinja2.Template:
         terms=terms,
         place=words.place,
         sort_key=sort_key,
-        plural=words.number_of,
         flat=words.flat,
     )
     environment.globals.update(
-        plots=plots, symbols=SYMBOLS, levels=words.LEVELS, verdicts=words.VERDICTS, number_of=words.number_of
+        plots=plots,
+        cells=cells,
+        symbols=SYMBOLS,
+        levels=words.LEVELS,
     )
     return environment.from_string(_asset("report.html"))
 
@@ -81,7 +84,7 @@ def soft(text: str) -> Markup:
 
     Numbers such as "40,000" and "0.25" stay whole.
     """
-    parts = re.split(r"(?<=[/_])(?=\w)|(?<=[,.=:-])(?=[^\W\d])", text)
+    parts = re.split(r"(?<=[/_])(?=\w)|(?<=[,.=:])(?=[^\W\d])", text)
     return Markup("<wbr>").join(escape(part) for part in parts)
 
 
@@ -92,15 +95,16 @@ def prose(text: str) -> Markup:
     return Markup("").join(raised)
 
 
-def terms(text: str, separator: str = ", ", longest: int = 18) -> Markup:
+def terms(text: str, separator: str = ", ", longest: int = 20) -> Markup:
     """A claim such as "ε = 1, δ = 1e-05" or a command, which may break between its terms only, unless they are long.
 
-    18 characters are what a column takes without squeezing the others.
+    20 characters are what a column takes without squeezing the others.
     """
     term = Markup('<span class="term">{}</span>')
-    return Markup(escape(separator)).join(
-        term.format(part) if len(part) <= longest else part for part in text.split(separator)
-    )
+    *first, last = text.split(separator)
+    listed = [*(part + separator.rstrip() for part in first), last]
+    words_of = (part.split(" ") if len(part) > longest else [part] for part in listed)
+    return Markup(" ").join(term.format(w) if len(w) <= longest else soft(w) for several in words_of for w in several)
 
 
 def sort_key(value: float | None) -> str:

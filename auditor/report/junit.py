@@ -25,7 +25,7 @@ def junit(results: Mapping[str, Any], run: Mapping[str, Any] | None = None) -> s
     -------
     str
         One suite for each entry. An unexpected verdict is a failure; an unexpected "error" and a failed check of the
-        auditor's own is an error.
+        auditor's own is an error; a finding that a baseline holds is skipped, with its reason.
     """
     view = RunView.of(results)
     run = words.cleaned(run or {})
@@ -47,13 +47,14 @@ def junit(results: Mapping[str, Any], run: Mapping[str, Any] | None = None) -> s
 
 
 def _is_error(claim: ClaimView) -> bool:
-    return not claim.ok and (claim.verdict == "error" or claim.verdict == claim.expected)
+    return claim.unexpected and (claim.verdict == "error" or claim.verdict == claim.expected)
 
 
 def _numbers(claims: tuple[ClaimView, ...] | list[ClaimView]) -> dict[str, str]:
     errors = sum(map(_is_error, claims))
-    failures = sum(not claim.ok for claim in claims) - errors
-    return {"tests": str(len(claims)), "failures": str(failures), "errors": str(errors), "skipped": "0"}
+    failures = sum(claim.unexpected for claim in claims) - errors
+    known = sum(bool(claim.known) for claim in claims)
+    return {"tests": str(len(claims)), "failures": str(failures), "errors": str(errors), "skipped": str(known)}
 
 
 def _case(suite: ET.Element, claim: ClaimView, seconds: Any) -> None:
@@ -63,6 +64,9 @@ def _case(suite: ET.Element, claim: ClaimView, seconds: Any) -> None:
     text = "\n".join([*claim.explanation, f"Replay: {claim.replay}"])
     if claim.ok:
         ET.SubElement(case, "system-out").text = text
+        return
+    if claim.known:
+        ET.SubElement(case, "skipped", message=f"known: {claim.known}").text = text
         return
     kind = "error" if _is_error(claim) else "failure"
     ET.SubElement(case, kind, type=claim.verdict, message=claim.surprise).text = text

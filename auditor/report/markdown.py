@@ -32,9 +32,9 @@ def markdown(results: Mapping[str, Any]) -> str:
     if run.interrupted:
         lines += [f"**{escape(run.interrupted)}**", ""]
     if run.claims:
-        lines += _table(
-            ["verdict", "as expected", "unexpected"], [[v, str(a), str(b)] for v, a, b in run.counts], numbers={1, 2}
-        )
+        columns = 4 if run.known else 3
+        header = ["verdict", "as expected", "unexpected", "known"][:columns]
+        lines += _table(header, [list(map(str, row[:columns])) for row in run.counts], numbers={1, 2, 3})
     lines += [
         "A pass says “not refuted”; a pass never means private. Beside each stands what it could have caught.",
         "",
@@ -42,9 +42,12 @@ def markdown(results: Mapping[str, Any]) -> str:
     if run.unexpected:
         lines += ["## Unexpected", ""]
         lines += [line for claim in run.unexpected for line in _finding(claim)]
-    if run.caught:
-        lines += ["## Violations, as expected", ""]
-        lines += [line for claim in run.caught for line in _finding(claim)]
+    if run.known:
+        lines += ["## Known findings", "", "Listed in a baseline, with a reason. They do not make the run fail.", ""]
+        lines += [line for claim in run.known for line in _finding(claim)]
+    for _, title, claims in run.caught:
+        lines += [f"## {title}", ""]
+        lines += [line for claim in claims for line in _finding(claim)]
     if run.claims:
         lines += ["## All claims", "", *_claims(run)]
     if run.errata:
@@ -76,7 +79,9 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]], numbers: Iterab
 def _finding(claim: ClaimView) -> list[str]:
     about = ", ".join(text for text in (claim.source, claim.text("mechanism"), claim.text("claimed")) if text)
     lines = [f"### {escape(claim.id)}", "", escape(about), ""]
-    if claim.surprise:
+    if claim.known:
+        lines += [f"**Known: {escape(claim.known)}** ({escape(claim.surprise)})", ""]
+    elif claim.surprise:
         lines += [f"**Unexpected: {escape(claim.surprise)}.**", ""]
     lines += [line for part in claim.explanation for line in (escape(part), "")]
     found = claim.counterexample
@@ -91,7 +96,8 @@ def _claims(run: RunView) -> list[str]:
     rows = []
     for claim in run.claims:
         levels = [words.level(claim.number(key)) for key in ("exact", "lower_bound", "detectable_level", "ceiling")]
-        verdict = claim.verdict if claim.ok else f"**{claim.verdict}, unexpected**"
+        verdict = f"**{claim.verdict}, unexpected**" if claim.unexpected else claim.verdict
+        verdict += ", known" if claim.known else ""
         draws = f"{claim.draws:,}" if claim.draws else "–"
         texts = [escape(claim.id), escape(claim.source) or "–", escape(claim.text("claimed")) or "–"]
         rows.append([*texts, *levels, draws, verdict, claim.expected])

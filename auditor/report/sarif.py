@@ -24,10 +24,11 @@ def sarif(results: Mapping[str, Any]) -> str:
     -------
     str
         One run. A rule is an entry of the catalogue; a result is an unexpected claim, located at its line of
-        results.json. "deviation" and "inconclusive" are warnings, all else is an error.
+        results.json. "deviation" and "inconclusive" are warnings, all else is an error. Findings that a baseline holds
+        are suppressed results, with the baseline's reason.
     """
     view = RunView.of(results)
-    unexpected = view.unexpected
+    unexpected = [*view.unexpected, *view.known]
     entries = list(dict.fromkeys(claim.entry for claim in unexpected))
     titles = {claim.entry: claim.text("title") or claim.entry for claim in reversed(unexpected)}
     driver: dict[str, Any] = {"name": "dpaudit"}
@@ -46,7 +47,9 @@ def sarif(results: Mapping[str, Any]) -> str:
 
 def _result(claim: ClaimView, rule: int) -> dict[str, Any]:
     warning = claim.verdict != claim.expected and claim.verdict in ("deviation", "inconclusive")
+    suppressed = [{"kind": "external", "justification": claim.known}] if claim.known else []
     return {
+        **({"suppressions": suppressed} if suppressed else {}),
         "ruleId": claim.entry,
         "ruleIndex": rule,
         "level": "warning" if warning else "error",
@@ -62,7 +65,12 @@ def _result(claim: ClaimView, rule: int) -> dict[str, Any]:
         ],
         # The id alone, so that a finding keeps its identity when the evidence changes.
         "partialFingerprints": {"claimId/v1": claim.id},
-        "properties": {"verdict": claim.verdict, "expected": claim.expected, "claimed": claim.text("claimed")},
+        "properties": {
+            "verdict": claim.verdict,
+            "expected": claim.expected,
+            "claimed": claim.text("claimed"),
+            "checked": claim.checked,
+        },
     }
 
 

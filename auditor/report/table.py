@@ -44,7 +44,8 @@ def summary_table(results: Mapping[str, Any]) -> str:
     Returns
     -------
     str
-        Lines, each with a line break. Unexpected claims begin with "!"; a dash stands for what does not apply.
+        Lines, each with a line break. Unexpected claims begin with "!", findings that a baseline holds with "k"; a
+        dash stands for what does not apply.
     """
     run = RunView.of(results)
     rows = [_row(claim) for claim in run.claims]
@@ -63,9 +64,11 @@ def _row(claim: ClaimView) -> list[str]:
     expected = claim.expected
     if not claim.ok and claim.verdict == claim.expected:
         expected += " (check failed)"
-    texts = [claim.id, claim.source or "-", claim.text("claimed") or "-"]
+    # The id says that this is a claim of conformity; the law's name needs the room.
+    claimed = claim.text("claimed").removeprefix("the law of " if claim.conformity else "")
+    texts = [claim.id, claim.source or "-", claimed or "-"]
     return [
-        "" if claim.ok else "!",
+        "k" if claim.known else "!" if claim.unexpected else "",
         *(words.one_line(text) for text in texts),
         *levels,
         f"{claim.draws:,}" if claim.draws else "-",
@@ -84,5 +87,6 @@ def _totals(run: RunView) -> str:
     total, unexpected = len(run.claims), len(run.unexpected)
     if not total:
         return "no claims"
-    text = f"{words.number_of(total, 'claim')}: {total - unexpected:,} as expected, {unexpected:,} unexpected"
-    return text + (" (marked !)" if unexpected else "")
+    known = len(run.known)
+    text = f"{words.number_of(total, 'claim')}: {total - unexpected - known:,} as expected, {unexpected:,} unexpected"
+    return text + (" (marked !)" if unexpected else "") + (f", {known:,} known (marked k)" if known else "")

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from auditor.exact import GaussianLaw, curve
 from auditor.report import words
+from auditor.report.explain import explain
 from auditor.results import number
 
-#: Delta at which a bound on mu is also shown as an epsilon: the usual one for datasets of some thousand rows.
-DELTA = 1e-5
+#: Words for the facts of a claim of conformity, which has datasets in the place of a pair, and cells in that of events.
+_CONFORMITY = {"pair": "datasets", "event": "worst cell"}
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,16 @@ class ClaimView:
         return bool(self.raw.get("ok"))
 
     @property
+    def known(self) -> str:
+        """Why a baseline holds this finding; empty if none does."""
+        return self.text("known")
+
+    @property
+    def unexpected(self) -> bool:
+        """Not as expected, and no known finding."""
+        return not self.ok and not self.known
+
+    @property
     def level(self) -> str:  # noqa: D102
         return self.text("level")
 
@@ -82,14 +92,30 @@ class ClaimView:
         return found
 
     @property
+    def conformity(self) -> bool:
+        """A stated law is claimed, no privacy: levels are log-ratios and divergences in nats."""
+        return self.text("notion") == "conformity"
+
+    @property
+    def judged(self) -> Mapping[str, Any] | None:
+        """Counts and limits of the event in the draws that judge it; None for the method with e-values."""
+        found: Mapping[str, Any] | None = (self.raw.get("record") or {}).get("judged")
+        return found
+
+    @property
+    def checked(self) -> str:
+        """What the claim was held against: "L1, theorem"."""
+        return f"{self.level}, {words.LEVELS.get(self.level, 'other')}"
+
+    @property
     def source(self) -> str:
         """Document and place, in one line."""
         return words.place(self.raw.get("source") or {})
 
     @property
     def symbol(self) -> str:
-        """What the level is called: ε, μ, ρ."""
-        return words.symbol(self.text("notion"))
+        """What the level is called: ε, δ, μ, ρ, t."""
+        return self.text("symbol") or "level"
 
     @property
     def confidence(self) -> str:
@@ -130,119 +156,7 @@ class ClaimView:
     @cached_property
     def explanation(self) -> list[str]:
         """The verdict in plain words, one paragraph each, with what the audit could have caught."""
-        return [words.one_line(part) for part in self._explain() if part]
-
-    def _explain(self) -> Iterator[str]:
-        yield self._verdict()
-        if self.verdict != "error":
-            yield self._bound()
-        if self.verdict not in ("error", "violation"):
-            yield self._reach()
-        yield from self._notes()
-
-    def _verdict(self) -> str:
-        message = self.text("message").strip()
-        if message and not message.endswith((".", "!", "?")):
-            message += "."
-        claimed = self.text("claimed")
-        match self.verdict:
-            case "violation" if self.counterexample is not None:
-                return f"Refuted. {self.counterexample_sentence} {message}"
-            case "violation":
-                exact = self.number("exact")
-                if not message and exact is not None:
-                    message = f"The stated law has {self.symbol} = {words.level(exact)}."
-                return f"Refuted: {claimed} does not hold. {message[:1].upper()}{message[1:]}"
-            case "deviation":
-                return f"Wrong, but by itself no violation of the guarantee: {message or 'see below.'}"
-            case "error":
-                return f"Could not be audited: {message or 'no reason was given.'}"
-            case "inconclusive":
-                return f"Nothing was found, but the audit was too weak to say much: {message or 'see below.'}"
-        if not self.draws:
-            return f"Not refuted. The stated law was computed exactly and is within the claim. {message}"
-        against = claimed or "the claim"
-        return f"Not refuted: {self.draws:,} draws gave no sufficient evidence against {against}. {message}"
-
-    def _bound(self) -> str:
-        bound = self.number("lower_bound")
-        if bound is None:
-            return ""
-        if bound <= 0:
-            return f"No level above 0 could be certified at confidence {self.confidence}."
-        text = f"Certified at confidence {self.confidence}: {self.symbol} ≥ {words.level(bound)} on these pairs."
-        if self.symbol == "μ" and bound < math.inf:
-            epsilon = curve(GaussianLaw(0.0, 1.0), GaussianLaw(bound, 1.0)).epsilon(DELTA)
-            text += f" If the curve is Gaussian, that is ε = {words.level(epsilon)} at δ = {DELTA:g}."
-        return text
-
-    def _reach(self) -> str:
-        ceiling, detectable = self.number("ceiling"), self.number("detectable_level")
-        parts = []
-        if detectable is not None and math.isfinite(detectable):
-            parts.append(
-                f"A true {self.symbol} of {words.level(detectable)} would have been flagged with probability 0.9, "
-                "through the best event found."
-            )
-        elif detectable is not None:
-            parts.append("No level was sure to be flagged through the best event found.")
-        if ceiling is not None:
-            parts.append(
-                f"Even outputs that give the dataset away could not have shown more than {self.symbol} = "
-                f"{words.level(ceiling)} with {self.draws:,} draws."
-            )
-        if parts and self.verdict in ("consistent", "inconclusive"):
-            parts.append("A pass never means private.")
-        return " ".join(parts)
-
-    def _notes(self) -> Iterator[str]:
-        notion = self.text("notion").lower()
-        if self.verdict == "violation" and self.level == "L2":
-            yield "A part breaks its own, tight, bound; the theorem's looser claim may still stand."
-        if self.symbol == "ρ" or "renyi" in notion or "rényi" in notion:
-            yield (
-                "The claim implies the cap on one event that is tested here, but is not equivalent to it: "
-                "one event reaches about 70 % to 90 % of the true level of Gaussian noise."
-            )
-        sandwich, _, why = self.text("sandwich").partition(": ")
-        if sandwich == "failed":
-            yield f"The auditor's own check against the exact level failed: {why}."
-        elif sandwich == "loose":
-            yield f"The audit is not tight: {why}, the smaller of exact level and ceiling."
-        if self.raw.get("truncated_by"):
-            chunks = len((self.raw.get("record") or {}).get("chunks") or [])
-            yield f"Cut short by {self.text('truncated_by')}, after {words.number_of(chunks, 'chunk')} of draws."
-        if self.raw.get("unseeded"):
-            yield "The target takes its randomness from elsewhere: a replay recomputes the verdict from the record."
-
-    @property
-    def counterexample_sentence(self) -> str:
-        """Event, counts and evidence in one or two sentences; empty without a counterexample."""
-        found = self.counterexample
-        if found is None:
-            return ""
-        x, y, n = (int(found[key]) for key in ("x_count", "y_count", "n"))
-        text = f"The event “{found['event']}” occurred in {x:,} of {n:,} draws on x"
-        text += f" and in {y:,} of {n:,} on x′"
-        cap = self._cap(y / n) if n else None
-        if cap == 0:
-            text += f", where {self.text('claimed')} does not allow it on x either"
-        elif cap is not None and cap < 1:
-            text += f"; at the latter rate, {self.text('claimed')} allows about {words.percent(cap)} on x at most"
-        text += f". The evidence reached {words.power(number(found['e_value_log10']))}"
-        if self.threshold is not None:
-            text += f"; {words.power(self.threshold)} decides"
-        return text + "."
-
-    def _cap(self, q: float) -> float | None:
-        """The claimed cap at ``q``, on the line between its neighbours: never above the cap, which is concave."""
-        tradeoff = self.raw.get("tradeoff") or {}
-        grid, cap = tradeoff.get("q") or [], tradeoff.get("claimed") or []
-        for i in range(1, min(len(grid), len(cap))):
-            if grid[i - 1] <= q <= grid[i] and grid[i] > grid[i - 1]:
-                share = (q - grid[i - 1]) / (grid[i] - grid[i - 1])
-                return float(cap[i - 1] + share * (cap[i] - cap[i - 1]))
-        return None
+        return [words.one_line(part) for part in explain(self) if part]
 
     @cached_property
     def facts(self) -> list[tuple[str, str]]:
@@ -251,11 +165,12 @@ class ClaimView:
         parameters = ", ".join(f"{key} = {value}" for key, value in words.flat(raw.get("parameters") or {}))
         notion = self.text("notion")
         lines = [
+            ("known", self.known),
             ("source", self.source),
             ("mechanism", self.text("mechanism")),
             ("claim", self.text("claimed") + (f" ({notion})" if notion else "")),
             ("parameters", parameters),
-            ("checked", f"{self.level}, {words.LEVELS.get(self.level, 'other')}"),
+            ("checked", self.checked),
             ("pair", self.text("pair")),
             ("event", self.text("event")),
             ("evidence", self._evidence()),
@@ -266,7 +181,15 @@ class ClaimView:
             ("independence", self._independence()),
             ("source hash", self.text("source_hash")),
         ]
-        return [(key, words.one_line(value)) for key, value in lines if value]
+        renamed = _CONFORMITY if self.conformity else {}
+        return [(renamed.get(key, key), words.one_line(value)) for key, value in lines if value]
+
+    @property
+    def gist(self) -> str:
+        """What was found without a counterexample, in one line."""
+        if self.verdict == "deviation":
+            return self.text("event") or self.text("message")
+        return f"{self.text('claimed')}; exact {words.level(self.number('exact'))}"
 
     @cached_property
     def accuracy(self) -> list[tuple[str, str]]:
@@ -274,22 +197,41 @@ class ClaimView:
         return words.flat(self.raw.get("accuracy") or {})
 
     def _evidence(self) -> str:
+        judged = self.judged
+        if judged:
+            x, y, n = (int(judged[key]) for key in ("x", "y", "n"))
+            return (
+                f"{self.text('method')}: the event, chosen on other draws, occurred in {x:,} of {n:,} draws on x and "
+                f"in {y:,} on x′, so that {self.limits}"
+            )
         if self.log10_max is None:
             return ""
         text = f"e-value {words.power(self.number('log10_e_value'))} at the stop, running maximum "
         text += words.power(self.log10_max)
         return text + (f" ({words.power(self.threshold)} decides)" if self.threshold is not None else "")
 
+    @property
+    def limits(self) -> str:
+        """Confidence limits of the judged event; empty for the method with e-values."""
+        if not self.judged:
+            return ""
+        low, high = (float(self.judged[key]) for key in ("p_lower", "q_upper"))
+        return f"its probability is at least {low:.4g} on x and at most {high:.4g} on x′"
+
     def _wanted(self) -> str:
         detect = self.number("detect")
         if detect is None or self.number("detectable_level") is None:
             return ""
-        return f"{self.symbol} = {words.level(detect)} was to be detectable"
+        wanted = f"{self.symbol} = {words.level(detect)}"
+        if self.conformity:
+            wanted = f"a divergence of {words.level(detect)} nats a draw"
+        return f"{wanted} was to be detectable"
 
     def _drawn(self) -> str:
         if not self.draws:
-            return "none" if self.verdict == "error" else "none needed"
-        stop = "stops as soon as the claim is refuted" if self.text("stop") == "verdict" else "runs its whole budget"
+            return "none needed" if self.level == "L0" and self.verdict != "error" else "none"
+        refuted = "the law" if self.conformity else "the claim"
+        stop = f"stops as soon as {refuted} is refuted" if self.text("stop") == "verdict" else "runs its whole budget"
         return f"{self.draws:,}; {stop}"
 
     def _independence(self) -> str:
@@ -330,10 +272,15 @@ class RunView:
 
     @property
     def unexpected(self) -> list[ClaimView]:
-        """Claims whose result is not the expected one, worst first."""
+        """Claims whose result is not the expected one and that no baseline holds, worst first."""
         order = {verdict: i for i, verdict in enumerate(words.VERDICTS)}
-        found = [claim for claim in self.claims if not claim.ok]
+        found = [claim for claim in self.claims if claim.unexpected]
         return sorted(found, key=lambda claim: order.get(claim.verdict, len(order)))
+
+    @property
+    def known(self) -> list[ClaimView]:
+        """Findings that a baseline holds."""
+        return [claim for claim in self.claims if claim.known]
 
     @property
     def fine(self) -> bool:
@@ -341,16 +288,26 @@ class RunView:
         return bool(self.claims) and not self.unexpected and not self.interrupted
 
     @property
-    def caught(self) -> list[ClaimView]:
-        """Violations that were expected."""
-        return [claim for claim in self.claims if claim.ok and claim.verdict == "violation"]
+    def caught(self) -> list[tuple[str, str, list[ClaimView]]]:
+        """Anchor, title and claims of what was expected to be found: violations, then deviations."""
+        kinds = (("violations", "Violations, as expected"), ("deviations", "Deviations, as expected"))
+        found = [(n, t, [c for c in self.claims if c.ok and f"{c.verdict}s" == n]) for n, t in kinds]
+        return [part for part in found if part[2]]
 
     @property
-    def counts(self) -> list[tuple[str, int, int]]:
-        """Each verdict that occurs, with the number of claims as expected and otherwise."""
-        number_of = Counter((claim.verdict, claim.ok) for claim in self.claims)
-        present = [v for v in words.VERDICTS if number_of[v, True] or number_of[v, False]]
-        return [(verdict, number_of[verdict, True], number_of[verdict, False]) for verdict in present]
+    def counts(self) -> list[tuple[str, int, int, int]]:
+        """Each verdict that occurs, with the number of claims as expected, unexpected, and known from a baseline."""
+        number_of = Counter((claim.verdict, claim.unexpected, bool(claim.known)) for claim in self.claims)
+        rows = [
+            (
+                verdict,
+                number_of[verdict, False, False],
+                number_of[verdict, True, False],
+                number_of[verdict, False, True],
+            )
+            for verdict in words.VERDICTS
+        ]
+        return [row for row in rows if any(row[1:])]
 
     @property
     def anchors(self) -> dict[str, str]:
@@ -381,6 +338,8 @@ class RunView:
             parts.append(f"{caught:,} known to be broken {'was' if caught == 1 else 'were'} caught")
         if other:
             parts.append(f"{other:,} ended otherwise, as expected")
+        if self.known:
+            parts.append(f"{words.number_of(len(self.known), 'known finding')} from a baseline")
         ended = "; ".join([", ".join(parts)] if parts else [])
         tail = self._surprises()
         return f"{words.number_of(len(self.claims), 'claim')}: {ended + '; ' if ended else ''}{tail}."

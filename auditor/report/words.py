@@ -18,9 +18,6 @@ LEVELS = {
     "L4": "accuracy",
 }
 
-#: Part of a notion's name, in lower case, and the symbol of its level. The first that fits is taken.
-_SYMBOLS = (("concentrated", "ρ"), ("zcdp", "ρ"), ("renyi", "t"), ("rényi", "t"), ("trade", "t"), ("gauss", "μ"))
-
 
 def clean(text: str) -> str:
     r"""Text without control characters and lone surrogates, which are shown as escapes such as ``\x1b``.
@@ -95,15 +92,6 @@ def power(log10: float | None, missing: str = "–") -> str:
     if math.isinf(log10):
         return "∞" if log10 > 0 else "0"
     return f"10^{log10 + 0.0:.1f}".replace("^-0.0", "^0.0")
-
-
-def symbol(notion: str) -> str:
-    """What the level of a notion is called: ε, μ, ρ, t for a factor on the claimed curve, or "level"."""
-    lower = notion.lower()
-    for part, name in _SYMBOLS:
-        if part in lower:
-            return name
-    return "ε" if "pure" in lower or "approx" in lower else "level"
 
 
 def place(source: Mapping[str, Any]) -> str:

@@ -14,6 +14,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from auditor.dialogue import Dialogue
 from auditor.errors import SpecificationError
 from auditor.events.outputs import Raised
 
@@ -115,6 +116,8 @@ def load_file(path: Path) -> Any:
 
 def source_hash(target: object) -> str:
     """Hash of the source text of what is audited, or of its representation where there is none."""
+    if isinstance(target, Dialogue):
+        return hashlib.sha256("".join(source_hash(part) for part in target.parts).encode()).hexdigest()[:16]
     function = target.function if isinstance(target, OneDraw) else target
     subject: Any = function if inspect.isroutine(function) or inspect.isclass(function) else type(function)
     try:

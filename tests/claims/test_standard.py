@@ -19,10 +19,19 @@ KNOWN = [
     if claim.draft.level == "L1" and claim.draft.expected == Verdict.CONSISTENT and len(claim.draft.curves) == 1
 ]
 #: The events that carry the exact level are too rare for 10^6 draws a side, even if the best one is known beforehand:
-#: transcripts of probability 0.01, and tails with delta = 1e-5.
+#: transcripts of probability 0.01, and tails with delta = 1e-5; or the level is small, and needs more draws.
 OUT_OF_REACH = {
     "001/gaussian_counting_query/L1/approximate_dp/analytic",
+    "001/gaussian_counting_query/L1/approximate_dp/classical",
+    "001/gaussian_counting_query/L1/approximate_dp/mean_of_visits",
+    "001/gaussian_counting_query/L1/approximate_dp/tail_rule",
+    "001/gaussian_counting_query/L1/renyi_dp/count",
+    "001/gaussian_counting_query/L1/zcdp/count",
+    "003/neighbour_convention/L1/approximate_dp/gaussian_histogram",
+    "003/neighbour_convention/L1/approximate_dp/gaussian_histogram_under_replace",
     "004/svt_mutants/L1/pure_dp/v1_lyu",
+    "004/svt_mutants/L1/pure_dp/v1_lyu__phases",
+    "004/svt_mutants/L1/pure_dp/v1_lyu__threshold_seeker",
     "004/svt_mutants/L1/pure_dp/v2_dwork_roth",
 }
 
@@ -30,15 +39,21 @@ OUT_OF_REACH = {
 def reachable(claim: Claim) -> float:
     """Level that the best single event, known beforehand, certifies with the standard budget."""
     draws = runner.settings_of(claim, RUN, ALPHA[claim.id]).draws
-    return reachable_level(claim.draft.curves[0], draws // 2, claim.draft.guarantee, ALPHA[claim.id])
+    return reachable_level(claim.draft.curves[0], draws // 2, claim.draft.privacy_guarantee, ALPHA[claim.id])
 
 
 def exact(claim: Claim) -> float:
-    return claim.draft.guarantee.exact_level(claim.draft.curves[0])
+    return claim.draft.privacy_guarantee.exact_level(claim.draft.curves[0])
+
+
+def shown(claim: Claim) -> float:
+    """The exact level, or what one event can show of it where the notion says more than its cap."""
+    claimed = claim.draft.privacy_guarantee
+    return claimed.event_level(claim.draft.curves[0]) if claimed.caveat else exact(claim)
 
 
 def test_the_list_of_what_is_out_of_reach_is_right() -> None:
-    assert {claim.id for claim in KNOWN if reachable(claim) < 0.95 * exact(claim)} == OUT_OF_REACH
+    assert {claim.id for claim in KNOWN if reachable(claim) < 0.95 * shown(claim)} == OUT_OF_REACH
 
 
 @pytest.mark.parametrize("claim", KNOWN, ids=lambda claim: claim.id)
@@ -55,5 +70,5 @@ def test_the_lower_bound_is_tight(claim: Claim) -> None:
     assert result.lower_bound <= exact(claim) * (1 + 1e-8)
     if claim.id not in OUT_OF_REACH:
         assert result.ceiling is not None
-        assert result.lower_bound >= TIGHT * min(exact(claim), result.ceiling)
+        assert result.lower_bound >= TIGHT * min(shown(claim), result.ceiling)
         assert result.sandwich == "holds"

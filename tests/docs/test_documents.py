@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from auditor.guarantees import parse_claim
+
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -69,7 +71,7 @@ def test_every_other_command_that_the_readme_names_exists() -> None:
 
 
 def test_the_python_of_the_readme_finds_the_violation(tmp_path: Path) -> None:
-    (code,) = blocks(README, "python")
+    code, _ = blocks(README, "python")
     script = tmp_path / "readme.py"
     script.write_text(code, encoding="utf-8")
     done = subprocess.run(
@@ -79,15 +81,46 @@ def test_the_python_of_the_readme_finds_the_violation(tmp_path: Path) -> None:
     assert done.stdout.startswith("noisy_count violates its claim ε = 1 (pure DP)")
 
 
+def test_the_conformity_of_the_readme_is_a_deviation(tmp_path: Path) -> None:
+    *_, code = blocks(README, "python")
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=TIMEOUT, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("deviation ")
+
+
+def test_every_claim_of_the_readme_is_read() -> None:
+    rows = re.findall(r"^\| [^|]+ \| `(\w+)\(.*\)` \| `([^`]+)` \|", README, flags=re.MULTILINE)
+    assert len(rows) >= 7
+    for name, text in rows:
+        if name != "TradeoffCurve":  # needs a file
+            assert type(parse_claim(text)).__name__ == name
+
+
 def test_the_mechanism_of_contributing_needs_two_files_only(tmp_path: Path) -> None:
-    mechanism, claims = blocks(CONTRIBUTING, "python")
+    mechanism, claims, _ = blocks(CONTRIBUTING, "python")
     for name in ("mechanisms", "experiments"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "mechanisms" / "coin.py").write_text(mechanism, encoding="utf-8")
     (tmp_path / "experiments" / "coin.py").write_text(claims, encoding="utf-8")
     done = run(["run", "experiments", "-k", "further/coin"], tmp_path)
     assert done.returncode == 0, done.stderr + done.stdout
-    assert "3 claims: 3 as expected" in done.stdout
+    assert "4 claims: 4 as expected" in done.stdout
+
+
+def test_the_notion_of_contributing_needs_one_file_only(tmp_path: Path) -> None:
+    *_, notion = blocks(CONTRIBUTING, "python")
+    shutil.copytree(ROOT / "auditor", tmp_path / "auditor", ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "auditor" / "guarantees" / "total_variation.py").write_text(notion, encoding="utf-8")
+    shutil.copy(ROOT / "examples" / "noisy_count.py", tmp_path)
+    target = ["attack", "noisy_count.py:noisy_count", "--relation", "replace-one", "--domain", "0,1", "--rows", "3"]
+    # Laplace noise of scale 1/2 and a shift of 1: the total variation is 1 - e^-1 = 0.632, and rounding adds nothing.
+    broken = run([*target, "--claim", "distance=0.3", "--draws", "20000"], tmp_path)
+    assert broken.returncode == 1, broken.stderr + broken.stdout
+    assert "violates its claim TV = 0.3 (total variation)" in broken.stdout
+    kept = run([*target, "--claim", "distance=0.64", "--draws", "20000"], tmp_path)
+    assert kept.returncode in (0, 3), kept.stderr + kept.stdout
 
 
 @pytest.mark.parametrize("name", ["false_alarms", "power", "cost"])

@@ -235,7 +235,7 @@ BAD: list[tuple[str, Any]] = [
     ("alpha", "0.1"),
     ("alpha", True),
     ("draws", 0),
-    ("draws", 79),
+    ("draws", 31),
     ("draws", 1e6),
     ("draws", True),
     ("draws", "1000"),

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import functools
 import json
-import os
+import re
 import shlex
 import shutil
-import signal
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,133 +21,23 @@ import pytest
 from auditor import attack, report
 from auditor.cli import cli, main
 from auditor.collect import Settings
+from tests.unit.commandline import (
+    FINE,
+    HEADER,
+    HELD,
+    QUICK,
+    REPORTS,
+    Command,
+    complaints,
+    declare,
+    interrupt,
+    process,
+    read,
+    refused,
+    start,
+    until,
+)
 
-ROOT = Path(__file__).resolve().parents[2]
-REPORTS = ("results.json", "run.json", "report.html", "report.md", "junit.xml", "results.sarif")
-
-
-@dataclass(frozen=True)
-class Said:
-    """What a command answered."""
-
-    code: int
-    out: str
-    err: str
-
-    def __str__(self) -> str:
-        return f"exit code {self.code}\n--- stdout\n{self.out}\n--- stderr\n{self.err}"
-
-
-Command = Callable[..., Said]
-
-
-@pytest.fixture
-def dpaudit(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
-    """The command line in this process."""
-    monkeypatch.delenv("DPAUDIT_TRACEBACK", raising=False)
-
-    def call(*arguments: object) -> Said:
-        capsys.readouterr()
-        try:
-            main([str(argument) for argument in arguments])
-            code = 0
-        except SystemExit as stop:
-            code = 0 if stop.code is None else int(stop.code)
-        captured = capsys.readouterr()
-        return Said(code, captured.out, captured.err)
-
-    return call
-
-
-def start(*arguments: object) -> subprocess.Popen[str]:
-    """The command line as a process, in a group of its own, so that it alone gets our signals."""
-    environment = {key: value for key, value in os.environ.items() if key != "DPAUDIT_TRACEBACK"}
-    return subprocess.Popen(
-        [sys.executable, "-m", "auditor", *map(str, arguments)],
-        cwd=ROOT,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        # A shell starts what runs in the background with SIGINT ignored, which children inherit.
-        preexec_fn=functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
-    )
-
-
-def process(*arguments: object) -> Said:
-    with start(*arguments) as running:
-        out, err = running.communicate(timeout=120)
-    return Said(running.returncode, out, err)
-
-
-def complaints(said: Said) -> list[str]:
-    """Lines of standard error that are neither progress nor click's usage."""
-    return [
-        line
-        for line in said.err.splitlines()
-        if line.strip() and not line.startswith(("Usage:", "Try '", "auditing ", "[", "reports are in "))
-    ]
-
-
-def refused(said: Said, *shown: object) -> None:
-    """Exit code 2, and one line that shows the offending values; nothing was audited."""
-    assert said.code == 2, said
-    assert "Traceback" not in said.err, said
-    assert said.out == "", said
-    lines = complaints(said)
-    assert len(lines) == 1, said
-    assert "dpaudit failed" not in lines[0], said
-    for value in shown:
-        assert str(value) in lines[0], said
-    assert "auditing" not in said.err, said
-
-
-# ------------------------------------------------------------------------------ what is audited
-
-HEADER = '''
-import math
-import sys
-import time
-import numpy as np
-from auditor import Pair, PureDP
-from auditor.declare import Source, entry, exact, mutant, privacy
-from auditor.exact import FiniteLaw
-
-
-class Response:
-    """Randomised response on the first bit."""
-
-    def __init__(self, epsilon):
-        self.keep = 1 / (1 + math.exp(-epsilon))
-
-    def __call__(self, data, n, rng):
-        return np.where(rng.random(n) < self.keep, data[0], 1 - data[0])
-
-    def law(self, data):
-        return FiniteLaw((int(data[0]), 1 - int(data[0])), np.array([self.keep, 1 - self.keep]))
-
-
-def lawless(data, n, rng):
-    return np.where(rng.random(n) < 0.7, data[0], 1 - data[0])
-
-
-def crashing(data, n, rng):
-    raise RuntimeError("no entropy left")
-
-
-PAIR = Pair(np.array([0]), np.array([1]), "one bit")
-
-
-@entry("900/response", title="Randomised response", source=Source("900", "section 1"))
-def response():
-'''
-FINE = """
-    yield exact(Response(1.0), PureDP(1.0), PAIR)
-    yield privacy(Response(1.0), PureDP(1.0), PAIR)
-    yield mutant("strong", Response(3.0), PureDP(1.0), PAIR)
-"""
-HELD = "    yield privacy(Response(1.0), PureDP(1.0), PAIR)\n"
 #: Bodies of the entry and the exit code of their runs, with alpha = 1e-6: a code differs with at most that probability.
 BODIES = {
     "all as expected": (FINE, 0),
@@ -169,19 +56,6 @@ BODIES = {
         1,
     ),
 }
-#: Enough for a detectable level well below 2, and a tenth of a second a claim.
-QUICK = ("--jobs", 1, "--draws", 8_000, "--alpha", 1e-6)
-
-
-def declare(folder: Path, body: str = FINE, name: str = "claims.py") -> Path:
-    file = folder / name
-    file.write_text(HEADER + body, encoding="utf-8")
-    return file
-
-
-def read(path: Path) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return content
 
 
 @pytest.fixture
@@ -220,6 +94,7 @@ def test_the_commands_are_those_of_the_design(dpaudit: Command) -> None:
         "reproduce",
         "diff",
         "calibrate",
+        "baseline",
     }
     said = dpaudit("--help")
     assert said.code == 0
@@ -304,22 +179,48 @@ def test_a_selection_is_run_alone(dpaudit: Command, claims: Path) -> None:
     assert "1 claim: 1 as expected" in said.out
 
 
-def test_a_dry_run_draws_nothing_and_writes_nothing(dpaudit: Command, tmp_path: Path) -> None:
-    body = "    yield privacy(crashing, PureDP(1.0), PAIR, case='crash')\n" + FINE
-    said = dpaudit("run", declare(tmp_path, body), "--dry-run", "--out", tmp_path / "out", "--alpha", 0.02)
+def test_a_wanted_level_replaces_that_of_every_claim_about_outputs(dpaudit: Command, tmp_path: Path) -> None:
+    # No budget makes a level just above the claimed one detectable, and every budget one of 30.
+    body = FINE + "    yield privacy(Response(1.0), PureDP(1.0), PAIR, case='own', detect=1.5)\n"
+    claims, out = declare(tmp_path, body), tmp_path / "out"
+    said = dpaudit("run", claims, *QUICK, "--detect", 1.0001, "--out", out)
+    assert said.code == 3, said
+    content = read(out / "results.json")
+    assert content["manifest"]["detect"] == 1.0001
+    assert [claim["detect"] for claim in content["claims"]] == [None, 1.0001, 1.0001, 1.0001]
+    verdicts = [claim["verdict"] for claim in content["claims"]]
+    assert verdicts == ["consistent", "inconclusive", "violation", "inconclusive"]
+    for claim in content["claims"]:
+        assert "--detect 1.0001" in claim["replay"]
+    held = content["claims"][1]
+    said = dpaudit(*shlex.split(held["replay"])[1:], "--jobs", 1, "--out", tmp_path / "again")
+    assert said.code == 3, said
+    assert read(tmp_path / "again" / "results.json")["claims"] == [held]
+    assert dpaudit("reproduce", out / "results.json", "--jobs", 1).code == 0
+    assert dpaudit("run", claims, *QUICK, "--detect", 30).code == 0
+
+
+def test_the_method_of_the_literature_is_recorded_and_replayed(dpaudit: Command, claims: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    said = dpaudit("run", claims, *QUICK, "--method", "clopper-pearson", "--out", out)
     assert said.code == 0, said
-    assert not (tmp_path / "out").exists()
-    *lines, total = said.out.splitlines()
-    assert total == "4 claims would run"
-    assert [line.split()[0] for line in lines] == [
-        "900/response/L1/pure_dp/crash",
-        "900/response/L0/pure_dp/reference",
-        "900/response/L1/pure_dp/reference",
-        "900/response/L1/pure_dp/strong",
-    ]
-    assert "200,000 draws" in lines[0]
-    assert "exact" in lines[1]
-    assert all("alpha 0.01" in line for line in lines)
+    content = read(out / "results.json")
+    assert content["manifest"]["method"] == "clopper-pearson"
+    held, strong = content["claims"][1:]
+    assert held["draws"] + strong["draws"] > 8_000, "of a fixed size: it does not stop at a verdict"
+    said = dpaudit(*shlex.split(held["replay"])[1:], "--jobs", 1, "--out", tmp_path / "again")
+    assert said.code == 0, said
+    assert read(tmp_path / "again" / "results.json")["claims"] == [held]
+    assert dpaudit("reproduce", out / "results.json", "--jobs", 1).code == 0
+
+
+def test_claims_import_what_is_beside_them(tmp_path: Path) -> None:
+    (tmp_path / "beside.py").write_text("EPSILON = 1.0\n", encoding="utf-8")
+    body = HELD.replace("PureDP(1.0)", "PureDP(EPSILON)")
+    declare(tmp_path, "    from beside import EPSILON\n" + body)
+    command = [str(Path(sys.executable).with_name("dpaudit")), "run", "claims.py", *map(str, QUICK)]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_violation_is_replayed_by_its_own_line(dpaudit: Command, results: Path) -> None:
@@ -353,6 +254,17 @@ BAD_RUNS: dict[str, tuple[Sequence[object], Sequence[object]]] = {
     "negative jobs": (("--jobs", -2), ("-2",)),
     "no jobs": (("--jobs", 0), ("0",)),
     "negative seconds": (("--max-seconds", -1), ("-1.0",)),
+    "endless seconds": (("--max-seconds", "inf"), ("inf",)),
+    "negative detectable level": (("--detect", -1), ("-1.0",)),
+    "no detectable level": (("--detect", 0), ("0.0",)),
+    "infinite detectable level": (("--detect", "inf"), ("inf",)),
+    "detectable level not a number": (("--detect", "nan"), ("nan",)),
+    "empty folder": (("--out", ""), ("''",)),
+    "empty path": (("",), ("''",)),
+    "empty baseline": (("--baseline", ""), ("''",)),
+    "unknown method": (("--method", "bayes"), ("'bayes'",)),
+    "missing baseline": (("--baseline", "nowhere.toml"), ("nowhere.toml",)),
+    "close to an id": (("-k", "stronk"), ("'stronk'", "did you mean 900/response/L1/pure_dp/strong?")),
 }
 
 
@@ -455,8 +367,49 @@ def test_show_an_entry(dpaudit: Command, claims: Path) -> None:
     assert dpaudit("show", "900/response", claims).out.count("  claimed  ") == 3
 
 
-def test_an_unknown_id_is_refused(dpaudit: Command, claims: Path) -> None:
-    refused(dpaudit("show", "900/unheard_of", claims), "'900/unheard_of'")
+def test_show_says_what_an_audit_would_take(dpaudit: Command, claims: Path) -> None:
+    said = dpaudit("show", "900/response/L1/pure_dp/reference", claims)
+    for text in (
+        "alpha       0.01, its share in a run of all 3 claims",
+        "smoke 200,000 draws, standard 2,000,000 draws, full 20,000,000 draws",
+        "ε = 2 is wanted",
+        f"dpaudit run {claims} -k 900/response/L1/pure_dp/reference",
+    ):
+        assert text in said.out
+    # A true epsilon of 1 and the best event known: what 100,000 draws a side can tell from 1 is within a tenth of it.
+    (level,) = re.findall(r"about ([0-9.]+) is expected at smoke", said.out)
+    assert 1.0 < float(level) < 1.1
+    assert "no draws" in dpaudit("show", "900/response/L0", claims).out
+
+
+def test_show_takes_the_beginning_of_an_id(dpaudit: Command, claims: Path) -> None:
+    assert dpaudit("show", "900/response/L1", claims).out.count("  claimed  ") == 2
+    assert dpaudit("show", "900/response/", claims).out.count("  claimed  ") == 3
+
+
+@pytest.mark.parametrize(
+    ("wanted", "meant"),
+    [
+        ("900/unheard_of", None),
+        ("900/response/L1/pure_dp/strng", "900/response/L1/pure_dp/strong"),
+        ("respnse", "900/response"),
+        ("Strong", "900/response/L1/pure_dp/strong"),
+    ],
+)
+def test_an_unknown_id_is_refused_with_what_is_close(
+    dpaudit: Command, claims: Path, wanted: str, meant: str | None
+) -> None:
+    said = dpaudit("show", wanted, claims)
+    refused(said, repr(wanted))
+    assert (f"did you mean {meant}" in said.err) if meant else ("did you mean" not in said.err)
+
+
+@pytest.mark.parametrize("command", [("run",), ("list",), ("show", "x")])
+def test_a_folder_without_experiments_is_told_from_a_mistake(
+    dpaudit: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    refused(dpaudit(*command), str(tmp_path), "name the files or folders")
 
 
 def test_a_closed_pipe_is_no_finding(claims: Path) -> None:
@@ -482,7 +435,7 @@ def test_reports_are_rendered_again_to_the_byte(dpaudit: Command, results: Path,
     assert {name: (results.parent / name).read_bytes() for name in rendered} == before
 
 
-@pytest.mark.parametrize("command", ["report", "reproduce"])
+@pytest.mark.parametrize("command", ["report", "reproduce", "baseline", "diff"])
 @pytest.mark.parametrize(
     ("name", "content"),
     [
@@ -490,6 +443,9 @@ def test_reports_are_rendered_again_to_the_byte(dpaudit: Command, results: Path,
         ("list.json", "[1, 2]"),
         ("broken.json", '{"schema": '),
         ("other.json", '{"schema": "dpaudit-results/99", "claims": []}'),
+        ("no_claims.json", '{"schema": "dpaudit-results/1", "manifest": {}}'),
+        ("no_manifest.json", '{"schema": "dpaudit-results/1", "claims": []}'),
+        ("no_id.json", '{"schema": "dpaudit-results/1", "manifest": {}, "claims": [{}]}'),
     ],
 )
 def test_what_is_not_a_results_file_is_refused(
@@ -498,7 +454,7 @@ def test_what_is_not_a_results_file_is_refused(
     file = tmp_path / name
     if content is not None:
         file.write_text(content, encoding="utf-8")
-    refused(dpaudit(command, file), file)
+    refused(dpaudit(command, *([file, file] if command == "diff" else [file])), file)
 
 
 def test_a_report_that_cannot_be_written_is_refused(dpaudit: Command, results: Path) -> None:
@@ -557,7 +513,32 @@ def test_diff_shows_verdicts_bounds_and_missing_claims(dpaudit: Command, results
         f"only in {results}: {exact['id']}",
         f"{held['id']}: lower bound {was} -> 0.25",
         f"{strong['id']}: violation -> consistent",
+        "3 of 3 claims differ: 1 in verdict or claim, 1 in the lower bound only, 1 in one of the two only",
     ]
+    assert said.err == ""
+
+
+def test_diff_says_what_the_runs_differ_in(dpaudit: Command, claims: Path, results: Path, tmp_path: Path) -> None:
+    options = ("--jobs", 1, "--alpha", 1e-6, "--seed", 1, "--level", "standard", "--draws", 4_000)
+    assert dpaudit("run", claims, *options, "--out", tmp_path / "b").code == 0
+    said = dpaudit("diff", results, tmp_path / "b" / "results.json")
+    assert said.code == 1, said
+    lines = said.err.splitlines()
+    for text in ("level: smoke then, standard now", "seed: 0 then, 1 now", "draws: 8000 then, 4000 now"):
+        assert f"the runs differ: {text}" in lines
+    assert not any("alpha" in line or "numpy" in line for line in lines)
+    assert "lower bound" in said.out
+
+
+def test_diff_shows_that_a_claim_itself_has_changed(dpaudit: Command, results: Path, tmp_path: Path) -> None:
+    content = read(results)
+    content["claims"][1] |= {"claimed": "ε = 2", "lower_bound": 0.25}
+    content["manifest"]["libraries"]["numpy"] = "1.0"
+    other = tmp_path / "other.json"
+    other.write_text(json.dumps(content), encoding="utf-8")
+    said = dpaudit("diff", results, other)
+    assert said.out.splitlines()[0] == f"{content['claims'][1]['id']}: claimed ε = 1 -> ε = 2"
+    assert said.err == f"the runs differ: numpy: {np.__version__} then, 1.0 now\n"
 
 
 # -------------------------------------------------------------------------- check, calibrate
@@ -668,6 +649,12 @@ def test_check_a_sound_target(dpaudit: Command, targets: Path) -> None:
     assert "seeded        yes" in said.out
     assert "no sign against it" in said.out
     assert "200,000 draws take about" in said.out
+    assert "an audit with so many about" in said.out
+
+
+def test_check_of_a_target_that_wants_other_data_says_how(dpaudit: Command, targets: Path) -> None:
+    said = dpaudit("check", f"{targets}:raises")
+    refused(said, "cannot digest", "name another with --data")
 
 
 def test_check_a_function_of_one_draw(dpaudit: Command, targets: Path, tmp_path: Path) -> None:
@@ -796,6 +783,17 @@ def test_a_function_of_one_draw_is_attacked(dpaudit: Command, targets: Path) -> 
     assert "lower bound" in said.out
 
 
+def test_an_attack_wants_the_level_that_is_asked_for(dpaudit: Command, targets: Path, tmp_path: Path) -> None:
+    # alpha = 1e-6 is the probability of a false alarm; 8,000 draws tell a true epsilon of 1 from 2, never from 1.0001.
+    options = (f"{targets}:response", *CLAIM, *BIT, "--rows", 1, "--draws", 8_000, "--alpha", 1e-6)
+    assert dpaudit("attack", *options, "--detect", 2).code == 0
+    said = dpaudit("attack", *options, "--detect", 1.0001, "--out", tmp_path / "out")
+    assert said.code == 3, said
+    content = read(tmp_path / "out" / "results.json")
+    assert content["manifest"]["detect"] == content["claims"][0]["detect"] == 1.0001
+    assert dpaudit(*shlex.split(content["claims"][0]["replay"])[1:]).out == said.out
+
+
 def test_stopping_at_the_budget_certifies_more(dpaudit: Command, targets: Path, tmp_path: Path) -> None:
     bounds = []
     for stop in ("verdict", "budget"):
@@ -891,6 +889,8 @@ BAD_DATA: dict[str, tuple[Sequence[str], Sequence[str]]] = {
     "one value": (("--relation", "replace-one", "--domain", "5"), ("'5'",)),
     "empty range": (("--relation", "replace-one", "--domain", "3:3"), ("'3:3'",)),
     "no rows": ((*BIT, "--rows", "0"), ("0",)),
+    "too many rows": ((*BIT, "--rows", "1000000000000"), ("1000000000000",)),
+    "too many values": (("--relation", "replace-one", "--domain", "0:1000000000000"), ("'0:1000000000000'",)),
     "words as answers": (("--relation", "answers-within", "--domain", "a,b"), ("'a,b'",)),
     "missing file": (("--data", "missing.csv", "--neighbor", "x.json"), ("missing.csv",)),
     "unknown format": (("--data", "x.xlsx", "--neighbor", "x.json"), ("x.xlsx",)),
@@ -941,7 +941,17 @@ def test_bad_datasets_are_refused(
 
 @pytest.mark.parametrize(
     "options",
-    [("--alpha", -1.0), ("--alpha", 1.0), ("--draws", -5), ("--seed", -3), ("--jobs", -3), ("--max-seconds", -2.0)],
+    [
+        ("--alpha", -1.0),
+        ("--alpha", 1.0),
+        ("--draws", -5),
+        ("--seed", -3),
+        ("--jobs", -3),
+        ("--max-seconds", -2.0),
+        ("--max-seconds", float("inf")),
+        ("--detect", 0.0),
+        ("--detect", float("nan")),
+    ],
     ids=str,
 )
 def test_an_attack_with_a_bad_option_is_refused(dpaudit: Command, targets: Path, options: tuple[str, object]) -> None:
@@ -1030,33 +1040,6 @@ SLOW = """
     for case in ("slow_1", "slow_2", "slow_3"):
         yield privacy(asleep, PureDP(1.0), PAIR, case=case)
 """
-
-
-def until(running: subprocess.Popen[str], beginning: str) -> str:
-    """Read standard error up to a line, which is waited for a minute at most."""
-    assert running.stderr is not None
-    deadline = threading.Timer(60, running.kill)
-    deadline.start()
-    read_so_far = ""
-    try:
-        for line in running.stderr:
-            read_so_far += line
-            if line.startswith(beginning):
-                return read_so_far
-    finally:
-        deadline.cancel()
-    raise AssertionError(f"{beginning!r} never came:\n{read_so_far}")
-
-
-def interrupt(running: subprocess.Popen[str], said: str) -> Said:
-    """Press Ctrl-C: a terminal sends the signal to the whole group."""
-    try:
-        os.killpg(running.pid, signal.SIGINT)
-        out, err = running.communicate(timeout=30)
-    finally:
-        if running.poll() is None:
-            os.killpg(running.pid, signal.SIGKILL)
-    return Said(running.returncode, out, said + err)
 
 
 @pytest.mark.parametrize("jobs", [1, 2])

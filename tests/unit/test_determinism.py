@@ -20,7 +20,7 @@ import time
 import numpy as np
 from auditor import ApproxDP, GaussianDP, Pair, PureDP
 from auditor.declare import Source, entry, exact, mutant, privacy
-from mechanisms.gaussian import GaussianNoise
+from mechanisms.gaussian import LatticeGaussian
 from mechanisms.geometric import TwoSidedGeometric
 from mechanisms.laplace import LatticeLaplace
 from mechanisms.queries import Answers
@@ -54,8 +54,8 @@ def noise():
     yield exact(laplace, PureDP(1.0), ONE, case="laplace")
     yield privacy(laplace, PureDP(1.0), [SMALL, ONE, FAR], case="laplace_three_pairs")
     yield privacy(TwoSidedGeometric(ANSWERS, math.e), PureDP(1.0), ONE, case="geometric")
-    yield privacy(GaussianNoise(ANSWERS, 2.0), GaussianDP(0.5), ONE, case="gaussian")
-    yield privacy(GaussianNoise(ANSWERS, 4.0), ApproxDP(1.0, 1e-4), ONE, case="gaussian")
+    yield privacy(LatticeGaussian(ANSWERS, 2.0), GaussianDP(0.51), ONE, case="gaussian")
+    yield privacy(LatticeGaussian(ANSWERS, 4.0), ApproxDP(1.0, 1e-4), ONE, case="gaussian")
     yield privacy(words, PureDP(1.0), BIT, case="words")
     yield privacy(plane, GaussianDP(1.0), BIT, case="plane")
     yield mutant("half_scale", LatticeLaplace(ANSWERS, 2.0), PureDP(1.0), ONE)

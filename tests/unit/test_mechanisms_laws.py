@@ -16,18 +16,29 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from auditor.exact import FiniteLaw, Law, ProductLaw, TwoSidedGeometricLaw
-from mechanisms import exponential, geometric, laplace, noisy_max, randomized_response, sparse_vector
+from auditor.laws import FiniteLaw, Law, ProductLaw, TwoSidedGeometricLaw
+from mechanisms import (
+    exponential,
+    gaussian,
+    geometric,
+    laplace,
+    noisy_max,
+    randomized_response,
+    sparse_vector,
+    truncated_geometric,
+)
 from mechanisms.common import Dataset, Mechanism, Mutant, Times, table, unbounded
 from mechanisms.exponential import ExponentialMechanism
-from mechanisms.gaussian import GaussianNoise
+from mechanisms.gaussian import CalibratedGaussian, LatticeGaussian
 from mechanisms.geometric import TwoSidedGeometric
+from mechanisms.histogram import MUTANTS as SIZES
+from mechanisms.histogram import SumAndSize, gaussian_histogram, laplace_histogram
 from mechanisms.laplace import LatticeLaplace
-from mechanisms.noise import geometric as one_sided
 from mechanisms.noisy_max import PermuteAndFlip, ReportNoisyMax
 from mechanisms.queries import Answers, Count, Histogram, SeveralCounts, Sum
 from mechanisms.randomized_response import RandomizedResponse, estimated_mean, from_epsilon
 from mechanisms.sparse_vector import SparseVector
+from mechanisms.truncated_geometric import TruncatedGeometric
 
 FALSE_ALARM = 1e-7
 DRAWS = 40_000
@@ -60,10 +71,12 @@ def assert_follows(outputs: NDArray[Any], law: Law) -> None:
         assert_counts(np.array([by_outcome.get(o, 0) for o in law.outcomes]), law.probabilities)
     else:
         if isinstance(law, TwoSidedGeometricLaw):
-            reach = 3.0 / law.log_a
-            edges = law.step * (law.loc + np.unique(np.rint(np.linspace(-reach, reach, 13))) + 0.5)
+            spread = 1.0 / law.log_a
         else:
             spread = law.sigma if hasattr(law, "sigma") else law.scale
+        if hasattr(law, "step"):  # centre and spread are in lattice steps; edges lie between lattice points
+            edges = law.step * (law.loc + np.unique(np.rint(spread * np.linspace(-3.0, 3.0, 13))) + 0.5)
+        else:
             edges = law.loc + spread * np.linspace(-3.0, 3.0, 13)
         cdf = np.concatenate([[0.0], law.cdf(edges), [1.0]])
         cells = np.bincount(np.searchsorted(edges, outputs, side="left"), minlength=edges.size + 1)
@@ -81,6 +94,10 @@ CHOICE = ExponentialMechanism(Answers(5.0), 1.0)
 WINNER = ReportNoisyMax(Answers(5.0), 1.0)
 RESPONSE = RandomizedResponse(0.4)
 STREAMING = SparseVector(Answers(5.0), 1.0, 0.5, 2)
+GAUSSIAN = CalibratedGaussian(COUNTS, 1.0, 1e-3, "classical", 0.25)
+CLAMPED = TruncatedGeometric(Count(low=1.0), 1.7, 7)
+BOTH = SumAndSize(Sum(low=-1.0, high=2.0, relation="add_remove_one", resolution=1.0), 1.0)
+CELLS = Histogram(categories=(0.0, 1.0, 2.0))
 
 REFERENCES: list[tuple[WithLaw, Dataset]] = [
     (GEOMETRIC, ROWS),
@@ -89,8 +106,14 @@ REFERENCES: list[tuple[WithLaw, Dataset]] = [
     (LATTICE, 0.3),
     (LatticeLaplace(COUNTS, 1.0, 0.5), ROWS),
     (LatticeLaplace(Sum(low=-1.0, high=1.0), 2.0), ROWS),
-    (GaussianNoise(Answers(), 2.0), 1.5),
-    (GaussianNoise(COUNTS, 0.5), ROWS),
+    (LatticeGaussian(Answers(), 2.0), 1.5),
+    (LatticeGaussian(COUNTS, 0.5, 0.25), ROWS),
+    (GAUSSIAN, ROWS),
+    (gaussian_histogram(CELLS, 1.0, 1e-3), ROWS),
+    (laplace_histogram(CELLS, 1.0), ROWS),
+    (CLAMPED, ROWS),
+    (TruncatedGeometric(COUNTS, 1.2, 4), ROWS),
+    (BOTH, ROWS),
     (RESPONSE, BITS),
     (from_epsilon(3.0), BITS),
     (CHOICE, SCORES),
@@ -108,6 +131,10 @@ def with_laws(mutants: dict[str, Mutant[Any]], base: Any, data: Dataset) -> list
 
 
 MUTATED = [
+    *with_laws(gaussian.MUTANTS, GAUSSIAN, ROWS),
+    *with_laws(truncated_geometric.MUTANTS, CLAMPED, ROWS),
+    *with_laws(truncated_geometric.MUTANTS, TruncatedGeometric(COUNTS, 1.2, 4), ROWS),
+    *with_laws(SIZES, BOTH, ROWS),
     *with_laws(geometric.MUTANTS, TwoSidedGeometric(Histogram(edges=(0.0, 1.0, 2.0)), 1.3), ROWS),
     *with_laws({k: m for k, m in laplace.MUTANTS.items() if k != "local_sensitivity"}, LATTICE, 2.3),
     (laplace.MUTANTS["local_sensitivity"].build(LatticeLaplace(Count(low=1.0), 0.5)), ROWS),
@@ -133,7 +160,8 @@ def test_draws_follow_the_stated_law(mechanism: WithLaw, data: Dataset) -> None:
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "data"), [(GEOMETRIC, ROWS), (LatticeLaplace(COUNTS, 1.0), ROWS), (RESPONSE, BITS)]
+    ("mechanism", "data"),
+    [(GEOMETRIC, ROWS), (LatticeLaplace(COUNTS, 1.0), ROWS), (RESPONSE, BITS), (GAUSSIAN, ROWS), (BOTH, ROWS)],
 )
 def test_coordinates_are_independent(mechanism: Mechanism, data: Dataset) -> None:
     outputs = mechanism(data, 2 * DRAWS, np.random.default_rng(5))
@@ -153,7 +181,13 @@ SHAPES: list[tuple[Mechanism, Dataset, tuple[int, ...], Any]] = [
     (TwoSidedGeometric(COUNTS, 2.0), ROWS, (2,), np.int64),
     (LATTICE, 0.0, (), np.float64),
     (LatticeLaplace(COUNTS, 1.0), ROWS, (2,), np.float64),
-    (GaussianNoise(COUNTS, 1.0), ROWS, (2,), np.float64),
+    (LatticeGaussian(COUNTS, 1.0), ROWS, (2,), np.float64),
+    (GAUSSIAN, ROWS, (2,), np.float64),
+    (CLAMPED, ROWS, (), np.int64),
+    (BOTH, ROWS, (2,), np.float64),
+    *[(m.build(GAUSSIAN), ROWS, (2,), np.float64) for m in gaussian.MUTANTS.values()],
+    *[(m.build(CLAMPED), ROWS, (), np.int64) for m in truncated_geometric.MUTANTS.values()],
+    *[(m.build(BOTH), ROWS, (2,), np.float64) for m in SIZES.values()],
     (RESPONSE, BITS, (5,), np.uint8),
     (CHOICE, SCORES, (), np.int64),
     (WINNER, SCORES, (), np.int64),
@@ -187,15 +221,6 @@ def test_shape_dtype_determinism_and_pickling(
         mechanism(data, 0, np.random.default_rng(3))
 
 
-def test_geometric_sampler_follows_its_law() -> None:
-    for a in (1.01, 2.0, 1e9):
-        draws = one_sided(a, DRAWS, np.random.default_rng(8))
-        edges = np.unique(np.rint(np.linspace(0.0, 3.0, 10) / np.log(a)))
-        survival = np.concatenate([[1.0], a ** -(edges + 1.0), [0.0]])
-        cells = np.bincount(np.searchsorted(edges, draws, side="left"), minlength=edges.size + 1)
-        assert_counts(cells, -np.diff(survival))
-
-
 def test_lattice_outputs_stay_on_the_lattice() -> None:
     for data in (0.0, 0.3, 1.0):
         outputs = LATTICE(data, 1000, np.random.default_rng(0))
@@ -222,7 +247,6 @@ def test_randomized_response_estimates_the_mean() -> None:
         lambda: LatticeLaplace(Count(), 0.0),
         lambda: LatticeLaplace(Count(), 1.0, 0.3),
         lambda: laplace.default_step(0.0),
-        lambda: GaussianNoise(Count(), 0.0),
         lambda: RandomizedResponse(0.0),
         lambda: RandomizedResponse(1.0),
         lambda: from_epsilon(-1.0),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -9,7 +10,17 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from auditor import AddRemoveOne, AnswersWithin, Pair, ReplaceOne, SpecificationError
+from auditor import (
+    AddRemoveOne,
+    AnswersWithin,
+    EdgeNeighbors,
+    NodeNeighbors,
+    Pair,
+    PerUser,
+    ReplaceLabel,
+    ReplaceOne,
+    SpecificationError,
+)
 from auditor.neighbors import RELATIONS, Relation, check_pairs
 
 NAN = math.nan
@@ -227,6 +238,369 @@ def test_a_domain_of_fewer_than_two_values_is_refused_and_shown(relation: Relati
     assert repr(domain) in str(caught.value)
 
 
+# ------------------------------------------------------------------------------------- labels
+
+
+def labelled(*rows: tuple[Any, ...]) -> pd.DataFrame:
+    return pd.DataFrame(list(rows), columns=["age", "label", "name"])
+
+
+@pytest.mark.parametrize(
+    ("relation", "x", "y"),
+    [
+        (ReplaceLabel(), np.array([[1, 0], [2, 0]]), np.array([[1, 0], [2, 1]])),
+        (ReplaceLabel(0), np.array([[1.0, NAN], [2, 0]]), np.array([[NAN, NAN], [2, 0]])),
+        (ReplaceLabel(-2), np.array([[1, 0], [2, 0]]), np.array([[1, 0], [3, 0]])),
+        (ReplaceLabel(), [("a", 0), ("b", 0)], [("a", 1), ("b", 0)]),
+        (ReplaceLabel(), [["a", 0], ["b", 0]], [["a", None], ["b", 0]]),
+        (ReplaceLabel(), ((NAN, 0),), ((NAN, 1),)),
+        (ReplaceLabel("y"), [{"x": 1, "y": 0}], [{"x": 1, "y": 1}]),
+        (ReplaceLabel("label"), labelled((30, 0, "a"), (40, 1, None)), labelled((30, 0, "a"), (40, 0, None))),
+        (ReplaceLabel(), labelled((30, 0, "a")), labelled((30, 0, "b"))),
+        (ReplaceLabel(1), labelled((NAN, 0, "a")), labelled((NAN, 1, "a"))),
+    ],
+    ids=lambda value: " ".join(repr(value).split())[:40],
+)
+def test_one_label_replaced_is_a_neighbour(relation: ReplaceLabel, x: Any, y: Any) -> None:
+    relation.check(Pair(x, y))
+    relation.check(Pair(y, x))
+    ReplaceOne().check(Pair(x, y))
+
+
+@pytest.mark.parametrize(
+    ("relation", "x", "y", "reason"),
+    [
+        (ReplaceLabel(), np.array([[1, 0], [2, 0]]), np.array([[1, 0], [3, 0]]), "row 1 differs in 0"),
+        (ReplaceLabel(), np.array([[1, 0], [2, 0]]), np.array([[1, 1], [2, 1]]), "2 rows differ"),
+        (ReplaceLabel(), np.array([[1, 0]]), np.array([[1, 0]]), "0 rows differ"),
+        (ReplaceLabel(), np.array([[1, 0]]), np.array([[1, 0], [1, 0]]), "1 rows against 2"),
+        (ReplaceLabel("label"), labelled((30, 0, "a")), labelled((31, 1, "b")), "row 0 differs in age, name"),
+        (ReplaceLabel(), [("a", 0), ("b", 0)], [("a", 0), ("c", 1)], "row 1 differs in 0"),
+        (ReplaceLabel(), [("a", 0)], [("a", 0, 0)], "the number of entries"),
+        (ReplaceLabel("y"), [{"x": 1, "y": 0}], [{"x": 2, "y": 1, "z": 0}], "row 0 differs in x, z"),
+        (ReplaceLabel(5), np.array([[1, 0]]), np.array([[1, 1]]), "no column 5"),
+        (ReplaceLabel("y"), np.array([[1, 0]]), np.array([[1, 1]]), "no column 'y'"),
+        (ReplaceLabel("y"), labelled((30, 0, "a")), labelled((30, 1, "a")), "no column 'y'"),
+        (ReplaceLabel(), np.array([1, 0]), np.array([1, 1]), "no column -1"),
+        (ReplaceLabel(), [1, 0], [1, 1], "no entry -1"),
+        (ReplaceLabel(), ["ab"], ["ac"], "no entry -1"),
+        (ReplaceLabel("y"), [{"x": 1}], [{"x": 2}], "no entry 'y'"),
+        (ReplaceLabel(), labelled((30, 0, "a")), [(30, 0, "b")], "different kinds"),
+    ],
+    ids=lambda value: " ".join(repr(value).split())[:40],
+)
+def test_other_pairs_are_refused_by_replace_label(relation: ReplaceLabel, x: Any, y: Any, reason: str) -> None:
+    with pytest.raises(SpecificationError) as caught:
+        relation.check(Pair(x, y, "odd pair"))
+    assert reason in str(caught.value)
+
+
+# -------------------------------------------------------------------------------------- users
+
+
+def brute_force_per_user(x: list[tuple[int, int]], y: list[tuple[int, int]], change: str, most: int | None) -> bool:
+    """The definition: some user without whose rows the two are the same."""
+    users = {user for user, _ in x + y}
+    count = {(name, u): sum(user == u for user, _ in data) for name, data in (("x", x), ("y", y)) for u in users}
+    if x == y or (most is not None and max(count.values(), default=0) > most):
+        return False
+    for u in users:
+        if [row for row in x if row[0] != u] == [row for row in y if row[0] != u]:
+            both = count["x", u] > 0 and count["y", u] > 0
+            if both == (change == "replace"):
+                return True
+    return False
+
+
+@pytest.mark.parametrize("most", [None, 1, 2])
+@pytest.mark.parametrize("change", ["replace", "add-remove"])
+def test_per_user_is_its_definition_on_all_small_datasets(change: str, most: int | None) -> None:
+    rows = list(itertools.product([1, 2], [0, 1]))
+    datasets = [list(data) for size in range(4) for data in itertools.product(rows, repeat=size)]
+    rng = np.random.default_rng(0)
+    relation, accepted = PerUser(0, change, most), 0
+    for k, m in rng.integers(len(datasets), size=(1_500, 2)).tolist():
+        x, y = datasets[k], datasets[m]
+        expected = brute_force_per_user(x, y, change, most)
+        accepted += expected
+        assert accepts(relation, x, y) == expected, (x, y)
+    assert accepted  # the comparison has seen both
+
+
+USERS = pd.DataFrame({"value": [1.0, NAN, 3.0], "user": ["a", "b", "a"]})
+
+
+@pytest.mark.parametrize(
+    ("relation", "x", "y"),
+    [
+        (PerUser("user"), USERS, USERS.assign(value=[5.0, NAN, 3.0])),
+        (PerUser("user"), USERS, USERS.assign(value=[5.0, NAN, 6.0])),
+        (PerUser("user"), USERS, USERS.iloc[1:]),
+        (PerUser("user"), USERS, USERS.iloc[[0, 2, 1]]),  # the user's rows may stand elsewhere
+        (PerUser(-1, "add-remove"), USERS, USERS.iloc[[1]]),
+        (PerUser("user", "add-remove", most=2), USERS, USERS.iloc[[0, 2]]),
+        (PerUser("user", "add-remove"), USERS.iloc[[0]], USERS.iloc[:0]),
+        (PerUser(), np.array([[1, 0], [2, 0], [1, 0]]), np.array([[2, 0], [1, 7]])),
+        (PerUser(), np.array([[NAN, 0.0], [1.0, 1.0]]), np.array([[NAN, 2.0], [1.0, 1.0]])),
+        (PerUser(0, "add-remove"), [("a", 1), (None, 2)], [("a", 1)]),
+        (PerUser("u"), [{"u": 1, "v": 2}], [{"u": 1, "v": 3}]),
+        (PerUser(0, "add-remove"), [((1, 2), 0)], []),  # users of any hashable kind
+    ],
+    ids=lambda value: " ".join(repr(value).split())[:40],
+)
+def test_all_rows_of_one_user_make_neighbours(relation: PerUser, x: Any, y: Any) -> None:
+    relation.check(Pair(x, y))
+    relation.check(Pair(y, x))
+
+
+@pytest.mark.parametrize(
+    ("relation", "x", "y", "reason"),
+    [
+        (PerUser(), [(1, 0), (2, 0)], [(1, 1), (2, 1)], "1 rows differ, the first at 0"),
+        (PerUser(), [(1, 0), (2, 0)], [(2, 0)], "1 rows against 0, expected some in both"),
+        (PerUser(), [(1, 0)], [(2, 0)], "0 rows against 1"),
+        (PerUser(0, "add-remove"), [(1, 0)], [(1, 1)], "1 rows against 1, expected none in one of the two"),
+        (PerUser(), [(1, 0)], [(1, 0)], "0 rows differ"),
+        (PerUser(), [], [], "0 rows differ"),
+        (PerUser(most=1), [(1, 0), (1, 1)], [(1, 0)], "a user has 2 rows, expected at most 1"),
+        (PerUser("u"), USERS, USERS.iloc[1:], "no column 'u'"),
+        (PerUser(2), np.zeros((2, 2)), np.ones((2, 2)), "no column 2"),
+        (PerUser(), [1, 2], [1, 3], "no entry 0"),
+        (PerUser(), USERS, [(1.0, "a")], "different kinds"),
+    ],
+    ids=lambda value: " ".join(repr(value).split())[:40],
+)
+def test_other_pairs_are_refused_by_per_user(relation: PerUser, x: Any, y: Any, reason: str) -> None:
+    with pytest.raises(SpecificationError) as caught:
+        relation.check(Pair(x, y, "odd pair"))
+    assert reason in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("make", "shown"),
+    [
+        (lambda: PerUser(change="rename"), "'rename'"),
+        (lambda: PerUser(most=0), "0"),
+        (lambda: PerUser(most=True), "True"),
+        (lambda: PerUser(key=1.5), "1.5"),  # type: ignore[arg-type]
+        (lambda: ReplaceLabel(label=None), "None"),  # type: ignore[arg-type]
+        (lambda: NodeNeighbors("rename"), "'rename'"),
+    ],
+)
+def test_a_parameter_that_is_none_is_refused_and_shown(make: Any, shown: str) -> None:
+    with pytest.raises(SpecificationError) as caught:
+        make()
+    assert shown in str(caught.value)
+
+
+# ------------------------------------------------------------------------------------- graphs
+
+
+def graph(n: int, *edges: tuple[int, int]) -> np.ndarray[Any, np.dtype[np.int64]]:
+    found = np.zeros((n, n), dtype=np.int64)
+    for i, j in edges:
+        found[i, j] = found[j, i] = 1
+    return found
+
+
+def small_graphs(n: int) -> list[np.ndarray[Any, np.dtype[np.int64]]]:
+    upper = list(itertools.combinations(range(n), 2))
+    return [
+        graph(n, *(e for e, kept in zip(upper, chosen, strict=True) if kept))
+        for chosen in itertools.product([0, 1], repeat=len(upper))
+    ]
+
+
+def without(g: np.ndarray[Any, Any], v: int) -> np.ndarray[Any, Any]:
+    return np.delete(np.delete(g, v, axis=0), v, axis=1)
+
+
+def accepts(relation: Relation, x: Any, y: Any) -> bool:
+    try:
+        relation.check(Pair(x, y))
+    except SpecificationError:
+        return False
+    return True
+
+
+def test_edge_and_node_neighbours_are_their_definitions_on_all_graphs_of_four_nodes() -> None:
+    graphs = small_graphs(4)
+    seen = [0, 0]
+    for x, y in itertools.product(graphs, repeat=2):
+        edge = int((x != y).sum()) == 2
+        node = bool((x != y).any()) and any(np.array_equal(without(x, v), without(y, v)) for v in range(4))
+        assert accepts(EdgeNeighbors(), x, y) == edge
+        assert accepts(NodeNeighbors(), x, y) == node
+        seen = [seen[0] + edge, seen[1] + node]
+    assert seen[0] == 64 * 6  # each graph has one neighbour for each pair of nodes
+    assert seen[1] > seen[0]
+
+
+def test_a_removed_node_is_found_in_all_graphs_of_four_nodes() -> None:
+    seen = 0
+    for x, y in itertools.product(small_graphs(4), small_graphs(3)):
+        expected = any(np.array_equal(without(x, v), y) for v in range(4))
+        assert accepts(NodeNeighbors("add-remove"), x, y) == expected
+        assert accepts(NodeNeighbors("add-remove"), y, x) == expected
+        seen += expected
+    assert 64 <= seen < 64 * 8
+
+
+def test_graphs_may_be_of_any_numbers_and_lists() -> None:
+    for kind in (bool, np.int8, float):
+        EdgeNeighbors().check(Pair(graph(3).astype(kind), graph(3, (0, 2)).astype(kind)))
+    EdgeNeighbors().check(Pair(graph(3).tolist(), graph(3, (0, 2)).tolist()))
+    NodeNeighbors("add-remove").check(Pair([], [[0]]))
+
+
+ODD = graph(3, (0, 1))
+
+
+@pytest.mark.parametrize("relation", [EdgeNeighbors(), NodeNeighbors(), NodeNeighbors("add-remove")], ids=repr)
+@pytest.mark.parametrize(
+    ("odd", "reason"),
+    [
+        (np.where(graph(3, (1, 2)) == 1, 2, 0), "entry (1, 2) is 2: expected 0 or 1"),
+        (np.array([[0, 0.5], [0.5, 0]]), "entry (0, 1) is 0.5: expected 0 or 1"),
+        (np.array([[0.0, NAN], [NAN, 0.0]]), "entry (0, 1) is nan: expected 0 or 1"),
+        (np.triu(graph(3, (0, 2))), "entry (0, 2) is 1: the array is not symmetric there"),
+        (np.eye(2, dtype=int), "entry (0, 0) is 1: a node has no edge to itself"),
+        (np.zeros((2, 3)), "(2, 3)"),
+        (np.zeros(3), "(3,)"),
+        ([[0, 1], [1]], "differ in length"),
+        (np.array([["0"]]), "entries of type <U1"),
+        (7, "()"),
+    ],
+    ids=lambda value: " ".join(repr(value).split())[:40],
+)
+def test_what_is_no_graph_is_refused_with_the_entry(relation: Relation, odd: Any, reason: str) -> None:
+    for pair in (Pair(odd, ODD, "odd pair"), Pair(ODD, odd, "odd pair")):
+        with pytest.raises(SpecificationError) as caught:
+            relation.check(pair)
+        assert "odd pair" in str(caught.value)
+        assert reason in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("relation", "x", "y", "reason"),
+    [
+        (EdgeNeighbors(), graph(3), graph(3), "0 edges differ"),
+        (EdgeNeighbors(), graph(3), graph(3, (0, 1), (1, 2)), "2 edges differ, among them (0, 1), (1, 2)"),
+        (EdgeNeighbors(), graph(3), graph(4), "3 nodes against 4"),
+        (NodeNeighbors(), graph(3), graph(3), "0 edges differ"),
+        (NodeNeighbors(), graph(4), graph(4, (0, 1), (0, 2), (2, 3)), "beside those of node 0 there is (2, 3)"),
+        (NodeNeighbors(), graph(4), graph(3), "4 nodes against 3"),
+        (NodeNeighbors("add-remove"), graph(3), graph(3), "3 nodes against 3"),
+        (NodeNeighbors("add-remove"), graph(2), graph(4), "2 nodes against 4"),
+        (NodeNeighbors("add-remove"), graph(3, (0, 1), (1, 2), (0, 2)), graph(2), "1 edges differ"),
+    ],
+    ids=lambda value: " ".join(repr(value).split())[:40],
+)
+def test_graphs_that_differ_otherwise_are_refused_with_the_edges(
+    relation: Relation, x: Any, y: Any, reason: str
+) -> None:
+    with pytest.raises(SpecificationError) as caught:
+        relation.check(Pair(x, y, "odd pair"))
+    assert reason in str(caught.value)
+
+
+# -------------------------------------------------------------------- patterns of these relations
+
+FURTHER: list[Relation] = [
+    ReplaceLabel(),
+    ReplaceLabel(0),
+    ReplaceLabel("label"),
+    PerUser(),
+    PerUser(1, "add-remove"),
+    PerUser("user", "replace", 2),
+    PerUser("user", "add-remove", 1),
+    EdgeNeighbors(),
+    NodeNeighbors(),
+    NodeNeighbors("add-remove"),
+]
+
+
+@pytest.mark.parametrize("relation", FURTHER, ids=repr)
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 9])
+@pytest.mark.parametrize("domain", [[0, 1], ["a", "b"], [0.5, 0.0, -1.5], [(0, 1), (1, 0)]], ids=repr)
+def test_every_further_pattern_is_a_pair_of_neighbours(relation: Relation, size: int, domain: list[Any]) -> None:
+    if isinstance(relation, EdgeNeighbors | NodeNeighbors):
+        domain = [0, 1]
+    named = "label" if relation == ReplaceLabel("label") else "user" if relation in FURTHER[5:7] else ""
+    if named and isinstance(domain[0], tuple):
+        domain = [{"x": 1, named: 0}, {"x": 2, named: 1}]
+    pairs = list(relation.patterns(domain, size))
+    assert pairs
+    check_pairs(pairs, relation)
+    check_pairs([Pair(pair.y, pair.x) for pair in pairs], relation)
+    assert len({pair.name for pair in pairs}) == len(pairs)
+    assert max(max(len(pair.x), len(pair.y)) for pair in pairs) in (size, max(size, 2))
+
+
+def test_patterns_of_labels_reach_the_ends_and_equal_features() -> None:
+    pairs = [pair for pair in ReplaceLabel().patterns([0, 1], 5) if len(pair.x) == 5]
+    assert {int(np.flatnonzero((pair.x != pair.y).any(axis=1))[0]) for pair in pairs} == {0, 2, 4}
+    assert {len(np.unique(pair.x[:, 0])) for pair in pairs} == {1, 5}
+    assert {int(pair.x[:, 1].sum()) for pair in pairs} >= {0, 4}  # all labels low, all but one high
+
+
+def test_patterns_of_users_have_light_heavy_scattered_and_lone_users() -> None:
+    pairs = list(PerUser(change="add-remove").patterns([0, 1], 6))
+    own = [int((pair.x[:, 0] == 0).sum()) for pair in pairs]
+    assert set(own) == {1, 3, 6}
+    assert any(len(pair.y) == 0 for pair in pairs)
+    places = {tuple(np.flatnonzero(pair.x[:, 0] == 0).tolist()) for pair in pairs}
+    assert {(0,), (5,), (0, 1, 2), (3, 4, 5), (0, 2, 4)} <= places
+
+
+def triangles(g: np.ndarray[Any, np.dtype[np.int64]]) -> int:
+    return int(np.trace(g @ g @ g)) // 6
+
+
+def common(g: np.ndarray[Any, np.dtype[np.int64]]) -> int:
+    """Most common neighbours of two nodes: the local sensitivity of the number of triangles."""
+    return int(np.where(np.eye(len(g), dtype=bool), 0, g @ g).max())
+
+
+def test_patterns_of_edges_have_the_pairs_that_the_catalogue_names() -> None:
+    pairs = list(EdgeNeighbors().patterns([0, 1], 7))
+    found = {(triangles(p.x), triangles(p.y), common(p.x), common(p.y)) for p in pairs}
+    assert (0, 5, 5, 5) in found  # K_{2,5}: the edge between the hubs makes 5 triangles, the sensitivity stays
+    assert any(a == b and s + 1 == t for a, b, s, t in found)  # a spoke raises the sensitivity alone
+    assert (0, 0, 0, 0) in found  # two nodes, or an edge in the empty graph
+
+
+def test_patterns_of_nodes_have_the_star_and_the_complete_graph() -> None:
+    degrees = {(int(p.x.sum()) // 2, int(p.y.sum()) // 2) for p in NodeNeighbors().patterns([0, 1], 6)}
+    assert {(0, 5), (10, 15)} <= degrees  # nothing against a star, a clique and a node against a larger clique
+    sizes = {(len(p.x), len(p.y)) for p in NodeNeighbors("add-remove").patterns([0, 1], 6)}
+    assert sizes == {(6, 5), (1, 0)}
+
+
+@pytest.mark.parametrize("relation", [EdgeNeighbors(), NodeNeighbors()], ids=repr)
+def test_a_graphs_domain_is_that_of_an_edge(relation: Relation) -> None:
+    with pytest.raises(SpecificationError, match="got 2"):
+        list(relation.patterns([0, 1, 2], 4))
+
+
+@pytest.mark.parametrize(
+    ("relation", "domain", "reason"),
+    [
+        (ReplaceLabel(), [1], "at least two values"),
+        (ReplaceLabel(), [(1, 0), (2, 0)], "two labels, got only 0"),
+        (ReplaceLabel(2), [0, 1], "none at 2"),
+        (ReplaceLabel("y"), [(1, 0), (2, 1)], "no entry 'y'"),
+        (PerUser(), [], "at least two values"),
+        (PerUser(3), ["a", "b"], "none at 3"),
+    ],
+    ids=lambda value: repr(value)[:40],
+)
+def test_a_domain_that_does_not_fit_is_refused(relation: Relation, domain: list[Any], reason: str) -> None:
+    with pytest.raises(SpecificationError) as caught:
+        list(relation.patterns(domain, 4))
+    assert reason in str(caught.value)
+
+
 # ---------------------------------------------------------------------------------- check_pairs
 
 
@@ -249,4 +623,10 @@ def test_relations_are_found_by_the_names_of_the_command_line() -> None:
         "replace-one": "replace one",
         "add-remove-one": "add or remove one",
         "answers-within": "every answer within the sensitivity",
+        "label": "replace the label of one row",
+        "per-user": "all rows of one user",
+        "edge": "add or remove one edge",
+        "node": "change one node",
     }
+    for relation in RELATIONS.values():
+        assert list(relation().patterns([0, 1], 4))

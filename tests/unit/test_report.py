@@ -55,6 +55,7 @@ def claim(name: str, verdict: str = "consistent", expected: str = "consistent", 
         "source": {"document": "003", "place": "Section 4.2"},
         "level": "L1",
         "notion": "pure DP",
+        "symbol": "ε",
         "claimed": "ε = 1",
         "claimed_level": 1.0,
         "parameters": {"epsilon": 1.0},
@@ -116,7 +117,7 @@ def sample() -> Results:
         claim(
             "003/group/L0/approx/as printed", "violation", "violation", level="L0", draws=0, counterexample=None, **none
         ),
-        claim("001/gauss/L1/gdp/mu 1", notion="Gaussian DP", claimed="μ = 1", log10_e_value=float("-inf")),
+        claim("001/gauss/L1/gdp/mu 1", notion="Gaussian DP", symbol="μ", claimed="μ = 1", log10_e_value=float("-inf")),
         errata=[erratum],
     )
 
@@ -466,7 +467,15 @@ def test_plots_are_there_where_there_are_data(content: Results) -> None:
         {"alpha": 1.0},
         {"tradeoff": {"q": [0.0, 1.0], "claimed": [0.0, 1.0], "exact": None, "points": []}},
         {"counterexample": Counterexample("p", "x", "y", "e", 0, 0, 0, float("inf"), float("inf"), "r")},
-        {"truncated_by": "time", "unseeded": True, "notion": "zero-concentrated DP"},
+        {
+            "truncated_by": "time",
+            "unseeded": True,
+            "notion": "zCDP",
+            "symbol": "ρ",
+            "caveat": "One event shows a part.",
+        },
+        {"exact": 0.5, "event_level": 0.35, "symbol": "ρ"},
+        {"exact": float("inf"), "event_level": 3.0},
     ],
 )
 def test_extreme_numbers_render(fields: dict[str, Any]) -> None:

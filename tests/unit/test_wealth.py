@@ -38,6 +38,7 @@ def kink(guarantee: Guarantee) -> float:
     """The q at which the cap of epsilon and delta has its kink (for mu, the point of symmetry of the cap)."""
     if isinstance(guarantee, GaussianDP):
         return 0.5 * math.erfc(guarantee.mu / 2 / math.sqrt(2))
+    assert isinstance(guarantee, ApproxDP)
     return (1 - guarantee.delta) / (1 + math.exp(guarantee.level))
 
 

@@ -1,0 +1,271 @@
+"""Commands that list, check, compare and render; `auditor.cli` has those that audit."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from auditor.collect import METHODS
+from auditor.errors import SpecificationError
+from auditor.progress import Progress
+
+#: Exit code of an error, a bad specification or a failure of ours; never 1, which is a finding.
+FAILED = 2
+
+
+class GivenPath(click.Path):
+    """A path that is not empty: "" is the folder one stands in, and mostly a variable of a script that is not set."""
+
+    def __init__(self, file_okay: bool = True, dir_okay: bool = True) -> None:
+        super().__init__(file_okay=file_okay, dir_okay=dir_okay, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Refuse an empty path, and check others as click does."""
+        if value == "":
+            self.fail("expected a path, got ''", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+BASELINE = click.option(
+    "--baseline",
+    type=GivenPath(),
+    default=None,
+    help="File of known findings, which do not make the command fail (see `dpaudit baseline`).",
+)
+
+
+def say(lines: Iterable[str]) -> None:
+    """Print notices on standard error."""
+    for line in lines:
+        click.echo(line, err=True)
+
+
+def writable(out: Path) -> None:
+    """Make the folder before the work is done, not after."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=out):
+            pass
+    except OSError as error:
+        raise SpecificationError(f"cannot write to {str(out)!r}: {error}") from error
+
+
+@click.command(short_help="Look whether a mechanism can be audited, and how fast.")
+@click.argument("target")
+@click.option(
+    "--data",
+    type=GivenPath(),
+    default=None,
+    help="Dataset: .csv, .json or .npy [default: one row, 0].",
+)
+@click.option(
+    "--draws", type=click.IntRange(min=1), default=200_000, show_default=True, help="Budget for the time estimate."
+)
+@click.option("--one-draw", is_flag=True, help="The target is a function (data, rng) of one draw.")
+def check(target: str, data: Path | None, draws: int, one_draw: bool) -> None:
+    """Check that TARGET answers, its speed, whether it is seeded, and whether its draws are independent.
+
+    TARGET is as for `dpaudit attack`. Exit codes: 0 it can be audited; 1 its draws are not independent; 2 it does not
+    answer.
+    """
+    from auditor.attack import check_target
+
+    lines, sound = check_target(target, data, draws, one_draw)
+    for line in lines:
+        click.echo(line)
+    sys.exit(0 if sound else 1)
+
+
+@click.command(name="list", short_help="List what is declared.")
+@click.argument("paths", nargs=-1)
+@click.option("--json", "as_json", is_flag=True, help="An array with an object an entry.")
+def list_(paths: tuple[str, ...], as_json: bool) -> None:
+    """List the entries and claims that are declared in PATHS (default: experiments/)."""
+    from auditor import listing
+
+    if as_json:
+        click.echo(json.dumps(listing.entries(paths), indent=1, ensure_ascii=False))
+        return
+    for line in listing.list_lines(paths):
+        click.echo(line)
+
+
+@click.command(short_help="Show what a claim states and would take.")
+@click.argument("claim_id", metavar="ID")
+@click.argument("paths", nargs=-1)
+def show(claim_id: str, paths: tuple[str, ...]) -> None:
+    """Show what a claim states and what its audit would take.
+
+    ID is a claim, an entry such as 003/laplace_mechanism, or the beginning of an id up to a slash; PATHS are where
+    it is declared (default: experiments/).
+    """
+    from auditor.listing import show_lines
+
+    for line in show_lines(claim_id, paths):
+        click.echo(line)
+
+
+@click.command(short_help="Render the reports again.")
+@click.argument("results", type=GivenPath())
+@click.option("--out", type=GivenPath(file_okay=False), default=None, help="Folder [default: that of RESULTS].")
+@BASELINE
+def report(results: Path, out: Path | None, baseline: Path | None) -> None:
+    """Render the reports again from a results.json, and print the names of the files."""
+    from auditor import report as rendering
+    from auditor.baseline import apply, notices, read_baseline
+    from auditor.comparing import read_results
+    from auditor.results import result_from
+
+    content = read_results(results)
+    folder = out or results.resolve().parent
+    if baseline is not None:
+        known = read_baseline(baseline)
+        try:
+            marked = apply(known, [result_from(claim) for claim in content["claims"]])
+        except ValueError as error:
+            raise SpecificationError(f"{str(results)!r}: {error}") from error
+        content["claims"] = [result.to_json() for result in marked]
+        say(notices(known, marked))
+    writable(folder)
+    beside = results.resolve().parent / "run.json"
+    for path in rendering.write_reports(content, folder, _json_object(beside) if beside.is_file() else None):
+        click.echo(path)
+
+
+def _json_object(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise SpecificationError(f"cannot read {str(path)!r}: {error}") from error
+    if not isinstance(content, dict):
+        raise SpecificationError(f"{str(path)!r}: expected an object, got {type(content).__name__}")
+    return content
+
+
+@click.command(short_help="Write findings down as known.")
+@click.argument("results", type=GivenPath())
+@click.option(
+    "-o",
+    "--output",
+    type=GivenPath(dir_okay=False),
+    default=Path("dpaudit-baseline.toml"),
+    show_default=True,
+    help="File to write; the reasons that it already holds are kept.",
+)
+def baseline(results: Path, output: Path) -> None:
+    """Write the findings of a results.json as known findings, for --baseline.
+
+    The file is meant to be read, given reasons and kept under version control. Errors are no findings, and are left
+    out. Entries of claims that RESULTS does not have are kept.
+    """
+    from auditor.baseline import findings_of, read_baseline, write_baseline
+    from auditor.comparing import read_results
+
+    content = read_results(results)
+    before = read_baseline(output) if output.exists() else None
+    found, kept, others = findings_of(content["claims"], before)
+    write_baseline(output, [*found, *kept])
+    text = f"{len(found)} known finding{'s' * (len(found) != 1)} in {output}"
+    click.echo(text + (f", and {len(kept)} of claims that {results} does not have" if kept else ""))
+    if others:
+        say([f"left out: {others} unexpected errors or failed checks, which a baseline cannot hold"])
+    if content["manifest"].get("interrupted"):
+        say([f"{results} is of an interrupted run: it does not have all claims"])
+
+
+@click.command(short_help="Run again what is recorded, and compare.")
+@click.argument("results", type=GivenPath())
+@click.option("--jobs", type=click.IntRange(min=1), default=None, help="Worker processes [default: all cores].")
+def reproduce(results: Path, jobs: int | None) -> None:
+    """Run again what a results.json records, and compare.
+
+    Exit codes: 0 every claim has the same record; 1 some differ; 2 it could not be run.
+    """
+    from auditor import registry, runner
+    from auditor.comparing import manifest_differences, read_results, unreproduced
+
+    before = read_results(results)
+    about = before["manifest"]
+    if "paths" not in about:
+        raise SpecificationError(
+            f"{str(results)!r} is of an attack, not of a run: its replay line stands in the result"
+        )
+    asked = runner.Run(
+        paths=tuple(about["paths"]),
+        expression=about.get("selection"),
+        level=about.get("level", "smoke"),
+        alpha=about.get("alpha"),
+        seed=about.get("seed"),
+        draws=about.get("draws"),
+        detect=about.get("detect"),
+        method=about.get("method", METHODS[0]),
+        jobs=jobs if jobs is not None else os.cpu_count() or 1,
+        chunks={
+            c["id"]: len(c.get("record", {}).get("chunks", []))
+            for c in before["claims"]
+            if c.get("truncated_by") == "time"
+        },
+    )
+    selected = registry.select(registry.claims(asked.paths), asked.expression)
+    only = {claim["id"] for claim in before["claims"]}
+    with Progress(len(only)) as progress:
+        outcome = runner.execute(asked, selected, progress.advance, only=only)
+    after = runner.results_document(asked, selected, outcome)
+    say(f"differs: {line}" for line in manifest_differences({**about, "seconds": None}, after["manifest"]))
+    if outcome.interrupted:
+        say([f"interrupted: {len(outcome.results)} of {len(only)} claims were run again"])
+        sys.exit(130)
+    differing = unreproduced(before, after)
+    for id_ in differing:
+        click.echo(f"differs: {id_}")
+    click.echo(f"{len(only - set(differing))} of {len(only)} claims reproduced")
+    sys.exit(1 if differing else 0)
+
+
+@click.command(short_help="Compare two results.")
+@click.argument("first", type=GivenPath())
+@click.argument("second", type=GivenPath())
+def diff(first: Path, second: Path) -> None:
+    """Compare two results.json claim by claim: verdicts, claims and lower bounds.
+
+    What the two runs themselves differ in, such as the seed, goes to standard error: other seeds alone move lower
+    bounds. Exit codes: 0 no claim differs; 1 some do; 2 a file cannot be read.
+    """
+    from auditor.comparing import differences, manifest_differences, read_results
+
+    before, after = read_results(first), read_results(second)
+    say(f"the runs differ: {line}" for line in manifest_differences(before["manifest"], after["manifest"]))
+    lines = differences(before, after, (str(first), str(second)))
+    for line in lines or ["no claim differs"]:
+        click.echo(line)
+    sys.exit(1 if lines else 0)
+
+
+@click.command(short_help="Measure the auditor itself.")
+@click.option("--audits", type=click.IntRange(min=1), default=200, show_default=True, help="Audits of each mechanism.")
+@click.option("--draws", type=int, default=20_000, show_default=True, help="Outputs an audit, both sides together.")
+@click.option(
+    "--alpha", type=float, default=0.05, show_default=True, help="Probability of a false alarm in each audit."
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the first audit.")
+def calibrate(audits: int, draws: int, alpha: float, seed: int) -> None:
+    """Measure the auditor itself on this machine: false alarms at zero margin, and what it finds above.
+
+    Exit codes: 0 the false alarms fit alpha; 2 there are too many.
+    """
+    from auditor.calibrate import calibration
+
+    lines, sound = calibration(audits, draws, alpha, seed, lambda text: click.echo(text, err=True))
+    for line in lines:
+        click.echo(line)
+    sys.exit(0 if sound else FAILED)
+
+
+COMMANDS = (check, list_, show, report, baseline, reproduce, diff, calibrate)

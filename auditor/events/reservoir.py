@@ -1,0 +1,83 @@
+"""Past draws of one pair, a bounded number of them, and what has been read off them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.events.elements import read_once
+from auditor.events.features import Feature, Part
+from auditor.events.outputs import Batch, concatenate, keys
+
+Array = NDArray[np.float64]
+Keys = NDArray[np.int64]
+
+
+class Reservoir:
+    """The first draws of a pair, up to ``size`` a side: deterministic, and of bounded memory.
+
+    Parameters
+    ----------
+    size : int
+        Draws a side that are kept; later ones are not looked at.
+
+    Notes
+    -----
+    A feature reads each output by itself, so that what it read off earlier draws stays as it was when draws are added;
+    values and keys are remembered and read off new draws only.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.held = 0
+        self._x: list[Batch] = []
+        self._y: list[Batch] = []
+        self._values: dict[Feature, tuple[Array, Array]] = {}
+        self._keys: dict[Part | None, tuple[Keys, Keys]] = {}
+        self._tails: dict[int, tuple[Batch, Batch]] = {}
+
+    def add(self, x: Batch, y: Batch) -> None:
+        """Take in as many of a chunk's draws as there is room for."""
+        room = self.size - self.held
+        if room > 0:
+            self._x.append(x[:room].copy())  # a view would keep the whole chunk
+            self._y.append(y[:room].copy())
+            self.held += min(len(x), room)
+            self._tails.clear()
+
+    def draws(self) -> tuple[Batch, Batch]:
+        """All draws of each side."""
+        if len(self._x) > 1:
+            self._x, self._y = [concatenate(self._x)], [concatenate(self._y)]
+        return self._x[0], self._y[0]
+
+    def values(self, feature: Feature) -> tuple[Array, Array]:
+        """Values of a feature on all draws of each side, arrays of shape (held,)."""
+        a, b = self._values.get(feature, (np.empty(0), np.empty(0)))
+        if len(a) < self.held:
+            x, y = self._from(len(a))
+            a, b = np.append(a, feature(x)), np.append(b, feature(y))
+            self._values[feature] = a, b
+        return a, b
+
+    def keys(self, part: Part | None = None) -> tuple[Keys, Keys]:
+        """Keys of all draws of each side, or of a part of each, arrays of shape (held,)."""
+        a, b = self._keys.get(part, (np.empty(0, np.int64), np.empty(0, np.int64)))
+        if len(a) < self.held:
+            x, y = self._from(len(a))
+            if part is not None:
+                x, y = part(x), part(y)
+            a, b = np.append(a, keys(x)), np.append(b, keys(y))
+            self._keys[part] = a, b
+        return a, b
+
+    def _from(self, start: int) -> tuple[Batch, Batch]:
+        """Draws of each side from one on; the same objects each time, so that elements are read once."""
+        if start not in self._tails:
+            x, y = self.draws()
+            self._tails[start] = read_once(x[start:]), read_once(y[start:])
+        return self._tails[start]
+
+    def forget(self, feature: Feature) -> None:
+        """Drop the values of a feature that is no longer looked at."""
+        self._values.pop(feature, None)

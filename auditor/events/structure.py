@@ -1,0 +1,221 @@
+"""What can be read off structured outputs: tuples, lists, dicts, ragged lists, and rows of numbers that repeat."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.events.elements import CONTAINERS, DEEPEST, Elements, Table, children
+from auditor.events.features import MAX_COORDINATES, Feature
+from auditor.events.outputs import Batch, float_of, is_number, keys
+
+Array = NDArray[np.float64]
+
+#: Outputs a side that are looked at for places and values; arbitrary, enough to see what one output in a hundred has.
+_LOOK = 300
+#: Places that are read as symbols; arbitrary, each costs a sort when events are learned.
+_PARTS = 8
+#: Rows are transcripts, rather than measurements, if their most frequent values are so many of all elements, and the
+#: rows themselves hardly repeat, if so many are different; both arbitrary.
+_COVERED, _REPEATED = 0.5, 0.5
+
+
+class _Absent:
+    """Stands for what an output does not hold."""
+
+    def __repr__(self) -> str:
+        return "absent"
+
+
+_ABSENT = _Absent()
+
+
+@dataclass(frozen=True)
+class Item:
+    """What an output holds at a place: a coordinate of a structured output.
+
+    Parameters
+    ----------
+    path : tuple
+        Positions in sequences and keys of dicts, from the outside in.
+    kind : str
+        "number" (NaN where there is none), "present" (1 or 0), or "difference" from the number at ``other``.
+    other : tuple
+        A second place.
+    """
+
+    path: tuple[Any, ...]
+    kind: str = "number"
+    other: tuple[Any, ...] = ()
+
+    def __call__(self, batch: Batch) -> Array:
+        """See `Feature`."""
+        if self.kind == "present":
+            return np.array([part is not _ABSENT for part in _at(batch, self.path)], dtype=np.float64)
+        values = _numbers(_at(batch, self.path))
+        if self.kind == "number":
+            return values
+        with np.errstate(invalid="ignore", over="ignore"):
+            return values - _numbers(_at(batch, self.other))
+
+    def _subject(self) -> str:
+        if self.kind == "difference":
+            return f"{_place(self.path)} - {_place(self.other)}"
+        return _place(self.path)
+
+    def below(self, cut: float) -> str:
+        """In words."""
+        return f"output has no {_place(self.path)}" if self.kind == "present" else f"{self._subject()} <= {cut:.6g}"
+
+    def above(self, cut: float) -> str:
+        """In words."""
+        return f"output has {_place(self.path)}" if self.kind == "present" else f"{self._subject()} > {cut:.6g}"
+
+
+@dataclass(frozen=True)
+class PartAt:
+    """What an output holds at a place, as a symbol."""
+
+    path: tuple[Any, ...]
+
+    @property
+    def name(self) -> str:
+        """In words."""
+        return _place(self.path)
+
+    def __call__(self, batch: Batch) -> list[Any]:
+        """See `Part`."""
+        return _at(batch, self.path)
+
+
+def _place(path: tuple[Any, ...]) -> str:
+    return "output" + "".join(f"[{step!r}]" for step in path)
+
+
+def _at(batch: Batch, path: tuple[Any, ...]) -> list[Any]:
+    """What each output holds at a place, or `_ABSENT`."""
+    parts: list[Any] = batch.tolist() if isinstance(batch, np.ndarray) else batch
+    for step in path:
+        parts = [_step(part, step) for part in parts]
+    return parts
+
+
+def _step(part: Any, step: Any) -> Any:
+    if isinstance(part, np.ndarray):
+        part = part.tolist()
+    if isinstance(part, list | tuple):
+        return part[step] if type(step) is int and 0 <= step < len(part) else _ABSENT
+    return part.get(step, _ABSENT) if isinstance(part, dict) else _ABSENT
+
+
+def _numbers(parts: list[Any]) -> Array:
+    return np.array([float_of(part) if is_number(part) else math.nan for part in parts], dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Structure:
+    """What there is to be read off outputs of some structure.
+
+    Parameters
+    ----------
+    features : tuple of Feature
+        Numbers.
+    parts : tuple of PartAt
+        Symbols.
+    """
+
+    features: tuple[Feature, ...] = ()
+    parts: tuple[PartAt, ...] = ()
+
+    def joined(self, other: Structure) -> Structure:
+        """What either says, this one first."""
+        return Structure(
+            tuple(dict.fromkeys((*self.features, *other.features))), tuple(dict.fromkeys((*self.parts, *other.parts)))
+        )
+
+
+def structure_of(x: Batch, y: Batch) -> Structure:
+    """Features of the structure of outputs like these.
+
+    Parameters
+    ----------
+    x, y : ndarray of shape (n, d), or list
+        Draws of each side.
+
+    Returns
+    -------
+    Structure
+        For lists of containers: numbers and symbols at each place, statistics of all elements, and the values that
+        repeat most. For rows of more than two numbers the values that repeat; nothing for all other outputs.
+    """
+    if isinstance(x, np.ndarray) and isinstance(y, np.ndarray):
+        if x.ndim == 2 and x.shape[1:] == y.shape[1:] and x.shape[1] > 2:
+            return Structure(tuple(_of_rows(np.concatenate([x[:_LOOK], y[:_LOOK]]))))
+        return Structure()
+    looked = [value for side in (x, y) for value in _listed(side[:_LOOK])]
+    table = Table(looked)
+    if not table.inside.any():
+        return Structure()
+    numeric, symbolic, optional = _places(looked)
+    found: list[Feature] = [Item(path) for path in numeric]
+    found += [Item(path, "present") for path in optional]
+    near = itertools.combinations(numeric, 2) if len(numeric) <= 4 else itertools.pairwise(numeric)
+    found += [Item(b, "difference", a) for a, b in near]
+    kinds = ["size", "distinct"]
+    kinds += ["sum", "max", "min", "descents"] if np.isfinite(table.numbers).any() else []
+    kinds += ["missing"] if table.missing().any() else []
+    found += [Elements(kind) for kind in kinds]
+    found += [Elements(kind, value) for value in table.most_frequent() for kind in ("count", "first", "last")]
+    return Structure(tuple(found), tuple(PartAt(path) for path in symbolic[:_PARTS]))
+
+
+def _listed(batch: Batch) -> list[Any]:
+    return batch.tolist() if isinstance(batch, np.ndarray) else batch
+
+
+def _of_rows(rows: NDArray[Any]) -> Iterator[Feature]:
+    """Where the values that repeat stand, and how many there are, in rows that hold hardly any others.
+
+    Rows that repeat as a whole, or are few, are ordered as symbols, which says all that there is to say.
+    """
+    table = Table(rows)
+    frequent = table.most_frequent()
+    covered = [int(table.equal(value).sum()) for value in frequent]
+    if sum(covered) < _COVERED * len(table.owner) or len(np.unique(keys(rows))) <= _REPEATED * len(rows):
+        return
+    for value in frequent:
+        if sum(covered[:2]) < len(table.owner):  # of two values the sum tells how many there are
+            yield Elements("count", value)
+        yield Elements("first", value)
+        yield Elements("last", value)
+
+
+def _places(outputs: Sequence[Any]) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]], list[tuple[Any, ...]]]:
+    """Places at which there is a number, at which there is something else, and keys that some outputs lack."""
+    numbers: Counter[tuple[Any, ...]] = Counter()
+    others: Counter[tuple[Any, ...]] = Counter()
+    for output in outputs:
+        for path, part in _walk(output):
+            (numbers if is_number(part) else others)[path] += 1
+    counted = numbers + others
+    often = [path for path in counted if counted[path] >= 2][:MAX_COORDINATES]
+    optional = [path for path in often if counted[path] < len(outputs) and not isinstance(path[-1], int)]
+    return [p for p in often if numbers[p] >= 2], [p for p in often if others[p] >= 2], optional
+
+
+def _walk(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """Places of the elements of one output. Sets have none: the order of their elements means nothing."""
+    if isinstance(value, set | frozenset) or len(path) > DEEPEST:
+        return
+    if isinstance(value, CONTAINERS):
+        for step, part in children(value):
+            yield from _walk(part, (*path, step))
+    elif path:
+        yield path, value

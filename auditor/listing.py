@@ -1,0 +1,162 @@
+"""What is declared, for people: the list of entries, and what a claim states and would take."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from auditor import registry, runner
+from auditor.declare import BUDGETS, Claim
+from auditor.errors import SpecificationError
+from auditor.evidence.power import best_for_detection, detectable_level
+from auditor.findings import describe, show_data
+
+#: Pairs that `show` lists, of claims with many.
+_PAIRS = 6
+#: Ids that are suggested for an unknown one.
+_SUGGESTED = 3
+#: Where claims are looked for if no path is given.
+DEFAULT = "experiments"
+
+
+def declared(paths: Sequence[str]) -> list[Claim]:
+    """Claims declared in paths, by default in `DEFAULT`; a missing default is no mistake of the user's.
+
+    Raises
+    ------
+    SpecificationError
+        See `registry.claims`.
+    """
+    if not paths and not Path(DEFAULT).exists():
+        raise SpecificationError(
+            f"there is no folder {DEFAULT!r} in {str(Path.cwd())!r}: name the files or folders that declare claims"
+        )
+    if "" in paths:
+        raise SpecificationError("a path must not be empty, got ''")
+    return registry.claims(paths or (DEFAULT,))
+
+
+def selected(available: Sequence[Claim], expression: str | None) -> list[Claim]:
+    """`registry.select`, with close ids in its message if nothing matches."""
+    try:
+        return registry.select(available, expression)
+    except SpecificationError as error:
+        close = suggestions(expression or "", available) if str(error).startswith("no claim") else ""
+        raise SpecificationError(f"{error}{close}") from error
+
+
+def entries(paths: Sequence[str]) -> list[dict[str, Any]]:
+    """Entries with the ids of their claims, as ``dpaudit list --json`` writes them."""
+    claims = declared(paths)
+    listed = []
+    for entry in registry.load(paths or (DEFAULT,)):
+        own = [claim for claim in claims if claim.entry == entry.id]
+        listed.append(
+            {
+                "entry": entry.id,
+                "name": entry.title,
+                "source": {"document": entry.source.document, "place": entry.source.place},
+                "mechanism": ", ".join(sorted({describe(c.draft.mechanism) for c in own if not c.draft.is_mutant})),
+                "claims": [claim.id for claim in own if not claim.draft.is_mutant],
+                "mutants": [claim.id for claim in own if claim.draft.is_mutant],
+                "exact": any(claim.draft.curves for claim in own),
+                "accuracy": any(claim.draft.level == "L4" for claim in own),
+            }
+        )
+    return listed
+
+
+def list_lines(paths: Sequence[str]) -> Iterator[str]:
+    """Entries and claims as text, with a count at the end."""
+    claims, listed = declared(paths), entries(paths)
+    for item in listed:
+        yield f"{item['entry']}  {item['name']}"
+        for claim in claims:
+            if claim.entry == item["entry"]:
+                yield f"  {claim.id}  {claim.draft.guarantee}  expected {claim.draft.expected}"
+    plural = "entry" if len(listed) == 1 else "entries"
+    yield f"{len(listed)} {plural}, {len(claims)} claim{'s' * (len(claims) != 1)}"
+
+
+def suggestions(wanted: str, available: Sequence[Claim]) -> str:
+    """Ids of claims and entries that are close to an unknown one, as the end of a message; empty if none is."""
+    ids = list(dict.fromkeys([*(claim.entry for claim in available), *(claim.id for claim in available)]))
+    parts = [id_ for id_ in ids if wanted and wanted.lower() in id_.lower()]
+    # Parts of ids, because most people know a mechanism's name and not its document.
+    names = {part: id_ for id_ in reversed(ids) for part in (id_, id_.rpartition("/")[2])}
+    close = [names[match] for match in difflib.get_close_matches(wanted, names, n=_SUGGESTED, cutoff=0.7)]
+    found = list(dict.fromkeys([*parts, *close]))[:_SUGGESTED]
+    return f"; did you mean {' or '.join(found)}?" if found else ""
+
+
+def show_lines(wanted: str, paths: Sequence[str], alpha: float = 0.01) -> Iterator[str]:
+    """What the claims with an id state and would take: of one claim, of an entry, or of all whose ids begin so.
+
+    Raises
+    ------
+    SpecificationError
+        If no id fits; the message has ids that are close.
+    """
+    available = declared(paths)
+    chosen = [claim for claim in available if f"{claim.id}/".startswith(f"{wanted.rstrip('/')}/")]
+    if not chosen:
+        close = suggestions(wanted, available)
+        raise SpecificationError(f"no claim or entry has the id {wanted!r} (see `dpaudit list`){close}")
+    shares = runner.shares(available, alpha)
+    share_of = f"in a run of all {len(available)} claims at --alpha {alpha:g}"
+    for claim in chosen:
+        yield from _claim_lines(claim, shares[claim.id], share_of)
+        yield f"  run it      dpaudit run {' '.join([*paths, '-k', claim.id])}"
+
+
+def _claim_lines(claim: Claim, share: float, share_of: str) -> Iterator[str]:
+    draft, guarantee = claim.draft, claim.draft.guarantee
+    yield claim.id
+    yield f"  {claim.title}" + (f": {draft.note}" if draft.note else "")
+    yield f"  source      {claim.source.document}, {claim.source.place}"
+    yield f"  claimed     {guarantee} ({guarantee.notion}), expected {draft.expected}"
+    yield f"  mechanism   {describe(draft.mechanism)}"
+    for pair in draft.pairs[:_PAIRS]:
+        yield f"  pair        {pair.name}: {show_data(pair.x)} against {show_data(pair.y)}"
+    if len(draft.pairs) > _PAIRS:
+        yield f"  pair        and {len(draft.pairs) - _PAIRS} more"
+    for name, data in draft.datasets[: 0 if draft.pairs else _PAIRS]:
+        yield f"  dataset     {name}: {show_data(data)}"
+    if draft.level != "L3":
+        known = [draft.privacy_guarantee.exact_level(curve) for curve in draft.curves]
+        known += [draft.exact_level] if draft.exact_level is not None else []
+        yield f"  exact       {max(known):.6g}" if known else "  exact       not known"
+    if draft.level == "L0":
+        yield "  budget      no draws: the stated law is compared with the claim"
+        return
+    yield f"  alpha       {share:.3g}, its share {share_of}"
+    budgets = {level: runner.settings_of(claim, runner.Run(level=level), share) for level in BUDGETS}
+    yield "  budget      " + ", ".join(f"{level} {found.draws:,} draws" for level, found in budgets.items())
+    if draft.level in ("L1", "L2"):
+        wanted = budgets["smoke"].detectable(guarantee.level)
+        text = f"  detectable  {guarantee.symbol} = {wanted:.4g} is wanted"
+        if draft.curves and draft.expected == "consistent":
+            text += f"; about {_expected_detectable(claim, budgets['smoke'].draws, share):.4g} is expected at smoke"
+        yield text
+
+
+def _expected_detectable(claim: Claim, draws: int, alpha: float) -> float:
+    """Level that would be flagged with probability 0.9 through the best single event of the exact curves.
+
+    The draws are taken to be spread evenly over the pairs, and the event to be known beforehand.
+    """
+    curves, guarantee = claim.draft.curves, claim.draft.privacy_guarantee
+    n = draws // 2 // len(curves)
+    # Events too rare to occur in so many draws show nothing.
+    q = np.geomspace(1 / n, 0.5, 200)
+    q = np.concatenate([q, 1 - q[::-1]])
+    levels = []
+    for curve in curves:
+        p = np.clip(curve.tradeoff(q), 0.0, 1.0)
+        best = best_for_detection(p, q, n, guarantee, alpha)
+        levels.append(detectable_level(float(p[best]), float(q[best]), n, guarantee, alpha))
+    return min(levels)

@@ -1,0 +1,198 @@
+"""A claim's result in plain sentences: the verdict, what is certified, what would have been caught."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from auditor.exact import GaussianLaw, curve
+from auditor.report import words
+from auditor.results import number
+
+if TYPE_CHECKING:
+    from auditor.report.view import ClaimView
+
+#: Delta at which a bound on mu is also shown as an epsilon: the usual one for datasets of some thousand rows.
+DELTA = 1e-5
+#: A log-ratio up to which its exponential is also shown: beyond, the factor says no more than the logarithm.
+FACTOR = 10.0
+
+
+def explain(claim: ClaimView) -> Iterator[str]:
+    """Paragraphs on one claim, of which some may be empty."""
+    yield verdict(claim)
+    if claim.conformity:
+        if claim.draws:
+            yield _certified_ratio(claim)
+        if claim.verdict in ("consistent", "inconclusive"):
+            yield _reach_of_conformity(claim)
+    elif claim.verdict != "error":
+        yield _certified(claim)
+        if claim.verdict != "violation":
+            yield _reach(claim)
+    yield from _notes(claim)
+
+
+def verdict(claim: ClaimView) -> str:
+    """The verdict, with the counterexample or the reason."""
+    message = claim.text("message").strip()
+    if message and not message.endswith((".", "!", "?")):
+        message += "."
+    claimed = claim.text("claimed")
+    match claim.verdict:
+        case "violation" if claim.counterexample is not None:
+            return f"Refuted. {counterexample(claim)} {message}"
+        case "violation":
+            exact = claim.number("exact")
+            if not message and exact is not None:
+                message = f"The stated law has {claim.symbol} = {words.level(exact)}."
+            return f"Refuted: {claimed} does not hold. {message[:1].upper()}{message[1:]}"
+        case "deviation":
+            return f"Wrong, but by itself no violation of the guarantee: {message or 'see below.'} {_reached(claim)}"
+        case "error":
+            return f"Could not be audited: {message or 'no reason was given.'}"
+        case "inconclusive":
+            return f"Nothing was found, but the audit was too weak to say much: {message or 'see below.'}"
+    if not claim.draws:
+        return f"Not refuted. The stated law was computed exactly and is within the claim. {message}"
+    against = claimed or "the claim"
+    return f"Not refuted: {claim.draws:,} draws gave no sufficient evidence against {against}. {message}"
+
+
+def counterexample(claim: ClaimView) -> str:
+    """Event, counts and evidence in one or two sentences; empty without a counterexample."""
+    found = claim.counterexample
+    if found is None:
+        return ""
+    x, y, n = (int(found[key]) for key in ("x_count", "y_count", "n"))
+    text = f"The event “{found['event']}” occurred in {x:,} of {n:,} draws on x"
+    text += f" and in {y:,} of {n:,} on x′"
+    cap = _cap(claim, y / n) if n else None
+    if cap == 0:
+        text += f", where {claim.text('claimed')} does not allow it on x either"
+    elif cap is not None and cap < 1:
+        text += f"; at the latter rate, {claim.text('claimed')} allows about {words.percent(cap)} on x at most"
+    if found["e_value_log10"] is None:
+        return text + "."
+    text += f". The evidence reached {words.power(number(found['e_value_log10']))}"
+    if claim.threshold is not None:
+        text += f"; {words.power(claim.threshold)} decides"
+    return text + "."
+
+
+def _cap(claim: ClaimView, q: float) -> float | None:
+    """The claimed cap at ``q``, on the line between its neighbours: never above the cap, which is concave."""
+    tradeoff = claim.raw.get("tradeoff") or {}
+    grid, cap = tradeoff.get("q") or [], tradeoff.get("claimed") or []
+    for i in range(1, min(len(grid), len(cap))):
+        if grid[i - 1] <= q <= grid[i] and grid[i] > grid[i - 1]:
+            share = (q - grid[i - 1]) / (grid[i] - grid[i - 1])
+            return float(cap[i - 1] + share * (cap[i] - cap[i - 1]))
+    return None
+
+
+def _reached(claim: ClaimView) -> str:
+    """Evidence for a deviation from a stated law; empty where something else showed the deviation."""
+    highest, threshold = claim.log10_max, claim.threshold
+    if not claim.conformity or highest is None or threshold is None:
+        return ""
+    if highest == math.inf:
+        return "One such output refutes the stated law, which excludes it."
+    return f"The evidence reached {words.power(highest)}; {words.power(threshold)} decides."
+
+
+def _certified(claim: ClaimView) -> str:
+    bound = claim.number("lower_bound")
+    if bound is None:
+        return ""
+    if bound <= 0:
+        return f"No level above 0 could be certified at confidence {claim.confidence}."
+    text = f"Certified at confidence {claim.confidence}: {claim.symbol} ≥ {words.level(bound)} on these pairs."
+    if claim.symbol == "μ" and bound < math.inf:
+        epsilon = curve(GaussianLaw(0.0, 1.0), GaussianLaw(bound, 1.0)).epsilon(DELTA)
+        text += f" If the curve is Gaussian, that is ε = {words.level(epsilon)} at δ = {DELTA:g}."
+    if claim.symbol == "t":
+        text += " Here t is a factor on what is claimed: the claim itself is t = 1."
+    return text
+
+
+def _certified_ratio(claim: ClaimView) -> str:
+    """The lower bound of a claim of conformity: a log-ratio, in nats, of a cell's probability to the stated one."""
+    bound = claim.number("lower_bound")
+    if bound is None:
+        return ""
+    start = f"Certified at confidence {claim.confidence}:"
+    if bound == math.inf:
+        return f"{start} outputs occur that the stated law excludes."
+    if bound <= 0:
+        return f"That any outcome is more probable than stated could not be certified at confidence {claim.confidence}."
+    factor = f": it is at least {math.exp(bound):.6g} times as probable" if bound <= FACTOR else ""
+    return f"{start} some outcome exceeds its stated probability by a log-ratio of {words.level(bound)} nats{factor}."
+
+
+def _reach(claim: ClaimView) -> str:
+    ceiling, detectable = claim.number("ceiling"), claim.number("detectable_level")
+    parts = []
+    if detectable is not None and math.isfinite(detectable):
+        parts.append(
+            f"A true {claim.symbol} of {words.level(detectable)} would have been flagged with probability 0.9, "
+            "through the best event found."
+        )
+    elif detectable is not None:
+        parts.append("No level was sure to be flagged through the best event found.")
+    if ceiling is not None:
+        parts.append(
+            f"Even outputs that give the dataset away could not have shown more than {claim.symbol} = "
+            f"{words.level(ceiling)} with {claim.draws:,} draws."
+        )
+    if parts and claim.verdict in ("consistent", "inconclusive"):
+        parts.append("A pass never means private.")
+    return " ".join(parts)
+
+
+def _reach_of_conformity(claim: ClaimView) -> str:
+    """What a claim of conformity would have been caught with.
+
+    A law at total variation v from the stated one diverges from it by 2 v^2 nats at least (Pinsker's inequality), so
+    whatever is further away than sqrt(d / 2) diverges by more than d.
+    """
+    divergence = claim.number("detectable_level")
+    if divergence is None:
+        return ""
+    if math.isinf(divergence):
+        return "No divergence was sure to be flagged."
+    if divergence <= 0:
+        return "There is one outcome only: any other would have been flagged."
+    text = (
+        f"A divergence of {words.level(divergence)} nats a draw, over the finest cells that were looked at, would have "
+    )
+    text += "been flagged with probability 0.9"
+    distance = math.sqrt(divergence / 2)
+    if distance < 1:
+        text += "; a law whose total variation from the stated one over these cells exceeds "
+        text += f"{words.percent(distance)} diverges by that much"
+    return text + ". A pass never proves that the law is followed."
+
+
+def _notes(claim: ClaimView) -> Iterator[str]:
+    if claim.verdict == "violation" and claim.level == "L2":
+        yield "A part breaks its own, tight, bound; the theorem's looser claim may still stand."
+    if claim.text("caveat"):
+        yield claim.text("caveat")
+    shown, exact = claim.number("event_level"), claim.number("exact")
+    if shown is not None and exact:
+        part = f", {words.percent(shown / exact)} of the exact level" if 0 < exact < math.inf else ""
+        yield f"On these pairs one event can show {claim.symbol} = {words.level(shown)} at most{part}."
+    sandwich, _, why = claim.text("sandwich").partition(": ")
+    if sandwich == "failed":
+        yield f"The auditor's own check against the exact level failed: {why}."
+    elif sandwich == "loose":
+        figures, also, further = why.partition("; ")
+        smaller = "exact level" if shown is None else "largest level of one event"
+        yield f"The audit is not tight: {figures}, the smaller of {smaller} and ceiling{also}{further}."
+    if claim.raw.get("truncated_by"):
+        chunks = len((claim.raw.get("record") or {}).get("chunks") or [])
+        yield f"Cut short by {claim.text('truncated_by')}, after {words.number_of(chunks, 'chunk')} of draws."
+    if claim.raw.get("unseeded"):
+        yield "The target takes its randomness from elsewhere: a replay recomputes the verdict from the record."

@@ -1,0 +1,115 @@
+"""Parts of plots as inline SVG: axes, ticks, lines, dots.
+
+Written by hand instead of by matplotlib: 400 claims take a second, the bytes depend on nothing but the numbers, and
+colours come from the page's style sheet, so that dark mode and print work.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from markupsafe import Markup, escape
+
+#: Size of all plots in their own units, which are pixels at the width of a phone.
+WIDTH, HEIGHT = 360, 270
+LEFT, RIGHT, TOP, BOTTOM = 52, 12, 12, 40
+
+Point = tuple[float, float]
+
+
+class Axis:
+    """A linear map from data to the page."""
+
+    def __init__(self, low: float, high: float, start: float, end: float) -> None:
+        self.low, self.high, self.start, self.end = low, high, start, end
+
+    def at(self, value: float) -> float:
+        """Place of a value."""
+        return self.start + (self.end - self.start) * (value - self.low) / (self.high - self.low)
+
+
+def nice(low: float, high: float, count: int) -> list[float]:
+    """About ``count`` round numbers in an interval."""
+    raw = (high - low) / count
+    if not raw > 0:
+        return [low]
+    unit = 10.0 ** math.floor(math.log10(raw))
+    step = next(m * unit for m in (1, 2, 5, 10) if m * unit >= raw * 0.999)
+    first = math.ceil(low / step - 1e-9)
+    return [round(k * step, 12) + 0.0 for k in range(first, math.floor(high / step + 1e-9) + 1)]
+
+
+def decades(low: float, high: float) -> list[float]:
+    """Powers of ten in an interval; with other multiples of them if they are too few to read a scale from."""
+    exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    tens = [10.0**k for k in exponents if low <= 10.0**k <= high]
+    if len(tens) >= 3:
+        return tens
+    for multiples in ((1, 2, 5), range(1, 10)):
+        found = [m * 10.0**k for k in exponents for m in multiples if low <= m * 10.0**k <= high]
+        if len(found) >= 2:
+            break
+    return found
+
+
+def short(value: float) -> str:
+    """A count in as few characters as tell it, for example "20k"."""
+    for unit, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if value >= unit:
+            return f"{value / unit:g}{name}"
+    return f"{value:g}"
+
+
+def px(value: float) -> str:
+    """A coordinate, to a tenth of a pixel."""
+    return f"{value:.1f}".removesuffix(".0")
+
+
+def points(listed: Iterable[Point]) -> str:
+    """Points of a line or polygon."""
+    return " ".join(f"{px(a)},{px(b)}" for a, b in listed)
+
+
+def line(listed: Iterable[Point], name: str) -> str:
+    """An open line of a class of the style sheet."""
+    return f'<polyline class="{name}" points="{points(listed)}"/>'
+
+
+def dot(x: float, y: float, title: str) -> str:
+    """A dot, with what a pointer that rests on it shows."""
+    return f'<circle class="point" cx="{px(x)}" cy="{px(y)}" r="3.5"><title>{escape(title)}</title></circle>'
+
+
+def text(x: float, y: float, said: str, anchor: str, name: str = "label") -> str:
+    """Text that starts, ends or has its middle at a point."""
+    return f'<text class="{name}" x="{px(x)}" y="{px(y)}" text-anchor="{anchor}">{escape(said)}</text>'
+
+
+def ticks_x(ticks: Iterable[tuple[float, str]], top: float, bottom: float) -> str:
+    """Vertical grid lines with labels below."""
+    listed = list(ticks)
+    grid = "".join(f"M{px(x)} {px(top)}V{px(bottom)}" for x, _ in listed)
+    return f'<path class="grid" d="{grid}"/>' + "".join(text(x, bottom + 14, s, "middle", "tick") for x, s in listed)
+
+
+def ticks_y(ticks: Iterable[tuple[float, str]]) -> str:
+    """Horizontal grid lines with labels on the left."""
+    listed = list(ticks)
+    grid = "".join(f"M{LEFT} {px(y)}H{WIDTH - RIGHT}" for y, _ in listed)
+    return f'<path class="grid" d="{grid}"/>' + "".join(text(LEFT - 6, y + 4, s, "end", "tick") for y, s in listed)
+
+
+def titles(x: str, y: str) -> list[str]:
+    """Titles of both axes."""
+    middle = (TOP + HEIGHT - BOTTOM) / 2
+    turn = f"translate(11 {px(middle)}) rotate(-90)"
+    turned = f'<text class="label" transform="{turn}" text-anchor="middle">{escape(y)}</text>'
+    return [text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 6, x, "middle"), turned]
+
+
+def picture(width: float, height: float, said: str, parts: Iterable[str]) -> Markup:
+    """The whole plot, with what it shows in words."""
+    label = escape(said)
+    head = f'<svg viewBox="0 0 {px(width)} {px(height)}" role="img" aria-label="{label}">'
+    return Markup(head + "".join(parts) + "</svg>")

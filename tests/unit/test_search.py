@@ -1,0 +1,289 @@
+"""The search of pairs: deterministic, within its budget, on draws of its own, and no failure is lost."""
+
+from __future__ import annotations
+
+import importlib.util
+import itertools
+import math
+import random
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from auditor import AddRemoveOne, Pair, PureDP, ReplaceOne, SpecificationError, Verdict, audit, pairs_of, search_pairs
+from auditor.events.learner import EventLearner
+from auditor.search import LEAST, next_pair
+
+CLAIM = PureDP(1.0)
+STRATEGY = pairs_of(ReplaceOne(), st.integers(0, 10**6))
+
+
+def noisy(count: int, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """A count with two-sided geometric noise of level 1."""
+    p = 1 - math.exp(-1)
+    return count + rng.geometric(p, n) - rng.geometric(p, n)
+
+
+def sizes(data: Any, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """The number of large rows: keeps its claim."""
+    return noisy(int(np.sum(np.asarray(data) > 500_000)), n, rng)
+
+
+class Counting:
+    """A mechanism that counts its draws and notes the first number of each call's generator."""
+
+    def __init__(self, mechanism: Any = sizes) -> None:
+        self.mechanism, self.draws, self.calls = mechanism, 0, list[int]()
+
+    def __call__(self, data: Any, n: int, rng: np.random.Generator) -> Any:
+        self.draws += n
+        self.calls.append(int(rng.integers(2**62)))
+        return self.mechanism(data, n, rng)
+
+
+def shown(pairs: list[Pair]) -> list[tuple[Any, Any, str]]:
+    return [(np.asarray(p.x).tolist(), np.asarray(p.y).tolist(), p.name) for p in pairs]
+
+
+# ------------------------------------------------------------------------------- determinism
+
+
+def test_the_same_seed_finds_the_same_pairs_and_another_seed_others() -> None:
+    first, again, other = (search_pairs(sizes, CLAIM, STRATEGY, draws=8_000, seed=seed) for seed in (1, 1, 2))
+    assert shown(first) == shown(again)
+    assert shown(first) != shown(other)
+
+
+def test_what_else_the_process_has_loaded_changes_nothing(tmp_path: Path) -> None:
+    first = search_pairs(sizes, CLAIM, STRATEGY, draws=40_000)
+    numbers = ", ".join(map(str, range(1_000, 900_000, 1_234)))
+    (tmp_path / "loaded.py").write_text(f"NUMBERS = [{numbers}]\n", encoding="utf-8")
+    spec = importlib.util.spec_from_file_location("loaded_by_the_search_test", tmp_path / "loaded.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(sys.modules, "loaded_by_the_search_test", module)
+        spec.loader.exec_module(module)
+        assert shown(search_pairs(sizes, CLAIM, STRATEGY, draws=40_000)) == shown(first)
+
+
+def test_global_generators_are_left_alone() -> None:
+    def states() -> str:
+        return repr((random.getstate(), np.random.get_state()))  # noqa: NPY002 - it is the global one that is meant
+
+    before = states()
+    search_pairs(sizes, CLAIM, STRATEGY, draws=2_000)
+    assert states() == before
+
+
+# ------------------------------------------------------------------------------------ budgets
+
+
+@pytest.mark.parametrize("draws", [LEAST, 2 * LEAST + 1, 3_000, 30_000])
+def test_the_budget_in_draws_is_kept_and_used(draws: int) -> None:
+    mechanism = Counting()
+    assert search_pairs(mechanism, CLAIM, STRATEGY, draws=draws)
+    assert draws / 2 <= mechanism.draws <= draws
+
+
+def test_the_budget_in_seconds_ends_a_search_after_at_least_one_pair() -> None:
+    def slow(data: Any, n: int, rng: np.random.Generator) -> Any:
+        time.sleep(0.05)  # 250 pairs would take 25 s
+        return sizes(data, n, rng)
+
+    mechanism = Counting(slow)
+    assert search_pairs(mechanism, CLAIM, STRATEGY, draws=100_000, seconds=0.2)
+    assert mechanism.draws < 50_000
+    assert search_pairs(Counting(slow), CLAIM, STRATEGY, draws=100_000, seconds=1e-9)
+
+
+def test_no_pair_is_drawn_from_twice_before_the_comparison() -> None:
+    pairs = [Pair([0], [1], "first"), Pair([0, 0], [0, 1], "second")]
+    mechanism = Counting()
+    found = search_pairs(mechanism, CLAIM, st.sampled_from([*pairs, Pair([0], [1], "copy")]), draws=50_000, keep=5)
+    assert len(found) == 2
+    assert len(mechanism.calls) == 8  # two sides of two pairs, new and again
+
+
+# ------------------------------------------------------------------------------ what is found
+
+
+def test_the_most_promising_pairs_come_first_and_are_different() -> None:
+    def leaks(data: Any, n: int, rng: np.random.Generator) -> Any:
+        # Of level len(data): each row moves the answer by as much.
+        return noisy(len(data) * int(np.sum(data)), n, rng)
+
+    pairs = [Pair([0] * n, [*[0] * (n - 1), 1], f"{n} rows") for n in (1, 2, 3, 4)]
+    found = search_pairs(leaks, CLAIM, st.sampled_from(pairs), draws=40_000, keep=3)
+    # After 3,000 draws a side and more the order of levels 2, 3 and 4 is clear but for the ceiling of so few draws,
+    # which levels 3 and 4 may share.
+    assert [pair.name.split(": ")[0] for pair in found] == ["found 1", "found 2", "found 3"]
+    assert {len(pair.x) for pair in found[:2]} == {3, 4}
+    assert len(found[2].x) == 2
+
+
+def test_a_pair_of_the_strategy_is_checked_against_the_relation() -> None:
+    with pytest.raises(SpecificationError, match="3 rows against 3"):
+        search_pairs(
+            sizes,
+            CLAIM,
+            pairs_of(ReplaceOne(), st.integers(0, 9), min_size=3, max_size=3),
+            draws=2_000,
+            relation=AddRemoveOne(),
+        )
+
+
+# ---------------------------------------------------------------------------------- failures
+
+
+def fails_on_three(data: Any, n: int, rng: np.random.Generator) -> Any:
+    if len(data) == 3:
+        raise ValueError("three rows")
+    return sizes(data, n, rng)
+
+
+def hangs_on_three(data: Any, n: int, rng: np.random.Generator) -> Any:
+    if len(data) == 3:
+        time.sleep(30)
+    return sizes(data, n, rng)
+
+
+def short_on_three(data: Any, n: int, rng: np.random.Generator) -> Any:
+    return sizes(data, n, rng)[: n - (len(data) == 3)]
+
+
+@pytest.mark.parametrize("mechanism", [fails_on_three, hangs_on_three, short_on_three])
+def test_the_pair_on_which_a_mechanism_fails_comes_first_and_the_audit_reports_it(mechanism: Any) -> None:
+    # More than a quarter of such datasets have three rows (measured): 75 pairs miss them with probability below 1e-9.
+    strategy = pairs_of(ReplaceOne(), st.integers(0, 9), max_size=3)
+    found = search_pairs(mechanism, CLAIM, strategy, draws=20_000, limit=1.0)
+    assert len(found[0].x) == 3
+    assert all(len(pair.x) != 3 for pair in found[1:])
+    result = audit(mechanism, CLAIM, strategy, draws=40_000, search_draws=20_000, limit=1.0)
+    assert result.verdict == Verdict.ERROR
+
+
+def test_a_failure_on_many_draws_is_not_lost_either() -> None:
+    def fails_late(data: Any, n: int, rng: np.random.Generator) -> Any:
+        if n > 200 and len(data) == 1:
+            raise MemoryError("too many")
+        return sizes(data, n, rng)
+
+    pairs = [Pair([0], [10**6], "one"), Pair([0, 0], [0, 10**6], "two")]
+    found = search_pairs(fails_late, CLAIM, st.sampled_from(pairs), draws=40_000)
+    assert [len(pair.x) for pair in found] == [1, 2]
+
+
+# ------------------------------------------------------------------------------------ errors
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"strategy": [Pair([1], [2])]}, "strategy"),
+        ({"strategy": st.integers()}, "must give a Pair, got 0"),
+        ({"strategy": st.nothing()}, "gives no pair"),
+        ({"strategy": pairs_of(ReplaceOne(), st.just(1))}, "gives no pair"),
+        ({"draws": LEAST - 1}, f"at least {LEAST}, got {LEAST - 1}"),
+        ({"draws": 1e4}, "10000.0"),
+        ({"draws": True}, "True"),
+        ({"keep": 0}, "got 0"),
+        ({"alpha": 1.0}, "1.0"),
+        ({"seconds": 0}, "got 0"),
+        ({"seed": -1}, "-1"),
+        ({"limit": -1.0}, "-1.0"),
+    ],
+    ids=repr,
+)
+def test_a_bad_argument_is_refused_with_its_value(change: dict[str, Any], reason: str) -> None:
+    options: dict[str, Any] = {"strategy": STRATEGY, "draws": 2_000} | change
+    strategy = options.pop("strategy")
+    with pytest.raises(SpecificationError) as caught:
+        search_pairs(sizes, CLAIM, strategy, **options)
+    assert reason in str(caught.value)
+
+
+def test_an_error_in_the_strategy_is_raised_as_it_is() -> None:
+    def wrong(_: int) -> Pair:
+        raise ZeroDivisionError("in the strategy")
+
+    with pytest.raises(ZeroDivisionError, match="in the strategy"):
+        search_pairs(sizes, CLAIM, st.integers().map(wrong), draws=2_000)
+
+
+# ------------------------------------------------------------------------------------- audit
+
+
+def test_an_audit_of_a_strategy_is_an_audit_of_the_pairs_that_a_search_finds() -> None:
+    options: dict[str, Any] = {"seed": 3, "id": "test/search"}
+    found = search_pairs(sizes, CLAIM, STRATEGY, draws=5_000, **options)
+    one = audit(sizes, CLAIM, STRATEGY, draws=20_000, **options)
+    other = audit(sizes, CLAIM, found, draws=15_000, **options)
+    assert one.record == other.record
+    assert one.verdict == other.verdict
+    assert one.draws == other.draws == 15_000
+    assert "strategy, search_draws=5000" in one.replay
+
+
+def test_no_draw_of_the_search_is_one_of_the_audit() -> None:
+    mechanism = Counting()
+    audit(mechanism, CLAIM, STRATEGY, draws=8_000)
+    # Calls with one generator would show the same number; others do with probability below 1e-12. The tests of
+    # independence repeat calls on purpose.
+    searched, calls = Counting(), mechanism.calls
+    search_pairs(searched, CLAIM, STRATEGY, draws=2_000, id="audit/L1/claim/given")
+    assert calls[: len(searched.calls)] == searched.calls
+    assert not set(searched.calls) & set(calls[len(searched.calls) :])
+    assert len(set(searched.calls)) == len(searched.calls)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "search_draws", "reason"),
+    [
+        (STRATEGY, LEAST - 1, f"at least {LEAST} and below draws=10000"),
+        (STRATEGY, 10_000, "got 10000"),
+        (STRATEGY, 9_990, "draws must be an integer of at least"),
+        (STRATEGY, True, "True"),
+        (STRATEGY, 5_000.0, "5000.0"),
+        (Pair([1], [2]), 5_000, "for a strategy"),
+        (st.integers, None, "a sequence of them, or a hypothesis strategy"),
+    ],
+    ids=lambda value: repr(value)[:20],
+)
+def test_draws_for_a_search_that_cannot_be_are_refused(pairs: Any, search_draws: Any, reason: str) -> None:
+    mechanism = Counting()
+    with pytest.raises(SpecificationError) as caught:
+        audit(mechanism, CLAIM, pairs, draws=10_000, search_draws=search_draws)
+    assert reason in str(caught.value)
+    assert not mechanism.draws  # refused before anything is drawn
+
+
+def test_a_budget_in_seconds_is_for_the_search_and_the_audit() -> None:
+    result = audit(sizes, CLAIM, STRATEGY, draws=10**9, seconds=2.0)
+    assert result.truncated_by == "time"
+    assert 0 < result.draws < 10**9
+
+
+# ----------------------------------------------------------------------------------- bandit
+
+
+def learner(n: int, hope: float) -> EventLearner:
+    found = EventLearner(CLAIM, 0.01)
+    found.n, found.hope = n, hope
+    return found
+
+
+def test_each_pair_is_drawn_from_once_then_the_most_hopeful() -> None:
+    fresh = [learner(20, 1.0), learner(0, math.inf), learner(0, math.inf)]
+    assert next_pair(fresh, 20) == 1
+    assert next_pair([learner(20, 1.0)], 20) == 0
+    for hopes in itertools.permutations([0.5, 1.5, 1.0]):
+        assert next_pair([learner(20, hope) for hope in hopes], 20) == hopes.index(1.5)
+    assert next_pair([learner(40, 1.0), learner(20, 1.0), learner(20, 1.0)], 20) == 1

@@ -1,0 +1,83 @@
+"""False alarms at zero margin where events are read off structures, transcripts and the mechanism's own ratio."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
+from auditor import Pair, PureDP
+from auditor.collect import Settings, collect
+from auditor.sampling import Sampler
+
+ALPHA, AUDITS, DRAWS_A_SIDE = 0.05, 100, 400
+#: More alarms than this have a probability of at most 1e-6 for a rate of 5 %.
+MOST = int(stats.binom.isf(1e-6, AUDITS, ALPHA))
+PAIR = Pair(np.array([0]), np.array([1]))
+TRUTH = math.e / (1 + math.e)
+
+
+def bit(data: Any, n: int, rng: np.random.Generator) -> NDArray[np.bool_]:
+    """Randomised response at epsilon = 1."""
+    return np.asarray((rng.random(n) < TRUTH) == bool(data[0]))
+
+
+def records(data: Any, n: int, rng: np.random.Generator) -> list[Any]:
+    """Dicts, with lists whose length and content do not depend on the data, around one randomised bit."""
+    letters = np.array(list("abc"))
+    return [
+        {"bit": "yes" if b else "no", "noise": letters[rng.integers(0, 3, k)].tolist(), "number": float(v)}
+        for b, k, v in zip(bit(data, n, rng), rng.integers(0, 5, n).tolist(), rng.normal(size=n), strict=True)
+    ]
+
+
+def ragged(data: Any, n: int, rng: np.random.Generator) -> list[Any]:
+    """Lists of coins of which one is a randomised bit; a list without it every now and then."""
+    rows = rng.integers(0, 2, (n, 6)).tolist()
+    return [
+        [int(b), *row[: sum(row)]] if row[0] or row[1] else row for b, row in zip(bit(data, n, rng), rows, strict=True)
+    ]
+
+
+def transcript(data: Any, n: int, rng: np.random.Generator) -> NDArray[np.int8]:
+    """Rows of -1, 0 and 1 of which the first tells the bit."""
+    rows = rng.integers(-1, 2, (n, 20)).astype(np.int8)
+    rows[:, 0] = bit(data, n, rng)
+    return rows
+
+
+class Rated:
+    """A bit with the ratio of its probabilities, which is the claim."""
+
+    def __call__(self, data: Any, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        return bit(data, n, rng).astype(np.int64)
+
+    def log_likelihood_ratio(self, outputs: Any, x: Any, y: Any) -> Any:
+        return (1.0 - 2.0 * np.asarray(outputs)) * (y[0] - x[0])
+
+
+@pytest.mark.parametrize(
+    "mechanism", [records, ragged, transcript, Rated()], ids=["records", "ragged", "rows", "ratio"]
+)
+def test_false_alarms_are_rare(mechanism: Any) -> None:
+    options = Settings(alpha=ALPHA, draws=2 * DRAWS_A_SIDE, stop="budget")
+    alarms = sum(
+        collect(Sampler(mechanism, seed, "structured"), PureDP(1.0), [PAIR], options).refuted(ALPHA)
+        for seed in range(AUDITS)
+    )
+    assert alarms <= MOST
+    assert stats.binom.sf(MOST, AUDITS, 0.5) > 0.999  # what the test finds for sure
+
+
+@pytest.mark.parametrize(
+    "mechanism", [records, ragged, transcript, Rated()], ids=["records", "ragged", "rows", "ratio"]
+)
+def test_a_claim_of_half_the_level_is_refuted(mechanism: Any) -> None:
+    # So that the audits above are of something that events see. A bit gains about 0.05 nats a draw against half of its
+    # level; 7 are needed at alpha = 1e-3.
+    options = Settings(alpha=1e-3, draws=8_000, seed=1)
+    assert collect(Sampler(mechanism, 1, "structured"), PureDP(0.5), [PAIR], options).refuted(1e-3)
