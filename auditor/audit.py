@@ -209,7 +209,7 @@ def audit(
         once. If it has a method ``log_likelihood_ratio(outputs, x, y) -> ndarray of shape (n,)``, events on that ratio
         are tried as well; it must read each output by itself.
     guarantee : Guarantee
-        The claim: `PureDP`, `ApproxDP` or `GaussianDP`.
+        The claim, such as `PureDP(1.0)`; see `auditor.guarantees`.
     pairs : Pair, sequence of Pair, or hypothesis SearchStrategy of Pair
         Neighbouring datasets. With several, the draws are spent where the evidence is. A strategy, see
         `auditor.pairs_of`, is searched first for pairs that promise most, see `auditor.search_pairs`.

@@ -90,7 +90,7 @@ def document(found: dict[tuple[int, str], list[Outcome]], draws_a_side: int) -> 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark; 1 if a rate is not shown to be at most alpha."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.false_alarms", description=__doc__)
-    parser.add_argument("--audits", type=int, default=1_000, help="audits of each family by each stopping rule")
+    parser.add_argument("--audits", type=int, default=600, help="audits of each family by each stopping rule")
     parser.add_argument("--draws-a-side", type=int, default=100_000, help="budget of one audit")
     parser.add_argument("--jobs", type=int, default=2, help="worker processes")
     parser.add_argument("--out", type=Path, default=Path("reports/false_alarms.md"), help="Markdown file to write")

@@ -125,11 +125,11 @@ FAMILIES = (
     Family("Gaussian, claimed epsilon and delta", gaussian, ApproxDP(1.0, GaussianCurve(1.0).delta(1.0)), _PAIR),
     Family("search over 20 pairs", randomised_response, PureDP(1.0), _SEARCH),
     # Symmetric, where the bounds of both orders of the pair meet, and far from it.
-    Family("coin at the kink of a zCDP cap", Coin(_KINK, 1 - _KINK), _RHO, _PAIR, 0.25),
-    Family("coin, claimed rho", at_the_cap(_RHO, 0.02), _RHO, _PAIR, 0.25),
-    Family("coin, claimed Renyi bounds", at_the_cap(_RENYI, 0.1), _RENYI, _PAIR, 0.25),
+    Family("coin at the kink of a zCDP cap", Coin(_KINK, 1 - _KINK), _RHO, _PAIR, 0.5),
+    Family("coin, claimed rho", at_the_cap(_RHO, 0.02), _RHO, _PAIR, 0.5),
+    Family("coin, claimed Renyi bounds", at_the_cap(_RENYI, 0.1), _RENYI, _PAIR, 0.5),
     Family("coin, claimed delta at an epsilon", at_the_cap(DeltaDP(0.05, 1.0), 0.1), DeltaDP(0.05, 1.0), _PAIR),
-    Family("coin, claimed trade-off curve", at_the_cap(_PIECES, 0.2), _PIECES, _PAIR),
+    Family("coin, claimed trade-off curve", at_the_cap(_PIECES, 0.2), _PIECES, _PAIR, 0.5),
 )
 
 

@@ -113,8 +113,9 @@ def check_calls(groups: Iterable[Sequence[tuple[int, int]]]) -> float:
     Valid because: if draws are independent, the counts k_i of a group are Binomial(n_i, p) with one p. The numerator is
     the probability of what was seen under a law that was fixed beforehand, each call with a p of its own from
     Beta(1/2, 1/2); the denominator is its largest probability under any common p. So the expectation of the quotient is
-    at most 1 (universal inference, Wasserman, Ramdas and Balakrishnan 2020). Groups may share draws: their quotients
-    are averaged.
+    at most 1 (universal inference, Wasserman, Ramdas and Balakrishnan 2020). Whether a further call joins a group may
+    depend on the past: with the true p in the denominator the quotient is a martingale, and it is smaller with the
+    largest. Groups may share draws: their quotients are averaged.
     """
     logs = []
     for group in groups:
