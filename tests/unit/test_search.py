@@ -287,3 +287,17 @@ def test_each_pair_is_drawn_from_once_then_the_most_hopeful() -> None:
     for hopes in itertools.permutations([0.5, 1.5, 1.0]):
         assert next_pair([learner(20, hope) for hope in hopes], 20) == hopes.index(1.5)
     assert next_pair([learner(40, 1.0), learner(20, 1.0), learner(20, 1.0)], 20) == 1
+
+
+def test_a_pair_on_which_nothing_ever_happens_does_not_take_the_draws() -> None:
+    # An event that was never seen on either side could still be rare: it must not look more hopeful than one that was.
+    def target(data: Any, n: int, rng: np.random.Generator) -> Any:
+        if data[0] == 2:
+            return np.zeros(n)
+        return (rng.random(n) < (0.7 if data[0] else 0.3)).astype(float)
+
+    nothing = Pair(np.array([2]), np.array([2]), "constant")
+    something = Pair(np.array([1]), np.array([0]), "a biased coin")
+    found = audit(target, PureDP(2.0), [nothing, something], draws=20_000, stop="budget")
+    drawn = [sum(n for pair, n, _ in found.record["chunks"] if pair == k) for k in (0, 1)]
+    assert drawn[0] < 100 < 9_000 < drawn[1]
