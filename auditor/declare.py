@@ -285,7 +285,7 @@ def conformity(
         raise SpecificationError(f"case {case}: expected at least one dataset or Pair, got none")
     pairs = tuple(one for one in data if isinstance(one, Pair))
     plain = [one for one in data if not isinstance(one, Pair)]
-    sides = [side for pair in pairs for side in ((f"x of {pair.name}", pair.x), (f"x' of {pair.name}", pair.y))]
+    sides = [side for pair in pairs for side in ((f"x ({pair.name})", pair.x), (f"x' ({pair.name})", pair.y))]
     return Draft(
         "L3",
         case,

@@ -135,10 +135,12 @@ def _reach(claim: ClaimView) -> str:
     ceiling, detectable = claim.number("ceiling"), claim.number("detectable_level")
     parts = []
     if detectable is not None and math.isfinite(detectable):
-        parts.append(
-            f"A true {claim.symbol} of {words.level(detectable)} would have been flagged with probability 0.9, "
-            "through the best event found."
+        level = f"{claim.symbol} = {words.level(detectable)}"
+        # Where a notion says more than its cap, the whole law may have a higher level than any event of it shows.
+        what = (
+            f"An event that shows {level}" if claim.text("caveat") else f"A true {level}, through the best event found,"
         )
+        parts.append(f"{what} would have been flagged with probability 0.9.")
     elif detectable is not None:
         parts.append("No level was sure to be flagged through the best event found.")
     if ceiling is not None:
