@@ -32,13 +32,19 @@ def batch(family: int, stop: str, seeds: Sequence[int], draws_a_side: int) -> li
     return [trial(FAMILIES[family], stop, seed, draws_a_side) for seed in seeds]
 
 
+def seeds_of(family: int, rule: int, audits: int) -> list[int]:
+    """Seeds of one family by one stopping rule, which the other has not; those beyond ``audits`` are interleaved."""
+    n = math.ceil(FAMILIES[family].share * audits)
+    return [rule * audits + k if k < audits else len(STOPS) * k + rule for k in range(n)]
+
+
 def outcomes(audits: int, draws_a_side: int, jobs: int) -> dict[tuple[int, str], list[Outcome]]:
     """All audits, by index of the family and stopping rule; the two rules have seeds of their own."""
     work = [
-        (family, stop, range(start, min(start + _BATCH, rule * audits + math.ceil(FAMILIES[family].share * audits))))
+        (family, stop, seeds_of(family, rule, audits)[start : start + _BATCH])
         for family in range(len(FAMILIES))
         for rule, stop in enumerate(STOPS)
-        for start in range(rule * audits, rule * audits + math.ceil(FAMILIES[family].share * audits), _BATCH)
+        for start in range(0, math.ceil(FAMILIES[family].share * audits), _BATCH)
     ]
     done = Parallel(n_jobs=jobs)(delayed(batch)(family, stop, seeds, draws_a_side) for family, stop, seeds in work)
     found: dict[tuple[int, str], list[Outcome]] = {}

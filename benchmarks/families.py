@@ -53,7 +53,8 @@ class Family:
     pairs : tuple of Pair
         What is searched.
     share : float
-        Part of the usual number of audits that is made; less where the notion's tangents take long.
+        Part of the usual number of audits that is made: less where the notion's tangents take long, more where audits
+        are fast and the rate is highest.
     """
 
     name: str
@@ -118,7 +119,7 @@ _KINK = float(optimize.brentq(lambda p: float(_RHO.level_of(np.array(p), np.arra
 _PIECES = TradeoffCurve((0.0, 0.2, 1.0), (0.7, 0.4, 0.0), "of two pieces")
 
 FAMILIES = (
-    Family("randomised response", randomised_response, PureDP(1.0), _PAIR),
+    Family("randomised response", randomised_response, PureDP(1.0), _PAIR, 3.5),
     Family("discrete Laplace", discrete_laplace, PureDP(1.0), _PAIR),
     Family("Gaussian, claimed mu", gaussian, GaussianDP(1.0), _PAIR),
     # delta at which a shift of one standard deviation has epsilon exactly 1.
