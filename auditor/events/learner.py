@@ -246,6 +246,7 @@ class EventLearner:
         self.reach = float(self._pessimistic(p, q, best.n, self.nats + _EXTRA)[0])
         low, _ = _wilson(q, best.n, 1.0)
         _, high = _wilson(p, best.n, 1.0)
+        # No less than one draw in all: else an event that was never seen on either side looks hopeful for ever.
         self.hope = float(self.guarantee.level_of(high, np.maximum(low, 1.0 / best.n))[0])
 
     def _pessimistic(self, p: Array, q: Array, n: Array | float, nats: float) -> Array:
