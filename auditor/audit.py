@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from auditor.collect import DRAWS, METHODS, Evidence, Settings, collect
 from auditor.errors import PrivacyViolation, SpecificationError, TargetError
@@ -18,6 +18,7 @@ from auditor.evidence.independence import (
     Independence,
     check_independence,
     dependent_counts,
+    worst_of,
 )
 from auditor.exact import PrivacyCurve
 from auditor.findings import counterexample, describe, explain, findings, judge, sandwich, tradeoff
@@ -32,6 +33,25 @@ from auditor.targets import Mechanism, source_hash
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
+
+
+class Statement(Protocol):
+    """What is claimed, as a result states it."""
+
+    @property
+    def notion(self) -> str:
+        """Kind of statement."""
+
+    @property
+    def symbol(self) -> str:
+        """What its level is called."""
+
+    @property
+    def level(self) -> float:
+        """The claimed level."""
+
+    def parameters(self) -> dict[str, Any]:
+        """Parameters by name."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +94,17 @@ def run_audit(
     passed the independence tests or were taken one a call.
     """
     exact = max((guarantee.exact_level(c) for c in question.curves), default=question.exact)
-    base = _labels(target, guarantee, settings, question, exact)
+    base = labels_of(
+        target,
+        guarantee,
+        "L1",
+        settings,
+        question,
+        caveat=guarantee.caveat,
+        exact=exact,
+        detect=settings.detectable(guarantee.level),
+        method=settings.method,
+    )
     if guarantee.caveat and question.curves:
         base["event_level"] = max(guarantee.event_level(c) for c in question.curves)
     sampler = Sampler(target, settings.seed, question.id, settings.limit)
@@ -104,32 +134,29 @@ def _collect(
 ) -> tuple[Evidence | FixedSize, Independence]:
     """Collect evidence from a target whose draws are independent, as far as the tests can tell.
 
-    The first pair is tested beforehand. If the evidence then speaks against the claim, every dataset that was drawn
-    from is tested again, on more draws where the first test had few comparisons that were not ties, because a target
-    may share noise on some data only, or rarely; and so are the counts that the evidence rests on. Where a test fails,
-    all is drawn anew, one draw a call.
+    The first pair is tested beforehand. If the evidence then speaks against the claim, so is every other pair that was
+    drawn from, because a target may share noise on some data only; where a test had few comparisons that were not ties
+    it is made again on more draws; and the counts that the evidence rests on are tested. Where a test fails, all is
+    drawn anew, one draw a call.
     """
 
-    def tests(chosen: Iterable[int], before: Independence) -> Independence:
-        found = [before] if before.draws else []
-        for k in chosen:
-            for side, data in (("x", pairs[k].x), ("y", pairs[k].y)):
-                test = check_independence(sampler, data, k, side)
-                if before.draws and test.passed and test.untied < INFORMATIVE:
-                    times = min(MOST, math.ceil(INFORMATIVE / max(test.untied, 1)))
-                    test = check_independence(sampler, data, k, side, "again", comparisons=times * COMPARISONS)
-                found.append(test)
-        worst = min(found, key=lambda test: (test.passed, min(test.p_values.values())))
-        seeded = all(test.seeded for test in found)
-        return replace(worst, draws=sum(test.draws for test in found), seeded=seeded)
+    def test(k: int, side: str, *key: str, comparisons: int = COMPARISONS) -> Independence:
+        data = pairs[k].x if side == "x" else pairs[k].y
+        return check_independence(sampler, data, k, side, *key, comparisons=comparisons)
 
-    nothing = Independence(True, "", {}, 0)
-    independence = tests([0], nothing) if settings.independence else nothing
+    found = {(0, side): test(0, side) for side in "xy"} if settings.independence else {}
+    independence = worst_of(list(found.values())) if found else Independence(True, "", {}, 0)
     if independence.passed:
         evidence = _evidence(sampler, guarantee, pairs, settings)
         if not (settings.independence and evidence.refuted(settings.alpha)):
             return evidence, independence
-        independence = tests(sorted(evidence.evident), independence)
+        found |= {(k, side): test(k, side) for k in sorted(evidence.evident - {0}) for side in "xy"}
+        again = [
+            test(k, side, "again", comparisons=min(MOST, math.ceil(INFORMATIVE / max(first.untied, 1))) * COMPARISONS)
+            for (k, side), first in found.items()
+            if k in evidence.evident and first.passed and first.untied < INFORMATIVE
+        ]
+        independence = worst_of([*found.values(), *again])
         if independence.passed:
             independence = dependent_counts(evidence.calls(), independence)
         if independence.passed:
@@ -154,29 +181,27 @@ def _findings(
     return findings(evidence, guarantee, pairs, settings)
 
 
-def _labels(
-    target: Mechanism, guarantee: Guarantee, settings: Settings, question: Question, exact: float | None
+def labels_of(
+    target: Mechanism, statement: Statement, level: str, settings: Settings, question: Question, **own: Any
 ) -> dict[str, Any]:
+    """Fields of a result that are known before any draw; ``own`` are those of one level, the question's own win."""
     return {
         "id": question.id,
         "entry": "/".join(question.id.split("/")[:2]),
         "source": {"document": "", "place": ""},
-        "level": "L1",
-        "notion": guarantee.notion,
-        "symbol": guarantee.symbol,
-        "caveat": guarantee.caveat,
-        "claimed": str(guarantee),
-        "claimed_level": guarantee.level,
-        "parameters": guarantee.parameters(),
+        "level": level,
+        "notion": statement.notion,
+        "symbol": statement.symbol,
+        "claimed": str(statement),
+        "claimed_level": statement.level,
+        "parameters": statement.parameters(),
         "alpha": settings.alpha,
         "expected": Verdict.CONSISTENT,
-        "exact": exact,
-        "detect": settings.detectable(guarantee.level),
         "mechanism": describe(target),
         "source_hash": source_hash(target),
         "stop": settings.stop,
-        "method": settings.method,
         "replay": question.replay,
+        **own,
         **question.labels,
     }
 

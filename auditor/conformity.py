@@ -10,22 +10,22 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from auditor.audit import Question
+from auditor.audit import Question, labels_of
 from auditor.cells import IntArray, LawCells, cells_of
 from auditor.collect import DRAWS, LARGEST, Settings
 from auditor.errors import SpecificationError, TargetError, positive
-from auditor.evidence.independence import Independence, check_independence
+from auditor.evidence.independence import Independence, check_independence, worst_of
 from auditor.evidence.multinomial import Multinomials, average, combined, detectable_divergence, rejected_level
 from auditor.findings import describe
 from auditor.laws import Law
 from auditor.results import AuditResult, Verdict
 from auditor.sampling import Sampler
-from auditor.targets import Mechanism, source_hash
+from auditor.targets import Mechanism
 
 #: Relative error of stated probabilities that the null is widened by: quadratures state 1e-13, sums to 1 are checked to
 #: 1e-9. It costs a hundredth of a nat in 10^7 draws.
@@ -221,7 +221,7 @@ def run_conformity(
     that probability is `auditor.evidence.independence.FALSE_ALARM`.
     """
     detect = DETECT if settings.detect is None else settings.detect
-    base = _labels(target, stated, names, settings, question, detect)
+    base = labels_of(target, stated, "L3", settings, question, detect=detect, pair="; ".join(names))
     sampler = Sampler(target, settings.seed, question.id, settings.limit)
     cells = [cells_of(stated.reference.law(data), stated.rounding) for data in datasets]
     try:
@@ -255,39 +255,7 @@ def run_conformity(
 
 def _independence(sampler: Sampler, datasets: Sequence[Any]) -> Independence:
     """Outcome on all datasets: the worst one."""
-    found = [check_independence(sampler, data, k, "conformity") for k, data in enumerate(datasets)]
-    worst = min(found, key=lambda test: (test.passed, min(test.p_values.values())))
-    return replace(worst, draws=sum(test.draws for test in found), seeded=all(test.seeded for test in found))
-
-
-def _labels(
-    target: Mechanism,
-    stated: StatedLaw,
-    names: Sequence[str],
-    settings: Settings,
-    question: Question,
-    detect: float,
-) -> dict[str, Any]:
-    return {
-        "id": question.id,
-        "entry": "/".join(question.id.split("/")[:2]),
-        "source": {"document": "", "place": ""},
-        "level": "L3",
-        "notion": stated.notion,
-        "symbol": stated.symbol,
-        "claimed": str(stated),
-        "claimed_level": stated.level,
-        "parameters": stated.parameters(),
-        "alpha": settings.alpha,
-        "expected": Verdict.CONSISTENT,
-        "detect": detect,
-        "pair": "; ".join(names),
-        "mechanism": describe(target),
-        "source_hash": source_hash(target),
-        "stop": settings.stop,
-        "replay": question.replay,
-        **question.labels,
-    }
+    return worst_of([check_independence(sampler, data, k, "conformity") for k, data in enumerate(datasets)])
 
 
 def _found(tally: Tally, names: Sequence[str], settings: Settings) -> dict[str, Any]:

@@ -99,6 +99,12 @@ def check_independence(sampler: Sampler, data: Any, *key: str | int, comparisons
     return Independence(not failed, "; ".join(failed), p_values, drawn, seeded, untied)
 
 
+def worst_of(found: Sequence[Independence]) -> Independence:
+    """Outcome of the tests of several datasets together: the worst one's, with the draws of all."""
+    worst = min(found, key=lambda test: (test.passed, min(test.p_values.values())))
+    return replace(worst, draws=sum(test.draws for test in found), seeded=all(test.seeded for test in found))
+
+
 def check_calls(groups: Iterable[Sequence[tuple[int, int]]]) -> float:
     """Evidence that an event occurs in the draws of a call together: an e-value, as a natural logarithm.
 
