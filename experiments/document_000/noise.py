@@ -1,4 +1,4 @@
-"""Document 000: differential privacy and the statistical query model."""
+"""Document 000, section 2: geometric noise."""
 
 from __future__ import annotations
 

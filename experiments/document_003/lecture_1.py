@@ -1,4 +1,4 @@
-"""Document 003: workshop notes on the complexity of differential privacy."""
+"""Document 003, lecture 1: definitions and the basic mechanisms."""
 
 from __future__ import annotations
 

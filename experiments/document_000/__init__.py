@@ -1,0 +1,1 @@
+"""Document 000: differential privacy and the statistical query model."""

@@ -1,0 +1,1 @@
+"""Document 001: machine learning, lecture 12."""

@@ -1,0 +1,47 @@
+"""Document 001, section 12.3: the exponential mechanism."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from auditor.declare import Draft, Source, conformity, entry, exact, privacy
+from auditor.guarantees import PureDP
+from experiments._common import REPLACE, broken, deviating, person, replaced
+from experiments._queries import opposed_pair, stream
+from mechanisms.exponential import MUTANTS, ExponentialMechanism
+from mechanisms.queries import Count, SeveralCounts
+
+
+@entry("001/exponential_mechanism", title="Exponential mechanism", source=Source("001", "section 12.3, Theorem 12.4"))
+def exponential() -> Iterator[Draft]:
+    """Choices among groups of persons; one replaced person moves one score up and all others down."""
+    mechanism = ExponentialMechanism(stream("wwwwwwwwwd"), 1.0)
+    yield exact(mechanism, PureDP(1.0), opposed_pair(), case="largest_group", relation=REPLACE)
+    yield privacy(mechanism, PureDP(1.0), opposed_pair(), case="largest_group", relation=REPLACE)
+    yield conformity(mechanism, opposed_pair(), case="largest_group")
+
+    frequent = ExponentialMechanism(_visits_of(*range(27, 39)), 1.0)
+    move = replaced("a person goes from 34 to 38 visits", person(mdvis=34), person(mdvis=38))
+    yield exact(frequent, PureDP(1.0), move, case="most_common_visits", relation=REPLACE)
+    yield privacy(frequent, PureDP(1.0), move, case="most_common_visits", relation=REPLACE)
+    yield conformity(frequent, move, case="most_common_visits")
+
+    yield broken("factor_two_missing", MUTANTS["missing_two"], mechanism, opposed_pair(), relation=REPLACE)
+    yield broken("sign_flipped", MUTANTS["wrong_sign"], mechanism, opposed_pair(), relation=REPLACE)
+    yield deviating("sign_flipped", MUTANTS["wrong_sign"], mechanism, opposed_pair())
+    yield broken("greedy_argmax", MUTANTS["greedy"], mechanism, opposed_pair(), relation=REPLACE)
+    yield broken("sum_for_mean_sensitivity", MUTANTS["mean_sensitivity"], mechanism, opposed_pair(), relation=REPLACE)
+    # Nobody has 36 visits: the value enters the range with the person who does.
+    rare = ExponentialMechanism(_visits_of(33, 34, 35, 36, 37), 1.0)
+    enters = replaced("a person goes from 36 to 33 visits", person(mdvis=36), person(mdvis=33))
+    yield broken("data_dependent_range", MUTANTS["occurring_only"], rare, enters, relation=REPLACE)
+    # 22 persons have 21 visits, 13 have 24: the lead is 10 or 8, and noise on [0, 8.9) can turn only the smaller one.
+    behind = ExponentialMechanism(_visits_of(21, 24), 1.0)
+    closer = replaced("a person goes from 24 to 21 visits", person(mdvis=24), person(mdvis=21))
+    yield broken("uniform_noise_for_gumbel", MUTANTS["uniform_noise"], behind, closer, relation=REPLACE)
+    yield deviating("uniform_noise_for_gumbel", MUTANTS["uniform_noise"], mechanism, opposed_pair())
+
+
+def _visits_of(*values: int) -> SeveralCounts:
+    """How many persons have so many visits, for each value."""
+    return SeveralCounts(tuple(Count("mdvis", equals=float(value)) for value in values))

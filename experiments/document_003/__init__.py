@@ -1,0 +1,1 @@
+"""Document 003: workshop notes on the complexity of differential privacy."""
