@@ -12,7 +12,6 @@ import numpy as np
 from auditor.audit import Question, run_audit
 from auditor.calibrate import Response
 from auditor.collect import LARGEST, Settings, chunk_size
-from auditor.conformity import StatedLaw
 from auditor.declare import Claim
 from auditor.errors import TargetError
 from auditor.evidence.independence import COMPARISONS
@@ -99,8 +98,8 @@ def estimates(run: Run, selected: Sequence[Claim], done: Collection[str] = ()) -
         if claim.id in done:
             continue
         guarantee = claim.draft.guarantee
-        if guarantee.notion not in factors and claim.draft.level != "L0":
-            factors[guarantee.notion] = probe(PureDP(1.0) if isinstance(guarantee, StatedLaw) else guarantee)
+        if guarantee.notion not in factors and claim.draft.draws_any:
+            factors[guarantee.notion] = probe(guarantee if isinstance(guarantee, Guarantee) else PureDP(1.0))
         settings = settings_of(claim, run, alpha[claim.id])
         found.append(estimate(claim, settings, factors.get(guarantee.notion, 1.0)))
     return found

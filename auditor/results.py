@@ -102,6 +102,8 @@ class AuditResult:
     cells : dict
         For a claim of conformity, what a plot shows: ``view`` and ``dataset`` in words, and for each cell its label,
         stated probability and count.
+    accuracy : dict
+        For a claim of accuracy and a computed statement: ``kind``, and what that kind of claim measures.
     method : str
         "e-process", or "clopper-pearson" for the fixed-size method, which has no e-values.
     known : str
@@ -147,6 +149,7 @@ class AuditResult:
     symbol: str = ""
     caveat: str = ""
     event_level: float | None = None
+    accuracy: Mapping[str, Any] = field(default_factory=dict)
     known: str = ""
     method: str = "e-process"
 

@@ -17,6 +17,7 @@ from typing import Any
 import joblib
 
 from auditor import registry
+from auditor.accuracy.base import Theorem
 from auditor.audit import Question, run_audit
 from auditor.collect import DRAWS, METHODS, Settings
 from auditor.conformity import StatedLaw, run_conformity
@@ -105,14 +106,13 @@ def shares(claims: Sequence[Claim], alpha: float) -> dict[str, float]:
     those expected to be consistent (or somebody's expectation is wrong, and then the alarm is no false one for the
     reader who expected it), and their shares add up to alpha.
     """
-    holding = sum(claim.draft.expected == Verdict.CONSISTENT and claim.draft.level != "L0" for claim in claims)
+    holding = sum(claim.draft.expected == Verdict.CONSISTENT and claim.draft.draws_any for claim in claims)
     return {claim.id: alpha / max(holding, 1) for claim in claims}
 
 
 def settings_of(claim: Claim, run: Run, alpha: float) -> Settings:
     """Budgets of one claim at the run's level."""
-    draws, stop = BUDGETS[run.level]
-    draws = claim.draft.draws.get(run.level, draws)
+    draws, stop = claim.draft.budgets[run.level]
     on_outputs = claim.draft.level in ("L1", "L2")
     return Settings(
         alpha=alpha,
@@ -148,6 +148,8 @@ def audit_claim(claim: Claim, run: Run, alpha: float) -> AuditResult:
     )
     question = Question(claim.id, draft.curves, draft.exact_level, labels, replay)
     settings = settings_of(claim, run, alpha)
+    if isinstance(draft.guarantee, Theorem):
+        return draft.guarantee.audit(draft.subject, settings, question)
     if draft.mechanism is None or draft.level == "L0":
         return _exact_result(claim, {**labels, "replay": replay}, alpha)
     if isinstance(draft.guarantee, StatedLaw):
@@ -313,7 +315,9 @@ def manifest(run: Run, selected: Sequence[Claim]) -> dict[str, Any]:
         f"{replace(settings_of(c, run, alpha[c.id]), seconds=None, chunks=None)}"
         for c in selected
     )
-    sources = sorted({source_hash(c.draft.mechanism) for c in selected})
+    sources = sorted(
+        {source_hash(c.draft.subject if c.draft.mechanism is None else c.draft.mechanism) for c in selected}
+    )
     return {
         "dpaudit": metadata.version("dpaudit"),
         "python": platform.python_version(),
@@ -335,7 +339,7 @@ def manifest(run: Run, selected: Sequence[Claim]) -> dict[str, Any]:
 
 
 def errata(run: Run, selected: Sequence[Claim]) -> list[dict[str, Any]]:
-    """Errata of the entries that were run, with the claims that show them."""
+    """Errata of the entries that were run, with the claims that show what is wrong and what is right."""
     entries = {claim.entry for claim in selected}
     return [
         {
@@ -344,7 +348,13 @@ def errata(run: Run, selected: Sequence[Claim]) -> list[dict[str, Any]]:
             "class": erratum.kind,
             "source": {"document": entry.source.document, "place": entry.source.place},
             "summary": erratum.summary,
-            "claims": [claim.id for claim in selected if claim.draft.erratum == erratum.id],
+            "fails": erratum.fails,
+            "correction": erratum.correction,
+            "claims": {
+                claim.id: claim.draft.shows.role
+                for claim in selected
+                if claim.entry == entry.id and claim.draft.shows and claim.draft.shows.erratum == erratum.id
+            },
         }
         for entry in registry.load(run.paths)
         if entry.id in entries

@@ -9,7 +9,7 @@ from auditor.neighbors.answers import AnswersWithin
 from auditor.neighbors.base import Pair, Relation
 from auditor.neighbors.graphs import EdgeNeighbors, NodeNeighbors
 from auditor.neighbors.labels import ReplaceLabel
-from auditor.neighbors.records import AddRemoveOne, ReplaceOne
+from auditor.neighbors.records import AddRemoveOne, Group, ReplaceOne
 from auditor.neighbors.users import PerUser
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "AddRemoveOne",
     "AnswersWithin",
     "EdgeNeighbors",
+    "Group",
     "NodeNeighbors",
     "Pair",
     "PerUser",

@@ -43,6 +43,42 @@ class ReplaceOne:
 
 
 @dataclass(frozen=True)
+class Group:
+    """Datasets of one length that differ in at most ``size`` rows: a chain of so many replacements leads from x to x'.
+
+    For statements about groups, whose level is that of the group and not of one person.
+    """
+
+    size: int
+    name: ClassVar[str] = "group"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.size, bool) or not isinstance(self.size, int) or self.size < 1:
+            raise SpecificationError(f"the size of a group must be an integer of at least 1, got {self.size!r}")
+
+    def check(self, pair: Pair) -> None:
+        """See `Relation`."""
+        n, m = length(pair.x), length(pair.y)
+        if n != m:
+            raise SpecificationError(f"{pair.name}: no group of {self.size} apart: {n} rows against {m}")
+        same_columns(pair.x, pair.y)
+        changed = int(differing(pair.x, pair.y).sum())
+        if not 1 <= changed <= self.size:
+            raise SpecificationError(
+                f"{pair.name}: no group of {self.size} apart: {changed} rows differ, expected 1 to {self.size}"
+            )
+
+    def patterns(self, values: Sequence[Any], size: int) -> Iterator[Pair]:
+        """The first rows, as many as the group has, go from the first value to the last, in several datasets."""
+        low, high = ends(values)
+        moved = min(self.size, size)
+        for name, base in bases(low, high, size).items():
+            kept = list(base[moved:])
+            x, y = like(values, [low] * moved + kept), like(values, [high] * moved + kept)
+            yield Pair(x, y, f"{name}, first {moved} rows replaced")
+
+
+@dataclass(frozen=True)
 class AddRemoveOne:
     """One dataset is the other with one row removed."""
 

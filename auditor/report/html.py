@@ -15,6 +15,8 @@ from markupsafe import Markup, escape
 
 from auditor.report import plots, words
 from auditor.report.cells import cells
+from auditor.report.curves import curve
+from auditor.report.errata import errata
 from auditor.report.view import RunView
 
 SYMBOLS = {"violation": "✕", "deviation": "≠", "consistent": "○", "inconclusive": "?", "error": "!"}
@@ -43,6 +45,7 @@ def html(results: Mapping[str, Any]) -> str:
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     return _template().render(
         run=run,
+        errata=errata(run.results.get("errata") or [], run.claims),
         style=Markup(style),
         script=Markup(script),
         policy=f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'; "
@@ -69,10 +72,12 @@ def _template() -> jinja2.Template:
         place=words.place,
         sort_key=sort_key,
         flat=words.flat,
+        scalar=words.scalar,
     )
     environment.globals.update(
         plots=plots,
         cells=cells,
+        curve=curve,
         symbols=SYMBOLS,
         levels=words.LEVELS,
     )

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from auditor.report import words
+from auditor.report.errata import ErratumView, errata
 from auditor.report.view import ClaimView, RunView
 
 #: Characters that Markdown or HTML might take for markup.
@@ -50,9 +51,18 @@ def markdown(results: Mapping[str, Any]) -> str:
         lines += [line for claim in claims for line in _finding(claim)]
     if run.claims:
         lines += ["## All claims", "", *_claims(run)]
-    if run.errata:
-        lines += ["## Errata", "", "Statements of the documents that are wrong, with the claims that show it.", ""]
-        lines += _table(["id", "class", "place", "what is wrong", "shown by"], [_erratum(e) for e in run.errata])
+    if run.theorems:
+        lines += ["## Theorems", "", *_theorems(run)]
+    shown = errata(run.results.get("errata") or [], run.claims)
+    if shown:
+        lines += [
+            "## Errata",
+            "",
+            "What is wrong in the copies of the documents that we have, as claims here show.",
+            "",
+        ]
+        header = ["id", "place", "stated", "class", "what fails", "by how much", "shown by", "correction"]
+        lines += _table(header, [_erratum(erratum) for erratum in shown])
     lines += ["## Manifest", "", *_manifest(run)]
     return "\n".join(lines).rstrip() + "\n"
 
@@ -104,11 +114,20 @@ def _claims(run: RunView) -> list[str]:
     return _table(header, rows, numbers=range(3, 8))
 
 
-def _erratum(erratum: Mapping[str, Any]) -> list[str]:
-    shown = ", ".join(escape(str(claim)) for claim in erratum.get("claims") or []) or "–"
-    place = words.place(erratum.get("source") or {})
-    texts = (str(erratum.get("id")), str(erratum.get("class")), place, str(erratum.get("summary")))
-    return [*(escape(text) for text in texts), shown]
+def _theorems(run: RunView) -> list[str]:
+    header = ["claim", "source", "measured", "claimed", "found", "slack", "outcome"]
+    rows = [[escape(claim.id), escape(claim.source) or "–", *map(escape, row)] for claim, row in run.theorems]
+    return _table(header, rows)
+
+
+def _erratum(erratum: ErratumView) -> list[str]:
+    evidence = ", ".join(escape(claim.id) for claim in erratum.wrong)
+    right = escape(erratum.text("correction"))
+    if erratum.right:
+        checked = "not refuted" if erratum.held else "not confirmed here"
+        right += f" ({checked}: {', '.join(escape(claim.id) for claim in erratum.right)})"
+    texts = (erratum.text("id"), erratum.place, erratum.text("summary"), erratum.kind, erratum.text("fails"))
+    return [*(escape(text) for text in texts), escape("; ".join(erratum.how_much)), evidence, right]
 
 
 def _manifest(run: RunView) -> list[str]:

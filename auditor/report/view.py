@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from auditor.report import words
+from auditor.report import theorems, words
 from auditor.report.explain import explain
 from auditor.results import number
 
 #: Words for the facts of a claim of conformity, which has datasets in the place of a pair, and cells in that of events.
 _CONFORMITY = {"pair": "datasets", "event": "worst cell"}
+#: Notions of claims that are no guarantees of privacy and no conformity.
+THEOREMS = ("failure rate", "expected error", "smallest parameter", "exponent", "inequality")
 
 
 @dataclass(frozen=True)
@@ -97,6 +99,22 @@ class ClaimView:
         return self.text("notion") == "conformity"
 
     @property
+    def found(self) -> Mapping[str, Any]:
+        """What an accuracy audit or a computed statement found; empty for other claims."""
+        found: Mapping[str, Any] = self.raw.get("accuracy") or {}
+        return found
+
+    @property
+    def theorem(self) -> bool:
+        """A claim of accuracy, or a computed statement."""
+        return self.text("notion") in THEOREMS
+
+    @property
+    def refuted(self) -> bool:
+        """Refuted, as expected."""
+        return self.ok and self.verdict in ("violation", "deviation")
+
+    @property
     def judged(self) -> Mapping[str, Any] | None:
         """Counts and limits of the event in the draws that judge it; None for the method with e-values."""
         found: Mapping[str, Any] | None = (self.raw.get("record") or {}).get("judged")
@@ -156,7 +174,8 @@ class ClaimView:
     @cached_property
     def explanation(self) -> list[str]:
         """The verdict in plain words, one paragraph each, with what the audit could have caught."""
-        return [words.one_line(part) for part in explain(self) if part]
+        said = theorems.explain(self) if self.theorem else explain(self)
+        return [words.one_line(part) for part in said if part]
 
     @cached_property
     def facts(self) -> list[tuple[str, str]]:
@@ -188,13 +207,8 @@ class ClaimView:
     def gist(self) -> str:
         """What was found without a counterexample, in one line."""
         if self.verdict == "deviation":
-            return self.text("event") or self.text("message")
+            return theorems.discrepancy(self) if self.theorem else self.text("event") or self.text("message")
         return f"{self.text('claimed')}; exact {words.level(self.number('exact'))}"
-
-    @cached_property
-    def accuracy(self) -> list[tuple[str, str]]:
-        """Label and value of everything an accuracy audit found."""
-        return words.flat(self.raw.get("accuracy") or {})
 
     def _evidence(self) -> str:
         judged = self.judged
@@ -220,6 +234,8 @@ class ClaimView:
 
     def _wanted(self) -> str:
         detect = self.number("detect")
+        if self.theorem and detect is not None and self.number("detectable_level") is not None:
+            return f"{self.symbol} of {words.level(detect)} was to be detectable"
         if detect is None or self.number("detectable_level") is None:
             return ""
         wanted = f"{self.symbol} = {words.level(detect)}"
@@ -229,7 +245,8 @@ class ClaimView:
 
     def _drawn(self) -> str:
         if not self.draws:
-            return "none needed" if self.level == "L0" and self.verdict != "error" else "none"
+            computed = self.level == "L0" or self.found
+            return "none needed" if computed and self.verdict != "error" else "none"
         refuted = "the law" if self.conformity else "the claim"
         stop = f"stops as soon as {refuted} is refuted" if self.text("stop") == "verdict" else "runs its whole budget"
         return f"{self.draws:,}; {stop}"
@@ -266,9 +283,10 @@ class RunView:
         return manifest
 
     @property
-    def errata(self) -> list[Mapping[str, Any]]:  # noqa: D102
-        errata: list[Mapping[str, Any]] = self.results.get("errata") or []
-        return errata
+    def theorems(self) -> list[tuple[ClaimView, theorems.Row]]:
+        """Claims of accuracy, with what the table of theorems says of each."""
+        rows = ((claim, theorems.row(claim)) for claim in self.claims)
+        return [(claim, row) for claim, row in rows if row is not None]
 
     @property
     def unexpected(self) -> list[ClaimView]:

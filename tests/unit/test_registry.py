@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -64,7 +65,7 @@ import math
 from pathlib import Path
 import numpy as np
 from auditor import Pair, PureDP
-from auditor.declare import Erratum, Source, entry, exact, mutant, privacy
+from auditor.declare import Erratum, Source, as_corrected, as_printed, entry, exact, mutant, privacy, proof_step
 
 PAIR = Pair(np.array([0]), np.array([1]), "one bit")
 
@@ -571,24 +572,53 @@ def test_the_manifest_says_what_results_depend_on_and_no_more() -> None:
     assert runner.manifest(Run(), other_source)["source_hash"] != base["source_hash"]
 
 
+ERRATUM = 'errata=[Erratum("J1", "false", "as stated", "what fails", "what is right")]'
+
+
 def test_errata_name_the_claims_that_show_them(tmp_path: Path) -> None:
-    text = declared("900/a", "yield privacy(response, PureDP(1.0), PAIR, erratum='J1')").replace(
-        'source=Source("900", "1")', 'source=Source("900", "1"), errata=[Erratum("J1", "false", "too small")]'
-    )
-    other = declared("900/b").replace('"1")', '"1"), errata=[Erratum("J2", "proof", "not run")]')
-    run = Run(paths=(str(write(tmp_path / "a.py", text, other)),))
-    (claim,) = registry.select(registry.claims(run.paths), "900/a")
-    assert claim.draft.erratum == Erratum("J1", "false", "too small").id
-    assert runner.errata(run, [claim]) == [
+    wrong = 'yield as_printed("J1", privacy(response, PureDP(0.5), PAIR, case="wrong", expected="violation"))'
+    right = 'yield as_corrected("J1", privacy(response, PureDP(1.0), PAIR, case="right"))'
+    text = declared("900/a", wrong, right).replace('"1")', f'"1"), {ERRATUM}')
+    run = Run(paths=(str(write(tmp_path / "a.py", text, declared("900/b"))),))
+    claims = registry.claims(run.paths)
+    assert runner.errata(run, claims) == [
         {
             "id": "J1",
             "entry": "900/a",
             "class": "false",
             "source": {"document": "900", "place": "1"},
-            "summary": "too small",
-            "claims": ["900/a/L1/pure_dp/reference"],
+            "summary": "as stated",
+            "fails": "what fails",
+            "correction": "what is right",
+            "claims": {"900/a/L1/pure_dp/wrong": "as printed", "900/a/L1/pure_dp/right": "as corrected"},
         }
     ]
+    assert [list(e["claims"]) for e in runner.errata(run, claims[1:])] == [["900/a/L1/pure_dp/right"]]
+    assert runner.errata(run, claims[2:]) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('yield as_printed("J9", privacy(response, PureDP(0.5), PAIR, expected="violation"))', "'J9', the entry lists"),
+        ('yield as_printed("J1", privacy(response, PureDP(0.5), PAIR))', "must expect violation or deviation"),
+        ('yield proof_step("J1", privacy(response, PureDP(0.5), PAIR))', "must expect violation or deviation"),
+        (
+            'yield as_corrected("J1", privacy(response, PureDP(0.5), PAIR, expected="violation"))',
+            "must expect consistent, not violation",
+        ),
+        ("yield privacy(response, PureDP(1.0), PAIR)", "nothing that is expected to be refuted shows the erratum 'J1'"),
+    ],
+)
+def test_nothing_is_accused_that_no_claim_shows(tmp_path: Path, line: str, message: str) -> None:
+    text = declared("900/a", line).replace('"1")', f'"1"), {ERRATUM}')
+    with pytest.raises(SpecificationError, match=re.escape(message)):
+        registry.claims([str(write(tmp_path / "a.py", text))])
+
+
+def test_an_erratum_is_false_or_one_of_a_proof() -> None:
+    with pytest.raises(SpecificationError, match="'informal'"):
+        Erratum("J1", "informal", "as stated")  # type: ignore[arg-type]
 
 
 # ----------------------------------------------------------------------------------- exit codes

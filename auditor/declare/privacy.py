@@ -1,27 +1,13 @@
-"""How experiments declare claims.
-
-An entry is a function that yields claims; the decorator `entry` names it::
-
-    @entry("000/geometric_mechanism", source=Source("000", "section 2"))
-    def geometric() -> Iterator[Draft]:
-        mechanism = TwoSidedGeometric(Count("age", 65), a=math.e)
-        yield exact(mechanism, PureDP(1.0), pairs)
-        yield privacy(mechanism, PureDP(1.0), pairs)
-        yield conformity(mechanism, pairs)
-        yield mutant("one_sided", OneSided(...), PureDP(1.0), pairs, true_level=math.inf)
-
-Nothing is registered anywhere: `auditor.registry` finds entries in the modules that it loads.
-"""
+"""Claims of privacy (L0 to L2) and of conformity (L3)."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from auditor.collect import Settings
 from auditor.conformity import ERROR, HasLaw, StatedLaw, dataset_names
+from auditor.declare.base import Draft, check_case
 from auditor.errors import SpecificationError
 from auditor.events.classifier import Learners
 from auditor.exact import PrivacyCurve, curve
@@ -30,136 +16,6 @@ from auditor.guarantees import Guarantee
 from auditor.neighbors import Pair, Relation, check_pairs
 from auditor.results import Verdict
 from auditor.targets import Mechanism
-
-#: Outputs drawn for a claim, both sides together, at each level, and when to stop.
-BUDGETS: Mapping[str, tuple[int, str]] = {
-    "smoke": (200_000, "verdict"),
-    "standard": (2_000_000, "budget"),
-    "full": (20_000_000, "budget"),
-}
-
-_ID = re.compile(r"[A-Za-z0-9_.+-]+")
-
-
-@dataclass(frozen=True)
-class Source:
-    """Where a statement stands."""
-
-    document: str
-    place: str
-
-
-@dataclass(frozen=True)
-class Erratum:
-    """A statement that is wrong as printed: ``kind`` is "false" or "proof", see the catalogue's classes."""
-
-    id: str
-    kind: str
-    summary: str
-
-
-@dataclass(frozen=True, eq=False)
-class Draft:
-    """A claim as an entry's function yields it.
-
-    See `privacy`, `component`, `exact`, `conformity` and `mutant` for the fields. ``guarantee`` is what is claimed,
-    whatever the level; ``datasets`` holds names and datasets where the claim is not about pairs.
-    """
-
-    level: str
-    case: str
-    guarantee: Guarantee | StatedLaw
-    mechanism: Mechanism | None
-    pairs: tuple[Pair, ...]
-    expected: Verdict = Verdict.CONSISTENT
-    curves: tuple[PrivacyCurve, ...] = ()
-    exact_level: float | None = None
-    draws: Mapping[str, int] = field(default_factory=dict)
-    detect: float | None = None
-    learners: Learners | None = None
-    is_mutant: bool = False
-    note: str = ""
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-    erratum: str | None = None
-    datasets: tuple[tuple[str, Any], ...] = ()
-
-    @property
-    def privacy_guarantee(self) -> Guarantee:
-        """The claimed guarantee; SpecificationError for a claim of conformity, which has none."""
-        if isinstance(self.guarantee, StatedLaw):
-            raise SpecificationError(f"case {self.case}: a claim of level {self.level} has no privacy guarantee")
-        return self.guarantee
-
-    def __post_init__(self) -> None:
-        unknown = sorted(set(self.draws) - set(BUDGETS))
-        if unknown:
-            raise SpecificationError(f"case {self.case}: draws for unknown levels {unknown}, expected {list(BUDGETS)}")
-        for draws in self.draws.values():
-            Settings(draws=draws)
-        Settings(detect=self.detect, learners=self.learners)
-
-
-@dataclass(frozen=True, eq=False)
-class Claim:
-    """A draft with its id and source."""
-
-    id: str
-    entry: str
-    title: str
-    source: Source
-    draft: Draft
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A catalogue entry: a function that yields drafts, and what is known about it."""
-
-    id: str
-    title: str
-    source: Source
-    function: Callable[[], Iterable[Draft]]
-    errata: tuple[Erratum, ...] = ()
-
-    def claims(self) -> Iterator[Claim]:
-        """Claims of this entry, with ids ``entry/level/notion/case``."""
-        seen: set[str] = set()
-        for draft in self.function():
-            notion = draft.guarantee.notion.replace(" ", "_").lower()
-            name = f"{self.id}/{draft.level}/{notion}/{draft.case}"
-            if name in seen:
-                raise SpecificationError(f"two claims have the id {name!r}")
-            seen.add(name)
-            yield Claim(name, self.id, self.title, self.source, draft)
-
-
-def entry(
-    id: str,  # noqa: A002 - it is the entry's id
-    *,
-    title: str,
-    source: Source,
-    errata: Sequence[Erratum] = (),
-) -> Callable[[Callable[[], Iterable[Draft]]], Entry]:
-    """Decorate a function that yields claims.
-
-    Parameters
-    ----------
-    id : str
-        ``document/name``, for example "003/laplace_mechanism".
-    title : str
-        What the entry is, in a few words.
-    source : Source
-        Where the document states it.
-    errata : sequence of Erratum
-        What is wrong in the statement as printed.
-    """
-    parts = id.split("/")
-    if len(parts) != 2 or not all(_ID.fullmatch(part) for part in parts):
-        raise SpecificationError(f"an entry's id must be document/name, got {id!r}")
-
-    def wrap(function: Callable[[], Iterable[Draft]]) -> Entry:
-        return Entry(id, title, source, function, tuple(errata))
-
-    return wrap
 
 
 def privacy(
@@ -176,7 +32,6 @@ def privacy(
     learners: Learners | None = None,
     note: str = "",
     parameters: Mapping[str, Any] | None = None,
-    erratum: str | None = None,
 ) -> Draft:
     """Claim at level L1: the outputs satisfy the guarantee.
 
@@ -206,11 +61,9 @@ def privacy(
         A sentence for the report.
     parameters : mapping, optional
         Parameters for the report, beside the guarantee's own.
-    erratum : str, optional
-        Id of the erratum that this claim shows.
     """
     listed = _pairs(pairs, relation)
-    _check_case(case)
+    check_case(case)
     return Draft(
         "L1",
         case,
@@ -226,7 +79,7 @@ def privacy(
         False,
         note,
         parameters or {},
-        erratum,
+        relation=relation,
     )
 
 
@@ -253,7 +106,6 @@ def conformity(
     rounding: float | None = None,
     note: str = "",
     parameters: Mapping[str, Any] | None = None,
-    erratum: str | None = None,
 ) -> Draft:
     """Claim at level L3: the mechanism samples from the law that a reference states.
 
@@ -272,7 +124,7 @@ def conformity(
         Divergence in nats a draw that is to be detectable, default `auditor.conformity.DETECT`.
     error, rounding : float, optional
         See `auditor.conformity.StatedLaw`.
-    case, draws, note, parameters, erratum
+    case, draws, note, parameters
         As for `privacy`.
 
     Raises
@@ -280,7 +132,7 @@ def conformity(
     SpecificationError
         If there are no data or no law.
     """
-    _check_case(case)
+    check_case(case)
     if not data:
         raise SpecificationError(f"case {case}: expected at least one dataset or Pair, got none")
     pairs = tuple(one for one in data if isinstance(one, Pair))
@@ -298,7 +150,6 @@ def conformity(
         is_mutant=Verdict(expected) == Verdict.DEVIATION,
         note=note,
         parameters=parameters or {},
-        erratum=erratum,
         datasets=(*sides, *zip(dataset_names(len(plain)), plain, strict=True)),
     )
 
@@ -313,11 +164,10 @@ def exact(
     expected: str = "consistent",
     note: str = "",
     parameters: Mapping[str, Any] | None = None,
-    erratum: str | None = None,
 ) -> Draft:
     """Claim at level L0: the mechanism's stated law satisfies the guarantee on the pairs; no draws, and certain."""
     listed = _pairs(pairs, relation)
-    _check_case(case)
+    check_case(case)
     curves = curves_of(mechanism, listed)
     if not curves:
         raise SpecificationError(f"{describe(mechanism)} states no law, so there is nothing to check at L0")
@@ -331,7 +181,7 @@ def exact(
         curves,
         note=note,
         parameters=parameters or {},
-        erratum=erratum,
+        relation=relation,
     )
 
 
@@ -367,8 +217,3 @@ def _pairs(pairs: Pair | Sequence[Pair], relation: Relation | None) -> tuple[Pai
     listed = (pairs,) if isinstance(pairs, Pair) else tuple(pairs)
     check_pairs(listed, relation)
     return listed
-
-
-def _check_case(case: str) -> None:
-    if not _ID.fullmatch(case):
-        raise SpecificationError(f"a case must be of letters, digits and . _ + -, got {case!r}")

@@ -1,0 +1,125 @@
+"""One probability against a bound: evidence, limits and power from a count, valid at every stopping time."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from scipy import optimize, special, stats
+
+#: Parameters of the prior over the alternatives, Beta(1/2, 1/2): half a success and half a failure beforehand, so that
+#: the evidence for a probability near 0 or 1 costs no more than for one in the middle.
+PRIOR = 0.5
+#: Probability with which a rate that is called detectable would have been flagged.
+POWER = 0.9
+#: Logarithm of the smallest bound that is tried: next to it doubles lose their digits.
+_LEAST = -700.0
+
+
+def log_evidence(count: int, n: int, bound: float) -> float:
+    """Natural logarithm of the evidence that a probability is above ``bound``.
+
+    Parameters
+    ----------
+    count, n : int
+        Successes among n draws, 0 <= count <= n.
+    bound : float
+        The null hypothesis is that the probability is at most this, in [0, 1].
+
+    Returns
+    -------
+    float
+        At least the logarithm of the prior mass of the null; infinite if a success was impossible.
+
+    Notes
+    -----
+    Valid because: for p > bound, the factor p / bound for a success and (1 - p) / (1 - bound) for a failure has
+    expectation 1 + (r - bound)(p - bound) / (bound (1 - bound)) <= 1 under any r <= bound, given the past. So its
+    product over the draws is an e-process for the null, and so is the average over a prior of p: the mass that the
+    prior has at and below the bound bets nothing, and keeps its 1.
+
+    The value decreases in ``bound`` as long as it is above 1, so the bounds that it rejects are an interval from 0 on:
+    its derivative is the integral over p > bound of the product's, whose logarithm has the derivative
+    -count / bound + (n - count) / (1 - bound), negative for bound < count / n; at p = bound mass moves from one side to
+    the other at the value 1. For bound >= count / n every factor is at most 1 on the average, and so is the value.
+    """
+    if bound >= 1:
+        return 0.0
+    idle = float(special.betainc(PRIOR, PRIOR, bound))
+    if bound <= 0:
+        return math.inf if count else float(special.betaln(PRIOR, n + PRIOR) - special.betaln(PRIOR, PRIOR))
+    a, b = count + PRIOR, n - count + PRIOR
+    above = float(special.betaincc(a, b, bound))
+    if above <= 0:
+        return math.log(idle)
+    betting = math.log(above) + special.betaln(a, b) - special.betaln(PRIOR, PRIOR)
+    betting -= special.xlogy(count, bound) + special.xlog1py(n - count, -bound)
+    return float(np.logaddexp(betting, math.log(idle)))
+
+
+def lower_limit(count: int, n: int, alpha: float) -> float:
+    """Largest bound such that it and all smaller ones are rejected at level ``alpha``; 0 if none is.
+
+    Notes
+    -----
+    Valid because: it exceeds the true probability r only if `log_evidence` at r reached ln(1/alpha), which has
+    probability at most alpha at all times together (Ville's inequality). So has a running maximum of it.
+    """
+    if count == 0:
+        return 0.0
+    threshold, top = -math.log(alpha), math.log(count / n)
+
+    def excess(log_bound: float) -> float:
+        return min(log_evidence(count, n, math.exp(log_bound)), 1e300) - threshold
+
+    # At the observed share nothing is rejected; towards 0 the evidence grows without bound.
+    step = 1.0
+    while excess(top - step) < 0:
+        step *= 2
+        if top - step < _LEAST:
+            return 0.0
+    root = optimize.brentq(excess, top - step, top, xtol=1e-12, rtol=1e-12)
+    return float(math.exp(root) * (1 - 1e-10))  # below what the root may be off
+
+
+def upper_limit(count: int, n: int, alpha: float) -> float:
+    """Smallest bound such that it and all larger ones are rejected, as `lower_limit` for what did not happen."""
+    return 1.0 - lower_limit(n - count, n, alpha)
+
+
+def detectable(n: int, bound: float, alpha: float) -> float:
+    """Smallest probability above ``bound`` that n draws would have flagged with probability `POWER`; 1 if none is."""
+    threshold = -math.log(alpha)
+    if n == 0 or log_evidence(n, n, bound) < threshold:
+        return 1.0
+    low, high = 0, n
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if log_evidence(middle, n, bound) >= threshold else (middle, high)
+    # P[Binomial(n, r) >= high] = POWER.
+    return float(min(1.0, special.betaincinv(high, n - high + 1, POWER)))
+
+
+def order_limits(n: int, q: float, alpha: float) -> tuple[int, int]:
+    """Ranks (from 0) between which the q-quantile lies among n sorted draws, with probability at least 1 - alpha.
+
+    Returns
+    -------
+    tuple of (int, int)
+        -1 and n stand for no limit.
+
+    Notes
+    -----
+    Valid because: let Q be the smallest value with F(Q) >= q. The number of draws at most Q is Binomial(n, F(Q)),
+    so the draw of rank r (from 0) exceeds Q, which needs at most r draws at or below Q, with probability at most
+    P[Binomial(n, q) <= r]; the number of draws below Q is Binomial(n, r) with r <= q, so the draw of rank s is below Q
+    with probability at most P[Binomial(n, q) >= s + 1]. Each is made at most alpha / 2; ties only help.
+    """
+    side = alpha / 2
+    low = int(stats.binom.ppf(side, n, q))
+    while low >= 0 and stats.binom.cdf(low, n, q) > side:
+        low -= 1
+    high = int(stats.binom.isf(side, n, q))
+    while high < n and stats.binom.sf(high, n, q) > side:
+        high += 1
+    return low, high

@@ -1,0 +1,67 @@
+"""Plot of a measured number over a parameter, with the theorem's curve and the fitted power."""
+
+from __future__ import annotations
+
+import math
+
+from markupsafe import Markup
+
+from auditor.report import svg, words
+from auditor.report.view import ClaimView
+from auditor.results import number
+
+#: The axes reach beyond the outermost points by this part of their width.
+_MARGIN = 0.06
+
+
+def curve(claim: ClaimView) -> Markup:
+    """Measured points with their limits on logarithmic axes; empty for claims that have none."""
+    found = claim.found
+    points = found.get("points") or []
+    if found.get("kind") != "exponent" or not points:
+        return Markup("")
+    x = [float(point["at"]) for point in points]
+    values = {key: [number(point[key]) for point in points] for key in ("value", "lower", "upper", "fit", "curve")}
+    shown = [v for several in values.values() for v in several if v is not None and 0 < v < math.inf]
+    across = _Log(min(x), max(x), svg.LEFT, svg.WIDTH - svg.RIGHT)
+    up = _Log(min(shown), max(shown), svg.HEIGHT - svg.BOTTOM, svg.TOP)
+    parts = [
+        svg.ticks_x([(across.at(v), f"{v:g}") for v in _ticks(x)], svg.TOP, svg.HEIGHT - svg.BOTTOM),
+        svg.ticks_y([(up.at(v), words.level(v)) for v in svg.decades(up.least, up.most)]),
+    ]
+    for key, name in (("curve", "claimed"), ("fit", "fit")):
+        line = [(across.at(a), up.at(v)) for a, v in zip(x, values[key], strict=True) if v is not None and v > 0]
+        if len(line) > 1:
+            parts.append(svg.line(line, name))
+    name, what = str(found["parameter"]), str(found["measured"])
+    for i, a in enumerate(x):
+        value, low, high = (values[key][i] for key in ("value", "lower", "upper"))
+        if value is None:
+            continue
+        top = up.at(high) if high is not None and high < math.inf else svg.TOP
+        bottom = up.at(low) if low else svg.HEIGHT - svg.BOTTOM
+        said = f"{name} = {a:g}: {words.level(value)}, between {words.level(low)} and {words.level(high)}"
+        limits = f"M{svg.px(across.at(a))} {svg.px(top)}V{svg.px(bottom)}"
+        parts.append(f'<path class="mark limits" d="{limits}"/>' + svg.dot(across.at(a), up.at(value), said))
+    parts += svg.titles(name, what)
+    said = f"{what} over {name}: {len(points)} points, exponent {words.level(number(found['exponent']))}"
+    return svg.picture(svg.WIDTH, svg.HEIGHT, said, parts)
+
+
+def _ticks(x: list[float]) -> list[float]:
+    """The measured values themselves, as many as there is room for."""
+    step = math.ceil(len(x) / 6)
+    return x[::step]
+
+
+class _Log:
+    """A logarithmic axis with a margin."""
+
+    def __init__(self, low: float, high: float, start: float, end: float) -> None:
+        a, b = math.log(low), math.log(high)
+        margin = _MARGIN * (b - a) if b > a else 1.0
+        self._axis = svg.Axis(a - margin, b + margin, start, end)
+        self.least, self.most = math.exp(a - margin), math.exp(b + margin)
+
+    def at(self, value: float) -> float:
+        return self._axis.at(math.log(value))

@@ -1,0 +1,71 @@
+"""The table of errata: rows that the claims of the same results show, and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from auditor.report import theorems, words
+from auditor.report.view import ClaimView
+
+#: What the classes of errata say, in the table.
+CLASSES = {"false": "false as printed", "proof": "holds; the printed step does not"}
+_WRONG, _RIGHT = ("as printed", "printed step"), ("as corrected", "statement")
+
+
+@dataclass(frozen=True)
+class ErratumView:
+    """A statement that is wrong in the copy of the document that was read, with the claims that show it.
+
+    Parameters
+    ----------
+    raw : mapping
+        Its record in results.json.
+    wrong, right : tuple of ClaimView
+        Claims that refute what is printed, and those of what is right.
+    """
+
+    raw: Mapping[str, Any]
+    wrong: tuple[ClaimView, ...]
+    right: tuple[ClaimView, ...]
+
+    def text(self, key: str) -> str:
+        """A field as text."""
+        return str(self.raw.get(key) or "")
+
+    @property
+    def kind(self) -> str:
+        """Its class, in words."""
+        return CLASSES.get(self.text("class"), self.text("class"))
+
+    @property
+    def place(self) -> str:
+        """Document and place."""
+        return words.place(self.raw.get("source") or {})
+
+    @property
+    def how_much(self) -> list[str]:
+        """By how much each of the claims of what is printed fails."""
+        return [words.one_line(theorems.discrepancy(claim)) for claim in self.wrong]
+
+    @property
+    def held(self) -> bool:
+        """What is right was checked in the same run, and not refuted."""
+        return bool(self.right) and all(claim.verdict == "consistent" for claim in self.right)
+
+
+def errata(records: Sequence[Mapping[str, Any]], claims: Sequence[ClaimView]) -> list[ErratumView]:
+    """Errata that the claims show: what is printed was refuted, as expected, by at least one of them.
+
+    A record whose claims are not among the results, or did not come out as expected, accuses nobody: it gives no row.
+    """
+    by_id = {claim.id: claim for claim in claims}
+    found = []
+    for record in records:
+        roles = {id_: role for id_, role in dict(record.get("claims") or {}).items() if id_ in by_id}
+        wrong = tuple(by_id[id_] for id_, role in roles.items() if role in _WRONG and by_id[id_].refuted)
+        right = tuple(by_id[id_] for id_, role in roles.items() if role in _RIGHT)
+        if wrong:
+            found.append(ErratumView(record, wrong, right))
+    return found

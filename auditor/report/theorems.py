@@ -1,0 +1,238 @@
+"""Claims of accuracy and computed statements in plain sentences, and the table of theorems."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from auditor.report import words
+from auditor.results import number
+
+if TYPE_CHECKING:
+    from auditor.report.view import ClaimView
+
+Found = Mapping[str, Any]
+
+
+class Row(NamedTuple):
+    """A line of the table of theorems, as text."""
+
+    measured: str
+    claimed: str
+    found: str
+    slack: str
+    outcome: str
+
+
+def explain(claim: ClaimView) -> Iterator[str]:
+    """Paragraphs on one claim of accuracy, or computed statement."""
+    found, message = claim.found, claim.text("message").strip()
+    if message and not message.endswith("."):
+        message += "."
+    message = message[:1].upper() + message[1:]
+    match claim.verdict:
+        case "deviation":
+            yield f"Not as claimed: {claim.text('claimed')}. {message}"
+        case "error":
+            yield f"Could not be checked: {message or 'no reason was given.'}"
+        case "inconclusive":
+            yield f"Nothing was found, but the check was too weak to say much. {message}"
+        case _:
+            yield f"Not refuted: {claim.text('claimed')}."
+    if found:
+        yield from _SENTENCES.get(str(found.get("kind")), _nothing)(claim, found)
+    if "constant" in (claim.raw.get("parameters") or {}):
+        yield "The constant is derived; the document states the claim with O(.) only."
+    if claim.raw.get("truncated_by"):
+        yield f"Cut short by {claim.text('truncated_by')}."
+
+
+def row(claim: ClaimView) -> Row | None:
+    """Line of the table of theorems; None for what is not in it."""
+    found = claim.found
+    build = _ROWS.get(str(found.get("kind"))) if found else None
+    return build(claim, found) if build else None
+
+
+def discrepancy(claim: ClaimView) -> str:
+    """By how much a refuted claim fails, in one line."""
+    found = claim.found
+    if found.get("kind") == "inequality":
+        worst = found["worst"]
+        return f"{_num(worst, 'left')} where {found['comparison']} {_num(worst, 'right')} is stated ({worst['case']})"
+    if found.get("kind") == "failure rate":
+        return (
+            f"fails with probability ≥ {_num(found, 'lower')} ({_num(found, 'rate')} in the draws) where "
+            f"≤ {_num(found, 'claimed')} is stated"
+        )
+    if claim.theorem:
+        return claim.text("message")
+    claimed = f"where {claim.text('claimed')} is stated"
+    exact, bound = claim.number("exact"), claim.number("lower_bound")
+    if claim.level == "L0" and exact is not None:
+        return f"{claim.symbol} = {words.level(exact)} {claimed}"
+    if bound is not None and claim.verdict == "violation":
+        known = f", exactly {words.level(exact)}," if exact is not None else ""
+        return f"{claim.symbol} ≥ {words.level(bound)}{known} {claimed}"
+    return claim.text("message")
+
+
+def _num(found: Found, key: str) -> str:
+    return words.level(number(found.get(key)))
+
+
+def _nothing(claim: ClaimView, found: Found) -> Iterator[str]:
+    del claim, found
+    yield ""
+
+
+def _slack(slack: float | None, of: str) -> str:
+    """A factor between a bound and what was measured, in words."""
+    if slack is None or math.isnan(slack):
+        return ""
+    if math.isinf(slack):
+        return f"{of} was 0, any bound is loose."
+    if slack < 1:
+        return f"The bound is {slack:.3g} times {of}: below it."
+    return f"The bound is {slack:.3g} times {of}."
+
+
+def _failure(claim: ClaimView, found: Found) -> Iterator[str]:
+    yield (
+        f"The error was above {_num(found, 'error')} in {int(found['failures']):,} of {int(found['draws']):,} draws "
+        f"({_num(found, 'rate')}). The failure rate is at least {_num(found, 'lower')}, and at most "
+        f"{_num(found, 'upper')}, each at confidence {claim.confidence}; {_num(found, 'claimed')} is claimed."
+    )
+    beta = number(found["claimed"]) or 0.0
+    yield (
+        f"{words.percent(1 - beta)} of the errors were at most {_num(found, 'quantile')} (this quantile is between "
+        f"{_num(found, 'quantile_lower')} and {_num(found, 'quantile_upper')} at confidence {claim.confidence}). "
+        + _slack(number(found["slack"]), "this quantile")
+    )
+    if claim.verdict in ("consistent", "inconclusive"):
+        rate = words.level(claim.number("detectable_level"))
+        yield f"A failure rate of {rate} would have been flagged with probability 0.9."
+
+
+def _expected(claim: ClaimView, found: Found) -> Iterator[str]:
+    yield (
+        f"The mean error was {_num(found, 'mean')} in {int(found['draws']):,} draws (between "
+        f"{_num(found, 'mean_lower')} and {_num(found, 'mean_upper')} at 95 %, if the mean is about normal). "
+        + _slack(number(found["slack"]), "the mean")
+    )
+    if (number(found["lower"]) or 0.0) > 0:
+        yield f"The expectation is at least {_num(found, 'lower')} at confidence {claim.confidence}, whatever the law."
+    if claim.verdict in ("consistent", "inconclusive"):
+        level = words.level(claim.number("detectable_level"))
+        yield f"An expectation of about {level} would have been flagged with probability 0.9."
+
+
+def _smallest(claim: ClaimView, found: Found) -> Iterator[str]:
+    name, which = found["parameter"], "largest" if found["largest"] else "smallest"
+    yield (
+        f"At the theorem's {name} = {_num(found, 'claimed')} there were {int(found['failures']):,} failures in "
+        f"{int(found['draws']):,} draws: the rate is between {_num(found, 'rate_lower')} and "
+        f"{_num(found, 'rate_upper')}, {_num(found, 'beta')} is allowed."
+    )
+    yield (
+        f"The {which} {name} that works is about {_num(found, 'measured')}, between {_num(found, 'lower')} and "
+        f"{_num(found, 'upper')} at confidence {claim.confidence}: a factor of {_num(found, 'slack')} to the theorem's."
+    )
+
+
+def _exponent(claim: ClaimView, found: Found) -> Iterator[str]:
+    computed = not claim.draws
+    interval = f"{_num(found, 'exponent_lower')} to {_num(found, 'exponent_upper')}"
+    how = f"between neighbouring values it is {interval}" if computed else f"{interval} in 95 % of bootstrap samples"
+    text = (
+        f"The {found['measured']} grows as {found['parameter']} to the power {_num(found, 'exponent')} ({how}"
+        f"{', after the log factor is divided out' if found.get('factors') else ''}); "
+        f"{'the claim is' if found['criterion'] else 'the bound has'} {_num(found, 'claimed')}."
+    )
+    candidates = [number(value) for value in found.get("candidates") or []]
+    low, high = number(found["exponent_lower"]) or 0.0, number(found["exponent_upper"]) or 0.0
+    excluded = [words.level(value) for value in candidates if value is not None and not low <= value <= high]
+    if excluded:
+        text += f" The interval excludes {words.enumeration(excluded)}."
+    if str(found.get("outcome", "")).startswith("looser"):
+        text += " What is measured does better than the claimed power."
+    yield text
+    if not computed:
+        yield (
+            f"Certified at confidence {claim.confidence}, for all points together: between some two values the "
+            f"exponent is at least {_num(found, 'growth_lower')}, and between some two at most "
+            f"{_num(found, 'growth_upper')}."
+        )
+    slack = [value for value in map(number, found.get("slack") or []) if value is not None]
+    if slack:
+        span = f"{min(slack):.3g}" if min(slack) == max(slack) else f"{min(slack):.3g} to {max(slack):.3g}"
+        yield f"The theorem's curve is {span} times what was measured."
+
+
+def _inequality(claim: ClaimView, found: Found) -> Iterator[str]:
+    del claim
+    worst, cases = found["worst"], int(found["cases"])
+    compared = f"{_num(worst, 'left')} against {_num(worst, 'right')} ({worst['case']})"
+    held = f"{cases - int(found['failed']):,} of {words.number_of(cases, 'case')} hold"
+    yield f"Both sides were computed: {held}; the closest, or worst, is {compared}."
+
+
+_SENTENCES: dict[str, Callable[[ClaimView, Found], Iterator[str]]] = {
+    "failure rate": _failure,
+    "expected error": _expected,
+    "smallest parameter": _smallest,
+    "exponent": _exponent,
+    "inequality": _inequality,
+}
+
+
+def _failure_row(claim: ClaimView, found: Found) -> Row:
+    return Row(
+        "failure rate",
+        f"≤ {_num(found, 'claimed')} above {_num(found, 'error')}",
+        f"{_num(found, 'rate')} [{_num(found, 'lower')}, {_num(found, 'upper')}]",
+        _num(found, "slack"),
+        claim.verdict,
+    )
+
+
+def _expected_row(claim: ClaimView, found: Found) -> Row:
+    interval = f"[{_num(found, 'mean_lower')}, {_num(found, 'mean_upper')}]"
+    return Row(
+        "expected error",
+        f"≤ {_num(found, 'claimed')}",
+        f"{_num(found, 'mean')} {interval}",
+        _num(found, "slack"),
+        claim.verdict,
+    )
+
+
+def _smallest_row(claim: ClaimView, found: Found) -> Row:
+    return Row(
+        f"{'largest' if found['largest'] else 'smallest'} {found['parameter']}",
+        _num(found, "claimed"),
+        f"{_num(found, 'measured')} [{_num(found, 'lower')}, {_num(found, 'upper')}]",
+        _num(found, "slack"),
+        claim.verdict,
+    )
+
+
+def _exponent_row(claim: ClaimView, found: Found) -> Row:
+    slack = [value for value in map(number, found.get("slack") or []) if value is not None]
+    span = "–" if not slack else f"{min(slack):.3g} to {max(slack):.3g}"
+    return Row(
+        f"{found['measured']}, exponent of {found['parameter']}",
+        _num(found, "claimed") + ("" if found["criterion"] else " (of the bound)"),
+        f"{_num(found, 'exponent')} [{_num(found, 'exponent_lower')}, {_num(found, 'exponent_upper')}]",
+        span,
+        str(found.get("outcome") or claim.verdict),
+    )
+
+
+_ROWS: dict[str, Callable[[ClaimView, Found], Row]] = {
+    "failure rate": _failure_row,
+    "expected error": _expected_row,
+    "smallest parameter": _smallest_row,
+    "exponent": _exponent_row,
+}
