@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from auditor.accuracy.base import Theorem
 from auditor.audit import Question, run_audit
 from auditor.calibrate import Response
 from auditor.collect import LARGEST, Settings, chunk_size
@@ -121,6 +122,8 @@ def estimate(claim: Claim, settings: Settings, factor: float = 1.0, clock: Clock
     what the engine costs here over its cost where it was measured, see `probe`.
     """
     draft = claim.draft
+    if isinstance(draft.guarantee, Theorem):
+        return _accuracy_estimate(claim, draft.guarantee, settings, clock)
     datasets = [draft.pairs[0].x, draft.pairs[0].y] if draft.pairs else [data for _, data in draft.datasets]
     if draft.level == "L0" or draft.mechanism is None or not datasets:
         return Estimate(claim, settings, None)
@@ -129,6 +132,18 @@ def estimate(claim: Claim, settings: Settings, factor: float = 1.0, clock: Clock
     except TargetError as error:
         return Estimate(claim, settings, None, str(error))
     return Estimate(claim, settings, audit_seconds(speed, settings, max(len(draft.pairs), 1), factor))
+
+
+def _accuracy_estimate(claim: Claim, theorem: Theorem, settings: Settings, clock: Clock) -> Estimate:
+    """Estimate a claim of accuracy, which costs what its draws cost; a computed statement has none."""
+    try:
+        place = theorem.place(claim.draft.subject) if claim.draft.draws_any else None
+        if place is None:
+            return Estimate(claim, settings, None)
+        speed = pilot(place.mechanism, (place.data, place.data), settings.seed, claim.id, clock)
+    except TargetError as error:
+        return Estimate(claim, settings, None, str(error))
+    return Estimate(claim, settings, speed.call(settings.draws))
 
 
 def pilot(
@@ -218,8 +233,9 @@ def lines(found: Sequence[Estimate], jobs: int, start: float) -> list[str]:
     """The estimates as a table, with the total and what failed below it."""
     rows = [("id", "claimed", "expected", "budget", "share of alpha", "time")]
     for part in found:
-        draft, budget, share, takes = part.claim.draft, "exact law", "-", "-"
-        if draft.level != "L0":
+        draft, share, takes = part.claim.draft, "-", "-"
+        budget = "computed" if isinstance(draft.guarantee, Theorem) else "exact law"
+        if draft.draws_any:
             budget, share = f"{part.settings.draws:,} draws", f"{part.settings.alpha:.3g}"
         if part.failure:
             takes = "FAILS"

@@ -28,6 +28,10 @@ class Theorem(ABC):
     def parameters(self) -> dict[str, Any]:
         """Parameters by name."""
 
+    def place(self, subject: Any) -> Setting | None:
+        """A setting that is about as costly as any that is drawn at; None if nothing is drawn."""
+        return subject if isinstance(subject, Setting) else None
+
     @abstractmethod
     def audit(self, subject: Any, settings: Settings, question: Question) -> AuditResult:
         """Check the statement about ``subject``; never raises for what a target does."""

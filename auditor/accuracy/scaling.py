@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from auditor.accuracy.base import Theorem
 from auditor.accuracy.errors import ErrorSampler, Setting
-from auditor.accuracy.measures import Effort, Measure, Point
+from auditor.accuracy.measures import Effort, Measure, Point, Smallest
 from auditor.audit import Question, labels_of
 from auditor.collect import Settings
 from auditor.errors import SpecificationError, TargetError
@@ -58,6 +58,8 @@ class PowerLaw(Theorem):
         The measured number itself has the exponent. False: only the bound has it, and growth decides nothing.
     benefit : bool
         Larger is better, as for capacities: growth is worse than claimed if it is slower, and the bound is a lower one.
+    both : bool
+        The exponent is claimed exactly: growth that is faster and growth that is slower are both worse.
     """
 
     parameter: str
@@ -70,6 +72,7 @@ class PowerLaw(Theorem):
     within: float = 0.05
     criterion: bool = True
     benefit: bool = False
+    both: bool = False
 
     notion: ClassVar[str] = "exponent"
     symbol: ClassVar[str] = "exponent"
@@ -101,8 +104,15 @@ class PowerLaw(Theorem):
         values = [[f(x) for x in self.at] for f in (self.log_factor, self.curve) if f is not None]
         return (
             f"PowerLaw({self.parameter!r}, {self.at}, {self.exponent!r}, {self.measure!r}, {self.others}, {values}, "
-            f"{self.within!r}, {self.criterion}, {self.benefit})"
+            f"{self.within!r}, {self.criterion}, {self.benefit}, {self.both})"
         )
+
+    def place(self, subject: Any) -> Setting | None:
+        """The setting at the largest value; of a search for a second parameter, at its largest value."""
+        built = subject(self.at[-1])
+        if isinstance(self.measure, Smallest):
+            built = built(int(self.measure.high) if self.measure.integer else self.measure.high)
+        return built if isinstance(built, Setting) else None
 
     def audit(self, subject: Any, settings: Settings, question: Question) -> AuditResult:
         """Measure at each value, fit, and compare; ``subject`` builds what is measured at a value.
@@ -221,16 +231,18 @@ class PowerLaw(Theorem):
             found["outcome"] = "bound holds"
             return Verdict.CONSISTENT, ""
         lower, upper = found["growth_lower"], found["growth_upper"]
-        worse = upper < self.exponent - self.within if self.benefit else lower > self.exponent + self.within
-        if worse:
+        too_fast, too_slow = lower > self.exponent + self.within, upper < self.exponent - self.within
+        if (too_fast and (self.both or not self.benefit)) or (too_slow and (self.both or self.benefit)):
             found["outcome"] = "worse than claimed"
-            shown = f"at most {upper:.4g}" if self.benefit else f"at least {lower:.4g}"
+            shown = f"at least {lower:.4g}" if too_fast else f"at most {upper:.4g}"
             return Verdict.DEVIATION, f"the exponent of {self.parameter} is {shown}, {self.exponent:.4g} is claimed"
         low, high = found["exponent_lower"], found["exponent_upper"]
+        if low > self.exponent + self.within if self.benefit else high < self.exponent - self.within:
+            found["outcome"] = "looser: the measured number does better"
+            return Verdict.CONSISTENT, ""
         held = [other for other in self.others if low <= other <= high]
         if held:
             found["outcome"] = "not told apart"
             return Verdict.INCONCLUSIVE, f"the exponent may be {held[0]:.4g} as well: it is in [{low:.4g}, {high:.4g}]"
-        better = low > self.exponent + self.within if self.benefit else high < self.exponent - self.within
-        found["outcome"] = "looser: the measured number does better" if better else "consistent"
+        found["outcome"] = "consistent"
         return Verdict.CONSISTENT, ""

@@ -267,6 +267,11 @@ class SmallestParameter(Theorem):
     def __str__(self) -> str:
         return f"{self.parameter} = {self.claimed:,.6g} suffices for a failure rate ≤ {self.search.beta:g}"
 
+    def place(self, subject: Any) -> Setting | None:
+        """Where the theorem's own value is."""
+        setting: Setting = subject(int(self.claimed) if self.search.integer else self.claimed)
+        return setting
+
     def audit(self, subject: Any, settings: Settings, question: Question) -> AuditResult:
         """Check that the theorem's value works, and bisect; ``subject`` builds a setting for each value.
 

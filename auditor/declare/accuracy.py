@@ -148,6 +148,7 @@ def scaling(
     within: float = 0.05,
     criterion: bool = True,
     benefit: bool = False,
+    both: bool = False,
     case: str = "reference",
     expected: str = "consistent",
     draws: Mapping[str, int] | None = None,
@@ -163,7 +164,7 @@ def scaling(
     build : callable
         From a value of the parameter to what ``measure`` measures: a `Setting` for `Quantile` and `Mean`, a function
         from a second parameter to a `Setting` for `Smallest`, a number for `Exactly`.
-    parameter, at, exponent, others, log_factor, curve, within, criterion, benefit
+    parameter, at, exponent, others, log_factor, curve, within, criterion, benefit, both
         See `auditor.accuracy.PowerLaw`.
     measure : Measure, optional
         Default the median of the error.
@@ -181,6 +182,7 @@ def scaling(
         within,
         criterion,
         benefit,
+        both,
     )
     return _draft(theorem, build, "L4", case, expected, draws, None, is_mutant, derived, note, parameters)
 

@@ -99,6 +99,7 @@ def conformity(
     *data: Any,
     reference: HasLaw | None = None,
     case: str = "reference",
+    relation: Relation | None = None,
     expected: str = "consistent",
     draws: Mapping[str, int] | None = None,
     detect: float | None = None,
@@ -124,8 +125,8 @@ def conformity(
         Divergence in nats a draw that is to be detectable, default `auditor.conformity.DETECT`.
     error, rounding : float, optional
         See `auditor.conformity.StatedLaw`.
-    case, draws, note, parameters
-        As for `privacy`.
+    case, relation, draws, note, parameters
+        As for `privacy`; the relation is that of the pairs among the data.
 
     Raises
     ------
@@ -136,6 +137,8 @@ def conformity(
     if not data:
         raise SpecificationError(f"case {case}: expected at least one dataset or Pair, got none")
     pairs = tuple(one for one in data if isinstance(one, Pair))
+    if pairs:
+        check_pairs(pairs, relation)
     plain = [one for one in data if not isinstance(one, Pair)]
     sides = [side for pair in pairs for side in ((f"x ({pair.name})", pair.x), (f"x' ({pair.name})", pair.y))]
     return Draft(
@@ -150,6 +153,7 @@ def conformity(
         is_mutant=Verdict(expected) == Verdict.DEVIATION,
         note=note,
         parameters=parameters or {},
+        relation=relation,
         datasets=(*sides, *zip(dataset_names(len(plain)), plain, strict=True)),
     )
 

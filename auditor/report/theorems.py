@@ -174,7 +174,7 @@ def _inequality(claim: ClaimView, found: Found) -> Iterator[str]:
     del claim
     worst, cases = found["worst"], int(found["cases"])
     compared = f"{_num(worst, 'left')} against {_num(worst, 'right')} ({worst['case']})"
-    held = f"{cases - int(found['failed']):,} of {words.number_of(cases, 'case')} hold"
+    held = f"it holds in {cases - int(found['failed']):,} of {words.number_of(cases, 'case')}"
     yield f"Both sides were computed: {held}; the closest, or worst, is {compared}."
 
 
