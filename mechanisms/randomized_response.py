@@ -7,13 +7,13 @@ entry 16 (warner_rr).
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.exact import FiniteLaw, Law, ProductLaw
+from auditor.exact import FiniteLaw, ProductLaw
 from mechanisms.common import Dataset, Mutant, Twin, require, require_draws, table, unbounded
 from mechanisms.queries import column_values
 
@@ -73,7 +73,7 @@ class RandomizedResponse(_FlippedBits):
     from_epsilon : the same mechanism from its level.
     """
 
-    def law(self, data: Dataset) -> Law:
+    def law(self, data: Dataset) -> ProductLaw:
         """Exact output law on `data`: independent rows with outcomes 0 and 1."""
         one = np.array([1.0 - self.keep, self.keep])
         laws = (FiniteLaw((0, 1), one[::-1]), FiniteLaw((0, 1), one))
@@ -106,6 +106,66 @@ def estimated_mean(outputs: Bits, parameter: float) -> NDArray[np.float64]:
         ``sqrt(1 - parameter^2) / (2 parameter sqrt(rows))``.
     """
     return np.asarray((outputs.mean(axis=1) - (1.0 - parameter) / 2.0) / parameter, dtype=np.float64)
+
+
+def undivided_mean(outputs: Bits, parameter: float) -> NDArray[np.float64]:
+    """Return what `estimated_mean` would without its division: a mutant of the estimator, wrong and not less private.
+
+    Parameters and result as for `estimated_mean`. Its expectation is the parameter times the mean.
+    """
+    return np.asarray(outputs.mean(axis=1) - (1.0 - parameter) / 2.0, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class EstimateError:
+    """Absolute error of an estimate of the mean bit, as the accuracy claims want it: from outputs to errors.
+
+    Parameters
+    ----------
+    parameter : float
+        The mechanism's parameter.
+    truth : float
+        The mean of the bits.
+    estimate : callable, default `estimated_mean`
+        From outputs of shape (n, rows) and the parameter to estimates of shape (n,).
+    squared : bool, default False
+        The square of the error instead.
+    """
+
+    parameter: float
+    truth: float
+    estimate: Callable[[Bits, float], NDArray[np.float64]] = estimated_mean
+    squared: bool = False
+
+    def __call__(self, outputs: Bits) -> NDArray[np.float64]:
+        """Return the errors of n outputs, float64 of shape (n,)."""
+        error = np.abs(self.estimate(outputs, self.parameter) - self.truth)
+        return np.asarray(error**2 if self.squared else error, dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class OtherRows:
+    """What is published about all rows but one: it must not depend on that row at all.
+
+    Parameters
+    ----------
+    mechanism : RandomizedResponse
+        What publishes.
+    row : int
+        Index of the row that is left out.
+    """
+
+    mechanism: RandomizedResponse
+    row: int
+
+    def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> Bits:
+        """Draw `n` outputs; uint8 of shape (n, rows - 1)."""
+        return np.delete(self.mechanism(data, n, rng), self.row, axis=1)
+
+    def law(self, data: Dataset) -> ProductLaw:
+        """Exact output law on `data`."""
+        parts = self.mechanism.law(data).parts
+        return ProductLaw(parts[: self.row] + parts[self.row + 1 :])
 
 
 @dataclass(frozen=True)

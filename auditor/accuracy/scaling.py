@@ -29,6 +29,8 @@ SHOWN = 0.95
 #: Relative variance that every point is taken to have beside that of its draws: a quantile of a lattice's outputs may
 #: have none, and would get all of the weight. Arbitrary, small: 0.1 %.
 _FLOOR = 1e-6
+#: Relative error of a curve and of numbers that are computed.
+TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,10 +221,13 @@ class PowerLaw(Theorem):
         return float(((low[j] - high[i]) / (x[j] - x[i])).max()), float(((high[j] - low[i]) / (x[j] - x[i])).min())
 
     def _judge(self, points: Sequence[Point], found: dict[str, Any]) -> tuple[Verdict, str]:
+        # A bound that is attained is not exceeded by the rounding of what was computed.
+        slack = 1 - TOLERANCE if self.benefit else 1 + TOLERANCE
+        bounds = [None if self.curve is None else float(self.curve(a)) * slack for a in self.at]
         over = [
             f"{self.parameter} = {a:g}"
-            for a, point in zip(self.at, points, strict=True)
-            if self.curve is not None and (point.high < self.curve(a) if self.benefit else point.low > self.curve(a))
+            for a, point, bound in zip(self.at, points, bounds, strict=True)
+            if bound is not None and (point.high < bound if self.benefit else point.low > bound)
         ]
         if over:
             found["outcome"] = "bound broken"

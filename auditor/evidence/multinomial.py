@@ -18,6 +18,8 @@ IntArray = NDArray[np.int64]
 #: A factor of 4 between neighbours costs at most 6 % of the exponent against the best value in between, and their
 #: average costs ln 13 = 2.6 nats.
 CONCENTRATIONS: FloatArray = np.exp2(2.0 * np.arange(13))
+#: Stated probabilities are at least this: products of many may be too small for a double, and are not impossible.
+LEAST = 1e-300
 #: Probability with which a detectable deviation is flagged, as for levels of privacy.
 POWER = 0.9
 
@@ -29,7 +31,8 @@ class Multinomials:
     Parameters
     ----------
     probabilities : sequence of ndarray of shape (cells,)
-        Of each partition: positive, summing to 1 within 1e-9. Beside these cells each partition has an impossible one.
+        Of each partition: not negative, summing to 1 within 1e-9. Beside these cells each partition has an impossible
+        one; a probability of 0 among them is one that was too small for a double, and counts as `LEAST`.
     """
 
     probabilities: Sequence[FloatArray]
@@ -37,7 +40,7 @@ class Multinomials:
     @cached_property
     def _flat(self) -> tuple[FloatArray, FloatArray, FloatArray, IntArray]:
         """Logarithms of the stated probabilities, the priors' parameters, log gamma of them; where partitions begin."""
-        stated = np.concatenate([p / p.sum() for p in self.probabilities])
+        stated = np.maximum(np.concatenate([p / p.sum() for p in self.probabilities]), LEAST)
         prior = CONCENTRATIONS[:, None] * stated
         sizes = [len(p) for p in self.probabilities]
         return np.log(stated), prior, special.gammaln(prior), np.cumsum([0, *sizes[:-1]])
@@ -69,7 +72,8 @@ class Multinomials:
         has the conditional expectation sum_k p_k r_i(k) / pi_k <= (1 + eta) sum_k r_i(k) = 1 + eta. So
         M_n / (1 + eta)^n is a nonnegative supermartingale that starts at 1, and so is any average of such. By Ville's
         inequality it ever reaches 1/alpha with probability at most alpha, at whatever times one looks. An infinite
-        value needs a draw in a cell of stated probability 0, which has probability 0 whatever eta is. The formula
+        value needs a draw in a cell of stated probability 0, which has probability 0 whatever eta is. A stated
+        probability that is raised, to `LEAST`, only makes the factors smaller. The formula
         depends on the counts alone, so that it may be evaluated at the ends of chunks only.
         """
         log_stated, prior, log_gamma, starts = self._flat
@@ -83,7 +87,15 @@ class Multinomials:
 
 
 def average(logs: FloatArray) -> float:
-    """Logarithm of the average of wealths given by their logarithms, some of which may be infinite."""
+    """Logarithm of the average of wealths given by their logarithms, some of which may be infinite.
+
+    Raises
+    ------
+    ValueError
+        If one is not a number: that must never pass for evidence.
+    """
+    if np.isnan(logs).any():
+        raise ValueError(f"the logarithm of a wealth is not a number: {logs}")
     return float(special.logsumexp(logs)) - math.log(len(logs)) if np.max(logs) < math.inf else math.inf
 
 

@@ -93,8 +93,6 @@ def _slack(slack: float | None, of: str) -> str:
         return ""
     if math.isinf(slack):
         return f"{of} was 0, any bound is loose."
-    if slack < 1:
-        return f"The bound is {slack:.3g} times {of}: below it."
     return f"The bound is {slack:.3g} times {of}."
 
 

@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 
 from scipy import special
 
-from auditor.declare import Draft, Source, conformity, entry, exact, privacy
+from auditor.accuracy import Absolute, Setting, Squared
+from auditor.declare import (
+    Draft,
+    Source,
+    accuracy,
+    conformity,
+    entry,
+    exact,
+    expectation,
+    inequality,
+    privacy,
+    scaling,
+)
 from auditor.guarantees import ZCDP, ApproxDP, GaussianDP, Guarantee, RenyiDP, TradeoffCurve
 from auditor.neighbors import Pair
 from experiments._common import REPLACE, broken, deviating, person, rand, replaced, visits
 from mechanisms.gaussian import MUTANTS as GAUSSIANS
-from mechanisms.gaussian import CalibratedGaussian
-from mechanisms.queries import Count, Mean
+from mechanisms.gaussian import CalibratedGaussian, Rule, analytic_mu, tail_mu
+from mechanisms.laplace import default_step
+from mechanisms.queries import Count, Mean, Query
 
 _WEAK = Count("hlthp", equals=1.0)
 
@@ -52,6 +66,8 @@ def gaussian() -> Iterator[Draft]:
         yield exact(count, notion, pair, case="count", relation=REPLACE)
         yield privacy(count, notion, pair, case="count", relation=REPLACE)
 
+    yield from _accuracy(count, mean)
+
     def mutant(case: str, base: CalibratedGaussian, moved: Pair) -> Draft:
         return broken(
             case, GAUSSIANS[case], base, moved, guarantee=ApproxDP(base.epsilon, base.delta), relation=REPLACE
@@ -70,3 +86,80 @@ def gaussian() -> Iterator[Draft]:
     certain = exact(large, ApproxDP(10.0, 1e-5), pair, case=case, relation=REPLACE, expected="violation")
     yield dataclasses.replace(certain, is_mutant=True, note=GAUSSIANS[case].note)
     yield mutant(case, CalibratedGaussian(_WEAK, 6.0, 0.5), pair)
+
+
+#: Median of the absolute value of a standard normal variable.
+_MEDIAN = float(special.ndtri(0.75))
+
+
+def _error(query: Query, epsilon: float, delta: float, rule: Rule, rows: int) -> Setting:
+    """The error of an answer on the first so many persons, noise on a lattice of a thousandth of the sensitivity."""
+    data = rand().head(rows)
+    mechanism = CalibratedGaussian(query, epsilon, delta, rule, default_step(query.sensitivity))
+    return Setting(mechanism, data, Absolute(float(query(data))))
+
+
+def _accuracy(count: CalibratedGaussian, mean: CalibratedGaussian) -> Iterator[Draft]:
+    """Tails and standard deviations; exponents of the median error, which is 0.674 standard deviations.
+
+    The exponents in epsilon and delta are those of the classical rule, ``s = D sqrt(2 ln(1.25 / delta)) / epsilon``.
+    """
+    for mechanism, case, steps in ((count, "count", 0), (mean, "mean_of_visits", 1)):
+        truth, s = float(mechanism.query(rand())), mechanism.sigma()
+        # One step more where the answer is rounded to the lattice.
+        at_most = 2.0 * s + steps * mechanism.step
+        yield accuracy(
+            mechanism,
+            rand(),
+            Absolute(truth),
+            at_most=at_most,
+            beta=2.0 * float(special.ndtr(-2.0)),
+            case=case,
+            derived=True,
+            note="P[|error| > t] = 2 Phi(-t / s), at t = 2 s",
+        )
+        squared = (s + steps * mechanism.step) ** 2
+        yield expectation(
+            mechanism, rand(), Squared(truth), at_most=squared, case=case, derived=True, note="standard deviation s"
+        )
+    yield inequality(
+        lambda: [("tail rule", 1 / tail_mu(1.0, 1e-5), 4.379), ("analytic", 1 / analytic_mu(1.0, 1e-5), 3.731)],
+        statement="scales at epsilon = 1, delta = 1e-5, in sensitivities: 4.379 by the tail rule, 3.731 analytically",
+        relation="==",
+        level="L4",
+        tolerance=2e-4,  # printed with three decimals
+        case="scales_of_two_calibrations",
+    )
+
+    def of_rows(n: float) -> Setting:
+        return _error(Mean(int(n), "mdvis", 0.0, 20.0), 1.0, 1e-5, "analytic", int(n))
+
+    def of_epsilon(epsilon: float) -> Setting:
+        return _error(_WEAK, epsilon, 1e-5, "classical", len(rand()))
+
+    def of_delta(log: float) -> Setting:
+        return _error(_WEAK, 1.0, math.exp(-log), "classical", len(rand()))
+
+    def median(build: Callable[[float], Setting]) -> Callable[[float], float]:
+        def bound(value: float) -> float:
+            mechanism = build(value).mechanism
+            assert isinstance(mechanism, CalibratedGaussian)
+            return _MEDIAN * mechanism.sigma() + mechanism.step
+
+        return bound
+
+    for build, parameter, at, exponent, others, case in (
+        (of_rows, "n", (64, 256, 1024, 4096, 16_384), -1.0, (-0.5, -2.0), "error_and_rows"),
+        (of_epsilon, "eps", (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1), -1.0, (-0.5, -2.0), "error_and_epsilon"),
+        (of_delta, "ln(1/delta)", (8, 16, 32, 64, 128), 0.5, (0.0, 1.0), "error_and_delta"),
+    ):
+        yield scaling(
+            build,
+            parameter=parameter,
+            at=at,
+            exponent=exponent,
+            others=others,
+            curve=median(build),
+            case=case,
+            derived=True,
+        )

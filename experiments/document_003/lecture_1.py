@@ -8,16 +8,18 @@ from dataclasses import replace
 
 import numpy as np
 
-from auditor.declare import Draft, Source, conformity, entry, exact, privacy
+from auditor.accuracy import Absolute, Setting, Squared
+from auditor.accuracy import Mean as AverageError
+from auditor.declare import Draft, Source, accuracy, conformity, entry, exact, expectation, privacy, scaling
 from auditor.guarantees import ApproxDP, DeltaDP, GaussianDP, PureDP
 from auditor.neighbors import Pair
 from experiments._common import ADD_REMOVE, REPLACE, added, broken, deviating, person, rand, replaced, visits
 from mechanisms.histogram import MUTANTS as SIZES
 from mechanisms.histogram import SumAndSize, gaussian_histogram, laplace_histogram
-from mechanisms.laplace import MUTANTS, LatticeLaplace
+from mechanisms.laplace import MUTANTS, LatticeLaplace, default_step
 from mechanisms.queries import Count, Histogram, Mean, SeveralCounts, Sum
 from mechanisms.randomized_response import MUTANTS as RESPONSES
-from mechanisms.randomized_response import RandomizedResponse
+from mechanisms.randomized_response import EstimateError, OtherRows, RandomizedResponse, undivided_mean
 
 _WEAK = Count("hlthp", equals=1.0)
 
@@ -70,6 +72,72 @@ def laplace() -> Iterator[Draft]:
     yield broken("same_noise_for_two_queries", MUTANTS["shared_noise"], two, pair, relation=REPLACE)
     yield conformity(two, pair, case="two_counts")
     yield deviating("same_noise_for_two_queries", MUTANTS["shared_noise"], two, pair)
+    yield from _laplace_accuracy(count, mean)
+
+
+def _laplace_accuracy(count: LatticeLaplace, mean: LatticeLaplace) -> Iterator[Draft]:
+    """Tail, expectation and standard deviation of the noise, all three attained; exponents of the median error.
+
+    Errors on the lattice have slightly lighter tails than those of the continuous law, at the lattice points: their
+    chance is ``2 a^-k / (a + 1)`` for more than k steps, where ``a^-k`` is claimed.
+    """
+    for mechanism, case, rounding in ((count, "count", 0.0), (mean, "mean_of_visits", mean.step)):
+        truth = float(mechanism.query(rand()))
+        # The sensitivity in whole steps: noise on the lattice is calibrated to that. One step more for an answer that
+        # is rounded to it.
+        scale = mechanism.steps(1) * mechanism.step / mechanism.epsilon
+        yield accuracy(
+            mechanism,
+            rand(),
+            Absolute(truth),
+            at_most=3.0 * scale + rounding,
+            beta=math.exp(-3.0),
+            case=case,
+            derived=True,
+            note="P[|error| > b t] = e^-t, at t = 3; the document has e^-Omega(t)",
+        )
+        expected = scale + rounding
+        yield expectation(
+            mechanism, rand(), Absolute(truth), at_most=expected, case=case, derived=True, note="E|Lap(b)| = b"
+        )
+        yield expectation(
+            mechanism,
+            rand(),
+            Squared(truth),
+            at_most=2.0 * expected**2,
+            case=f"{case}_squared",
+            derived=True,
+            note="standard deviation b sqrt 2",
+        )
+
+    def of_rows(n: float) -> Setting:
+        query, data = Mean(int(n), "mdvis", 0.0, 20.0), rand().head(int(n))
+        step = default_step(query.sensitivity)
+        return Setting(LatticeLaplace(query, 1.0, step), data, Absolute(float(query(data))))
+
+    def of_epsilon(epsilon: float) -> Setting:
+        return Setting(LatticeLaplace(_WEAK, epsilon), rand(), Absolute(float(_WEAK(rand()))))
+
+    # The median of |Lap(b)| is b ln 2. The bound of a rounded mean has one part in 512 more: a step for the noise, and
+    # one for the answer.
+    yield scaling(
+        of_rows,
+        parameter="n",
+        at=(64, 256, 1024, 4096, 16_384),
+        exponent=-1.0,
+        others=(-0.5, -2.0),
+        curve=lambda n: math.log(2.0) * 20.0 / n * (1.0 + 1 / 256),
+        case="error_and_rows",
+    )
+    yield scaling(
+        of_epsilon,
+        parameter="eps",
+        at=(1 / 16, 1 / 4, 1, 4, 16),
+        exponent=-1.0,
+        others=(-0.5, -2.0),
+        curve=lambda epsilon: math.log(2.0) / epsilon + 2.0**-10,
+        case="error_and_epsilon",
+    )
 
 
 @entry(
@@ -92,6 +160,62 @@ def discrete_laplace() -> Iterator[Draft]:
     yield broken("coarse_grid_first", MUTANTS["coarse_rounding"], count, straddles, relation=REPLACE)
     yield broken("half_lattice_step", MUTANTS["half_step"], count, pair)
     yield deviating("half_lattice_step", MUTANTS["half_step"], count, pair)
+
+    share = _share(16_384, 1.0)
+    yield exact(share, PureDP(1.0), _share_pair(), case="share", relation=REPLACE)
+    yield privacy(share, PureDP(1.0), _share_pair(), case="share", relation=REPLACE)
+    for mechanism, data, n, case in ((count, rand(), 1, "count"), (share, rand().head(16_384), 16_384, "share")):
+        a = mechanism.base(1)
+        variance = 2.0 * a / ((a - 1.0) * n) ** 2
+        yield expectation(
+            mechanism,
+            data,
+            Squared(float(mechanism.query(data))),
+            at_most=variance,
+            exact=variance,
+            case=case,
+            derived=True,
+            note="standard deviation sqrt(2 a) / ((a - 1) n), a = e^eps",
+        )
+
+    def of_rows(n: float) -> Setting:
+        mechanism, data = _share(int(n), 0.1), rand().head(int(n))
+        return Setting(mechanism, data, Absolute(float(mechanism.query(data))))
+
+    def of_epsilon(epsilon: float) -> Setting:
+        mechanism = LatticeLaplace(_WEAK, epsilon, step=1.0)
+        return Setting(mechanism, rand(), Absolute(float(_WEAK(rand()))))
+
+    # Medians, which are proportional to the standard deviation in n; in eps where the noise is wide.
+    yield scaling(
+        of_rows,
+        parameter="n",
+        at=(64, 256, 1024, 4096, 16_384),
+        exponent=-1.0,
+        others=(-0.5, -2.0),
+        case="error_and_rows",
+        derived=True,
+    )
+    yield scaling(
+        of_epsilon,
+        parameter="eps",
+        at=tuple(2.0**-k for k in range(9, 4, -1)),
+        exponent=-1.0,
+        others=(-0.5, -2.0),
+        case="error_and_epsilon",
+        derived=True,
+        note="for eps far below 1",
+    )
+
+
+def _share(n: int, epsilon: float) -> LatticeLaplace:
+    """Share of n persons in poor health, with noise on the multiples of 1/n; n is a power of two: these are exact."""
+    return LatticeLaplace(Mean(n, "hlthp", 0.0, 1.0, resolution=1.0), epsilon, step=1.0 / n)
+
+
+def _share_pair() -> Pair:
+    whole = _health_changes()
+    return Pair(whole.x.head(16_384), whole.y.head(16_384), whole.name)
 
 
 @entry(
@@ -138,7 +262,10 @@ def neighbours() -> Iterator[Draft]:
 
 @entry("003/randomized_response", title="Randomised response", source=Source("003", "Example 1.1.2"))
 def randomized_response() -> Iterator[Draft]:
-    """The plan of four persons, each kept with probability (1 + eps) / 2; one bit changes."""
+    """The plan of four persons, each kept with probability (1 + eps) / 2; one bit changes.
+
+    The estimate of the mean is from 1,024 persons: each draw publishes a bit of everybody.
+    """
     mechanism = RandomizedResponse(0.5, column="idp")
     few = rand().head(4).astype(float)
     pair = Pair(few, few.assign(idp=[0.0, *few["idp"].iloc[1:]]), "the first of four persons changes plan")
@@ -153,3 +280,88 @@ def randomized_response() -> Iterator[Draft]:
     yield broken("parameter_claimed_as_eps", RESPONSES["parameter_as_level"], mechanism, pair, guarantee=PureDP(0.5))
     yield broken("memoised_seed", RESPONSES["memoised_seed"], mechanism, pair)
     yield deviating("memoised_seed", RESPONSES["memoised_seed"], mechanism, pair)
+    # What is published of the others says nothing about the person who changes plan.
+    others = OtherRows(mechanism, 0)
+    yield exact(others, PureDP(0.0), pair, case="other_rows", relation=REPLACE)
+    yield privacy(others, PureDP(0.0), pair, case="other_rows", relation=REPLACE)
+    yield from _response_accuracy()
+
+
+def _plans(n: int, parameter: float, squared: bool = False) -> Setting:
+    """The estimated share of the first n persons on plan 1."""
+    data = rand().head(n)
+    error = EstimateError(parameter, float(data["idp"].mean()), squared=squared)
+    return Setting(RandomizedResponse(parameter, "idp"), data, error)
+
+
+def _response_accuracy() -> Iterator[Draft]:
+    """The estimator's variance, which is the same whatever the bits are, and Hoeffding's bound."""
+    n, parameter, beta = 1024, 0.5, 0.05
+    draws = {"smoke": 4_000, "standard": 20_000, "full": 200_000}
+    setting = _plans(n, parameter)
+    at_most = math.sqrt(math.log(2.0 / beta) / (2.0 * n)) / parameter
+    yield accuracy(
+        setting.mechanism,
+        setting.data,
+        setting.error,
+        at_most=at_most,
+        beta=beta,
+        case="mean_of_plans",
+        draws=draws,
+        derived=True,
+        note="error at most sqrt(ln(2 / beta) / (2 n)) / eps; the document has O(1 / (eps sqrt n))",
+    )
+    squared = _plans(n, parameter, squared=True)
+    variance = (1.0 - parameter**2) / (4.0 * parameter**2 * n)
+    yield expectation(
+        squared.mechanism,
+        squared.data,
+        squared.error,
+        at_most=variance,
+        exact=variance,
+        case="mean_of_plans",
+        draws=draws,
+        derived=True,
+        note="standard deviation sqrt(1 - eps^2) / (2 eps sqrt n)",
+    )
+    yield accuracy(
+        setting.mechanism,
+        setting.data,
+        EstimateError(parameter, float(setting.data["idp"].mean()), undivided_mean),
+        at_most=at_most,
+        beta=beta,
+        case="debias_without_eps",
+        draws=draws,
+        expected="deviation",
+        is_mutant=True,
+        note="the estimate is not divided by eps",
+    )
+    # Means of the error: medians of counts of few persons move by whole counts.
+    budget = {"smoke": 10_000, "standard": 20_000, "full": 200_000}
+    yield scaling(
+        lambda rows: _plans(int(rows), parameter),
+        parameter="n",
+        at=(64, 256, 1024, 4096),
+        exponent=-0.5,
+        others=(-1.0, -0.25),
+        measure=AverageError(_largest_error(parameter)),
+        case="error_and_rows",
+        draws=budget,
+    )
+    small = (1 / 32, 1 / 16, 1 / 8, 1 / 4)
+    yield scaling(
+        lambda eps: _plans(n, eps),
+        parameter="eps",
+        at=small,
+        exponent=-1.0,
+        others=(-0.5, -2.0),
+        measure=AverageError(_largest_error(small[0])),
+        case="error_and_epsilon",
+        draws=budget,
+        note="for small eps",
+    )
+
+
+def _largest_error(parameter: float) -> float:
+    """Largest error that the estimate can have: all bits are 0 and all are published as 1."""
+    return (1.0 + parameter) / (2.0 * parameter)

@@ -376,6 +376,26 @@ def test_small_products_are_read_as_wholes() -> None:
     assert len(cells.views) == 4  # all rows, and each coordinate
 
 
+def test_a_joint_cell_too_small_for_a_double_is_neither_impossible_nor_evidence() -> None:
+    """Ten elements with an outcome of probability 1e-40 each: all ten together have one of 1e-400."""
+    law = ProductLaw((FiniteLaw((0.0, 1.0), np.array([1 - 1e-40, 1e-40])),) * 10)
+
+    class Nearly:
+        def __call__(self, data: Any, n: int, rng: np.random.Generator) -> Any:
+            return (rng.random((n, 10)) < 1e-40).astype(float)
+
+        def law(self, data: Any) -> Law:
+            return law
+
+    found = check_conformity(Nearly(), None, draws=2_000, detect=10.0)
+    assert found.verdict == Verdict.CONSISTENT
+    wealth = Multinomials([np.array([1.0, 0.0])])
+    assert np.isfinite(wealth.log_wealth([np.array([50, 0, 0])])).all()
+    assert wealth.log_wealth([np.array([49, 1, 0])])[0] > 600
+    with pytest.raises(ValueError, match="not a number"):
+        average(np.array([0.0, math.nan]))
+
+
 def test_of_many_coordinates_some_are_looked_at() -> None:
     cells = cells_of(ProductLaw((GaussianLaw(0.0, 1.0),) * 300))
     assert len(cells.coordinates) == 64

@@ -1,0 +1,666 @@
+"""A private learner driven by statistical queries: one chunk of the sample a query, Laplace noise on a lattice.
+
+An algorithm that learns from statistical queries asks M of them, adaptively, and needs each answered to within a
+tolerance tau. Here query i is answered from chunk i of the sample, its rows i s to (i + 1) s - 1, by the mean plus
+Laplace noise of scale ``1 / (epsilon s)``. A row lies in one chunk, so it can change one answer only, and the whole
+transcript is epsilon-DP (parallel composition), whatever is asked. What the algorithm makes of the transcript is
+post-processing.
+
+Source: document 000, section 1, Theorem 1; catalogue 000_001_003, sq_to_dp_learner. The noise in its proof is M times
+as wide as this (`PrintedNoise`). The document names no algorithm; conjunctions and thresholds are this harness's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import stats
+
+from auditor.exact import FiniteLaw, ProductLaw, TwoSidedGeometricLaw
+from mechanisms.common import (
+    Dataset,
+    FloatArray,
+    IntArray,
+    Mutant,
+    Times,
+    Twin,
+    require,
+    require_draws,
+    require_positive,
+    table,
+)
+from mechanisms.noise import base_for, two_sided_geometric
+from mechanisms.queries import column_values
+
+BoolArray: TypeAlias = NDArray[np.bool_]
+
+# ---------------------------------------------------------------------------- what is asked
+
+
+class Algorithm(Protocol):
+    """Learns from answers to statistical queries. Everything is batched over n runs."""
+
+    @property
+    def queries(self) -> int:
+        """How many queries it asks: M."""
+        ...
+
+    @property
+    def pool(self) -> int:
+        """How many queries it chooses from."""
+        ...
+
+    @property
+    def tolerance(self) -> float:
+        """How far an answer may be from the query's expectation: tau."""
+        ...
+
+    @property
+    def adaptive(self) -> bool:
+        """Whether a query depends on earlier answers."""
+        ...
+
+    def ask(self, answers: FloatArray, /) -> IntArray:
+        """Return the next query of every run, an index into the pool, for past answers of shape (n, asked)."""
+        ...
+
+    def values(self, query: int, rows: Dataset, /) -> FloatArray:
+        """Return the query's value in [0, 1] on every row, shape (rows,)."""
+        ...
+
+    def hypothesis(self, answers: FloatArray, /) -> FloatArray:
+        """Return what was learned from answers of shape (n, M), shape (n,) or (n, d)."""
+        ...
+
+
+@dataclass(frozen=True)
+class Bit:
+    """A bit of a row: whether a column's value is in [low, high]."""
+
+    column: Hashable | None
+    low: float = -math.inf
+    high: float = math.inf
+
+    def __post_init__(self) -> None:
+        require(self.low <= self.high, "low <= high", (self.low, self.high))
+
+    def __call__(self, rows: Dataset) -> BoolArray:
+        """Return the bit of every row, shape (rows,)."""
+        values = column_values(rows, self.column)
+        return np.asarray((values >= self.low) & (values <= self.high), dtype=bool)
+
+
+@dataclass(frozen=True)
+class AllOf:
+    """Whether a row has all of several bits: a monotone conjunction of them."""
+
+    bits: tuple[Bit, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "bits", tuple(self.bits))
+
+    def __call__(self, rows: Dataset) -> BoolArray:
+        """Return the conjunction on every row, shape (rows,)."""
+        held = np.ones(len(rows), dtype=bool)
+        for bit in self.bits:
+            held &= bit(rows)
+        return held
+
+
+@dataclass(frozen=True)
+class Conjunctions:
+    """Learns a conjunction of d bits: keeps those that hardly any positive example lacks.
+
+    Parameters
+    ----------
+    bits : tuple of Bit
+        Bits x_1 .. x_d of a row. Query j is ``1[x_j = 0 and y = 1]``.
+    label : Bit or AllOf
+        The label y of a row.
+    error : float
+        In (0, 1): the error that the learner aims at, ``2 d tau``.
+
+    Notes
+    -----
+    Bit j is kept if its answer is at most tau. If every answer is within tau, a bit of the target conjunction, for
+    which the query's expectation is 0, is kept; and a bit that is kept is lacked by at most ``2 tau`` of the positive
+    examples. So the hypothesis errs only on positive examples, with probability at most ``2 d tau = error``. The
+    queries are fixed in advance.
+    """
+
+    bits: tuple[Bit, ...]
+    label: Bit | AllOf
+    error: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "bits", tuple(self.bits))
+        require(len(self.bits) > 0, "at least one bit", self.bits)
+        require(0 < self.error < 1, "an error in (0, 1)", self.error)
+
+    @property
+    def queries(self) -> int:
+        """Number of bits."""
+        return len(self.bits)
+
+    @property
+    def pool(self) -> int:
+        """Number of bits."""
+        return len(self.bits)
+
+    @property
+    def tolerance(self) -> float:
+        """``error / (2 d)``."""
+        return self.error / (2.0 * self.queries)
+
+    @property
+    def adaptive(self) -> bool:
+        """Query j is asked in round j: False."""
+        return False
+
+    def ask(self, answers: FloatArray) -> IntArray:
+        """Ask for the next bit."""
+        return np.full(len(answers), answers.shape[1], dtype=np.int64)
+
+    def values(self, query: int, rows: Dataset) -> FloatArray:
+        """Return ``1[x_j = 0 and y = 1]``, shape (rows,)."""
+        return np.asarray(~self.bits[query](rows) & self.label(rows), dtype=np.float64)
+
+    def hypothesis(self, answers: FloatArray) -> FloatArray:
+        """Return which bits are kept, as 0 and 1, shape (n, d)."""
+        return np.asarray(answers <= self.tolerance, dtype=np.float64)
+
+    def learned(self, kept: FloatArray) -> AllOf:
+        """Return the conjunction that a hypothesis of shape (d,) stands for."""
+        return AllOf(tuple(bit for bit, keep in zip(self.bits, kept, strict=True) if keep))
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """Learns ``1[value >= t]`` by binary search over ``2^M`` thresholds: every query depends on the answers before it.
+
+    Parameters
+    ----------
+    column : hashable or None
+        Where the value stands.
+    label : Bit
+        The label y of a row.
+    rounds : int
+        M, from 1 to 52. The thresholds are ``low + k width`` for k from 0 to ``2^M``.
+    low, width : float
+        Smallest threshold and the distance of two.
+    tolerance : float
+        tau, in (0, 1).
+
+    Notes
+    -----
+    Query k is ``1[value < low + k width and y = 1]``. Its expectation rises with k, from 0 at the target's threshold
+    on downwards. The search keeps a threshold k whose answer was at most tau, and one further up whose answer was
+    above tau, and halves what is between. If every answer is within tau, the upper one is above the target's, so the
+    lower one, next to it in the end, is not below; and the examples between are at most ``2 tau``, the error.
+    """
+
+    column: Hashable | None
+    label: Bit
+    rounds: int
+    low: float
+    width: float
+    tolerance: float
+
+    def __post_init__(self) -> None:
+        require(1 <= self.rounds <= 52, "1 to 52 rounds", self.rounds)
+        require(math.isfinite(self.low), "a finite low", self.low)
+        require_positive("width", self.width)
+        require(0 < self.tolerance < 1, "a tolerance in (0, 1)", self.tolerance)
+
+    @property
+    def queries(self) -> int:
+        """Number of rounds."""
+        return self.rounds
+
+    @property
+    def pool(self) -> int:
+        """Number of thresholds, the lowest included, which is never asked for."""
+        return int(2**self.rounds)
+
+    @property
+    def adaptive(self) -> bool:
+        """The next threshold depends on past answers: True."""
+        return True
+
+    def _kept(self, answers: FloatArray) -> IntArray:
+        # Going up in round i passes 2^(M - 1 - i) thresholds.
+        passed = 2 ** np.arange(self.rounds - 1, self.rounds - 1 - answers.shape[1], -1, dtype=np.int64)
+        return np.asarray((answers <= self.tolerance) @ passed, dtype=np.int64)
+
+    def ask(self, answers: FloatArray) -> IntArray:
+        """Ask for the threshold in the middle of what is left."""
+        half: int = 2 ** (self.rounds - 1 - answers.shape[1])
+        return self._kept(answers) + half
+
+    def values(self, query: int, rows: Dataset) -> FloatArray:
+        """Return ``1[value < low + query width and y = 1]``, shape (rows,)."""
+        below = column_values(rows, self.column) < self.low + query * self.width
+        return np.asarray(below & self.label(rows), dtype=np.float64)
+
+    def hypothesis(self, answers: FloatArray) -> FloatArray:
+        """Return the threshold that was learned, shape (n,)."""
+        return np.asarray(self.low + self._kept(answers) * self.width, dtype=np.float64)
+
+
+# ----------------------------------------------------------------------------- sample sizes
+
+
+def chunk_size(queries: int, tolerance: float, epsilon: float, delta: float) -> int:
+    """Rows a chunk at which all answers are within the tolerance with probability at least ``1 - delta``.
+
+    ``ceil(max(2 ln(4 M / delta) / tau^2, 2 ln(2 M / delta) / (epsilon tau)))``: by Hoeffding's inequality the mean of a
+    chunk is off by more than ``tau / 2`` with probability at most ``2 exp(-s tau^2 / 2) = delta / (2 M)``, and so is
+    the noise, with ``exp(-epsilon s tau / 2)``. For noise of scale ``1 / (epsilon s)``.
+
+    Source: document 000, Theorem 1, with the constants of catalogue 000_001_003, sq_to_dp_learner.
+    """
+    _require_sizes(queries, tolerance, epsilon, delta)
+    for_means = 2.0 * math.log(4.0 * queries / delta) / tolerance**2
+    for_noise = 2.0 * math.log(2.0 * queries / delta) / (epsilon * tolerance)
+    return math.ceil(max(for_means, for_noise))
+
+
+def printed_chunk_size(queries: int, tolerance: float, epsilon: float, delta: float) -> int:
+    """Rows a chunk in the shape that is printed, ``2 (1 / (epsilon tau) + 1 / tau^2) ln(2 M / delta)``, rounded up.
+
+    The document leaves the constant open; with 2 this is at least `chunk_size` where
+    ``(tau / epsilon) ln(2 M / delta) >= ln 2``, and short of it by less than ``2 ln 2 / tau^2`` elsewhere.
+    """
+    _require_sizes(queries, tolerance, epsilon, delta)
+    parts = 1.0 / (epsilon * tolerance) + 1.0 / tolerance**2
+    return math.ceil(2.0 * parts * math.log(2.0 * queries / delta))
+
+
+def _require_sizes(queries: int, tolerance: float, epsilon: float, delta: float) -> None:
+    require(queries >= 1, "at least one query", queries)
+    require(0 < tolerance < 1, "a tolerance in (0, 1)", tolerance)
+    require_positive("epsilon", epsilon)
+    require(0 < delta < 1, "delta in (0, 1)", delta)
+
+
+# ------------------------------------------------------------------------------- mechanisms
+
+
+@dataclass(frozen=True)
+class _Noisy:
+    """What answers from a given sample and answers from fresh examples share: the noise, and the dialogue."""
+
+    algorithm: Algorithm
+    epsilon: float
+    size: int
+    step: float = 2.0**-10
+
+    def __post_init__(self) -> None:
+        require_positive("epsilon", self.epsilon)
+        require(isinstance(self.size, (int, np.integer)) and self.size >= 1, "a chunk size >= 1", self.size)
+        require_positive("step", self.step)
+        require(math.frexp(self.step)[0] == 0.5 and self.step <= 1, "a power of two, at most 1, as step", self.step)
+
+    @property
+    def calibrated(self) -> float:
+        """The level to which the noise of one answer is calibrated."""
+        return self.epsilon
+
+    @property
+    def base(self) -> float:
+        """Base of the integer noise: a row moves the sum of a chunk by at most ``1 / step`` lattice steps."""
+        return base_for(self.calibrated, round(1.0 / self.step))
+
+    @property
+    def unit(self) -> float:
+        """What a lattice step is worth in an answer."""
+        return self.step / self.size
+
+    def sums(self, data: Dataset, index: int, asked: IntArray, rng: np.random.Generator) -> IntArray:
+        """Sums of the asked queries over chunk `index`, one for each run, in lattice steps; shape (n,)."""
+        raise NotImplementedError
+
+    def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> FloatArray:
+        """Draw `n` transcripts; float64 of shape (n, M), multiples of the unit."""
+        require_draws(n)
+        answers = np.empty((n, self.algorithm.queries), dtype=np.float64)
+        for i in range(self.algorithm.queries):
+            exact = self.sums(data, i, self.algorithm.ask(answers[:, :i]), rng)
+            answers[:, i] = (exact + two_sided_geometric(self.base, (n,), rng)) * self.unit
+        return answers
+
+
+@dataclass(frozen=True)
+class ChunkedAnswers(_Noisy):
+    """The transcript: query i is answered by the noisy mean over rows i s to (i + 1) s - 1.
+
+    Parameters
+    ----------
+    algorithm : Algorithm
+        Who asks.
+    epsilon : float
+        Claimed pure level, under replace-one.
+    size : int
+        Rows a chunk, s; public. The data must have M s rows or more; rows beyond are not read.
+    step : float, default 2**-10
+        Lattice step in rows: a power of two, at most 1. Each value is rounded to a multiple of it, so the sum of a
+        chunk moves by at most ``1 / step`` steps; noise has base ``a = exp(epsilon step)`` on the lattice. A thousandth
+        of a row, so that the law is the Laplace law to the eye.
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range, the data are short, or a query's values are not in [0, 1].
+
+    Notes
+    -----
+    Rows are chunked by position. A cut that depends on values (`ChunksOfSortedRows`) can be moved by one row in every
+    chunk. The transcript is epsilon-DP for any algorithm: given the past answers, the law of the answer from chunk i
+    depends on that chunk only.
+    """
+
+    def rows_of(self, data: Dataset, index: int) -> IntArray:
+        """Positions of the rows of chunk `index`, shape (s,)."""
+        del data  # chunks are cut by position, not by value
+        return np.arange(index * self.size, (index + 1) * self.size, dtype=np.int64)
+
+    def needed(self) -> int:
+        """Rows that the data must have."""
+        return self.algorithm.queries * self.size
+
+    def sums(self, data: Dataset, index: int, asked: IntArray, rng: np.random.Generator) -> IntArray:
+        """Sums of the asked queries over a chunk, in lattice steps; shape (n,)."""
+        del rng
+        require(len(data) >= self.needed(), f"at least {self.needed()} rows", len(data))
+        rows = _taken(data, self.rows_of(data, index))
+        queries, of_run = np.unique(asked, return_inverse=True)
+        found = [self._sum(self.algorithm.values(int(query), rows)) for query in queries]
+        return np.array(found, dtype=np.int64)[of_run.ravel()]
+
+    def _sum(self, values: FloatArray) -> int:
+        require(bool(np.all((values >= 0) & (values <= 1))), "values in [0, 1]", values)
+        return int(np.floor(values / self.step + 0.5).astype(np.int64).sum())
+
+
+@dataclass(frozen=True)
+class FixedAnswers(ChunkedAnswers):
+    """`ChunkedAnswers` of an algorithm whose queries are fixed in advance, so that answers are independent."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(not self.algorithm.adaptive, "an algorithm whose queries are fixed in advance", self.algorithm)
+
+    def law(self, data: Dataset) -> ProductLaw:
+        """Exact law of the transcript: a two-sided geometric law an answer, in units of ``step / size``."""
+        unused, a = np.random.default_rng(0), self.base
+        parts: list[TwoSidedGeometricLaw] = []
+        for i in range(self.algorithm.queries):
+            asked = self.algorithm.ask(np.zeros((1, i)))
+            parts.append(TwoSidedGeometricLaw(int(self.sums(data, i, asked, unused)[0]), a, self.unit))
+        return ProductLaw(tuple(parts))
+
+
+@dataclass(frozen=True)
+class Learner:
+    """Releases only what the algorithm learned; `answers` is a `ChunkedAnswers` or a `FreshAnswers`."""
+
+    answers: _Noisy
+
+    @property
+    def epsilon(self) -> float:
+        """The claimed level of the transcript, which post-processing keeps."""
+        return self.answers.epsilon
+
+    def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> FloatArray:
+        """Draw `n` hypotheses; float64 of shape (n,) or (n, d)."""
+        return self.answers.algorithm.hypothesis(self.answers(data, n, rng))
+
+
+@dataclass(frozen=True)
+class ConjunctionLearner(Learner):
+    """`Learner` of a conjunction from a given sample."""
+
+    answers: FixedAnswers
+
+    def __post_init__(self) -> None:
+        require(isinstance(self.answers.algorithm, Conjunctions), "Conjunctions", self.answers.algorithm)
+
+    def law(self, data: Dataset) -> ProductLaw:
+        """Exact law of the hypothesis: bit j is kept if answer j is at most tau, independently of the others."""
+        answers, tau = self.answers, self.answers.algorithm.tolerance
+        highest = _last_at_most(tau, answers.unit)
+        return ProductLaw(
+            tuple(
+                FiniteLaw((0.0, 1.0), np.array(_above_and_at_most(part.a, highest - part.loc)))
+                for part in answers.law(data).parts
+                if isinstance(part, TwoSidedGeometricLaw)
+            )
+        )
+
+
+@dataclass(frozen=True)
+class FreshAnswers(_Noisy):
+    """The transcript on a fresh sample of M s examples from a distribution.
+
+    Parameters as in `ChunkedAnswers`; the data are the distribution, as far as the queries see it: their expectations,
+    shape (pool,), in [0, 1] (see `expectations`). Values of queries are 0 or 1.
+
+    Notes
+    -----
+    Nothing is drawn but the sums. Chunk i is independent of all that came before it, so given the query, which may
+    depend on past answers, the sum of its s values is binomial.
+    """
+
+    def sums(self, data: Dataset, index: int, asked: IntArray, rng: np.random.Generator) -> IntArray:
+        """Draw the sum of s values of each run's query, in lattice steps; shape (n,)."""
+        del index
+        means = np.asarray(data, dtype=np.float64)
+        require(means.shape == (self.algorithm.pool,), f"{self.algorithm.pool} expectations", means.shape)
+        return rng.binomial(self.size, means[asked]).astype(np.int64) * round(1.0 / self.step)
+
+    def miss(self, mean: float, tolerance: float) -> float:
+        """Probability that the answer to a query of this expectation is off by more than `tolerance`.
+
+        Exact: the binomial law of the sum, and the tails of the noise for each of its values. Time O(s).
+        """
+        rows = np.arange(self.size + 1, dtype=np.float64)
+        noise, exact = TwoSidedGeometricLaw(0, self.base), rows / self.step
+        # P[Z > t] = P[Z < -t], and P[Z < t] = P[Z <= ceil(t) - 1].
+        above = noise.cdf(np.ceil(exact - (mean + tolerance) / self.unit) - 1.0)
+        below = noise.cdf(np.ceil((mean - tolerance) / self.unit - exact) - 1.0)
+        return min(1.0, float(stats.binom.pmf(rows, self.size, mean) @ (above + below)))
+
+    def miss_any(self, means: FloatArray, tolerance: float) -> float:
+        """Probability that one of several answers is off by more than `tolerance`, for queries fixed in advance."""
+        single = {mean: self.miss(mean, tolerance) for mean in set(means.tolist())}
+        return -math.expm1(sum(math.log1p(-single[mean]) if single[mean] < 1 else -math.inf for mean in means.tolist()))
+
+
+def expectations(algorithm: Algorithm, rows: Dataset) -> FloatArray:
+    """Expectations of all queries of a pool under the uniform distribution on the rows; shape (pool,).
+
+    Raises
+    ------
+    ValueError
+        If a query has values other than 0 and 1, for which `FreshAnswers` would not be right.
+    """
+    means = np.empty(algorithm.pool)
+    for query in range(algorithm.pool):
+        values = algorithm.values(query, rows)
+        require(bool(np.all((values == 0) | (values == 1))), "values 0 and 1", np.unique(values))
+        means[query] = values.mean()
+    return means
+
+
+# ----------------------------------------------------------------------------------- mutants
+
+
+@dataclass(frozen=True)
+class SharedChunk(FixedAnswers):
+    """The first chunk answers every query."""
+
+    def rows_of(self, data: Dataset, index: int) -> IntArray:
+        """Rows of the first chunk."""
+        del index
+        return super().rows_of(data, 0)
+
+
+@dataclass(frozen=True)
+class OverlappingChunks(FixedAnswers):
+    """A chunk begins half a chunk after the one before it: most rows are in two."""
+
+    def rows_of(self, data: Dataset, index: int) -> IntArray:
+        """Rows of a window of the size of a chunk."""
+        del data
+        start = index * ((self.size + 1) // 2)
+        return np.arange(start, start + self.size, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class OtherNoise(FixedAnswers):
+    """Noise of the scale that gives level `level`, where `epsilon` is claimed."""
+
+    level: float = field(default=1.0)
+
+    @property
+    def calibrated(self) -> float:
+        """The level that the noise gives."""
+        return self.level
+
+
+@dataclass(frozen=True)
+class PrintedNoise(FixedAnswers):
+    """Noise of scale ``M / (epsilon s)``, as the proof prints it: the level is ``epsilon / M``."""
+
+    @property
+    def calibrated(self) -> float:
+        """The claimed level, divided among the queries."""
+        return self.epsilon / self.algorithm.queries
+
+
+@dataclass(frozen=True)
+class FreshPrintedNoise(FreshAnswers):
+    """`PrintedNoise` on fresh examples."""
+
+    @property
+    def calibrated(self) -> float:
+        """The claimed level, divided among the queries."""
+        return self.epsilon / self.algorithm.queries
+
+
+@dataclass(frozen=True)
+class ChunksOfSortedRows(FixedAnswers):
+    """Rows are sorted by a column before they are cut into chunks: one row shifts all the cuts that it passes."""
+
+    by: Hashable | None = None
+
+    def rows_of(self, data: Dataset, index: int) -> IntArray:
+        """Positions of the rows of a chunk in order of value; ties in order of position."""
+        order = np.argsort(column_values(data, self.by), kind="stable")
+        return np.asarray(order[super().rows_of(data, index)], dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class _WithLevel:
+    level: Callable[[ChunkedAnswers], float]
+
+    def __call__(self, base: FixedAnswers) -> OtherNoise:
+        """Return the mutant of `base`."""
+        return OtherNoise(base.algorithm, base.epsilon, base.size, base.step, self.level(base))
+
+
+def _inverse(base: Any) -> float:
+    return 1.0 / float(base.epsilon)
+
+
+def _one(base: object) -> float:  # noqa: ARG001 -- the signature of Mutant.true_epsilon
+    return 1.0
+
+
+def _all_queries(base: FixedAnswers) -> float:
+    return base.epsilon * base.algorithm.queries
+
+
+def _a_share(base: FixedAnswers) -> float:
+    return base.epsilon / base.algorithm.queries
+
+
+def sorted_by(column: Hashable) -> Mutant[FixedAnswers]:
+    """Mutant whose chunks are cut after sorting by a column."""
+
+    def build(base: FixedAnswers) -> ChunksOfSortedRows:
+        return ChunksOfSortedRows(base.algorithm, base.epsilon, base.size, base.step, column)
+
+    return Mutant(
+        "chunking_after_sorting",
+        build,
+        _all_queries,
+        "violation",
+        "chunks cut after sorting by value: M epsilon where all cuts shift, and every answer with them",
+    )
+
+
+MUTANTS: dict[str, Mutant[FixedAnswers]] = table(
+    Mutant(
+        "shared_chunk",
+        Twin(SharedChunk),
+        _all_queries,
+        "violation",
+        "one chunk answers every query at the scale of one: a row that all queries count against one that none does",
+    ),
+    Mutant(
+        "overlapping_chunks",
+        Twin(OverlappingChunks),
+        Times(2.0),
+        "violation",
+        "chunks overlap by half: a row that lies in two and moves both answers",
+    ),
+    Mutant(
+        "noise_scale_alpha_over_s",
+        _WithLevel(_inverse),
+        _inverse,
+        "violation",
+        "scale epsilon / s for 1 / (epsilon s): 1 / epsilon, a violation for epsilon < 1",
+    ),
+    Mutant("noise_scale_1_over_s", _WithLevel(_one), _one, "violation", "scale 1 / s: 1, a violation for epsilon < 1"),
+    Mutant(
+        "printed_noise_scale",
+        Twin(PrintedNoise),
+        _a_share,
+        "benign",
+        "scale M / (epsilon s), as printed: M times as private as claimed, and M times as far off",
+    ),
+)
+
+
+# ----------------------------------------------------------------------------------- helpers
+
+
+def _taken(data: Dataset, positions: IntArray) -> Dataset:
+    if np.all(np.diff(positions) == 1):
+        # A slice is a view: chunks by position are most of the work otherwise.
+        chunk = slice(int(positions[0]), int(positions[-1]) + 1)
+        return data.iloc[chunk] if isinstance(data, pd.DataFrame) else np.asarray(data)[chunk]
+    return data.iloc[positions] if isinstance(data, pd.DataFrame) else np.asarray(data)[positions]
+
+
+def _last_at_most(value: float, unit: float) -> int:
+    """Largest integer m with ``m * unit <= value`` in float64, which is how outputs are compared."""
+    m = math.floor(value / unit)
+    while (m + 1) * unit <= value:
+        m += 1
+    while m * unit > value:
+        m -= 1
+    return m
+
+
+def _above_and_at_most(a: float, k: int) -> tuple[float, float]:
+    """``P[Z > k]`` and ``P[Z <= k]`` of the two-sided geometric law of base a, the smaller without cancellation."""
+    law = TwoSidedGeometricLaw(0, a)
+    return float(law.cdf(-k - 1)), float(law.cdf(k))

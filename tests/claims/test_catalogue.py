@@ -1,0 +1,175 @@
+"""The experiments against the inventory of the catalogue, both ways."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from auditor.accuracy import PowerLaw
+from auditor.accuracy.base import Theorem
+from auditor.conformity import StatedLaw
+from auditor.declare import Claim, Entry
+from auditor.guarantees import Guarantee
+from auditor.inequality import Inequality
+from auditor.results import Verdict
+from tests.claims.declared import (
+    CLAIMS,
+    COMPLETE,
+    DEFERRED,
+    ENTRIES,
+    IN_TESTS,
+    INVENTORY,
+    LISTED,
+    MUTANTS,
+    each_entry,
+    name_of,
+    of,
+)
+
+# ---------------------------------------------------------------------- the inventory, both ways
+
+
+ROOT = Path(__file__).resolve().parents[2]
+
+# -------------------------------------------------------------------------------------- mutants
+
+#: Mutants that no constructor refuses.
+AUDITED = [name for name, item in MUTANTS.items() if item["kind"] != "rejected"]
+
+
+@pytest.mark.parametrize("name", AUDITED)
+def test_a_mutant_of_the_inventory_is_claimed_or_deferred(name: str) -> None:
+    claims = [claim for claim in CLAIMS if name_of(claim) == name]
+    if name in DEFERRED:
+        assert not claims, "it is claimed: take it out of DEFERRED"
+        return
+    if name in IN_TESTS:
+        assert MUTANTS[name]["kind"] == "harness"
+        assert f"def {IN_TESTS[name][1]}(" in (ROOT / IN_TESTS[name][0]).read_text(encoding="utf-8")
+        return
+    assert claims
+    private = {c.draft.expected for c in claims if isinstance(c.draft.guarantee, Guarantee)}
+    other = {c.draft.expected for c in claims if not isinstance(c.draft.guarantee, Guarantee) and c.draft.is_mutant}
+    computed = any(isinstance(claim.draft.guarantee, Inequality) for claim in claims)
+    assert other <= {Verdict.DEVIATION}
+    match MUTANTS[name]["kind"]:
+        case "violation":
+            assert private == {Verdict.VIOLATION} or (not private and computed)
+        case "benign":
+            assert private == {Verdict.CONSISTENT}
+        case "deviation":  # none of privacy: that must not be found, and the deviation is to
+            assert private <= {Verdict.CONSISTENT}
+            assert other
+            assert "L1" not in INVENTORY[name.rpartition("/")[0]]["levels"] or private
+        case "accuracy":
+            assert private <= {Verdict.CONSISTENT}
+            assert any(isinstance(claim.draft.guarantee, Theorem) for claim in claims)
+        case "harness":
+            assert other
+
+
+@pytest.mark.parametrize("name", DEFERRED)
+def test_what_is_deferred_is_owed_and_has_a_reason(name: str) -> None:
+    assert name in AUDITED
+    assert name.rpartition("/")[0] not in COMPLETE
+    assert DEFERRED[name]
+
+
+@pytest.mark.parametrize(
+    "claim", [c for c in CLAIMS if c.draft.is_mutant and c.entry in INVENTORY], ids=lambda claim: claim.id
+)
+def test_a_mutant_that_is_claimed_is_in_the_inventory(claim: Claim) -> None:
+    assert name_of(claim) in MUTANTS
+    assert MUTANTS[name_of(claim)]["kind"] != "rejected"
+
+
+@pytest.mark.parametrize("entry", LISTED, ids=lambda entry: entry.id)
+def test_an_entry_with_an_exact_law_is_exact_in_the_inventory(entry: Entry) -> None:
+    if any(claim.draft.level == "L0" and claim.draft.curves for claim in of(entry)):
+        assert INVENTORY[entry.id]["exact"]
+
+
+@pytest.mark.parametrize("entry", LISTED, ids=lambda entry: entry.id)
+def test_where_conformity_is_owed_the_reference_is_held_against_its_law(entry: Entry) -> None:
+    if "L3" in INVENTORY[entry.id]["levels"]:
+        claims = [claim for claim in of(entry) if claim.draft.level == "L3"]
+        assert any(claim.draft.expected == Verdict.CONSISTENT for claim in claims)
+
+
+@pytest.mark.parametrize("claim", [c for c in CLAIMS if c.draft.level == "L3"], ids=lambda claim: claim.id)
+def test_a_mutant_is_held_against_the_law_of_something_else(claim: Claim) -> None:
+    assert isinstance(claim.draft.guarantee, StatedLaw)
+    assert claim.draft.is_mutant == (claim.draft.expected == Verdict.DEVIATION)
+    if claim.draft.is_mutant:
+        reference: object = claim.draft.guarantee.reference
+        assert reference != claim.draft.mechanism
+
+
+# ------------------------------------------------------------------------- entries that are complete
+
+complete = pytest.mark.parametrize("id_", COMPLETE)
+
+
+def registered(id_: str) -> Entry:
+    found = [entry for entry in ENTRIES if entry.id == id_]
+    assert len(found) == 1, f"{id_} is owed"
+    return found[0]
+
+
+@complete
+def test_every_level_that_is_owed_is_claimed(id_: str) -> None:
+    claimed = {claim.draft.level for claim in of(registered(id_))}
+    assert claimed >= set(INVENTORY[id_]["levels"])
+
+
+@complete
+def test_what_is_owed_in_accuracy_is_claimed_to_hold(id_: str) -> None:
+    claims = [claim for claim in of(registered(id_)) if claim.draft.level == "L4" and not claim.draft.is_mutant]
+    if INVENTORY[id_]["accuracy"]:
+        assert any(claim.draft.expected == Verdict.CONSISTENT for claim in claims)
+
+
+@complete
+def test_every_exponent_that_is_owed_is_claimed(id_: str) -> None:
+    laws = [claim.draft.guarantee for claim in of(registered(id_)) if claim.draft.expected == Verdict.CONSISTENT]
+    claimed = {(round(law.exponent, 6), law.criterion) for law in laws if isinstance(law, PowerLaw)}
+    for owed in INVENTORY[id_]["exponents"]:
+        value = round(float(Fraction(owed["exponent"])), 6)
+        if owed["quantity"].startswith("achieved"):  # what a bound is compared with; shown, and no criterion
+            continue
+        assert (value, owed["criterion"]) in claimed, owed
+
+
+@complete
+def test_exponents_that_are_criteria_are_told_from_their_neighbours(id_: str) -> None:
+    for claim in of(registered(id_)):
+        law = claim.draft.guarantee
+        if isinstance(law, PowerLaw) and law.criterion:
+            assert law.others, claim.id
+
+
+@complete
+def test_published_errata_are_those_that_are_owed(id_: str) -> None:
+    owed = {item["id"]: item["class"] for item in INVENTORY[id_]["errata"] if item["class"] in ("false", "proof")}
+    assert {erratum.id: erratum.kind for erratum in registered(id_).errata} == owed
+
+
+@each_entry
+def test_nothing_is_published_that_the_catalogue_does_not_class(entry: Entry) -> None:
+    classes = {item["id"]: item["class"] for item in INVENTORY.get(entry.id, {"errata": []})["errata"]}
+    for erratum in entry.errata:
+        assert classes.get(erratum.id) == erratum.kind
+        assert erratum.summary
+        assert erratum.fails
+        assert erratum.correction
+
+
+@pytest.mark.parametrize("entry", [entry for entry in ENTRIES if entry.errata], ids=lambda entry: entry.id)
+def test_an_erratum_is_shown_beside_what_is_right(entry: Entry) -> None:
+    for erratum in entry.errata:
+        shown = [claim.draft.shows for claim in of(entry)]
+        roles = {one.role for one in shown if one is not None and one.erratum == erratum.id}
+        wanted = {"as printed", "as corrected"} if erratum.kind == "false" else {"printed step", "statement"}
+        assert roles == wanted
