@@ -391,7 +391,7 @@ def test_a_joint_cell_too_small_for_a_double_is_neither_impossible_nor_evidence(
     assert found.verdict == Verdict.CONSISTENT
     wealth = Multinomials([np.array([1.0, 0.0])])
     assert np.isfinite(wealth.log_wealth([np.array([50, 0, 0])])).all()
-    assert wealth.log_wealth([np.array([49, 1, 0])])[0] > 600
+    assert np.isfinite(wealth.log_wealth([np.array([49, 1, 0])])).all()
     with pytest.raises(ValueError, match="not a number"):
         average(np.array([0.0, math.nan]))
 
