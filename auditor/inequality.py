@@ -56,6 +56,11 @@ class Inequality(Theorem):
         """The allowed excess of the left side."""
         return 0.0
 
+    @property
+    def drawn(self) -> bool:
+        """Nothing is drawn."""
+        return False
+
     def parameters(self) -> dict[str, Any]:
         """How the sides compare."""
         return {"comparison": _SYMBOLS[self.comparison]}

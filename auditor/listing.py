@@ -14,6 +14,7 @@ from auditor.declare import BUDGETS, Claim
 from auditor.errors import SpecificationError
 from auditor.evidence.power import best_for_detection, detectable_level
 from auditor.findings import describe, show_data
+from auditor.guarantees import Guarantee
 
 #: Pairs that `show` lists, of claims with many.
 _PAIRS = 6
@@ -63,7 +64,7 @@ def entries(paths: Sequence[str]) -> list[dict[str, Any]]:
                 "mechanism": ", ".join(sorted({describe(c.draft.mechanism) for c in own if not c.draft.is_mutant})),
                 "claims": [claim.id for claim in own if not claim.draft.is_mutant],
                 "mutants": [claim.id for claim in own if claim.draft.is_mutant],
-                "exact": any(claim.draft.curves for claim in own),
+                "exact": any(claim.draft.curve_of is not None for claim in own),
                 "accuracy": any(claim.draft.level == "L4" for claim in own),
             }
         )
@@ -119,24 +120,29 @@ def _claim_lines(claim: Claim, share: float, share_of: str) -> Iterator[str]:
     yield f"  {claim.title}" + (f": {draft.note}" if draft.note else "")
     yield f"  source      {claim.source.document}, {claim.source.place}"
     yield f"  claimed     {guarantee} ({guarantee.notion}), expected {draft.expected}"
-    yield f"  mechanism   {describe(draft.mechanism)}"
+    if draft.shows is not None:
+        yield f"  shows       erratum {draft.shows.erratum}, {draft.shows.role}"
+    if draft.mechanism is not None:
+        yield f"  mechanism   {describe(draft.mechanism)}"
     for pair in draft.pairs[:_PAIRS]:
         yield f"  pair        {pair.name}: {show_data(pair.x)} against {show_data(pair.y)}"
     if len(draft.pairs) > _PAIRS:
         yield f"  pair        and {len(draft.pairs) - _PAIRS} more"
     for name, data in draft.datasets[: 0 if draft.pairs else _PAIRS]:
         yield f"  dataset     {name}: {show_data(data)}"
-    if draft.level != "L3":
+    if isinstance(guarantee, Guarantee):
         known = [draft.privacy_guarantee.exact_level(curve) for curve in draft.curves]
         known += [draft.exact_level] if draft.exact_level is not None else []
         yield f"  exact       {max(known):.6g}" if known else "  exact       not known"
-    if draft.level == "L0":
-        yield "  budget      no draws: the stated law is compared with the claim"
+    if not draft.draws_any:
+        law = isinstance(guarantee, Guarantee)
+        compared = "the stated law is compared with the claim" if law else "both sides are computed"
+        yield f"  budget      no draws: {compared}"
         return
     yield f"  alpha       {share:.3g}, its share {share_of}"
     budgets = {level: runner.settings_of(claim, runner.Run(level=level), share) for level in BUDGETS}
     yield "  budget      " + ", ".join(f"{level} {found.draws:,} draws" for level, found in budgets.items())
-    if draft.level in ("L1", "L2"):
+    if isinstance(guarantee, Guarantee):
         wanted = budgets["smoke"].detectable(guarantee.level)
         text = f"  detectable  {guarantee.symbol} = {wanted:.4g} is wanted"
         if draft.curves and draft.expected == "consistent":

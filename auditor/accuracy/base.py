@@ -28,6 +28,11 @@ class Theorem(ABC):
     def parameters(self) -> dict[str, Any]:
         """Parameters by name."""
 
+    @property
+    def drawn(self) -> bool:
+        """Whether draws judge it; otherwise it is computed."""
+        return True
+
     def place(self, subject: Any) -> Setting | None:
         """A setting that is about as costly as any that is drawn at; None if nothing is drawn."""
         return subject if isinstance(subject, Setting) else None

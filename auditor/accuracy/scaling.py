@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from auditor.accuracy.base import Theorem
 from auditor.accuracy.errors import ErrorSampler, Setting
-from auditor.accuracy.measures import Effort, Measure, Point, Smallest
+from auditor.accuracy.measures import Effort, Exactly, Measure, Point, Smallest
 from auditor.audit import Question, labels_of
 from auditor.collect import Settings
 from auditor.errors import SpecificationError, TargetError
@@ -91,6 +91,11 @@ class PowerLaw(Theorem):
     def level(self) -> float:
         """The claimed exponent."""
         return float(self.exponent)
+
+    @property
+    def drawn(self) -> bool:
+        """Nothing is drawn where the measure is computed."""
+        return not isinstance(self.measure, Exactly)
 
     def parameters(self) -> dict[str, Any]:
         """The parameter, where it was measured, and the candidates."""

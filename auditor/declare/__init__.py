@@ -32,7 +32,7 @@ from auditor.declare.errata import proof_step as proof_step
 from auditor.declare.errata import statement_holds as statement_holds
 from auditor.declare.privacy import component as component
 from auditor.declare.privacy import conformity as conformity
-from auditor.declare.privacy import curves_of as curves_of
+from auditor.declare.privacy import curve_of_law as curve_of_law
 from auditor.declare.privacy import exact as exact
 from auditor.declare.privacy import mutant as mutant
 from auditor.declare.privacy import privacy as privacy

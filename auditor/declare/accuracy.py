@@ -251,6 +251,6 @@ def _draft(
         is_mutant=is_mutant,
         note=note,
         parameters={**(parameters or {}), **({"constant": "derived"} if derived else {})},
-        datasets=(("dataset", setting.data),) if setting else (),
+        datasets=(("given", setting.data),) if setting else (),
         subject=subject,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from auditor.accuracy.base import Theorem
@@ -15,7 +16,6 @@ from auditor.errors import SpecificationError
 from auditor.events.classifier import Learners
 from auditor.exact import PrivacyCurve
 from auditor.guarantees import Guarantee
-from auditor.inequality import Inequality
 from auditor.neighbors import Pair, Relation
 from auditor.results import Verdict
 from auditor.targets import Mechanism
@@ -51,7 +51,8 @@ class Draft:
 
     See `privacy`, `component`, `exact`, `conformity`, `mutant` and `accuracy` for the fields. ``guarantee`` is what is
     claimed, whatever the level; ``datasets`` holds names and datasets where the claim is not about pairs; ``subject``
-    is what a `Theorem` is checked on; ``shows`` is what the claim shows of an erratum.
+    is what a `Theorem` is checked on; ``curve_of`` is the exact curve of a pair, where it is known; ``shows`` is what the
+    claim shows of an erratum.
     """
 
     level: str
@@ -60,7 +61,7 @@ class Draft:
     mechanism: Mechanism | None
     pairs: tuple[Pair, ...]
     expected: Verdict = Verdict.CONSISTENT
-    curves: tuple[PrivacyCurve, ...] = ()
+    curve_of: Callable[[Pair], PrivacyCurve] | None = None
     exact_level: float | None = None
     draws: Mapping[str, int] = field(default_factory=dict)
     detect: float | None = None
@@ -80,10 +81,15 @@ class Draft:
             raise SpecificationError(f"case {self.case}: a claim of level {self.level} has no privacy guarantee")
         return self.guarantee
 
+    @cached_property
+    def curves(self) -> tuple[PrivacyCurve, ...]:
+        """Exact curve of each pair, computed when it is asked for; none where no law is known."""
+        return () if self.curve_of is None else tuple(map(self.curve_of, self.pairs))
+
     @property
     def draws_any(self) -> bool:
         """Whether there are draws to judge by: not for exact laws and computed statements."""
-        return self.level != "L0" and not isinstance(self.guarantee, Inequality)
+        return self.guarantee.drawn if isinstance(self.guarantee, Theorem) else self.level != "L0"
 
     @property
     def budgets(self) -> Mapping[str, tuple[int, str]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -71,7 +71,7 @@ def privacy(
         mechanism,
         listed,
         Verdict(expected),
-        curves_of(mechanism, listed) if exact_level is None else (),
+        curve_of_law(mechanism) if exact_level is None else None,
         exact_level,
         draws or {},
         detect,
@@ -172,8 +172,8 @@ def exact(
     """Claim at level L0: the mechanism's stated law satisfies the guarantee on the pairs; no draws, and certain."""
     listed = _pairs(pairs, relation)
     check_case(case)
-    curves = curves_of(mechanism, listed)
-    if not curves:
+    of_law = curve_of_law(mechanism)
+    if of_law is None:
         raise SpecificationError(f"{describe(mechanism)} states no law, so there is nothing to check at L0")
     return Draft(
         "L0",
@@ -182,7 +182,7 @@ def exact(
         mechanism,
         listed,
         Verdict(expected),
-        curves,
+        of_law,
         note=note,
         parameters=parameters or {},
         relation=relation,
@@ -204,17 +204,15 @@ def mutant(
     ``true_level`` is the exact level on the pairs, where it is known and the mutant states no law.
     """
     draft = privacy(mechanism, guarantee, pairs, case=case, expected=expected, **options)
-    if true_level is not None and not draft.curves:
+    if true_level is not None and draft.curve_of is None:
         draft = replace(draft, exact_level=true_level)
     return replace(draft, is_mutant=True)
 
 
-def curves_of(mechanism: Mechanism, pairs: Sequence[Pair]) -> tuple[PrivacyCurve, ...]:
-    """Exact curve of each pair; none if the mechanism states no law."""
+def curve_of_law(mechanism: Mechanism) -> Callable[[Pair], PrivacyCurve] | None:
+    """Exact curve of a pair by the mechanism's stated law; None if it states none."""
     law = getattr(mechanism, "law", None)
-    if law is None:
-        return ()
-    return tuple(curve(law(pair.x), law(pair.y)) for pair in pairs)
+    return None if law is None else lambda pair: curve(law(pair.x), law(pair.y))
 
 
 def _pairs(pairs: Pair | Sequence[Pair], relation: Relation | None) -> tuple[Pair, ...]:

@@ -246,7 +246,14 @@ def learner() -> Iterator[Draft]:
     adaptive = ChunkedAnswers(_THRESHOLDS, _EPSILON, _ROWS, _STEP)
     asked = _chunk_pair(3 * _ROWS + 7, "a person in chunk 3, whom no query counts or all do")
     yield privacy(
-        adaptive, _CLAIM, asked, case="adaptive_answers", relation=REPLACE, exact_level=_EPSILON, draws=_DRAWS
+        adaptive,
+        _CLAIM,
+        asked,
+        case="adaptive_answers",
+        relation=REPLACE,
+        exact_level=_EPSILON,
+        # Which of the ten numbers tells is learned: 100,000 draws are what shows twice the level.
+        draws={**_DRAWS, "smoke": 120_000},
     )
     yield privacy(Learner(adaptive), _CLAIM, asked, case="adaptive_hypothesis", relation=REPLACE, draws=_DRAWS)
     yield from _mutants(answers, in_chunk)

@@ -155,7 +155,7 @@ def _shown(draft: Draft) -> Draft:
     """The same claim with the curves of (bound, answer)."""
     mechanism = draft.mechanism
     assert isinstance(mechanism, PublishedBound)
-    return replace(draft, curves=tuple(mechanism.curve(counts(pair.x), counts(pair.y)) for pair in draft.pairs))
+    return replace(draft, curve_of=lambda pair: mechanism.curve(counts(pair.x), counts(pair.y)))
 
 
 def _as_exact(draft: Draft) -> Draft:

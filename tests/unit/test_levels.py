@@ -88,7 +88,8 @@ def test_a_curve_known_within_bounds_refutes_only_by_its_lower_bound(
     curves: list[tuple[float, float]], verdict: Verdict, level: float
 ) -> None:
     pairs = tuple(replace(PAIR, name=f"pair {k}") for k in range(len(curves)))
-    draft = replace(exact(Coin(1.0), PureDP(1.0), PAIR), curves=tuple(bounded(*both) for both in curves), pairs=pairs)
+    known = {pair: bounded(*both) for pair, both in zip(pairs, curves, strict=True)}
+    draft = replace(exact(Coin(1.0), PureDP(1.0), PAIR), curve_of=known.__getitem__, pairs=pairs)
     result = audit(draft)
     assert result.verdict == verdict
     assert result.exact == pytest.approx(level)
