@@ -1,5 +1,6 @@
 """dpaudit: tries to break differential-privacy claims, honestly."""
 
+from auditor.accuracy import check_accuracy
 from auditor.audit import assert_private, audit
 from auditor.conformity import check_conformity
 from auditor.errors import DpauditError, PrivacyViolation, SpecificationError, TargetError
@@ -10,6 +11,7 @@ from auditor.neighbors import (
     AddRemoveOne,
     AnswersWithin,
     EdgeNeighbors,
+    Group,
     NodeNeighbors,
     Pair,
     PerUser,
@@ -33,6 +35,7 @@ __all__ = [
     "DpauditError",
     "EdgeNeighbors",
     "GaussianDP",
+    "Group",
     "NodeNeighbors",
     "Pair",
     "PerUser",
@@ -47,6 +50,7 @@ __all__ = [
     "Verdict",
     "assert_private",
     "audit",
+    "check_accuracy",
     "check_conformity",
     "classifier",
     "explain",

@@ -51,8 +51,8 @@ class Draft:
 
     See `privacy`, `component`, `exact`, `conformity`, `mutant` and `accuracy` for the fields. ``guarantee`` is what is
     claimed, whatever the level; ``datasets`` holds names and datasets where the claim is not about pairs; ``subject``
-    is what a `Theorem` is checked on; ``curve_of`` is the exact curve of a pair, where it is known; ``shows`` is what the
-    claim shows of an erratum.
+    is what a `Theorem` is checked on; ``curve_of`` is the exact curve of a pair, where it is known; ``shows`` is what
+    the claim shows of an erratum.
     """
 
     level: str

@@ -71,7 +71,7 @@ def test_every_other_command_that_the_readme_names_exists() -> None:
 
 
 def test_the_python_of_the_readme_finds_the_violation(tmp_path: Path) -> None:
-    code, _ = blocks(README, "python")
+    code, *_ = blocks(README, "python")
     script = tmp_path / "readme.py"
     script.write_text(code, encoding="utf-8")
     done = subprocess.run(
@@ -81,13 +81,14 @@ def test_the_python_of_the_readme_finds_the_violation(tmp_path: Path) -> None:
     assert done.stdout.startswith("noisy_count violates its claim ε = 1 (pure DP)")
 
 
-def test_the_conformity_of_the_readme_is_a_deviation(tmp_path: Path) -> None:
-    *_, code = blocks(README, "python")
+@pytest.mark.parametrize(("k", "says"), [(1, "deviation "), (2, "deviation the error exceeds 2.5 with probability")])
+def test_the_deviations_of_the_readme_are_found(k: int, says: str, tmp_path: Path) -> None:
+    code = blocks(README, "python")[k]
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=TIMEOUT, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("deviation ")
+    assert done.stdout.startswith(says)
 
 
 def test_every_claim_of_the_readme_is_read() -> None:
@@ -106,7 +107,7 @@ def test_the_mechanism_of_contributing_needs_two_files_only(tmp_path: Path) -> N
     (tmp_path / "experiments" / "coin.py").write_text(claims, encoding="utf-8")
     done = run(["run", "experiments", "-k", "further/coin"], tmp_path)
     assert done.returncode == 0, done.stderr + done.stdout
-    assert "4 claims: 4 as expected" in done.stdout
+    assert "5 claims: 5 as expected" in done.stdout
 
 
 def test_the_notion_of_contributing_needs_one_file_only(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from auditor.accuracy import (
     Smallest,
     SmallestParameter,
     Squared,
+    check_accuracy,
 )
 from auditor.accuracy.errors import ErrorSampler, errors_of
 from auditor.accuracy.smallest import Search, bisect, decide
@@ -426,3 +427,13 @@ def test_budgets_of_accuracy_claims_are_their_own() -> None:
     assert draft.budgets == {"smoke": (20_000, "verdict"), "standard": (200_000, "budget"), "full": (5_000, "budget")}
     assert draft.mechanism is None
     assert inequality(lambda: [("a", 1, 1)], statement="x").draws_any is False
+
+
+def test_the_public_function_says_what_it_did() -> None:
+    found = check_accuracy(Exponential(1.0), None, same, at_most=2.0, beta=0.05, draws=5_000)
+    assert found.verdict == Verdict.DEVIATION
+    assert "check_accuracy(Exponential, data, error, at_most=2.0" in found.replay
+    with pytest.raises(SpecificationError, match="callable as \\(outputs\\), got 3"):
+        check_accuracy(Exponential(1.0), None, 3, at_most=2.0, beta=0.05)  # type: ignore[arg-type]
+    with pytest.raises(SpecificationError, match="got 'noise'"):
+        check_accuracy("noise", None, same, at_most=2.0, beta=0.05)  # type: ignore[arg-type]
