@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -10,7 +12,7 @@ import numpy as np
 
 from auditor.accuracy import Absolute, Setting, Squared
 from auditor.accuracy import Mean as AverageError
-from auditor.declare import Draft, Source, accuracy, conformity, entry, exact, expectation, privacy, scaling
+from auditor.declare import Draft, Source, accuracy, conformity, entry, exact, expectation, inequality, privacy, scaling
 from auditor.guarantees import ApproxDP, DeltaDP, GaussianDP, PureDP
 from auditor.neighbors import Pair
 from experiments._common import ADD_REMOVE, REPLACE, added, broken, deviating, person, rand, replaced, visits
@@ -258,6 +260,48 @@ def neighbours() -> Iterator[Draft]:
     yield privacy(both, PureDP(1.0), frequent, case="sum_and_size", relation=ADD_REMOVE)
     yield conformity(both, frequent, case="sum_and_size")
     yield broken("public_n_under_add_remove", SIZES["public_size"], both, frequent, relation=ADD_REMOVE)
+    yield inequality(
+        _moves_of_a_mean,
+        statement="one row more moves the mean of n values in [0, 1] by at most 1/(n + 1)",
+        case="mean_under_add_remove",
+        note="all values on a grid of 5, up to 4 rows; the size itself is published with it",
+    )
+    yield inequality(
+        lambda: [
+            (f"values {values} become {moved}", float(_distance(values, moved)), 2.0 * hamming)
+            for values, moved, hamming in _replacements()
+        ],
+        statement="datasets of one size that differ in k rows are 2k rows apart under add/remove, never more",
+        case="factor_of_two",
+        note="so a level under replace is at most twice that under add/remove; all triples of three values",
+    )
+
+
+def _moves_of_a_mean() -> list[tuple[str, float, float]]:
+    """The largest move of the mean by one more row, for each size."""
+    grid = np.linspace(0.0, 1.0, 5)
+    rows = []
+    for n in range(1, 5):
+        moves = (
+            abs(float(np.mean([*values, new]) - np.mean(values)))
+            for values in itertools.product(grid, repeat=n)
+            for new in grid
+        )
+        rows.append((f"{n} rows", max(moves), 1 / (n + 1)))
+    return rows
+
+
+def _replacements() -> Iterator[tuple[tuple[int, ...], tuple[int, ...], int]]:
+    """All pairs of triples, and in how many places they differ."""
+    triples = list(itertools.product(range(3), repeat=3))
+    for values, moved in itertools.product(triples, repeat=2):
+        yield values, moved, sum(a != b for a, b in zip(values, moved, strict=True))
+
+
+def _distance(values: tuple[int, ...], moved: tuple[int, ...]) -> int:
+    """Rows to remove and to add, the fewest: the symmetric difference of the multisets."""
+    first, second = Counter(values), Counter(moved)
+    return (first - second).total() + (second - first).total()
 
 
 @entry("003/randomized_response", title="Randomised response", source=Source("003", "Example 1.1.2"))
