@@ -19,6 +19,7 @@ bench: .venv/installed
 	$(BIN)/python -m benchmarks.power --out reports/power.md
 	$(BIN)/python -m benchmarks.mutants --out reports/mutants.md
 	$(BIN)/python -m benchmarks.conformity --out reports/conformity.md
+	$(BIN)/python -m benchmarks.theorems --out reports/theorems.md
 	$(BIN)/python -m benchmarks.cost --out reports/cost.md
 
 # dpaudit itself is installed in place; what it needs comes pinned from constraints.txt.

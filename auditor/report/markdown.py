@@ -52,17 +52,11 @@ def markdown(results: Mapping[str, Any]) -> str:
     if run.claims:
         lines += ["## All claims", "", *_claims(run)]
     if run.theorems:
-        lines += ["## Theorems", "", *_theorems(run)]
-    shown = errata(run.results.get("errata") or [], run.claims)
-    if shown:
-        lines += [
-            "## Errata",
-            "",
-            "What is wrong in the copies of the documents that we have, as claims here show.",
-            "",
-        ]
-        header = ["id", "place", "stated", "class", "what fails", "by how much", "shown by", "correction"]
-        lines += _table(header, [_erratum(erratum) for erratum in shown])
+        lines += ["## Theorems", "", *theorems_table(run)]
+    wrong = errata_table(run)
+    if wrong:
+        about = "What is wrong in the copies of the documents that we have, as claims here show."
+        lines += ["## Errata", "", about, "", *wrong]
     lines += ["## Manifest", "", *_manifest(run)]
     return "\n".join(lines).rstrip() + "\n"
 
@@ -114,10 +108,18 @@ def _claims(run: RunView) -> list[str]:
     return _table(header, rows, numbers=range(3, 8))
 
 
-def _theorems(run: RunView) -> list[str]:
+def theorems_table(run: RunView) -> list[str]:
+    """Lines of the table of accuracy claims: what is claimed, what was found, the slack."""
     header = ["claim", "source", "measured", "claimed", "found", "slack", "outcome"]
     rows = [[escape(claim.id), escape(claim.source) or "–", *map(escape, row)] for claim, row in run.theorems]
     return _table(header, rows)
+
+
+def errata_table(run: RunView) -> list[str]:
+    """Lines of the table of errata; none if the claims show none."""
+    shown = errata(run.results.get("errata") or [], run.claims)
+    header = ["id", "place", "stated", "class", "what fails", "by how much", "shown by", "correction"]
+    return _table(header, [_erratum(erratum) for erratum in shown]) if shown else []
 
 
 def _erratum(erratum: ErratumView) -> list[str]:
