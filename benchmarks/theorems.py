@@ -1,7 +1,8 @@
 """The theorems and errata of the documents, from the claims that show them.
 
-Run as ``python -m benchmarks.theorems [--jobs 2] [--level standard] [--out reports/theorems.md]``. All claims of accuracy,
-computed statements and claims that show an erratum are audited as declared; the tables are those of the report.
+Run as ``python -m benchmarks.theorems [--jobs 2] [--level standard] [--out reports/theorems.md]``. All claims of
+accuracy, computed statements and claims that show an erratum are audited as declared; the tables are those of the
+report.
 """
 
 from __future__ import annotations
@@ -34,18 +35,18 @@ def document(level: str, jobs: int) -> tuple[str, bool]:
         "",
         f"{len(claims)} claims at level {level}, seed {run.seed}, alpha {run.alpha} for all together: {view.sentence}",
         "",
-        "Slack is a factor by which the bound exceeds what was measured. An exponent has its 95 % bootstrap interval, or, "
-        "where it is computed, the range between neighbouring values; other intervals are those of the claim's share of "
-        "alpha. Where the outcome says that a bound holds, the exponent is that of the bound, and what is measured may fall "
-        "faster.",
+        "Slack is a factor by which the bound exceeds what was measured. An exponent has its 95 % bootstrap interval, "
+        "or, where it is computed, the range between neighbouring values; other intervals are those of the claim's "
+        "share of alpha. Where the outcome says that a bound holds, the exponent is that of the bound, and what is "
+        "measured may fall faster.",
         "",
         "## Theorems",
         "",
         *theorems_table(view),
         "## Errata",
         "",
-        "What is wrong in the copies of the documents that we have, as the claims show. A row needs a claim that refutes "
-        "what is printed.",
+        "What is wrong in the copies of the documents that we have, as the claims show. A row needs a claim that "
+        "refutes what is printed.",
         "",
         *errata_table(view),
         "Made by `python -m benchmarks.theorems`.",
