@@ -301,7 +301,7 @@ class MultiplicativeWeights:
         sensitivity at 1 count.
         """
         counts = self.universe.counts(data)
-        require(counts.sum() == self.rows, f"{self.rows} rows", counts.sum())
+        require(counts.sum() == self.rows, f"{self.rows} rows", int(counts.sum()))
         return round_to_lattice(self.workload.values @ counts, self.step)
 
     def of_hypothesis(self, hypotheses: FloatArray, query: int) -> IntArray:

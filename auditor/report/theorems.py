@@ -61,15 +61,14 @@ def discrepancy(claim: ClaimView) -> str:
     if found.get("kind") == "inequality":
         worst = found["worst"]
         return f"{_num(worst, 'left')} where {found['comparison']} {_num(worst, 'right')} is stated ({worst['case']})"
+    exact = claim.number("exact")
     if found.get("kind") == "failure rate":
-        return (
-            f"fails with probability ≥ {_num(found, 'lower')} ({_num(found, 'rate')} in the draws) where "
-            f"≤ {_num(found, 'claimed')} is stated"
-        )
+        known = f"exactly {words.level(exact)}" if exact is not None else f"{_num(found, 'rate')} in the draws"
+        return f"fails with probability ≥ {_num(found, 'lower')} ({known}) where ≤ {_num(found, 'claimed')} is stated"
     if claim.theorem:
         return claim.text("message")
     claimed = f"where {claim.text('claimed')} is stated"
-    exact, bound = claim.number("exact"), claim.number("lower_bound")
+    bound = claim.number("lower_bound")
     if claim.level == "L0" and exact is not None:
         return f"{claim.symbol} = {words.level(exact)} {claimed}"
     if bound is not None and claim.verdict == "violation":
