@@ -129,29 +129,32 @@ class MultiplicativeWeightsBranches:
         gap = int(self._answers[query] - self._mechanism.of_hypothesis(hypothesis[None], query)[0])
         away = abs(abs(gap) - self._mechanism.threshold) * self._log_base
         require(away <= _MAX_GAP, f"gaps within {_MAX_GAP} noise scales of the threshold", away)
-        # The compared answer is below the bar from -bar + 1 to bar - 1, above from `up` on, and otherwise up to `down`.
-        up, down = np.maximum(bar, 1), np.minimum(-bar, 0)
-        noisy = rules.compared == "noisy"
-        codes = [(0, self._between(1 - bar, bar - 1, gap, noisy))]
+        everywhere = np.ones_like(bar)
+        if rules.compared == "noisy":
+            # No update from -bar + 1 to bar - 1, otherwise the sides begin at these two.
+            codes = [(0, self._between(1 - bar, bar - 1, gap))]
+            up, down, update = np.maximum(bar, 1), np.minimum(-bar, 0), everywhere
+        else:
+            update = (abs(gap) >= bar).astype(np.int64)
+            codes = [(0, np.asarray(1.0 - update, dtype=np.float64))]
+            up, down = everywhere, 0 * everywhere
         for j, (low, high) in enumerate(self._cells):
             if rules.answer == "reused":
-                above = self._between(np.maximum(up, low), np.full_like(up, high), gap, noisy)
-                below = self._between(np.full_like(down, low), np.minimum(down, high), gap, noisy)
+                above = self._between(np.maximum(up, low), high * everywhere, gap)
+                below = self._between(low * everywhere, np.minimum(down, high), gap)
             else:
-                cell = self._between(low, high, gap, True)
-                above = self._between(up, np.full_like(up, _FAR), gap, noisy) * cell
-                below = self._between(np.full_like(down, -_FAR), down, gap, noisy) * cell
+                cell = self._between(low, high, gap)
+                above = self._between(up, _FAR * everywhere, gap) * cell
+                below = self._between(-_FAR * everywhere, down, gap) * cell
             if rules.side == "exact":
-                codes.append((1 + j if gap > 0 else -1 - j, above + below))
+                codes.append((1 + j if gap > 0 else -1 - j, update * (above + below)))
             else:
-                codes += [(1 + j, above), (-1 - j, below)]
+                codes += [(1 + j, update * above), (-1 - j, update * below)]
         return codes
 
-    def _between(self, low: IntArray, high: IntArray, gap: int, noisy: bool) -> FloatArray:
+    def _between(self, low: IntArray, high: IntArray, gap: int) -> FloatArray:
         """Probability that gap plus noise is between two integers; without loss of digits in the tails."""
         low, high = np.asarray(low) - gap, np.asarray(high) - gap
-        if not noisy:
-            return np.asarray((low <= 0) & (high >= 0), dtype=np.float64)
         # Where both ends are on one side of 0 the mass is a difference of two tails, elsewhere 1 less two tails.
         right, left = low > 0, high < 0
         near = self._tail(np.where(right, low, np.where(left, -high, 1 - low)))
