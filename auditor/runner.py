@@ -124,6 +124,7 @@ def settings_of(claim: Claim, run: Run, alpha: float) -> Settings:
         method=run.method if on_outputs else METHODS[0],
         chunks=run.chunks.get(claim.id),
         learners=claim.draft.learners,
+        independence=claim.draft.independence,
     )
 
 

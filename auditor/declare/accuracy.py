@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from auditor.accuracy.base import Theorem
@@ -35,6 +36,7 @@ def accuracy(
     exact: float | None = None,
     draws: Mapping[str, int] | None = None,
     detect: float | None = None,
+    independence: bool = True,
     is_mutant: bool = False,
     derived: bool = False,
     note: str = "",
@@ -58,6 +60,8 @@ def accuracy(
         Budgets that differ from `ACCURACY_BUDGETS`, by level.
     detect : float, optional
         Failure rate that is to be detectable, default twice beta.
+    independence : bool
+        Test first that draws are independent. Not for a mechanism whose draws are slow, where another claim of it does.
     is_mutant : bool
         The mechanism is a broken one, expected to deviate.
     derived : bool
@@ -68,7 +72,8 @@ def accuracy(
         Parameters for the report.
     """
     theorem, setting = HighProbability(at_most, beta, strict, exact), Setting(mechanism, data, error)
-    return _draft(theorem, setting, "L4", case, expected, draws, detect, is_mutant, derived, note, parameters)
+    draft = _draft(theorem, setting, "L4", case, expected, draws, detect, is_mutant, derived, note, parameters)
+    return replace(draft, independence=independence)
 
 
 def expectation(

@@ -52,7 +52,7 @@ class Draft:
     See `privacy`, `component`, `exact`, `conformity`, `mutant` and `accuracy` for the fields. ``guarantee`` is what is
     claimed, whatever the level; ``datasets`` holds names and datasets where the claim is not about pairs; ``subject``
     is what a `Theorem` is checked on; ``curve_of`` is the exact curve of a pair, where it is known; ``shows`` is what
-    the claim shows of an erratum.
+    the claim shows of an erratum; without ``independence`` the draws are taken to be independent, and not tested.
     """
 
     level: str
@@ -73,6 +73,7 @@ class Draft:
     relation: Relation | None = None
     subject: Any = None
     shows: Shows | None = None
+    independence: bool = True
 
     @property
     def privacy_guarantee(self) -> Guarantee:
