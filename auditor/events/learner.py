@@ -14,7 +14,7 @@ from scipy import special
 
 from auditor.events.classifier import Learners, Training, fitters_of
 from auditor.events.elements import read_once
-from auditor.events.features import Additive, Feature, Rank, fixed_features
+from auditor.events.features import Additive, Feature, LatticeExponent, Rank, fixed_features
 from auditor.events.fitting import (
     learn_additive,
     learn_distance,
@@ -23,6 +23,7 @@ from auditor.events.fitting import (
     learn_linear,
     learn_symbols,
 )
+from auditor.events.learned import learn_clipped, learn_marked, near_answers
 from auditor.events.outputs import Batch, concatenate
 from auditor.events.own_ratio import OwnRatio
 from auditor.events.reservoir import Reservoir
@@ -271,30 +272,42 @@ class EventLearner:
             if isinstance(feature, Rank) and feature.base is not None:
                 penalty = _SET_PENALTY
             groups += [replace(group, penalty=penalty) for group in _candidates(feature, a, b)]
-        for feature in self._structure.features:
+        # Floats of shape (n,) on no coarse lattice.
+        fine = near_answers(x, y) if LatticeExponent() in self._fixed else []
+        for feature in (*self._structure.features, *fine):
             groups += _candidates(feature, *self._past.values(feature))
         if groups:
             self._select(groups, rejected)
 
     def _learned(self, x: Batch, y: Batch) -> Iterator[tuple[Feature, Array, Array]]:
-        """Features learned on the even draws and their values on the odd ones, so that a noisy fit looks no better."""
+        """Features learned on the even draws and their values on the odd ones, so that a noisy fit looks no better.
+
+        Those with two parameters a coordinate or less are learned and judged on all draws: they hardly fit noise, and a
+        few dozen draws are too few to halve.
+        """
         even_x, even_y, odd_x, odd_y = x[::2], y[::2], x[1::2], y[1::2]
         key_x, key_y = self._past.keys()
         symbols = learn_symbols(even_x, even_y, MOST_SYMBOLS, (key_x[::2], key_y[::2]))
         if symbols is not None:
             yield symbols, symbols.of_keys(key_x[1::2]), symbols.of_keys(key_y[1::2])
         found: list[Feature | None] = []
+        quick: Feature | None = None
         if isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and x.shape[1:] == y.shape[1:]:
             if x.ndim == 2 and x.shape[1] > 1:
+                # Transcripts have no centres.
+                quick = None if self._structure.features else learn_clipped(x, y)
                 found.append(learn_linear(even_x, even_y))
                 found.append(learn_additive(even_x, even_y, COORDINATE_CELLS))
             elif x.ndim == 1 and symbols is None and self._fixed:
+                quick = learn_marked(x, y)
                 found.append(learn_distance(even_x, even_y))
                 if len(x) >= 2 * 20 * CELLS:
                     base = self._fixed[0]
                     found.append(learn_histogram(base, base(even_x), base(even_y), CELLS))
             if x.ndim == 1:
                 found += learn_lattices(even_x, even_y)
+        if quick is not None:
+            yield quick, quick(x), quick(y)
         for feature in found:
             if feature is not None:
                 yield feature, feature(odd_x), feature(odd_y)

@@ -246,10 +246,10 @@ def test_scores_are_thresholded_on_draws_that_they_were_not_trained_on() -> None
 
 
 class NoisyVector:
-    """Laplace noise of scale 1 on each coordinate, on a lattice of 2^-10."""
+    """Laplace noise of scale 1 on each coordinate, on a lattice of 2^-10, and one random sign for all coordinates."""
 
     def __call__(self, data: Any, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
-        noisy = data + rng.laplace(size=(n, len(data)))
+        noisy = (data + rng.laplace(size=(n, len(data)))) * rng.choice([-1.0, 1.0], (n, 1))
         return np.asarray(np.rint(noisy * 2.0**10) / 2.0**10)
 
 
@@ -257,7 +257,10 @@ class WithRatio(NoisyVector):
     """The same, and it states its log-likelihood ratio."""
 
     def log_likelihood_ratio(self, outputs: Any, x: Any, y: Any) -> Any:
-        return (np.abs(outputs - y) - np.abs(outputs - x)).sum(axis=1)
+        first, second = (
+            np.logaddexp(*(-np.abs(outputs - sign * data).sum(axis=1) for sign in (1, -1))) for data in (x, y)
+        )
+        return first - second
 
 
 def test_the_mechanisms_own_ratio_is_used_and_named() -> None:

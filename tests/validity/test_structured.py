@@ -1,4 +1,4 @@
-"""False alarms at zero margin where events are read off structures, transcripts and the mechanism's own ratio."""
+"""False alarms at zero margin where events are read off structures, transcripts, learned scores or the own ratio."""
 
 from __future__ import annotations
 
@@ -50,6 +50,22 @@ def transcript(data: Any, n: int, rng: np.random.Generator) -> NDArray[np.int8]:
     return rows
 
 
+def floats(data: Any, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """A bit with noise in floating point, whose last digits tell the bit now and then."""
+    return np.asarray(bit(data, n, rng) + rng.laplace(size=n))
+
+
+def clamped(data: Any, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """A bit with noise on a lattice that is clamped to an interval of its own."""
+    noise = np.rint(np.clip(rng.laplace(size=n), -1.5, 1.5) * 2.0**10) / 2.0**10
+    return np.asarray(bit(data, n, rng) + noise)
+
+
+def shifted(data: Any, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+    """Three coordinates that a bit moves, with noise on a lattice."""
+    return np.asarray(np.rint((bit(data, n, rng)[:, None] * 2.0 + rng.laplace(size=(n, 3))) * 2.0**10) / 2.0**10)
+
+
 class Rated:
     """A bit with the ratio of its probabilities, which is the claim."""
 
@@ -60,9 +76,18 @@ class Rated:
         return (1.0 - 2.0 * np.asarray(outputs)) * (y[0] - x[0])
 
 
-@pytest.mark.parametrize(
-    "mechanism", [records, ragged, transcript, Rated()], ids=["records", "ragged", "rows", "ratio"]
-)
+MECHANISMS = {
+    "records": records,
+    "ragged": ragged,
+    "rows": transcript,
+    "floats": floats,
+    "clamped": clamped,
+    "shifted": shifted,
+    "ratio": Rated(),
+}
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS.values(), ids=MECHANISMS.keys())
 def test_false_alarms_are_rare(mechanism: Any) -> None:
     options = Settings(alpha=ALPHA, draws=2 * DRAWS_A_SIDE, stop="budget")
     alarms = sum(
@@ -73,9 +98,7 @@ def test_false_alarms_are_rare(mechanism: Any) -> None:
     assert stats.binom.sf(MOST, AUDITS, 0.5) > 0.999  # what the test finds for sure
 
 
-@pytest.mark.parametrize(
-    "mechanism", [records, ragged, transcript, Rated()], ids=["records", "ragged", "rows", "ratio"]
-)
+@pytest.mark.parametrize("mechanism", MECHANISMS.values(), ids=MECHANISMS.keys())
 def test_a_claim_of_half_the_level_is_refuted(mechanism: Any) -> None:
     # So that the audits above are of something that events see. A bit gains about 0.05 nats a draw against half of its
     # level; 7 are needed at alpha = 1e-3.
