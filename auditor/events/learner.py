@@ -14,7 +14,7 @@ from scipy import special
 
 from auditor.events.classifier import Learners, Training, fitters_of
 from auditor.events.elements import read_once
-from auditor.events.features import Additive, Feature, LatticeExponent, Rank, fixed_features
+from auditor.events.features import Additive, Distance, Feature, LatticeExponent, Linear, Rank, fixed_features
 from auditor.events.fitting import (
     learn_additive,
     learn_distance,
@@ -54,13 +54,14 @@ CELLS = 24
 COORDINATE_CELLS = 10
 #: The claim is what events are chosen against while past draws speak against it with so many nats; otherwise the
 #: largest level within reach is. Chosen by simulation.
-_NATS = 2.0
+_NATS = 1.0
 #: Nats by which the rating of events is pessimistic beyond ln(1/alpha), because the best of many candidates looks
 #: better than it is. Chosen by simulation.
 _EXTRA = 3.0
-#: Nats by which a histogram set must beat the best of the simpler events: noisy sets are many. Sums of coordinate
-#: scores are many as well, and cost more than most to evaluate.
-_SET_PENALTY, _SUM_PENALTY = 3.0, 1.5
+#: Nats by which an event of a learned feature must beat the best of the simpler ones, which are judged on more draws:
+#: directions and histogram sets are many and noisy, sums of coordinate scores cost more than most to evaluate. All are
+#: chosen by simulation.
+_PENALTIES: dict[type, float] = {Rank: 3.0, Linear: 3.0, Additive: 1.5, Distance: 1.5}
 #: A finalist's score is at least this part of the best one's; arbitrary, others would not catch up.
 _CLOSE = 0.4
 #: Estimates add this to the count and twice this to the number of draws.
@@ -268,9 +269,8 @@ class EventLearner:
             self._structure = self._structure.joined(structure_of(x, y))
         groups = [group for feature in self._fixed for group in _candidates(feature, *self._past.values(feature))]
         for feature, a, b in self._learned(x, y):
-            penalty = _SUM_PENALTY if isinstance(feature, Additive) else 0.0
-            if isinstance(feature, Rank) and feature.base is not None:
-                penalty = _SET_PENALTY
+            symbols = isinstance(feature, Rank) and feature.base is None
+            penalty = 0.0 if symbols else _PENALTIES.get(type(feature), 0.0)
             groups += [replace(group, penalty=penalty) for group in _candidates(feature, a, b)]
         # Floats of shape (n,) on no coarse lattice.
         fine = near_answers(x, y) if LatticeExponent() in self._fixed else []
