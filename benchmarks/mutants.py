@@ -1,7 +1,7 @@
 """Mutants against the oracle: caught at the catalogue's parameters within five times the draws it needs, or not.
 
-Run as ``python -m benchmarks.mutants [--runs 100] [--jobs 2] [--out reports/mutants.md]``. All mutants of level L1 in
-``experiments/`` are audited as declared, with nothing told about the event. The oracle knows both laws beforehand:
+Run as ``python -m benchmarks.mutants [--runs 100] [--jobs 2] [--out reports/mutants.md]``. All mutants of levels L1 and L2
+in ``experiments/`` are audited as declared, with nothing told about the event. The oracle knows both laws beforehand:
 ln(1/alpha) over the divergence rate of the whole law where the claim is (epsilon, delta)-DP, of the best single event
 otherwise (benchmarks/oracles.py).
 """
@@ -60,8 +60,9 @@ class Oracle:
 
 
 def mutants() -> list[Claim]:
-    """Mutants of level L1, in the registry's order."""
-    return [c for c in registry.claims(["experiments"]) if c.draft.is_mutant and c.draft.level == "L1"]
+    """Mutants of levels L1 and L2 (parts of mechanisms), in the registry's order."""
+    claims = registry.claims(["experiments"])
+    return [c for c in claims if c.draft.is_mutant and c.draft.level in ("L1", "L2") and c.draft.pairs]
 
 
 def is_benign(draft: Draft) -> bool:
