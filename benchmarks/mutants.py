@@ -2,8 +2,8 @@
 
 Run as ``python -m benchmarks.mutants [--runs 100] [--jobs 2] [--out reports/mutants.md]``. All mutants of levels L1
 and L2 in ``experiments/`` are audited as declared, with nothing told about the event. The oracle knows both laws
-beforehand: ln(1/alpha) over the divergence rate of the whole law where the claim is (epsilon, delta)-DP, of the best single event
-otherwise (benchmarks/oracles.py).
+beforehand: ln(1/alpha) over the divergence rate of the whole law where the claim is (epsilon, delta)-DP, of the best
+single event otherwise (benchmarks/oracles.py).
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ CELLS = 24
 COORDINATE_CELLS = 10
 #: The claim is what events are chosen against while past draws speak against it with so many nats; otherwise the
 #: largest level within reach is. Chosen by simulation.
-_NATS = 1.0
+_NATS = 2.0
 #: Nats by which the rating of events is pessimistic beyond ln(1/alpha), because the best of many candidates looks
 #: better than it is. Chosen by simulation.
 _EXTRA = 3.0
