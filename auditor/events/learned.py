@@ -65,7 +65,8 @@ def learn_marked(x: Batch, y: Batch) -> Marked | None:
         return None
     of_first = np.array([(a == value).sum() > (b == value).sum() for value in often])
     first, second = tuple(often[of_first].tolist()), tuple(often[~of_first].tolist())
-    return Marked(first, second) if np.median(a) <= np.median(b) else Marked(second, first)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return Marked(first, second) if np.median(a) <= np.median(b) else Marked(second, first)
 
 
 @dataclass(frozen=True)
@@ -170,5 +171,5 @@ def near_answers(x: Batch, y: Batch) -> list[Unreachable]:
         return []
     with np.errstate(over="ignore"):
         single = all((v.astype(np.float32) == v).all() for v in finite)
-    centres = {float(np.rint(np.median(v))) for v in finite}
+        centres = {float(np.rint(np.median(v))) for v in finite} - {-math.inf, math.inf}
     return [Unreachable(c, single) for c in sorted({m + k for m in centres for k in (-1.0, 0.0, 1.0)} - {0.0})]

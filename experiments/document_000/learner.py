@@ -252,8 +252,8 @@ def learner() -> Iterator[Draft]:
         case="adaptive_answers",
         relation=REPLACE,
         exact_level=_EPSILON,
-        # Which of the ten numbers tells is learned: 100,000 draws are what shows twice the level.
-        draws={**_DRAWS, "smoke": 120_000},
+        # Which of the ten numbers tells is learned: 200,000 draws show twice the level at any share of alpha.
+        draws={**_DRAWS, "smoke": 200_000},
     )
     yield privacy(Learner(adaptive), _CLAIM, asked, case="adaptive_hypothesis", relation=REPLACE, draws=_DRAWS)
     yield from _mutants(answers, in_chunk)

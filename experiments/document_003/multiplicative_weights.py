@@ -355,8 +355,8 @@ def _accuracy() -> Iterator[Draft]:
             case=case,
             expected="deviation" if broken else "consistent",
             is_mutant=broken,
-            # With 400 draws a failure rate of 0.15 is detectable, whatever part of the run's alpha the claim has.
-            draws={"smoke": 400, "standard": 1_000, "full": 10_000},
+            # With 600 draws a failure rate of 0.1 is detectable, or excluded, at any share of the run's alpha.
+            draws={"smoke": 800, "standard": 1_200, "full": 10_000},
             derived=True,
             parameters={"N": universe.size, "queries": queries, "n": needed, "alpha": alpha, "cap": mechanism.cap},
             note=note,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import resource
 import subprocess
 import sys
-import time
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,7 @@ from auditor import registry, report
 from auditor.results import number
 
 ROOT = Path(__file__).resolve().parents[2]
-#: Seconds that the job may take on two cores; it takes about 15.
+#: Seconds that the job may take on two cores, by the time that it keeps them busy: other tests run beside it.
 LIMIT = 180
 #: Bytes that a report may have to open at once in a browser.
 LARGEST_REPORT = 15_000_000
@@ -42,7 +42,7 @@ class Job:
 def job(tmp_path_factory: pytest.TempPathFactory) -> Job:
     """One run for all tests. With alpha = 1e-6 each of them fails by chance with at most that probability."""
     folder = tmp_path_factory.mktemp("job") / "out"
-    begun = time.monotonic()
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(
         [
             *(sys.executable, "-m", "auditor", "run", "experiments", "--level", "smoke"),
@@ -51,9 +51,10 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> Job:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=2 * LIMIT,
+        timeout=4 * LIMIT,
     )
-    seconds = time.monotonic() - begun
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = (after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime) / 2
     content = json.loads((folder / "results.json").read_text(encoding="utf-8"))
     return Job(done.returncode, done.stdout, done.stderr, seconds, folder, content)
 
@@ -76,13 +77,13 @@ def test_it_is_quick(job: Job) -> None:
 
 def test_no_lower_bound_is_above_the_exact_level(job: Job) -> None:
     assert [c["id"] for c in job.claims if c["sandwich"].startswith("failed")] == []
-    compared = 0
-    for claim in job.claims:
+    compared, outputs = 0, [claim for claim in job.claims if claim["level"] == "L1"]
+    for claim in outputs:
         bound, exact = number(claim["lower_bound"]), number(claim["exact"])
         if bound is not None and exact is not None:
             assert bound <= exact * (1 + 1e-8) + 1e-9, claim["id"]
             compared += 1
-    assert compared > len(job.claims) / 2
+    assert compared > len(outputs) / 2
 
 
 def test_violations_come_with_an_example_and_nothing_else_does(job: Job) -> None:
