@@ -19,8 +19,8 @@ KNOWN = [
     if claim.draft.level == "L1" and claim.draft.expected == Verdict.CONSISTENT and len(claim.draft.curves) == 1
 ]
 #: The events that carry the exact level are too rare for 10^6 draws a side, even if the best one is known beforehand:
-#: transcripts of probability 0.01 and less, many coordinates that all have to be in a tail, synthetic databases that are
-#: one of many, and tails with delta = 1e-5; or the level is small, and needs more draws.
+#: transcripts of probability 0.01 and less, many coordinates that all have to be in a tail, synthetic databases that
+#: are one of many, and tails with delta = 1e-5; or the level is small, and needs more draws.
 OUT_OF_REACH = {
     "001/blr_small_database/L1/pure_dp/all_persons",
     "001/blr_small_database/L1/pure_dp/score_times_m",
