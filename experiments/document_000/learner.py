@@ -30,21 +30,16 @@ from auditor.guarantees import PureDP
 from auditor.neighbors import Pair
 from experiments._common import REPLACE, broken, deviating, person, rand, replaced
 from experiments._errors import FirstError
+from mechanisms.query_algorithms import AllOf, Bit, Conjunctions, Thresholds, chunk_size, printed_chunk_size
 from mechanisms.statistical_queries import (
     MUTANTS,
-    AllOf,
-    Bit,
     ChunkedAnswers,
     ConjunctionLearner,
-    Conjunctions,
     FixedAnswers,
     FreshAnswers,
     FreshPrintedNoise,
     Learner,
-    Thresholds,
-    chunk_size,
     expectations,
-    printed_chunk_size,
     sorted_by,
 )
 

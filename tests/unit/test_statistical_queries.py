@@ -11,22 +11,17 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from auditor.exact import TwoSidedGeometricLaw, curve
+from mechanisms.query_algorithms import AllOf, Bit, Conjunctions, Thresholds, chunk_size, printed_chunk_size
 from mechanisms.statistical_queries import (
     MUTANTS,
-    AllOf,
-    Bit,
     ChunkedAnswers,
     ConjunctionLearner,
-    Conjunctions,
     FixedAnswers,
     FreshAnswers,
     FreshPrintedNoise,
     Learner,
     OverlappingChunks,
-    Thresholds,
-    chunk_size,
     expectations,
-    printed_chunk_size,
     sorted_by,
 )
 
