@@ -84,8 +84,8 @@ _DRAWS = {"smoke": 40_000, "standard": 400_000}
 _J4 = Erratum(
     "J4",
     "proof",
-    "Theorem 1: to each response, Laplace noise of scale M/(|S_i| alpha) is added, and its magnitude is bounded by "
-    "O(ln(2M/delta)/(alpha |S_i|)) <= tau/2",
+    "In the copy we have, the proof of Theorem 1 adds Laplace noise of scale M/(|S_i| alpha) to each response, and "
+    "bounds its magnitude by O(ln(2M/delta)/(alpha |S_i|)) <= tau/2.",
     fails="noise of that scale is larger by a factor of M: at M = 100, alpha = tau = 0.1, delta = 0.05 and |S_i| = "
     "3318 it exceeds tau/2 with probability 0.85, where delta/(2M) = 0.00025 is needed",
     correction="noise of scale 1/(|S_i| alpha), which is alpha-DP because the chunks are disjoint; with it the theorem "
