@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from auditor.events.learner import EventLearner
 def test_an_answer_plus_a_float_is_never_unreachable(kind: type, answer: float) -> None:
     # Noise from far below the answer to far above it, the sum rounded to the same precision.
     rng = np.random.default_rng(1)
-    noise = (rng.laplace(size=20_000) * 10.0 ** rng.uniform(-12, 5, 20_000)).astype(kind)
+    noise: Any = (rng.laplace(size=20_000) * 10.0 ** rng.uniform(-12, 5, 20_000)).astype(kind)
     outputs = (kind(answer) + noise).astype(np.float64)
     assert not Unreachable(answer, kind is np.float32)(outputs).any()
 
