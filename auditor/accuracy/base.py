@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar
 
-from auditor.accuracy.errors import Setting
-from auditor.audit import Question
-from auditor.collect import Settings
+from auditor.accuracy.errors import Array, ErrorSampler, Setting
+from auditor.audit import Question, labels_of
+from auditor.collect import Clock, Settings
+from auditor.errors import TargetError
 from auditor.evidence.independence import Independence, check_independence
-from auditor.results import AuditResult
+from auditor.results import AuditResult, Verdict
 from auditor.sampling import Sampler
+
+#: Draws in the first chunk, and each later one as a part of what has been drawn: evidence does not depend on chunks, so
+#: they only bound how late a verdict is.
+FIRST, GROWTH = 50, 0.25
 
 
 class Theorem(ABC):
@@ -40,6 +48,113 @@ class Theorem(ABC):
     @abstractmethod
     def audit(self, subject: Any, settings: Settings, question: Question) -> AuditResult:
         """Check the statement about ``subject``; never raises for what a target does."""
+
+
+@dataclass
+class Path:
+    """The evidence after each chunk of an accuracy audit.
+
+    Attributes
+    ----------
+    n : int
+        Draws so far.
+    logs : list of (int, float)
+        Draws and natural logarithm of the evidence, after each chunk.
+    truncated_by : str or None
+        What cut the audit short.
+    """
+
+    n: int = 0
+    logs: list[tuple[int, float]] = field(default_factory=list)
+    truncated_by: str | None = None
+
+    def chunks(self, draw: ErrorSampler, setting: Setting, settings: Settings) -> Iterator[Array]:
+        """Errors of one chunk after the other, up to the budget; `add` the evidence after each."""
+        clock = Clock(settings.seconds)
+        while self.n < settings.draws and not (settings.chunks is not None and len(self.logs) >= settings.chunks):
+            if self.logs and not clock.left():
+                self.truncated_by = "time"
+                return
+            size = chunk_size(self.n, settings.draws)
+            self.n += size
+            yield draw(setting, size, len(self.logs))
+
+    def add(self, log: float) -> None:
+        """Evidence after the chunk that came last."""
+        self.logs.append((self.n, log))
+
+    @property
+    def highest(self) -> float:
+        """Running maximum of the evidence, at least 0."""
+        return max(0.0, max(log for _, log in self.logs))
+
+    def fields(self) -> dict[str, Any]:
+        """What a result holds of it."""
+        log10 = 1 / math.log(10)
+        return {
+            "draws": self.n,
+            "log10_e_value": self.logs[-1][1] * log10,
+            "log10_max_e_value": self.highest * log10,
+            "truncated_by": self.truncated_by,
+            "wealth": {"draws": [n for n, _ in self.logs], "log10_e_value": [log * log10 for _, log in self.logs]},
+            "record": {"chunks": [[n, log] for n, log in self.logs]},
+        }
+
+
+class Sampled(Theorem):
+    """A theorem that is judged by the errors of draws at one setting."""
+
+    exact: float | None
+
+    @property
+    @abstractmethod
+    def detect(self) -> float:
+        """Level that is to be detectable, if the claim names none."""
+
+    @abstractmethod
+    def collect(self, draw: ErrorSampler, setting: Setting, settings: Settings) -> dict[str, Any]:
+        """Draw and bet; fields of the result."""
+
+    @abstractmethod
+    def refuted(self, found: dict[str, Any]) -> str:
+        """What the evidence says once it has reached 1/alpha."""
+
+    @abstractmethod
+    def missed(self, found: dict[str, Any], detect: float) -> str:
+        """What might have been missed, where the draws were too few; empty if they were not."""
+
+    def audit(self, subject: Any, settings: Settings, question: Question) -> AuditResult:
+        """Draw errors at the setting ``subject``.
+
+        Notes
+        -----
+        Valid because: "deviation" is returned only if the evidence reached 1/alpha, see `collect`, or if the draws
+        failed the tests of independence.
+        """
+        setting: Setting = subject
+        detect = self.detect if settings.detect is None else settings.detect
+        base = labels_of(setting.mechanism, self, "L4", settings, question, detect=detect, exact=self.exact)
+        draw = ErrorSampler(settings.seed, question.id, settings.limit)
+        try:
+            tested = independence_of(draw.sampler(setting), setting, settings)
+            base |= {"independence": asdict(tested), "unseeded": not tested.seeded}
+            if not tested.passed:
+                message = f"draws are not independent: {tested.finding}"
+                return AuditResult(**base, verdict=Verdict.DEVIATION, message=message)
+            found = self.collect(draw, setting, settings)
+        except TargetError as error:
+            return AuditResult(**base, verdict=Verdict.ERROR, message=error.public if question.private else str(error))
+        verdict, message = Verdict.CONSISTENT, ""
+        if found["log10_max_e_value"] >= -math.log10(settings.alpha):
+            verdict, message = Verdict.DEVIATION, self.refuted(found)
+        elif message := self.missed(found, detect):
+            verdict = Verdict.INCONCLUSIVE
+        return AuditResult(**base, **found, verdict=verdict, message=message)
+
+
+def chunk_size(drawn: int, budget: int) -> int:
+    """Draws of the next chunk."""
+    return min(max(FIRST, math.ceil(GROWTH * drawn)), budget - drawn)
 
 
 def independence_of(sampler: Sampler, setting: Setting, settings: Settings) -> Independence:

@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from auditor.accuracy.base import Theorem
+from auditor.accuracy.base import FIRST, Theorem, chunk_size
 from auditor.accuracy.errors import ErrorSampler, Setting
-from auditor.accuracy.failure import FIRST, GROWTH
 from auditor.audit import Question, labels_of
 from auditor.collect import Settings
 from auditor.errors import SpecificationError, TargetError
@@ -113,7 +112,7 @@ def decide(setting: Setting, draw: ErrorSampler, draws: int, beta: float, alpha:
     count = n = part = 0
     lower, upper = 0.0, 1.0
     while n < draws and lower <= beta < upper:
-        size = min(max(FIRST, math.ceil(GROWTH * n)), draws - n)
+        size = chunk_size(n, draws)
         count += int((draw(setting, size, *key, part) > setting.at_most).sum())
         n, part = n + size, part + 1
         lower = max(lower, lower_limit(count, n, alpha / 2))
