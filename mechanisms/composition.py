@@ -20,7 +20,7 @@ from auditor.exact import FiniteLaw, Law, ProductLaw
 from auditor.neighbors.rows import part
 from mechanisms.common import Dataset, FloatArray, Mutant, Twin, require, require_draws, table, unbounded
 from mechanisms.laplace import LatticeLaplace
-from mechanisms.queries import Count, Query, Relation
+from mechanisms.queries import Count, Counting, Query, Relation
 
 #: First and last row, the last one excluded, that a part of a composition reads; None for all rows.
 Rows: TypeAlias = tuple[int, int] | None
@@ -34,7 +34,7 @@ def _require_rows(rows: Rows) -> None:
 
 
 @dataclass(frozen=True)
-class OnRows:
+class OnRows(Counting):
     """A count over a range of rows; neighbours replace one row, so that positions are public.
 
     Parameters
@@ -56,21 +56,6 @@ class OnRows:
     def relation(self) -> Relation:
         """Always replace_one."""
         return "replace_one"
-
-    @property
-    def sensitivity(self) -> float:
-        """One row counts or does not: 1."""
-        return 1.0
-
-    @property
-    def linf_sensitivity(self) -> float:
-        """One row counts or does not: 1."""
-        return 1.0
-
-    @property
-    def granularity(self) -> float:
-        """Counts are integers: 1."""
-        return 1.0
 
     def __call__(self, data: Dataset) -> FloatArray:
         """Return the count, shape (); ValueError if the data have fewer rows."""

@@ -97,8 +97,27 @@ def _require_relation(relation: str) -> None:
     require(relation in get_args(Relation), f"a relation among {get_args(Relation)}", relation)
 
 
+class Counting:
+    """What all counts of rows declare."""
+
+    @property
+    def sensitivity(self) -> float:
+        """One row counts or does not: 1."""
+        return 1.0
+
+    @property
+    def linf_sensitivity(self) -> float:
+        """One row counts or does not: 1."""
+        return 1.0
+
+    @property
+    def granularity(self) -> float:
+        """Counts are integers: 1."""
+        return 1.0
+
+
 @dataclass(frozen=True)
-class Count:
+class Count(Counting):
     """Number of rows with ``low <= value <= high``, or with ``value == equals``.
 
     Parameters
@@ -125,26 +144,16 @@ class Count:
         whole = self.low == -math.inf and self.high == math.inf
         require(self.equals is None or whole, "either equals or a range", (self.equals, self.low, self.high))
 
-    @property
-    def sensitivity(self) -> float:
-        """One row counts or does not: 1."""
-        return 1.0
-
-    @property
-    def linf_sensitivity(self) -> float:
-        """One row counts or does not: 1."""
-        return 1.0
-
-    @property
-    def granularity(self) -> float:
-        """Counts are integers: 1."""
-        return 1.0
+    def matches(self, data: Dataset) -> NDArray[np.bool_]:
+        """Return which rows count, bool of shape (rows,)."""
+        values = column_values(data, self.column)
+        if self.equals is not None:
+            return np.asarray(values == self.equals)
+        return np.asarray((values >= self.low) & (values <= self.high))
 
     def __call__(self, data: Dataset) -> FloatArray:
         """Return the count, shape ()."""
-        values = column_values(data, self.column)
-        hit = values == self.equals if self.equals is not None else (values >= self.low) & (values <= self.high)
-        return np.array(np.count_nonzero(hit), dtype=np.float64)
+        return np.array(np.count_nonzero(self.matches(data)), dtype=np.float64)
 
 
 @dataclass(frozen=True)

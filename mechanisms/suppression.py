@@ -27,7 +27,7 @@ from mechanisms.common import (
     unbounded,
 )
 from mechanisms.laplace import LatticeLaplace
-from mechanisms.queries import Count, Relation, column_values
+from mechanisms.queries import Count, Counting, Relation
 
 #: In the place of a count that is not released; counts are never negative.
 REFUSED = -1
@@ -40,16 +40,8 @@ Attack: TypeAlias = Callable[[Any], Bits]
 """From n outputs of an interface, trial axis first, to n guesses of a secret bit."""
 
 
-def matching(count: Count, data: Dataset) -> NDArray[np.bool_]:
-    """Which rows a count counts; bool of shape (rows,)."""
-    values = column_values(data, count.column)
-    if count.equals is not None:
-        return np.asarray(values == count.equals)
-    return np.asarray((values >= count.low) & (values <= count.high))
-
-
 @dataclass(frozen=True)
-class Either:
+class Either(Counting):
     """Number of rows that satisfy at least one of several predicates.
 
     Parameters
@@ -71,24 +63,9 @@ class Either:
         """The relation all predicates share."""
         return self.counts[0].relation
 
-    @property
-    def sensitivity(self) -> float:
-        """One row counts or does not: 1."""
-        return 1.0
-
-    @property
-    def linf_sensitivity(self) -> float:
-        """One row counts or does not: 1."""
-        return 1.0
-
-    @property
-    def granularity(self) -> float:
-        """Counts are integers: 1."""
-        return 1.0
-
     def __call__(self, data: Dataset) -> FloatArray:
         """Return the number of rows, shape ()."""
-        hit = np.logical_or.reduce([matching(count, data) for count in self.counts])
+        hit = np.logical_or.reduce([count.matches(data) for count in self.counts])
         return np.array(np.count_nonzero(hit), dtype=np.float64)
 
 

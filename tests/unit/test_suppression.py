@@ -23,7 +23,6 @@ from mechanisms.suppression import (
     OverlappingDifferencing,
     SuppressedCounts,
     guessing_bound,
-    matching,
 )
 
 TARGET, WIDE = Count(low=7.0, high=7.0), Count(low=0.0, high=3.0)
@@ -38,9 +37,9 @@ FALSE_ALARM = 1e-7
 def test_a_row_counts_once() -> None:
     overlapping = Either((Count(low=0.0, high=2.0), Count(low=1.0, high=3.0), Count(equals=7.0)))
     assert [float(overlapping(data)) for data in GAME] == [4.0, 5.0]
-    np.testing.assert_array_equal(matching(Count(equals=7.0), WITH), [False] * 4 + [True])
+    np.testing.assert_array_equal(Count(equals=7.0).matches(WITH), [False] * 4 + [True])
     for count in (TARGET, WIDE, Count(equals=2.0), Count()):
-        assert int(matching(count, WITH).sum()) == int(count(WITH)) == int(Either((count,))(WITH))
+        assert int(count.matches(WITH).sum()) == int(count(WITH)) == int(Either((count,))(WITH))
     assert (overlapping.sensitivity, overlapping.linf_sensitivity, overlapping.granularity) == (1.0, 1.0, 1.0)
     assert overlapping.relation == "replace_one"
 
