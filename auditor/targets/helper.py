@@ -1,0 +1,489 @@
+"""Serves a Python function to dpaudit: ``python helper.py WHERE:NAME``. One file, standard library only, Python >= 3.8.
+
+WHERE is a module or the path of a .py file. NAME takes the dataset first and says by the names of its parameters what
+else it wants and what it returns:
+
+=======================  ===========================================================================================
+function                 returns
+=======================  ===========================================================================================
+``name(data)``           one draw; what it raises is an output, the name of the exception's class
+``name(data, n)``        n independent draws, trial axis first: an array or a list
+=======================  ===========================================================================================
+
+and either with ``rng`` (a numpy Generator where numpy can be imported, else a random.Random) or ``seed`` (an integer),
+from which all randomness then comes: the target is "seeded". The dataset is what JSON makes of it, lists and dicts; the
+function converts it itself. It must not change it.
+
+A mechanism that answers queries is a class, or an object, with ``start(data)`` that returns a session, an object with
+``ask(query)`` that returns an answer and, if it can halt, a symbol ``silence``; ``start`` takes ``n``, ``rng`` and
+``seed`` as functions do. With ``n`` a session is n runs, and ``ask`` takes an array (or list) of n queries, of which -1
+is none.
+
+What the function prints goes to standard error. A dict `STATES` in the module, or `states` on the function, is what the
+target says of itself, e.g. ``{"noise": {"distribution": "laplace", "scale": 2.0, "sensitivity": 1}}``.
+
+Outputs are written with all that can be seen of them: numbers, texts, None, lists and tuples (as lists), dicts, sets,
+bytes, NaN, infinities; scalars and arrays of numpy (one of float64, int64 or bool is plain numbers, any other says its
+type); dataclasses, namedtuples, tables and other objects with their type and public attributes.
+"""
+
+# ruff: noqa: E402 - see below why the path is changed before anything is imported
+
+from __future__ import annotations
+
+import os
+import sys
+
+# Python puts the folder of this file first, whose modules have names of others ("http"); none of them is wanted here.
+_HERE = os.path.dirname(os.path.realpath(__file__))
+sys.path[:] = [_path for _path in sys.path if os.path.realpath(_path or os.curdir) != _HERE]
+
+import base64
+import dataclasses
+import enum
+import importlib
+import importlib.util
+import inspect
+import json
+import random
+import re
+import traceback
+from typing import Any, Callable  # noqa: UP035 - Python 3.8
+
+#: Objects nested deeper are written as texts; arbitrary, ends the writing of objects that hold themselves.
+DEEPEST = 20
+#: Integers of more bits are written in base 16: Python refuses decimal ones of more than 4300 digits.
+BITS = 8192
+#: Seeds of draws are below this, as those of requests are.
+SEEDS = 2**53
+#: In the place of a query: this run asks nothing.
+SKIP = -1
+#: Names of objects that stand for values which JSON does not have.
+RESERVED = frozenset({"__float__", "__bytes__", "__error__", "__set__", "__pairs__", "__type__"})
+#: Types that JSON has, apart from numbers that it has not.
+PLAIN = frozenset({float, int, str, bool, type(None)})
+#: Types of numpy that are written as plain numbers.
+USUAL = frozenset({"float64", "int64", "bool"})
+#: Their scalars' classes.
+USUAL_SCALARS = frozenset({"float64", "int64", "bool", "bool_"})
+
+
+class Wrong(Exception):  # noqa: N818 - a message to the user
+    """What was asked for cannot be served; the message is for the user."""
+
+
+# Writing outputs.
+
+
+def encode(value: Any, depth: int = 0) -> Any:
+    """Bring one output to what JSON has."""
+    kind = type(value)
+    if value is None or kind is bool or kind is str:
+        return value
+    if kind is float:
+        return value if value - value == 0 else {"__float__": _symbol(value)}
+    if kind is int:
+        return value if value.bit_length() <= BITS else {"__type__": "int", "value": hex(value)}
+    if depth > DEEPEST:
+        return {"__type__": _name(kind), "value": "..."}
+    if kind is list or kind is tuple:
+        return [encode(element, depth + 1) for element in value]
+    if kind is dict:
+        return _dict(value, depth)
+    if kind is set or kind is frozenset:
+        members = [encode(element, depth + 1) for element in value]
+        return {"__set__": sorted(members, key=lambda member: json.dumps(member, sort_keys=True))}
+    if kind is bytes or kind is bytearray or kind is memoryview:
+        return {"__bytes__": base64.b64encode(bytes(value)).decode("ascii")}
+    return _object(value, depth)
+
+
+def _symbol(value: float) -> str:
+    return "nan" if value != value else "inf" if value > 0 else "-inf"
+
+
+def _dict(value: Any, depth: int) -> Any:
+    if all(type(key) is str and key not in RESERVED for key in value):
+        return {key: encode(element, depth + 1) for key, element in value.items()}
+    return {"__pairs__": [[encode(key, depth + 1), encode(element, depth + 1)] for key, element in value.items()]}
+
+
+def _object(value: Any, depth: int) -> Any:
+    """An object: its type, and what can be seen of it."""
+    kind = type(value)
+    module = (kind.__module__ or "").partition(".")[0]
+    if isinstance(value, Raised):
+        return {"__error__": value.name}
+    if module == "numpy":
+        return _of_numpy(value, depth)
+    if module == "pandas" and hasattr(value, "to_numpy") and hasattr(value, "shape"):
+        return _of_pandas(value, depth)
+    if isinstance(value, enum.Enum):
+        seen: Any = value.name
+    elif isinstance(value, BaseException):
+        return {"__type__": _name(kind), "value": [encode(part, depth + 1) for part in value.args]}
+    elif isinstance(value, type) or inspect.isroutine(value):
+        seen = _name(value)
+    elif dataclasses.is_dataclass(value):
+        seen = {f.name: getattr(value, f.name, None) for f in dataclasses.fields(value)}
+    elif isinstance(value, tuple) and hasattr(value, "_fields"):
+        seen = dict(zip(value._fields, value))  # noqa: B905 - strict= is of Python 3.10
+    elif isinstance(value, (int, float, str)):
+        plain = next(base for base in (int, float, str) if isinstance(value, base))
+        seen = plain(value)
+    elif isinstance(value, (list, tuple, set, frozenset)):
+        seen = list(value) if isinstance(value, (list, tuple)) else set(value)
+    elif isinstance(value, dict):
+        seen = dict(value)
+    elif isinstance(value, complex):
+        seen = [value.real, value.imag]
+    elif callable(getattr(value, "tolist", None)) and hasattr(value, "dtype"):  # a tensor of some library
+        return {"__type__": str(value.dtype), "value": encode(value.tolist(), depth + 1)}
+    else:
+        seen = _attributes(value)
+    return {"__type__": _name(kind), "value": encode(seen, depth + 1)}
+
+
+def _attributes(value: Any) -> Any:
+    """Public attributes of an object, or its text if it has none."""
+    names = list(getattr(value, "__dict__", ()))
+    for base in type(value).__mro__:
+        slots = base.__dict__.get("__slots__", ())
+        names += [slots] if isinstance(slots, str) else list(slots)
+    found = {name: getattr(value, name) for name in names if name[:1] != "_" and hasattr(value, name)}
+    # An address says nothing of the data and differs between processes.
+    return found or re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
+
+
+def _of_numpy(value: Any, depth: int) -> Any:
+    """A scalar or an array: plain if of a usual type, else with the name of its type."""
+    if hasattr(value, "mask") and hasattr(value, "filled"):
+        parts = {"data": value.data, "mask": value.mask.tolist()}
+        return {"__type__": "numpy.ma.MaskedArray", "value": encode(parts, depth + 1)}
+    if not hasattr(value, "dtype") or not hasattr(value, "tolist"):
+        return {"__type__": _name(type(value)), "value": encode(_attributes(value), depth + 1)}
+    return _typed(value.dtype.name, _plain(value), depth)
+
+
+def _plain(array: Any) -> Any:
+    """Elements of an array as Python has them; dates and wide floats as texts, which lose nothing."""
+    kind = array.dtype.kind
+    return array.astype(str).tolist() if kind in "mM" or array.dtype.char == "g" else array.tolist()
+
+
+def _typed(name: str, plain: Any, depth: int) -> Any:
+    if name in USUAL or name == "object" or name.startswith("str"):
+        return encode(plain, depth)
+    return {"__type__": name, "value": encode(plain, depth + 1)}
+
+
+def _of_pandas(value: Any, depth: int) -> Any:
+    """A table, a column or an index, with labels and types."""
+    columns = getattr(value, "columns", None)
+    parts: dict[str, Any] = {}
+    if columns is not None:
+        parts["columns"] = list(columns)
+        parts["dtypes"] = [str(kind) for kind in value.dtypes]
+        parts["values"] = [value.iloc[:, k].tolist() for k in range(len(columns))]
+    else:
+        parts["dtype"] = str(value.dtype)
+        parts["values"] = value.tolist()
+    if hasattr(value, "index") and not callable(value.index):
+        parts["index"] = list(value.index)
+    for name in ("name", "attrs"):
+        if getattr(value, name, None):
+            parts[name] = getattr(value, name)
+    return {"__type__": "pandas." + type(value).__name__, "value": encode(parts, depth + 1)}
+
+
+def _name(kind: Any) -> str:
+    module, name = getattr(kind, "__module__", None), getattr(kind, "__qualname__", None) or repr(kind)
+    return str(name) if module in (None, "builtins") else f"{module}.{name}"
+
+
+def write_outputs(outputs: Any) -> str:
+    """Write a batch of outputs, trial axis first."""
+    if hasattr(outputs, "__array__") and not isinstance(outputs, (list, tuple)):
+        if not hasattr(outputs, "dtype") or not hasattr(outputs, "tolist") or hasattr(outputs, "to_numpy"):
+            outputs = outputs.__array__()
+        name = getattr(outputs.dtype, "name", str(outputs.dtype))
+        rows = _plain(outputs) if hasattr(outputs.dtype, "kind") else outputs.tolist()
+        if not isinstance(rows, list):
+            raise TypeError("expected n outputs, trial axis first, got an array without axes")
+        if name == "object":
+            return json.dumps([encode(row) for row in rows])
+        try:
+            written = json.dumps(rows, allow_nan=False)
+        except (TypeError, ValueError):  # what JSON has not: NaN, an infinity, bytes
+            written = json.dumps([encode(row) for row in rows])
+        plain = name in USUAL or name.startswith("str")
+        return written if plain else f'{{"__type__": {json.dumps(name)}, "value": {written}}}'
+    if isinstance(outputs, (str, bytes, dict)) or not hasattr(outputs, "__len__"):
+        raise TypeError(f"expected n outputs, an array or a list, got a {type(outputs).__name__}")
+    rows = list(outputs)
+    kinds = set(map(type, rows))
+    usual = {kind for kind in kinds if kind.__module__ == "numpy" and kind.__name__ in USUAL_SCALARS}
+    if usual:
+        rows = [row.item() if type(row) in usual else row for row in rows]
+    if kinds - usual <= PLAIN:
+        try:
+            return json.dumps(rows, allow_nan=False)
+        except ValueError:  # NaN, an infinity or a very large integer
+            pass
+    return json.dumps([encode(row) for row in rows])
+
+
+class Raised:
+    """In the place of an output: the draw raised."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.name = type(error).__name__
+
+
+# Reading datasets.
+
+
+def _read(found: dict[str, Any]) -> Any:
+    if len(found) != 1:
+        return found
+    ((name, content),) = found.items()
+    if name == "__float__":
+        return float(content)
+    if name == "__bytes__":
+        return base64.b64decode(content)
+    if name == "__set__":
+        return {_frozen(member) for member in content}
+    if name == "__pairs__":
+        return {_frozen(key): value for key, value in content}
+    return found
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+
+
+# Calling the function.
+
+
+class Target:
+    """A function, and how it is called.
+
+    Parameters
+    ----------
+    function : callable
+        What is served.
+    module : module
+        Where it is from.
+    """
+
+    def __init__(self, function: Callable[..., Any], module: Any) -> None:
+        self.sessions = Sessions() if callable(getattr(function, "start", None)) else None
+        served: Any = function() if self.sessions is not None and inspect.isclass(function) else function
+        served = served if self.sessions is None else served.start
+        self.function = served
+        try:
+            parameters = list(inspect.signature(served).parameters.values())
+        except (TypeError, ValueError):  # some compiled functions do not say; they get the dataset
+            self.names: list[str] = []
+        else:
+            self.names = _names_of(parameters)
+        self.many, self.seeded = "n" in self.names, bool({"rng", "seed"} & set(self.names))
+        states = getattr(function, "states", None)
+        states = states if isinstance(states, dict) else getattr(module, "STATES", {})
+        if not isinstance(states, dict):
+            raise Wrong(f"STATES must be a dict, got {states!r}")
+        self.states = encode(states)
+
+    def hello(self) -> str:
+        """What the target says of itself."""
+        says = {"protocol": 1, "seeded": self.seeded, "interactive": self.sessions is not None, "states": self.states}
+        return json.dumps({"hello": says})
+
+    def answer(self, line: bytes) -> str:
+        """Answer one request."""
+        request = json.loads(line, object_hook=_read)
+        number = json.dumps(request["id"])
+        try:
+            return f'{{"id": {number}{self.said(request)}}}'
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it is, it is answered
+            said = {"type": type(error).__name__, "message": _text(error)}
+            return f'{{"id": {number}, "error": {json.dumps(said)}}}'
+
+    def said(self, request: dict[str, Any]) -> str:
+        """Members of the answer to a request."""
+        if self.sessions is None:
+            return f', "outputs": {self.draw(request["data"], request["n"], request.get("seed"))}'
+        if "open" in request:
+            asked = request["open"]
+            return self.sessions.open(self.started(asked["data"], asked["n"], asked.get("seed")), asked["n"], self.many)
+        if "ask" in request:
+            return self.sessions.ask(request["ask"]["session"], request["ask"]["queries"])
+        return self.sessions.close(request["close"]["session"])
+
+    def started(self, data: Any, n: int, seed: int | None) -> list[Any]:
+        """Sessions of the mechanism: one of n runs, or n of one."""
+        given: dict[str, Any] = {"rng": generator(seed)} if "rng" in self.names else {}
+        seeds = random.Random(seed)
+        started = []
+        for _ in range(1 if self.many else n):
+            if "seed" in self.names:
+                given["seed"] = None if seed is None else seeds.randrange(SEEDS)
+            started.append(self.function(data, n=n, **given) if self.many else self.function(data, **given))
+        return started
+
+    def draw(self, data: Any, n: int, seed: int | None) -> str:
+        """Draw n outputs, and write them."""
+        given: dict[str, Any] = {}
+        if "rng" in self.names:
+            given["rng"] = generator(seed)
+        if self.many:
+            if "seed" in self.names:
+                given["seed"] = seed
+            return write_outputs(self.function(data, n=n, **given))
+        outputs: list[Any] = []
+        seeds = random.Random(seed)
+        for _ in range(n):
+            if "seed" in self.names:
+                given["seed"] = None if seed is None else seeds.randrange(SEEDS)
+            try:
+                outputs.append(self.function(data, **given))
+            except Exception as error:  # noqa: BLE001 - what a draw raises is an output
+                outputs.append(Raised(error))
+        return write_outputs(outputs)
+
+
+class Sessions:
+    """Sessions that are open, by name."""
+
+    def __init__(self) -> None:
+        self.opened: dict[str, tuple[list[Any], int, bool]] = {}
+        self.count = 0
+
+    def open(self, runs: list[Any], n: int, many: bool) -> str:
+        """Keep a session of n runs, which are one object (many) or one each."""
+        self.count += 1
+        name = f"s{self.count}"
+        self.opened[name] = runs, n, many
+        silence = encode(getattr(runs[0], "silence", float("nan")))
+        return f', "session": {json.dumps(name)}, "silence": {json.dumps(silence)}'
+
+    def ask(self, name: str, queries: Any) -> str:
+        """Ask the runs of a session."""
+        runs, n, many = self.opened[name]
+        if isinstance(queries, int):
+            queries = [queries] * n
+        if many:
+            numpy = sys.modules.get("numpy")
+            answers = runs[0].ask(queries if numpy is None else numpy.array(queries, dtype="int64"))
+        else:
+            silence = getattr(runs[0], "silence", float("nan"))
+            answers = [silence if query == SKIP else run.ask(query) for run, query in zip(runs, queries)]  # noqa: B905
+        return f', "answers": {write_outputs(answers)}'
+
+    def close(self, name: str) -> str:
+        """Forget a session."""
+        for run in self.opened.pop(name)[0]:
+            if callable(getattr(run, "close", None)):
+                run.close()
+        return ""
+
+
+def _names_of(parameters: list[Any]) -> list[str]:
+    """Names by which the function wants what else there is."""
+    rest = [p for p in parameters[1:] if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    names = [p.name for p in rest if p.name in ("n", "rng", "seed") and p.kind != p.POSITIONAL_ONLY]
+    if not parameters or any(p.name not in names and p.default is p.empty for p in rest):
+        got = ", ".join(map(str, parameters))
+        raise Wrong(f"a function served takes the dataset, and n, rng or seed by name; this one takes ({got})")
+    return names
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)[:1000]
+    except Exception:  # noqa: BLE001 - the text of an error of somebody else's
+        return ""
+
+
+def generator(seed: int | None) -> Any:
+    """Source of randomness: numpy's where there is one."""
+    try:
+        import numpy
+    except ImportError:
+        return random.Random(seed)
+    return numpy.random.default_rng(seed)
+
+
+def load(text: str) -> Target:
+    """Import what ``WHERE:NAME`` names."""
+    where, colon, name = text.rpartition(":")
+    if not colon or not where or not name:
+        raise Wrong(f"expected WHERE:NAME, a module or the path of a .py file, got {text!r}")
+    try:
+        module = _load_file(where) if where.endswith(".py") else _load_module(where)
+    except Exception as error:
+        traceback.print_exc()
+        raise Wrong(f"cannot import {where}: {type(error).__name__}: {error}") from error
+    found: Any = module
+    for part in name.split("."):
+        if not hasattr(found, part):
+            raise Wrong(f"{where} has no attribute {name!r}")
+        found = getattr(found, part)
+    if not callable(found) and not callable(getattr(found, "start", None)):
+        raise Wrong(f"{text} is not callable: {found!r}")
+    return Target(found, module)
+
+
+def _load_module(name: str) -> Any:
+    sys.path.insert(0, os.getcwd())  # the folder one stands in, as `python -m` has it
+    return importlib.import_module(name)
+
+
+def _load_file(path: str) -> Any:
+    """Import a file by its path. Modules beside it can be imported, if no installed one has their name."""
+    if not os.path.isfile(path):
+        raise Wrong(f"no such file: {path!r}")
+    sys.path += [os.path.dirname(os.path.abspath(path)), os.getcwd()]
+    name = "dpaudit_target"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise Wrong(f"not a Python file: {path!r}")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def streams() -> tuple[Any, Any]:
+    """Take standard input and output for the protocol; what others read is empty, what they write is standard error."""
+    questions = os.fdopen(os.dup(0), "rb")
+    answers = os.fdopen(os.dup(1), "wb")
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    return questions, answers
+
+
+def main(words: list[str]) -> int:
+    """Serve the function that the command line names, until standard input ends."""
+    questions, answers = streams()
+    try:
+        if len(words) != 1:
+            raise Wrong(f"expected one argument, WHERE:NAME, got {len(words)}")
+        target = load(words[0])
+    except Wrong as error:
+        print(f"helper.py: {error}", file=sys.stderr)
+        return 2
+    line = target.hello()
+    while True:
+        answers.write(line.encode("ascii") + b"\n")
+        answers.flush()
+        request = questions.readline()
+        if not request:
+            return 0
+        line = target.answer(request)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

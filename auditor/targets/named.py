@@ -1,0 +1,143 @@
+"""Targets by the names that the command line takes."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import re
+import shlex
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from auditor.errors import SpecificationError
+from auditor.targets import callables
+from auditor.targets.callables import Mechanism
+from auditor.targets.environments import pip_target
+from auditor.targets.http import HttpTarget
+from auditor.targets.process import ProcessTarget
+from auditor.targets.redacted import without_secrets
+
+#: Forms of a target's name, see `target_named`.
+KINDS = (
+    "package.module:callable",
+    "path/to/file.py:callable",
+    "exec:COMMAND",
+    "http://HOST/PATH",
+    "https://HOST/PATH",
+    "'pip:REQUIREMENT[ REQUIREMENT...]#WHERE:NAME'",
+)
+#: Names of Python with dots between them.
+_DOTTED = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
+
+
+def target_named(text: str, *, limit: float = 60.0, one_draw: bool = False) -> Mechanism:
+    """Return the target of a name; `closing_target` ends what it holds.
+
+    ==============================================  ==================================================================
+    name                                            target
+    ==============================================  ==================================================================
+    ``package.module:callable``                     a callable, in this process
+    ``path/to/file.py:callable``                    the same, from a file
+    ``exec:COMMAND``                                a process that speaks the protocol, see `ProcessTarget`; the
+                                                    command is split as a shell does, and no shell runs it
+    ``http://...``, ``https://...``                 a service, see `HttpTarget`; the variable DPAUDIT_AUTHORIZATION,
+                                                    if set, is sent as its header Authorization
+    ``pip:REQUIREMENT[ REQUIREMENT...]#WHERE:NAME`` a Python function in a virtual environment of its own, see
+                                                    `pip_target`; a requirement with spaces in it is quoted, and none
+                                                    leaves the standard library
+    ==============================================  ==================================================================
+
+    Parameters
+    ----------
+    text : str
+        The name.
+    limit : float
+        Seconds that one request to a process or service may take.
+    one_draw : bool
+        The callable, in this process, is a function ``(data, rng) -> output`` of one draw.
+
+    Raises
+    ------
+    SpecificationError
+        If the name has none of these forms, or what it names cannot be found or installed.
+    """
+    scheme, colon, rest = text.partition(":")
+    scheme = scheme.lower()
+    if scheme in ("exec", "pip", "http", "https") and colon:
+        if one_draw:
+            raise SpecificationError(
+                f"target {shown(text)!r}: one draw a call (--one-draw) is for callables in this process; "
+                "the helper of processes knows such functions by their parameters"
+            )
+        if scheme == "exec":
+            return ProcessTarget(_command(text, rest), limit=limit)
+        if scheme == "pip":
+            return _pip(text, rest, limit)
+        secret = os.environ.get("DPAUDIT_AUTHORIZATION")
+        return HttpTarget(text, limit=limit, headers={"Authorization": secret} if secret else None)
+    where, _, name = text.rpartition(":")
+    if not (where.endswith(".py") or _DOTTED.fullmatch(where)) or not _DOTTED.fullmatch(name):
+        raise SpecificationError(f"target {shown(text)!r}: expected one of {', '.join(KINDS)}")
+    function = callables.function_from(text)
+    target: Mechanism = callables.one_draw(function) if one_draw else function
+    return target
+
+
+@contextmanager
+def closing_target(target: Mechanism) -> Iterator[Mechanism]:
+    """Give the target to a block, and end the process or connection that it holds, if any, at the block's end."""
+    try:
+        yield target
+    finally:
+        if isinstance(target, ProcessTarget | HttpTarget):
+            target.close()
+
+
+def shown(text: str) -> str:
+    """A target's name for reports, without user names, passwords and queries of URLs in it."""
+    return without_secrets(text)
+
+
+def source_of(text: str) -> str:
+    """Hash of a target's name and of the files that the name names, as far as they can be read."""
+    scheme, _, rest = text.partition(":")
+    words = [text]
+    if scheme.lower() == "exec":
+        words += _words(text, rest)
+    elif scheme.lower() == "pip":
+        words.append(rest.rpartition("#")[2].rpartition(":")[0])
+    digest = hashlib.sha256()
+    for word in words:
+        digest.update(word.encode(errors="surrogateescape") + b"\0")
+        with contextlib.suppress(OSError, ValueError):
+            digest.update(Path(word).read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def requirements_of(text: str) -> tuple[str, ...]:
+    """Requirements in the name of a target of the form ``pip:...``; none in another."""
+    scheme, _, rest = text.partition(":")
+    return tuple(_words(text, rest.rpartition("#")[0])) if scheme.lower() == "pip" else ()
+
+
+def _pip(text: str, rest: str, limit: float) -> ProcessTarget:
+    _, mark, where = rest.rpartition("#")
+    if not mark:
+        raise SpecificationError(f"target {shown(text)!r}: expected {KINDS[-1]}")
+    return pip_target(requirements_of(text), where, limit=limit)
+
+
+def _command(text: str, rest: str) -> list[str]:
+    words = _words(text, rest)
+    if not words:
+        raise SpecificationError(f"target {shown(text)!r}: expected a command after 'exec:'")
+    return words
+
+
+def _words(text: str, rest: str) -> list[str]:
+    try:
+        return shlex.split(rest)
+    except ValueError as error:
+        raise SpecificationError(f"target {shown(text)!r}: {error}") from None

@@ -1,0 +1,72 @@
+"""The corpus of defective mechanisms, each with its corrected version: bugs that libraries had, or might have."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from auditor.guarantees import Guarantee, PureDP, parse_claim
+from auditor.neighbors import AddRemoveOne, Relation, ReplaceOne
+from tests.targets import defects_data, defects_forms, defects_noise, defects_selection
+from tests.targets.defects_base import Defect as Defect
+from tests.targets.defects_noise import BITS
+
+DEFECTS: tuple[Defect, ...] = (
+    *defects_noise.DEFECTS,
+    *defects_data.DEFECTS,
+    *defects_selection.DEFECTS,
+    *defects_forms.DEFECTS,
+)
+
+#: Defects that are not caught yet, and why.
+NOT_YET: dict[str, str] = {}
+
+
+@dataclass(frozen=True)
+class Library:
+    """A mechanism of a library, in an interpreter of its own.
+
+    Parameters
+    ----------
+    name : str
+        Library, version and mechanism.
+    target : str
+        As the command line takes it; adapters are named by their paths from the repository's root.
+    guarantee, relation, values, rows
+        As of `Defect`.
+    cause : tuple of str
+        Words of which one is to stand in what a maintainer is told; empty where nothing is to be found.
+    draws : int
+        Budget of an audit, both sides together.
+    """
+
+    name: str
+    target: str
+    guarantee: Guarantee
+    relation: Relation
+    values: tuple[Any, ...]
+    rows: int
+    cause: tuple[str, ...] = ()
+    draws: int = 20_000
+
+
+_DIFFPRIVLIB = "pip:diffprivlib==0.6.6 scikit-learn==1.8.0#examples/adapters/for_diffprivlib.py"
+_OPENDP = "#examples/adapters/for_opendp.py"
+_PYDP = "pip:python-dp==1.1.5#examples/adapters/for_python_dp.py"
+_COUNT = (PureDP(1.0), AddRemoveOne(), (0, 1), 10)
+
+LIBRARIES: tuple[Library, ...] = (
+    Library("diffprivlib 0.6.6 Laplace", f"{_DIFFPRIVLIB}:laplace", *_COUNT, cause=BITS),
+    Library(
+        "opendp 0.14.2 randomised response on bits",
+        f"pip:opendp==0.14.2{_OPENDP}:bits",
+        parse_claim("epsilon=2.19723"),
+        ReplaceOne(),
+        tuple(range(64)),
+        1,
+        cause=("coordinate", "output["),
+    ),
+    Library("diffprivlib 0.6.6 Snapping", f"{_DIFFPRIVLIB}:snapping", *_COUNT),
+    Library("opendp 0.16.0 Laplace count", f"pip:opendp==0.16.0{_OPENDP}:laplace_count", *_COUNT),
+    Library("python-dp 1.1.5 Laplace count", f"{_PYDP}:count", *_COUNT),
+)

@@ -1,0 +1,337 @@
+"""The file that serves Python functions: every convention, every kind of output, and what it says when it cannot."""
+
+from __future__ import annotations
+
+import ast
+import json
+import shutil
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from auditor.errors import TargetError, TargetRaised
+from auditor.events.outputs import Raised, Typed
+from auditor.targets import helper
+from auditor.targets.coding import decode
+from auditor.targets.process import ProcessTarget
+
+HELPER = Path(helper.__file__)
+
+
+class Serving:
+    """Serves functions of one module of a test."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.made: list[ProcessTarget] = []
+
+    def target(self, code: str, name: str, where: str = "served.py") -> ProcessTarget:
+        (self.folder / "served.py").write_text(textwrap.dedent(code))
+        command = [sys.executable, str(HELPER), f"{where}:{name}"]
+        self.made.append(ProcessTarget(command, cwd=self.folder, limit=20.0))
+        return self.made[-1]
+
+
+@pytest.fixture
+def serving(tmp_path: Path) -> Iterator[Serving]:
+    made = Serving(tmp_path)
+    yield made
+    for target in made.made:
+        target.close()
+
+
+def draw(target: ProcessTarget, n: int = 6, data: object = (1, 2), seed: int | None = 0) -> Any:
+    return target(data, n, None if seed is None else np.random.default_rng(seed))
+
+
+FUNCTIONS = """
+import random, os
+STATES = {"noise": {"scale": 2.0}}
+
+def one(data): return random.random()
+def one_rng(data, rng): return sum(data) + rng.random()
+def one_seed(data, seed): return (sum(data), seed)
+def many(data, n): return [os.getpid()] * n
+def many_rng(data, n, rng): return [rng.random() for _ in range(n)]
+def many_seed(data, *, n, seed): return [seed] * n
+def with_defaults(data, epsilon=1.0, *more, **others): return epsilon
+class Mechanism:
+    states = {"accountant": {"epsilon": 1}}
+    def __call__(self, data, rng): return rng.random()
+    def method(self, data, n): return ["x"] * n
+mechanism = Mechanism()
+"""
+
+
+def test_functions_of_one_draw(serving: Serving) -> None:
+    outputs = draw(serving.target(FUNCTIONS, "one"))
+    assert len(set(outputs)) == 6
+    outputs = draw(serving.target(FUNCTIONS, "one_seed"))
+    assert [total for total, _ in outputs] == [3] * 6
+    assert len({seed for _, seed in outputs}) == 6
+    assert draw(serving.target(FUNCTIONS, "one_seed"), 2, seed=None) == [[3, None]] * 2
+    assert draw(serving.target(FUNCTIONS, "with_defaults")) == [1.0] * 6
+
+
+def test_functions_of_many_draws(serving: Serving) -> None:
+    assert len(set(draw(serving.target(FUNCTIONS, "many")))) == 1
+    assert len(set(draw(serving.target(FUNCTIONS, "many_seed"), 40))) == 2  # one seed a request
+    assert draw(serving.target(FUNCTIONS, "mechanism.method")) == ["x"] * 6
+
+
+@pytest.mark.parametrize("name", ["one_rng", "one_seed", "many_rng", "many_seed", "mechanism"])
+def test_what_takes_a_generator_or_a_seed_is_seeded(serving: Serving, name: str) -> None:
+    target = serving.target(FUNCTIONS, name)
+    first = draw(target)
+    assert target.seeded
+    assert draw(target) == first
+    assert draw(target, seed=1) != first
+    if name.endswith("rng"):
+        assert draw(target, seed=None) != draw(target, seed=None)
+
+
+def test_what_does_not_is_not(serving: Serving) -> None:
+    target = serving.target(FUNCTIONS, "one")
+    assert draw(target) != draw(target)
+    assert target.hello is not None
+    assert not target.seeded
+    assert target.hello.states == {"noise": {"scale": 2.0}}
+
+
+def test_a_function_states_of_itself_what_its_module_does_not(serving: Serving) -> None:
+    target = serving.target(FUNCTIONS, "mechanism")
+    draw(target)
+    assert target.hello is not None
+    assert target.hello.states == {"accountant": {"epsilon": 1}}
+
+
+def test_modules_are_found_in_the_present_folder(serving: Serving) -> None:
+    assert draw(serving.target(FUNCTIONS, "with_defaults", where="served")) == [1.0] * 6
+
+
+def test_a_generator_without_numpy_is_of_the_standard_library(serving: Serving) -> None:
+    code = "import sys\nsys.modules['numpy'] = None\ndef name(data, rng): return type(rng).__name__"
+    assert draw(serving.target(code, "name")) == ["Random"] * 6
+
+
+def test_files_beside_a_served_file_hide_no_library(serving: Serving) -> None:
+    (serving.folder / "json.py").write_text("raise RuntimeError('this is no library')")
+    (serving.folder / "beside.py").write_text("value = 5")
+    code = "import http.client, json, beside\ndef value(data): return [beside.value, http.client.HTTP_PORT]"
+    assert draw(serving.target(code, "value"), 1) == [[5, 80]]
+
+
+def test_what_is_printed_does_not_break_the_protocol(serving: Serving) -> None:
+    code = """
+    import os, subprocess, sys
+    print("import")
+    def f(data):
+        print("draw"); os.write(1, b"from below\\n"); subprocess.run(["echo", "from a child"])
+        sys.__stdout__.write("x"); sys.__stdout__.flush()
+        return [sys.stdin.read(), input() if False else ""]
+    """
+    assert draw(serving.target(code, "f")) == [["", ""]] * 6
+
+
+def test_what_a_draw_raises_is_an_output(serving: Serving) -> None:
+    code = """
+    class Private(Exception): pass
+    count = 0
+    def f(data):
+        global count
+        count += 1
+        if count % 3 == 0: raise ValueError("secret")
+        if count % 3 == 1: raise Private("secret")
+        return 0
+    """
+    expected = [Raised("Private"), 0, Raised("ValueError")] * 2
+    assert draw(serving.target(code, "f")) == expected
+
+
+def test_what_a_batch_raises_is_an_error_and_the_process_goes_on(serving: Serving) -> None:
+    code = """
+    import os, sys
+    class Bad(Exception):
+        def __str__(self): raise RuntimeError
+    def f(data, n):
+        if data == [0]: raise ValueError("out of range")
+        if data == [1]: sys.exit(3)
+        if data == [2]: raise Bad
+        if data == [3]: return 5.0
+        if data == [4]: return "a text"
+        return [os.getpid()] * n
+    """
+    target = serving.target(code, "f")
+    pid = draw(target)
+    for value, error in enumerate(
+        ["ValueError: 'out of range'", "SystemExit: '3'", "Bad: ''", "TypeError", "TypeError"]
+    ):
+        with pytest.raises(TargetRaised, match=f"the target raised {error}") as caught:
+            draw(target, data=[value])
+        assert caught.value.error == error.partition(":")[0]
+    assert draw(target) == pid
+
+
+def test_a_wrong_number_of_outputs_is_an_error(serving: Serving) -> None:
+    with pytest.raises(TargetError, match="3 outputs were asked for, the target answered with 2"):
+        draw(serving.target("def f(data, n): return [0] * (n - 1)", "f"), 3)
+
+
+@pytest.mark.parametrize(
+    ("code", "name", "said"),
+    [
+        ("", "absent", r"served.py has no attribute 'absent'"),
+        ("f = 5", "f", r"served.py:f is not callable: 5"),
+        ("import absent_library", "f", r"cannot import served.py: ModuleNotFoundError: No module named 'absent_lib"),
+        ("def f(data", "f", r"cannot import served.py: SyntaxError"),
+        ("def f(): pass", "f", r"takes the dataset, and n, rng or seed by name; this one takes \(\)"),
+        ("def f(data, epsilon): pass", "f", r"this one takes \(data, epsilon\)"),
+        ("STATES = [1]\ndef f(data): pass", "f", r"STATES must be a dict, got \[1\]"),
+        ("def f(data, n, /): pass", "f", r"this one takes \(data, n\)"),
+    ],
+)
+def test_what_cannot_be_served_is_said_on_standard_error(serving: Serving, code: str, name: str, said: str) -> None:
+    with pytest.raises(TargetError, match=f"(?s)ended with exit code 2 before .*helper.py: .*{said}"):
+        draw(serving.target(code, name))
+
+
+@pytest.mark.parametrize("words", [[], ["a", "b"], ["no_colon"], ["absent.py:f"], [":f"], ["absent_module:f"]])
+def test_wrong_arguments_are_said_on_standard_error(words: list[str]) -> None:
+    done = subprocess.run([sys.executable, str(HELPER), *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "helper.py: " in done.stderr
+
+
+KINDS = """
+import collections, dataclasses, decimal, enum, fractions
+import numpy as np
+import pandas as pd
+
+Point = collections.namedtuple("Point", "x y")
+@dataclasses.dataclass
+class Result:
+    value: float
+    parts: object
+class Color(enum.Enum):
+    RED = 1
+class Plain:
+    def __init__(self): self.value, self._hidden = 3, 4
+class Slots:
+    __slots__ = ("value", "_hidden")
+    def __init__(self): self.value, self._hidden = 3, 4
+class Empty: pass
+class Money(float): pass
+class Loop:
+    def __init__(self): self.me = self
+
+OUTPUTS = [
+    np.float64(0.5), np.int64(3), np.bool_(True), np.str_("x"), np.float32(0.5), np.uint8(3),
+    np.array([0.5, 1]), np.array([[1, 2], [3, 4]]), np.array(["a"]), np.array([0.5], dtype="float32"),
+    np.array([1, None], dtype=object), np.array(0.25), np.array([np.nan, np.inf]), np.longdouble(0.5),
+    np.array(["2026-01-31"], dtype="datetime64[D]"), np.ma.array([1, 2], mask=[False, True]),
+    pd.Series([1, 2], name="c"), pd.DataFrame({"a": [1], "b": [0.5]}, index=["r"]), pd.Timestamp("2026-01-31"),
+    Point(1, 2), Result(0.5, {"a": (1, None)}), Color.RED, Plain(), Slots(), Empty(), Money(0.5),
+    1j, range(3), Plain, ValueError("x", 1), decimal.Decimal("0.10"), fractions.Fraction(1, 3), 10**5000,
+    bytearray(b"ab"), collections.OrderedDict(a=1), frozenset({1}), {"a": {1: 2}}, {"__type__": 1}, "\\ud800", -0.0,
+]
+def f(data, n): return OUTPUTS[:n]
+def loop(data): return Loop()
+def count(data): return len(OUTPUTS)
+"""
+EXPECTED = [
+    0.5, 3, True, "x", Typed("float32", 0.5), Typed("uint8", 3),
+    [0.5, 1.0], [[1, 2], [3, 4]], ["a"], Typed("float32", [0.5]),
+    [1, None], 0.25, [float("nan"), float("inf")], Typed(np.dtype(np.longdouble).name, "0.5"),
+    Typed("datetime64[D]", ["2026-01-31"]),
+    Typed("numpy.ma.MaskedArray", {"data": [1, 2], "mask": [False, True]}),
+    Typed("pandas.Series", {"dtype": "int64", "values": [1, 2], "index": [0, 1], "name": "c"}),
+    Typed("pandas.DataFrame",
+          {"columns": ["a", "b"], "dtypes": ["int64", "float64"], "values": [[1], [0.5]], "index": ["r"]}),
+    Typed("pandas.Timestamp", "Timestamp('2026-01-31 00:00:00')"),
+    Typed("dpaudit_target.Point", {"x": 1, "y": 2}),
+    Typed("dpaudit_target.Result", {"value": 0.5, "parts": {"a": [1, None]}}),
+    Typed("dpaudit_target.Color", "RED"), Typed("dpaudit_target.Plain", {"value": 3}),
+    Typed("dpaudit_target.Slots", {"value": 3}), Typed("dpaudit_target.Empty", "<dpaudit_target.Empty object>"),
+    Typed("dpaudit_target.Money", 0.5),
+    Typed("complex", [0.0, 1.0]), Typed("range", "range(0, 3)"), Typed("type", "dpaudit_target.Plain"),
+    Typed("ValueError", ["x", 1]), Typed("decimal.Decimal", "Decimal('0.10')"),
+    Typed("fractions.Fraction", "Fraction(1, 3)"), Typed("int", hex(10**5000)),
+    b"ab", Typed("collections.OrderedDict", {"a": 1}), frozenset({1}), {"a": {1: 2}}, {"__type__": 1}, "\ud800", -0.0,
+]  # fmt: skip
+
+
+def test_outputs_are_written_with_all_that_can_be_seen(serving: Serving) -> None:
+    target = serving.target(KINDS, "f")
+    (count,) = draw(serving.target(KINDS, "count"), 1)
+    assert count == len(EXPECTED)
+    (serving.folder / "served.py").write_text(KINDS.replace("OUTPUTS[:n]", "[OUTPUTS[data[0]]]"))
+    for k, expected in enumerate(EXPECTED):
+        outputs = draw(target, 1, data=[k])
+        read = Typed(outputs.dtype.name, outputs.tolist()[0]) if isinstance(outputs, np.ndarray) else outputs[0]
+        assert (type(read), repr(read)) == (type(expected), repr(expected))
+
+
+def test_objects_that_hold_themselves_end(serving: Serving) -> None:
+    (read,) = draw(serving.target(KINDS, "loop"), 1)
+    assert repr(read).count("Loop") == helper.DEEPEST // 2 + 1
+
+
+@pytest.mark.parametrize("kind", ["float64", "int64", "bool", "float32", "uint8", "object", "str"])
+@pytest.mark.parametrize("shape", [(3,), (3, 2), (3, 2, 2)])
+def test_arrays_are_written_row_by_row(kind: str, shape: tuple[int, ...]) -> None:
+    array = np.ones(shape).astype(kind)
+    read = decode(helper.write_outputs(array).encode())
+    if kind in ("float32", "uint8"):
+        assert read.kind == kind
+        read = read.value
+    assert read == array.tolist()
+    assert json.dumps(read) == json.dumps(array.tolist())
+
+
+def test_arrays_with_nan_and_objects_are_written_element_by_element() -> None:
+    assert repr(decode(helper.write_outputs(np.array([1.0, np.nan, -np.inf])).encode())) == "[1.0, nan, -inf]"
+    assert decode(helper.write_outputs(np.array([{1: 2}, None, b"x"], dtype=object)).encode()) == [{1: 2}, None, b"x"]
+    assert decode(helper.write_outputs(pd.Series([1.5, 2.5])).encode()) == [1.5, 2.5]
+    assert decode(helper.write_outputs([np.float64(1.5), 2, None]).encode()) == [1.5, 2, None]
+
+
+def test_floats_keep_their_bits() -> None:
+    values = np.random.default_rng(0).standard_normal(2000)
+    values = np.concatenate([values, values * 1e-310, values * 1e300, [0.0, 5e-324]])
+    assert decode(helper.write_outputs(values).encode()) == values.tolist()
+    narrow = np.random.default_rng(0).standard_normal(2000).astype(np.float32)
+    assert np.array(decode(helper.write_outputs(narrow).encode()).value, dtype=np.float32).tolist() == narrow.tolist()
+
+
+def test_it_is_of_python_3_8_and_of_the_standard_library() -> None:
+    tree = ast.parse(HELPER.read_text(), feature_version=(3, 8))
+    imported = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    imported |= {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert {name.partition(".")[0] for name in imported} - {"numpy"} <= sys.stdlib_module_names
+
+
+def test_other_pythons_run_it(tmp_path: Path) -> None:
+    (tmp_path / "served.py").write_text("def f(data, seed): return [sum(data), seed is None]")
+    named = [shutil.which(f"python3.{minor}") for minor in range(8, 20)]
+    there = [p for p in named if p and not subprocess.run([p, "-c", ""], capture_output=True, check=False).returncode]
+    if not there:
+        pytest.skip("there is no other Python")
+    for python in there:
+        with ProcessTarget([python, str(HELPER), "served.py:f"], cwd=tmp_path) as target:
+            assert draw(target, 2) == [[3, False]] * 2
+
+
+def test_draws_have_seeds_of_their_own() -> None:
+    target = helper.Target(lambda data, seed: seed, None)
+    seeds = json.loads(target.draw([], 100, 7))
+    assert len(set(seeds)) == 100
+    assert json.loads(target.draw([], 50, 7)) == seeds[:50]
+    assert json.loads(target.draw([], 50, 8)) != seeds[:50]
