@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 from auditor.errors import SpecificationError
 from auditor.events.features import Feature
 from auditor.events.outputs import Batch
+from auditor.events.threads import one_thread
 
 #: The first fit is at this many draws a side, half of which are trained on; fewer say little about any output.
 FIRST_FIT = 100
@@ -188,19 +188,10 @@ def _fitted(name: str, model: Callable[[int], Any], x: Batch, y: Batch) -> list[
         return [Score(model(rows.shape[1]).fit(rows, labels), name, missing)]
 
 
-@cache
-def _threads() -> Any:
-    """The thread pools of the loaded libraries; looking for them takes milliseconds."""
-    import sklearn.ensemble  # noqa: F401 - so that its libraries are loaded
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()
-
-
 def _one_thread() -> AbstractContextManager[Any]:
-    """Results must not depend on the number of threads, and threads that wait for others cost more than they give."""
-    limit: AbstractContextManager[Any] = _threads().limit(limits=1)
-    return limit
+    import sklearn.ensemble  # noqa: F401 - so that its libraries are loaded
+
+    return one_thread("sklearn")
 
 
 def _table(batch: Batch, missing: bool) -> NDArray[np.float64]:

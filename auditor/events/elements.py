@@ -18,11 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.events.outputs import Batch, Raised, float_of, is_number, show
+from auditor.events.values import DEEPEST, Typed, plain
 
 Array = NDArray[np.float64]
 
-#: Containers deeper than this are elements; arbitrary, ends the reading of lists that hold themselves.
-DEEPEST = 4
 #: Values that are counted and looked for, the most frequent ones, and the share of all elements that each must have:
 #: rarer ones are nearly always absent. Arbitrary.
 _VALUES, _SHARE = 3, 0.03
@@ -41,20 +40,24 @@ def token(element: object) -> Token | None:
     if is_number(element):
         value = float_of(element)
         if math.isnan(value):  # NaN, or an integer larger than any float
-            return _NAN if element != element else None
+            return _NAN if plain(element) != plain(element) else None
         return "number", value
     if element is None or isinstance(element, str | bytes | Raised):
         return type(element).__name__, element
+    if isinstance(element, Typed):
+        inner = token(element.value)
+        return None if inner is None else (element.kind, inner[1])
     return None
 
 
 def elements(value: object, depth: int = 0) -> list[Any]:
     """Elements of one output; that of no container is itself."""
+    value = plain(value) if isinstance(plain(value), CONTAINERS) else value
     if not isinstance(value, CONTAINERS) or depth == DEEPEST:
         return [value]
     found: list[Any] = []
     for _, part in children(value):
-        if isinstance(part, CONTAINERS):
+        if isinstance(plain(part), CONTAINERS):
             found += elements(part, depth + 1)
         else:
             found.append(part)
@@ -111,13 +114,13 @@ class Table:
             self.numeric = np.full(n * d, self._booleans is None)
         else:
             rows = _flat_rows(batch)
-            self.inside = np.array([isinstance(value, CONTAINERS) for value in batch], dtype=bool)
+            self.inside = np.array([isinstance(plain(value), CONTAINERS) for value in batch], dtype=bool)
             self.length = np.fromiter(map(len, rows), np.int64, len(rows))
             self._flat = flat = list(itertools.chain.from_iterable(rows))
             if set(map(type, flat)) <= {float}:
                 self.numbers, self.numeric = np.array(flat, dtype=np.float64), np.full(len(flat), True)
             else:
-                read = [(float_of(e), e != e) if is_number(e) else (math.nan, False) for e in flat]
+                read = [(float_of(e), plain(e) != plain(e)) if is_number(e) else (math.nan, False) for e in flat]
                 self.numbers = np.array([value for value, _ in read], dtype=np.float64)
                 # An integer larger than any float is no number here, NaN is one.
                 self.numeric = ~np.isnan(self.numbers) | np.array([nan for _, nan in read], dtype=bool)
@@ -182,9 +185,9 @@ def _flat_rows(batch: Sequence[Any]) -> Sequence[Sequence[Any]]:
     """Elements of each output, none of what is no container."""
     if set(map(type, batch)) <= {list, tuple}:
         kinds = set(map(type, itertools.chain.from_iterable(batch)))
-        if not any(issubclass(kind, CONTAINERS) for kind in kinds):
+        if not any(issubclass(kind, (*CONTAINERS, Typed)) for kind in kinds):
             return batch
-    return [elements(value) if isinstance(value, CONTAINERS) else [] for value in batch]
+    return [elements(value) if isinstance(plain(value), CONTAINERS) else [] for value in batch]
 
 
 def read_once(batch: Batch) -> Batch:
@@ -240,10 +243,13 @@ class Elements:
         if (kind == "bool") != (batch.dtype.kind == "b") or kind not in ("bool", "number"):
             chosen = np.zeros(batch.shape, dtype=bool)
         else:
-            chosen = np.isnan(batch) if wanted == _NAN else batch == value
+            with np.errstate(over="ignore"):  # a number that the batch's type does not have is not in it
+                chosen = np.isnan(batch) if wanted == _NAN else batch == value
         if self.kind == "count":
             return np.asarray(chosen.sum(axis=1, dtype=np.float64))
         d = batch.shape[1]
+        if not d:
+            return np.full(len(batch), 0.0 if self.kind == "first" else -1.0)
         place = chosen.argmax(axis=1) if self.kind == "first" else d - 1 - chosen[:, ::-1].argmax(axis=1)
         return np.where(chosen.any(axis=1), place, d if self.kind == "first" else -1.0)
 

@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from auditor.events.outputs import Batch, column, keys, matrix
+from auditor.events.values import plain
 
 Array = NDArray[np.float64]
 
@@ -49,9 +50,21 @@ class Part(Protocol):
         """The part of each output."""
 
 
+def subject_of(base: Feature | None) -> str:
+    """What a feature reads, in words; None stands for the whole output."""
+    return "output" if base is None else str(getattr(base, "name", "a number of the output"))
+
+
 def _rows(batch: Batch, width: int) -> Array:
     """Rows of ``width`` numbers; 0 stands for the width of the batch, which must be an array then."""
     return matrix(batch, width or np.shape(batch)[1])
+
+
+def columns_of(batch: Batch, columns: Sequence[int], width: int) -> Array:
+    """Some coordinates of outputs of ``width`` numbers, shape (n, len(columns)); NaN for what is no such output."""
+    if isinstance(batch, np.ndarray) and batch.shape[1:] == (width,):
+        return np.asarray(batch[:, list(columns)], dtype=np.float64)  # the other columns need not become floats
+    return matrix(batch, width)[:, list(columns)]
 
 
 @dataclass(frozen=True)
@@ -107,11 +120,7 @@ class Numeric:
 
     def _columns(self, batch: Batch) -> Array:
         width = self.width or np.shape(batch)[1]
-        used = [self.i] if self.kind == "coordinate" else [self.i, self.j]
-        if isinstance(batch, np.ndarray) and batch.shape[1:] == (width,):
-            values = np.asarray(batch[:, used], dtype=np.float64)  # the other columns need not become floats
-        else:
-            values = matrix(batch, width)[:, used]
+        values = columns_of(batch, [self.i] if self.kind == "coordinate" else [self.i, self.j], width)
         with np.errstate(invalid="ignore", over="ignore"):
             return values[:, 0] if self.kind == "coordinate" else np.asarray(values[:, 0] - values[:, 1])
 
@@ -132,7 +141,7 @@ class Distance:
 
     def __call__(self, batch: Batch) -> Array:
         """See `Feature`."""
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore", over="ignore"):
             return np.abs(column(batch) - self.centre)
 
     def below(self, cut: float) -> str:
@@ -146,21 +155,37 @@ class Distance:
 
 @dataclass(frozen=True)
 class Linear:
-    """A linear score of the coordinates, missing ones counted as 0."""
+    """A linear score of the coordinates, missing ones counted as 0.
+
+    Parameters
+    ----------
+    weights : tuple of float
+        Weight of each coordinate, or of each of ``columns``.
+    columns : tuple of int
+        Coordinates that are scored; empty: all.
+    width : int
+        Number of coordinates of an output, where only some are scored.
+    """
 
     weights: tuple[float, ...]
+    columns: tuple[int, ...] = ()
+    width: int = 0
 
     def __call__(self, batch: Batch) -> Array:
         """See `Feature`."""
-        values = _rows(batch, len(self.weights))
-        if not (isinstance(batch, np.ndarray) and batch.dtype.kind in "biu"):
+        values = columns_of(batch, self.columns, self.width) if self.columns else _rows(batch, len(self.weights))
+        if (
+            not (isinstance(batch, np.ndarray) and batch.dtype.kind in "biu" and batch.ndim == 2)
+            or np.isnan(values).any()
+        ):
             values = np.where(np.isfinite(values), values, 0.0)
         with np.errstate(over="ignore", invalid="ignore"):
             return np.asarray(values @ np.array(self.weights))
 
     def _words(self) -> str:
         top = sorted(range(len(self.weights)), key=lambda j: -abs(self.weights[j]))[:_WORDS]
-        terms = [f"{self.weights[j]:+.3g} output[{j}]" for j in sorted(top) if self.weights[j]]
+        place = self.columns or range(len(self.weights))
+        terms = [f"{self.weights[j]:+.3g} output[{place[j]}]" for j in sorted(top) if self.weights[j]]
         return " ".join(terms) + (" + ..." if len(self.weights) > _WORDS else "")
 
     def below(self, cut: float) -> str:
@@ -220,14 +245,27 @@ class LatticeExponent:
     """Exponent of the largest power of two of which a float is a multiple: its trailing zero bits.
 
     Floating-point noise leaves the outputs of two datasets on different lattices (Mironov 2012; design section 4).
+
+    Parameters
+    ----------
+    i : int or None
+        Coordinate of outputs of shape (n, width); None: the output is the number.
+    width : int
+        Number of coordinates; 0: that of the batch.
+    base : Feature or None
+        Where else the number is read.
     """
 
     i: int | None = None
     width: int = 0
+    base: Feature | None = None
 
     def __call__(self, batch: Batch) -> Array:
         """See `Feature`."""
-        values = column(batch) if self.i is None else _rows(batch, self.width)[:, self.i]
+        if self.base is not None:
+            values = self.base(batch)
+        else:
+            values = column(batch) if self.i is None else Numeric("coordinate", self.i, width=self.width)(batch)
         finite = np.isfinite(values) & (values != 0)
         mantissa, exponent = np.frexp(np.where(finite, values, 1.0))
         whole = np.abs(mantissa * 2.0**53).astype(np.int64)
@@ -235,7 +273,7 @@ class LatticeExponent:
         return np.asarray(np.where(finite, exponent - 53 + trailing, np.nan))
 
     def _subject(self) -> str:
-        return "output" if self.i is None else f"output[{self.i}]"
+        return subject_of(self.base) if self.i is None else f"output[{self.i}]"
 
     def below(self, cut: float) -> str:
         """In words."""
@@ -277,9 +315,14 @@ class Lattice:
 
 @dataclass(frozen=True)
 class Shape:
-    """What can be seen of any Python value: its length, its type, whether it is a number."""
+    """What can be seen of any Python value: its length, or the number that it is."""
 
     kind: str
+
+    @property
+    def name(self) -> str:
+        """In words."""
+        return "length of the output" if self.kind == "length" else "output"
 
     def __call__(self, batch: Batch) -> Array:
         """See `Feature`."""
@@ -288,7 +331,7 @@ class Shape:
                 return np.full(len(batch), batch.shape[1] if batch.ndim == 2 else -1.0)
             return np.full(len(batch), np.nan) if batch.dtype.kind == "b" else column(batch)
         if self.kind == "length":
-            return np.array([len(v) if hasattr(v, "__len__") else -1.0 for v in batch], dtype=np.float64)
+            return np.array([len(v) if hasattr(v, "__len__") else -1.0 for v in map(plain, batch)], dtype=np.float64)
         values = column(batch)
         values[[isinstance(v, bool | np.bool_) for v in batch]] = np.nan
         return values
@@ -304,25 +347,39 @@ class Shape:
 
 @dataclass(frozen=True)
 class Missing:
-    """Which coordinates of a numeric output are NaN or infinite, counted; ``width`` 0 for a number."""
+    """Which coordinates of a numeric output are NaN or infinite, counted; ``width`` 0 for a number.
+
+    With ``base`` whether the number that it reads is NaN or infinite: 1 or 0.
+    """
 
     width: int = 0
+    base: Feature | None = None
 
     def __call__(self, batch: Batch) -> Array:
         """See `Feature`."""
-        bad = ~np.isfinite(
-            _rows(batch, self.width)
-            if self.width or (isinstance(batch, np.ndarray) and batch.ndim == 2)
-            else column(batch)
-        )
+        if self.base is not None:
+            values = self.base(batch)
+        elif self.width or (isinstance(batch, np.ndarray) and batch.ndim == 2):
+            values = _rows(batch, self.width)
+        else:
+            values = column(batch)
+        bad = ~np.isfinite(values)
         return np.asarray(bad.astype(np.float64) if bad.ndim == 1 else bad.sum(axis=1, dtype=np.float64))
 
     def below(self, cut: float) -> str:
         """In words."""
+        if self.base is not None:
+            return f"{subject_of(self.base)} is a finite number"
+        if cut < 1:
+            return "no coordinate is NaN or infinite"
         return f"at most {math.floor(cut)} coordinates are NaN or infinite"
 
     def above(self, cut: float) -> str:
         """In words."""
+        if self.base is not None:
+            return f"{subject_of(self.base)} is NaN or infinite"
+        if cut < 1:
+            return "a coordinate is NaN or infinite"
         return f"more than {math.floor(cut)} coordinates are NaN or infinite"
 
 
@@ -383,13 +440,18 @@ class Rank:
         return self._words(self.labels[math.floor(cut) + 1 :][::-1])
 
 
+def is_coarse(values: NDArray[np.floating[Any]]) -> bool:
+    """Whether all finite numbers are multiples of 2^-20: outputs of usual size then have no low bits."""
+    return bool(np.all(np.fmod(values[np.isfinite(values)], 2.0**-20) == 0))
+
+
 def fixed_features(batch: Batch) -> list[Feature]:
     """Features that need no learning, simplest first, for outputs like these."""
     if isinstance(batch, list):
         return [Shape("number"), Shape("length")]
     floats = batch.dtype.kind == "f"
     finite = batch[np.isfinite(batch)] if floats else batch
-    rounded = floats and bool(np.all(np.fmod(finite, 2.0**-20) == 0))  # outputs on a coarse lattice have no low bits
+    rounded = floats and is_coarse(finite)
     if batch.ndim == 1:
         found: list[Feature] = [Numeric("value")]
         if floats and len(finite) < len(batch):

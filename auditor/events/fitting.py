@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,6 +39,8 @@ def learn_lattices(x: Batch, y: Batch) -> list[Lattice]:
     if not len(exponent) or exponent.max() - exponent.min() > _SPAN:  # full-precision floats: see `LatticeExponent`
         return []
     unit = 2.0 ** (int(exponent.max()) - _SPAN)
+    if not unit:  # below the least of floats
+        return []
     whole_a, whole_b = (a / unit).astype(np.int64), (b / unit).astype(np.int64)
     if (whole_a * unit != a).any() or (whole_b * unit != b).any():
         return []
@@ -86,11 +89,15 @@ def learn_additive(x: Batch, y: Batch, cells: int) -> Additive | None:
 
 
 def learn_symbols(
-    x: Batch, y: Batch, most: int, known: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
+    x: Batch,
+    y: Batch,
+    most: int,
+    known: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None,
+    label: Callable[[Any], str] = show,
 ) -> Rank | None:
     """Order the outputs, taken as symbols, by shrunken likelihood ratio; None if there are more than ``most``.
 
-    ``known`` are the keys of both batches, where they have been computed already.
+    ``known`` are the keys of both batches, where they have been computed already, ``label`` a symbol in words.
     """
     key_x, key_y = known if known is not None else (keys(x), keys(y))
     table, first = np.unique(np.concatenate([key_x, key_y]), return_index=True)
@@ -99,7 +106,7 @@ def learn_symbols(
     count_x = np.bincount(np.searchsorted(table, key_x), minlength=len(table))
     count_y = np.bincount(np.searchsorted(table, key_y), minlength=len(table))
     n = len(key_x)
-    labels = [show(x[k] if k < n else y[k - n]) for k in first.tolist()]
+    labels = [label(x[k] if k < n else y[k - n]) for k in first.tolist()]
     return _ranked(None, tuple(table.tolist()), count_x, count_y, labels)
 
 

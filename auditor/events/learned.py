@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -119,57 +118,3 @@ def learn_clipped(x: Batch, y: Batch) -> Clipped | None:
     if clear.sum() < 2:
         return None
     return Clipped(tuple(np.where(clear, first, 0.0).tolist()), tuple(np.where(clear, second, 0.0).tolist()))
-
-
-@dataclass(frozen=True)
-class Unreachable:
-    """Whether an output is not ``offset`` plus any float, rounded to a float: 1 or 0.
-
-    Answer plus noise leaves out the floats that are finer than the noise: a small output of 1 + noise has no more bits
-    than a noise near -1 (Mironov 2012). Where the answer is ``offset`` the value is 0.
-
-    Parameters
-    ----------
-    offset : float
-        Answer to which noise may have been added.
-    single : bool
-        The sum was made in single precision.
-    """
-
-    offset: float
-    single: bool = False
-
-    def __call__(self, batch: Batch) -> Array:
-        """See `Feature`."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            values: NDArray[Any] = column(batch).astype(np.float32 if self.single else np.float64)
-            # A Python number takes the precision of the array.
-            back = (values - self.offset) + self.offset
-        return np.where(np.isfinite(values), back != values, np.nan)
-
-    def _sum(self) -> str:
-        return f"{self.offset:g} plus a float" + (" of single precision" if self.single else "")
-
-    def below(self, cut: float) -> str:
-        """In words."""
-        del cut
-        return f"output is {self._sum()}"
-
-    def above(self, cut: float) -> str:
-        """In words."""
-        del cut
-        return f"output is not {self._sum()}"
-
-
-def near_answers(x: Batch, y: Batch) -> list[Unreachable]:
-    """Whole numbers near the medians, as what noise may have been added to, for outputs of shape (n,).
-
-    Medians of few draws are off by about a noise scale: the whole numbers beside them are candidates as well.
-    """
-    finite = [v[np.isfinite(v)] for v in (column(x), column(y))]
-    if not all(len(v) for v in finite):
-        return []
-    with np.errstate(over="ignore"):
-        single = all((v.astype(np.float32) == v).all() for v in finite)
-        centres = {float(np.rint(np.median(v))) for v in finite} - {-math.inf, math.inf}
-    return [Unreachable(c, single) for c in sorted({m + k for m in centres for k in (-1.0, 0.0, 1.0)} - {0.0})]

@@ -5,16 +5,27 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from auditor.events.candidates import PREFERRED, Candidates, candidates_of, preferred, shrunken, wilson
 from auditor.events.classifier import Learners, Training, fitters_of
 from auditor.events.elements import read_once
-from auditor.events.features import Additive, Distance, Feature, LatticeExponent, Linear, Rank, fixed_features
+from auditor.events.features import (
+    MAX_COORDINATES,
+    Additive,
+    Distance,
+    Feature,
+    LatticeExponent,
+    Linear,
+    Numeric,
+    Rank,
+    fixed_features,
+)
 from auditor.events.fitting import (
     learn_additive,
     learn_distance,
@@ -23,11 +34,14 @@ from auditor.events.fitting import (
     learn_linear,
     learn_symbols,
 )
-from auditor.events.learned import learn_clipped, learn_marked, near_answers
-from auditor.events.outputs import Batch, concatenate
+from auditor.events.floats import near_answers
+from auditor.events.learned import learn_clipped, learn_marked
+from auditor.events.outputs import Batch, column, pooled, show
 from auditor.events.own_ratio import OwnRatio
 from auditor.events.reservoir import Reservoir
 from auditor.events.structure import Structure, structure_of
+from auditor.events.survey import WIDE, Survey
+from auditor.events.threads import one_thread
 from auditor.evidence.power import divergence_rate
 from auditor.guarantees import Guarantee
 
@@ -46,6 +60,9 @@ RESTRUCTURE = 8
 FINALISTS = 6
 #: Finalists of one feature differ by at least so much in the log-odds of their probability; arbitrary.
 _APART = 1.0
+#: Draws a side of which outputs that never vary are said never to vary; arbitrary, those of a fair coin are alike once
+#: in 16,000 times.
+LEAST_ALIKE = 15
 #: Symbols beyond this number are not ordered one by one.
 MOST_SYMBOLS = 1_024
 #: Histogram cells; learned only from the draws that fill them with 20 draws each.
@@ -64,8 +81,6 @@ _EXTRA = 3.0
 _PENALTIES: dict[type, float] = {Rank: 3.0, Linear: 3.0, Additive: 1.5, Distance: 1.5}
 #: A finalist's score is at least this part of the best one's; arbitrary, others would not catch up.
 _CLOSE = 0.4
-#: Estimates add this to the count and twice this to the number of draws.
-_SHRINK = 1.0
 
 
 @dataclass(frozen=True)
@@ -112,20 +127,7 @@ class Proposal:
 
     def estimates(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """Shrunken estimates of the events' probabilities under P and Q."""
-        return tuple(_shrunken(self.x, self.n).tolist()), tuple(_shrunken(self.y, self.n).tolist())
-
-
-@dataclass(frozen=True)
-class _Candidates:
-    """Events of one feature and side, with their counts."""
-
-    feature: Feature
-    side: str
-    cuts: Array
-    x: Array
-    y: Array
-    n: int
-    penalty: float = 0.0
+        return tuple(shrunken(self.x, self.n).tolist()), tuple(shrunken(self.y, self.n).tolist())
 
 
 class EventLearner:
@@ -169,11 +171,26 @@ class EventLearner:
         self._fixed: list[Feature] | None = None
         self._structure = Structure()
         self._structured_at = 0
+        self._survey = Survey()
 
     @property
     def proposal(self) -> Proposal | None:
         """The finalist to bet on next: the first, they are in the order of their scores."""
         return self.finalists[0] if self.finalists else None
+
+    @property
+    def never_varies(self) -> bool:
+        """Whether all past draws of each side are one value, and those of the two sides are not the same."""
+        if self._past.held < LEAST_ALIKE:
+            return False
+        x, y = self._past.keys()
+        return bool((x == x[0]).all() and (y == y[0]).all() and x[0] != y[0])
+
+    def cancels(self, feature: Feature) -> bool:
+        """Whether past draws vary, and yet a difference of coordinates is one value on each side."""
+        if not (isinstance(feature, Numeric) and feature.kind in ("difference", "half")) or self.never_varies:
+            return False
+        return self._past.held >= LEAST_ALIKE and all(len(np.unique(v)) == 1 for v in self._past.values(feature))
 
     def count(self, x: Batch, y: Batch) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
         """How a chunk falls into the cells of each finalist."""
@@ -187,6 +204,8 @@ class EventLearner:
         n = len(x)
         self.n += n
         self._past.add(x, y)
+        if self._past.room:
+            self._survey.saw(x, y)
         for finalist, (a, b) in zip(self.finalists, counts, strict=True):
             finalist.add(a, b, n)
 
@@ -199,7 +218,7 @@ class EventLearner:
             The claimed level is rejected already, only the lower bound is still of interest.
         """
         factor = RELEARN if self._learned_at < LATE else LATE_RELEARN
-        full = self._past.held == RESERVOIR > self._learned_at
+        full = not self._past.room and self._past.held > self._learned_at
         if full or self._past.held > factor * self._learned_at:
             self._learned_at = self._past.held
             self._learn(rejected)
@@ -246,36 +265,48 @@ class EventLearner:
     def _rate(self, best: Proposal) -> None:
         p, q = np.array([best.x[best.best] / best.n]), np.array([best.y[best.best] / best.n])
         self.reach = float(self._pessimistic(p, q, best.n, self.nats + _EXTRA)[0])
-        low, _ = _wilson(q, best.n, 1.0)
-        _, high = _wilson(p, best.n, 1.0)
+        low, _ = wilson(q, best.n, 1.0)
+        _, high = wilson(p, best.n, 1.0)
         # No less than one draw in all: else an event that was never seen on either side looks hopeful for ever.
         self.hope = float(self.guarantee.level_of(high, np.maximum(low, 1.0 / best.n))[0])
 
     def _pessimistic(self, p: Array, q: Array, n: Array | float, nats: float) -> Array:
         """Level of (p, q) when each is moved towards the other by half of ``nats``."""
-        low, _ = _wilson(p, n, math.sqrt(nats))
-        _, high = _wilson(q, n, math.sqrt(nats))
+        low, _ = wilson(p, n, math.sqrt(nats))
+        _, high = wilson(q, n, math.sqrt(nats))
         return self.guarantee.level_of(low, high)
 
     def _learn(self, rejected: bool) -> None:
         x, y = self._past.draws()
+        # Matrices of long outputs; small ones are not worth a second thread anyway.
+        long = isinstance(x, np.ndarray) and x.ndim == 2 and x.shape[1] > MAX_COORDINATES
+        with one_thread() if long else nullcontext():
+            self._propose(x, y, rejected)
+
+    def _propose(self, x: Batch, y: Batch, rejected: bool) -> None:
         if self._fixed is None:
-            self._fixed = fixed_features(concatenate([x, y]))
+            self._fixed = fixed_features(pooled(x, y))
             if self.own is not None:
                 self.own.check(x)
                 self._fixed.append(self.own)
         if len(x) >= RESTRUCTURE * self._structured_at:
             self._structured_at = len(x)
             self._structure = self._structure.joined(structure_of(x, y))
-        groups = [group for feature in self._fixed for group in _candidates(feature, *self._past.values(feature))]
+        self._survey.look(self._past)
+        groups = [group for feature in self._fixed for group in candidates_of(feature, *self._past.values(feature))]
         for feature, a, b in self._learned(x, y):
             symbols = isinstance(feature, Rank) and feature.base is None
             penalty = 0.0 if symbols else _PENALTIES.get(type(feature), 0.0)
-            groups += [replace(group, penalty=penalty) for group in _candidates(feature, a, b)]
+            groups += [replace(group, penalty=penalty) for group in candidates_of(feature, a, b)]
         # Floats of shape (n,) on no coarse lattice.
-        fine = near_answers(x, y) if LatticeExponent() in self._fixed else []
-        for feature in (*self._structure.features, *fine):
-            groups += _candidates(feature, *self._past.values(feature))
+        fine = near_answers(column(x), column(y)) if LatticeExponent() in self._fixed else []
+        for feature in dict.fromkeys((*self._structure.features, *fine)):
+            groups += candidates_of(feature, *self._past.values(feature))
+        for feature in dict.fromkeys(self._survey.features):
+            groups += preferred(candidates_of(feature, *self._past.values(feature)))
+        for feature in dict.fromkeys(self._survey.chosen):
+            a, b = self._past.values(feature)
+            groups += preferred(candidates_of(feature, a[1::2], b[1::2]))
         if groups:
             self._select(groups, rejected)
 
@@ -292,20 +323,24 @@ class EventLearner:
             yield symbols, symbols.of_keys(key_x[1::2]), symbols.of_keys(key_y[1::2])
         found: list[Feature | None] = []
         quick: Feature | None = None
-        if isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and x.shape[1:] == y.shape[1:]:
-            if x.ndim == 2 and x.shape[1] > 1:
+        plain = isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and x.shape[1:] == y.shape[1:]
+        if isinstance(x, np.ndarray) and plain and x.ndim == 2:
+            d = x.shape[1]
+            if d > WIDE:
+                found.append(_of_columns(even_x, even_y, self._survey.columns))
+            elif d > 1:
                 # Transcripts have no centres.
                 quick = None if self._structure.features else learn_clipped(x, y)
                 found.append(learn_linear(even_x, even_y))
                 found.append(learn_additive(even_x, even_y, COORDINATE_CELLS))
-            elif x.ndim == 1 and symbols is None and self._fixed:
+        elif plain or self._survey.numbers is not None:
+            base = self._survey.numbers or (self._fixed[0] if self._fixed else None)
+            if symbols is None and base is not None:
                 quick = learn_marked(x, y)
                 found.append(learn_distance(even_x, even_y))
                 if len(x) >= 2 * 20 * CELLS:
-                    base = self._fixed[0]
                     found.append(learn_histogram(base, base(even_x), base(even_y), CELLS))
-            if x.ndim == 1:
-                found += learn_lattices(even_x, even_y)
+            found += learn_lattices(even_x, even_y)
         if quick is not None:
             yield quick, quick(x), quick(y)
         for feature in found:
@@ -314,15 +349,16 @@ class EventLearner:
         for feature in self.training.features:
             a, b = self._past.values(feature)
             yield feature, a[1::2], b[1::2]
-        for part in self._structure.parts:
+        for part in (*self._structure.parts, *self._survey.parts):
             key_x, key_y = self._past.keys(part)
-            symbols = learn_symbols(part(even_x), part(even_y), MOST_SYMBOLS, (key_x[::2], key_y[::2]))
+            label = getattr(part, "label", show)
+            symbols = learn_symbols(part(even_x), part(even_y), MOST_SYMBOLS, (key_x[::2], key_y[::2]), label)
             if symbols is not None:
                 yield replace(symbols, part=part), symbols.of_keys(key_x[1::2]), symbols.of_keys(key_y[1::2])
 
     def _score(self, x: Array, y: Array, n: Array, rejected: bool) -> tuple[Array, Array]:
         """Score of events with the given counts, to be maximised, and their growth against the same level."""
-        p, q = _shrunken(x, n), _shrunken(y, n)
+        p, q = shrunken(x, n), shrunken(y, n)
         growth = divergence_rate(p, q, self.guarantee, self.guarantee.level)
         if not rejected and float((growth * n).max()) >= _NATS:
             return growth, growth
@@ -331,16 +367,18 @@ class EventLearner:
         growth = divergence_rate(p, q, self.guarantee, frontier)
         return np.where(growth > 0, growth, reach - frontier - 1.0), growth
 
-    def _select(self, groups: list[_Candidates], rejected: bool) -> None:
+    def _select(self, groups: list[Candidates], rejected: bool) -> None:
         x = np.concatenate([g.x for g in groups])
         y = np.concatenate([g.y for g in groups])
         n = np.concatenate([np.full(len(g.cuts), g.n) for g in groups]).astype(float)
         penalty = np.concatenate([np.full(len(g.cuts), g.penalty) for g in groups]) / n
         score, growth = self._score(x, y, n, rejected)
+        # What is preferred is so where it has gained much, not where it has gained little and may be luck.
+        penalty = np.maximum(penalty, -PREFERRED * growth)
         score = np.where(growth > 0, np.maximum(growth - penalty, 1e-300), score)
         sizes = np.cumsum([0, *(len(g.cuts) for g in groups)])
         owner = np.repeat(np.arange(len(groups)), np.diff(sizes))
-        p, q = _shrunken(x, n), _shrunken(y, n)
+        p, q = shrunken(x, n), shrunken(y, n)
         odds = special.logit(p)
         left, self.finalists = score.copy(), []
         floor = _CLOSE * max(float(score.max()), 0.0)
@@ -354,6 +392,15 @@ class EventLearner:
         self._rate(self.finalists[0])
 
 
+def _of_columns(x: Batch, y: Batch, columns: tuple[int, ...]) -> Linear | None:
+    """A linear score of some coordinates of long rows."""
+    if not columns:
+        return None
+    a, b = (np.asarray(side)[:, list(columns)] for side in (x, y))
+    found = learn_linear(a, b)
+    return None if found is None else replace(found, columns=columns, width=np.shape(x)[1])
+
+
 def _partner(p: Array, q: Array, growth: Array, best: int) -> int | None:
     """The best event of the same chain on the other side of the diagonal p = 1 - q.
 
@@ -365,44 +412,7 @@ def _partner(p: Array, q: Array, growth: Array, best: int) -> int | None:
     return int(np.argmax(np.where(other, growth, -1.0)))
 
 
-def _shrunken(count: Array, n: Array | float) -> Array:
-    """Estimate of a probability that is never 0 or 1."""
-    return (count + _SHRINK) / (n + 2 * _SHRINK)
-
-
-def _wilson(p: Array, n: Array | float, z: float) -> tuple[Array, Array]:
-    """Wilson's interval for a probability: the points z standard errors away."""
-    centre = (p + z * z / (2 * n)) / (1 + z * z / n)
-    half = z * np.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n)
-    return np.maximum(centre - half, 0.0), np.minimum(centre + half, 1.0)
-
-
-@lru_cache(maxsize=256)
-def _positions(m: int) -> NDArray[np.int64]:
-    """Ranks among m sorted draws at which to cut: sixteenths, and a geometric ladder into both tails."""
-    middle = (np.arange(1, 16) / 16 * m).astype(np.int64)
-    tail = np.concatenate([[0], 2 ** np.arange(1, 12) - 1])
-    tail = tail[tail < m // 8]
-    return np.unique(np.concatenate([tail, middle, m - 1 - tail]))
-
-
-def _candidates(feature: Feature, x: Array, y: Array) -> list[_Candidates]:
-    """Events of a feature with the given values on draws of each side."""
-    a, b = np.sort(x), np.sort(y)  # NaN go last
-    valid_a, valid_b = len(a) - int(np.isnan(a).sum()), len(b) - int(np.isnan(b).sum())
-    picks = [v[_positions(m)] for v, m in ((a, valid_a), (b, valid_b)) if m > 0]
-    if not picks:
-        return []
-    cuts = np.unique(np.concatenate(picks))
-    below_a = np.searchsorted(a[:valid_a], cuts, side="right").astype(float)
-    below_b = np.searchsorted(b[:valid_b], cuts, side="right").astype(float)
-    return [
-        _Candidates(feature, "below", cuts, below_a, below_b, len(a)),
-        _Candidates(feature, "above", cuts, valid_a - below_a, valid_b - below_b, len(a)),
-    ]
-
-
-def _proposal(group: _Candidates, best: int, partner: int | None) -> Proposal:
+def _proposal(group: Candidates, best: int, partner: int | None) -> Proposal:
     indices = [best] if partner is None else [best, partner]
     order = sorted(indices, key=lambda k: -group.cuts[k] if group.side == "below" else group.cuts[k])
     cuts = tuple(float(group.cuts[k]) for k in order)

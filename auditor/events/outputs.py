@@ -4,15 +4,31 @@ from __future__ import annotations
 
 import hashlib
 import math
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from auditor.errors import TargetError
+from auditor.events.values import USUAL, Raised, Typed, plain, text_of, visible
+
+__all__ = [
+    "Batch",
+    "Raised",
+    "Typed",
+    "as_batch",
+    "column",
+    "concatenate",
+    "float_of",
+    "is_number",
+    "keys",
+    "listed",
+    "matrix",
+    "pooled",
+    "shorten",
+    "show",
+]
 
 #: A batch of outputs, trial axis first: numbers of shape (n,) or (n, d), or a list of any Python values.
 Batch: TypeAlias = NDArray[Any] | list[Any]
@@ -25,16 +41,6 @@ _PLAIN = {int, float}
 _EXACT = 2**53
 #: Sets the keys of booleans apart from those of numbers; arbitrary.
 _BOOLEAN = 0x5D588B656C078965
-
-
-@dataclass(frozen=True)
-class Raised:
-    """Output of a draw that raised: the class of the exception, which is all that an observer is taken to see."""
-
-    error: str
-
-    def __repr__(self) -> str:
-        return f"raised {self.error}"
 
 
 def as_batch(outputs: object, n: int) -> Batch:
@@ -50,7 +56,8 @@ def as_batch(outputs: object, n: int) -> Batch:
     Returns
     -------
     ndarray of shape (n,) or (n, d), or list of length n
-        A list is turned into an array if all its elements are numbers, or sequences of numbers of one length.
+        A list is turned into an array if all its elements are numbers of one type, or sequences of numbers of one
+        length. Otherwise each element is brought to plain data by itself, see `visible`.
 
     Raises
     ------
@@ -60,10 +67,12 @@ def as_batch(outputs: object, n: int) -> Batch:
     if isinstance(outputs, np.ndarray):
         if outputs.ndim == 0 or outputs.shape[0] != n:
             raise TargetError(f"{n} outputs were asked for, the target returned an array of shape {outputs.shape}")
-        outputs = np.asarray(outputs)  # a masked array's mask is no output
+        if isinstance(outputs, np.ma.MaskedArray):
+            return [visible(outputs[k : k + 1]) for k in range(n)]
+        outputs = np.asarray(outputs)
         if outputs.dtype.kind in "biuf":
             return outputs if outputs.ndim <= 2 else outputs.reshape(n, -1)
-        return list(outputs.tolist())
+        return [visible(value) for value in outputs.tolist()]
     asked = f"{n} outputs were asked for, the target returned"
     if isinstance(outputs, str | bytes) or not isinstance(outputs, Sequence):
         if hasattr(outputs, "__array__"):
@@ -79,26 +88,47 @@ def as_batch(outputs: object, n: int) -> Batch:
 
 def _from_list(values: list[Any]) -> Batch:
     kinds = set(map(type, values))
-    if kinds == {float}:
+    if kinds <= {float, np.float64}:
         return np.fromiter(values, np.float64, len(values))  # twice as fast as np.array
-    if kinds <= _PLAIN or all(is_number(v) for v in values):
-        if kinds == {int}:
-            try:
-                return np.fromiter(values, np.int64, len(values))
-            except OverflowError:
-                return values
-        if all(isinstance(v, int | np.integer) for v in values):
-            array = np.array(values)
-            return array if array.dtype.kind in "iu" else values
-        return np.array(values, dtype=np.float64) if _exact(values) else values
+    if kinds == {int}:
+        try:
+            return np.fromiter(values, np.int64, len(values))
+        except OverflowError:
+            return values
+    if len(kinds) == 1 and issubclass(next(iter(kinds)), np.integer | np.floating):
+        return np.array(values)
+    if all(issubclass(kind, np.ndarray) for kind in kinds):
+        return _from_arrays(values)
     if all(issubclass(kind, list | tuple | np.ndarray) for kind in kinds):
-        rows = [v.tolist() if isinstance(v, np.ndarray) else v for v in values]
+        rows = [_row(v) for v in values]
         width = len(rows[0]) if isinstance(rows[0], list | tuple) else 0
-        if width and all(isinstance(r, list | tuple) and len(r) == width and all(map(is_number, r)) for r in rows):
+        if width and all(isinstance(r, list | tuple) and len(r) == width and all(map(_is_plain, r)) for r in rows):
             numbers = [e for r in rows for e in r]
             return np.array(rows, dtype=np.float64) if _exact(numbers) else rows
-        return rows
-    return [v.tolist() if isinstance(v, np.ndarray) else v for v in values]
+        return [visible(row) for row in rows]
+    return [visible(_row(v)) for v in values]
+
+
+def _from_arrays(values: list[NDArray[Any]]) -> Batch:
+    """Outputs that are arrays: one array if they are rows of numbers of one type and length."""
+    first = values[0]
+    alike = all(type(v) is np.ndarray and v.shape == first.shape and v.dtype == first.dtype for v in values)
+    if alike and first.ndim == 1 and first.size and first.dtype.kind in "iuf":
+        return np.stack(values)
+    rows = [_row(v) for v in values]
+    return [visible(row) for row in rows]
+
+
+def _row(value: Any) -> Any:
+    """One output, an array as its elements; with the type of numbers that are not of the usual one."""
+    if not isinstance(value, np.ndarray) or isinstance(value, np.ma.MaskedArray) or value.ndim == 0:
+        return value
+    named = value.dtype.kind in "iuf" and value.dtype.name != "float64"
+    return Typed(value.dtype.name, value.tolist()) if named else value.tolist()
+
+
+def _is_plain(value: object) -> bool:
+    return type(value) is not Typed and is_number(value)
 
 
 def _exact(numbers: list[Any]) -> bool:
@@ -108,15 +138,33 @@ def _exact(numbers: list[Any]) -> bool:
 
 def is_number(value: object) -> bool:
     """Whether a Python value is a number; booleans are symbols."""
+    value = plain(value)
     return isinstance(value, _NUMBER) and not isinstance(value, bool | np.bool_)
 
 
 def concatenate(parts: Sequence[Batch]) -> Batch:
-    """Join batches of one target; a target that changes its shape between calls gives a list."""
-    shapes = {(p.shape[1:] if isinstance(p, np.ndarray) else None) for p in parts}
-    if len(shapes) == 1 and None not in shapes:
+    """Join batches of one target; a target that changes its shape or type between calls gives a list."""
+    kinds = {((p.shape[1:], p.dtype) if isinstance(p, np.ndarray) else None) for p in parts}
+    if len(kinds) == 1 and None not in kinds:
         return np.concatenate([np.asarray(p) for p in parts])
-    return [value for part in parts for value in (part.tolist() if isinstance(part, np.ndarray) else part)]
+    return [value for part in parts for value in listed(part)]
+
+
+def pooled(x: Batch, y: Batch) -> Batch:
+    """Outputs of both sides, to look at what they have in common; types of numbers do not count."""
+    if isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and x.shape[1:] == y.shape[1:]:
+        return np.concatenate([x, y])
+    return concatenate([x, y])
+
+
+def listed(batch: Batch) -> list[Any]:
+    """Outputs as a list of Python values, with the type of numbers that are not Python's."""
+    if not isinstance(batch, np.ndarray):
+        return batch
+    name = batch.dtype.name
+    if name in USUAL and not (batch.ndim == 2 and name == "int64"):
+        return list(batch.tolist())
+    return [Typed(name, value) for value in batch.tolist()]
 
 
 def column(batch: Batch) -> NDArray[np.float64]:
@@ -142,7 +190,7 @@ def matrix(batch: Batch, width: int) -> NDArray[np.float64]:
             return np.asarray(batch, dtype=np.float64)
         return np.full((len(batch), width), np.nan)
     rows = np.full((len(batch), width), np.nan)
-    for k, value in enumerate(batch):
+    for k, value in enumerate(map(plain, batch)):
         if isinstance(value, list | tuple) and len(value) == width and all(map(is_number, value)):
             rows[k] = [float_of(e) for e in value]
     return rows
@@ -150,11 +198,12 @@ def matrix(batch: Batch, width: int) -> NDArray[np.float64]:
 
 def float_of(value: object) -> float:
     """A number as a float, NaN for what is none and for integers larger than any float."""
-    if not isinstance(value, int | float | np.number | np.bool_):
+    value = plain(value)
+    if not isinstance(value, int | float | np.number | np.bool_) or isinstance(value, np.complexfloating):
         return math.nan
     try:
         return float(value)
-    except (OverflowError, TypeError):  # a larger integer than any float, a complex number
+    except OverflowError:  # a larger integer than any float
         return math.nan
 
 
@@ -203,6 +252,8 @@ def _row_keys(elements: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _key_of(value: object) -> int:
+    if type(value) is Typed and (is_number(value.value) or isinstance(value.value, list | tuple)):
+        value = value.value  # equal numbers are one output, whatever their type
     if isinstance(value, bool | np.bool_):
         return int(value) ^ _BOOLEAN
     if isinstance(value, float | np.floating) or (isinstance(value, int | np.integer) and abs(int(value)) <= _EXACT):
@@ -221,8 +272,9 @@ def _canonical(value: object) -> str:
         return "set{" + ",".join(sorted(map(_canonical, value))) + "}"
     if isinstance(value, list | tuple):
         return "[" + ",".join(map(_canonical, value)) + "]"
-    # An object's address says nothing of the data and differs between processes.
-    return f"{type(value).__name__}:" + re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))
+    if isinstance(value, Typed):
+        return f"{value.kind}({_canonical(value.value)})"
+    return f"{type(value).__name__}:{text_of(value)}"
 
 
 def show(value: object) -> str:
@@ -235,5 +287,9 @@ def show(value: object) -> str:
 
 
 def _short(value: object) -> str:
-    text = f"{value:.6g}" if isinstance(value, float) else repr(value)
+    return shorten(f"{value:.6g}" if isinstance(value, float) else repr(value))
+
+
+def shorten(text: str) -> str:
+    """At most 60 characters of a text."""
     return text if len(text) <= 60 else text[:57] + "..."

@@ -12,9 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.events.elements import CONTAINERS, DEEPEST, Elements, Table, children
+from auditor.events.elements import CONTAINERS, Elements, Table, children
 from auditor.events.features import MAX_COORDINATES, Feature
 from auditor.events.outputs import Batch, float_of, is_number, keys
+from auditor.events.values import DEEPEST, plain
 
 Array = NDArray[np.float64]
 
@@ -65,18 +66,18 @@ class Item:
         with np.errstate(invalid="ignore", over="ignore"):
             return values - _numbers(_at(batch, self.other))
 
-    def _subject(self) -> str:
-        if self.kind == "difference":
-            return f"{_place(self.path)} - {_place(self.other)}"
-        return _place(self.path)
+    @property
+    def name(self) -> str:
+        """In words."""
+        return _place(self.path) + (f" - {_place(self.other)}" if self.kind == "difference" else "")
 
     def below(self, cut: float) -> str:
         """In words."""
-        return f"output has no {_place(self.path)}" if self.kind == "present" else f"{self._subject()} <= {cut:.6g}"
+        return f"{_place(self.path)} is absent" if self.kind == "present" else f"{self.name} <= {cut:.6g}"
 
     def above(self, cut: float) -> str:
         """In words."""
-        return f"output has {_place(self.path)}" if self.kind == "present" else f"{self._subject()} > {cut:.6g}"
+        return f"{_place(self.path)} is present" if self.kind == "present" else f"{self.name} > {cut:.6g}"
 
 
 @dataclass(frozen=True)
@@ -108,6 +109,7 @@ def _at(batch: Batch, path: tuple[Any, ...]) -> list[Any]:
 
 
 def _step(part: Any, step: Any) -> Any:
+    part = plain(part)
     if isinstance(part, np.ndarray):
         part = part.tolist()
     if isinstance(part, list | tuple):
@@ -177,7 +179,7 @@ def structure_of(x: Batch, y: Batch) -> Structure:
 
 
 def _listed(batch: Batch) -> list[Any]:
-    return batch.tolist() if isinstance(batch, np.ndarray) else batch
+    return list(batch.tolist()) if isinstance(batch, np.ndarray) else batch
 
 
 def _of_rows(rows: NDArray[Any]) -> Iterator[Feature]:
@@ -202,7 +204,7 @@ def _places(outputs: Sequence[Any]) -> tuple[list[tuple[Any, ...]], list[tuple[A
     numbers: Counter[tuple[Any, ...]] = Counter()
     others: Counter[tuple[Any, ...]] = Counter()
     for output in outputs:
-        for path, part in _walk(output):
+        for path, part in walk(output):
             (numbers if is_number(part) else others)[path] += 1
     counted = numbers + others
     often = [path for path in counted if counted[path] >= 2][:MAX_COORDINATES]
@@ -210,12 +212,13 @@ def _places(outputs: Sequence[Any]) -> tuple[list[tuple[Any, ...]], list[tuple[A
     return [p for p in often if numbers[p] >= 2], [p for p in often if others[p] >= 2], optional
 
 
-def _walk(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
+def walk(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
     """Places of the elements of one output. Sets have none: the order of their elements means nothing."""
+    value = plain(value) if isinstance(plain(value), CONTAINERS) else value
     if isinstance(value, set | frozenset) or len(path) > DEEPEST:
         return
     if isinstance(value, CONTAINERS):
         for step, part in children(value):
-            yield from _walk(part, (*path, step))
+            yield from walk(part, (*path, step))
     elif path:
         yield path, value

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from auditor import PureDP
-from auditor.events.learned import Clipped, Marked, Unreachable, learn_clipped, learn_marked, near_answers
+from auditor.events.floats import Unreachable, near_answers
+from auditor.events.learned import Clipped, Marked, learn_clipped, learn_marked
 from auditor.events.learner import EventLearner
 
 

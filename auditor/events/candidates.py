@@ -1,0 +1,75 @@
+"""Events of one feature with their counts, and estimates from counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.events.features import Feature
+
+Array = NDArray[np.float64]
+
+#: Estimates add this to the count and twice this to the number of draws.
+_SHRINK = 1.0
+#: Nats by which an event of the survey may be worse than others, and the part of its growth that this is at most: it
+#: says what is the matter, while the others may only show its traces. Arbitrary, small.
+_PREFERENCE, PREFERRED = 1.0, 0.1
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """Events of one feature and side, with their counts."""
+
+    feature: Feature
+    side: str
+    cuts: Array
+    x: Array
+    y: Array
+    n: int
+    penalty: float = 0.0
+
+
+def preferred(groups: Iterable[Candidates]) -> list[Candidates]:
+    """Events of the survey; they are preferred to others that are hardly better."""
+    return [replace(group, penalty=-_PREFERENCE) for group in groups]
+
+
+def shrunken(count: Array, n: Array | float) -> Array:
+    """Estimate of a probability that is never 0 or 1."""
+    return (count + _SHRINK) / (n + 2 * _SHRINK)
+
+
+def wilson(p: Array, n: Array | float, z: float) -> tuple[Array, Array]:
+    """Wilson's interval for a probability: the points z standard errors away."""
+    centre = (p + z * z / (2 * n)) / (1 + z * z / n)
+    half = z * np.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n)
+    return np.maximum(centre - half, 0.0), np.minimum(centre + half, 1.0)
+
+
+@lru_cache(maxsize=256)
+def _positions(m: int) -> NDArray[np.int64]:
+    """Ranks among m sorted draws at which to cut: sixteenths, and a geometric ladder into both tails."""
+    middle = (np.arange(1, 16) / 16 * m).astype(np.int64)
+    tail = np.concatenate([[0], 2 ** np.arange(1, 12) - 1])
+    tail = tail[tail < m // 8]
+    return np.unique(np.concatenate([tail, middle, m - 1 - tail]))
+
+
+def candidates_of(feature: Feature, x: Array, y: Array) -> list[Candidates]:
+    """Events of a feature with the given values on draws of each side."""
+    a, b = np.sort(x), np.sort(y)  # NaN go last
+    valid_a, valid_b = len(a) - int(np.isnan(a).sum()), len(b) - int(np.isnan(b).sum())
+    picks = [v[_positions(m)] for v, m in ((a, valid_a), (b, valid_b)) if m > 0]
+    if not picks:
+        return []
+    cuts = np.unique(np.concatenate(picks))
+    below_a = np.searchsorted(a[:valid_a], cuts, side="right").astype(float)
+    below_b = np.searchsorted(b[:valid_b], cuts, side="right").astype(float)
+    return [
+        Candidates(feature, "below", cuts, below_a, below_b, len(a)),
+        Candidates(feature, "above", cuts, valid_a - below_a, valid_b - below_b, len(a)),
+    ]

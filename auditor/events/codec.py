@@ -1,0 +1,118 @@
+"""Events as JSON and back, exactly: what a fixed event is drawn again with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import Any
+
+import auditor.events
+from auditor.counterexamples.data_codec import NotStorableError, decode, encode
+from auditor.errors import SpecificationError
+from auditor.events.learner import Chain
+
+
+@cache
+def registry() -> Mapping[str, type]:
+    """Classes that an event may be made of, by name: the frozen dataclasses of this package.
+
+    A new one in any module of the package is found by itself. Classes without equality of their own hold functions or
+    fitted models (see `OwnRatio`, `Score`); they are no data and are left out.
+
+    Raises
+    ------
+    RuntimeError
+        If two classes have one name, which is a mistake of ours.
+    """
+    found: dict[str, type] = {}
+    for module in iter_modules(auditor.events.__path__):
+        for value in vars(import_module(f"{auditor.events.__name__}.{module.name}")).values():
+            if not (isinstance(value, type) and is_dataclass(value)) or value.__name__.startswith("_"):
+                continue
+            if not value.__module__.startswith(f"{auditor.events.__name__}."):  # imported there, such as a target
+                continue
+            options = value.__dataclass_params__  # type: ignore[attr-defined]
+            if options.frozen and options.eq and found.setdefault(value.__name__, value) is not value:
+                raise RuntimeError(f"two classes of events are called {value.__name__}")
+    return found
+
+
+def chain_to_json(chain: Chain) -> dict[str, Any] | None:
+    """JSON of a chain of events.
+
+    Parameters
+    ----------
+    chain : Chain
+
+    Returns
+    -------
+    dict or None
+        None if an event holds a function or a fitted model, or reads a place whose key is no plain value: such events
+        cannot be drawn again from a record.
+    """
+    try:
+        record: dict[str, Any] = encode(chain, object_to_json)
+        return record if decode(record, object_from_json) == chain else None
+    except (NotStorableError, RecursionError):
+        return None
+
+
+def chain_from_json(record: Mapping[str, Any]) -> Chain:
+    """Chain that `chain_to_json` wrote.
+
+    Raises
+    ------
+    SpecificationError
+        If the record is none. Classes are looked up in `registry`; nothing in the record is imported or evaluated.
+    """
+    chain = decode(record, object_from_json)
+    if not isinstance(chain, Chain):
+        raise SpecificationError(f"expected the record of a chain of events, got that of a {type(chain).__name__}")
+    cuts = chain.cuts
+    if not (isinstance(cuts, tuple) and cuts and all(isinstance(cut, float) for cut in cuts)):
+        raise SpecificationError(f"cuts must be floats, at least one, got {cuts!r}")
+    if chain.side not in ("below", "above"):
+        raise SpecificationError(f'side must be "below" or "above", got {chain.side!r}')
+    if not all(callable(getattr(chain.feature, name, None)) for name in ("__call__", "below", "above")):
+        raise SpecificationError(f"expected a feature of outputs, got a {type(chain.feature).__name__}")
+    try:
+        chain.words()
+    except Exception as error:  # whatever a damaged record makes of a feature
+        raise SpecificationError(f"the recorded event cannot be read: {type(error).__name__}: {error}") from error
+    return chain
+
+
+def object_to_json(value: Any) -> dict[str, Any]:
+    """JSON of one object of a class of the `registry`, such as a feature.
+
+    Raises
+    ------
+    NotStorableError
+        If it, or what it holds, is no data.
+    """
+    kind = type(value)
+    if registry().get(kind.__name__) is not kind:
+        raise NotStorableError(f"a {kind.__name__} is no data")
+    values = {field.name: encode(getattr(value, field.name), object_to_json) for field in fields(value) if field.init}
+    return {"class": kind.__name__, "fields": values}
+
+
+def object_from_json(record: Mapping[str, Any]) -> Any:
+    """Inverse of `object_to_json`.
+
+    Raises
+    ------
+    SpecificationError
+        If the record is none.
+    """
+    name, values = record.get("class"), record.get("fields")
+    kind = registry().get(name) if isinstance(name, str) else None
+    if kind is None or not isinstance(values, Mapping):
+        raise SpecificationError(f"a record of an event names the class {name!r}, expected one of this package")
+    expected = {field.name for field in fields(kind) if field.init}
+    if set(values) != expected:
+        raise SpecificationError(f"the record of a {name} has {sorted(values)}, expected {sorted(expected)}")
+    return kind(**{key: decode(value, object_from_json) for key, value in values.items()})
