@@ -2,108 +2,67 @@
 
 from __future__ import annotations
 
-import json
-import math
 import shlex
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
-from auditor.audit import Question, run_audit
-from auditor.collect import DRAWS, FIRST, METHODS, Settings
-from auditor.dry_run import Speed, audit_seconds, probe
+from auditor.audit import error_result, run_audit
+from auditor.behaviour import sizes_of_interest
+from auditor.collect import DRAWS, METHODS, Settings
+from auditor.counterexamples.confirm import Counts
+from auditor.counterexamples.pasting import snippet
+from auditor.counterexamples.shrink import Shrunk, shrink
 from auditor.errors import SpecificationError, TargetError, finite
-from auditor.evidence.independence import check_independence
-from auditor.guarantees import PureDP, parse_claim
-from auditor.neighbors import RELATIONS, AnswersWithin, Pair, check_pairs
-from auditor.results import AuditResult
+from auditor.events.learner import Chain
+from auditor.events.threads import one_thread
+from auditor.guarantees import Guarantee, parse_claim
+from auditor.inspecting import repeats_after_restart
+from auditor.neighbors import RELATIONS, AddRemoveOne, AnswersWithin, Pair, Relation, ReplaceOne, check_pairs
+from auditor.neighbors.hard import hard_pairs
+from auditor.question import Question
+from auditor.reading import MOST, parse_domain, read_data
+from auditor.results import AuditResult, Verdict
 from auditor.sampling import Sampler, check_seed
-from auditor.targets import Mechanism, function_from, one_draw, target_from
+from auditor.search import affordable
+from auditor.statements.checks import Check, check_statements, states_of
+from auditor.targets import Mechanism
+from auditor.targets.environments import environment_of, installed
+from auditor.targets.named import closing_target, shown, source_of, target_named
+from auditor.targets.process import ProcessTarget
 
-#: Most rows of a crafted dataset, and values of a row; arbitrary, so that a slip of the pen does not fill the memory.
-MOST = 1_000_000
-
-
-def read_data(path: Path) -> Any:
-    """Read a dataset: .csv as a DataFrame, .json as an array or list, .npy as an array."""
-    readers: dict[str, Callable[[Path], Any]] = {".csv": pd.read_csv, ".json": _read_json, ".npy": np.load}
-    if path.suffix not in readers:
-        raise SpecificationError(f"data file {str(path)!r}: expected .csv, .json or .npy")
-    try:
-        data = readers[path.suffix](path)
-    except (OSError, ValueError) as error:
-        raise SpecificationError(f"data file {str(path)!r} cannot be read: {error}") from error
-    if np.ndim(data) == 0:
-        raise SpecificationError(f"data file {str(path)!r}: expected rows, got a single value")
-    return data
-
-
-def _read_json(path: Path) -> Any:
-    rows = json.loads(path.read_text(encoding="utf-8"))
-    if not isinstance(rows, list):
-        raise SpecificationError(f"data file {str(path)!r}: expected an array of rows, got {type(rows).__name__}")
-    return (
-        np.array(rows) if rows and all(isinstance(r, int | float) and not isinstance(r, bool) for r in rows) else rows
-    )
-
-
-def parse_domain(text: str) -> list[Any]:
-    """Read the values of a row: "0,1", "0:10" (integers, both ends), "a,b,c".
-
-    Raises
-    ------
-    SpecificationError
-        If it cannot be read, or has fewer than two values or more than `MOST`.
-    """
-    low, colon, high = text.partition(":")
-    try:
-        if colon and int(high) - int(low) >= MOST:
-            raise SpecificationError(f"domain {text!r}: expected at most {MOST:,} values")
-        values: list[Any] = list(range(int(low), int(high) + 1)) if colon else [_value(v) for v in text.split(",")]
-    except SpecificationError:
-        raise
-    except ValueError:
-        values = []
-    if len(values) < 2:
-        raise SpecificationError(f'domain {text!r}: expected at least two values, as in "0,1", "0:10" or "a,b,c"')
-    return values
+#: Budget in seconds where none is given: a person waits that long. Targets of 3 microseconds a draw spend their draws
+#: first, those of 20 milliseconds have 3,000.
+SECONDS = 60.0
+#: Seconds that one call may take, unless told otherwise.
+LIMIT = 60.0
+#: Seconds that an audit gets at least, however long the search for sizes took; arbitrary.
+LEAST_SECONDS = 5.0
+#: Seconds that shrinking may take: what is left of the budget, but so many at least and at most. Arbitrary, as long as
+#: one looks at a screen.
+SHRINK_LEAST, SHRINK_MOST = 5.0, 15.0
+#: Draws that shrinking may take at least: obvious defects need up to 3,000, a quarter above the claim 50,000.
+SHRINK_DRAWS = 50_000
+#: Draws that the tests of independence take, and the part of the seconds that they may take before fewer comparisons
+#: are made; 24 are two more than must go the same way.
+TESTED, SLOW, FEW_COMPARISONS = 1_000, 0.2, 24
+#: Draws that the checks of determinism and of restarts may take; they are left out where no time is left for them.
+CHECKED = 1_200
+#: Pairs of made-up rows that are tried when the data are private; arbitrary.
+MADE_UP = 10
 
 
-def _value(text: str) -> Any:
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text.strip()
-
-
-def pairs_of(
-    data: Path | None, neighbor: Path | None, relation: str | None, domain: str | None, rows: int
-) -> tuple[list[Pair], bool]:
-    """Pairs that the command line asks for, and whether they are from files (and private)."""
-    if relation is not None and relation not in RELATIONS:
-        raise SpecificationError(f"relation must be one of {', '.join(RELATIONS)}, got {relation!r}")
-    if (data is None) != (neighbor is None):
-        raise SpecificationError("--data and --neighbor go together")
-    if data is not None and neighbor is not None:
-        pairs = [Pair(read_data(data), read_data(neighbor), f"{data.name} against {neighbor.name}")]
-        check_pairs(pairs, RELATIONS[relation]() if relation else None)
-        return pairs, True
-    if relation is None or domain is None:
-        raise SpecificationError("give --data and --neighbor, or --relation and --domain")
-    if not 1 <= rows <= MOST:
-        raise SpecificationError(f"rows must be at least 1 and at most {MOST:,}, got {rows}")
-    values = parse_domain(domain)
-    if RELATIONS[relation] is AnswersWithin and not all(isinstance(v, int | float) for v in values):
-        raise SpecificationError(f"domain {domain!r}: query answers must be numbers")
-    return list(RELATIONS[relation]().patterns(values, rows)), False
+def given_pair(data: Path, neighbor: Path, relation: Relation | None) -> Pair:
+    """The pair that two files hold."""
+    pair = Pair(read_data(data), read_data(neighbor), f"{data.name} against {neighbor.name}")
+    check_pairs([pair], relation)
+    return pair
 
 
 @dataclass(frozen=True)
@@ -113,27 +72,38 @@ class Attack:
     Parameters
     ----------
     target : str
-        ``package.module:callable`` or ``path/to/file.py:callable``.
+        What `auditor.targets.named.target_named` takes.
     claim : str
         What is claimed, as `parse_claim` reads it.
     data, neighbor : Path or None
-        Files with the two datasets; their values are private and never shown.
+        Files with the two datasets; their values are private and not shown.
     relation, domain : str or None
-        Instead of files: a relation of `RELATIONS` and the values of a row, see `parse_domain`.
+        Instead of files: a relation of `RELATIONS` and the values of a row, see `parse_domain`. With files the domain
+        is what the rows of a shrunk example are made of.
     rows : int
-        Rows of the datasets made from the domain, at least 1.
+        Most rows of the datasets made from the domain, at least 1.
+    least : int
+        Fewest rows of a dataset that the claim is about.
+    outside : bool
+        Try values outside the domain as well: for claims that do not assume it.
+    show_data : bool
+        Datasets from files are shown.
     one_draw : bool
         The target is a function ``(data, rng) -> output`` of one draw.
+    shrink : bool
+        Look for a smaller counterexample after a violation.
     stop : str
         "verdict" or "budget", see `Settings`.
     alpha : float
         Probability of a false alarm, in (0, 1).
     seed : int
         At least 0.
-    draws : int
-        Budget in outputs, both sides together.
+    draws : int or None
+        Budget in outputs, both sides together; by default `DRAWS`, or what `SECONDS` allow if that is less.
     seconds : float or None
         Budget in seconds.
+    limit : float
+        Seconds that one call of the target may take.
     detect : float or None
         Level that is to be detectable; default twice the claimed one.
     method : str
@@ -152,154 +122,300 @@ class Attack:
     relation: str | None = None
     domain: str | None = None
     rows: int = 10
+    least: int = 0
+    outside: bool = False
+    show_data: bool = False
     one_draw: bool = False
+    shrink: bool = True
     stop: str = "verdict"
     alpha: float = 0.01
     seed: int = 0
-    draws: int = DRAWS
+    draws: int | None = None
     seconds: float | None = None
+    limit: float = LIMIT
     detect: float | None = None
     method: str = METHODS[0]
 
     def __post_init__(self) -> None:
         check_seed(self.seed)
-        finite(seconds=self.seconds, detect=self.detect)
+        finite(seconds=self.seconds, detect=self.detect, limit=self.limit)
         self.settings()  # which checks the others
+        if self.relation is not None and self.relation not in RELATIONS:
+            raise SpecificationError(f"relation must be one of {', '.join(RELATIONS)}, got {self.relation!r}")
+        if (self.data is None) != (self.neighbor is None):
+            raise SpecificationError("--data and --neighbor go together")
+        if self.data is None and (self.relation is None or self.domain is None):
+            raise SpecificationError("give --data and --neighbor, or --relation and --domain")
+        if not 1 <= self.rows <= MOST:
+            raise SpecificationError(f"rows must be at least 1 and at most {MOST:,}, got {self.rows}")
+        if not 0 <= self.least <= self.rows:
+            raise SpecificationError(f"min-rows must be from 0 to rows={self.rows}, got {self.least}")
 
     def settings(self) -> Settings:
         """How the target is audited."""
         return Settings(
             alpha=self.alpha,
-            draws=self.draws,
-            seconds=self.seconds,
+            draws=DRAWS if self.draws is None else self.draws,
+            seconds=SECONDS if self.draws is None and self.seconds is None else self.seconds,
             stop=self.stop,
             seed=self.seed,
             detect=self.detect,
+            limit=self.limit,
             method=self.method,
         )
 
     @property
     def private(self) -> bool:
-        """The datasets come from files."""
-        return self.data is not None and self.neighbor is not None
+        """The datasets come from files, and are not to be shown."""
+        return self.data is not None and not self.show_data
 
     def replay(self) -> str:
         """The command that makes the same attack again."""
-        words = ["dpaudit", "attack", self.target, "--claim", self.claim]
-        if self.private:
-            words += ["--data", str(self.data), "--neighbor", str(self.neighbor)]
-        if self.relation is not None:
-            words += ["--relation", self.relation]
-        if self.domain is not None and not self.private:
-            words += ["--domain", self.domain, "--rows", str(self.rows)]
-        words += ["--alpha", f"{self.alpha!r}", "--draws", str(self.draws), "--seed", str(self.seed)]
-        words += ["--stop", self.stop]
-        if self.detect is not None:
-            words += ["--detect", f"{self.detect!r}"]
-        if self.method != METHODS[0]:
-            words += ["--method", self.method]
-        return shlex.join([*words, *(["--one-draw"] if self.one_draw else [])])
+        words = ["dpaudit", "attack", shown(self.target), "--claim", self.claim]
+        for name, value in (
+            ("--data", self.data),
+            ("--neighbor", self.neighbor),
+            ("--relation", self.relation),
+            ("--domain", self.domain),
+            ("--rows", self.rows if self.domain is not None else None),
+            ("--min-rows", self.least or None),
+            ("--alpha", repr(self.alpha)),
+            ("--draws", self.draws),
+            ("--max-seconds", self.seconds),
+            ("--seed", self.seed),
+            ("--stop", self.stop),
+            ("--limit", self.limit if self.limit != LIMIT else None),
+            ("--detect", self.detect),
+            ("--method", self.method if self.method != METHODS[0] else None),
+        ):
+            words += [] if value is None else [name, str(value)]
+        flags = {
+            "--outside": self.outside,
+            "--show-data": self.show_data,
+            "--one-draw": self.one_draw,
+            "--no-shrink": not self.shrink,
+        }
+        return shlex.join([*words, *(flag for flag, given in flags.items() if given)])
 
 
-def attack_once(attack: Attack) -> tuple[dict[str, Any], AuditResult, float]:
+def attack_once(
+    attack: Attack, tell: Callable[[str], None] = lambda _: None
+) -> tuple[dict[str, Any], AuditResult, float]:
     """Audit a named target; returns the manifest, the result and the seconds it took.
+
+    Parameters
+    ----------
+    attack : Attack
+    tell : callable
+        Takes lines about what is being done.
 
     Raises
     ------
     SpecificationError
         If the claim, the datasets or the target cannot be read. What the target does wrong is a verdict, "error".
     """
-    begun = time.perf_counter()
     guarantee = parse_claim(attack.claim)
-    pairs, private = pairs_of(attack.data, attack.neighbor, attack.relation, attack.domain, attack.rows)
-    mechanism = _target(attack.target, attack.one_draw)
-    settings = attack.settings()
-    id_ = f"attack/L1/{guarantee.notion.replace(' ', '_').lower()}/{attack.target}"
-    labels = {"entry": "attack", "source": {"document": "command line", "place": attack.target}, "title": attack.target}
-    question = Question(id_, labels=labels, replay=attack.replay(), private=private)
-    result = run_audit(mechanism, guarantee, pairs, settings, question)
-    about = {
-        "dpaudit": metadata.version("dpaudit"),
-        "libraries": {"numpy": np.__version__},
-        "target": attack.target,
-        "seed": attack.seed,
-        "alpha": attack.alpha,
-        "draws": settings.draws,
-        "seconds": attack.seconds,
-        "detect": attack.detect,
-        "method": attack.method,
-    }
-    return about, result, time.perf_counter() - begun
+    values = parse_domain(attack.domain) if attack.domain is not None else None
+    relation = RELATIONS[attack.relation]() if attack.relation is not None else None
+    if isinstance(relation, AnswersWithin) and not all(isinstance(v, int | float) for v in values or ()):
+        raise SpecificationError(f"domain {attack.domain!r}: query answers must be numbers")
+    given = given_pair(attack.data, attack.neighbor, relation) if attack.data and attack.neighbor else None
+    with closing_target(target_named(attack.target, limit=attack.limit, one_draw=attack.one_draw)) as target:
+        return attack_on(target, attack, guarantee, relation, values, given, tell)
 
 
-def _target(text: str, single: bool) -> Mechanism:
-    if text.startswith(("exec:", "http://", "https://")):
-        raise SpecificationError(f"target {text!r}: this version audits Python callables only, package.module:callable")
-    if single:
-        return one_draw(function_from(text))
-    return target_from(text)
+def attack_on(
+    target: Mechanism,
+    attack: Attack,
+    guarantee: Guarantee,
+    relation: Relation | None,
+    values: Sequence[Any] | None,
+    given: Pair | None = None,
+    tell: Callable[[str], None] = lambda _: None,
+) -> tuple[dict[str, Any], AuditResult, float]:
+    """Audit a target; what `attack_once` does with what the command line has named.
 
-
-def check_target(text: str, data: Path | None, draws: int, single: bool) -> tuple[list[str], bool]:
-    """Report on a target: that it answers, its speed, seededness, independence, and the time of a budget.
-
-    Returns
-    -------
-    list of str, bool
-        Lines for the user, and whether the draws may be independent.
-
-    Raises
-    ------
-    SpecificationError
-        If the target or the data cannot be read.
-    TargetError
-        If the target does not answer.
+    Parameters
+    ----------
+    target : Mechanism
+    attack : Attack
+        The options; its names of target, claim, relation and domain are for the record only.
+    guarantee : Guarantee
+        The claim.
+    relation, values
+        What pairs are made of.
+    given : Pair, optional
+        The pair instead.
+    tell : callable
+        Takes lines about what is being done.
     """
-    mechanism = _target(text, single)
-    rows = read_data(data) if data is not None else np.zeros(1)
-    sampler = Sampler(mechanism, 0, "check", limit=60.0)
-    try:
-        first = sampler.draw(rows, 16, "shape")
-    except TargetError as error:
-        if data is not None:
-            raise
-        raise TargetError(f"{error} (on the dataset [0]; name another with --data)") from error
-    begun = time.perf_counter()
-    again = sampler.draw(rows, 16, "shape")
-    short = time.perf_counter() - begun
-    seeded = _same(first, again)
-    # Double the batch until it takes a tenth of a second, which the clock resolves well.
-    n, took = 16, 0.0
-    while took < 0.1 and n < 1 << 20:
-        n *= 2
+    work = _Work(attack, target, guarantee, relation, values, tell)
+    with one_thread():
+        try:
+            pairs = [given] if given is not None else work.crafted_pairs()
+            work.measure(pairs[0].x)
+            result = run_audit(target, guarantee, pairs, work.settings(), work.question)
+            result = work.with_checks(result, pairs)
+        except TargetError as error:
+            result = error_result(target, guarantee, work.settings(), work.question, error)
+        return work.manifest(), result, time.monotonic() - work.begun
+
+
+@dataclass
+class _Work:
+    """One attack under way."""
+
+    attack: Attack
+    target: Mechanism
+    guarantee: Guarantee
+    relation: Relation | None
+    values: Sequence[Any] | None
+    tell: Callable[[str], None]
+    begun: float = field(default_factory=time.monotonic)
+    each: float = 0.0  # seconds a draw, once measured
+
+    def settings(self) -> Settings:
+        """How the target is audited in the time that is left."""
+        settings = replace(self.attack.settings(), even=True)
+        if hasattr(self.target, "close"):  # processes and services have a limit for each request
+            settings = replace(settings, limit=None)
+        if settings.seconds is None:
+            return settings
+        slow = self.each * TESTED > SLOW * settings.seconds
+        return replace(
+            settings,
+            seconds=max(settings.seconds - (time.monotonic() - self.begun), LEAST_SECONDS),
+            comparisons=FEW_COMPARISONS if slow else settings.comparisons,
+        )
+
+    @cached_property
+    def question(self) -> Question:
+        """Labels of the result, and what follows a violation."""
+        name = shown(self.attack.target)
+        labels = {"entry": "attack", "source": {"document": "command line", "place": name}, "title": name}
+        if hasattr(self.target, "close"):
+            labels |= {"mechanism": name, "source_hash": source_of(self.attack.target)}
+        return Question(
+            f"attack/L1/{self.guarantee.notion.replace(' ', '_').lower()}/{name}",
+            labels=labels,
+            replay=self.attack.replay(),
+            private=self.attack.private,
+            shrink=self.shrink if self.attack.shrink else None,
+            snippet=self.snippet,
+        )
+
+    @cached_property
+    def sampler(self) -> Sampler:
+        """Draws that are no evidence."""
+        settings = self.settings()
+        return Sampler(self.target, settings.seed, self.question.id, settings.limit, catching=True)
+
+    def crafted_pairs(self) -> list[Pair]:
+        """Pairs made of a domain's values, as many as the budget can look at; the most promising first.
+
+        Draws that are made here are no evidence: they are keyed apart from those of the audit.
+        """
+        attack = self.attack
+        assert self.relation is not None  # `Attack` has checked that both are given where there are no files
+        assert self.values is not None
+        settings = self.settings()
+        sizes: tuple[int, ...] = ()
+        if isinstance(self.relation, ReplaceOne | AddRemoveOne):
+            sizes = sizes_of_interest(self.sampler, self.values, attack.rows, least=attack.least)
+        if sizes:
+            self.tell(f"the target changes what it does at {', '.join(map(str, sizes))} rows")
+        pairs = hard_pairs(
+            self.relation, self.values, attack.rows, least=attack.least, outside=attack.outside, sizes=sizes
+        )
+        draws = settings.draws
+        if settings.seconds is not None:
+            self.measure(pairs[0].x)
+            draws = max(1, min(draws, int(settings.seconds / self.each)))
+        kept = affordable(pairs, draws)
+        more = f" of {len(pairs)}, which is what the budget allows" if len(kept) < len(pairs) else ""
+        self.tell(f"trying {len(kept)} pair{'s' * (len(kept) != 1)} of neighbouring datasets{more}")
+        return kept
+
+    def measure(self, data: Any) -> None:
+        """How long a draw takes, from a call of 16 after a first one that may have had to start something."""
+        if self.each:
+            return
+        self.sampler.draw_either_way(data, 16, "search", "speed", 0)
         begun = time.perf_counter()
-        sampler.draw(rows, n, "speed", n)
-        took = time.perf_counter() - begun
-    independence = check_independence(sampler, rows)
-    each = took / n
-    shape = f"an array of shape {first.shape}, {first.dtype}" if isinstance(first, np.ndarray) else "a list of values"
-    width = int(np.prod(first.shape[1:])) if isinstance(first, np.ndarray) else 1
-    audit = audit_seconds(
-        Speed((16, n), (short, took), width), Settings(draws=max(draws, 4 * FIRST)), 1, probe(PureDP(1.0))
-    )
-    lines = [
-        f"answers       {shape} for 16 draws",
-        f"speed         {_duration(each)} a draw in batches of {n:,}",
-        f"seeded        {'yes' if seeded else 'no: it has entropy of its own, so results differ from run to run'}",
-        f"independent   {'no sign against it' if independence.passed else 'NO: ' + independence.finding}",
-        f"{draws:,} draws take about {_duration(each * draws)}, an audit with so many about {_duration(audit)}",
-    ]
-    return lines, independence.passed
+        self.sampler.draw_either_way(data, 16, "search", "speed", 1)
+        self.each = max((time.perf_counter() - begun) / 16, 1e-7)
 
+    def shrink(self, sampler: Sampler, found: Sequence[tuple[Pair, Sequence[Chain]]]) -> Shrunk | None:
+        """A smaller counterexample, in a part of what the attack may take."""
+        attack, settings = self.attack, self.settings()
+        self.tell("violated; looking for a smaller counterexample")
+        seconds = None if settings.seconds is None else min(max(settings.seconds, SHRINK_LEAST), SHRINK_MOST)
+        made_up: list[Pair] = []
+        if attack.data is not None and self.relation is not None and self.values is not None:
+            made_up = hard_pairs(self.relation, self.values, attack.rows, least=attack.least)[:MADE_UP]
+        return shrink(
+            sampler,
+            self.guarantee,
+            self.relation,
+            *found[0],
+            alpha=settings.alpha,
+            draws=max(settings.draws, SHRINK_DRAWS),
+            seconds=seconds,
+            others=found[1:],
+            synthetic=made_up,
+            values=self.values,
+            least=attack.least,
+        )
 
-def _same(a: Any, b: Any) -> bool:
-    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
-        return np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
-    return bool(repr(a) == repr(b))
+    def snippet(self, pair: Pair, event: str, counts: Counts) -> str:
+        """Lines of Python that show a counterexample."""
+        attack = self.attack
+        name = shown(attack.target)
+        return snippet(name, attack.claim, pair, event, counts, alpha=attack.alpha, one_draw=attack.one_draw)
 
+    def with_checks(self, result: AuditResult, pairs: Sequence[Pair]) -> AuditResult:
+        """The result with the checks of what the target states of itself; a failed one is a deviation."""
+        if result.verdict == Verdict.ERROR:
+            return result
+        settings = self.settings()
+        late = (
+            settings.seconds is not None and settings.seconds <= LEAST_SECONDS and self.each * CHECKED > LEAST_SECONDS
+        )
+        hello = getattr(self.target, "hello", None)
+        states = states_of(self.target) if hello is None else hello.states
+        sampler = None if late else self.sampler
+        checks = check_statements(states, self.guarantee, pairs, sampler, private=self.attack.private)
+        if late:
+            checks.append(Check("determinism", None, "not checked: no time was left"))
+        elif isinstance(self.target, ProcessTarget) and result.verdict != Verdict.VIOLATION:
+            repeats = repeats_after_restart(self.target, pairs[0].x)
+            said = {
+                True: "a restarted target repeats its outputs: its seed is constant",
+                False: "",
+                None: "too few values",
+            }
+            checks.append(Check("restart", None if repeats is None else not repeats, said[repeats]))
+        failed = [f"{check.name}: {check.finding}" for check in checks if check.passed is False]
+        result = replace(result, checks=tuple(asdict(check) for check in checks))
+        if not failed or result.verdict not in (Verdict.CONSISTENT, Verdict.INCONCLUSIVE):
+            return result
+        message = "; ".join([*failed, *([result.message] if result.message else [])])
+        return replace(result, verdict=Verdict.DEVIATION, message=message)
 
-def _duration(seconds: float) -> str:
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{math.ceil(seconds / 1e-9)} ns"
+    def manifest(self) -> dict[str, Any]:
+        """What the record of the attack says of how it was made."""
+        attack, settings = self.attack, self.attack.settings()
+        folder = environment_of(self.target)
+        return {
+            "dpaudit": metadata.version("dpaudit"),
+            "libraries": {"numpy": np.__version__},
+            "target": shown(attack.target),
+            "one_draw": attack.one_draw,
+            **({"environment": installed(folder)} if folder is not None else {}),
+            "seed": attack.seed,
+            "alpha": attack.alpha,
+            "draws": settings.draws,
+            "seconds": settings.seconds,
+            "detect": attack.detect,
+            "method": attack.method,
+        }

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from auditor.collect import DRAWS, METHODS, Evidence, Settings, collect
 from auditor.errors import PrivacyViolation, SpecificationError, TargetError
 from auditor.events.classifier import Learners
+from auditor.events.learner import Chain
 from auditor.evidence.independence import (
     COMPARISONS,
     INFORMATIVE,
@@ -20,12 +21,12 @@ from auditor.evidence.independence import (
     dependent_counts,
     worst_of,
 )
-from auditor.exact import PrivacyCurve
-from auditor.findings import counterexample, describe, explain, findings, judge, sandwich, tradeoff
+from auditor.findings import describe, explain, findings, first_seen, judge, sandwich, shrunk_to, tradeoff
 from auditor.fixed_size import FixedSize, collect_fixed, fixed_findings
 from auditor.guarantees import Guarantee
 from auditor.neighbors import Pair, Relation, check_pairs
-from auditor.results import AuditResult, Verdict
+from auditor.question import Question
+from auditor.results import AuditResult, Counterexample, Verdict
 from auditor.sampling import Sampler
 from auditor.search import LEAST, search_pairs
 from auditor.strategies import is_strategy
@@ -54,34 +55,6 @@ class Statement(Protocol):
         """Parameters by name."""
 
 
-@dataclass(frozen=True)
-class Question:
-    """What is asked of one target, beside how (`Settings`): the labels of a result and what is known beforehand.
-
-    Parameters
-    ----------
-    id : str
-        The claim's id; it keys the draws.
-    curves : sequence of PrivacyCurve
-        Exact curves of the pairs, where they are known.
-    exact : float or None
-        Exact level on the pairs; computed from ``curves`` if those are given.
-    labels : mapping
-        Further fields of `AuditResult`.
-    replay : str
-        A line that finds a counterexample again.
-    private : bool
-        Datasets are not shown.
-    """
-
-    id: str = "audit/L1/claim/given"
-    curves: Sequence[PrivacyCurve] = ()
-    exact: float | None = None
-    labels: Mapping[str, Any] = field(default_factory=dict)
-    replay: str = ""
-    private: bool = False
-
-
 def run_audit(
     target: Mechanism, guarantee: Guarantee, pairs: Sequence[Pair], settings: Settings, question: Question
 ) -> AuditResult:
@@ -94,7 +67,91 @@ def run_audit(
     passed the independence tests or were taken one a call.
     """
     exact = max((guarantee.exact_level(c) for c in question.curves), default=question.exact)
-    base = labels_of(
+    base = _labels(target, guarantee, settings, question, exact)
+    # The fixed-size method judges draws of one call, of which it cannot be seen which one raised.
+    catching = settings.method == METHODS[0]
+    sampler = Sampler(target, settings.seed, question.id, settings.limit, catching=catching)
+    try:
+        evidence, independence, sampler = _collect(sampler, guarantee, pairs, settings)
+        if sampler.broken is not None and not evidence.refuted(settings.alpha):
+            raise sampler.broken  # it raises for several draws, and never for one: that is no outcome of a draw
+    except TargetError as error:
+        return error_result(target, guarantee, settings, question, error)
+    found = _findings(evidence, guarantee, pairs, settings, question.private)
+    verdict, message = judge(evidence, found, settings, independence)
+    return AuditResult(
+        **base,
+        verdict=verdict,
+        message=message,
+        independence=asdict(independence),
+        unseeded=not independence.seeded,
+        sandwich=sandwich(found, exact, base.get("event_level"), question.curves, guarantee, settings),
+        counterexample=_counterexample(sampler, evidence, found, guarantee, pairs, settings, question)
+        if verdict == Verdict.VIOLATION
+        else None,
+        **{name: value for name, value in found.items() if not name.startswith("_")},
+        tradeoff=tradeoff(evidence, guarantee, question.curves),
+    )
+
+
+def _counterexample(
+    sampler: Sampler,
+    evidence: Evidence | FixedSize,
+    found: dict[str, Any],
+    guarantee: Guarantee,
+    pairs: Sequence[Pair],
+    settings: Settings,
+    question: Question,
+) -> Counterexample | None:
+    """What a maintainer gets to see of a violation: as small as it can be made, if that is asked for."""
+    best = found["_best"]
+    if best is None:
+        return None
+    pair = pairs[found["_pair"]]
+    smaller = None
+    if question.shrink is not None:
+        smaller = question.shrink(sampler, _carriers(evidence, found, pairs, settings.alpha))
+    if smaller is None:
+        seen = first_seen(found, pair, guarantee, settings, question)
+    else:
+        seen = shrunk_to(smaller, found, question)
+    learner = evidence.learners[found["_pair"]]
+    if learner.never_varies:
+        return replace(seen, cause=f"output never varies; {seen.cause}")
+    if learner.cancels(best.chain.feature if smaller is None else smaller.chain.feature):
+        return replace(seen, cause=f"shared noise: it cancels in a {seen.cause}")
+    return seen
+
+
+def _carriers(
+    evidence: Evidence | FixedSize, found: dict[str, Any], pairs: Sequence[Pair], alpha: float
+) -> list[tuple[Pair, list[Chain]]]:
+    """Pairs that a violation rests on with their events, the most telling first."""
+    first = found["_pair"]
+    others = sorted(evidence.carriers(alpha) - {first}, key=lambda k: (-evidence.gains()[k], k))
+    chains = {k: [finalist.chain for finalist in evidence.learners[k].finalists] for k in (first, *others)}
+    best = found["_best"].chain
+    chains[first] = [best, *(chain for chain in chains[first] if chain != best)]
+    return [(pairs[k], events) for k, events in chains.items() if events]
+
+
+def error_result(
+    target: Mechanism, guarantee: Guarantee, settings: Settings, question: Question, error: TargetError
+) -> AuditResult:
+    """The result of an audit that the target ended."""
+    exact = max((guarantee.exact_level(c) for c in question.curves), default=question.exact)
+    message = error.public if question.private else str(error)
+    return AuditResult(**_labels(target, guarantee, settings, question, exact), verdict=Verdict.ERROR, message=message)
+
+
+def _labels(
+    target: Mechanism, guarantee: Guarantee, settings: Settings, question: Question, exact: float | None
+) -> dict[str, Any]:
+    """Fields of the result of `run_audit` that are known before any draw."""
+    own: dict[str, Any] = {}
+    if guarantee.caveat and question.curves:
+        own["event_level"] = max(guarantee.event_level(c) for c in question.curves)
+    return labels_of(
         target,
         guarantee,
         "L1",
@@ -104,65 +161,53 @@ def run_audit(
         exact=exact,
         detect=settings.detectable(guarantee.level),
         method=settings.method,
-    )
-    if guarantee.caveat and question.curves:
-        base["event_level"] = max(guarantee.event_level(c) for c in question.curves)
-    sampler = Sampler(target, settings.seed, question.id, settings.limit)
-    try:
-        evidence, independence = _collect(sampler, guarantee, pairs, settings)
-    except TargetError as error:
-        return AuditResult(**base, verdict=Verdict.ERROR, message=error.public if question.private else str(error))
-    found = _findings(evidence, guarantee, pairs, settings)
-    verdict, message = judge(evidence, found, settings, independence)
-    return AuditResult(
-        **base,
-        verdict=verdict,
-        message=message,
-        independence=asdict(independence),
-        unseeded=not independence.seeded,
-        sandwich=sandwich(found, exact, base.get("event_level"), question.curves, guarantee, settings),
-        counterexample=counterexample(found, pairs, question.replay, question.private)
-        if verdict == Verdict.VIOLATION
-        else None,
-        **{name: value for name, value in found.items() if not name.startswith("_")},
-        tradeoff=tradeoff(evidence, guarantee, question.curves),
+        **own,
     )
 
 
 def _collect(
     sampler: Sampler, guarantee: Guarantee, pairs: Sequence[Pair], settings: Settings
-) -> tuple[Evidence | FixedSize, Independence]:
-    """Collect evidence from a target whose draws are independent, as far as the tests can tell.
+) -> tuple[Evidence | FixedSize, Independence, Sampler]:
+    """Collect evidence from a target whose draws are independent, as far as the tests can tell; with what drew it.
 
-    The first pair is tested beforehand. If the evidence then speaks against the claim, so is every other pair that was
-    drawn from, because a target may share noise on some data only; where a test had few comparisons that were not ties
+    The first pair is tested beforehand. If the evidence then speaks against the claim, so is every other pair that it
+    rests on, because a target may share noise on some data only; where a test had few comparisons that were not ties
     it is made again on more draws; and the counts that the evidence rests on are tested. Where a test fails, all is
     drawn anew, one draw a call.
     """
+    begun = time.monotonic()
 
-    def test(k: int, side: str, *key: str, comparisons: int = COMPARISONS) -> Independence:
+    def test(k: int, side: str, *key: str, comparisons: int = settings.comparisons) -> Independence:
         data = pairs[k].x if side == "x" else pairs[k].y
-        return check_independence(sampler, data, k, side, *key, comparisons=comparisons)
+        return sampler.settled(lambda: check_independence(sampler, data, k, side, *key, comparisons=comparisons))
 
     found = {(0, side): test(0, side) for side in "xy"} if settings.independence else {}
     independence = worst_of(list(found.values())) if found else Independence(True, "", {}, 0)
     if independence.passed:
-        evidence = _evidence(sampler, guarantee, pairs, settings)
+        evidence = _evidence(sampler, guarantee, pairs, _remaining(settings, begun))
         if not (settings.independence and evidence.refuted(settings.alpha)):
-            return evidence, independence
-        found |= {(k, side): test(k, side) for k in sorted(evidence.evident - {0}) for side in "xy"}
+            return evidence, independence, sampler
+        carriers = evidence.carriers(settings.alpha)
+        found |= {(k, side): test(k, side) for k in sorted(carriers - {0}) for side in "xy"}
         again = [
             test(k, side, "again", comparisons=min(MOST, math.ceil(INFORMATIVE / max(first.untied, 1))) * COMPARISONS)
             for (k, side), first in found.items()
-            if k in evidence.evident and first.passed and first.untied < INFORMATIVE
+            if k in carriers and first.passed and first.untied < min(INFORMATIVE, settings.comparisons)
         ]
         independence = worst_of([*found.values(), *again])
         if independence.passed:
             independence = dependent_counts(evidence.calls(), independence)
         if independence.passed:
-            return evidence, independence
-    alone = Sampler(sampler.target, sampler.seed, sampler.key, sampler.limit, one_a_call=True)
-    return _evidence(alone, guarantee, pairs, settings), independence
+            return evidence, independence, sampler
+    alone = sampler.alone()
+    return _evidence(alone, guarantee, pairs, _remaining(settings, begun)), independence, alone
+
+
+def _remaining(settings: Settings, begun: float) -> Settings:
+    """The settings with the seconds that are left of the budget; a quarter of it at least, whatever the tests took."""
+    if settings.seconds is None:
+        return settings
+    return replace(settings, seconds=max(settings.seconds - (time.monotonic() - begun), settings.seconds / 4))
 
 
 def _evidence(
@@ -174,11 +219,11 @@ def _evidence(
 
 
 def _findings(
-    evidence: Evidence | FixedSize, guarantee: Guarantee, pairs: Sequence[Pair], settings: Settings
+    evidence: Evidence | FixedSize, guarantee: Guarantee, pairs: Sequence[Pair], settings: Settings, private: bool
 ) -> dict[str, Any]:
     if isinstance(evidence, FixedSize):
-        return fixed_findings(evidence, guarantee, pairs, settings)
-    return findings(evidence, guarantee, pairs, settings)
+        return fixed_findings(evidence, guarantee, pairs, settings, private)
+    return findings(evidence, guarantee, pairs, settings, private)
 
 
 def labels_of(

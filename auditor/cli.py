@@ -262,13 +262,20 @@ def _run_record(asked: Run, outcome: Outcome, begun: float) -> dict[str, Any]:
     "--data",
     type=GivenPath(),
     default=None,
-    help="Dataset: .csv, .json or .npy. Its values are never shown.",
+    help="Dataset: .csv, .json or .npy. Its values are not shown.",
 )
 @click.option("--neighbor", type=GivenPath(), default=None, help="Neighbouring dataset.")
+@click.option("--show-data", is_flag=True, help="Datasets from files may stand in the reports.")
 @click.option("--relation", default=None, help=f"How the datasets differ: {', '.join(RELATIONS)}.")
 @click.option("--domain", default=None, help='Instead of files, the values of a row: "0,1", "0:10", "a,b,c".')
-@click.option("--rows", type=int, default=10, show_default=True, help="Rows of the datasets made from the domain.")
-@click.option("--one-draw", is_flag=True, help="The target is a function (data, rng) of one draw.")
+@click.option("--rows", type=int, default=10, show_default=True, help="Most rows of datasets made from the domain.")
+@click.option(
+    "--min-rows", "least", type=int, default=0, show_default=True, help="Fewest rows that the claim is about."
+)
+@click.option("--outside", is_flag=True, help="Try values outside the domain too: the claim does not assume it.")
+@click.option("--one-draw", is_flag=True, help="The target is a Python function (data, rng) of one draw.")
+@click.option("--limit", type=float, default=60.0, show_default=True, help="Seconds that one call may take.")
+@click.option("--shrink/--no-shrink", default=True, help="After a violation, look for a smaller counterexample.")
 @click.option(
     "--stop",
     type=click.Choice(["verdict", "budget"]),
@@ -276,17 +283,26 @@ def _run_record(asked: Run, outcome: Outcome, begun: float) -> dict[str, Any]:
     show_default=True,
     help="Stop as soon as the claim is refuted, or run on for the tightest lower bound.",
 )
-@_options(_ALPHA, _SEED, _draws(f"{DRAWS:,}"), _MAX_SECONDS, _DETECT, _METHOD)
+@_options(_ALPHA, _SEED, _draws(f"{DRAWS:,}, or 60 seconds"), _MAX_SECONDS, _DETECT, _METHOD)
 @click.option("--jobs", type=click.IntRange(min=1), default=None, help="No effect: one claim runs in one process.")
 @click.option("--backend", type=click.Choice(["loky", "dask"]), default="loky", help="No effect, as --jobs.")
 @_options(_OUT, BASELINE)
 def attack(
     jobs: int | None, backend: str, out: Path | None, baseline: Path | None, max_seconds: float | None, **asked: Any
 ) -> None:
-    """Attack one mechanism: TARGET is package.module:callable or path/to/file.py:callable.
+    r"""Attack one mechanism, in any language.
 
-    The callable is a function (data, n, rng) of n draws, or of one draw with --one-draw. Give the two datasets by
-    --data and --neighbor, or have them made by --relation and --domain.
+    TARGET is one of
+
+    \b
+      package.module:callable       a Python function (data, n, rng) of n draws, or
+      path/to/file.py:callable      (data, rng) of one draw with --one-draw
+      exec:COMMAND                  a process that speaks lines of JSON
+      http://..., https://...       a service that speaks the same
+      pip:REQUIREMENT ...#WHERE:F   a function in an environment of its own
+
+    Give the two datasets by --data and --neighbor, or have them made by --relation and --domain. Without --draws and
+    --max-seconds the attack ends after 400,000 draws or 60 seconds.
     """
     del jobs, backend  # the options of `run` are taken, so that one script can call both
     from auditor import runner
@@ -295,12 +311,11 @@ def attack(
     from auditor.findings import explain
     from auditor.results import document
 
-    draws = {"draws": asked.pop("draws")}
-    given = Attack(**asked, seconds=max_seconds, **{key: value for key, value in draws.items() if value is not None})
+    given = Attack(**asked, seconds=max_seconds)
     known = read_baseline(baseline) if baseline is not None else None
     if out is not None:
         writable(out)
-    about, result, seconds = attack_once(given)
+    about, result, seconds = attack_once(given, lambda line: say([line]))
     outcome = runner.Outcome([result], {result.id: seconds})
     _mark_known(known, outcome)
     (result,) = outcome.results

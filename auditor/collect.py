@@ -14,7 +14,8 @@ from auditor.errors import SpecificationError, positive
 from auditor.events.classifier import Learners, fitters_of
 from auditor.events.learner import Chain, EventLearner
 from auditor.events.own_ratio import own_ratio
-from auditor.evidence.wealth import Chunk, Stake, Wealth
+from auditor.evidence.independence import COMPARISONS
+from auditor.evidence.wealth import Chunk, Stake, Wealth, worst_counts
 from auditor.guarantees import Guarantee
 from auditor.neighbors import Pair
 from auditor.sampling import Sampler
@@ -30,6 +31,8 @@ GROWTH, LATE_GROWTH = 0.15, 0.2
 LATE = 2_000
 #: Largest chunk a side, so that memory does not grow with the budget.
 LARGEST = 1 << 17
+#: Most numbers in a chunk a side, for outputs of many coordinates: 256 MB of doubles.
+NUMBERS = 1 << 25
 #: Default budget in outputs, both sides together: a lower bound within about 3 % of epsilon = 1.
 DRAWS = 400_000
 #: How draws are judged: while they come in, or half of them once.
@@ -62,6 +65,12 @@ class Settings:
         Features that cost more to learn: "logistic", "boosted trees", "classifiers" or a function, see `EventLearner`.
     independence : bool
         Test first that draws are independent.
+    comparisons : int
+        Comparisons of each of those tests, at least 22, which is how many must go the same way: fewer than usual for
+        targets so slow that the tests would take most of the time.
+    even : bool
+        Of up to `auditor.search.AT_ONCE` pairs, too, none is left far behind the others: for pairs that were not
+        chosen because each shows something.
     method : str
         "e-process", or "clopper-pearson" for the fixed-size method of the literature, see `auditor.fixed_size`; that
         one is judged once, so that it always runs to its budget.
@@ -77,6 +86,8 @@ class Settings:
     chunks: int | None = None
     learners: Learners | None = None
     independence: bool = True
+    comparisons: int = COMPARISONS
+    even: bool = False
     method: str = METHODS[0]
 
     def __post_init__(self) -> None:
@@ -137,16 +148,35 @@ class Evidence:
         """The claim."""
         return self.wealth.guarantee
 
-    @property
-    def evident(self) -> set[int]:
-        """Pairs whose draws speak for or against the claim."""
-        return {chunk.pair for chunk in self.chunks}
+    def gains(self) -> dict[int, float]:
+        """What the logarithm of the wealth at the claimed level gained on the chunks of each pair that was drawn from.
+
+        Up to its largest value, where a refuted claim was refuted.
+        """
+        logs = [0.0, *(log for _, log in self.path)]
+        peak = max(range(len(logs)), key=lambda k: (logs[k], -k))
+        gained = dict.fromkeys((chunk.pair for chunk in self.chunks), 0.0)
+        for before, after, chunk in zip(logs, logs[1 : peak + 1], self.chunks, strict=False):
+            if before < after or before > after:  # neither is so where both are infinite
+                gained[chunk.pair] += after - before
+        return gained
+
+    def carriers(self, alpha: float) -> set[int]:
+        """Pairs that the refutation rests on: the fewest whose gains alone make the wealth reach 1/alpha."""
+        kept: set[int] = set()
+        total = 0.0
+        for pair, gain in sorted(self.gains().items(), key=lambda item: -item[1]):
+            if total >= math.log(1 / alpha):
+                break
+            kept.add(pair)
+            total += gain
+        return kept
 
     def calls(self) -> list[list[tuple[int, int]]]:
         """Draws of each call and how many of them were in the event bet on, for each event and dataset."""
         groups: dict[tuple[object, ...], list[tuple[int, int]]] = {}
         for chunk in self.chunks:
-            if chunk.stake is not None:
+            if chunk.stake is not None and chunk.whole:
                 inside = chunk.stake.best + 1
                 for side, cells in (("x", chunk.stake.x), ("y", chunk.stake.y)):
                     key = (chunk.pair, chunk.stake.chain, chunk.stake.best, side)
@@ -202,26 +232,32 @@ def collect(sampler: Sampler, guarantee: Guarantee, pairs: Sequence[Pair], setti
     evidence.learners = learners_of(sampler, guarantee, pairs, settings)
     numbers: dict[Chain, int] = {}
     side, used, clock = settings.draws // 2, 0, Clock(settings.seconds)
-    rejected = False
+    rejected, widest = False, 1
     while used < side:
         if settings.chunks is not None and len(evidence.chunks) >= settings.chunks:
             break
-        k = next_pair(evidence.learners, FIRST)
+        k = next_pair(evidence.learners, FIRST, settings.even)
         learner = evidence.learners[k]
         # What is fitted counts only if the next chunk is drawn: a run that time cut short can then be replayed.
         if evidence.chunks and not (clock.left() and learner.fit(rejected, clock.left)):
             evidence.truncated_by = "time"
             break
-        n = min(chunk_size(learner.n), side - used)
-        x = sampler.draw(pairs[k].x, n, k, "x", len(evidence.chunks))
-        y = sampler.draw(pairs[k].y, n, k, "y", len(evidence.chunks))
+        n = min(chunk_size(learner.n), max(NUMBERS // widest, SMALLEST), side - used)
+        x, whole_x = sampler.draw_either_way(pairs[k].x, n, k, "x", len(evidence.chunks))
+        y, whole_y = sampler.draw_either_way(pairs[k].y, n, k, "y", len(evidence.chunks))
         used += n
+        widest = max(
+            widest, *(batch.shape[1] for batch in (x, y) if isinstance(batch, np.ndarray) and batch.ndim == 2), 1
+        )
+        if sampler.refused is not None and len(evidence.chunks) + 1 >= len(pairs):
+            raise sampler.refused  # nothing but exceptions on all pairs: not a mechanism that can be audited
         counts = learner.count(x, y)
         stake = None
         if learner.proposal is not None:
             number = numbers.setdefault(learner.proposal.chain, len(numbers))
             stake = Stake(number, learner.proposal.best, *learner.proposal.estimates(), *counts[0])
-        evidence.chunks.append(Chunk(k, n, stake))
+            stake = worst_counts(stake, n, not whole_x, not whole_y)
+        evidence.chunks.append(Chunk(k, n, stake, whole_x and whole_y))
         evidence.wealth.bet(stake)
         evidence.path.append((used, float(evidence.wealth.current[0])))
         rejected = bool(evidence.wealth.best[0] >= threshold)

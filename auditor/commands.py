@@ -68,16 +68,17 @@ def writable(out: Path) -> None:
 @click.option(
     "--draws", type=click.IntRange(min=1), default=200_000, show_default=True, help="Budget for the time estimate."
 )
-@click.option("--one-draw", is_flag=True, help="The target is a function (data, rng) of one draw.")
-def check(target: str, data: Path | None, draws: int, one_draw: bool) -> None:
+@click.option("--one-draw", is_flag=True, help="The target is a Python function (data, rng) of one draw.")
+@click.option("--limit", type=float, default=60.0, show_default=True, help="Seconds that one call may take.")
+def check(target: str, data: Path | None, draws: int, one_draw: bool, limit: float) -> None:
     """Check that TARGET answers, its speed, whether it is seeded, and whether its draws are independent.
 
     TARGET is as for `dpaudit attack`. Exit codes: 0 it can be audited; 1 its draws are not independent; 2 it does not
     answer.
     """
-    from auditor.attack import check_target
+    from auditor.inspecting import inspect_target
 
-    lines, sound = check_target(target, data, draws, one_draw)
+    lines, sound = inspect_target(target, data, draws, one_draw, limit)
     for line in lines:
         click.echo(line)
     sys.exit(0 if sound else 1)
@@ -194,9 +195,7 @@ def reproduce(results: Path, jobs: int | None) -> None:
     before = read_results(results)
     about = before["manifest"]
     if "paths" not in about:
-        raise SpecificationError(
-            f"{str(results)!r} is of an attack, not of a run: its replay line stands in the result"
-        )
+        raise SpecificationError(f"{str(results)!r} is of an attack, not of a run: see `dpaudit replay`")
     asked = runner.Run(
         paths=tuple(about["paths"]),
         expression=about.get("selection"),
@@ -227,6 +226,37 @@ def reproduce(results: Path, jobs: int | None) -> None:
         click.echo(f"differs: {id_}")
     click.echo(f"{len(only - set(differing))} of {len(only)} claims reproduced")
     sys.exit(1 if differing else 0)
+
+
+@click.command(short_help="Draw a counterexample again.")
+@click.argument("results", type=GivenPath())
+@click.argument("claim_id", metavar="[ID]", required=False)
+@click.option("--target", default=None, help="What to draw from [default: what was attacked].")
+@click.option("--data", type=GivenPath(), default=None, help="Dataset of the attack, if it was private.")
+@click.option("--neighbor", type=GivenPath(), default=None, help="Neighbouring dataset of the attack.")
+@click.option("--seed", type=int, default=None, help="Draw afresh, with this seed.")
+@click.option("--limit", type=float, default=60.0, show_default=True, help="Seconds that one call may take.")
+def replay(
+    results: Path,
+    claim_id: str | None,
+    target: str | None,
+    data: Path | None,
+    neighbor: Path | None,
+    seed: int | None,
+    limit: float,
+) -> None:
+    """Draw the counterexample of a results.json again.
+
+    ID is the claim, where several have one. A target that is seeded gives the recorded draws again, exactly; from all
+    others fresh ones are taken, on which the evidence has to suffice again. Exit codes: 0 reproduced; 1 not
+    reproduced; 2 it could not be drawn.
+    """
+    from auditor.counterexamples.again import draw_again
+
+    found = draw_again(results, claim_id, target, data, neighbor, seed, limit)
+    for line in found.lines:
+        click.echo(line)
+    sys.exit(0 if found.reproduced else 1)
 
 
 @click.command(short_help="Compare two results.")
@@ -268,4 +298,15 @@ def calibrate(audits: int, draws: int, alpha: float, seed: int) -> None:
     sys.exit(0 if sound else FAILED)
 
 
-COMMANDS = (check, list_, show, report, baseline, reproduce, diff, calibrate)
+@click.command(short_help="Print the helper for targets in Python.")
+def helper() -> None:
+    """Print a file that serves a Python function as a target, on any Python from 3.8, with nothing installed.
+
+    As in: dpaudit helper > dpaudit_target.py; dpaudit attack "exec:python dpaudit_target.py my_file.py:my_function" ...
+    """
+    from auditor.targets import helper as file
+
+    click.echo(Path(str(file.__file__)).read_text(encoding="utf-8"), nl=False)
+
+
+COMMANDS = (check, list_, show, report, baseline, reproduce, replay, diff, calibrate, helper)

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from auditor.audit import Question, labels_of
+from auditor.audit import labels_of
 from auditor.cells import IntArray, LawCells, cells_of
 from auditor.collect import DRAWS, LARGEST, Settings
 from auditor.errors import SpecificationError, TargetError, positive
@@ -23,6 +23,7 @@ from auditor.evidence.independence import Independence, check_independence, wors
 from auditor.evidence.multinomial import Multinomials, average, combined, detectable_divergence, rejected_level
 from auditor.findings import describe
 from auditor.laws import Law
+from auditor.question import Question
 from auditor.results import AuditResult, Verdict
 from auditor.sampling import Sampler
 from auditor.targets import Mechanism

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from auditor.accuracy.base import Theorem
-from auditor.audit import Question, run_audit
+from auditor.audit import run_audit
 from auditor.calibrate import Response
 from auditor.collect import LARGEST, Settings, chunk_size
 from auditor.declare import Claim
@@ -18,6 +18,7 @@ from auditor.errors import TargetError
 from auditor.evidence.independence import COMPARISONS
 from auditor.guarantees import Guarantee, PureDP
 from auditor.neighbors import Pair
+from auditor.question import Question
 from auditor.runner import Run, settings_of, shares
 from auditor.sampling import Sampler
 from auditor.targets import Mechanism

@@ -31,6 +31,24 @@ class TargetError(DpauditError, RuntimeError):
         self.public = message if public is None else public
 
 
+class TargetRaised(TargetError):  # noqa: N818 - it is what the target did
+    """The target's own code raised: an outcome of the mechanism where it is asked for one draw.
+
+    Parameters
+    ----------
+    error : str
+        Class of the exception.
+    message : str
+        What happened, with what the target said.
+    public : str, optional
+        The same without anything that the target said.
+    """
+
+    def __init__(self, error: str, message: str, public: str | None = None) -> None:
+        super().__init__(message, public)
+        self.error = error
+
+
 def positive(name: str, value: object) -> float:
     """Check an option that must be a positive number.
 

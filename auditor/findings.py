@@ -11,7 +11,12 @@ import numpy as np
 import pandas as pd
 
 from auditor.collect import Evidence, Settings, training_record
+from auditor.counterexamples.confirm import Counts
+from auditor.counterexamples.replay import to_replay, to_replay_unshrunk
+from auditor.counterexamples.shrink import Shrunk
 from auditor.dialogue import Dialogue
+from auditor.events.causes import cause_of
+from auditor.events.saying import say_event
 from auditor.evidence.bound import level_grid, lower_bound
 from auditor.evidence.independence import Independence
 from auditor.evidence.power import best_for_detection, ceiling, detectable_level, reachable_level
@@ -19,6 +24,7 @@ from auditor.exact import PrivacyCurve
 from auditor.fixed_size import FixedSize
 from auditor.guarantees import Guarantee
 from auditor.neighbors import Pair
+from auditor.question import Question
 from auditor.results import AuditResult, Counterexample, Verdict
 
 #: Fraction of the smaller of exact level and ceiling that a tight audit is to certify; below it the sandwich is
@@ -34,7 +40,9 @@ def describe(target: object) -> str:
     return str(getattr(function, "__qualname__", type(function).__qualname__))
 
 
-def findings(evidence: Evidence, guarantee: Guarantee, pairs: Sequence[Pair], settings: Settings) -> dict[str, Any]:
+def findings(
+    evidence: Evidence, guarantee: Guarantee, pairs: Sequence[Pair], settings: Settings, private: bool
+) -> dict[str, Any]:
     """Bounds, power and the best event; names that begin with an underscore are for the functions below only."""
     n = evidence.n
     k = max(range(len(pairs)), key=lambda i: (_gained(evidence, i), evidence.learners[i].reach, -i))
@@ -56,12 +64,12 @@ def findings(evidence: Evidence, guarantee: Guarantee, pairs: Sequence[Pair], se
             "draws": [2 * drawn for drawn, _ in evidence.path],
             "log10_e_value": [log * log10 for _, log in evidence.path],
         },
-        "record": _record(evidence, pairs),
+        "record": _record(evidence, pairs, private),
         "_pair": k,
         "_best": best,
     }
     if best is not None:
-        found["event"] = best.chain.words()[best.best]
+        found["event"] = say_event(best.chain, best.best, private)
         # The event bet on last may be a rare one; the best one for detection is among all that are still in the race.
         p, q = np.hstack([finalist.estimates() for finalist in learner.finalists])
         easiest = best_for_detection(p, q, learner.n, guarantee, settings.alpha)
@@ -78,11 +86,11 @@ def _gained(evidence: Evidence, pair: int) -> float:
     return max(0.0, float(math.floor(gain))) if math.isfinite(gain) else 0.0
 
 
-def _record(evidence: Evidence, pairs: Sequence[Pair]) -> dict[str, Any]:
+def _record(evidence: Evidence, pairs: Sequence[Pair], private: bool) -> dict[str, Any]:
     """Every chunk's bets and counts, from which wealth, verdict and bound can be computed again."""
     return {
         "pairs": [pair.name for pair in pairs],
-        "events": [list(chain.words()) for chain in evidence.chains],
+        "events": [[say_event(chain, k, private) for k in range(len(chain.cuts))] for chain in evidence.chains],
         "chunks": [
             [chunk.pair, chunk.n, None if chunk.stake is None else list(astuple(chunk.stake))]
             for chunk in evidence.chunks
@@ -144,26 +152,52 @@ def sandwich(
     return text
 
 
-def counterexample(
-    found: Mapping[str, Any], pairs: Sequence[Pair], replay: str, private: bool
-) -> Counterexample | None:
+def first_seen(
+    found: Mapping[str, Any], pair: Pair, guarantee: Guarantee, settings: Settings, question: Question
+) -> Counterexample:
     """The event that speaks most against the claim; for the e-process with the draws that it was learned from."""
     best = found["_best"]
-    if best is None:
-        return None
-    pair = pairs[found["_pair"]]
+    counts = Counts(int(best.x[best.best]), int(best.y[best.best]), int(best.n))
+    event = say_event(best.chain, best.best, question.private)
     return Counterexample(
         pair=pair.name,
-        x="(not shown)" if private else show_data(pair.x),
-        y="(not shown)" if private else show_data(pair.y),
-        event=best.chain.words()[best.best],
-        x_count=int(best.x[best.best]),
-        y_count=int(best.y[best.best]),
-        n=int(best.n),
+        **_shown(pair, event, counts, question.private, question),
         e_value_log10=found["log10_max_e_value"],
         lower_bound=found["lower_bound"],
-        replay=replay,
+        cause=cause_of(best.chain),
+        again=to_replay_unshrunk(pair, best.chain, best.best, counts, guarantee, settings.alpha, question.private),
     )
+
+
+def shrunk_to(smaller: Shrunk, found: Mapping[str, Any], question: Question) -> Counterexample:
+    """The smaller counterexample, with the fresh draws that confirmed it."""
+    private = question.private and not smaller.synthetic
+    counts = Counts(smaller.x_count, smaller.y_count, smaller.n)
+    event = say_event(smaller.chain, 0, private)
+    return Counterexample(
+        pair=smaller.pair.name,
+        **_shown(smaller.pair, event, counts, private, question),
+        e_value_log10=smaller.log10_e_value,
+        lower_bound=found["lower_bound"],
+        cause=smaller.cause,
+        shrunk=f"from “{smaller.original.name}”; confirmed on {2 * smaller.n:,} fresh draws",
+        again=to_replay(smaller, question.private),
+    )
+
+
+def _shown(pair: Pair, event: str, counts: Counts, private: bool, question: Question) -> dict[str, Any]:
+    """Datasets, event and counts of a counterexample, and the code that shows them."""
+    code = "" if private or question.snippet is None else question.snippet(pair, event, counts)
+    return {
+        "x": "(not shown)" if private else show_data(pair.x),
+        "y": "(not shown)" if private else show_data(pair.y),
+        "event": event,
+        "x_count": counts.x,
+        "y_count": counts.y,
+        "n": counts.n,
+        "replay": question.replay,
+        "code": code,
+    }
 
 
 def show_data(data: Any) -> str:
@@ -216,14 +250,18 @@ def explain(result: AuditResult) -> str:
         return str(result)
     lines = [
         f"{result.mechanism} violates its claim {result.claimed} ({result.notion})",
+        *([f"  cause        {found.cause}"] if found.cause else []),
         f"  pair         {found.pair}",
         f"    x          {found.x}",
         f"    x'         {found.y}",
         f"  event        {found.event}",
         f"    on x       {found.x_count:,} of {found.n:,} draws",
         f"    on x'      {found.y_count:,} of {found.n:,} draws",
+        *([f"  shrunk       {found.shrunk}"] if found.shrunk else []),
         f"  {_evidence(result, found)}",
         f"  lower bound  {found.lower_bound:.4g} at confidence {1 - result.alpha:g}",
+        *([f"  note         {result.message}"] if result.message else []),
         f"  replay       {found.replay}",
+        *(["", *found.code.splitlines()] if found.code else []),
     ]
     return "\n".join(lines)

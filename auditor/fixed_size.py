@@ -17,6 +17,7 @@ from scipy import stats
 
 from auditor.collect import FIRST, LARGEST, Clock, Settings, chunk_size, learners_of, training_record
 from auditor.events.learner import Chain, EventLearner, Proposal
+from auditor.events.saying import say_event
 from auditor.evidence.binomial import clopper_pearson
 from auditor.evidence.power import detectable_level
 from auditor.evidence.wealth import Chunk
@@ -71,10 +72,13 @@ class FixedSize:
         """Draws a side, of both halves."""
         return sum(chunk.n for chunk in self.chunks) + (self.judged.n if self.judged is not None else 0)
 
-    @property
-    def evident(self) -> set[int]:
-        """Pairs whose draws speak for or against the claim."""
+    def carriers(self, alpha: float) -> set[int]:  # noqa: ARG002 - as for `Evidence`
+        """Pairs that a refutation rests on."""
         return {self.pair}
+
+    def gains(self) -> dict[int, float]:
+        """Pairs that were judged, all that there is to be gained on each."""
+        return {self.pair: 0.0}
 
     def calls(self) -> list[list[tuple[int, int]]]:
         """Draws of each judging call and how many of them were in the event, on each dataset."""
@@ -172,7 +176,9 @@ def _judge(sampler: Sampler, pair: Pair, found: FixedSize, chain: Chain, n: int)
     return Proposal(chain, 0, counts[:1], counts[1:], n)
 
 
-def fixed_findings(found: FixedSize, guarantee: Guarantee, pairs: Sequence[Pair], settings: Settings) -> dict[str, Any]:
+def fixed_findings(
+    found: FixedSize, guarantee: Guarantee, pairs: Sequence[Pair], settings: Settings, private: bool
+) -> dict[str, Any]:
     """Bound, power and the event, as `auditor.findings.findings` gives them for the other method; no e-value."""
     judged = found.judged
     n = judged.n if judged is not None else 0
@@ -187,7 +193,7 @@ def fixed_findings(found: FixedSize, guarantee: Guarantee, pairs: Sequence[Pair]
         "record": {
             "method": settings.method,
             "pairs": [pair.name for pair in pairs],
-            "events": [] if judged is None else [list(judged.chain.words())],
+            "events": [] if judged is None else [[say_event(judged.chain, 0, private)]],
             "chunks": [[chunk.pair, chunk.n, None] for chunk in found.chunks],
             **training_record(found.learners),
         },
@@ -199,7 +205,7 @@ def fixed_findings(found: FixedSize, guarantee: Guarantee, pairs: Sequence[Pair]
         x, y = int(judged.x[0]), int(judged.y[0])
         judgement = {"pair": found.pair, "n": n, "x": x, "y": y, "p_lower": p_lower, "q_upper": q_upper}
         result["record"]["judged"] = judgement
-        result["event"] = judged.chain.words()[0]
+        result["event"] = say_event(judged.chain, 0, private)
         # Shrunken, so that a detectable level is finite after counts of 0 as well.
         p, q = (x + 1) / (n + 2), (y + 1) / (n + 2)
         result["detectable_level"] = detectable_level(p, q, n, guarantee, settings.alpha, flag_probability)

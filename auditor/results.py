@@ -45,6 +45,14 @@ class Counterexample:
         Certified level.
     replay : str
         A line that finds it again.
+    cause : str
+        What tells the datasets apart, in a standard phrase; holds no values of data or outputs.
+    shrunk : str
+        What was made smaller, and on how many fresh draws it was confirmed; empty if this is what was found first.
+    code : str
+        Lines of Python that show it; empty where the datasets are not shown or are too large.
+    again : mapping or None
+        What `dpaudit replay` needs to draw it again, see `auditor.counterexamples.replay`.
     """
 
     pair: str
@@ -57,6 +65,10 @@ class Counterexample:
     e_value_log10: float | None
     lower_bound: float
     replay: str
+    cause: str = ""
+    shrunk: str = ""
+    code: str = ""
+    again: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -106,6 +118,9 @@ class AuditResult:
         For a claim of accuracy and a computed statement: ``kind``, and what that kind of claim measures.
     method : str
         "e-process", or "clopper-pearson" for the fixed-size method, which has no e-values.
+    checks : sequence of mapping
+        Checks of what the target states of itself: ``name``, ``passed`` (None if it could not be checked) and
+        ``finding``.
     known : str
         Where a baseline holds this finding: the reason given there. Such a finding does not make a run fail.
     """
@@ -152,6 +167,7 @@ class AuditResult:
     accuracy: Mapping[str, Any] = field(default_factory=dict)
     known: str = ""
     method: str = "e-process"
+    checks: Sequence[Mapping[str, Any]] = ()
 
     @property
     def ok(self) -> bool:

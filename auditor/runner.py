@@ -18,12 +18,13 @@ import joblib
 
 from auditor import registry
 from auditor.accuracy.base import Theorem
-from auditor.audit import Question, run_audit
+from auditor.audit import run_audit
 from auditor.collect import DRAWS, METHODS, Settings
 from auditor.conformity import StatedLaw, run_conformity
 from auditor.declare import BUDGETS, Claim
 from auditor.errors import SpecificationError, finite
 from auditor.findings import describe
+from auditor.question import Question
 from auditor.results import AuditResult, Verdict, document
 from auditor.sampling import check_seed
 from auditor.targets import source_hash

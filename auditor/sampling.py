@@ -5,16 +5,18 @@ from __future__ import annotations
 import hashlib
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from auditor.errors import SpecificationError, TargetError, positive
-from auditor.events.outputs import Batch, as_batch, concatenate
+from auditor.errors import SpecificationError, TargetError, TargetRaised, positive
+from auditor.events.outputs import Batch, Raised, as_batch, concatenate
 from auditor.targets import Mechanism
+
+T = TypeVar("T")
 
 
 def generator(seed: int, *key: str | int) -> np.random.Generator:
@@ -69,8 +71,12 @@ def guarded(who: str, asked: str, limit: float | None) -> Iterator[None]:
         raise TargetError(f"{who} did not answer within {limit:g} s when asked for {asked}") from None
     except TargetError:  # said by a part of ours that the target is made of, such as a dialogue
         raise
-    except (Exception, SystemExit) as error:
-        what = f"{who} raised {type(error).__name__}"
+    except Exception as error:
+        name = type(error).__name__
+        what = f"{who} raised {name}"
+        raise TargetRaised(name, f"{what}: {error}", public=what) from error
+    except SystemExit as error:
+        what = f"{who} raised SystemExit"
         raise TargetError(f"{what}: {error}", public=what) from error
 
 
@@ -94,14 +100,40 @@ class Sampler:
     limit : float or None
         Seconds that one call may take.
     one_a_call : bool
-        Ask for one draw a call, each with a generator of its own: for targets that share noise within a call.
+        Ask for one draw a call, each with a generator of its own: for targets that share noise within a call, or raise.
+    catching : bool
+        What the target's code raises when it is asked for one draw is an output, see `Raised`: whether a mechanism
+        raises may depend on the data, and then that is what gives them away. Otherwise it raises `TargetRaised`.
+
+    Attributes
+    ----------
+    refused : TargetRaised or None
+        What was raised first, as long as the target never did anything else.
+    broken : TargetRaised or None
+        What a call for several draws raised, as long as no call for one draw did.
     """
 
-    def __init__(self, target: Mechanism, seed: int, key: str, limit: float | None = None, one_a_call: bool = False):
+    def __init__(
+        self,
+        target: Mechanism,
+        seed: int,
+        key: str,
+        limit: float | None = None,
+        one_a_call: bool = False,
+        catching: bool = False,
+    ):
         check_seed(seed)
         if limit is not None:
             positive("limit", limit)
-        self.target, self.seed, self.key, self.limit, self.one_a_call = target, int(seed), key, limit, one_a_call
+        self.target, self.seed, self.key, self.limit = target, int(seed), key, limit
+        self.one_a_call, self.catching = one_a_call, catching
+        self.refused: TargetRaised | None = None
+        self.broken: TargetRaised | None = None
+        self._answered = self._raised = False
+
+    def alone(self) -> Sampler:
+        """The same draws for one draw a call."""
+        return Sampler(self.target, self.seed, self.key, self.limit, one_a_call=True, catching=self.catching)
 
     def draw(self, data: Any, n: int, *key: str | int) -> Batch:
         """``n`` outputs on ``data``, from the generator of ``key``.
@@ -109,14 +141,62 @@ class Sampler:
         Raises
         ------
         TargetError
-            If the target raises, is past its limit, or returns what is not n outputs.
+            If the target is past its limit, or returns what is not n outputs.
+        TargetRaised
+            If its code raises, unless that is an output.
         """
         if self.one_a_call and n > 1:
             return concatenate([self._call(data, 1, *key, "draw", k) for k in range(n)])
         return self._call(data, n, *key)
 
+    def draw_either_way(self, data: Any, n: int, *key: str | int) -> tuple[Batch, bool]:
+        """``n`` outputs, and whether they were asked for together.
+
+        False if a call for all of them raised: which draws of a batch did so cannot be seen, so they, and all later
+        ones, are drawn one a call. Such outputs may be learned from, but are not to be counted: given that the call for
+        all of them did not raise, draws have another law. See `Evidence`.
+        """
+        try:
+            return self.draw(data, n, *key), True
+        except TargetRaised:
+            if not self.catching or self.one_a_call:
+                raise
+            self.one_a_call = True
+            return self.draw(data, n, *key, "alone"), False
+
+    def settled(self, work: Callable[[], T]) -> T:
+        """Do some work that draws; again, one draw a call, if a call for several raised."""
+        try:
+            return work()
+        except TargetRaised:
+            if not self.catching or self.one_a_call:
+                raise
+            self.one_a_call = True
+            return work()
+
     def _call(self, data: Any, n: int, *key: str | int) -> Batch:
         rng = generator(self.seed, self.key, *key)
-        with guarded("the target", f"{n} draws", self.limit):
-            outputs = self.target(data, n, rng)
-        return as_batch(outputs, n)
+        try:
+            with guarded("the target", f"{n} draws", self.limit):
+                outputs = self.target(data, n, rng)
+        except TargetRaised as error:
+            if not self._answered and self.refused is None:
+                self.refused = error
+            if self.catching and n == 1:
+                self._raised, self.broken = True, None
+                return [Raised(error.error)]
+            if not self._raised:
+                self.broken = error
+            raise
+        batch = as_batch(outputs, n)
+        if not self._answered:
+            self._look(batch)
+        return batch
+
+    def _look(self, batch: Batch) -> None:
+        """Note whether the target has answered with anything but an exception."""
+        raised = [value for value in batch if isinstance(value, Raised)] if isinstance(batch, list) else []
+        if len(raised) < len(batch):
+            self._answered, self.refused = True, None
+        elif self.refused is None and raised:
+            self.refused = TargetRaised(raised[0].error, f"the target raised {raised[0].error}")

@@ -9,10 +9,11 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar
 
 from auditor.accuracy.errors import Array, ErrorSampler, Setting
-from auditor.audit import Question, labels_of
+from auditor.audit import labels_of
 from auditor.collect import Clock, Settings
 from auditor.errors import TargetError
 from auditor.evidence.independence import Independence, check_independence
+from auditor.question import Question
 from auditor.results import AuditResult, Verdict
 from auditor.sampling import Sampler
 

@@ -6,10 +6,10 @@ from typing import Any
 
 from auditor.accuracy.errors import ErrorOf, Setting
 from auditor.accuracy.failure import HighProbability
-from auditor.audit import Question
 from auditor.collect import DRAWS, Settings
 from auditor.errors import SpecificationError
 from auditor.findings import describe
+from auditor.question import Question
 from auditor.results import AuditResult
 from auditor.targets import Mechanism
 

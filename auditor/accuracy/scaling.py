@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from auditor.accuracy.base import Theorem
 from auditor.accuracy.errors import ErrorSampler, Setting
 from auditor.accuracy.measures import Effort, Exactly, Measure, Point, Smallest
-from auditor.audit import Question, labels_of
+from auditor.audit import labels_of
 from auditor.collect import Settings
 from auditor.errors import SpecificationError, TargetError
 from auditor.findings import describe
+from auditor.question import Question
 from auditor.results import AuditResult, Verdict
 from auditor.sampling import generator
 from auditor.targets import source_hash

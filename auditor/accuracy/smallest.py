@@ -13,11 +13,12 @@ from scipy import special
 
 from auditor.accuracy.base import FIRST, Theorem, chunk_size
 from auditor.accuracy.errors import ErrorSampler, Setting
-from auditor.audit import Question, labels_of
+from auditor.audit import labels_of
 from auditor.collect import Settings
 from auditor.errors import SpecificationError, TargetError
 from auditor.evidence.bernoulli import lower_limit, upper_limit
 from auditor.findings import describe
+from auditor.question import Question
 from auditor.results import AuditResult, Verdict
 from auditor.targets import source_hash
 

@@ -16,7 +16,7 @@ from auditor.sampling import Sampler
 
 #: Probability that independent draws fail one of the tests below, all together.
 FALSE_ALARM = 1e-6
-#: Comparisons a test. A test fails at 1e-6 / 3 when 22 comparisons that are not ties go the same way; 48 leave so many
+#: Comparisons a test. A test fails at 1e-6 / 4 when 22 comparisons that are not ties go the same way; 48 leave so many
 #: where half of them are ties, as for noise on a coarse lattice.
 COMPARISONS = 48
 #: A test with fewer comparisons that are not ties has little power; more are made before a claim is called violated,
@@ -58,12 +58,13 @@ _FINDINGS = {
     "within a call": "draws of one call are closer to one another than draws of different calls",
     "between calls": "the draws of a call repeat those of an earlier call",
     "neighbouring draws": "neighbouring draws of one call are closer to one another than distant ones",
+    "draws at a distance": "draws of one call repeat at a fixed distance",
     "counts of calls": "the event that was bet on occurs in the draws of a call together, or not at all",
 }
 
 
 def check_independence(sampler: Sampler, data: Any, *key: str | int, comparisons: int = COMPARISONS) -> Independence:
-    """Three sign tests on a target's draws.
+    """Four sign tests on a target's draws.
 
     Notes
     -----
@@ -71,8 +72,10 @@ def check_independence(sampler: Sampler, data: Any, *key: str | int, comparisons
     exchangeable given a, so "a is closer to b than to c" and "a is closer to c than to b" are equally likely, whatever
     the law of the outputs and whatever symmetric distance is used. Triples are disjoint, so the number of times that
     the first holds is, among the triples that are not ties, Binomial(m, 1/2). Each test compares a with a draw b that a
-    faulty target might tie to it (same call; same place of another call; next draw) and a draw c that it might not,
-    at one third of `FALSE_ALARM`. Constant outputs give only ties and pass: they are independent.
+    faulty target might tie to it (same call; same place of another call; next draw; the draw at the distance at which
+    the first half of a long call repeats best, in its second half) and a draw c that it might not, at a quarter of
+    `FALSE_ALARM`. The distance is a function of other draws than those compared. Constant outputs give only ties and
+    pass: they are independent.
     """
     calls = [sampler.draw(data, _CALL, "independence", *key, k) for k in range(2 * comparisons)]
     calls.append(sampler.draw(data, 4 * comparisons, "independence", *key, "long"))
@@ -87,6 +90,7 @@ def check_independence(sampler: Sampler, data: Any, *key: str | int, comparisons
     outcomes["neighbouring draws"] = _closer(
         long[0 : 3 * comparisons : 3], long[1 : 3 * comparisons : 3], _far(long, comparisons)
     )
+    outcomes["draws at a distance"] = _recurring(long, columns[:, 2])
     p_values = {
         name: float(stats.binom.sf(wins - 1, trials, 0.5)) if trials else 1.0
         for name, (wins, trials) in outcomes.items()
@@ -95,7 +99,7 @@ def check_independence(sampler: Sampler, data: Any, *key: str | int, comparisons
     drawn = 2 * comparisons * _CALL + 4 * comparisons + _CALL
     again = sampler.draw(data, _CALL, "independence", *key, 0)
     seeded = bool((keys(again) == keys(calls[0])).all())
-    untied = min(trials for _, trials in outcomes.values())
+    untied = min(trials for name, (_, trials) in outcomes.items() if name != "draws at a distance")
     return Independence(not failed, "; ".join(failed), p_values, drawn, seeded, untied)
 
 
@@ -146,6 +150,21 @@ def _far(long: NDArray[np.float64], m: int) -> NDArray[np.float64]:
     """A partner for each anchor that is at least m draws away and in no other triple: the third of another triple."""
     third = long[2 : 3 * m : 3]
     return np.roll(third, m // 2, axis=0)
+
+
+def _recurring(long: NDArray[np.float64], others: NDArray[np.float64]) -> tuple[int, int]:
+    """Compare draws of the second half of a long call at the distance at which those of the first half are closest.
+
+    Draws of other calls are what they are compared with.
+    """
+    first, second = long[: len(long) // 2], long[len(long) // 2 :]
+    with np.errstate(invalid="ignore", over="ignore"):
+        apart = [np.abs(first[lag:] - first[:-lag]).sum(axis=1).mean() for lag in range(1, len(first) // 2 + 1)]
+    lag = int(np.argmin(apart)) + 1
+    at = np.arange(len(second))
+    a = at[(at // lag % 2 == 0) & (at + lag < len(second))]
+    m = min(len(a), len(others))
+    return _closer(second[a[:m]], second[a[:m] + lag], others[:m])
 
 
 def _numbers(calls: list[Batch]) -> list[NDArray[np.float64]]:

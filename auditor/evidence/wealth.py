@@ -7,7 +7,7 @@ claimed level it decides a verdict, run on a grid of levels it gives the lower b
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,11 +47,50 @@ class Stake:
 
 @dataclass(frozen=True)
 class Chunk:
-    """One chunk of draws: ``n`` of P and ``n`` of Q of one pair; without a stake it was only learned from."""
+    """One chunk of draws: ``n`` of P and ``n`` of Q of one pair; without a stake it was only learned from.
+
+    Parameters
+    ----------
+    pair : int
+        Index of the pair.
+    n : int
+        Draws a side.
+    stake : Stake or None
+        What was bet and counted.
+    whole : bool
+        The draws of both sides came in one call each. If not, a call raised, and the stake's counts are the worst
+        possible ones on that side, see `worst_counts`.
+    """
 
     pair: int
     n: int
     stake: Stake | None
+    whole: bool = True
+
+
+def worst_counts(stake: Stake, n: int, x: bool, y: bool) -> Stake:
+    """The stake with the counts that lose most on the sides that are named.
+
+    Parameters
+    ----------
+    stake : Stake
+    n : int
+        Draws a side.
+    x, y : bool
+        Sides whose ``n`` draws are taken to have come out worst: of P none in any event, of Q all in the innermost one.
+
+    Notes
+    -----
+    For draws of a call that raised. Valid because: let the draws of a call be independent, and let the call raise where
+    one of them would raise, or for a reason of its own. A factor of `log_factors` is increasing in what the draws of P
+    say of the events and decreasing in what those of Q say, so that with these counts it is at most what it would be
+    with the draws, whatever those are. So the factor of the chunk is nowhere larger than one whose expectation is at
+    most 1 under the null. (Drawing again instead, and counting that, would be wrong: draws that are kept only where the
+    call did not raise raise less often than they should.)
+    """
+    k = len(stake.p)
+    worst_x, worst_y = (n, *[0] * k), (*[0] * k, n)
+    return replace(stake, x=worst_x if x else stake.x, y=worst_y if y else stake.y)
 
 
 #: Slots: the best event alone, and the whole chain. A chain of two events grows 1.46 times as fast as the best single

@@ -57,7 +57,7 @@ class GaussianDP(Guarantee):
         high = np.maximum(special.ndtri(np.clip(p, TINY, 1 - TINY)) - level, low)
         at_low, at_high = _pull(low + level, p), _pull(high, q)  # the other term is 0 at each end
         for step in range(_FALSE_POSITIONS):
-            z = 0.5 * (low + high)
+            z = np.asarray(0.5 * (low + high))  # a number is no array that can be written to
             if step % 2:  # every other step halves the interval, where false positions crawl
                 rise = at_high - at_low
                 z = np.divide(low * at_high - high * at_low, rise, out=z, where=rise > 0)

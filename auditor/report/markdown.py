@@ -90,7 +90,9 @@ def _finding(claim: ClaimView) -> list[str]:
     lines += [line for part in claim.explanation for line in (escape(part), "")]
     found = claim.counterexample
     if found is not None:
+        lines += [f"- cause: {escape(found['cause'])}"] if found.get("cause") else []
         lines += [f"- pair: {escape(found['pair'])}", f"- x: {code(found['x'])}", f"- x′: {code(found['y'])}"]
+        lines += [f"- shrunk: {escape(found['shrunk'])}"] if found.get("shrunk") else []
     return [*lines, f"- replay: {code(claim.replay)}", ""]
 
 

@@ -79,5 +79,6 @@ def message(claim: ClaimView) -> str:
     parts = [f"{claim.id}: {claim.surprise or claim.verdict}.", *claim.explanation]
     found = claim.counterexample
     if found is not None:
+        parts += [f"Cause: {found['cause']}."] if found.get("cause") else []
         parts.append(f"Pair: {found['pair']}; x = {found['x']}; x′ = {found['y']}.")
     return words.one_line(" ".join([*parts, f"Replay: {claim.replay}"]))

@@ -146,6 +146,11 @@ class ClaimView:
         return self.expected in ("violation", "deviation")
 
     @property
+    def log10_shown(self) -> float | None:
+        """Evidence of the draws that the counterexample shows, which are fresh ones where it was made smaller."""
+        return number((self.counterexample or {}).get("e_value_log10"))
+
+    @property
     def log10_max(self) -> float | None:
         """Decimal logarithm of the evidence that decides: the running maximum."""
         highest = self.number("log10_max_e_value")
@@ -198,6 +203,7 @@ class ClaimView:
             ("draws", self._drawn()),
             ("sandwich", self.text("sandwich").partition(":")[0]),
             ("independence", self._independence()),
+            ("stated", self._stated()),
             ("source hash", self.text("source_hash")),
         ]
         renamed = _CONFORMITY if self.conformity else {}
@@ -209,6 +215,14 @@ class ClaimView:
         if self.verdict == "deviation":
             return theorems.discrepancy(self) if self.theorem else self.text("event") or self.text("message")
         return f"{self.text('claimed')}; exact {words.level(self.number('exact'))}"
+
+    def _stated(self) -> str:
+        """Checks of what the target states of itself."""
+        outcomes = {True: "holds", False: "FAILS", None: "not checked"}
+        return "; ".join(
+            f"{check['name']} {outcomes[check['passed']]}" + (f": {check['finding']}" if check["finding"] else "")
+            for check in self.raw.get("checks") or ()
+        )
 
     def _evidence(self) -> str:
         judged = self.judged

@@ -26,12 +26,12 @@ from auditor.accuracy import (
 )
 from auditor.accuracy.errors import ErrorSampler, errors_of
 from auditor.accuracy.smallest import Search, bisect, decide
-from auditor.audit import Question
 from auditor.collect import Settings
 from auditor.declare import accuracy, inequality, scaling, smallest
 from auditor.errors import SpecificationError
 from auditor.evidence.bernoulli import detectable, log_evidence, lower_limit, upper_limit
 from auditor.inequality import Inequality
+from auditor.question import Question
 from auditor.results import AuditResult, Verdict
 
 Rng = np.random.Generator

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import re
 import shlex
@@ -18,9 +17,8 @@ import jsonschema
 import numpy as np
 import pytest
 
-from auditor import attack, report
+from auditor import report
 from auditor.cli import cli, main
-from auditor.collect import Settings
 from tests.unit.commandline import (
     FINE,
     HEADER,
@@ -966,12 +964,20 @@ def test_an_attack_with_a_bad_option_is_refused(dpaudit: Command, targets: Path,
         ("{file}.py:total", "no such file"),
         ("{file}", "package.module:callable"),
         ("no.such.module:f", "no.such.module"),
-        ("exec:cat", "exec:cat"),
-        ("http://localhost:1/", "http://localhost:1/"),
+        ("exec:no-such-program -v", "no-such-program"),
+        ("ftp://localhost/", "ftp://localhost/"),
     ],
 )
 def test_a_target_that_is_none_is_refused(dpaudit: Command, targets: Path, target: str, shown: str) -> None:
     refused(dpaudit("attack", target.format(file=targets), *CLAIM, *BIT), shown)
+
+
+@pytest.mark.parametrize(("target", "shown"), [("exec:cat", "without outputs"), ("http://localhost:1/", "refused")])
+def test_a_target_elsewhere_that_does_not_answer_is_an_error(dpaudit: Command, target: str, shown: str) -> None:
+    said = dpaudit("attack", target, *CLAIM, *BIT, "--limit", 5)
+    assert said.code == 2, said
+    assert f"attack/L1/pure_dp/{target}: error: " in said.out
+    assert shown in said.out
 
 
 @pytest.mark.parametrize(
@@ -1018,12 +1024,9 @@ def test_not_a_number_is_an_output(dpaudit: Command, targets: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["sleeps", "stubborn"])
-def test_a_target_that_hangs_is_an_error_at_its_limit(
-    dpaudit: Command, targets: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    monkeypatch.setattr(attack, "Settings", functools.partial(Settings, limit=0.3))
+def test_a_target_that_hangs_is_an_error_at_its_limit(dpaudit: Command, targets: Path, name: str) -> None:
     begun = time.monotonic()
-    said = dpaudit("attack", f"{targets}:{name}", *CLAIM, *BIT)
+    said = dpaudit("attack", f"{targets}:{name}", *CLAIM, *BIT, "--limit", 0.3)
     assert time.monotonic() - begun < 20
     assert said.code == 2, said
     assert "did not answer within 0.3 s" in said.out

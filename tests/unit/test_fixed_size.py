@@ -16,10 +16,11 @@ from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
 from auditor import ApproxDP, GaussianDP, Pair, PureDP, SpecificationError, Verdict, audit, explain, report
-from auditor.audit import Question, run_audit
+from auditor.audit import run_audit
 from auditor.collect import Settings
 from auditor.evidence.binomial import clopper_pearson
 from auditor.fixed_size import fixed_ceiling, flag_probability
+from auditor.question import Question
 from auditor.results import document, plain
 
 PAIR = Pair(np.array([0]), np.array([1]))

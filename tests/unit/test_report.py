@@ -20,10 +20,11 @@ import jsonschema
 import numpy as np
 import pytest
 
-from auditor.audit import Question, run_audit
+from auditor.audit import run_audit
 from auditor.collect import Settings
 from auditor.guarantees import GaussianDP, Guarantee, PureDP
 from auditor.neighbors import Pair
+from auditor.question import Question
 from auditor.report import html, junit, markdown, sarif, schema, summary_table, write_reports
 from auditor.report import words as w
 from auditor.report.view import RunView

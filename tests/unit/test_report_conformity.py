@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.audit import Question, run_audit
+from auditor.audit import run_audit
 from auditor.collect import Settings
 from auditor.conformity import check_conformity
 from auditor.guarantees import ZCDP, ApproxDP, DeltaDP, GaussianDP, Guarantee, PureDP, RenyiDP, TradeoffCurve
 from auditor.laws import FiniteLaw
 from auditor.neighbors import Pair
+from auditor.question import Question
 from auditor.report import html, junit, markdown, sarif, schema, summary_table
 from auditor.report.cells import cells, deviations, short_labels
 from auditor.report.plots import evidence, sandwich, tradeoff

@@ -85,7 +85,7 @@ def test_an_event_in_words() -> None:
     assert Elements("first", ("number", "nan")).below(2.0).startswith("place of the first element that is NaN")
     assert Item((0, "x")).below(0.5) == "output[0]['x'] <= 0.5"
     assert Item((1,), "difference", (0,)).above(0.5) == "output[1] - output[0] > 0.5"
-    assert Item(("x",), "present").below(0.5) == "output has no output['x']"
+    assert Item(("x",), "present").below(0.5) == "output['x'] is absent"
     assert PartAt(("s", 0)).name == "output['s'][0]"
 
 

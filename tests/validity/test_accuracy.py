@@ -18,10 +18,10 @@ from auditor.accuracy import PowerLaw, Quantile, Setting
 from auditor.accuracy.errors import ErrorSampler
 from auditor.accuracy.measures import Effort, Mean
 from auditor.accuracy.smallest import Search, bisect
-from auditor.audit import Question
 from auditor.collect import Settings
 from auditor.evidence.bernoulli import log_evidence, lower_limit, order_limits, upper_limit
 from auditor.evidence.mean import MeanWealth
+from auditor.question import Question
 from auditor.results import Verdict
 
 Rng = np.random.Generator

@@ -1,0 +1,1 @@
+"""Counterexamples: made smaller, confirmed, written down, drawn again, and as code for a maintainer."""

@@ -1,0 +1,1 @@
+"""What a target states of itself, checked beside what it draws."""

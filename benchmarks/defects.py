@@ -1,0 +1,179 @@
+"""The corpus of defects: which are caught, how soon, with which cause; and what is said of the corrected versions.
+
+Run as ``python -m benchmarks.defects [--only TEXT] [--libraries] [--out reports/defects.md]``. The mechanisms are those
+of ``tests/targets/defects*.py``, audited one after the other in this process; with ``--libraries`` also those of real
+libraries, each in a virtual environment of its own, which is made if it is not there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from auditor.attack import Attack, attack_on
+from auditor.neighbors import RELATIONS
+from auditor.results import AuditResult, Verdict
+from auditor.targets import Mechanism
+from auditor.targets.named import closing_target, target_named
+from tests.targets.defects import DEFECTS, LIBRARIES, NOT_YET, Defect, Library
+
+#: Probability of a false alarm of each audit: all of the corpus together has one of 1e-4.
+ALPHA = 1e-6
+#: What the requirement allows for one defect, in seconds.
+WANTED = 60.0
+#: Verdicts that accuse nobody.
+SILENT = (Verdict.CONSISTENT, Verdict.INCONCLUSIVE)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One audit.
+
+    Parameters
+    ----------
+    result : AuditResult
+    seconds : float
+        What it took.
+    """
+
+    result: AuditResult
+    seconds: float
+
+
+def attack(target: Mechanism, entry: Defect | Library, *, seed: int = 0, seconds: float | None = None) -> Outcome:
+    """Attack one version of an entry with the entry's budget in draws, and a budget in seconds if there is one."""
+    begun = time.perf_counter()
+    (relation,) = [name for name, kind in RELATIONS.items() if isinstance(entry.relation, kind)]
+    asked = Attack(
+        target=f"defects/{entry.name}",
+        claim=str(entry.guarantee),
+        relation=relation,
+        domain=",".join(map(str, entry.values)),
+        rows=entry.rows,
+        alpha=ALPHA,
+        draws=entry.draws,
+        seconds=seconds,
+        seed=seed,
+    )
+    _, result, _ = attack_on(target, asked, entry.guarantee, entry.relation, entry.values)
+    return Outcome(result, time.perf_counter() - begun)
+
+
+def said(result: AuditResult) -> str:
+    """What a maintainer is told of the cause: the counterexample's cause and event, or the message of a deviation."""
+    found = result.counterexample
+    return result.message if found is None else "; ".join(part for part in (found.cause, found.event) if part)
+
+
+def names_the_cause(entry: Defect | Library, result: AuditResult) -> bool:
+    """Whether what is said has one of the words that it is to have."""
+    return not entry.cause or any(word in said(result).lower() for word in entry.cause)
+
+
+def caught(entry: Defect, result: AuditResult) -> bool:
+    """Whether the defect was found."""
+    return result.verdict in entry.verdicts
+
+
+def document(only: str, libraries: bool) -> tuple[str, bool]:
+    """The report, and whether all is as wanted: caught within a minute with its cause named, corrected versions not."""
+    rows, good = [], True
+    for entry in DEFECTS:
+        if only in entry.name:
+            found, clean = (attack(target, entry, seconds=WANTED) for target in (entry.broken, entry.corrected))
+            right = (
+                caught(entry, found.result)
+                and names_the_cause(entry, found.result)
+                and found.seconds <= WANTED
+                and clean.result.verdict in SILENT
+            )
+            good = good and (right or entry.name in NOT_YET)
+            rows.append(row(entry, found, clean, right))
+    text = [
+        "# Defects",
+        "",
+        f"{len(rows)} defective mechanisms and their corrected versions, each audited with alpha {ALPHA:g} and the "
+        f"same budget of draws, with nothing told about the defect. Wanted: caught within {WANTED:g} s, the cause "
+        "named, and the corrected version not flagged. Seconds depend on the machine; all else does not.",
+        "",
+        "| defect | verdict | seconds | draws | cause | on | corrected | detectable level | as wanted |",
+        "|---|---|---:|---:|---|---|---|---:|---|",
+        *rows,
+        "",
+    ]
+    missing = [f"- {name}: {why}" for name, why in NOT_YET.items() if only in name]
+    text += ["## Not caught yet", "", *missing, ""] if missing else []
+    if libraries:
+        lines = [library_row(entry) for entry in LIBRARIES if only in entry.name]
+        good = good and all(right for _, right in lines)
+        text += [
+            "## Mechanisms of libraries",
+            "",
+            "| mechanism | verdict | seconds | draws | cause | on | detectable level | as wanted |",
+            "|---|---|---:|---:|---|---|---:|---|",
+            *[line for line, _ in lines],
+            "",
+        ]
+    return "\n".join([*text, "Made by `python -m benchmarks.defects`.", ""]), good
+
+
+def row(entry: Defect, found: Outcome, clean: Outcome, right: bool) -> str:
+    """One line of the table of the corpus."""
+    return (
+        f"| {entry.name}: {entry.about} {_found(found)}| {clean.result.verdict} | {_level(clean.result)} "
+        f"| {'yes' if right else 'no'} |"
+    )
+
+
+def library_row(entry: Library) -> tuple[str, bool]:
+    """One line of the table of libraries, and whether it is as wanted."""
+    with closing_target(target_named(entry.target)) as target:
+        found = attack(target, entry, seconds=WANTED)
+    if entry.cause:
+        right = found.result.verdict == Verdict.VIOLATION and names_the_cause(entry, found.result)
+    else:
+        right = found.result.verdict in SILENT
+    return f"| {entry.name} {_found(found)}| {_level(found.result)} | {'yes' if right else 'no'} |", right
+
+
+def _found(outcome: Outcome) -> str:
+    result, found = outcome.result, outcome.result.counterexample
+    cause = on = ""
+    if result.verdict not in SILENT:
+        cause = _cell(said(result))
+    if found is not None:
+        on = f"{_cell(found.x)} against {_cell(found.y)}"
+    return f"| {result.verdict} | {outcome.seconds:.1f} | {result.draws:,} | {cause} | {on} "
+
+
+def _cell(text: str) -> str:
+    """Text that does not break a table, in at most 80 characters."""
+    flat = " ".join(text.split()).replace("|", "\\|")
+    return flat if len(flat) <= 80 else f"{flat[:77]}..."
+
+
+def _level(result: AuditResult) -> str:
+    level = result.detectable_level
+    return "" if level is None or result.verdict not in SILENT else "none" if math.isinf(level) else f"{level:.2f}"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the benchmark; 1 if something is not as wanted."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.defects", description=__doc__)
+    parser.add_argument("--only", default="", help="entries whose name contains this")
+    parser.add_argument("--libraries", action="store_true", help="mechanisms of libraries too; installs them")
+    parser.add_argument("--out", type=Path, default=None, help="Markdown file to write")
+    options = parser.parse_args(arguments)
+    text, good = document(options.only, options.libraries)
+    if options.out is not None:
+        options.out.write_text(text, encoding="utf-8")
+    print(text)
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
