@@ -119,7 +119,7 @@ def test_first_and_last_index_are_replaced_among_different_rows() -> None:
         ([0.0, 2.0], {math.nextafter(2.0, 3.0), -math.nextafter(0.0, 1.0), 20.0, -20.0, 1e300, math.inf, -math.inf}),
         (["a", "b"], {"", "\0", "not in the domain", "a" * 1_000}),
     ],
-    ids=repr,
+    ids=["integers", "floats", "texts"],
 )
 def test_rows_out_of_the_domain(values: list[Any], wanted: set[Any]) -> None:
     pairs = hard_pairs(ReplaceOne(), values, 6, outside=True)

@@ -60,6 +60,8 @@ BY_TYPE: dict[str, st.SearchStrategy[Any]] = {
     "str | None": st.none() | texts,
     "Verdict": st.sampled_from(list(Verdict)),
     "Mapping[str, Any]": records,
+    "Mapping[str, Any] | None": st.none() | records,
+    "Sequence[Mapping[str, Any]]": st.lists(records, max_size=3),
     "Mapping[str, str]": st.dictionaries(texts, texts, max_size=3),
 }
 
