@@ -9,9 +9,9 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from auditor.collect import DRAWS, METHODS, Evidence, Settings, collect
+from auditor.counterexamples.found import counterexample
 from auditor.errors import PrivacyViolation, SpecificationError, TargetError
 from auditor.events.classifier import Learners
-from auditor.events.learner import Chain
 from auditor.evidence.independence import (
     COMPARISONS,
     INFORMATIVE,
@@ -21,12 +21,12 @@ from auditor.evidence.independence import (
     dependent_counts,
     worst_of,
 )
-from auditor.findings import describe, explain, findings, first_seen, judge, sandwich, shrunk_to, tradeoff
+from auditor.findings import describe, explain, findings, judge, sandwich, tradeoff
 from auditor.fixed_size import FixedSize, collect_fixed, fixed_findings
 from auditor.guarantees import Guarantee
 from auditor.neighbors import Pair, Relation, check_pairs
 from auditor.question import Question
-from auditor.results import AuditResult, Counterexample, Verdict
+from auditor.results import AuditResult, Verdict
 from auditor.sampling import Sampler
 from auditor.search import LEAST, search_pairs
 from auditor.strategies import is_strategy
@@ -86,53 +86,12 @@ def run_audit(
         independence=asdict(independence),
         unseeded=not independence.seeded,
         sandwich=sandwich(found, exact, base.get("event_level"), question.curves, guarantee, settings),
-        counterexample=_counterexample(sampler, evidence, found, guarantee, pairs, settings, question)
+        counterexample=counterexample(sampler, evidence, found, guarantee, pairs, settings, question)
         if verdict == Verdict.VIOLATION
         else None,
         **{name: value for name, value in found.items() if not name.startswith("_")},
         tradeoff=tradeoff(evidence, guarantee, question.curves),
     )
-
-
-def _counterexample(
-    sampler: Sampler,
-    evidence: Evidence | FixedSize,
-    found: dict[str, Any],
-    guarantee: Guarantee,
-    pairs: Sequence[Pair],
-    settings: Settings,
-    question: Question,
-) -> Counterexample | None:
-    """What a maintainer gets to see of a violation: as small as it can be made, if that is asked for."""
-    best = found["_best"]
-    if best is None:
-        return None
-    pair = pairs[found["_pair"]]
-    smaller = None
-    if question.shrink is not None:
-        smaller = question.shrink(sampler, _carriers(evidence, found, pairs, settings.alpha))
-    if smaller is None:
-        seen = first_seen(found, pair, guarantee, settings, question)
-    else:
-        seen = shrunk_to(smaller, found, question)
-    learner = evidence.learners[found["_pair"]]
-    if learner.never_varies:
-        return replace(seen, cause=f"output never varies; {seen.cause}")
-    if learner.cancels(best.chain.feature if smaller is None else smaller.chain.feature):
-        return replace(seen, cause=f"shared noise: it cancels in a {seen.cause}")
-    return seen
-
-
-def _carriers(
-    evidence: Evidence | FixedSize, found: dict[str, Any], pairs: Sequence[Pair], alpha: float
-) -> list[tuple[Pair, list[Chain]]]:
-    """Pairs that a violation rests on with their events, the most telling first."""
-    first = found["_pair"]
-    others = sorted(evidence.carriers(alpha) - {first}, key=lambda k: (-evidence.gains()[k], k))
-    chains = {k: [finalist.chain for finalist in evidence.learners[k].finalists] for k in (first, *others)}
-    best = found["_best"].chain
-    chains[first] = [best, *(chain for chain in chains[first] if chain != best)]
-    return [(pairs[k], events) for k, events in chains.items() if events]
 
 
 def error_result(

@@ -8,14 +8,9 @@ from dataclasses import astuple
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from auditor.collect import Evidence, Settings, training_record
-from auditor.counterexamples.confirm import Counts
-from auditor.counterexamples.replay import to_replay, to_replay_unshrunk
-from auditor.counterexamples.shrink import Shrunk
 from auditor.dialogue import Dialogue
-from auditor.events.causes import cause_of
 from auditor.events.saying import say_event
 from auditor.evidence.bound import level_grid, lower_bound
 from auditor.evidence.independence import Independence
@@ -24,7 +19,6 @@ from auditor.exact import PrivacyCurve
 from auditor.fixed_size import FixedSize
 from auditor.guarantees import Guarantee
 from auditor.neighbors import Pair
-from auditor.question import Question
 from auditor.results import AuditResult, Counterexample, Verdict
 
 #: Fraction of the smaller of exact level and ceiling that a tight audit is to certify; below it the sandwich is
@@ -150,63 +144,6 @@ def sandwich(
         reachable = reachable_level(curves[0], found["draws"] // 2, guarantee, settings.alpha)
         text += f"; with the best event known beforehand {reachable:.4g} could be certified"
     return text
-
-
-def first_seen(
-    found: Mapping[str, Any], pair: Pair, guarantee: Guarantee, settings: Settings, question: Question
-) -> Counterexample:
-    """The event that speaks most against the claim; for the e-process with the draws that it was learned from."""
-    best = found["_best"]
-    counts = Counts(int(best.x[best.best]), int(best.y[best.best]), int(best.n))
-    event = say_event(best.chain, best.best, question.private)
-    return Counterexample(
-        pair=pair.name,
-        **_shown(pair, event, counts, question.private, question),
-        e_value_log10=found["log10_max_e_value"],
-        lower_bound=found["lower_bound"],
-        cause=cause_of(best.chain),
-        again=to_replay_unshrunk(pair, best.chain, best.best, counts, guarantee, settings.alpha, question.private),
-    )
-
-
-def shrunk_to(smaller: Shrunk, found: Mapping[str, Any], question: Question) -> Counterexample:
-    """The smaller counterexample, with the fresh draws that confirmed it."""
-    private = question.private and not smaller.synthetic
-    counts = Counts(smaller.x_count, smaller.y_count, smaller.n)
-    event = say_event(smaller.chain, 0, private)
-    return Counterexample(
-        pair=smaller.pair.name,
-        **_shown(smaller.pair, event, counts, private, question),
-        e_value_log10=smaller.log10_e_value,
-        lower_bound=found["lower_bound"],
-        cause=smaller.cause,
-        shrunk=f"from “{smaller.original.name}”; confirmed on {2 * smaller.n:,} fresh draws",
-        again=to_replay(smaller, question.private),
-    )
-
-
-def _shown(pair: Pair, event: str, counts: Counts, private: bool, question: Question) -> dict[str, Any]:
-    """Datasets, event and counts of a counterexample, and the code that shows them."""
-    code = "" if private or question.snippet is None else question.snippet(pair, event, counts)
-    return {
-        "x": "(not shown)" if private else show_data(pair.x),
-        "y": "(not shown)" if private else show_data(pair.y),
-        "event": event,
-        "x_count": counts.x,
-        "y_count": counts.y,
-        "n": counts.n,
-        "replay": question.replay,
-        "code": code,
-    }
-
-
-def show_data(data: Any) -> str:
-    """A dataset in at most about 100 characters."""
-    if isinstance(data, pd.DataFrame):
-        return f"DataFrame of {len(data):,} rows, columns {', '.join(map(str, data.columns[:6]))}"
-    values = data.tolist() if isinstance(data, np.ndarray) else data
-    text = repr(values)
-    return text if len(text) <= 100 else f"{text[:80]}... ({len(values):,} rows)"
 
 
 def tradeoff(evidence: Evidence | FixedSize, guarantee: Guarantee, curves: Sequence[PrivacyCurve]) -> dict[str, Any]:

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from auditor import registry, runner
+from auditor.counterexamples.pasting import show_data
 from auditor.declare import BUDGETS, Claim
 from auditor.errors import SpecificationError
 from auditor.evidence.power import best_for_detection, detectable_level
-from auditor.findings import describe, show_data
+from auditor.findings import describe
 from auditor.guarantees import Guarantee
 
 #: Pairs that `show` lists, of claims with many.

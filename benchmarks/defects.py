@@ -1,7 +1,7 @@
 """The corpus of defects: which are caught, how soon, with which cause; and what is said of the corrected versions.
 
 Run as ``python -m benchmarks.defects [--only TEXT] [--libraries] [--out reports/defects.md]``. The mechanisms are those
-of ``tests/targets/defects*.py``, audited one after the other in this process; with ``--libraries`` also those of real
+of ``benchmarks/corpus/``, audited one after the other in this process; with ``--libraries`` also those of real
 libraries, each in a virtual environment of its own, which is made if it is not there.
 """
 
@@ -19,7 +19,7 @@ from auditor.neighbors import RELATIONS
 from auditor.results import AuditResult, Verdict
 from auditor.targets import Mechanism
 from auditor.targets.named import closing_target, target_named
-from tests.targets.defects import DEFECTS, LIBRARIES, NOT_YET, Defect, Library
+from benchmarks.corpus.table import DEFECTS, LIBRARIES, NOT_YET, Defect, Library
 
 #: Probability of a false alarm of each audit: all of the corpus together has one of 1e-4.
 ALPHA = 1e-6

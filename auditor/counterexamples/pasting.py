@@ -230,3 +230,12 @@ def snippet(
         "    print(auditor.explain(result))",
     ]
     return "\n".join(lines) + "\n"
+
+
+def show_data(data: Any) -> str:
+    """A dataset in at most about 100 characters."""
+    if isinstance(data, pd.DataFrame):
+        return f"DataFrame of {len(data):,} rows, columns {', '.join(map(str, data.columns[:6]))}"
+    values = data.tolist() if isinstance(data, np.ndarray) else data
+    text = repr(values)
+    return text if len(text) <= 100 else f"{text[:80]}... ({len(values):,} rows)"

@@ -27,6 +27,8 @@ from auditor.events.outputs import Batch
 from auditor.targets.protocol import Hello, draw
 from auditor.targets.running import GRACE, Running
 
+#: Seconds in which an interpreter and large libraries start; arbitrary.
+START = 10.0
 #: Starts in a row without one answer after which a target is not started again. Every claim of a run that a target
 #: dies or hangs in starts it again, each of which may take its limit; three of them tell a mishap from a rule.
 STARTS = 3
@@ -49,7 +51,7 @@ class ProcessTarget:
     env : mapping, optional
         Environment of the command; default the present one.
     start_limit : float
-        Seconds that the first request to a process may take in addition, for it to start.
+        Seconds that the first request to a process may take if that is more than ``limit``, because it has to start.
 
     Attributes
     ----------
@@ -80,7 +82,7 @@ class ProcessTarget:
         limit: float = 60.0,
         cwd: str | Path | None = None,
         env: Mapping[str, str] | None = None,
-        start_limit: float = 60.0,
+        start_limit: float = START,
     ) -> None:
         if not hasattr(select, "poll"):
             raise SpecificationError(f"targets that are processes need a POSIX system, this is {sys.platform!r}")
@@ -161,7 +163,7 @@ class ProcessTarget:
         running = self._running
         if running is None:
             raise TargetError("the target's process has ended")
-        answer = running.exchange(line, self.limit if running.answered else self.start_limit + self.limit)
+        answer = running.exchange(line, self.limit if running.answered else max(self.start_limit, self.limit))
         self._fruitless = 0
         self.hello = running.hello
         return answer

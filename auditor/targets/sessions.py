@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from auditor.errors import TargetError
 from auditor.interactive import Queries, Symbol, broadcast
 from auditor.targets.coding import data_text
-from auditor.targets.process import ProcessTarget
+from auditor.targets.process import START, ProcessTarget
 from auditor.targets.protocol import REQUEST, SEEDS, read_message, unreadable
 
 #: Integers up to here are floats exactly.
@@ -62,7 +62,7 @@ class ProcessSessions:
         limit: float = 60.0,
         cwd: str | Path | None = None,
         env: dict[str, str] | None = None,
-        start_limit: float = 60.0,
+        start_limit: float = START,
     ) -> None:
         self.process = ProcessTarget(command, limit=limit, cwd=cwd, env=env, start_limit=start_limit)
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import pytest
 
+from benchmarks.corpus.table import DEFECTS, LIBRARIES, NOT_YET, Defect
 from benchmarks.defects import ALPHA, SILENT, Outcome, attack, caught, names_the_cause, row, said
-from tests.targets.defects import DEFECTS, LIBRARIES, NOT_YET, Defect
 
 by_name = pytest.mark.parametrize("entry", DEFECTS, ids=[entry.name.replace(" ", "_") for entry in DEFECTS])
 

@@ -25,8 +25,8 @@ from auditor.targets.running import LAST_WORDS
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="what is left is looked for in /proc")
 
-#: Seconds that a request may take, and that a start may take in addition; short, as many tests wait for their end.
-LIMIT, START = 0.5, 0.5
+#: Seconds that a request may take, and the first one, with the start; short, as many tests wait for their end.
+LIMIT, START = 0.5, 1.0
 #: Seconds beyond the limit in which a call has to end: two graces of the process and time to kill, on a busy machine.
 MARGIN = 4.0
 #: Set in the environment of every process of a test.

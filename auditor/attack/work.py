@@ -1,8 +1,7 @@
-"""Auditing a target that the command line names."""
+"""Attacking one target: pairs, audit, a smaller counterexample, checks of what it states."""
 
 from __future__ import annotations
 
-import shlex
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -13,13 +12,14 @@ from typing import Any
 
 import numpy as np
 
+from auditor.attack.options import Attack
 from auditor.audit import error_result, run_audit
 from auditor.behaviour import sizes_of_interest
-from auditor.collect import DRAWS, METHODS, Settings
+from auditor.collect import Settings
 from auditor.counterexamples.confirm import Counts
 from auditor.counterexamples.pasting import snippet
 from auditor.counterexamples.shrink import Shrunk, shrink
-from auditor.errors import SpecificationError, TargetError, finite
+from auditor.errors import SpecificationError, TargetError
 from auditor.events.learner import Chain
 from auditor.events.threads import one_thread
 from auditor.guarantees import Guarantee, parse_claim
@@ -27,9 +27,9 @@ from auditor.inspecting import repeats_after_restart
 from auditor.neighbors import RELATIONS, AddRemoveOne, AnswersWithin, Pair, Relation, ReplaceOne, check_pairs
 from auditor.neighbors.hard import hard_pairs
 from auditor.question import Question
-from auditor.reading import MOST, parse_domain, read_data
+from auditor.reading import parse_domain, read_data
 from auditor.results import AuditResult, Verdict
-from auditor.sampling import Sampler, check_seed
+from auditor.sampling import Sampler
 from auditor.search import affordable
 from auditor.statements.checks import Check, check_statements, states_of
 from auditor.targets import Mechanism
@@ -37,11 +37,6 @@ from auditor.targets.environments import environment_of, installed
 from auditor.targets.named import closing_target, shown, source_of, target_named
 from auditor.targets.process import ProcessTarget
 
-#: Budget in seconds where none is given: a person waits that long. Targets of 3 microseconds a draw spend their draws
-#: first, those of 20 milliseconds have 3,000.
-SECONDS = 60.0
-#: Seconds that one call may take, unless told otherwise.
-LIMIT = 60.0
 #: Seconds that an audit gets at least, however long the search for sizes took; arbitrary.
 LEAST_SECONDS = 5.0
 #: Seconds that shrinking may take: what is left of the budget, but so many at least and at most. Arbitrary, as long as
@@ -63,139 +58,6 @@ def given_pair(data: Path, neighbor: Path, relation: Relation | None) -> Pair:
     pair = Pair(read_data(data), read_data(neighbor), f"{data.name} against {neighbor.name}")
     check_pairs([pair], relation)
     return pair
-
-
-@dataclass(frozen=True)
-class Attack:
-    """What the command line asks of one target.
-
-    Parameters
-    ----------
-    target : str
-        What `auditor.targets.named.target_named` takes.
-    claim : str
-        What is claimed, as `parse_claim` reads it.
-    data, neighbor : Path or None
-        Files with the two datasets; their values are private and not shown.
-    relation, domain : str or None
-        Instead of files: a relation of `RELATIONS` and the values of a row, see `parse_domain`. With files the domain
-        is what the rows of a shrunk example are made of.
-    rows : int
-        Most rows of the datasets made from the domain, at least 1.
-    least : int
-        Fewest rows of a dataset that the claim is about.
-    outside : bool
-        Try values outside the domain as well: for claims that do not assume it.
-    show_data : bool
-        Datasets from files are shown.
-    one_draw : bool
-        The target is a function ``(data, rng) -> output`` of one draw.
-    shrink : bool
-        Look for a smaller counterexample after a violation.
-    stop : str
-        "verdict" or "budget", see `Settings`.
-    alpha : float
-        Probability of a false alarm, in (0, 1).
-    seed : int
-        At least 0.
-    draws : int or None
-        Budget in outputs, both sides together; by default `DRAWS`, or what `SECONDS` allow if that is less.
-    seconds : float or None
-        Budget in seconds.
-    limit : float
-        Seconds that one call of the target may take.
-    detect : float or None
-        Level that is to be detectable; default twice the claimed one.
-    method : str
-        How the claim is judged, see `Settings`.
-
-    Raises
-    ------
-    SpecificationError
-        If an option is out of its range.
-    """
-
-    target: str
-    claim: str
-    data: Path | None = None
-    neighbor: Path | None = None
-    relation: str | None = None
-    domain: str | None = None
-    rows: int = 10
-    least: int = 0
-    outside: bool = False
-    show_data: bool = False
-    one_draw: bool = False
-    shrink: bool = True
-    stop: str = "verdict"
-    alpha: float = 0.01
-    seed: int = 0
-    draws: int | None = None
-    seconds: float | None = None
-    limit: float = LIMIT
-    detect: float | None = None
-    method: str = METHODS[0]
-
-    def __post_init__(self) -> None:
-        check_seed(self.seed)
-        finite(seconds=self.seconds, detect=self.detect, limit=self.limit)
-        self.settings()  # which checks the others
-        if self.relation is not None and self.relation not in RELATIONS:
-            raise SpecificationError(f"relation must be one of {', '.join(RELATIONS)}, got {self.relation!r}")
-        if (self.data is None) != (self.neighbor is None):
-            raise SpecificationError("--data and --neighbor go together")
-        if self.data is None and (self.relation is None or self.domain is None):
-            raise SpecificationError("give --data and --neighbor, or --relation and --domain")
-        if not 1 <= self.rows <= MOST:
-            raise SpecificationError(f"rows must be at least 1 and at most {MOST:,}, got {self.rows}")
-        if not 0 <= self.least <= self.rows:
-            raise SpecificationError(f"min-rows must be from 0 to rows={self.rows}, got {self.least}")
-
-    def settings(self) -> Settings:
-        """How the target is audited."""
-        return Settings(
-            alpha=self.alpha,
-            draws=DRAWS if self.draws is None else self.draws,
-            seconds=SECONDS if self.draws is None and self.seconds is None else self.seconds,
-            stop=self.stop,
-            seed=self.seed,
-            detect=self.detect,
-            limit=self.limit,
-            method=self.method,
-        )
-
-    @property
-    def private(self) -> bool:
-        """The datasets come from files, and are not to be shown."""
-        return self.data is not None and not self.show_data
-
-    def replay(self) -> str:
-        """The command that makes the same attack again."""
-        words = ["dpaudit", "attack", shown(self.target), "--claim", self.claim]
-        for name, value in (
-            ("--data", self.data),
-            ("--neighbor", self.neighbor),
-            ("--relation", self.relation),
-            ("--domain", self.domain),
-            ("--rows", self.rows if self.domain is not None else None),
-            ("--min-rows", self.least or None),
-            ("--alpha", repr(self.alpha)),
-            ("--draws", self.draws),
-            ("--max-seconds", self.seconds),
-            ("--seed", self.seed),
-            ("--stop", self.stop),
-            ("--limit", self.limit if self.limit != LIMIT else None),
-            ("--detect", self.detect),
-            ("--method", self.method if self.method != METHODS[0] else None),
-        ):
-            words += [] if value is None else [name, str(value)]
-        flags = {
-            "--outside": self.outside,
-            "--show-data": self.show_data,
-            "--one-draw": self.one_draw,
-            "--no-shrink": not self.shrink,
-        }
-        return shlex.join([*words, *(flag for flag, given in flags.items() if given)])
 
 
 def attack_once(
@@ -388,13 +250,7 @@ class _Work:
         if late:
             checks.append(Check("determinism", None, "not checked: no time was left"))
         elif isinstance(self.target, ProcessTarget) and result.verdict != Verdict.VIOLATION:
-            repeats = repeats_after_restart(self.target, pairs[0].x)
-            said = {
-                True: "a restarted target repeats its outputs: its seed is constant",
-                False: "",
-                None: "too few values",
-            }
-            checks.append(Check("restart", None if repeats is None else not repeats, said[repeats]))
+            checks.append(check_restart(self.target, pairs[0].x))
         failed = [f"{check.name}: {check.finding}" for check in checks if check.passed is False]
         result = replace(result, checks=tuple(asdict(check) for check in checks))
         if not failed or result.verdict not in (Verdict.CONSISTENT, Verdict.INCONCLUSIVE):
@@ -419,3 +275,14 @@ class _Work:
             "detect": attack.detect,
             "method": attack.method,
         }
+
+
+def check_restart(target: ProcessTarget, data: Any) -> Check:
+    """Check that two fresh starts of a process do not draw the same, see `repeats_after_restart`."""
+    try:
+        repeats = repeats_after_restart(target, data)
+    except TargetError as error:
+        return Check("restart", None, f"not checked: {error.public}")
+    if repeats is None:
+        return Check("restart", None, "not checked: its outputs vary too little to tell a constant seed from luck")
+    return Check("restart", not repeats, "restarted, it repeats its outputs: its seed is constant" if repeats else "")

@@ -12,7 +12,7 @@ import numpy as np
 
 from auditor.guarantees import ApproxDP, PureDP
 from auditor.neighbors import AddRemoveOne, ReplaceOne
-from tests.targets.defects_base import defect, found_in, geometric, geometrics
+from benchmarks.corpus.base import defect, found_in, geometric, geometrics
 
 Generator = np.random.Generator
 

@@ -7,15 +7,15 @@ from typing import Any
 
 from auditor.guarantees import Guarantee, PureDP, parse_claim
 from auditor.neighbors import AddRemoveOne, Relation, ReplaceOne
-from tests.targets import defects_data, defects_forms, defects_noise, defects_selection
-from tests.targets.defects_base import Defect as Defect
-from tests.targets.defects_noise import BITS
+from benchmarks.corpus import data, forms, noise, selection
+from benchmarks.corpus.base import Defect as Defect
+from benchmarks.corpus.noise import BITS
 
 DEFECTS: tuple[Defect, ...] = (
-    *defects_noise.DEFECTS,
-    *defects_data.DEFECTS,
-    *defects_selection.DEFECTS,
-    *defects_forms.DEFECTS,
+    *noise.DEFECTS,
+    *data.DEFECTS,
+    *selection.DEFECTS,
+    *forms.DEFECTS,
 )
 
 #: Defects that are not caught yet, and why.

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from auditor.guarantees import GaussianDP, PureDP
 from auditor.neighbors import AddRemoveOne, ReplaceOne
-from tests.targets.defects_base import defect, found_in, geometric, geometrics, rounded
+from benchmarks.corpus.base import defect, found_in, geometric, geometrics, rounded
 
 Generator = np.random.Generator
 

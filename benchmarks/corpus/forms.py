@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from auditor.guarantees import PureDP
 from auditor.neighbors import AddRemoveOne, EdgeNeighbors, PerUser, ReplaceOne
-from tests.targets.defects_base import defect, found_in, geometric, geometrics, rounded
-from tests.targets.defects_noise import BITS
+from benchmarks.corpus.base import defect, found_in, geometric, geometrics, rounded
+from benchmarks.corpus.noise import BITS
 
 Generator = np.random.Generator
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from auditor.guarantees import ApproxDP, PureDP
 from auditor.neighbors import AddRemoveOne, ReplaceOne
-from tests.targets.defects_base import defect, found_in, geometric, geometrics
+from benchmarks.corpus.base import defect, found_in, geometric, geometrics
 
 Generator = np.random.Generator
 

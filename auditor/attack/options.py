@@ -1,0 +1,153 @@
+"""What the command line asks of one target."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+from auditor.collect import DRAWS, METHODS, Settings
+from auditor.errors import SpecificationError, finite
+from auditor.neighbors import RELATIONS
+from auditor.reading import MOST
+from auditor.sampling import check_seed
+from auditor.targets.named import shown
+
+#: Budget in seconds where none is given: a person waits that long. Targets of 3 microseconds a draw spend their draws
+#: first, those of 20 milliseconds have 3,000.
+SECONDS = 60.0
+#: Seconds that one call may take, unless told otherwise.
+LIMIT = 60.0
+
+
+@dataclass(frozen=True)
+class Attack:
+    """What the command line asks of one target.
+
+    Parameters
+    ----------
+    target : str
+        What `auditor.targets.named.target_named` takes.
+    claim : str
+        What is claimed, as `parse_claim` reads it.
+    data, neighbor : Path or None
+        Files with the two datasets; their values are private and not shown.
+    relation, domain : str or None
+        Instead of files: a relation of `RELATIONS` and the values of a row, see `parse_domain`. With files the domain
+        is what the rows of a shrunk example are made of.
+    rows : int
+        Most rows of the datasets made from the domain, at least 1.
+    least : int
+        Fewest rows of a dataset that the claim is about.
+    outside : bool
+        Try values outside the domain as well: for claims that do not assume it.
+    show_data : bool
+        Datasets from files are shown.
+    one_draw : bool
+        The target is a function ``(data, rng) -> output`` of one draw.
+    shrink : bool
+        Look for a smaller counterexample after a violation.
+    stop : str
+        "verdict" or "budget", see `Settings`.
+    alpha : float
+        Probability of a false alarm, in (0, 1).
+    seed : int
+        At least 0.
+    draws : int or None
+        Budget in outputs, both sides together; by default `DRAWS`, or what `SECONDS` allow if that is less.
+    seconds : float or None
+        Budget in seconds.
+    limit : float
+        Seconds that one call of the target may take.
+    detect : float or None
+        Level that is to be detectable; default twice the claimed one.
+    method : str
+        How the claim is judged, see `Settings`.
+
+    Raises
+    ------
+    SpecificationError
+        If an option is out of its range.
+    """
+
+    target: str
+    claim: str
+    data: Path | None = None
+    neighbor: Path | None = None
+    relation: str | None = None
+    domain: str | None = None
+    rows: int = 10
+    least: int = 0
+    outside: bool = False
+    show_data: bool = False
+    one_draw: bool = False
+    shrink: bool = True
+    stop: str = "verdict"
+    alpha: float = 0.01
+    seed: int = 0
+    draws: int | None = None
+    seconds: float | None = None
+    limit: float = LIMIT
+    detect: float | None = None
+    method: str = METHODS[0]
+
+    def __post_init__(self) -> None:
+        check_seed(self.seed)
+        finite(seconds=self.seconds, detect=self.detect, limit=self.limit)
+        self.settings()  # which checks the others
+        if self.relation is not None and self.relation not in RELATIONS:
+            raise SpecificationError(f"relation must be one of {', '.join(RELATIONS)}, got {self.relation!r}")
+        if (self.data is None) != (self.neighbor is None):
+            raise SpecificationError("--data and --neighbor go together")
+        if self.data is None and (self.relation is None or self.domain is None):
+            raise SpecificationError("give --data and --neighbor, or --relation and --domain")
+        if not 1 <= self.rows <= MOST:
+            raise SpecificationError(f"rows must be at least 1 and at most {MOST:,}, got {self.rows}")
+        if not 0 <= self.least <= self.rows:
+            raise SpecificationError(f"min-rows must be from 0 to rows={self.rows}, got {self.least}")
+
+    def settings(self) -> Settings:
+        """How the target is audited."""
+        return Settings(
+            alpha=self.alpha,
+            draws=DRAWS if self.draws is None else self.draws,
+            seconds=SECONDS if self.draws is None and self.seconds is None else self.seconds,
+            stop=self.stop,
+            seed=self.seed,
+            detect=self.detect,
+            limit=self.limit,
+            method=self.method,
+        )
+
+    @property
+    def private(self) -> bool:
+        """The datasets come from files, and are not to be shown."""
+        return self.data is not None and not self.show_data
+
+    def replay(self) -> str:
+        """The command that makes the same attack again."""
+        words = ["dpaudit", "attack", shown(self.target), "--claim", self.claim]
+        for name, value in (
+            ("--data", self.data),
+            ("--neighbor", self.neighbor),
+            ("--relation", self.relation),
+            ("--domain", self.domain),
+            ("--rows", self.rows if self.domain is not None else None),
+            ("--min-rows", self.least or None),
+            ("--alpha", repr(self.alpha)),
+            ("--draws", self.draws),
+            ("--max-seconds", self.seconds),
+            ("--seed", self.seed),
+            ("--stop", self.stop),
+            ("--limit", self.limit if self.limit != LIMIT else None),
+            ("--detect", self.detect),
+            ("--method", self.method if self.method != METHODS[0] else None),
+        ):
+            words += [] if value is None else [name, str(value)]
+        flags = {
+            "--outside": self.outside,
+            "--show-data": self.show_data,
+            "--one-draw": self.one_draw,
+            "--no-shrink": not self.shrink,
+        }
+        return shlex.join([*words, *(flag for flag, given in flags.items() if given)])

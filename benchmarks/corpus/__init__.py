@@ -1,0 +1,1 @@
+"""Defective mechanisms, as real code has them, and their corrected versions."""
