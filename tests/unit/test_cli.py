@@ -93,6 +93,8 @@ def test_the_commands_are_those_of_the_design(dpaudit: Command) -> None:
         "diff",
         "calibrate",
         "baseline",
+        "replay",
+        "helper",
     }
     said = dpaudit("--help")
     assert said.code == 0

@@ -21,6 +21,7 @@ from auditor.errors import SpecificationError, TargetError, TargetRaised
 from auditor.inspecting import inspect_target, log_orders, repeats_after_restart
 from auditor.targets.callables import load_file
 from auditor.targets.process import ProcessTarget
+from auditor.targets.protocol import FIRST_REQUEST
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "targets" / "noisy_count_server.py"
 
@@ -136,7 +137,7 @@ def test_what_does_not_speak_the_protocol_is_quoted_with_what_was_expected() -> 
     said = str(caught.value)
     assert "hi there" in said
     line = next(line for line in said.splitlines() if line.strip().startswith('{"id":1,'))
-    assert json.loads(line) == {"id": 1, "data": [0.0], "n": 8, "seed": 7}
+    assert json.loads(line) == {"id": 1, "data": [0.0], "n": FIRST_REQUEST, "seed": 7}
     assert '"outputs": [...]' in said
 
 
