@@ -251,7 +251,7 @@ def replay(
     others fresh ones are taken, on which the evidence has to suffice again. Exit codes: 0 reproduced; 1 not
     reproduced; 2 it could not be drawn.
     """
-    from auditor.counterexamples.again import draw_again
+    from auditor.again import draw_again
 
     found = draw_again(results, claim_id, target, data, neighbor, seed, limit)
     for line in found.lines:
