@@ -52,12 +52,7 @@ _OUT = click.option(
     default=None,
     help="Folder for results.json and the reports.",
 )
-_MAX_SECONDS = click.option(
-    "--max-seconds",
-    type=float,
-    default=None,
-    help="Budget of each claim in seconds [default: none]; results then depend on the machine's speed.",
-)
+
 _DETECT = click.option(
     "--detect",
     type=float,
@@ -78,6 +73,11 @@ _METHOD = click.option(
 def _draws(default: str) -> Callable[[F], F]:
     text = f"Budget of each claim in mechanism outputs, both sides together [default: {default}]."
     return click.option("--draws", type=int, default=None, help=text)
+
+
+def _max_seconds(default: str) -> Callable[[F], F]:
+    text = f"Budget of each claim in seconds [default: {default}]; results then depend on the machine's speed."
+    return click.option("--max-seconds", type=float, default=None, help=text)
 
 
 def _options(*options: Callable[[F], F]) -> Callable[[F], F]:
@@ -112,7 +112,9 @@ def cli() -> None:
     help="Budget of each claim: 200 thousand, 2 million or 20 million draws. smoke stops at a verdict, the others run "
     "on for the tightest bounds.",
 )
-@_options(_ALPHA, _SEED, _JOBS, _BACKEND, _draws("that of --level"), _MAX_SECONDS, _DETECT, _METHOD, _OUT, BASELINE)
+@_options(
+    _ALPHA, _SEED, _JOBS, _BACKEND, _draws("that of --level"), _max_seconds("none"), _DETECT, _METHOD, _OUT, BASELINE
+)
 @click.option("--resume", is_flag=True, help="Go on with an interrupted run of the same claims and options in --out.")
 @click.option("--dry-run", is_flag=True, help="List what would run and how long it would take, and stop.")
 def run(
@@ -274,7 +276,13 @@ def _run_record(asked: Run, outcome: Outcome, begun: float) -> dict[str, Any]:
 )
 @click.option("--outside", is_flag=True, help="Try values outside the domain too: the claim does not assume it.")
 @click.option("--one-draw", is_flag=True, help="The target is a Python function (data, rng) of one draw.")
-@click.option("--limit", type=float, default=60.0, show_default=True, help="Seconds that one call may take.")
+@click.option(
+    "--limit",
+    type=float,
+    default=60.0,
+    show_default=True,
+    help="Seconds that one call may take; 10 at least for a process to start.",
+)
 @click.option("--shrink/--no-shrink", default=True, help="After a violation, look for a smaller counterexample.")
 @click.option(
     "--stop",
@@ -283,14 +291,14 @@ def _run_record(asked: Run, outcome: Outcome, begun: float) -> dict[str, Any]:
     show_default=True,
     help="Stop as soon as the claim is refuted, or run on for the tightest lower bound.",
 )
-@_options(_ALPHA, _SEED, _draws(f"{DRAWS:,}, or 60 seconds"), _MAX_SECONDS, _DETECT, _METHOD)
+@_options(_ALPHA, _SEED, _draws(f"{DRAWS:,}"), _max_seconds("60 without --draws, else none"), _DETECT, _METHOD)
 @click.option("--jobs", type=click.IntRange(min=1), default=None, help="No effect: one claim runs in one process.")
 @click.option("--backend", type=click.Choice(["loky", "dask"]), default="loky", help="No effect, as --jobs.")
 @_options(_OUT, BASELINE)
 def attack(
     jobs: int | None, backend: str, out: Path | None, baseline: Path | None, max_seconds: float | None, **asked: Any
 ) -> None:
-    r"""Attack one mechanism, in any language.
+    """Attack one mechanism, in any language.
 
     TARGET is one of
 
@@ -303,7 +311,7 @@ def attack(
 
     Give the two datasets by --data and --neighbor, or have them made by --relation and --domain. Without --draws and
     --max-seconds the attack ends after 400,000 draws or 60 seconds.
-    """
+    """  # noqa: D301 - the escape is click's mark of lines to keep
     del jobs, backend  # the options of `run` are taken, so that one script can call both
     from auditor import runner
     from auditor.attack import Attack, attack_once
