@@ -184,7 +184,8 @@ def explain(result: AuditResult) -> str:
     """The counterexample of a violation, as text that fits on a screen."""
     found = result.counterexample
     if found is None:
-        return str(result)
+        note = f"\n  note         {result.message}" if result.message and result.verdict != Verdict.ERROR else ""
+        return f"{result}{note}"
     lines = [
         f"{result.mechanism} violates its claim {result.claimed} ({result.notion})",
         *([f"  cause        {found.cause}"] if found.cause else []),

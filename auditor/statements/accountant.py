@@ -83,13 +83,6 @@ class Statement:
             raise StatementError(f"{self.name}: {key} must be {expected}, got {value!r}")
         return value
 
-    def choice(self, key: str, among: tuple[str, ...]) -> str:
-        """One of some words."""
-        value = self.values.get(key)
-        if not isinstance(value, str) or value not in among:
-            raise StatementError(f"{self.name}: {key} must be one of {', '.join(among)}, got {shown(value)}")
-        return value
-
 
 @dataclass(frozen=True)
 class Event:

@@ -52,6 +52,13 @@ FALSE_ALARM = 1e-6
 _STEEPEST = 700.0
 _GEOMETRIC = ("geometric", "discrete laplace")
 _NORM = {"laplace": 1, "geometric": 1, "discrete laplace": 1, "gaussian": 2, "discrete gaussian": 2}
+#: Other names of these laws.
+_ALIASES = {
+    "two-sided geometric": "geometric",
+    "discrete_laplace": "discrete laplace",
+    "normal": "gaussian",
+    "discrete_gaussian": "discrete gaussian",
+}
 #: Noiseless queries that can be stated by name, of the rows as they are.
 _QUERIES: Mapping[str, Callable[[Array], Any]] = {
     "sum": lambda rows: rows.sum(axis=0),
@@ -168,7 +175,12 @@ def check_noise(noise: Any, guarantee: Guarantee) -> Check:
 
 
 def _law(stated: Statement) -> tuple[str, float, float]:
-    kind = stated.choice("distribution", tuple(_NORM))
+    asked = stated.values.get("distribution")
+    kind = _ALIASES.get(asked.lower(), asked.lower()) if isinstance(asked, str) else ""
+    if kind and kind not in _NORM:
+        raise ValueError(f"the law of {shown(asked)} noise is not known here, only {', '.join(_NORM)}")
+    if not kind:
+        raise StatementError(f"noise: distribution must be one of {', '.join(_NORM)}, got {shown(asked)}")
     scale, sensitivity = stated.positive("scale"), stated.least("sensitivity", 0.0)
     if kind not in ("laplace", "gaussian") and sensitivity != round(sensitivity):
         raise StatementError(f"noise: integer noise needs a sensitivity that is an integer, got {sensitivity!r}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -255,3 +256,28 @@ def test_a_slow_target_ends_with_its_budget(dpaudit: Command, mechanisms: Path, 
     assert claim["verdict"] in ("consistent", "inconclusive"), said
     assert claim["truncated_by"] == "time"
     assert claim["draws"] > 200
+
+
+# ------------------------------------------------------------------------------------- examples
+
+
+@pytest.mark.parametrize("program", ["python", "node"])
+def test_an_example_in_another_process_keeps_its_claim(dpaudit: Command, program: str, tmp_path: Path) -> None:
+    examples = ROOT / "examples" / "targets"
+    if program == "node" and shutil.which("node") is None:
+        pytest.skip("no such program: node")
+    target = {
+        "python": f"exec:{sys.executable} {HELPER} {examples / 'noisy_count.py'}:noisy_count",
+        "node": f"exec:node {examples / 'noisy_count.js'}",
+    }[program]
+    options = ("--claim", "epsilon=1", "--relation", "add-remove-one", "--domain", "0,1", "--alpha", 1e-6)
+    said = dpaudit("attack", target, *options, "--draws", 8_000, "--out", tmp_path)
+    assert said.code in (0, 3), said
+    checks = {check["name"]: check["passed"] for check in claim_of(tmp_path)["checks"]}
+    assert checks == {"noise scale": True, "determinism": True, "restart": True}
+
+
+def test_a_deviation_says_why_on_the_terminal(dpaudit: Command, mechanisms: Path) -> None:
+    said = dpaudit("attack", helped(mechanisms, "lies"), *BITS, "--draws", 4_000, "--alpha", 1e-6)
+    assert said.code == 1, said
+    assert "note         noise scale: laplace noise of scale 0.5" in said.out
