@@ -13,7 +13,7 @@ test: .venv/installed
 	$(BIN)/tox run
 
 # The published figures: false alarms (about 30 minutes on 2 cores), power (3), mutants (10), conformity (4), theorems and
-# errata (5), defects with real libraries (2), many pairs (5), and the engine's own cost (2).
+# errata (5), defects with real libraries (2), many pairs (10), and the engine's own cost (2).
 bench: .venv/installed
 	$(BIN)/python -m benchmarks.false_alarms --out reports/false_alarms.md
 	$(BIN)/python -m benchmarks.power --out reports/power.md
