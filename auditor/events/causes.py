@@ -169,8 +169,8 @@ def simplicity(chain: Chain) -> int:
     if isinstance(feature, Numeric):
         return 1 if feature.kind in ("value", "coordinate") else 2
     if isinstance(feature, Rank):
-        if isinstance(feature.part, KeyOrder):
-            return 0
+        if isinstance(feature.part, KeyOrder):  # keys that are there or not say more, and are in some order too
+            return 1
         if feature.base is not None or isinstance(feature.part, BitPattern):
             return 4
         return 1 if len(feature.labels) <= _FEW else 3

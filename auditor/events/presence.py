@@ -92,7 +92,14 @@ def _kinds(batch: Batch) -> list[list[str]]:
 
 def _keys(value: Any) -> list[tuple[Any, ...]]:
     """Places of an output that end in a key of a dict."""
-    return [path for path, _ in walk(value) if not isinstance(path[-1], int)]
+    return [path for path, _ in walk(value) if not isinstance(path[-1], int) or _in_dict(value, path)]
+
+
+def _in_dict(value: Any, path: tuple[Any, ...]) -> bool:
+    """Whether the last step of a place is a key, not an index."""
+    for step in path[:-1]:
+        value = plain(value)[step]
+    return isinstance(plain(value), dict)
 
 
 def _members(value: Any) -> list[Token]:

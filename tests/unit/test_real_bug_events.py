@@ -863,3 +863,14 @@ def test_extreme_numbers_of_any_shape_are_learned_from_without_a_warning(shape: 
 def test_floats_at_the_ends_of_their_range_are_learned_from(scale: float) -> None:
     rng = np.random.default_rng(10)
     learn_from(*[(scale * rng.laplace(size=40), scale * (1 + rng.laplace(size=40))) for _ in range(5)])
+
+
+@pytest.mark.parametrize("key", [3, "three", (3,)])
+def test_keys_of_any_kind_are_counted(key: Any) -> None:
+    held = [{0: 1.0, key: 2.0}] * 40 + [[5.0, 6.0]]
+    lacking: list[Any] = [{0: 1.0}] * 40 + [[5.0, 6.0]]
+    presence = Presence()
+    presence.add(held, lacking)
+    # Indices of lists are no keys.
+    assert Item((key,), "present") in presence.features()
+    assert (1,) not in presence.keys.x
