@@ -15,7 +15,7 @@ from auditor.neighbors import Pair
 from auditor.reading import read_data
 from auditor.sampling import check_seed
 from auditor.targets import Mechanism
-from auditor.targets.named import closing_target, target_named
+from auditor.targets.named import closing_target, is_remote, target_named
 
 
 def draw_again(
@@ -58,9 +58,9 @@ def draw_again(
     record = _claim(content["claims"], id_, results)
     given = Pair(read_data(data), read_data(neighbor), "given pair") if data and neighbor else None
     with _drawn_from(content["manifest"], record, target, limit) as (mechanism, declared):
-        remote = hasattr(mechanism, "close")  # which has a limit for each request
+        own = None if is_remote(mechanism) else limit
         try:
-            return replay(record, mechanism, given or declared, seed=seed, limit=None if remote else limit)
+            return replay(record, mechanism, given or declared, seed=seed, limit=own)
         except TargetError as error:
             raise error if given is None else TargetError(error.public) from None
 

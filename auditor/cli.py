@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import click
 
 from auditor.collect import DRAWS, METHODS
-from auditor.commands import BASELINE, COMMANDS, FAILED, GivenPath, say, writable
+from auditor.commands import BASELINE, COMMANDS, FAILED, LIMIT, ONE_DRAW, GivenPath, say, writable
 from auditor.errors import DpauditError, SpecificationError, TargetError
 from auditor.neighbors import RELATIONS
 from auditor.progress import Progress
@@ -275,14 +275,8 @@ def _run_record(asked: Run, outcome: Outcome, begun: float) -> dict[str, Any]:
     "--min-rows", "least", type=int, default=0, show_default=True, help="Fewest rows that the claim is about."
 )
 @click.option("--outside", is_flag=True, help="Try values outside the domain too: the claim does not assume it.")
-@click.option("--one-draw", is_flag=True, help="The target is a Python function (data, rng) of one draw.")
-@click.option(
-    "--limit",
-    type=float,
-    default=60.0,
-    show_default=True,
-    help="Seconds that one call may take; 10 at least for a process to start.",
-)
+@ONE_DRAW
+@LIMIT
 @click.option("--shrink/--no-shrink", default=True, help="After a violation, look for a smaller counterexample.")
 @click.option(
     "--stop",

@@ -33,6 +33,14 @@ class GivenPath(click.Path):
         return super().convert(value, param, ctx)
 
 
+LIMIT = click.option(
+    "--limit",
+    type=float,
+    default=60.0,
+    show_default=True,
+    help="Seconds that one call may take; 10 at least for a process to start.",
+)
+ONE_DRAW = click.option("--one-draw", is_flag=True, help="The target is a Python function (data, rng) of one draw.")
 BASELINE = click.option(
     "--baseline",
     type=GivenPath(),
@@ -68,14 +76,8 @@ def writable(out: Path) -> None:
 @click.option(
     "--draws", type=click.IntRange(min=1), default=200_000, show_default=True, help="Budget for the time estimate."
 )
-@click.option("--one-draw", is_flag=True, help="The target is a Python function (data, rng) of one draw.")
-@click.option(
-    "--limit",
-    type=float,
-    default=60.0,
-    show_default=True,
-    help="Seconds that one call may take; 10 at least for a process to start.",
-)
+@ONE_DRAW
+@LIMIT
 def check(target: str, data: Path | None, draws: int, one_draw: bool, limit: float) -> None:
     """Check that TARGET answers, its speed, whether it is seeded, and whether its draws are independent.
 
@@ -241,13 +243,7 @@ def reproduce(results: Path, jobs: int | None) -> None:
 @click.option("--data", type=GivenPath(), default=None, help="Dataset of the attack, if it was private.")
 @click.option("--neighbor", type=GivenPath(), default=None, help="Neighbouring dataset of the attack.")
 @click.option("--seed", type=int, default=None, help="Draw afresh, with this seed.")
-@click.option(
-    "--limit",
-    type=float,
-    default=60.0,
-    show_default=True,
-    help="Seconds that one call may take; 10 at least for a process to start.",
-)
+@LIMIT
 def replay(
     results: Path,
     claim_id: str | None,

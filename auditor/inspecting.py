@@ -26,7 +26,7 @@ from auditor.sampling import Sampler
 from auditor.targets.coding import data_text
 from auditor.targets.environments import environment_of, installed
 from auditor.targets.http import HttpTarget
-from auditor.targets.named import closing_target, requirements_of, target_named
+from auditor.targets.named import closing_target, is_remote, requirements_of, target_named
 from auditor.targets.process import ProcessTarget
 from auditor.targets.protocol import FIRST_REQUEST, request_line
 
@@ -75,16 +75,15 @@ def inspect_target(
     rows = read_data(data) if data is not None else np.zeros(1)
     with closing_target(target_named(text, limit=limit, one_draw=one_draw)) as target:
         # Processes and services have a limit for each request, which leaves them in a known state.
-        remote = isinstance(target, ProcessTarget | HttpTarget)
-        sampler = Sampler(target, 0, "check", limit=None if remote else limit)
+        sampler = Sampler(target, 0, "check", limit=None if is_remote(target) else limit)
         try:
             begun = time.perf_counter()
             sampler.draw(rows, 1, "start")
             start = time.perf_counter() - begun
             lines, sound = _lines(sampler, rows, draws)
         except TargetError as error:
-            raise _explained(error, data is not None, remote) from error
-        if isinstance(target, ProcessTarget | HttpTarget):
+            raise _explained(error, data is not None, is_remote(target)) from error
+        if is_remote(target):
             lines += _of_remote(target, sampler, rows, start)
         if isinstance(target, ProcessTarget):
             folder = environment_of(target)

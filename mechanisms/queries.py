@@ -157,7 +157,7 @@ class Count(Counting):
 
 
 @dataclass(frozen=True)
-class SeveralCounts:
+class SeveralCounts(Counting):
     """A vector of counts over the same rows, which may overlap.
 
     One row can move every count by 1, so the l1 sensitivity declared is the number of counts (an
@@ -181,16 +181,6 @@ class SeveralCounts:
     def sensitivity(self) -> float:
         """Number of counts."""
         return float(len(self.counts))
-
-    @property
-    def linf_sensitivity(self) -> float:
-        """Each count moves by at most 1."""
-        return 1.0
-
-    @property
-    def granularity(self) -> float:
-        """Counts are integers: 1."""
-        return 1.0
 
     def __call__(self, data: Dataset) -> FloatArray:
         """Return the counts, shape (len(counts),)."""

@@ -34,7 +34,7 @@ from auditor.search import affordable
 from auditor.statements.checks import Check, check_statements, states_of
 from auditor.targets import Mechanism
 from auditor.targets.environments import environment_of, installed
-from auditor.targets.named import closing_target, shown, source_of, target_named
+from auditor.targets.named import closing_target, is_remote, shown, source_of, target_named
 from auditor.targets.process import ProcessTarget
 
 #: Seconds that an audit gets at least, however long the search for sizes took; arbitrary.
@@ -139,7 +139,7 @@ class _Work:
     def settings(self) -> Settings:
         """How the target is audited in the time that is left."""
         settings = replace(self.attack.settings(), even=True)
-        if hasattr(self.target, "close"):  # processes and services have a limit for each request
+        if is_remote(self.target):
             settings = replace(settings, limit=None)
         if settings.seconds is None:
             return settings
@@ -155,7 +155,7 @@ class _Work:
         """Labels of the result, and what follows a violation."""
         name = shown(self.attack.target)
         labels = {"entry": "attack", "source": {"document": "command line", "place": name}, "title": name}
-        if hasattr(self.target, "close"):
+        if is_remote(self.target):
             labels |= {"mechanism": name, "source_hash": source_of(self.attack.target)}
         return Question(
             f"attack/L1/{self.guarantee.notion.replace(' ', '_').lower()}/{name}",
@@ -199,8 +199,11 @@ class _Work:
         return kept
 
     def measure(self, data: Any) -> None:
-        """How long a draw takes, from a call of 16 after a first one that may have had to start something."""
-        if self.each:
+        """How long a draw takes, from a call of 16 after a first one that may have had to start something.
+
+        Once, and only if there is a budget in seconds, which is all that it bears on.
+        """
+        if self.each or self.attack.settings().seconds is None:
             return
         self.sampler.draw_either_way(data, 16, "search", "speed", 0)
         begun = time.perf_counter()

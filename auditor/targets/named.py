@@ -10,6 +10,7 @@ import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeGuard
 
 from auditor.errors import SpecificationError
 from auditor.targets import callables
@@ -85,13 +86,18 @@ def target_named(text: str, *, limit: float = 60.0, one_draw: bool = False) -> M
     return target
 
 
+def is_remote(target: object) -> TypeGuard[ProcessTarget | HttpTarget]:
+    """Whether a target is a process or a service: it must be closed, and has a limit of its own for each request."""
+    return isinstance(target, ProcessTarget | HttpTarget)
+
+
 @contextmanager
 def closing_target(target: Mechanism) -> Iterator[Mechanism]:
     """Give the target to a block, and end the process or connection that it holds, if any, at the block's end."""
     try:
         yield target
     finally:
-        if isinstance(target, ProcessTarget | HttpTarget):
+        if is_remote(target):
             target.close()
 
 
