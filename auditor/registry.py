@@ -10,6 +10,8 @@ from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
 
+from auditor.accuracy.figure import check_figures
+from auditor.accuracy.scaling import PowerLaw
 from auditor.declare import Claim, Entry
 from auditor.errors import SpecificationError
 from auditor.targets.callables import load_file
@@ -83,6 +85,8 @@ def _claims(paths: tuple[str, ...]) -> tuple[Claim, ...]:
             raise SpecificationError(f"entry {entry.id}: {type(error).__name__}: {error}") from error
     if not found:
         raise SpecificationError(f"no claims are declared in {', '.join(map(repr, paths))}")
+    laws = ((claim.id, claim.draft.guarantee) for claim in found)
+    check_figures([(id_, law.figure) for id_, law in laws if isinstance(law, PowerLaw) and law.figure is not None])
     return tuple(found)
 
 

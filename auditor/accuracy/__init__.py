@@ -7,6 +7,7 @@ from auditor.accuracy.errors import Setting as Setting
 from auditor.accuracy.errors import Squared as Squared
 from auditor.accuracy.expectation import Expectation as Expectation
 from auditor.accuracy.failure import HighProbability as HighProbability
+from auditor.accuracy.figure import Figure as Figure
 from auditor.accuracy.measures import Exactly as Exactly
 from auditor.accuracy.measures import Mean as Mean
 from auditor.accuracy.measures import Quantile as Quantile

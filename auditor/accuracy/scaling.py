@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from auditor.accuracy.base import Theorem
 from auditor.accuracy.errors import ErrorSampler, Setting
+from auditor.accuracy.figure import Figure
 from auditor.accuracy.measures import Effort, Exactly, Measure, Point, Smallest
 from auditor.audit import labels_of
 from auditor.collect import Settings
@@ -63,6 +64,8 @@ class PowerLaw(Theorem):
         Larger is better, as for capacities: growth is worse than claimed if it is slower, and the bound is a lower one.
     both : bool
         The exponent is claimed exactly: growth that is faster and growth that is slower are both worse.
+    figure : Figure or None
+        The plot of the report that shows the points beside those of other claims.
     """
 
     parameter: str
@@ -76,6 +79,7 @@ class PowerLaw(Theorem):
     criterion: bool = True
     benefit: bool = False
     both: bool = False
+    figure: Figure | None = None
 
     notion: ClassVar[str] = "exponent"
     symbol: ClassVar[str] = "exponent"
@@ -87,6 +91,8 @@ class PowerLaw(Theorem):
             raise SpecificationError(f"within must be positive, got {self.within!r}")
         if any(abs(other - self.exponent) <= self.within for other in self.others):
             raise SpecificationError(f"candidates {self.others} are within {self.within} of {self.exponent}")
+        if self.figure is not None:
+            self.figure.places(self.at)
 
     @property
     def level(self) -> float:
@@ -112,7 +118,8 @@ class PowerLaw(Theorem):
         values = [[f(x) for x in self.at] for f in (self.log_factor, self.curve) if f is not None]
         return (
             f"PowerLaw({self.parameter!r}, {self.at}, {self.exponent!r}, {self.measure!r}, {self.others}, {values}, "
-            f"{self.within!r}, {self.criterion}, {self.benefit}, {self.both})"
+            f"{self.within!r}, {self.criterion}, {self.benefit}, {self.both}"
+            f"{'' if self.figure is None else f', {self.figure.record(self.at)}'})"
         )
 
     def place(self, subject: Any) -> Setting | None:
@@ -215,6 +222,7 @@ class PowerLaw(Theorem):
                 for i, (a, point, factor) in enumerate(zip(self.at, points, factors, strict=True))
             ],
             "slack": slack,
+            "figure": None if self.figure is None else self.figure.record(self.at),
         }
 
     def _growth(self, points: Sequence[Point]) -> tuple[float, float]:

@@ -10,6 +10,7 @@ from auditor.accuracy.base import Theorem
 from auditor.accuracy.errors import ErrorOf, Setting
 from auditor.accuracy.expectation import Expectation
 from auditor.accuracy.failure import HighProbability
+from auditor.accuracy.figure import Figure
 from auditor.accuracy.measures import Measure, Quantile
 from auditor.accuracy.scaling import PowerLaw
 from auditor.accuracy.smallest import Build, Search, SmallestParameter
@@ -154,6 +155,7 @@ def scaling(
     criterion: bool = True,
     benefit: bool = False,
     both: bool = False,
+    figure: Figure | None = None,
     case: str = "reference",
     expected: str = "consistent",
     draws: Mapping[str, int] | None = None,
@@ -169,7 +171,7 @@ def scaling(
     build : callable
         From a value of the parameter to what ``measure`` measures: a `Setting` for `Quantile` and `Mean`, a function
         from a second parameter to a `Setting` for `Smallest`, a number for `Exactly`.
-    parameter, at, exponent, others, log_factor, curve, within, criterion, benefit, both
+    parameter, at, exponent, others, log_factor, curve, within, criterion, benefit, both, figure
         See `auditor.accuracy.PowerLaw`.
     measure : Measure, optional
         Default the median of the error.
@@ -188,6 +190,7 @@ def scaling(
         criterion,
         benefit,
         both,
+        figure,
     )
     return _draft(theorem, build, "L4", case, expected, draws, None, is_mutant, derived, note, parameters)
 

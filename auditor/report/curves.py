@@ -23,8 +23,8 @@ def curve(claim: ClaimView) -> Markup:
     x = [float(point["at"]) for point in points]
     values = {key: [number(point[key]) for point in points] for key in ("value", "lower", "upper", "fit", "curve")}
     shown = [v for several in values.values() for v in several if v is not None and 0 < v < math.inf]
-    across = _Log(min(x), max(x), svg.LEFT, svg.WIDTH - svg.RIGHT)
-    up = _Log(min(shown), max(shown), svg.HEIGHT - svg.BOTTOM, svg.TOP)
+    across = Log(min(x), max(x), svg.LEFT, svg.WIDTH - svg.RIGHT)
+    up = Log(min(shown), max(shown), svg.HEIGHT - svg.BOTTOM, svg.TOP)
     parts = [
         svg.ticks_x([(across.at(v), f"{v:g}") for v in _ticks(x)], svg.TOP, svg.HEIGHT - svg.BOTTOM),
         svg.ticks_y([(up.at(v), words.level(v)) for v in svg.decades(up.least, up.most)]),
@@ -54,7 +54,7 @@ def _ticks(x: list[float]) -> list[float]:
     return x[::step]
 
 
-class _Log:
+class Log:
     """A logarithmic axis with a margin."""
 
     def __init__(self, low: float, high: float, start: float, end: float) -> None:
@@ -64,4 +64,5 @@ class _Log:
         self.least, self.most = math.exp(a - margin), math.exp(b + margin)
 
     def at(self, value: float) -> float:
+        """Place of a positive value."""
         return self._axis.at(math.log(value))

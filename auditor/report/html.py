@@ -17,6 +17,7 @@ from auditor.report import plots, words
 from auditor.report.cells import cells
 from auditor.report.curves import curve
 from auditor.report.errata import errata
+from auditor.report.figures import figures, legend
 from auditor.report.view import RunView
 
 SYMBOLS = {"violation": "✕", "deviation": "≠", "consistent": "○", "inconclusive": "?", "error": "!"}
@@ -46,6 +47,7 @@ def html(results: Mapping[str, Any]) -> str:
     return _template().render(
         run=run,
         errata=errata(run.results.get("errata") or [], run.claims),
+        figures=figures(run.claims),
         style=Markup(style),
         script=Markup(script),
         policy=f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'; "
@@ -78,6 +80,7 @@ def _template() -> jinja2.Template:
         plots=plots,
         cells=cells,
         curve=curve,
+        legend=legend,
         symbols=SYMBOLS,
         levels=words.LEVELS,
     )

@@ -1,0 +1,1 @@
+"""Document 002: what can be learned privately."""
