@@ -92,7 +92,7 @@ class FigureView:
                 if low < high:
                     said += f", between {words.level(low)} and {words.level(high)}"
                 parts.append(f'<path class="mark limits" d="{limits}"/>')
-                parts.append(_mark(i % COLOURS, across.at(x), up.at(value), said))
+                parts.append(mark(i % COLOURS, across.at(x), up.at(value), said))
             parts.append("</g>")
         parts += svg.titles(self.axis, self.measured)
         said = f"{self.name}: {self.measured} over {self.axis}, {words.number_of(len(self.curves), 'curve')}"
@@ -123,8 +123,8 @@ def figures(claims: Sequence[ClaimView]) -> list[FigureView]:
 
 def legend(index: int) -> Markup:
     """The mark of a curve, for a key."""
-    mark = _mark(index % COLOURS, 8, 8, "")
-    return Markup(f'<svg class="curve{index % COLOURS}" viewBox="0 0 16 16" aria-hidden="true">{mark}</svg>')
+    shape = mark(index % COLOURS, 8, 8, "")
+    return Markup(f'<svg class="curve{index % COLOURS}" viewBox="0 0 16 16" aria-hidden="true">{shape}</svg>')
 
 
 def _curve(claim: ClaimView) -> Curve:
@@ -151,8 +151,8 @@ def _decade(value: float) -> str:
     return svg.short(value) if 1 <= value < 1e6 else words.level(value)
 
 
-def _mark(index: int, x: float, y: float, said: str) -> str:
-    """The mark of a curve, a shape of its own."""
+def mark(index: int, x: float, y: float, said: str) -> str:
+    """The mark of a curve, a shape of its own, with what a pointer that rests on it shows."""
     a, b = svg.px(x), svg.px(y)
     shape = (
         f"M{a} {b}m-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0 -7 0z",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -17,6 +19,7 @@ from auditor.report.figures import COLOURS, figures, legend
 from auditor.report.html import html
 from auditor.report.view import RunView
 from auditor.runner import Run, execute, results_document
+from benchmarks.theorems import document, picture, pictures
 
 DECLARED = """
 import math
@@ -77,9 +80,21 @@ def test_the_report_shows_the_figure_and_escapes_its_titles(results: dict[str, A
     assert "<parity>" not in page
     assert "Samples for &lt;parity&gt;" in page
     assert "local &amp; brute" in page
-    for claim in results["claims"]:
+    without = copy.deepcopy(results)
+    for claim in without["claims"]:
         claim["accuracy"]["figure"] = None
-    assert '<section id="figures">' not in html(results)
+    assert '<section id="figures">' not in html(without)
+
+
+def test_a_figure_as_a_file_stands_alone(results: dict[str, Any]) -> None:
+    page = document(results)
+    assert "![Samples for <parity>](figures/samples-for-parity.svg)" in page
+    assert "- central: `900/gap/L4/exponent/central`" in page
+    (drawn,) = (picture(figure) for figure in pictures(results).values())
+    root = ElementTree.fromstring(drawn)
+    texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert {"local & brute", "central", "d", "samples", "dashed: the theorem's curve"} <= set(texts)
+    assert len([element for element in root.iter() if element.get("class") == "shape"]) == 8 + 2
 
 
 def test_every_curve_of_a_plot_has_a_mark_of_its_own() -> None:
