@@ -190,14 +190,14 @@ def _released_maximum(mechanism: Any, pair: Pair) -> Masses:
     )
 
 
-def _released_answers(mechanism: Any, pair: Pair) -> Masses:
-    """Sparse vector V3 with cutoff 1: which query is above and in which cell its noisy answer lies, or none is.
+def _released_answers(mechanism: Any, pair: Pair) -> Masses | None:
+    """Sparse vector that releases what is above, cutoff 1: which query that is and the cell of its answer, or none.
 
     P[query i is the first above, its answer in dv] = f((v - q_i) / b) / b I_i(v) dv, with I_i(v) the integral of the
-    threshold noise's density times P[all earlier answers below] up to v - T (see `v3_log_ratio`).
+    threshold noise's density times P[all earlier answers below] up to v - T (see `release_log_ratio`).
     """
-    if mechanism.variant != "V3" or mechanism.cutoff != 1:
-        raise ValueError(f"expected V3 with cutoff 1, got {mechanism!r}")
+    if mechanism.spec.releases != "above" or mechanism.cutoff != 1:
+        return None
     answers = [mechanism.answers(data) - mechanism.threshold for data in (pair.x, pair.y)]
     scale, noise = mechanism.threshold_scale, mechanism.query_scale
     kinks = np.unique(np.concatenate([*answers, [0.0]]))
@@ -292,7 +292,7 @@ def _single_precision(mechanism: Any, pair: Pair) -> Masses:
 
 
 #: By the mutant's class. A mutant that is neither here nor states a law has the row "no law known".
-_LAWS: dict[str, Callable[[Any, Pair], Masses]] = {
+_LAWS: dict[str, Callable[[Any, Pair], Masses | None]] = {
     "OneSided": _one_sided_integers,
     "OneSidedNoise": _one_sided_lattice,
     "NoiseClamped": _noise_clamped,

@@ -26,12 +26,12 @@ from auditor.interactive import SKIP, Queries, pool_indices
 from mechanisms.common import Dataset, FloatArray, Mutant, require, require_draws, require_positive, table
 from mechanisms.noise import without_low_bits
 from mechanisms.queries import Query
-from mechanisms.sparse_vector_law import SparseVectorBranches, noiseless_law
+from mechanisms.sparse_vector_law import NoiseKind, SparseVectorBranches, noiseless_law, shared_draw_law
 
 VariantName: TypeAlias = Literal["V1", "V2", "V3", "V4", "V5", "V6"]
 Outcome: TypeAlias = Literal["above", "below"]
 Redraws: TypeAlias = Literal["never", "after_above", "always"]
-NoiseKind: TypeAlias = Literal["laplace", "gaussian", "exponential"]
+Draws: TypeAlias = Literal["every_query", "once"]
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,11 @@ class Variant:
         That kind.
     releases : {"above", "below"} or None
         Outcome in the place of which the noisy answer itself is released.
-    threshold_noise, query_noise : {"laplace", "gaussian", "exponential"}
-        Kind of noise; its scale is the standard deviation of a Gaussian, the mean of an exponential (one-sided).
+    threshold_noise, query_noise : {"laplace", "gaussian", "exponential", "negative_exponential"}
+        Kind of noise; its scale is the standard deviation of a Gaussian, the mean of an exponential (one-sided), or
+        of its negative.
+    query_draws : {"every_query", "once"}
+        When query noise is drawn: for every query, or once in a run, for all of them.
     """
 
     threshold: float
@@ -66,6 +69,7 @@ class Variant:
     releases: Outcome | None = None
     threshold_noise: NoiseKind = "laplace"
     query_noise: NoiseKind = "laplace"
+    query_draws: Draws = "every_query"
 
     def __post_init__(self) -> None:
         for scale in (self.threshold, self.query):
@@ -75,6 +79,7 @@ class Variant:
         require(self.releases in (None, *get_args(Outcome)), f"releases among {get_args(Outcome)}", self.releases)
         for kind in (self.threshold_noise, self.query_noise):
             require(kind in get_args(NoiseKind), f"noise among {get_args(NoiseKind)}", kind)
+        require(self.query_draws in get_args(Draws), f"query_draws among {get_args(Draws)}", self.query_draws)
 
 
 # With the budget eps split into eps1 for the threshold and eps2 for the queries.
@@ -156,12 +161,12 @@ class SparseVector:
 
         With sensitivity D and scales b_w, b_q: ``D/b_w + c 2D/b_q``, and ``c (D/b_w + 2D/b_q)`` if the threshold is
         redrawn after "above". Infinite if nothing bounds the number of "above", if a noise is missing or is not
-        Laplace, if answers are released (V3: every cheap "below" before a released answer costs up to D/b_q), and if
-        the threshold is redrawn always: then every answer costs.
+        Laplace, if answers are released (V3: every cheap "below" before a released answer costs up to D/b_q), if the
+        threshold is redrawn always (then every answer costs), and if queries share a draw.
         """
         spec = self.spec
         bounded = spec.stops and spec.counts == "above" and spec.releases is None and spec.redraws != "always"
-        laplace = spec.threshold_noise == spec.query_noise == "laplace"
+        laplace = spec.threshold_noise == spec.query_noise == "laplace" and spec.query_draws == "every_query"
         if not (bounded and laplace and self.threshold_scale and self.query_scale):
             return math.inf
         sensitivity = self.query.linf_sensitivity
@@ -197,12 +202,14 @@ class SparseVector:
         Raises
         ------
         ValueError
-            For V3 (its outputs are real: see `v3_log_ratio`), for noise that is not Laplace, and for more transcripts
-            than fit (V6: more than about 12 queries).
+            Where answers are released (see `mechanisms.released_answers`), for one draw that all queries share beyond
+            the first "above", and for more transcripts than fit (V6: more than about 12 queries).
         """
         offsets = self.answers(data) - self.threshold
         if self.spec == VARIANTS["V5"]:
             return noiseless_law(offsets, self.threshold_scale)
+        if self.spec.query_draws == "once":
+            return shared_draw_law(self, offsets)
         fixed = FixedList(range(offsets.size))
         return transcript_law(SparseVectorBranches(self, offsets, fixed.rounds), fixed)
 
@@ -225,6 +232,7 @@ class SparseVectorSession:
     def __init__(self, mechanism: SparseVector, answers: FloatArray, n: int, rng: np.random.Generator) -> None:
         self._mechanism, self._answers, self._n, self._rng = mechanism, answers, n, rng
         self._bar = self._thresholds(n)
+        self._shared = self._query_noise() if mechanism.spec.query_draws == "once" else None
         self._counted = np.zeros(n, dtype=np.int64)
         self._runs = np.ones(n, dtype=np.bool_)
 
@@ -243,12 +251,12 @@ class SparseVectorSession:
 
         Noise is drawn for all runs, whether or not they have stopped.
         """
-        spec, scale = self._mechanism.spec, self._mechanism.query_scale
+        spec = self._mechanism.spec
         indices = pool_indices(queries, self._n, self.pool)
         asked = self._runs & (indices != SKIP)
         noisy = self._answers[indices]
-        if scale:
-            noisy = noisy + _noise(spec.query_noise, scale, self._n, self._rng)
+        if self._mechanism.query_scale:
+            noisy = noisy + (self._query_noise() if self._shared is None else self._shared)
         above = asked & (noisy >= self._bar)
         below = asked & ~above
         self._counted += above if spec.counts == "above" else below
@@ -263,6 +271,9 @@ class SparseVectorSession:
         unreleased = np.where(above, np.inf, np.where(below, -np.inf, np.nan))
         return np.where(released, without_low_bits(noisy), unreleased)
 
+    def _query_noise(self) -> FloatArray:
+        return _noise(self._mechanism.spec.query_noise, self._mechanism.query_scale, self._n, self._rng)
+
     def _thresholds(self, n: int) -> FloatArray:
         scale = self._mechanism.threshold_scale
         noise = _noise(self._mechanism.spec.threshold_noise, scale, n, self._rng) if scale else np.zeros(n)
@@ -272,7 +283,10 @@ class SparseVectorSession:
 def _noise(kind: NoiseKind, scale: float, n: int, rng: np.random.Generator) -> FloatArray:
     if kind == "laplace":
         return rng.laplace(0.0, scale, n)
-    return rng.normal(0.0, scale, n) if kind == "gaussian" else rng.exponential(scale, n)
+    if kind == "gaussian":
+        return rng.normal(0.0, scale, n)
+    sign = -1.0 if kind == "negative_exponential" else 1.0
+    return sign * rng.exponential(scale, n)
 
 
 # ------------------------------------------------------------------------------------ mutants

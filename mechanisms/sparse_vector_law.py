@@ -1,4 +1,4 @@
-"""Exact laws of sparse vector: its finite transcripts, and the privacy loss of V3, which releases answers.
+"""Exact laws of sparse vector: its finite transcripts. Rows that release answers: `mechanisms.released_answers`.
 
 Source: catalogue 004, sections 0.3 (epoch integral) and 0.4 (transcript law by dynamic programming).
 """
@@ -6,23 +6,24 @@ Source: catalogue 004, sections 0.3 (epoch integral) and 0.4 (transcript law by 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize
+from scipy import special, stats
 
 from auditor.exact import FiniteLaw
 from auditor.interactive import SKIP, pool_indices
-from mechanisms.common import Dataset, FloatArray, IntArray, require
+from mechanisms.common import FloatArray, IntArray, require
 from mechanisms.noise import gauss_legendre
 
 if TYPE_CHECKING:
     from mechanisms.sparse_vector import SparseVector
 
+NoiseKind: TypeAlias = Literal["laplace", "gaussian", "exponential", "negative_exponential"]
+
 # Beyond 40 threshold scales from every kink the integrand holds less than e^-40 of its integral.
-_REACH = 40.0
+REACH = 40.0
 # exp(-700) is still a normal double: answers further from the threshold than this many noise scales
 # would make possible transcripts look impossible (and need millions of nodes).
 _MAX_GAP = 700.0
@@ -38,7 +39,7 @@ class SparseVectorBranches:
     Parameters
     ----------
     mechanism : SparseVector
-        A row with Laplace noise and finitely many answers.
+        A row with finitely many answers, and query noise that is drawn for every query.
     offsets : ndarray of shape (m,)
         Answers minus threshold.
     rounds : int
@@ -55,9 +56,8 @@ class SparseVectorBranches:
     def __init__(self, mechanism: SparseVector, offsets: FloatArray, rounds: int) -> None:
         spec = mechanism.spec
         require(spec.releases is None, "a variant with finitely many outputs", mechanism.variant)
-        kinds = (spec.threshold_noise, spec.query_noise)
-        require(kinds == ("laplace", "laplace"), "Laplace noise (others have no exact law here)", kinds)
-        _require_near(mechanism, offsets)
+        require(spec.query_draws == "every_query", "query noise drawn for every query", spec.query_draws)
+        require_near(mechanism, offsets)
         self._mechanism, self._offsets = mechanism, offsets
         self._x, self._fresh = _threshold_nodes(mechanism, offsets, rounds)
         # Weight of the threshold noise jointly with the answers so far, one row for each run that goes on.
@@ -118,7 +118,8 @@ class SparseVectorBranches:
         scale = self._mechanism.query_scale
         if scale == 0.0:
             return density * (gap > 0)[of], density * (gap <= 0)[of]
-        return density * _laplace_cdf(gap / scale)[of], density * _laplace_cdf(-gap / scale)[of]
+        below, above = _below_and_above(self._mechanism.spec.query_noise, gap / scale)
+        return density * below[of], density * above[of]
 
     def _only_possible(self, parents: IntArray, answers: NDArray[np.int8]) -> tuple[IntArray, NDArray[np.int8]]:
         """Drop what is impossible without query noise. With it a weight of 0 is an underflow, and `mass` says so."""
@@ -138,20 +139,43 @@ def _threshold_nodes(mechanism: SparseVector, offsets: FloatArray, rounds: int) 
     if scale == 0.0:
         return np.zeros(1), np.ones(1)
     kinks = np.concatenate([[0.0], offsets])
-    breaks = np.concatenate([[kinks.min() - _REACH * scale], kinks, [kinks.max() + _REACH * scale]])
+    breaks = np.concatenate([[kinks.min() - REACH * scale], kinks, [kinks.max() + REACH * scale]])
     # An indicator, as there is without query noise, is constant between the kinks.
     growth = 1.0 / scale + (rounds / mechanism.query_scale if mechanism.query_scale else 0.0)
     x, w = gauss_legendre(breaks, 8.0 / growth)
-    return x, w * np.exp(-np.abs(x) / scale) / (2.0 * scale)
+    return x, w * _density(mechanism.spec.threshold_noise, x / scale) / scale
 
 
-def _require_near(mechanism: SparseVector, offsets: FloatArray) -> None:
+def _density(kind: NoiseKind, z: FloatArray) -> FloatArray:
+    """Density of noise of scale 1; 0 at the end of a one-sided one, which is a kink and no node."""
+    if kind == "gaussian":
+        return np.asarray(stats.norm.pdf(z), dtype=np.float64)
+    both = np.exp(-np.abs(z))
+    if kind == "laplace":
+        return 0.5 * both
+    return np.where(z > 0, both, 0.0) if kind == "exponential" else np.where(z < 0, both, 0.0)
+
+
+def _below_and_above(kind: NoiseKind, z: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Probabilities that noise of scale 1 is below z, and not below."""
+    if kind == "laplace":
+        return laplace_cdf(z), laplace_cdf(-z)
+    if kind == "gaussian":
+        return np.asarray(special.ndtr(z)), np.asarray(special.ndtr(-z))
+    if kind == "exponential":
+        return -np.expm1(-np.maximum(z, 0.0)), np.exp(-np.maximum(z, 0.0))
+    return np.exp(np.minimum(z, 0.0)), -np.expm1(np.minimum(z, 0.0))
+
+
+def require_near(mechanism: SparseVector, offsets: FloatArray) -> None:
+    """Refuse answers so far from the threshold that what is possible underflows."""
     scales = [scale for scale in (mechanism.threshold_scale, mechanism.query_scale) if scale]
     gap = float(np.max(np.abs(offsets))) / min(scales, default=math.inf)
     require(gap <= _MAX_GAP, f"answers within {_MAX_GAP} noise scales of the threshold", gap)
 
 
-def _laplace_cdf(z: FloatArray) -> FloatArray:
+def laplace_cdf(z: FloatArray) -> FloatArray:
+    """Distribution function of Laplace noise of scale 1."""
     tail = 0.5 * np.exp(-np.abs(z))
     return np.asarray(np.where(z < 0, tail, 1.0 - tail), dtype=np.float64)
 
@@ -161,130 +185,53 @@ def noiseless_law(offsets: FloatArray, scale: float) -> FiniteLaw:
     ends = np.concatenate([[-np.inf], np.unique(offsets), [np.inf]]) / scale
     left, right = ends[:-1], ends[1:]
     # Difference of two CDFs on the side where they are small; a piece across 0 adds both.
-    upper = np.where(left >= 0, _laplace_cdf(-left) - _laplace_cdf(-right), 0.0)
-    lower = np.where(right <= 0, _laplace_cdf(right) - _laplace_cdf(left), 0.0)
-    across = np.where((left < 0) & (right > 0), 1.0 - _laplace_cdf(left) - _laplace_cdf(-right), 0.0)
+    upper = np.where(left >= 0, laplace_cdf(-left) - laplace_cdf(-right), 0.0)
+    lower = np.where(right <= 0, laplace_cdf(right) - laplace_cdf(left), 0.0)
+    across = np.where((left < 0) & (right > 0), 1.0 - laplace_cdf(left) - laplace_cdf(-right), 0.0)
     patterns = (offsets[None, :] / scale >= right[:, None]).astype(np.int64)
     return FiniteLaw(tuple(tuple(row) for row in patterns.tolist()), upper + lower + across)
 
 
-# ----------------------------------------------------------------------- V3: released answers
+def shared_draw_law(mechanism: SparseVector, offsets: FloatArray) -> FiniteLaw:
+    """One draw of query noise for all queries, up to the first "above".
 
-
-@dataclass(frozen=True)
-class WorstRelease:
-    """Where the privacy loss of V3 is largest.
-
-    Parameters
-    ----------
-    loss : float
-        ``max |ln P - ln Q|``, the exact level of the pair.
-    index : int
-        Which query's answer is released; m if none is.
-    value : float
-        The released value (NaN if none is).
-    """
-
-    loss: float
-    index: int
-    value: float
-
-
-def v3_log_ratio(mechanism: SparseVector, data: Dataset, other: Dataset, index: int, value: float) -> float:
-    """Exact privacy loss of one output of V3 with cutoff 1.
+    Query i is above if its answer is at least U, the threshold's noise less the queries': the transcript is that of a
+    single noisy threshold without query noise. U has tails ``(a^2 e^(-u/a) - b^2 e^(-u/b)) / (2 (a^2 - b^2))`` for
+    scales a and b (catalogue 004, section 0.2).
 
     Parameters
     ----------
     mechanism : SparseVector
-        Variant V3, cutoff 1.
-    data, other : datasets
-        The pair; the loss is ``ln P - ln Q`` with P on `data`.
-    index : int
-        Query whose noisy answer is released; m for "all below".
-    value : float
-        The released answer; ignored for "all below".
+        A row that stops at the first "above", with Laplace noise of two different scales.
+    offsets : ndarray of shape (m,)
+        Answers minus threshold.
 
-    Returns
-    -------
-    float
-        With ``I(v)`` the integral of the threshold's density times ``prod over i < index of
-        P[answer i below]`` up to ``v - T``: ``ln f(v - q) + ln I(v)`` minus the same on `other`.
+    Raises
+    ------
+    ValueError
+        For other rows.
     """
-    first, second = mechanism.answers(data), mechanism.answers(other)
-    _require_v3(mechanism, first, second)
-    require(0 <= index <= first.size, f"an index from 0 to {first.size}", index)
-    return _v3_loss(mechanism, first, second, index, value)
+    spec, (a, b) = mechanism.spec, (mechanism.threshold_scale, mechanism.query_scale)
+    require(spec.stops and spec.counts == "above" and mechanism.cutoff == 1, "a run that ends at the first above", spec)
+    require(spec.releases is None and a > 0 and b > 0 and a != b, "two noises of different scales", (a, b))
+    kinds = (spec.threshold_noise, spec.query_noise)
+    require(kinds == ("laplace", "laplace"), "Laplace noise", kinds)
 
+    def beyond(u: float) -> float:
+        return (a * a * math.exp(-u / a) - b * b * math.exp(-u / b)) / (2.0 * (a * a - b * b))
 
-def _v3_loss(mechanism: SparseVector, first: FloatArray, second: FloatArray, index: int, value: float) -> float:
-    """See `v3_log_ratio`; on the two datasets' answers."""
-    if index == first.size:
-        value = math.inf
-        moved = 0.0
-    else:
-        moved = (abs(value - second[index]) - abs(value - first[index])) / mechanism.query_scale
-    kinks = np.concatenate([first[:index], second[:index]]) - mechanism.threshold
-    x, w = _nodes_up_to(mechanism, kinks, value - mechanism.threshold)
-    logs = [_log_integral(mechanism, answers[:index], x, w) for answers in (first, second)]
-    return float(moved + logs[0] - logs[1])
+    def between(low: float, high: float) -> float:
+        """P[low < U <= high], as a difference of tails on the side where they are small."""
+        if low >= 0:
+            return beyond(low) - beyond(high)
+        return beyond(-high) - beyond(-low) if high <= 0 else 1.0 - beyond(-low) - beyond(high)
 
-
-def v3_supremum(mechanism: SparseVector, data: Dataset, other: Dataset) -> WorstRelease:
-    """Exact level of a pair for V3 with cutoff 1, and the output that shows it.
-
-    For each index the loss is constant for values below all answers, constant up to e^-40 far
-    above them, and smooth between the kinks: a grid of 1/8 of a noise scale with all kinks, then a
-    bounded minimisation around the best point. Accurate to about 1e-9.
-    """
-    first, second = mechanism.answers(data), mechanism.answers(other)
-    _require_v3(mechanism, first, second)
-    kinks = np.unique(np.concatenate([first, second, [mechanism.threshold]]))
-    scale = max(mechanism.threshold_scale, mechanism.query_scale)
-    inner = np.arange(kinks[0] - scale, kinks[-1] + 20.0 * scale, mechanism.query_scale / 8.0)
-    grid = np.unique(np.concatenate([inner, kinks]))
-    last = first.size
-    none = abs(_v3_loss(mechanism, first, second, last, math.inf))
-    best = WorstRelease(none, last, math.nan)
-    for index in range(last):
-
-        def loss(value: float, index: int = index) -> float:
-            return abs(_v3_loss(mechanism, first, second, index, value))
-
-        values = [loss(float(v)) for v in grid]
-        k = int(np.argmax(values))
-        low, high = grid[max(k - 1, 0)], grid[min(k + 1, grid.size - 1)]
-        found = optimize.minimize_scalar(
-            lambda v, loss=loss: -loss(v), bounds=(low, high), method="bounded", options={"xatol": 1e-10}
-        )
-        for value in (float(grid[k]), float(found.x)):
-            if loss(value) > best.loss:
-                best = WorstRelease(loss(value), index, value)
-    return best
-
-
-def _require_v3(mechanism: SparseVector, *answers: FloatArray) -> None:
-    require(mechanism.variant == "V3", "variant V3", mechanism.variant)
-    for stream in answers:
-        _require_near(mechanism, stream - mechanism.threshold)
-    require(mechanism.cutoff == 1, "cutoff 1 (no exact formula here beyond it)", mechanism.cutoff)
-
-
-def _nodes_up_to(mechanism: SparseVector, kinks: FloatArray, end: float) -> tuple[FloatArray, FloatArray]:
-    """Nodes and plain weights from far below all kinks up to `end`."""
-    scale = mechanism.threshold_scale
-    kinks = np.concatenate([kinks, [0.0]])
-    end = min(end, float(kinks.max()) + _REACH * scale)
-    low = min(float(kinks.min()), end) - _REACH * scale
-    breaks = np.concatenate([[low, end], kinks[kinks < end]])
-    growth = 1.0 / scale + kinks.size / mechanism.query_scale
-    return gauss_legendre(breaks, 8.0 / growth)
-
-
-def _log_integral(mechanism: SparseVector, answers: FloatArray, x: FloatArray, w: FloatArray) -> float:
-    """Log of the integral of the threshold's density times P[all answers below]."""
-    z = (x[:, None] + mechanism.threshold - answers) / mechanism.query_scale
-    away = np.abs(z)
-    log_below = np.where(z < 0, -away - math.log(2.0), np.log1p(-0.5 * np.exp(-away))).sum(axis=1)
-    exponent = log_below - np.abs(x) / mechanism.threshold_scale
-    peak = float(exponent.max())
-    return peak + math.log(float(w @ np.exp(exponent - peak)))
+    outcomes, masses, highest = [], [], -math.inf
+    for i, offset in enumerate(offsets.tolist()):
+        if offset > highest:  # otherwise whoever is above here was above before
+            outcomes.append((0,) * i + (1,) + (-1,) * (offsets.size - i - 1))
+            masses.append(between(highest, offset))
+            highest = offset
+    outcomes.append((0,) * offsets.size)
+    masses.append(between(highest, math.inf))
+    return FiniteLaw(tuple(outcomes), np.array(masses))

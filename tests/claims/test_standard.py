@@ -53,6 +53,7 @@ OUT_OF_REACH = {
     "004/svt_mutants/L1/pure_dp/v1_lyu__phases",
     "004/svt_mutants/L1/pure_dp/v1_lyu__threshold_seeker",
     "004/svt_mutants/L1/pure_dp/v2_dwork_roth",
+    "004/svt_sparse/L1/approximate_dp/two_epochs_of_wide_noise",
 }
 
 

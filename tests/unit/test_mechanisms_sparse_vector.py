@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,13 @@ from auditor.analysts import Adaptive, FixedList, Phases, RandomQueries, Repeat,
 from auditor.dialogue import Dialogue, ExactDialogue
 from auditor.exact import curve
 from auditor.interactive import SKIP, Analyst, History
+from mechanisms.free_tops import Differences, bank, epoch
 from mechanisms.noise import without_low_bits
-from mechanisms.queries import Answers
+from mechanisms.queries import Answers, Count
+from mechanisms.released_answers import release_log_ratio, worst_release
 from mechanisms.sparse_vector import MUTANTS, VARIANTS, SparseVector, Variant, VariantName
-from mechanisms.sparse_vector_law import v3_log_ratio, v3_supremum
+
+_ONE = Count("a", equals=1.0, relation="add_remove_one")
 
 # The benchmark: 10 queries, threshold 0.5, eps = 1.
 ONE_LAST = (np.array([0.0] * 9 + [1.0]), np.array([1.0] * 9 + [0.0]))
@@ -159,22 +163,22 @@ def test_law_by_brute_force_quadrature(variant: VariantName) -> None:
 
 def test_v3_exact_loss() -> None:
     v3 = benchmark("V3")
-    worst = v3_supremum(v3, *ONE_LAST)
+    worst = worst_release(v3, *ONE_LAST)
     # K = 8 cheap answers and a released one that moves: (K + 1) / (2 b_q), with b_q = 2.
     assert worst.loss == pytest.approx(9 / 2, abs=1e-9)
     assert worst.index == 8
     assert v3.true_epsilon == math.inf
-    halves = v3_supremum(v3, *HALVES)
+    halves = worst_release(v3, *HALVES)
     assert halves.loss == pytest.approx(2.595495983077, abs=1e-8)
-    assert abs(v3_log_ratio(v3, *HALVES, halves.index, halves.value)) == halves.loss
+    assert abs(release_log_ratio(v3, *HALVES, halves.index, halves.value)) == halves.loss
     # No sampled point of the outcome space beats it, and the loss of "all below" is V1's.
     for index in range(10):
         for value in np.linspace(-12.0, 12.0, 25):
-            assert abs(v3_log_ratio(v3, *HALVES, index, float(value))) <= halves.loss + 1e-12
+            assert abs(release_log_ratio(v3, *HALVES, index, float(value))) <= halves.loss + 1e-12
     same_noise = replace(v3, variant="V6")  # b_w = b_q = 2, as V3 at cutoff 1
     laws = [same_noise.law(answers) for answers in HALVES]
     none = [math.log(law.probabilities[law.outcomes.index((0,) * 10)]) for law in laws]
-    assert v3_log_ratio(v3, *HALVES, 10, math.nan) == pytest.approx(none[0] - none[1], rel=1e-12)
+    assert release_log_ratio(v3, *HALVES, 10, math.nan) == pytest.approx(none[0] - none[1], rel=1e-12)
 
 
 def test_v3_density_is_a_density() -> None:
@@ -198,13 +202,13 @@ def test_v3_output_coding_and_refusals() -> None:
     released = ~np.isnan(outputs)
     assert released.sum(axis=1).max() == 2
     with pytest.raises(ValueError, match="expected cutoff 1"):
-        v3_supremum(v3, *HALVES)
-    with pytest.raises(ValueError, match="expected variant V3"):
-        v3_log_ratio(benchmark("V1"), *HALVES, 0, 0.0)
+        worst_release(v3, *HALVES)
+    with pytest.raises(ValueError, match="expected a variant that releases what is above, got .V1."):
+        release_log_ratio(benchmark("V1"), *HALVES, 0, 0.0)
     with pytest.raises(ValueError, match="expected an index from 0 to 10, got 11"):
-        v3_log_ratio(benchmark("V3"), *HALVES, 11, 0.0)
+        release_log_ratio(benchmark("V3"), *HALVES, 11, 0.0)
     with pytest.raises(ValueError, match="noise scales of the threshold"):
-        v3_supremum(benchmark("V3"), np.zeros(2), np.array([0.0, 1e9]))
+        worst_release(benchmark("V3"), np.zeros(2), np.array([0.0, 1e9]))
 
 
 def test_runs_stop_and_do_not_stop() -> None:
@@ -532,7 +536,13 @@ def test_released_answers_below() -> None:
         mechanism.law([0.0, 1.0])
 
 
-@pytest.mark.parametrize(("kind", "law"), [("gaussian", stats.norm), ("exponential", stats.expon)])
+NEGATIVE = SimpleNamespace(cdf=lambda z: stats.expon.sf(-z), sf=lambda z: stats.expon.cdf(-z))
+
+
+@pytest.mark.parametrize(
+    ("kind", "law"),
+    [("gaussian", stats.norm), ("exponential", stats.expon), ("negative_exponential", NEGATIVE)],
+)
 def test_other_noise(kind: Any, law: Any) -> None:
     # Without query noise "above" is threshold noise of at most 0.7; without threshold noise, query noise of at least
     # -0.7, which one-sided noise always is, and a Gaussian as often as at most 0.7 (M15, M17).
@@ -542,10 +552,90 @@ def test_other_noise(kind: Any, law: Any) -> None:
     for outputs, mass in ((threshold, law.cdf(0.7)), (query, law.sf(-0.7))):
         binomial = stats.binom(n, mass)
         count = int((outputs == 1).sum())
-        assert binomial.ppf(1e-8) <= count <= max(binomial.isf(1e-8), n * (mass == 1))  # 4 cases: below 1e-7
-    with pytest.raises(ValueError, match="expected Laplace noise"):
-        custom(query_noise=kind).law([0.0])
+        assert binomial.ppf(1e-8) <= count <= max(binomial.isf(1e-8), n * (mass == 1))  # 6 cases: below 2e-7
     assert custom(threshold_noise=kind).true_epsilon == math.inf
+
+
+@pytest.mark.parametrize("kind", ["gaussian", "exponential", "negative_exponential"])
+def test_laws_with_other_noise_are_those_of_the_definition(kind: Any) -> None:
+    # Two queries with both noises of the kind, against nested adaptive quadrature over the threshold noise.
+    mechanism = custom(threshold=1.5, query=2.0, threshold_noise=kind, query_noise=kind, stops=False)
+    noise = {"gaussian": stats.norm, "exponential": stats.expon}.get(kind)
+    density = noise.pdf if noise else lambda z: stats.expon.pdf(-z)
+    above = noise.sf if noise else NEGATIVE.sf
+    law = mechanism.law([0.4, -0.3])
+    for transcript, probability_ in zip(law.outcomes, law.probabilities, strict=True):
+
+        def joint(x: float, transcript: Any = transcript) -> float:
+            parts = [above((x - q) / 2.0) for q in (0.4, -0.3)]
+            found = density(x / 1.5) / 1.5
+            return float(found * math.prod(p if t else 1 - p for p, t in zip(parts, transcript, strict=True)))
+
+        pieces = [(-60.0, -0.3), (-0.3, 0.0), (0.0, 0.4), (0.4, 60.0)]
+        expected = sum(integrate.quad(joint, a, b, limit=400)[0] for a, b in pieces)
+        assert probability_ == pytest.approx(expected, rel=1e-7, abs=1e-9)
+
+
+def test_one_draw_that_all_queries_share_gives_their_order_away() -> None:
+    shared = custom(query=2.0, threshold=1.0, query_draws="once", stops=False)
+    outputs = shared(np.array([0.0, 1.0]), 20_000, np.random.default_rng(3))
+    assert not np.any((outputs[:, 0] == 1) & (outputs[:, 1] == 0))  # the larger answer is above whenever the other is
+    assert np.any((outputs[:, 0] == 0) & (outputs[:, 1] == 1))
+    assert shared.true_epsilon == math.inf
+    with pytest.raises(ValueError, match="a run that ends at the first above"):
+        shared.law([0.0, 1.0])
+    with pytest.raises(ValueError, match="drawn for every query, got 'once'"):
+        shared.branches([0.0, 1.0], 2)
+
+
+def test_the_law_of_a_shared_draw() -> None:
+    mechanism = custom(cutoff=1, threshold=1.0, query=2.0, query_draws="once")
+    answers, n = [-0.4, -1.0, 0.3, 0.9], 100_000
+    law = mechanism.law(answers)
+    assert law.outcomes == ((1, -1, -1, -1), (0, 0, 1, -1), (0, 0, 0, 1), (0, 0, 0, 0))
+    assert law.probabilities.sum() == pytest.approx(1, abs=1e-12)
+    # 004, section 0.2: P[Lap(2) - Lap(1) > t] at t = 1 and 3; here of a single query at -t.
+    for t, printed in ((1.0, 0.34304), (3.0, 0.14046)):
+        assert mechanism.law([-t]).probabilities[0] == pytest.approx(printed, abs=5e-6)
+    outputs = [tuple(row) for row in mechanism(np.array(answers), n, np.random.default_rng(5)).tolist()]
+    counts = np.array([outputs.count(outcome) for outcome in law.outcomes])
+    assert counts.sum() == n
+    assert stats.chisquare(counts, n * law.probabilities).pvalue > 1e-7
+    # As soon as a query is answered above or not the rest follows: a smaller answer is never above first.
+    assert level(mechanism, (np.array([0.0, 1.0]), np.array([1.0, 0.0]))) == math.inf
+
+
+def test_released_free_answers_cost_as_much_as_all_queries_together() -> None:
+    # m9a: two answers released on tops, then a bottom. No output costs more than m Delta / (2 lambda) = 3/2, and one
+    # far out in the tails costs nearly that.
+    x, y = np.array([1.0, 1.0, -1.0]), np.zeros(3)
+    base = epoch(Differences(_ONE, _ONE, "++-"), 1.0)
+    level_ = bank(4, 0.01, 0.25)["m9a_value_released_on_top"].true_epsilon
+    assert level_ is not None
+    assert level_(base) == 1.5
+
+    def loss(v: Any) -> float:
+        logs = []
+        for q in (-x, -y):  # the class negates answers; its "below" is the document's top
+            integral, _ = integrate.quad(
+                lambda r, q=q: 0.5 * math.exp(-abs(r)) * stats.laplace.cdf((q[2] - r) / 2), max(v), 60, points=(0.0,)
+            )
+            logs.append(sum(stats.laplace.logpdf((v[i] - q[i]) / 2) for i in range(2)) + math.log(integral))
+        return float(logs[0] - logs[1])
+
+    rng = np.random.default_rng(1)
+    assert max(abs(loss(v)) for v in rng.uniform(-4, 4, size=(200, 2))) <= 1.5 + 1e-9
+    assert abs(loss((8.0, 8.0))) < 1.5
+    assert loss((-9.0, -9.0)) > 1.2
+
+
+def test_an_answer_released_on_a_bottom_costs_what_the_free_tops_before_it_hide() -> None:
+    # m9b by V3's quadrature, in mirror image: with K tops at most (K + 1) / 2, and the more of it the further down.
+    base = epoch(Answers(), 1.0)
+    mechanism = bank(4, 0.01, 0.25)["m9b_value_released_on_bot"].build(base)
+    for k in (1, 4):
+        x, y = np.array([1.0] * k + [-1.0]), np.zeros(k + 1)
+        assert k / 2 - 1e-9 <= worst_release(mechanism, x, y).loss <= (k + 1) / 2 + 1e-9
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""Document 004: model-agnostic private learning via stability."""
