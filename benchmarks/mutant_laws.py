@@ -291,6 +291,12 @@ def _single_precision(mechanism: Any, pair: Pair) -> Masses:
     return _of_answers(float_masses(GaussianLaw(0.0, mechanism.sigma(1)).cdf, 24), mechanism, pair)
 
 
+def _apart(mechanism: Any, pair: Pair) -> Masses:
+    """Outputs of the two datasets are never the same, as the claim's pair is chosen."""
+    del mechanism, pair
+    return _disjoint()
+
+
 #: By the mutant's class. A mutant that is neither here nor states a law has the row "no law known".
 _LAWS: dict[str, Callable[[Any, Pair], Masses | None]] = {
     "OneSided": _one_sided_integers,
@@ -302,6 +308,8 @@ _LAWS: dict[str, Callable[[Any, Pair], Masses | None]] = {
     "LocalSensitivity": _point_against_noise,
     "CoarseNoise": _coarse_noise,
     "SharedNoise": _shared_noise,
+    "SharedSeed": _apart,
+    "Deduplicated": _apart,
     "SharedCoin": _rows_of_bits,
     "MemoisedSeed": _rows_of_bits,
     "ReleasedMaximum": _released_maximum,

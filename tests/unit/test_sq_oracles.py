@@ -1,0 +1,194 @@
+"""Statistical-query oracles: what they may answer, and what is learned from any of them."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
+from mechanisms.query_algorithms import AllOf, Bit, Conjunctions, Thresholds
+from mechanisms.sq_oracles import (
+    MUTANTS,
+    Above,
+    Answers,
+    Away,
+    Below,
+    Exact,
+    Lazy,
+    LearnerOf,
+    Oracle,
+    Random,
+    Rounded,
+    Sampled,
+    Toward,
+    sample_size,
+    valid_oracles,
+)
+from mechanisms.statistical_queries import expectations
+
+FloatArray = NDArray[np.float64]
+
+#: False-alarm probability of every statistical test here, each at a fixed seed and valid for any.
+ALARM = 1e-6
+
+ORACLES: dict[str, Oracle] = {**valid_oracles(0.25), "lazy": Lazy(0.2), "lazy or equal": Lazy(0.2, strict=False)}
+
+# --------------------------------------------------------------------------------- what they answer
+
+
+@pytest.mark.parametrize("name", ORACLES)
+@pytest.mark.parametrize("shape", [(), (7,), (40, 7)])
+def test_answers_are_within_the_tolerance(name: str, shape: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(1)
+    truth = rng.uniform(-1, 1, shape)
+    for tolerance in (0.125, rng.uniform(0.01, 0.3, shape)):
+        answers = ORACLES[name](truth, tolerance, rng)
+        assert answers.shape == shape
+        assert answers.dtype == np.float64
+        assert np.all(np.abs(answers - truth) <= tolerance + 4e-16)  # the rounding of one addition, and of the check
+
+
+def test_answers_of_each_kind() -> None:
+    rng, truth = np.random.default_rng(2), np.array([0.0, 0.25, 0.5, -0.5])
+    assert Exact()(truth, 0.125, rng).tolist() == truth.tolist()
+    assert Above()(truth, 0.125, rng).tolist() == [0.125, 0.375, 0.625, -0.375]
+    assert Below()(truth, 0.125, rng).tolist() == [-0.125, 0.125, 0.375, -0.625]
+    assert Toward(0.25)(truth, 0.125, rng).tolist() == [0.125, 0.375, 0.375, -0.375]
+    assert Away(0.25)(truth, 0.125, rng).tolist() == [-0.125, 0.125, 0.625, -0.625]
+    assert Rounded()(truth, 0.375, rng).tolist() == [0.0, 0.0, 0.75, -0.75]
+    assert Rounded(0.5)(truth, 0.25, rng).tolist() == [0.0, 0.5, 0.5, -0.5]
+    assert Lazy(0.375)(truth, 0.125, rng).tolist() == truth.tolist()
+    assert Lazy(0.375, strict=False)(truth, 0.125, rng).tolist() == [0.0, 0.375, 0.375, -0.5]
+    assert Lazy(np.array([0.0, 0.0, 0.5, 0.5]))(truth, 0.3, rng).tolist() == [0.0, 0.0, 0.5, -0.5]
+
+
+def test_the_truth_is_not_changed() -> None:
+    rng, truth = np.random.default_rng(3), np.zeros(3)
+    for oracle in ORACLES.values():
+        oracle(truth, 0.1, rng)[...] = 7.0
+    assert truth.tolist() == [0.0, 0.0, 0.0]
+
+
+def test_random_answers_are_uniform() -> None:
+    answers = Random()(np.full(20_000, 0.3), 0.2, np.random.default_rng(4))
+    assert stats.kstest(answers, stats.uniform(0.1, 0.4).cdf).pvalue > ALARM
+
+
+def test_sampled_answers_are_binomial() -> None:
+    n, size = 20_000, 12
+    answers = Sampled(size, -1.0, 3.0)(np.full(n, 0.2), 0.0, np.random.default_rng(5))
+    counts = np.bincount(np.rint((answers + 1.0) / 4.0 * size).astype(int), minlength=size + 1)
+    expected = n * stats.binom.pmf(np.arange(size + 1), size, 0.3)
+    likely = expected > 5
+    observed = np.append(counts[likely], counts[~likely].sum())
+    assert stats.chisquare(observed, np.append(expected[likely], expected[~likely].sum())).pvalue > ALARM
+
+
+@pytest.mark.parametrize(("bound", "tau", "beta"), [(0.5, 0.1, 0.05), (0.5, 0.03, 1e-3), (1.0, 0.2, 0.3)])
+def test_samples_of_the_stated_size_are_enough(bound: float, tau: float, beta: float) -> None:
+    size = sample_size(bound, tau, beta)
+    assert size == math.ceil(2 * bound**2 * math.log(2 / beta) / tau**2)
+    for part in (0.5, 0.3, 0.05):
+        rows = np.arange(size + 1)
+        off = np.abs(2 * bound * (rows / size - part)) > tau
+        assert stats.binom.pmf(rows, size, part)[off].sum() <= beta
+
+
+def test_answers_are_those_of_the_oracle_run_by_run() -> None:
+    truth = np.array([0.1, 0.7])
+    assert Answers(Above(), 0.2)(truth, 3, np.random.default_rng(6)) == pytest.approx(np.tile([0.3, 0.9], (3, 1)))
+    assert Answers(Below(), 0.2)(0.5, 4, np.random.default_rng(6)) == pytest.approx(np.full(4, 0.3))
+
+
+# ------------------------------------------------------------------------------- what is learned
+
+
+def sample(rows: int, seed: int) -> FloatArray:
+    """Four unbalanced bits a row, and a value."""
+    rng = np.random.default_rng(seed)
+    return np.column_stack([rng.random((rows, 4)) < [0.9, 0.8, 0.5, 0.95], rng.integers(0, 16, rows)]).astype(float)
+
+
+LITERALS = tuple(Bit(i, 1) for i in range(4)) + tuple(Bit(i, high=0) for i in range(4))
+TARGETS = {"x0 and x1": AllOf((LITERALS[0], LITERALS[1])), "not x2": AllOf((LITERALS[6],)), "all": AllOf(())}
+
+
+def error(algorithm: Conjunctions, kept: FloatArray, data: FloatArray) -> float:
+    return float(np.mean(algorithm.learned(kept)(data) != algorithm.label(data)))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("alpha", [0.2, 0.5, 0.9])
+def test_no_valid_oracle_is_worse_than_the_lowest_answers(target: str, alpha: float) -> None:
+    """All that valid answers can bring about: each bit whose expectation is within tau of tau may be kept or not."""
+    data = sample(400, 7)
+    algorithm = Conjunctions(LITERALS, TARGETS[target], error=alpha)
+    means, tau = expectations(algorithm, data), algorithm.tolerance
+    assert algorithm.queries == 8
+    assert tau == pytest.approx(alpha / 16)
+    # Both are possible where some answer in [mean - tau, mean + tau] is at most tau and some is above it.
+    choices = [[1.0] if mean <= 0 else [0.0] if mean - tau > tau else [0.0, 1.0] for mean in means]
+    errors = [error(algorithm, np.array(kept), data) for kept in itertools.product(*choices)]
+    assert max(errors) <= alpha
+    rng = np.random.default_rng(8)
+    lowest = LearnerOf(algorithm, Below())(means, 1, rng)[0]
+    assert error(algorithm, lowest, data) == max(errors)
+    for oracle in {**valid_oracles(tau), "lazy": Lazy(0.0)}.values():
+        for kept in np.unique(LearnerOf(algorithm, oracle)(means, 50, rng), axis=0):
+            assert error(algorithm, kept, data) in errors
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_the_mutant_is_right_with_exact_answers_only(target: str) -> None:
+    data = sample(400, 9)
+    algorithm = Conjunctions(LITERALS, TARGETS[target], error=0.2)
+    means, rng = expectations(algorithm, data), np.random.default_rng(10)
+    wrong = MUTANTS["learner_needs_the_exact_oracle"]
+    exact = wrong.build(LearnerOf(algorithm, Exact()))(means, 1, rng)[0]
+    assert error(algorithm, exact, data) == 0
+    if target != "all":  # nothing to keep
+        high = wrong.build(LearnerOf(algorithm, Above()))(means, 1, rng)[0]
+        assert error(algorithm, high, data) > algorithm.error
+
+
+def test_adaptive_queries_are_asked_as_in_a_plain_loop() -> None:
+    data = sample(300, 11)
+    search = Thresholds(4, Bit(4, 6.0), rounds=4, low=0.0, width=1.0, tolerance=0.05)
+    means = expectations(search, data)
+    for oracle in (Above(), Below(), Toward(0.05), Away(0.05)):
+        answers: list[float] = []
+        for _ in range(4):
+            asked = int(search.ask(np.array([answers]))[0])
+            answers.append(float(oracle(np.array(means[asked]), 0.05, np.random.default_rng(0))))
+        learner = LearnerOf(search, oracle)
+        assert learner.answers(means, 2, np.random.default_rng(0)).tolist() == [answers, answers]
+        learned = learner(means, 1, np.random.default_rng(0))[0]
+        assert np.mean((data[:, 4] >= learned) != (data[:, 4] >= 6.0)) <= 0.1
+
+
+# --------------------------------------------------------------------------------------- errors
+
+
+def test_errors_show_the_value() -> None:
+    rng = np.random.default_rng(0)
+    with pytest.raises(ValueError, match=r"expected a tolerance of at least half the step 0\.5, got 0\.2"):
+        Rounded(0.5)(np.zeros(2), 0.2, rng)
+    with pytest.raises(ValueError, match=r"expected a finite step > 0, got -1"):
+        Rounded(-1.0)
+    with pytest.raises(ValueError, match=r"expected a sample size >= 1, got 0"):
+        Sampled(0)
+    with pytest.raises(ValueError, match=r"expected finite values, low < high, got \(1\.0, 1\.0\)"):
+        Sampled(3, 1.0, 1.0)
+    with pytest.raises(ValueError, match=r"expected expectations in \[0\.0, 1\.0\], got .*1\.5"):
+        Sampled(3)(np.array([1.5]), 0.1, rng)
+    with pytest.raises(ValueError, match=r"expected a finite tolerance > 0, got 0"):
+        Answers(Exact(), 0.0)
+    with pytest.raises(ValueError, match=r"expected beta in \(0, 1\), got 1\.0"):
+        sample_size(1.0, 0.1, 1.0)
+    algorithm = Conjunctions(LITERALS, TARGETS["all"], error=0.2)
+    with pytest.raises(ValueError, match=r"expected 8 expectations, got \(3,\)"):
+        LearnerOf(algorithm, Exact())(np.zeros(3), 1, rng)
