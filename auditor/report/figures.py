@@ -15,8 +15,8 @@ from auditor.results import number
 
 #: Curves that are told apart by colour and shape; more begin again with the first. The style sheet has as many.
 COLOURS = 6
-#: Largest number of labels on the horizontal axis that do not touch; by eye.
-_LABELS = 7
+#: Labels on the horizontal axis that are so far apart, in the plot's units, do not touch; by eye.
+_APART = 30.0
 
 
 @dataclass(frozen=True)
@@ -74,9 +74,12 @@ class FigureView:
         values += [v for c in self.curves for _, v in c.bound]
         across = self._across(places)
         up = Log(min(values), max(values), svg.HEIGHT - svg.BOTTOM, svg.TOP)
-        ticks = places[:: math.ceil(len(places) / _LABELS)]
+        ticks: list[tuple[float, str]] = []
+        for place in places:
+            if not ticks or across.at(place) - ticks[-1][0] >= _APART:
+                ticks.append((across.at(place), f"{place:g}" if place.is_integer() else f"{place:.3g}"))
         parts = [
-            svg.ticks_x([(across.at(v), f"{v:g}") for v in ticks], svg.TOP, svg.HEIGHT - svg.BOTTOM),
+            svg.ticks_x(ticks, svg.TOP, svg.HEIGHT - svg.BOTTOM),
             svg.ticks_y([(up.at(v), _decade(v)) for v in _sparse(svg.decades(up.least, up.most))]),
         ]
         for i, curve in enumerate(self.curves):
