@@ -23,6 +23,7 @@ bench: .venv/installed
 	$(BIN)/python -m benchmarks.theorems out/standard/results.json --out reports/theorems.md
 	$(BIN)/python -m benchmarks.defects --libraries --out reports/defects.md
 	$(BIN)/python -m benchmarks.many_pairs --out reports/many_pairs.md
+	$(BIN)/python -m benchmarks.parity --out reports/parity.md
 	$(BIN)/python -m benchmarks.cost --out reports/cost.md
 
 # dpaudit itself is installed in place; what it needs comes pinned from constraints.txt.
