@@ -26,6 +26,8 @@ from mechanisms.sparse_vector import SparseVector, VariantName, Variation
 
 #: Nine cheap answers and a costly one: 302^9 303 against 303^9 302.
 _RARE = "wwwwwwwwwd"
+#: Four cheap answers and a costly one, for V3: the more queries, the more places its events are spread over.
+_FEW = "wwwwd"
 #: Five of each, for the variants that never stop: 302^5 303^5 against 303^5 302^5.
 _HALVES = "wwwwwddddd"
 #: One of each, for an analyst who asks them again and again: 302 303 against 303 302.
@@ -71,7 +73,7 @@ def sparse_vector() -> Iterator[Draft]:
         yield conformity(mechanism, pair, case=case)
 
     base = SparseVector(stream(_RARE), 1.0, THRESHOLD, cutoff=1)
-    yield _released(base, pair)
+    yield _released(SparseVector(stream(_FEW), 2.0, THRESHOLD, cutoff=1), pair)
     yield broken("v4_lee_clifton", VARIANTS["V4"], base, pair)
     yield deviating("v4_lee_clifton", VARIANTS["V4"], base, pair)
     both = SparseVector(stream(_HALVES), 1.0, THRESHOLD, cutoff=1)
@@ -105,10 +107,10 @@ def _asked_adaptively(pair: Pair) -> Iterator[Draft]:
     yield conformity(epochs, pair, case="v1_lyu__phases")
     yield mutant(
         "v6_chen__phases",
-        ExactDialogue(replace(private, variant="V6"), Phases(0, 1, length=2, epochs=3)),
+        ExactDialogue(replace(private, variant="V6"), Phases(0, 1, length=2, epochs=2)),
         PureDP(1.0),
         pair,
-        note="two cheap queries and a costly one, begun anew after each answer above the threshold, three times",
+        note="two cheap queries and a costly one, begun anew after each answer above the threshold, twice",
     )
 
 
