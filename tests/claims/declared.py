@@ -62,7 +62,7 @@ CONTROLS = {"003/local_sensitivity_noise_broken", "002/nonprivate_parity"}
 SMALL = {
     "003/randomized_response": "an output is as long as the data",
     "002/warner_rr": "an output is as long as the data",
-    "002/laplace_mechanism": "the local sensitivity is computed by leaving out each row, and is 0 only where no row counts",
+    "002/laplace_mechanism": "the local sensitivity takes leaving out each row, and is 0 only where no row counts",
     "003/discrete_laplace_lattice": "shares are multiples of a power of two only among 2^14 persons",
     "001/blr_small_database": "at a level of 1 the exact law of more than 1,000 rows is below double precision",
     "003/statistical_distance_only_privacy": "its delta is 1/(2n), and has to be large enough to be estimated",
