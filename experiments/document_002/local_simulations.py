@@ -150,7 +150,7 @@ def simulation() -> Iterator[Draft]:
     # All messages of the first six persons, who are enough for three queries, or of four for two.
     whole = FixedTranscript(_THREE, EPSILON, 2, _COARSE)
     at_border = _counted(2, "person 2, whom no query counts or all do")
-    fewer = {"smoke": 100_000, "standard": 500_000}
+    fewer = {"smoke": 100_000, "standard": 2_000_000}
     yield exact(whole, _CLAIM, at_border, case="transcript", relation=REPLACE)
     yield privacy(whole, _CLAIM, at_border, case="transcript", relation=REPLACE, draws=fewer, detect=DETECT)
     yield conformity(whole, at_border, case="transcript", relation=REPLACE, draws=fewer)
