@@ -24,6 +24,7 @@ bench: .venv/installed
 	$(BIN)/python -m benchmarks.defects --libraries --out reports/defects.md
 	$(BIN)/python -m benchmarks.many_pairs --out reports/many_pairs.md
 	$(BIN)/python -m benchmarks.parity --out reports/parity.md
+	$(BIN)/python -m benchmarks.knowledge_transfer --out reports/knowledge_transfer.md
 	$(BIN)/python -m benchmarks.cost --out reports/cost.md
 
 # dpaudit itself is installed in place; what it needs comes pinned from constraints.txt.

@@ -181,6 +181,37 @@ def rank(rows: int) -> int:
     return (rows + 1) // 2
 
 
+@dataclass(frozen=True)
+class DistanceFrom:
+    """How far a mechanism's outputs are from a public number: post-processing.
+
+    Where the output laws of two datasets are both symmetric about that number, it loses nothing: outputs at the same
+    distance have the same likelihood ratio, and so the privacy curve is that of the mechanism.
+
+    Parameters
+    ----------
+    mechanism : callable
+        Takes (data, n, rng) and returns n numbers.
+    point : float
+        The public number.
+
+    Raises
+    ------
+    ValueError
+        If the point is not finite.
+    """
+
+    mechanism: Callable[[Dataset, int, np.random.Generator], FloatArray]
+    point: float
+
+    def __post_init__(self) -> None:
+        require(math.isfinite(self.point), "a finite point", self.point)
+
+    def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> FloatArray:
+        """Draw `n` outputs; float64 of shape (n,), at least 0."""
+        return np.abs(self.mechanism(data, n, rng) - self.point)
+
+
 # ----------------------------------------------------------------------------------------- mutants
 
 

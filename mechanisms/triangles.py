@@ -414,7 +414,7 @@ MUTANTS = table(
         Twin(OffsetDropped),
         None,
         "violation",
-        "ln(1/delta)/epsilon is not added; shown by two hubs of 2 or 3 nodes, where small bounds are the likeliest",
+        "ln(1/delta)/epsilon is not added; shown by two hubs of a few nodes, where small bounds are the likeliest",
     ),
     Mutant(
         "local_sensitivity_used_directly",

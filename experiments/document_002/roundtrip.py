@@ -198,7 +198,7 @@ def roundtrip() -> Iterator[Draft]:
                 beta=_BETA_1 + _BETA_2,
                 exact=trip.missed(trip.output_law(data), data, tolerance),
                 case=kind.replace(" ", "_"),
-                draws={"smoke": 200, "standard": 1_000},
+                draws={"smoke": 300, "standard": 1_000},
                 parameters={"persons a query": protocol.persons, "epsilon": protocol.epsilon, "tolerance": tolerance},
                 independence=False,  # draws are slow; the samplers' is tested below
                 note="an output that is not valid is a failure",

@@ -34,12 +34,28 @@ from experiments._points import around, index, moved, whole_range, zeros
 from mechanisms.common import FloatArray, require, require_draws
 from mechanisms.laplace import LatticeLaplace
 from mechanisms.local_sensitivity import MUTANTS as LOCAL
-from mechanisms.median import Median, MiddleMean, ObservedRange, ShortWindow, enumerated, rank, replacements
+from mechanisms.median import (
+    DistanceFrom,
+    Median,
+    MiddleMean,
+    ObservedRange,
+    ShortWindow,
+    enumerated,
+    rank,
+    replacements,
+)
 from mechanisms.propose_test_release import ProposeTestRelease
 from mechanisms.smooth_sensitivity import MUTANTS as SMOOTH
 from mechanisms.smooth_sensitivity import SmoothCauchy, literature, printed, sharp
 
 _MEDIAN = Median()
+
+
+def _by_distance(draft: Draft, point: float) -> Draft:
+    """The same claim of the output's distance from a point that is the median on both sides, and has the same curve."""
+    assert draft.mechanism is not None
+    return replace(draft, mechanism=DistanceFrom(draft.mechanism, point))
+
 
 # ------------------------------------------------------------------- noise for the local sensitivity
 
@@ -64,9 +80,18 @@ def local_sensitivity() -> Iterator[Draft]:
     yield privacy(everywhere, PureDP(1.0), [across, atom, unequal], case="global_sensitivity", relation=REPLACE)
 
     described = LOCAL["as_described"]
-    for case, pair in (("as_described", atom), ("as_described__both_positive", unequal)):
-        yield exact(described.build(everywhere), PureDP(1.0), pair, case=case, expected="violation", relation=REPLACE)
-        yield broken(case, described, everywhere, pair, relation=REPLACE)
+    yield _control("as_described", everywhere, atom)
+    yield broken("as_described", described, everywhere, atom, relation=REPLACE)
+    # The median is 0.5 on both sides: the event is that the output is further from it than t.
+    stronger = LatticeLaplace(_MEDIAN, 1.5, step=2.0**-6)
+    yield _control("as_described__both_positive", stronger, unequal)
+    yield _by_distance(broken("as_described__both_positive", described, stronger, unequal, relation=REPLACE), 0.5)
+
+
+def _control(case: str, base: LatticeLaplace, pair: Pair) -> Draft:
+    """What the document describes, refuted by its law."""
+    built = LOCAL["as_described"].build(base)
+    return exact(built, PureDP(base.epsilon), pair, case=case, expected="violation", relation=REPLACE)
 
 
 # -------------------------------------------------------------------------- sensitivities of the median
@@ -337,9 +362,10 @@ def smooth_sensitivity() -> Iterator[Draft]:
     local = moved("local sensitivity 0.1 against 0.5", (0.4, 0.5, 0.6), (0.0, 0.5, 0.6))
     yield broken("local_for_smooth", SMOOTH["local_for_smooth"], base, local, relation=REPLACE)
     two_away = moved(
-        "a gap comes within one row of the median", (0.49, 0.495, 0.5, 0.505, 0.51), (0.49, 0.495, 0.5, 0.505, 1.0)
+        "a gap comes within one row of the median", (0.46, 0.48, 0.5, 0.52, 0.54), (0.46, 0.48, 0.5, 0.52, 0.65)
     )
-    yield broken("maximum_over_few_k", SMOOTH["first_distances"], base, two_away, relation=REPLACE)
+    few = broken("maximum_over_few_k", SMOOTH["first_distances"], base, two_away, relation=REPLACE)
+    yield _by_distance(few, 0.5)
 
     yield from _accuracy()
 

@@ -150,7 +150,7 @@ def _accuracy() -> Iterator[Draft]:
             derived=derived,
         )
     low = lows_and_highs(3 * _CUTOFF, 3 * _CUTOFF, 0.0)
-    yield accuracy(run, low, Bottoms(_CUTOFF + 1), at_most=0, beta=1e-3, case="t_plus_1_bottoms", exact=0.0)
+    yield accuracy(run, low, Bottoms(_CUTOFF + 1), at_most=0, beta=2e-3, case="t_plus_1_bottoms", exact=0.0)
 
 
 def _exponents() -> Iterator[Draft]:

@@ -17,7 +17,6 @@ from auditor.results import Verdict
 from tests.claims.declared import (
     CLAIMS,
     COMPLETE,
-    DEFERRED,
     ENTRIES,
     IN_TESTS,
     INVENTORY,
@@ -40,11 +39,8 @@ AUDITED = [name for name, item in MUTANTS.items() if item["kind"] != "rejected"]
 
 
 @pytest.mark.parametrize("name", AUDITED)
-def test_a_mutant_of_the_inventory_is_claimed_or_deferred(name: str) -> None:
+def test_a_mutant_of_the_inventory_is_claimed(name: str) -> None:
     claims = [claim for claim in CLAIMS if name_of(claim) == name]
-    if name in DEFERRED:
-        assert not claims, "it is claimed: take it out of DEFERRED"
-        return
     if name in IN_TESTS:
         assert MUTANTS[name]["kind"] == "harness"
         assert f"def {IN_TESTS[name][1]}(" in (ROOT / IN_TESTS[name][0]).read_text(encoding="utf-8")
@@ -70,13 +66,6 @@ def test_a_mutant_of_the_inventory_is_claimed_or_deferred(name: str) -> None:
             assert any(isinstance(claim.draft.guarantee, Theorem) for claim in claims)
         case "harness":
             assert other
-
-
-@pytest.mark.parametrize("name", DEFERRED)
-def test_what_is_deferred_is_owed_and_has_a_reason(name: str) -> None:
-    assert name in AUDITED
-    assert name.rpartition("/")[0] not in COMPLETE
-    assert DEFERRED[name]
 
 
 @pytest.mark.parametrize(

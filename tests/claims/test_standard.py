@@ -50,6 +50,7 @@ OUT_OF_REACH = {
     "003/propose_test_release/L1/approximate_dp/index",
     "003/smooth_sensitivity_cauchy/L1/pure_dp/literature_of_the_index",
     "003/statistical_distance_only_privacy/L1/approximate_dp/ten_persons_shared_values",
+    "004/oqr/L1/pure_dp/phases",
     "004/svt_mutants/L1/pure_dp/v1_lyu",
     "004/svt_mutants/L1/pure_dp/v1_lyu__phases",
     "004/svt_mutants/L1/pure_dp/v1_lyu__threshold_seeker",

@@ -18,7 +18,16 @@ from numpy.typing import NDArray
 from auditor.exact import FiniteLaw, TwoSidedGeometricLaw, curve
 from mechanisms.laplace import LatticeLaplace
 from mechanisms.local_sensitivity import MUTANTS, LocalSensitivityLaplace
-from mechanisms.median import Median, MiddleMean, ObservedRange, ShortWindow, enumerated, rank, replacements
+from mechanisms.median import (
+    DistanceFrom,
+    Median,
+    MiddleMean,
+    ObservedRange,
+    ShortWindow,
+    enumerated,
+    rank,
+    replacements,
+)
 
 MEDIAN = Median()
 GRID = (0.0, 0.25, 0.5, 0.75, 1.0)
@@ -249,3 +258,15 @@ def test_local_sensitivity_mistakes_are_shown() -> None:
         LocalSensitivityLaplace(3, 1.0)  # type: ignore[arg-type]
     built = MUTANTS["as_described"].build(LatticeLaplace(MEDIAN, 1.0, STEP))
     assert built == BROKEN
+
+
+def test_a_distance_from_the_middle_keeps_the_likelihood_ratio() -> None:
+    data = (0.4, 0.5, 0.7)
+    mechanism = LocalSensitivityLaplace(Median(), 1.0)
+    drawn = DistanceFrom(mechanism, 0.5)(data, 1_000, np.random.default_rng(3))
+    assert np.array_equal(drawn, np.abs(mechanism(data, 1_000, np.random.default_rng(3)) - 0.5))
+    law = mechanism.law(data)
+    masses = {float(str(x)): p for x, p in zip(law.outcomes, law.probabilities, strict=True)}
+    assert all(masses[2 * 0.5 - x] == pytest.approx(p, rel=1e-12) for x, p in masses.items())
+    with pytest.raises(ValueError, match="nan"):
+        DistanceFrom(mechanism, math.nan)

@@ -291,9 +291,11 @@ def test_the_experiments_delta_is_that_of_the_curve() -> None:
     assert found == pytest.approx(lattice_delta(mechanism, 10, 11, 10), rel=1e-9)
 
 
-def published_by_enumeration(mechanism: PublishedBound, first: Counts, second: Counts) -> float:
-    """delta(epsilon) of (bound, answer), summed over all bounds and answers."""
-    e = math.exp(mechanism.epsilon)
+def published_by_enumeration(
+    mechanism: PublishedBound, first: Counts, second: Counts, level: float | None = None
+) -> float:
+    """Delta of (bound, answer) at a level, default epsilon, summed over all bounds and answers."""
+    e = math.exp(mechanism.epsilon if level is None else level)
     h = mechanism.bound_step
     a = math.exp(mechanism.epsilon * h)
     bounds = np.arange(-400, 800) * h
@@ -320,6 +322,13 @@ def test_the_curve_with_the_bound_shown(epsilon: float, more: int) -> None:
     first, second = Counts(9, 0, 3), Counts(9, 3, 3 + more)
     expected = published_by_enumeration(mechanism, first, second)
     assert mechanism.curve(first, second).delta(epsilon) == pytest.approx(expected, rel=1e-8)
+
+
+def test_the_level_of_the_claim_with_the_bound_shown() -> None:
+    mechanism, first, second = PublishedBound(3.0, 1e-2), Counts(6, 0, 2), Counts(6, 2, 3)
+    level = mechanism.curve(first, second).epsilon(1e-2)
+    assert level == pytest.approx(5.07125, abs=5e-5)  # what tests/claims states
+    assert published_by_enumeration(mechanism, first, second, level) == pytest.approx(1e-2, rel=1e-6)
 
 
 def test_the_catalogues_figures_for_the_bound_shown() -> None:
