@@ -118,7 +118,7 @@ def test_the_table_has_one_line_a_claim_on_standard_output(job: Job) -> None:
         # A long id is shortened in the middle or at its end.
         assert row.split()[0].startswith(claim["entry"][:12]), row
         assert row.split()[-2:] == [claim["verdict"], claim["expected"]]
-    assert totals == f"{len(job.claims)} claims: {len(job.claims)} as expected, 0 unexpected"
+    assert totals == f"{len(job.claims):,} claims: {len(job.claims):,} as expected, 0 unexpected"
 
 
 def test_progress_goes_to_standard_error(job: Job) -> None:
