@@ -67,7 +67,7 @@ _ERR5 = Erratum(
     "proof",
     "The loops of Algorithms 3, 4 and 6, in the copy we have, run while c <= T, and the noise is calibrated for T.",
     fails="up to T + 1 epochs are composed, up to T + 2 in Algorithm 6",
-    correction="all of them are certified by the slack in the constants",
+    correction="all of them are certified at the levels computed here, by the slack in the constants",
 )
 
 

@@ -68,7 +68,7 @@ _ERR5 = Erratum(
     "proof",
     "In the copy we have, the loop of Algorithm 3 runs while c <= T, and its noise is calibrated for T compositions.",
     fails="T + 1 queries are refused before it stops, so T + 1 epochs are composed",
-    correction="with T + 1 epochs the theorem holds all the same, by the slack in the constant 32",
+    correction="with T + 1 epochs the theorem still holds at the levels computed here, by the slack in the constant 32",
 )
 _ERR7 = Erratum(
     "ERR-7",

@@ -99,8 +99,8 @@ _ERR5 = Erratum(
     "proof",
     "In the copy we have, the loop of Algorithm 6 runs while c <= T, and its noise is calibrated for 2T failed tests.",
     fails="T + 2 tests can fail before it stops, which is more than 2T for T = 1",
-    correction="with T + 2 epochs the theorem (with the corrected w) holds all the same, by the slack in the "
-    "constant 64",
+    correction="with T + 2 epochs the theorem (with the corrected w) still holds at the levels computed here, by "
+    "the slack in the constant 64",
 )
 
 
