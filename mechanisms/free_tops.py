@@ -25,14 +25,8 @@ _REACH = 40.0
 
 
 @dataclass(frozen=True)
-class Opposite:
-    """The negated answers of a query.
-
-    Parameters
-    ----------
-    query : Query
-        Whose answers; the sensitivities are the same.
-    """
+class _Of:
+    """A query made of another one, which states the sensitivities of that one."""
 
     query: Query
 
@@ -55,6 +49,17 @@ class Opposite:
     def granularity(self) -> float:
         """The query's."""
         return self.query.granularity
+
+
+@dataclass(frozen=True)
+class Opposite(_Of):
+    """The negated answers of a query.
+
+    Parameters
+    ----------
+    query : Query
+        Whose answers; the sensitivities are the same.
+    """
 
     def __call__(self, data: Dataset) -> FloatArray:
         """Return the negated answers, shape of the query's."""
@@ -275,7 +280,7 @@ class With:
 
 
 @dataclass(frozen=True)
-class Doubled:
+class Doubled(_Of):
     """A statistic of twice the sensitivity that it states.
 
     Parameters
@@ -283,28 +288,6 @@ class Doubled:
     query : Query
         Half of it; its stated sensitivities are kept.
     """
-
-    query: Query
-
-    @property
-    def relation(self) -> Relation:
-        """The query's."""
-        return self.query.relation
-
-    @property
-    def sensitivity(self) -> float:
-        """Stated: half of the true one."""
-        return self.query.sensitivity
-
-    @property
-    def linf_sensitivity(self) -> float:
-        """Stated: half of the true one."""
-        return self.query.linf_sensitivity
-
-    @property
-    def granularity(self) -> float:
-        """The query's."""
-        return self.query.granularity
 
     def __call__(self, data: Dataset) -> FloatArray:
         """Return twice the answers, shape of the query's."""
