@@ -38,14 +38,14 @@ _ORDERED = "wwwwwwwwwwddddd"
 
 #: Ten tops and a bottom at the threshold, whose answers move against each other.
 _EPOCH = "+" * 10 + "-"
-#: Answers that move in turn: what tells the datasets apart is how often each kind is a bottom.
-_TURNS = "-+" * 6
+#: Answers that all move the same way: what tells the datasets apart is how many of them are bottoms.
+_SAME_WAY = "+" * 12
 #: Two epochs of three tops and a bottom.
 _TWO = "+++-" * 2
 #: Threshold of those that are found soonest where it lies between the two answers; elsewhere it is the lower of them.
 _HALF_WAY = ("m8_counter_counts_tops", "m15_gaussian_noise")
 #: Mutants that need a stream of their own.
-_STREAMS = {"m7_no_cutoff": _TURNS, "m8_counter_counts_tops": "-" * 20}
+_STREAMS = {"m7_no_cutoff": _SAME_WAY, "m8_counter_counts_tops": "-" * 20}
 #: T, delta and epsilon of the run whose noise scale the mutants m10 to m12 get wrong.
 _RUN = (4, 0.01, 0.25)
 
@@ -123,8 +123,8 @@ def _released(base: SparseVector, pair: Pair) -> Draft:
 def _of_one_epoch() -> Iterator[Draft]:
     """Noise of scale 1, which costs 2 in an epoch when one person moves every answer by 1."""
     pair = _streams.added_pair()
-    for length in (_EPOCH, _TURNS):
-        reference, case = epoch(_streams.stream(length), 1.0), "epoch" if length == _EPOCH else "epoch_in_turns"
+    for length in (_EPOCH, _SAME_WAY):
+        reference, case = epoch(_streams.stream(length), 1.0), "epoch" if length == _EPOCH else "epoch_the_same_way"
         yield exact(reference, PureDP(2.0), pair, case=case, relation=ADD_REMOVE)
         yield component(reference, PureDP(2.0), pair, case=case, relation=ADD_REMOVE)
     for name, found in bank(*_RUN).items():
