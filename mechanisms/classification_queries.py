@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from mechanisms.common import Dataset, FloatArray, IntArray, require, require_draws
+from mechanisms.free_tops import tails
 from mechanisms.online_leaks import release_scale, release_threshold
 from mechanisms.vote_aggregation import printed_chunks, refusals
 
@@ -282,7 +283,7 @@ class Classification:
 
 
 def passes(distances: FloatArray, scale: float, threshold: float) -> FloatArray:
-    """Probability that a query at a distance is answered, with a fresh threshold: `mechanisms.free_tops.tail`.
+    """Probability that a query at a distance is answered, with a fresh threshold: `mechanisms.free_tops.tails`.
 
     Parameters
     ----------
@@ -291,9 +292,7 @@ def passes(distances: FloatArray, scale: float, threshold: float) -> FloatArray:
     scale, threshold : float
         lambda and w.
     """
-    z = (threshold - distances) / scale
-    beyond = (4.0 * np.exp(-np.abs(z) / 2.0) - np.exp(-np.abs(z))) / 6.0
-    return np.asarray(np.where(z >= 0, beyond, 1.0 - beyond))
+    return tails(threshold - distances, scale)
 
 
 def integrated_error(sizes: Sizes, shifts: FloatArray, refused: float = 1.0) -> float:

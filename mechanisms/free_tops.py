@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy import optimize
 
 from mechanisms.common import Dataset, FloatArray, Mutant, require, require_positive, table, unbounded
@@ -181,13 +182,13 @@ def epoch(query: Query, scale: float, threshold: float = 0.0) -> SparseVector:
 # --------------------------------------------------------------------------------- accuracy
 
 
-def tail(t: float, scale: float) -> float:
-    """Probability that Lap(2 lambda) - Lap(lambda) exceeds t.
+def tails(t: ArrayLike, scale: float) -> FloatArray:
+    """Probabilities that Lap(2 lambda) - Lap(lambda) exceeds t.
 
     Parameters
     ----------
-    t : float
-        Any number.
+    t : array_like
+        Any numbers, any shape.
     scale : float
         lambda.
 
@@ -196,9 +197,14 @@ def tail(t: float, scale: float) -> float:
     ``(4 e^(-t/(2 lambda)) - e^(-t/lambda)) / 6`` for t >= 0. Source: catalogue 004, section 0.2.
     """
     require_positive("scale", scale)
-    z = abs(t) / scale
-    beyond = (4.0 * math.exp(-z / 2.0) - math.exp(-z)) / 6.0
-    return beyond if t >= 0 else 1.0 - beyond
+    z = np.asarray(t, dtype=np.float64) / scale
+    beyond = (4.0 * np.exp(-np.abs(z) / 2.0) - np.exp(-np.abs(z))) / 6.0
+    return np.asarray(np.where(z >= 0, beyond, 1.0 - beyond))
+
+
+def tail(t: float, scale: float) -> float:
+    """Probability that Lap(2 lambda) - Lap(lambda) exceeds one number; see `tails`."""
+    return float(tails(t, scale))
 
 
 def all_tops(margin: float, queries: int) -> float:

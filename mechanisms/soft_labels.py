@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.laws import FiniteLaw
+from mechanisms import free_tops
 from mechanisms.common import Dataset, FloatArray, require, require_draws, require_positive
 from mechanisms.noise import gauss_legendre
 from mechanisms.soft_ensembles import Ensemble
@@ -66,10 +67,8 @@ class Steps:
 
 def noise_scale(epsilon: float, delta: float, cutoff: int) -> float:
     """Scale of the threshold noise of Algorithm 6, lambda: ``sqrt(64 T ln(2/delta)) / epsilon``."""
-    require_positive("epsilon", epsilon)
     require(0 < delta < 1, "a delta in (0, 1)", delta)
-    require(isinstance(cutoff, (int, np.integer)) and cutoff >= 1, "a cutoff >= 1", cutoff)
-    return math.sqrt(64.0 * cutoff * math.log(2.0 / delta)) / epsilon
+    return free_tops.noise_scale(epsilon, delta / 2.0, cutoff, 64.0)
 
 
 def printed_threshold(scale: float, delta: float, queries: int) -> float:
