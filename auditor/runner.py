@@ -18,6 +18,7 @@ import joblib
 
 from auditor import registry
 from auditor.accuracy.base import Theorem
+from auditor.adversaries.game import Game, run_game
 from auditor.audit import run_audit
 from auditor.collect import DRAWS, METHODS, Settings
 from auditor.conformity import StatedLaw, run_conformity
@@ -154,6 +155,8 @@ def audit_claim(claim: Claim, run: Run, alpha: float) -> AuditResult:
         return draft.guarantee.audit(draft.subject, settings, question)
     if draft.mechanism is None or draft.level == "L0":
         return _exact_result(claim, {**labels, "replay": replay}, alpha)
+    if isinstance(draft.subject, Game):
+        return run_game(draft.subject, draft.privacy_guarantee, settings, question)
     if isinstance(draft.guarantee, StatedLaw):
         names, datasets = zip(*draft.datasets, strict=True)
         if draft.pairs:
@@ -284,10 +287,10 @@ def _results(run: Run, ids: Sequence[str], alpha: dict[str, float]) -> Iterator[
     options: dict[str, Any] = {"inner_max_num_threads": 1} if run.backend == "loky" else {}
     if run.backend == "dask":
         try:
-            import distributed  # type: ignore[import-not-found, unused-ignore]
+            import distributed
         except ImportError as error:
             raise SpecificationError("--backend dask needs the extra: pip install 'dpaudit[dask]'") from error
-        distributed.Client(n_workers=run.jobs, threads_per_worker=1)
+        distributed.Client(n_workers=run.jobs, threads_per_worker=1)  # type: ignore[no-untyped-call]
     with joblib.parallel_config(backend=run.backend, n_jobs=run.jobs, **options):
         parallel = joblib.Parallel(return_as="generator_unordered", pre_dispatch="all", batch_size=1)
         with _deaf_children():

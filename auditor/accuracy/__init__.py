@@ -12,5 +12,7 @@ from auditor.accuracy.measures import Exactly as Exactly
 from auditor.accuracy.measures import Mean as Mean
 from auditor.accuracy.measures import Quantile as Quantile
 from auditor.accuracy.measures import Smallest as Smallest
+from auditor.accuracy.phase import Line as Line
+from auditor.accuracy.phase import PhaseDiagram as PhaseDiagram
 from auditor.accuracy.scaling import PowerLaw as PowerLaw
 from auditor.accuracy.smallest import SmallestParameter as SmallestParameter

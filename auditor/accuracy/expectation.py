@@ -12,7 +12,7 @@ from auditor.accuracy.base import Path, Sampled
 from auditor.accuracy.errors import ErrorSampler, Setting
 from auditor.collect import Settings
 from auditor.errors import SpecificationError
-from auditor.evidence.mean import STAKES, MeanWealth
+from auditor.evidence.mean import GRID, STAKES, MeanWealth
 
 #: Normal quantile of the interval that is shown for the mean, and of the power: 95 % and 90 %.
 _SHOWN, _POWER = 1.96, 1.2816
@@ -85,7 +85,7 @@ class Expectation(Sampled):
         Valid because: the wealth of `MeanWealth` at the claimed expectation reaches 1/alpha with probability at most
         alpha for independent draws.
         """
-        path, wealth = Path(), MeanWealth(self.at_most)
+        path, wealth = Path(), MeanWealth(np.concatenate([[1.0], GRID]) * self.at_most)
         total = squares = 0.0
         for errors in path.chunks(draw, setting, settings):
             total, squares = total + float(errors.sum()), squares + float((errors**2).sum())

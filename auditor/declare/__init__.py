@@ -16,6 +16,7 @@ Nothing is registered anywhere: `auditor.registry` finds entries in the modules 
 from auditor.declare.accuracy import accuracy as accuracy
 from auditor.declare.accuracy import expectation as expectation
 from auditor.declare.accuracy import inequality as inequality
+from auditor.declare.accuracy import phases as phases
 from auditor.declare.accuracy import scaling as scaling
 from auditor.declare.accuracy import smallest as smallest
 from auditor.declare.base import BUDGETS as BUDGETS
@@ -30,6 +31,7 @@ from auditor.declare.errata import as_corrected as as_corrected
 from auditor.declare.errata import as_printed as as_printed
 from auditor.declare.errata import proof_step as proof_step
 from auditor.declare.errata import statement_holds as statement_holds
+from auditor.declare.privacy import adversary as adversary
 from auditor.declare.privacy import component as component
 from auditor.declare.privacy import conformity as conformity
 from auditor.declare.privacy import curve_of_law as curve_of_law

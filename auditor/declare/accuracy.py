@@ -12,6 +12,7 @@ from auditor.accuracy.expectation import Expectation
 from auditor.accuracy.failure import HighProbability
 from auditor.accuracy.figure import Figure
 from auditor.accuracy.measures import Measure, Quantile
+from auditor.accuracy.phase import PhaseDiagram, Place
 from auditor.accuracy.scaling import PowerLaw
 from auditor.accuracy.smallest import Build, Search, SmallestParameter
 from auditor.declare.base import Draft, check_case
@@ -193,6 +194,32 @@ def scaling(
         figure,
     )
     return _draft(theorem, build, "L4", case, expected, draws, None, is_mutant, derived, note, parameters)
+
+
+def phases(
+    build: Place,
+    diagram: PhaseDiagram,
+    *,
+    case: str = "reference",
+    expected: str = "consistent",
+    draws: Mapping[str, int] | None = None,
+    is_mutant: bool = False,
+    derived: bool = False,
+    note: str = "",
+    parameters: Mapping[str, Any] | None = None,
+) -> Draft:
+    """Claim at level L4: successes over a grid of two parameters are where a theorem promises them.
+
+    Parameters
+    ----------
+    build : callable
+        From values of the two parameters to a `Setting`, whose ``at_most`` is the largest error that is a success.
+    diagram : PhaseDiagram
+        The grid, and what is stated of its cells.
+    case, expected, draws, is_mutant, derived, note, parameters
+        As for `accuracy`; draws are shared equally by the cells.
+    """
+    return _draft(diagram, build, "L4", case, expected, draws, None, is_mutant, derived, note, parameters)
 
 
 def inequality(

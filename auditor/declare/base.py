@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from auditor.accuracy.base import Theorem
+from auditor.adversaries.game import Game
 from auditor.collect import Settings
 from auditor.conformity import StatedLaw
 from auditor.declare.errata import WRONG, Erratum, Shows
@@ -32,6 +33,13 @@ ACCURACY_BUDGETS: Mapping[str, tuple[int, str]] = {
     "smoke": (20_000, "verdict"),
     "standard": (200_000, "budget"),
     "full": (2_000_000, "budget"),
+}
+
+#: Games that an adversary plays, each with data of its own: one may take seconds, and what counts is the score of each.
+GAME_BUDGETS: Mapping[str, tuple[int, str]] = {
+    "smoke": (100, "verdict"),
+    "standard": (500, "budget"),
+    "full": (5_000, "budget"),
 }
 
 _ID = re.compile(r"[A-Za-z0-9_.+-]+")
@@ -95,7 +103,10 @@ class Draft:
     @property
     def budgets(self) -> Mapping[str, tuple[int, str]]:
         """Draws and when to stop, at each level of a run."""
-        usual = ACCURACY_BUDGETS if isinstance(self.guarantee, Theorem) else BUDGETS
+        if isinstance(self.subject, Game):
+            usual = GAME_BUDGETS
+        else:
+            usual = ACCURACY_BUDGETS if isinstance(self.guarantee, Theorem) else BUDGETS
         return {level: (self.draws.get(level, draws), stop) for level, (draws, stop) in usual.items()}
 
     def __post_init__(self) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from auditor.adversaries.base import Adversary
+from auditor.adversaries.game import Game, Unit
 from auditor.conformity import ERROR, HasLaw, StatedLaw, dataset_names
 from auditor.declare.base import Draft, check_case
 from auditor.errors import SpecificationError
@@ -80,6 +82,64 @@ def privacy(
         note,
         parameters or {},
         relation=relation,
+    )
+
+
+def adversary(
+    mechanism: Mechanism,
+    guarantee: Guarantee,
+    played: Adversary,
+    *,
+    unit: Unit = "counts",
+    case: str = "reference",
+    expected: str = "consistent",
+    exact_level: float | None = None,
+    draws: Mapping[str, int] | None = None,
+    detect: float | None = None,
+    independence: bool = True,
+    is_mutant: bool = False,
+    note: str = "",
+    parameters: Mapping[str, Any] | None = None,
+) -> Draft:
+    """Claim at level L1: an adversary that makes up the data learns no more than the guarantee allows.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        What is audited: it releases the column counts of a table of zeros and ones, see `auditor.adversaries.Game`.
+    guarantee : Guarantee
+        What is claimed.
+    played : Adversary
+        Who attacks.
+    unit : {"counts", "means"}
+        What is released.
+    draws : mapping of str to int, optional
+        Games, by level; default `GAME_BUDGETS`.
+    independence : bool
+        Test first that draws are independent.
+    is_mutant : bool
+        The mechanism is a broken one.
+    case, expected, exact_level, detect, note, parameters
+        As for `privacy`.
+    """
+    check_case(case)
+    return Draft(
+        "L1",
+        case,
+        guarantee,
+        mechanism,
+        (),
+        Verdict(expected),
+        None,
+        exact_level,
+        draws or {},
+        detect,
+        None,
+        is_mutant,
+        note,
+        {"adversary": played.name, **played.parameters(), **(parameters or {})},
+        subject=Game(mechanism, played, unit),
+        independence=independence,
     )
 
 

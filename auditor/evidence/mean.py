@@ -13,24 +13,28 @@ Array = NDArray[np.float64]
 #: Parts of the wealth that are bet, one expert each: from what finds an expectation twice the bound at once, to what
 #: finds an excess of half a per cent in 10^6 draws of the bound's size. Equal masses; arbitrary, any are valid.
 STAKES: Array = np.array([0.9, 0.5, 0.25, 0.12, 0.06, 0.03, 0.015, 0.008, 0.004])
-#: Levels at which the lower bound is sought, over the claimed one; in steps of 2 % and less near it.
+#: Means at which the lower bound is sought, over the claimed one; in steps of 2 % and less near it.
 GRID: Array = np.concatenate(
     [np.geomspace(0.05, 0.8, 10, endpoint=False), np.linspace(0.8, 1.2, 21), np.geomspace(1.25, 20, 13)]
 )
+#: Numbers that are worked on at once: 8 MB.
+_BLOCK = 1 << 20
 
 
 class MeanWealth:
-    """Wealth against "the expectation is at most m", at each level m of a grid around the claimed one.
+    """Wealth against "the expectation is at most m", at each of several m.
 
     Parameters
     ----------
-    claimed : float
-        Claimed upper bound of the expectation, positive.
+    means : ndarray of shape (n_levels,)
+        Upper bounds of the expectation, positive: the claimed one first, then others in increasing order.
+    stakes : ndarray of shape (n_stakes,)
+        Parts of the wealth that are bet, in [0, 1), one expert each.
 
     Attributes
     ----------
-    levels : ndarray of shape (n_levels,)
-        Claimed level first, then the grid.
+    means : ndarray of shape (n_levels,)
+        As given.
     current, best : ndarray of shape (n_levels,)
         Natural logarithm of the wealth, and its running maximum over chunks.
 
@@ -44,23 +48,29 @@ class MeanWealth:
     alpha. There is no upper limit: a rare, huge value may always be missing from the draws.
     """
 
-    def __init__(self, claimed: float) -> None:
-        self.levels: Array = np.concatenate([[1.0], GRID]) * claimed
-        self._log = np.zeros((len(STAKES), len(self.levels)))
-        self.current: Array = np.zeros(len(self.levels))
-        self.best: Array = np.zeros(len(self.levels))
+    def __init__(self, means: Array, stakes: Array = STAKES) -> None:
+        self.means, self._stakes = means, stakes
+        self._log = np.zeros((len(stakes), len(means)))
+        self.current: Array = np.zeros(len(means))
+        self.best: Array = np.zeros(len(means))
 
-    def bet(self, x: Array) -> None:
-        """Play a chunk of draws, all at least 0."""
-        for k, level in enumerate(self.levels):
-            over = x / level - 1.0
-            for i, stake in enumerate(STAKES):
-                self._log[i, k] += float(np.log1p(stake * over).sum())
-        self.current = special.logsumexp(self._log, axis=0) - math.log(len(STAKES))
+    def bet(self, x: Array, times: Array | None = None) -> None:
+        """Play a chunk of draws, all at least 0; each as often as ``times`` says."""
+        block = max(1, _BLOCK // max(len(x), 1))
+        for start in range(0, len(self.means), block):
+            over = x / self.means[start : start + block, None] - 1.0
+            for i, stake in enumerate(self._stakes):
+                gains = np.log1p(stake * over)
+                self._log[i, start : start + block] += gains.sum(axis=1) if times is None else gains @ times
+        self.current = special.logsumexp(self._log, axis=0) - math.log(len(self._stakes))
         self.best = np.maximum(self.best, self.current)
 
-    def lower_bound(self, alpha: float) -> float:
-        """Largest level of the grid that is rejected together with all smaller ones; 0 if the first is not."""
+    def rejected(self, alpha: float) -> int:
+        """How many of the means, without the claimed one, are rejected together with all smaller ones."""
         rejected = self.best[1:] >= -math.log(alpha)
-        count = len(rejected) if rejected.all() else int(np.argmin(rejected))
-        return float(self.levels[count]) if count else 0.0
+        return len(rejected) if rejected.all() else int(np.argmin(rejected))
+
+    def lower_bound(self, alpha: float) -> float:
+        """Largest mean that is rejected together with all smaller ones; 0 if the first is not."""
+        count = self.rejected(alpha)
+        return float(self.means[count]) if count else 0.0

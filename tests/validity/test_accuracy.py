@@ -20,7 +20,7 @@ from auditor.accuracy.measures import Effort, Mean
 from auditor.accuracy.smallest import Search, bisect
 from auditor.collect import Settings
 from auditor.evidence.bernoulli import log_evidence, lower_limit, order_limits, upper_limit
-from auditor.evidence.mean import MeanWealth
+from auditor.evidence.mean import GRID, MeanWealth
 from auditor.question import Question
 from auditor.results import Verdict
 
@@ -87,7 +87,7 @@ def test_an_expectation_at_the_claim_is_refuted_with_probability_at_most_alpha(l
     runs, alpha, rng = 300, 0.1, np.random.default_rng(20261120)
     alarms = above = 0
     for _ in range(runs):
-        wealth = MeanWealth(1.0)
+        wealth = MeanWealth(np.concatenate([[1.0], GRID]))
         for size in (50, 100, 250, 600):
             wealth.bet(LAWS[law](rng, size))
         alarms += wealth.best[0] >= -math.log(alpha)

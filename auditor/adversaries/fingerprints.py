@@ -1,0 +1,371 @@
+"""Fingerprinting codes: which of several people contributed to a word that was made of their codewords.
+
+Users are numbered from 1. A word is feasible for a coalition if in each column it has an entry that some member has.
+Source: document 003, section 5.2; catalogue 000_001_003, boneh_shaw_code and tardos_code; Boneh and Shaw (1998); Tardos
+(2003).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from auditor.errors import SpecificationError
+
+FloatArray: TypeAlias = NDArray[np.float64]
+IntArray: TypeAlias = NDArray[np.int64]
+Bits: TypeAlias = NDArray[np.bool_]
+Rows: TypeAlias = NDArray[np.int8]
+
+
+class Codebook(Protocol):
+    """Codewords of all users, drawn for several trials, or some columns of them."""
+
+    def rows(self, users: IntArray, /) -> Rows:
+        """Entries of users (trials, k), shape (trials, k, columns)."""
+
+    def ones(self, members: IntArray, /) -> IntArray:
+        """Number of members (k,) whose entry is a one, shape (trials, columns)."""
+
+    def accuses(self, word: Bits, users: IntArray, /) -> Bits:
+        """Whether the tracer accuses a user of each trial (trials,) of a word (trials, columns)."""
+
+    def statistic(self, answers: FloatArray, users: IntArray, /) -> FloatArray:
+        """A number for each trial that is large if a user's row is among those whose means the answers are."""
+
+
+class Code(Protocol):
+    """A fingerprinting code."""
+
+    @property
+    def users(self) -> int:
+        """Number of users."""
+
+    @property
+    def length(self) -> int:
+        """Number of columns."""
+
+    def generate(self, trials: int, rng: np.random.Generator, /) -> Codebook:
+        """Draw so many codes, independently."""
+
+
+# ------------------------------------------------------------------------------------ Boneh and Shaw
+
+
+@dataclass(frozen=True)
+class BonehShaw:
+    """Blocks 0 to n of equal columns, in a secret order: user i has a one in block b if and only if b >= i.
+
+    Parameters
+    ----------
+    users : int
+        Number of users n, at least 2.
+    block : int
+        Columns a block, B.
+
+    Raises
+    ------
+    SpecificationError
+        If a parameter is out of range.
+
+    Notes
+    -----
+    Blocks i - 1 and i differ in the row of user i only, so to all others their 2 B columns look alike. Traced is the
+    first user i for whom the ones of the word in block i exceed those in block i - 1 by at least B/n, in integers.
+    A feasible word has no ones in block 0 and nothing else in block n, so that some user is traced.
+    """
+
+    users: int
+    block: int
+
+    def __post_init__(self) -> None:
+        _check_integer("users", self.users, 2)
+        _check_integer("block", self.block, 1)
+
+    @property
+    def length(self) -> int:
+        """Number of columns, ``(users + 1) block``."""
+        return (self.users + 1) * self.block
+
+    def generate(self, trials: int, rng: np.random.Generator) -> BlockCodebook:
+        """Draw the block of each column, a uniform order of (users + 1) times ``block`` labels for each trial."""
+        return BlockCodebook(self, rng.permuted(self.ordered(trials), axis=1))
+
+    def ordered(self, trials: int) -> NDArray[np.int16]:
+        """Blocks of the columns before they are permuted, shape (trials, length); do not write to it."""
+        blocks = np.repeat(np.arange(self.users + 1, dtype=np.int16), self.block)
+        return np.broadcast_to(blocks, (trials, self.length))
+
+    def trace(self, sums: IntArray) -> IntArray:
+        """Traced user, 0 for none, by the ones in each block, shape (trials, users + 1)."""
+        rises = self.users * np.diff(sums, axis=1) >= self.block
+        return np.where(rises.any(axis=1), rises.argmax(axis=1) + 1, 0)
+
+
+@dataclass(frozen=True, eq=False)
+class BlockCodebook:
+    """Codes of Boneh and Shaw, of which the block of each column says all.
+
+    Parameters
+    ----------
+    code : BonehShaw
+        The code.
+    labels : ndarray of int16, shape (trials, length)
+        Block of each column.
+    """
+
+    code: BonehShaw
+    labels: NDArray[np.int16]
+
+    def rows(self, users: IntArray) -> Rows:
+        """See `Codebook`."""
+        return (self.labels[:, None, :] >= users[:, :, None].astype(np.int16)).view(np.int8)
+
+    def ones(self, members: IntArray) -> IntArray:
+        """See `Codebook`."""
+        in_block = np.searchsorted(np.sort(members), np.arange(self.code.users + 1), side="right")
+        return np.asarray(in_block[self.labels], dtype=np.int64)
+
+    def sums(self, values: Bits | FloatArray) -> FloatArray:
+        """Sum of the values (trials, length) over each block, shape (trials, users + 1)."""
+        trials, blocks = len(self.labels), self.code.users + 1
+        places = self.labels + np.arange(trials)[:, None] * blocks
+        flat = np.bincount(places.ravel(), weights=np.ravel(values), minlength=trials * blocks)
+        return np.asarray(flat.reshape(trials, blocks))
+
+    def trace(self, word: Bits) -> IntArray:
+        """Traced user of each word (trials, length), 0 for none."""
+        # Sums of zeros and ones are integers of float64, exactly.
+        return self.code.trace(self.sums(word).astype(np.int64))
+
+    def accuses(self, word: Bits, users: IntArray) -> Bits:
+        """See `Codebook`."""
+        return np.asarray(self.trace(word) == users)
+
+    def statistic(self, answers: FloatArray, users: IntArray) -> FloatArray:
+        """Mean of the answers over block i less that over block i - 1: 1/rows if user i's row is among them, else 0."""
+        means = self.sums(answers) / self.code.block
+        trials = np.arange(len(means))
+        return np.asarray(means[trials, users] - means[trials, users - 1])
+
+
+def sufficient_block(users: int, xi: float) -> int:
+    """Columns a block with which nobody innocent is traced, with probability 1 - xi: ``ceil(2 n^2 ln(n / xi))``.
+
+    Notes
+    -----
+    Given the word and what the coalition sees, the 2 B columns of blocks i - 1 and i are split at random, so the ones
+    in block i are hypergeometric: half of them, by at least B / (2 n) more with probability at most
+    exp(-B / (2 n^2)) (Hoeffding), for each of at most n users. Source: 003, Claim 5.2.1; the constant is derived.
+    """
+    _check_integer("users", users, 2)
+    _check_probability("xi", xi)
+    return math.ceil(2 * users**2 * math.log(users / xi))
+
+
+def innocent_tail(users: int, block: int) -> float:
+    """Largest probability, over all words, that block i has the ones it takes to trace a given innocent user i.
+
+    Notes
+    -----
+    With m ones in both blocks, those in block i are hypergeometric. The variance is largest at m = B; at which m near
+    it the tail is, depends on the parity of what it takes, so B - 2 to B + 2 are tried (a test tries all m).
+    """
+    least = -(-block // users)
+    found = 0.0
+    for m in range(max(block - 2, 0), block + 3):
+        # h - (m - h) >= least
+        found = max(found, float(stats.hypergeom.sf(-(-(m + least) // 2) - 1, 2 * block, m, block)))
+    return found
+
+
+def smallest_block(users: int, xi: float) -> int:
+    """Fewest columns a block with ``users * innocent_tail(users, block) <= xi``.
+
+    Notes
+    -----
+    The tail rises while ceil(B / n) stays the same, and falls from one such stretch to the next: only its first block
+    length, q n + 1, may be the smallest. A larger B may fail, up to n of them later on.
+    """
+    low, high = 0, sufficient_block(users, xi) // users + 1
+    while low < high:
+        middle = (low + high) // 2
+        if users * innocent_tail(users, middle * users + 1) <= xi:
+            high = middle
+        else:
+            low = middle + 1
+    return low * users + 1
+
+
+def traced_law(users: int, block: int, ones: FloatArray) -> FloatArray:
+    """Exact law of whom `BonehShaw` traces where the entries of the word are independent.
+
+    Parameters
+    ----------
+    users, block : int
+        Of the code.
+    ones : ndarray of shape (users + 1,)
+        Probability of a one in each block.
+
+    Returns
+    -------
+    ndarray of shape (users + 1,)
+        Probability that nobody is traced, and that each user is.
+    """
+    least = -(-block // users)
+    laws = stats.binom.pmf(np.arange(block + 1), block, np.asarray(ones)[:, None])
+    state, traced = laws[0], [0.0]
+    for law in laws[1:]:
+        # Kept are the paths with s_b - s_{b-1} < least: s_{b-1} > s_b - least.
+        above = np.concatenate([np.cumsum(state[::-1])[::-1], [0.0]])
+        from_here = above[np.clip(np.arange(block + 1) - least + 1, 0, block + 1)]
+        kept = law * from_here
+        traced.append(float(state.sum() - kept.sum()))
+        state = kept
+    traced[0] = float(state.sum())
+    return np.maximum(np.array(traced), 0.0)
+
+
+# -------------------------------------------------------------------------------------------- Tardos
+
+
+@dataclass(frozen=True)
+class Tardos:
+    """Columns with secret biases of their own: entries are Bernoulli, and a user's score says who is guilty.
+
+    Parameters
+    ----------
+    users : int
+        Number of users.
+    coalition : int
+        Largest coalition c that is to be traced.
+    xi : float
+        Probability of accusing a given innocent user, in (0, 1).
+    columns : int or None
+        Number of columns d; default ``100 c^2 K`` with ``K = ceil(ln(1 / xi))``.
+
+    Raises
+    ------
+    SpecificationError
+        If a parameter is out of range.
+
+    Notes
+    -----
+    The bias of a column is ``p = sin^2 r`` with r uniform on [t', pi/2 - t'], ``t' = arcsin sqrt(t)`` and
+    ``t = 1 / (300 c)``. A column in which the word has a one adds ``sqrt((1-p)/p)`` to the score of a user with a one
+    and takes ``sqrt(p/(1-p))`` from that of others: cot r and tan r. Accused is who scores above
+    ``Z = 20 c K = d / (5 c)``. Biases are taken to 32 bits, which moves a score of d columns by less than d 1e-8.
+    """
+
+    users: int
+    coalition: int
+    xi: float = 0.01
+    columns: int | None = None
+
+    def __post_init__(self) -> None:
+        _check_integer("users", self.users, 2)
+        _check_integer("coalition", self.coalition, 1)
+        _check_probability("xi", self.xi)
+        if self.columns is not None:
+            _check_integer("columns", self.columns, 1)
+
+    @property
+    def length(self) -> int:
+        """Number of columns."""
+        return 100 * self.coalition**2 * math.ceil(-math.log(self.xi)) if self.columns is None else self.columns
+
+    @property
+    def threshold(self) -> float:
+        """Score above which a user is accused."""
+        return self.length / (5 * self.coalition)
+
+    @property
+    def cutoff(self) -> float:
+        """Smallest bias t."""
+        return 1 / (300 * self.coalition)
+
+    @property
+    def published(self) -> bool:
+        """Whether the biases are known to everybody."""
+        return False
+
+    def weights(self, tangents: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """What a one of the word adds to the score of a user with a one, and takes from that of a user with none."""
+        return 1 / tangents, tangents
+
+    def scored(self, word: Bits) -> Bits:
+        """Columns that count."""
+        return word
+
+    def generate(self, trials: int, rng: np.random.Generator) -> BiasCodebook:
+        """Draw whole codes."""
+        return self.part(trials, self.length, rng)
+
+    def part(self, trials: int, columns: int, rng: np.random.Generator) -> BiasCodebook:
+        """Draw some columns of each of several codes: columns are independent."""
+        end = math.asin(math.sqrt(self.cutoff))
+        tangents = np.tan(rng.uniform(end, math.pi / 2 - end, (trials, columns)))
+        # p = tan^2 / (1 + tan^2), as a multiple of 2^-32; the largest one below 1 where it would round to 1.
+        bias = np.minimum(2.0**32 / (1 + tangents**-2), 2.0**32 - 1).astype(np.uint32)
+        words = rng.integers(0, 1 << 32, (trials, self.users, columns), dtype=np.uint32)
+        return BiasCodebook(self, tangents, words < bias[:, None, :])
+
+
+@dataclass(frozen=True, eq=False)
+class BiasCodebook:
+    """Tardos codes, or some columns of them.
+
+    Parameters
+    ----------
+    code : Tardos
+        The code.
+    tangents : ndarray of shape (trials, columns)
+        ``tan r = sqrt(p / (1 - p))`` of each column.
+    bits : ndarray of bool, shape (trials, users, columns)
+        Entries.
+    """
+
+    code: Tardos
+    tangents: FloatArray
+    bits: Bits
+
+    def rows(self, users: IntArray) -> Rows:
+        """See `Codebook`."""
+        return np.take_along_axis(self.bits, users[:, :, None] - 1, axis=1).view(np.int8)
+
+    def ones(self, members: IntArray) -> IntArray:
+        """See `Codebook`."""
+        return self.bits[:, members - 1].sum(axis=1, dtype=np.int64)
+
+    def scores(self, values: Bits | FloatArray) -> FloatArray:
+        """What these columns add to the score of each user, shape (trials, users), for a word (trials, columns)."""
+        plus, minus = self.code.weights(self.tangents)
+        counted = self.code.scored(values) if values.dtype == np.bool_ else values
+        both = (plus + minus) * counted
+        found = np.stack([(user @ one) for user, one in zip(self.bits.astype(np.float64), both, strict=True)])
+        return np.asarray(found - (minus * counted).sum(axis=1, keepdims=True))
+
+    def accuses(self, word: Bits, users: IntArray) -> Bits:
+        """See `Codebook`."""
+        scores = self.scores(word)[np.arange(len(users)), users - 1]
+        return np.asarray(scores > self.code.threshold)
+
+    def statistic(self, answers: FloatArray, users: IntArray) -> FloatArray:
+        """Score of the answers themselves, over the threshold."""
+        scores = self.scores(answers)[np.arange(len(users)), users - 1]
+        return np.asarray(scores / self.code.threshold)
+
+
+def _check_integer(name: str, value: object, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise SpecificationError(f"{name} must be an integer of at least {least}, got {value!r}")
+
+
+def _check_probability(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1:
+        raise SpecificationError(f"{name} must be a number in (0, 1), got {value!r}")

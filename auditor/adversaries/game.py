@@ -1,0 +1,334 @@
+"""An adversary against a target: games, evidence, and a certified lower bound on the level."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+
+from auditor.adversaries.base import Adversary, Ask, FloatArray, Stack
+from auditor.audit import error_result, labels_of
+from auditor.collect import Clock, Settings
+from auditor.errors import SpecificationError, TargetError
+from auditor.evidence.bound import level_grid
+from auditor.evidence.independence import check_independence
+from auditor.evidence.mean import MeanWealth
+from auditor.guarantees import ApproxDP, Guarantee
+from auditor.question import Question
+from auditor.results import AuditResult, Counterexample, Verdict
+from auditor.sampling import Sampler, guarded
+from auditor.targets import Mechanism
+
+Unit: TypeAlias = Literal["counts", "means"]
+
+#: Games in the first chunk, and each later one as a part of what was played: a game may take seconds. Evidence does not
+#: depend on chunks, so they only bound how late a verdict is.
+FIRST, GROWTH = 4, 0.25
+#: Parts of the wealth that are bet. Scores are at most 1, so a bound near 1 is beaten slowly, and best by those who bet
+#: nearly all. Equal masses; arbitrary, any are valid.
+STAKES: FloatArray = np.array([0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.97, 0.99, 0.999])
+#: Levels between those of the engine's grid that are left out: 1 % near the claim is finer than games can tell.
+COARSER = 4
+#: Normal quantile for the power of 0.9.
+_POWER = 1.2816
+#: Halvings of the interval in which a level is sought: 50 leave nothing that a reader could see.
+_HALVINGS = 50
+#: Levels beyond this are reported as infinite.
+_HIGHEST = 40.0
+
+
+@dataclass(frozen=True)
+class Game:
+    """A target and an adversary: a mechanism without data, whose outputs are scores.
+
+    Parameters
+    ----------
+    target : Mechanism
+        Releases the column counts, or means, of a table of zeros and ones, shape (rows, columns), int64. If it has a
+        method ``each(stack, rng)``, that is asked for one release for each of several tables.
+    adversary : Adversary
+        Makes up the tables.
+    unit : {"counts", "means"}
+        What is released: sums of columns, or sums over the number of rows.
+    limit : float or None
+        Seconds that one call of the target may take.
+    one_a_call : bool
+        Never ask ``each``.
+    """
+
+    target: Mechanism
+    adversary: Adversary
+    unit: Unit = "counts"
+    limit: float | None = None
+    one_a_call: bool = False
+
+    def __post_init__(self) -> None:
+        if self.unit not in get_args(Unit):
+            raise SpecificationError(f"unit must be one of {', '.join(get_args(Unit))}, got {self.unit!r}")
+
+    def __call__(self, data: object, n: int, rng: np.random.Generator) -> FloatArray:  # noqa: ARG002 - it makes up data
+        """Scores of n games, shape (n,)."""
+        scores = np.asarray(self.adversary.play(self.asking(rng), n, rng), dtype=np.float64)
+        if scores.shape != (n,) or not ((scores >= 0) & (scores <= 1)).all():
+            raise SpecificationError(f"{self.adversary}: expected {n} scores in [0, 1], got {scores!r}")
+        return scores
+
+    def asking(self, rng: np.random.Generator) -> Ask:
+        """What the adversary asks with."""
+
+        def ask(stack: Stack) -> FloatArray:
+            each: Callable[[Stack, np.random.Generator], Any] | None = getattr(self.target, "each", None)
+            with guarded("the target", f"releases of {len(stack)} tables", self.limit):
+                if each is not None and not self.one_a_call:
+                    released = [each(stack, rng)]
+                else:
+                    released = [self.target(table.astype(np.int64), 1, rng) for table in stack]
+            return self.counts(released, stack)
+
+        return ask
+
+    def counts(self, released: list[Any], stack: Stack) -> FloatArray:
+        """Releases as counts in [0, rows], shape (trials, columns): what is outside, or no number, is put inside.
+
+        That is a function of the output, so that it changes nothing of what a guarantee allows.
+        """
+        trials, rows, columns = stack.shape
+        try:
+            found = np.concatenate([np.asarray(one, dtype=np.float64).reshape(-1, columns) for one in released])
+        except (TypeError, ValueError):
+            raise TargetError(f"expected {columns} numbers a draw, got {released[0]!r:.200}") from None
+        if found.shape != (trials, columns):
+            raise TargetError(f"expected releases of shape ({trials}, {columns}), got {found.shape}")
+        found = found * rows if self.unit == "means" else found
+        inside: FloatArray = np.clip(np.nan_to_num(found, nan=rows / 2, posinf=rows, neginf=0.0), 0.0, rows)
+        return inside
+
+    def table(self, rng: np.random.Generator) -> Stack:
+        """One of the tables that the adversary makes up, shape (rows, columns)."""
+        seen: list[Stack] = []
+
+        def ask(stack: Stack) -> FloatArray:
+            seen.append(stack)
+            return np.zeros((stack.shape[0], stack.shape[2]))
+
+        self.adversary.play(ask, 1, rng)
+        table: Stack = seen[0][0]
+        return table
+
+
+def bitwise(adversary: Adversary, guarantee: Guarantee) -> bool:
+    """Whether every bit that an adversary guesses is a bet of its own, see `run_game`."""
+    return adversary.bits > 0 and isinstance(guarantee, ApproxDP) and guarantee.delta == 0
+
+
+def run_game(game: Game, guarantee: Guarantee, settings: Settings, question: Question) -> AuditResult:
+    """Audit a claim by the games that an adversary plays; never raises for what the target does.
+
+    Notes
+    -----
+    Valid because: under the claim a game's score has an expectation of at most m = `Adversary.most`, whatever the games
+    before it were, so the wealth of `MeanWealth` reaches 1/alpha with probability at most alpha. Where a score is the
+    part of n secret uniform bits that is right, and the claim is pure, each bit is a bet: given the output and the
+    other bits, the odds of a bit are within e^epsilon of even ones, by Bayes, so whatever is guessed from the output is
+    right with probability at most m, given whether those before it were (Steinke, Nasr and Jagielski 2023, for
+    delta = 0). The number that is right says how often the factor for a right and for a wrong bit is played. Levels
+    are rejected from below: `most` increases with the level, so the largest one that is rejected with all smaller ones
+    exceeds the truth with probability at most alpha.
+    """
+    base = labels_of(
+        game.target,
+        guarantee,
+        "L1",
+        settings,
+        question,
+        exact=question.exact,
+        detect=settings.detectable(guarantee.level),
+    )
+    try:
+        game, tested = _tested(game, settings, question)
+        played = _play(game, guarantee, settings, question)
+    except TargetError as error:
+        return error_result(game.target, guarantee, settings, question, error)
+    return _result(game, guarantee, settings, question, {**base, **tested}, played)
+
+
+def _tested(game: Game, settings: Settings, question: Question) -> tuple[Game, dict[str, Any]]:
+    """The game, with one draw a call where the target's draws are not independent."""
+    if not settings.independence:
+        return game, {}
+    sampler = Sampler(game.target, settings.seed, question.id, game.limit)
+    table = game.table(np.random.default_rng(settings.seed))
+    tested = check_independence(sampler, table.astype(np.int64), "game", comparisons=settings.comparisons)
+    alone = Game(game.target, game.adversary, game.unit, game.limit, one_a_call=not tested.passed)
+    return alone, {"independence": asdict(tested), "unseeded": not tested.seeded}
+
+
+@dataclass
+class _Played:
+    """The games of one audit, and what they are worth against each level.
+
+    Attributes
+    ----------
+    levels : ndarray of shape (n_levels,)
+        Claimed level first, then the grid.
+    means : ndarray of shape (n_levels,)
+        Largest expected score at each.
+    path : list of (int, float)
+        Games and natural logarithm of the wealth, after each chunk.
+    """
+
+    levels: FloatArray
+    means: FloatArray
+    wealth: MeanWealth
+    bits: int
+    scores: FloatArray = field(default_factory=lambda: np.zeros(0))
+    path: list[tuple[int, float]] = field(default_factory=list)
+    truncated_by: str | None = None
+
+    def refuted(self, alpha: float) -> bool:
+        """Whether the claim is."""
+        return bool(self.wealth.best[0] >= -math.log(alpha))
+
+    def add(self, scores: FloatArray) -> None:
+        """Bet on a chunk of games."""
+        self.scores = np.concatenate([self.scores, scores])
+        self.wealth.bet(*_bets(scores, self.bits))
+        self.path.append((len(self.scores), float(self.wealth.current[0])))
+
+    def bound(self, wealth: MeanWealth, alpha: float) -> float:
+        """Largest level that is rejected with all smaller ones."""
+        count = wealth.rejected(alpha)
+        return float(self.levels[count]) if count else 0.0
+
+
+def _play(game: Game, guarantee: Guarantee, settings: Settings, question: Question) -> _Played:
+    adversary = game.adversary
+    grid = level_grid(guarantee.level, guarantee.highest, guarantee.unit)[::COARSER]
+    if guarantee.level > 0:
+        grid = np.union1d(grid, guarantee.level)
+    levels = np.concatenate([[guarantee.level], grid])
+    means = np.array([adversary.most(guarantee, float(level)) for level in levels])
+    bits = adversary.bits if bitwise(adversary, guarantee) else 0
+    played = _Played(levels, means, MeanWealth(means, STAKES), bits)
+    sampler, clock = Sampler(game, settings.seed, question.id), Clock(settings.seconds)
+    while (n := len(played.scores)) < settings.draws:
+        if settings.chunks is not None and len(played.path) >= settings.chunks:
+            break
+        if played.path and not clock.left():
+            played.truncated_by = "time"
+            break
+        size = min(max(FIRST, math.ceil(GROWTH * n)), settings.draws - n)
+        played.add(np.asarray(sampler.draw(None, size, "game", len(played.path)), dtype=np.float64))
+        if settings.stop == "verdict" and played.refuted(settings.alpha):
+            break
+    return played
+
+
+def _bets(scores: FloatArray, bits: int) -> tuple[FloatArray, FloatArray]:
+    """What is bet on, and how often: bits that are right and wrong, or scores, of which many are the same."""
+    if bits:
+        right = float(np.rint(scores * bits).sum())
+        return np.array([1.0, 0.0]), np.array([right, bits * len(scores) - right])
+    values, times = np.unique(scores, return_counts=True)
+    return values, times.astype(np.float64)
+
+
+def _result(
+    game: Game,
+    guarantee: Guarantee,
+    settings: Settings,
+    question: Question,
+    base: dict[str, Any],
+    played: _Played,
+) -> AuditResult:
+    adversary, alpha, log10 = game.adversary, settings.alpha, 1 / math.log(10)
+    n, mean, allowed = len(played.scores), float(played.scores.mean()), float(played.means[0])
+    bound, bets = played.bound(played.wealth, alpha), n * (played.bits or 1)
+    perfect = MeanWealth(played.means, STAKES)
+    perfect.bet(*_bets(np.ones(n), played.bits))
+    deviation = math.sqrt(mean * (1 - mean)) if played.bits else float(played.scores.std())
+    detectable = _level_at(adversary, guarantee, _detectable(allowed, bets, deviation, alpha))
+    verdict, message = _verdict(played.refuted(alpha), detectable, settings.detectable(guarantee.level), base)
+    best, exact = max(0.0, max(log for _, log in played.path)) * log10, base["exact"]
+    seen = None
+    if verdict == Verdict.VIOLATION:
+        seen = Counterexample(
+            pair=str(adversary),
+            x=f"tables that the adversary makes up, {game.unit} of their columns",
+            y="what the claim allows",
+            event="right guesses of secret bits" if adversary.bits else "games won",
+            x_count=round(mean * n * (adversary.bits or 1)),
+            y_count=math.ceil(allowed * n * (adversary.bits or 1)),
+            n=n * (adversary.bits or 1),
+            e_value_log10=best,
+            lower_bound=bound,
+            replay=question.replay,
+            cause=f"an adversary: {adversary.name}",
+        )
+    sandwich = ""
+    if exact is not None:
+        sandwich = (
+            "holds" if bound <= exact * (1 + 1e-8) + 1e-9 else f"failed: lower bound {bound:.6g} is above {exact:.6g}"
+        )
+    return AuditResult(
+        **base,
+        verdict=verdict,
+        message=message,
+        draws=n,
+        lower_bound=bound,
+        ceiling=played.bound(perfect, alpha),
+        detectable_level=detectable,
+        log10_e_value=played.path[-1][1] * log10,
+        log10_max_e_value=best,
+        pair=str(adversary),
+        event=f"mean score {mean:.4g} in {n:,} games, {allowed:.4g} is allowed",
+        counterexample=seen,
+        truncated_by=played.truncated_by,
+        sandwich=sandwich,
+        wealth={"draws": [k for k, _ in played.path], "log10_e_value": [log * log10 for _, log in played.path]},
+        record={
+            "adversary": {"name": adversary.name, **adversary.parameters()},
+            "scores": [[float(value), int(times)] for value, times in zip(*_bets(played.scores, 0), strict=True)],
+            "chunks": [[k, log] for k, log in played.path],
+        },
+    )
+
+
+def _verdict(refuted: bool, detectable: float, detect: float, base: dict[str, Any]) -> tuple[Verdict, str]:
+    independence = base.get("independence", {})
+    dependent = not independence.get("passed", True)
+    note = f"draws are not independent: {independence['finding']}" if dependent else ""
+    if refuted:
+        return Verdict.VIOLATION, f"{note}; judged on one draw a call" if note else ""
+    if note:
+        return Verdict.DEVIATION, note
+    if detectable > detect:
+        said = f"a level below {detectable:.4g} might have been missed, {detect:.4g} was to be detectable"
+        return Verdict.INCONCLUSIVE, said
+    return Verdict.CONSISTENT, ""
+
+
+def _detectable(mean: float, bets: int, deviation: float, alpha: float) -> float:
+    """Smallest expected score that would have been flagged with probability about 0.9, by a normal approximation.
+
+    An expected score m + d gains about s d / m - s^2 (deviation / m)^2 / 2 a bet at a stake s; the best stake is taken,
+    its share of the prior is paid, and the mean score is taken to be lower by its 90 % quantile.
+    """
+    threshold = math.log(len(STAKES) / alpha)
+    spread = deviation / mean
+    excess = min((threshold / bets + s * s * spread * spread / 2) / s for s in STAKES)
+    return mean * (1 + float(excess) + _POWER * spread / math.sqrt(bets))
+
+
+def _level_at(adversary: Adversary, guarantee: Guarantee, score: float) -> float:
+    """Smallest level that allows an expected score, infinite if none does."""
+    low, high = 0.0, min(_HIGHEST, guarantee.highest)
+    if score > adversary.most(guarantee, high):
+        return math.inf
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if adversary.most(guarantee, middle) < score else (low, middle)
+    return high
