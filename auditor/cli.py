@@ -270,6 +270,13 @@ def _run_record(asked: Run, outcome: Outcome, begun: float) -> dict[str, Any]:
 @click.option("--show-data", is_flag=True, help="Datasets from files may stand in the reports.")
 @click.option("--relation", default=None, help=f"How the datasets differ: {', '.join(RELATIONS)}.")
 @click.option("--domain", default=None, help='Instead of files, the values of a row: "0,1", "0:10", "a,b,c".')
+@click.option(
+    "--adversary",
+    default=None,
+    metavar="NAME[:KEY=VALUE,...]",
+    help="Instead of datasets, an attack that makes them up: reconstruction, decoding, exhaustive, packing, tracing or "
+    "tardos. For targets that release the sums (unit=means: means) of the columns of a table of 0 and 1.",
+)
 @click.option("--rows", type=int, default=10, show_default=True, help="Most rows of datasets made from the domain.")
 @click.option(
     "--min-rows", "least", type=int, default=0, show_default=True, help="Fewest rows that the claim is about."
@@ -303,8 +310,9 @@ def attack(
       http://..., https://...       a service that speaks the same
       pip:REQUIREMENT ...#WHERE:F   a function in an environment of its own
 
-    Give the two datasets by --data and --neighbor, or have them made by --relation and --domain. Without --draws and
-    --max-seconds the attack ends after 400,000 draws or 60 seconds.
+    Give the two datasets by --data and --neighbor, have them made by --relation and --domain, or name an --adversary,
+    which makes up its own, such as reconstruction:rows=64,queries=256 or packing:rows=50,columns=50,unit=means. Without
+    --draws and --max-seconds the attack ends after 400,000 draws or 60 seconds.
     """  # noqa: D301 - the escape is click's mark of lines to keep
     del jobs, backend  # the options of `run` are taken, so that one script can call both
     from auditor import runner

@@ -218,7 +218,7 @@ def traced_law(users: int, block: int, ones: FloatArray) -> FloatArray:
         Probability that nobody is traced, and that each user is.
     """
     least = -(-block // users)
-    laws = stats.binom.pmf(np.arange(block + 1), block, np.asarray(ones)[:, None])
+    laws: FloatArray = np.asarray(stats.binom.pmf(np.arange(block + 1), block, np.asarray(ones)[:, None]))
     state, traced = laws[0], [0.0]
     for law in laws[1:]:
         # Kept are the paths with s_b - s_{b-1} < least: s_{b-1} > s_b - least.
@@ -228,7 +228,7 @@ def traced_law(users: int, block: int, ones: FloatArray) -> FloatArray:
         traced.append(float(state.sum() - kept.sum()))
         state = kept
     traced[0] = float(state.sum())
-    return np.maximum(np.array(traced), 0.0)
+    return np.asarray(np.maximum(traced, 0.0), dtype=np.float64)
 
 
 # -------------------------------------------------------------------------------------------- Tardos
@@ -298,9 +298,9 @@ class Tardos:
         """What a one of the word adds to the score of a user with a one, and takes from that of a user with none."""
         return 1 / tangents, tangents
 
-    def scored(self, word: Bits) -> Bits:
-        """Columns that count."""
-        return word
+    def counted(self, values: Bits | FloatArray) -> Bits | FloatArray:
+        """How much each column counts, for a word or for answers."""
+        return values
 
     def generate(self, trials: int, rng: np.random.Generator) -> BiasCodebook:
         """Draw whole codes."""
@@ -340,12 +340,12 @@ class BiasCodebook:
 
     def ones(self, members: IntArray) -> IntArray:
         """See `Codebook`."""
-        return self.bits[:, members - 1].sum(axis=1, dtype=np.int64)
+        return np.asarray(self.bits[:, members - 1].sum(axis=1, dtype=np.int64))
 
     def scores(self, values: Bits | FloatArray) -> FloatArray:
         """What these columns add to the score of each user, shape (trials, users), for a word (trials, columns)."""
         plus, minus = self.code.weights(self.tangents)
-        counted = self.code.scored(values) if values.dtype == np.bool_ else values
+        counted = self.code.counted(values)
         both = (plus + minus) * counted
         found = np.stack([(user @ one) for user, one in zip(self.bits.astype(np.float64), both, strict=True)])
         return np.asarray(found - (minus * counted).sum(axis=1, keepdims=True))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, TypeAlias, get_args
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -57,6 +57,8 @@ class Game:
         Seconds that one call of the target may take.
     one_a_call : bool
         Never ask ``each``.
+    steps : int
+        Neighbouring steps that replacing a row takes: 1, or 2 where the claim is about rows that are added or removed.
     """
 
     target: Mechanism
@@ -64,6 +66,7 @@ class Game:
     unit: Unit = "counts"
     limit: float | None = None
     one_a_call: bool = False
+    steps: int = 1
 
     def __post_init__(self) -> None:
         if self.unit not in get_args(Unit):
@@ -106,6 +109,14 @@ class Game:
         inside: FloatArray = np.clip(np.nan_to_num(found, nan=rows / 2, posinf=rows, neginf=0.0), 0.0, rows)
         return inside
 
+    def most(self, guarantee: Guarantee, level: float) -> float:
+        """Largest expected score that a level of the guarantee allows."""
+        if self.steps == 1:
+            return self.adversary.most(guarantee, level)
+        if _is_pure(guarantee):
+            return self.adversary.most(guarantee, self.steps * level)
+        return self.adversary.most(Repeated(guarantee, self.steps), level)
+
     def table(self, rng: np.random.Generator) -> Stack:
         """One of the tables that the adversary makes up, shape (rows, columns)."""
         seen: list[Stack] = []
@@ -119,9 +130,39 @@ class Game:
         return table
 
 
-def bitwise(adversary: Adversary, guarantee: Guarantee) -> bool:
-    """Whether every bit that an adversary guesses is a bet of its own, see `run_game`."""
-    return adversary.bits > 0 and isinstance(guarantee, ApproxDP) and guarantee.delta == 0
+@dataclass(frozen=True)
+class Repeated(Guarantee):
+    """What a guarantee says about datasets that are several neighbouring steps apart.
+
+    Valid because: along the steps an event's probability grows to at most the cap, applied once a step; a cap of a cap
+    is concave and increasing as they are.
+    """
+
+    one: Guarantee
+    steps: int
+
+    notion: ClassVar[str] = "repeated"
+    symbol: ClassVar[str] = "level"
+
+    @property
+    def level(self) -> float:
+        """That of a step."""
+        return self.one.level
+
+    def cap(self, q: FloatArray, level: FloatArray | float) -> FloatArray:
+        """The cap, applied once for each step."""
+        for _ in range(self.steps):
+            q = self.one.cap(q, level)
+        return q
+
+
+def _is_pure(guarantee: Guarantee) -> bool:
+    return isinstance(guarantee, ApproxDP) and guarantee.delta == 0
+
+
+def bits_of(adversary: Adversary, guarantee: Guarantee) -> int:
+    """Number of bets of a game: one for each bit that is guessed if the claim is pure, see `run_game`; 0 for one."""
+    return adversary.bits if _is_pure(guarantee) else 0
 
 
 def run_game(game: Game, guarantee: Guarantee, settings: Settings, question: Question) -> AuditResult:
@@ -162,8 +203,7 @@ def _tested(game: Game, settings: Settings, question: Question) -> tuple[Game, d
     sampler = Sampler(game.target, settings.seed, question.id, game.limit)
     table = game.table(np.random.default_rng(settings.seed))
     tested = check_independence(sampler, table.astype(np.int64), "game", comparisons=settings.comparisons)
-    alone = Game(game.target, game.adversary, game.unit, game.limit, one_a_call=not tested.passed)
-    return alone, {"independence": asdict(tested), "unseeded": not tested.seeded}
+    return replace(game, one_a_call=not tested.passed), {"independence": asdict(tested), "unseeded": not tested.seeded}
 
 
 @dataclass
@@ -205,14 +245,12 @@ class _Played:
 
 
 def _play(game: Game, guarantee: Guarantee, settings: Settings, question: Question) -> _Played:
-    adversary = game.adversary
     grid = level_grid(guarantee.level, guarantee.highest, guarantee.unit)[::COARSER]
     if guarantee.level > 0:
         grid = np.union1d(grid, guarantee.level)
     levels = np.concatenate([[guarantee.level], grid])
-    means = np.array([adversary.most(guarantee, float(level)) for level in levels])
-    bits = adversary.bits if bitwise(adversary, guarantee) else 0
-    played = _Played(levels, means, MeanWealth(means, STAKES), bits)
+    means = np.array([game.most(guarantee, float(level)) for level in levels])
+    played = _Played(levels, means, MeanWealth(means, STAKES), bits_of(game.adversary, guarantee))
     sampler, clock = Sampler(game, settings.seed, question.id), Clock(settings.seconds)
     while (n := len(played.scores)) < settings.draws:
         if settings.chunks is not None and len(played.path) >= settings.chunks:
@@ -250,7 +288,7 @@ def _result(
     perfect = MeanWealth(played.means, STAKES)
     perfect.bet(*_bets(np.ones(n), played.bits))
     deviation = math.sqrt(mean * (1 - mean)) if played.bits else float(played.scores.std())
-    detectable = _level_at(adversary, guarantee, _detectable(allowed, bets, deviation, alpha))
+    detectable = _level_at(game, guarantee, _detectable(allowed, bets, deviation, alpha))
     verdict, message = _verdict(played.refuted(alpha), detectable, settings.detectable(guarantee.level), base)
     best, exact = max(0.0, max(log for _, log in played.path)) * log10, base["exact"]
     seen = None
@@ -305,6 +343,8 @@ def _verdict(refuted: bool, detectable: float, detect: float, base: dict[str, An
         return Verdict.VIOLATION, f"{note}; judged on one draw a call" if note else ""
     if note:
         return Verdict.DEVIATION, note
+    if math.isinf(detectable):
+        return Verdict.INCONCLUSIVE, "this adversary could not have refuted any level with so many games"
     if detectable > detect:
         said = f"a level below {detectable:.4g} might have been missed, {detect:.4g} was to be detectable"
         return Verdict.INCONCLUSIVE, said
@@ -323,12 +363,12 @@ def _detectable(mean: float, bets: int, deviation: float, alpha: float) -> float
     return mean * (1 + float(excess) + _POWER * spread / math.sqrt(bets))
 
 
-def _level_at(adversary: Adversary, guarantee: Guarantee, score: float) -> float:
+def _level_at(game: Game, guarantee: Guarantee, score: float) -> float:
     """Smallest level that allows an expected score, infinite if none does."""
     low, high = 0.0, min(_HIGHEST, guarantee.highest)
-    if score > adversary.most(guarantee, high):
+    if score > game.most(guarantee, high):
         return math.inf
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
-        low, high = (middle, high) if adversary.most(guarantee, middle) < score else (low, middle)
+        low, high = (middle, high) if game.most(guarantee, middle) < score else (low, middle)
     return high

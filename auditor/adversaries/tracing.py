@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from auditor.adversaries.base import FloatArray, Stack
-from auditor.adversaries.fingerprints import Bits, BonehShaw, Code, Codebook, IntArray
+from auditor.adversaries.fingerprints import Bits, Code, Codebook, IntArray
 from auditor.adversaries.game import Unit
 from auditor.errors import SpecificationError, TargetError
 from auditor.neighbors import Pair
@@ -50,12 +50,13 @@ class Tracing:
 
     Valid because: given the code, i0 and i*, the two tables are neighbours (one row is replaced), so that an event has
     probabilities p_c and q_c with p_c <= cap(q_c), in both orders. These are drawn in the same way on both sides, and
-    the cap is concave, so that their averages have p = E[p_c] <= E[cap(q_c)] <= cap(q). So this is an ordinary mechanism
-    on an ordinary pair, and its level a lower bound on that of the target. Source: 003, Theorem 5.2.2; A10.
+    the cap is concave, so that their averages have p = E[p_c] <= E[cap(q_c)] <= cap(q). So this is an ordinary
+    mechanism on an ordinary pair, and its level a lower bound on that of the target, where neighbours are tables in
+    which one row is replaced. Source: 003, Theorem 5.2.2; A10.
     """
 
     target: Mechanism
-    code: Code = BonehShaw(10, 100)
+    code: Code
     unit: Unit = "means"
     difference: bool = False
 
@@ -82,14 +83,15 @@ class Tracing:
         """Draw n trials: 1 for an accusation, int64 of shape (n,); with the difference, float64 of shape (n, 2)."""
         present = int(np.asarray(data).reshape(-1)[0])
         most = max(1, _ENTRIES // (self.code.users * self.code.length))
-        parts = [self._trials(present, min(most, n - done), rng) for done in range(0, n, most)]
-        return np.concatenate(parts)
+        return np.concatenate([self._trials(present, min(most, n - done), rng) for done in range(0, n, most)])
 
     def _trials(self, present: int, n: int, rng: np.random.Generator) -> IntArray | FloatArray:
         book, (dropped, watched) = self.code.generate(n, rng), self.two_users(n, rng)
         answers = self.released(book.rows(self.members(dropped, watched, present)), rng)
         accused = self.accused(book, answers, dropped, watched, present).astype(np.int64)
-        return np.column_stack([accused, book.statistic(answers, watched)]) if self.difference else accused
+        if not self.difference:
+            return accused
+        return np.column_stack([accused.astype(np.float64), book.statistic(answers, watched)])
 
     def two_users(self, n: int, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
         """Draw i0 and i* of each trial, two different users."""

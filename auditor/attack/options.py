@@ -16,6 +16,8 @@ from auditor.targets.named import shown
 #: Budget in seconds where none is given: a person waits that long. Targets of 3 microseconds a draw spend their draws
 #: first, those of 20 milliseconds have 3,000.
 SECONDS = 60.0
+#: Relation under which replacing a row is two steps.
+ADD_REMOVE = "add-remove-one"
 #: Seconds that one call may take, unless told otherwise.
 LIMIT = 60.0
 
@@ -35,6 +37,8 @@ class Attack:
     relation, domain : str or None
         Instead of files: a relation of `RELATIONS` and the values of a row, see `parse_domain`. With files the domain
         is what the rows of a shrunk example are made of.
+    adversary : str or None
+        Instead of both: an adversary that makes up the data, see `auditor.adversaries.named.adversary_named`.
     rows : int
         Most rows of the datasets made from the domain, at least 1.
     least : int
@@ -76,6 +80,7 @@ class Attack:
     neighbor: Path | None = None
     relation: str | None = None
     domain: str | None = None
+    adversary: str | None = None
     rows: int = 10
     least: int = 0
     outside: bool = False
@@ -99,12 +104,22 @@ class Attack:
             raise SpecificationError(f"relation must be one of {', '.join(RELATIONS)}, got {self.relation!r}")
         if (self.data is None) != (self.neighbor is None):
             raise SpecificationError("--data and --neighbor go together")
-        if self.data is None and (self.relation is None or self.domain is None):
-            raise SpecificationError("give --data and --neighbor, or --relation and --domain")
+        if self.adversary is not None:
+            self._check_adversary()
+        elif self.data is None and (self.relation is None or self.domain is None):
+            raise SpecificationError("give --data and --neighbor, or --relation and --domain, or --adversary")
         if not 1 <= self.rows <= MOST:
             raise SpecificationError(f"rows must be at least 1 and at most {MOST:,}, got {self.rows}")
         if not 0 <= self.least <= self.rows:
             raise SpecificationError(f"min-rows must be from 0 to rows={self.rows}, got {self.least}")
+
+    def _check_adversary(self) -> None:
+        if self.data is not None or self.domain is not None:
+            raise SpecificationError("an adversary makes up its data: --adversary goes without --data and --domain")
+        if self.relation not in (None, "replace-one", ADD_REMOVE):
+            raise SpecificationError(
+                f"adversaries replace rows, or add and remove them, got --relation {self.relation}"
+            )
 
     def settings(self) -> Settings:
         """How the target is audited."""
@@ -132,6 +147,7 @@ class Attack:
             ("--neighbor", self.neighbor),
             ("--relation", self.relation),
             ("--domain", self.domain),
+            ("--adversary", self.adversary),
             ("--rows", self.rows if self.domain is not None else None),
             ("--min-rows", self.least or None),
             ("--alpha", repr(self.alpha)),

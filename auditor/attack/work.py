@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from auditor.attack.options import Attack
+from auditor.adversaries.game import Game, run_game
+from auditor.adversaries.named import Asked, adversary_named
+from auditor.attack.options import ADD_REMOVE, Attack
 from auditor.audit import error_result, run_audit
 from auditor.behaviour import sizes_of_interest
 from auditor.collect import Settings
@@ -114,10 +116,13 @@ def attack_on(
     work = _Work(attack, target, guarantee, relation, values, tell)
     with one_thread():
         try:
-            pairs = [given] if given is not None else work.crafted_pairs()
-            work.measure(pairs[0].x)
-            result = run_audit(target, guarantee, pairs, work.settings(), work.question)
-            result = work.with_checks(result, pairs)
+            if attack.adversary is not None:
+                result = work.with_adversary(adversary_named(attack.adversary))
+            else:
+                pairs = [given] if given is not None else work.crafted_pairs()
+                work.measure(pairs[0].x)
+                result = run_audit(target, guarantee, pairs, work.settings(), work.question)
+                result = work.with_checks(result, pairs)
         except TargetError as error:
             result = error_result(target, guarantee, work.settings(), work.question, error)
         return work.manifest(), result, time.monotonic() - work.begun
@@ -237,6 +242,21 @@ class _Work:
         attack = self.attack
         name = shown(attack.target)
         return snippet(name, attack.claim, pair, event, counts, alpha=attack.alpha, one_draw=attack.one_draw)
+
+    def with_adversary(self, asked: Asked) -> AuditResult:
+        """What an adversary finds that makes up the data."""
+        steps = 2 if self.attack.relation == ADD_REMOVE else 1
+        if asked.adversary is not None:
+            game = Game(self.target, asked.adversary, asked.unit, self.settings().limit, steps=steps)
+            self.tell(f"{asked.adversary}; the target releases {asked.unit} of columns")
+            return run_game(game, self.guarantee, self.settings(), self.question)
+        assert asked.tracing is not None  # it is the one or the other
+        tracing = asked.tracing(self.target, asked.unit)
+        if steps != 1:
+            raise SpecificationError(f"tracing replaces a row: --relation {ADD_REMOVE} is for other adversaries")
+        self.tell(f"{tracing}; the target releases {asked.unit} of columns")
+        question = replace(self.question, shrink=None, snippet=None)
+        return run_audit(tracing, self.guarantee, [tracing.pair()], self.settings(), question)
 
     def with_checks(self, result: AuditResult, pairs: Sequence[Pair]) -> AuditResult:
         """The result with the checks of what the target states of itself; a failed one is a deviation."""

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.adversaries import Adversary, Ask, Game, guessing, packing, run_game, within
+from auditor.adversaries import Adversary, Ask, Game, run_game
 from auditor.adversaries.base import FloatArray
+from auditor.adversaries.bounds import guessing, packing, within
 from auditor.collect import Settings
 from auditor.errors import SpecificationError
 from auditor.guarantees import ApproxDP, DeltaDP, GaussianDP, Guarantee, PureDP
