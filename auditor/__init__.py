@@ -1,29 +1,73 @@
-"""dpaudit: tries to break differential-privacy claims, honestly."""
+"""dpaudit: tries to break differential-privacy claims, honestly.
 
-from auditor.accuracy import check_accuracy
-from auditor.audit import assert_private, audit
-from auditor.conformity import check_conformity
-from auditor.errors import DpauditError, PrivacyViolation, SpecificationError, TargetError
-from auditor.events.classifier import classifier
-from auditor.findings import explain
-from auditor.guarantees import ZCDP, ApproxDP, DeltaDP, GaussianDP, PureDP, RenyiDP, TradeoffCurve
-from auditor.neighbors import (
-    AddRemoveOne,
-    AnswersWithin,
-    EdgeNeighbors,
-    Group,
-    NodeNeighbors,
-    Pair,
-    PerUser,
-    ReplaceLabel,
-    ReplaceOne,
-)
-from auditor.results import AuditResult, Verdict
-from auditor.search import search_pairs
-from auditor.strategies import pairs_of
-from auditor.targets import one_draw
+Names are imported when they are asked for: a pytest plugin, or a command that only lists, need not load scipy.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from auditor.accuracy import check_accuracy
+    from auditor.audit import assert_private, audit
+    from auditor.conformity import check_conformity
+    from auditor.errors import DpauditError, PrivacyViolation, SpecificationError, TargetError
+    from auditor.events.classifier import classifier
+    from auditor.findings import explain
+    from auditor.guarantees import ZCDP, ApproxDP, DeltaDP, GaussianDP, PureDP, RenyiDP, TradeoffCurve
+    from auditor.neighbors import (
+        AddRemoveOne,
+        AnswersWithin,
+        EdgeNeighbors,
+        Group,
+        NodeNeighbors,
+        Pair,
+        PerUser,
+        ReplaceLabel,
+        ReplaceOne,
+    )
+    from auditor.results import AuditResult, Verdict
+    from auditor.search import search_pairs
+    from auditor.strategies import pairs_of
+    from auditor.targets import one_draw
 
 __version__ = "0.1.0"
+
+#: Where each public name stands.
+_HOMES = {
+    "AddRemoveOne": "auditor.neighbors",
+    "AnswersWithin": "auditor.neighbors",
+    "ApproxDP": "auditor.guarantees",
+    "AuditResult": "auditor.results",
+    "DeltaDP": "auditor.guarantees",
+    "DpauditError": "auditor.errors",
+    "EdgeNeighbors": "auditor.neighbors",
+    "GaussianDP": "auditor.guarantees",
+    "Group": "auditor.neighbors",
+    "NodeNeighbors": "auditor.neighbors",
+    "Pair": "auditor.neighbors",
+    "PerUser": "auditor.neighbors",
+    "PrivacyViolation": "auditor.errors",
+    "PureDP": "auditor.guarantees",
+    "RenyiDP": "auditor.guarantees",
+    "ReplaceLabel": "auditor.neighbors",
+    "ReplaceOne": "auditor.neighbors",
+    "SpecificationError": "auditor.errors",
+    "TargetError": "auditor.errors",
+    "TradeoffCurve": "auditor.guarantees",
+    "Verdict": "auditor.results",
+    "ZCDP": "auditor.guarantees",
+    "assert_private": "auditor.audit",
+    "audit": "auditor.audit",
+    "check_accuracy": "auditor.accuracy",
+    "check_conformity": "auditor.conformity",
+    "classifier": "auditor.events.classifier",
+    "explain": "auditor.findings",
+    "one_draw": "auditor.targets",
+    "pairs_of": "auditor.strategies",
+    "search_pairs": "auditor.search",
+}
 
 __all__ = [
     "ZCDP",
@@ -58,3 +102,9 @@ __all__ = [
     "pairs_of",
     "search_pairs",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import statsmodels.datasets.randhie
 
 from auditor.declare import Draft, conformity, mutant
 from auditor.guarantees import Guarantee, PureDP
@@ -24,6 +23,8 @@ def rand() -> pd.DataFrame:
 
     Source: statsmodels.datasets.randhie; Deb and Trivedi (2002).
     """
+    import statsmodels.datasets.randhie  # half a second, which commands that draw nothing need not pay
+
     data: pd.DataFrame = statsmodels.datasets.randhie.load_pandas().data
     return data
 

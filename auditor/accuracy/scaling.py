@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import statsmodels.api as sm
 from numpy.typing import NDArray
 
 from auditor.accuracy.base import Theorem
@@ -168,6 +167,8 @@ class PowerLaw(Theorem):
 
     def _fit(self, points: Sequence[Point]) -> dict[str, Any]:
         """Exponents, intervals and slack, as a result holds them."""
+        import statsmodels.api as sm  # takes longer to import than all the rest together
+
         factors, x = self._factors(), np.log(np.array(self.at))
         values = np.array([point.value for point in points])
         bad = [f"{self.parameter} = {a:g}: {v:g}" for a, v in zip(self.at, values, strict=True) if not 0 < v < math.inf]

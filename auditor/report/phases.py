@@ -1,0 +1,115 @@
+"""Phase diagrams: how often something succeeds over a grid of two parameters, and a theorem's lines."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup, escape
+
+from auditor.report import svg, words
+from auditor.results import number
+
+if TYPE_CHECKING:
+    from auditor.report.view import ClaimView
+
+#: Kind of claim that has one, see `auditor.accuracy.PhaseDiagram`.
+KIND = "phase diagram"
+#: Labels of a horizontal axis that are so far apart do not touch; by eye.
+_APART = 26.0
+
+
+def sentences(claim: ClaimView, found: Mapping[str, Any]) -> Iterator[str]:
+    """Paragraphs on a diagram."""
+    told = [cell for cell in found["cells"] if cell["stated"]]
+    for kind, said in (("promised", "succeeds with probability ≥"), ("excluded", "succeeds with probability ≤")):
+        cells = [cell for cell in told if cell["stated"] == kind]
+        if cells:
+            successes, draws = (sum(int(cell[key]) for cell in cells) for key in ("successes", "draws"))
+            bounds = sorted({number(cell["bound"]) or 0.0 for cell in cells})
+            listed = words.enumeration(words.level(bound) for bound in bounds)
+            yield (
+                f"In {words.number_of(len(cells), 'cell')} {found['success']} is stated: it {said} {listed}, and did "
+                f"in {successes:,} of {draws:,} draws there."
+            )
+    if claim.verdict in ("consistent", "inconclusive"):
+        level = words.level(claim.number("detectable_level"))
+        yield f"A cell that breaks its statement with a probability of {level} would have been found in 9 of 10 cases."
+    yield f"Rate of success in each cell, by {found['across']} and {found['up']}: see the plot, or the table below it."
+
+
+def rows(found: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
+    """Head and rows of the table of a diagram: the largest value of the vertical parameter first."""
+    xs, ys, cells = _grid(found)
+    head = [f"{found['up']} \\ {found['across']}", *(f"{x:g}" for x in xs)]
+    return head, [[f"{y:g}", *(_short(cells.get((x, y))) for x in xs)] for y in reversed(ys)]
+
+
+def picture(found: Mapping[str, Any]) -> Markup:
+    """The diagram: the darker a cell the oftener it succeeded; framed where a theorem says something of it."""
+    xs, ys, cells = _grid(found)
+    width = (svg.WIDTH - svg.LEFT - svg.RIGHT) / len(xs)
+    height = (svg.HEIGHT - svg.TOP - svg.BOTTOM) / len(ys)
+    bottom = svg.HEIGHT - svg.BOTTOM
+    parts: list[str] = []
+    for i, x in enumerate(xs):
+        for j, y in enumerate(ys):
+            cell = cells.get((x, y))
+            if cell is None:
+                continue
+            rate = int(cell["successes"]) / max(int(cell["draws"]), 1)
+            said = f"{found['across']} = {x:g}, {found['up']} = {y:g}: {_short(cell)} succeed"
+            if cell["stated"]:
+                said += f"; {cell['stated']}: {words.level(number(cell['bound']))}"
+            name = f"cell {cell['stated']}".strip()
+            left, top = svg.LEFT + i * width, bottom - (j + 1) * height
+            parts.append(
+                f'<rect class="{name}" x="{svg.px(left + 0.5)}" y="{svg.px(top + 0.5)}" width="{svg.px(width - 1)}" '
+                f'height="{svg.px(height - 1)}" fill-opacity="{rate:.2f}"><title>{escape(said)}</title></rect>'
+            )
+    for i, line in enumerate(found.get("lines") or []):
+        placed = [
+            (svg.LEFT + (k + 0.5) * width, bottom - (_place(ys, value) + 0.5) * height)
+            for k, value in enumerate(number(point[1]) for point in line["points"])
+            if value is not None and -0.5 <= _place(ys, value) <= len(ys) - 0.5
+        ]
+        if len(placed) > 1:
+            parts.append(f'<g class="curve{i % 6}"><title>{escape(line["title"])}</title>')
+            parts.append(svg.line(placed, "joined") + "</g>")
+    parts += _labels(xs, ys, width, height)
+    parts += svg.titles(str(found["across"]), str(found["up"]))
+    said = f"{found['success']}: rate over {found['across']} and {found['up']}, {len(cells)} cells"
+    return svg.picture(svg.WIDTH, svg.HEIGHT, said, parts)
+
+
+def _labels(xs: Sequence[float], ys: Sequence[float], width: float, height: float) -> Iterator[str]:
+    last = -math.inf
+    for i, x in enumerate(xs):
+        at = svg.LEFT + (i + 0.5) * width
+        if at - last >= _APART:
+            yield svg.text(at, svg.HEIGHT - svg.BOTTOM + 14, svg.short(x), "middle", "tick")
+            last = at
+    for j, y in enumerate(ys):
+        at = svg.HEIGHT - svg.BOTTOM - (j + 0.5) * height
+        yield svg.text(svg.LEFT - 6, at + 4, f"{y:.3g}" if y < 1000 else svg.short(y), "end", "tick")
+
+
+def _place(values: Sequence[float], value: float) -> float:
+    """Place of a value among the indices of increasing values, on logarithms between and beyond them."""
+    if value <= 0:
+        return -math.inf
+    k = min(max(sum(one <= value for one in values) - 1, 0), len(values) - 2)
+    a, b = math.log(values[k]), math.log(values[k + 1])
+    return k + (math.log(value) - a) / (b - a)
+
+
+def _grid(
+    found: Mapping[str, Any],
+) -> tuple[list[float], list[float], dict[tuple[float, float], Mapping[str, Any]]]:
+    cells = {(float(cell["x"]), float(cell["y"])): cell for cell in found["cells"]}
+    return sorted({x for x, _ in cells}), sorted({y for _, y in cells}), cells
+
+
+def _short(cell: Mapping[str, Any] | None) -> str:
+    return "" if cell is None else f"{int(cell['successes']):,} of {int(cell['draws']):,}"
