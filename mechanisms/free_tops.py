@@ -20,9 +20,7 @@ from mechanisms.common import Dataset, FloatArray, Mutant, require, require_posi
 from mechanisms.noise import gauss_legendre
 from mechanisms.queries import Count, Query, Relation
 from mechanisms.sparse_vector import SparseVector, Variant
-
-#: Threshold noise beyond this many scales has probability e^-40, below the rounding of what is integrated.
-_REACH = 40.0
+from mechanisms.sparse_vector_law import REACH, laplace_cdf
 
 
 @dataclass(frozen=True)
@@ -214,11 +212,9 @@ def all_tops(margin: float, queries: int) -> float:
     where the integrand has kinks.
     """
     require(isinstance(queries, (int, np.integer)) and queries >= 1, "a number of queries >= 1", queries)
-    breaks = np.array([min(-_REACH, margin - _REACH), 0.0, margin, max(_REACH, margin + _REACH)])
-    x, weights = gauss_legendre(np.unique(breaks), 0.25)
-    z = (x - margin) / 2.0
-    top = np.where(z < 0, 1.0 - 0.5 * np.exp(-np.abs(z)), 0.5 * np.exp(-np.abs(z)))
-    return float(weights @ (0.5 * np.exp(-np.abs(x)) * top**queries))
+    breaks = np.array([min(-REACH, margin - REACH), 0.0, margin, max(REACH, margin + REACH)])
+    x, weights = gauss_legendre(breaks, 0.25)
+    return float(weights @ (0.5 * np.exp(-np.abs(x)) * laplace_cdf((margin - x) / 2.0) ** queries))
 
 
 def required_margin(queries: int, beta: float) -> float:

@@ -59,7 +59,7 @@ class SparseVectorBranches:
         require(spec.query_draws == "every_query", "query noise drawn for every query", spec.query_draws)
         require_near(mechanism, offsets)
         self._mechanism, self._offsets = mechanism, offsets
-        self._x, self._fresh = _threshold_nodes(mechanism, offsets, rounds)
+        self._x, self._fresh = threshold_nodes(mechanism, offsets, rounds)
         # Weight of the threshold noise jointly with the answers so far, one row for each run that goes on.
         self._density = self._fresh[None, :]
         self._counted = np.zeros(1, dtype=np.int64)
@@ -118,7 +118,7 @@ class SparseVectorBranches:
         scale = self._mechanism.query_scale
         if scale == 0.0:
             return density * (gap > 0)[of], density * (gap <= 0)[of]
-        below, above = _below_and_above(self._mechanism.spec.query_noise, gap / scale)
+        below, above = below_and_above(self._mechanism.spec.query_noise, gap / scale)
         return density * below[of], density * above[of]
 
     def _only_possible(self, parents: IntArray, answers: NDArray[np.int8]) -> tuple[IntArray, NDArray[np.int8]]:
@@ -133,8 +133,12 @@ class SparseVectorBranches:
         return parents[kept], answers[kept]
 
 
-def _threshold_nodes(mechanism: SparseVector, offsets: FloatArray, rounds: int) -> tuple[FloatArray, FloatArray]:
-    """Nodes of the threshold noise, and their weights times its density."""
+def threshold_nodes(mechanism: SparseVector, offsets: FloatArray, rounds: int) -> tuple[FloatArray, FloatArray]:
+    """Nodes of the threshold noise, and their weights times its density, for answers less the threshold of shape (m,).
+
+    So many rounds that the integrand, a product of that density and of a probability for each of them, is integrated
+    with relative errors below 1e-13.
+    """
     scale = mechanism.threshold_scale
     if scale == 0.0:
         return np.zeros(1), np.ones(1)
@@ -156,8 +160,8 @@ def _density(kind: NoiseKind, z: FloatArray) -> FloatArray:
     return np.where(z > 0, both, 0.0) if kind == "exponential" else np.where(z < 0, both, 0.0)
 
 
-def _below_and_above(kind: NoiseKind, z: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Probabilities that noise of scale 1 is below z, and not below."""
+def below_and_above(kind: NoiseKind, z: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Probabilities that noise of scale 1 is below z, and not below; each without loss of digits."""
     if kind == "laplace":
         return laplace_cdf(z), laplace_cdf(-z)
     if kind == "gaussian":

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from auditor.neighbors import Pair
-from mechanisms.aggregation_mutants import Coin, seed_of
+from mechanisms.aggregation_mutants import seed_of
+from mechanisms.aggregation_parts import Coin
 from mechanisms.common import IntArray
 from mechanisms.vote_aggregation import ByIdentity
 
@@ -74,6 +75,15 @@ def turns(pattern: str) -> Pair:
     others = np.array([ahead if sign == "+" else behind for sign in pattern]).T.tolist()
     first = [0 if sign == "+" else 1 for sign in pattern]
     return canary(others, first, [1 - label for label in first], "one of 21 chunks: distances 9 or 7, and 8")
+
+
+def turns_of_the_gap(pattern: str, chunks: int) -> Pair:
+    """Distances 27 ("+") or 25 ("-") by the gap, and then 25 or 27; an even number of chunks."""
+    leading = chunks // 2 + 13  # and the canary, or not
+    others = [[0] * len(pattern)] * leading + [[1] * len(pattern)] * (chunks - 1 - leading)
+    first = [0 if sign == "+" else 1 for sign in pattern]
+    name = f"one of {chunks} chunks: distances 27 or 25, and then the other one"
+    return canary(others, first, [1 - label for label in first], name)
 
 
 # -------------------------------------------------------------------- for one mutant or the other

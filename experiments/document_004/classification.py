@@ -32,6 +32,7 @@ from auditor.guarantees import ApproxDP, DeltaDP, PureDP
 from auditor.inequality import Row
 from auditor.neighbors import Pair
 from experiments._common import REPLACE, broken, deviating
+from experiments.document_004._aggregation import DELTA, EPSILON, ERR2, missed
 from experiments.document_004._canaries import (
     POINTS,
     canary,
@@ -42,7 +43,7 @@ from experiments.document_004._canaries import (
     turns,
     used_again,
 )
-from experiments.document_004.aggregation import DELTA, EPSILON, ERR2, composed, missed
+from experiments.document_004._epochs import LEVELS_BY_THE_GAP, composed
 from mechanisms.aggregation_mutants import MUTANTS
 from mechanisms.classification_queries import (
     Classification,
@@ -123,7 +124,7 @@ def _private() -> Iterator[Draft]:
     yield statement_holds(
         "ERR-2",
         inequality(
-            lambda: composed(4.0),
+            lambda: composed(release_scale, LEVELS_BY_THE_GAP, cost=4.0),
             statement="the delta of T + 1 epochs, each 4/lambda-DP, is at most half of the claimed one",
             level="L2",
             case="t_plus_1_epochs_by_the_gap",
@@ -210,7 +211,7 @@ def _errata() -> Iterator[Draft]:
     yield statement_holds(
         "ERR-5",
         inequality(
-            lambda: composed(2.0),
+            lambda: composed(release_scale, LEVELS_BY_THE_GAP),
             statement="the delta of T + 1 epochs is at most half of the claimed one",
             level="L2",
             case="t_plus_1_epochs",

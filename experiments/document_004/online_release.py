@@ -27,10 +27,10 @@ from auditor.declare import (
     statement_holds,
 )
 from auditor.dialogue import ExactDialogue
-from auditor.exact import optimal_composition
 from auditor.guarantees import ApproxDP, DeltaDP, PureDP
 from auditor.inequality import Row
 from experiments._common import ADD_REMOVE, added, broken, deviating, person
+from experiments.document_004._epochs import LEVELS, composed
 from experiments.document_004._questions import (
     asked,
     asked_pair,
@@ -195,15 +195,6 @@ def _errata() -> Iterator[Draft]:
         """Refusals of a run on unstable queries, against T."""
         return [(f"T = {t}", float(_all_unstable(t)), float(t)) for t in (1, 2, 5, 10)]
 
-    def composed() -> list[Row]:
-        """Delta of T + 1 epochs, each 2/lambda-DP, by optimal composition, against half of the claimed one."""
-        rows = []
-        for epsilon, delta in ((1.0, 1e-2), (1.0, 1e-6), (8.0, 1e-2), (20.0, 1e-6)):
-            for t in (1, 10, 100, 1000):
-                found = optimal_composition(2.0 / release_scale(epsilon, delta, t), t + 1).delta(epsilon)
-                rows.append((f"T = {t}, eps = {epsilon:g}, delta = {delta:g}", found, delta / 2.0))
-        return rows
-
     yield proof_step(
         "ERR-5",
         inequality(
@@ -217,7 +208,7 @@ def _errata() -> Iterator[Draft]:
     yield statement_holds(
         "ERR-5",
         inequality(
-            composed,
+            lambda: composed(release_scale, LEVELS),
             statement="the delta of T + 1 epochs is at most half of the claimed one",
             level="L2",
             case="t_plus_1_epochs",

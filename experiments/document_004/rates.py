@@ -22,7 +22,7 @@ from auditor.declare import Draft, Source, accuracy, entry, scaling
 from auditor.guarantees import ApproxDP
 from auditor.neighbors import Pair
 from experiments._common import REPLACE, broken
-from experiments.document_004.aggregation import missed
+from experiments.document_004._aggregation import missed
 from experiments.document_004.classification import SURE, counted
 from mechanisms.aggregation_mutants import MUTANTS
 from mechanisms.classification_queries import (

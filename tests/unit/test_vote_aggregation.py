@@ -27,20 +27,17 @@ from experiments.document_004._canaries import (
     turns,
     two_labels,
 )
-from mechanisms.aggregation_mutants import (
-    MUTANTS,
+from mechanisms.aggregation_mutants import MUTANTS, RandomTies, SeedFromData, votes_of
+from mechanisms.aggregation_parts import (
     Coin,
     Everything,
     Overlapping,
     PositiveInTies,
     Present,
-    RandomTies,
     Reused,
-    SeedFromData,
     Sorted,
     Tuned,
     second_distinct_distance,
-    votes_of,
 )
 from mechanisms.free_tops import tail
 from mechanisms.online_leaks import fresh_leak

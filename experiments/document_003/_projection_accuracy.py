@@ -1,0 +1,214 @@
+"""Errors of two-way marginals by projection, lecture 7 of document 003: run by run, on average, and as they grow."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from auditor.accuracy import Figure, Setting, Squared
+from auditor.declare import (
+    Draft,
+    accuracy,
+    expectation,
+    proof_step,
+    scaling,
+    statement_holds,
+)
+from experiments.document_003._projected import (
+    AXIS,
+    DELTA,
+    EPSILON,
+    EVERY,
+    FIGURE,
+    MEASURED,
+    RELAXED,
+    ROWS,
+    Both,
+    CorrectStep,
+    OverWidth,
+    PrintedStep,
+    Width,
+    bound,
+    dimension,
+    errors_on,
+    families,
+    few_and_one_more,
+    independent,
+    projected,
+    repeated,
+)
+from mechanisms.projections import Hull, NuclearBall
+from mechanisms.second_moments import (
+    NoisyMoments,
+    SecondMoments,
+)
+
+
+def steps() -> Iterator[Draft]:
+    """The inequality between the error and the width, run by run; the printed step towards it, and the right one."""
+    d, people = 6, 24
+    released, data = projected(d, Hull(), people), repeated(d, people, 2)
+    truth, both = released.noisy.query(data), Both(released)
+    yield statement_holds(
+        "J9b",
+        accuracy(
+            both,
+            data,
+            OverWidth(released, truth),
+            at_most=4.0,
+            beta=0.0,
+            case="error_and_width_as_printed",
+            draws=EVERY,
+            note="||y - yh||^2 over the largest <z, w> in nK, in every run",
+        ),
+    )
+    yield accuracy(
+        both,
+        data,
+        OverWidth(released, truth),
+        at_most=2.0,
+        beta=0.0,
+        case="error_and_width",
+        derived=True,
+        draws=EVERY,
+        note="half of the printed constant: <yh - y, w> is at most twice the largest <z, w>, as nK is symmetric",
+    )
+    yield proof_step(
+        "J9b",
+        accuracy(
+            both,
+            data,
+            PrintedStep(released, truth),
+            at_most=1.0,
+            beta=0.0,
+            case="foot_nearer_to_noisy",
+            expected="deviation",
+            draws=EVERY,
+            note="||p - yt|| / ||y - p||",
+        ),
+    )
+    yield accuracy(
+        both,
+        data,
+        CorrectStep(released, truth),
+        at_most=1.0 + 1e-9,  # rounding
+        beta=0.0,
+        case="projection_nearer_than_foot",
+        derived=True,
+        draws=EVERY,
+        note="||yh - y|| / ||p - y||",
+    )
+
+
+def errors() -> Iterator[Draft]:
+    """Expected squared errors and widths at the theorem's own parameters."""
+    for d, people, distinct in ((6, 24, 2), (8, 32, 2), (6, 96, 6)):
+        released, data = projected(d, Hull(), people), repeated(d, people, distinct)
+        yield expectation(
+            released,
+            data,
+            Squared(released.noisy.query(data)),
+            at_most=bound(d, people),
+            case=f"{people}_people_{d}_attributes",
+            derived=True,
+            draws=EVERY,
+            note=f"2 sqrt(2 ln 2) c n sqrt(d), on {distinct} distinct rows",
+        )
+    wide, data = NoisyMoments(SecondMoments(10), EPSILON, DELTA), repeated(10, 40, 3)
+    yield expectation(
+        wide,
+        data,
+        Width(Hull(), wide.query(data)),
+        at_most=wide.scale * 10 * math.sqrt(20 * math.log(2.0)),
+        case="width_of_K",
+        derived=True,
+        draws=EVERY,
+        note="2^d normal variables of deviation sigma d: sigma d sqrt(2 ln 2^d)",
+    )
+    # Two hundred real persons: more than the window holds, where plain noise is the bound.
+    persons = few_and_one_more(200, 6).y
+    real = projected(6, Hull(), 400.0)
+    yield expectation(
+        real,
+        persons,
+        Squared(real.noisy.query(persons)),
+        at_most=real.noisy.scale**2,
+        case="two_hundred_persons",
+        derived=True,
+        draws=EVERY,
+        note="a projection onto what holds the truth brings no output further from it",
+    )
+
+
+def growth() -> Iterator[Draft]:
+    """How the error grows: the worst family and one family onto the ball, and the bound's growth in n and in d on K."""
+    # n = 4d, so that n sqrt(d) = 4 d^1.5.
+    at = tuple(ROWS * d**1.5 for d in (24, 40, 64, 100, 160))
+    few = {"smoke": 5 * 24, "standard": 5 * 120}
+
+    def worst(product: float) -> Setting:
+        d = dimension(product)
+        return errors_on(projected(d, NuclearBall(), ROWS * d), families(d, ROWS * d)[1:])
+
+    def limit(product: float) -> float:
+        d = dimension(product)
+        return math.sqrt(bound(d, ROWS * d, RELAXED))
+
+    yield scaling(
+        worst,
+        parameter="n sqrt(d)",
+        at=at,
+        exponent=0.5,
+        others=(0.25, 0.75, 1.0),
+        curve=limit,
+        case="worst_family",
+        derived=True,
+        draws=few,
+        figure=Figure(FIGURE, "nuclear ball, worst family", AXIS, MEASURED),
+        note="onto the nuclear ball, which holds K and has an expected width of at most 2 d^1.5 sigma",
+    )
+    yield scaling(
+        lambda product: errors_on(
+            projected(dimension(product), NuclearBall(), ROWS * dimension(product)),
+            [independent(dimension(product), ROWS * dimension(product))],
+        ),
+        parameter="n sqrt(d)",
+        at=at[:4],
+        exponent=0.5,
+        curve=limit,
+        criterion=False,
+        case="independent_rows",
+        derived=True,
+        draws={"smoke": 4 * 24, "standard": 4 * 120},
+        figure=Figure(FIGURE, "nuclear ball, independent rows", AXIS, MEASURED),
+        note="one family shows less growth than the worst one",
+    )
+
+    def of_people(people: float) -> Setting:
+        return errors_on(projected(6, Hull(), people), [repeated(6, int(people), 2)])
+
+    def of_attributes(d: float) -> Setting:
+        return errors_on(projected(int(d), Hull(), 32.0), [repeated(int(d), 32, 2)])
+
+    yield scaling(
+        of_people,
+        parameter="n",
+        at=(8, 16, 32, 64),
+        exponent=0.5,
+        curve=lambda people: math.sqrt(bound(6, people)),
+        criterion=False,
+        case="bound_and_people",
+        derived=True,
+        draws={"smoke": 4 * 50, "standard": 4 * 500},
+    )
+    yield scaling(
+        of_attributes,
+        parameter="d",
+        at=(3, 4, 6, 8, 10),
+        exponent=0.25,
+        curve=lambda d: math.sqrt(bound(d, 32)),
+        criterion=False,
+        case="bound_and_attributes",
+        derived=True,
+        draws={"smoke": 5 * 50, "standard": 5 * 500},
+    )

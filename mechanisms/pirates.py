@@ -1,0 +1,332 @@
+"""Pirates: coalitions that make a word of their codewords, and who is accused of it.
+
+Source: document 003, section 5.2; catalogue 000_001_003, boneh_shaw_code and tardos_code.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from scipy import stats
+
+from auditor.adversaries.fingerprints import BiasCodebook, Bits, BlockCodebook, BonehShaw, Tardos
+from auditor.exact import FiniteLaw
+from mechanisms.common import Dataset, FloatArray, IntArray, require, require_draws
+
+#: Entries of codes that are made at once: what is computed with them stays in a cache of a few megabytes.
+_ENTRIES = 1 << 18
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """What a coalition knows.
+
+    Parameters
+    ----------
+    users : int
+        Number of users of the code.
+    members : ndarray of int64, shape (k,)
+        The coalition.
+    ones : ndarray of int64, shape (trials, columns)
+        How many members have a one. Pirates here treat members alike, so they need no more of the codewords.
+    copy : ndarray of bool, shape (trials, columns), optional
+        The codeword, in an earlier release, of a user who then took part.
+    biases : ndarray of shape (trials, columns), optional
+        Biases of the columns, where they are published.
+    """
+
+    users: int
+    members: IntArray
+    ones: IntArray
+    copy: Bits | None = None
+    biases: FloatArray | None = None
+
+    @property
+    def size(self) -> int:
+        """Number of members."""
+        return len(self.members)
+
+    def feasible(self, wanted: Bits) -> Bits:
+        """The word that is wanted, with what all members have in the other columns."""
+        return np.asarray(((self.ones > 0) & wanted) | (self.ones == self.size))
+
+
+class Pirate(Protocol):
+    """From what a coalition knows to its word, shape (trials, columns)."""
+
+    def __call__(self, view: View, rng: np.random.Generator, /) -> Bits:
+        """Make the word."""
+        ...
+
+
+@dataclass(frozen=True)
+class Majority:
+    """The entry that more members have; zero where they are as many."""
+
+    def __call__(self, view: View, rng: np.random.Generator) -> Bits:
+        """See `Pirate`."""
+        del rng
+        return view.feasible(2 * view.ones > view.size)
+
+
+@dataclass(frozen=True)
+class Minority:
+    """The entry that fewer members have; zero where they are as many."""
+
+    def __call__(self, view: View, rng: np.random.Generator) -> Bits:
+        """See `Pirate`."""
+        del rng
+        return view.feasible(2 * view.ones < view.size)
+
+
+@dataclass(frozen=True)
+class AllOnes:
+    """A one wherever some member has one."""
+
+    def __call__(self, view: View, rng: np.random.Generator) -> Bits:
+        """See `Pirate`."""
+        del rng
+        return np.asarray(view.ones > 0)
+
+
+@dataclass(frozen=True)
+class Coin:
+    """A fair coin for each column in which members differ."""
+
+    def __call__(self, view: View, rng: np.random.Generator) -> Bits:
+        """See `Pirate`."""
+        return view.feasible(rng.integers(0, 2, view.ones.shape, dtype=np.int8) == 1)
+
+
+@dataclass(frozen=True)
+class Proportional:
+    """The entry of a member at random, anew in each column."""
+
+    def __call__(self, view: View, rng: np.random.Generator) -> Bits:
+        """See `Pirate`."""
+        return np.asarray(rng.integers(0, view.size, view.ones.shape, dtype=np.int16) < view.ones)
+
+
+@dataclass(frozen=True)
+class Stratified:
+    """Proportional without chance: of N columns in which s of k members have a one, floor(N s / k) get one.
+
+    They are spread over the order in which the columns stand: the pirates draw nothing, and only the secret order of
+    the columns is random.
+    """
+
+    def __call__(self, view: View, rng: np.random.Generator) -> Bits:
+        """See `Pirate`."""
+        del rng
+        order = np.argsort(view.ones, axis=1, kind="stable")
+        sorted_ones = np.take_along_axis(view.ones, order, axis=1)
+        place = np.arange(view.ones.shape[1])
+        first = np.concatenate(
+            [np.ones((len(order), 1), dtype=np.bool_), sorted_ones[:, 1:] != sorted_ones[:, :-1]], axis=1
+        )
+        rank = place - np.maximum.accumulate(np.where(first, place, 0), axis=1)
+        sorted_word = (rank + 1) * sorted_ones // view.size > rank * sorted_ones // view.size
+        word = np.empty_like(sorted_word)
+        np.put_along_axis(word, order, sorted_word, axis=1)
+        return word
+
+
+@dataclass(frozen=True)
+class Framing:
+    """A word against somebody outside: ones from his block on, as far as his columns can be told.
+
+    Where some members have a one the block is known, but for those from which the columns of ``user`` differ: there the
+    pirates take his own copy of an earlier release, if they have it, and otherwise the order in which columns stand.
+
+    Parameters
+    ----------
+    user : int
+        Whom they frame.
+    """
+
+    user: int
+
+    def __call__(self, view: View, rng: np.random.Generator) -> Bits:
+        """See `Pirate`."""
+        del rng
+        below = int((view.members < self.user).sum())
+        columns = view.ones.shape[1]
+        guess = np.arange(columns) >= self.user * (columns // (view.users + 1)) if view.copy is None else view.copy
+        return view.feasible(np.where(view.ones == below, guess, view.ones > below))
+
+
+@dataclass(frozen=True)
+class Silence:
+    """Zeros everywhere: infeasible."""
+
+    def __call__(self, view: View, rng: np.random.Generator) -> Bits:
+        """See `Pirate`."""
+        del rng
+        return np.zeros(view.ones.shape, dtype=np.bool_)
+
+
+@dataclass(frozen=True)
+class Knowing:
+    """A one where members together have the lower score by it; without the biases each is taken to be 1/2."""
+
+    def __call__(self, view: View, rng: np.random.Generator) -> Bits:
+        """See `Pirate`."""
+        del rng
+        bias = 0.5 if view.biases is None else view.biases
+        # s sqrt((1-p)/p) - (k - s) sqrt(p/(1-p)) has the sign of s - k p.
+        return view.feasible(view.ones < view.size * bias)
+
+
+def coalition_of(data: Dataset, users: int) -> IntArray:
+    """Members, sorted; ValueError unless they are different users of the code."""
+    members = np.unique(np.asarray(data, dtype=np.int64))
+    require(members.size == len(data) > 0, "at least one member, each once", data)
+    require(bool(members[0] >= 1 and members[-1] <= users), f"members from 1 to {users}", data)
+    return members
+
+
+def missing_user(members: IntArray, users: int) -> int:
+    """The one user who is not in a coalition; ValueError if it is not one."""
+    missing = np.setdiff1d(np.arange(1, users + 1), members)
+    require(missing.size == 1, f"a coalition of all but one of {users} users", members)
+    return int(missing[0])
+
+
+# ------------------------------------------------------------------------------ block codes at work
+
+
+@dataclass(frozen=True)
+class Piracy:
+    """Draw a code, let a coalition make a word, trace it: from a coalition (data) to the traced user, 0 for none.
+
+    Parameters
+    ----------
+    code : BonehShaw
+        The code.
+    pirate : Pirate
+        What the coalition does.
+    """
+
+    code: BonehShaw
+    pirate: Pirate
+
+    def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> IntArray:
+        """Draw n traced users; int64 of shape (n,)."""
+        require_draws(n)
+        members, most = coalition_of(data, self.code.users), max(1, _ENTRIES // self.code.length)
+        return np.concatenate([self._runs(members, min(most, n - done), rng) for done in range(0, n, most)])
+
+    def _runs(self, members: IntArray, n: int, rng: np.random.Generator) -> IntArray:
+        book = self.code.generate(n, rng)
+        view = View(self.code.users, members, book.ones(members), self.copy(book, members, rng))
+        return self.read(book, members, self.pirate(view, rng))
+
+    def copy(self, book: BlockCodebook, members: IntArray, rng: np.random.Generator) -> Bits | None:
+        """What the pirates have of an earlier release: nothing."""
+        del book, members, rng
+        return None
+
+    def read(self, book: BlockCodebook, members: IntArray, word: Bits) -> IntArray:
+        """What is given out of each word."""
+        del members
+        return book.trace(word)
+
+
+@dataclass(frozen=True)
+class SecondRelease(Piracy):
+    """A second release, with a code of its own, to pirates one of whom took part in the first and now does not.
+
+    He is the one user outside the coalition; the others have kept his copy.
+    """
+
+    def copy(self, book: BlockCodebook, members: IntArray, rng: np.random.Generator) -> Bits:
+        """His codeword in the first release."""
+        earlier = self.earlier(book, rng)
+        user = np.full((len(book.labels), 1), missing_user(members, self.code.users))
+        return np.asarray(earlier.rows(user)[:, 0] == 1)
+
+    def earlier(self, book: BlockCodebook, rng: np.random.Generator) -> BlockCodebook:
+        """Draw the code of the first release."""
+        return self.code.generate(len(book.labels), rng)
+
+
+@dataclass(frozen=True)
+class InnocentRise(Piracy):
+    """By how much the ones in block i exceed those in block i - 1, user i being the one outside the coalition.
+
+    The pirates are `Stratified`, which makes the number of ones in both blocks together known.
+    """
+
+    pirate: Stratified = Stratified()
+
+    def read(self, book: BlockCodebook, members: IntArray, word: Bits) -> IntArray:
+        """See `Piracy`."""
+        user = missing_user(members, self.code.users)
+        sums = book.sums(word).astype(np.int64)
+        return sums[:, user] - sums[:, user - 1]
+
+    def law(self, data: Dataset) -> FiniteLaw:
+        """Exact law: with m ones in 2 B columns that look alike, those in block i are hypergeometric."""
+        members, block = coalition_of(data, self.code.users), self.code.block
+        below = missing_user(members, self.code.users) - 1
+        ones = 2 * block * below // len(members)
+        first, last = max(0, ones - block), min(block, ones)
+        h = np.arange(first, last + 1)
+        mass = stats.hypergeom.pmf(h, 2 * block, ones, block)
+        return FiniteLaw(tuple((2 * h - ones).tolist()), np.asarray(mass / mass.sum()))
+
+
+# ------------------------------------------------------------------------------- bias codes at work
+
+
+@dataclass(frozen=True)
+class Scoring:
+    """Draw a code of Tardos, let a coalition make a word, score it: from a coalition (data) to all users' scores.
+
+    Parameters
+    ----------
+    code : Tardos
+        The code.
+    pirate : Pirate
+        What the coalition does. It makes the word column by column, so columns are made and forgotten in parts.
+    """
+
+    code: Tardos
+    pirate: Pirate
+
+    def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> FloatArray:
+        """Draw n times the scores of all users over the threshold; float64 of shape (n, users), guilty above 1."""
+        require_draws(n)
+        members = coalition_of(data, self.code.users)
+        columns = min(self.code.length, max(1, _ENTRIES // self.code.users))
+        most = max(1, _ENTRIES // (self.code.users * columns))
+        return np.concatenate([self._runs(members, min(most, n - k), columns, rng) for k in range(0, n, most)])
+
+    def _runs(self, members: IntArray, n: int, columns: int, rng: np.random.Generator) -> FloatArray:
+        scores = np.zeros((n, self.code.users))
+        for done in range(0, self.code.length, columns):
+            part = self.code.part(n, min(columns, self.code.length - done), rng)
+            scores += part.scores(self.pirate(self._view(part, members), rng))
+        return scores / self.code.threshold
+
+    def _view(self, part: BiasCodebook, members: IntArray) -> View:
+        biases = 1 / (1 + part.tangents**-2) if self.code.published else None
+        return View(self.code.users, members, part.ones(members), biases=biases)
+
+
+@dataclass(frozen=True)
+class Weights:
+    """The largest weight that a column of a code gives to anybody: from nothing (data) to one number a code."""
+
+    code: Tardos
+
+    def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> FloatArray:
+        """Draw n codes; float64 of shape (n,)."""
+        del data
+        require_draws(n)
+        most = max(1, _ENTRIES // (self.code.users * self.code.length))
+        parts = [self.code.generate(min(most, n - done), rng).tangents for done in range(0, n, most)]
+        tangents = np.concatenate(parts)
+        return np.asarray(np.maximum(*self.code.weights(tangents)).max(axis=1))
