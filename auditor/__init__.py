@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from auditor.accuracy import check_accuracy
-    from auditor.audit import assert_private, audit
+    from auditor.auditing import assert_private, audit
     from auditor.conformity import check_conformity
     from auditor.errors import DpauditError, PrivacyViolation, SpecificationError, TargetError
     from auditor.events.classifier import classifier
@@ -58,8 +58,8 @@ _HOMES = {
     "TradeoffCurve": "auditor.guarantees",
     "Verdict": "auditor.results",
     "ZCDP": "auditor.guarantees",
-    "assert_private": "auditor.audit",
-    "audit": "auditor.audit",
+    "assert_private": "auditor.auditing",
+    "audit": "auditor.auditing",
     "check_accuracy": "auditor.accuracy",
     "check_conformity": "auditor.conformity",
     "classifier": "auditor.events.classifier",
@@ -108,3 +108,7 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(_HOMES[name]), name)
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from auditor.audit import audit
+from auditor.auditing import audit
 from auditor.guarantees import PureDP
 from auditor.neighbors import Pair
 from auditor.results import Verdict

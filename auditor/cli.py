@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import click
 
 from auditor.collect import DRAWS, METHODS
-from auditor.commands import BASELINE, COMMANDS, FAILED, LIMIT, ONE_DRAW, GivenPath, say, writable
+from auditor.commands import BASELINE, COMMANDS, FAILED, LEDGER, LEDGER_KEY, LIMIT, ONE_DRAW, GivenPath, say, writable
 from auditor.errors import DpauditError, SpecificationError, TargetError
 from auditor.neighbors import RELATIONS
 from auditor.progress import Progress
@@ -115,6 +115,7 @@ def cli() -> None:
 @_options(
     _ALPHA, _SEED, _JOBS, _BACKEND, _draws("that of --level"), _max_seconds("none"), _DETECT, _METHOD, _OUT, BASELINE
 )
+@_options(LEDGER, LEDGER_KEY)
 @click.option("--resume", is_flag=True, help="Go on with an interrupted run of the same claims and options in --out.")
 @click.option("--dry-run", is_flag=True, help="List what would run and how long it would take, and stop.")
 def run(
@@ -133,6 +134,8 @@ def run(
     baseline: Path | None,
     resume: bool,
     dry_run: bool,
+    ledger: Path | None,
+    ledger_key: str,
 ) -> None:
     """Audit the claims declared in Python files or folders (default: experiments/).
 
@@ -156,6 +159,8 @@ def run(
         seconds=max_seconds,
         detect=detect,
         method=method,
+        ledger=ledger,
+        ledger_key=ledger_key,
     )
     known = read_baseline(baseline) if baseline is not None else None
     selected = listing.selected(listing.declared(paths), expression)
@@ -185,6 +190,10 @@ def _execute(asked: Run, selected: Sequence[Claim], out: Path | None, resume: bo
     from auditor.journal import begin
 
     begun = time.time()
+    if asked.ledger is not None:
+        from auditor.ledger import Ledger
+
+        Ledger(asked.ledger, asked.ledger_key).prepare(asked.method)
     with ExitStack() as stack:
         log: Journal | None = None
         finished: Finished = {}
@@ -295,7 +304,7 @@ def _run_record(asked: Run, outcome: Outcome, begun: float) -> dict[str, Any]:
 @_options(_ALPHA, _SEED, _draws(f"{DRAWS:,}"), _max_seconds("60 without --draws, else none"), _DETECT, _METHOD)
 @click.option("--jobs", type=click.IntRange(min=1), default=None, help="No effect: one claim runs in one process.")
 @click.option("--backend", type=click.Choice(["loky", "dask"]), default="loky", help="No effect, as --jobs.")
-@_options(_OUT, BASELINE)
+@_options(_OUT, BASELINE, LEDGER, LEDGER_KEY)
 def attack(
     jobs: int | None, backend: str, out: Path | None, baseline: Path | None, max_seconds: float | None, **asked: Any
 ) -> None:
@@ -325,6 +334,10 @@ def attack(
     known = read_baseline(baseline) if baseline is not None else None
     if out is not None:
         writable(out)
+    if given.ledger is not None:
+        from auditor.ledger import Ledger
+
+        Ledger(given.ledger, given.ledger_key).prepare(given.method)
     about, result, seconds = attack_once(given, lambda line: say([line]))
     outcome = runner.Outcome([result], {result.id: seconds})
     _mark_known(known, outcome)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -115,6 +115,31 @@ class Settings:
         return 2 * claimed if claimed > 0 else 0.1
 
 
+@dataclass(frozen=True)
+class Past:
+    """What earlier runs counted, see `auditor.ledger`.
+
+    Parameters
+    ----------
+    chunks : tuple of Chunk
+        In order.
+    words : tuple of tuple of str
+        Events of each chain that the stakes refer to.
+    chains : mapping of Chain to int
+        Those chains that can be bet on again.
+    path : tuple of (int, float)
+        See `Evidence`.
+    memory : mapping of int to bytes
+        What the learners of the pairs knew, see `auditor.ledger.memory`.
+    """
+
+    chunks: tuple[Chunk, ...] = ()
+    words: tuple[tuple[str, ...], ...] = ()
+    chains: Mapping[Chain, int] = field(default_factory=dict)
+    path: tuple[tuple[int, float], ...] = ()
+    memory: Mapping[int, bytes] = field(default_factory=dict)
+
+
 @dataclass
 class Evidence:
     """All that was drawn and bet: enough to compute the verdict and the lower bound again.
@@ -124,11 +149,13 @@ class Evidence:
     chunks : list of Chunk
         In order.
     chains : list of Chain
-        Events that the stakes refer to.
+        Events that the stakes refer to, numbered after those of ``past``.
     wealth : Wealth
         Wealth at the claimed level.
     path : list of tuple of (int, float)
         Draws a side so far and the logarithm of the wealth at the claimed level, after each chunk.
+    past : Past
+        What the first of the chunks are; nothing without a ledger.
     """
 
     wealth: Wealth
@@ -137,6 +164,25 @@ class Evidence:
     path: list[tuple[int, float]] = field(default_factory=list)
     learners: list[EventLearner] = field(default_factory=list)
     truncated_by: str | None = None
+    past: Past = field(default_factory=Past)
+
+    def take_up(self, past: Past) -> None:
+        """Go on from what earlier runs counted: bet it again, and remember what was learned from it."""
+        self.past = past
+        for chunk in past.chunks:
+            self.chunks.append(chunk)
+            self.wealth.bet(chunk.stake)
+            self.path.append((self.n_of_path + chunk.n, float(self.wealth.current[0])))
+        if past.memory:
+            from auditor.ledger.memory import restore
+
+            for k, content in past.memory.items():
+                restore(self.learners[k], content)
+
+    @property
+    def n_of_path(self) -> int:
+        """Draws a side up to the last chunk of the path."""
+        return self.path[-1][0] if self.path else 0
 
     @property
     def n(self) -> int:
@@ -225,21 +271,32 @@ def training_record(learners: Sequence[EventLearner]) -> dict[str, Any]:
     return {"training": {"fits": sum(t.fits for t in trainings), "rows": sum(t.rows for t in trainings)}}
 
 
-def collect(sampler: Sampler, guarantee: Guarantee, pairs: Sequence[Pair], settings: Settings) -> Evidence:
-    """Draw, learn and bet until the verdict or the end of the budget."""
+def collect(
+    sampler: Sampler, guarantee: Guarantee, pairs: Sequence[Pair], settings: Settings, past: Past | None = None
+) -> Evidence:
+    """Draw, learn and bet until the verdict or the end of the budget, from where earlier runs stopped.
+
+    A claim that earlier runs have refuted is not drawn for again, unless what they learned was not kept.
+    """
     threshold = math.log(1 / settings.alpha)
     evidence = Evidence(Wealth(guarantee, np.array([guarantee.level])))
     evidence.learners = learners_of(sampler, guarantee, pairs, settings)
-    numbers: dict[Chain, int] = {}
+    if past is not None:
+        evidence.take_up(past)
+    numbers = dict(evidence.past.chains)
+    first, known, before = len(evidence.chunks), len(evidence.past.words), evidence.n
     side, used, clock = settings.draws // 2, 0, Clock(settings.seconds)
-    rejected, widest = False, 1
+    rejected, widest = evidence.refuted(settings.alpha), 1
+    refuted_before = rejected
+    if refuted_before and settings.stop == "verdict" and evidence.past.memory:
+        return evidence
     while used < side:
         if settings.chunks is not None and len(evidence.chunks) >= settings.chunks:
             break
         k = next_pair(evidence.learners, FIRST, settings.even)
         learner = evidence.learners[k]
         # What is fitted counts only if the next chunk is drawn: a run that time cut short can then be replayed.
-        if evidence.chunks and not (clock.left() and learner.fit(rejected, clock.left)):
+        if len(evidence.chunks) > first and not (clock.left() and learner.fit(rejected, clock.left)):
             evidence.truncated_by = "time"
             break
         n = min(chunk_size(learner.n), max(NUMBERS // widest, SMALLEST), side - used)
@@ -249,21 +306,24 @@ def collect(sampler: Sampler, guarantee: Guarantee, pairs: Sequence[Pair], setti
         widest = max(
             widest, *(batch.shape[1] for batch in (x, y) if isinstance(batch, np.ndarray) and batch.ndim == 2), 1
         )
-        if sampler.refused is not None and len(evidence.chunks) + 1 >= len(pairs):
+        if sampler.refused is not None and len(evidence.chunks) - first + 1 >= len(pairs):
             raise sampler.refused  # nothing but exceptions on all pairs: not a mechanism that can be audited
         counts = learner.count(x, y)
         stake = None
         if learner.proposal is not None:
-            number = numbers.setdefault(learner.proposal.chain, len(numbers))
+            chain = learner.proposal.chain
+            if chain not in numbers:
+                numbers[chain] = known + len(evidence.chains)
+                evidence.chains.append(chain)
+            number = numbers[chain]
             stake = Stake(number, learner.proposal.best, *learner.proposal.estimates(), *counts[0])
             stake = worst_counts(stake, n, not whole_x, not whole_y)
         evidence.chunks.append(Chunk(k, n, stake, whole_x and whole_y))
         evidence.wealth.bet(stake)
-        evidence.path.append((used, float(evidence.wealth.current[0])))
+        evidence.path.append((before + used, float(evidence.wealth.current[0])))
         rejected = bool(evidence.wealth.best[0] >= threshold)
         learner.add(x, y, counts)
-        if rejected and settings.stop == "verdict":
+        if rejected and settings.stop == "verdict" and not refuted_before:
             break
         learner.learn(rejected)
-    evidence.chains = list(numbers)
     return evidence

@@ -49,6 +49,19 @@ BASELINE = click.option(
 )
 
 
+LEDGER = click.option(
+    "--ledger",
+    type=GivenPath(dir_okay=False),
+    default=None,
+    help="File in which evidence adds up from run to run, for L1 and L2 claims (see `dpaudit ledger`).",
+)
+LEDGER_KEY = click.option(
+    "--ledger-key",
+    default="",
+    help="What else must stay the same for evidence to add up, such as the version of a service.",
+)
+
+
 def say(lines: Iterable[str]) -> None:
     """Print notices on standard error."""
     for line in lines:
@@ -125,13 +138,19 @@ def show(claim_id: str, paths: tuple[str, ...]) -> None:
 @click.argument("results", type=GivenPath())
 @click.option("--out", type=GivenPath(file_okay=False), default=None, help="Folder [default: that of RESULTS].")
 @BASELINE
-def report(results: Path, out: Path | None, baseline: Path | None) -> None:
+@click.option(
+    "--comment", is_flag=True, help="Print a short summary in Markdown, for a comment on a change; write no files."
+)
+def report(results: Path, out: Path | None, baseline: Path | None, comment: bool) -> None:
     """Render the reports again from a results.json, and print the names of the files."""
     from auditor import report as rendering
     from auditor.baseline import apply, notices, read_baseline
     from auditor.comparing import read_results
+    from auditor.report.comment import comment as as_comment
     from auditor.results import result_from
 
+    if comment and out is not None:
+        raise click.UsageError(f"--comment prints and writes no files: it goes without --out {out}")
     content = read_results(results)
     folder = out or results.resolve().parent
     if baseline is not None:
@@ -142,6 +161,9 @@ def report(results: Path, out: Path | None, baseline: Path | None) -> None:
             raise SpecificationError(f"{str(results)!r}: {error}") from error
         content["claims"] = [result.to_json() for result in marked]
         say(notices(known, marked))
+    if comment:
+        click.echo(as_comment(content), nl=False)
+        return
     writable(folder)
     beside = results.resolve().parent / "run.json"
     for path in rendering.write_reports(content, folder, _json_object(beside) if beside.is_file() else None):
@@ -204,6 +226,11 @@ def reproduce(results: Path, jobs: int | None) -> None:
     about = before["manifest"]
     if "paths" not in about:
         raise SpecificationError(f"{str(results)!r} is of an attack, not of a run: see `dpaudit replay`")
+    if about.get("ledger") is not None:
+        raise SpecificationError(
+            f"{str(results)!r} rests on earlier runs: `dpaudit ledger {about['ledger']} --verify` computes again what "
+            "is recorded"
+        )
     asked = runner.Run(
         paths=tuple(about["paths"]),
         expression=about.get("selection"),
@@ -317,4 +344,25 @@ def helper() -> None:
     click.echo(Path(str(file.__file__)).read_text(encoding="utf-8"), nl=False)
 
 
-COMMANDS = (check, list_, show, report, baseline, reproduce, replay, diff, calibrate, helper)
+@click.command(short_help="Show evidence that adds up from run to run.")
+@click.argument("file", type=GivenPath(dir_okay=False))
+@click.option("--verify", is_flag=True, help="Compute the wealth again from the recorded bets and counts.")
+@click.option("--all", "everything", is_flag=True, help="Earlier sources and specifications as well.")
+@click.option("--json", "as_json", is_flag=True, help="An object with an array of series.")
+def ledger(file: Path, verify: bool, everything: bool, as_json: bool) -> None:
+    """Show what `dpaudit run` and `dpaudit attack` keep with --ledger: claims, nights, draws, wealth, verdict.
+
+    Exit codes: 0; 1 with --verify, something is not as recorded; 2 the file cannot be read.
+    """
+    from auditor.ledger import showing
+
+    if verify:
+        lines, sound = showing.verify(file)
+    else:
+        lines, sound = showing.as_json(file) if as_json else showing.lines(file, everything), True
+    for line in lines:
+        click.echo(line)
+    sys.exit(0 if sound else 1)
+
+
+COMMANDS = (ledger, check, list_, show, report, baseline, reproduce, replay, diff, calibrate, helper)

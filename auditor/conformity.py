@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from auditor.audit import labels_of
+from auditor.auditing import labels_of
 from auditor.cells import IntArray, LawCells, cells_of
 from auditor.collect import DRAWS, LARGEST, Settings
 from auditor.errors import SpecificationError, TargetError, positive

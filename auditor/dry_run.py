@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from auditor.accuracy.base import Theorem
-from auditor.audit import run_audit
+from auditor.auditing import run_audit
 from auditor.calibrate import Response
 from auditor.collect import LARGEST, Settings, chunk_size
 from auditor.declare import Claim

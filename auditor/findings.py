@@ -19,7 +19,7 @@ from auditor.exact import PrivacyCurve
 from auditor.fixed_size import FixedSize
 from auditor.guarantees import Guarantee
 from auditor.neighbors import Pair
-from auditor.results import AuditResult, Counterexample, Verdict
+from auditor.results import AuditResult, Counterexample, Verdict, carried
 
 #: Fraction of the smaller of exact level and ceiling that a tight audit is to certify; below it the sandwich is
 #: reported as loose.
@@ -81,13 +81,19 @@ def _gained(evidence: Evidence, pair: int) -> float:
 
 
 def _record(evidence: Evidence, pairs: Sequence[Pair], private: bool) -> dict[str, Any]:
-    """Every chunk's bets and counts, from which wealth, verdict and bound can be computed again."""
+    """Every chunk's bets and counts, from which wealth, verdict and bound can be computed again.
+
+    Chunks that earlier runs counted are in their ledger.
+    """
     return {
         "pairs": [pair.name for pair in pairs],
-        "events": [[say_event(chain, k, private) for k in range(len(chain.cuts))] for chain in evidence.chains],
+        "events": [
+            *map(list, evidence.past.words),
+            *([say_event(chain, k, private) for k in range(len(chain.cuts))] for chain in evidence.chains),
+        ],
         "chunks": [
             [chunk.pair, chunk.n, None if chunk.stake is None else list(astuple(chunk.stake))]
-            for chunk in evidence.chunks
+            for chunk in evidence.chunks[len(evidence.past.chunks) :]
         ],
         **training_record(evidence.learners),
     }
@@ -183,8 +189,10 @@ def _evidence(result: AuditResult, found: Counterexample) -> str:
 def explain(result: AuditResult) -> str:
     """The counterexample of a violation, as text that fits on a screen."""
     found = result.counterexample
+    summed = f"{result.draws:,} draws{carried(result.ledger)}" if result.ledger else ""
     if found is None:
-        note = f"\n  note         {result.message}" if result.message and result.verdict != Verdict.ERROR else ""
+        note = f"\n  ledger       {summed}" if summed else ""
+        note += f"\n  note         {result.message}" if result.message and result.verdict != Verdict.ERROR else ""
         return f"{result}{note}"
     lines = [
         f"{result.mechanism} violates its claim {result.claimed} ({result.notion})",
@@ -198,6 +206,7 @@ def explain(result: AuditResult) -> str:
         *([f"  shrunk       {found.shrunk}"] if found.shrunk else []),
         f"  {_evidence(result, found)}",
         f"  lower bound  {found.lower_bound:.4g} at confidence {1 - result.alpha:g}",
+        *([f"  ledger       {summed}"] if summed else []),
         *([f"  note         {result.message}"] if result.message else []),
         f"  replay       {found.replay}",
         *(["", *found.code.splitlines()] if found.code else []),

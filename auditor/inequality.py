@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 from auditor.accuracy.base import Theorem
-from auditor.audit import labels_of
+from auditor.auditing import labels_of
 from auditor.collect import Settings
 from auditor.errors import SpecificationError
 from auditor.question import Question

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from auditor.counterexamples.confirm import Counts
 from auditor.counterexamples.shrink import Shrunk
@@ -12,6 +12,9 @@ from auditor.events.learner import Chain
 from auditor.exact import PrivacyCurve
 from auditor.neighbors import Pair
 from auditor.sampling import Sampler
+
+if TYPE_CHECKING:
+    from auditor.ledger import Ledger
 
 
 @dataclass(frozen=True)
@@ -37,6 +40,8 @@ class Question:
         first; gives a smaller counterexample.
     snippet : callable, optional
         Takes a pair, an event in words and its counts, and gives lines of Python that show it.
+    ledger : Ledger, optional
+        Where evidence is carried from run to run.
     """
 
     id: str = "audit/L1/claim/given"
@@ -47,3 +52,4 @@ class Question:
     private: bool = False
     shrink: Callable[[Sampler, Sequence[tuple[Pair, Sequence[Chain]]]], Shrunk | None] | None = None
     snippet: Callable[[Pair, str, Counts], str] | None = None
+    ledger: Ledger | None = None

@@ -123,6 +123,13 @@ class AuditResult:
         ``finding``.
     known : str
         Where a baseline holds this finding: the reason given there. Such a finding does not make a run fail.
+    ledger : mapping
+        Where evidence is carried from run to run: ``file`` and ``identity`` of the ledger, ``series`` and ``night`` in
+        it, ``own_draws`` of this run, ``draws`` of all, ``first_chunk`` and number of ``chunks`` of this run, and why
+        it started ``afresh``. All other members are about all runs, but for ``record``, which has this run's chunks.
+    places : mapping
+        ``file`` and ``line`` of the audited ``mechanism`` and of the entry that declares the ``claim``, relative to the
+        folder in which the run was started; what is not known or stands elsewhere is left out. See `auditor.places`.
     """
 
     id: str
@@ -168,6 +175,8 @@ class AuditResult:
     known: str = ""
     method: str = "e-process"
     checks: Sequence[Mapping[str, Any]] = ()
+    ledger: Mapping[str, Any] = field(default_factory=dict)
+    places: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def ok(self) -> bool:
@@ -189,10 +198,22 @@ class AuditResult:
         return text
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data, see `plain`, with ``ok`` added."""
+        """Plain data, see `plain`, with ``ok`` added, and without a ledger and places where there are none."""
         record: dict[str, Any] = plain(self)
+        for name in ("ledger", "places"):
+            if not record[name]:
+                del record[name]
         record["ok"] = self.ok
         return dict(sorted(record.items()))
+
+
+def carried(ledger: Mapping[str, Any]) -> str:
+    """What part of the draws is of this run, where evidence is carried from run to run; empty where it is not."""
+    if not ledger:
+        return ""
+    afresh = ledger.get("afresh")
+    why = f", started afresh ({afresh})" if afresh else ""
+    return f", of which {int(ledger['own_draws']):,} in this run, number {int(ledger['night']):,} of its ledger{why}"
 
 
 def plain(value: Any) -> Any:

@@ -12,23 +12,28 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from importlib import metadata
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import joblib
 
 from auditor import registry
 from auditor.accuracy.base import Theorem
 from auditor.adversaries.game import Game, run_game
-from auditor.audit import run_audit
+from auditor.auditing import run_audit
 from auditor.collect import DRAWS, METHODS, Settings
 from auditor.conformity import StatedLaw, run_conformity
 from auditor.declare import BUDGETS, Claim
 from auditor.errors import SpecificationError, finite
 from auditor.findings import describe
+from auditor.places import located
 from auditor.question import Question
 from auditor.results import AuditResult, Verdict, document
 from auditor.sampling import check_seed
 from auditor.targets import source_hash
+
+if TYPE_CHECKING:
+    from auditor.ledger import Ledger
 
 #: Libraries whose versions bear on the numbers.
 LIBRARIES = ("numpy", "scipy", "pandas", "scikit-learn", "statsmodels")
@@ -64,6 +69,10 @@ class Run:
         How claims at L1 and L2 are judged, see `Settings`.
     chunks : mapping of str to int
         Number of chunks of claims that time had truncated, to reproduce them.
+    ledger : Path or None
+        File in which evidence of claims at L1 and L2 is carried from run to run, see `auditor.ledger`.
+    ledger_key : str
+        Whatever else has to stay the same for that evidence to add up.
     """
 
     paths: tuple[str, ...] = ("experiments",)
@@ -78,6 +87,8 @@ class Run:
     chunks: dict[str, int] = field(default_factory=dict)
     detect: float | None = None
     method: str = METHODS[0]
+    ledger: Path | None = None
+    ledger_key: str = ""
 
     def __post_init__(self) -> None:
         if self.level not in BUDGETS:
@@ -90,6 +101,8 @@ class Run:
         draws = DRAWS if self.draws is None else self.draws
         Settings(alpha=self.alpha, seconds=self.seconds, draws=draws, detect=self.detect, method=self.method)
         check_seed(self.seed)
+        if self.ledger_key and self.ledger is None:
+            raise SpecificationError(f"a key is for a ledger, got {self.ledger_key!r} without one")
 
 
 @dataclass
@@ -148,8 +161,10 @@ def audit_claim(claim: Claim, run: Run, alpha: float) -> AuditResult:
         + (f" --draws {run.draws}" if run.draws is not None else "")
         + (f" --detect {run.detect!r}" if run.detect is not None else "")
         + (f" --method {run.method}" if run.method != METHODS[0] else "")
+        + (f" --ledger {shlex.quote(str(run.ledger))}" if run.ledger is not None else "")
+        + (f" --ledger-key {shlex.quote(run.ledger_key)}" if run.ledger_key else "")
     )
-    question = Question(claim.id, draft.curves, draft.exact_level, labels, replay)
+    question = Question(claim.id, draft.curves, draft.exact_level, labels, replay, ledger=_ledger(run))
     settings = settings_of(claim, run, alpha)
     if isinstance(draft.guarantee, Theorem):
         return draft.guarantee.audit(draft.subject, settings, question)
@@ -163,6 +178,14 @@ def audit_claim(claim: Claim, run: Run, alpha: float) -> AuditResult:
             labels["pair"] = "; ".join(pair.name for pair in draft.pairs)
         return run_conformity(draft.mechanism, draft.guarantee, datasets, names, settings, question)
     return run_audit(draft.mechanism, draft.guarantee, draft.pairs, settings, question)
+
+
+def _ledger(run: Run) -> Ledger | None:
+    if run.ledger is None:
+        return None
+    from auditor.ledger import Ledger
+
+    return Ledger(run.ledger.absolute(), run.ledger_key)
 
 
 def _exact_result(claim: Claim, labels: dict[str, Any], alpha: float) -> AuditResult:
@@ -337,6 +360,8 @@ def manifest(run: Run, selected: Sequence[Claim]) -> dict[str, Any]:
         "seconds": run.seconds,
         "detect": run.detect,
         "method": run.method,
+        **({"ledger": str(run.ledger)} if run.ledger is not None else {}),
+        **({"ledger_key": run.ledger_key} if run.ledger_key else {}),
         "specification_hash": hashlib.sha256(specification.encode()).hexdigest()[:16],
         "source_hash": hashlib.sha256("".join(sources).encode()).hexdigest()[:16],
         "claims_selected": len(selected),
@@ -372,7 +397,8 @@ def results_document(run: Run, selected: Sequence[Claim], outcome: Outcome) -> d
     about = manifest(run, selected)
     if outcome.interrupted:
         about["interrupted"] = True
-    return document(about, outcome.results, errata(run, selected))
+    results = located(outcome.results, selected, registry.load(run.paths))
+    return document(about, results, errata(run, selected))
 
 
 def exit_code(results: Sequence[AuditResult], interrupted: bool = False) -> int:

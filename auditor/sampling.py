@@ -26,7 +26,9 @@ def generator(seed: int, *key: str | int) -> np.random.Generator:
     """
     digest = hashlib.sha256("\x1f".join(str(part) for part in key).encode()).digest()
     words = np.frombuffer(digest[:16], dtype=np.uint32)
-    return np.random.default_rng(np.random.SeedSequence([seed, *words.tolist()]))
+    # Words in an array are read four times as fast as integers, of which a seed beyond 32 bits is more than one word.
+    few = np.append(np.uint32(seed), words) if seed < 2**32 else [seed, *words.tolist()]
+    return np.random.default_rng(np.random.SeedSequence(few))
 
 
 class _Hang(BaseException):

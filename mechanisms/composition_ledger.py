@@ -169,16 +169,6 @@ def looping(ledger: Ledger, most: int) -> Ledger:
     return replace(ledger, epochs=most + 2)
 
 
-def certified_up_to(ledgers: Sequence[Ledger]) -> float:
-    """Largest epsilon of ledgers, in increasing order, up to which none has a flag; 0 if the first has one."""
-    last = 0.0
-    for ledger in ledgers:
-        if ledger.flags:
-            break
-        last = ledger.epsilon
-    return last
-
-
 # ------------------------------------------------------------------------------ what is printed
 
 

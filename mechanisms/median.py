@@ -18,6 +18,7 @@ import itertools
 import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -163,17 +164,23 @@ class Median:
 
         The smallest k with ``A_k > bound``, by bisection: A_k never falls.
         """
-        ordered = self.ordered(data)
-        low, high = 0, len(ordered)
-        if not self.most_sensitive(ordered, high) > bound:
-            return math.inf
-        while low < high:
-            middle = (low + high) // 2
-            if self.most_sensitive(ordered, middle) > bound:
-                high = middle
-            else:
-                low = middle + 1
-        return float(low)
+        return _distance(self, bound, self.ordered(data).tobytes())
+
+
+@lru_cache(maxsize=16)
+def _distance(query: Median, bound: float, points: bytes) -> float:
+    """`Median.distance` of points in increasing order, float64; the same data are asked about in every call."""
+    ordered = np.frombuffer(points, dtype=np.float64)
+    low, high = 0, len(ordered)
+    if not query.most_sensitive(ordered, high) > bound:
+        return math.inf
+    while low < high:
+        middle = (low + high) // 2
+        if query.most_sensitive(ordered, middle) > bound:
+            high = middle
+        else:
+            low = middle + 1
+    return float(low)
 
 
 def rank(rows: int) -> int:

@@ -37,6 +37,9 @@ GRAIN = 2.0**-20
 #: wrong by at least alpha / 2: alpha^2 / 8 from the step alpha / 4, less alpha^2 / 128 by Hoeffding's lemma.
 DROP = 15.0 / 128.0
 
+#: Draws of noise that a session makes at once, if it needs no more: few runs ask for one or two at a time. Arbitrary.
+_STOCK = 256
+
 Answers: TypeAlias = Literal["fresh", "reused"]
 Values: TypeAlias = Literal["noisy", "exact"]
 Direction: TypeAlias = Literal["towards", "away"]
@@ -355,6 +358,7 @@ class MultiplicativeWeightsSession:
         self._state = np.zeros(n, dtype=np.int64)  # which hypothesis each run has
         self._updates = np.zeros(n, dtype=np.int64)
         self._runs = np.ones(n, dtype=np.bool_)
+        self._stock = np.zeros(0, dtype=np.int64)
         self._bar = self._thresholds(n)
 
     @property
@@ -438,7 +442,12 @@ class MultiplicativeWeightsSession:
         return answers
 
     def _noise(self, n: int) -> IntArray:
-        return two_sided_geometric(self._base, n, self._rng) if n else np.zeros(0, dtype=np.int64)
+        """The next `n` draws; every draw is used once."""
+        if n > self._stock.size:
+            more = two_sided_geometric(self._base, max(n, _STOCK), self._rng)
+            self._stock = np.concatenate([self._stock, more])
+        drawn, self._stock = self._stock[:n], self._stock[n:]
+        return drawn
 
     def _thresholds(self, n: int) -> IntArray:
         noise = self._noise(n) if self._mechanism.rules.threshold_noise else np.zeros(n, dtype=np.int64)

@@ -80,7 +80,8 @@ def column_values(data: Dataset, column: Hashable | None = None) -> NDArray[Any]
         If the column does not exist, or is given for one-dimensional data.
     """
     if isinstance(data, pd.DataFrame):
-        require(column in data.columns, f"a column among {list(data.columns)}", column)
+        if column not in data.columns:  # asked for every draw: the message is only made where it is needed
+            raise ValueError(f"expected a column among {list(data.columns)}, got {column!r}")
         return np.asarray(data[column].to_numpy())
     array = np.asarray(data)
     if array.ndim == 1:

@@ -82,9 +82,10 @@ class _Noisy:
         """Draw `n` transcripts; float64 of shape (n, M), multiples of the unit."""
         require_draws(n)
         answers = np.empty((n, self.algorithm.queries), dtype=np.float64)
+        noise = two_sided_geometric(self.base, answers.shape, rng)  # at once: no draw depends on what is asked
         for i in range(self.algorithm.queries):
             exact = self.sums(data, i, self.algorithm.ask(answers[:, :i]), rng)
-            answers[:, i] = (exact + two_sided_geometric(self.base, (n,), rng)) * self.unit
+            answers[:, i] = (exact + noise[:, i]) * self.unit
         return answers
 
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar
 
 from auditor.accuracy.errors import Array, ErrorSampler, Setting
-from auditor.audit import labels_of
+from auditor.auditing import labels_of
 from auditor.collect import Clock, Settings
 from auditor.errors import TargetError
 from auditor.evidence.independence import Independence, check_independence

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from auditor.accuracy.base import FIRST, GROWTH, Theorem
 from auditor.accuracy.errors import ErrorSampler, Setting
-from auditor.audit import labels_of
+from auditor.auditing import labels_of
 from auditor.collect import Settings
 from auditor.errors import SpecificationError, TargetError
 from auditor.evidence.bernoulli import detectable, log_evidence, lower_limit, upper_limit

@@ -14,7 +14,7 @@ from auditor.accuracy.base import Theorem
 from auditor.accuracy.errors import ErrorSampler, Setting
 from auditor.accuracy.figure import Figure
 from auditor.accuracy.measures import Effort, Exactly, Measure, Point, Smallest
-from auditor.audit import labels_of
+from auditor.auditing import labels_of
 from auditor.collect import Settings
 from auditor.errors import SpecificationError, TargetError
 from auditor.findings import describe

@@ -13,7 +13,7 @@ from scipy import special
 
 from auditor.accuracy.base import FIRST, Theorem, chunk_size
 from auditor.accuracy.errors import ErrorSampler, Setting
-from auditor.audit import labels_of
+from auditor.auditing import labels_of
 from auditor.collect import Settings
 from auditor.errors import SpecificationError, TargetError
 from auditor.evidence.bernoulli import lower_limit, upper_limit

@@ -172,7 +172,7 @@ def _one_each(block: _Block, goal: Goal) -> NDArray[np.bool_]:
 
 
 def _gathered(found: list[_Block], people: int, goal: Goal) -> Found:
-    if not found:
+    if not sum(len(block.trial) for block in found):
         return Found(np.zeros(0, np.int64), np.zeros((0, people), np.int8), np.zeros(0))
     trial, bits, largest = (np.concatenate([getattr(b, name) for b in found]) for name in ("trial", "bits", "largest"))
     # A later one of a trial is better where the closest is sought: the limit was lowered.
@@ -214,24 +214,47 @@ def from_queries(queries: Bits, answers: FloatArray, error: float = np.inf, goal
             f"expected at most {MOST} people and an answer a query, got {queries.shape} and {answers.shape}"
         )
     counts = [subset_counts(query) for query in queries]
-    found: list[Found] = []
     step = max(1, _BLOCK // size)
+    found: list[Found] = []
     for start in range(0, len(answers), step):
         part = answers[start : start + step]
-        largest = np.zeros((len(part), size))
-        for i, count in enumerate(counts):
-            np.maximum(largest, np.abs(part[:, i : i + 1] - count), out=largest)
-        fits = largest < error
-        if goal != "all":
-            # The first that fits, or the closest, if any does.
-            best = largest.argmin(axis=1) if goal == "closest" else fits.argmax(axis=1)
-            one = np.zeros_like(fits)
-            one[np.arange(len(part)), best] = fits[np.arange(len(part)), best]
-            fits = one
-        trial, candidate = np.nonzero(fits)
+        if goal == "closest":
+            one = _closest(part, counts, error)
+        else:
+            one = _within(part, counts, error)
+            if goal == "first":
+                firsts = np.unique(one[0], return_index=True)[1]
+                one = one[0][firsts], one[1][firsts], one[2][firsts]
+        trial, candidate, largest = one
         bits = ((candidate[:, None] >> np.arange(people)) & 1).astype(np.int8)
-        found.append(Found(trial + start, bits, largest[trial, candidate]))
+        found.append(Found(trial + start, bits, largest))
     return Found(*(np.concatenate(fields) for fields in zip(*found, strict=True)))
+
+
+_Fits: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64], FloatArray]
+"""Trials, numbers of candidates, and their largest errors."""
+
+
+def _within(answers: FloatArray, counts: list[Bits], error: float) -> _Fits:
+    """All candidates within the error, query by query of those that are left."""
+    trial, candidate = np.divmod(np.arange(len(answers) * len(counts[0])), len(counts[0]))
+    largest = np.zeros(len(trial))
+    for i, count in enumerate(counts):
+        largest = np.maximum(largest, np.abs(answers[trial, i] - count[candidate]))
+        kept = largest < error
+        trial, candidate, largest = trial[kept], candidate[kept], largest[kept]
+    return trial, candidate, largest
+
+
+def _closest(answers: FloatArray, counts: list[Bits], error: float) -> _Fits:
+    """For each trial the candidate of least error, if that is within the limit."""
+    largest = np.zeros((len(answers), len(counts[0])))
+    for i, count in enumerate(counts):
+        np.maximum(largest, np.abs(answers[:, i : i + 1] - count), out=largest)
+    trial, candidate = np.arange(len(answers)), largest.argmin(axis=1)
+    best = largest[trial, candidate]
+    kept = best < error
+    return trial[kept], candidate[kept], best[kept]
 
 
 # ------------------------------------------------------------------------- the adversary

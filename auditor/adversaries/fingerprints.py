@@ -209,26 +209,28 @@ def traced_law(users: int, block: int, ones: FloatArray) -> FloatArray:
     ----------
     users, block : int
         Of the code.
-    ones : ndarray of shape (users + 1,)
+    ones : ndarray of shape (..., users + 1)
         Probability of a one in each block.
 
     Returns
     -------
-    ndarray of shape (users + 1,)
+    ndarray of shape (..., users + 1)
         Probability that nobody is traced, and that each user is.
     """
-    least = -(-block // users)
-    laws: FloatArray = np.asarray(stats.binom.pmf(np.arange(block + 1), block, np.asarray(ones)[:, None]))
-    state, traced = laws[0], [0.0]
-    for law in laws[1:]:
-        # Kept are the paths with s_b - s_{b-1} < least: s_{b-1} > s_b - least.
-        above = np.concatenate([np.cumsum(state[::-1])[::-1], [0.0]])
-        from_here = above[np.clip(np.arange(block + 1) - least + 1, 0, block + 1)]
-        kept = law * from_here
-        traced.append(float(state.sum() - kept.sum()))
+    least, values = -(-block // users), np.arange(block + 1)
+    different, which = np.unique(ones, return_inverse=True)
+    laws = np.asarray(stats.binom.pmf(values, block, different[:, None]))[which.reshape(np.shape(ones))]
+    state = laws[..., 0, :]
+    traced = [np.zeros(state.shape[:-1])]
+    # Kept are the paths with s_b - s_{b-1} < least: s_{b-1} > s_b - least.
+    first = np.maximum(values - least + 1, 0)
+    for b in range(1, users + 1):
+        at_least = np.cumsum(state[..., ::-1], axis=-1)[..., ::-1]
+        kept = laws[..., b, :] * at_least[..., first]
+        traced.append(np.maximum(state.sum(axis=-1) - kept.sum(axis=-1), 0.0))
         state = kept
-    traced[0] = float(state.sum())
-    return np.asarray(np.maximum(traced, 0.0), dtype=np.float64)
+    traced[0] = state.sum(axis=-1)
+    return np.stack(traced, axis=-1)
 
 
 # -------------------------------------------------------------------------------------------- Tardos
@@ -310,10 +312,12 @@ class Tardos:
         """Draw some columns of each of several codes: columns are independent."""
         end = math.asin(math.sqrt(self.cutoff))
         tangents = np.tan(rng.uniform(end, math.pi / 2 - end, (trials, columns)))
-        # p = tan^2 / (1 + tan^2), as a multiple of 2^-32; the largest one below 1 where it would round to 1.
-        bias = np.minimum(2.0**32 / (1 + tangents**-2), 2.0**32 - 1).astype(np.uint32)
-        words = rng.integers(0, 1 << 32, (trials, self.users, columns), dtype=np.uint32)
-        return BiasCodebook(self, tangents, words < bias[:, None, :])
+        # p = 1 / (1 + cot^2), as a multiple of 2^-32; the largest one below 1 where it would round to 1.
+        bias = np.minimum(2.0**32 / (1 + 1 / (tangents * tangents)), 2.0**32 - 1).astype(np.uint32)
+        entries = trials * self.users * columns
+        # Two 32-bit words of each draw: most of the time of an audit is spent here.
+        words = rng.integers(0, 1 << 64, (entries + 1) // 2, dtype=np.uint64).view(np.uint32)[:entries]
+        return BiasCodebook(self, tangents, words.reshape(trials, self.users, columns) < bias[:, None, :])
 
 
 @dataclass(frozen=True, eq=False)
@@ -340,15 +344,16 @@ class BiasCodebook:
 
     def ones(self, members: IntArray) -> IntArray:
         """See `Codebook`."""
-        return np.asarray(self.bits[:, members - 1].sum(axis=1, dtype=np.int64))
+        # There are fewer than 2^15 users: a code for so many has 10^11 columns.
+        return np.asarray(self.bits[:, members - 1].sum(axis=1, dtype=np.int16), dtype=np.int64)
 
     def scores(self, values: Bits | FloatArray) -> FloatArray:
         """What these columns add to the score of each user, shape (trials, users), for a word (trials, columns)."""
         plus, minus = self.code.weights(self.tangents)
         counted = self.code.counted(values)
         both = (plus + minus) * counted
-        found = np.stack([(user @ one) for user, one in zip(self.bits.astype(np.float64), both, strict=True)])
-        return np.asarray(found - (minus * counted).sum(axis=1, keepdims=True))
+        shared = (self.bits.astype(np.float64) @ both[:, :, None])[:, :, 0]
+        return np.asarray(shared - (minus * counted).sum(axis=1, keepdims=True))
 
     def accuses(self, word: Bits, users: IntArray) -> Bits:
         """See `Codebook`."""

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Literal, TypeAlias, get_args
 import numpy as np
 
 from auditor.adversaries.base import Adversary, Ask, FloatArray, Stack
-from auditor.audit import error_result, labels_of
+from auditor.auditing import error_result, labels_of
 from auditor.collect import Clock, Settings
 from auditor.errors import SpecificationError, TargetError
 from auditor.evidence.bound import level_grid

@@ -67,6 +67,9 @@ class Attack:
         Level that is to be detectable; default twice the claimed one.
     method : str
         How the claim is judged, see `Settings`.
+    ledger, ledger_key : Path or None, str
+        File in which evidence is carried from run to run, see `auditor.ledger`, and what else has to stay the same for
+        it to add up.
 
     Raises
     ------
@@ -95,6 +98,8 @@ class Attack:
     limit: float = LIMIT
     detect: float | None = None
     method: str = METHODS[0]
+    ledger: Path | None = None
+    ledger_key: str = ""
 
     def __post_init__(self) -> None:
         check_seed(self.seed)
@@ -113,7 +118,14 @@ class Attack:
         if not 0 <= self.least <= self.rows:
             raise SpecificationError(f"min-rows must be from 0 to rows={self.rows}, got {self.least}")
 
+        if self.ledger_key and self.ledger is None:
+            raise SpecificationError(f"--ledger-key is for a --ledger, got {self.ledger_key!r} without one")
+
     def _check_adversary(self) -> None:
+        if self.ledger is not None:
+            raise SpecificationError(
+                f"evidence of games is not carried from run to run: --adversary goes without --ledger {self.ledger}"
+            )
         if self.data is not None or self.domain is not None:
             raise SpecificationError("an adversary makes up its data: --adversary goes without --data and --domain")
         if self.relation not in (None, "replace-one", ADD_REMOVE):
@@ -158,6 +170,8 @@ class Attack:
             ("--limit", self.limit if self.limit != LIMIT else None),
             ("--detect", self.detect),
             ("--method", self.method if self.method != METHODS[0] else None),
+            ("--ledger", self.ledger),
+            ("--ledger-key", self.ledger_key or None),
         ):
             words += [] if value is None else [name, str(value)]
         flags = {

@@ -8,14 +8,14 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from auditor.adversaries.game import Game, run_game
 from auditor.adversaries.named import Asked, adversary_named
 from auditor.attack.options import ADD_REMOVE, Attack
-from auditor.audit import error_result, run_audit
+from auditor.auditing import error_result, run_audit
 from auditor.behaviour import sizes_of_interest
 from auditor.collect import Settings
 from auditor.counterexamples.confirm import Counts
@@ -28,6 +28,7 @@ from auditor.guarantees import Guarantee, parse_claim
 from auditor.inspecting import repeats_after_restart
 from auditor.neighbors import RELATIONS, AddRemoveOne, AnswersWithin, Pair, Relation, ReplaceOne, check_pairs
 from auditor.neighbors.hard import hard_pairs
+from auditor.places import places
 from auditor.question import Question
 from auditor.reading import parse_domain, read_data
 from auditor.results import AuditResult, Verdict
@@ -38,6 +39,9 @@ from auditor.targets import Mechanism
 from auditor.targets.environments import environment_of, installed
 from auditor.targets.named import closing_target, is_remote, shown, source_of, target_named
 from auditor.targets.process import ProcessTarget
+
+if TYPE_CHECKING:
+    from auditor.ledger import Ledger
 
 #: Seconds that an audit gets at least, however long the search for sizes took; arbitrary.
 LEAST_SECONDS = 5.0
@@ -125,6 +129,7 @@ def attack_on(
                 result = work.with_checks(result, pairs)
         except TargetError as error:
             result = error_result(target, guarantee, work.settings(), work.question, error)
+        result = replace(result, places=places(target))
         return work.manifest(), result, time.monotonic() - work.begun
 
 
@@ -169,7 +174,16 @@ class _Work:
             private=self.attack.private,
             shrink=self.shrink if self.attack.shrink else None,
             snippet=self.snippet,
+            ledger=self.ledger(),
         )
+
+    def ledger(self) -> Ledger | None:
+        """Where evidence is carried from run to run, if it is."""
+        if self.attack.ledger is None:
+            return None
+        from auditor.ledger import Ledger
+
+        return Ledger(self.attack.ledger.absolute(), self.attack.ledger_key, self.attack.target)
 
     @cached_property
     def sampler(self) -> Sampler:
@@ -195,7 +209,8 @@ class _Work:
             self.relation, self.values, attack.rows, least=attack.least, outside=attack.outside, sizes=sizes
         )
         draws = settings.draws
-        if settings.seconds is not None:
+        # With a ledger the pairs are the same every night, whatever the speed: later nights come to those left.
+        if settings.seconds is not None and attack.ledger is None:
             self.measure(pairs[0].x)
             draws = max(1, min(draws, int(settings.seconds / self.each)))
         kept = affordable(pairs, draws)
@@ -297,6 +312,8 @@ class _Work:
             "seconds": settings.seconds,
             "detect": attack.detect,
             "method": attack.method,
+            **({"ledger": str(attack.ledger)} if attack.ledger is not None else {}),
+            **({"ledger_key": attack.ledger_key} if attack.ledger_key else {}),
         }
 
 

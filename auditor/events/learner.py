@@ -179,6 +179,38 @@ class EventLearner:
         return self.finalists[0] if self.finalists else None
 
     @property
+    def reservoir(self) -> Reservoir:
+        """Past draws."""
+        return self._past
+
+    def recall(self, n: int, draws: tuple[Batch, Batch] | None, finalists: Sequence[Proposal]) -> None:
+        """Take up what an earlier learner of the same pair knew, before any draw of one's own.
+
+        Parameters
+        ----------
+        n : int
+            Draws a side that it had seen.
+        draws : tuple of two batches, or None
+            Its reservoir, or the beginning of it.
+        finalists : sequence of Proposal
+            Its events in the race, but for those that hold functions or fitted models: such are learned anew.
+        """
+        self.n = n
+        if draws is not None:
+            self._past.add(*draws)
+            if self._past.room:
+                self._survey.saw(*draws)
+            self._learned_at = self._past.held
+            self._learn(False)
+        if finalists:
+            chains = {finalist.chain for finalist in finalists}
+            self.finalists = [*finalists, *(f for f in self.finalists if f.chain not in chains)]
+            score = self._race(False)
+            order = sorted(range(len(score)), key=lambda k: (-score[k], k))
+            self.finalists = [self.finalists[k] for k in order[:FINALISTS]]
+            self._rate(self.finalists[0])
+
+    @property
     def never_varies(self) -> bool:
         """Whether all past draws of each side are one value, and those of the two sides are not the same."""
         if self._past.held < LEAST_ALIKE:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 
@@ -84,5 +85,16 @@ def _unsupported(law_p: Law, law_q: Law) -> ValueError:
 
 
 def _product_pair(law_p: ProductLaw, law_q: ProductLaw) -> PrivacyCurve:
-    moved = Counter((p, q) for p, q in zip(law_p.parts, law_q.parts, strict=True) if p is not q and p != q)
+    moved = Counter(_from_zero(p, q) for p, q in zip(law_p.parts, law_q.parts, strict=True) if p is not q and p != q)
     return composed_parts([(curve(p, q), count) for (p, q), count in moved.items()])
+
+
+def _from_zero(law_p: Law, law_q: Law) -> tuple[Law, Law]:
+    """Geometric laws of equal base at 0 and their distance, so that equal shifts are counted together.
+
+    What is computed from the pair is the same: it is symmetric, and a translation of the outcomes changes nothing.
+    """
+    match law_p, law_q:
+        case TwoSidedGeometricLaw(), TwoSidedGeometricLaw() if (law_p.a, law_p.step) == (law_q.a, law_q.step):
+            return replace(law_p, loc=0), replace(law_q, loc=abs(law_p.loc - law_q.loc))
+    return law_p, law_q

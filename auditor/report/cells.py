@@ -9,7 +9,7 @@ from functools import partial
 
 from markupsafe import Markup, escape
 
-from auditor.report import svg, words
+from auditor.report import compact, svg, words
 from auditor.report.view import ClaimView
 
 #: Left and right ends of the two panels, which leave room for labels of `LABEL` characters.
@@ -43,24 +43,24 @@ def cells(claim: ClaimView) -> Markup:
     top = 1.04 * max(math.sqrt(v) for v in [*stated, *(c / n for c in counts)])
     far = 1.08 * max([USUAL + 1, *(abs(d) for d in apart if math.isfinite(d))])
     x, z = svg.Axis(0.0, top, *FREQUENCY), svg.Axis(-far, far, *DEVIATION)
-    largest = _round(top * top)
+    largest, wide = _round(top * top), z.at(USUAL) - z.at(-USUAL)
     parts = [
-        svg.ticks_x([(x.at(math.sqrt(v)), f"{v:g}") for v in (0.0, largest / 10, largest)], 8, bottom),
-        _rect("usual", z.at(-USUAL), 8, z.at(USUAL) - z.at(-USUAL), bottom - 8),
-        svg.ticks_x([(z.at(v), words.level(v).replace("-", "−")) for v in svg.nice(-far, far, 6)], 8, bottom),
+        compact.ticks_x([(x.at(math.sqrt(v)), f"{v:g}") for v in (0.0, largest / 10, largest)], 8, bottom),
+        f'<path class="usual" d="M{svg.px(z.at(-USUAL))} 8h{svg.px(wide)}V{svg.px(bottom)}h{svg.px(-wide)}z"/>',
+        compact.ticks_x([(z.at(v), words.level(v).replace("-", "−")) for v in svg.nice(-far, far, 6)], 8, bottom),
     ]
+    drawn: dict[str, list[str]] = {"observed": [], "mark claimed": [], "apart": [], "apart far": [], "mark far": []}
     for i, (label, p, count, d) in enumerate(zip(labels, stated, counts, apart, strict=True)):
-        y = 8 + ROW * i
-        name = words.shorten(names[i], LABEL)
+        y = 8 + ROW * (i + 0.5)
         said = f"{label}: {count:,} of {n:,} draws, {count / n:.4g} of them; stated {p:.4g}, deviation {d:+.2g}"
-        parts.append(f"<g><title>{escape(said)}</title>")
-        parts.append(_rect("row", 0, y, svg.WIDTH, ROW))
-        parts.append(svg.text(FREQUENCY[0] - 6, y + 10.5, name, "end", "label small"))
-        parts.append(_rect("bound", FREQUENCY[0], y + 3, x.at(math.sqrt(count / n)) - FREQUENCY[0], ROW - 6))
-        parts.append(
-            f'<path class="mark claimed" d="M{svg.px(x.at(math.sqrt(p)))} {svg.px(y + 1)}v{svg.px(ROW - 2)}"/>'
-        )
-        parts.append(_bar(z, d, y) + "</g>")
+        name = f'<text class="bin">{escape(words.shorten(names[i], LABEL))}</text>'
+        parts.append(compact.row(FREQUENCY[0], y, ['<path class="row" d="M-124 0h360"/>', name], said))
+        observed = x.at(math.sqrt(count / n)) - FREQUENCY[0]
+        drawn["observed"].append(f"M{svg.px(FREQUENCY[0])} {svg.px(y)}h{svg.px(observed)}")
+        drawn["mark claimed"].append(f"M{svg.px(x.at(math.sqrt(p)))} {svg.px(y - 6)}v12")
+        kind = "mark far" if math.isinf(d) else "apart far" if abs(d) > USUAL else "apart"
+        drawn[kind].append(_bar(z, d, y))
+    parts += [f'<path class="{name}" d="{"".join(bars)}"/>' for name, bars in drawn.items() if bars]
     parts.append(svg.text(sum(FREQUENCY) / 2, bottom + 30, "frequency (root scale)", "middle"))
     parts.append(svg.text(sum(DEVIATION) / 2, bottom + 30, "deviation", "middle"))
     worst = max(range(len(apart)), key=lambda i: abs(apart[i]))
@@ -150,14 +150,9 @@ def _round(value: float) -> float:
 
 
 def _bar(z: svg.Axis, deviation: float, y: float) -> str:
-    """A bar from 0 to the deviation; an arrow at the edge where it is infinite."""
+    """A bar from 0 to the deviation; an arrow to the edge where it is infinite."""
+    start = f"M{svg.px(z.at(0.0))} {svg.px(y)}H"
     if math.isinf(deviation):
         x, sign = (z.end - 2, -1) if deviation > 0 else (z.start + 2, 1)
-        head = f"m{5 * sign} -4l{-5 * sign} 4l{5 * sign} 4"
-        return f'<path class="mark far" d="M{svg.px(z.at(0.0))} {svg.px(y + 7)}H{svg.px(x)}{head}"/>'
-    a, b = sorted((z.at(0.0), z.at(deviation)))
-    return _rect("apart far" if abs(deviation) > USUAL else "apart", a, y + 3, b - a, ROW - 6)
-
-
-def _rect(name: str, x: float, y: float, width: float, height: float) -> str:
-    return f'<rect class="{name}" x="{svg.px(x)}" y="{svg.px(y)}" width="{svg.px(width)}" height="{svg.px(height)}"/>'
+        return f"{start}{svg.px(x)}m{5 * sign}-4l{-5 * sign} 4 {5 * sign} 4"
+    return start + svg.px(z.at(deviation))

@@ -6,7 +6,7 @@ import math
 
 from markupsafe import Markup
 
-from auditor.report import svg, words
+from auditor.report import compact, svg, words
 from auditor.report.view import ClaimView
 from auditor.results import number
 
@@ -26,13 +26,13 @@ def curve(claim: ClaimView) -> Markup:
     across = Log(min(x), max(x), svg.LEFT, svg.WIDTH - svg.RIGHT)
     up = Log(min(shown), max(shown), svg.HEIGHT - svg.BOTTOM, svg.TOP)
     parts = [
-        svg.ticks_x([(across.at(v), f"{v:g}") for v in _ticks(x)], svg.TOP, svg.HEIGHT - svg.BOTTOM),
-        svg.ticks_y([(up.at(v), words.level(v)) for v in svg.decades(up.least, up.most)]),
+        compact.ticks_x([(across.at(v), f"{v:g}") for v in _ticks(x)], svg.TOP, svg.HEIGHT - svg.BOTTOM),
+        compact.ticks_y([(up.at(v), words.level(v)) for v in svg.decades(up.least, up.most)]),
     ]
     for key, name in (("curve", "claimed"), ("fit", "fit")):
         line = [(across.at(a), up.at(v)) for a, v in zip(x, values[key], strict=True) if v is not None and v > 0]
         if len(line) > 1:
-            parts.append(svg.line(line, name))
+            parts.append(compact.path(line, name))
     name, what = str(found["parameter"]), str(found["measured"])
     for i, a in enumerate(x):
         value, low, high = (values[key][i] for key in ("value", "lower", "upper"))
@@ -43,7 +43,7 @@ def curve(claim: ClaimView) -> Markup:
         said = f"{name} = {a:g}: {words.level(value)}, between {words.level(low)} and {words.level(high)}"
         limits = f"M{svg.px(across.at(a))} {svg.px(top)}V{svg.px(bottom)}"
         parts.append(f'<path class="mark limits" d="{limits}"/>' + svg.dot(across.at(a), up.at(value), said))
-    parts += svg.titles(name, what)
+    parts.append(compact.titles(name, what))
     said = f"{what} over {name}: {len(points)} points, exponent {words.level(number(found['exponent']))}"
     return svg.picture(svg.WIDTH, svg.HEIGHT, said, parts)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from auditor.exact import GaussianLaw, curve
 from auditor.report import words
-from auditor.results import number
+from auditor.results import carried, number
 
 if TYPE_CHECKING:
     from auditor.report.view import ClaimView
@@ -196,5 +196,10 @@ def _notes(claim: ClaimView) -> Iterator[str]:
     if claim.raw.get("truncated_by"):
         chunks = len((claim.raw.get("record") or {}).get("chunks") or [])
         yield f"Cut short by {claim.text('truncated_by')}, after {words.number_of(chunks, 'chunk')} of draws."
+    if claim.raw.get("ledger"):
+        yield (
+            "Evidence is carried from run to run: e-value, bounds, ceiling and detectable level are about all draws"
+            f"{carried(claim.raw['ledger'])}. `dpaudit ledger` shows it."
+        )
     if claim.raw.get("unseeded"):
         yield "The target takes its randomness from elsewhere: a replay recomputes the verdict from the record."

@@ -13,14 +13,12 @@ from typing import Any
 import jinja2
 from markupsafe import Markup, escape
 
-from auditor.report import plots, words
+from auditor.report import phases, plots, words
 from auditor.report.cells import cells
 from auditor.report.curves import curve
 from auditor.report.errata import errata
 from auditor.report.figures import figures, legend
 from auditor.report.view import RunView
-
-SYMBOLS = {"violation": "✕", "deviation": "≠", "consistent": "○", "inconclusive": "?", "error": "!"}
 
 
 def html(results: Mapping[str, Any]) -> str:
@@ -48,13 +46,14 @@ def html(results: Mapping[str, Any]) -> str:
         run=run,
         errata=errata(run.results.get("errata") or [], run.claims),
         figures=figures(run.claims),
+        diagrams=phases.diagrams(run.claims),
         style=Markup(style),
         script=Markup(script),
         policy=f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'; "
         "base-uri 'none'; form-action 'none'",
     )
     # A twentieth of a long page is the template's indentation. No text of a claim has a line with "<" at its start.
-    return re.sub(r"\n[ \t]+(?=<)", "\n", page)
+    return re.sub(r"\n\s+(?=<)", "\n", page)
 
 
 def _asset(name: str) -> str:
@@ -73,6 +72,7 @@ def _template() -> jinja2.Template:
         soft=soft,
         prose=prose,
         terms=terms,
+        command=command,
         place=words.place,
         sort_key=sort_key,
         flat=words.flat,
@@ -83,7 +83,7 @@ def _template() -> jinja2.Template:
         cells=cells,
         curve=curve,
         legend=legend,
-        symbols=SYMBOLS,
+        phases=phases,
         levels=words.LEVELS,
     )
     return environment.from_string(_asset("report.html"))
@@ -105,16 +105,21 @@ def prose(text: str) -> Markup:
     return Markup("").join(raised)
 
 
-def terms(text: str, separator: str = ", ", longest: int = 20) -> Markup:
-    """A claim such as "ε = 1, δ = 1e-05" or a command, which may break between its terms only, unless they are long.
+def terms(text: str, longest: int = 20) -> Markup:
+    """A claim such as "ε = 1, δ = 1e-05", which may break between its terms only, unless they are long.
 
     20 characters are what a column takes without squeezing the others.
     """
-    term = Markup('<span class="term">{}</span>')
-    *first, last = text.split(separator)
-    listed = [*(part + separator.rstrip() for part in first), last]
-    words_of = (part.split(" ") if len(part) > longest else [part] for part in listed)
-    return Markup(" ").join(term.format(w) if len(w) <= longest else soft(w) for several in words_of for w in several)
+    parts = text.split(", ")
+    return Markup(", ").join(
+        escape(p.replace(" ", "\N{NO-BREAK SPACE}")) if len(p) <= longest else soft(p) for p in parts
+    )
+
+
+def command(text: str) -> Markup:
+    """A command, which may not break after the dashes of an option."""
+    options = (Markup("<i>{}</i>").format(word) if word.startswith("--") else escape(word) for word in text.split(" "))
+    return Markup(" ").join(options)
 
 
 def sort_key(value: float | None) -> str:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 #: Kind of claim that has one, see `auditor.accuracy.PhaseDiagram`.
 KIND = "phase diagram"
+#: Colours of the lines: that of the frames of promised cells, of excluded ones, and others that are not a cell's own.
+COLOURS = (2, 1, 3, 4, 5)
 #: Labels of a horizontal axis that are so far apart do not touch; by eye.
 _APART = 26.0
 
@@ -36,7 +38,24 @@ def sentences(claim: ClaimView, found: Mapping[str, Any]) -> Iterator[str]:
     if claim.verdict in ("consistent", "inconclusive"):
         level = words.level(claim.number("detectable_level"))
         yield f"A cell that breaks its statement with a probability of {level} would have been found in 9 of 10 cases."
-    yield f"Rate of success in each cell, by {found['across']} and {found['up']}: see the plot, or the table below it."
+    yield f"The rates of success by {found['across']} and {found['up']} are among the figures."
+
+
+def diagrams(claims: Sequence[ClaimView]) -> list[ClaimView]:
+    """Claims that have a diagram."""
+    return [claim for claim in claims if claim.found.get("kind") == KIND and claim.found.get("cells")]
+
+
+def statement_row(found: Mapping[str, Any]) -> tuple[str, str, str]:
+    """What was measured, what is stated, and what was found, for the table of theorems."""
+    told = [cell for cell in found["cells"] if cell["stated"]]
+    kept = len(told) - int(found["broken"])
+    cells = words.number_of(len(told), "cell")
+    return (
+        f"{found['success']}, by {found['across']} and {found['up']}",
+        f"{cells} of a grid",
+        f"{kept} of {cells} hold",
+    )
 
 
 def rows(found: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
@@ -75,7 +94,7 @@ def picture(found: Mapping[str, Any]) -> Markup:
             if value is not None and -0.5 <= _place(ys, value) <= len(ys) - 0.5
         ]
         if len(placed) > 1:
-            parts.append(f'<g class="curve{i % 6}"><title>{escape(line["title"])}</title>')
+            parts.append(f'<g class="curve{COLOURS[i % len(COLOURS)]}"><title>{escape(line["title"])}</title>')
             parts.append(svg.line(placed, "joined") + "</g>")
     parts += _labels(xs, ys, width, height)
     parts += svg.titles(str(found["across"]), str(found["up"]))

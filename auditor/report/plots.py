@@ -8,7 +8,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from auditor.report import svg, words
+from auditor.report import compact, svg, words
 from auditor.report.svg import Point
 from auditor.report.view import ClaimView
 from auditor.results import number
@@ -52,35 +52,34 @@ def sandwich(claim: ClaimView) -> Markup:
     def x(value: float) -> float:
         return left + (right - left) * min(max(value, 0.0), top) / top
 
-    parts = [svg.ticks_x([(x(t), words.level(t)) for t in svg.nice(0.0, top, 4)], 8, bottom)]
-    for i, (name, value) in enumerate(rows):
-        y = 8 + height * (i + 0.5)
-        parts.append(svg.text(left - 8, y + 4, name, "end"))
-        parts.append(svg.text(right + 10, y + 4, words.level(value), "start", "value"))
-        parts.append(_mark(name, x(value), y, left) if value <= top else _arrow(right, y, name))
+    parts = [compact.ticks_x([(x(t), words.level(t)) for t in svg.nice(0.0, top, 4)], 8, bottom)]
     claimed = known.get("claimed")
     if claimed is not None and claimed <= top:
-        parts.insert(1, svg.line([(x(claimed), 8.0), (x(claimed), float(bottom))], "claimed thin"))
+        parts.append(compact.path([(x(claimed), 8.0), (x(claimed), float(bottom))], "claimed thin"))
+    for i, (name, value) in enumerate(rows):
+        said = f'<text class="name">{name}</text><text class="value">{words.level(value)}</text>'
+        parts.append(f'<g class="level{i}">{said}{_mark(name, x(value) - left, right - left, value <= top)}</g>')
     said = ", ".join(f"{name} {words.level(value)}" for name, value in rows)
     return svg.picture(svg.WIDTH, bottom + 24, f"Levels of {claim.symbol}: {said}", parts)
 
 
-def _mark(name: str, x: float, y: float, left: float) -> str:
+#: Marks of levels, about their places; the lower bound is a bar.
+_MARKS = {
+    "exact": "M0-6l6 6-6 6-6-6z",
+    "one event": "M0-5l5 5-5 5-5-5z",
+    "claimed": "M0-9v18",
+    "detectable": "M0-5l6 10h-12z",
+    "ceiling": "M0-7v14m-5-14h5m-5 14h5",
+}
+
+
+def _mark(name: str, x: float, right: float, inside: bool) -> str:
+    """Mark at a place of a row that begins at 0; an arrow at its end for what is beyond."""
+    if not inside:
+        return compact.use("off", right)
     if name == "lower bound":
-        width = svg.px(max(x - left, 1.5))
-        return f'<rect class="bound" x="{left}" y="{svg.px(y - 6)}" width="{width}" height="12" rx="2"/>'
-    shape = {
-        "exact": f"M{svg.px(x)} {svg.px(y - 6)}l6 6l-6 6l-6 -6z",
-        "one event": f"M{svg.px(x)} {svg.px(y - 5)}l5 5l-5 5l-5 -5z",
-        "claimed": f"M{svg.px(x)} {svg.px(y - 9)}v18",
-        "detectable": f"M{svg.px(x)} {svg.px(y - 5)}l6 10h-12z",
-        "ceiling": f"M{svg.px(x)} {svg.px(y - 7)}v14m-5 -14h5m-5 14h5",
-    }[name]
-    return f'<path class="mark {name}" d="{shape}"/>'
-
-
-def _arrow(x: float, y: float, name: str) -> str:
-    return f'<path class="mark {name} off" d="M{svg.px(x - 22)} {svg.px(y)}h20m-6 -5l6 5l-6 5"/>'
+        return f'<path class="bound" d="M0 0h{svg.px(max(x, 1.5))}"/>'
+    return compact.use(name.replace(" ", "_"), x)
 
 
 def tradeoff(claim: ClaimView) -> Markup:
@@ -96,13 +95,12 @@ def tradeoff(claim: ClaimView) -> Markup:
     highest = max((p for _, p in [*points, *([ring] if ring else [])]), default=1.0)
     plane = _Logarithmic() if highest < CORNER else _Plane()
     exact = _pairs(grid, data.get("exact"))
-    parts = [*plane.ticks(), plane.refuted(cap), plane.curve([(0.0, 0.0), *_DIAGONAL], "diagonal")]
+    parts = [compact.use(plane.name), plane.refuted(cap)]
     parts += [plane.curve(cap, "claimed"), *([plane.curve(exact, "exact")] if exact else [])]
     drawn = data.get("draws") or [None] * len(points)
     parts += [svg.dot(plane.x(q), plane.y(p), _rates(q, p, n)) for (q, p), n in zip(points, drawn, strict=False)]
     if ring:
         parts.append(f'<circle class="ring" cx="{svg.px(plane.x(ring[0]))}" cy="{svg.px(plane.y(ring[1]))}" r="8"/>')
-    parts += svg.titles("probability under x′ (q)", "probability under x (p)")
     said = f"Trade-off plot: claimed cap, {'exact curve, ' if exact else ''}{len(points)} events found"
     return svg.picture(svg.WIDTH, svg.HEIGHT, said + plane.said, parts)
 
@@ -113,10 +111,20 @@ def _rates(q: float, p: float, n: int | None) -> str:
     return f"{round(q * n):,} of {n:,} draws on x′ ({q:.4g}), {round(p * n):,} on x ({p:.4g})"
 
 
+def definitions() -> Markup:
+    """What plots refer to because it is always the same: axes, titles and marks."""
+    parts = {plane.name: plane.axes() for plane in (_Plane(), _Logarithmic())}
+    parts |= {name.replace(" ", "_"): [f'<path class="mark {name}" d="{d}"/>'] for name, d in _MARKS.items()}
+    parts["off"] = ['<path class="mark off" d="M-22 0h20m-6-5l6 5-6 5"/>']
+    marker = '<marker id="end" refX="4" refY="4" markerWidth="8" markerHeight="8" markerUnits="userSpaceOnUse">'
+    return compact.shared(parts, f'{marker}<circle class="point" cx="4" cy="4" r="3.5"/></marker>')
+
+
 class _Plane:
     """The unit square of (q, p)."""
 
     said = ""
+    name = "square"
 
     def __init__(self) -> None:
         self._x = svg.Axis(0.0, 1.0, svg.LEFT, svg.WIDTH - svg.RIGHT)
@@ -130,24 +138,30 @@ class _Plane:
 
     def ticks(self) -> list[str]:
         marks = [(t, f"{t:g}") for t in (0.0, 0.25, 0.5, 0.75, 1.0)]
-        across = svg.ticks_x([(self.x(t), s) for t, s in marks], svg.TOP, svg.HEIGHT - svg.BOTTOM)
-        return [across, svg.ticks_y([(self.y(t), s) for t, s in marks])]
+        across = compact.ticks_x([(self.x(t), s) for t, s in marks], svg.TOP, svg.HEIGHT - svg.BOTTOM)
+        return [across, compact.ticks_y([(self.y(t), s) for t, s in marks])]
+
+    def axes(self) -> list[str]:
+        """Ticks, titles, and the line on which nothing leaks."""
+        diagonal = self.curve([(0.0, 0.0), *_DIAGONAL], "diagonal")
+        return [*self.ticks(), compact.titles("probability under x′ (q)", "probability under x (p)"), diagonal]
 
     def screen(self, points: Iterable[Point]) -> list[Point]:
-        return _screen((self.x(q), self.y(p)) for q, p in points)
+        return compact.thinned((self.x(q), self.y(p)) for q, p in points)
 
     def curve(self, points: Sequence[Point], name: str) -> str:
-        return svg.line(self.screen(points), name)
+        return compact.path(self.screen(points), name)
 
     def refuted(self, cap: Sequence[Point]) -> str:
         around = [*self.screen(cap), (self.x(1), self.y(1)), (self.x(0), self.y(1))]
-        return f'<polygon class="refuted" points="{svg.points(around)}"/>'
+        return compact.path(around, "refuted", closed=True)
 
 
 class _Logarithmic(_Plane):
     """The same on logarithmic axes, with a strip on the left for events that hardly occur on x′."""
 
     said = ", on logarithmic axes"
+    name = "corner"
 
     def __init__(self) -> None:
         low = math.log10(LEAST)
@@ -164,8 +178,8 @@ class _Logarithmic(_Plane):
         marks = [(10.0**k, f"1e{k}" if k else "1") for k in range(round(math.log10(LEAST)), 1)]
         across = [(svg.LEFT + STRIP / 2, "0"), *((self.x(t), s) for t, s in marks)]
         return [
-            svg.ticks_x(across, svg.TOP, svg.HEIGHT - svg.BOTTOM),
-            svg.ticks_y([(self.y(t), s) for t, s in marks]),
+            compact.ticks_x(across, svg.TOP, svg.HEIGHT - svg.BOTTOM),
+            compact.ticks_y([(self.y(t), s) for t, s in marks]),
         ]
 
     def screen(self, points: Iterable[Point]) -> list[Point]:
@@ -173,8 +187,8 @@ class _Logarithmic(_Plane):
 
     def curve(self, points: Sequence[Point], name: str) -> str:
         at_zero = [self.y(p) for q, p in points if q == 0]
-        strip = "".join(svg.line([(svg.LEFT, y), (svg.LEFT + STRIP, y)], name) for y in at_zero)
-        return strip + svg.line(self.screen(points), name)
+        strip = "".join(compact.path([(svg.LEFT, y), (svg.LEFT + STRIP, y)], name) for y in at_zero)
+        return strip + compact.path(self.screen(points), name)
 
     def refuted(self, cap: Sequence[Point]) -> str:
         inside = self.screen(cap)
@@ -183,7 +197,7 @@ class _Logarithmic(_Plane):
         strip = [
             [(left, self.y(p)), (right, self.y(p)), (right, self.y(1)), (left, self.y(1))] for q, p in cap if q == 0
         ]
-        return "".join(f'<polygon class="refuted" points="{svg.points(area)}"/>' for area in [around, *strip])
+        return "".join(compact.path(area, "refuted", closed=True) for area in [around, *strip])
 
 
 def evidence(claim: ClaimView) -> Markup:
@@ -210,21 +224,17 @@ def evidence(claim: ClaimView) -> Markup:
         if highest:
             highest.append((a, highest[-1][1]))
         highest.append((a, best))
+    counts = [(x.at(math.log10(n)), svg.short(n)) for n in svg.decades(path[0][0], 10**x.high)]
     parts = [
-        svg.ticks_x(
-            [(x.at(math.log10(n)), svg.short(n)) for n in svg.decades(path[0][0], 10**x.high)],
-            svg.TOP,
-            svg.HEIGHT - svg.BOTTOM,
+        compact.ticks_x(counts, svg.TOP, svg.HEIGHT - svg.BOTTOM),
+        compact.ticks_y([(y.at(t), words.level(t)) for t in svg.nice(low, high, 5)]),
+        compact.path([(svg.LEFT, y.at(threshold)), (svg.WIDTH - svg.RIGHT, y.at(threshold))], "decides"),
+        compact.path(compact.thinned(current, 0.2), "current"),
+        compact.path(compact.thinned(highest, 0.2), "maximum"),
+        compact.titles(
+            "draws, all datasets together" if claim.conformity else "draws, both sides together", "log10 of the e-value"
         ),
-        svg.ticks_y([(y.at(t), words.level(t)) for t in svg.nice(low, high, 5)]),
-        svg.line([(svg.LEFT, y.at(threshold)), (svg.WIDTH - svg.RIGHT, y.at(threshold))], "decides"),
-        svg.line(current, "current"),
-        svg.line(highest, "maximum"),
-        svg.dot(*highest[-1], f"running maximum {words.power(claim.log10_max)} after {claim.draws:,} draws"),
     ]
-    parts += svg.titles(
-        "draws, all datasets together" if claim.conformity else "draws, both sides together", "log10 of the e-value"
-    )
     said = f"Evidence over {claim.draws:,} draws: running maximum {words.power(claim.log10_max)}"
     return svg.picture(svg.WIDTH, svg.HEIGHT, f"{said}, {words.power(threshold)} decides", parts)
 
@@ -233,18 +243,3 @@ def _pairs(grid: Sequence[float | None], values: Sequence[Any] | None) -> list[P
     """Points of a curve, up to where it has reached the corner, so that a flat end costs one point."""
     listed = [(q, v) for q, v in zip(grid, (number(v) for v in values or []), strict=False)]
     return [(q, v) for q, v in listed if q is not None and v is not None and math.isfinite(q) and math.isfinite(v)]
-
-
-def _screen(points: Iterable[Point]) -> list[Point]:
-    """Points on the page, without those that lie on the line between their neighbours."""
-    kept: list[Point] = []
-    for a, b in points:
-        while len(kept) > 1:
-            (a0, b0), (a1, b1) = kept[-2:]
-            # Twice the triangle's area over its base is the distance; a twentieth of a pixel cannot be seen.
-            base = math.hypot(a - a0, b - b0)
-            if abs((a1 - a0) * (b - b0) - (a - a0) * (b1 - b0)) > 0.05 * base:
-                break
-            kept.pop()
-        kept.append((a, b))
-    return kept

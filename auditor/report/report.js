@@ -1,6 +1,12 @@
-// Sorts and filters the table of claims. Without it the page is the same, with a plain table.
+// Sorts and filters the table of claims, and makes headings links. Without it the page is the same, with a plain table.
 (() => {
   "use strict";
+  for (const heading of document.querySelectorAll(".claim h3")) {
+    const link = document.createElement("a");
+    link.href = `#${heading.closest(".claim").id}`;
+    link.append(...heading.childNodes);
+    heading.append(link);
+  }
   const table = document.getElementById("all");
   if (!table) return;
   document.documentElement.classList.add("js");
@@ -8,10 +14,23 @@
   const rows = Array.from(body.rows);
   const heads = Array.from(table.tHead.rows[0].cells);
 
+  // On a phone rows are laid out as blocks, which would no longer be read as a table.
+  table.role = "table";
+  for (const part of [table.tHead, body]) part.role = "rowgroup";
+  for (const row of [...rows, table.tHead.rows[0]]) row.role = "row";
+  for (const head of heads) head.role = "columnheader";
+  for (const row of rows) {
+    for (const cell of row.cells) cell.role = cell.tagName === "TH" ? "rowheader" : "cell";
+  }
+
+  const number = (text) => {
+    if (text === "" || text === "–") return NaN;
+    return Number(text.replaceAll(",", "").replace("−", "-").replace("∞", "Infinity"));
+  };
   const key = (row, column, numeric) => {
     const cell = row.cells[column];
     const text = cell.dataset.sort ?? cell.textContent.trim();
-    return numeric ? (text === "" ? NaN : Number(text)) : text;
+    return numeric ? number(text) : text;
   };
   const compare = (a, b, numeric) => {
     if (!numeric) return a.localeCompare(b, "en", { numeric: true });
@@ -54,9 +73,9 @@
     for (const row of rows) {
       const fits =
         words.every((word) => texts.get(row).includes(word)) &&
-        (!verdict.value || row.dataset.verdict === verdict.value) &&
+        (!verdict.value || row.querySelector(".badge").classList.contains(verdict.value)) &&
         (!level.value || row.dataset.level === level.value) &&
-        (!only.checked || "unexpected" in row.dataset);
+        (!only.checked || row.classList.contains("unexpected"));
       row.hidden = !fits;
       count += fits;
     }

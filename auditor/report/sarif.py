@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import quote
 
 from auditor.report import words
 from auditor.report.view import ClaimView, RunView
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+#: What relative addresses are relative to; code hosts take it for the root of the repository.
+_ROOT = "%SRCROOT%"
+_HELP = (
+    "An audit tries to break the claim by running the mechanism on neighbouring datasets. A violation is evidence "
+    "against the claim at a stated confidence; a deviation is wrong without breaking privacy by itself. What follows "
+    "“Replay” in the message finds it again."
+)
 
 
 def sarif(results: Mapping[str, Any]) -> str:
@@ -23,9 +32,10 @@ def sarif(results: Mapping[str, Any]) -> str:
     Returns
     -------
     str
-        One run. A rule is an entry of the catalogue; a result is an unexpected claim, located at its line of
-        results.json. "deviation" and "inconclusive" are warnings, all else is an error. Findings that a baseline holds
-        are suppressed results, with the baseline's reason.
+        One run. A rule is an entry of the catalogue; a result is an unexpected claim, located at the source of its
+        mechanism, else where the claim is declared, else at its line of results.json; the others are related
+        locations. "deviation" and "inconclusive" are warnings, all else is an error. Findings that a baseline holds are
+        suppressed results, with the baseline's reason.
     """
     view = RunView.of(results)
     unexpected = [*view.unexpected, *view.known]
@@ -34,10 +44,12 @@ def sarif(results: Mapping[str, Any]) -> str:
     driver: dict[str, Any] = {"name": "dpaudit"}
     if view.manifest.get("dpaudit"):
         driver["version"] = str(view.manifest["dpaudit"])
-    driver["rules"] = [{"id": entry, "shortDescription": {"text": titles[entry]}} for entry in entries]
+    driver["rules"] = [_rule(entry, titles[entry]) for entry in entries]
+    files = dict.fromkeys(place["file"] for claim in unexpected for place, _ in _places(claim))
     run = {
         "tool": {"driver": driver},
-        "artifacts": [{"location": {"uri": "results.json"}}],
+        "invocations": [{"executionSuccessful": not view.interrupted}],
+        "artifacts": [{"location": {"uri": "results.json"}}, *({"location": _artifact(file)} for file in files)],
         "columnKind": "unicodeCodePoints",
         "results": [_result(claim, entries.index(claim.entry)) for claim in unexpected],
     }
@@ -45,26 +57,41 @@ def sarif(results: Mapping[str, Any]) -> str:
     return json.dumps(document, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
 
 
+def _rule(entry: str, title: str) -> dict[str, Any]:
+    return {
+        "id": entry,
+        "shortDescription": {"text": title},
+        "help": {"text": _HELP},
+        "properties": {"tags": ["differential-privacy"]},
+    }
+
+
 def _result(claim: ClaimView, rule: int) -> dict[str, Any]:
     warning = claim.verdict != claim.expected and claim.verdict in ("deviation", "inconclusive")
     suppressed = [{"kind": "external", "justification": claim.known}] if claim.known else []
+    record = {
+        "physicalLocation": {
+            "artifactLocation": {"uri": "results.json", "index": 0},
+            "region": {"startLine": claim.line},
+        },
+        "message": {"text": "the record of this claim"},
+    }
+    first, *related = [*(_location(place, text) for place, text in _places(claim)), record]
+    first = {**first, "logicalLocations": [{"fullyQualifiedName": claim.id, "kind": "object"}]}
     return {
         **({"suppressions": suppressed} if suppressed else {}),
         "ruleId": claim.entry,
         "ruleIndex": rule,
         "level": "warning" if warning else "error",
         "message": {"text": message(claim)},
-        "locations": [
-            {
-                "physicalLocation": {
-                    "artifactLocation": {"uri": "results.json", "index": 0},
-                    "region": {"startLine": claim.line},
-                },
-                "logicalLocations": [{"fullyQualifiedName": claim.id, "kind": "object"}],
-            }
-        ],
-        # The id alone, so that a finding keeps its identity when the evidence changes.
-        "partialFingerprints": {"claimId/v1": claim.id},
+        "locations": [first],
+        **({"relatedLocations": [{"id": k, **place} for k, place in enumerate(related, 1)]} if related else {}),
+        # The id alone, so that a finding keeps its identity when the evidence changes. The second is what GitHub reads:
+        # without it, it would hash the line, and take all claims on one mechanism for one finding.
+        "partialFingerprints": {
+            "claimId/v1": claim.id,
+            "primaryLocationLineHash": hashlib.sha256(claim.id.encode()).hexdigest()[:16] + ":1",
+        },
         "properties": {
             "verdict": claim.verdict,
             "expected": claim.expected,
@@ -72,6 +99,24 @@ def _result(claim: ClaimView, rule: int) -> dict[str, Any]:
             "checked": claim.checked,
         },
     }
+
+
+def _places(claim: ClaimView) -> list[tuple[Mapping[str, Any], str]]:
+    """Where the mechanism and the claim stand, as far as is known, with what is there."""
+    places: Mapping[str, Any] = claim.raw.get("places") or {}
+    texts = {"mechanism": "the mechanism", "claim": "the entry that declares the claim"}
+    return [(places[name], text) for name, text in texts.items() if places.get(name)]
+
+
+def _location(place: Mapping[str, Any], text: str) -> dict[str, Any]:
+    return {
+        "physicalLocation": {"artifactLocation": _artifact(place["file"]), "region": {"startLine": place["line"]}},
+        "message": {"text": text},
+    }
+
+
+def _artifact(file: str) -> dict[str, str]:
+    return {"uri": quote(file), "uriBaseId": _ROOT}
 
 
 def message(claim: ClaimView) -> str:

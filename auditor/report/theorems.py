@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from auditor.report import words
+from auditor.report import phases, words
 from auditor.results import number
 
 if TYPE_CHECKING:
@@ -181,6 +181,7 @@ _SENTENCES: dict[str, Callable[[ClaimView, Found], Iterator[str]]] = {
     "smallest parameter": _smallest,
     "exponent": _exponent,
     "inequality": _inequality,
+    phases.KIND: phases.sentences,
 }
 
 
@@ -227,9 +228,14 @@ def _exponent_row(claim: ClaimView, found: Found) -> Row:
     )
 
 
+def _phase_row(claim: ClaimView, found: Found) -> Row:
+    return Row(*phases.statement_row(found), "–", claim.verdict)
+
+
 _ROWS: dict[str, Callable[[ClaimView, Found], Row]] = {
     "failure rate": _failure_row,
     "expected error": _expected_row,
     "smallest parameter": _smallest_row,
     "exponent": _exponent_row,
+    phases.KIND: _phase_row,
 }

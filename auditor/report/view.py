@@ -11,12 +11,12 @@ from typing import Any
 
 from auditor.report import theorems, words
 from auditor.report.explain import explain
-from auditor.results import number
+from auditor.results import carried, number
 
 #: Words for the facts of a claim of conformity, which has datasets in the place of a pair, and cells in that of events.
 _CONFORMITY = {"pair": "datasets", "event": "worst cell"}
 #: Notions of claims that are no guarantees of privacy and no conformity.
-THEOREMS = ("failure rate", "expected error", "smallest parameter", "exponent", "inequality")
+THEOREMS = ("failure rate", "expected error", "smallest parameter", "exponent", "phase diagram", "inequality")
 
 
 @dataclass(frozen=True)
@@ -263,7 +263,7 @@ class ClaimView:
             return "none needed" if computed and self.verdict != "error" else "none"
         refuted = "the law" if self.conformity else "the claim"
         stop = f"stops as soon as {refuted} is refuted" if self.text("stop") == "verdict" else "runs its whole budget"
-        return f"{self.draws:,}; {stop}"
+        return f"{self.draws:,}{carried(self.raw.get('ledger') or {})}; {stop}"
 
     def _independence(self) -> str:
         tested = self.raw.get("independence") or {}

@@ -9,6 +9,7 @@ import inspect
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -120,6 +121,12 @@ def source_hash(target: object) -> str:
         return hashlib.sha256("".join(source_hash(part) for part in target.parts).encode()).hexdigest()[:16]
     function = target.function if isinstance(target, OneDraw) else target
     subject: Any = function if inspect.isroutine(function) or inspect.isclass(function) else type(function)
+    return _source_hash(subject)
+
+
+@lru_cache(maxsize=256)
+def _source_hash(subject: Any) -> str:
+    # To find a class its whole file is parsed: a fiftieth of a run, where every claim asks.
     try:
         text = inspect.getsource(subject)
     except (OSError, TypeError):

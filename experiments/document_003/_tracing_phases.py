@@ -22,8 +22,7 @@ _XI = 0.1
 
 def _coalition(users: float) -> IntArray:
     """All users but the second: among the first whom the tracer of the block code looks at."""
-    everybody = np.arange(1, int(users) + 1)
-    return everybody[everybody != 2]
+    return np.delete(np.arange(1, int(users) + 1), 1)
 
 
 def _blocks(users: float, columns: float) -> Setting:

@@ -143,11 +143,13 @@ def _mutants() -> Iterator[Draft]:
     yield broken("noise_1_over_eps_n", one, small, _from_none(_SMALL_DEPTH, 1), relation=REPLACE, draws=_SOME)
     yield broken("noise_1_over_eps_n__other_half", one, small, apart, relation=REPLACE, draws=_SOME)
     # 0 to 2 visits, and 3 or more: four counts that move by the noise's scale each.
-    narrow, far = _of_depth(2), _from_none(2, 3)
-    side, two = MUTANTS["noise_d_over_eps_n"], IntervalTree("mdvis", 2, _N, 2.0)
+    two, far = IntervalTree("mdvis", 2, _N, 2.0), _from_none(2, 3)
+    side = MUTANTS["noise_d_over_eps_n"]
     yield broken("noise_d_over_eps_n", side, two, far, relation=REPLACE, draws=_SOME)
     rooted, leaves = MUTANTS["root_without_budget"], MUTANTS["leaves_only"]
-    yield broken("root_without_budget", rooted, narrow, far, relation=REPLACE, draws=_SOME)
+    yield broken(
+        "root_without_budget", rooted, two, far, relation=REPLACE, draws={"smoke": 40_000, "standard": 200_000}
+    )
     yield deviating("root_without_budget", rooted, small, _up_to(_SMALL_DEPTH), draws={"smoke": 200, "standard": 2_000})
     # Sums of up to 2^17 draws of noise against 17.
     deep = _of_depth(17)

@@ -126,7 +126,9 @@ def tway_marginals() -> Iterator[Draft]:
         yield exact(mechanism, rough, apart, case=case, relation=REPLACE)
     gaussian = GaussianMarginals(HEALTH, 2, _N, _EPSILON, _DELTA)
     yield exact(gaussian, rough, apart, case="health_gaussian", relation=REPLACE)
-    yield privacy(gaussian, rough, apart, case="health_gaussian", relation=REPLACE, draws=_SOME)
+    yield privacy(
+        gaussian, rough, apart, case="health_gaussian", relation=REPLACE, draws={"smoke": 30_000, "standard": 200_000}
+    )
     yield from _mutants()
     yield from _accuracy()
     yield from _exponents()

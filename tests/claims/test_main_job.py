@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 #: Seconds that the job may take on two cores, by the time that it keeps them busy: other tests run beside it.
 LIMIT = 180
 #: Bytes that a report may have to open at once in a browser.
-LARGEST_REPORT = 15_000_000
+LARGEST_REPORT = 12_000_000
 
 
 @dataclass(frozen=True)

@@ -415,7 +415,8 @@ def test_the_counterexample_says_all_that_a_maintainer_needs() -> None:
 def test_the_replay_line_is_python_that_finds_the_same_counterexample(claim: Any, options: dict[str, Any]) -> None:
     found = audit(leaky, claim, PAIR, draws=4_000, **options).counterexample
     assert found is not None
-    names = {"auditor": auditor, "leaky": leaky, "pairs": PAIR, **vars(auditor)}
+    names = {name: getattr(auditor, name) for name in auditor.__all__}
+    names |= {"auditor": auditor, "leaky": leaky, "pairs": PAIR}
     assert eval(found.replay, names).counterexample == found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -16,7 +16,6 @@ from mechanisms.composition_ledger import (
     algorithm_3,
     algorithm_4,
     algorithm_6,
-    certified_up_to,
     delta_of_flips,
     doubled,
     failing_tests,
@@ -34,6 +33,12 @@ from mechanisms.soft_label_votes import OneLabel
 Build = Callable[[float, float, int, int], Ledger]
 #: Cutoffs of the catalogue's search, and some between them.
 CUTOFFS = (1, 2, 3, 5, 10, 30, 100, 1000, 10_000, 100_000)
+
+
+def certified_up_to(ledgers: Sequence[Ledger]) -> float:
+    """Largest epsilon of ledgers, in increasing order, up to which none has a flag; 0 if the first has one."""
+    unflagged = itertools.takewhile(lambda ledger: not ledger.flags, ledgers)
+    return max((ledger.epsilon for ledger in unflagged), default=0.0)
 
 
 def of_soft_labels(epsilon: float, delta: float, queries: int, cutoff: int) -> Ledger:

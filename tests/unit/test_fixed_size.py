@@ -16,7 +16,7 @@ from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
 from auditor import ApproxDP, GaussianDP, Pair, PureDP, SpecificationError, Verdict, audit, explain, report
-from auditor.audit import run_audit
+from auditor.auditing import run_audit
 from auditor.collect import Settings
 from auditor.evidence.binomial import clopper_pearson
 from auditor.fixed_size import fixed_ceiling, flag_probability

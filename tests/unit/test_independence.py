@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from auditor import Pair, PureDP, audit
-from auditor.audit import run_audit
+from auditor.auditing import run_audit
 from auditor.collect import Settings
 from auditor.evidence.independence import FALSE_ALARM, Independence, check_calls, check_independence, dependent_counts
 from auditor.question import Question

@@ -192,7 +192,7 @@ def test_a_budget_in_seconds_is_passed_by_one_fit_at_most(monkeypatch: pytest.Mo
 
 
 def test_a_run_cut_short_by_time_can_be_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
-    from auditor.audit import run_audit
+    from auditor.auditing import run_audit
     from auditor.collect import Settings
     from auditor.question import Question
 
@@ -317,7 +317,7 @@ def test_a_ratio_that_hangs_is_an_error_of_the_target() -> None:
 
 
 def test_what_a_ratio_says_in_an_error_is_not_shown_of_private_data() -> None:
-    from auditor.audit import run_audit
+    from auditor.auditing import run_audit
     from auditor.collect import Settings
     from auditor.question import Question
 

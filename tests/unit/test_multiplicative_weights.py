@@ -180,40 +180,48 @@ def enumerated(one: MultiplicativeWeights, data: np.ndarray, queries: list[int])
     draws = [(z, a ** -abs(z) * (a - 1) / (a + 1)) for z in range(-8, 9)]
     x = np.bincount(data, minlength=4) / n
     cuts = np.array(one.cuts)
-    found: dict[tuple[int, ...], float] = defaultdict(float)
+    known: dict[tuple[int, bytes, float, int], dict[tuple[int, ...], float]] = {}
 
     def threshold() -> list[tuple[float, float]]:
         return [(one.alpha * n + z, p) for z, p in draws] if rules.threshold_noise else [(one.alpha * n, 1.0)]
 
-    def run(past: tuple[int, ...], h: np.ndarray, bar: float, left: int, mass: float) -> None:
-        if len(past) == len(queries) or (rules.stops and left == 0):
-            found[past + (silence,) * (len(queries) - len(past))] += mass
-            return
-        q = one.workload.values[queries[len(past)]]
+    def rest(asked: int, h: np.ndarray, bar: float, left: int) -> dict[tuple[int, ...], float]:
+        """Probabilities of what follows; the same whatever noise led here, so each state is run once."""
+        if asked == len(queries) or (rules.stops and left == 0):
+            return {(silence,) * (len(queries) - asked): 1.0}
+        state = (asked, h.tobytes(), bar, left)
+        if state not in known:
+            known[state] = run(asked, h, bar, left)
+        return known[state]
+
+    def run(asked: int, h: np.ndarray, bar: float, left: int) -> dict[tuple[int, ...], float]:
+        found: dict[tuple[int, ...], float] = defaultdict(float)
+        q = one.workload.values[queries[asked]]
         truth, expected = math.floor(n * q @ x + 0.5), math.floor(n * q @ h + 0.5)
         for z, p in draws:
             answer = truth + z
             if abs((answer if rules.compared == "noisy" else truth) - expected) < bar:
-                run((*past, 0), h, bar, left, mass * p)
+                for suffix, mass in rest(asked + 1, h, bar, left).items():
+                    found[0, *suffix] += p * mass
                 continue
             side = 1 if (answer if rules.side == "noisy" else truth) > expected else -1
             after = h * np.exp((side if rules.step == "towards" else -side) * one.alpha / 4 * q)
             after /= after.sum()
             cells = [(answer, 1.0)] if rules.answer == "reused" else [(truth + b, r) for b, r in draws]
-            merged: dict[int, float] = defaultdict(float)
+            ends = asked + 1 == len(queries) or (rules.stops and left == 1)
+            fresh = [(bar, 1.0)] if ends or not rules.refreshed else threshold()
             for b, r in cells:
-                merged[side * (1 + int((cuts <= b - expected).sum()))] += r
-            fresh = threshold() if rules.refreshed else [(bar, 1.0)]
-            for code, r in merged.items():
-                if len(past) + 1 == len(queries) or (rules.stops and left == 1):
-                    run((*past, code), after, bar, left - 1, mass * p * r)
-                    continue
+                code = side * (1 + int((cuts <= b - expected).sum()))
                 for new, s in fresh:
-                    run((*past, code), after, new, left - 1, mass * p * r * s)
+                    for suffix, mass in rest(asked + 1, after, new, left - 1).items():
+                        found[code, *suffix] += p * r * s * mass
+        return found
 
+    total: dict[tuple[int, ...], float] = defaultdict(float)
     for bar, p in threshold():
-        run((), np.full(4, 0.25), bar, one.cap, p)
-    return dict(found)
+        for transcript, mass in rest(0, np.full(4, 0.25), bar, one.cap).items():
+            total[transcript] += p * mass
+    return dict(total)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,10 @@ from auditor.collect import Settings
 from auditor.declare import phases
 from auditor.errors import SpecificationError
 from auditor.question import Question
-from auditor.results import Verdict
+from auditor.report.html import html
+from auditor.report.markdown import markdown
+from auditor.report.phases import rows
+from auditor.results import Verdict, document
 
 
 def coin(success: float) -> Any:
@@ -43,7 +46,7 @@ def diagram(factor: float = 1.0, above: float = 2.0) -> PhaseDiagram:
 
 
 def audited(one: PhaseDiagram, draws: int = 600, alpha: float = 1e-6) -> Any:
-    return one.audit(build, Settings(draws=draws, alpha=alpha), Question("document/L4/phase/x"))
+    return one.audit(build, Settings(draws=draws, alpha=alpha), Question("document/entry/L4/phase_diagram/x"))
 
 
 def test_a_diagram_that_holds() -> None:
@@ -114,6 +117,21 @@ def test_what_cannot_be_drawn_is_refused(change: dict[str, Any], said: str) -> N
     }
     with pytest.raises(SpecificationError, match=said):
         PhaseDiagram(**{**given, **change})
+
+
+def test_the_report_shows_cells_lines_and_numbers() -> None:
+    found = audited(diagram())
+    page = html(document({}, [found], []))
+    assert page.count('<rect class="cell promised"') == 6
+    assert page.count('<rect class="cell excluded"') == 4
+    assert "noise = n" in page
+    assert "n = 1, noise = 1: 50 of 50 succeed; promised: 0.95" in page
+    assert "In 6 cells half of the bits is stated" in page
+    head, listed = rows(found.accuracy)
+    assert head == ["noise \\ n", "1", "2", "4"]
+    assert [row[0] for row in listed] == ["16", "4", "2", "1"]
+    assert listed[-1][1:] == ["50 of 50"] * 3
+    assert "10 of 10 cells hold" in markdown(document({}, [found], []))
 
 
 def test_it_is_declared_like_the_others() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.audit import run_audit
+from auditor.auditing import run_audit
 from auditor.collect import Settings
 from auditor.conformity import check_conformity
 from auditor.guarantees import ZCDP, ApproxDP, DeltaDP, GaussianDP, Guarantee, PureDP, RenyiDP, TradeoffCurve
@@ -200,7 +200,7 @@ def test_an_unexpected_deviation_is_a_warning_and_a_failure(loaded: AuditResult)
 
 
 def test_claims_of_conformity_are_not_sorted_by_a_level(honest: AuditResult) -> None:
-    assert 'data-label="claimed" data-sort="">' in html(results(honest))
+    assert '<td data-sort="">' in html(results(honest))
 
 
 # -------------------------------------------------------------------------------------------- cells

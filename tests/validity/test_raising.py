@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from auditor import ApproxDP, PureDP, Verdict, audit
-from auditor.audit import run_audit
+from auditor.auditing import run_audit
 from auditor.collect import Settings
 from auditor.evidence.wealth import Stake, log_factors, worst_counts
 from auditor.neighbors import Pair

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from auditor.collect import DRAWS, METHODS, Evidence, Settings, collect
+from auditor.collect import DRAWS, METHODS, Evidence, Past, Settings, collect
 from auditor.counterexamples.found import counterexample
 from auditor.errors import PrivacyViolation, SpecificationError, TargetError
 from auditor.events.classifier import Learners
@@ -34,6 +35,8 @@ from auditor.targets import Mechanism, source_hash
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
+
+    from auditor.ledger import Night
 
 
 class Statement(Protocol):
@@ -66,20 +69,37 @@ def run_audit(
     claim has probability at most alpha (see `Wealth`; for the fixed-size method `FixedSize.lower_bound`), on draws that
     passed the independence tests or were taken one a call.
     """
+    if question.ledger is None:
+        return _audited(target, guarantee, pairs, settings, question, None)
+    with question.ledger.night(target, guarantee, pairs, settings, question.id, question.private) as night:
+        return _audited(target, guarantee, pairs, settings, question, night)
+
+
+def _audited(
+    target: Mechanism,
+    guarantee: Guarantee,
+    pairs: Sequence[Pair],
+    settings: Settings,
+    question: Question,
+    night: Night | None,
+) -> AuditResult:
     exact = max((guarantee.exact_level(c) for c in question.curves), default=question.exact)
     base = _labels(target, guarantee, settings, question, exact)
     # The fixed-size method judges draws of one call, of which it cannot be seen which one raised.
     catching = settings.method == METHODS[0]
-    sampler = Sampler(target, settings.seed, question.id, settings.limit, catching=catching)
+    key = question.id if night is None else night.key
+    sampler = Sampler(target, settings.seed, key, settings.limit, catching=catching)
     try:
-        evidence, independence, sampler = _collect(sampler, guarantee, pairs, settings)
+        evidence, independence, sampler = _collect(sampler, guarantee, pairs, settings, night)
         if sampler.broken is not None and not evidence.refuted(settings.alpha):
             raise sampler.broken  # it raises for several draws, and never for one: that is no outcome of a draw
     except TargetError as error:
+        if night is not None:
+            night.failed()
         return error_result(target, guarantee, settings, question, error)
     found = _findings(evidence, guarantee, pairs, settings, question.private)
     verdict, message = judge(evidence, found, settings, independence)
-    return AuditResult(
+    result = AuditResult(
         **base,
         verdict=verdict,
         message=message,
@@ -92,6 +112,9 @@ def run_audit(
         **{name: value for name, value in found.items() if not name.startswith("_")},
         tradeoff=tradeoff(evidence, guarantee, question.curves),
     )
+    if night is None or isinstance(evidence, FixedSize):
+        return result
+    return night.counted(evidence, not independence.passed, result)
 
 
 def error_result(
@@ -125,7 +148,7 @@ def _labels(
 
 
 def _collect(
-    sampler: Sampler, guarantee: Guarantee, pairs: Sequence[Pair], settings: Settings
+    sampler: Sampler, guarantee: Guarantee, pairs: Sequence[Pair], settings: Settings, night: Night | None
 ) -> tuple[Evidence | FixedSize, Independence, Sampler]:
     """Collect evidence from a target whose draws are independent, as far as the tests can tell; with what drew it.
 
@@ -142,8 +165,11 @@ def _collect(
 
     found = {(0, side): test(0, side) for side in "xy"} if settings.independence else {}
     independence = worst_of(list(found.values())) if found else Independence(True, "", {}, 0)
+    if night is not None:
+        night.seeded = bool(found) and independence.seeded
     if independence.passed:
-        evidence = _evidence(sampler, guarantee, pairs, _remaining(settings, begun))
+        past = None if night is None else night.past(alone=False)
+        evidence = _evidence(sampler, guarantee, pairs, _remaining(settings, begun), past)
         if not (settings.independence and evidence.refuted(settings.alpha)):
             return evidence, independence, sampler
         carriers = evidence.carriers(settings.alpha)
@@ -159,7 +185,8 @@ def _collect(
         if independence.passed:
             return evidence, independence, sampler
     alone = sampler.alone()
-    return _evidence(alone, guarantee, pairs, _remaining(settings, begun)), independence, alone
+    past = None if night is None else night.past(alone=True)
+    return _evidence(alone, guarantee, pairs, _remaining(settings, begun), past), independence, alone
 
 
 def _remaining(settings: Settings, begun: float) -> Settings:
@@ -170,11 +197,11 @@ def _remaining(settings: Settings, begun: float) -> Settings:
 
 
 def _evidence(
-    sampler: Sampler, guarantee: Guarantee, pairs: Sequence[Pair], settings: Settings
+    sampler: Sampler, guarantee: Guarantee, pairs: Sequence[Pair], settings: Settings, past: Past | None
 ) -> Evidence | FixedSize:
     if settings.method == "clopper-pearson":
         return collect_fixed(sampler, guarantee, pairs, settings)
-    return collect(sampler, guarantee, pairs, settings)
+    return collect(sampler, guarantee, pairs, settings, past)
 
 
 def _findings(
@@ -371,9 +398,15 @@ def assert_private(
 
     Takes what `audit` takes. It raises `TargetError` if the mechanism crashed, hung or answered what cannot be read,
     and an AssertionError if its draws are not independent. A return means "not refuted", never "private": look at the
-    result's ``detectable_level``.
+    result's ``detectable_level``. In a test that pytest runs, the plugin fills in what ``options`` leave open and keeps
+    the result for its summary, see `dpaudit_pytest`.
     """
-    result = audit(mechanism, guarantee, pairs, **options)
+    __tracebackhide__ = True  # a failing test shows its own line, not this one
+    plugin = sys.modules.get("dpaudit_pytest")
+    session = None if plugin is None else plugin.session()
+    result = audit(mechanism, guarantee, pairs, **(options if session is None else session.options(options)))
+    if session is not None:
+        session.record(result)
     if result.verdict == Verdict.ERROR:
         raise TargetError(result.message)
     if result.verdict == Verdict.DEVIATION:

@@ -1,0 +1,105 @@
+"""Parts of the plots of single claims, of which a page has thousands, in as few bytes as they take.
+
+What all of them have in common, colours, anchors and the places of titles, is in the page's style sheet; axes that are
+always the same are drawn once and referred to. Plots that have to stand alone are made of the parts in
+`auditor.report.svg`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+from markupsafe import Markup, escape
+
+from auditor.report.svg import BOTTOM, HEIGHT, LEFT, RIGHT, WIDTH, Point, px
+
+
+def path(listed: Iterable[Point], name: str, *, closed: bool = False) -> str:
+    """A line of a class of the style sheet, or with `closed` an area, to a tenth of a pixel.
+
+    Every step is relative to the rounded point before it, so that roundings do not add up.
+    """
+    tenths = [(round(10 * a), round(10 * b)) for a, b in listed]
+    (a, b), *rest = tenths
+    parts, command = [f"M{_number(a)} {_number(b)}"], ""
+    for c, d in rest:
+        step = (c - a, d - b)
+        a, b = c, d
+        if step == (0, 0):
+            continue
+        letter = "v" if step[0] == 0 else "h" if step[1] == 0 else "l"
+        said = _numbers([v for v, needed in zip(step, (letter != "v", letter != "h"), strict=True) if needed])
+        repeated = letter == command
+        parts.append((said if said.startswith("-") else f" {said}") if repeated else letter + said)
+        command = letter
+    return f'<path class="{name}" d="{"".join(parts)}{"z" if closed else ""}"/>'
+
+
+def ticks_x(ticks: Iterable[tuple[float, str]], top: float, bottom: float) -> str:
+    """Vertical grid lines with labels below."""
+    listed = list(ticks)
+    grid = "".join(f"M{px(x)}-14v{px(top - bottom)}" for x, _ in listed)
+    labels = "".join(f'<text x="{px(x)}">{escape(said)}</text>' for x, said in listed)
+    usual = bottom == HEIGHT - BOTTOM
+    where = 'class="across foot"' if usual else f'class="across" transform="translate(0 {px(bottom + 14)})"'
+    return f'<g {where}><path d="{grid}"/>{labels}</g>'
+
+
+def ticks_y(ticks: Iterable[tuple[float, str]]) -> str:
+    """Horizontal grid lines with labels on the left."""
+    listed = list(ticks)
+    grid = "".join(f"M6 {px(y - 4)}h{WIDTH - RIGHT - LEFT}" for y, _ in listed)
+    labels = "".join(f'<text y="{px(y)}">{escape(said)}</text>' for y, said in listed)
+    return f'<g class="up"><path d="{grid}"/>{labels}</g>'
+
+
+def titles(x: str, y: str) -> str:
+    """Titles of both axes of a plot of the usual size."""
+    return f'<text class="below">{escape(x)}</text><text class="beside">{escape(y)}</text>'
+
+
+def row(x: float, y: float, parts: Iterable[str], said: str = "") -> str:
+    """Parts that have their origin at a point, with what a pointer that rests on them shows."""
+    title = f"<title>{escape(said)}</title>" if said else ""
+    return f'<g transform="translate({px(x)} {px(y)})">{title}{"".join(parts)}</g>'
+
+
+def use(name: str, x: float = 0.0) -> str:
+    """A part that the page defines once, moved to the right."""
+    return f'<use href="#{name}" x="{px(x)}"/>' if x else f'<use href="#{name}"/>'
+
+
+def shared(parts: Mapping[str, Sequence[str]], more: str = "") -> Markup:
+    """The definitions that `use` refers to, by name, and others."""
+    groups = "".join(f'<g id="{name}">{"".join(drawn)}</g>' for name, drawn in parts.items())
+    return Markup(f'<svg class="hidden" aria-hidden="true"><defs>{groups}{more}</defs></svg>')
+
+
+def thinned(listed: Iterable[Point], tolerance: float = 0.05) -> list[Point]:
+    """Points of a line without those that are no further than `tolerance` pixels from the line between neighbours.
+
+    A twentieth of a pixel cannot be seen.
+    """
+    kept: list[Point] = []
+    for a, b in listed:
+        while len(kept) > 1:
+            (a0, b0), (a1, b1) = kept[-2:]
+            # Twice the triangle's area over its base is the distance.
+            base = math.hypot(a - a0, b - b0)
+            if abs((a1 - a0) * (b - b0) - (a - a0) * (b1 - b0)) > tolerance * base:
+                break
+            kept.pop()
+        kept.append((a, b))
+    return kept
+
+
+def _number(tenths: int) -> str:
+    whole, tenth = divmod(abs(tenths), 10)
+    text = f"{whole or ''}.{tenth}" if tenth else str(whole)
+    return f"-{text}" if tenths < 0 else text
+
+
+def _numbers(tenths: Iterable[int]) -> str:
+    """Numbers with a space between them where a minus sign does not part them."""
+    return " ".join(map(_number, tenths)).replace(" -", "-")

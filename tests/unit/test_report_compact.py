@@ -1,0 +1,67 @@
+"""Parts of the small plots: as few bytes as they take, and nothing lost that can be seen."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from auditor.report import compact
+from auditor.report.html import command, terms
+from auditor.report.plots import definitions
+
+
+def walked(drawn: str) -> list[tuple[float, float]]:
+    """Points of a path of relative steps."""
+    (data,) = re.findall(r' d="([^"]*)"', drawn)
+    x = y = 0.0
+    found = []
+    for letter, numbers in re.findall(r"([Mlhv])([^MlhvZz]*)", data):
+        values = [float(v) for v in re.findall(r"-?\d*\.?\d+", numbers)]
+        pairs = {"h": [(v, 0.0) for v in values], "v": [(0.0, v) for v in values]}.get(
+            letter, list(zip(values[::2], values[1::2], strict=True))
+        )
+        for a, b in pairs:
+            x, y = (a, b) if letter == "M" else (x + a, y + b)
+            found.append((x, y))
+    return found
+
+
+def test_a_path_ends_where_it_should_however_long_it_is() -> None:
+    points = np.random.default_rng(0).uniform(-300, 300, (2_000, 2))
+    found = np.array(walked(compact.path(points.tolist(), "current")))
+    # Every point is rounded by itself, to a tenth of a pixel.
+    assert np.abs(found - points).max() <= 0.05 + 1e-9
+
+
+def test_a_path_says_no_more_than_it_must() -> None:
+    points = [(52.0, 10.0), (60.0, 10.0), (60.0, 9.7), (60.0, 9.7), (61.5, 9.2), (62.0, 9.0)]
+    assert compact.path(points, "a") == '<path class="a" d="M52 10h8v-.3l1.5-.5 .5-.2"/>'
+    assert compact.path(points[:3], "a", closed=True).endswith('v-.3z"/>')
+
+
+@pytest.mark.parametrize("tolerance", [0.05, 0.2])
+def test_points_that_are_left_out_lie_on_the_line(tolerance: float) -> None:
+    x = np.linspace(0, 300, 301)
+    kept = compact.thinned(zip(x.tolist(), (100 * np.sin(x / 60)).tolist(), strict=True), tolerance)
+    there = np.interp(x, *np.array(kept).T)
+    assert len(kept) < len(x) / 2
+    # Each step leaves out what is within the tolerance of the line between its neighbours; a few such steps add up.
+    assert np.abs(there - 100 * np.sin(x / 60)).max() < 10 * tolerance
+
+
+def test_what_is_drawn_once_has_a_name_of_its_own() -> None:
+    names = re.findall(r'id="([^"]+)"', definitions())
+    assert len(set(names)) == len(names)
+    assert {"square", "corner", "exact", "one_event", "claimed", "detectable", "ceiling", "off", "end"} == set(names)
+    assert compact.use("exact", 12.34) == '<use href="#exact" x="12.3"/>'
+
+
+def test_terms_and_options_do_not_break() -> None:
+    assert (
+        terms("ε = 1, δ = 1e-05")
+        == "ε\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}1, δ\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}1e-05"
+    )
+    assert "<wbr>" in terms("a claim/that is longer than a column is wide")
+    assert command("dpaudit run --seed 0 <b>") == "dpaudit run <i>--seed</i> 0 &lt;b&gt;"

@@ -1,0 +1,79 @@
+"""False alarms of tracing at zero margin: in at most 5 % of audits whose claim is exactly what an accusation tells.
+
+Of 60 audits at alpha = 0.05 no more may raise an alarm than a true rate of 5 % would exceed with a probability of one
+in a million, and so for lower bounds above the exact level. The harness is held against tracers that see what they must
+not, so that it is seen to fail.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from auditor.adversaries.fingerprints import BonehShaw
+from auditor.adversaries.tracing import Tracing
+from auditor.guarantees import ApproxDP, GaussianDP, Guarantee
+from benchmarks.families import ALPHA, Family, Outcome, trial
+from experiments.document_003.tracing import _Coins, _Gaussian, _mean, _WithinOneHalf, accusation_level
+from mechanisms.attribute_means import GaussianMeans
+from mechanisms.code_mutants import MUTANTS
+
+AUDITS, DRAWS_A_SIDE = 60, 1_500
+#: A code so small that an audit takes a fraction of a second; its levels are exact all the same.
+CODE = BonehShaw(4, 6)
+
+
+def most(audits: int) -> int:
+    """More alarms than this have a probability of at most 1e-6 for a rate of 5 %."""
+    return int(stats.binom.isf(1e-6, audits, ALPHA))
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """The second number of `Tracing` alone: for Gaussian noise its law is known."""
+
+    traced: Tracing
+
+    def __call__(self, data: Any, n: int, rng: np.random.Generator) -> Any:
+        return self.traced(data, n, rng)[:, 1]
+
+
+def outcomes(mechanism: Any, claim: Guarantee, audits: int = AUDITS) -> Sequence[Outcome]:
+    family = Family("tracing", mechanism, claim, (Tracing(_Coins(), CODE).pair(),))
+    return [trial(family, "budget", seed, DRAWS_A_SIDE) for seed in range(audits)]
+
+
+def check(found: Sequence[Outcome]) -> None:
+    assert sum(one.alarm for one in found) <= most(len(found))
+    assert sum(one.bound_above for one in found) <= most(len(found))
+
+
+@pytest.mark.parametrize(("accurate", "delta"), [(False, 0.0), (True, 1 / 30)])
+def test_accusations_raise_few_alarms(accurate: bool, delta: float) -> None:
+    """False alarm: 1e-6 for alarms, and 1e-6 for bounds."""
+    target: Any = _WithinOneHalf() if accurate else GaussianMeans(0.5)
+    level = accusation_level(CODE, _mean if accurate else _Gaussian(0.5), delta)
+    assert 0.1 < level < math.inf
+    check(outcomes(Tracing(target, CODE), ApproxDP(level, delta)))
+
+
+def test_blocks_raise_few_alarms() -> None:
+    """A mean moves by 1/rows, the difference of two means of 6 columns: a Gaussian pair. False alarm: 1e-6 twice."""
+    target = GaussianMeans(1.0)
+    mu = 1 / (3 * target.deviation * math.sqrt(2 / CODE.block))
+    check(outcomes(Blocks(Tracing(target, CODE, difference=True)), GaussianDP(mu)))
+
+
+@pytest.mark.parametrize("name", ["tracer_sees_i", "infeasible_accusations_uncounted"])
+def test_the_harness_finds_a_tracer_that_sees_too_much(name: str) -> None:
+    """Answers that ignore the data are private at every level, and a mistaken audit nearly always says otherwise."""
+    traced = Tracing(_Coins(), CODE)
+    check(outcomes(traced, ApproxDP(0.5), 20))
+    wrong = outcomes(MUTANTS[name].build(traced), ApproxDP(0.5), 20)
+    assert sum(one.alarm for one in wrong) > most(20)
