@@ -4,7 +4,7 @@ BIN := .venv/bin
 LEVEL ?= smoke
 OUT ?= out
 
-.PHONY: audit test lint bench clean
+.PHONY: audit test lint bench docs clean
 
 audit: .venv/installed
 	$(BIN)/dpaudit run experiments --level $(LEVEL) --out $(OUT)
@@ -25,7 +25,13 @@ bench: .venv/installed
 	$(BIN)/python -m benchmarks.many_pairs --out reports/many_pairs.md
 	$(BIN)/python -m benchmarks.parity --out reports/parity.md
 	$(BIN)/python -m benchmarks.knowledge_transfer --out reports/knowledge_transfer.md
+	$(BIN)/python -m benchmarks.decoding --out reports/decoding.md
 	$(BIN)/python -m benchmarks.cost --out reports/cost.md
+
+# The pages that are made from the code: after a change of experiments, options or public docstrings.
+docs: .venv/installed
+	$(BIN)/python -m benchmarks.catalogue --out docs/catalogue.md
+	$(BIN)/python -m benchmarks.reference --out docs/reference.md
 
 # dpaudit itself is installed in place; what it needs comes pinned from constraints.txt.
 .venv/installed: pyproject.toml constraints.txt

@@ -35,9 +35,8 @@ Bytes: TypeAlias = NDArray[np.uint8]
 #: Bytes of a message and of a row, and bits of a row.
 MESSAGE, ROW = 16, 80
 BITS = 8 * ROW
-#: What `Appears` gives out for a row that is in the synthetic data; and bits that are shared with the nearest of a few
-#: random rows about half of the time, arbitrary.
-ITSELF, _NEAR = 2, 336
+#: What `Appears` gives out for a row that is in the synthetic data.
+ITSELF = 2
 #: Bytes of a secret key.
 _SECRET = 32
 #: Columns of a small universe: four elements.
@@ -247,9 +246,9 @@ class Appears:
     """How near the synthetic data come to a row: a mechanism on data that say if the row is there.
 
     In each trial a key, n + 1 rows and a place are drawn. On the data (1,) the dataset has the first n rows; on (0,)
-    the row at that place is replaced by the last one. It is looked for the row that was there first: `ITSELF` is given
-    out if its exact value appears, otherwise whether some synthetic row shares at least 336 of its 640 bits (what rows
-    are like tells more than that there is no copy). The directory has all messages.
+    the row at that place is replaced by the last one. Asked for is the row that was there first: given out is `ITSELF`
+    if its exact value appears, and otherwise whether some synthetic row shares more than half of its bits (without it,
+    a synthesiser that makes no copies would give out nothing to judge it by). The directory has all messages.
 
     Valid because: given the key, the rows and the place, both datasets are neighbours (one row is replaced), so that an
     event has probabilities p_c and q_c with p_c <= cap(q_c), in both orders. These are drawn in the same way on both
@@ -287,7 +286,7 @@ class Appears:
             dataset[place] = everyone[self.rows]
         found = self.synthesiser(dataset, known, rng)
         shared = int(BITS - np.unpackbits(found ^ everyone[place], axis=1).sum(axis=1).min())
-        return ITSELF if shared == BITS else int(shared >= _NEAR)
+        return ITSELF if shared == BITS else int(2 * shared > BITS)
 
 
 @dataclass(frozen=True)

@@ -176,12 +176,11 @@ def test_a_copied_dataset_has_the_row_if_it_is_there(present: int) -> None:
     assert set(nearest) == {ITSELF} if present else set(nearest) <= {0, 1}
 
 
-def test_how_near_the_nearest_of_some_rows_is() -> None:
-    """Random rows share a binomial number of bits with another one; signatures are taken to be random here."""
-    nearest = Appears(SignedRows(), Subsample(4), 4)([0], 300, rng())
-    near = 1 - float(stats.binom.cdf(335, BITS, 0.5)) ** 4
-    # The last bytes of signatures are smaller than random ones, by at most 4 bits of 640: 0.04 in the probability.
-    low, high = stats.binom.ppf(5e-7, 300, near - 0.06), stats.binom.ppf(1 - 5e-7, 300, near + 0.06)
+def test_how_near_a_random_row_is() -> None:
+    """Random rows share a binomial number of bits; a signature ends in a number below 2^252 + 2^125, in 256 bits."""
+    near = float(stats.binom.sf(BITS // 2 - 4, BITS - 4, 0.5))
+    nearest = Appears(SignedRows(), Subsample(1), 1)([0], 800, rng())
+    low, high = stats.binom.interval(1 - 1e-6, 800, near)
     assert low <= int(nearest.sum()) <= high
 
 
