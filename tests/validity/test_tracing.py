@@ -20,7 +20,7 @@ from auditor.adversaries.fingerprints import BonehShaw
 from auditor.adversaries.tracing import Tracing
 from auditor.guarantees import ApproxDP, GaussianDP, Guarantee
 from benchmarks.families import ALPHA, Family, Outcome, trial
-from experiments.document_003.tracing import _Coins, _Gaussian, _mean, _WithinOneHalf, accusation_level
+from experiments.document_003.tracing import _Coins, _Gaussian, _uniform, _WithinOneHalf, accusation_level
 from mechanisms.attribute_means import GaussianMeans
 from mechanisms.code_mutants import MUTANTS
 
@@ -58,7 +58,7 @@ def check(found: Sequence[Outcome]) -> None:
 def test_accusations_raise_few_alarms(accurate: bool, delta: float) -> None:
     """False alarm: 1e-6 for alarms, and 1e-6 for bounds."""
     target: Any = _WithinOneHalf() if accurate else GaussianMeans(0.5)
-    level = accusation_level(CODE, _mean if accurate else _Gaussian(0.5), delta)
+    level = accusation_level(CODE, _uniform if accurate else _Gaussian(0.5), delta)
     assert 0.1 < level < math.inf
     check(outcomes(Tracing(target, CODE), ApproxDP(level, delta)))
 
