@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from auditor.accuracy.base import Theorem
+from auditor.adversaries.game import Game
 from auditor.auditing import run_audit
 from auditor.calibrate import Response
 from auditor.collect import LARGEST, Settings, chunk_size
@@ -126,10 +127,13 @@ def estimate(claim: Claim, settings: Settings, factor: float = 1.0, clock: Clock
     if isinstance(draft.guarantee, Theorem):
         return _accuracy_estimate(claim, draft.guarantee, settings, clock)
     datasets = [draft.pairs[0].x, draft.pairs[0].y] if draft.pairs else [data for _, data in draft.datasets]
-    if draft.level == "L0" or draft.mechanism is None or not datasets:
+    mechanism = draft.mechanism
+    if isinstance(draft.subject, Game):
+        mechanism, datasets = draft.subject, [None]  # it makes up data
+    if draft.level == "L0" or mechanism is None or not datasets:
         return Estimate(claim, settings, None)
     try:
-        speed = pilot(draft.mechanism, (datasets[0], datasets[-1]), settings.seed, claim.id, clock)
+        speed = pilot(mechanism, (datasets[0], datasets[-1]), settings.seed, claim.id, clock)
     except TargetError as error:
         return Estimate(claim, settings, None, str(error))
     return Estimate(claim, settings, audit_seconds(speed, settings, max(len(draft.pairs), 1), factor))

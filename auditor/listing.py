@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from auditor import registry, runner
+from auditor.adversaries.game import Game
 from auditor.counterexamples.pasting import show_data
 from auditor.declare import BUDGETS, Claim
 from auditor.errors import SpecificationError
@@ -125,6 +126,8 @@ def _claim_lines(claim: Claim, share: float, share_of: str) -> Iterator[str]:
         yield f"  shows       erratum {draft.shows.erratum}, {draft.shows.role}"
     if draft.mechanism is not None:
         yield f"  mechanism   {describe(draft.mechanism)}"
+    if isinstance(draft.subject, Game):
+        yield f"  adversary   {draft.subject.adversary}"
     for pair in draft.pairs[:_PAIRS]:
         yield f"  pair        {pair.name}: {show_data(pair.x)} against {show_data(pair.y)}"
     if len(draft.pairs) > _PAIRS:

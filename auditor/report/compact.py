@@ -77,21 +77,25 @@ def shared(parts: Mapping[str, Sequence[str]], more: str = "") -> Markup:
 
 
 def thinned(listed: Iterable[Point], tolerance: float = 0.05) -> list[Point]:
-    """Points of a line without those that are no further than `tolerance` pixels from the line between neighbours.
+    """Points of a line without those that are within `tolerance` pixels of the line between what is kept.
 
     A twentieth of a pixel cannot be seen.
     """
-    kept: list[Point] = []
-    for a, b in listed:
-        while len(kept) > 1:
-            (a0, b0), (a1, b1) = kept[-2:]
-            # Twice the triangle's area over its base is the distance.
-            base = math.hypot(a - a0, b - b0)
-            if abs((a1 - a0) * (b - b0) - (a - a0) * (b1 - b0)) > tolerance * base:
-                break
-            kept.pop()
-        kept.append((a, b))
-    return kept
+    points = list(listed)
+    kept, start = points[:1], 0
+    for end in range(2, len(points)):
+        if any(_apart(points[k], points[start], points[end]) > tolerance for k in range(start + 1, end)):
+            start = end - 1
+            kept.append(points[start])
+    return kept + points[1:][-1:]
+
+
+def _apart(point: Point, a: Point, b: Point) -> float:
+    """Distance of a point from the line from a to b."""
+    (x, y), (x0, y0), (x1, y1) = point, a, b
+    length = (x1 - x0) ** 2 + (y1 - y0) ** 2
+    along = min(max(((x - x0) * (x1 - x0) + (y - y0) * (y1 - y0)) / length, 0.0), 1.0) if length else 0.0
+    return math.hypot(x - x0 - along * (x1 - x0), y - y0 - along * (y1 - y0))
 
 
 def _number(tenths: int) -> str:
