@@ -6,6 +6,7 @@ Names are imported when they are asked for: a pytest plugin, or a command that o
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -105,9 +106,12 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    module = f"{__name__}.{name}"
+    if name.startswith("_") or importlib.util.find_spec(module) is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+    return importlib.import_module(module)
 
 
 def __dir__() -> list[str]:

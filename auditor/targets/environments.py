@@ -34,7 +34,16 @@ _MARKER = "dpaudit-environment.json"
 #: What is no business of an audited library: the secret that services are sent, see `auditor.targets.named`.
 _SECRET = "DPAUDIT_AUTHORIZATION"
 #: What would lead pip to install elsewhere than into the environment, or something else than what was asked for.
-_ELSEWHERE = ("PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_USER", "PIP_EDITABLE", "PIP_REQUIREMENT", "PIP_DRY_RUN")
+_ELSEWHERE = (
+    "PIP_TARGET",
+    "PIP_PREFIX",
+    "PIP_ROOT",
+    "PIP_USER",
+    "PIP_EDITABLE",
+    "PIP_REQUIREMENT",
+    "PIP_CONSTRAINT",
+    "PIP_DRY_RUN",
+)
 #: Names inside a local package that building or importing it writes, so that they are no part of its source; the
 #: second, those of folders, only at its top, where no module of the package lies.
 _WRITTEN, _FOLDERS = ("__pycache__", "*.pyc", "*.egg-info"), ("build", "dist")

@@ -104,7 +104,7 @@ def private_parity_learner() -> Iterator[Draft]:
     rest = (("10", 1), ("11", 0), ("11", 1), ("00", 0), ("01", 1))
     pair = _pair("a row of the first of three batches, (v, 1) or (v, 0)", ("01", 1), ("01", 0), *rest)
     yield exact(batches, claim, pair, case="three_batches", relation=REPLACE)
-    yield privacy(batches, claim, pair, case="three_batches", relation=REPLACE, draws=few)
+    # No claim at L1: events that are learned show 0.36 of the 0.406 of this pair, however many draws there are.
     yield conformity(batches, pair, case="three_batches", draws=few)
     yield from _laws()
     yield from _mutants()

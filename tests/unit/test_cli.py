@@ -95,6 +95,7 @@ def test_the_commands_are_those_of_the_design(dpaudit: Command) -> None:
         "baseline",
         "replay",
         "helper",
+        "ledger",
     }
     said = dpaudit("--help")
     assert said.code == 0

@@ -295,7 +295,7 @@ def test_every_number_of_at_least_0_is_a_level(value: Any) -> None:
 
 @pytest.mark.parametrize("claim", [PureDP(1.5), ApproxDP(1.5, 1e-6), ApproxDP(0.5), GaussianDP(0.7)], ids=repr)
 def test_the_representation_of_a_claim_makes_it_again(claim: Guarantee) -> None:
-    assert eval(repr(claim), vars(auditor)) == claim
+    assert eval(repr(claim), {name: getattr(auditor, name) for name in auditor.__all__}) == claim
 
 
 def test_claims_say_what_they_claim() -> None:

@@ -370,8 +370,8 @@ def test_bad_renyi_bounds_are_refused_and_shown(bounds: object) -> None:
 
 @pytest.mark.parametrize("claim", [ZCDP(0.3), RenyiDP({2: 0.3}), DeltaDP(1e-5, 1.0), CLAIMS[8]], ids=str)
 def test_the_representation_of_a_claim_makes_it_again(claim: Guarantee) -> None:
-    assert eval(repr(claim), vars(auditor)) == claim
-    assert hash(claim) == hash(eval(repr(claim), vars(auditor)))
+    assert eval(repr(claim), {name: getattr(auditor, name) for name in auditor.__all__}) == claim
+    assert hash(claim) == hash(eval(repr(claim), {name: getattr(auditor, name) for name in auditor.__all__}))
 
 
 def test_every_notion_has_a_name_a_symbol_and_a_text_of_its_own() -> None:
