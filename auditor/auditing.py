@@ -16,6 +16,7 @@ from auditor.events.classifier import Learners
 from auditor.evidence.independence import (
     COMPARISONS,
     INFORMATIVE,
+    LONGER,
     MOST,
     Independence,
     check_independence,
@@ -159,9 +160,10 @@ def _collect(
     """
     begun = time.monotonic()
 
-    def test(k: int, side: str, *key: str, comparisons: int = settings.comparisons) -> Independence:
+    def test(k: int, side: str, *key: str, **size: int) -> Independence:
         data = pairs[k].x if side == "x" else pairs[k].y
-        return sampler.settled(lambda: check_independence(sampler, data, k, side, *key, comparisons=comparisons))
+        size = {"comparisons": settings.comparisons, **size}
+        return sampler.settled(lambda: check_independence(sampler, data, k, side, *key, **size))
 
     found = {(0, side): test(0, side) for side in "xy"} if settings.independence else {}
     independence = worst_of(list(found.values())) if found else Independence(True, "", {}, 0)
@@ -175,7 +177,7 @@ def _collect(
         carriers = evidence.carriers(settings.alpha)
         found |= {(k, side): test(k, side) for k in sorted(carriers - {0}) for side in "xy"}
         again = [
-            test(k, side, "again", comparisons=min(MOST, math.ceil(INFORMATIVE / max(first.untied, 1))) * COMPARISONS)
+            test(k, side, "again", comparisons=_more(first), blocks=LONGER)
             for (k, side), first in found.items()
             if k in carriers and first.passed and first.untied < min(INFORMATIVE, settings.comparisons)
         ]
@@ -187,6 +189,11 @@ def _collect(
     alone = sampler.alone()
     past = None if night is None else night.past(alone=True)
     return _evidence(alone, guarantee, pairs, _remaining(settings, begun), past), independence, alone
+
+
+def _more(tested: Independence) -> int:
+    """Comparisons that leave enough without ties, as far as that is affordable."""
+    return min(MOST, math.ceil(INFORMATIVE / max(tested.untied, 1))) * COMPARISONS
 
 
 def _remaining(settings: Settings, begun: float) -> Settings:

@@ -36,13 +36,15 @@ def person(**values: float) -> dict[str, float]:
 
 def replaced(name: str, first: dict[str, float], second: dict[str, float], index: int = 0) -> Pair:
     """The data with row ``index`` replaced by one person, against the same by another."""
-    return Pair(_with_row(first, index), _with_row(second, index), name)
+    return Pair(_with_row(tuple(first.items()), index), _with_row(tuple(second.items()), index), name)
 
 
-def _with_row(row: dict[str, float], index: int) -> pd.DataFrame:
-    data = rand().astype(float)
-    data.iloc[index] = pd.Series(row)
-    return data
+@cache
+def _with_row(row: tuple[tuple[str, float], ...], index: int) -> pd.DataFrame:
+    # Half of the people are among several pairs. By column: mechanisms ask for one at a time.
+    values = rand().to_numpy(float, copy=True)
+    values[index] = pd.Series(dict(row))[list(rand().columns)]
+    return pd.DataFrame(np.asfortranarray(values), columns=rand().columns)
 
 
 def added(name: str, row: dict[str, float]) -> Pair:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 
@@ -81,6 +82,12 @@ def draw_index(probabilities: FloatArray, n: int, rng: np.random.Generator) -> I
     return np.searchsorted(cumulative / cumulative[-1], rng.random(n), side="right").astype(np.int64)
 
 
+@cache
+def _rule(nodes: int) -> tuple[FloatArray, FloatArray]:
+    x, w = np.polynomial.legendre.leggauss(nodes)
+    return x, w
+
+
 def gauss_legendre(breaks: FloatArray, length: float, nodes: int = 16) -> tuple[FloatArray, FloatArray]:
     """Nodes and weights of a composite Gauss-Legendre rule.
 
@@ -105,7 +112,7 @@ def gauss_legendre(breaks: FloatArray, length: float, nodes: int = 16) -> tuple[
     left = np.repeat(ends[:-1], counts)
     width = np.repeat(np.diff(ends) / counts, counts)
     offset = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-    x, w = np.polynomial.legendre.leggauss(nodes)
+    x, w = _rule(nodes)
     centres = left + width * (offset + 0.5)
     return (centres[:, None] + 0.5 * width[:, None] * x).ravel(), (0.5 * width[:, None] * w).ravel()
 

@@ -20,10 +20,12 @@ FALSE_ALARM = 1e-6
 #: where half of them are ties, as for noise on a coarse lattice.
 COMPARISONS = 48
 #: A test with fewer comparisons that are not ties has little power; more are made before a claim is called violated,
-#: up to so many times as many. A value that a shared draw takes with probability 0.03 is then still found.
-INFORMATIVE, MOST = 44, 16
-#: Draws in each of the short calls.
-_CALL = 3
+#: up to so many times as many. A value that a shared draw takes with probability 0.03 is then still found: of the 384
+#: calls 11 have it on average, and with 4 blocks a call three of them are enough.
+INFORMATIVE, MOST, LONGER = 44, 16, 4
+#: Draws of a block, of which each of the two tests on short calls makes one comparison, and blocks of a short call.
+#: Calls cost more than draws do.
+_BLOCK, _BLOCKS = 6, 2
 
 
 @dataclass(frozen=True)
@@ -63,8 +65,23 @@ _FINDINGS = {
 }
 
 
-def check_independence(sampler: Sampler, data: Any, *key: str | int, comparisons: int = COMPARISONS) -> Independence:
+def check_independence(
+    sampler: Sampler, data: Any, *key: str | int, comparisons: int = COMPARISONS, blocks: int = _BLOCKS
+) -> Independence:
     """Four sign tests on a target's draws.
+
+    Parameters
+    ----------
+    sampler : Sampler
+        Draws of the target.
+    data : object
+        The dataset.
+    *key : str or int
+        Of these draws.
+    comparisons : int
+        Comparisons a test, a multiple of 4: two in each short call.
+    blocks : int
+        Comparisons in each short call, if they are to be more.
 
     Notes
     -----
@@ -77,30 +94,27 @@ def check_independence(sampler: Sampler, data: Any, *key: str | int, comparisons
     `FALSE_ALARM`. The distance is a function of other draws than those compared. Constant outputs give only ties and
     pass: they are independent.
     """
-    calls = [sampler.draw(data, _CALL, "independence", *key, k) for k in range(2 * comparisons)]
+    size = _BLOCK * blocks
+    calls = [sampler.draw(data, size, "independence", *key, k) for k in range(comparisons // _BLOCKS)]
     calls.append(sampler.draw(data, 4 * comparisons, "independence", *key, "long"))
     numbers = _numbers(calls)
-    columns, long = np.array(numbers[:-1]), numbers[-1]  # (calls, draws of a call, coordinates)
-    first, second = columns[0::2], columns[1::2]
-    # Each test takes a draw of its own as anchor, so that its triples are disjoint within the test.
+    short, long = np.array(numbers[:-1]), numbers[-1]
+    table = short.reshape(len(short), blocks, _BLOCK, -1)  # (calls, blocks of a call, draws of a block, coordinates)
     outcomes = {
-        "within a call": _closer(first[:, 0], first[:, 1], second[:, 1]),
-        "between calls": _closer(first[:, 0], second[:, 0], second[:, 2]),
+        "within a call": _closer(*_flat(*_within(table))),
+        "between calls": _closer(*_flat(*_between(table))),
+        "neighbouring draws": _closer(*_neighbouring(long)),
+        "draws at a distance": _recurring(long, *_flat(table[:, :, _BLOCK // 2 - 1 :: _BLOCK // 2])),
     }
-    outcomes["neighbouring draws"] = _closer(
-        long[0 : 3 * comparisons : 3], long[1 : 3 * comparisons : 3], _far(long, comparisons)
-    )
-    outcomes["draws at a distance"] = _recurring(long, columns[:, 2])
     p_values = {
         name: float(stats.binom.sf(wins - 1, trials, 0.5)) if trials else 1.0
         for name, (wins, trials) in outcomes.items()
     }
     failed = [_FINDINGS[name] for name, p in p_values.items() if p < FALSE_ALARM / len(p_values)]
-    drawn = 2 * comparisons * _CALL + 4 * comparisons + _CALL
-    again = sampler.draw(data, _CALL, "independence", *key, 0)
+    again = sampler.draw(data, size, "independence", *key, 0)
     seeded = bool((keys(again) == keys(calls[0])).all())
     untied = min(trials for name, (_, trials) in outcomes.items() if name != "draws at a distance")
-    return Independence(not failed, "; ".join(failed), p_values, drawn, seeded, untied)
+    return Independence(not failed, "; ".join(failed), p_values, sum(map(len, calls)) + size, seeded, untied)
 
 
 def worst_of(found: Sequence[Independence]) -> Independence:
@@ -146,10 +160,33 @@ def dependent_counts(groups: Iterable[Sequence[tuple[int, int]]], before: Indepe
     return replace(before, passed=False, finding=_FINDINGS["counts of calls"], p_values=p_values)
 
 
-def _far(long: NDArray[np.float64], m: int) -> NDArray[np.float64]:
-    """A partner for each anchor that is at least m draws away and in no other triple: the third of another triple."""
-    third = long[2 : 3 * m : 3]
-    return np.roll(third, m // 2, axis=0)
+def _within(blocks: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
+    """Two draws of each block, and a third one of the block in its place in the next call: triples are disjoint."""
+    return blocks[:, :, 0], blocks[:, :, 1], np.roll(blocks[:, :, 2], -1, axis=0)
+
+
+def _between(blocks: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
+    """A draw of each block, the one in its place in the next call, and another one of that call.
+
+    Triples are disjoint: anchors of calls of even number, and their partners, have another place than those of odd
+    number, and every call is next to one call only.
+    """
+    following = np.roll(blocks, -1, axis=0)
+    call = np.arange(len(blocks))
+    place = call % 2
+    return blocks[call, :, place], following[call, :, place], following[:, :, _BLOCK - 1]
+
+
+def _neighbouring(long: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
+    """Each third draw, the next one, and the one after that of a triple that is far away."""
+    m = len(long) // 4
+    third = np.roll(long[2 : 3 * m : 3], m // 2, axis=0)
+    return long[0 : 3 * m : 3], long[1 : 3 * m : 3], third
+
+
+def _flat(*draws: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
+    """Draws as rows."""
+    return tuple(array.reshape(-1, array.shape[-1]) for array in draws)
 
 
 def _recurring(long: NDArray[np.float64], others: NDArray[np.float64]) -> tuple[int, int]:

@@ -13,6 +13,7 @@ from auditor.report.junit import junit
 from auditor.report.markdown import markdown
 from auditor.report.sarif import sarif
 from auditor.report.table import summary_table
+from auditor.report.view import RunView
 
 __all__ = ["html", "junit", "markdown", "sarif", "schema", "summary_table", "write_reports"]
 
@@ -36,11 +37,12 @@ def write_reports(results: Mapping[str, Any], out: Path, run: Mapping[str, Any] 
         What was written.
     """
     out.mkdir(parents=True, exist_ok=True)
+    view = RunView.of(results)
     contents = {
-        "report.html": html(results),
-        "report.md": markdown(results),
-        "junit.xml": junit(results, run),
-        "results.sarif": sarif(results),
+        "report.html": html(view),
+        "report.md": markdown(view),
+        "junit.xml": junit(view, run),
+        "results.sarif": sarif(view),
     }
     paths = []
     for name, content in contents.items():

@@ -7,6 +7,7 @@ always the same are drawn once and referred to. Plots that have to stand alone a
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -82,20 +83,29 @@ def thinned(listed: Iterable[Point], tolerance: float = 0.05) -> list[Point]:
     A twentieth of a pixel cannot be seen.
     """
     points = list(listed)
-    kept, start = points[:1], 0
-    for end in range(2, len(points)):
-        if any(_apart(points[k], points[start], points[end]) > tolerance for k in range(start + 1, end)):
-            start = end - 1
-            kept.append(points[start])
+    kept = points[:1]
+    # Of the lines from the point that was kept last: a direction, how far to either side of it all points since then
+    # are within the tolerance, and how long the line has to be.
+    ahead, low, high, reach = 0.0, -math.inf, math.inf, 0.0
+    for before, point in itertools.pairwise(points):
+        turn, distance = _seen(kept[-1], point, ahead)
+        if distance < reach or not low <= turn <= high:
+            kept.append(before)
+            turn, distance = _seen(before, point, ahead)
+            low, high, reach = -math.inf, math.inf, 0.0
+        if distance > tolerance:
+            if math.isinf(low):
+                ahead, turn = ahead + turn, 0.0
+            room = math.asin(tolerance / distance)
+            low, high = max(low, turn - room), min(high, turn + room)
+        reach = max(reach, distance)
     return kept + points[1:][-1:]
 
 
-def _apart(point: Point, a: Point, b: Point) -> float:
-    """Distance of a point from the line from a to b."""
-    (x, y), (x0, y0), (x1, y1) = point, a, b
-    length = (x1 - x0) ** 2 + (y1 - y0) ** 2
-    along = min(max(((x - x0) * (x1 - x0) + (y - y0) * (y1 - y0)) / length, 0.0), 1.0) if length else 0.0
-    return math.hypot(x - x0 - along * (x1 - x0), y - y0 - along * (y1 - y0))
+def _seen(a: Point, b: Point, ahead: float) -> tuple[float, float]:
+    """Direction of b from a, as an angle from the one ahead, and its distance."""
+    x, y = b[0] - a[0], b[1] - a[1]
+    return math.remainder(math.atan2(y, x) - ahead, math.tau), math.hypot(x, y)
 
 
 def _number(tenths: int) -> str:

@@ -21,12 +21,12 @@ from auditor.report.figures import figures, legend
 from auditor.report.view import RunView
 
 
-def html(results: Mapping[str, Any]) -> str:
+def html(results: Mapping[str, Any] | RunView) -> str:
     """Render results as one self-contained page.
 
     Parameters
     ----------
-    results : mapping
+    results : mapping or RunView
         Parsed content of results.json.
 
     Returns

@@ -15,12 +15,12 @@ _SPECIAL = re.compile(r"([\\`*_\[\]#|~<>&])")
 _ENTITIES = {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
 
 
-def markdown(results: Mapping[str, Any]) -> str:
+def markdown(results: Mapping[str, Any] | RunView) -> str:
     """Render results as GitHub-flavoured Markdown.
 
     Parameters
     ----------
-    results : mapping
+    results : mapping or RunView
         Parsed content of results.json.
 
     Returns

@@ -21,12 +21,12 @@ _HELP = (
 )
 
 
-def sarif(results: Mapping[str, Any]) -> str:
+def sarif(results: Mapping[str, Any] | RunView) -> str:
     """Render unexpected results as SARIF, the format that code hosts show beside the code.
 
     Parameters
     ----------
-    results : mapping
+    results : mapping or RunView
         Parsed content of results.json.
 
     Returns

@@ -281,8 +281,10 @@ class RunView:
     claims: tuple[ClaimView, ...]
 
     @classmethod
-    def of(cls, results: Mapping[str, Any]) -> RunView:
-        """Read the parsed content of results.json."""
+    def of(cls, results: Mapping[str, Any] | RunView) -> RunView:
+        """Read the parsed content of results.json; what has been read already stays what it is."""
+        if isinstance(results, RunView):
+            return results
         safe: dict[str, Any] = words.cleaned(results)
         records = safe.get("claims") or []
         anchors = words.slugs([str(record.get("id") or "") for record in records])

@@ -43,8 +43,8 @@ def cleaned(value: Any) -> Any:
         return clean(value)
     if isinstance(value, Mapping):
         return {clean(str(k)): cleaned(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [cleaned(v) for v in value]
+    if isinstance(value, list | tuple):  # most of a file are long lists of numbers
+        return [v if type(v) is float else cleaned(v) for v in value]
     return value
 
 

@@ -124,9 +124,9 @@ def source_hash(target: object) -> str:
     return _source_hash(subject)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096)
 def _source_hash(subject: Any) -> str:
-    # To find a class its whole file is parsed: a fiftieth of a run, where every claim asks.
+    # To find a class its whole file is parsed: a twentieth of a run, where every claim asks.
     try:
         text = inspect.getsource(subject)
     except (OSError, TypeError):

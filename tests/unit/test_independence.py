@@ -14,7 +14,17 @@ from scipy import stats
 from auditor import Pair, PureDP, audit
 from auditor.auditing import run_audit
 from auditor.collect import Settings
-from auditor.evidence.independence import FALSE_ALARM, Independence, check_calls, check_independence, dependent_counts
+from auditor.evidence import independence
+from auditor.evidence.independence import (
+    COMPARISONS,
+    FALSE_ALARM,
+    LONGER,
+    MOST,
+    Independence,
+    check_calls,
+    check_independence,
+    dependent_counts,
+)
 from auditor.question import Question
 from auditor.results import Verdict
 from auditor.sampling import Sampler
@@ -75,6 +85,33 @@ def test_p_values_of_independent_draws_are_not_too_small() -> None:
         for name, p in check(INDEPENDENT["continuous"], 1_000 + seed).p_values.items():
             counts[name] += p <= 0.01
     assert max(counts.values()) <= 14
+
+
+@pytest.mark.parametrize("calls", [2, 12, 24, 384])
+@pytest.mark.parametrize("blocks", [1, 2, 4])
+def test_no_draw_is_in_two_comparisons_of_a_test(calls: int, blocks: int) -> None:
+    # Every draw is its own number.
+    table = np.arange(calls * blocks * 6, dtype=float).reshape(calls, blocks, 6, 1)
+    for triples in (independence._within(table), independence._between(table)):
+        used = np.concatenate(triples).ravel()
+        assert len(used) == 3 * calls * blocks == len(set(used))
+    long = np.arange(8.0 * calls)[:, None]
+    used = np.concatenate(independence._neighbouring(long)).ravel()
+    assert len(used) == 6 * calls == len(set(used))
+
+
+def test_comparisons_are_of_the_calls_that_their_names_say() -> None:
+    call = np.repeat(np.arange(24.0), 12).reshape(24, 2, 6, 1)
+    a, b, c = independence._within(call)
+    assert (a == b).all()
+    assert (a != c).all()
+    a, b, c = independence._between(call)
+    assert (a != b).all()
+    assert (a != c).all()
+    place = np.tile(np.arange(12.0), 24).reshape(24, 2, 6, 1)
+    a, b, c = independence._between(place)
+    assert (a == b).all()
+    assert (a != c).all()
 
 
 # ------------------------------------------------------------------------------------ dependent
@@ -285,6 +322,18 @@ def test_counts_that_come_together_are_found() -> None:
 
 def test_a_call_without_bets_is_no_evidence() -> None:
     assert check_calls([]) == 0.0
+
+
+@pytest.mark.parametrize("share", [0.5, 0.9, 0.97])
+def test_more_comparisons_find_a_coin_that_the_draws_of_a_call_share(share: float) -> None:
+    # At 0.97 a run of 384 calls misses it where fewer than three calls have the rare side, with probability 1e-3; four
+    # or more of 20 with probability 4845 * 1e-12. For the others the probability is far smaller.
+    def shared(data: Any, n: int, rng: Rng) -> NDArray[np.int64]:
+        return np.full(n, int(rng.random() < share))
+
+    size = {"comparisons": MOST * COMPARISONS, "blocks": LONGER}
+    found = [check_independence(Sampler(shared, seed, "claim"), np.array([0]), **size) for seed in range(20)]
+    assert sum(test.passed for test in found) <= 3
 
 
 @pytest.mark.parametrize("share", [0.5, 0.9, 0.97])
