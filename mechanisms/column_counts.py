@@ -238,40 +238,6 @@ class LargestNormCounts(_Noisy):
 
 
 @dataclass(frozen=True)
-class UniformCounts:
-    """Noise that is uniform in (-error, error), whatever the sensitivity: accurate, and not private at any level.
-
-    Parameters
-    ----------
-    columns : int
-        Number of columns.
-    error : float
-        What no count is off by.
-    """
-
-    columns: int
-    error: float
-
-    def __post_init__(self) -> None:
-        _require_columns(self.columns)
-        require_positive("error", self.error)
-
-    def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> FloatArray:
-        """Draw `n` releases of one table; float64 of shape (n, columns)."""
-        require_draws(n)
-        return self._released(_counts(np.asarray(data)[None], self.columns), n, rng)
-
-    def each(self, stack: Dataset, rng: np.random.Generator) -> FloatArray:
-        """Draw one release of each table of a stack of shape (trials, rows, columns)."""
-        return self._released(_counts(stack, self.columns), len(stack), rng)
-
-    def _released(self, counts: IntArray, n: int, rng: np.random.Generator) -> FloatArray:
-        noise = rng.uniform(-self.error, self.error, (n, self.columns))
-        noise += counts
-        return noise
-
-
-@dataclass(frozen=True)
 class ConstantCounts:
     """The same answer to every query, whatever the data: 0-DP.
 

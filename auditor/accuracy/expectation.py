@@ -12,10 +12,10 @@ from auditor.accuracy.base import Path, Sampled
 from auditor.accuracy.errors import ErrorSampler, Setting
 from auditor.collect import Settings
 from auditor.errors import SpecificationError
-from auditor.evidence.mean import GRID, STAKES, MeanWealth
+from auditor.evidence.mean import GRID, MeanWealth, detectable_mean
 
 #: Normal quantile of the interval that is shown for the mean, and of the power: 95 % and 90 %.
-_SHOWN, _POWER = 1.96, 1.2816
+_SHOWN = 1.96
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class Expectation(Sampled):
         return {
             **path.fields(),
             "lower_bound": lower,
-            "detectable_level": self._detectable(n, deviation, settings.alpha),
+            "detectable_level": detectable_mean(self.at_most, n, deviation, settings.alpha),
             "accuracy": {
                 "kind": self.notion,
                 "claimed": self.at_most,
@@ -114,17 +114,3 @@ class Expectation(Sampled):
                 "slack": self.at_most / mean if mean > 0 else math.inf,
             },
         }
-
-    def _detectable(self, n: int, deviation: float, alpha: float) -> float:
-        """Smallest expectation that would have been flagged with probability about 0.9, by a normal approximation.
-
-        With the mean m' = m + d and the observed deviation, a stake s gains about s d / m - s^2 (deviation / m)^2 / 2 a
-        draw; the best admissible one is taken, its share of the prior is paid, and the mean is taken to be lower by its
-        90 % quantile.
-        """
-        threshold = -math.log(alpha) + math.log(len(STAKES))
-        if not math.isfinite(deviation):
-            return math.inf
-        spread = deviation / self.at_most
-        excess = min((threshold / n + s * s * spread * spread / 2) / s for s in STAKES)
-        return float(self.at_most * (1 + excess + _POWER * spread / math.sqrt(n)))

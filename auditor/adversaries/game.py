@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, ClassVar, Literal, TypeAlias, get_args
+from typing import Any, ClassVar
 
 import numpy as np
 
 from auditor.adversaries.base import Adversary, Ask, FloatArray, Stack
+from auditor.adversaries.releases import Unit, check_unit, released
 from auditor.auditing import error_result, labels_of
 from auditor.collect import Clock, Settings
 from auditor.errors import SpecificationError, TargetError
 from auditor.evidence.bound import level_grid
 from auditor.evidence.independence import check_independence
-from auditor.evidence.mean import MeanWealth
+from auditor.evidence.mean import MeanWealth, detectable_mean
 from auditor.guarantees import ApproxDP, Guarantee
 from auditor.question import Question
 from auditor.results import AuditResult, Counterexample, Verdict
 from auditor.sampling import Sampler, guarded
 from auditor.targets import Mechanism
-
-Unit: TypeAlias = Literal["counts", "means"]
 
 #: Games in the first chunk, and each later one as a part of what was played: a game may take seconds. Evidence does not
 #: depend on chunks, so they only bound how late a verdict is.
@@ -32,8 +30,6 @@ FIRST, GROWTH = 4, 0.25
 STAKES: FloatArray = np.array([0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.97, 0.99, 0.999])
 #: Levels between those of the engine's grid that are left out: 1 % near the claim is finer than games can tell.
 COARSER = 4
-#: Normal quantile for the power of 0.9.
-_POWER = 1.2816
 #: Halvings of the interval in which a level is sought: 50 leave nothing that a reader could see.
 _HALVINGS = 50
 #: Levels beyond this are reported as infinite.
@@ -69,8 +65,7 @@ class Game:
     steps: int = 1
 
     def __post_init__(self) -> None:
-        if self.unit not in get_args(Unit):
-            raise SpecificationError(f"unit must be one of {', '.join(get_args(Unit))}, got {self.unit!r}")
+        check_unit(self.unit)
 
     def __call__(self, data: object, n: int, rng: np.random.Generator) -> FloatArray:  # noqa: ARG002 - it makes up data
         """Scores of n games, shape (n,)."""
@@ -83,31 +78,15 @@ class Game:
         """What the adversary asks with."""
 
         def ask(stack: Stack) -> FloatArray:
-            each: Callable[[Stack, np.random.Generator], Any] | None = getattr(self.target, "each", None)
             with guarded("the target", f"releases of {len(stack)} tables", self.limit):
-                if each is not None and not self.one_a_call:
-                    released = [each(stack, rng)]
-                else:
-                    released = [self.target(table.astype(np.int64), 1, rng) for table in stack]
-            return self.counts(released, stack)
+                found = released(self.target, stack, rng, one_a_call=self.one_a_call)
+            rows = stack.shape[1]
+            counts = found * rows if self.unit == "means" else found
+            # A function of the output, so that it changes nothing of what a guarantee allows: what is outside of
+            # [0, rows], or no number, is put inside.
+            return np.clip(np.nan_to_num(counts, nan=rows / 2, posinf=rows, neginf=0.0), 0.0, rows)
 
         return ask
-
-    def counts(self, released: list[Any], stack: Stack) -> FloatArray:
-        """Releases as counts in [0, rows], shape (trials, columns): what is outside, or no number, is put inside.
-
-        That is a function of the output, so that it changes nothing of what a guarantee allows.
-        """
-        trials, rows, columns = stack.shape
-        try:
-            found = np.concatenate([np.asarray(one, dtype=np.float64).reshape(-1, columns) for one in released])
-        except (TypeError, ValueError):
-            raise TargetError(f"expected {columns} numbers a draw, got {released[0]!r:.200}") from None
-        if found.shape != (trials, columns):
-            raise TargetError(f"expected releases of shape ({trials}, {columns}), got {found.shape}")
-        found = found * rows if self.unit == "means" else found
-        inside: FloatArray = np.clip(np.nan_to_num(found, nan=rows / 2, posinf=rows, neginf=0.0), 0.0, rows)
-        return inside
 
     def most(self, guarantee: Guarantee, level: float) -> float:
         """Largest expected score that a level of the guarantee allows."""
@@ -288,7 +267,7 @@ def _result(
     perfect = MeanWealth(played.means, STAKES)
     perfect.bet(*_bets(np.ones(n), played.bits))
     deviation = math.sqrt(mean * (1 - mean)) if played.bits else float(played.scores.std())
-    detectable = _level_at(game, guarantee, _detectable(allowed, bets, deviation, alpha))
+    detectable = _level_at(game, guarantee, detectable_mean(allowed, bets, deviation, alpha, STAKES))
     verdict, message = _verdict(played.refuted(alpha), detectable, settings.detectable(guarantee.level), base)
     best, exact = max(0.0, max(log for _, log in played.path)) * log10, base["exact"]
     seen = None
@@ -349,18 +328,6 @@ def _verdict(refuted: bool, detectable: float, detect: float, base: dict[str, An
         said = f"a level below {detectable:.4g} might have been missed, {detect:.4g} was to be detectable"
         return Verdict.INCONCLUSIVE, said
     return Verdict.CONSISTENT, ""
-
-
-def _detectable(mean: float, bets: int, deviation: float, alpha: float) -> float:
-    """Smallest expected score that would have been flagged with probability about 0.9, by a normal approximation.
-
-    An expected score m + d gains about s d / m - s^2 (deviation / m)^2 / 2 a bet at a stake s; the best stake is taken,
-    its share of the prior is paid, and the mean score is taken to be lower by its 90 % quantile.
-    """
-    threshold = math.log(len(STAKES) / alpha)
-    spread = deviation / mean
-    excess = min((threshold / bets + s * s * spread * spread / 2) / s for s in STAKES)
-    return mean * (1 + float(excess) + _POWER * spread / math.sqrt(bets))
 
 
 def _level_at(game: Game, guarantee: Guarantee, score: float) -> float:

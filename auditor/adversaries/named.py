@@ -10,9 +10,9 @@ from typing import Any, get_args
 from auditor.adversaries.base import Adversary
 from auditor.adversaries.exhaustive import Exhaustive
 from auditor.adversaries.fingerprints import BonehShaw, Tardos
-from auditor.adversaries.game import Unit
 from auditor.adversaries.packing import Packing
 from auditor.adversaries.reconstruction import Decoding, Reconstruction
+from auditor.adversaries.releases import Unit
 from auditor.adversaries.tracing import Tracing
 from auditor.errors import SpecificationError
 from auditor.targets import Mechanism

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -10,8 +9,7 @@ import numpy as np
 
 from auditor.adversaries.base import FloatArray, Stack
 from auditor.adversaries.fingerprints import Bits, Code, Codebook, IntArray
-from auditor.adversaries.game import Unit
-from auditor.errors import SpecificationError, TargetError
+from auditor.adversaries.releases import Unit, check_unit, released
 from auditor.neighbors import Pair
 from auditor.targets import Mechanism
 
@@ -63,8 +61,7 @@ class Tracing:
     name: ClassVar[str] = "tracing"
 
     def __post_init__(self) -> None:
-        if self.unit not in ("counts", "means"):
-            raise SpecificationError(f'unit must be "counts" or "means", got {self.unit!r}')
+        check_unit(self.unit)
 
     @property
     def rows(self) -> int:
@@ -78,6 +75,10 @@ class Tracing:
     def with_difference(self) -> Tracing:
         """The same, with the second number."""
         return replace(self, difference=True)
+
+    def __str__(self) -> str:
+        """What it does, in a few words."""
+        return f"the tracer of {self.code} accuses a user"
 
     def __call__(self, data: Any, n: int, rng: np.random.Generator) -> IntArray | FloatArray:
         """Draw n trials: 1 for an accusation, int64 of shape (n,); with the difference, float64 of shape (n, 2)."""
@@ -118,16 +119,8 @@ class Tracing:
         TargetError
             If it releases something else.
         """
-        trials, rows, columns = stack.shape
-        each: Callable[[Stack, np.random.Generator], Any] | None = getattr(self.target, "each", None)
-        if each is not None:
-            found = np.asarray(each(stack, rng), dtype=np.float64)
-        else:
-            alone = [np.asarray(self.target(table.astype(np.int64), 1, rng), dtype=np.float64) for table in stack]
-            found = np.concatenate([one.reshape(1, -1) for one in alone])
-        if found.shape != (trials, columns):
-            raise TargetError(f"expected {columns} numbers for each of {trials} tables, got shape {found.shape}")
-        means = found / rows if self.unit == "counts" else found
+        found = released(self.target, stack, rng)
+        means = found / stack.shape[1] if self.unit == "counts" else found
         if np.isfinite(means).all():
             return means
         # A function of the output: what is no number stands for one that says nothing.

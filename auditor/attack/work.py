@@ -266,9 +266,9 @@ class _Work:
             self.tell(f"{asked.adversary}; the target releases {asked.unit} of columns")
             return run_game(game, self.guarantee, self.settings(), self.question)
         assert asked.tracing is not None  # it is the one or the other
-        tracing = asked.tracing(self.target, asked.unit)
         if steps != 1:
             raise SpecificationError(f"tracing replaces a row: --relation {ADD_REMOVE} is for other adversaries")
+        tracing = asked.tracing(self.target, asked.unit)
         self.tell(f"{tracing}; the target releases {asked.unit} of columns")
         question = replace(self.question, shrink=None, snippet=None)
         return run_audit(tracing, self.guarantee, [tracing.pair()], self.settings(), question)

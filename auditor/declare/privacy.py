@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from auditor.adversaries.base import Adversary
-from auditor.adversaries.game import Game, Unit
+from auditor.adversaries.game import Game
+from auditor.adversaries.releases import Unit
 from auditor.conformity import ERROR, HasLaw, StatedLaw, dataset_names
 from auditor.declare.base import Draft, check_case
 from auditor.errors import SpecificationError

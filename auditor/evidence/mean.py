@@ -17,6 +17,8 @@ STAKES: Array = np.array([0.9, 0.5, 0.25, 0.12, 0.06, 0.03, 0.015, 0.008, 0.004]
 GRID: Array = np.concatenate(
     [np.geomspace(0.05, 0.8, 10, endpoint=False), np.linspace(0.8, 1.2, 21), np.geomspace(1.25, 20, 13)]
 )
+#: Normal quantile for a power of 0.9.
+_POWER = 1.2816
 #: Numbers that are worked on at once: 8 MB.
 _BLOCK = 1 << 20
 
@@ -74,3 +76,30 @@ class MeanWealth:
         """Largest mean that is rejected together with all smaller ones; 0 if the first is not."""
         count = self.rejected(alpha)
         return float(self.means[count]) if count else 0.0
+
+
+def detectable_mean(mean: float, draws: int, deviation: float, alpha: float, stakes: Array = STAKES) -> float:
+    """Smallest expectation that would have been flagged with probability about 0.9, by a normal approximation.
+
+    Against "at most m" an expectation of m + d gains about s d / m - s^2 (deviation / m)^2 / 2 a draw at a stake s; the
+    best stake is taken, its share of the prior is paid, and the mean of the draws is taken to be lower by its 90 %
+    quantile.
+
+    Parameters
+    ----------
+    mean : float
+        The claimed bound m, positive.
+    draws : int
+        At least 1.
+    deviation : float
+        Standard deviation of a draw; the result is infinite if it is.
+    alpha : float
+        Level of the test.
+    stakes : ndarray of shape (n_stakes,)
+        Those of the `MeanWealth`.
+    """
+    if not math.isfinite(deviation):
+        return math.inf
+    threshold, spread = math.log(len(stakes) / alpha), deviation / mean
+    excess = ((threshold / draws + 0.5 * (stakes * spread) ** 2) / stakes).min()
+    return float(mean * (1 + excess + _POWER * spread / math.sqrt(draws)))

@@ -26,7 +26,7 @@ from auditor.declare import (
 )
 from auditor.guarantees import ApproxDP
 from auditor.inequality import Row
-from mechanisms.column_counts import ConstantCounts, GaussianCounts, LaplaceCounts, UniformCounts
+from mechanisms.column_counts import ConstantCounts, GaussianCounts, LaplaceCounts
 from mechanisms.common import FloatArray
 from mechanisms.discrepancy import (
     allowed_places,
@@ -45,6 +45,7 @@ from mechanisms.discrepancy import (
     witness,
 )
 from mechanisms.discrepancy_errors import ErrorOfResponses, LargestError, WorstConsistent
+from mechanisms.noisy_counts import UniformCounts
 
 _EPSILON, _DELTA = 1.0, 0.1
 #: The catalogue's fraction for figures of partial discrepancy itself.
@@ -213,7 +214,7 @@ def _attack() -> Iterator[Draft]:
     ten, half = _queries(80, 10), partial_discrepancy(_queries(80, 10), 2) / 2
     played, claimed = Exhaustive(10, matrix=tuple(map(tuple, ten.tolist()))), ApproxDP(_EPSILON, _DELTA)
     yield adversary(
-        UniformCounts(80, 0.99 * half),
+        UniformCounts(0.99 * half),
         claimed,
         played,
         case="answers_within_half_of_pdisc",

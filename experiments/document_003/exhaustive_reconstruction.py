@@ -12,7 +12,8 @@ from auditor.adversaries.exhaustive import Bits, Exhaustive, every
 from auditor.declare import Draft, Source, accuracy, adversary, entry, inequality
 from auditor.guarantees import PureDP
 from auditor.inequality import Row
-from mechanisms.column_counts import LaplaceCounts, UniformCounts
+from mechanisms.column_counts import LaplaceCounts
+from mechanisms.noisy_counts import UniformCounts
 from mechanisms.subset_answers import (
     Answers,
     ClosedMidpointAnswers,
@@ -173,7 +174,7 @@ def _games() -> Iterator[Draft]:
     """The attack as an adversary: who answers within E is not private; Laplace noise for 2^n queries is."""
     for people, error in ((10, 1.0), (16, 2.0)):
         yield adversary(
-            UniformCounts(1 << people, error),
+            UniformCounts(error),
             PureDP(1.0),
             Exhaustive(people),
             case=f"answers_within_E_of_{people}",

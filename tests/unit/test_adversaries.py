@@ -195,7 +195,7 @@ def test_answers_of_another_shape_are_an_error_that_shows_them(answer: Any) -> N
 
     found = audited(target, PureDP(1.0), Reading(), independence=False)
     assert found.verdict == Verdict.ERROR
-    assert "expected 20 numbers a draw" in found.message
+    assert "expected 20 numbers for each of" in found.message
 
 
 def test_noise_that_is_shared_between_draws_is_a_finding() -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from mechanisms.column_counts import ConstantCounts, LaplaceCounts, UniformCounts
+from mechanisms.column_counts import ConstantCounts, LaplaceCounts
 from mechanisms.discrepancy import (
     allowed_places,
     by_definition,
@@ -34,6 +34,7 @@ from mechanisms.discrepancy import (
     witness,
 )
 from mechanisms.discrepancy_errors import ErrorOfResponses, LargestError, WorstConsistent
+from mechanisms.noisy_counts import UniformCounts
 
 RNG = np.random.default_rng(20240603)
 
@@ -218,7 +219,7 @@ def test_the_catalogues_places() -> None:
 
 def test_errors_are_those_of_the_release() -> None:
     queries = random_queries(20, 6, seed=2)
-    assert LargestError(UniformCounts(20, 0.4), queries)(None, 100, RNG).max() < 0.4
+    assert LargestError(UniformCounts(0.4), queries)(None, 100, RNG).max() < 0.4
     assert set(LargestError(ConstantCounts(2, 0.5), np.eye(2))(None, 50, RNG)) == {0.5}
     mechanism = LaplaceCounts(20, 40.0)
     inside = int((LargestError(mechanism, queries)(None, 4_000, RNG) < 1.5).sum())

@@ -23,7 +23,8 @@ from auditor.errors import SpecificationError
 from auditor.guarantees import ApproxDP, PureDP
 from auditor.question import Question
 from auditor.results import Verdict
-from mechanisms.column_counts import LaplaceCounts, UniformCounts
+from mechanisms.column_counts import LaplaceCounts
+from mechanisms.noisy_counts import UniformCounts
 from mechanisms.subset_answers import (
     ClosedMidpointAnswers,
     ExactAnswers,
@@ -232,7 +233,7 @@ def test_true_queries_are_what_their_loop_does() -> None:
     ids=str,
 )
 def test_accurate_answers_give_all_bits_away(played: Exhaustive) -> None:
-    target = UniformCounts(len(played.asked), 0.4)
+    target = UniformCounts(0.4)
     assert Game(target, played)(None, 25, RNG).tolist() == [1.0] * 25
 
 

@@ -217,7 +217,7 @@ def test_releases_of_another_shape_are_refused(values: list[float]) -> None:
 
 def test_an_unknown_unit_is_refused() -> None:
     unit: Any = "sums"
-    with pytest.raises(SpecificationError, match='"counts" or "means", got \'sums\''):
+    with pytest.raises(SpecificationError, match="one of counts, means, got 'sums'"):
         Tracing(EXACT, SMALL, unit)
 
 
