@@ -1,0 +1,1 @@
+"""dpaudit against other auditors, see `benchmarks.peers.__main__`."""

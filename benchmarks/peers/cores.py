@@ -1,0 +1,123 @@
+"""How much of two cores a run uses: whole commands on one core and on two, in pairs."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from benchmarks.peers import claims
+
+#: What is run, by the entry of `benchmarks.peers.claims`, and its draws a claim.
+RUNS = {
+    "start": ("starting, and nothing to draw", None),
+    "single": ("one claim of 1 ms a draw", claims.SLOW_DRAWS),
+    "slow": (f"{claims.SLOW} claims of 1 ms a draw", claims.SLOW_DRAWS),
+    "cheap": (f"{claims.CHEAP} claims of 0.1 µs a draw", 200_000),
+}
+_ROOT = Path(__file__).resolve().parents[2]
+#: Fewest draws of a claim, however small the scale: `Settings` wants 32.
+_FEWEST = 100
+
+
+class Timed(NamedTuple):
+    """Seconds of one pair of runs, on one core and on two."""
+
+    one: float
+    two: float
+
+    def efficiency(self, without: Timed | None = None) -> float:
+        """Part of two cores that was used; without the seconds of ``without``, what both took to start."""
+        one, two = (self.one, self.two) if without is None else (self.one - without.one, self.two - without.two)
+        return one / (2 * two)
+
+
+def seconds(entry: str, jobs: int, draws: int | None, out: Path) -> float:
+    """Seconds of a whole command, from its start to its end; its results are in ``out``.
+
+    Raises
+    ------
+    RuntimeError
+        If it ends with another exit code than 0, or 3, which small budgets give; what it said is shown.
+    """
+    command = [sys.executable, "-m", "auditor", "run", "benchmarks/peers/claims.py", "-k", f"cores/{entry}"]
+    command += ["--jobs", str(jobs), "--out", str(out), *([] if draws is None else ["--draws", str(draws)])]
+    begun = time.perf_counter()
+    done = subprocess.run(command, cwd=_ROOT, env=_one_thread(), capture_output=True, text=True, check=False)
+    taken = time.perf_counter() - begun
+    if done.returncode not in (0, 3):
+        raise RuntimeError(f"{' '.join(command[1:])} ended with exit code {done.returncode}:\n{done.stderr[-2000:]}")
+    return taken
+
+
+def pair(entry: str, draws: int | None, first: int) -> Timed:
+    """One run on one core and one on two, that with ``first`` cores before the other.
+
+    Raises
+    ------
+    RuntimeError
+        If a run fails, or the two have other results.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        taken = {jobs: seconds(entry, jobs, draws, Path(folder, str(jobs))) for jobs in (first, 3 - first)}
+        results = [Path(folder, str(jobs), "results.json").read_bytes() for jobs in (1, 2)]
+    if results[0] != results[1]:
+        raise RuntimeError(f"cores/{entry}: the results on one core and on two differ")
+    return Timed(taken[1], taken[2])
+
+
+def report(pairs: int, scale: float, entries: Sequence[str] = tuple(RUNS)) -> list[str]:
+    """The section of the report.
+
+    Parameters
+    ----------
+    pairs : int
+        Pairs of runs of each kind; which of the two comes first alternates.
+    scale : float
+        Draws of each claim, as a multiple of those in `RUNS`.
+    entries : sequence of str
+        Which kinds, "start" first.
+    """
+    made: dict[str, Timed] = {}
+    lines = [
+        "Whole commands `dpaudit run --jobs 1` and `--jobs 2`, from start to end, with the same results to the byte; "
+        f"median of {pairs}. Efficiency is the time on one core over twice the time on two. The target of 1 ms a draw "
+        f"works, it does not sleep: here {1000 * busy_seconds():.2f} ms. A claim is the unit of parallel work, so a "
+        "single claim uses one core, whatever `--jobs` says. Without start: both times less those of the first row, "
+        "in which each process loads libraries and claims.",
+        "",
+        "| run | s on one core | s on two | efficiency | without start |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    for entry in entries:
+        name, usual = RUNS[entry]
+        draws = None if usual is None else max(round(scale * usual), _FEWEST)
+        taken = [pair(entry, draws, 1 + k % 2) for k in range(pairs)]
+        made[entry] = Timed(statistics.median(t.one for t in taken), statistics.median(t.two for t in taken))
+        start, run = made["start"], made[entry]
+        alone = f"{run.efficiency(start):.2f}" if run.two > start.two else "–"
+        shown = "|" if entry == "start" else f"{run.efficiency():.2f} | {alone}"
+        lines.append(f"| {name} | {run.one:.1f} | {run.two:.1f} | {shown} |")
+    return lines
+
+
+def busy_seconds(draws: int = 200) -> float:
+    """Seconds of one core that a draw of the slow target takes."""
+    rng, data = np.random.default_rng(0), np.array([1])
+    begun = time.process_time()
+    for _ in range(draws):
+        claims.busy(data, rng)
+    return (time.process_time() - begun) / draws
+
+
+def _one_thread() -> dict[str, str]:
+    """Variables of this process, numeric libraries held to one thread: a run on one core is to use one core."""
+    return {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
