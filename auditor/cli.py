@@ -15,7 +15,19 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 import click
 
 from auditor.collect import DRAWS, METHODS
-from auditor.commands import BASELINE, COMMANDS, FAILED, LEDGER, LEDGER_KEY, LIMIT, ONE_DRAW, GivenPath, say, writable
+from auditor.commands import (
+    BASELINE,
+    COMMANDS,
+    FAILED,
+    LEDGER,
+    LEDGER_KEY,
+    LIMIT,
+    ONE_DRAW,
+    SELECTION,
+    GivenPath,
+    say,
+    writable,
+)
 from auditor.errors import DpauditError, SpecificationError, TargetError
 from auditor.neighbors import RELATIONS
 from auditor.progress import Progress
@@ -44,7 +56,14 @@ _BACKEND = click.option(
     type=click.Choice(["loky", "dask"]),
     default="loky",
     show_default=True,
-    help="Where workers run: on this machine, or on a dask cluster.",
+    help="Who runs the workers: joblib on this machine, or dask, here or on a cluster (see --scheduler).",
+)
+_SCHEDULER = click.option(
+    "--scheduler",
+    default=None,
+    metavar="ADDRESS",
+    help="With --backend dask, the scheduler of a cluster, such as tcp://10.0.0.1:8786; its workers are used, in place "
+    "of --jobs here.",
 )
 _OUT = click.option(
     "--out",
@@ -103,7 +122,7 @@ def cli() -> None:
 
 @cli.command(short_help="Audit the claims of files or folders.")
 @click.argument("paths", nargs=-1)
-@click.option("-k", "expression", default=None, help='Claims whose id matches, for example "laplace and not mutant".')
+@SELECTION
 @click.option(
     "--level",
     type=click.Choice(["smoke", "standard", "full"]),
@@ -113,9 +132,9 @@ def cli() -> None:
     "on for the tightest bounds.",
 )
 @_options(
-    _ALPHA, _SEED, _JOBS, _BACKEND, _draws("that of --level"), _max_seconds("none"), _DETECT, _METHOD, _OUT, BASELINE
+    _ALPHA, _SEED, _JOBS, _BACKEND, _SCHEDULER, _draws("that of --level"), _max_seconds("none"), _DETECT, _METHOD, _OUT
 )
-@_options(LEDGER, LEDGER_KEY)
+@_options(BASELINE, LEDGER, LEDGER_KEY)
 @click.option("--resume", is_flag=True, help="Go on with an interrupted run of the same claims and options in --out.")
 @click.option("--dry-run", is_flag=True, help="List what would run and how long it would take, and stop.")
 def run(
@@ -126,6 +145,7 @@ def run(
     seed: int,
     jobs: int | None,
     backend: str,
+    scheduler: str | None,
     draws: int | None,
     max_seconds: float | None,
     detect: float | None,
@@ -147,14 +167,17 @@ def run(
 
     if resume and out is None:
         raise click.UsageError("--resume needs --out, the folder of the interrupted run")
+    if scheduler is not None and jobs is not None:
+        raise click.UsageError(f"--jobs is for workers on this machine, got {jobs} with --scheduler {scheduler}")
     asked = runner.Run(
         paths=paths or (listing.DEFAULT,),
         expression=expression,
         level=level,
         alpha=alpha,
         seed=seed,
-        jobs=jobs if jobs is not None else os.cpu_count() or 1,
+        jobs=jobs if jobs is not None else 1 if scheduler is not None else os.cpu_count() or 1,
         backend=backend,
+        scheduler=scheduler,
         draws=draws,
         seconds=max_seconds,
         detect=detect,
@@ -186,15 +209,18 @@ def _dry_run(asked: Run, selected: Sequence[Claim], resumed: Path | None) -> Non
 def _execute(asked: Run, selected: Sequence[Claim], out: Path | None, resume: bool, known: Baseline | None) -> NoReturn:
     """Run, write the reports, print the table, and exit with the run's code."""
     from auditor import report, runner
+    from auditor.backends import workers
     from auditor.baseline import apply
     from auditor.journal import begin
+    from auditor.provenance import code_of
 
-    begun = time.time()
+    begun, sources = time.time(), code_of(asked, selected)
     if asked.ledger is not None:
         from auditor.ledger import Ledger
 
         Ledger(asked.ledger, asked.ledger_key).prepare(asked.method)
     with ExitStack() as stack:
+        hand_out = stack.enter_context(workers(asked, lambda line: say([line])))
         log: Journal | None = None
         finished: Finished = {}
         if out is not None:
@@ -209,20 +235,21 @@ def _execute(asked: Run, selected: Sequence[Claim], out: Path | None, resume: bo
                 log.append(result, took)
             progress.advance(apply(known, [result])[0] if known is not None else result, took)
 
-        outcome = runner.execute(asked, selected, advance, finished=finished)
+        outcome = runner.execute(asked, selected, advance, finished=finished, hand_out=hand_out)
     _mark_known(known, outcome)
     content = runner.results_document(asked, selected, outcome)
     if known is not None:
         content["manifest"]["baseline"] = str(known.path)
     if out is not None:
-        _write(out, content, {**_run_record(asked, outcome, begun), "resumed": len(finished)})
+        _write(out, content, {**_run_record(asked, outcome, begun), "resumed": len(finished), "sources": sources})
     if log is not None and out is not None and not outcome.interrupted:
         log.remove(out / "results.json")
     click.echo(report.summary_table(content), nl=False)
     if outcome.interrupted:
         further = "; the same command with --resume runs the rest" if out is not None else ""
-        say([f"interrupted: {len(outcome.results)} of {len(selected)} claims were finished{further}"])
-    sys.exit(runner.exit_code(outcome.results, outcome.interrupted))
+        why = outcome.lost or "interrupted"
+        say([f"{why}: {len(outcome.results)} of {len(selected)} claims were finished{further}"])
+    sys.exit(FAILED if outcome.lost else runner.exit_code(outcome.results, outcome.interrupted))
 
 
 def _mark_known(known: Baseline | None, outcome: Outcome) -> None:
@@ -254,7 +281,7 @@ def _run_record(asked: Run, outcome: Outcome, begun: float) -> dict[str, Any]:
         "schema": "dpaudit-run/1",
         "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(begun)),
         "seconds": round(time.time() - begun, 3),
-        "jobs": asked.jobs,
+        **({"jobs": asked.jobs} if asked.scheduler is None else {"scheduler": asked.scheduler}),
         "backend": asked.backend,
         "machine": platform.platform(),
         "claim_seconds": {id_: round(took, 3) for id_, took in outcome.seconds.items()},

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-import os
+import shlex
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
-from auditor.collect import METHODS
 from auditor.errors import SpecificationError
-from auditor.progress import Progress
 
 #: Exit code of an error, a bad specification or a failure of ours; never 1, which is a finding.
 FAILED = 2
@@ -33,6 +31,22 @@ class GivenPath(click.Path):
         return super().convert(value, param, ctx)
 
 
+def _once(ctx: click.Context, param: click.Parameter, given: Sequence[str]) -> str | None:
+    """Refuse a second -k, of which one would be forgotten: whether "and" or "or" is meant, nobody can know."""
+    if len(given) > 1:
+        joined = " and ".join(f"({expression})" for expression in given)
+        raise click.BadParameter(f"given {len(given)} times; join them, as in -k {shlex.quote(joined)}", ctx, param)
+    return given[0] if given else None
+
+
+SELECTION = click.option(
+    "-k",
+    "expression",
+    multiple=True,
+    callback=_once,
+    metavar="TEXT",
+    help='Claims whose id matches, for example "laplace and not mutant".',
+)
 LIMIT = click.option(
     "--limit",
     type=float,
@@ -145,7 +159,7 @@ def report(results: Path, out: Path | None, baseline: Path | None, comment: bool
     """Render the reports again from a results.json, and print the names of the files."""
     from auditor import report as rendering
     from auditor.baseline import apply, notices, read_baseline
-    from auditor.comparing import read_results
+    from auditor.comparing import read_results, read_run_record
     from auditor.report.comment import comment as as_comment
     from auditor.results import result_from
 
@@ -165,19 +179,8 @@ def report(results: Path, out: Path | None, baseline: Path | None, comment: bool
         click.echo(as_comment(content), nl=False)
         return
     writable(folder)
-    beside = results.resolve().parent / "run.json"
-    for path in rendering.write_reports(content, folder, _json_object(beside) if beside.is_file() else None):
+    for path in rendering.write_reports(content, folder, read_run_record(results)):
         click.echo(path)
-
-
-def _json_object(path: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise SpecificationError(f"cannot read {str(path)!r}: {error}") from error
-    if not isinstance(content, dict):
-        raise SpecificationError(f"{str(path)!r}: expected an object, got {type(content).__name__}")
-    return content
 
 
 @click.command(short_help="Write findings down as known.")
@@ -213,54 +216,41 @@ def baseline(results: Path, output: Path) -> None:
 
 @click.command(short_help="Run again what is recorded, and compare.")
 @click.argument("results", type=GivenPath())
+@SELECTION
+@click.option(
+    "--sample",
+    type=click.IntRange(min=1),
+    default=None,
+    help="Only so many claims, the first by the hash of their ids: the same ones each time.",
+)
+@click.option(
+    "--max-seconds",
+    type=float,
+    default=None,
+    help="Start no claims any more after so many seconds; those that were not reached are counted.",
+)
 @click.option("--jobs", type=click.IntRange(min=1), default=None, help="Worker processes [default: all cores].")
-def reproduce(results: Path, jobs: int | None) -> None:
-    """Run again what a results.json records, and compare.
+def reproduce(
+    results: Path, expression: str | None, sample: int | None, max_seconds: float | None, jobs: int | None
+) -> None:
+    """Run again what a results.json records, compare to the byte, and say why it differs where it does.
 
-    Exit codes: 0 every claim has the same record; 1 some differ; 2 it could not be run.
+    RESULTS may be packed (results.json.xz). Each claim has the share of alpha that it had, whatever part of the file is
+    run again, and runs as far as it ran if time had cut it short. What differs between the two runs, such as versions,
+    goes to standard error. Not compared are lines of code, and what a baseline says.
+
+    Exit codes: 0 every claim that was run has the same record; 1 some differ, or are not declared any more; 2 it could
+    not be run; 130 interrupted.
     """
-    from auditor import registry, runner
-    from auditor.comparing import manifest_differences, read_results, unreproduced
+    from auditor import reproducing
 
-    before = read_results(results)
-    about = before["manifest"]
-    if "paths" not in about:
-        raise SpecificationError(f"{str(results)!r} is of an attack, not of a run: see `dpaudit replay`")
-    if about.get("ledger") is not None:
-        raise SpecificationError(
-            f"{str(results)!r} rests on earlier runs: `dpaudit ledger {about['ledger']} --verify` computes again what "
-            "is recorded"
-        )
-    asked = runner.Run(
-        paths=tuple(about["paths"]),
-        expression=about.get("selection"),
-        level=about.get("level", "smoke"),
-        alpha=about.get("alpha"),
-        seed=about.get("seed"),
-        draws=about.get("draws"),
-        detect=about.get("detect"),
-        method=about.get("method", METHODS[0]),
-        jobs=jobs if jobs is not None else os.cpu_count() or 1,
-        chunks={
-            c["id"]: len(c.get("record", {}).get("chunks", []))
-            for c in before["claims"]
-            if c.get("truncated_by") == "time"
-        },
-    )
-    selected = registry.select(registry.claims(asked.paths), asked.expression)
-    only = {claim["id"] for claim in before["claims"]}
-    with Progress(len(only)) as progress:
-        outcome = runner.execute(asked, selected, progress.advance, only=only)
-    after = runner.results_document(asked, selected, outcome)
-    say(f"differs: {line}" for line in manifest_differences({**about, "seconds": None}, after["manifest"]))
-    if outcome.interrupted:
-        say([f"interrupted: {len(outcome.results)} of {len(only)} claims were run again"])
-        sys.exit(130)
-    differing = unreproduced(before, after)
-    for id_ in differing:
-        click.echo(f"differs: {id_}")
-    click.echo(f"{len(only - set(differing))} of {len(only)} claims reproduced")
-    sys.exit(1 if differing else 0)
+    found = reproducing.reproduce(results, expression, sample, jobs, max_seconds)
+    say(found.notices)
+    for line in reproducing.lines_of(found):
+        click.echo(line)
+    if found.lost or found.interrupted:
+        say([found.lost or "interrupted"])
+    sys.exit(found.code)
 
 
 @click.command(short_help="Draw a counterexample again.")
@@ -314,23 +304,47 @@ def diff(first: Path, second: Path) -> None:
 
 
 @click.command(short_help="Measure the auditor itself.")
-@click.option("--audits", type=click.IntRange(min=1), default=200, show_default=True, help="Audits of each mechanism.")
-@click.option("--draws", type=int, default=20_000, show_default=True, help="Outputs an audit, both sides together.")
+@click.option(
+    "--audits",
+    type=click.IntRange(min=1),
+    default=None,
+    help="Audits of each mechanism by each stopping rule [default: 60; with --quick 4].",
+)
+@click.option(
+    "--draws",
+    type=int,
+    default=None,
+    help="Outputs an audit, both sides together [default: 20,000; with --quick 4,000].",
+)
 @click.option(
     "--alpha", type=float, default=0.05, show_default=True, help="Probability of a false alarm in each audit."
 )
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the first audit.")
-def calibrate(audits: int, draws: int, alpha: float, seed: int) -> None:
-    """Measure the auditor itself on this machine: false alarms at zero margin, and what it finds above.
+@click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same calibration.json, to the byte.")
+@click.option("--jobs", type=click.IntRange(min=1), default=None, help="Worker processes [default: all cores].")
+@click.option("--quick", is_flag=True, help="Few and short audits: some 20 seconds instead of three minutes.")
+@click.option(
+    "--out",
+    type=GivenPath(file_okay=False),
+    default=None,
+    help="Folder for calibration.json, calibration.md and calibration.html, with figures.",
+)
+def calibrate(
+    audits: int | None, draws: int | None, alpha: float, seed: int, jobs: int | None, quick: bool, out: Path | None
+) -> None:
+    """Measure the auditor itself on this machine: false alarms at zero margin, and what it finds above, and how fast.
+
+    Mechanisms of known level are audited many times: at the claimed level, where every finding is false and every lower
+    bound above it wrong, and beyond it, beside an oracle that knows the event and its probabilities. An auditor that
+    keeps its promise is called unsound with a probability of at most 1e-6.
 
     Exit codes: 0 the false alarms fit alpha; 2 there are too many.
     """
-    from auditor.calibrate import calibration
+    from auditor.calibration.command import measured, planned
 
-    lines, sound = calibration(audits, draws, alpha, seed, lambda text: click.echo(text, err=True))
-    for line in lines:
-        click.echo(line)
-    sys.exit(0 if sound else FAILED)
+    plan = planned(audits, draws, quick, alpha, seed, jobs)
+    if out is not None:
+        writable(out)
+    sys.exit(0 if measured(plan, out) else FAILED)
 
 
 @click.command(short_help="Print the helper for targets in Python.")

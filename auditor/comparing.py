@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import lzma
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +14,22 @@ from auditor.results import SCHEMA, Verdict
 
 #: Members of a manifest that follow from others, or say how a run went, not what it was.
 _DERIVED = ("alpha_split", "claims_selected", "interrupted", "baseline")
+#: First bytes of an .xz file, whatever its name.
+_XZ = b"\xfd7zXZ\x00"
+#: What the level of a packed file is; the best there is, as it is packed once and read often.
+_PRESET = 9 | lzma.PRESET_EXTREME
+#: Members of a claim's record that are not compared: what a baseline says, and lines of code, which move with comments.
+_BESIDE = ("known", "places")
+#: Members that say most about a claim, and are shown first.
+_FIRST = ("verdict", "expected", "claimed", "lower_bound", "log10_e_value", "draws")
+#: Characters of a text that a line of a difference shows; arbitrary, two of them fit a line of a terminal.
+_SHOWN = 48
+#: Characters before the first that differs; arbitrary.
+_BEFORE = 12
 
 
 def read_results(path: Path) -> dict[str, Any]:
-    """Read a results.json.
+    """Read a results.json, also one that is packed as an .xz file.
 
     Raises
     ------
@@ -23,23 +37,67 @@ def read_results(path: Path) -> dict[str, Any]:
         If it cannot be read, or has no manifest, or a claim of it lacks what every claim has.
     """
     try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        content = json.loads(_unpacked(path.read_bytes()).decode("utf-8"))
+    except (OSError, ValueError, EOFError, RecursionError, lzma.LZMAError) as error:
         raise SpecificationError(f"cannot read {str(path)!r}: {error}") from error
     if not isinstance(content, dict) or content.get("schema") != SCHEMA:
         schema = content.get("schema") if isinstance(content, dict) else type(content).__name__
-        raise SpecificationError(f"{str(path)!r} is not a results.json: expected schema {SCHEMA!r}, got {schema!r}")
+        newer = "; it was written by another version of dpaudit" if _later(schema) else ""
+        raise SpecificationError(
+            f"{str(path)!r} is not a results.json: expected schema {SCHEMA!r}, got {schema!r}{newer}"
+        )
     for name, kind in (("manifest", dict), ("claims", list)):
         if not isinstance(content.get(name), kind):
             raise SpecificationError(f"{str(path)!r} is not a results.json: its {name!r} is {content.get(name)!r}")
     for k, claim in enumerate(content["claims"], 1):
+        if not isinstance(claim, dict):
+            raise SpecificationError(f"{str(path)!r}: claim {k} is {claim!r}, expected an object")
         missing = [n for n in ("id", "verdict", "expected", "ok", "lower_bound", "claimed") if n not in claim]
         if missing:
             raise SpecificationError(f"{str(path)!r}: claim {k} has no {missing[0]!r}")
+        if not isinstance(claim["id"], str):
+            raise SpecificationError(f"{str(path)!r}: claim {k} has the id {claim['id']!r}, expected a text")
         for name in ("verdict", "expected"):
             if claim[name] not in list(Verdict):
                 raise SpecificationError(f"{str(path)!r}: claim {k} has the {name} {claim[name]!r}")
+    id_, times = Counter(claim["id"] for claim in content["claims"]).most_common(1)[0] if content["claims"] else ("", 0)
+    if times > 1:
+        raise SpecificationError(f"{str(path)!r} has {times} claims of the id {id_!r}")
     return content
+
+
+def read_run_record(results: Path) -> dict[str, Any] | None:
+    """Read the run.json beside a results.json: times, the machine and the code; None if there is none.
+
+    Raises
+    ------
+    SpecificationError
+        If it cannot be read, or is no object.
+    """
+    path = results.resolve().parent / "run.json"
+    if not path.is_file():
+        return None
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise SpecificationError(f"cannot read {str(path)!r}: {error}") from error
+    if not isinstance(content, dict):
+        raise SpecificationError(f"{str(path)!r}: expected an object, got {type(content).__name__}")
+    return content
+
+
+def packed(content: bytes) -> bytes:
+    """A file's content as an .xz file: the same bytes each time, about a tenth as many for a results.json."""
+    return lzma.compress(content, preset=_PRESET)
+
+
+def _unpacked(content: bytes) -> bytes:
+    return lzma.decompress(content) if content.startswith(_XZ) else content
+
+
+def _later(schema: Any) -> bool:
+    name, _, _ = SCHEMA.partition("/")
+    return isinstance(schema, str) and schema.startswith(f"{name}/")
 
 
 def manifest_differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
@@ -103,10 +161,60 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any], names: tupl
 
 
 def unreproduced(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """Ids of claims whose records differ, apart from what cut them short, what a baseline says, and lines of code."""
-    ignored = ("truncated_by", "known", "places")
-    old, new = (
-        {claim["id"]: {k: v for k, v in claim.items() if k not in ignored} for claim in content["claims"]}
-        for content in (before, after)
+    """Ids of claims whose records differ to the byte, apart from what `record_differences` leaves out."""
+    old, new = ({claim["id"]: claim for claim in content["claims"]} for content in (before, after))
+    return sorted(
+        id_
+        for id_ in old.keys() | new.keys()
+        if id_ not in old or id_ not in new or record_differences(old[id_], new[id_])
     )
-    return sorted(id_ for id_ in old.keys() | new.keys() if old.get(id_) != new.get(id_))
+
+
+def record_differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """What the records of a claim differ in to the byte, as "lower_bound: 0.98 then, 0.97 now"; empty if in nothing.
+
+    What a baseline says and lines of code are left out, and that time cut the first one short. What says most comes
+    first, then whole members before what is inside of others.
+    """
+    beside = (*_BESIDE, *(("truncated_by",) if before.get("truncated_by") == "time" else ()))
+    old, new = ({name: value for name, value in record.items() if name not in beside} for record in (before, after))
+    if json.dumps(old, sort_keys=True) == json.dumps(new, sort_keys=True):
+        return []
+    found = sorted(_changes(old, new, ""), key=lambda change: _rank(change[0]))
+    return [f"{where}: {text}" for where, text in found]
+
+
+def _rank(where: str) -> tuple[int, int]:
+    """Order of members: those that say most, then by how far inside they are."""
+    first = _FIRST.index(where) if where in _FIRST else len(_FIRST)
+    return first, where.count(".") + where.count("[")
+
+
+def _changes(old: Any, new: Any, where: str) -> Iterator[tuple[str, str]]:
+    """Innermost members that differ, each with what it was and is."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        for name in dict.fromkeys([*old, *new]):
+            inner = f"{where}.{name}" if where else name
+            if name not in old or name not in new:
+                there = "in the file alone" if name in old else "not in the file"
+                yield inner, there
+            else:
+                yield from _changes(old[name], new[name], inner)
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for k, (first, second) in enumerate(zip(old, new, strict=True)):
+            yield from _changes(first, second, f"{where}[{k}]")
+    elif isinstance(old, list) and isinstance(new, list):
+        yield where, f"{len(old)} items then, {len(new)} now"
+    elif json.dumps(old) != json.dumps(new):
+        yield where, f"{_excerpt(old, new)} then, {_excerpt(new, old)} now"
+
+
+def _excerpt(value: Any, other: Any) -> str:
+    """A value, of a long text the part where it begins to differ from another."""
+    text, beside = (json.dumps(v, ensure_ascii=False) for v in (value, other))
+    if len(text) <= _SHOWN:
+        return text
+    same = next((k for k, (a, b) in enumerate(zip(text, beside, strict=False)) if a != b), min(len(text), len(beside)))
+    start = max(0, min(same - _BEFORE, len(text) - _SHOWN))
+    end = start + _SHOWN
+    return ("…" if start else "") + text[start:end] + ("…" if end < len(text) else "")

@@ -12,11 +12,11 @@ import numpy as np
 from auditor.accuracy.base import Theorem
 from auditor.adversaries.game import Game
 from auditor.auditing import run_audit
-from auditor.calibrate import Response
+from auditor.calibration.families import Response
 from auditor.collect import LARGEST, Settings, chunk_size
 from auditor.declare import Claim
 from auditor.errors import TargetError
-from auditor.evidence.independence import COMPARISONS
+from auditor.evidence.independence import BLOCK, BLOCKS, COMPARISONS
 from auditor.guarantees import Guarantee, PureDP
 from auditor.neighbors import Pair
 from auditor.question import Question
@@ -34,7 +34,7 @@ PILOT_LIMIT = 2.0
 #: largest chunk.
 _STEP = 64
 #: Draws in most calls of the independence tests.
-_SHORT = 3
+_SHORT = BLOCK * BLOCKS
 #: The engine's own seconds: for an audit, for each chunk (and coordinate of the outputs in it), and for each output
 #: (and coordinate). Measured on the machine of reports/cost.md, on claims of pure DP at 200,000 and 2,000,000 draws
 #: with 1, 4 and 10 coordinates (65 to 190 ms an audit); `probe` corrects them for other machines and notions.
@@ -45,7 +45,7 @@ _PROBE = 4_000
 #: the claims of experiments/ take half of their estimates to twice them, and four fifths in the median.
 _MARGIN = 1.5
 #: Calls of the independence tests on one dataset: short ones, one long one and a repeated one.
-_CALLS = 2 * COMPARISONS + 2
+_CALLS = COMPARISONS // BLOCKS + 2
 
 
 @dataclass(frozen=True)

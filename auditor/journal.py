@@ -215,9 +215,8 @@ def fingerprint(run: Run, selected: Sequence[Claim]) -> dict[str, Any]:
     could call, because a claim that is taken from a journal is not looked at again.
     """
     about: dict[str, Any] = plain(manifest(run, selected))
-    code = hashlib.sha256()
-    for file in sorted(_code(run, selected)):
-        code.update(file.read_bytes())
+    # Sorted by content: on other machines folders lie elsewhere, and the order of paths is another.
+    code = hashlib.sha256(b"".join(sorted(_sha(file.read_bytes()) for file in code_files(run, selected))))
     data, seen = hashlib.sha256(), dict[int, bytes]()
     for claim in selected:
         draft = claim.draft
@@ -239,7 +238,7 @@ def content_hash(data: Any) -> bytes:
     return _sha(re.sub(r" at 0x[0-9a-f]+", "", repr(data)).encode())
 
 
-def _code(run: Run, selected: Sequence[Claim]) -> set[Path]:
+def code_files(run: Run, selected: Sequence[Claim]) -> set[Path]:
     """Source files of this package, and of the packages or files that declare the claims and hold their mechanisms."""
     names = {"auditor", *(entry.function.__module__ for entry in registry.load(run.paths))}
     for claim in selected:

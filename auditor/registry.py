@@ -9,12 +9,24 @@ from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
+from typing import Protocol, TypeVar
 
 from auditor.accuracy.figure import check_figures
 from auditor.accuracy.scaling import PowerLaw
 from auditor.declare import Claim, Entry
 from auditor.errors import SpecificationError
 from auditor.targets.callables import load_file
+
+
+class Identified(Protocol):
+    """What has the id of a claim."""
+
+    @property
+    def id(self) -> str:
+        """The id."""
+
+
+T = TypeVar("T", bound=Identified)
 
 
 def load(paths: Sequence[str]) -> list[Entry]:
@@ -95,7 +107,7 @@ def claims(paths: Sequence[str]) -> list[Claim]:
     return list(_claims(tuple(paths)))
 
 
-def select(available: Sequence[Claim], expression: str | None) -> list[Claim]:
+def select(available: Sequence[T], expression: str | None) -> list[T]:
     """Claims whose id matches an expression of substrings with "and", "or", "not" and parentheses; or one whole id.
 
     Raises

@@ -5,17 +5,12 @@ from __future__ import annotations
 import hashlib
 import platform
 import shlex
-import signal
-import threading
-import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import joblib
 
 from auditor import registry
 from auditor.accuracy.base import Theorem
@@ -33,6 +28,7 @@ from auditor.sampling import check_seed
 from auditor.targets import source_hash
 
 if TYPE_CHECKING:
+    from auditor.backends import HandOut
     from auditor.ledger import Ledger
 
 #: Libraries whose versions bear on the numbers.
@@ -58,9 +54,11 @@ class Run:
     seed : int
         Seed of the run.
     jobs : int
-        Worker processes; results do not depend on it.
+        Worker processes on this machine; results do not depend on it.
     backend : str
-        joblib's back end, "loky" or "dask".
+        Who runs them, "loky" or "dask"; see `auditor.backends`.
+    scheduler : str or None
+        Address of a dask scheduler, whose workers are used instead.
     draws, seconds : int or None, float or None
         Budgets of each claim that replace the level's.
     detect : float or None
@@ -82,6 +80,7 @@ class Run:
     seed: int = 0
     jobs: int = 1
     backend: str = "loky"
+    scheduler: str | None = None
     draws: int | None = None
     seconds: float | None = None
     chunks: dict[str, int] = field(default_factory=dict)
@@ -97,6 +96,15 @@ class Run:
             raise SpecificationError(f"jobs must be an integer of at least 1, got {self.jobs!r}")
         if self.backend not in ("loky", "dask"):
             raise SpecificationError(f'backend must be "loky" or "dask", got {self.backend!r}')
+        if self.scheduler is not None and self.backend != "dask":
+            raise SpecificationError(
+                f'a scheduler is of the back end "dask", got {self.scheduler!r} with {self.backend!r}'
+            )
+        if self.scheduler is not None and self.ledger is not None:
+            raise SpecificationError(
+                f"a ledger is a file of this machine, which workers of the scheduler {self.scheduler!r} cannot share, "
+                f"got {str(self.ledger)!r}; without a scheduler the workers run here"
+            )
         finite(seconds=self.seconds, detect=self.detect)
         draws = DRAWS if self.draws is None else self.draws
         Settings(alpha=self.alpha, seconds=self.seconds, draws=draws, detect=self.detect, method=self.method)
@@ -107,11 +115,15 @@ class Run:
 
 @dataclass
 class Outcome:
-    """Results of a run in the order of the claims, and what a run was like that the results must not depend on."""
+    """Results of a run in the order of the claims, and what a run was like that the results must not depend on.
+
+    ``lost`` says how the workers were lost; such a run is ``interrupted`` too.
+    """
 
     results: list[AuditResult]
     seconds: dict[str, float]
     interrupted: bool = False
+    lost: str = ""
 
 
 def shares(claims: Sequence[Claim], alpha: float) -> dict[str, float]:
@@ -234,44 +246,15 @@ def _exact_result(claim: Claim, labels: dict[str, Any], alpha: float) -> AuditRe
     )
 
 
-def _work(run: Run, id_: str, alpha: float) -> tuple[AuditResult, float]:
-    """One claim in a worker, which loads the declarations itself: pairs may be large, ids are not."""
-    begun = time.perf_counter()
-    claim = next(claim for claim in registry.claims(run.paths) if claim.id == id_)
-    try:
-        result = audit_claim(claim, run, alpha)
-    except Exception as error:  # noqa: BLE001 - a failure of ours is reported with the claim, and the others still run
-        result = _failure(claim, alpha, error)
-    return result, time.perf_counter() - begun
-
-
-def _failure(claim: Claim, alpha: float, error: BaseException) -> AuditResult:
-    guarantee = claim.draft.guarantee
-    return AuditResult(
-        id=claim.id,
-        entry=claim.entry,
-        source={"document": claim.source.document, "place": claim.source.place},
-        level=claim.draft.level,
-        notion=guarantee.notion,
-        claimed=str(guarantee),
-        claimed_level=guarantee.level,
-        parameters={},
-        alpha=alpha,
-        verdict=Verdict.ERROR,
-        expected=claim.draft.expected,
-        title=claim.title,
-        message=f"dpaudit failed: {type(error).__name__}: {error}",
-    )
-
-
 def execute(
     run: Run,
     selected: Sequence[Claim],
     progress: Progress | None = None,
-    only: Collection[str] | None = None,
+    only: Mapping[str, float] | None = None,
     finished: Mapping[str, tuple[AuditResult, float]] | None = None,
+    hand_out: HandOut | None = None,
 ) -> Outcome:
-    """Audit the selected claims; Ctrl-C keeps what is done.
+    """Audit the selected claims; Ctrl-C, or the loss of all workers, keeps what is done.
 
     Parameters
     ----------
@@ -281,57 +264,37 @@ def execute(
         What; alpha is split over them.
     progress : callable, optional
         Called with each result, as it comes, and the seconds that it took.
-    only : collection of str, optional
-        Ids of the claims to audit, with the same shares of alpha.
+    only : mapping of str to float, optional
+        Ids of the claims to audit, with their shares of alpha; default all, with those of `shares`.
     finished : mapping, optional
         Results with their seconds, by claim id, that an interrupted run left: these claims are not audited again.
+    hand_out : callable, optional
+        Workers that wait for work; by default, those of `auditor.backends.workers`.
+
+    Raises
+    ------
+    SpecificationError
+        If there can be no workers.
     """
-    alpha = shares(selected, run.alpha)
+    from auditor.backends import WorkersLost, workers  # they do the work of this module
+
+    alpha = shares(selected, run.alpha) if only is None else only
     done = {id_: result for id_, (result, _) in (finished or {}).items()}
     seconds = {id_: took for id_, (_, took) in (finished or {}).items()}
     wanted = [claim.id for claim in selected if (only is None or claim.id in only) and claim.id not in done]
-    interrupted = False
+    interrupted, lost = False, ""
     try:
-        for result, took in _results(run, wanted, alpha):
-            done[result.id], seconds[result.id] = result, took
-            if progress is not None:
-                progress(result, took)
+        with workers(run) if hand_out is None else nullcontext(hand_out) as available:
+            for result, took in available(wanted, alpha):
+                done[result.id], seconds[result.id] = result, took
+                if progress is not None:
+                    progress(result, took)
     except KeyboardInterrupt:
         interrupted = True
+    except WorkersLost as error:
+        interrupted, lost = True, str(error)
     ordered = [done[claim.id] for claim in selected if claim.id in done]
-    return Outcome(ordered, seconds, interrupted)
-
-
-def _results(run: Run, ids: Sequence[str], alpha: dict[str, float]) -> Iterator[tuple[AuditResult, float]]:
-    if run.jobs == 1 and run.backend == "loky":
-        for id_ in ids:
-            yield _work(run, id_, alpha[id_])
-        return
-    options: dict[str, Any] = {"inner_max_num_threads": 1} if run.backend == "loky" else {}
-    if run.backend == "dask":
-        try:
-            import distributed
-        except ImportError as error:
-            raise SpecificationError("--backend dask needs the extra: pip install 'dpaudit[dask]'") from error
-        distributed.Client(n_workers=run.jobs, threads_per_worker=1)  # type: ignore[no-untyped-call]
-    with joblib.parallel_config(backend=run.backend, n_jobs=run.jobs, **options):
-        parallel = joblib.Parallel(return_as="generator_unordered", pre_dispatch="all", batch_size=1)
-        with _deaf_children():
-            results = parallel(joblib.delayed(_work)(run, id_, alpha[id_]) for id_ in ids)
-        yield from results
-
-
-@contextmanager
-def _deaf_children() -> Iterator[None]:
-    """Processes started here ignore Ctrl-C: this process hears it, keeps what is finished and ends them."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
+    return Outcome(ordered, seconds, interrupted, lost)
 
 
 def manifest(run: Run, selected: Sequence[Claim]) -> dict[str, Any]:

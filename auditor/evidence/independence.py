@@ -25,7 +25,7 @@ COMPARISONS = 48
 INFORMATIVE, MOST, LONGER = 44, 16, 4
 #: Draws of a block, of which each of the two tests on short calls makes one comparison, and blocks of a short call.
 #: Calls cost more than draws do.
-_BLOCK, _BLOCKS = 6, 2
+BLOCK, BLOCKS = 6, 2
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ _FINDINGS = {
 
 
 def check_independence(
-    sampler: Sampler, data: Any, *key: str | int, comparisons: int = COMPARISONS, blocks: int = _BLOCKS
+    sampler: Sampler, data: Any, *key: str | int, comparisons: int = COMPARISONS, blocks: int = BLOCKS
 ) -> Independence:
     """Four sign tests on a target's draws.
 
@@ -94,17 +94,17 @@ def check_independence(
     `FALSE_ALARM`. The distance is a function of other draws than those compared. Constant outputs give only ties and
     pass: they are independent.
     """
-    size = _BLOCK * blocks
-    calls = [sampler.draw(data, size, "independence", *key, k) for k in range(comparisons // _BLOCKS)]
+    size = BLOCK * blocks
+    calls = [sampler.draw(data, size, "independence", *key, k) for k in range(comparisons // BLOCKS)]
     calls.append(sampler.draw(data, 4 * comparisons, "independence", *key, "long"))
     numbers = _numbers(calls)
     short, long = np.array(numbers[:-1]), numbers[-1]
-    table = short.reshape(len(short), blocks, _BLOCK, -1)  # (calls, blocks of a call, draws of a block, coordinates)
+    table = short.reshape(len(short), blocks, BLOCK, -1)  # (calls, blocks of a call, draws of a block, coordinates)
     outcomes = {
         "within a call": _closer(*_flat(*_within(table))),
         "between calls": _closer(*_flat(*_between(table))),
         "neighbouring draws": _closer(*_neighbouring(long)),
-        "draws at a distance": _recurring(long, *_flat(table[:, :, _BLOCK // 2 - 1 :: _BLOCK // 2])),
+        "draws at a distance": _recurring(long, *_flat(table[:, :, BLOCK // 2 - 1 :: BLOCK // 2])),
     }
     p_values = {
         name: float(stats.binom.sf(wins - 1, trials, 0.5)) if trials else 1.0
@@ -174,7 +174,7 @@ def _between(blocks: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
     following = np.roll(blocks, -1, axis=0)
     call = np.arange(len(blocks))
     place = call % 2
-    return blocks[call, :, place], following[call, :, place], following[:, :, _BLOCK - 1]
+    return blocks[call, :, place], following[call, :, place], following[:, :, BLOCK - 1]
 
 
 def _neighbouring(long: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:

@@ -10,12 +10,12 @@ from auditor.report import words
 from auditor.report.view import ClaimView, RunView
 
 
-def junit(results: Mapping[str, Any], run: Mapping[str, Any] | None = None) -> str:
+def junit(results: Mapping[str, Any] | RunView, run: Mapping[str, Any] | None = None) -> str:
     """Render results as JUnit XML.
 
     Parameters
     ----------
-    results : mapping
+    results : mapping or RunView
         Parsed content of results.json.
     run : mapping, optional
         Content of run.json: ``started`` (ISO 8601), ``seconds`` of the run, and ``claim_seconds`` by claim id become
@@ -24,8 +24,9 @@ def junit(results: Mapping[str, Any], run: Mapping[str, Any] | None = None) -> s
     Returns
     -------
     str
-        One suite for each entry. An unexpected verdict is a failure; an unexpected "error" and a failed check of the
-        auditor's own is an error; a finding that a baseline holds is skipped, with its reason.
+        One suite for each entry. Cases have the file and line at which the claim's entry is declared, else those of the
+        mechanism, where they are known. An unexpected verdict is a failure; an unexpected "error" and a failed check
+        of the auditor's own is an error; a finding that a baseline holds is skipped, with its reason.
     """
     view = RunView.of(results)
     run = words.cleaned(run or {})
@@ -59,6 +60,11 @@ def _numbers(claims: tuple[ClaimView, ...] | list[ClaimView]) -> dict[str, str]:
 
 def _case(suite: ET.Element, claim: ClaimView, seconds: Any) -> None:
     case = ET.SubElement(suite, "testcase", classname=claim.entry.replace("/", "."), name=claim.id)
+    places = claim.raw.get("places") or {}
+    # As pytest has it, a test stands where it is declared; an attack has the mechanism alone.
+    if place := places.get("claim") or places.get("mechanism"):
+        case.set("file", str(place["file"]))
+        case.set("line", str(place["line"]))
     if isinstance(seconds, int | float):
         case.set("time", f"{seconds:.3f}")
     text = "\n".join([*claim.explanation, f"Replay: {claim.replay}"])

@@ -1,0 +1,121 @@
+"""Where claims are audited: in this process, in several on this machine, or on a dask cluster."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+
+import joblib
+
+from auditor import registry
+from auditor.declare import Claim
+from auditor.errors import DpauditError
+from auditor.results import AuditResult, Verdict
+from auditor.runner import Run, audit_claim
+
+#: A result, and the seconds that it took.
+Done = tuple[AuditResult, float]
+#: Audits the claims of some ids, with their shares of alpha, and yields each result as it comes, in any order.
+HandOut = Callable[[Sequence[str], Mapping[str, float]], Iterator[Done]]
+#: Says a line of progress.
+Say = Callable[[str], None]
+
+
+class WorkersLost(DpauditError):  # noqa: N818 - it is what happened
+    """Nobody is left to audit the other claims; what is finished stands."""
+
+
+@contextmanager
+def workers(run: Run, say: Say | None = None) -> Iterator[HandOut]:
+    """Workers of a run, which are ended with the block.
+
+    Parameters
+    ----------
+    run : Run
+        How: ``backend``, ``scheduler`` and ``jobs`` decide where; results do not depend on it.
+    say : callable, optional
+        Called with lines of progress while workers are waited for.
+
+    Raises
+    ------
+    SpecificationError
+        If there can be no workers, or they would audit something else. Nothing was audited then.
+    WorkersLost
+        By what is yielded, if all are lost before the end.
+    """
+    if run.backend == "dask":
+        from auditor.cluster import cluster
+
+        with cluster(run, say or (lambda _: None)) as hand_out:
+            yield hand_out
+    elif run.jobs == 1:
+        yield lambda ids, alpha: (work(run, id_, alpha[id_]) for id_ in ids)
+    else:
+        yield lambda ids, alpha: _processes(run, ids, alpha)
+
+
+def _processes(run: Run, ids: Sequence[str], alpha: Mapping[str, float]) -> Iterator[Done]:
+    """Several processes of this machine."""
+    with joblib.parallel_config(backend="loky", n_jobs=run.jobs, inner_max_num_threads=1):
+        parallel = joblib.Parallel(return_as="generator_unordered", pre_dispatch="all", batch_size=1)
+        with _deaf_children():
+            results = parallel(joblib.delayed(work)(run, id_, alpha[id_]) for id_ in ids)
+        try:
+            yield from results
+        except BrokenProcessPool as error:
+            raise WorkersLost(
+                "a worker process ended in the middle of a claim, for example because the memory was used up "
+                "(--jobs 1 shows which; --backend dask runs it again and goes on with the others)"
+            ) from error
+
+
+@contextmanager
+def _deaf_children() -> Iterator[None]:
+    """Processes started here ignore Ctrl-C: this process hears it, keeps what is finished and ends them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def work(run: Run, id_: str, alpha: float) -> tuple[AuditResult, float]:
+    """One claim in a worker, which loads the declarations itself: pairs may be large, ids are not."""
+    begun = time.perf_counter()
+    try:
+        result = audit_claim(_declared(run, id_), run, alpha)
+    except Exception as error:  # noqa: BLE001 - a failure of ours is reported with the claim, and the others still run
+        result = failure(run, id_, alpha, f"dpaudit failed: {type(error).__name__}: {error}")
+    return result, time.perf_counter() - begun
+
+
+def _declared(run: Run, id_: str) -> Claim:
+    return next(claim for claim in registry.claims(run.paths) if claim.id == id_)
+
+
+def failure(run: Run, id_: str, alpha: float, message: str) -> AuditResult:
+    """The "error" of a claim that could not be audited."""
+    claim = _declared(run, id_)
+    guarantee = claim.draft.guarantee
+    return AuditResult(
+        id=claim.id,
+        entry=claim.entry,
+        source={"document": claim.source.document, "place": claim.source.place},
+        level=claim.draft.level,
+        notion=guarantee.notion,
+        claimed=str(guarantee),
+        claimed_level=guarantee.level,
+        parameters={},
+        alpha=alpha,
+        verdict=Verdict.ERROR,
+        expected=claim.draft.expected,
+        title=claim.title,
+        message=message,
+    )

@@ -1,0 +1,73 @@
+"""What `dpaudit calibrate` does."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import click
+
+from auditor.calibration.measure import Plan, calibration, steps
+from auditor.calibration.rendering import lines, write
+from auditor.errors import SpecificationError
+from auditor.progress import Progress
+
+#: Audits of each mechanism by each stopping rule, and draws of each: some five minutes of one core, and with --quick
+#: some 25 seconds.
+AUDITS, DRAWS = 60, 20_000
+FEW, SHORT = 4, 4_000
+
+
+class Rows(Progress):
+    """Progress in rows of audits instead of claims."""
+
+    def __enter__(self) -> Rows:
+        """Begin."""
+        if self.bar:
+            self.bar.start()
+        else:
+            click.echo(f"calibrating: {self.total} rows of audits", err=True)
+        self.begun = time.monotonic()
+        return self
+
+    def row(self, name: str, audits: int) -> None:
+        """Count a row that is finished."""
+        self.done += 1
+        if self.bar and self.task is not None:
+            self.bar.update(self.task, completed=self.done, description=name)
+        else:
+            took = time.monotonic() - self.begun
+            click.echo(f"[{self.done}/{self.total}] {audits} audits {took:6.1f} s  {name}", err=True)
+
+
+def planned(audits: int | None, draws: int | None, quick: bool, alpha: float, seed: int, jobs: int | None) -> Plan:
+    """What the options ask for; None is the default, of --quick or without."""
+    return Plan(
+        audits=audits if audits is not None else FEW if quick else AUDITS,
+        draws=draws if draws is not None else SHORT if quick else DRAWS,
+        alpha=alpha,
+        seed=seed,
+        jobs=jobs if jobs is not None else os.cpu_count() or 1,
+    )
+
+
+def measured(plan: Plan, out: Path | None) -> bool:
+    """Measure, print and write; whether the auditor is sound.
+
+    Raises
+    ------
+    SpecificationError
+        If the report cannot be written.
+    """
+    with Rows(steps(plan)) as rows:
+        content = calibration(plan, rows.row)
+    for line in lines(content):
+        click.echo(line)
+    if out is not None:
+        try:
+            *_, page = write(content, out)
+        except OSError as error:
+            raise SpecificationError(f"cannot write to {str(out)!r}: {error}") from error
+        click.echo(f"the report is in {out}: open {page}", err=True)
+    return bool(content["sound"])

@@ -1,0 +1,199 @@
+"""A calibration as text, Markdown and HTML, all from the content of calibration.json alone."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+from auditor.calibration import figures
+from auditor.report import words
+from auditor.report.figures import legend
+
+NAMES = ("calibration.json", "calibration.md", "calibration.html")
+#: How the stopping rules are told to people.
+_STOPS = {"verdict": "at the verdict", "budget": "runs on"}
+
+
+def write(content: Mapping[str, Any], out: Path) -> list[Path]:
+    """Write calibration.json, calibration.md and calibration.html, each whole or not at all.
+
+    Parameters
+    ----------
+    content : mapping
+        What `auditor.calibration.measure.calibration` returns.
+    out : Path
+        Folder; it has to be there.
+    """
+    said = json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
+    paths = []
+    for name, text in zip(NAMES, (said, markdown(content), html(content)), strict=True):
+        path, partial = out / name, out / f"{name}.part"
+        partial.write_bytes(text.encode("utf-8"))
+        partial.replace(path)
+        paths.append(path)
+    return paths
+
+
+def sentence(content: Mapping[str, Any]) -> str:
+    """What was found of the auditor, in a sentence."""
+    about = content["manifest"]
+    if content["sound"]:
+        return (
+            f"Sound: {words.number_of(int(about['tests']), 'count')} of errors, none more than "
+            f"alpha = {float(about['alpha']):g} allows."
+        )
+    broken = content["broken"]
+    return f"UNSOUND: {broken[0]}" + (f", and {words.number_of(len(broken) - 1, 'more')}." if broken[1:] else ".")
+
+
+def rate(count: Mapping[str, Any]) -> str:
+    """A rate with its interval."""
+    return f"{words.percent(count['rate'])} ({words.percent(count['low'])} to {words.percent(count['high'])})"
+
+
+def lines(content: Mapping[str, Any]) -> list[str]:
+    """What a terminal shows; the last line is "sound", or begins with "UNSOUND"."""
+    about = content["manifest"]
+    budget = int(about["draws"])
+    said = [f"claims that hold exactly, at alpha = {float(about['alpha']):g}, up to {budget:,} draws"]
+    for row in content["false_alarms"]:
+        name = f"{row['family']}{', event stated' if row['events'] == 'stated' else ''}"
+        said.append(
+            f"  {name:<43} {row['claim']:<29} {_STOPS[row['stop']]:<14} "
+            f"{row['alarms']['count']} of {row['alarms']['of']} flagged, "
+            f"{row['above']['count']} lower bounds above the truth"
+        )
+    for row in content["together"]:
+        name = f"all together, events {row['events']}"
+        said.append(f"  {name:<43} {rate(row['alarms'])} flagged, {rate(row['above'])} bounds above the truth")
+    said.append("claims that are exceeded: found, and draws in the median beside an oracle that knows the event")
+    for row in content["power"]:
+        name = f"{row['family']}, {row['ratio']:g} times the claim"
+        said.append(
+            f"  {name:<57} {row['found']['count']} of {row['found']['of']} flagged, "
+            f"{figures.draws(row['median_draws'], budget)} / {figures.draws(row['oracle_median_draws'], budget)} draws"
+        )
+    if content["sound"]:
+        return [*said, "sound"]
+    return [*said, *(f"UNSOUND: {what}" for what in content["broken"])]
+
+
+def markdown(content: Mapping[str, Any]) -> str:
+    """The report in Markdown: the numbers, without the figures."""
+    about = content["manifest"]
+    said = [
+        "# Calibration: the auditor measured on itself",
+        "",
+        f"**{sentence(content)}**",
+        "",
+        *notes(content),
+        "",
+        "## False alarms at zero margin",
+        "",
+        "| mechanism | claim | events | stop | audits | false alarms | rate (interval) | bounds above the exact level "
+        "| rate (interval) |",
+        "|---|---|---|---|---:|---:|---:|---:|---:|",
+    ]
+    for row in content["false_alarms"]:
+        stop = _STOPS[row["stop"]]
+        said.append(f"| {row['family']} | {row['claim']} | {row['events']} | {stop} | {_counts(row)} |")
+    said += [f"| all together |  | {row['events']} | either | {_counts(row)} |" for row in content["together"]]
+    said += [
+        "",
+        "## Detection above the claim",
+        "",
+        "Draws are those of both sides together; the first number is the median, the one in brackets is enough in nine "
+        "audits of ten.",
+        "",
+        "| mechanism | claim | true level / claimed | found | rate (interval) | draws to a verdict | oracle's median "
+        "| by the whole law |",
+        "|---|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    for row in content["power"]:
+        found, ratio = row["found"], f"{row['ratio']:g}"
+        median, ninety, oracle, whole = (
+            figures.draws(row[key], int(about["draws"]))
+            for key in ("median_draws", "ninety_draws", "oracle_median_draws", "whole_law_draws")
+        )
+        said.append(
+            f"| {row['family']} | {row['claim']} | {ratio} | {found['count']} of {found['of']} | {rate(found)} "
+            f"| {median} ({ninety}) | {oracle} | {whole} |"
+        )
+    command = f"dpaudit calibrate --audits {about['audits']} --draws {about['draws']} --alpha {about['alpha']:g}"
+    said += [
+        "",
+        f"Made by `{command} --seed {about['seed']}`; the figures are in [calibration.html](calibration.html).",
+        "",
+    ]
+    return "\n".join(said)
+
+
+def _counts(row: Mapping[str, Any]) -> str:
+    alarms, above = row["alarms"], row["above"]
+    return f"{alarms['of']} | {alarms['count']} | {rate(alarms)} | {above['count']} | {rate(above)}"
+
+
+def notes(content: Mapping[str, Any]) -> list[str]:
+    """How to read the numbers, in paragraphs."""
+    about = content["manifest"]
+    alpha, confidence = float(about["alpha"]), float(about["confidence"])
+    return [
+        f"Audited at alpha = {alpha:g} with up to {int(about['draws']):,} draws, both sides together. At zero margin "
+        "the exact level of a mechanism is the claimed one: every finding is false, and a lower bound above that level "
+        f"is wrong. Each may happen in {words.percent(alpha)} of the audits. Intervals are exact (Clopper and "
+        f"Pearson), at {words.percent(confidence)} each.",
+        "",
+        "An event is *learned* from past draws, as in every audit, or *stated* beforehand. An audit stops at the "
+        "verdict, or runs on to its budget.",
+        "",
+        f"Soundness is {words.number_of(int(about['tests']), 'binomial test')}: one of them fails for an auditor that "
+        f"keeps its promise with a probability of at most {float(about['unsound_by_chance']):g} in all. Few audits "
+        "find only gross mistakes; the intervals say what they leave open.",
+        "",
+        "The *oracle* is told the best single event and both its probabilities, bets on every draw what grows fastest, "
+        f"looks after each, and keeps the same promise (simulated {int(about['oracle_audits']):,} times). The auditor "
+        "is told nothing; it can be faster where several events together say more than the best one, and in a lucky "
+        "few draws, as what grows fastest is not what gambles most. *By the whole law* is ln(1/alpha) over the "
+        "divergence rate of both laws from the claim, which no auditor can beat on the average.",
+    ]
+
+
+def html(content: Mapping[str, Any]) -> str:
+    """The report as one file that opens offline, with figures; it depends on nothing but ``content``."""
+    alarms = {
+        row["family"]: row["alarms"]
+        for row in content["false_alarms"]
+        if row["stop"] == "verdict" and row["events"] == "learned"
+    }
+    page = _template().render(
+        content=content,
+        about=content["manifest"],
+        sentence=sentence(content),
+        notes=[Markup(re.sub(r"\*([^*]+)\*", r"<em>\1</em>", text)) for text in notes(content) if text],
+        curves=figures.families(content["power"]),
+        alarms=alarms,
+        style=Markup(_asset("report.css")),
+    )
+    return re.sub(r"\n\s+(?=<)", "\n", page)
+
+
+def _asset(name: str) -> str:
+    return (files("auditor.report") / name).read_text(encoding="utf-8").replace("\r\n", "\n")
+
+
+@cache
+def _template() -> jinja2.Template:
+    environment = jinja2.Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+    )
+    environment.filters.update(rate=rate, draws=figures.draws)
+    environment.globals.update(figures=figures, legend=legend, stops=_STOPS)
+    return environment.from_string(_asset("calibration.html"))

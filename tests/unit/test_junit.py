@@ -1,0 +1,31 @@
+"""JUnit XML: where a test case stands."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from typing import Any
+
+import pytest
+
+from auditor.report import junit
+
+DECLARED, MECHANISM = {"file": "claims/counts.py", "line": 3}, {"file": "a lib/counts.py", "line": 12}
+
+
+@pytest.mark.parametrize(
+    ("places", "expected"),
+    [
+        ({"mechanism": MECHANISM, "claim": DECLARED}, ("claims/counts.py", "3")),
+        ({"mechanism": MECHANISM}, ("a lib/counts.py", "12")),
+        ({}, (None, None)),
+        (None, (None, None)),
+    ],
+)
+@pytest.mark.parametrize("verdict", ["consistent", "violation", "error"])
+def test_a_case_stands_where_its_claim_is_declared(
+    places: dict[str, Any] | None, expected: tuple[str | None, str | None], verdict: str
+) -> None:
+    claim = {"id": "a/b/L1/x/y", "entry": "a/b", "verdict": verdict, "expected": "consistent", "places": places}
+    content = {"manifest": {}, "claims": [{**claim, "ok": verdict == "consistent"}]}
+    (case,) = ET.fromstring(junit(content)).iter("testcase")
+    assert (case.get("file"), case.get("line")) == expected
