@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from auditor.dialogue import Dialogue
 from auditor.results import AuditResult
+from auditor.targets.sources import source_text
 
 if TYPE_CHECKING:
     from auditor.declare import Claim, Entry
@@ -57,7 +58,7 @@ def place_of(thing: object) -> Mapping[str, Any]:
         return {}
 
 
-@functools.lru_cache(maxsize=4096)  # arbitrary; finding a class parses its file, and many claims share one
+@functools.lru_cache(maxsize=4096)  # arbitrary; many claims share one
 def _place(subject: Any, folder: Path) -> Mapping[str, Any]:
     path = Path(inspect.getsourcefile(subject) or "").resolve()
     if not path.is_file() or not path.is_relative_to(folder):
@@ -65,7 +66,7 @@ def _place(subject: Any, folder: Path) -> Mapping[str, Any]:
     installed = (Path(sysconfig.get_path(kind)).resolve() for kind in ("stdlib", "purelib", "platlib"))
     if any(path.is_relative_to(place) for place in installed):
         return {}
-    return {"file": path.relative_to(folder).as_posix(), "line": max(inspect.getsourcelines(subject)[1], 1)}
+    return {"file": path.relative_to(folder).as_posix(), "line": max(source_text(subject)[1], 1)}
 
 
 def _audited(target: object) -> object:

@@ -60,8 +60,11 @@ def _targets(resolution: int) -> list[float]:
     return [*ladder, *equal, *(1 - u for u in ladder)]
 
 
-def _quantiles(law: Scalar, centre: float, targets: FloatArray) -> FloatArray:
-    """Smallest numbers at which the distribution function reaches the targets, by bisection; all arrays (k,)."""
+def _quantiles(law: Scalar, centre: float, targets: FloatArray, within: float = 0.0) -> FloatArray:
+    """Smallest numbers at which the distribution function reaches the targets, by bisection; all arrays (k,).
+
+    They are too large by at most ``within``.
+    """
     reach = 1.0
     while law.cdf(centre - reach) >= targets.min() or law.cdf(centre + reach) < targets.max():
         reach *= 2.0
@@ -70,6 +73,8 @@ def _quantiles(law: Scalar, centre: float, targets: FloatArray) -> FloatArray:
     low, high = np.full(len(targets), centre - reach), np.full(len(targets), centre + reach)
     # 200 halvings reach neighbouring floats from any bracket, but for centres beside 0, where more digits say nothing.
     for _ in range(200):
+        if (high - low <= within).all():
+            break
         middle = 0.5 * (low + high)
         reached = law.cdf(middle) >= targets
         low, high = np.where(reached, low, middle), np.where(reached, middle, high)
@@ -140,7 +145,7 @@ def lattice_cells(law: Scalar, name: str, step: float) -> tuple[Cells, ...]:
     centre = float(law.loc) * step
 
     def edges_of(targets: FloatArray) -> FloatArray:
-        points = np.rint(_quantiles(law, centre, targets) / step)
+        points = np.rint(_quantiles(law, centre, targets, step / 4) / step)
         # Below the lowest too: a point that has nearly all the probability is a cell of its own.
         return np.unique(np.concatenate([points + 0.5, [points.min() - 0.5]])) * step
 
@@ -191,7 +196,7 @@ def _residues(law: Scalar, step: float, centre: float) -> FloatArray | None:
         mass = both / -math.expm1(-law.log_a * MODULUS) * math.expm1(law.log_a) / (law.a + 1.0)
         return np.asarray(np.roll(mass, law.loc % MODULUS) + ROUNDING, dtype=np.float64)
     # Half the largest sum of rounding errors is left out in each tail.
-    ends = np.rint(_quantiles(law, centre, np.array([ROUNDING, 1 - ROUNDING])) / step)
+    ends = np.rint(_quantiles(law, centre, np.array([ROUNDING, 1 - ROUNDING]), step / 4) / step)
     if ends[1] - ends[0] > POINTS:
         return None
     points = np.arange(ends[0], ends[1] + 2)

@@ -18,6 +18,7 @@ import numpy as np
 from auditor.dialogue import Dialogue
 from auditor.errors import SpecificationError
 from auditor.events.outputs import Raised
+from auditor.targets.sources import source_text
 
 
 class Mechanism(Protocol):
@@ -126,9 +127,8 @@ def source_hash(target: object) -> str:
 
 @lru_cache(maxsize=4096)
 def _source_hash(subject: Any) -> str:
-    # To find a class its whole file is parsed: a twentieth of a run, where every claim asks.
     try:
-        text = inspect.getsource(subject)
+        text, _ = source_text(subject)
     except (OSError, TypeError):
         text = getattr(subject, "__qualname__", repr(type(subject)))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
