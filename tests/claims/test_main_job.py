@@ -18,10 +18,9 @@ from auditor import registry, report
 from auditor.results import number
 
 ROOT = Path(__file__).resolve().parents[2]
-#: Seconds that the job may take on two cores, by the time that it keeps them busy: other tests run beside it. The goal
-#: is 180, and is missed since lectures 4 to 9 of document 003 are among the claims: about 250 were measured with other
-#: work beside it. A third of it are tests of independence, see CHANGELOG.
-LIMIT = 300
+#: Seconds that the job may take on two cores, by the time that it keeps them busy: other tests run beside it. On a quiet
+#: machine it is 166; the same work has been seen to take 1.7 times as long on a busy one, so that the test allows more.
+LIMIT, BUSY = 180, 1.5
 #: Bytes that a report may have to open at once in a browser.
 LARGEST_REPORT = 12_000_000
 
@@ -53,7 +52,7 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> Job:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=4 * LIMIT,
+        timeout=6 * LIMIT,
     )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     seconds = (after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime) / 2
@@ -74,7 +73,7 @@ def test_every_declared_claim_was_audited(job: Job) -> None:
 
 
 def test_it_is_quick(job: Job) -> None:
-    assert job.seconds < LIMIT
+    assert job.seconds < BUSY * LIMIT
 
 
 def test_no_lower_bound_is_above_the_exact_level(job: Job) -> None:
