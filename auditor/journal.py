@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import sys
 import sysconfig
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,7 +25,7 @@ from auditor.comparing import manifest_differences
 from auditor.declare import Claim
 from auditor.errors import SpecificationError
 from auditor.results import AuditResult, Verdict, plain, result_from
-from auditor.runner import Run, manifest
+from auditor.runner import Run, manifest, without_addresses
 
 SCHEMA = "dpaudit-journal/1"
 NAME = "journal.jsonl"
@@ -235,7 +234,7 @@ def content_hash(data: Any) -> bytes:
     if isinstance(data, np.ndarray) and not data.dtype.hasobject:
         return _sha(f"{data.dtype.str}{data.shape}".encode(), data.tobytes())
     # Addresses in memory differ from process to process.
-    return _sha(re.sub(r" at 0x[0-9a-f]+", "", repr(data)).encode())
+    return _sha(without_addresses(repr(data)).encode())
 
 
 def code_files(run: Run, selected: Sequence[Claim]) -> set[Path]:

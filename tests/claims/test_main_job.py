@@ -16,6 +16,7 @@ import pytest
 
 from auditor import registry, report
 from auditor.results import number
+from auditor.runner import Run, manifest
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Seconds that the job may take on two cores, by the time that it keeps them busy: other tests run beside it. On a quiet
@@ -112,6 +113,13 @@ def test_every_claim_that_holds_says_what_would_have_been_found(job: Job) -> Non
             assert ceiling is not None
             assert bound < ceiling, claim["id"]
             assert claim["claimed_level"] < detectable <= claim["detect"], claim["id"]
+
+
+def test_what_was_asked_has_the_same_hash_in_another_process(job: Job) -> None:
+    asked = Run(level="smoke", alpha=1e-6)
+    here = manifest(asked, registry.claims(asked.paths))
+    assert job.content["manifest"]["specification_hash"] == here["specification_hash"]
+    assert job.content["manifest"]["source_hash"] == here["source_hash"]
 
 
 def test_the_table_has_one_line_a_claim_on_standard_output(job: Job) -> None:
