@@ -34,7 +34,8 @@ publish: .venv/installed
 	$(BIN)/dpaudit run experiments --level standard --out out/standard
 	$(BIN)/python -m benchmarks.publish out/standard/results.json --out reports/full
 
-# Against other auditors, on a machine that does nothing else: about 10 minutes on 2 cores. The first time, a peer is
+# Against other auditors, on a machine that does nothing else: about 25 minutes on 2 cores, 20 of them for the use of two
+# cores (--pairs 1: 7, --no-cores: none). The first time, a peer is
 # installed into an environment of its own in the cache folder.
 peers: .venv/installed
 	$(BIN)/python -m benchmarks.peers --out reports/peers.md
