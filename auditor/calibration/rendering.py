@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from markupsafe import Markup
 from auditor.calibration import figures
 from auditor.report import words
 from auditor.report.figures import legend
+from auditor.report.page import asset, environment, without_indentation
 
 NAMES = ("calibration.json", "calibration.md", "calibration.html")
 #: How the stopping rules are told to people.
@@ -180,20 +180,14 @@ def html(content: Mapping[str, Any]) -> str:
         notes=[Markup(re.sub(r"\*([^*]+)\*", r"<em>\1</em>", text)) for text in notes(content) if text],
         curves=figures.families(content["power"]),
         alarms=alarms,
-        style=Markup(_asset("report.css")),
+        style=Markup(asset("report.css")),
     )
-    return re.sub(r"\n\s+(?=<)", "\n", page)
-
-
-def _asset(name: str) -> str:
-    return (files("auditor.report") / name).read_text(encoding="utf-8").replace("\r\n", "\n")
+    return without_indentation(page)
 
 
 @cache
 def _template() -> jinja2.Template:
-    environment = jinja2.Environment(
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
-    )
-    environment.filters.update(rate=rate, draws=figures.draws)
-    environment.globals.update(figures=figures, legend=legend, stops=_STOPS)
-    return environment.from_string(_asset("calibration.html"))
+    made = environment()
+    made.filters.update(rate=rate, draws=figures.draws)
+    made.globals.update(figures=figures, legend=legend, stops=_STOPS)
+    return made.from_string(asset("calibration.html"))

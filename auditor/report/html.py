@@ -7,7 +7,6 @@ import hashlib
 import re
 from collections.abc import Mapping
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 import jinja2
@@ -18,6 +17,7 @@ from auditor.report.cells import cells
 from auditor.report.curves import curve
 from auditor.report.errata import errata
 from auditor.report.figures import figures, legend
+from auditor.report.page import asset, environment, without_indentation
 from auditor.report.view import RunView
 
 
@@ -40,7 +40,7 @@ def html(results: Mapping[str, Any] | RunView) -> str:
     policy allows no script but ours, by its hash.
     """
     run = RunView.of(results)
-    style, script = _asset("report.css"), _asset("report.js")
+    style, script = asset("report.css"), asset("report.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     page = _template().render(
         run=run,
@@ -52,21 +52,13 @@ def html(results: Mapping[str, Any] | RunView) -> str:
         policy=f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'; "
         "base-uri 'none'; form-action 'none'",
     )
-    # A twentieth of a long page is the template's indentation. No text of a claim has a line with "<" at its start.
-    return re.sub(r"\n\s+(?=<)", "\n", page)
-
-
-def _asset(name: str) -> str:
-    # Line ends may have been changed by git on checkout; the hash and the bytes of the page must not.
-    return (files("auditor.report") / name).read_text(encoding="utf-8").replace("\r\n", "\n")
+    return without_indentation(page)
 
 
 @cache
 def _template() -> jinja2.Template:
-    environment = jinja2.Environment(
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
-    )
-    environment.filters.update(
+    made = environment()
+    made.filters.update(
         level=words.level,
         power=_power,
         soft=soft,
@@ -78,7 +70,7 @@ def _template() -> jinja2.Template:
         flat=words.flat,
         scalar=words.scalar,
     )
-    environment.globals.update(
+    made.globals.update(
         plots=plots,
         cells=cells,
         curve=curve,
@@ -86,7 +78,7 @@ def _template() -> jinja2.Template:
         phases=phases,
         levels=words.LEVELS,
     )
-    return environment.from_string(_asset("report.html"))
+    return made.from_string(asset("report.html"))
 
 
 def soft(text: str) -> Markup:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from auditor.cli import main
-from tests.unit.commandline import Command, Said
+from tests.unit.commandline import QUICK, Command, Said, declare
 
 
 @pytest.fixture
@@ -24,3 +26,17 @@ def dpaudit(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch)
         return Said(code, captured.out, captured.err)
 
     return call
+
+
+@pytest.fixture
+def claims(tmp_path: Path) -> Path:
+    """A file of claims."""
+    return declare(tmp_path)
+
+
+@pytest.fixture
+def results(dpaudit: Command, claims: Path, tmp_path: Path) -> Path:
+    """The results.json of a finished run of them."""
+    said = dpaudit("run", claims, *QUICK, "--out", tmp_path / "out")
+    assert said.code == 0, said
+    return tmp_path / "out" / "results.json"

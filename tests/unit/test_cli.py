@@ -56,19 +56,6 @@ BODIES = {
 }
 
 
-@pytest.fixture
-def claims(tmp_path: Path) -> Path:
-    return declare(tmp_path)
-
-
-@pytest.fixture
-def results(dpaudit: Command, claims: Path, tmp_path: Path) -> Path:
-    """A finished run."""
-    said = dpaudit("run", claims, *QUICK, "--out", tmp_path / "out")
-    assert said.code == 0, said
-    return tmp_path / "out" / "results.json"
-
-
 # ------------------------------------------------------------------------------------- help
 
 

@@ -23,18 +23,6 @@ from auditor.runner import Run
 from tests.unit.commandline import FINE, HEADER, QUICK, Command, Said, declare, process, read, refused
 
 
-@pytest.fixture
-def claims(tmp_path: Path) -> Path:
-    return declare(tmp_path)
-
-
-@pytest.fixture
-def results(dpaudit: Command, claims: Path, tmp_path: Path) -> Path:
-    said = dpaudit("run", claims, *QUICK, "--out", tmp_path / "out")
-    assert said.code == 0, said
-    return tmp_path / "out" / "results.json"
-
-
 def change(results: Path, edit: Callable[[dict[str, Any]], Any]) -> None:
     content = read(results)
     edit(content)
