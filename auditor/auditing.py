@@ -84,20 +84,24 @@ def _audited(
     question: Question,
     night: Night | None,
 ) -> AuditResult:
+    with question.helped([data for pair in pairs for data in (pair.x, pair.y)]) as ahead:
+        # The fixed-size method judges draws of one call, of which it cannot be seen which one raised.
+        catching = settings.method == METHODS[0]
+        key = question.id if night is None else night.key
+        sampler = Sampler(target, settings.seed, key, settings.limit, catching=catching, ahead=ahead)
+        try:
+            evidence, independence, sampler = sampler.reviewed(
+                lambda sampler: _collect(sampler, guarantee, pairs, settings, night),
+                lambda found: found[0].refuted(settings.alpha) or not found[1].passed,
+            )
+            if sampler.broken is not None and not evidence.refuted(settings.alpha):
+                raise sampler.broken  # it raises for several draws, and never for one: that is no outcome of a draw
+        except TargetError as error:
+            if night is not None:
+                night.failed()
+            return error_result(target, guarantee, settings, question, error)
     exact = max((guarantee.exact_level(c) for c in question.curves), default=question.exact)
     base = _labels(target, guarantee, settings, question, exact)
-    # The fixed-size method judges draws of one call, of which it cannot be seen which one raised.
-    catching = settings.method == METHODS[0]
-    key = question.id if night is None else night.key
-    sampler = Sampler(target, settings.seed, key, settings.limit, catching=catching)
-    try:
-        evidence, independence, sampler = _collect(sampler, guarantee, pairs, settings, night)
-        if sampler.broken is not None and not evidence.refuted(settings.alpha):
-            raise sampler.broken  # it raises for several draws, and never for one: that is no outcome of a draw
-    except TargetError as error:
-        if night is not None:
-            night.failed()
-        return error_result(target, guarantee, settings, question, error)
     found = _findings(evidence, guarantee, pairs, settings, question.private)
     verdict, message = judge(evidence, found, settings, independence)
     result = AuditResult(

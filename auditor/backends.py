@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import signal
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from functools import cache, partial
 
 import joblib
 
 from auditor import registry
 from auditor.declare import Claim
 from auditor.errors import DpauditError
+from auditor.partners import POSSIBLE, Ahead, Meeting
 from auditor.results import AuditResult, Verdict
-from auditor.runner import Run, audit_claim
+from auditor.runner import Run, audit_claim, drawn_from
 
 #: A result, and the seconds that it took.
 Done = tuple[AuditResult, float]
 #: Audits the claims of some ids, with their shares of alpha, and yields each result as it comes, in any order.
 HandOut = Callable[[Sequence[str], Mapping[str, float]], Iterator[Done]]
+#: Seconds after which a worker looks whether the process that started it is still there; arbitrary.
+_LOOK = 1.0
 #: Says a line of progress.
 Say = Callable[[str], None]
 
@@ -59,13 +66,28 @@ def workers(run: Run, say: Say | None = None) -> Iterator[HandOut]:
 
 
 def _processes(run: Run, ids: Sequence[str], alpha: Mapping[str, float]) -> Iterator[Done]:
-    """Several processes of this machine."""
-    with joblib.parallel_config(backend="loky", n_jobs=run.jobs, inner_max_num_threads=1):
+    """Several processes of this machine; those with no claim left are partners of the others."""
+    with (
+        tempfile.TemporaryDirectory(prefix="dpaudit-") as folder,
+        joblib.parallel_config(backend="loky", n_jobs=run.jobs, inner_max_num_threads=1),
+    ):
+        meeting = Meeting(folder)
         parallel = joblib.Parallel(return_as="generator_unordered", pre_dispatch="all", batch_size=1)
+        tasks = [joblib.delayed(_in_worker)(run, id_, alpha[id_], meeting) for id_ in ids]
+        # Tasks are begun in order: these when no claim is left to begin.
+        tasks += [joblib.delayed(_help)(run, meeting)] * (run.jobs - 1 if POSSIBLE else 0)
         with _deaf_children():
-            results = parallel(joblib.delayed(work)(run, id_, alpha[id_]) for id_ in ids)
+            results = parallel(tasks)
+        left = len(ids)
         try:
-            yield from results
+            while left:
+                done = next(results)
+                if done is not None:
+                    left -= 1
+                    yield done
+            meeting.dismiss()
+            for _ in results:  # partners, which are done too
+                pass
         except BrokenProcessPool as error:
             raise WorkersLost(
                 "a worker process ended in the middle of a claim, for example because the memory was used up "
@@ -86,14 +108,39 @@ def _deaf_children() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def work(run: Run, id_: str, alpha: float) -> tuple[AuditResult, float]:
+@cache
+def _end_with(parent: int) -> None:
+    """End this process, in the middle of a claim, when the one that started it has ended, as if by kill -9."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(_LOOK)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _in_worker(run: Run, id_: str, alpha: float, meeting: Meeting) -> tuple[AuditResult, float]:
+    _end_with(os.getppid())
+    return work(run, id_, alpha, meeting)
+
+
+def work(run: Run, id_: str, alpha: float, meeting: Meeting | None = None) -> tuple[AuditResult, float]:
     """One claim in a worker, which loads the declarations itself: pairs may be large, ids are not."""
     begun = time.perf_counter()
+    ahead = None if meeting is None else partial(Ahead, meeting.take, id_)
     try:
-        result = audit_claim(_declared(run, id_), run, alpha)
+        result = audit_claim(_declared(run, id_), run, alpha, ahead)
     except Exception as error:  # noqa: BLE001 - a failure of ours is reported with the claim, and the others still run
         result = failure(run, id_, alpha, f"dpaudit failed: {type(error).__name__}: {error}")
     return result, time.perf_counter() - begun
+
+
+def _help(run: Run, meeting: Meeting) -> None:
+    """Draw for claims that are audited by other workers."""
+    _end_with(os.getppid())
+    with contextlib.suppress(Exception):  # those do without it
+        meeting.help(lambda id_: drawn_from(_declared(run, id_)))
 
 
 def _declared(run: Run, id_: str) -> Claim:

@@ -329,8 +329,13 @@ def _run_record(asked: Run, outcome: Outcome, begun: float) -> dict[str, Any]:
     help="Stop as soon as the claim is refuted, or run on for the tightest lower bound.",
 )
 @_options(_ALPHA, _SEED, _draws(f"{DRAWS:,}"), _max_seconds("60 without --draws, else none"), _DETECT, _METHOD)
-@click.option("--jobs", type=click.IntRange(min=1), default=None, help="No effect: one claim runs in one process.")
-@click.option("--backend", type=click.Choice(["loky", "dask"]), default="loky", help="No effect, as --jobs.")
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    default=None,
+    help="Processes that draw, of which two are of use; a service has one [default: 1 for a command, else all cores].",
+)
+@click.option("--backend", type=click.Choice(["loky", "dask"]), default="loky", help="No effect: it is one claim.")
 @_options(_OUT, BASELINE, LEDGER, LEDGER_KEY)
 def attack(
     jobs: int | None, backend: str, out: Path | None, baseline: Path | None, max_seconds: float | None, **asked: Any
@@ -350,7 +355,7 @@ def attack(
     which makes up its own, such as reconstruction:rows=64,queries=256 or packing:rows=50,columns=50,unit=means. Without
     --draws and --max-seconds the attack ends after 400,000 draws or 60 seconds.
     """  # noqa: D301 - the escape is click's mark of lines to keep
-    del jobs, backend  # the options of `run` are taken, so that one script can call both
+    del backend  # the options of `run` are taken, so that one script can call both
     from auditor import runner
     from auditor.attack import Attack, attack_once
     from auditor.baseline import read_baseline
@@ -365,7 +370,7 @@ def attack(
         from auditor.ledger import Ledger
 
         Ledger(given.ledger, given.ledger_key).prepare(given.method)
-    about, result, seconds = attack_once(given, lambda line: say([line]))
+    about, result, seconds = attack_once(given, lambda line: say([line]), jobs)
     outcome = runner.Outcome([result], {result.id: seconds})
     _mark_known(known, outcome)
     (result,) = outcome.results

@@ -18,7 +18,7 @@ from auditor.evidence.independence import COMPARISONS
 from auditor.evidence.wealth import Chunk, Stake, Wealth, worst_counts
 from auditor.guarantees import Guarantee
 from auditor.neighbors import Pair
-from auditor.sampling import Sampler
+from auditor.sampling import Call, Sampler
 from auditor.search import next_pair
 
 #: Draws a side before the first bet, of each pair, and the fewest in a later chunk. Outputs that have nothing in common
@@ -300,8 +300,10 @@ def collect(
             evidence.truncated_by = "time"
             break
         n = min(chunk_size(learner.n), max(NUMBERS // widest, SMALLEST), side - used)
-        x, whole_x = sampler.draw_either_way(pairs[k].x, n, k, "x", len(evidence.chunks))
-        y, whole_y = sampler.draw_either_way(pairs[k].y, n, k, "y", len(evidence.chunks))
+        chunk = len(evidence.chunks)
+        sampler.expect((pairs[k].x, Call(n, (k, "x", chunk))), (pairs[k].y, Call(n, (k, "y", chunk))))
+        x, whole_x = sampler.draw_either_way(pairs[k].x, n, k, "x", chunk)
+        y, whole_y = sampler.draw_either_way(pairs[k].y, n, k, "y", chunk)
         used += n
         widest = max(
             widest, *(batch.shape[1] for batch in (x, y) if isinstance(batch, np.ndarray) and batch.ndim == 2), 1

@@ -25,7 +25,7 @@ from auditor.findings import describe
 from auditor.laws import Law
 from auditor.question import Question
 from auditor.results import AuditResult, Verdict
-from auditor.sampling import Sampler
+from auditor.sampling import Call, Sampler
 from auditor.targets import Mechanism
 
 #: Relative error of stated probabilities that the null is widened by: quadratures state 1e-13, sums to 1 are checked to
@@ -168,8 +168,10 @@ def collect_cells(
             tally.truncated_by = "time"
             break
         n = min(max(FIRST, math.ceil(GROWTH * used)), LARGEST, budget - used)
+        calls = [Call(n, (k, "conformity", len(tally.path))) for k in range(len(datasets))]
+        sampler.expect(*zip(datasets, calls, strict=True))
         for k, data in enumerate(datasets):
-            drawn = cells[k].counts(sampler.draw(data, n, k, "conformity", len(tally.path)))
+            drawn = cells[k].counts(sampler.draw(data, n, *calls[k].key))
             tally.counts[k] = [total + new for total, new in zip(tally.counts[k], drawn, strict=True)]
             tally.draws[k] += n
         used += n
@@ -223,20 +225,31 @@ def run_conformity(
     """
     detect = DETECT if settings.detect is None else settings.detect
     base = labels_of(target, stated, "L3", settings, question, detect=detect, pair="; ".join(names))
-    sampler = Sampler(target, settings.seed, question.id, settings.limit)
     cells = [cells_of(stated.reference.law(data), stated.rounding) for data in datasets]
+    threshold = -math.log(settings.alpha)
+
+    def deviates(found: tuple[Independence, Tally | None]) -> bool:
+        return found[1] is None or found[1].highest >= threshold
+
+    def drawn(sampler: Sampler) -> tuple[Independence, Tally | None]:
+        tested = _independence(sampler, datasets) if settings.independence else Independence(True, "", {}, 0)
+        return tested, collect_cells(sampler, datasets, cells, stated.level, settings) if tested.passed else None
+
     try:
-        independence = _independence(sampler, datasets) if settings.independence else Independence(True, "", {}, 0)
-        if not independence.passed:
-            message = f"draws are not independent: {independence.finding}"
-            base |= {"independence": asdict(independence), "unseeded": not independence.seeded}
-            return AuditResult(**base, verdict=Verdict.DEVIATION, message=message)
-        tally = collect_cells(sampler, datasets, cells, stated.level, settings)
+        with question.helped(datasets) as ahead:
+            sampler = Sampler(target, settings.seed, question.id, settings.limit, ahead=ahead)
+            independence, tally = sampler.reviewed(
+                drawn, lambda found: found[1] is None or found[1].highest >= threshold
+            )
     except TargetError as error:
         return AuditResult(**base, verdict=Verdict.ERROR, message=error.public if question.private else str(error))
+    if tally is None:
+        message = f"draws are not independent: {independence.finding}"
+        base |= {"independence": asdict(independence), "unseeded": not independence.seeded}
+        return AuditResult(**base, verdict=Verdict.DEVIATION, message=message)
     found = _found(tally, names, settings)
     verdict, message = Verdict.CONSISTENT, ""
-    if tally.highest >= -math.log(settings.alpha):
+    if tally.highest >= threshold:
         verdict, message = Verdict.DEVIATION, f"outputs do not follow {stated}: {found['event']}"
     elif found["detectable_level"] > detect:
         verdict = Verdict.INCONCLUSIVE

@@ -12,7 +12,6 @@ import numpy as np
 from auditor.accuracy.base import Theorem
 from auditor.adversaries.game import Game
 from auditor.auditing import run_audit
-from auditor.calibration.families import Response
 from auditor.collect import LARGEST, Settings, chunk_size
 from auditor.declare import Claim
 from auditor.errors import TargetError
@@ -110,6 +109,8 @@ def estimates(run: Run, selected: Sequence[Claim], done: Collection[str] = ()) -
 
 def probe(guarantee: Guarantee, clock: Clock = time.perf_counter) -> float:
     """What an audit of randomised response takes here, over what the constants above say, with a margin."""
+    from auditor.calibration.families import Response  # solves equations with scipy.optimize when it is imported
+
     settings = Settings(draws=_PROBE, stop="budget", independence=False)
     pair = Pair(np.array([0]), np.array([1]))
     begun = clock()

@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from auditor.collect import FIRST, LARGEST, Clock, Settings, chunk_size, learners_of, training_record
 from auditor.events.learner import Chain, EventLearner, Proposal
@@ -222,6 +221,8 @@ def fixed_ceiling(n: int, guarantee: Guarantee, alpha: float) -> float:
 
 def flag_probability(p: float, q: float, n: int, guarantee: Guarantee, alpha: float) -> float:
     """Probability that n judging draws a side of an event with probabilities p and q refute the claim."""
+    from scipy import stats  # takes longer to import than numpy
+
     grid = (np.arange(_QUANTILES) + 0.5) / _QUANTILES
     lower = clopper_pearson(stats.binom.ppf(grid, n, p), n, alpha / 2, "lower")[:, None]
     upper = clopper_pearson(stats.binom.ppf(grid, n, q), n, alpha / 2, "upper")[None, :]

@@ -18,12 +18,12 @@ from types import TracebackType
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from auditor import registry
 from auditor.comparing import manifest_differences
 from auditor.declare import Claim
 from auditor.errors import SpecificationError
+from auditor.frames import is_frame, is_series
 from auditor.results import AuditResult, Verdict, plain, result_from
 from auditor.runner import Run, manifest, without_addresses
 
@@ -228,8 +228,10 @@ def fingerprint(run: Run, selected: Sequence[Claim]) -> dict[str, Any]:
 
 def content_hash(data: Any) -> bytes:
     """Hash of a dataset's content, the same in every process."""
-    if isinstance(data, pd.DataFrame | pd.Series):
-        names = repr(list(data.columns) if isinstance(data, pd.DataFrame) else data.name)
+    if is_frame(data) or is_series(data):
+        import pandas as pd  # takes longer to import than all the rest together
+
+        names = repr(list(data.columns) if is_frame(data) else data.name)
         return _sha(names.encode(), pd.util.hash_pandas_object(data).to_numpy().tobytes())
     if isinstance(data, np.ndarray) and not data.dtype.hasobject:
         return _sha(f"{data.dtype.str}{data.shape}".encode(), data.tobytes())

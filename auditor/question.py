@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from auditor.sampling import Sampler
 
 if TYPE_CHECKING:
     from auditor.ledger import Ledger
+    from auditor.partners import Ahead
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,8 @@ class Question:
         Takes a pair, an event in words and its counts, and gives lines of Python that show it.
     ledger : Ledger, optional
         Where evidence is carried from run to run.
+    ahead : callable, optional
+        Takes the datasets, and gives what makes calls before they are asked for.
     """
 
     id: str = "audit/L1/claim/given"
@@ -53,3 +57,16 @@ class Question:
     shrink: Callable[[Sampler, Sequence[tuple[Pair, Sequence[Chain]]]], Shrunk | None] | None = None
     snippet: Callable[[Pair, str, Counts], str] | None = None
     ledger: Ledger | None = None
+    ahead: Callable[[Sequence[Any]], Ahead] | None = None
+
+    @contextmanager
+    def helped(self, datasets: Sequence[Any]) -> Iterator[Ahead | None]:
+        """What makes calls on datasets before they are asked for, until the end of the block; None if nothing does."""
+        if self.ahead is None:
+            yield None
+            return
+        ahead = self.ahead(datasets)
+        try:
+            yield ahead
+        finally:
+            ahead.close()

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from auditor import registry
 from auditor.accuracy.base import Theorem
+from auditor.accuracy.errors import Setting
 from auditor.adversaries.game import Game, run_game
 from auditor.auditing import run_audit
 from auditor.collect import DRAWS, METHODS, Settings
@@ -31,6 +32,7 @@ from auditor.targets import source_hash
 if TYPE_CHECKING:
     from auditor.backends import HandOut
     from auditor.ledger import Ledger
+    from auditor.partners import Ahead
 
 #: Libraries whose versions bear on the numbers.
 LIBRARIES = ("numpy", "scipy", "pandas", "scikit-learn", "statsmodels")
@@ -156,7 +158,14 @@ def settings_of(claim: Claim, run: Run, alpha: float) -> Settings:
     )
 
 
-def audit_claim(claim: Claim, run: Run, alpha: float) -> AuditResult:
+def drawn_from(claim: Claim) -> Any:
+    """The target that a claim's draws are from."""
+    return claim.draft.subject.mechanism if isinstance(claim.draft.subject, Setting) else claim.draft.mechanism
+
+
+def audit_claim(
+    claim: Claim, run: Run, alpha: float, ahead: Callable[[Sequence[Any]], Ahead] | None = None
+) -> AuditResult:
     """Audit one declared claim; a failure of ours is an "error" and never stops the run."""
     draft = claim.draft
     labels: dict[str, Any] = {
@@ -177,7 +186,7 @@ def audit_claim(claim: Claim, run: Run, alpha: float) -> AuditResult:
         + (f" --ledger {shlex.quote(str(run.ledger))}" if run.ledger is not None else "")
         + (f" --ledger-key {shlex.quote(run.ledger_key)}" if run.ledger_key else "")
     )
-    question = Question(claim.id, draft.curves, draft.exact_level, labels, replay, ledger=_ledger(run))
+    question = Question(claim.id, draft.curves, draft.exact_level, labels, replay, ledger=_ledger(run), ahead=ahead)
     settings = settings_of(claim, run, alpha)
     if isinstance(draft.guarantee, Theorem):
         return draft.guarantee.audit(draft.subject, settings, question)

@@ -8,13 +8,16 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from auditor.errors import SpecificationError, TargetError, TargetRaised, positive
 from auditor.events.outputs import Batch, Raised, as_batch, concatenate
 from auditor.targets import Mechanism
+
+if TYPE_CHECKING:
+    from auditor.partners import Ahead
 
 T = TypeVar("T")
 
@@ -29,6 +32,13 @@ def generator(seed: int, *key: str | int) -> np.random.Generator:
     # Words in an array are read four times as fast as integers, of which a seed beyond 32 bits is more than one word.
     few = np.append(np.uint32(seed), words) if seed < 2**32 else [seed, *words.tolist()]
     return np.random.default_rng(np.random.SeedSequence(few))
+
+
+class Call(NamedTuple):
+    """So many draws, from the generator of a key: on a dataset, it has one outcome for a target that is seeded."""
+
+    n: int
+    key: tuple[str | int, ...]
 
 
 class _Hang(BaseException):
@@ -106,6 +116,8 @@ class Sampler:
     catching : bool
         What the target's code raises when it is asked for one draw is an output, see `Raised`: whether a mechanism
         raises may depend on the data, and then that is what gives them away. Otherwise it raises `TargetRaised`.
+    ahead : Ahead, optional
+        Makes calls before they are asked for.
 
     Attributes
     ----------
@@ -123,19 +135,28 @@ class Sampler:
         limit: float | None = None,
         one_a_call: bool = False,
         catching: bool = False,
+        ahead: Ahead | None = None,
     ):
         check_seed(seed)
         if limit is not None:
             positive("limit", limit)
         self.target, self.seed, self.key, self.limit = target, int(seed), key, limit
-        self.one_a_call, self.catching = one_a_call, catching
+        self.one_a_call, self.catching, self.ahead = one_a_call, catching, ahead
         self.refused: TargetRaised | None = None
         self.broken: TargetRaised | None = None
         self._answered = self._raised = False
 
     def alone(self) -> Sampler:
         """The same draws for one draw a call."""
-        return Sampler(self.target, self.seed, self.key, self.limit, one_a_call=True, catching=self.catching)
+        return Sampler(self.target, self.seed, self.key, self.limit, True, self.catching, self.ahead)
+
+    def expect(self, *calls: tuple[Any, Call]) -> None:
+        """Say which calls come next, in order: datasets, with the draws and keys of `draw`. Nothing depends on it."""
+        if self.ahead is None:
+            return
+        if self.one_a_call:
+            calls = tuple((data, Call(1, (*call.key, "draw", k))) for data, call in calls for k in range(call.n))
+        self.ahead.expect(self, calls)
 
     def draw(self, data: Any, n: int, *key: str | int) -> Batch:
         """``n`` outputs on ``data``, from the generator of ``key``.
@@ -176,11 +197,30 @@ class Sampler:
             self.one_a_call = True
             return work()
 
+    def reviewed(self, work: Callable[[Sampler], T], alarming: Callable[[T], bool]) -> T:
+        """Do some work that draws from this; again, without a partner, if it is an alarm that does not stand review."""
+        found = work(self)
+        if self.ahead is None or not alarming(found) or self.ahead.reviewed(self):
+            return found
+        return work(Sampler(self.target, self.seed, self.key, self.limit, catching=self.catching))
+
+    def ask(self, data: Any, call: Call) -> Batch:
+        """What comes of a call, whatever came of others.
+
+        Raises
+        ------
+        TargetError
+            As `draw`.
+        """
+        rng = generator(self.seed, self.key, *call.key)
+        with guarded("the target", f"{call.n} draws", self.limit):
+            outputs = self.target(data, call.n, rng)
+        return as_batch(outputs, call.n)
+
     def _call(self, data: Any, n: int, *key: str | int) -> Batch:
-        rng = generator(self.seed, self.key, *key)
+        call = Call(n, key)
         try:
-            with guarded("the target", f"{n} draws", self.limit):
-                outputs = self.target(data, n, rng)
+            batch = self.ask(data, call) if self.ahead is None else self.ahead.answer(self, data, call)
         except TargetRaised as error:
             if not self._answered and self.refused is None:
                 self.refused = error
@@ -190,7 +230,6 @@ class Sampler:
             if not self._raised:
                 self.broken = error
             raise
-        batch = as_batch(outputs, n)
         if not self._answered:
             self._look(batch)
         return batch

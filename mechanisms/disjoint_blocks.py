@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from auditor.exact import ProductLaw
+from auditor.frames import is_frame
 from auditor.neighbors.rows import part
 from mechanisms.common import (
     Dataset,
@@ -176,7 +176,7 @@ class FilteredFirst(_Blocks):
 
     def rows(self, data: Dataset, index: int) -> Dataset:
         """Rows of a block of the valid ones; short or empty where there are not so many."""
-        kept = data.loc[self.valid.matches(data)] if isinstance(data, pd.DataFrame) else data[self.valid.matches(data)]
+        kept = data.loc[self.valid.matches(data)] if is_frame(data) else data[self.valid.matches(data)]
         return part(kept, *self.blocks[index])
 
 
@@ -199,7 +199,7 @@ class Deduplicated:
         """Draw `n` transcripts; float64 of shape (n, blocks), NaN for a block that there are no rows for."""
         blocks = self.blocks
         first = np.sort(np.unique(column_values(data, self.by), return_index=True)[1])
-        kept = data.iloc[first] if isinstance(data, pd.DataFrame) else data[first]
+        kept = data.iloc[first] if is_frame(data) else data[first]
         answers = np.full((n, len(blocks.ends)), math.nan)
         there = sum(end <= len(kept) for end in blocks.ends)
         if there:
@@ -226,7 +226,7 @@ class WithReplacement(_Blocks):
     def rows(self, data: Dataset, index: int) -> Dataset:
         """Rows at these positions."""
         positions = self.positions(index)
-        return data.iloc[positions] if isinstance(data, pd.DataFrame) else data[positions]
+        return data.iloc[positions] if is_frame(data) else data[positions]
 
     def costs(self) -> FloatArray:
         """Level of each row: by how much it moves each block's answer, times the block's level; shape (rows,)."""

@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from auditor.exact import FiniteLaw, GaussianLaw, Law, ProductLaw
+from auditor.frames import is_frame
 from mechanisms.common import (
     Dataset,
     FloatArray,
@@ -337,11 +337,13 @@ class RoundedOutput(_OnLattice):
 
 
 def _without(data: Dataset, row: int) -> Dataset:
-    return data.drop(data.index[row]) if isinstance(data, pd.DataFrame) else np.delete(np.asarray(data), row, 0)
+    return data.drop(data.index[row]) if is_frame(data) else np.delete(np.asarray(data), row, 0)
 
 
 def _fingerprint(data: Dataset) -> int:
-    frame = data if isinstance(data, pd.DataFrame) else pd.DataFrame(np.atleast_1d(np.asarray(data)))
+    import pandas as pd  # takes longer to import than all the rest together
+
+    frame = data if is_frame(data) else pd.DataFrame(np.atleast_1d(np.asarray(data)))
     hashes = pd.util.hash_pandas_object(frame, index=False).to_numpy()
     return int.from_bytes(hashlib.sha256(hashes.tobytes()).digest(), "big")
 

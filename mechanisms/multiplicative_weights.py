@@ -18,13 +18,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from scipy import optimize
 
 from auditor.analysts import FixedList
 from auditor.dialogue import transcripts
 from auditor.exact import advanced_composition
+from auditor.frames import is_frame
 from auditor.interactive import SKIP, History, Queries, pool_indices
 from mechanisms.common import Dataset, FloatArray, IntArray, Mutant, require, require_draws, require_positive, table
 from mechanisms.multiplicative_weights_law import MultiplicativeWeightsBranches
@@ -77,7 +77,7 @@ class Universe:
         data : DataFrame, or ndarray of shape (rows,)
             A table with the columns, or the types themselves.
         """
-        if not isinstance(data, pd.DataFrame):
+        if not is_frame(data):
             types = np.asarray(data)
             known = types.ndim == 1 and types.dtype.kind in "iu" and bool(np.all((types >= 0) & (types < self.size)))
             require(known, f"a table, or types from 0 to {self.size - 1}", data)

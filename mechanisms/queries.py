@@ -23,9 +23,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias, get_args
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
+from auditor.frames import is_frame
 from mechanisms.common import Dataset, FloatArray, require, require_positive
 
 Relation: TypeAlias = Literal["replace_one", "add_remove_one"]
@@ -79,7 +79,7 @@ def column_values(data: Dataset, column: Hashable | None = None) -> NDArray[Any]
     ValueError
         If the column does not exist, or is given for one-dimensional data.
     """
-    if isinstance(data, pd.DataFrame):
+    if is_frame(data):
         if column not in data.columns:  # asked for every draw: the message is only made where it is needed
             raise ValueError(f"expected a column among {list(data.columns)}, got {column!r}")
         return np.asarray(data[column].to_numpy())

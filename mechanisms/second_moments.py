@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import get_args
 
 import numpy as np
-import pandas as pd
 
+from auditor.frames import is_frame
 from mechanisms.common import Dataset, FloatArray, Mutant, Twin, require, require_positive, table
 from mechanisms.gaussian import CalibratedGaussian, l2_steps, sigma_for
 from mechanisms.noise import round_to_lattice
@@ -120,7 +120,7 @@ class SecondMoments:
         ValueError
             If there are no cuts for a DataFrame, or the data are not rows of d signs.
         """
-        if isinstance(data, pd.DataFrame):
+        if is_frame(data):
             require(len(self.cuts) > 0, "cuts, by which a DataFrame becomes signs", self.cuts)
             above = [data[column].to_numpy(dtype=np.float64) >= least for column, least in self.cuts]
             return np.where(np.stack(above, axis=1), 1.0, -1.0)

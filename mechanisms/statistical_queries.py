@@ -18,11 +18,11 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
 from auditor.exact import FiniteLaw, ProductLaw, TwoSidedGeometricLaw
+from auditor.frames import is_frame
 from mechanisms.common import (
     Dataset,
     FloatArray,
@@ -399,8 +399,8 @@ def _taken(data: Dataset, positions: IntArray) -> Dataset:
     if np.all(np.diff(positions) == 1):
         # A slice is a view: chunks by position are most of the work otherwise.
         chunk = slice(int(positions[0]), int(positions[-1]) + 1)
-        return data.iloc[chunk] if isinstance(data, pd.DataFrame) else np.asarray(data)[chunk]
-    return data.iloc[positions] if isinstance(data, pd.DataFrame) else np.asarray(data)[positions]
+        return data.iloc[chunk] if is_frame(data) else np.asarray(data)[chunk]
+    return data.iloc[positions] if is_frame(data) else np.asarray(data)[positions]
 
 
 def _last_at_most(value: float, unit: float) -> int:

@@ -78,6 +78,8 @@ class Path:
                 return
             size = chunk_size(self.n, settings.draws)
             self.n += size
+            following = chunk_size(self.n, settings.draws)
+            draw.expect(setting, (size, len(self.logs)), (following, len(self.logs) + 1))
             yield draw(setting, size, len(self.logs))
 
     def add(self, log: float) -> None:
@@ -135,18 +137,27 @@ class Sampled(Theorem):
         setting: Setting = subject
         detect = self.detect if settings.detect is None else settings.detect
         base = labels_of(setting.mechanism, self, "L4", settings, question, detect=detect, exact=self.exact)
-        draw = ErrorSampler(settings.seed, question.id, settings.limit)
+        threshold = -math.log10(settings.alpha)
+
+        def drawn(sampler: Sampler) -> tuple[Independence, dict[str, Any] | None]:
+            tested = independence_of(sampler, setting, settings)
+            draw = ErrorSampler(settings.seed, question.id, settings.limit, sampler.ahead)
+            return tested, self.collect(draw, setting, settings) if tested.passed else None
+
         try:
-            tested = independence_of(draw.sampler(setting), setting, settings)
-            base |= {"independence": asdict(tested), "unseeded": not tested.seeded}
-            if not tested.passed:
-                message = f"draws are not independent: {tested.finding}"
-                return AuditResult(**base, verdict=Verdict.DEVIATION, message=message)
-            found = self.collect(draw, setting, settings)
+            with question.helped([setting.data]) as ahead:
+                sampler = ErrorSampler(settings.seed, question.id, settings.limit, ahead).sampler(setting)
+                tested, found = sampler.reviewed(
+                    drawn, lambda made: made[1] is None or made[1]["log10_max_e_value"] >= threshold
+                )
         except TargetError as error:
             return AuditResult(**base, verdict=Verdict.ERROR, message=error.public if question.private else str(error))
+        base |= {"independence": asdict(tested), "unseeded": not tested.seeded}
+        if found is None:
+            message = f"draws are not independent: {tested.finding}"
+            return AuditResult(**base, verdict=Verdict.DEVIATION, message=message)
         verdict, message = Verdict.CONSISTENT, ""
-        if found["log10_max_e_value"] >= -math.log10(settings.alpha):
+        if found["log10_max_e_value"] >= threshold:
             verdict, message = Verdict.DEVIATION, self.refuted(found)
         elif message := self.missed(found, detect):
             verdict = Verdict.INCONCLUSIVE

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from auditor.errors import SpecificationError
 from auditor.events.outputs import Batch
-from auditor.sampling import Sampler
+from auditor.sampling import Call, Sampler
 from auditor.targets import Mechanism
+
+if TYPE_CHECKING:
+    from auditor.partners import Ahead
 
 Array: TypeAlias = NDArray[np.float64]
 ErrorOf: TypeAlias = Callable[[Any], ArrayLike]
@@ -111,16 +114,28 @@ class ErrorSampler:
         The claim's id.
     limit : float or None
         Seconds that one call of a mechanism may take.
+    ahead : Ahead or None
+        Makes calls before they are asked for.
     """
 
     seed: int
     key: str
     limit: float | None = None
+    ahead: Ahead | None = None
     draws: int = 0
 
     def sampler(self, setting: Setting) -> Sampler:
         """Draws of a setting's mechanism."""
-        return Sampler(setting.mechanism, self.seed, self.key, self.limit)
+        return Sampler(setting.mechanism, self.seed, self.key, self.limit, ahead=self.ahead)
+
+    def expect(self, setting: Setting, *chunks: tuple[int, int]) -> None:
+        """Say which chunks come next: draws and key of each. Nothing depends on it."""
+        calls = [
+            Call(min(n - first, LARGEST_CALL), ("accuracy", key, part))
+            for n, key in chunks
+            for part, first in enumerate(range(0, n, LARGEST_CALL))
+        ]
+        self.sampler(setting).expect(*((setting.data, call) for call in calls))
 
     def __call__(self, setting: Setting, n: int, *key: str | int) -> Array:
         """Errors of n draws, float64 of shape (n,); NaN counts as infinite.

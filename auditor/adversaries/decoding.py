@@ -18,8 +18,6 @@ from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize
-from scipy.linalg import blas, lapack
 
 from auditor.errors import SpecificationError
 
@@ -122,6 +120,8 @@ class Consistent:
         return _each(self._one, *_checked(queries, answers))
 
     def _one(self, q: FloatArray, y: FloatArray) -> FloatArray:
+        from scipy import optimize  # takes longer to import than numpy
+
         found = optimize.linprog(
             np.zeros(q.shape[1]),
             A_ub=np.concatenate([q, -q]),
@@ -151,6 +151,8 @@ def _each(one: Callable[[FloatArray, FloatArray], FloatArray], queries: FloatArr
 
 def _highs(q: FloatArray, y: FloatArray, low: float, high: float) -> FloatArray:
     """The dual of the programme below, which has n equations for k: a quarter of the basis, and of the time."""
+    from scipy import optimize  # takes longer to import than numpy
+
     k, n = q.shape
     identity = np.eye(n)
     found = optimize.linprog(
@@ -174,6 +176,8 @@ def _interior(q: FloatArray, y: FloatArray, low: float, high: float, tolerance: 
     step is one solution with the n by n matrix ``q' D q + E`` for diagonal D and E. Steps end early where the matrix
     is no longer positive definite in float64; then the estimate is as good as it gets.
     """
+    from scipy.linalg import blas, lapack
+
     k, n = q.shape
     # Beyond what qz can be a residual keeps its sign, and its size changes nothing: gross errors become small ones.
     positive, negative = np.maximum(q, 0.0).sum(axis=1), np.minimum(q, 0.0).sum(axis=1)

@@ -13,7 +13,6 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from auditor.errors import SpecificationError
 
@@ -176,6 +175,8 @@ def innocent_tail(users: int, block: int) -> float:
     With m ones in both blocks, those in block i are hypergeometric. The variance is largest at m = B; at which m near
     it the tail is, depends on the parity of what it takes, so B - 2 to B + 2 are tried (a test tries all m).
     """
+    from scipy import stats  # takes longer to import than numpy
+
     least = -(-block // users)
     found = 0.0
     for m in range(max(block - 2, 0), block + 3):
@@ -217,6 +218,8 @@ def traced_law(users: int, block: int, ones: FloatArray) -> FloatArray:
     ndarray of shape (..., users + 1)
         Probability that nobody is traced, and that each user is.
     """
+    from scipy import stats  # takes longer to import than numpy
+
     least, values = -(-block // users), np.arange(block + 1)
     different, which = np.unique(ones, return_inverse=True)
     laws = np.asarray(stats.binom.pmf(values, block, different[:, None]))[which.reshape(np.shape(ones))]

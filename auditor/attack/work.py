@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from importlib import metadata
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +31,8 @@ from auditor.guarantees import Guarantee, parse_claim
 from auditor.inspecting import repeats_after_restart
 from auditor.neighbors import RELATIONS, AddRemoveOne, AnswersWithin, Pair, Relation, ReplaceOne, check_pairs
 from auditor.neighbors.hard import hard_pairs
+from auditor.partner_process import hired
+from auditor.partners import POSSIBLE, Ahead
 from auditor.places import places
 from auditor.question import Question
 from auditor.reading import parse_domain, read_data
@@ -37,6 +42,7 @@ from auditor.search import affordable
 from auditor.statements.checks import Check, check_statements, states_of
 from auditor.targets import Mechanism
 from auditor.targets.environments import environment_of, installed
+from auditor.targets.http import HttpTarget
 from auditor.targets.named import closing_target, is_remote, shown, source_of, target_named
 from auditor.targets.process import ProcessTarget
 
@@ -67,7 +73,7 @@ def given_pair(data: Path, neighbor: Path, relation: Relation | None) -> Pair:
 
 
 def attack_once(
-    attack: Attack, tell: Callable[[str], None] = lambda _: None
+    attack: Attack, tell: Callable[[str], None] = lambda _: None, jobs: int | None = 1
 ) -> tuple[dict[str, Any], AuditResult, float]:
     """Audit a named target; returns the manifest, the result and the seconds it took.
 
@@ -76,6 +82,10 @@ def attack_once(
     attack : Attack
     tell : callable
         Takes lines about what is being done.
+    jobs : int or None
+        Processes that draw: a second one makes half of the calls, if they take long; results do not depend on it.
+        None is as many as there are cores for a Python function, which `dpaudit run` would load in each of them too,
+        and one for commands, of which nobody may have meant to start two. A service has one.
 
     Raises
     ------
@@ -88,8 +98,20 @@ def attack_once(
     if isinstance(relation, AnswersWithin) and not all(isinstance(v, int | float) for v in values or ()):
         raise SpecificationError(f"domain {attack.domain!r}: query answers must be numbers")
     given = given_pair(attack.data, attack.neighbor, relation) if attack.data and attack.neighbor else None
-    with closing_target(target_named(attack.target, limit=attack.limit, one_draw=attack.one_draw)) as target:
-        return attack_on(target, attack, guarantee, relation, values, given, tell)
+    with closing_target(_target(attack)) as target, _partner(target, jobs) as partner:
+        return attack_on(target, attack, guarantee, relation, values, given, tell, partner)
+
+
+def _target(attack: Attack) -> Mechanism:
+    return target_named(attack.target, limit=attack.limit, one_draw=attack.one_draw)
+
+
+def _partner(target: Mechanism, jobs: int | None) -> AbstractContextManager[Callable[[], Connection | None] | None]:
+    if jobs is None:
+        jobs = 1 if is_remote(target) else os.cpu_count() or 1
+    if jobs == 1 or isinstance(target, HttpTarget) or not POSSIBLE:
+        return nullcontext()
+    return hired(_target)
 
 
 def attack_on(
@@ -100,6 +122,7 @@ def attack_on(
     values: Sequence[Any] | None,
     given: Pair | None = None,
     tell: Callable[[str], None] = lambda _: None,
+    partner: Callable[[], Connection | None] | None = None,
 ) -> tuple[dict[str, Any], AuditResult, float]:
     """Audit a target; what `attack_once` does with what the command line has named.
 
@@ -116,8 +139,10 @@ def attack_on(
         The pair instead.
     tell : callable
         Takes lines about what is being done.
+    partner : callable, optional
+        Gives a connection to a process that draws from the same target, see `Ahead`.
     """
-    work = _Work(attack, target, guarantee, relation, values, tell)
+    work = _Work(attack, target, guarantee, relation, values, tell, partner)
     with one_thread():
         try:
             if attack.adversary is not None:
@@ -143,6 +168,7 @@ class _Work:
     relation: Relation | None
     values: Sequence[Any] | None
     tell: Callable[[str], None]
+    partner: Callable[[], Connection | None] | None
     begun: float = field(default_factory=time.monotonic)
     each: float = 0.0  # seconds a draw, once measured
 
@@ -175,6 +201,7 @@ class _Work:
             shrink=self.shrink if self.attack.shrink else None,
             snippet=self.snippet,
             ledger=self.ledger(),
+            ahead=None if self.partner is None else partial(Ahead, self.partner, self.attack),
         )
 
     def ledger(self) -> Ledger | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, stats
+from scipy import optimize
 
 from auditor.calibration.oracles import Masses, from_cdfs
 from auditor.exact import GaussianCurve
@@ -238,6 +238,8 @@ def _laplace_masses(level: float) -> Masses:
 
 
 def _gaussian_masses(mu: float) -> Masses:
+    from scipy import stats  # takes longer to import than numpy
+
     edges = np.linspace(-8.0, 8.0 + mu, _CELLS)
     return from_cdfs(stats.norm(mu).cdf, stats.norm(0.0).cdf, edges)
 
@@ -252,6 +254,8 @@ def _rare_masses(level: float) -> Masses:
 
 
 def _several_masses(level: float) -> Masses:
+    from scipy import stats  # takes longer to import than numpy
+
     # The likelihood ratio depends on the number of ones alone.
     p = stats.binom.pmf(np.arange(_BITS + 1), _BITS, 1 / (1 + math.exp(-level / _BITS)))
     return Masses(p, p[::-1])

@@ -9,13 +9,16 @@ import base64
 import math
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from auditor.errors import SpecificationError
+from auditor.frames import is_frame, loaded
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: Entries of a dataset that is stored, at most; arbitrary, some hundred kilobytes of JSON. A counterexample for people
 #: is far smaller, and larger data are better kept in a file.
@@ -71,7 +74,7 @@ def encode(value: Any, other: Callable[[Any], Any] | None = None) -> Any:
         return {"scalar": encode(np.asarray(value), other)}
     if kind is np.ndarray:
         return _encode_array(value, other)
-    if kind is pd.DataFrame:
+    if kind is getattr(loaded(), "DataFrame", None):
         return _encode_frame(value, other)
     if other is not None:
         return other(value)
@@ -166,6 +169,8 @@ def _decode_array(record: Mapping[str, Any], other: Callable[[Mapping[str, Any]]
 
 
 def _encode_frame(frame: pd.DataFrame, other: Callable[[Any], Any] | None) -> dict[str, Any]:
+    import pandas as pd  # takes longer to import than all the rest together
+
     columns = []
     for j, label in enumerate(frame.columns):
         columns.append([encode(label, other), _encode_column(frame.iloc[:, j], other)])
@@ -175,6 +180,8 @@ def _encode_frame(frame: pd.DataFrame, other: Callable[[Any], Any] | None) -> di
 
 
 def _encode_column(column: pd.Series[Any], other: Callable[[Any], Any] | None) -> Any:
+    import pandas as pd  # takes longer to import than all the rest together
+
     if isinstance(column.dtype, pd.CategoricalDtype):
         return {
             "categories": encode(column.dtype.categories.to_numpy(), other),
@@ -188,6 +195,8 @@ def _encode_column(column: pd.Series[Any], other: Callable[[Any], Any] | None) -
 
 
 def _decode_frame(record: Mapping[str, Any], other: Callable[[Mapping[str, Any]], Any] | None) -> pd.DataFrame:
+    import pandas as pd  # takes longer to import than all the rest together
+
     index = pd.RangeIndex(record["rows"])
     if record["index"] is not None:
         labels, name = record["index"]
@@ -199,6 +208,8 @@ def _decode_frame(record: Mapping[str, Any], other: Callable[[Mapping[str, Any]]
 
 
 def _decode_column(record: Any, index: pd.Index[Any], other: Callable[[Mapping[str, Any]], Any] | None) -> Any:
+    import pandas as pd  # takes longer to import than all the rest together
+
     if "codes" in record:
         categories = pd.Index(_decode(record["categories"], other))
         values: Any = pd.Categorical.from_codes(record["codes"], categories=categories, ordered=record["ordered"])
@@ -249,8 +260,8 @@ def data_from_json(record: Any) -> Any:
 
 def _entries(data: Any, most: int) -> int:
     """Count the entries; counting ends beyond ``most``."""
-    if isinstance(data, np.ndarray | pd.DataFrame):
-        return int(data.size) + (len(data) if isinstance(data, pd.DataFrame) else 0)
+    if isinstance(data, np.ndarray) or is_frame(data):
+        return int(data.size) + (len(data) if is_frame(data) else 0)
     if not isinstance(data, list | tuple | dict):
         return 1 + (len(data) // 8 if isinstance(data, str | bytes) else 0)
     total = 1
@@ -273,7 +284,7 @@ def same_data(a: Any, b: Any) -> bool:
         if a.dtype.kind == "O":
             return same_data(a.reshape(-1).tolist(), b.reshape(-1).tolist())
         return bool(a.tobytes() == b.tobytes())
-    if isinstance(a, pd.DataFrame):
+    if is_frame(a):
         return bool(
             list(a.dtypes) == list(b.dtypes)
             and a.columns.equals(b.columns)

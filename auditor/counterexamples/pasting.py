@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from auditor.counterexamples.confirm import Counts
+from auditor.frames import is_frame
 from auditor.guarantees import Guarantee
 from auditor.neighbors import Pair
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: Equal entries one after the other that are multiplied instead of being written out; arbitrary, more than one counts.
 _RUN = 6
@@ -30,7 +33,7 @@ def python_of(data: Any) -> str:
     >>> python_of(np.zeros(64)), python_of(np.array([0, 0, 1]))
     ('np.zeros(64)', 'np.array([0, 0, 1])')
     """
-    if isinstance(data, pd.DataFrame):
+    if is_frame(data):
         return _frame_text(data)
     if isinstance(data, np.ndarray):
         return _array_text(data)
@@ -133,6 +136,8 @@ def _array_text(array: NDArray[Any]) -> str:
 
 
 def _frame_text(frame: pd.DataFrame) -> str:
+    import pandas as pd  # takes longer to import than all the rest together
+
     labels = list(frame.columns)
     plain_index = frame.index.equals(pd.RangeIndex(len(frame)))
     index = "" if plain_index and frame.index.name is None else f", index={_index_text(frame.index)}"
@@ -234,7 +239,7 @@ def snippet(
 
 def show_data(data: Any) -> str:
     """A dataset in at most about 100 characters."""
-    if isinstance(data, pd.DataFrame):
+    if is_frame(data):
         return f"DataFrame of {len(data):,} rows, columns {', '.join(map(str, data.columns[:6]))}"
     values = data.tolist() if isinstance(data, np.ndarray) else data
     text = repr(values)

@@ -8,10 +8,10 @@ from contextlib import suppress
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from auditor.errors import SpecificationError
+from auditor.frames import is_frame
 from auditor.neighbors import AnswersWithin, EdgeNeighbors, NodeNeighbors, Pair, Relation
 from auditor.neighbors.rows import rows_of
 
@@ -122,7 +122,9 @@ def _pool(pair: Pair, values: Sequence[Any]) -> Any:
     x, y = pair.x, pair.y
     if type(x) is not type(y):
         return None
-    if isinstance(x, pd.DataFrame):
+    if is_frame(x):
+        import pandas as pd  # takes longer to import than all the rest together
+
         if len(values) or list(x.columns) != list(y.columns) or list(x.dtypes) != list(y.dtypes):
             return None
         pool = pd.concat([x, y])
@@ -181,6 +183,8 @@ class _Rows:
         chosen = np.array(places, dtype=np.intp)
         if isinstance(self._pool, np.ndarray):
             return self._pool[chosen]
+        import pandas as pd  # takes longer to import than all the rest together
+
         frame = self._pool.iloc[chosen]
         return frame.reset_index(drop=True) if isinstance(self.best.x.index, pd.RangeIndex) else frame
 

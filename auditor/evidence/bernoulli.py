@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy import optimize, special, stats
+from scipy import special
 
 #: Parameters of the prior over the alternatives, Beta(1/2, 1/2): half a success and half a failure beforehand, so that
 #: the evidence for a probability near 0 or 1 costs no more than for one in the middle.
@@ -65,6 +65,8 @@ def lower_limit(count: int, n: int, alpha: float) -> float:
     Valid because: it exceeds the true probability r only if `log_evidence` at r reached ln(1/alpha), which has
     probability at most alpha at all times together (Ville's inequality). So has a running maximum of it.
     """
+    from scipy import optimize  # takes longer to import than numpy
+
     if count == 0:
         return 0.0
     threshold, top = -math.log(alpha), math.log(count / n)
@@ -115,6 +117,8 @@ def order_limits(n: int, q: float, alpha: float) -> tuple[int, int]:
     P[Binomial(n, q) <= r]; the number of draws below Q is Binomial(n, r) with r <= q, so the draw of rank s is below Q
     with probability at most P[Binomial(n, q) >= s + 1]. Each is made at most alpha / 2; ties only help.
     """
+    from scipy import stats  # takes longer to import than numpy
+
     side = alpha / 2
     low = int(stats.binom.ppf(side, n, q))
     while low >= 0 and stats.binom.cdf(low, n, q) > side:

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special, stats
+from scipy import special
 
 from auditor.events.outputs import Batch, keys
-from auditor.sampling import Sampler
+from auditor.sampling import Call, Sampler
 
 #: Probability that independent draws fail one of the tests below, all together.
 FALSE_ALARM = 1e-6
@@ -95,8 +95,10 @@ def check_independence(
     pass: they are independent.
     """
     size = BLOCK * blocks
-    calls = [sampler.draw(data, size, "independence", *key, k) for k in range(comparisons // BLOCKS)]
-    calls.append(sampler.draw(data, 4 * comparisons, "independence", *key, "long"))
+    asked = [Call(size, ("independence", *key, k)) for k in range(comparisons // BLOCKS)]
+    asked.append(Call(4 * comparisons, ("independence", *key, "long")))
+    sampler.expect(*((data, call) for call in asked))
+    calls = [sampler.draw(data, call.n, *call.key) for call in asked]
     numbers = _numbers(calls)
     short, long = np.array(numbers[:-1]), numbers[-1]
     table = short.reshape(len(short), blocks, BLOCK, -1)  # (calls, blocks of a call, draws of a block, coordinates)
@@ -106,15 +108,17 @@ def check_independence(
         "neighbouring draws": _closer(*_neighbouring(long)),
         "draws at a distance": _recurring(long, *_flat(table[:, :, BLOCK // 2 - 1 :: BLOCK // 2])),
     }
-    p_values = {
-        name: float(stats.binom.sf(wins - 1, trials, 0.5)) if trials else 1.0
-        for name, (wins, trials) in outcomes.items()
-    }
+    p_values = {name: _at_least(*outcome) for name, outcome in outcomes.items()}
     failed = [_FINDINGS[name] for name, p in p_values.items() if p < FALSE_ALARM / len(p_values)]
     again = sampler.draw(data, size, "independence", *key, 0)
     seeded = bool((keys(again) == keys(calls[0])).all())
     untied = min(trials for name, (_, trials) in outcomes.items() if name != "draws at a distance")
     return Independence(not failed, "; ".join(failed), p_values, sum(map(len, calls)) + size, seeded, untied)
+
+
+def _at_least(wins: int, trials: int) -> float:
+    """Probability of so many wins or more, of Binomial(trials, 1/2)."""
+    return float(special.betainc(wins, trials - wins + 1, 0.5)) if wins else 1.0
 
 
 def worst_of(found: Sequence[Independence]) -> Independence:

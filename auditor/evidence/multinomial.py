@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, special
+from scipy import special
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -138,6 +138,8 @@ def rejected_level(logs: Sequence[float], draws: Sequence[int], alpha: float) ->
     Valid because: `combined` decreases in the level, so the bound exceeds the true largest log-ratio L only if the
     null widened by L, which holds, is rejected.
     """
+    from scipy import optimize  # takes longer to import than numpy
+
     threshold = math.log(1 / alpha)
 
     def excess(level: float) -> float:
@@ -176,6 +178,8 @@ def detectable_divergence(cells: int, n: int, log_threshold: float) -> float:
     deviation d; and the wealth of concentration kappa is exp(C n / (2 (n + kappa))) (1 + n / kappa)^(-(cells - 1) / 2)
     (the Dirichlet prior is nearly normal). The wealth that flags fixes C, and C fixes d.
     """
+    from scipy import optimize  # takes longer to import than numpy
+
     if n == 0:
         return math.inf
     if cells == 1:

@@ -9,7 +9,7 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import optimize, special
+from scipy import special
 
 from auditor.laws import FloatArray, require
 
@@ -103,6 +103,8 @@ def trivial_delta(epsilon: float) -> float:
 
 def solved_epsilon(delta_of: Callable[[float], float], delta: float, low: float, high: float) -> float:
     """Root of ``delta_of(eps) = delta`` between `low` and `high`, to 1e-14, for 0 < delta < 1."""
+
+    from scipy import optimize  # takes longer to import than numpy
 
     def excess(e: float) -> float:
         return delta_of(e) / delta - 1.0

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
+from auditor.frames import is_frame, is_series
 from auditor.guarantees import Guarantee
 from auditor.neighbors import Pair
 from auditor.targets import Mechanism
@@ -123,8 +123,10 @@ def spelled(value: Any, depth: int = 0) -> str:
         return f"{value.dtype.str}:{value!r}"
     if isinstance(value, np.ndarray) and not value.dtype.hasobject:
         return f"array:{value.dtype.str}{value.shape}:{_hash(np.ascontiguousarray(value).tobytes())}"
-    if isinstance(value, pd.DataFrame | pd.Series):
-        columns = list(value.columns) if isinstance(value, pd.DataFrame) else [value.name]
+    if is_frame(value) or is_series(value):
+        import pandas as pd  # takes longer to import than all the rest together
+
+        columns = list(value.columns) if is_frame(value) else [value.name]
         return f"frame:{columns!r}:{_hash(pd.util.hash_pandas_object(value).to_numpy().tobytes())}"
     name = _qualified(value if isinstance(value, type | types.FunctionType) else type(value))
     return f"{name}({', '.join(_spelled_parts(value, depth + 1))})"
@@ -181,8 +183,8 @@ def _qualified(kind: Any) -> str:
 def _parts(value: Any, depth: int = 0, seen: set[int] | None = None) -> Iterator[Any]:
     """An object with all that it is made of."""
     seen = set() if seen is None else seen
-    plain = isinstance(value, None | bool | int | float | str | bytes | np.ndarray | np.generic | pd.DataFrame)
-    if plain or depth > DEEPEST or id(value) in seen:
+    plain = isinstance(value, None | bool | int | float | str | bytes | np.ndarray | np.generic)
+    if plain or is_frame(value) or depth > DEEPEST or id(value) in seen:
         return
     seen.add(id(value))
     yield value

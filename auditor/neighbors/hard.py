@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from auditor.errors import SpecificationError
+from auditor.frames import is_frame
 from auditor.neighbors.base import Pair, Relation
 from auditor.neighbors.records import AddRemoveOne, ReplaceOne
 from auditor.neighbors.rows import ends, length, like, rows_of, same_row, with_entry
@@ -319,7 +319,7 @@ def fingerprint(data: Any) -> Any:
     """Hashable, and equal for datasets that are the same in type and content."""
     if isinstance(data, np.ndarray) and data.dtype != object:
         return (data.dtype.str, data.shape, data.tobytes())
-    if isinstance(data, pd.DataFrame):
+    if is_frame(data):
         return (repr(list(data.columns)), repr(list(data.dtypes)), repr(rows_of(data)))
     if isinstance(data, list | tuple | np.ndarray):
         return (type(data).__name__, *map(fingerprint, data))

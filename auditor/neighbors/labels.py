@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
 
 from auditor.errors import SpecificationError
+from auditor.frames import is_frame
 from auditor.neighbors.base import Pair
 from auditor.neighbors.rows import (
     are_records,
@@ -69,9 +69,9 @@ class ReplaceLabel:
     def _others(self, pair: Pair, k: int) -> list[Any]:
         """Places beside the label in which row k differs."""
         data = pair.x
-        if isinstance(data, pd.DataFrame | np.ndarray) and not (data.ndim == 1 and data.dtype == object):
+        if (isinstance(data, np.ndarray) or is_frame(data)) and not (data.ndim == 1 and data.dtype == object):
             label: int | str = position(data, self.label)
-            names = list(data.columns) if isinstance(data, pd.DataFrame) else list(range(data.shape[1]))
+            names = list(data.columns) if is_frame(data) else list(range(data.shape[1]))
         else:
             label, names = self.label, []
         a, b = rows_of(part(pair.x, k, k + 1))[0], rows_of(part(pair.y, k, k + 1))[0]

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from auditor.errors import SpecificationError
+from auditor.frames import is_frame, is_missing
 
 
 def length(data: Any) -> int:
@@ -21,7 +21,9 @@ def length(data: Any) -> int:
 
 def differing(x: Any, y: Any) -> NDArray[np.bool_]:
     """Which rows of two datasets of one length differ, shape (rows,); missing values equal one another."""
-    if isinstance(x, pd.DataFrame) and isinstance(y, pd.DataFrame):
+    if is_frame(x) and is_frame(y):
+        import pandas as pd  # takes longer to import than all the rest together
+
         a, b = x.to_numpy(), y.to_numpy()
         same = np.asarray((a == b) | (pd.isna(a) & pd.isna(b)), bool)
         return np.asarray(~same.all(axis=1))
@@ -33,19 +35,19 @@ def differing(x: Any, y: Any) -> NDArray[np.bool_]:
 
 def part(data: Any, start: int, stop: int) -> Any:
     """Rows ``start`` to ``stop``."""
-    return data.iloc[start:stop] if isinstance(data, pd.DataFrame) else data[start:stop]
+    return data.iloc[start:stop] if is_frame(data) else data[start:stop]
 
 
 def where(data: Any, kept: NDArray[np.bool_]) -> Any:
     """Rows at which ``kept``, of shape (rows,), is true."""
-    if isinstance(data, pd.DataFrame | np.ndarray):
+    if isinstance(data, np.ndarray) or is_frame(data):
         return data[kept]
     return [row for row, keep in zip(data, kept, strict=True) if keep]
 
 
 def rows_of(data: Any) -> list[Any]:
     """List the rows."""
-    if isinstance(data, pd.DataFrame):
+    if is_frame(data):
         return [tuple(row) for row in data.itertuples(index=False)]
     return list(data.tolist()) if isinstance(data, np.ndarray) else list(data)
 
@@ -62,19 +64,19 @@ def same_row(a: Any, b: Any) -> bool:
 
 
 def _missing(value: Any) -> bool:
-    return value is None or (np.ndim(value) == 0 and bool(pd.isna(value)))
+    return value is None or (np.ndim(value) == 0 and is_missing(value))
 
 
 def same_columns(x: Any, y: Any) -> None:
     """Raise `SpecificationError` if two DataFrames have different columns."""
-    if isinstance(x, pd.DataFrame) and isinstance(y, pd.DataFrame) and list(x.columns) != list(y.columns):
+    if is_frame(x) and is_frame(y) and list(x.columns) != list(y.columns):
         raise SpecificationError(f"the datasets have different columns: {list(x.columns)} and {list(y.columns)}")
 
 
 def one_kind(x: Any, y: Any) -> None:
     """Raise `SpecificationError` if the entries of one dataset's rows are not found as those of the other's."""
     same_columns(x, y)
-    if isinstance(x, pd.DataFrame) != isinstance(y, pd.DataFrame):
+    if is_frame(x) != is_frame(y):
         raise SpecificationError(
             f"the datasets are of different kinds: {type(x).__name__} and {type(y).__name__}, expected two of one kind"
         )
@@ -98,8 +100,8 @@ def position(data: Any, place: int | str) -> int:
         If there is no such column.
     """
     if isinstance(place, str):
-        if not isinstance(data, pd.DataFrame) or list(data.columns).count(place) != 1:
-            columns = list(data.columns) if isinstance(data, pd.DataFrame) else f"those of an array, {data.shape}"
+        if not is_frame(data) or list(data.columns).count(place) != 1:
+            columns = list(data.columns) if is_frame(data) else f"those of an array, {data.shape}"
             raise SpecificationError(f"no column {place!r}: the columns are {columns}")
         return list(data.columns).index(place)
     if data.ndim < 2 or not -data.shape[1] <= place < data.shape[1]:
@@ -146,7 +148,7 @@ def column(data: Any, place: int | str) -> NDArray[Any]:
     """
     if not len(data):
         return np.empty(0, dtype=object)
-    if isinstance(data, pd.DataFrame):
+    if is_frame(data):
         return np.asarray(data.iloc[:, position(data, place)].to_numpy())
     if isinstance(data, np.ndarray) and (data.ndim >= 2 or data.dtype.kind in "biuf"):
         return np.asarray(data[:, position(data, place)])
@@ -204,6 +206,8 @@ def beside(entries: Sequence[Any], others: Sequence[Any], place: int | str, name
         Name of the other column.
     """
     if isinstance(place, str):
+        import pandas as pd  # takes longer to import than all the rest together
+
         return pd.DataFrame({name: list(others), place: list(entries)})
     if not -2 <= place < 2:
         raise SpecificationError(f"rows of patterns have two entries, there is none at {place}")

@@ -1,6 +1,6 @@
 """Where generated rows come from: a strategy for one row, or an example dataset.
 
-hypothesis is imported inside functions only, so that `import auditor` stays light.
+hypothesis and pandas are imported inside functions only, so that `import auditor` stays light.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
-from pandas.api import types
 
 from auditor.errors import SpecificationError
+from auditor.frames import is_frame
 from auditor.neighbors.rows import position, rows_of, same_row
 
 if TYPE_CHECKING:
+    import pandas as pd
     from hypothesis.strategies import SearchStrategy
 
 
@@ -40,7 +40,7 @@ class Source:
 
     def place(self, place: int | str) -> int | str:
         """Where a drawn row has what a dataset has at ``place``: a DataFrame's rows are drawn as tuples."""
-        return position(self.example, place) if isinstance(self.example, pd.DataFrame) else place
+        return position(self.example, place) if is_frame(self.example) else place
 
 
 def source_of(rows: Any) -> Source:
@@ -59,13 +59,13 @@ def source_of(rows: Any) -> Source:
 
     if isinstance(rows, SearchStrategy):
         return Source(rows, _numbers_or_lists)
-    if not isinstance(rows, pd.DataFrame | np.ndarray | list | tuple):
+    if not isinstance(rows, np.ndarray | list | tuple) and not is_frame(rows):
         raise SpecificationError(f"rows must be a hypothesis strategy for one row or an example dataset, got {rows!r}")
     if not len(rows) or (not isinstance(rows, list | tuple) and not rows.size):
         raise SpecificationError(f"an example dataset needs rows, got {rows!r}")
-    if isinstance(rows, pd.DataFrame):
-        return _like_frame(rows)
-    return _like_array(rows) if isinstance(rows, np.ndarray) else _like_list(rows)
+    if isinstance(rows, np.ndarray):
+        return _like_array(rows)
+    return _like_list(rows) if isinstance(rows, list | tuple) else _like_frame(rows)
 
 
 def _numbers_or_lists(x: list[Any], y: list[Any]) -> tuple[Any, Any]:
@@ -81,6 +81,8 @@ def _numbers_or_lists(x: list[Any], y: list[Any]) -> tuple[Any, Any]:
 
 
 def _like_frame(example: pd.DataFrame) -> Source:
+    import pandas as pd
+
     def frame(rows: list[Any]) -> pd.DataFrame:
         columns = {j: pd.Series([row[j] for row in rows], dtype=dtype) for j, dtype in enumerate(example.dtypes)}
         found = pd.DataFrame(columns)
@@ -92,6 +94,8 @@ def _like_frame(example: pd.DataFrame) -> Source:
 
 
 def _like_array(example: np.ndarray[Any, np.dtype[Any]]) -> Source:
+    import pandas as pd
+
     if example.ndim > 2:
         raise SpecificationError(f"an example array must have one or two axes, got shape {example.shape}")
 
@@ -106,6 +110,7 @@ def _like_array(example: np.ndarray[Any, np.dtype[Any]]) -> Source:
 
 
 def _like_list(example: list[Any] | tuple[Any, ...]) -> Source:
+    import pandas as pd
     from hypothesis import strategies as st
 
     kind = type(example[0])
@@ -128,7 +133,9 @@ def _records(columns: list[SearchStrategy[Any]], observed: Any, kind: type[Any])
 
 def _column(values: pd.Series[Any]) -> SearchStrategy[Any]:
     """Values like those of a column: observed ones, numbers in their range, every category, missing where some are."""
+    import pandas as pd
     from hypothesis import strategies as st
+    from pandas.api import types
 
     known = values[~values.isna()]
     found: list[SearchStrategy[Any]] = []

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from auditor.errors import SpecificationError
@@ -151,6 +150,8 @@ class PerUser:
 
 def _users(x: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Number the users of two datasets in common; missing keys are one user."""
+    import pandas as pd  # takes longer to import than all the rest together
+
     both = np.concatenate([x.astype(object), y.astype(object)]) if x.dtype != y.dtype else np.concatenate([x, y])
     codes, _ = pd.factorize(both, use_na_sentinel=False)
     return codes[: len(x)], codes[len(x) :]

@@ -28,10 +28,10 @@ from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import numpy as np
-import pandas as pd
 
 from auditor.errors import SpecificationError
 from auditor.events.outputs import Batch, Raised, Typed
+from auditor.frames import is_frame, is_index, is_na, is_series
 
 #: Deepest nesting of an output: more than any structured output has, and far less than what exhausts Python's stack
 #: when it is written or compared; arbitrary between.
@@ -69,13 +69,13 @@ def data_text(data: Any) -> str:
 
 def encode_data(data: Any) -> Any:
     """Bring a dataset to what JSON has; see `data_text`."""
-    if isinstance(data, pd.DataFrame):
+    if is_frame(data):
         names = [str(name) for name in data.columns]
         if len(set(names)) != len(names):
             raise SpecificationError(f"columns of a table that is sent to a target must have different names: {names}")
         columns = [_column(data.iloc[:, k]) for k in range(len(names))]
         return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
-    if isinstance(data, pd.Series | pd.Index):
+    if is_series(data) or is_index(data):
         return _column(data)
     if isinstance(data, np.ndarray):
         if data.dtype.kind in "mM":
@@ -92,7 +92,7 @@ def _column(values: Any) -> list[Any]:
 def _encode_value(value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
-    if value is None or value is pd.NA or value is pd.NaT:
+    if is_na(value):
         return None
     if isinstance(value, float):
         if value != value or value in (_FLOATS["inf"], _FLOATS["-inf"]):

@@ -51,7 +51,7 @@ def start() -> Iterator[Draft]:
 
 @entry("cores/single", title="One slow claim", source=_SOURCE)
 def single() -> Iterator[Draft]:
-    """A claim is the unit of parallel work."""
+    """Two processes draw for one claim."""
     yield _slow("single")
 
 

@@ -1,0 +1,58 @@
+"""What a process imports: libraries that take long to load, only where they are used."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+#: Each takes longer to import than this package.
+SLOW = ("pandas", "scipy.stats", "statsmodels", "sklearn")
+MODULES = (
+    "auditor.cli",
+    "auditor.attack",
+    "auditor.runner",
+    "auditor.registry",
+    "auditor.auditing",
+    "auditor.conformity",
+    "auditor.targets.helper",
+)
+
+AUDIT = """
+import numpy as np
+import auditor
+
+def noisy(data, size, rng):
+    up, down = rng.geometric(1 - np.exp(-{level}), size=(2, size))
+    return np.sum(data) + up - down
+
+pair = auditor.Pair({x}, {y})
+result = auditor.audit(noisy, auditor.PureDP(1.0), pair, relation=auditor.ReplaceOne(), draws=20_000)
+assert result.verdict.value == "{verdict}", result
+"""
+SOURCES = {
+    "arrays": ("np.zeros(5, int)", "np.array([0, 0, 1, 0, 0])"),
+    "lists": ("[0, 0, 0]", "[0, 1, 0]"),
+}
+
+
+def _loaded(code: str) -> list[str]:
+    """Slow libraries that a new process has after running the code."""
+    code = f"import sys\n{code}\nprint('loaded', *(name for name in {SLOW!r} if name in sys.modules))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()[-1].split()[1:]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_importing_a_module_imports_no_slow_library(module: str) -> None:
+    assert _loaded(f"import {module}") == []
+
+
+@pytest.mark.parametrize(("level", "verdict"), [(1.0, "consistent"), (3.0, "violation")], ids=["kept", "broken"])
+@pytest.mark.parametrize("data", SOURCES)
+def test_an_audit_of_plain_data_imports_no_slow_library(data: str, level: float, verdict: str) -> None:
+    x, y = SOURCES[data]
+    modules = "\n".join(f"import {module}" for module in MODULES)
+    assert _loaded(modules + AUDIT.format(x=x, y=y, level=level, verdict=verdict)) == []
