@@ -85,14 +85,15 @@ def _processes(run: Run, ids: Sequence[str], alpha: Mapping[str, float]) -> Iter
                 if done is not None:
                     left -= 1
                     yield done
-            meeting.dismiss()
-            for _ in results:  # partners, which are done too
-                pass
         except BrokenProcessPool as error:
             raise WorkersLost(
                 "a worker process ended in the middle of a claim, for example because the memory was used up "
                 "(--jobs 1 shows which; --backend dask runs it again and goes on with the others)"
             ) from error
+        meeting.dismiss()
+        with contextlib.suppress(BrokenProcessPool):  # nobody needs the partners any more
+            for _ in results:
+                pass
 
 
 @contextmanager

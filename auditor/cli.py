@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from auditor.baseline import Baseline
     from auditor.declare import Claim
     from auditor.journal import Finished, Journal
+    from auditor.report import RunView
     from auditor.results import AuditResult
     from auditor.runner import Outcome, Run
 
@@ -240,11 +241,13 @@ def _execute(asked: Run, selected: Sequence[Claim], out: Path | None, resume: bo
     content = runner.results_document(asked, selected, outcome)
     if known is not None:
         content["manifest"]["baseline"] = str(known.path)
+    shown = report.RunView.of(content)
     if out is not None:
-        _write(out, content, {**_run_record(asked, outcome, begun), "resumed": len(finished), "sources": sources})
+        record = {**_run_record(asked, outcome, begun), "resumed": len(finished), "sources": sources}
+        _write(out, content, record, shown)
     if log is not None and out is not None and not outcome.interrupted:
         log.remove(out / "results.json")
-    click.echo(report.summary_table(content), nl=False)
+    click.echo(report.summary_table(shown), nl=False)
     if outcome.interrupted:
         further = "; the same command with --resume runs the rest" if out is not None else ""
         why = outcome.lost or "interrupted"
@@ -261,7 +264,7 @@ def _mark_known(known: Baseline | None, outcome: Outcome) -> None:
         say(baseline.notices(known, outcome.results))
 
 
-def _write(out: Path, content: dict[str, Any], record: dict[str, Any]) -> None:
+def _write(out: Path, content: dict[str, Any], record: dict[str, Any], shown: RunView | None = None) -> None:
     from auditor import report
     from auditor.results import write_json
 
@@ -269,7 +272,7 @@ def _write(out: Path, content: dict[str, Any], record: dict[str, Any]) -> None:
         out.mkdir(parents=True, exist_ok=True)
         write_json(out / "results.json", content)
         (out / "run.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-        report.write_reports(content, out, record)
+        report.write_reports(content if shown is None else shown, out, record)
     except OSError as error:
         raise SpecificationError(f"cannot write to {str(out)!r}: {error}") from error
     click.echo(f"reports are in {out}: open {out / 'report.html'}", err=True)

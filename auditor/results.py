@@ -218,19 +218,23 @@ def carried(ledger: Mapping[str, Any]) -> str:
 
 def plain(value: Any) -> Any:
     """Data for strict JSON: floats rounded to 8 significant digits, infinities as "inf" and "-inf", NaN as "nan"."""
+    kind = type(value)  # most of a result are lists of numbers: these first
+    if kind is float:
+        return _rounded(value)
+    if kind in _AS_IT_IS:
+        return value
+    if kind is list or kind is tuple:
+        return [_rounded(v) if type(v) is float else plain(v) for v in value]
     if isinstance(value, StrEnum):
         return str(value)
-    if isinstance(value, bool | np.bool_):
+    if isinstance(value, np.bool_):
         return bool(value)
-    if value is None or isinstance(value, str | int):
+    if isinstance(value, str | int):
         return value
     if isinstance(value, np.integer):
         return int(value)
     if isinstance(value, float | np.floating):
-        if math.isfinite(value):
-            rounded = float(f"{float(value):.8g}")
-            return 0.0 if rounded == 0 else rounded
-        return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
+        return _rounded(float(value))
     if is_dataclass(value) and not isinstance(value, type):
         return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, Mapping):
@@ -240,6 +244,16 @@ def plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [plain(v) for v in value]
     raise TypeError(f"no JSON for {value!r}")
+
+
+#: Types of what JSON has.
+_AS_IT_IS = frozenset((int, str, bool, type(None)))
+
+
+def _rounded(value: float) -> float | str:
+    if math.isfinite(value):
+        return float(f"{value:.8g}") or 0.0  # no -0.0
+    return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
 
 
 def number(value: Any) -> float | None:

@@ -15,15 +15,15 @@ from auditor.report.sarif import sarif
 from auditor.report.table import summary_table
 from auditor.report.view import RunView
 
-__all__ = ["html", "junit", "markdown", "sarif", "schema", "summary_table", "write_reports"]
+__all__ = ["RunView", "html", "junit", "markdown", "sarif", "schema", "summary_table", "write_reports"]
 
 
-def write_reports(results: Mapping[str, Any], out: Path, run: Mapping[str, Any] | None = None) -> list[Path]:
+def write_reports(results: Mapping[str, Any] | RunView, out: Path, run: Mapping[str, Any] | None = None) -> list[Path]:
     """Write report.html, report.md, junit.xml and results.sarif.
 
     Parameters
     ----------
-    results : mapping
+    results : mapping or RunView
         Parsed content of results.json.
     out : Path
         Directory to write to; it is made if it is not there.

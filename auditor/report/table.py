@@ -33,12 +33,12 @@ HEADER = (
 RIGHT = range(4, 9)
 
 
-def summary_table(results: Mapping[str, Any]) -> str:
+def summary_table(results: Mapping[str, Any] | RunView) -> str:
     """Plain-text table, one line a claim, with a line of totals.
 
     Parameters
     ----------
-    results : mapping
+    results : mapping or RunView
         Parsed content of results.json.
 
     Returns

@@ -37,6 +37,9 @@ def _escaped(c: str) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
+_NUMBERS = frozenset((float, int))
+
+
 def cleaned(value: Any) -> Any:
     """Parsed JSON with all its strings and keys passed through `clean`."""
     if isinstance(value, str):
@@ -44,7 +47,7 @@ def cleaned(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {clean(str(k)): cleaned(v) for k, v in value.items()}
     if isinstance(value, list | tuple):  # most of a file are long lists of numbers
-        return [v if type(v) is float else cleaned(v) for v in value]
+        return [v if type(v) in _NUMBERS else cleaned(v) for v in value]
     return value
 
 
