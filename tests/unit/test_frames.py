@@ -38,6 +38,9 @@ class _Unordered:
     def __eq__(self, other: object) -> bool:
         return False
 
+    def __repr__(self) -> str:
+        return "not itself"
+
 
 #: Python that makes a scalar, with what it is made of in `MADE_OF`.
 SCALARS = (
