@@ -228,19 +228,17 @@ def run_conformity(
     cells = [cells_of(stated.reference.law(data), stated.rounding) for data in datasets]
     threshold = -math.log(settings.alpha)
 
-    def deviates(found: tuple[Independence, Tally | None]) -> bool:
-        return found[1] is None or found[1].highest >= threshold
-
     def drawn(sampler: Sampler) -> tuple[Independence, Tally | None]:
         tested = _independence(sampler, datasets) if settings.independence else Independence(True, "", {}, 0)
         return tested, collect_cells(sampler, datasets, cells, stated.level, settings) if tested.passed else None
 
+    def deviates(found: tuple[Independence, Tally | None]) -> bool:
+        return found[1] is None or found[1].highest >= threshold
+
     try:
         with question.helped(datasets) as ahead:
             sampler = Sampler(target, settings.seed, question.id, settings.limit, ahead=ahead)
-            independence, tally = sampler.reviewed(
-                drawn, lambda found: found[1] is None or found[1].highest >= threshold
-            )
+            independence, tally = sampler.reviewed(drawn, deviates)
     except TargetError as error:
         return AuditResult(**base, verdict=Verdict.ERROR, message=error.public if question.private else str(error))
     if tally is None:

@@ -141,6 +141,7 @@ class Sampled(Theorem):
 
         def drawn(sampler: Sampler) -> tuple[Independence, dict[str, Any] | None]:
             tested = independence_of(sampler, setting, settings)
+            base.update(independence=asdict(tested), unseeded=not tested.seeded)
             draw = ErrorSampler(settings.seed, question.id, settings.limit, sampler.ahead)
             return tested, self.collect(draw, setting, settings) if tested.passed else None
 
@@ -152,7 +153,6 @@ class Sampled(Theorem):
                 )
         except TargetError as error:
             return AuditResult(**base, verdict=Verdict.ERROR, message=error.public if question.private else str(error))
-        base |= {"independence": asdict(tested), "unseeded": not tested.seeded}
         if found is None:
             message = f"draws are not independent: {tested.finding}"
             return AuditResult(**base, verdict=Verdict.DEVIATION, message=message)
