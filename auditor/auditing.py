@@ -7,17 +7,19 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from auditor.collect import DRAWS, METHODS, Evidence, Past, Settings, collect
+from auditor.collect import DRAWS, METHODS, Evidence, Past, Settings, collect, look_on
 from auditor.counterexamples.found import counterexample
 from auditor.errors import PrivacyViolation, SpecificationError, TargetError
 from auditor.events.classifier import Learners
+from auditor.evidence.dependence import Trace, confirm_refutation, look_again
 from auditor.evidence.independence import (
     COMPARISONS,
     INFORMATIVE,
     LONGER,
     MOST,
+    UNTESTED,
     Independence,
     check_independence,
     dependent_counts,
@@ -25,6 +27,7 @@ from auditor.evidence.independence import (
 )
 from auditor.findings import describe, explain, findings, judge, sandwich, tradeoff
 from auditor.fixed_size import FixedSize, collect_fixed, fixed_findings
+from auditor.fixed_size import look_on as look_on_fixed
 from auditor.guarantees import Guarantee
 from auditor.neighbors import Pair, Relation, check_pairs
 from auditor.question import Question
@@ -68,7 +71,7 @@ def run_audit(
     -----
     Valid because: "violation" is returned only if the wealth at the claimed level reached 1/alpha, which under the
     claim has probability at most alpha (see `Wealth`; for the fixed-size method `FixedSize.lower_bound`), on draws that
-    passed the independence tests or were taken one a call.
+    passed the independence tests or were taken one a call in random order, and do not look dependent.
     """
     if question.ledger is None:
         return _audited(target, guarantee, pairs, settings, question, None)
@@ -92,7 +95,7 @@ def _audited(
         try:
             evidence, independence, sampler = sampler.reviewed(
                 lambda sampler: _collect(sampler, guarantee, pairs, settings, night),
-                lambda found: found[0].refuted(settings.alpha) or not found[1].passed,
+                lambda found: found[0].refuted(settings.alpha) or found[1].alone,
             )
             if sampler.broken is not None and not evidence.refuted(settings.alpha):
                 raise sampler.broken  # it raises for several draws, and never for one: that is no outcome of a draw
@@ -119,7 +122,7 @@ def _audited(
     )
     if night is None or isinstance(evidence, FixedSize):
         return result
-    return night.counted(evidence, not independence.passed, result)
+    return night.counted(evidence, independence.alone, result)
 
 
 def error_result(
@@ -152,6 +155,9 @@ def _labels(
     )
 
 
+_Made: TypeAlias = tuple[Evidence | FixedSize, Sampler]
+
+
 def _collect(
     sampler: Sampler, guarantee: Guarantee, pairs: Sequence[Pair], settings: Settings, night: Night | None
 ) -> tuple[Evidence | FixedSize, Independence, Sampler]:
@@ -160,7 +166,8 @@ def _collect(
     The first pair is tested beforehand. If the evidence then speaks against the claim, so is every other pair that it
     rests on, because a target may share noise on some data only; where a test had few comparisons that were not ties
     it is made again on more draws; and the counts that the evidence rests on are tested. Where a test fails, all is
-    drawn anew, one draw a call.
+    drawn anew, one draw a call. Where none fails, and yet the draws look dependent, the refutation has to be reached
+    again in the same way, see `confirm_refutation`.
     """
     begun = time.monotonic()
 
@@ -170,13 +177,29 @@ def _collect(
         return sampler.settled(lambda: check_independence(sampler, data, k, side, *key, **size))
 
     found = {(0, side): test(0, side) for side in "xy"} if settings.independence else {}
-    independence = worst_of(list(found.values())) if found else Independence(True, "", {}, 0)
+    independence = worst_of(list(found.values())) if found else UNTESTED
     if night is not None:
         night.seeded = bool(found) and independence.seeded
+
+    def made(sampler: Sampler) -> _Made:
+        past = None if night is None else night.past(alone=sampler.scattered)
+        return _evidence(sampler, guarantee, pairs, _remaining(settings, begun), past), sampler
+
+    def refuted(made: _Made) -> bool:
+        return made[0].refuted(settings.alpha)
+
+    def traces(made: _Made) -> list[Trace]:
+        evidence, sampler = made
+        if isinstance(evidence, FixedSize):
+            look_on_fixed(evidence, sampler, pairs, settings)
+        else:
+            look_on(evidence, sampler, pairs, settings)
+        return [evidence.trace]
+
     if independence.passed:
-        past = None if night is None else night.past(alone=False)
-        evidence = _evidence(sampler, guarantee, pairs, _remaining(settings, begun), past)
-        if not (settings.independence and evidence.refuted(settings.alpha)):
+        first = made(sampler)
+        evidence = first[0]
+        if not (settings.independence and refuted(first)):
             return evidence, independence, sampler
         carriers = evidence.carriers(settings.alpha)
         found |= {(k, side): test(k, side) for k in sorted(carriers - {0}) for side in "xy"}
@@ -185,14 +208,16 @@ def _collect(
             for (k, side), first in found.items()
             if k in carriers and first.passed and first.untied < min(INFORMATIVE, settings.comparisons)
         ]
-        independence = worst_of([*found.values(), *again])
+        tests = [*found.values(), *again]
+        independence = dependent_counts(evidence.calls(), worst_of(tests))
         if independence.passed:
-            independence = dependent_counts(evidence.calls(), independence)
-        if independence.passed:
+            (evidence, sampler), looked = confirm_refutation(
+                first, tests, refuted, traces, lambda: made(sampler.alone())
+            )
+            independence = replace(independence, asked=looked.asked, asked_p=looked.asked_p, still=looked.still)
             return evidence, independence, sampler
-    alone = sampler.alone()
-    past = None if night is None else night.past(alone=True)
-    return _evidence(alone, guarantee, pairs, _remaining(settings, begun), past), independence, alone
+    second = made(sampler.alone())
+    return second[0], look_again(second, independence, refuted, traces), second[1]
 
 
 def _more(tested: Independence) -> int:

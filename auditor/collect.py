@@ -14,11 +14,12 @@ from auditor.errors import SpecificationError, positive
 from auditor.events.classifier import Learners, fitters_of
 from auditor.events.learner import Chain, EventLearner
 from auditor.events.own_ratio import own_ratio
+from auditor.evidence.dependence import Trace, looked_at
 from auditor.evidence.independence import COMPARISONS
 from auditor.evidence.wealth import Chunk, Stake, Wealth, worst_counts
 from auditor.guarantees import Guarantee
 from auditor.neighbors import Pair
-from auditor.sampling import Call, Sampler
+from auditor.sampling import Sampler
 from auditor.search import next_pair
 
 #: Draws a side before the first bet, of each pair, and the fewest in a later chunk. Outputs that have nothing in common
@@ -156,6 +157,8 @@ class Evidence:
         Draws a side so far and the logarithm of the wealth at the claimed level, after each chunk.
     past : Past
         What the first of the chunks are; nothing without a ledger.
+    trace : Trace
+        The latest draws that were bet on, in the order in which they were made.
     """
 
     wealth: Wealth
@@ -165,6 +168,7 @@ class Evidence:
     learners: list[EventLearner] = field(default_factory=list)
     truncated_by: str | None = None
     past: Past = field(default_factory=Past)
+    trace: Trace = field(default_factory=Trace)
 
     def take_up(self, past: Past) -> None:
         """Go on from what earlier runs counted: bet it again, and remember what was learned from it."""
@@ -301,9 +305,7 @@ def collect(
             break
         n = min(chunk_size(learner.n), max(NUMBERS // widest, SMALLEST), side - used)
         chunk = len(evidence.chunks)
-        sampler.expect((pairs[k].x, Call(n, (k, "x", chunk))), (pairs[k].y, Call(n, (k, "y", chunk))))
-        x, whole_x = sampler.draw_either_way(pairs[k].x, n, k, "x", chunk)
-        y, whole_y = sampler.draw_either_way(pairs[k].y, n, k, "y", chunk)
+        (x, whole_x, place_x), (y, whole_y, place_y) = sampler.draw_sides(pairs[k].x, pairs[k].y, n, k, chunk)
         used += n
         widest = max(
             widest, *(batch.shape[1] for batch in (x, y) if isinstance(batch, np.ndarray) and batch.ndim == 2), 1
@@ -320,6 +322,8 @@ def collect(
             number = numbers[chain]
             stake = Stake(number, learner.proposal.best, *learner.proposal.estimates(), *counts[0])
             stake = worst_counts(stake, n, not whole_x, not whole_y)
+            for which, (place, depth) in enumerate(zip((place_x, place_y), learner.depths, strict=True)):
+                evidence.trace.add((k, learner.proposal.chain), which, place, depth)
         evidence.chunks.append(Chunk(k, n, stake, whole_x and whole_y))
         evidence.wealth.bet(stake)
         evidence.path.append((before + used, float(evidence.wealth.current[0])))
@@ -329,3 +333,15 @@ def collect(
             break
         learner.learn(rejected)
     return evidence
+
+
+def look_on(evidence: Evidence, sampler: Sampler, pairs: Sequence[Pair], settings: Settings) -> None:
+    """Make the trace of a refutation long enough to be looked at, by further draws that are not bet on."""
+    gains = evidence.gains()
+    k = max(gains, key=lambda pair: (gains[pair], -pair), default=0)
+    best = evidence.learners[k].proposal
+    if best is None:
+        return
+    for i, n in enumerate(evidence.trace.missing(looked_at(settings.comparisons))):
+        for side, drawn in enumerate(sampler.draw_sides(pairs[k].x, pairs[k].y, n, k, f"look {i}")):
+            evidence.trace.add((k, best.chain), side, drawn.place, best.chain.depth(best.chain.feature(drawn.batch)))

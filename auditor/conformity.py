@@ -19,9 +19,10 @@ from auditor.auditing import labels_of
 from auditor.cells import IntArray, LawCells, cells_of
 from auditor.collect import DRAWS, LARGEST, Settings
 from auditor.errors import SpecificationError, TargetError, positive
-from auditor.evidence.independence import Independence, check_independence, worst_of
+from auditor.evidence.dependence import Trace, confirm_refutation, looked_at, scores_of
+from auditor.evidence.independence import UNTESTED, Independence, check_independence, worst_of
 from auditor.evidence.multinomial import Multinomials, average, combined, detectable_divergence, rejected_level
-from auditor.findings import describe
+from auditor.findings import describe, stand
 from auditor.laws import Law
 from auditor.question import Question
 from auditor.results import AuditResult, Verdict
@@ -114,6 +115,8 @@ class Tally:
         Draws on all datasets and logarithm of the wealth at the stated error, after each chunk.
     bound : float
         Largest level rejected so far, see `rejected_level`.
+    traces : list of Trace
+        The latest draws on each dataset.
     """
 
     cells: list[LawCells]
@@ -123,8 +126,10 @@ class Tally:
     path: list[tuple[int, float]] = field(default_factory=list)
     bound: float = 0.0
     truncated_by: str | None = None
+    traces: list[Trace] = field(init=False)
 
     def __post_init__(self) -> None:
+        self.traces = [Trace() for _ in self.cells]
         self.counts = [[np.zeros(len(v.labels) + 1, dtype=np.int64) for v in c.views] for c in self.cells]
         self.draws = [0] * len(self.cells)
         self.best = self.counts
@@ -171,7 +176,9 @@ def collect_cells(
         calls = [Call(n, (k, "conformity", len(tally.path))) for k in range(len(datasets))]
         sampler.expect(*zip(datasets, calls, strict=True))
         for k, data in enumerate(datasets):
-            drawn = cells[k].counts(sampler.draw(data, n, *calls[k].key))
+            batch = sampler.draw(data, n, *calls[k].key)
+            tally.traces[k].add("output", 0, sampler.place, scores_of(batch))
+            drawn = cells[k].counts(batch)
             tally.counts[k] = [total + new for total, new in zip(tally.counts[k], drawn, strict=True)]
             tally.draws[k] += n
         used += n
@@ -220,20 +227,42 @@ def run_conformity(
     Notes
     -----
     Valid because: "deviation" is returned only if the wealth reached 1/alpha, which has probability at most alpha for
-    a target that follows the law (see `collect_cells`), or if the draws failed the tests of independence, for which
-    that probability is `auditor.evidence.independence.FALSE_ALARM`.
+    a target that follows the law (see `collect_cells`), and did so again if the draws looked dependent (see
+    `confirm_refutation`), or if the draws failed the tests of independence, for which that probability is
+    `auditor.evidence.independence.FALSE_ALARM` a dataset.
     """
     detect = DETECT if settings.detect is None else settings.detect
     base = labels_of(target, stated, "L3", settings, question, detect=detect, pair="; ".join(names))
     cells = [cells_of(stated.reference.law(data), stated.rounding) for data in datasets]
     threshold = -math.log(settings.alpha)
 
+    def refuted(tally: Tally) -> bool:
+        return tally.highest >= threshold
+
+    def collected(sampler: Sampler) -> tuple[Tally, Sampler]:
+        return collect_cells(sampler, datasets, cells, stated.level, settings), sampler
+
+    def traces(made: tuple[Tally, Sampler]) -> list[Trace]:
+        tally, sampler = made
+        for k, (data, trace) in enumerate(zip(datasets, tally.traces, strict=True)):
+            for i, n in enumerate(trace.missing(looked_at(settings.comparisons))):
+                scores = scores_of(sampler.draw(data, n, k, "conformity", f"look {i}"))
+                trace.add("output", 0, sampler.place, scores)
+        return tally.traces
+
     def drawn(sampler: Sampler) -> tuple[Independence, Tally | None]:
-        tested = _independence(sampler, datasets) if settings.independence else Independence(True, "", {}, 0)
-        return tested, collect_cells(sampler, datasets, cells, stated.level, settings) if tested.passed else None
+        if not settings.independence:
+            return UNTESTED, collected(sampler)[0]
+        tests = [check_independence(sampler, data, k, "conformity") for k, data in enumerate(datasets)]
+        if not (tested := worst_of(tests)).passed:
+            return tested, None
+        (tally, _), independence = confirm_refutation(
+            collected(sampler), tests, lambda made: refuted(made[0]), traces, lambda: collected(sampler.alone())
+        )
+        return independence, tally
 
     def deviates(found: tuple[Independence, Tally | None]) -> bool:
-        return found[1] is None or found[1].highest >= threshold
+        return found[1] is None or found[0].alone or refuted(found[1])
 
     try:
         with question.helped(datasets) as ahead:
@@ -241,14 +270,16 @@ def run_conformity(
             independence, tally = sampler.reviewed(drawn, deviates)
     except TargetError as error:
         return AuditResult(**base, verdict=Verdict.ERROR, message=error.public if question.private else str(error))
+    base |= {"independence": asdict(independence), "unseeded": not independence.seeded}
     if tally is None:
-        message = f"draws are not independent: {independence.finding}"
-        base |= {"independence": asdict(independence), "unseeded": not independence.seeded}
-        return AuditResult(**base, verdict=Verdict.DEVIATION, message=message)
+        return AuditResult(**base, verdict=Verdict.DEVIATION, message=independence.note)
     found = _found(tally, names, settings)
     verdict, message = Verdict.CONSISTENT, ""
-    if tally.highest >= threshold:
-        verdict, message = Verdict.DEVIATION, f"outputs do not follow {stated}: {found['event']}"
+    stood = stand(refuted(tally), independence, Verdict.DEVIATION)
+    if stood is not None:
+        verdict, note = stood
+        said = f"outputs do not follow {stated}: {found['event']}"
+        message = note if verdict != Verdict.DEVIATION else f"{said}; {note}" if note else said
     elif found["detectable_level"] > detect:
         verdict = Verdict.INCONCLUSIVE
         message = (
@@ -260,14 +291,7 @@ def run_conformity(
         **found,
         verdict=verdict,
         message=message,
-        independence=asdict(independence),
-        unseeded=not independence.seeded,
     )
-
-
-def _independence(sampler: Sampler, datasets: Sequence[Any]) -> Independence:
-    """Outcome on all datasets: the worst one."""
-    return worst_of([check_independence(sampler, data, k, "conformity") for k, data in enumerate(datasets)])
 
 
 def _found(tally: Tally, names: Sequence[str], settings: Settings) -> dict[str, Any]:

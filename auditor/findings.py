@@ -104,11 +104,9 @@ def judge(
 ) -> tuple[Verdict, str]:
     """Verdict and, where it needs one, a message."""
     detect = settings.detectable(evidence.guarantee.level)
-    note = "" if independence.passed else f"draws are not independent: {independence.finding}"
-    if evidence.refuted(settings.alpha):
-        return Verdict.VIOLATION, f"{note}; judged on one draw a call" if note else ""
-    if note:
-        return Verdict.DEVIATION, note
+    stood = stand(evidence.refuted(settings.alpha), independence, Verdict.VIOLATION)
+    if stood is not None:
+        return stood
     if math.isinf(found["detectable_level"]):
         return Verdict.INCONCLUSIVE, f"no event was found on which {detect:.4g} would have been detectable"
     if found["detectable_level"] > detect:
@@ -117,6 +115,33 @@ def judge(
             f"a level below {found['detectable_level']:.4g} might have been missed, {detect:.4g} was to be detectable",
         )
     return Verdict.CONSISTENT, ""
+
+
+def stand(refuted: bool, independence: Independence, alarm: Verdict) -> tuple[Verdict, str] | None:
+    """Verdict and message of a refutation, or of draws that are not independent; None if there is neither.
+
+    Parameters
+    ----------
+    refuted : bool
+        What counts refutes the claim.
+    independence : Independence
+        What is known of the draws.
+    alarm : Verdict
+        What a refutation is.
+    """
+    note = independence.note
+    if refuted and not independence.still:
+        return alarm, f"{note}; judged on one draw a call" if note else ""
+    if not independence.passed:
+        return Verdict.DEVIATION, note
+    if independence.asked:
+        then = (
+            f"draws taken one a call refute it too, but look dependent as well ({independence.still})"
+            if refuted
+            else "new draws, taken one a call, do not refute it"
+        )
+        return Verdict.INCONCLUSIVE, f"the claim was refuted, but its {note}; {then}"
+    return None
 
 
 def sandwich(

@@ -18,6 +18,7 @@ from auditor.collect import FIRST, LARGEST, Clock, Settings, chunk_size, learner
 from auditor.events.learner import Chain, EventLearner, Proposal
 from auditor.events.saying import say_event
 from auditor.evidence.binomial import clopper_pearson
+from auditor.evidence.dependence import Trace, looked_at
 from auditor.evidence.power import detectable_level
 from auditor.evidence.wealth import Chunk
 from auditor.guarantees import Guarantee
@@ -55,6 +56,8 @@ class FixedSize:
         "time" if the first half was cut short.
     judgements : list of (int, int, int)
         Draws a side of each judging call, and how many were in the event, on each dataset.
+    trace : Trace
+        The judging draws, in the order in which they were made.
     """
 
     guarantee: Guarantee
@@ -65,6 +68,7 @@ class FixedSize:
     judged: Proposal | None = None
     truncated_by: str | None = None
     judgements: list[tuple[int, int, int]] = field(default_factory=list)
+    trace: Trace = field(default_factory=Trace)
 
     @property
     def n(self) -> int:
@@ -132,8 +136,7 @@ def collect_fixed(sampler: Sampler, guarantee: Guarantee, pairs: Sequence[Pair],
             found.truncated_by = "time"
             break
         n = min(chunk_size(learner.n), side // 2 - used)
-        x = sampler.draw(pairs[k].x, n, k, "x", len(found.chunks))
-        y = sampler.draw(pairs[k].y, n, k, "y", len(found.chunks))
+        x, y = (drawn.batch for drawn in sampler.draw_sides(pairs[k].x, pairs[k].y, n, k, len(found.chunks)))
         used += n
         found.chunks.append(Chunk(k, n, None))
         learner.add(x, y, learner.count(x, y))
@@ -143,6 +146,15 @@ def collect_fixed(sampler: Sampler, guarantee: Guarantee, pairs: Sequence[Pair],
     if chain is not None:
         found.judged = _judge(sampler, pairs[found.pair], found, chain, used if short else side - used)
     return found
+
+
+def look_on(found: FixedSize, sampler: Sampler, pairs: Sequence[Pair], settings: Settings) -> None:
+    """Make the trace of a refutation long enough to be looked at, by further draws that are not judged."""
+    assert found.judged is not None
+    chain, pair = found.judged.chain, pairs[found.pair]
+    for i, n in enumerate(found.trace.missing(looked_at(settings.comparisons))):
+        for side, drawn in enumerate(sampler.draw_sides(pair.x, pair.y, n, found.pair, f"look {i}")):
+            found.trace.add("judged", side, drawn.place, chain.depth(chain.feature(drawn.batch)))
 
 
 def _chosen(found: FixedSize, alpha: float) -> tuple[int, Chain | None]:
@@ -165,11 +177,12 @@ def _judge(sampler: Sampler, pair: Pair, found: FixedSize, chain: Chain, n: int)
     size, number = min(LARGEST, math.ceil(n / _CALLS)), len(found.chunks)
     while sum(drawn for drawn, _, _ in found.judgements) < n:
         drawn = min(size, n - sum(drawn for drawn, _, _ in found.judgements))
-        x, y = (
-            chain.cells(sampler.draw(data, drawn, found.pair, side, number))[1]
-            for side, data in (("x", pair.x), ("y", pair.y))
-        )
-        found.judgements.append((drawn, x, y))
+        counts = []
+        for side, (batch, _, place) in enumerate(sampler.draw_sides(pair.x, pair.y, drawn, found.pair, number)):
+            inside = chain.depth(chain.feature(batch))
+            found.trace.add("judged", side, place, inside)
+            counts.append(int(inside.sum()))
+        found.judgements.append((drawn, counts[0], counts[1]))
         number += 1
     counts = np.array([[x, y] for _, x, y in found.judgements], dtype=float).sum(axis=0)
     return Proposal(chain, 0, counts[:1], counts[1:], n)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import itertools
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from auditor.errors import SpecificationError, TargetError, TargetRaised, positive
 from auditor.events.outputs import Batch, Raised, as_batch, concatenate
@@ -20,6 +23,13 @@ if TYPE_CHECKING:
     from auditor.partners import Ahead
 
 T = TypeVar("T")
+
+#: Most calls whose outputs are thrown away before each call of `Sampler.alone`: with 0 to 3 of them a scheme that goes
+#: by the number of calls, such as noise that every second call mirrors, meets a draw of either side at random.
+DUMMIES = 3
+#: Draws from which on they are taken in `PARTS` calls. Draws that share something within a call then go together in
+#: smaller groups, and there are more groups by which it is seen. Calls of fewer draws cost more than they tell.
+SPLIT, PARTS = 200, 4
 
 
 def generator(seed: int, *key: str | int) -> np.random.Generator:
@@ -39,6 +49,48 @@ class Call(NamedTuple):
 
     n: int
     key: tuple[str | int, ...]
+
+
+class Place(NamedTuple):
+    """Where draws stand in the order of all that a sampler made.
+
+    Attributes
+    ----------
+    call : int
+        Number of their first call.
+    first, n : int
+        Place of the first draw, and number of draws.
+    sizes : tuple of int
+        Draws of each call, where there are several, one after the other.
+    scattered : ndarray of shape (n,), optional
+        Place of each draw, where they are not one after the other.
+    """
+
+    call: int
+    first: int
+    n: int
+    sizes: tuple[int, ...] = ()
+    scattered: NDArray[np.int64] | None = None
+
+    def at(self) -> NDArray[np.int64]:
+        """Place of each draw."""
+        return np.arange(self.first, self.first + self.n) if self.scattered is None else self.scattered
+
+
+def parts_of(call: Call) -> list[Call]:
+    """The calls in which the draws of one are made."""
+    if call.n < SPLIT:
+        return [call]
+    ends = [call.n * k // PARTS for k in range(PARTS + 1)]
+    return [Call(b - a, (*call.key, "part", k)) for k, (a, b) in enumerate(itertools.pairwise(ends))]
+
+
+class Drawn(NamedTuple):
+    """Outputs on one dataset, whether they came in one call, and where they stand in the order of all draws."""
+
+    batch: Batch
+    whole: bool
+    place: Place
 
 
 class _Hang(BaseException):
@@ -118,9 +170,14 @@ class Sampler:
         raises may depend on the data, and then that is what gives them away. Otherwise it raises `TargetRaised`.
     ahead : Ahead, optional
         Makes calls before they are asked for.
+    scattered : bool
+        With ``one_a_call``: the calls of a chunk come in an order that is drawn at random, each after 0 to `DUMMIES`
+        others whose outputs are thrown away.
 
     Attributes
     ----------
+    place : Place
+        Where the latest draws stand in the order of all.
     refused : TargetRaised or None
         What was raised first, as long as the target never did anything else.
     broken : TargetRaised or None
@@ -136,19 +193,22 @@ class Sampler:
         one_a_call: bool = False,
         catching: bool = False,
         ahead: Ahead | None = None,
+        scattered: bool = False,
     ):
         check_seed(seed)
         if limit is not None:
             positive("limit", limit)
         self.target, self.seed, self.key, self.limit = target, int(seed), key, limit
-        self.one_a_call, self.catching, self.ahead = one_a_call, catching, ahead
+        self.one_a_call, self.catching, self.ahead, self.scattered = one_a_call, catching, ahead, scattered
+        self.place = Place(0, 0, 0)
         self.refused: TargetRaised | None = None
         self.broken: TargetRaised | None = None
         self._answered = self._raised = False
+        self._calls = self._drawn = 0
 
     def alone(self) -> Sampler:
-        """The same draws for one draw a call."""
-        return Sampler(self.target, self.seed, self.key, self.limit, True, self.catching, self.ahead)
+        """Other draws of the same target, one a call and in random order, see ``scattered``."""
+        return Sampler(self.target, self.seed, self.key, self.limit, True, self.catching, scattered=True)
 
     def expect(self, *calls: tuple[Any, Call]) -> None:
         """Say which calls come next, in order: datasets, with the draws and keys of `draw`. Nothing depends on it."""
@@ -156,6 +216,8 @@ class Sampler:
             return
         if self.one_a_call:
             calls = tuple((data, Call(1, (*call.key, "draw", k))) for data, call in calls for k in range(call.n))
+        else:
+            calls = tuple((data, part) for data, call in calls for part in parts_of(call))
         self.ahead.expect(self, calls)
 
     def draw(self, data: Any, n: int, *key: str | int) -> Batch:
@@ -168,9 +230,66 @@ class Sampler:
         TargetRaised
             If its code raises, unless that is an output.
         """
-        if self.one_a_call and n > 1:
-            return concatenate([self._call(data, 1, *key, "draw", k) for k in range(n)])
-        return self._call(data, n, *key)
+        if self.scattered or (self.one_a_call and n > 1):
+            return self._apart([data], n, [key])[0].batch
+        parts = parts_of(Call(n, key))
+        if len(parts) == 1:
+            return self._call(data, n, *key)
+        place = Place(self._calls, self._drawn, n, tuple(part.n for part in parts))
+        batch = concatenate([self._call(data, part.n, *part.key) for part in parts])
+        self.place = place
+        return batch
+
+    def draw_sides(self, x: Any, y: Any, n: int, pair: int, chunk: str | int) -> tuple[Drawn, Drawn]:
+        """``n`` outputs on each of two datasets, see `draw_either_way`.
+
+        Those of ``x`` come first, unless the order is drawn at random.
+        """
+        keys: list[tuple[str | int, ...]] = [(pair, "x", chunk), (pair, "y", chunk)]
+        if self.scattered:
+            of_x, of_y = self._apart([x, y], n, keys)
+            return of_x, of_y
+        self.expect((x, Call(n, keys[0])), (y, Call(n, keys[1])))
+        of_x, of_y = (
+            Drawn(*self.draw_either_way(data, n, *key), self.place) for data, key in zip((x, y), keys, strict=True)
+        )
+        return of_x, of_y
+
+    def _apart(self, datasets: Sequence[Any], n: int, keys: Sequence[tuple[str | int, ...]]) -> list[Drawn]:
+        """``n`` outputs on each dataset, one a call."""
+        turns = np.repeat(np.arange(len(datasets)), n)
+        dummies = np.zeros(len(turns), dtype=np.int64)
+        if self.scattered:
+            order = generator(self.seed, self.key, "order", *keys[0])
+            turns, dummies = order.permutation(turns), order.integers(DUMMIES + 1, size=len(turns))
+        outputs: list[list[Batch]] = [[] for _ in datasets]
+        places: list[list[Place]] = [[] for _ in datasets]
+        for k, before in zip(turns.tolist(), dummies.tolist(), strict=True):
+            if before:
+                self._throw_away([datasets[i] for i in order.integers(len(datasets), size=before)], order)
+            outputs[k].append(self._call(datasets[k], 1, *keys[k], "draw", len(outputs[k])))
+            places[k].append(self.place)
+        found = []
+        for batches, where in zip(outputs, places, strict=True):
+            at = np.array([place.first for place in where], dtype=np.int64)
+            found.append(Drawn(concatenate(batches), True, Place(where[0].call, where[0].first, n, (), at)))
+        self.place = found[-1].place
+        return found
+
+    def _throw_away(self, datasets: Sequence[Any], rng: np.random.Generator) -> None:
+        """Calls for one draw each, whose outputs are thrown away, whatever they are."""
+        limit = None if self.limit is None else self.limit * len(datasets)
+        for _ in datasets:
+            self._count(1)
+        with guarded("the target", f"{len(datasets)} times 1 draw", limit):
+            for data in datasets:
+                with contextlib.suppress(Exception):
+                    self.target(data, 1, rng)
+
+    def _count(self, n: int) -> None:
+        """Note that another call is made."""
+        self.place = Place(self._calls, self._drawn, n)
+        self._calls, self._drawn = self._calls + 1, self._drawn + n
 
     def draw_either_way(self, data: Any, n: int, *key: str | int) -> tuple[Batch, bool]:
         """``n`` outputs, and whether they were asked for together.
@@ -219,6 +338,7 @@ class Sampler:
 
     def _call(self, data: Any, n: int, *key: str | int) -> Batch:
         call = Call(n, key)
+        self._count(n)
         try:
             batch = self.ask(data, call) if self.ahead is None else self.ahead.answer(self, data, call)
         except TargetRaised as error:

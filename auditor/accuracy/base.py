@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from auditor.accuracy.errors import Array, ErrorSampler, Setting
 from auditor.auditing import labels_of
 from auditor.collect import Clock, Settings
 from auditor.errors import TargetError
-from auditor.evidence.independence import Independence, check_independence
+from auditor.evidence.dependence import confirm_refutation, looked_at
+from auditor.evidence.independence import UNTESTED, Independence, check_independence
+from auditor.findings import stand
 from auditor.question import Question
 from auditor.results import AuditResult, Verdict
 from auditor.sampling import Sampler
+
+T = TypeVar("T")
 
 #: Draws in the first chunk, and each later one as a part of what has been drawn: evidence does not depend on chunks, so
 #: they only bound how late a verdict is.
@@ -131,37 +135,97 @@ class Sampled(Theorem):
 
         Notes
         -----
-        Valid because: "deviation" is returned only if the evidence reached 1/alpha, see `collect`, or if the draws
-        failed the tests of independence.
+        Valid because: "deviation" is returned only if the evidence reached 1/alpha, see `collect`, and did so again if
+        the draws looked dependent, see `confirm_refutation`, or if the draws failed the tests of independence.
         """
         setting: Setting = subject
         detect = self.detect if settings.detect is None else settings.detect
         base = labels_of(setting.mechanism, self, "L4", settings, question, detect=detect, exact=self.exact)
         threshold = -math.log10(settings.alpha)
 
+        def refuted(made: dict[str, Any]) -> bool:
+            return bool(made["log10_max_e_value"] >= threshold)
+
         def drawn(sampler: Sampler) -> tuple[Independence, dict[str, Any] | None]:
             tested = independence_of(sampler, setting, settings)
-            base.update(independence=asdict(tested), unseeded=not tested.seeded)
+            if not tested.passed:
+                return tested, None
             draw = ErrorSampler(settings.seed, question.id, settings.limit, sampler.ahead)
-            return tested, self.collect(draw, setting, settings) if tested.passed else None
+            made, _, looked = measured_again(
+                lambda draw: self.collect(draw, setting, settings), refuted, draw, [tested], settings
+            )
+            return looked, made
 
         try:
             with question.helped([setting.data]) as ahead:
                 sampler = ErrorSampler(settings.seed, question.id, settings.limit, ahead).sampler(setting)
                 tested, found = sampler.reviewed(
-                    drawn, lambda made: made[1] is None or made[1]["log10_max_e_value"] >= threshold
+                    drawn, lambda made: made[1] is None or made[0].alone or refuted(made[1])
                 )
         except TargetError as error:
             return AuditResult(**base, verdict=Verdict.ERROR, message=error.public if question.private else str(error))
+        base |= {"independence": asdict(tested), "unseeded": not tested.seeded}
         if found is None:
-            message = f"draws are not independent: {tested.finding}"
-            return AuditResult(**base, verdict=Verdict.DEVIATION, message=message)
+            return AuditResult(**base, verdict=Verdict.DEVIATION, message=tested.note)
         verdict, message = Verdict.CONSISTENT, ""
-        if found["log10_max_e_value"] >= threshold:
-            verdict, message = Verdict.DEVIATION, self.refuted(found)
+        stood = stand(refuted(found), tested, Verdict.DEVIATION)
+        if stood is not None:
+            verdict, message = said(stood, self.refuted(found))
         elif message := self.missed(found, detect):
             verdict = Verdict.INCONCLUSIVE
         return AuditResult(**base, **found, verdict=verdict, message=message)
+
+
+def said(stood: tuple[Verdict, str], why: str) -> tuple[Verdict, str]:
+    """Verdict and message of what `stand` says: ``why`` the statement is refuted, if it is, and the note."""
+    verdict, note = stood
+    return verdict, note if verdict != Verdict.DEVIATION else f"{why}; {note}" if note else why
+
+
+def measured_again(
+    measure: Callable[[ErrorSampler], T],
+    refuted: Callable[[T], bool],
+    draw: ErrorSampler,
+    tests: Sequence[Independence],
+    settings: Settings,
+) -> tuple[T, ErrorSampler, Independence]:
+    """Measure errors; again, on other draws, one a call, if a statement is refuted by draws that look dependent.
+
+    Parameters
+    ----------
+    measure : callable
+        Draws and measures; each time from the same state.
+    refuted : callable
+        Whether what was measured refutes the statement.
+    draw : ErrorSampler
+        Draws at any number of settings; all of those that were drawn at are looked at.
+    tests : sequence of Independence
+        What was tested beforehand.
+    settings : Settings
+
+    Returns
+    -------
+    T
+        What counts.
+    ErrorSampler
+        What it was drawn with.
+    Independence
+        See `confirm_refutation`.
+    """
+
+    def measured(draw: ErrorSampler) -> tuple[T, ErrorSampler]:
+        return measure(draw), draw
+
+    if not settings.independence:
+        return *measured(draw), UNTESTED
+    (found, used), independence = confirm_refutation(
+        measured(draw),
+        tests,
+        lambda made: refuted(made[0]),
+        lambda made: made[1].look_on(looked_at(settings.comparisons)),
+        lambda: measured(draw.alone()),
+    )
+    return found, used, independence
 
 
 def chunk_size(drawn: int, budget: int) -> int:
@@ -172,5 +236,5 @@ def chunk_size(drawn: int, budget: int) -> int:
 def independence_of(sampler: Sampler, setting: Setting, settings: Settings) -> Independence:
     """Tests that draws at a setting are independent; passed without a draw where they are not asked for."""
     if not settings.independence:
-        return Independence(True, "", {}, 0)
+        return UNTESTED
     return check_independence(sampler, setting.data, "accuracy")

@@ -71,4 +71,4 @@ def check_accuracy(
         f"strict={strict!r}, alpha={alpha!r}, draws={draws}, stop={stop!r}, seed={seed}, id={id!r})"
     )
     question = Question(id=id, replay=replay)
-    return HighProbability(at_most, beta, strict).audit(Setting(mechanism, data, error), settings, question)
+    return HighProbability(at_most, beta, strict).audit(Setting(mechanism, data, error, at_most), settings, question)

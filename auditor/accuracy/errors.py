@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from auditor.errors import SpecificationError
 from auditor.events.outputs import Batch
+from auditor.evidence.dependence import Trace
 from auditor.sampling import Call, Sampler
 from auditor.targets import Mechanism
 
@@ -116,6 +118,13 @@ class ErrorSampler:
         Seconds that one call of a mechanism may take.
     ahead : Ahead or None
         Makes calls before they are asked for.
+    one_a_call : bool
+        See `Sampler.alone`.
+
+    Attributes
+    ----------
+    traces : dict of Setting to Trace
+        The latest draws at each setting: whether they failed, where the setting has a limit, or their errors.
     """
 
     seed: int
@@ -123,10 +132,21 @@ class ErrorSampler:
     limit: float | None = None
     ahead: Ahead | None = None
     draws: int = 0
+    one_a_call: bool = False
+    traces: dict[Setting, Trace] = field(default_factory=dict)
+    _samplers: dict[Setting, Sampler] = field(default_factory=dict)
+
+    def alone(self) -> ErrorSampler:
+        """Errors of other draws, one a call and in random order."""
+        return ErrorSampler(self.seed, self.key, self.limit, one_a_call=True)
 
     def sampler(self, setting: Setting) -> Sampler:
         """Draws of a setting's mechanism."""
-        return Sampler(setting.mechanism, self.seed, self.key, self.limit, ahead=self.ahead)
+        found = self._samplers.get(setting)
+        if found is None:
+            found = Sampler(setting.mechanism, self.seed, self.key, self.limit, ahead=self.ahead)
+            self._samplers[setting] = found = found.alone() if self.one_a_call else found
+        return found
 
     def expect(self, setting: Setting, *chunks: tuple[int, int]) -> None:
         """Say which chunks come next: draws and key of each. Nothing depends on it."""
@@ -136,6 +156,15 @@ class ErrorSampler:
             for part, first in enumerate(range(0, n, LARGEST_CALL))
         ]
         self.sampler(setting).expect(*((setting.data, call) for call in calls))
+
+    def look_on(self, least: int) -> Iterable[Trace]:
+        """The traces, each made as long by further draws if it is shorter."""
+        drawn = self.draws
+        for setting, trace in self.traces.items():
+            for i, n in enumerate(trace.missing(least)):
+                self(setting, n, "look", i)
+        self.draws = drawn
+        return self.traces.values()
 
     def __call__(self, setting: Setting, n: int, *key: str | int) -> Array:
         """Errors of n draws, float64 of shape (n,); NaN counts as infinite.
@@ -150,7 +179,12 @@ class ErrorSampler:
         sampler, parts, left, part = self.sampler(setting), [], n, 0
         while left:
             size = min(left, LARGEST_CALL)
-            parts.append(errors_of(setting.error, sampler.draw(setting.data, size, "accuracy", *key, part), size))
+            errors = errors_of(setting.error, sampler.draw(setting.data, size, "accuracy", *key, part), size)
+            scores = (
+                np.minimum(errors, np.finfo(float).max) if math.isnan(setting.at_most) else errors > setting.at_most
+            )
+            self.traces.setdefault(setting, Trace()).add("errors", 0, sampler.place, scores)
+            parts.append(errors)
             left, part = left - size, part + 1
         self.draws += n
         return np.concatenate(parts)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
-from auditor.accuracy.base import FIRST, GROWTH, Theorem
+from auditor.accuracy.base import FIRST, GROWTH, Theorem, measured_again, said
 from auditor.accuracy.errors import ErrorSampler, Setting
 from auditor.auditing import labels_of
 from auditor.collect import Settings
 from auditor.errors import SpecificationError, TargetError
 from auditor.evidence.bernoulli import detectable, log_evidence, lower_limit, upper_limit
-from auditor.findings import describe
+from auditor.findings import describe, stand
 from auditor.question import Question
 from auditor.results import AuditResult, Verdict
 from auditor.targets import source_hash
@@ -112,33 +112,42 @@ class PhaseDiagram(Theorem):
         probability of at most 1 - r, and the evidence of `log_evidence` for more of them reaches 1/a with probability
         at most a at all times together; likewise for successes in a cell where at most r is allowed. Each of the m
         cells with a statement has a = alpha / m, so that "deviation" is returned for a diagram that holds with
-        probability at most alpha.
+        probability at most alpha; and only if a cell breaks its statement again where the draws of any cell looked
+        dependent, see `confirm_refutation`.
         """
         build: Place = subject
         stated = self.bounds()
         alpha = settings.alpha / len(stated)
         base = labels_of(subject, self, "L4", settings, question, mechanism=describe(self.place(build).mechanism))
         base |= {"source_hash": source_hash(self.place(build).mechanism)}
-        draw = ErrorSampler(settings.seed, question.id, settings.limit)
         places = [(x, y) for x in self.xs for y in self.ys]
-        draws = max(settings.draws // len(places), 1)
+        draws, threshold = max(settings.draws // len(places), 1), -math.log10(alpha)
+
+        def measure(draw: ErrorSampler) -> list[dict[str, Any]]:
+            return [_cell(place, build(*place), stated.get(place), draw, draws, alpha) for place in places]
+
+        def breaking(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
+            return [cell for cell in cells if cell["stated"] and cell["log10_e_value"] >= threshold]
+
+        draw = ErrorSampler(settings.seed, question.id, settings.limit)
         try:
-            cells = [_cell(place, build(*place), stated.get(place), draw, draws, alpha) for place in places]
+            cells, draw, independence = measured_again(measure, lambda found: bool(breaking(found)), draw, [], settings)
         except TargetError as error:
             return AuditResult(**base, verdict=Verdict.ERROR, message=error.public if question.private else str(error))
         told = [cell for cell in cells if cell["stated"]]
-        broken = [cell for cell in told if cell["log10_e_value"] >= -math.log10(alpha)]
+        broken = breaking(cells)
         largest = max((cell["log10_e_value"] for cell in told), default=0.0)
         missed = max((cell["detectable"] for cell in told), default=1.0)
         verdict, message = Verdict.CONSISTENT, ""
-        if broken:
-            worst = max(broken, key=lambda cell: cell["log10_e_value"])
-            message = (
+        stood = stand(bool(broken), independence, Verdict.DEVIATION)
+        if stood is not None:
+            worst = max(broken or told, key=lambda cell: cell["log10_e_value"])
+            why = (
                 f"{len(broken)} of {len(told)} cells break what is stated of them, first at {self.across} = "
                 f"{worst['x']:g}, {self.up} = {worst['y']:g}: {worst['successes']} of {worst['draws']} succeed, "
                 f"{worst['stated']} is {worst['bound']:.4g}"
             )
-            verdict = Verdict.DEVIATION
+            verdict, message = said(stood, why)
         elif missed >= 1:
             message = "the draws were too few to find a cell that breaks its promise in every draw"
             verdict = Verdict.INCONCLUSIVE
@@ -146,6 +155,7 @@ class PhaseDiagram(Theorem):
             **base,
             verdict=verdict,
             message=message,
+            independence=asdict(independence),
             draws=draw.draws,
             detectable_level=missed,
             log10_e_value=largest,

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.accuracy.base import Theorem
+from auditor.accuracy.base import Theorem, measured_again, said
 from auditor.accuracy.errors import ErrorSampler, Setting
 from auditor.accuracy.figure import Figure
 from auditor.accuracy.measures import Effort, Exactly, Measure, Point, Smallest
 from auditor.auditing import labels_of
 from auditor.collect import Settings
 from auditor.errors import SpecificationError, TargetError
-from auditor.findings import describe
+from auditor.findings import describe, stand
 from auditor.question import Question
 from auditor.results import AuditResult, Verdict
 from auditor.sampling import generator
@@ -141,25 +141,39 @@ class PowerLaw(Theorem):
         Valid because: "deviation" is returned only if growth between two values, or a point against the curve, is worse
         than claimed by limits which hold for all points together with probability at least 1 - alpha. Under the claim
         that growth between any two of the values is at most the power (and the factor) with ``within`` added, that
-        needs a limit to miss. The fit by weighted least squares and its bootstrap interval are shown, and make a claim
+        needs a limit to miss; where the draws at some value look dependent, it needs that twice, see
+        `confirm_refutation`. The fit by weighted least squares and its bootstrap interval are shown, and make a claim
         "inconclusive" if the interval holds a candidate; they refute nothing.
         """
         base = labels_of(subject, self, "L4", settings, question, mechanism="computed")
         draw = ErrorSampler(settings.seed, question.id, settings.limit)
-        rng = generator(settings.seed, question.id, "bootstrap")
         n, share = settings.draws // len(self.at), settings.alpha / len(self.at)
-        points: list[Point] = []
-        try:
+
+        def measure(draw: ErrorSampler) -> tuple[Verdict, str, dict[str, Any]]:
+            rng = generator(settings.seed, question.id, "bootstrap")
+            points: list[Point] = []
             for i, x in enumerate(self.at):
                 built = subject(x)
                 if isinstance(built, Setting) and not points:
                     mechanism = built.mechanism
-                    base |= {"mechanism": describe(mechanism), "source_hash": source_hash(mechanism)}
+                    base.update(mechanism=describe(mechanism), source_hash=source_hash(mechanism))
                 points.append(self.measure(built, Effort(draw, n, share, rng, i)))
+            found = self._fit(points)
+            return *self._judge(points, found), found
+
+        def refuted(measured: tuple[Verdict, str, dict[str, Any]]) -> bool:
+            return measured[0] == Verdict.DEVIATION
+
+        try:
+            measured, draw, independence = measured_again(measure, refuted, draw, [], settings)
         except TargetError as error:
             return AuditResult(**base, verdict=Verdict.ERROR, message=error.public if question.private else str(error))
-        found = self._fit(points)
-        verdict, message = self._judge(points, found)
+        verdict, message, found = measured
+        stood = stand(refuted(measured), independence, Verdict.DEVIATION)
+        if stood is not None:
+            verdict, message = said(stood, message)
+        if self.drawn:
+            base.update(independence=asdict(independence))
         return AuditResult(**base, verdict=verdict, message=message, draws=draw.draws, accuracy=found)
 
     def _factors(self) -> Array:

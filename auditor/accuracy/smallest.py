@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from auditor.accuracy.base import FIRST, Theorem, chunk_size
+from auditor.accuracy.base import FIRST, Theorem, chunk_size, measured_again, said
 from auditor.accuracy.errors import ErrorSampler, Setting
 from auditor.auditing import labels_of
 from auditor.collect import Settings
 from auditor.errors import SpecificationError, TargetError
 from auditor.evidence.bernoulli import lower_limit, upper_limit
-from auditor.findings import describe
+from auditor.findings import describe, stand
 from auditor.question import Question
 from auditor.results import AuditResult, Verdict
 from auditor.targets import source_hash
@@ -133,12 +133,16 @@ class Found:
         Values between them at which the failure rate is too close to beta for the budget.
     steps : list of dict
         Each value that was tried, with its failures, draws and decision.
+    contradicted : bool
+        A larger value is certified to be too small than one that is certified to be too large; ``low`` and ``high`` are
+        then exchanged, so that they hold all that was tried between them.
     """
 
     low: float = 0.0
     high: float = math.inf
     undecided: list[float] = field(default_factory=list)
     steps: list[dict[str, Any]] = field(default_factory=list)
+    contradicted: bool = False
 
     def value(self, beta: float) -> float:
         """Estimate: where a line through the logits of the failure rates, between the limits, crosses beta."""
@@ -227,6 +231,8 @@ def bisect(build: Build, search: Search, draw: ErrorSampler, draws: int, alpha: 
         if value is None:
             break
         place(value)
+    if found.low > found.high:
+        found.low, found.high, found.contradicted = found.high, found.low, True
     return found
 
 
@@ -278,28 +284,44 @@ class SmallestParameter(Theorem):
         Notes
         -----
         Valid because: "deviation" is returned only if the theorem's own value was certified to fail, by `decide` at
-        half of alpha; the other half is the bisection's, which decides nothing.
+        half of alpha, and again if the draws of any value looked dependent, see `confirm_refutation`; the other half is
+        the bisection's, which decides nothing.
         """
         base = labels_of(subject, self, "L4", settings, question)
         draw, search = ErrorSampler(settings.seed, question.id, settings.limit), self.search
-        try:
+
+        def measure(draw: ErrorSampler) -> tuple[Decision, Found]:
             setting = subject(int(self.claimed) if search.integer else self.claimed)
-            base |= {"mechanism": describe(setting.mechanism), "source_hash": source_hash(setting.mechanism)}
+            base.update(mechanism=describe(setting.mechanism), source_hash=source_hash(setting.mechanism))
             own = decide(setting, draw, settings.draws // 2, search.beta, settings.alpha / 2, "claimed")
-            found = bisect(subject, search, draw, settings.draws // 2, settings.alpha / 2)
+            return own, bisect(subject, search, draw, settings.draws // 2, settings.alpha / 2)
+
+        try:
+            (own, found), draw, independence = measured_again(
+                measure, lambda found: found[0].words == "fails", draw, [], settings
+            )
         except TargetError as error:
             return AuditResult(**base, verdict=Verdict.ERROR, message=error.public if question.private else str(error))
         value = found.value(search.beta)
-        refuted, message = own.words == "fails", ""
-        if refuted:
-            message = (
+        verdict, message = Verdict.CONSISTENT, ""
+        stood = stand(own.words == "fails", independence, Verdict.DEVIATION)
+        if stood is not None:
+            why = (
                 f"at {self.parameter} = {self.claimed:,.6g} the failure rate is at least {own.lower:.4g}, "
                 f"{search.beta:g} is claimed"
             )
+            verdict, message = said(stood, why)
+        elif found.contradicted:
+            verdict = Verdict.INCONCLUSIVE
+            message = (
+                f"{self.parameter} = {found.low:g} and {found.high:g} contradict one another: the failure rate is not "
+                "monotone, or draws are not independent"
+            )
         return AuditResult(
             **base,
-            verdict=Verdict.DEVIATION if refuted else Verdict.CONSISTENT,
+            verdict=verdict,
             message=message,
+            independence=asdict(independence),
             draws=draw.draws,
             accuracy={
                 "kind": self.notion,

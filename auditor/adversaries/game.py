@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,12 +14,14 @@ from auditor.auditing import error_result, labels_of
 from auditor.collect import Clock, Settings
 from auditor.errors import SpecificationError, TargetError
 from auditor.evidence.bound import level_grid
-from auditor.evidence.independence import check_independence
+from auditor.evidence.dependence import Trace, confirm_refutation, look_again, looked_at
+from auditor.evidence.independence import UNTESTED, Independence, check_independence
 from auditor.evidence.mean import MeanWealth, detectable_mean
+from auditor.findings import stand
 from auditor.guarantees import ApproxDP, Guarantee
 from auditor.question import Question
 from auditor.results import AuditResult, Counterexample, Verdict
-from auditor.sampling import Sampler, guarded
+from auditor.sampling import Place, Sampler, guarded
 from auditor.targets import Mechanism
 
 #: Games in the first chunk, and each later one as a part of what was played: a game may take seconds. Evidence does not
@@ -51,8 +53,6 @@ class Game:
         What is released: sums of columns, or sums over the number of rows.
     limit : float or None
         Seconds that one call of the target may take.
-    one_a_call : bool
-        Never ask ``each``.
     steps : int
         Neighbouring steps that replacing a row takes: 1, or 2 where the claim is about rows that are added or removed.
     """
@@ -61,7 +61,6 @@ class Game:
     adversary: Adversary
     unit: Unit = "counts"
     limit: float | None = None
-    one_a_call: bool = False
     steps: int = 1
 
     def __post_init__(self) -> None:
@@ -79,7 +78,7 @@ class Game:
 
         def ask(stack: Stack) -> FloatArray:
             with guarded("the target", f"releases of {len(stack)} tables", self.limit):
-                found = released(self.target, stack, rng, one_a_call=self.one_a_call)
+                found = released(self.target, stack, rng)
             rows = stack.shape[1]
             counts = found * rows if self.unit == "means" else found
             # A function of the output, so that it changes nothing of what a guarantee allows: what is outside of
@@ -167,22 +166,48 @@ def run_game(game: Game, guarantee: Guarantee, settings: Settings, question: Que
         exact=question.exact,
         detect=settings.detectable(guarantee.level),
     )
+    sampler = Sampler(game, settings.seed, question.id)
+
+    def play(sampler: Sampler) -> tuple[_Played, Sampler]:
+        return _play(game, sampler, guarantee, settings), sampler
+
+    def refuted(made: tuple[_Played, Sampler]) -> bool:
+        return made[0].refuted(settings.alpha)
+
+    def traces(made: tuple[_Played, Sampler]) -> list[Trace]:
+        played, sampler = made
+        for i, n in enumerate(played.trace.missing(looked_at(settings.comparisons))):
+            played.trace.add("score", 0, *_scores(sampler, n, f"look {i}"))
+        return [played.trace]
+
     try:
-        game, tested = _tested(game, settings, question)
-        played = _play(game, guarantee, settings, question)
+        if not settings.independence:
+            return _result(game, guarantee, settings, question, base, play(sampler)[0], UNTESTED)
+        tested = _tested(game, settings, question)
+        if tested.passed:
+            (played, _), tested = confirm_refutation(
+                play(sampler), [tested], refuted, traces, lambda: play(sampler.alone())
+            )
+        else:
+            second = play(sampler.alone())
+            played, tested = second[0], look_again(second, tested, refuted, traces)
     except TargetError as error:
         return error_result(game.target, guarantee, settings, question, error)
-    return _result(game, guarantee, settings, question, {**base, **tested}, played)
+    base |= {"independence": asdict(tested), "unseeded": not tested.seeded}
+    return _result(game, guarantee, settings, question, base, played, tested)
 
 
-def _tested(game: Game, settings: Settings, question: Question) -> tuple[Game, dict[str, Any]]:
-    """The game, with one draw a call where the target's draws are not independent."""
-    if not settings.independence:
-        return game, {}
-    sampler = Sampler(game.target, settings.seed, question.id, game.limit)
+def _tested(game: Game, settings: Settings, question: Question) -> Independence:
+    """Tests on one table that the adversary makes up: of ``each``, where that is played, else of draws of one call."""
     table = game.table(np.random.default_rng(settings.seed))
-    tested = check_independence(sampler, table.astype(np.int64), "game", comparisons=settings.comparisons)
-    return replace(game, one_a_call=not tested.passed), {"independence": asdict(tested), "unseeded": not tested.seeded}
+
+    def repeated(data: Stack, n: int, rng: np.random.Generator) -> FloatArray:
+        return released(game.target, np.repeat(data[None], n, axis=0), rng)
+
+    played = hasattr(game.target, "each")
+    sampler = Sampler(repeated if played else game.target, settings.seed, question.id, game.limit)
+    data = table if played else table.astype(np.int64)
+    return check_independence(sampler, data, "game", comparisons=settings.comparisons)
 
 
 @dataclass
@@ -197,6 +222,8 @@ class _Played:
         Largest expected score at each.
     path : list of (int, float)
         Games and natural logarithm of the wealth, after each chunk.
+    trace : Trace
+        Scores in the order of the games.
     """
 
     levels: FloatArray
@@ -206,6 +233,7 @@ class _Played:
     scores: FloatArray = field(default_factory=lambda: np.zeros(0))
     path: list[tuple[int, float]] = field(default_factory=list)
     truncated_by: str | None = None
+    trace: Trace = field(default_factory=Trace)
 
     def refuted(self, alpha: float) -> bool:
         """Whether the claim is."""
@@ -223,14 +251,14 @@ class _Played:
         return float(self.levels[count]) if count else 0.0
 
 
-def _play(game: Game, guarantee: Guarantee, settings: Settings, question: Question) -> _Played:
+def _play(game: Game, sampler: Sampler, guarantee: Guarantee, settings: Settings) -> _Played:
     grid = level_grid(guarantee.level, guarantee.highest, guarantee.unit)[::COARSER]
     if guarantee.level > 0:
         grid = np.union1d(grid, guarantee.level)
     levels = np.concatenate([[guarantee.level], grid])
     means = np.array([game.most(guarantee, float(level)) for level in levels])
     played = _Played(levels, means, MeanWealth(means, STAKES), bits_of(game.adversary, guarantee))
-    sampler, clock = Sampler(game, settings.seed, question.id), Clock(settings.seconds)
+    clock = Clock(settings.seconds)
     while (n := len(played.scores)) < settings.draws:
         if settings.chunks is not None and len(played.path) >= settings.chunks:
             break
@@ -238,10 +266,17 @@ def _play(game: Game, guarantee: Guarantee, settings: Settings, question: Questi
             played.truncated_by = "time"
             break
         size = min(max(FIRST, math.ceil(GROWTH * n)), settings.draws - n)
-        played.add(np.asarray(sampler.draw(None, size, "game", len(played.path)), dtype=np.float64))
+        place, scores = _scores(sampler, size, len(played.path))
+        played.trace.add("score", 0, place, scores)
+        played.add(scores)
         if settings.stop == "verdict" and played.refuted(settings.alpha):
             break
     return played
+
+
+def _scores(sampler: Sampler, n: int, chunk: str | int) -> tuple[Place, FloatArray]:
+    scores = np.asarray(sampler.draw(None, n, "game", chunk), dtype=np.float64)
+    return sampler.place, scores
 
 
 def _bets(scores: FloatArray, bits: int) -> tuple[FloatArray, FloatArray]:
@@ -260,6 +295,7 @@ def _result(
     question: Question,
     base: dict[str, Any],
     played: _Played,
+    tested: Independence,
 ) -> AuditResult:
     adversary, alpha, log10 = game.adversary, settings.alpha, 1 / math.log(10)
     n, mean, allowed = len(played.scores), float(played.scores.mean()), float(played.means[0])
@@ -268,7 +304,7 @@ def _result(
     perfect.bet(*_bets(np.ones(n), played.bits))
     deviation = math.sqrt(mean * (1 - mean)) if played.bits else float(played.scores.std())
     detectable = _level_at(game, guarantee, detectable_mean(allowed, bets, deviation, alpha, STAKES))
-    verdict, message = _verdict(played.refuted(alpha), detectable, settings.detectable(guarantee.level), base)
+    verdict, message = _verdict(played.refuted(alpha), detectable, settings.detectable(guarantee.level), tested)
     best, exact = max(0.0, max(log for _, log in played.path)) * log10, base["exact"]
     seen = None
     if verdict == Verdict.VIOLATION:
@@ -314,14 +350,10 @@ def _result(
     )
 
 
-def _verdict(refuted: bool, detectable: float, detect: float, base: dict[str, Any]) -> tuple[Verdict, str]:
-    independence = base.get("independence", {})
-    dependent = not independence.get("passed", True)
-    note = f"draws are not independent: {independence['finding']}" if dependent else ""
-    if refuted:
-        return Verdict.VIOLATION, f"{note}; judged on one draw a call" if note else ""
-    if note:
-        return Verdict.DEVIATION, note
+def _verdict(refuted: bool, detectable: float, detect: float, tested: Independence) -> tuple[Verdict, str]:
+    stood = stand(refuted, tested, Verdict.VIOLATION)
+    if stood is not None:
+        return stood
     if math.isinf(detectable):
         return Verdict.INCONCLUSIVE, "this adversary could not have refuted any level with so many games"
     if detectable > detect:

@@ -20,7 +20,7 @@ def check_unit(unit: str) -> None:
         raise SpecificationError(f"unit must be one of {', '.join(get_args(Unit))}, got {unit!r}")
 
 
-def released(target: Mechanism, stack: Stack, rng: np.random.Generator, *, one_a_call: bool = False) -> FloatArray:
+def released(target: Mechanism, stack: Stack, rng: np.random.Generator) -> FloatArray:
     """One release for each of several tables.
 
     Parameters
@@ -31,8 +31,6 @@ def released(target: Mechanism, stack: Stack, rng: np.random.Generator, *, one_a
         The tables.
     rng : numpy.random.Generator
         Of the target.
-    one_a_call : bool
-        Never ask ``each``.
 
     Returns
     -------
@@ -46,10 +44,7 @@ def released(target: Mechanism, stack: Stack, rng: np.random.Generator, *, one_a
     """
     trials, _, columns = stack.shape
     each: Callable[[Stack, np.random.Generator], Any] | None = getattr(target, "each", None)
-    if each is not None and not one_a_call:
-        found = [each(stack, rng)]
-    else:
-        found = [target(table.astype(np.int64), 1, rng) for table in stack]
+    found = [each(stack, rng)] if each is not None else [target(table.astype(np.int64), 1, rng) for table in stack]
     expected = f"expected {columns} numbers for each of {trials} tables"
     try:
         numbers = np.concatenate([np.asarray(one, dtype=np.float64).reshape(-1, columns) for one in found])

@@ -73,7 +73,7 @@ def accuracy(
     parameters : mapping, optional
         Parameters for the report.
     """
-    theorem, setting = HighProbability(at_most, beta, strict, exact), Setting(mechanism, data, error)
+    theorem, setting = HighProbability(at_most, beta, strict, exact), Setting(mechanism, data, error, at_most)
     draft = _draft(theorem, setting, "L4", case, expected, draws, detect, is_mutant, derived, note, parameters)
     return replace(draft, independence=independence)
 

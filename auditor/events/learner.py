@@ -100,6 +100,11 @@ class Chain:
         inside = [len(values), *(int(np.count_nonzero(self._member(values, cut))) for cut in self.cuts), 0]
         return tuple(a - b for a, b in itertools.pairwise(inside))
 
+    def depth(self, values: Array) -> NDArray[np.uint8]:
+        """Number of events in which each output lies, from the values of the chain's feature."""
+        depth: NDArray[np.uint8] = np.sum([self._member(values, cut) for cut in self.cuts], axis=0, dtype=np.uint8)
+        return depth
+
     def _member(self, values: Array, cut: float) -> NDArray[np.bool_]:
         return values <= cut if self.side == "below" else values > cut
 
@@ -166,6 +171,8 @@ class EventLearner:
         self.finalists: list[Proposal] = []
         self.reach = 0.0  # pessimistic level of the best event
         self.hope = math.inf  # optimistic level of the same event
+        #: Number of events of the first finalist's chain in which each output of the latest chunk lies, on each side.
+        self.depths: tuple[NDArray[np.uint8], NDArray[np.uint8]] = (np.zeros(0, np.uint8), np.zeros(0, np.uint8))
         self._past = Reservoir(RESERVOIR)
         self._learned_at = 0
         self._fixed: list[Feature] | None = None
@@ -225,10 +232,13 @@ class EventLearner:
         return self._past.held >= LEAST_ALIKE and all(len(np.unique(v)) == 1 for v in self._past.values(feature))
 
     def count(self, x: Batch, y: Batch) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-        """How a chunk falls into the cells of each finalist."""
+        """How a chunk falls into the cells of each finalist; of the first one `depths` has it for each output."""
         x, y = read_once(x), read_once(y)
         values = {feature: (feature(x), feature(y)) for feature in {f.chain.feature for f in self.finalists}}
         pairs = [(f.chain, *values[f.chain.feature]) for f in self.finalists]
+        if pairs:
+            chain, a, b = pairs[0]
+            self.depths = chain.depth(a), chain.depth(b)
         return [(chain.cells_of(a), chain.cells_of(b)) for chain, a, b in pairs]
 
     def add(self, x: Batch, y: Batch, counts: Sequence[tuple[Sequence[int], Sequence[int]]]) -> None:

@@ -46,6 +46,13 @@ class Independence:
         The same generator gave the same outputs again.
     untied : int
         Fewest comparisons of a test that were not ties.
+    asked : str
+        What looked dependent in the draws of a first refutation, which then had to be reached again on new ones; empty
+        if nothing did. See `auditor.evidence.dependence`.
+    asked_p : float
+        The p-value of that.
+    still : str
+        What looks dependent in draws that were taken one a call; empty if nothing does.
     """
 
     passed: bool
@@ -54,7 +61,30 @@ class Independence:
     draws: int
     seeded: bool = True
     untied: int = 0
+    asked: str = ""
+    asked_p: float = 1.0
+    still: str = ""
 
+    @property
+    def alone(self) -> bool:
+        """Whether the evidence is of draws that were taken one a call, because others are or look dependent."""
+        return not self.passed or bool(self.asked)
+
+    @property
+    def likeliest(self) -> str:
+        """The finding of the test with the smallest p-value, whether it failed or not."""
+        return _FINDINGS[min(self.p_values, key=lambda name: self.p_values[name])] if self.p_values else ""
+
+    @property
+    def note(self) -> str:
+        """What is to be said of the draws, in words; empty if nothing is."""
+        if not self.passed:
+            return f"draws are not independent: {self.finding}"
+        return f"draws may not be independent (p = {self.asked_p:.2g}): {self.asked}" if self.asked else ""
+
+
+#: Nothing was tested.
+UNTESTED = Independence(True, "", {}, 0)
 
 _FINDINGS = {
     "within a call": "draws of one call are closer to one another than draws of different calls",

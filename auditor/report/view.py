@@ -267,10 +267,16 @@ class ClaimView:
 
     def _independence(self) -> str:
         tested = self.raw.get("independence") or {}
-        if not tested.get("draws"):
-            return ""
-        drawn = f"tested on {int(tested['draws']):,} further draws"
-        return f"{drawn}, passed" if tested.get("passed") else f"{drawn}, failed: {tested.get('finding', '')}"
+        said = []
+        if tested.get("draws"):
+            result = "passed" if tested.get("passed") else f"failed: {tested.get('finding', '')}"
+            said.append(f"tested on {int(tested['draws']):,} further draws, {result}")
+        if tested.get("asked"):
+            p = float(tested["asked_p"])
+            said.append(f"a first refutation had to be reached again, one draw a call: {tested['asked']} (p = {p:.2g})")
+        if tested.get("still"):
+            said.append(f"draws taken one a call look dependent as well: {tested['still']}")
+        return "; ".join(said)
 
 
 @dataclass(frozen=True)
