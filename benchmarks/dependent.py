@@ -296,7 +296,7 @@ def _cases() -> tuple[Case, ...]:
     kinds: list[tuple[str, Audit]] = [
         ("event, budget", _privacy(10_000, stop="budget")),
         ("event, fixed size", _privacy(10_000, method="clopper-pearson")),
-        ("game", _game(2_000)),
+        ("game", _game(400)),
         ("law", _conformity(10_000)),
         ("failure rate", _FAILURES),
         ("expected error", _MEANS),

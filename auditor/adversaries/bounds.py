@@ -7,6 +7,7 @@ probability q on one has a probability of at most cap(q) on the other, and the c
 from __future__ import annotations
 
 import math
+import sys
 
 import numpy as np
 from scipy import special
@@ -100,8 +101,9 @@ def packing(guarantee: Guarantee, level: float, log_datasets: float, steps: int)
     Lemma 4.3.1.
     """
     if isinstance(guarantee, ApproxDP) and guarantee.delta == 0:
-        return math.exp(min(0.0, level * steps - log_datasets))
-    p = math.exp(-log_datasets)
+        return max(math.exp(min(0.0, level * steps - log_datasets)), sys.float_info.min)
+    # A cap is never smaller at the smallest normal double than at a smaller probability, which would be 0 as a double.
+    p = max(math.exp(-log_datasets), sys.float_info.min)
     for _ in range(steps):
         p = min(1.0, cap_at(guarantee, p, level))
     return p

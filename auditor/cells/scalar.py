@@ -39,6 +39,12 @@ ROUNDING = 1e-15
 GRAIN = 2.0**-20
 
 
+#: Units in the last place by which a computed lattice point may be off: the step's own rounding, that of the product,
+#: and that of the sum with a centre, half a unit each, the first two of a number up to twice as large; and as much
+#: again for ``k * step``, with which it is compared.
+ULPS = 5
+
+
 class Scalar(Protocol):
     """A law on numbers; on the multiples of ``step``, if it has one."""
 
@@ -124,7 +130,7 @@ def continuous_cells(law: Scalar, name: str, rounding: float | None) -> Cells:
 
     def index(batch: Batch) -> IntArray:
         values = column(batch)
-        good = np.isfinite(values) if rounding is None else _whole_steps(values, rounding)[1]
+        good = np.isfinite(values) if rounding is None else _whole_steps(values, rounding, float(law.loc))[1]
         return np.where(good, np.searchsorted(edges, values), cells)
 
     return Cells(view, index, merges)
@@ -134,10 +140,20 @@ def _between(a: float, name: str, b: float) -> str:
     return f"{a:.6g} < {name} < {b:.6g}"
 
 
-def _whole_steps(values: FloatArray, step: float) -> tuple[FloatArray, NDArray[np.bool_]]:
-    """Values in steps, rounded, and which are finite and that many steps."""
-    steps = np.rint(values / step)
-    return steps, np.isfinite(steps) & (steps * step == values)
+def _whole_steps(values: FloatArray, step: float, around: float) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """Values in steps, rounded, and which are finite and that many steps; ``around`` is the centre of the law.
+
+    Exactly so many where the step is a power of 2. Otherwise lattice points are no doubles: k * step, k / 10 and
+    around + z * step differ by the rounding of their parts, each by half a unit in the last place of the largest at
+    most. So `ULPS` of these are allowed. What the last bits tell is a question of privacy, for level L1.
+    """
+    with np.errstate(invalid="ignore"):
+        steps = np.rint(values / step)
+        near = steps * step == values
+        if math.frexp(step)[0] != 0.5:
+            units = np.spacing(np.maximum(np.abs(values), abs(around)))
+            near |= np.abs(steps * step - values) <= np.minimum(ULPS * units, 0.25 * step)
+    return steps, np.isfinite(steps) & near
 
 
 def lattice_cells(law: Scalar, name: str, step: float) -> tuple[Cells, ...]:
@@ -163,22 +179,22 @@ def lattice_cells(law: Scalar, name: str, step: float) -> tuple[Cells, ...]:
 
     def index(batch: Batch) -> IntArray:
         values = column(batch)
-        return np.where(_whole_steps(values, step)[1], np.searchsorted(edges, values), cells)
+        return np.where(_whole_steps(values, step, centre)[1], np.searchsorted(edges, values), cells)
 
     ranges = Cells(view, index, merges)
     largest = float(np.max(law.cdf(edges + step) - law.cdf(edges)))  # of the points behind the edges
     residues = _residues(law, step, centre) if largest < FINE else None
     if residues is None:
         return (ranges,)
-    return ranges, _residue_cells(residues, name, step)
+    return ranges, _residue_cells(residues, name, step, centre)
 
 
-def _residue_cells(probabilities: FloatArray, name: str, step: float) -> Cells:
+def _residue_cells(probabilities: FloatArray, name: str, step: float, centre: float) -> Cells:
     def labels(modulus: int) -> tuple[str, ...]:
         return tuple(f"{name} is {r} modulo {modulus}, in steps of {step:.6g}" for r in range(modulus))
 
     def index(batch: Batch) -> IntArray:
-        steps, good = _whole_steps(column(batch), step)
+        steps, good = _whole_steps(column(batch), step, centre)
         # The remainder of a float is exact, and beyond 2^53 the float is all that there is.
         return np.where(good, np.mod(np.where(good, steps, 0.0), MODULUS), MODULUS).astype(np.int64)
 

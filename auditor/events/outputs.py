@@ -232,7 +232,8 @@ def _number_keys(values: NDArray[Any]) -> NDArray[np.int64]:
         return (np.where(np.isnan(floats), np.nan, floats) + 0.0).view(np.int64)  # one NaN, one zero
     bits = floats.view(np.int64)
     if values.dtype.itemsize == 8 and values.size and (values.max() > _EXACT or values.min() < -_EXACT):
-        large = np.abs(floats) > _EXACT
+        # The integers themselves are compared: 2^53 + 1 as a float is 2^53.
+        large = (values > _EXACT) | (values < -_EXACT)
         bits[large] = [_key_of(v) for v in values[large].tolist()]
     return bits
 

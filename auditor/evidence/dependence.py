@@ -159,6 +159,8 @@ def doubt_of(trace: Trace) -> Doubt:
     to a user rests on it alone: see `asks_again`.
     """
     layers = [layer for layer in _layers(trace.records) if sum(len(flags.at) for flags in layer) >= FEWEST]
+    if not layers:
+        return Doubt()
     found = first_of([doubt for layer in layers for doubt in _tests(layer)])
     return replace(found, p_value=min(1.0, found.p_value / CONSERVATIVE))
 

@@ -651,3 +651,26 @@ def test_every_reference_follows_its_law(name: str) -> None:
     case = REFERENCES[name]
     result = check_conformity(case.reference, *case.datasets, alpha=RARELY, draws=200_000)  # type: ignore[arg-type]
     assert result.verdict == Verdict.CONSISTENT, result.message
+
+
+@pytest.mark.parametrize("step", [0.1, 1 / 3, 1e-3, 0.7])
+def test_a_lattice_point_is_one_however_it_was_computed(step: float) -> None:
+    law = TwoSidedGeometricLaw(3, 1.1, step=step)
+    z = np.arange(-3_000, 3_000)
+    impossible = len(cells_of(law).views[0].labels)
+    computed = [z * step, 3 * step + (z - 3) * step, (z * step * 8) / 8]
+    if step in (0.1, 1e-3):
+        computed.append(z / round(1 / step))
+    for values in computed:
+        for counts in cells_of(law).counts(values):
+            assert counts[-1] == 0
+    # What is really off the lattice is impossible, by a thousandth of a step or by half of one.
+    for off in (0.001, 0.5):
+        counts = cells_of(law).counts((z + off) * step)[0]
+        assert len(counts) == impossible + 1
+        assert counts[-1] == len(z)
+
+
+def test_a_lattice_whose_step_is_a_power_of_two_is_exact() -> None:
+    law = TwoSidedGeometricLaw(3, 1.1, step=0.25)
+    assert cells_of(law).counts(np.array([0.5, np.nextafter(0.5, 1)]))[0][-1] == 1

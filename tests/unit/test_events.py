@@ -606,3 +606,14 @@ def test_a_kind_of_output_that_comes_first_after_learning_is_counted(later: Batc
     for x, y in learner.count(later, np.array([1.5, 2.5])):
         assert sum(x) == sum(y) == 2
         assert min(*x, *y) >= 0
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.uint64, object])
+@pytest.mark.parametrize("value", [2**53 - 1, 2**53, 2**53 + 1, 2**53 + 2, -(2**53) - 1, 2**62 + 1, 2**63 + 1])
+def test_the_key_of_a_large_integer_depends_on_nothing_else_in_the_batch(kind: Any, value: int) -> None:
+    alone = keys([value])[0]
+    assert keys(["word", value, None])[1] == alone
+    if kind is object or np.iinfo(kind).min <= value <= np.iinfo(kind).max:
+        for others in ([], [0], [2**53 + 2], [2**53]):
+            batch = as_batch(np.array([value, *others], dtype=kind), 1 + len(others))
+            assert keys(batch)[0] == alone

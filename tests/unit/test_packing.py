@@ -18,7 +18,7 @@ from auditor.adversaries.game import Game, run_game
 from auditor.adversaries.packing import Packing
 from auditor.collect import Settings
 from auditor.errors import SpecificationError
-from auditor.guarantees import ApproxDP, Guarantee, PureDP
+from auditor.guarantees import ApproxDP, GaussianDP, Guarantee, PureDP
 from auditor.question import Question
 from auditor.results import Verdict
 from mechanisms.column_counts import (
@@ -241,3 +241,12 @@ def test_names_at_the_bound_are_rarely_an_alarm(guarantee: Guarantee, probabilit
         assert found.lower_bound is not None
         above += found.lower_bound > guarantee.level
     assert max(alarms, above) <= stats.binom.isf(1e-6, runs, alpha)
+
+
+@pytest.mark.parametrize("columns", [1_074, 1_080, 2_000])
+def test_a_packing_of_more_datasets_than_a_double_holds_has_a_bound_that_holds(columns: int) -> None:
+    game = Packing(100, columns)
+    # A hundred steps of mu = 1 make the mean of a Gaussian 100 standard deviations: everything is allowed.
+    assert game.most(GaussianDP(1.0), 1.0) == 1.0
+    exact = math.exp(max(100 * 1.0 - columns * math.log(2), -700))
+    assert 0 < exact <= game.most(PureDP(1.0), 1.0) * (1 + 1e-9)

@@ -1,0 +1,237 @@
+"""What is read off the draws that carried a refutation, and what follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
+from auditor.errors import TargetError
+from auditor.evidence.dependence import ASK, KEPT, Doubt, Trace, asks_again, confirm_refutation, doubt_of, scores_of
+from auditor.evidence.independence import UNTESTED, Independence
+from auditor.findings import stand
+from auditor.results import Verdict
+from auditor.sampling import DUMMIES, PARTS, SPLIT, Call, Place, Sampler, parts_of
+
+Rng = np.random.Generator
+Draw = Callable[[int, int, Rng], NDArray[Any]]
+
+SIZES = (50, 50, 50, 50, 60, 60, 70, 80, 90, 100)
+
+
+def trace_of(draw: Draw, seed: int, sizes: tuple[int, ...] = SIZES) -> Trace:
+    """Calls on the two sides in turn; ``draw`` takes the number of the call, of draws, and a generator."""
+    rng, trace, first = np.random.default_rng(seed), Trace(), 0
+    for call in range(2 * len(sizes)):
+        n = sizes[call // 2]
+        trace.add("event", call % 2, Place(call, first, n), draw(call, n, rng))
+        first += n
+    return trace
+
+
+def fresh(call: int, n: int, rng: Rng) -> NDArray[np.bool_]:
+    return rng.random(n) < 0.3
+
+
+def table(call: int, n: int, rng: Rng) -> NDArray[np.bool_]:
+    return np.resize(rng.random(min(n, 16)) < 0.3, n)
+
+
+def shared(call: int, n: int, rng: Rng) -> NDArray[np.bool_]:
+    return np.where(rng.random(n) < 0.5, rng.random() < 0.3, rng.random(n) < 0.3)
+
+
+class Between:
+    """Calls at a distance have the same noise, or the opposite."""
+
+    def __init__(self, distance: int, opposite: bool) -> None:
+        self.distance, self.opposite, self.calls = distance, opposite, [np.zeros(0)] * 40
+
+    def __call__(self, call: int, n: int, rng: Rng) -> NDArray[np.bool_]:
+        noise = rng.random(n)
+        if call // self.distance % 2:
+            before = self.calls[call - self.distance][:n]
+            noise[: len(before)] = 1 - before if self.opposite else before
+        self.calls[call] = noise
+        return noise < 0.3
+
+
+def test_independent_draws_are_seldom_doubted() -> None:
+    # Fails for any seed with probability below 1e-6, if a true violation is asked for again with probability 0.1.
+    asked = sum(asks_again(doubt_of(trace_of(fresh, seed))) for seed in range(100))
+    assert asked <= stats.binom.isf(1e-6, 100, 0.1)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: table,
+        lambda: shared,
+        *(lambda d=d, o=o: Between(d, o) for d in (1, 2, 3, 8) for o in (False, True)),
+    ],
+)
+def test_draws_that_go_together_are_doubted(make: Callable[[], Draw]) -> None:
+    for seed in range(5):
+        assert doubt_of(trace_of(make(), seed)).p_value < 1e-3
+
+
+def test_what_never_varies_is_not_doubted() -> None:
+    assert doubt_of(trace_of(lambda call, n, rng: np.ones(n), 1)) == Doubt()
+    assert doubt_of(Trace()) == Doubt()
+
+
+def test_the_words_name_the_period() -> None:
+    def of_five(call: int, n: int, rng: Rng) -> NDArray[np.bool_]:
+        return np.resize(rng.random(5) < 0.5, n)
+
+    assert doubt_of(trace_of(of_five, 3)).finding == "draws of one call look alike with a period of 5"
+
+
+def test_a_trace_holds_the_latest_draws() -> None:
+    trace = Trace()
+    for call in range(5):
+        trace.add("event", call % 2, Place(call, call * KEPT, KEPT // 2 + 1), np.full(KEPT // 2 + 1, call))
+    assert [record.call for record in trace.records] == [3, 4]
+
+
+def test_records_are_of_one_call_each() -> None:
+    trace = Trace()
+    trace.add("event", 0, Place(3, 10, 6, (2, 4)), np.arange(6))
+    assert [(r.call, r.at.tolist(), r.scores.tolist()) for r in trace.records] == [
+        (3, [10, 11], [0, 1]),
+        (4, [12, 13, 14, 15], [2, 3, 4, 5]),
+    ]
+
+
+def test_equal_outputs_have_equal_scores() -> None:
+    batch = ["a", None, (1, 2), "a", None, (1, 2)]
+    scores = scores_of(batch)
+    assert scores[:3].tolist() == scores[3:].tolist()
+    assert len(set(scores.tolist())) == 3
+    assert scores_of(np.array([[1.0, np.nan], [2.0, 3.0]])).tolist() == [1.0, 5.0]
+
+
+# ---------------------------------------------------------------------------------- a second refutation
+
+
+def gated(first: bool, second: bool, first_draws: Draw, second_draws: Draw) -> tuple[str, Independence]:
+    refutes = {"first": first, "second": second}
+    traces = {"first": trace_of(first_draws, 1), "second": trace_of(second_draws, 2)}
+    return confirm_refutation("first", [], lambda t: refutes[t], lambda t: [traces[t]], lambda: "second")
+
+
+def test_what_refutes_nothing_is_not_looked_at() -> None:
+    assert gated(False, True, table, fresh) == ("first", UNTESTED)
+
+
+def test_independent_draws_refute_at_once() -> None:
+    found, independence = gated(True, False, fresh, fresh)
+    assert (found, independence.alone) == ("first", False)
+    assert stand(True, independence, Verdict.VIOLATION) == (Verdict.VIOLATION, "")
+
+
+def test_dependent_draws_have_to_refute_again() -> None:
+    found, independence = gated(True, True, table, fresh)
+    assert (found, independence.alone, independence.still) == ("second", True, "")
+    verdict, message = stand(True, independence, Verdict.VIOLATION) or ("", "")
+    assert verdict == Verdict.VIOLATION
+    assert "look alike at a distance of 16" in message
+    assert "judged on one draw a call" in message
+
+
+def test_a_refutation_that_is_not_reached_again_stays_open() -> None:
+    found, independence = gated(True, False, table, fresh)
+    assert found == "second"
+    verdict, message = stand(False, independence, Verdict.DEVIATION) or ("", "")
+    assert verdict == Verdict.INCONCLUSIVE
+    assert "new draws, taken one a call, do not refute it" in message
+
+
+def test_a_second_refutation_by_dependent_draws_stays_open() -> None:
+    _, independence = gated(True, True, table, shared)
+    assert independence.still
+    verdict, message = stand(True, independence, Verdict.VIOLATION) or ("", "")
+    assert verdict == Verdict.INCONCLUSIVE
+    assert independence.still in message
+
+
+def test_the_tests_beforehand_count_as_well() -> None:
+    before = Independence(True, "", {"within a call": ASK / 5, "between calls": 0.5}, 100)
+    found, independence = confirm_refutation(
+        "first", [before, before], lambda _: True, lambda _: [trace_of(fresh, 1)], lambda: "second"
+    )
+    assert (found, independence.asked_p) == ("second", ASK * 4 / 5)
+    assert "draws of one call are closer" in independence.asked
+
+
+def test_draws_that_failed_a_test_are_a_deviation_whatever_they_refute() -> None:
+    failed = Independence(False, "they repeat", {}, 100, still="they still do")
+    assert stand(True, failed, Verdict.VIOLATION) == (Verdict.DEVIATION, "draws are not independent: they repeat")
+
+
+# ---------------------------------------------------------------------------------- one draw a call
+
+
+class Listening:
+    """Notes the dataset and the size of each call."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, int]] = []
+
+    def __call__(self, data: str, n: int, rng: Rng) -> NDArray[np.float64]:
+        self.asked.append((data, n))
+        return rng.random(n)
+
+
+def test_long_calls_are_made_in_parts() -> None:
+    assert [part.n for part in parts_of(Call(SPLIT - 1, ("key",)))] == [SPLIT - 1]
+    target = Listening()
+    sampler = Sampler(target, 1, "claim")
+    batch = sampler.draw("x", SPLIT + 3, "key")
+    assert len(batch) == SPLIT + 3
+    assert [n for _, n in target.asked] == [part.n for part in parts_of(Call(SPLIT + 3, ("key",)))]
+    assert len(target.asked) == PARTS
+    assert sampler.place == Place(0, 0, SPLIT + 3, tuple(n for _, n in target.asked))
+    sampler.draw("x", 5, "more")
+    assert sampler.place == Place(PARTS, SPLIT + 3, 5)
+
+
+def test_draws_taken_alone_come_in_random_order_after_random_other_calls() -> None:
+    target = Listening()
+    sampler = Sampler(target, 1, "claim").alone()
+    x, y = sampler.draw_sides("x", "y", 60, 0, 0)
+    assert {n for _, n in target.asked} == {1}
+    assert 120 < len(target.asked) < 120 * (1 + DUMMIES)
+    assert set(np.diff(np.sort(np.concatenate([x.place.at(), y.place.at()])))) == set(range(1, DUMMIES + 2))
+    # 60 draws a side in an order drawn at random: the other side follows in about half of the cases.
+    order = np.argsort(np.concatenate([x.place.at(), y.place.at()])) < 60
+    assert 30 < int((order[1:] != order[:-1]).sum()) < 90  # outside with a probability below 1e-6
+    for side, drawn in (("x", x), ("y", y)):
+        assert all(target.asked[at][0] == side for at in drawn.place.at())
+
+
+def test_draws_taken_alone_depend_on_their_keys_alone() -> None:
+    apart = Sampler(Listening(), 1, "claim").alone().draw_sides("x", "y", 9, 0, 0)[0].batch
+    plain = Sampler(Listening(), 1, "claim", one_a_call=True).draw("x", 9, 0, "x", 0)
+    assert np.array_equal(apart, plain)
+
+
+def test_calls_that_are_thrown_away_may_raise_and_may_not_hang() -> None:
+    def raising(data: str, n: int, rng: Rng) -> NDArray[np.float64]:
+        if rng.random() < 0.5:
+            raise ValueError("unlucky")
+        return rng.random(n)
+
+    drawn = Sampler(raising, 1, "claim", catching=True).alone().draw_sides("x", "y", 20, 0, 0)[0]
+    assert len(drawn.batch) == 20
+
+    def hanging(data: str, n: int, rng: Rng) -> NDArray[np.float64]:
+        while True:
+            pass
+
+    with pytest.raises(TargetError, match="did not answer within"):
+        Sampler(hanging, 1, "claim", limit=0.05).alone().draw("x", 2, "key")
