@@ -14,6 +14,7 @@ from auditor.errors import SpecificationError, positive
 from auditor.events.classifier import Learners, fitters_of
 from auditor.events.learner import Chain, EventLearner
 from auditor.events.own_ratio import own_ratio
+from auditor.evidence.bound import rejects_below
 from auditor.evidence.dependence import Trace, looked_at
 from auditor.evidence.independence import COMPARISONS
 from auditor.evidence.wealth import Chunk, Stake, Wealth, worst_counts
@@ -169,6 +170,7 @@ class Evidence:
     truncated_by: str | None = None
     past: Past = field(default_factory=Past)
     trace: Trace = field(default_factory=Trace)
+    _refuted: float | None = None
 
     def take_up(self, past: Past) -> None:
         """Go on from what earlier runs counted: bet it again, and remember what was learned from it."""
@@ -234,8 +236,12 @@ class Evidence:
         return list(groups.values())
 
     def refuted(self, alpha: float) -> bool:
-        """Whether the wealth at the claimed level ever reached 1/alpha."""
-        return bool(self.wealth.best[0] >= math.log(1 / alpha))
+        """Whether the claimed level was ever rejected, and all smaller ones, see `rejects_below`."""
+        if self.wealth.best[0] < math.log(1 / alpha):
+            return False
+        if self._refuted != alpha and rejects_below(self.chunks, self.guarantee, alpha):
+            self._refuted = alpha  # for good: wealth is judged by its maximum
+        return self._refuted == alpha
 
 
 def chunk_size(drawn: int) -> int:
@@ -282,7 +288,6 @@ def collect(
 
     A claim that earlier runs have refuted is not drawn for again, unless what they learned was not kept.
     """
-    threshold = math.log(1 / settings.alpha)
     evidence = Evidence(Wealth(guarantee, np.array([guarantee.level])))
     evidence.learners = learners_of(sampler, guarantee, pairs, settings)
     if past is not None:
@@ -327,7 +332,7 @@ def collect(
         evidence.chunks.append(Chunk(k, n, stake, whole_x and whole_y))
         evidence.wealth.bet(stake)
         evidence.path.append((before + used, float(evidence.wealth.current[0])))
-        rejected = bool(evidence.wealth.best[0] >= threshold)
+        rejected = rejected or evidence.refuted(settings.alpha)
         learner.add(x, y, counts)
         if rejected and settings.stop == "verdict" and not refuted_before:
             break

@@ -19,7 +19,7 @@ from auditor.exact import PrivacyCurve
 from auditor.fixed_size import FixedSize
 from auditor.guarantees import Guarantee
 from auditor.neighbors import Pair
-from auditor.results import AuditResult, Counterexample, Verdict, carried
+from auditor.results import AuditResult, Counterexample, Verdict, carried, certainty
 
 #: Fraction of the smaller of exact level and ceiling that a tight audit is to certify; below it the sandwich is
 #: reported as loose.
@@ -162,8 +162,8 @@ def sandwich(
     if exact is None:
         return ""
     bound = found["lower_bound"]
-    # Relative slack for levels rounded to 9 digits and exact levels computed in floating point.
-    if bound > exact * (1 + 1e-8) + 1e-9:
+    # Slack for levels rounded to 9 digits and exact levels computed in floating point, of the size of the levels.
+    if bound > exact * (1 + 1e-8) + 1e-9 * min(guarantee.level or 1.0, 1.0):
         return f"failed: lower bound {bound:.6g} is above the exact level {exact:.6g}"
     stopped_early = settings.stop == "verdict" and exact > guarantee.level
     wanted = min(exact if event_level is None else event_level, found["ceiling"])
@@ -230,7 +230,7 @@ def explain(result: AuditResult) -> str:
         f"    on x'      {found.y_count:,} of {found.n:,} draws",
         *([f"  shrunk       {found.shrunk}"] if found.shrunk else []),
         f"  {_evidence(result, found)}",
-        f"  lower bound  {found.lower_bound:.4g} at confidence {1 - result.alpha:g}",
+        f"  lower bound  {found.lower_bound:.4g} at confidence {certainty(result.alpha)}",
         *([f"  ledger       {summed}"] if summed else []),
         *([f"  note         {result.message}"] if result.message else []),
         f"  replay       {found.replay}",

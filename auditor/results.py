@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
+from decimal import ROUND_FLOOR, Decimal
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -191,7 +192,7 @@ class AuditResult:
             return f"{self.id}: error: {self.message}"
         text = f"{self.id}: {self.verdict}: claimed {self.claimed}"
         if self.lower_bound is not None:
-            text += f"; lower bound {self.lower_bound:.4g} at confidence {1 - self.alpha:g}"
+            text += f"; lower bound {self.lower_bound:.4g} at confidence {certainty(self.alpha)}"
         if self.ceiling is not None and self.detectable_level is not None:
             text += f"; these {self.draws:,} draws could certify {self.ceiling:.4g} at most"
             text += f" and detect {self.detectable_level:.4g}"
@@ -205,6 +206,17 @@ class AuditResult:
                 del record[name]
         record["ok"] = self.ok
         return dict(sorted(record.items()))
+
+
+def certainty(alpha: float, whole: int = 1) -> str:
+    """``1 - alpha`` as a text, or as a percentage of ``whole`` 100: with enough digits to tell it from 1, rounded down.
+
+    >>> certainty(0.01), certainty(1.07e-5, 100)
+    ('0.99', '99.9989')
+    """
+    error = Decimal(whole) * Decimal(repr(float(alpha)))
+    step = Decimal(1).scaleb(error.adjusted() - 1)
+    return f"{(whole - error).quantize(step, rounding=ROUND_FLOOR).normalize():f}"
 
 
 def carried(ledger: Mapping[str, Any]) -> str:

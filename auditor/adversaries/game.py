@@ -236,8 +236,8 @@ class _Played:
     trace: Trace = field(default_factory=Trace)
 
     def refuted(self, alpha: float) -> bool:
-        """Whether the claim is."""
-        return bool(self.wealth.best[0] >= -math.log(alpha))
+        """Whether the claim is, with all smaller levels, see `auditor.evidence.bound.rejects_below`."""
+        return bool(self.wealth.best[0] >= -math.log(alpha)) and self.bound(self.wealth, alpha) >= self.levels[0]
 
     def add(self, scores: FloatArray) -> None:
         """Bet on a chunk of games."""

@@ -71,6 +71,21 @@ def _steps(low: float, high: float, spacing: float) -> Array:
     return levels
 
 
+def rejects_below(chunks: Sequence[Chunk], guarantee: Guarantee, alpha: float) -> bool:
+    """Whether the claimed level is rejected together with every smaller level of the grid.
+
+    Notes
+    -----
+    Valid because: this is the event that the wealth at the claimed level reached 1/alpha, or less. To reject a claim is
+    to reject all smaller levels, so a refutation waits for the smallest of them, which lag by a chunk now and then:
+    the bound of `lower_bound` is then at least the claimed level, and it is still one statement about one level, the
+    first at or above the truth. (To take the larger of that bound and the claimed level instead would be two
+    statements, which err together with probability up to 2 alpha.)
+    """
+    grid = level_grid(guarantee.level, guarantee.highest, guarantee.unit)
+    return lower_bound(chunks, guarantee, grid[grid <= guarantee.level], alpha) >= guarantee.level
+
+
 def lower_bound(chunks: Sequence[Chunk], guarantee: Guarantee, grid: Array, alpha: float) -> float:
     """Largest level such that it and every smaller level of the grid is rejected; 0 if the first is not.
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from auditor.report import theorems, words
 from auditor.report.explain import explain
-from auditor.results import carried, number
+from auditor.results import carried, certainty, number
 
 #: Words for the facts of a claim of conformity, which has datasets in the place of a pair, and cells in that of events.
 _CONFORMITY = {"pair": "datasets", "event": "worst cell"}
@@ -138,7 +138,7 @@ class ClaimView:
     @property
     def confidence(self) -> str:
         """Confidence of the lower bound, as a percentage."""
-        return words.percent(1 - self.alpha)
+        return f"{certainty(self.alpha, 100)} %"
 
     @property
     def broken(self) -> bool:

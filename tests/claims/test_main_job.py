@@ -90,7 +90,6 @@ def test_no_lower_bound_is_above_the_exact_level(job: Job) -> None:
 
 
 def test_violations_come_with_an_example_and_nothing_else_does(job: Job) -> None:
-    lagging = refutations = 0
     for claim in job.claims:
         refuted = claim["verdict"] == "violation" and claim["level"] != "L0"
         assert (claim["counterexample"] is not None) == refuted, claim["id"]
@@ -98,11 +97,7 @@ def test_violations_come_with_an_example_and_nothing_else_does(job: Job) -> None
             assert claim["log10_max_e_value"] >= 6
             bound = number(claim["lower_bound"])
             assert bound is not None
-            # The claimed level is rejected itself; levels are written to 8 digits. A smaller level may lag by a chunk,
-            # and then the bound, which needs all smaller ones, is below the claim.
-            lagging += bound < claim["claimed_level"] * (1 - 1e-8)
-            refutations += 1
-    assert lagging <= 0.01 * refutations
+            assert bound >= claim["claimed_level"] * (1 - 1e-8)  # written to 8 digits
 
 
 def test_every_claim_that_holds_says_what_would_have_been_found(job: Job) -> None:
