@@ -149,7 +149,7 @@ def _labels(
         question,
         caveat=guarantee.caveat,
         exact=exact,
-        detect=settings.detectable(guarantee.level),
+        detect=settings.wanted(guarantee.level),
         method=settings.method,
         **own,
     )
@@ -325,7 +325,8 @@ def audit(
     seed : int
         Same seed, same draws.
     detect : float, optional
-        Level that is to be detectable, default twice the claimed one; otherwise the verdict is "inconclusive".
+        Level that an event of probability 0.01 is to be found at, with probability 0.9; default twice the claimed one.
+        Where the draws are too few for that, the verdict is "inconclusive".
     limit : float, optional
         Seconds that one call of the mechanism may take.
     learners : {"logistic", "boosted trees", "classifiers"} or callable, optional
@@ -434,7 +435,7 @@ def assert_private(
 
     Takes what `audit` takes. It raises `TargetError` if the mechanism crashed, hung or answered what cannot be read,
     and an AssertionError if its draws are not independent. A return means "not refuted", never "private": look at the
-    result's ``detectable_level``. In a test that pytest runs, the plugin fills in what ``options`` leave open and keeps
+    result's ``resolution``. In a test that pytest runs, the plugin fills in what ``options`` leave open and keeps
     the result for its summary, see `dpaudit_pytest`.
     """
     __tracebackhide__ = True  # a failing test shows its own line, not this one

@@ -77,8 +77,8 @@ _DETECT = click.option(
     "--detect",
     type=float,
     default=None,
-    help="Level that is to be detectable, of every L1 and L2 claim; otherwise the verdict is inconclusive "
-    "[default: what the claim says, or twice the claimed level].",
+    help="Level that an event of probability 0.01 is to be found at, for every L1 and L2 claim; otherwise the verdict "
+    "is inconclusive [default: what the claim says, or twice the claimed level].",
 )
 _METHOD = click.option(
     "--method",

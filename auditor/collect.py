@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from auditor.events.own_ratio import own_ratio
 from auditor.evidence.bound import rejects_below
 from auditor.evidence.dependence import Trace, looked_at
 from auditor.evidence.independence import COMPARISONS
+from auditor.evidence.power import PROBABILITIES, RESOLVED, draws_of_pair, flag_probability, resolution
 from auditor.evidence.wealth import Chunk, Stake, Wealth, worst_counts
 from auditor.guarantees import Guarantee
 from auditor.neighbors import Pair
@@ -58,7 +59,7 @@ class Settings:
     seed : int
         Seed of the run.
     detect : float or None
-        Level that is to be detectable; default twice the claimed level, 0.1 if that is 0.
+        Level that an event of probability 0.01 is to be found at; default twice the claimed level, 0.1 if that is 0.
     limit : float or None
         Seconds that one call of the target may take.
     chunks : int or None
@@ -110,8 +111,8 @@ class Settings:
         if self.method == "clopper-pearson":
             object.__setattr__(self, "stop", "budget")
 
-    def detectable(self, claimed: float) -> float:
-        """Level that is to be detectable."""
+    def wanted(self, claimed: float) -> float:
+        """Level that is to be resolved."""
         if self.detect is not None:
             return self.detect
         return 2 * claimed if claimed > 0 else 0.1
@@ -200,6 +201,10 @@ class Evidence:
         """The claim."""
         return self.wealth.guarantee
 
+    def flag(self, p: float, q: float, n: int, guarantee: Guarantee, alpha: float) -> float:
+        """See `auditor.evidence.power.flag_probability`."""
+        return flag_probability(p, q, n, guarantee, alpha)
+
     def gains(self) -> dict[int, float]:
         """What the logarithm of the wealth at the claimed level gained on the chunks of each pair that was drawn from.
 
@@ -250,6 +255,47 @@ def chunk_size(drawn: int) -> int:
         return FIRST
     growth = GROWTH if drawn < LATE else LATE_GROWTH
     return min(max(SMALLEST, math.ceil(growth * drawn)), LARGEST)
+
+
+class Drawn(Protocol):
+    """What was drawn for a claim, by either method."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The claim."""
+
+    @property
+    def learners(self) -> Sequence[EventLearner]:
+        """One for each pair."""
+
+    @property
+    def n(self) -> int:
+        """Draws a side."""
+
+    def flag(self, p: float, q: float, n: int, guarantee: Guarantee, alpha: float) -> float:
+        """Probability that n draws a side flag an event with probabilities p and q."""
+
+    def refuted(self, alpha: float) -> bool:
+        """Whether the claim is refuted."""
+
+
+def part_that_counts(drawn: Drawn) -> float:
+    """Part of the draws that counts for the resolution, see `draws_of_pair`."""
+    width = max(learner.reservoir.width for learner in drawn.learners)
+    return draws_of_pair(1.0, len(drawn.learners), width)
+
+
+def resolutions(drawn: Drawn, alpha: float) -> dict[str, Any]:
+    """Fields of a result that say what would have been found; nothing where something was.
+
+    Valid because: they are functions of the claim, the number of draws and of pairs, and how many numbers an output
+    has, not of what the outputs are. See `auditor.evidence.power.divisor` for how they are measured.
+    """
+    if drawn.refuted(alpha):
+        return {}
+    n = int(drawn.n * part_that_counts(drawn))
+    found = {p: resolution(p, n, drawn.guarantee, alpha, drawn.flag) for p in PROBABILITIES}
+    return {"resolution": {f"{p:g}": level for p, level in found.items()}, "resolves": found[RESOLVED]}
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from auditor.errors import SpecificationError
-from auditor.results import SCHEMA, Verdict
+from auditor.results import SCHEMA, Verdict, number, plain
 
 #: Members of a manifest that follow from others, or say how a run went, not what it was.
 _DERIVED = ("alpha_split", "claims_selected", "interrupted", "baseline")
+#: The schema before resolutions: its ``detectable_level`` is read as far as it was a statement of power.
+_BEFORE_LEVELS = "dpaudit-results/1"
 #: First bytes of an .xz file, whatever its name.
 _XZ = b"\xfd7zXZ\x00"
 #: What the level of a packed file is; the best there is, as it is packed once and read often.
@@ -40,7 +42,7 @@ def read_results(path: Path) -> dict[str, Any]:
         content = json.loads(_unpacked(path.read_bytes()).decode("utf-8"))
     except (OSError, ValueError, EOFError, RecursionError, lzma.LZMAError) as error:
         raise SpecificationError(f"cannot read {str(path)!r}: {error}") from error
-    if not isinstance(content, dict) or content.get("schema") != SCHEMA:
+    if not isinstance(content, dict) or content.get("schema") not in (SCHEMA, _BEFORE_LEVELS):
         schema = content.get("schema") if isinstance(content, dict) else type(content).__name__
         newer = "; it was written by another version of dpaudit" if _later(schema) else ""
         raise SpecificationError(
@@ -63,7 +65,28 @@ def read_results(path: Path) -> dict[str, Any]:
     id_, times = Counter(claim["id"] for claim in content["claims"]).most_common(1)[0] if content["claims"] else ("", 0)
     if times > 1:
         raise SpecificationError(f"{str(path)!r} has {times} claims of the id {id_!r}")
-    return content
+    return content if content["schema"] == SCHEMA else _brought_up(content)
+
+
+def _brought_up(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Content of the first schema as that of this one.
+
+    Its detectable level of a claim that was audited through events said how often the best event occurred, not what
+    would have been found: it is left out.
+    """
+    claims = []
+    for claim in content["claims"]:
+        members = {name: value for name, value in claim.items() if name != "detectable_level"}
+        events = claim.get("level") in ("L1", "L2") and "adversary" not in (claim.get("record") or {})
+        bound, level = number(claim["lower_bound"]), number(claim.get("claimed_level"))
+        reached = bound / level if claim.get("level") in ("L1", "L2") and bound is not None and level else None
+        members |= {
+            "resolution": {},
+            "resolves": None if events else claim.get("detectable_level"),
+            "reached": plain(reached),
+        }
+        claims.append(members)
+    return {**content, "schema": SCHEMA, "claims": claims}
 
 
 def read_run_record(results: Path) -> dict[str, Any] | None:

@@ -32,7 +32,7 @@ from auditor.targets import Mechanism
 #: Relative error of stated probabilities that the null is widened by: quadratures state 1e-13, sums to 1 are checked to
 #: 1e-9. It costs a hundredth of a nat in 10^7 draws.
 ERROR = 1e-9
-#: Divergence that is to be detectable, in nats a draw: a scale that is wrong by 14 %, a total variation of at most
+#: Divergence that is to be found, in nats a draw: a scale that is wrong by 14 %, a total variation of at most
 #: 7 %. Arbitrary; some ten thousand draws show it.
 DETECT = 0.01
 #: Draws on each dataset in the first chunk; arbitrary.
@@ -220,7 +220,7 @@ def run_conformity(
     -------
     AuditResult
         ``lower_bound`` is the certified largest log-ratio, in nats, of a cell's probability to the stated one (see
-        `rejected_level`); ``detectable_level`` the divergence, in nats a draw, that would have been flagged with
+        `rejected_level`); ``resolves`` the divergence, in nats a draw, that would have been flagged with
         probability 0.9 on the finest view (see `detectable_divergence`). There is no ``ceiling``: one impossible output
         certifies an infinite log-ratio.
 
@@ -280,11 +280,10 @@ def run_conformity(
         verdict, note = stood
         said = f"outputs do not follow {stated}: {found['event']}"
         message = note if verdict != Verdict.DEVIATION else f"{said}; {note}" if note else said
-    elif found["detectable_level"] > detect:
+    elif found["resolves"] > detect:
         verdict = Verdict.INCONCLUSIVE
         message = (
-            f"a divergence below {found['detectable_level']:.4g} nats might have been missed, {detect:.4g} was to be "
-            "detectable"
+            f"a divergence below {found['resolves']:.4g} nats might have been missed, {detect:.4g} was to be found"
         )
     return AuditResult(
         **base,
@@ -314,7 +313,7 @@ def _found(tally: Tally, names: Sequence[str], settings: Settings) -> dict[str, 
     return {
         "draws": sum(tally.draws),
         "lower_bound": tally.bound,
-        "detectable_level": detectable_divergence(len(views[finest].labels), tally.draws[k], threshold),
+        "resolves": detectable_divergence(len(views[finest].labels), tally.draws[k], threshold),
         "log10_e_value": tally.path[-1][1] * log10,
         "log10_max_e_value": tally.highest * log10,
         "event": views[best].worst(counts[best]) + where,
@@ -359,7 +358,7 @@ def check_conformity(
     id, alpha, draws, seconds, stop, seed, limit
         As for `auditor.audit`; ``draws`` counts all datasets together.
     detect : float, optional
-        Divergence in nats a draw that is to be detectable, default `DETECT`.
+        Divergence in nats a draw that is to be found, default `DETECT`.
 
     Returns
     -------

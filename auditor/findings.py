@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from auditor.collect import Evidence, Settings, training_record
+from auditor.collect import Evidence, Settings, part_that_counts, resolutions, training_record
 from auditor.dialogue import Dialogue
 from auditor.events.saying import say_event
 from auditor.evidence.bound import level_grid, lower_bound
 from auditor.evidence.independence import Independence
-from auditor.evidence.power import best_for_detection, ceiling, detectable_level, reachable_level
+from auditor.evidence.power import RESOLVED, ceiling, draws_to_resolve, reachable_level
 from auditor.exact import PrivacyCurve
 from auditor.fixed_size import FixedSize
 from auditor.guarantees import Guarantee
@@ -49,7 +49,7 @@ def findings(
             evidence.chunks, guarantee, level_grid(guarantee.level, guarantee.highest, guarantee.unit), settings.alpha
         ),
         "ceiling": ceiling(n, guarantee, settings.alpha),
-        "detectable_level": math.inf,
+        **resolutions(evidence, settings.alpha),
         "log10_e_value": float(evidence.wealth.current[0]) * log10,
         "log10_max_e_value": float(evidence.wealth.best[0]) * log10,
         "pair": pairs[k].name,
@@ -64,12 +64,6 @@ def findings(
     }
     if best is not None:
         found["event"] = say_event(best.chain, best.best, private)
-        # The event bet on last may be a rare one; the best one for detection is among all that are still in the race.
-        p, q = np.hstack([finalist.estimates() for finalist in learner.finalists])
-        easiest = best_for_detection(p, q, learner.n, guarantee, settings.alpha)
-        found["detectable_level"] = detectable_level(
-            float(p[easiest]), float(q[easiest]), learner.n, guarantee, settings.alpha
-        )
     return found
 
 
@@ -103,18 +97,27 @@ def judge(
     evidence: Evidence | FixedSize, found: Mapping[str, Any], settings: Settings, independence: Independence
 ) -> tuple[Verdict, str]:
     """Verdict and, where it needs one, a message."""
-    detect = settings.detectable(evidence.guarantee.level)
+    detect = settings.wanted(evidence.guarantee.level)
     stood = stand(evidence.refuted(settings.alpha), independence, Verdict.VIOLATION)
     if stood is not None:
         return stood
-    if math.isinf(found["detectable_level"]):
-        return Verdict.INCONCLUSIVE, f"no event was found on which {detect:.4g} would have been detectable"
-    if found["detectable_level"] > detect:
-        return (
-            Verdict.INCONCLUSIVE,
-            f"a level below {found['detectable_level']:.4g} might have been missed, {detect:.4g} was to be detectable",
-        )
+    if found["resolves"] > detect:
+        return Verdict.INCONCLUSIVE, _unresolved(evidence, found, settings, detect)
     return Verdict.CONSISTENT, ""
+
+
+def _unresolved(evidence: Evidence | FixedSize, found: Mapping[str, Any], settings: Settings, detect: float) -> str:
+    """What so few draws may have missed, and how many would do."""
+    guarantee = evidence.guarantee
+    missed = "any level" if math.isinf(found["resolves"]) else f"a level below {found['resolves']:.4g}"
+    text = f"{missed} might have been missed on events of probability {RESOLVED:g}, {detect:.4g} was to be found"
+    if detect <= guarantee.level:
+        return f"{text}, which is no more than is claimed"
+    needed = 2 * draws_to_resolve(detect, guarantee, settings.alpha, evidence.flag) / part_that_counts(evidence)
+    if math.isinf(needed):
+        return text
+    step = 10 ** (math.floor(math.log10(needed)) - 1)
+    return f"{text}: {math.ceil(needed / step) * step:,} draws would do"
 
 
 def stand(refuted: bool, independence: Independence, alarm: Verdict) -> tuple[Verdict, str] | None:

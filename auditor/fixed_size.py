@@ -14,12 +14,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.collect import FIRST, LARGEST, Clock, Settings, chunk_size, learners_of, training_record
+from auditor.collect import (
+    FIRST,
+    LARGEST,
+    Clock,
+    Settings,
+    chunk_size,
+    learners_of,
+    resolutions,
+    training_record,
+)
 from auditor.events.learner import Chain, EventLearner, Proposal
 from auditor.events.saying import say_event
 from auditor.evidence.binomial import clopper_pearson
 from auditor.evidence.dependence import Trace, looked_at
-from auditor.evidence.power import detectable_level
 from auditor.evidence.wealth import Chunk
 from auditor.guarantees import Guarantee
 from auditor.neighbors import Pair
@@ -69,6 +77,10 @@ class FixedSize:
     truncated_by: str | None = None
     judgements: list[tuple[int, int, int]] = field(default_factory=list)
     trace: Trace = field(default_factory=Trace)
+
+    def flag(self, p: float, q: float, n: int, guarantee: Guarantee, alpha: float) -> float:
+        """See `flag_probability`; of all draws a third or less counts (see `part_that_counts`), half of them judge."""
+        return flag_probability(p, q, n, guarantee, alpha)
 
     @property
     def n(self) -> int:
@@ -199,7 +211,7 @@ def fixed_findings(
         "draws": 2 * found.n,
         "lower_bound": found.lower_bound(),
         "ceiling": fixed_ceiling(n, guarantee, settings.alpha),
-        "detectable_level": math.inf,
+        **resolutions(found, settings.alpha),
         "pair": pairs[found.pair].name,
         "truncated_by": found.truncated_by,
         "record": {
@@ -218,9 +230,6 @@ def fixed_findings(
         judgement = {"pair": found.pair, "n": n, "x": x, "y": y, "p_lower": p_lower, "q_upper": q_upper}
         result["record"]["judged"] = judgement
         result["event"] = say_event(judged.chain, 0, private)
-        # Shrunken, so that a detectable level is finite after counts of 0 as well.
-        p, q = (x + 1) / (n + 2), (y + 1) / (n + 2)
-        result["detectable_level"] = detectable_level(p, q, n, guarantee, settings.alpha, flag_probability)
     return result
 
 

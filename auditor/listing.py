@@ -7,14 +7,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from auditor import registry, runner
 from auditor.adversaries.game import Game
 from auditor.counterexamples.pasting import show_data
 from auditor.declare import BUDGETS, Claim
 from auditor.errors import SpecificationError
-from auditor.evidence.power import best_for_detection, detectable_level
+from auditor.evidence.power import NARROW, RESOLVED, draws_of_pair, resolution
 from auditor.findings import describe
 from auditor.guarantees import Guarantee
 
@@ -147,26 +145,10 @@ def _claim_lines(claim: Claim, share: float, share_of: str) -> Iterator[str]:
     budgets = {level: runner.settings_of(claim, runner.Run(level=level), share) for level in BUDGETS}
     yield "  budget      " + ", ".join(f"{level} {found.draws:,} draws" for level, found in budgets.items())
     if isinstance(guarantee, Guarantee):
-        wanted = budgets["smoke"].detectable(guarantee.level)
-        text = f"  detectable  {guarantee.symbol} = {wanted:.4g} is wanted"
-        if draft.curves and draft.expected == "consistent":
-            text += f"; about {_expected_detectable(claim, budgets['smoke'].draws, share):.4g} is expected at smoke"
+        wanted = budgets["smoke"].wanted(guarantee.level)
+        text = f"  resolution  {guarantee.symbol} = {wanted:.4g} is wanted, for events of probability {RESOLVED:g}"
+        if not isinstance(draft.subject, Game) and draft.expected == "consistent":
+            n = draws_of_pair(budgets["smoke"].draws // 2, len(draft.pairs), NARROW)
+            level = resolution(RESOLVED, int(n), draft.privacy_guarantee, share)
+            text += f"; {level:.4g} at smoke, for outputs of up to {NARROW} numbers"
         yield text
-
-
-def _expected_detectable(claim: Claim, draws: int, alpha: float) -> float:
-    """Level that would be flagged with probability 0.9 through the best single event of the exact curves.
-
-    The draws are taken to be spread evenly over the pairs, and the event to be known beforehand.
-    """
-    curves, guarantee = claim.draft.curves, claim.draft.privacy_guarantee
-    n = draws // 2 // len(curves)
-    # Events too rare to occur in so many draws show nothing.
-    q = np.geomspace(1 / n, 0.5, 200)
-    q = np.concatenate([q, 1 - q[::-1]])
-    levels = []
-    for curve in curves:
-        p = np.clip(curve.tradeoff(q), 0.0, 1.0)
-        best = best_for_detection(p, q, n, guarantee, alpha)
-        levels.append(detectable_level(float(p[best]), float(q[best]), n, guarantee, alpha))
-    return min(levels)

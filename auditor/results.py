@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-SCHEMA = "dpaudit-results/1"
+SCHEMA = "dpaudit-results/2"
 
 
 class Verdict(StrEnum):
@@ -100,9 +100,16 @@ class AuditResult:
         Certified level, at confidence 1 - alpha; None for L0.
     exact : float or None
         Exact level on the audited pairs, where the law is known.
-    ceiling, detectable_level : float or None
-        Largest level that so many draws could have rejected; smallest level that would have been flagged with
-        probability 0.9, the event known.
+    ceiling : float or None
+        Largest level that so many draws could have rejected, were the outputs fully distinguishable.
+    resolution : mapping of str to float
+        For a claim that is audited through events and not refuted: by probability, the smallest level that an event of
+        that probability is flagged at with probability 0.9, see `auditor.evidence.power.resolution`. It depends on the
+        claim and the draws, never on what was found.
+    resolves : float or None
+        What is held against ``detect``: the resolution at probability 0.01; for an adversary's game the smallest level,
+        for accuracy the failure rate or expectation, for conformity the divergence in nats a draw, that is flagged with
+        probability 0.9.
     log10_e_value, log10_max_e_value : float or None
         Evidence against the claim when the run stopped, and its running maximum, which decides.
     pair, event : str or None
@@ -148,7 +155,8 @@ class AuditResult:
     lower_bound: float | None = None
     exact: float | None = None
     ceiling: float | None = None
-    detectable_level: float | None = None
+    resolution: Mapping[str, float] = field(default_factory=dict)
+    resolves: float | None = None
     detect: float | None = None
     log10_e_value: float | None = None
     log10_max_e_value: float | None = None
@@ -184,6 +192,13 @@ class AuditResult:
         """The verdict is the expected one, and no check of ours failed."""
         return self.verdict == self.expected and not self.sandwich.startswith("failed")
 
+    @property
+    def reached(self) -> float | None:
+        """Part of the claimed level that the lower bound certifies; None where there is no level, or it is 0."""
+        if self.level not in ("L1", "L2") or self.lower_bound is None or not 0 < self.claimed_level < math.inf:
+            return None
+        return self.lower_bound / self.claimed_level
+
     def __bool__(self) -> bool:
         return self.verdict == Verdict.CONSISTENT
 
@@ -193,19 +208,35 @@ class AuditResult:
         text = f"{self.id}: {self.verdict}: claimed {self.claimed}"
         if self.lower_bound is not None:
             text += f"; lower bound {self.lower_bound:.4g} at confidence {certainty(self.alpha)}"
-        if self.ceiling is not None and self.detectable_level is not None:
-            text += f"; these {self.draws:,} draws could certify {self.ceiling:.4g} at most"
-            text += f" and detect {self.detectable_level:.4g}"
+        if self.reached is not None:
+            text += f", {100 * self.reached:.3g} % of the claim"
+        if self.resolution and self.resolves is not None:
+            text += f"; {say_resolution(self.symbol, self.resolves)}"
         return text
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data, see `plain`, with ``ok`` added, and without a ledger and places where there are none."""
+        """Plain data, see `plain`, with ``ok`` and ``reached``, and without a ledger or places where there are none."""
         record: dict[str, Any] = plain(self)
         for name in ("ledger", "places"):
             if not record[name]:
                 del record[name]
         record["ok"] = self.ok
+        record["reached"] = plain(self.reached)
         return dict(sorted(record.items()))
+
+
+def say_resolution(symbol: str, level: float) -> str:
+    """What the draws would have found of events of probability 0.01: all that a pass says of power.
+
+    >>> say_resolution("ε", 1.76)
+    'had an event of probability 1 %, of the kinds that are learned, shown ε = 1.76, 9 of 10 audits would have found it'
+    """
+    if not math.isfinite(level):
+        return "whatever an event of probability 1 % had shown, so few draws might have missed it"
+    return (
+        f"had an event of probability 1 %, of the kinds that are learned, shown {symbol} = {level:.4g}, 9 of 10 audits "
+        "would have found it"
+    )
 
 
 def certainty(alpha: float, whole: int = 1) -> str:
@@ -284,7 +315,7 @@ def result_from(record: Mapping[str, Any]) -> AuditResult:
         If a member is missing, unknown, or not what `AuditResult.to_json` writes.
     """
     try:
-        values = _fields(AuditResult, {name: value for name, value in record.items() if name != "ok"})
+        values = _fields(AuditResult, {name: value for name, value in record.items() if name not in ("ok", "reached")})
         if values["counterexample"] is not None:
             values["counterexample"] = Counterexample(**_fields(Counterexample, values["counterexample"]))
         return AuditResult(**values)

@@ -65,7 +65,7 @@ class Run:
     draws, seconds : int or None, float or None
         Budgets of each claim that replace the level's.
     detect : float or None
-        Level that is to be detectable, of every claim at L1 and L2, in place of what the claims say.
+        Level that is to be found, of every claim at L1 and L2, in place of what the claims say.
     method : str
         How claims at L1 and L2 are judged, see `Settings`.
     chunks : mapping of str to int

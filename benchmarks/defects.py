@@ -100,7 +100,7 @@ def document(only: str, libraries: bool) -> tuple[str, bool]:
         f"same budget of draws, with nothing told about the defect. Wanted: caught within {WANTED:g} s, the cause "
         "named, and the corrected version not flagged. Seconds depend on the machine; all else does not.",
         "",
-        "| defect | verdict | seconds | draws | cause | on | corrected | detectable level | as wanted |",
+        "| defect | verdict | seconds | draws | cause | on | corrected | resolves | as wanted |",
         "|---|---|---:|---:|---|---|---|---:|---|",
         *rows,
         "",
@@ -113,7 +113,7 @@ def document(only: str, libraries: bool) -> tuple[str, bool]:
         text += [
             "## Mechanisms of libraries",
             "",
-            "| mechanism | verdict | seconds | draws | cause | on | detectable level | as wanted |",
+            "| mechanism | verdict | seconds | draws | cause | on | resolves | as wanted |",
             "|---|---|---:|---:|---|---|---:|---|",
             *[line for line, _ in lines],
             "",
@@ -157,7 +157,7 @@ def _cell(text: str) -> str:
 
 
 def _level(result: AuditResult) -> str:
-    level = result.detectable_level
+    level = result.resolves
     return "" if level is None or result.verdict not in SILENT else "none" if math.isinf(level) else f"{level:.2f}"
 
 

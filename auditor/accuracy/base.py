@@ -116,7 +116,7 @@ class Sampled(Theorem):
     @property
     @abstractmethod
     def detect(self) -> float:
-        """Level that is to be detectable, if the claim names none."""
+        """Level that is to be found, if the claim names none."""
 
     @abstractmethod
     def collect(self, draw: ErrorSampler, setting: Setting, settings: Settings) -> dict[str, Any]:

@@ -48,7 +48,7 @@ def check_accuracy(
     id, alpha, draws, seconds, stop, seed, limit
         As for `auditor.audit`; with ``stop="verdict"`` it also stops when the claim is certified to hold on ``data``.
     detect : float, optional
-        Failure rate that is to be detectable, default twice ``beta``.
+        Failure rate that is to be found, default twice ``beta``.
 
     Returns
     -------

@@ -64,12 +64,9 @@ class Expectation(Sampled):
 
     def missed(self, found: dict[str, Any], detect: float) -> str:
         """See `Sampled`."""
-        if found["detectable_level"] <= detect:
+        if found["resolves"] <= detect:
             return ""
-        return (
-            f"an expected error below {found['detectable_level']:.4g} might have been missed, {detect:.4g} was to "
-            "be detectable"
-        )
+        return f"an expected error below {found['resolves']:.4g} might have been missed, {detect:.4g} was to be found"
 
     def collect(self, draw: ErrorSampler, setting: Setting, settings: Settings) -> dict[str, Any]:
         """Bet that the expectation is larger.
@@ -102,7 +99,7 @@ class Expectation(Sampled):
         return {
             **path.fields(),
             "lower_bound": lower,
-            "detectable_level": detectable_mean(self.at_most, n, deviation, settings.alpha),
+            "resolves": detectable_mean(self.at_most, n, deviation, settings.alpha),
             "accuracy": {
                 "kind": self.notion,
                 "claimed": self.at_most,

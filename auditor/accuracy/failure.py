@@ -76,12 +76,9 @@ class HighProbability(Sampled):
 
     def missed(self, found: dict[str, Any], detect: float) -> str:
         """Nothing is missed where the rate is certified to be at most beta."""
-        if found["detectable_level"] <= detect or found["accuracy"]["upper"] <= self.beta:
+        if found["resolves"] <= detect or found["accuracy"]["upper"] <= self.beta:
             return ""
-        return (
-            f"a failure rate below {found['detectable_level']:.4g} might have been missed, {detect:.4g} was to be "
-            "detectable"
-        )
+        return f"a failure rate below {found['resolves']:.4g} might have been missed, {detect:.4g} was to be found"
 
     def fails(self, errors: np.ndarray[Any, Any]) -> int:
         """How many of the errors are failures."""
@@ -114,7 +111,7 @@ class HighProbability(Sampled):
         return {
             **found,
             "lower_bound": lower,
-            "detectable_level": detectable(n, self.beta, settings.alpha),
+            "resolves": detectable(n, self.beta, settings.alpha),
             "record": {**found["record"], "failures": count},
             "accuracy": {
                 "kind": self.notion,

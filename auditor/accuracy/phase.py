@@ -157,7 +157,7 @@ class PhaseDiagram(Theorem):
             message=message,
             independence=asdict(independence),
             draws=draw.draws,
-            detectable_level=missed,
+            resolves=missed,
             log10_e_value=largest,
             log10_max_e_value=largest,
             record={"cells": [[cell["x"], cell["y"], cell["successes"], cell["draws"]] for cell in cells]},

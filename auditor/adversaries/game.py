@@ -164,7 +164,7 @@ def run_game(game: Game, guarantee: Guarantee, settings: Settings, question: Que
         settings,
         question,
         exact=question.exact,
-        detect=settings.detectable(guarantee.level),
+        detect=settings.wanted(guarantee.level),
     )
     sampler = Sampler(game, settings.seed, question.id)
 
@@ -302,9 +302,10 @@ def _result(
     bound, bets = played.bound(played.wealth, alpha), n * (played.bits or 1)
     perfect = MeanWealth(played.means, STAKES)
     perfect.bet(*_bets(np.ones(n), played.bits))
-    deviation = math.sqrt(mean * (1 - mean)) if played.bits else float(played.scores.std())
-    detectable = _level_at(game, guarantee, detectable_mean(allowed, bets, deviation, alpha, STAKES))
-    verdict, message = _verdict(played.refuted(alpha), detectable, settings.detectable(guarantee.level), tested)
+    # Bits that are right with the probability that is allowed; how far scores spread is known from the games alone.
+    deviation = math.sqrt(allowed * (1 - allowed)) if played.bits else float(played.scores.std())
+    resolves = _level_at(game, guarantee, detectable_mean(allowed, bets, deviation, alpha, STAKES))
+    verdict, message = _verdict(played.refuted(alpha), resolves, settings.wanted(guarantee.level), tested)
     best, exact = max(0.0, max(log for _, log in played.path)) * log10, base["exact"]
     seen = None
     if verdict == Verdict.VIOLATION:
@@ -333,7 +334,7 @@ def _result(
         draws=n,
         lower_bound=bound,
         ceiling=played.bound(perfect, alpha),
-        detectable_level=detectable,
+        resolves=None if verdict == Verdict.VIOLATION else resolves,
         log10_e_value=played.path[-1][1] * log10,
         log10_max_e_value=best,
         pair=str(adversary),
@@ -350,14 +351,14 @@ def _result(
     )
 
 
-def _verdict(refuted: bool, detectable: float, detect: float, tested: Independence) -> tuple[Verdict, str]:
+def _verdict(refuted: bool, resolves: float, detect: float, tested: Independence) -> tuple[Verdict, str]:
     stood = stand(refuted, tested, Verdict.VIOLATION)
     if stood is not None:
         return stood
-    if math.isinf(detectable):
+    if math.isinf(resolves):
         return Verdict.INCONCLUSIVE, "this adversary could not have refuted any level with so many games"
-    if detectable > detect:
-        said = f"a level below {detectable:.4g} might have been missed, {detect:.4g} was to be detectable"
+    if resolves > detect:
+        said = f"a level below {resolves:.4g} might have been missed, {detect:.4g} was to be found"
         return Verdict.INCONCLUSIVE, said
     return Verdict.CONSISTENT, ""
 

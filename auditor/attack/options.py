@@ -64,7 +64,7 @@ class Attack:
     limit : float
         Seconds that one call of the target may take.
     detect : float or None
-        Level that is to be detectable; default twice the claimed one.
+        Level that an event of probability 0.01 is to be found at; default twice the claimed one.
     method : str
         How the claim is judged, see `Settings`.
     ledger, ledger_key : Path or None, str

@@ -61,7 +61,7 @@ def accuracy(
     draws : mapping of str to int, optional
         Budgets that differ from `ACCURACY_BUDGETS`, by level.
     detect : float, optional
-        Failure rate that is to be detectable, default twice beta.
+        Failure rate that is to be found, default twice beta.
     independence : bool
         Test first that draws are independent. Not for a mechanism whose draws are slow, where another claim of it does.
     is_mutant : bool

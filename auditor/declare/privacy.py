@@ -57,7 +57,7 @@ def privacy(
     draws : mapping of str to int, optional
         Budgets that differ from `BUDGETS`, by level.
     detect : float, optional
-        Level that is to be detectable.
+        Level that an event of probability 0.01 is to be found at, default twice the claimed one.
     learners : str or callable, optional
         Further event learners, see `audit`.
     note : str
@@ -183,7 +183,7 @@ def conformity(
     expected : str
         "deviation" makes the claim one of a mutant.
     detect : float, optional
-        Divergence in nats a draw that is to be detectable, default `auditor.conformity.DETECT`.
+        Divergence in nats a draw that is to be found, default `auditor.conformity.DETECT`.
     error, rounding : float, optional
         See `auditor.conformity.StatedLaw`.
     case, relation, draws, note, parameters

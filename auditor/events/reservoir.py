@@ -20,6 +20,12 @@ NUMBERS = 20_000_000
 _LEAST = 64
 
 
+def _width(batch: Batch) -> int:
+    if isinstance(batch, np.ndarray):
+        return int(batch.shape[1]) if batch.ndim == 2 else 1
+    return max((len(value) for value in batch[:_LEAST] if isinstance(value, list | tuple | dict)), default=1)
+
+
 class Reservoir:
     """The first draws of a pair, up to ``size`` a side: deterministic, and of bounded memory.
 
@@ -65,6 +71,13 @@ class Reservoir:
         if len(self._x) > 1:
             self._x, self._y = [concatenate(self._x)], [concatenate(self._y)]
         return self._x[0], self._y[0]
+
+    @property
+    def width(self) -> int:
+        """Numbers of an output: columns of arrays, the largest length among the first elements of lists; at least 1."""
+        if not self._x:
+            return 1
+        return max(_width(side[0]) for side in (self._x, self._y))
 
     def values(self, feature: Feature) -> tuple[Array, Array]:
         """Values of a feature on all draws of each side, arrays of shape (held,)."""

@@ -18,7 +18,7 @@ from auditor.events.kinds import BitsSet, Flag, IsValue, KeyOrder, KindIs, bits_
 from auditor.events.outputs import Batch, column, show
 from auditor.events.presence import Presence, moved_items
 from auditor.events.reservoir import Reservoir
-from auditor.events.screening import best_columns, often, screen
+from auditor.events.screening import best_columns, often, screen, screen_tails
 from auditor.events.shared import MOST, equal_coordinates, is_shown, without_noise
 from auditor.events.structure import Item
 from auditor.events.values import plain
@@ -170,6 +170,11 @@ class Survey:
                 if bit or j >= MAX_COORDINATES:
                     feature = Flag(j, d) if bit else Numeric("coordinate", j, width=d)
                     (self.features if scores[j] >= _BEYOND_DOUBT else self.chosen).append(feature)
+            tails = screen_tails(even_x, even_y)
+            for j in best_columns(tails, _OFFERED, _LEAST):
+                if j >= MAX_COORDINATES:
+                    feature = Numeric("coordinate", j, width=d)
+                    (self.features if tails[j] >= _BEYOND_DOUBT else self.chosen).append(feature)
             columns = tuple(sorted(best_columns(scores, MOST, 0.0)))
         a, b = (side[:, list(columns)].astype(np.float64) for side in (even_x, even_y))
         if x.dtype.kind == y.dtype.kind == "f":

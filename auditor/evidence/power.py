@@ -1,4 +1,4 @@
-"""What an audit that found nothing could have found: the ceiling and the detectable level."""
+"""What an audit that found nothing could have found: the ceiling and the resolution."""
 
 from __future__ import annotations
 
@@ -15,8 +15,19 @@ from auditor.guarantees import Guarantee
 
 Array = NDArray[np.float64]
 
-#: Probability with which the detectable level is to be flagged.
+#: Probability with which a level that is resolved is flagged.
 POWER = 0.9
+#: Probabilities of the events at which the resolution is given, and the one that a claim's ``detect`` asks for.
+PROBABILITIES, RESOLVED = (0.1, 0.01, 0.001, 0.0001), 0.01
+#: Kinds of events that `DIVISORS` are measured with.
+LEARNED = "a threshold on one number, a value or a set of values, something missing or present"
+#: Numbers of an output that are all looked at each time events are learned, as in `auditor.events.features`; of wider
+#: outputs those that look different.
+NARROW = 24
+#: See `divisor`: for outputs of up to `NARROW` numbers, and for wider ones.
+DIVISORS = (3.0, 5.0)
+#: See `draws_of_pair`: the exponent of the number of pairs.
+SHARED = 0.5
 #: Quantiles of each binomial count in `flag_probability`; 32 x 32 equally likely cells give the probability to about
 #: 0.01, and the level to far less than the step of the grid.
 _QUANTILES = 32
@@ -25,6 +36,8 @@ _QUANTILES = 32
 _NORMAL = 1_000.0
 #: Halvings of the search interval for the level: 10 of them leave an error of 0.001 times the claimed level.
 _HALVINGS = 10
+#: Draws a side beyond which nobody is told how many would do.
+MOST = 10**9
 #: Levels beyond this are reported as infinite.
 _HIGHEST = 40.0
 
@@ -100,41 +113,46 @@ def _times(count: Array, gain: Array) -> Array:
     return product
 
 
-def best_for_detection(p: Array, q: Array, n: int, guarantee: Guarantee, alpha: float) -> int:
-    """Index of the event with the smallest detectable level, by the normal law; `detectable_level` is asked for it."""
-    # The wealth reaches 1/alpha when the excess over the cap is about sqrt(2 ln(1/alpha)) standard errors.
-    errors = math.sqrt(2 * math.log(1 / alpha)) + special.ndtri(POWER)
-    level = guarantee.level
+def divisor(width: int) -> float:
+    """By how much learning an event divides the draws, for outputs of so many numbers.
 
-    def at_cap(other: Array) -> tuple[Array, Array]:
-        """Probability that the cap allows, and the standard error of an excess over it."""
-        allowed, step = guarantee.cap(other, level), 1e-3 * other * (1 - other)
-        slope = (guarantee.cap(other + step, level) - guarantee.cap(other - step, level)) / (2 * step)
-        return allowed, np.sqrt((allowed * (1 - allowed) + slope**2 * other * (1 - other)) / n)
-
-    up, error_up = at_cap(q)
-    down, error_down = at_cap(1 - p)  # caps are symmetric: the event's complement, with the datasets exchanged
-    rise = guarantee.level_of(np.minimum(up + errors * error_up, 1.0), q)
-    fall = guarantee.level_of(np.minimum(down + errors * error_down, 1.0), 1 - p)
-    return int(np.argmin(np.maximum(rise, fall)))
+    Measured with planted violations, see ``benchmarks/planted.py``: with the draws divided by this, at least 0.9 of
+    them are flagged at the level that `resolution` then gives, for each kind of `LEARNED`.
+    """
+    return DIVISORS[width > NARROW]
 
 
-def detectable_level(
-    p: float,
-    q: float,
+def draws_of_pair(n: float, pairs: int, width: int) -> float:
+    """Draws a side that count for the resolution on one of several pairs, the learning of events paid for.
+
+    Parameters
+    ----------
+    n : float
+        Draws a side, of all pairs together.
+    pairs : int
+        Number of pairs. Which of them breaks the claim is learned as well, see `divisor` for how that is measured.
+    width : int
+        Numbers of an output.
+    """
+    return n / (divisor(width) * math.pow(pairs, SHARED))
+
+
+def resolution(
+    probability: float,
     n: int,
     guarantee: Guarantee,
     alpha: float,
     flag: Callable[[float, float, int, Guarantee, float], float] = flag_probability,
 ) -> float:
-    """Smallest level that would have been flagged with probability 0.9, the best event found taken as known.
+    """Smallest level that an event of a given probability shows with a probability of 0.9.
 
     Parameters
     ----------
-    p, q : float
-        Estimated probabilities of the best event under the two datasets, p > q.
+    probability : float
+        That of the event under the dataset where it is rarer. Under the other one it is what the cap of the level
+        allows there.
     n : int
-        Draws a side.
+        Draws a side, those that learning takes left out, see `draws_of_pair`.
     guarantee : Guarantee
         The claim.
     alpha : float
@@ -145,19 +163,16 @@ def detectable_level(
     Returns
     -------
     float
-        The worse of two alternatives: the event's probability under the second dataset stays at q and the one under
-        the first rises to the cap of the level, or the first stays at p and the second falls. Infinite if no level
-        up to 40 would do.
+        A level; infinite if none up to 40 would do. It depends on the arguments alone, never on what was found.
     """
 
     def flagged(level: float) -> bool:
-        up = float(guarantee.cap(np.array(q), level))
-        down = 1.0 - float(guarantee.cap(np.array(1.0 - p), level))  # caps are symmetric: the inverse by reflection
-        return all(flag(min(a, 1.0), max(b, 0.0), n, guarantee, alpha) >= POWER for a, b in ((up, q), (p, down)))
+        often = float(guarantee.cap(np.array(probability), level))
+        return flag(min(often, 1.0), probability, n, guarantee, alpha) >= POWER
 
     if n <= 0:
         return math.inf
-    low, high = guarantee.level, max(2 * guarantee.level, 0.1)
+    low, high = guarantee.level, max(2 * guarantee.level, 0.1 * guarantee.unit)
     while not flagged(high):
         low, high = high, 2 * high
         if high > min(_HIGHEST, guarantee.highest):
@@ -166,3 +181,22 @@ def detectable_level(
         middle = 0.5 * (low + high)
         low, high = (low, middle) if flagged(middle) else (middle, high)
     return high
+
+
+def draws_to_resolve(
+    level: float,
+    guarantee: Guarantee,
+    alpha: float,
+    flag: Callable[[float, float, int, Guarantee, float], float] = flag_probability,
+) -> float:
+    """Draws a side at which the resolution at `RESOLVED` is ``level``; infinite if `MOST` are too few."""
+    often = min(float(guarantee.cap(np.array(RESOLVED), level)), 1.0)
+    low, high = 0.0, math.log10(MOST)
+    if flag(often, RESOLVED, int(10**high), guarantee, alpha) < POWER:
+        return math.inf
+    while high - low > 0.01:
+        middle = 0.5 * (low + high)
+        low, high = (
+            (low, middle) if flag(often, RESOLVED, int(10**middle), guarantee, alpha) >= POWER else (middle, high)
+        )
+    return float(10**high)

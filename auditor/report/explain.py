@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from auditor.exact import GaussianLaw, curve
 from auditor.report import words
-from auditor.results import carried, number
+from auditor.results import carried, number, say_resolution
 
 if TYPE_CHECKING:
     from auditor.report.view import ClaimView
@@ -107,8 +107,9 @@ def _certified(claim: ClaimView) -> str:
     if bound is None:
         return ""
     if bound <= 0:
-        return f"No level above 0 could be certified at confidence {claim.confidence}."
-    text = f"Certified at confidence {claim.confidence}: {claim.symbol} ≥ {words.level(bound)} on these pairs."
+        return f"No level above 0 could be certified at confidence {claim.confidence}: 0 % of the claim is reached."
+    text = f"Certified at confidence {claim.confidence}: {claim.symbol} ≥ {words.level(bound)} on these pairs"
+    text += "." if claim.reached is None else f", {words.percent(claim.reached)} of the claim."
     if claim.symbol == "μ" and bound < math.inf:
         epsilon = curve(GaussianLaw(0.0, 1.0), GaussianLaw(bound, 1.0)).epsilon(DELTA)
         text += f" If the curve is Gaussian, that is ε = {words.level(epsilon)} at δ = {DELTA:g}."
@@ -132,17 +133,17 @@ def _certified_ratio(claim: ClaimView) -> str:
 
 
 def _reach(claim: ClaimView) -> str:
-    ceiling, detectable = claim.number("ceiling"), claim.number("detectable_level")
+    ceiling, resolves = claim.number("ceiling"), claim.number("resolves")
     parts = []
-    if detectable is not None and math.isfinite(detectable):
-        level = f"{claim.symbol} = {words.level(detectable)}"
-        # Where a notion says more than its cap, the whole law may have a higher level than any event of it shows.
-        what = (
-            f"An event that shows {level}" if claim.text("caveat") else f"A true {level}, through the best event found,"
-        )
-        parts.append(f"{what} would have been flagged with probability 0.9.")
-    elif detectable is not None:
-        parts.append("No level was sure to be flagged through the best event found.")
+    if resolves is not None and claim.raw.get("resolution"):
+        said = say_resolution(claim.symbol, resolves)
+        parts.append(said[0].upper() + said[1:] + ".")
+        parts.append("A leak that lies in rarer events, or is spread over many numbers, may have been missed.")
+    elif resolves is not None and math.isfinite(resolves):
+        level = f"{claim.symbol} = {words.level(resolves)}"
+        parts.append(f"A true {level}, through this adversary, would have been flagged with probability 0.9.")
+    elif resolves is not None:
+        parts.append("No level was sure to be flagged through this adversary.")
     if ceiling is not None:
         parts.append(
             f"Even outputs that give the dataset away could not have shown more than {claim.symbol} = "
@@ -159,7 +160,7 @@ def _reach_of_conformity(claim: ClaimView) -> str:
     A law at total variation v from the stated one diverges from it by 2 v^2 nats at least (Pinsker's inequality), so
     whatever is further away than sqrt(d / 2) diverges by more than d.
     """
-    divergence = claim.number("detectable_level")
+    divergence = claim.number("resolves")
     if divergence is None:
         return ""
     if math.isinf(divergence):
@@ -198,7 +199,7 @@ def _notes(claim: ClaimView) -> Iterator[str]:
         yield f"Cut short by {claim.text('truncated_by')}, after {words.number_of(chunks, 'chunk')} of draws."
     if claim.raw.get("ledger"):
         yield (
-            "Evidence is carried from run to run: e-value, bounds, ceiling and detectable level are about all draws"
+            "Evidence is carried from run to run: e-value, bounds, ceiling and resolution are about all draws"
             f"{carried(claim.raw['ledger'])}. `dpaudit ledger` shows it."
         )
     if claim.raw.get("unseeded"):

@@ -12,6 +12,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup, escape
 
+from auditor.evidence.power import LEARNED
 from auditor.report import phases, plots, words
 from auditor.report.cells import cells
 from auditor.report.curves import curve
@@ -60,6 +61,7 @@ def _template() -> jinja2.Template:
     made = environment()
     made.filters.update(
         level=words.level,
+        share=words.share,
         power=_power,
         soft=soft,
         prose=prose,
@@ -77,6 +79,7 @@ def _template() -> jinja2.Template:
         legend=legend,
         phases=phases,
         levels=words.LEVELS,
+        learned=LEARNED,
     )
     return made.from_string(asset("report.html"))
 

@@ -97,17 +97,18 @@ def _finding(claim: ClaimView) -> list[str]:
 
 
 def _claims(run: RunView) -> list[str]:
-    header = ["claim", "source", "claimed", "exact", "lower bound", "detectable", "ceiling", "draws"]
+    header = ["claim", "source", "claimed", "exact", "lower bound", "reached", "resolves", "ceiling", "draws"]
     header += ["verdict", "expected"]
     rows = []
     for claim in run.claims:
-        levels = [words.level(claim.number(key)) for key in ("exact", "lower_bound", "detectable_level", "ceiling")]
+        levels = [words.level(claim.number(key)) for key in ("exact", "lower_bound", "resolves", "ceiling")]
+        levels.insert(2, words.share(claim.reached))
         verdict = f"**{claim.verdict}, unexpected**" if claim.unexpected else claim.verdict
         verdict += ", known" if claim.known else ""
         draws = f"{claim.draws:,}" if claim.draws else "–"
         texts = [escape(claim.id), escape(claim.source) or "–", escape(claim.text("claimed")) or "–"]
         rows.append([*texts, *levels, draws, verdict, claim.expected])
-    return _table(header, rows, numbers=range(3, 8))
+    return _table(header, rows, numbers=range(3, 9))
 
 
 def theorems_table(run: RunView) -> list[str]:

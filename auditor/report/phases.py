@@ -36,7 +36,7 @@ def sentences(claim: ClaimView, found: Mapping[str, Any]) -> Iterator[str]:
                 f"in {successes:,} of {draws:,} draws there."
             )
     if claim.verdict in ("consistent", "inconclusive"):
-        level = words.level(claim.number("detectable_level"))
+        level = words.level(claim.number("resolves"))
         yield f"A cell that breaks its statement with a probability of {level} would have been found in 9 of 10 cases."
     yield f"The rates of success by {found['across']} and {found['up']} are among the figures."
 

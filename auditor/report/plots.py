@@ -29,15 +29,15 @@ _DIAGONAL = ((LEAST, LEAST), (1.0, 1.0))
 
 
 def sandwich(claim: ClaimView) -> Markup:
-    """Lower bound, exact, claimed and detectable level and ceiling on one axis; empty without a level."""
+    """Lower bound, exact, claimed and resolved level and ceiling on one axis; empty without a level."""
     if claim.conformity:
-        return Markup("")  # its lower bound is a log-ratio, what is detectable a divergence
+        return Markup("")  # its lower bound is a log-ratio, what it resolves a divergence
     keys = (
         ("lower bound", "lower_bound"),
         ("exact", "exact"),
         ("one event", "event_level"),
         ("claimed", "claimed_level"),
-        ("detectable", "detectable_level"),
+        ("resolves", "resolves"),
         ("ceiling", "ceiling"),
     )
     rows = [(name, value) for name, key in keys if (value := claim.number(key)) is not None]
@@ -68,7 +68,7 @@ _MARKS = {
     "exact": "M0-6l6 6-6 6-6-6z",
     "one event": "M0-5l5 5-5 5-5-5z",
     "claimed": "M0-9v18",
-    "detectable": "M0-5l6 10h-12z",
+    "resolves": "M0-5l6 10h-12z",
     "ceiling": "M0-7v14m-5-14h5m-5 14h5",
 }
 

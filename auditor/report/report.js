@@ -25,7 +25,7 @@
 
   const number = (text) => {
     if (text === "" || text === "–") return NaN;
-    return Number(text.replaceAll(",", "").replace("−", "-").replace("∞", "Infinity"));
+    return Number(text.replace(" %", "").replaceAll(",", "").replace("−", "-").replace("∞", "Infinity"));
   };
   const key = (row, column, numeric) => {
     const cell = row.cells[column];

@@ -15,7 +15,7 @@ NARROWEST = 44
 #: Widest source and claim: more belongs into the report.
 CAPS = {"source": 20, "claimed": 18}
 
-#: Lower bound and detectable level have short names here, for the sake of the ids.
+#: The lower bound has a short name here, for the sake of the ids.
 HEADER = (
     "",
     "id",
@@ -23,14 +23,15 @@ HEADER = (
     "claimed",
     "exact",
     "lower",
+    "reached",
+    "resolves",
     "ceiling",
-    "detect",
     "draws",
     "verdict",
     "expected",
 )
 #: Columns of numbers, which are aligned on the right.
-RIGHT = range(4, 9)
+RIGHT = range(4, 10)
 
 
 def summary_table(results: Mapping[str, Any] | RunView) -> str:
@@ -60,7 +61,10 @@ def summary_table(results: Mapping[str, Any] | RunView) -> str:
 
 
 def _row(claim: ClaimView) -> list[str]:
-    levels = [words.level(claim.number(key), "-") for key in ("exact", "lower_bound", "ceiling", "detectable_level")]
+    exact, lower, resolves, ceiling = (
+        words.level(claim.number(key), "-") for key in ("exact", "lower_bound", "resolves", "ceiling")
+    )
+    levels = [exact, lower, words.share(claim.reached, "-"), resolves, ceiling]
     expected = claim.expected
     if not claim.ok and claim.verdict == claim.expected:
         expected += " (check failed)"

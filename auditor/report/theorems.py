@@ -108,7 +108,7 @@ def _failure(claim: ClaimView, found: Found) -> Iterator[str]:
         "number of draws fixed beforehand). " + _slack(number(found["slack"]), "this quantile")
     )
     if claim.verdict in ("consistent", "inconclusive"):
-        rate = words.level(claim.number("detectable_level"))
+        rate = words.level(claim.number("resolves"))
         yield f"A failure rate of {rate} would have been flagged with probability 0.9."
 
 
@@ -121,7 +121,7 @@ def _expected(claim: ClaimView, found: Found) -> Iterator[str]:
     if (number(found["lower"]) or 0.0) > 0:
         yield f"The expectation is at least {_num(found, 'lower')} at confidence {claim.confidence}, whatever the law."
     if claim.verdict in ("consistent", "inconclusive"):
-        level = words.level(claim.number("detectable_level"))
+        level = words.level(claim.number("resolves"))
         yield f"An expectation of about {level} would have been flagged with probability 0.9."
 
 

@@ -136,6 +136,11 @@ class ClaimView:
         return self.text("symbol") or "level"
 
     @property
+    def reached(self) -> float | None:
+        """Part of the claimed level that the lower bound certifies."""
+        return self.number("reached")
+
+    @property
     def confidence(self) -> str:
         """Confidence of the lower bound, as a percentage."""
         return f"{certainty(self.alpha, 100)} %"
@@ -248,14 +253,13 @@ class ClaimView:
 
     def _wanted(self) -> str:
         detect = self.number("detect")
-        if self.theorem and detect is not None and self.number("detectable_level") is not None:
-            return f"{self.symbol} of {words.level(detect)} was to be detectable"
-        if detect is None or self.number("detectable_level") is None:
+        if detect is None or self.number("resolves") is None:
             return ""
-        wanted = f"{self.symbol} = {words.level(detect)}"
+        wanted = f"{self.symbol} {'of' if self.theorem else '='} {words.level(detect)}"
         if self.conformity:
             wanted = f"a divergence of {words.level(detect)} nats a draw"
-        return f"{wanted} was to be detectable"
+        events = ", of events of probability 1 %" if self.raw.get("resolution") else ""
+        return f"{wanted} was to be found{events}"
 
     def _drawn(self) -> str:
         if not self.draws:

@@ -88,6 +88,11 @@ def percent(share: float) -> str:
     return f"{value:.3g} %"
 
 
+def share(part: float | None, missing: str = "–") -> str:
+    """A part of a claim as a percentage; a dash for None."""
+    return missing if part is None else percent(part)
+
+
 def power(log10: float | None, missing: str = "–") -> str:
     """An e-value from its decimal logarithm, for example "10^3.6"."""
     if log10 is None or math.isnan(log10):

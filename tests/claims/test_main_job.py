@@ -103,12 +103,12 @@ def test_violations_come_with_an_example_and_nothing_else_does(job: Job) -> None
 def test_every_claim_that_holds_says_what_would_have_been_found(job: Job) -> None:
     for claim in job.claims:
         if claim["verdict"] == "consistent" and claim["level"] == "L1":
-            bound, detectable, ceiling = (number(claim[k]) for k in ("lower_bound", "detectable_level", "ceiling"))
+            bound, resolves, ceiling = (number(claim[k]) for k in ("lower_bound", "resolves", "ceiling"))
             assert bound is not None
-            assert detectable is not None
+            assert resolves is not None
             assert ceiling is not None
             assert bound < ceiling, claim["id"]
-            assert claim["claimed_level"] < detectable <= claim["detect"], claim["id"]
+            assert claim["claimed_level"] < resolves <= claim["detect"], claim["id"]
 
 
 def test_what_was_asked_has_the_same_hash_in_another_process(job: Job) -> None:

@@ -160,5 +160,5 @@ def interrupt(running: subprocess.Popen[str], said: str) -> Said:
     return Said(running.returncode, out, said + err)
 
 
-#: Enough for a detectable level well below 2, and a tenth of a second a claim.
-QUICK = ("--jobs", 1, "--draws", 8_000, "--alpha", 1e-6)
+#: Enough for a resolution below 2, and a tenth of a second a claim.
+QUICK = ("--jobs", 1, "--draws", 26_000, "--alpha", 1e-6)

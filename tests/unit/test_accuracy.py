@@ -162,7 +162,7 @@ def test_an_error_at_the_limit_is_a_failure_only_if_the_claim_is_strict() -> Non
 def test_too_few_draws_are_inconclusive_and_say_what_was_wanted() -> None:
     found = check(HighProbability(math.log(20), 0.05), exponential(1.0), draws=100)
     assert found.verdict == Verdict.INCONCLUSIVE
-    assert "0.1 was to be detectable" in found.message
+    assert "0.1 was to be found" in found.message
     assert check(HighProbability(math.log(20), 0.05), exponential(1.0), draws=100, detect=0.9).verdict == "consistent"
 
 
@@ -207,8 +207,8 @@ def test_an_expectation_is_refuted_from_above_only() -> None:
     assert held.verdict == Verdict.CONSISTENT
     assert held.accuracy["mean"] == pytest.approx(1.0, abs=0.05)
     assert 0.9 <= held.accuracy["lower"] <= 1.0
-    assert held.detectable_level is not None
-    assert 1.0 < held.detectable_level < 1.1
+    assert held.resolves is not None
+    assert 1.0 < held.resolves < 1.1
     broken = check(Expectation(0.9), exponential(1.0))
     assert broken.verdict == Verdict.DEVIATION
     assert broken.lower_bound is not None
@@ -219,7 +219,7 @@ def test_an_expectation_is_refuted_from_above_only() -> None:
 
 
 def test_a_detectable_expectation_is_flagged_nine_times_in_ten_or_so() -> None:
-    level = check(Expectation(1.0), exponential(1.0), draws=2_000, stop="budget").detectable_level
+    level = check(Expectation(1.0), exponential(1.0), draws=2_000, stop="budget").resolves
     assert level is not None
     runs = [check(Expectation(1.0), exponential(level), draws=2_000, seed=s, independence=False) for s in range(60)]
     # A normal approximation: between 0.75 and 1, of 60 runs, with a false alarm below 1e-6 at 0.9.

@@ -154,8 +154,8 @@ def test_randomised_response_resists_and_is_nearly_certified() -> None:
     found = audited(InBatches(1.0), PureDP(1.0), Reading(), games=400, alpha=1e-6)
     assert found.verdict == Verdict.CONSISTENT
     assert found.lower_bound is not None
-    assert found.detectable_level is not None
-    assert 0.7 < found.lower_bound <= 1.0 < found.detectable_level < 1.5
+    assert found.resolves is not None
+    assert 0.7 < found.lower_bound <= 1.0 < found.resolves < 1.5
     assert found.ceiling is not None
     assert found.ceiling > 5
 

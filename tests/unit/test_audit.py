@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import time
 from typing import Any
 
@@ -62,10 +63,12 @@ def test_randomised_response_at_its_level_is_consistent() -> None:
     assert result.counterexample is None
     assert result.lower_bound is not None
     assert result.ceiling is not None
-    assert result.detectable_level is not None
+    assert result.resolves is not None
     # The Hoeffding bound on both counts at 1e-6 leaves 0.02 of 0.73: a tight audit certifies well above a half.
     assert 0.5 < result.lower_bound <= 1.0
-    assert 1.0 < result.detectable_level < 2.0
+    assert result.resolution["0.01"] == result.resolves
+    assert 1.0 < result.resolution["0.1"] < result.resolves < 2.0 < result.resolution["0.001"]
+    assert result.reached == result.lower_bound
     assert result.ceiling == pytest.approx(math.log(2 * 20_000 / math.log(1e6)), abs=0.01)
     assert result.draws == 40_000
 
@@ -96,11 +99,40 @@ def test_the_pair_that_shows_it_is_found_among_others() -> None:
     assert result.counterexample.pair == "first record"
 
 
-def test_a_level_that_so_few_draws_cannot_detect_is_inconclusive() -> None:
-    result = audit(response, PureDP(1.0), PAIR, draws=200, detect=1.01)
+def test_a_level_that_so_few_draws_do_not_resolve_is_inconclusive_and_says_how_many_would() -> None:
+    result = audit(response, PureDP(1.0), PAIR, draws=200, detect=1.5, alpha=1e-6)
     assert result.verdict == Verdict.INCONCLUSIVE
     assert not result
-    assert "1.01 was to be detectable" in result.message
+    said = re.search(r"on events of probability 0.01, 1.5 was to be found: ([\d,]+) draws would do", result.message)
+    assert said is not None, result.message
+    draws = int(said[1].replace(",", ""))
+    assert audit(response, PureDP(1.0), PAIR, draws=draws, detect=1.5, alpha=1e-6).verdict == Verdict.CONSISTENT
+    fewer = audit(response, PureDP(1.0), PAIR, draws=int(0.9 * draws), detect=1.5, alpha=1e-6)
+    assert fewer.verdict == Verdict.INCONCLUSIVE
+
+
+def test_no_draws_resolve_what_is_claimed() -> None:
+    result = audit(response, PureDP(1.0), PAIR, draws=200, detect=1.0, alpha=1e-6)
+    assert "1 was to be found, which is no more than is claimed" in result.message
+
+
+def test_the_resolution_depends_on_the_draws_and_not_on_what_was_found() -> None:
+    found = [audit(response, PureDP(1.0), PAIR, draws=2_000, seed=seed, alpha=1e-6) for seed in range(5)]
+    found.append(audit(lambda data, n, rng: rng.random(n), PureDP(1.0), PAIR, draws=2_000))
+    assert len({json.dumps(result.resolution) for result in found[:5]}) == 1
+    assert found[5].resolves is not None
+    assert found[0].resolves is not None
+    assert found[5].resolves < found[0].resolves  # by its larger alpha
+    assert audit(response, PureDP(1.0), PAIR, draws=20_000, alpha=1e-6).resolves < found[0].resolves
+
+
+def test_a_violation_says_nothing_of_power() -> None:
+    result = audit(response, PureDP(0.5), PAIR, draws=20_000)
+    assert result.verdict == Verdict.VIOLATION
+    assert result.resolves is None
+    assert result.resolution == {}
+    assert result.reached is not None
+    assert result.reached >= 1.0
 
 
 @pytest.mark.parametrize(
@@ -320,7 +352,7 @@ def test_another_seed_or_id_gives_other_draws() -> None:
 
 
 def test_results_are_strict_json() -> None:
-    result = audit(lambda data, n, rng: np.zeros(n), PureDP(1.0), PAIR, draws=400)  # its detectable level is infinite
+    result = audit(lambda data, n, rng: np.zeros(n), PureDP(1.0), PAIR, draws=400)  # its resolution is infinite
     text = json.dumps(result.to_json(), allow_nan=False)
     assert json.loads(text) == result.to_json()
 
@@ -433,7 +465,14 @@ def test_the_counts_of_the_counterexample_agree_with_its_event() -> None:
 def test_a_result_in_one_line_says_what_was_found_and_what_could_have_been() -> None:
     result = audit(response, PureDP(1.0), PAIR, draws=40_000, alpha=1e-6)
     text = str(result)
-    for part in ("consistent", "claimed ε = 1", "lower bound", "could certify", "detect"):
+    for part in (
+        "consistent",
+        "claimed ε = 1",
+        "lower bound",
+        "% of the claim",
+        "of probability 1 %, of the kinds",
+        "9 of 10 audits",
+    ):
         assert part in text
     assert "\n" not in text
     assert explain(result) == text  # nothing to explain
@@ -442,7 +481,7 @@ def test_a_result_in_one_line_says_what_was_found_and_what_could_have_been() -> 
 def test_assert_private_returns_the_result_of_a_claim_that_stands() -> None:
     result = assert_private(response, PureDP(1.0), PAIR, draws=4_000, alpha=1e-6)
     assert result.verdict in (Verdict.CONSISTENT, Verdict.INCONCLUSIVE)
-    assert result.detectable_level is not None
+    assert result.resolves is not None
 
 
 def test_assert_private_fails_a_test_with_a_violation() -> None:

@@ -17,8 +17,9 @@ import jsonschema
 import numpy as np
 import pytest
 
-from auditor import report
+from auditor import PureDP, report
 from auditor.cli import cli, main
+from auditor.evidence.power import resolution
 from tests.unit.commandline import (
     FINE,
     HEADER,
@@ -146,7 +147,7 @@ def test_results_follow_the_published_schema(results: Path) -> None:
         "900/response/L1/pure_dp/strong",
     ]
     about = content["manifest"]
-    assert (about["alpha"], about["seed"], about["draws"], about["level"]) == (1e-6, 0, 8_000, "smoke")
+    assert (about["alpha"], about["seed"], about["draws"], about["level"]) == (1e-6, 0, 26_000, "smoke")
     assert "interrupted" not in about
     # What differs between two runs with the same results stands elsewhere.
     text = results.read_text(encoding="utf-8")
@@ -157,8 +158,8 @@ def test_results_follow_the_published_schema(results: Path) -> None:
 def test_a_run_stops_at_its_budget(results: Path) -> None:
     exact, held, strong = read(results)["claims"]
     assert exact["draws"] == 0
-    assert held["draws"] == 8_000
-    assert strong["draws"] < 8_000
+    assert held["draws"] == 26_000
+    assert strong["draws"] < 26_000
 
 
 def test_a_selection_is_run_alone(dpaudit: Command, claims: Path) -> None:
@@ -168,7 +169,7 @@ def test_a_selection_is_run_alone(dpaudit: Command, claims: Path) -> None:
 
 
 def test_a_wanted_level_replaces_that_of_every_claim_about_outputs(dpaudit: Command, tmp_path: Path) -> None:
-    # No budget makes a level just above the claimed one detectable, and every budget one of 30.
+    # No budget resolves a level just above the claimed one.
     body = FINE + "    yield privacy(Response(1.0), PureDP(1.0), PAIR, case='own', detect=1.5)\n"
     claims, out = declare(tmp_path, body), tmp_path / "out"
     said = dpaudit("run", claims, *QUICK, "--detect", 1.0001, "--out", out)
@@ -190,12 +191,12 @@ def test_a_wanted_level_replaces_that_of_every_claim_about_outputs(dpaudit: Comm
 
 def test_the_method_of_the_literature_is_recorded_and_replayed(dpaudit: Command, claims: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    said = dpaudit("run", claims, *QUICK, "--method", "clopper-pearson", "--out", out)
+    said = dpaudit("run", claims, *QUICK, "--method", "clopper-pearson", "--detect", 3, "--out", out)
     assert said.code == 0, said
     content = read(out / "results.json")
     assert content["manifest"]["method"] == "clopper-pearson"
     held, strong = content["claims"][1:]
-    assert held["draws"] + strong["draws"] > 8_000, "of a fixed size: it does not stop at a verdict"
+    assert held["draws"] + strong["draws"] > 26_000, "of a fixed size: it does not stop at a verdict"
     said = dpaudit(*shlex.split(held["replay"])[1:], "--jobs", 1, "--out", tmp_path / "again")
     assert said.code == 0, said
     assert read(tmp_path / "again" / "results.json")["claims"] == [held]
@@ -364,9 +365,8 @@ def test_show_says_what_an_audit_would_take(dpaudit: Command, claims: Path) -> N
         f"dpaudit run {claims} -k 900/response/L1/pure_dp/reference",
     ):
         assert text in said.out
-    # A true epsilon of 1 and the best event known: what 100,000 draws a side can tell from 1 is within a tenth of it.
-    (level,) = re.findall(r"about ([0-9.]+) is expected at smoke", said.out)
-    assert 1.0 < float(level) < 1.1
+    (level,) = re.findall(r"for events of probability 0.01; ([0-9.]+) at smoke", said.out)
+    assert float(level) == pytest.approx(resolution(0.01, 100_000 // 3, PureDP(1.0), 0.01), rel=1e-3)
     assert "no draws" in dpaudit("show", "900/response/L0", claims).out
 
 
@@ -480,7 +480,8 @@ def test_reproduce_says_which_source_has_changed(results: Path, claims: Path) ->
 
 
 def test_an_attack_is_not_reproduced_but_replayed(dpaudit: Command, claims: Path, tmp_path: Path) -> None:
-    assert dpaudit("attack", f"{claims}:lawless", *CLAIM, *BIT, "--draws", 8_000, "--out", tmp_path / "a").code == 0
+    options = ("--rows", 1, "--draws", 26_000, "--detect", 3, "--out", tmp_path / "a")
+    assert dpaudit("attack", f"{claims}:lawless", *CLAIM, *BIT, *options).code == 0
     refused(dpaudit("reproduce", tmp_path / "a" / "results.json"), tmp_path / "a" / "results.json", "replay")
 
 
@@ -511,11 +512,11 @@ def test_diff_shows_verdicts_bounds_and_missing_claims(dpaudit: Command, results
 
 def test_diff_says_what_the_runs_differ_in(dpaudit: Command, claims: Path, results: Path, tmp_path: Path) -> None:
     options = ("--jobs", 1, "--alpha", 1e-6, "--seed", 1, "--level", "standard", "--draws", 4_000)
-    assert dpaudit("run", claims, *options, "--out", tmp_path / "b").code == 0
+    assert dpaudit("run", claims, *options, "--out", tmp_path / "b").code == 3  # too few draws
     said = dpaudit("diff", results, tmp_path / "b" / "results.json")
     assert said.code == 1, said
     lines = said.err.splitlines()
-    for text in ("level: smoke then, standard now", "seed: 0 then, 1 now", "draws: 8000 then, 4000 now"):
+    for text in ("level: smoke then, standard now", "seed: 0 then, 1 now", "draws: 26000 then, 4000 now"):
         assert f"the runs differ: {text}" in lines
     assert not any("alpha" in line or "numpy" in line for line in lines)
     assert "lower bound" in said.out
@@ -722,7 +723,7 @@ def test_a_target_that_keeps_its_claim_is_consistent(dpaudit: Command, targets: 
     said = dpaudit("attack", f"{targets}:response", *CLAIM, *BIT, "--alpha", 1e-6, "--out", tmp_path / "out")
     assert said.code == 0, said
     assert "consistent" in said.out
-    assert "detect" in said.out
+    assert "had an event of probability 1 %, of the kinds that are learned, shown ε = " in said.out
     assert "private" not in said.out
     for name in REPORTS:
         assert (tmp_path / "out" / name).is_file()
@@ -766,9 +767,9 @@ def test_a_function_of_one_draw_is_attacked(dpaudit: Command, targets: Path) -> 
 
 
 def test_an_attack_wants_the_level_that_is_asked_for(dpaudit: Command, targets: Path, tmp_path: Path) -> None:
-    # alpha = 1e-6 is the probability of a false alarm; 8,000 draws tell a true epsilon of 1 from 2, never from 1.0001.
-    options = (f"{targets}:response", *CLAIM, *BIT, "--rows", 1, "--draws", 8_000, "--alpha", 1e-6)
-    assert dpaudit("attack", *options, "--detect", 2).code == 0
+    # alpha = 1e-6 is the probability of a false alarm; 26,000 draws tell a true epsilon of 1 from 3, never from 1.0001.
+    options = (f"{targets}:response", *CLAIM, *BIT, "--rows", 1, "--draws", 26_000, "--alpha", 1e-6)
+    assert dpaudit("attack", *options, "--detect", 3).code == 0
     said = dpaudit("attack", *options, "--detect", 1.0001, "--out", tmp_path / "out")
     assert said.code == 3, said
     content = read(tmp_path / "out" / "results.json")
@@ -836,11 +837,11 @@ def test_a_malformed_claim_is_refused_as_it_was_written(dpaudit: Command, target
 
 @pytest.mark.parametrize("kind", ["csv", "json", "npy"])
 def test_datasets_come_from_files(dpaudit: Command, targets: Path, tmp_path: Path, kind: str) -> None:
-    options = (*save(tmp_path, kind), "--relation", "replace-one", "--draws", 8_000, "--out", tmp_path / "out")
+    options = (*save(tmp_path, kind), "--relation", "replace-one", "--draws", 26_000, "--out", tmp_path / "out")
     said = dpaudit("attack", f"{targets}:total", *CLAIM, *options, "--alpha", 1e-6)
     assert said.code in (0, 3), said
     (claim,) = read(tmp_path / "out" / "results.json")["claims"]
-    assert claim["draws"] == 8_000
+    assert claim["draws"] == 26_000
     assert claim["pair"] == f"x.{kind} against y.{kind}"
 
 

@@ -468,8 +468,8 @@ def test_a_correct_sampler_is_consistent_and_says_what_would_have_been_found() -
     result = check_conformity(Rolls(), 0, alpha=RARELY, draws=20_000)
     assert result.verdict == Verdict.CONSISTENT
     assert (result.level, result.notion, result.draws, result.lower_bound) == ("L3", "conformity", 20_000, 0.0)
-    assert result.detectable_level is not None
-    assert 0 < result.detectable_level < 0.01
+    assert result.resolves is not None
+    assert 0 < result.resolves < 0.01
     assert "of 20,000 draws" in str(result.event)
     assert sum(result.cells["counts"]) == 20_000
     assert result.cells["stated"] == pytest.approx([1 / 6] * 6)
@@ -508,7 +508,7 @@ def test_an_error_that_is_allowed_is_not_a_deviation() -> None:
 def test_few_draws_are_inconclusive() -> None:
     result = check_conformity(Rolls(), 0, alpha=RARELY, draws=400)
     assert result.verdict == Verdict.INCONCLUSIVE
-    assert "0.01 was to be detectable" in result.message
+    assert "0.01 was to be found" in result.message
     assert check_conformity(Rolls(), 0, alpha=RARELY, draws=400, detect=1.0).verdict == Verdict.CONSISTENT
 
 

@@ -54,7 +54,7 @@ def killing(data, n, rng):
 
 '''
 SLOW = "".join(f'    yield privacy(sleepy, PureDP(1.0), PAIR, case="{k}")\n' for k in range(4))
-QUICK = ("--draws", 8_000, "--alpha", 1e-6)
+QUICK = ("--draws", 26_000, "--alpha", 1e-6)
 
 
 def declare(folder: Path, body: str) -> Path:
@@ -289,7 +289,7 @@ def test_a_ledger_adds_up_with_dask_on_this_machine(tmp_path: Path, dpaudit: Com
 def test_ctrl_c_keeps_what_is_done_and_ends_the_processes(tmp_path: Path) -> None:
     # Long enough that claims are under way: their processes hold standard error open until they end.
     file = declare(tmp_path, "    yield privacy(lawless, PureDP(1.0), PAIR)\n" + SLOW)
-    running = start("run", file, "--draws", 8_000, "--backend", "dask", "--jobs", 1, "--out", tmp_path / "out")
+    running = start("run", file, "--draws", 26_000, "--backend", "dask", "--jobs", 1, "--out", tmp_path / "out")
     said = interrupt(running, until(running, "[1/5]"))
     assert said.code == 130, said
     assert "Traceback" not in said.err

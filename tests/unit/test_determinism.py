@@ -95,7 +95,7 @@ def audit(file: Path, out: Path, *options: object) -> dict[str, bytes]:
     A claim that holds is called violated with probability at most 1e-6; where a test asks for another alpha, a false
     alarm is as good as any verdict, if it is the same one again.
     """
-    assert run("run", file, "--jobs", 1, "--draws", 8_000, "--alpha", 1e-6, "--out", out, *options) in (0, 1, 3)
+    assert run("run", file, "--jobs", 1, "--draws", 26_000, "--alpha", 1e-6, "--out", out, *options) in (0, 1, 3)
     return written(out)
 
 
@@ -140,7 +140,7 @@ def test_another_process_and_more_workers_give_the_same_bytes(
     claims: Path, folder: Path, first: dict[str, bytes], jobs: int
 ) -> None:
     out = folder / f"jobs_{jobs}"
-    arguments = ["run", claims, "--jobs", jobs, "--draws", 8_000, "--alpha", 1e-6, "--out", out]
+    arguments = ["run", claims, "--jobs", jobs, "--draws", 26_000, "--alpha", 1e-6, "--out", out]
     done = subprocess.run(
         [sys.executable, "-m", "auditor", *map(str, arguments)], cwd=ROOT, capture_output=True, text=True, timeout=120
     )

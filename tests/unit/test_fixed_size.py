@@ -19,6 +19,7 @@ from auditor import ApproxDP, GaussianDP, Pair, PureDP, SpecificationError, Verd
 from auditor.auditing import run_audit
 from auditor.collect import Settings
 from auditor.evidence.binomial import clopper_pearson
+from auditor.evidence.power import DIVISORS
 from auditor.fixed_size import fixed_ceiling, flag_probability
 from auditor.question import Question
 from auditor.results import document, plain
@@ -223,13 +224,12 @@ def test_the_probability_of_a_flag_is_that_of_the_exact_sum(p: float, q: float, 
     assert flag_probability(p, q, n, claim, 0.05) == pytest.approx(exact, abs=32 / 1024)
 
 
-def test_the_detectable_level_would_be_flagged() -> None:
+def test_what_is_resolved_would_be_flagged_by_fewer_draws_than_judge() -> None:
     found = fixed(claim=PureDP(LEVEL), draws=20_000)
-    level, judged = found.detectable_level, found.record["judged"]
-    q = (judged["y"] + 1) / (judged["n"] + 2)
-    p = min(math.exp(level) * q, 1 - math.exp(-level) * (1 - q))
-    assert LEVEL < level < 2 * LEVEL
-    assert flag_probability(p, q, judged["n"], PureDP(LEVEL), 0.01) >= 0.9
+    level, n = found.resolves, found.record["judged"]["n"]
+    assert level is not None
+    assert LEVEL < level < 2.5 * LEVEL
+    assert flag_probability(math.exp(level) * 0.01, 0.01, int(2 * n / DIVISORS[0]), PureDP(LEVEL), 0.01) >= 0.9
 
 
 # ------------------------------------------------------------------------------------- results

@@ -1,4 +1,4 @@
-"""Ceiling and detectable level against brute force and simulation."""
+"""Ceiling and resolution against brute force and simulation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,17 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from auditor import ApproxDP, GaussianDP, PureDP
-from auditor.evidence.power import POWER, ceiling, detectable_level, flag_probability
+from auditor.events.features import MAX_COORDINATES
+from auditor.evidence.power import (
+    NARROW,
+    POWER,
+    RESOLVED,
+    ceiling,
+    draws_of_pair,
+    draws_to_resolve,
+    flag_probability,
+    resolution,
+)
 from auditor.evidence.wealth import LOG_PRIOR, Stake, Wealth, log_factors
 from auditor.guarantees import Guarantee
 
@@ -153,60 +163,61 @@ def test_an_event_within_the_claim_is_never_flagged_and_a_certain_one_always() -
     assert flag_probability(1.0, 0.0, 1_000, PureDP(1.0), 0.01) == 1.0
 
 
-DETECTABLE = [
-    (PureDP(1.0), 0.5, 0.18, 2_000),
-    (PureDP(1.0), 0.73, 0.27, 500),
-    (ApproxDP(1.0, 0.01), 0.3, 0.1, 3_000),
-    (GaussianDP(0.5), 0.6, 0.4, 1_000),
-    (PureDP(0.0), 0.5, 0.5, 1_000),
+RESOLVABLE = [
+    (PureDP(1.0), 0.1, 2_000),
+    (PureDP(1.0), 0.01, 5_000),
+    (ApproxDP(1.0, 0.01), 0.1, 3_000),
+    (GaussianDP(0.5), 0.1, 1_000),
+    (PureDP(0.0), 0.5, 1_000),
 ]
 
 
-def alternatives(guarantee: Guarantee, p: float, q: float, level: float) -> list[tuple[float, float]]:
-    """(cap_t(q), q), and p with the smallest q' that level t allows, found by bisection."""
-    low, high = 0.0, p
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        if float(guarantee.cap(np.array(middle), level)) >= p:
-            high = middle
-        else:
-            low = middle
-    return [(float(guarantee.cap(np.array(q), level)), q), (p, high)]
+def cap(guarantee: Guarantee, level: float, q: float) -> float:
+    return float(guarantee.cap(np.array(q), level))
 
 
-@pytest.mark.parametrize(("guarantee", "p", "q", "n"), DETECTABLE)
-def test_the_detectable_level_is_flagged_with_probability_nine_tenths_and_none_below_it(
-    guarantee: Guarantee, p: float, q: float, n: int
+@pytest.mark.parametrize(("guarantee", "q", "n"), RESOLVABLE)
+def test_what_is_resolved_is_flagged_with_probability_nine_tenths_and_nothing_below_it(
+    guarantee: Guarantee, q: float, n: int
 ) -> None:
-    level = detectable_level(p, q, n, guarantee, 0.01)
+    level = resolution(q, n, guarantee, 0.01)
     assert guarantee.level < level < math.inf
-    at = [flag_probability(a, b, n, guarantee, 0.01) for a, b in alternatives(guarantee, p, q, level)]
-    assert min(at) >= POWER
-    # The search halves the interval until it is about 0.0003 of the claimed level long.
-    below = level - 0.002 * max(guarantee.level, 0.1)
-    under = [flag_probability(a, b, n, guarantee, 0.01) for a, b in alternatives(guarantee, p, q, below)]
-    assert min(under) < POWER
+    assert flag_probability(cap(guarantee, level, q), q, n, guarantee, 0.01) >= POWER
+    # The search halves the interval until it is about 0.001 of the level long.
+    below = level - 0.004 * max(level, 0.1)
+    assert flag_probability(cap(guarantee, below, q), q, n, guarantee, 0.01) < POWER
     # And by the exact sum.
-    assert min(flag_exactly(a, b, n, guarantee, 0.01) for a, b in alternatives(guarantee, p, q, level)) >= (
-        POWER - QUADRATURE
-    )
-    assert min(flag_exactly(a, b, n, guarantee, 0.01) for a, b in alternatives(guarantee, p, q, below)) < (
-        POWER + QUADRATURE
-    )
+    assert flag_exactly(cap(guarantee, level, q), q, n, guarantee, 0.01) >= POWER - QUADRATURE
+    assert flag_exactly(cap(guarantee, below, q), q, n, guarantee, 0.01) < POWER + QUADRATURE
 
 
-@pytest.mark.parametrize(("guarantee", "p", "q", "n"), DETECTABLE)
-def test_more_draws_detect_more(guarantee: Guarantee, p: float, q: float, n: int) -> None:
-    found = [detectable_level(p, q, k * n, guarantee, 0.01) for k in (1, 3, 10, 100)]
+@pytest.mark.parametrize(("guarantee", "q", "n"), RESOLVABLE)
+def test_more_draws_resolve_more(guarantee: Guarantee, q: float, n: int) -> None:
+    found = [resolution(q, k * n, guarantee, 0.01) for k in (1, 3, 10, 100)]
     assert found == sorted(found, reverse=True)
     assert len(set(found)) == 4
 
 
-def test_a_smaller_alpha_detects_less() -> None:
-    found = [detectable_level(0.5, 0.2, 2_000, PureDP(1.0), alpha) for alpha in (0.1, 0.01, 1e-6)]
+def test_a_smaller_alpha_resolves_less() -> None:
+    found = [resolution(0.2, 2_000, PureDP(1.0), alpha) for alpha in (0.1, 0.01, 1e-6)]
     assert found == sorted(set(found))
 
 
 def test_what_no_level_can_flag_is_infinite() -> None:
-    assert detectable_level(0.5, 0.2, 0, PureDP(1.0), 0.01) == math.inf
-    assert detectable_level(0.5, 0.2, 3, PureDP(1.0), 0.01) == math.inf
+    assert resolution(0.2, 0, PureDP(1.0), 0.01) == math.inf
+    assert resolution(0.2, 3, PureDP(1.0), 0.01) == math.inf
+    assert draws_to_resolve(1.00001, PureDP(1.0), 1e-12) == math.inf
+
+
+@pytest.mark.parametrize("guarantee", CLAIMS, ids=str)
+def test_so_many_draws_resolve_a_level_and_hardly_fewer_do_not(guarantee: Guarantee) -> None:
+    n = draws_to_resolve(1.5, guarantee, 0.01)
+    assert resolution(RESOLVED, math.ceil(1.01 * n), guarantee, 0.01) <= 1.502
+    assert resolution(RESOLVED, math.floor(0.95 * n), guarantee, 0.01) > 1.5
+
+
+def test_learning_is_paid_for_by_width_and_pairs() -> None:
+    assert NARROW == MAX_COORDINATES
+    assert draws_of_pair(3_000, 1, NARROW) == 1_000
+    assert draws_of_pair(3_000, 1, NARROW + 1) < draws_of_pair(3_000, 1, NARROW)
+    assert draws_of_pair(3_000, 9, 1) < draws_of_pair(3_000, 1, 1)

@@ -172,13 +172,15 @@ def test_four():
     assert found["test_three"]["dpaudit.1.verdict"] == "violation"
     assert found["test_four"] == {}
     lines = done.outlines[done.outlines.index(next(line for line in done.outlines if "= privacy audits =" in line)) :]
-    assert " ".join(lines[1].split()) == "verdict claimed lower bound detectable ceiling draws alpha test"
+    assert " ".join(lines[1].split()) == "verdict claimed lower bound reached resolves ceiling draws alpha test"
     assert [line.split()[-1] for line in lines[2:6]] == [
         f"test_suite.py::test_{name}" for name in ("one", "three", "two#1", "two#2")
     ]
     assert lines[2].split()[4:] == [
         f"{float(same['lower_bound']):.4g}",
-        f"{float(same['detectable_level']):.4g}",
+        f"{100 * float(same['reached']):.3g}",
+        "%",
+        f"{float(same['resolves']):.4g}",
         f"{float(same['ceiling']):.4g}",
         "2,000",
         "0.01",
@@ -202,7 +204,7 @@ def test_it():
     )
     done.assert_outcomes(failed=1)
     assert found["test_it"]["dpaudit.1.verdict"] == "error"
-    done.stdout.re_match_lines([r"error +ε = 1 +- +- +- +0 +0\.01 +test_suite\.py::test_it"])
+    done.stdout.re_match_lines([r"error +ε = 1 +- +- +- +- +0 +0\.01 +test_suite\.py::test_it"])
 
 
 def test_a_test_that_is_run_again_reports_its_last_attempt(suite: pytest.Pytester) -> None:

@@ -67,7 +67,8 @@ def claim(name: str, verdict: str = "consistent", expected: str = "consistent", 
         "lower_bound": 0.9,
         "exact": 1.0,
         "ceiling": 4.2,
-        "detectable_level": 1.7,
+        "resolution": {"0.1": 1.2, "0.01": 1.7},
+        "resolves": 1.7,
         "detect": 2.0,
         "log10_e_value": -0.5,
         "log10_max_e_value": 3.13 if verdict == "violation" else 0.2,
@@ -105,14 +106,15 @@ def sample() -> Results:
         "correction": "a larger factor",
         "claims": {"003/group/L0/approx/as printed": "as printed", "not in this run": "as corrected"},
     }
-    none: dict[str, Any] = dict.fromkeys(("lower_bound", "ceiling", "detectable_level", "log10_e_value"))
+    none: dict[str, Any] = dict.fromkeys(("lower_bound", "ceiling", "resolves", "log10_e_value"))
+    none["resolution"] = {}
     none |= {"log10_max_e_value": None, "tradeoff": {}, "wealth": {}, "pair": None, "event": None}
     return results(
         claim("003/laplace/L1/pure/fine"),
         claim("003/laplace/L1/pure/mutant", "violation", "violation", exact="inf"),
         claim("003/response/L1/pure/surprise", "violation"),
         claim("003/response/L1/pure/missed", "consistent", "violation"),
-        claim("003/response/L1/pure/weak", "inconclusive", detectable_level=float("inf"), lower_bound=0.0),
+        claim("003/response/L1/pure/weak", "inconclusive", resolves=float("inf"), lower_bound=0.0),
         claim("003/response/L1/pure/crash", "error", draws=0, message="the target raised KeyError", **none),
         claim("003/response/L1/pure/ours", sandwich="failed: lower bound 2 is above the exact level 1"),
         claim("003/noise/L3/law/rounded", "deviation", "deviation", level="L3", message="cell 3 is too full"),
@@ -166,7 +168,7 @@ def test_what_an_audit_writes_is_valid_and_renders(tmp_path: Path) -> None:
 def broken() -> list[tuple[str, Any]]:
     """Paths in the sample and values that the schema must refuse there; None deletes."""
     return [
-        ("schema", "dpaudit-results/2"),
+        ("schema", "dpaudit-results/1"),
         ("extra", 1),
         ("errata", None),
         ("manifest.seed", "0"),
@@ -354,7 +356,7 @@ def test_hostile_text_does_not_break_a_table() -> None:
     assert len(summary_table(content).splitlines()) == len(content["claims"]) + 4
     rows = [line for line in markdown(content).splitlines() if line.startswith("| ") and "Section" not in line]
     widths = {len(re.findall(r"(?<!\\)\|", row)) for row in rows}
-    assert widths == {4, 9, 11}, "columns of the counts, the errata and the claims"
+    assert widths == {4, 9, 12}, "columns of the counts, the errata and the claims"
 
 
 def test_only_our_script_may_run(content: Results) -> None:
@@ -445,8 +447,8 @@ def test_an_interrupted_run_says_so() -> None:
 def test_infinities_are_shown_and_sorted(content: Results) -> None:
     page = html(content)
     # Of mutant: level and bound as they are shown, which is what the script reads; and of the law: no bound.
-    assert "<td>∞<td>0.9<td>1.7<td>4.2<td>308<td>" in page
-    assert "<td>1<td>–<td>–<td>–<td>–<td>" in page
+    assert "<td>∞<td>0.9<td>90 %<td>1.7<td>4.2<td>308<td>" in page
+    assert "<td>1<td>–<td>–<td>–<td>–<td>–<td>" in page
     body = page.partition("<body>")[2]  # not the head, which has a hash of letters
     assert "nan" not in body.lower().replace("nan)", "").split("<script>")[0].replace("dominan", "")
 
@@ -465,7 +467,7 @@ def test_plots_are_there_where_there_are_data(content: Results) -> None:
 @pytest.mark.parametrize(
     "fields",
     [
-        {"claimed_level": 0.0, "lower_bound": 0.0, "exact": 0.0, "detectable_level": 0.0, "ceiling": 0.0},
+        {"claimed_level": 0.0, "lower_bound": 0.0, "exact": 0.0, "resolves": 0.0, "ceiling": 0.0},
         {"claimed_level": float("inf"), "lower_bound": 3.0, "exact": float("inf"), "ceiling": float("inf")},
         {"claimed_level": float("nan"), "lower_bound": None, "exact": None},
         {"wealth": {"draws": [40], "log10_e_value": [0.0]}},
@@ -504,8 +506,9 @@ def test_summary_table(content: Results) -> None:
         "claimed",
         "exact",
         "lower",
+        "reached",
+        "resolves",
         "ceiling",
-        "detect",
         "draws",
         "verdict",
         "expected",
@@ -524,6 +527,7 @@ def test_summary_table(content: Results) -> None:
             "003, Section 4.2",
             "ε = 1",
             "1",
+            "-",
             "-",
             "-",
             "-",

@@ -64,7 +64,7 @@ def test_points_that_are_left_out_lie_on_the_line(tolerance: float) -> None:
 def test_what_is_drawn_once_has_a_name_of_its_own() -> None:
     names = re.findall(r'id="([^"]+)"', definitions())
     assert len(set(names)) == len(names)
-    assert {"square", "corner", "exact", "one_event", "claimed", "detectable", "ceiling", "off", "end"} == set(names)
+    assert {"square", "corner", "exact", "one_event", "claimed", "resolves", "ceiling", "off", "end"} == set(names)
     assert compact.use("exact", 12.34) == '<use href="#exact" x="12.3"/>'
 
 

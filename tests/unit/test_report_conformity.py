@@ -92,23 +92,23 @@ def test_a_pass_says_which_divergence_it_would_have_caught(honest: AuditResult) 
     assert "20,000 draws gave no sufficient evidence against the law of Die." in text
     said = re.search(r"A divergence of (\S+) nats a draw.*probability 0.9; .* exceeds (\S+) % diverges", text)
     assert said is not None
-    assert honest.detectable_level is not None
+    assert honest.resolves is not None
     # Shown with four and three digits.
-    assert float(said[1]) == pytest.approx(honest.detectable_level, rel=1e-3)
-    assert float(said[2]) == pytest.approx(100 * math.sqrt(honest.detectable_level / 2), rel=1e-2)
+    assert float(said[1]) == pytest.approx(honest.resolves, rel=1e-3)
+    assert float(said[2]) == pytest.approx(100 * math.sqrt(honest.resolves / 2), rel=1e-2)
     assert "A pass never proves that the law is followed." in text
 
 
 @pytest.mark.parametrize(
-    ("detectable", "said"),
+    ("resolves", "said"),
     [
         ("inf", "No divergence was sure to be flagged."),
         (0.0, "any other would have been flagged"),
         (5.0, "A divergence of 5 nats a draw"),
     ],
 )
-def test_extreme_reach_of_a_pass(honest: AuditResult, detectable: Any, said: str) -> None:
-    text = " ".join(view(honest, detectable_level=detectable).explanation)
+def test_extreme_reach_of_a_pass(honest: AuditResult, resolves: Any, said: str) -> None:
+    text = " ".join(view(honest, resolves=resolves).explanation)
     assert said in text
     assert "total variation" not in text, "a distance beyond 1 says nothing"
 
@@ -128,7 +128,7 @@ def test_a_deviation_is_said_with_its_evidence_and_a_certified_ratio(loaded: Aud
     assert float(ratio[2]) < 8 / 3
     assert "would have been flagged" not in text
     assert dict(claim.facts)["worst cell"].startswith("output = 1")
-    assert dict(claim.facts)["wanted"] == "a divergence of 0.01 nats a draw was to be detectable"
+    assert dict(claim.facts)["wanted"] == "a divergence of 0.01 nats a draw was to be found"
 
 
 def test_an_impossible_output_is_named(seven: AuditResult) -> None:

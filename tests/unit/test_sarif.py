@@ -71,7 +71,7 @@ EVERY = results(
     claim(places=PLACES),
     claim("a/b/L1/pure/known", known="issue 7", places=PLACES),
     claim("a/b/L1/pure/elsewhere"),
-    claim("a/c/L1/pure/weak", "inconclusive", detectable_level=float("inf"), places={"claim": PLACES["claim"]}),
+    claim("a/c/L1/pure/weak", "inconclusive", resolves=float("inf"), places={"claim": PLACES["claim"]}),
     claim("a/c/L1/pure/crash", "error", message="the target raised KeyError: '<b>|x'", lower_bound=None),
     claim("a/c/L1/pure/fine", "consistent", places=PLACES),
     claim("a/c/L1/pure/ours", "consistent", sandwich="failed: the bound is above the exact level"),
@@ -272,7 +272,7 @@ def test_a_run_points_at_file_and_line(
         "mechanism": {"file": "of library/claims.py", "line": code.index("class Response:") + 1},
         "claim": {"file": "of library/claims.py", "line": next(k for k, s in enumerate(code, 1) if s[:1] == "@")},
     }
-    said = dpaudit("run", "of library/claims.py", "--jobs", 1, "--draws", 8_000, "--out", "out")
+    said = dpaudit("run", "of library/claims.py", "--jobs", 1, "--draws", 26_000, "--out", "out")
     assert said.code == 1, said
     content = read(tmp_path / "out" / "results.json")
     jsonschema.validate(content, schema())
@@ -293,7 +293,7 @@ def test_a_run_points_at_file_and_line(
 def test_an_attack_points_at_its_target(dpaudit: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(FOLDER)
     target = ("attack", "examples/noisy_count.py:noisy_count", "--claim", "epsilon=1", "--relation", "replace-one")
-    said = dpaudit(*target, "--domain", "0,1", "--rows", 2, "--draws", 8_000, "--no-shrink", "--out", tmp_path)
+    said = dpaudit(*target, "--domain", "0,1", "--rows", 2, "--draws", 26_000, "--no-shrink", "--out", tmp_path)
     assert said.code == 1, said
     (one,) = read(tmp_path / "results.json")["claims"]
     assert one["places"] == {"mechanism": {"file": "examples/noisy_count.py", "line": 9}}

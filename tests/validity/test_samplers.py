@@ -62,8 +62,8 @@ def test_a_sampler_follows_its_law_at_ten_million_draws(name: str) -> None:
     assert found.verdict == Verdict.CONSISTENT
     assert found.draws == DRAWS
     # What so many draws would have shown: a scale of Laplace noise that is wrong by a part e diverges by e^2 / 2 nats.
-    assert found.detectable_level is not None
-    assert found.detectable_level < 0.007**2 / 2
+    assert found.resolves is not None
+    assert found.resolves < 0.007**2 / 2
 
 
 @pytest.mark.parametrize("name", WRONG)
