@@ -124,6 +124,9 @@ class AuditResult:
         ``finding``.
     known : str
         Where a baseline holds this finding: the reason given there. Such a finding does not make a run fail.
+    new : str
+        Where a baseline has a finding of this claim and verdict that does not cover this one: what differs, the cause
+        or the level.
     ledger : mapping
         Where evidence is carried from run to run: ``file`` and ``identity`` of the ledger, ``series`` and ``night`` in
         it, ``own_draws`` of this run, ``draws`` of all, ``first_chunk`` and number of ``chunks`` of this run, and why
@@ -174,6 +177,7 @@ class AuditResult:
     event_level: float | None = None
     accuracy: Mapping[str, Any] = field(default_factory=dict)
     known: str = ""
+    new: str = ""
     method: str = "e-process"
     checks: Sequence[Mapping[str, Any]] = ()
     ledger: Mapping[str, Any] = field(default_factory=dict)
@@ -199,9 +203,9 @@ class AuditResult:
         return text
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data, see `plain`, with ``ok`` added, and without a ledger and places where there are none."""
+        """Plain data, see `plain`, with ``ok`` added, and without a ledger, places and ``new`` where there are none."""
         record: dict[str, Any] = plain(self)
-        for name in ("ledger", "places"):
+        for name in ("ledger", "places", "new"):
             if not record[name]:
                 del record[name]
         record["ok"] = self.ok

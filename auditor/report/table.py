@@ -45,7 +45,7 @@ def summary_table(results: Mapping[str, Any] | RunView) -> str:
     -------
     str
         Lines, each with a line break. Unexpected claims begin with "!", findings that a baseline holds with "k"; a
-        dash stands for what does not apply.
+        dash stands for what does not apply. Below stands what a baseline's finding does not cover.
     """
     run = RunView.of(results)
     rows = [_row(claim) for claim in run.claims]
@@ -56,7 +56,8 @@ def summary_table(results: Mapping[str, Any] | RunView) -> str:
     widths[1] = min(widths[1], max(NARROWEST, WIDTH - others))
     lines = [_line(list(HEADER), widths), "  ".join("-" * width for width in widths)] if rows else []
     lines += [_line(row, widths) for row in rows]
-    return "\n".join([*lines, *([""] if rows else []), _totals(run), ""])
+    notes = [f"! {words.one_line(claim.id)}: {claim.surprise}" for claim in run.unexpected if claim.new]
+    return "\n".join([*lines, *([""] if rows else []), *notes, *([""] if notes else []), _totals(run), ""])
 
 
 def _row(claim: ClaimView) -> list[str]:

@@ -72,6 +72,11 @@ class ClaimView:
         return self.text("known")
 
     @property
+    def new(self) -> str:
+        """What a baseline's finding of this claim does not cover; empty if there is none that might."""
+        return self.text("new")
+
+    @property
     def unexpected(self) -> bool:
         """Not as expected, and no known finding."""
         return not self.ok and not self.known
@@ -167,7 +172,8 @@ class ClaimView:
         if self.ok:
             return ""
         if self.verdict != self.expected:
-            return f"{self.verdict} where {self.expected} was expected"
+            new = f", new to the baseline: {self.new}" if self.new else ""
+            return f"{self.verdict} where {self.expected} was expected{new}"
         return f"the auditor's own check {self.text('sandwich') or 'failed'}"
 
     @property
@@ -190,6 +196,7 @@ class ClaimView:
         notion = self.text("notion")
         lines = [
             ("known", self.known),
+            ("new to the baseline", self.new),
             ("source", self.source),
             ("mechanism", self.text("mechanism")),
             ("claim", self.text("claimed") + (f" ({notion})" if notion else "")),
