@@ -188,19 +188,29 @@ class AuditResult:
         """The verdict is the expected one, and no check of ours failed."""
         return self.verdict == self.expected and not self.sandwich.startswith("failed")
 
+    @property
+    def undecided(self) -> str:
+        """Why nothing is decided, and what to do about it; empty where something is, see `undecided`."""
+        return undecided(vars(self))
+
     def __bool__(self) -> bool:
         return self.verdict == Verdict.CONSISTENT
 
+    def __repr__(self) -> str:
+        """The claim and what was found; all members are in `to_json`."""
+        found = f"verdict={str(self.verdict)!r}, claimed={self.claimed!r}, lower_bound={self.lower_bound!r}"
+        return f"AuditResult(id={self.id!r}, {found}, ...)"
+
     def __str__(self) -> str:
         if self.verdict == Verdict.ERROR:
-            return f"{self.id}: error: {self.message}"
+            return f"{self.id}: error: {self.undecided}"
         text = f"{self.id}: {self.verdict}: claimed {self.claimed}"
         if self.lower_bound is not None:
             text += f"; lower bound {self.lower_bound:.4g} at confidence {certainty(self.alpha)}"
         if self.ceiling is not None and self.detectable_level is not None:
             text += f"; these {self.draws:,} draws could certify {self.ceiling:.4g} at most"
             text += f" and detect {self.detectable_level:.4g}"
-        return text
+        return f"{text}. {self.undecided}" if self.undecided else text
 
     def to_json(self) -> dict[str, Any]:
         """Plain data, see `plain`, with ``ok`` added, and without a ledger, places and ``new`` where there are none."""
@@ -210,6 +220,53 @@ class AuditResult:
                 del record[name]
         record["ok"] = self.ok
         return dict(sorted(record.items()))
+
+
+def undecided(result: Mapping[str, Any]) -> str:
+    """Why an audit has decided nothing, and what to do about it: one sentence, the same wherever it is shown.
+
+    Parameters
+    ----------
+    result : mapping
+        Members of an `AuditResult`, or its record.
+
+    Returns
+    -------
+    str
+        Empty unless the verdict is "error" or "inconclusive".
+    """
+    why = str(result.get("message") or "no reason was given").strip()
+    why += "" if why.endswith((".", "!", "?")) else "."
+    if result["verdict"] == Verdict.ERROR:
+        return f"Could not be audited: {why} To do: mend what failed; {_CHECK}."
+    if result["verdict"] == Verdict.INCONCLUSIVE:
+        return f"Nothing is decided: {why} To do: {_remedy(result)}."
+    return ""
+
+
+#: What shows how a target answers, on the command line and in Python.
+_CHECK = "`dpaudit check TARGET` shows how a target answers, and --limit (limit=) gives its calls more time"
+#: What decides where the verdict does not hang on draws alone, by the notion.
+_REMEDIES = {
+    "exponent": "fit it over a wider range, or over more values",
+    "smallest parameter": "take more draws (--draws, draws=); if that does not help, the failure rate is not monotone",
+}
+
+
+def _remedy(result: Mapping[str, Any]) -> str:
+    """What would decide an inconclusive audit."""
+    if (result.get("independence") or {}).get("asked"):
+        return (
+            "make each output draw noise of its own, without caches, batches or generators that outputs share "
+            "(`dpaudit check TARGET` looks for that), and audit again, also with another --seed (seed=)"
+        )
+    if result.get("level") == "L0":
+        return "state laws whose exact curve is known more precisely, or audit draws (L1)"
+    if result.get("notion") in _REMEDIES:
+        return _REMEDIES[result["notion"]]
+    most = "time (--max-seconds, seconds=)" if result.get("truncated_by") == "time" else "draws (--draws, draws=)"
+    weaker = " or ask for less (--detect, detect=)" if result.get("detect") is not None else ""
+    return f"give it more {most}{weaker}"
 
 
 def certainty(alpha: float, whole: int = 1) -> str:

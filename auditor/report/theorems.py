@@ -34,10 +34,8 @@ def explain(claim: ClaimView) -> Iterator[str]:
     match claim.verdict:
         case "deviation":
             yield f"Not as claimed: {claim.text('claimed')}. {message}"
-        case "error":
-            yield f"Could not be checked: {message or 'no reason was given.'}"
-        case "inconclusive":
-            yield f"Nothing was found, but the check was too weak to say much. {message}"
+        case "error" | "inconclusive":
+            yield claim.undecided
         case _:
             yield f"Not refuted: {claim.text('claimed')}."
     if found:

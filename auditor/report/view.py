@@ -11,7 +11,7 @@ from typing import Any
 
 from auditor.report import theorems, words
 from auditor.report.explain import explain
-from auditor.results import carried, certainty, number
+from auditor.results import carried, certainty, number, undecided
 
 #: Words for the facts of a claim of conformity, which has datasets in the place of a pair, and cells in that of events.
 _CONFORMITY = {"pair": "datasets", "event": "worst cell"}
@@ -75,6 +75,11 @@ class ClaimView:
     def new(self) -> str:
         """What a baseline's finding of this claim does not cover; empty if there is none that might."""
         return self.text("new")
+
+    @property
+    def undecided(self) -> str:
+        """Why nothing is decided, and what to do about it; empty where something is."""
+        return words.one_line(undecided(self.raw)) if self.verdict else ""
 
     @property
     def unexpected(self) -> bool:
