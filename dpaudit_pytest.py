@@ -202,9 +202,13 @@ class Session:
         self.properties += [
             (f"{PREFIX}{self.audits}.{name}", found[name]) for name in FIELDS if found[name] is not None
         ]
+        if result.undecided:
+            from auditor.report.words import clean, one_line  # whoever audits has paid for more; it may quote a target
+
+            self.properties.append((f"{PREFIX}{self.audits}.undecided", clean(one_line(result.undecided))))
 
     def rows(self) -> list[dict[str, Any]]:
-        """All audits that were reported, by test and number: `FIELDS`, and ``test``."""
+        """All audits that were reported, by test and number: `FIELDS`, ``test``, and ``undecided`` where that is so."""
         rows: list[dict[str, Any]] = []
         for test, properties in sorted(self.seen.items()):
             audits: dict[int, dict[str, Any]] = {}
@@ -415,6 +419,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     widths = [max(len(line[k]) for line in table) for k in range(len(head) - 1)]
     for line in table:
         terminalreporter.write_line("  ".join([*map(str.ljust, line, widths), line[-1]]))
+    for row in rows:
+        if row.get("undecided"):
+            terminalreporter.write_line(f"{row['test']}: {row['undecided']}")
     terminalreporter.write_line(
         "Nothing found is no proof: had an event of probability 1 %, of the kinds that are learned, shown the level "
         "that an audit resolves, 9 of 10 audits would have found it. Reached: the lower bound as a part of the claim."

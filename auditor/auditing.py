@@ -429,23 +429,49 @@ def assert_private(
     mechanism: Mechanism,
     guarantee: Guarantee,
     pairs: Pair | Sequence[Pair] | SearchStrategy[Pair],
+    *,
+    inconclusive: str = "pass",
     **options: Any,
 ) -> AuditResult:
     """Audit, and raise `PrivacyViolation` with the counterexample if the claim is refuted.
 
-    Takes what `audit` takes. It raises `TargetError` if the mechanism crashed, hung or answered what cannot be read,
-    and an AssertionError if its draws are not independent. A return means "not refuted", never "private": look at the
-    result's ``resolution``. In a test that pytest runs, the plugin fills in what ``options`` leave open and keeps
-    the result for its summary, see `dpaudit_pytest`.
+    Takes what `audit` takes. A return means "not refuted", never "private": look at the result's ``resolution``.
+    In a test that pytest runs, the plugin fills in what ``options`` leave open and keeps the result for its summary,
+    see `dpaudit_pytest`.
+
+    Parameters
+    ----------
+    mechanism, guarantee, pairs
+        As for `audit`.
+    inconclusive : {"pass", "fail"}
+        What an audit comes to that found nothing and was too weak to say much: it returns the result, or raises an
+        AssertionError that says what would decide it.
+    **options
+        As for `audit`.
+
+    Raises
+    ------
+    PrivacyViolation
+        If the claim is refuted; the message is the counterexample.
+    AssertionError
+        If draws are not independent, and where an inconclusive audit is to fail.
+    TargetError
+        If the mechanism crashed, hung or answered what cannot be read.
+    SpecificationError
+        If an argument is not what it must be.
     """
     __tracebackhide__ = True  # a failing test shows its own line, not this one
+    if inconclusive not in ("pass", "fail"):
+        raise SpecificationError(f'inconclusive must be "pass" or "fail", got {inconclusive!r}')
     plugin = sys.modules.get("dpaudit_pytest")
     session = None if plugin is None else plugin.session()
     result = audit(mechanism, guarantee, pairs, **(options if session is None else session.options(options)))
     if session is not None:
         session.record(result)
     if result.verdict == Verdict.ERROR:
-        raise TargetError(result.message)
+        raise TargetError(result.undecided)
+    if result.verdict == Verdict.INCONCLUSIVE and inconclusive == "fail":
+        raise AssertionError(str(result))
     if result.verdict == Verdict.DEVIATION:
         raise AssertionError(result.message)
     if result.verdict == Verdict.VIOLATION:

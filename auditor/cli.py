@@ -384,6 +384,8 @@ def attack(
     click.echo(explain(result))
     if result.known:
         click.echo(f"known from {baseline}: {result.known}")
+    if result.new:
+        click.echo(f"new to {baseline}: {result.new}")
     sys.exit(runner.exit_code([result]))
 
 

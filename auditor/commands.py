@@ -6,13 +6,16 @@ import json
 import shlex
 import sys
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from auditor.errors import SpecificationError
+
+if TYPE_CHECKING:
+    from auditor.results import AuditResult
 
 #: Exit code of an error, a bad specification or a failure of ours; never 1, which is a finding.
 FAILED = 2
@@ -161,7 +164,6 @@ def report(results: Path, out: Path | None, baseline: Path | None, comment: bool
     from auditor.baseline import apply, notices, read_baseline
     from auditor.comparing import read_results, read_run_record
     from auditor.report.comment import comment as as_comment
-    from auditor.results import result_from
 
     if comment and out is not None:
         raise click.UsageError(f"--comment prints and writes no files: it goes without --out {out}")
@@ -169,10 +171,7 @@ def report(results: Path, out: Path | None, baseline: Path | None, comment: bool
     folder = out or results.resolve().parent
     if baseline is not None:
         known = read_baseline(baseline)
-        try:
-            marked = apply(known, [result_from(claim) for claim in content["claims"]])
-        except ValueError as error:
-            raise SpecificationError(f"{str(results)!r}: {error}") from error
+        marked = apply(known, _results_of(content, results))
         content["claims"] = [result.to_json() for result in marked]
         say(notices(known, marked))
     if comment:
@@ -183,6 +182,16 @@ def report(results: Path, out: Path | None, baseline: Path | None, comment: bool
         click.echo(path)
 
 
+def _results_of(content: Mapping[str, Any], path: Path) -> list[AuditResult]:
+    """The results of a results.json that has been read from ``path``."""
+    from auditor.results import result_from
+
+    try:
+        return [result_from(claim) for claim in content["claims"]]
+    except ValueError as error:
+        raise SpecificationError(f"{str(path)!r}: {error}") from error
+
+
 @click.command(short_help="Write findings down as known.")
 @click.argument("results", type=GivenPath())
 @click.option(
@@ -191,20 +200,21 @@ def report(results: Path, out: Path | None, baseline: Path | None, comment: bool
     type=GivenPath(dir_okay=False),
     default=Path("dpaudit-baseline.toml"),
     show_default=True,
-    help="File to write; the reasons that it already holds are kept.",
+    help="File to write; what it already says of the same findings is kept.",
 )
 def baseline(results: Path, output: Path) -> None:
     """Write the findings of a results.json as known findings, for --baseline.
 
-    The file is meant to be read, given reasons and kept under version control. Errors are no findings, and are left
-    out. Entries of claims that RESULTS does not have are kept.
+    The file is meant to be read, given reasons and kept under version control. It knows a finding by its claim,
+    verdict, kind of cause and certified level: another cause, or a level above "up_to", is a new finding. Errors are no
+    findings, and are left out. Entries of claims that RESULTS does not have are kept.
     """
     from auditor.baseline import findings_of, read_baseline, write_baseline
     from auditor.comparing import read_results
 
     content = read_results(results)
     before = read_baseline(output) if output.exists() else None
-    found, kept, others = findings_of(content["claims"], before)
+    found, kept, others = findings_of(_results_of(content, results), before)
     write_baseline(output, [*found, *kept])
     text = f"{len(found)} known finding{'s' * (len(found) != 1)} in {output}"
     click.echo(text + (f", and {len(kept)} of claims that {results} does not have" if kept else ""))

@@ -21,7 +21,7 @@ _XZ = b"\xfd7zXZ\x00"
 #: What the level of a packed file is; the best there is, as it is packed once and read often.
 _PRESET = 9 | lzma.PRESET_EXTREME
 #: Members of a claim's record that are not compared: what a baseline says, and lines of code, which move with comments.
-_BESIDE = ("known", "places")
+_BESIDE = ("known", "new", "places")
 #: Members that say most about a claim, and are shown first.
 _FIRST = ("verdict", "expected", "claimed", "lower_bound", "log10_e_value", "draws")
 #: Characters of a text that a line of a difference shows; arbitrary, two of them fit a line of a terminal.

@@ -220,7 +220,7 @@ def explain(result: AuditResult) -> str:
     summed = f"{result.draws:,} draws{carried(result.ledger)}" if result.ledger else ""
     if found is None:
         note = f"\n  ledger       {summed}" if summed else ""
-        note += f"\n  note         {result.message}" if result.message and result.verdict != Verdict.ERROR else ""
+        note += f"\n  note         {result.message}" if result.message and not result.undecided else ""
         return f"{result}{note}"
     lines = [
         f"{result.mechanism} violates its claim {result.claimed} ({result.notion})",

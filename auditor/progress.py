@@ -54,4 +54,5 @@ class Progress:
             self.bar.update(self.task, completed=self.done, description=description)
         else:
             mark = "" if result.ok else "  known" if result.known else "  UNEXPECTED"
+            mark += f", new to the baseline: {result.new}" if result.new else ""
             click.echo(f"[{self.done}/{self.total}] {result.verdict:<12} {took:6.1f} s  {result.id}{mark}", err=True)

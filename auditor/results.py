@@ -131,6 +131,9 @@ class AuditResult:
         ``finding``.
     known : str
         Where a baseline holds this finding: the reason given there. Such a finding does not make a run fail.
+    new : str
+        Where a baseline has a finding of this claim and verdict that does not cover this one: what differs, the cause
+        or the level.
     ledger : mapping
         Where evidence is carried from run to run: ``file`` and ``identity`` of the ledger, ``series`` and ``night`` in
         it, ``own_draws`` of this run, ``draws`` of all, ``first_chunk`` and number of ``chunks`` of this run, and why
@@ -182,6 +185,7 @@ class AuditResult:
     event_level: float | None = None
     accuracy: Mapping[str, Any] = field(default_factory=dict)
     known: str = ""
+    new: str = ""
     method: str = "e-process"
     checks: Sequence[Mapping[str, Any]] = ()
     ledger: Mapping[str, Any] = field(default_factory=dict)
@@ -199,12 +203,22 @@ class AuditResult:
             return None
         return self.lower_bound / self.claimed_level
 
+    @property
+    def undecided(self) -> str:
+        """Why nothing is decided, and what to do about it; empty where something is, see `undecided`."""
+        return undecided(vars(self))
+
     def __bool__(self) -> bool:
         return self.verdict == Verdict.CONSISTENT
 
+    def __repr__(self) -> str:
+        """The claim and what was found; all members are in `to_json`."""
+        found = f"verdict={str(self.verdict)!r}, claimed={self.claimed!r}, lower_bound={self.lower_bound!r}"
+        return f"AuditResult(id={self.id!r}, {found}, ...)"
+
     def __str__(self) -> str:
         if self.verdict == Verdict.ERROR:
-            return f"{self.id}: error: {self.message}"
+            return f"{self.id}: error: {self.undecided}"
         text = f"{self.id}: {self.verdict}: claimed {self.claimed}"
         if self.lower_bound is not None:
             text += f"; lower bound {self.lower_bound:.4g} at confidence {certainty(self.alpha)}"
@@ -212,12 +226,12 @@ class AuditResult:
             text += f", {100 * self.reached:.3g} % of the claim"
         if self.resolution and self.resolves is not None:
             text += f"; {say_resolution(self.symbol, self.resolves)}"
-        return text
+        return f"{text}. {self.undecided}" if self.undecided else text
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data, see `plain`, with ``ok`` and ``reached``, and without a ledger or places where there are none."""
+        """Plain data, see `plain`, with ``ok`` and ``reached``; without empty ledger, places and ``new``."""
         record: dict[str, Any] = plain(self)
-        for name in ("ledger", "places"):
+        for name in ("ledger", "places", "new"):
             if not record[name]:
                 del record[name]
         record["ok"] = self.ok
@@ -237,6 +251,53 @@ def say_resolution(symbol: str, level: float) -> str:
         f"had an event of probability 1 %, of the kinds that are learned, shown {symbol} = {level:.4g}, 9 of 10 audits "
         "would have found it"
     )
+
+
+def undecided(result: Mapping[str, Any]) -> str:
+    """Why an audit has decided nothing, and what to do about it: one sentence, the same wherever it is shown.
+
+    Parameters
+    ----------
+    result : mapping
+        Members of an `AuditResult`, or its record.
+
+    Returns
+    -------
+    str
+        Empty unless the verdict is "error" or "inconclusive".
+    """
+    why = str(result.get("message") or "no reason was given").strip()
+    why += "" if why.endswith((".", "!", "?")) else "."
+    if result["verdict"] == Verdict.ERROR:
+        return f"Could not be audited: {why} To do: mend what failed; {_CHECK}."
+    if result["verdict"] == Verdict.INCONCLUSIVE:
+        return f"Nothing is decided: {why} To do: {_remedy(result)}."
+    return ""
+
+
+#: What shows how a target answers, on the command line and in Python.
+_CHECK = "`dpaudit check TARGET` shows how a target answers, and --limit (limit=) gives its calls more time"
+#: What decides where the verdict does not hang on draws alone, by the notion.
+_REMEDIES = {
+    "exponent": "fit it over a wider range, or over more values",
+    "smallest parameter": "take more draws (--draws, draws=); if that does not help, the failure rate is not monotone",
+}
+
+
+def _remedy(result: Mapping[str, Any]) -> str:
+    """What would decide an inconclusive audit."""
+    if (result.get("independence") or {}).get("asked"):
+        return (
+            "make each output draw noise of its own, without caches, batches or generators that outputs share "
+            "(`dpaudit check TARGET` looks for that), and audit again, also with another --seed (seed=)"
+        )
+    if result.get("level") == "L0":
+        return "state laws whose exact curve is known more precisely, or audit draws (L1)"
+    if result.get("notion") in _REMEDIES:
+        return _REMEDIES[result["notion"]]
+    most = "time (--max-seconds, seconds=)" if result.get("truncated_by") == "time" else "draws (--draws, draws=)"
+    weaker = " or ask for less (--detect, detect=)" if result.get("detect") is not None else ""
+    return f"give it more {most}{weaker}"
 
 
 def certainty(alpha: float, whole: int = 1) -> str:

@@ -12,7 +12,7 @@ from auditor.accuracy.base import Path, Sampled
 from auditor.accuracy.errors import ErrorSampler, Setting
 from auditor.collect import Settings
 from auditor.errors import SpecificationError
-from auditor.evidence.bernoulli import detectable, log_evidence, lower_limit, order_limits, upper_limit
+from auditor.evidence.bernoulli import anytime_order_limits, detectable, log_evidence, lower_limit, upper_limit
 
 #: Errors that are kept for the quantile: enough for its second digit, in a bounded memory.
 KEPT = 200_000
@@ -90,7 +90,11 @@ class HighProbability(Sampled):
         Notes
         -----
         Valid because: the evidence of `log_evidence` reaches 1/alpha at the end of some chunk with probability at most
-        alpha, for independent draws that fail with probability at most beta.
+        alpha, for independent draws that fail with probability at most beta. When to stop depends on the draws, so each
+        of the limits of the failure rate, and those of the quantile together, holds with probability 1 - alpha at all
+        times together, see `lower_limit` and `anytime_order_limits`. The draws that are kept for the quantile are the
+        first `KEPT`: how many these are when the audit stops is as good a stopping time. All of these limits at once
+        hold with probability 1 - 3 alpha. The quantile's decide nothing.
         """
         path, count = Path(), 0
         lower, upper = 0.0, 1.0
@@ -106,7 +110,7 @@ class HighProbability(Sampled):
                 break
         n, found = path.n, path.fields()
         errors = np.sort(np.concatenate(kept))
-        low, high = order_limits(len(errors), 1 - self.beta, settings.alpha)
+        low, high = anytime_order_limits(len(errors), 1 - self.beta, settings.alpha)
         quantile = float(errors[min(math.ceil((1 - self.beta) * len(errors)), len(errors)) - 1])
         return {
             **found,

@@ -34,8 +34,8 @@ POWER_SHARE = 2 / 3
 CONFIDENCE = 0.99
 #: Probability with which an auditor that keeps its promise is called unsound, in one whole calibration.
 FALSE_ALARM = 1e-6
-#: An audit may call independent draws dependent, too: a `deviation`. Probability that is allowed for it: three tests at
-#: most at 1e-6 each (`auditor.evidence.independence.FALSE_ALARM`) before a violation, with room for more.
+#: An audit may call independent draws dependent, too: a `deviation`. Probability that is allowed for it: five tests at
+#: most at 1e-6 each (`auditor.evidence.independence.FALSE_ALARM`) where one pair is audited, with room for more.
 _DEPENDENT = 1e-5
 #: Simulated audits of the oracle: a standard error of at most 0.011.
 _PATHS = 2_000

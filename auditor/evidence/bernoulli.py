@@ -91,19 +91,17 @@ def upper_limit(count: int, n: int, alpha: float) -> float:
 
 def detectable(n: int, bound: float, alpha: float) -> float:
     """Smallest probability above ``bound`` that n draws would have flagged with probability `POWER`; 1 if none is."""
-    threshold = -math.log(alpha)
-    if n == 0 or log_evidence(n, n, bound) < threshold:
+    high = _enough(n, bound, alpha)
+    if high > n:
         return 1.0
-    low, high = 0, n
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if log_evidence(middle, n, bound) >= threshold else (middle, high)
     # P[Binomial(n, r) >= high] = POWER.
     return float(min(1.0, special.betaincinv(high, n - high + 1, POWER)))
 
 
 def order_limits(n: int, q: float, alpha: float) -> tuple[int, int]:
     """Ranks (from 0) between which the q-quantile lies among n sorted draws, with probability at least 1 - alpha.
+
+    Of n that is fixed before the draws; `anytime_order_limits` is for one that depends on them.
 
     Returns
     -------
@@ -127,3 +125,31 @@ def order_limits(n: int, q: float, alpha: float) -> tuple[int, int]:
     while high < n and stats.binom.sf(high, n, q) > side:
         high += 1
     return low, high
+
+
+def anytime_order_limits(n: int, q: float, alpha: float) -> tuple[int, int]:
+    """Ranks as of `order_limits` that enclose the q-quantile at all numbers of draws together, so at any stopping time.
+
+    Notes
+    -----
+    Valid because: let Q be the smallest value with F(Q) >= q, and fix it. A draw is below Q with probability at most q,
+    and above Q with probability at most 1 - q, whatever the law. So the evidence of `log_evidence` that draws below Q
+    come with probability above q reaches ln(2/alpha) with probability at most alpha / 2 at all times together (Ville's
+    inequality), and so does the evidence that draws above Q come with probability above 1 - q. Where neither has done
+    so after n draws, fewer than h draws are below Q and fewer than m above, for the smallest counts h and m whose
+    evidence suffices; evidence grows with the count, as each of the alternatives that are averaged is a larger
+    probability. Then the draw of rank h - 1 (from 0) is at least Q, because otherwise h draws were below, and the draw
+    of rank n - m is at most Q, because otherwise m draws were above. Looking after some of the draws only, such as at
+    the ends of chunks, or stopping by anything that was seen, makes neither more probable.
+    """
+    return n - _enough(n, 1.0 - q, alpha / 2), _enough(n, q, alpha / 2) - 1
+
+
+def _enough(n: int, bound: float, alpha: float) -> int:
+    """Smallest count among n draws whose `log_evidence` against ``bound`` reaches ln(1/alpha); n + 1 if none does."""
+    threshold = -math.log(alpha)
+    low, high = -1, n + 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if log_evidence(middle, n, bound) >= threshold else (middle, high)
+    return high

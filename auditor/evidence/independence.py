@@ -14,7 +14,16 @@ from scipy import special
 from auditor.events.outputs import Batch, keys
 from auditor.sampling import Call, Sampler
 
-#: Probability that independent draws fail one of the tests below, all together.
+#: What is bounded, where draws are independent: the four tests of `check_independence` together fail on one dataset
+#: with at most this probability, each time that they are made, and so does `dependent_counts` in one audit. By the
+#: union bound follows, and no more than that:
+#:
+#: - an audit of a privacy claim tests the two datasets of its first pair: 2e-6. Where it then speaks against the claim
+#:   it tests the other pairs that it rests on, repeats some or all of these tests on more draws, and tests the counts:
+#:   (4 c + 3) 1e-6 at most if it rests on c pairs, of which the first need not be one;
+#: - conformity tests each dataset, a game one, an accuracy claim at one setting one: 1e-6 each;
+#: - a run has the sum over its claims: 0.2 % for a thousand claims of privacy that are not refuted. It is beside alpha,
+#:   which is about refutations: what fails here is a deviation, and draws are then taken one a call.
 FALSE_ALARM = 1e-6
 #: Comparisons a test. A test fails at 1e-6 / 4 when 22 comparisons that are not ties go the same way; 48 leave so many
 #: where half of them are ties, as for noise on a coarse lattice.

@@ -13,6 +13,8 @@ from auditor.guarantees.base import BISECTIONS, TINY, Array, Guarantee, Tangent,
 
 #: Slack for vertices that were computed in floating point.
 _ROUNDING = 1e-12
+#: Units in the last place of 1 by which a vertex may be off that is a difference of numbers up to 1, as 1 - alpha is.
+_ULPS = 4
 
 
 @dataclass(frozen=True)
@@ -58,12 +60,12 @@ class TradeoffCurve(Guarantee):
         if (y < 0).any() or (y > 1 - x + _ROUNDING).any():
             raise ValueError(f"beta must be in [0, 1 - alpha], got {self.beta!r} for alpha {self.alpha!r}")
         slope = np.diff(y) / np.diff(x)
-        if (slope > _ROUNDING).any() or (np.diff(slope) < -_ROUNDING * np.abs(slope).max()).any():
-            raise ValueError(f"beta must be decreasing and convex in alpha, got {self.beta!r} for alpha {self.alpha!r}")
+        _check_shape(x, y, slope)
         object.__setattr__(self, "alpha", tuple(x.tolist()))
         object.__setattr__(self, "beta", tuple(y.tolist()))
         # Lines p = intercept + rise q, of which the cap 1 - f is the least.
-        object.__setattr__(self, "_lines", (1.0 - y[:-1] + slope * x[:-1], -slope))
+        lifted = _lifted(1.0 - y[:-1] + slope * x[:-1], -slope, x, np.maximum(1.0 - y, x))
+        object.__setattr__(self, "_lines", (lifted, -slope))
 
     @classmethod
     def below(cls, f: Callable[[Array], Array], points: int = 200, name: str = "f") -> TradeoffCurve:
@@ -171,6 +173,45 @@ class TradeoffCurve(Guarantee):
     def _allowed(self, q: Array) -> Array:
         """1 - f(q) - q."""
         return np.maximum(1.0 - np.interp(q, self.alpha, self.beta) - q, 0.0)
+
+
+def _check_shape(x: Array, y: Array, slope: Array) -> None:
+    """Refuse vertices that are not decreasing and convex, and show the one that is not.
+
+    What is forgiven is the rounding of the vertices next to it: a slope is off by the errors of its two ends over their
+    distance, so that a steep piece excuses nothing elsewhere. It is never more than `_ROUNDING` of the steepest slope.
+
+    Raises
+    ------
+    ValueError
+        If a slope is positive, or smaller than the one before.
+    """
+
+    def vertex(k: int) -> str:
+        return f"beta {float(y[k])!r} at alpha {float(x[k])!r}"
+
+    rising = np.flatnonzero(slope > _ROUNDING)
+    if rising.size:
+        k = int(rising[0])
+        raise ValueError(f"beta must be decreasing in alpha, got {vertex(k)} and {vertex(k + 1)}")
+    error = 2 * _ULPS * np.finfo(float).eps * (1.0 + np.abs(slope)) / np.diff(x)
+    forgiven = np.minimum(error[:-1] + error[1:], _ROUNDING * np.abs(slope).max())
+    bent = np.flatnonzero(np.diff(slope) < -forgiven)
+    if bent.size:
+        k = int(bent[0]) + 1
+        raise ValueError(
+            f"beta must be convex in alpha, got {vertex(k)}, where the slope falls from {slope[k - 1]:.9g} to "
+            f"{slope[k]:.9g}, between {vertex(k - 1)} and {vertex(k + 1)}"
+        )
+
+
+def _lifted(intercept: Array, rise: Array, x: Array, cap: Array) -> Array:
+    """Intercepts of the lines, raised by what is needed for none of them to be below the cap at any vertex.
+
+    Valid because: between two vertices the cap is linear, so a line that is nowhere below it at vertices is nowhere
+    below it. Rounding, also where it bends a curve that is convex, thus makes the claimed cap larger and never smaller.
+    """
+    return np.array([a + max(0.0, float((cap - (a + b * x)).max())) for a, b in zip(intercept, rise, strict=True)])
 
 
 def _lower_hull(x: Array, y: Array) -> Array:

@@ -16,7 +16,7 @@ LIMIT = 65_000
 #: Bytes that are left for what follows the list of findings.
 _TAIL = 1_000
 #: Longest id, sentence and line of replay, in characters; arbitrary, all usual ones are shorter.
-_ID, _GIST, _REPLAY = 300, 300, 1_000
+_ID, _GIST, _REPLAY = 300, 600, 1_000
 
 
 def comment(results: Mapping[str, Any], limit: int = LIMIT) -> str:
@@ -96,8 +96,8 @@ def _places(claim: ClaimView) -> Iterator[str]:
 
 def _gist(claim: ClaimView) -> str:
     """What was found, in a few words."""
-    if claim.verdict == "error":
-        return claim.text("message")
+    if claim.undecided:
+        return claim.undecided
     found = claim.counterexample
     if found is None:
         return claim.gist or claim.text("message")

@@ -50,10 +50,8 @@ def verdict(claim: ClaimView) -> str:
             return f"Refuted: {claimed} does not hold. {message[:1].upper()}{message[1:]}"
         case "deviation":
             return f"Wrong, but by itself no violation of the guarantee: {message or 'see below.'} {_reached(claim)}"
-        case "error":
-            return f"Could not be audited: {message or 'no reason was given.'}"
-        case "inconclusive":
-            return f"Nothing was found, but the audit was too weak to say much: {message or 'see below.'}"
+        case "error" | "inconclusive":
+            return claim.undecided
     if not claim.draws:
         return f"Not refuted. The stated law was computed exactly and is within the claim. {message}"
     against = claimed or "the claim"

@@ -74,5 +74,6 @@ def _case(suite: ET.Element, claim: ClaimView, seconds: Any) -> None:
     if claim.known:
         ET.SubElement(case, "skipped", message=f"known: {claim.known}").text = text
         return
+    said = (claim.surprise, claim.undecided)
     kind = "error" if _is_error(claim) else "failure"
-    ET.SubElement(case, kind, type=claim.verdict, message=claim.surprise).text = text
+    ET.SubElement(case, kind, type=claim.verdict, message=". ".join(filter(None, said))).text = text

@@ -46,7 +46,8 @@ def summary_table(results: Mapping[str, Any] | RunView) -> str:
     -------
     str
         Lines, each with a line break. Unexpected claims begin with "!", findings that a baseline holds with "k"; a
-        dash stands for what does not apply.
+        dash stands for what does not apply. Below stands, of unexpected claims, what a baseline's finding does not
+        cover, and why nothing is decided and what to do about it.
     """
     run = RunView.of(results)
     rows = [_row(claim) for claim in run.claims]
@@ -57,7 +58,10 @@ def summary_table(results: Mapping[str, Any] | RunView) -> str:
     widths[1] = min(widths[1], max(NARROWEST, WIDTH - others))
     lines = [_line(list(HEADER), widths), "  ".join("-" * width for width in widths)] if rows else []
     lines += [_line(row, widths) for row in rows]
-    return "\n".join([*lines, *([""] if rows else []), _totals(run), ""])
+    notes = [
+        f"! {words.one_line(claim.id)}: {_note(claim)}" for claim in run.unexpected if claim.new or claim.undecided
+    ]
+    return "\n".join([*lines, *([""] if rows else []), *notes, *([""] if notes else []), _totals(run), ""])
 
 
 def _row(claim: ClaimView) -> list[str]:
@@ -79,6 +83,11 @@ def _row(claim: ClaimView) -> list[str]:
         claim.verdict,
         expected,
     ]
+
+
+def _note(claim: ClaimView) -> str:
+    """What a line of the table has no room for."""
+    return ". ".join(filter(None, (claim.surprise if claim.new else "", claim.undecided)))
 
 
 def _line(cells: list[str], widths: list[int]) -> str:

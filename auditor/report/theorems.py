@@ -34,10 +34,8 @@ def explain(claim: ClaimView) -> Iterator[str]:
     match claim.verdict:
         case "deviation":
             yield f"Not as claimed: {claim.text('claimed')}. {message}"
-        case "error":
-            yield f"Could not be checked: {message or 'no reason was given.'}"
-        case "inconclusive":
-            yield f"Nothing was found, but the check was too weak to say much. {message}"
+        case "error" | "inconclusive":
+            yield claim.undecided
         case _:
             yield f"Not refuted: {claim.text('claimed')}."
     if found:
@@ -104,8 +102,8 @@ def _failure(claim: ClaimView, found: Found) -> Iterator[str]:
     beta = number(found["claimed"]) or 0.0
     yield (
         f"{words.percent(1 - beta)} of the errors were at most {_num(found, 'quantile')} (this quantile is between "
-        f"{_num(found, 'quantile_lower')} and {_num(found, 'quantile_upper')} at confidence {claim.confidence}, for a "
-        "number of draws fixed beforehand). " + _slack(number(found["slack"]), "this quantile")
+        f"{_num(found, 'quantile_lower')} and {_num(found, 'quantile_upper')} at confidence {claim.confidence}, "
+        "whenever the audit stopped). " + _slack(number(found["slack"]), "this quantile")
     )
     if claim.verdict in ("consistent", "inconclusive"):
         rate = words.level(claim.number("resolves"))

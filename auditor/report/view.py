@@ -11,7 +11,7 @@ from typing import Any
 
 from auditor.report import theorems, words
 from auditor.report.explain import explain
-from auditor.results import carried, certainty, number
+from auditor.results import carried, certainty, number, undecided
 
 #: Words for the facts of a claim of conformity, which has datasets in the place of a pair, and cells in that of events.
 _CONFORMITY = {"pair": "datasets", "event": "worst cell"}
@@ -70,6 +70,16 @@ class ClaimView:
     def known(self) -> str:
         """Why a baseline holds this finding; empty if none does."""
         return self.text("known")
+
+    @property
+    def new(self) -> str:
+        """What a baseline's finding of this claim does not cover; empty if there is none that might."""
+        return self.text("new")
+
+    @property
+    def undecided(self) -> str:
+        """Why nothing is decided, and what to do about it; empty where something is."""
+        return words.one_line(undecided(self.raw)) if self.verdict else ""
 
     @property
     def unexpected(self) -> bool:
@@ -172,7 +182,8 @@ class ClaimView:
         if self.ok:
             return ""
         if self.verdict != self.expected:
-            return f"{self.verdict} where {self.expected} was expected"
+            new = f", new to the baseline: {self.new}" if self.new else ""
+            return f"{self.verdict} where {self.expected} was expected{new}"
         return f"the auditor's own check {self.text('sandwich') or 'failed'}"
 
     @property
@@ -195,6 +206,7 @@ class ClaimView:
         notion = self.text("notion")
         lines = [
             ("known", self.known),
+            ("new to the baseline", self.new),
             ("source", self.source),
             ("mechanism", self.text("mechanism")),
             ("claim", self.text("claimed") + (f" ({notion})" if notion else "")),

@@ -142,6 +142,8 @@ def test_a_bound_at_its_own_failure_rate_is_consistent_and_a_smaller_one_deviate
     assert broken.lower_bound is not None
     assert broken.lower_bound > 0.04
     assert broken.draws < 20_000, "it stops as soon as it is refuted"
+    low, high = (broken.accuracy[f"quantile_{side}"] for side in ("lower", "upper"))
+    assert low <= broken.accuracy["quantile"] <= high
     assert "at least 0.04" in broken.message
 
 

@@ -123,7 +123,9 @@ def test_the_resolution_depends_on_the_draws_and_not_on_what_was_found() -> None
     assert found[5].resolves is not None
     assert found[0].resolves is not None
     assert found[5].resolves < found[0].resolves  # by its larger alpha
-    assert audit(response, PureDP(1.0), PAIR, draws=20_000, alpha=1e-6).resolves < found[0].resolves
+    more = audit(response, PureDP(1.0), PAIR, draws=20_000, alpha=1e-6)
+    assert more.resolves is not None
+    assert more.resolves < found[0].resolves
 
 
 def test_a_violation_says_nothing_of_power() -> None:
@@ -482,6 +484,32 @@ def test_assert_private_returns_the_result_of_a_claim_that_stands() -> None:
     result = assert_private(response, PureDP(1.0), PAIR, draws=4_000, alpha=1e-6)
     assert result.verdict in (Verdict.CONSISTENT, Verdict.INCONCLUSIVE)
     assert result.resolves is not None
+
+
+def test_assert_private_on_an_inconclusive_audit_passes_or_fails_with_its_remedy() -> None:
+    weak: dict[str, Any] = {"draws": 200, "detect": 1.01, "id": "mine/L1/pure/weak"}
+    result = assert_private(response, PureDP(1.0), PAIR, **weak)
+    assert str(result) == str(assert_private(response, PureDP(1.0), PAIR, inconclusive="pass", **weak))
+    assert result.verdict == Verdict.INCONCLUSIVE
+    with pytest.raises(AssertionError) as failed:
+        assert_private(response, PureDP(1.0), PAIR, inconclusive="fail", **weak)
+    assert str(failed.value) == str(result)
+    assert str(result).endswith(result.undecided)
+    assert "1.01 was to be found" in result.undecided
+    # One that stands is not failed by it.
+    assert assert_private(response, PureDP(1.0), PAIR, draws=8_000, alpha=1e-6, detect=5.0, inconclusive="fail")
+
+
+@pytest.mark.parametrize("bad", ["maybe", "", None, True])
+def test_what_to_do_with_an_inconclusive_audit_is_checked_before_it_is_made(bad: Any) -> None:
+    with pytest.raises(SpecificationError, match=f'inconclusive must be "pass" or "fail", got {bad!r}'):
+        assert_private(boom, PureDP(1.0), PAIR, inconclusive=bad)
+
+
+def test_a_result_is_short_in_a_failing_assertion() -> None:
+    result = audit(response, PureDP(1.0), PAIR, draws=200, detect=1.01, id="mine/L1/pure/weak")
+    bound = f"lower_bound={result.lower_bound!r}"
+    assert repr(result) == f"AuditResult(id='mine/L1/pure/weak', verdict='inconclusive', claimed='ε = 1', {bound}, ...)"
 
 
 def test_assert_private_fails_a_test_with_a_violation() -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,16 +19,22 @@ from auditor import report
 from auditor.baseline import (
     FINDINGS,
     NO_REASON,
+    OLD,
+    SCHEMA,
     Baseline,
     Finding,
     apply,
+    cause_of_result,
     findings_of,
+    level_of_result,
     notices,
     read_baseline,
+    room,
     write_baseline,
 )
 from auditor.errors import SpecificationError
-from auditor.results import AuditResult, Verdict
+from auditor.events.causes import PHRASES, kind_of
+from auditor.results import AuditResult, Counterexample, Verdict, result_from
 from auditor.runner import exit_code
 from tests.unit.commandline import HELD, QUICK, Command, complaints, declare, read, refused
 
@@ -54,15 +62,32 @@ def known(*findings: Finding) -> Baseline:
     return Baseline(Path("known.toml"), {finding.id: finding for finding in findings})
 
 
-VIOLATION = Finding(ID, Verdict.VIOLATION, "ε = 1", 1.5, "mended in 2.0")
+def shown(cause: str) -> Counterexample:
+    return Counterexample("pair", "[0]", "[1]", "event", 9, 0, 9, 3.0, 1.2, "replay", cause)
+
+
+FLOATS, SCALE = "floating-point bit structure", "threshold on the value of the output"
+VIOLATION = Finding(ID, Verdict.VIOLATION, "ε = 1", (FLOATS,), 1.5, 3.0, "mended in 2.0")
 
 # --------------------------------------------------------------------------------- the file
 
 bounds = st.none() | st.floats(min_value=0, allow_nan=False)
 # A reason loses the white space around it; ids and claims are taken as they are.
 reasons = st.text(max_size=20).map(str.strip)
+causes = st.none() | st.lists(st.text(), min_size=1, max_size=3).map(tuple)
+
+
+def as_read(finding: Finding) -> Finding:
+    """With the level that is meant where none is written: the certified one, where there are causes."""
+    if finding.up_to is None and finding.causes is not None:
+        return replace(finding, up_to=finding.lower_bound)
+    return finding
+
+
 findings_strategy = st.lists(
-    st.builds(Finding, st.text(min_size=1, max_size=20), st.sampled_from(FINDINGS), st.text(), bounds, reasons),
+    st.builds(
+        Finding, st.text(min_size=1, max_size=20), st.sampled_from(FINDINGS), st.text(), causes, bounds, bounds, reasons
+    ).map(as_read),
     unique_by=lambda finding: finding.id,
     max_size=5,
 )
@@ -78,39 +103,44 @@ def test_what_is_written_is_read_again(tmp_path_factory: pytest.TempPathFactory,
 
 def test_the_file_is_for_people_and_keeps_its_order(tmp_path: Path) -> None:
     path = tmp_path / "known.toml"
-    write_baseline(path, [VIOLATION, Finding("a/a/L1/x/y", Verdict.INCONCLUSIVE, "μ = 1", math.inf)])
+    two = Finding("a/a/L1/x/y", Verdict.INCONCLUSIVE, "μ = 1", (FLOATS, ""), math.inf, math.inf)
+    write_baseline(path, [VIOLATION, two])
     comment, _, rest = path.read_text(encoding="utf-8").partition("schema = ")
     assert all(line.startswith("# ") for line in comment.splitlines())
     assert rest.splitlines() == [
-        '"dpaudit-baseline/1"',
+        '"dpaudit-baseline/2"',
         "",
         "[[finding]]",
         'id = "a/a/L1/x/y"',
         'verdict = "inconclusive"',
         'claimed = "μ = 1"',
+        f'cause = ["{FLOATS}", ""]',
         "lower_bound = inf",
+        "up_to = inf",
         'reason = ""',
         "",
         "[[finding]]",
         'id = "a/b/L1/x/y"',
         'verdict = "violation"',
         'claimed = "ε = 1"',
+        f'cause = "{FLOATS}"',
         "lower_bound = 1.5",
+        "up_to = 3.0",
         'reason = "mended in 2.0"',
     ]
 
 
-GOOD = 'schema = "dpaudit-baseline/1"\n\n[[finding]]\nid = "a"\nverdict = "violation"\n'
+GOOD = 'schema = "dpaudit-baseline/2"\n\n[[finding]]\nid = "a"\nverdict = "violation"\n'
 #: Bad files, and what their refusal shows: always the file, and the line where there is one to blame.
 BAD: dict[str, tuple[str | bytes, list[str]]] = {
     "no schema": ("[[finding]]\nid = 'a'\nverdict = 'violation'\n", ["got None"]),
-    "another schema": ('schema = "dpaudit-results/1"\n', ["dpaudit-baseline/1", "dpaudit-results/1"]),
+    "another schema": ('schema = "dpaudit-results/1"\n', ["dpaudit-baseline/2", "dpaudit-results/1"]),
     "not TOML": (GOOD + "reason = because\n", ["line 6"]),
     "a key twice": (GOOD + 'id = "b"\n', ["line 6"]),
     "not UTF-8": (b"\xff\xfe", ["utf-8"]),
     "an unknown key": (GOOD + 'reasons = "typo"\n', ["line 6", "'reasons'"]),
-    "an unknown key at the top": ('known = 1\nschema = "dpaudit-baseline/1"\n', ["line 1", "'known'"]),
-    "findings that are no tables": ('schema = "dpaudit-baseline/1"\nfinding = 3\n', ["line 2", "[[finding]]"]),
+    "an unknown key at the top": ('known = 1\nschema = "dpaudit-baseline/2"\n', ["line 1", "'known'"]),
+    "findings that are no tables": ('schema = "dpaudit-baseline/2"\nfinding = 3\n', ["line 2", "[[finding]]"]),
     "no id": (GOOD + '\n[[finding]]\nverdict = "violation"\n', ["line 7", "'id'"]),
     "no verdict": (GOOD + '\n[[finding]]\nid = "b"\n', ["line 7", "'verdict'"]),
     "an id that is no text": (GOOD + '\n[[finding]]\nverdict = "violation"\nid = 3\n', ["line 9", "got 3"]),
@@ -123,6 +153,11 @@ BAD: dict[str, tuple[str | bytes, list[str]]] = {
     "a bound that is not a number": (GOOD + "lower_bound = nan\n", ["line 6", "nan"]),
     "a negative bound": (GOOD + "lower_bound = -1\n", ["line 6", "-1"]),
     "a reason that is no text": (GOOD + "reason = 3\n", ["line 6", "got 3"]),
+    "a cause that is no text": (GOOD + "cause = 3\n", ["line 6", "got 3"]),
+    "a list of causes with a number": (GOOD + 'cause = ["a", 3]\n', ["line 6", "['a', 3]"]),
+    "no cause in the list": (GOOD + "cause = []\n", ["line 6", "[]"]),
+    "head-room that is not a number": (GOOD + "up_to = nan\n", ["line 6", "nan"]),
+    "negative head-room": (GOOD + "up_to = -1\n", ["line 6", "-1"]),
 }
 
 
@@ -160,8 +195,10 @@ HELD_OR_NOT = [
 
 
 @pytest.mark.parametrize(("verdict", "expected", "sandwich", "held"), HELD_OR_NOT)
-def test_a_finding_is_known_by_id_and_verdict(verdict: str, expected: str, sandwich: str, held: bool) -> None:
-    given_ = result(verdict, expected, sandwich=sandwich)
+def test_a_finding_of_the_same_cause_is_known_by_id_and_verdict(
+    verdict: str, expected: str, sandwich: str, held: bool
+) -> None:
+    given_ = result(verdict, expected, sandwich=sandwich, counterexample=shown(FLOATS))
     (marked,) = apply(known(VIOLATION), [given_])
     assert marked.known == ("mended in 2.0" if held else "")
     assert (marked.verdict, marked.ok) == (given_.verdict, given_.ok)
@@ -174,8 +211,126 @@ def test_a_finding_without_a_reason_is_known_all_the_same() -> None:
     assert marked.known == NO_REASON
 
 
+#: Cause and bound of a violation, and what is said of it beside `VIOLATION`; known where nothing is.
+COVERED_OR_NOT: list[tuple[str, float | None, list[str]]] = [
+    (FLOATS, 1.5, []),
+    (f"{FLOATS} of coordinate 3", 3.0, []),
+    (FLOATS, None, []),
+    (FLOATS, 3.0000001, ["a higher level: the baseline goes up to level = 3", "certified is 3"]),
+    (FLOATS, math.inf, ["certified is inf"]),
+    (SCALE, 1.5, [f"another cause: the baseline has {FLOATS}, found was {SCALE}"]),
+    ("", 1.5, ["found was none"]),
+    (SCALE, 12.27, ["another cause", "; a higher level: the baseline goes up to level = 3, certified is 12.27"]),
+]
+
+
+@pytest.mark.parametrize(("cause", "bound", "said"), COVERED_OR_NOT)
+def test_another_cause_or_a_higher_level_is_a_new_finding(cause: str, bound: float | None, said: list[str]) -> None:
+    (marked,) = apply(known(VIOLATION), [result("violation", lower_bound=bound, counterexample=shown(cause))])
+    assert marked.known == ("" if said else "mended in 2.0")
+    assert exit_code([marked]) == (1 if said else 0)
+    assert bool(marked.new) == bool(said)
+    for text in said:
+        assert text in marked.new
+    # As it is read from its record, of 8 digits.
+    assert apply(known(VIOLATION), [result_from(marked.to_json())])[0].new == marked.new
+
+
+def test_people_may_list_causes_and_forgive_any_level() -> None:
+    both = known(replace(VIOLATION, causes=(FLOATS, SCALE), up_to=math.inf))
+    for cause in (FLOATS, SCALE):
+        assert apply(both, [result("violation", lower_bound=40.0, counterexample=shown(cause))])[0].known
+    assert apply(both, [result("violation", counterexample=shown("length of the output"))])[0].new
+
+
+def test_an_entry_of_the_old_form_is_known_by_id_and_verdict_and_is_said_to_be(tmp_path: Path) -> None:
+    path = tmp_path / "known.toml"
+    path.write_text(GOOD.replace(SCHEMA, OLD).replace('"a"', f'"{ID}"') + 'lower_bound = 1.0\nreason = "r"\n')
+    old = read_baseline(path)
+    assert old.findings == {ID: Finding(ID, Verdict.VIOLATION, lower_bound=1.0, reason="r")}
+    found = result("violation", lower_bound=40.0, counterexample=shown(SCALE))
+    (marked,) = apply(old, [found])
+    assert (marked.known, marked.new) == ("r", "")
+    (line,) = notices(old, [marked])
+    assert line.startswith(
+        f"baseline: 1 of 1 entries have no cause, as in files of the form {OLD}: they are known by id"
+    )
+    assert f"`dpaudit baseline RESULTS -o {path}` renews them" in line
+    # Renewed it has both, and keeps its reason; what was not audited stays as it was.
+    renewed, kept, _ = findings_of([found], known(old.findings[ID], Finding("elsewhere", Verdict.DEVIATION)))
+    assert renewed == [Finding(ID, Verdict.VIOLATION, "ε = 1", (SCALE,), 40.0, 80.0, "r")]
+    write_baseline(path, [*renewed, *kept])
+    assert list(read_baseline(path).findings.values()) == [renewed[0], *kept]
+
+
+#: Phrases of one kind, which audits of one defect may give with other draws.
+KINDS = [
+    (SCALE, f"output never varies; {SCALE}", "set of values of the output", "coordinate 7: threshold on its value"),
+    (FLOATS, f"{FLOATS} of coordinate 2", "floating-point sign bit of zero"),
+    ("shared noise: it cancels in a " + SCALE, "equal coordinates 1 and 2: repeated noise"),
+    ("length of the output",),
+    ("exception",),
+    ("draws are not independent",),
+    ("an adversary: tracing",),
+    ("an adversary: packing",),
+    ("",),
+]
+
+
+def test_causes_have_kinds() -> None:
+    kinds = [{kind_of(phrase) for phrase in phrases} for phrases in KINDS]
+    assert [len(kind) for kind in kinds] == [1] * len(KINDS)
+    assert len(set.union(*kinds)) == len(KINDS)
+    # No phrase for another thing than numbers of an output is taken for one.
+    fixed = {phrase for phrase in PHRASES.values() if isinstance(phrase, str)}
+    assert {phrase for phrase in fixed if kind_of(phrase) != "values"} == {
+        "number of bits that are set in the output",
+        "lattice: values of which outputs are multiples",
+        "equal coordinates: repeated noise",
+    }
+
+
+@pytest.mark.parametrize(
+    ("verdict", "fields", "cause", "level"),
+    [
+        ("violation", {"counterexample": shown(FLOATS), "lower_bound": 1 / 3}, FLOATS, 0.33333333),
+        ("violation", {"level": "L0", "exact": 2.0}, "", 2.0),
+        ("violation", {"level": "L0"}, "", None),
+        ("deviation", {"independence": {"passed": False}, "lower_bound": 0.5}, "draws are not independent", 0.5),
+        ("deviation", {"checks": ({"name": "restart", "passed": False}, {"name": "x", "passed": None})},
+         "check of restart", None),
+        ("deviation", {"lower_bound": 0.2}, "", 0.2),
+        ("inconclusive", {"independence": {"passed": True, "asked": "a"}, "lower_bound": 1.0},
+         "draws may not be independent", None),
+        ("inconclusive", {"lower_bound": 1.0}, "", None),
+        ("consistent", {"lower_bound": 1.0}, "", None),
+    ],
+)  # fmt: skip
+def test_cause_and_level_of_a_result(verdict: str, fields: dict[str, Any], cause: str, level: float | None) -> None:
+    made = replace(result(verdict), **fields)
+    assert (cause_of_result(made), level_of_result(made)) == (cause, level)
+
+
+@pytest.mark.parametrize(
+    ("fields", "up_to"),
+    [
+        ({"lower_bound": 0.82}, 1.64),
+        ({"lower_bound": 0.8201}, 1.65),
+        ({"lower_bound": 12.27, "stop": "budget"}, 15.4),
+        ({"lower_bound": 1.2, "exact": 1.25003}, 1.26),
+        ({"lower_bound": 1.2, "exact": math.inf}, math.inf),
+        ({"lower_bound": 1.2, "exact": 1.0}, 2.4),
+        ({"lower_bound": 1e-11}, 2e-11),
+        ({"lower_bound": 0.0}, 0.0),
+        ({}, None),
+    ],
+)
+def test_a_finding_is_written_with_head_room(fields: dict[str, Any], up_to: float | None) -> None:
+    assert room(result("violation", **fields)) == up_to
+
+
 def test_other_findings_still_decide_the_exit_code() -> None:
-    both = [result("violation"), result("inconclusive", id_="a/b/L1/x/z")]
+    both = [result("violation", counterexample=shown(FLOATS)), result("inconclusive", id_="a/b/L1/x/z")]
     assert exit_code(both) == 1
     assert exit_code(apply(known(VIOLATION), both)) == 3
     assert exit_code(apply(known(VIOLATION), both[:1]), interrupted=True) == 130
@@ -192,7 +347,7 @@ def test_other_findings_still_decide_the_exit_code() -> None:
     ],
 )
 def test_stale_entries_are_noticed(verdict: str, claimed: str, said: list[str]) -> None:
-    baseline = known(Finding(ID, Verdict.VIOLATION, claimed))
+    baseline = known(Finding(ID, Verdict.VIOLATION, claimed, ("",)))
     lines = notices(baseline, apply(baseline, [result(verdict)]))
     assert lines == [f"baseline: {ID}: {text}" for text in said]
 
@@ -210,26 +365,35 @@ def test_a_failed_check_of_ours_makes_nothing_stale() -> None:
 
 
 def test_a_claim_that_was_not_audited_is_not_stale() -> None:
-    baseline = known(VIOLATION, Finding("c", Verdict.VIOLATION))
-    lines = notices(baseline, apply(baseline, [result("violation")]))
+    baseline = known(VIOLATION, Finding("c", Verdict.VIOLATION, causes=("",)))
+    lines = notices(baseline, apply(baseline, [result("violation", counterexample=shown(FLOATS))]))
     assert lines == ["baseline: 1 of 2 entries are of claims that were not audited here"]
 
 
 def test_a_new_baseline_keeps_reasons_and_claims_of_other_runs() -> None:
-    claims = [
-        result("violation", lower_bound=math.inf),
+    results = [
+        result("violation", lower_bound=2.5, counterexample=shown(f"{FLOATS} of coordinate 1")),
         result("violation", "violation", "mutant"),
         result("consistent", "violation", "missed", lower_bound=0.5),
+        result("violation", id_="higher", lower_bound=3.5, counterexample=shown(FLOATS)),
+        result("violation", id_="other", lower_bound=1.5, counterexample=shown(SCALE)),
         result("error", id_="crash"),
         result("violation", "violation", "ours", sandwich="failed: x"),
     ]
     before = known(
-        VIOLATION, Finding("elsewhere", Verdict.DEVIATION), Finding("missed", Verdict.INCONCLUSIVE, reason="r")
+        VIOLATION,
+        Finding("elsewhere", Verdict.DEVIATION),
+        Finding("missed", Verdict.INCONCLUSIVE, reason="r"),
+        replace(VIOLATION, id="higher"),
+        replace(VIOLATION, id="other"),
     )
-    found, kept, others = findings_of([claim.to_json() for claim in claims], before)
+    found, kept, others = findings_of(results, before)
     assert found == [
-        Finding(ID, Verdict.VIOLATION, "ε = 1", math.inf, "mended in 2.0"),
-        Finding("missed", Verdict.CONSISTENT, "ε = 1", 0.5, ""),
+        Finding(ID, Verdict.VIOLATION, "ε = 1", (FLOATS,), 2.5, 3.0, "mended in 2.0"),
+        Finding("missed", Verdict.CONSISTENT, "ε = 1", ("",)),
+        # A reason is not said of another finding than the one for which it was given.
+        Finding("higher", Verdict.VIOLATION, "ε = 1", (FLOATS,), 3.5, 7.0),
+        Finding("other", Verdict.VIOLATION, "ε = 1", (SCALE,), 1.5, 3.0),
     ]
     assert [finding.id for finding in kept] == ["elsewhere"]
     assert others == 2
@@ -295,6 +459,51 @@ def test_a_known_finding_does_not_make_a_run_fail(dpaudit: Command, tmp_path: Pa
     assert dpaudit("reproduce", out / "results.json", "--jobs", 1).code == 0
 
 
+#: Textbook Laplace noise in floating point: of scale 2, ε is 0.5 but for the bits; of scale 0.02 it is 50.
+TEXTBOOK = """    def noisy(data, n, rng):
+        return data.sum() + rng.laplace(scale={scale}, size=n)
+    yield privacy(noisy, PureDP(0.5), PAIR, case='textbook')
+"""
+
+
+def test_a_larger_leak_behind_known_floats_is_a_new_finding(dpaudit: Command, tmp_path: Path) -> None:
+    path, out, id_ = tmp_path / "known.toml", tmp_path / "out", "900/response/L1/pure_dp/textbook"
+    fine = declare(tmp_path, TEXTBOOK.format(scale=2.0), "fine.py")
+    assert dpaudit("run", fine, *QUICK, "--out", out).code == 1
+    assert dpaudit("baseline", out / "results.json", "-o", path).code == 0
+    assert read_baseline(path).findings[id_].causes == (FLOATS,)
+    # With every seed this is the known finding, and with no seed is the other one.
+    assert {dpaudit("run", fine, *QUICK, "--seed", seed, "--baseline", path).code for seed in range(1, 4)} == {0}
+    claims = declare(tmp_path, TEXTBOOK.format(scale=0.02), "regressed.py")
+    assert {dpaudit("run", claims, *QUICK, "--seed", seed, "--baseline", path).code for seed in range(1, 4)} == {1}
+    said = dpaudit("run", claims, *QUICK, "--baseline", path, "--out", out)
+    assert said.code == 1, said
+    new = f"another cause: the baseline has {FLOATS}, found was "
+    assert f"! {id_}: violation where consistent was expected, new to the baseline: {new}" in said.out
+    assert "1 unexpected (marked !)" in said.out
+    assert complaints(said)[0].startswith(f"baseline: {id_}: new: {new}")
+    assert f"UNEXPECTED, new to the baseline: {new}" in said.err
+    content = read(out / "results.json")
+    jsonschema.validate(content, report.schema())
+    assert content["claims"][0]["new"].startswith(new)
+    (failure,) = ET.fromstring((out / "junit.xml").read_text(encoding="utf-8")).iter("failure")
+    assert new in str(failure.get("message"))
+    (finding,) = json.loads((out / "results.sarif").read_text(encoding="utf-8"))["runs"][0]["results"]
+    assert new in finding["message"]["text"]
+    assert "suppressions" not in finding
+    for name in ("report.html", "report.md"):
+        assert new in (out / name).read_text(encoding="utf-8")
+    comment = dpaudit("report", out / "results.json", "--comment", "--baseline", path)
+    assert new in comment.out
+    # Written down again, it loses what was said of the other finding.
+    give_reason(path, "floats")
+    assert dpaudit("baseline", out / "results.json", "-o", path).code == 0
+    assert (read_baseline(path).findings[id_].reason, dpaudit("run", claims, *QUICK, "--baseline", path).code) == (
+        "",
+        0,
+    )
+
+
 def test_a_new_finding_fails_beside_a_known_one(dpaudit: Command, tmp_path: Path, baseline: Path) -> None:
     body = HELD + BROKEN + BROKEN.replace("worse", "new")
     said = dpaudit("run", declare(tmp_path, body, "more.py"), *QUICK, "--baseline", baseline)
@@ -354,6 +563,11 @@ def test_a_known_finding_of_an_attack(dpaudit: Command, tmp_path: Path) -> None:
     assert said.out.endswith(f"known from {path}: {NO_REASON}\n")
     assert read(tmp_path / "again" / "results.json")["claims"][0]["known"] == NO_REASON
     assert dpaudit("attack", target, *options[2:], "--claim", "mu=0.1", "--baseline", path).code == 1
+    text = path.read_text(encoding="utf-8")
+    path.write_text(re.sub("^up_to = .*$", "up_to = 0.05", text, flags=re.MULTILINE), encoding="utf-8")
+    said = dpaudit("attack", target, *options, "--baseline", path)
+    assert said.code == 1, said
+    assert f"new to {path}: a higher level: the baseline goes up to ε = 0.05, certified is " in said.out
 
 
 @pytest.mark.parametrize("command", ["run", "attack", "report"])

@@ -129,6 +129,16 @@ def test_a_trade_off_curve_of_two_lines_is_pure_dp() -> None:
     np.testing.assert_allclose(claim.cap(q, 1.0), PureDP(1.0).cap(q, 1.0), atol=1e-12)
 
 
+@pytest.mark.parametrize("points", [50, 999])
+def test_rounding_never_makes_a_claimed_cap_smaller(points: int) -> None:
+    """On straight pieces the slopes are all noise: extended over the whole interval they would cut into the cap."""
+    x = np.union1d(np.linspace(0, 1, points), 1 / (1 + math.e))
+    f = np.maximum(0.0, np.maximum(1 - math.e * x, (1 - x) / math.e))
+    claim = TradeoffCurve(tuple(x.tolist()), tuple(f.tolist()))
+    assert (claim.cap(x, 1.0) - (1 - f)).min() >= -4 * np.finfo(float).eps  # of the last few additions
+    assert (claim.cap(x, 1.0) - (1 - f)).max() <= 1e-12  # and hardly larger
+
+
 def test_a_trade_off_function_is_replaced_by_the_larger_of_itself_and_its_inverse() -> None:
     # f(a) = max(0, 1 - 3a) allows the point p = 0.3, q = 0.1 and forbids its mirror image p = 0.9, q = 0.7 not at all:
     # c(0.7) = 1. Mirrored, c(1 - p) = 1 - f(0.7) = 1. The inverse of c is q / 3 up to 1.
@@ -345,11 +355,21 @@ def test_a_claim_that_cannot_be_read_is_shown(text: str, shown: str) -> None:
     ("alpha", "beta", "why"),
     [
         ((0.0, 1.0), (1.0,), "as many"),
+        # The slope of -1e8 near 0 is no excuse for the one that falls from -1 to -1.00005.
+        (
+            (0.0, 1e-9, 0.3, 0.5, 0.7, 1.0),
+            (1.0, 0.9, 0.5, 0.3, 0.09999, 0.0),
+            "convex .* 0.3 at alpha 0.5, .* -1.00005",
+        ),
         ((0.1, 1.0), (0.9, 0.0), "from 0 to 1"),
         ((0.0, 0.5, 0.5, 1.0), (1.0, 0.4, 0.3, 0.0), "increase"),
         ((0.0, 0.5, 1.0), (1.0, 0.6, 0.0), "1 - alpha"),
-        ((0.0, 0.5, 0.6, 1.0), (0.5, 0.4, 0.1, 0.0), "convex"),
-        ((0.0, 0.5, 1.0), (0.1, 0.2, 0.0), "decreasing"),
+        (
+            (0.0, 0.5, 0.6, 1.0),
+            (0.5, 0.4, 0.1, 0.0),
+            "convex in alpha, got beta 0.4 at alpha 0.5, where the slope falls",
+        ),
+        ((0.0, 0.5, 1.0), (0.1, 0.2, 0.0), "decreasing in alpha, got beta 0.1 at alpha 0.0 and beta 0.2 at alpha 0.5"),
         ((0.0, math.nan, 1.0), (1.0, 0.2, 0.0), "numbers"),
         (("a", "b"), (1.0, 0.0), "numbers"),
     ],
@@ -359,7 +379,8 @@ def test_what_is_no_trade_off_function_is_refused_and_shown(
 ) -> None:
     with pytest.raises(ValueError, match=why) as caught:
         TradeoffCurve(alpha, beta)
-    assert repr(alpha) in str(caught.value) or repr(beta) in str(caught.value)
+    shown = str(caught.value)
+    assert repr(alpha) in shown or repr(beta) in shown or "at alpha" in shown
 
 
 @pytest.mark.parametrize("bounds", [{}, {1: 0.5}, {0.5: 1.0}, {2: 0.0}, {2: -1}, {2: math.inf}, {"2": 1.0}, [(2, 1)]])

@@ -21,6 +21,7 @@ import dpaudit_pytest
 from auditor import Pair, PureDP, SpecificationError, audit
 from auditor.collect import Settings
 from auditor.declare.base import BUDGETS
+from auditor.results import result_from
 from dpaudit_pytest import Family, Session, share
 
 pytest_plugins = ["pytester"]
@@ -165,7 +166,7 @@ def test_four():
     assert found["test_one"].pop("mine") == "1"
     assert found["test_one"] == {
         f"dpaudit.1.{name}": str(same[name]) for name in dpaudit_pytest.FIELDS if same[name] is not None
-    }
+    } | {"dpaudit.1.undecided": result_from(same).undecided}
     assert found["test_two"]["dpaudit.1.verdict"] == "inconclusive"
     assert found["test_two"]["dpaudit.2.verdict"] == "violation"
     assert found["test_two"]["dpaudit.2.id"] == "test_suite.py::test_two#2"
@@ -186,7 +187,9 @@ def test_four():
         "0.01",
         "test_suite.py::test_one",
     ]
-    assert lines[6].startswith("Nothing found is no proof")
+    assert "dpaudit.2.undecided" not in found["test_two"]
+    assert lines[6:8] == [f"test_suite.py::test_{name}: {result_from(same).undecided}" for name in ("one", "two#1")]
+    assert lines[8].startswith("Nothing found is no proof")
     assert "dpaudit:" not in done.stdout.str()  # no option, nothing in the header
     # The failing test's own line is shown, not that of the assertion.
     done.stdout.fnmatch_lines([">*assert_private(leak, PureDP(1.0)*", "test_suite.py:*: PrivacyViolation"])
@@ -198,13 +201,17 @@ def test_a_crashing_mechanism_is_reported_as_an_error(suite: pytest.Pytester) ->
         """
 def test_it():
     def crash(data, n, rng):
-        raise OSError("no entropy left")
+        raise OSError("no \x1b[31mentropy left")
     assert_private(crash, PureDP(1.0), PAIR, draws=2_000)
 """,
     )
     done.assert_outcomes(failed=1)
     assert found["test_it"]["dpaudit.1.verdict"] == "error"
     done.stdout.re_match_lines([r"error +ε = 1 +- +- +- +- +0 +0\.01 +test_suite\.py::test_it"])
+    said = (
+        "test_suite.py::test_it: Could not be audited: the target raised OSError: no \\x1b[31mentropy left. To do: mend"
+    )
+    assert any(line.startswith(said) for line in done.outlines)
 
 
 def test_a_test_that_is_run_again_reports_its_last_attempt(suite: pytest.Pytester) -> None:

@@ -12,6 +12,8 @@ import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ET
+from dataclasses import replace
+from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -22,11 +24,13 @@ import pytest
 
 from auditor.auditing import run_audit
 from auditor.collect import Settings
+from auditor.findings import explain
 from auditor.guarantees import GaussianDP, Guarantee, PureDP
 from auditor.neighbors import Pair
 from auditor.question import Question
 from auditor.report import html, junit, markdown, sarif, schema, summary_table, write_reports
 from auditor.report import words as w
+from auditor.report.comment import comment
 from auditor.report.view import RunView
 from auditor.results import AuditResult, Counterexample, Verdict, document, plain, write_json
 
@@ -353,7 +357,9 @@ def test_hostile_text_stays_text(tmp_path: Path) -> None:
 
 def test_hostile_text_does_not_break_a_table() -> None:
     content = hostile()
-    assert len(summary_table(content).splitlines()) == len(content["claims"]) + 4
+    undecided = sum(c["verdict"] in ("error", "inconclusive") and not c["ok"] for c in content["claims"])
+    notes = undecided + 1 if undecided else 0  # and a line without text
+    assert len(summary_table(content).splitlines()) == len(content["claims"]) + 4 + notes
     rows = [line for line in markdown(content).splitlines() if line.startswith("| ") and "Section" not in line]
     widths = {len(re.findall(r"(?<!\\)\|", row)) for row in rows}
     assert widths == {4, 9, 12}, "columns of the counts, the errata and the claims"
@@ -498,8 +504,57 @@ def test_extreme_numbers_render(fields: dict[str, Any]) -> None:
 # -------------------------------------------------------------------------------------------- table
 
 
+#: What an audit that decided nothing has of its own, and what its sentence says has to be done.
+UNDECIDED: list[tuple[dict[str, Any], str]] = [
+    ({"verdict": "error", "message": "the target raised KeyError"}, "mend what failed; `dpaudit check TARGET`"),
+    ({"verdict": "error", "message": "did it answer?"}, "mend what failed"),
+    (
+        {"message": "a level below 3 might have been missed"},
+        "draws (--draws, draws=) or ask for less (--detect, detect=)",
+    ),
+    ({"message": "a", "truncated_by": "time"}, "more time (--max-seconds, seconds=) or ask for less"),
+    ({"message": "a", "detect": None}, "give it more draws (--draws, draws=)."),
+    (
+        {"message": "a", "independence": {"asked": "they repeat", "asked_p": 0.01}},
+        "make each output draw noise of its own",
+    ),
+    ({"message": "a", "level": "L0"}, "state laws whose exact curve is known more precisely"),
+    ({"message": "a", "notion": "exponent"}, "fit it over a wider range"),
+    ({"message": "a", "notion": "smallest parameter"}, "the failure rate is not monotone"),
+]
+
+
+@pytest.mark.parametrize(("fields", "remedy"), UNDECIDED)
+def test_an_audit_that_decides_nothing_says_the_same_everywhere(fields: dict[str, Any], remedy: str) -> None:
+    base = claim("003/response/L1/pure/weak", "inconclusive", counterexample=None)
+    result = replace(base, **{**fields, "verdict": Verdict(fields.get("verdict", "inconclusive"))})
+    sentence = result.undecided
+    assert sentence.startswith("Could not be audited: " if "verdict" in fields else "Nothing is decided: ")
+    assert f": {result.message}{'' if result.message.endswith('?') else '.'} To do: " in sentence
+    assert remedy in sentence
+    assert str(result).endswith(sentence)
+    assert explain(result).endswith(sentence)  # what `dpaudit attack` prints
+    content = results(result)
+    (failure,) = [*ET.fromstring(junit(content)).iter("failure"), *ET.fromstring(junit(content)).iter("error")]
+    assert str(failure.get("message")).endswith(sentence)
+    assert sentence in str(failure.text)
+    shown = {
+        "table": summary_table(content),
+        "html": unescape(re.sub("<[^>]+>", "", html(content))),
+        "markdown": markdown(content).replace("\\", ""),
+        "comment": comment(content).replace("\\", ""),
+        "sarif": json.loads(sarif(content))["runs"][0]["results"][0]["message"]["text"],
+    }
+    assert [name for name, text in shown.items() if sentence not in text] == []
+
+
+def test_an_audit_that_decides_something_needs_no_remedy() -> None:
+    for verdict in ("violation", "deviation", "consistent"):
+        assert claim("003/response/L1/pure/fine", verdict, message="seen").undecided == ""
+
+
 def test_summary_table(content: Results) -> None:
-    head, rule, *rows, gap, totals = summary_table(content).splitlines()
+    head, rule, *rows, gap, crash_note, weak, end, totals = summary_table(content).splitlines()
     assert head.split() == [
         "id",
         "source",
@@ -514,7 +569,11 @@ def test_summary_table(content: Results) -> None:
         "expected",
     ]
     assert set(rule) <= {"-", " "}
-    assert gap == ""
+    assert (gap, end) == ("", "")
+    assert weak.startswith("! 003/response/L1/pure/weak: Nothing is decided: ")
+    assert crash_note.startswith(
+        "! 003/response/L1/pure/crash: Could not be audited: the target raised KeyError. To do:"
+    )
     assert totals == "11 claims: 5 as expected, 6 unexpected (marked !)"
     assert [row.startswith("!") for row in rows] == [not r["ok"] for r in content["claims"]]
     starts = [m.start() for m in re.finditer(r"(?<=  )-", f"  {rule}")]

@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.accuracy import PowerLaw, Quantile, Setting
+from auditor.accuracy import HighProbability, PowerLaw, Quantile, Setting
 from auditor.accuracy.errors import ErrorSampler
 from auditor.accuracy.measures import Effort, Mean
 from auditor.accuracy.smallest import Search, bisect
 from auditor.collect import Settings
-from auditor.evidence.bernoulli import log_evidence, lower_limit, order_limits, upper_limit
+from auditor.evidence.bernoulli import anytime_order_limits, log_evidence, lower_limit, order_limits, upper_limit
 from auditor.evidence.mean import GRID, MeanWealth
 from auditor.question import Question
 from auditor.results import Verdict
@@ -108,6 +108,46 @@ def test_order_statistics_enclose_the_quantile(q: float, n: int) -> None:
     if low >= 0 and high < n:  # and no narrower ranks would do
         assert stats.binom.cdf(low + 1, n, q) > alpha / 2
         assert stats.binom.sf(high - 1, n, q) > alpha / 2
+
+
+def first_miss(limits: Callable[[int, float, float], tuple[int, int]], q: float, alpha: float, n: int) -> float:
+    """Probability that some of n looks, one after each draw, gives ranks that do not enclose the q-quantile.
+
+    Exactly, for continuous laws: what counts is how many draws are below it, and each is so with probability q.
+    """
+    alive, missed = np.array([1.0]), 0.0
+    for drawn in range(1, n + 1):
+        alive = np.concatenate([alive * (1 - q), [0.0]]) + np.concatenate([[0.0], alive * q])
+        low, high = limits(drawn, q, alpha)
+        below = np.arange(drawn + 1)
+        # The draw of rank r exceeds the quantile if at most r draws are below it.
+        out = ((low >= 0) & (below <= low)) | ((high < drawn) & (below > high))
+        missed += float(alive[out].sum())
+        alive[out] = 0.0
+    return missed
+
+
+@pytest.mark.parametrize("q", [0.05, 0.5, 0.9])
+def test_order_statistics_enclose_the_quantile_at_all_times_together(q: float) -> None:
+    """Those of a number of draws that is fixed beforehand do not: whoever stops at a miss sees it too often."""
+    alpha = 0.1
+    assert 0 < first_miss(anytime_order_limits, q, alpha, 400) <= alpha
+    assert first_miss(order_limits, q, alpha, 400) > 2 * alpha
+
+
+@pytest.mark.parametrize("beta", [0.04, 0.05, 0.08])
+def test_the_quantile_of_an_audit_that_stops_at_its_verdict_is_within_its_limits(beta: float) -> None:
+    """Errors are Exp(1), and 0.05 of them exceed ln 20: the claim is false, true with nothing to spare, and true."""
+    runs, alpha, missed, stopped = 300, 0.1, 0, 0
+    theorem, truth = HighProbability(math.log(20), beta), -math.log(beta)
+    setting = errors(lambda rng, n: rng.exponential(1.0, n))
+    for run in range(runs):
+        settings = Settings(alpha=alpha, draws=3_000, stop="verdict")
+        found = theorem.collect(ErrorSampler(run, "stop"), setting, settings)
+        missed += not found["accuracy"]["quantile_lower"] <= truth <= found["accuracy"]["quantile_upper"]
+        stopped += found["draws"] < 3_000
+    assert at_most(missed, runs, alpha)
+    assert stopped, "no run ended by what was drawn"
 
 
 def test_the_interval_of_a_bisection_holds_the_crossing() -> None:
