@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -17,7 +18,7 @@ from auditor.events.own_ratio import own_ratio
 from auditor.evidence.bound import rejects_below
 from auditor.evidence.dependence import Trace, looked_at
 from auditor.evidence.independence import COMPARISONS
-from auditor.evidence.power import PROBABILITIES, RESOLVED, draws_of_pair, flag_probability, resolution
+from auditor.evidence.power import PROBABILITIES, RESOLVED, draws_that_count, flag_probability, resolution
 from auditor.evidence.wealth import Chunk, Stake, Wealth, worst_counts
 from auditor.guarantees import Guarantee
 from auditor.neighbors import Pair
@@ -201,6 +202,13 @@ class Evidence:
         """The claim."""
         return self.wealth.guarantee
 
+    def most_drawn(self) -> tuple[int, int]:
+        """The pair that was drawn from most, and how many draws a side it had."""
+        drawn = Counter[int]()
+        for chunk in self.chunks:
+            drawn[chunk.pair] += chunk.n
+        return drawn.most_common(1)[0] if drawn else (0, 0)
+
     def flag(self, p: float, q: float, n: int, guarantee: Guarantee, alpha: float) -> float:
         """See `auditor.evidence.power.flag_probability`."""
         return flag_probability(p, q, n, guarantee, alpha)
@@ -275,25 +283,29 @@ class Drawn(Protocol):
     def flag(self, p: float, q: float, n: int, guarantee: Guarantee, alpha: float) -> float:
         """Probability that n draws a side flag an event with probabilities p and q."""
 
+    def most_drawn(self) -> tuple[int, int]:
+        """The pair that was drawn from most, and how many draws a side it had."""
+
     def refuted(self, alpha: float) -> bool:
         """Whether the claim is refuted."""
 
 
-def part_that_counts(drawn: Drawn) -> float:
-    """Part of the draws that counts for the resolution, see `draws_of_pair`."""
-    width = max(learner.reservoir.width for learner in drawn.learners)
-    return draws_of_pair(1.0, len(drawn.learners), width)
+def counted(drawn: Drawn, n: float) -> int:
+    """What ``n`` draws a side count for on the pair that was drawn from most, the learning of events paid for."""
+    past = drawn.learners[drawn.most_drawn()[0]].reservoir
+    return draws_that_count(n, past.width, past.size)
 
 
 def resolutions(drawn: Drawn, alpha: float) -> dict[str, Any]:
-    """Fields of a result that say what would have been found; nothing where something was.
+    """Fields of a result that say what would have been found on the pair that was drawn from most; none where it was.
 
-    Valid because: they are functions of the claim, the number of draws and of pairs, and how many numbers an output
-    has, not of what the outputs are. See `auditor.evidence.power.divisor` for how they are measured.
+    Valid because: they are functions of the claim, the draws of that pair and how many numbers an output has, not of
+    what the outputs are; a pair on which more is to be found is drawn from more. How far learning divides the draws is
+    measured, see `auditor.evidence.power.draws_that_count`.
     """
     if drawn.refuted(alpha):
         return {}
-    n = int(drawn.n * part_that_counts(drawn))
+    n = counted(drawn, drawn.most_drawn()[1])
     found = {p: resolution(p, n, drawn.guarantee, alpha, drawn.flag) for p in PROBABILITIES}
     return {"resolution": {f"{p:g}": level for p, level in found.items()}, "resolves": found[RESOLVED]}
 

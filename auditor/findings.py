@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from auditor.collect import Evidence, Settings, part_that_counts, resolutions, training_record
+from auditor.collect import Evidence, Settings, counted, resolutions, training_record
 from auditor.dialogue import Dialogue
 from auditor.events.saying import say_event
 from auditor.evidence.bound import level_grid, lower_bound
@@ -113,7 +114,8 @@ def _unresolved(evidence: Evidence | FixedSize, found: Mapping[str, Any], settin
     text = f"{missed} might have been missed on events of probability {RESOLVED:g}, {detect:.4g} was to be found"
     if detect <= guarantee.level:
         return f"{text}, which is no more than is claimed"
-    needed = 2 * draws_to_resolve(detect, guarantee, settings.alpha, evidence.flag) / part_that_counts(evidence)
+    needed = draws_to_resolve(detect, guarantee, settings.alpha, partial(counted, evidence), evidence.flag)
+    needed *= 2 * evidence.n / max(evidence.most_drawn()[1], 1)  # other pairs take their part
     if math.isinf(needed):
         return text
     step = 10 ** (math.floor(math.log10(needed)) - 1)

@@ -79,8 +79,12 @@ class FixedSize:
     trace: Trace = field(default_factory=Trace)
 
     def flag(self, p: float, q: float, n: int, guarantee: Guarantee, alpha: float) -> float:
-        """See `flag_probability`; of all draws a third or less counts (see `part_that_counts`), half of them judge."""
+        """See `flag_probability`; of the draws a third or less counts, while half of them judge."""
         return flag_probability(p, q, n, guarantee, alpha)
+
+    def most_drawn(self) -> tuple[int, int]:
+        """The pair that was judged, and twice its judging draws: as many are spent on learning."""
+        return self.pair, 2 * self.judged.n if self.judged is not None else 0
 
     @property
     def n(self) -> int:

@@ -12,7 +12,8 @@ from auditor.adversaries.game import Game
 from auditor.counterexamples.pasting import show_data
 from auditor.declare import BUDGETS, Claim
 from auditor.errors import SpecificationError
-from auditor.evidence.power import NARROW, RESOLVED, draws_of_pair, resolution
+from auditor.events.learner import RESERVOIR
+from auditor.evidence.power import NARROW, RESOLVED, draws_that_count, resolution
 from auditor.findings import describe
 from auditor.guarantees import Guarantee
 
@@ -148,7 +149,8 @@ def _claim_lines(claim: Claim, share: float, share_of: str) -> Iterator[str]:
         wanted = budgets["smoke"].wanted(guarantee.level)
         text = f"  resolution  {guarantee.symbol} = {wanted:.4g} is wanted, for events of probability {RESOLVED:g}"
         if not isinstance(draft.subject, Game) and draft.expected == "consistent":
-            n = draws_of_pair(budgets["smoke"].draws // 2, len(draft.pairs), NARROW)
-            level = resolution(RESOLVED, int(n), draft.privacy_guarantee, share)
+            # As if each pair had the same part of the draws.
+            n = draws_that_count(budgets["smoke"].draws / 2 / len(draft.pairs), NARROW, RESERVOIR)
+            level = resolution(RESOLVED, n, draft.privacy_guarantee, share)
             text += f"; {level:.4g} at smoke, for outputs of up to {NARROW} numbers"
         yield text

@@ -225,7 +225,7 @@ class AuditResult:
         if self.reached is not None:
             text += f", {100 * self.reached:.3g} % of the claim"
         if self.resolution and self.resolves is not None:
-            text += f"; {say_resolution(self.symbol, self.resolves)}"
+            text += f"; {say_resolution(self.symbol, self.resolves, len(self.record['pairs']))}"
         return f"{text}. {self.undecided}" if self.undecided else text
 
     def to_json(self) -> dict[str, Any]:
@@ -239,7 +239,7 @@ class AuditResult:
         return dict(sorted(record.items()))
 
 
-def say_resolution(symbol: str, level: float) -> str:
+def say_resolution(symbol: str, level: float, pairs: int = 1) -> str:
     """What the draws would have found of events of probability 0.01: all that a pass says of power.
 
     >>> say_resolution("ε", 1.76)
@@ -247,9 +247,10 @@ def say_resolution(symbol: str, level: float) -> str:
     """
     if not math.isfinite(level):
         return "whatever an event of probability 1 % had shown, so few draws might have missed it"
+    most = "" if pairs == 1 else " on the pair that was drawn from most"
     return (
-        f"had an event of probability 1 %, of the kinds that are learned, shown {symbol} = {level:.4g}, 9 of 10 audits "
-        "would have found it"
+        f"had an event of probability 1 %, of the kinds that are learned, shown {symbol} = {level:.4g}{most}, 9 of 10 "
+        "audits would have found it"
     )
 
 

@@ -19,15 +19,14 @@ Array = NDArray[np.float64]
 POWER = 0.9
 #: Probabilities of the events at which the resolution is given, and the one that a claim's ``detect`` asks for.
 PROBABILITIES, RESOLVED = (0.1, 0.01, 0.001, 0.0001), 0.01
-#: Kinds of events that `DIVISORS` are measured with.
-LEARNED = "a threshold on one number, a value or a set of values, something missing or present"
+#: Kinds of events that `LEARNING` is measured with.
+LEARNED = "a threshold on one number or on the sum, a value or a set of values, something missing or present"
 #: Numbers of an output that are all looked at each time events are learned, as in `auditor.events.features`; of wider
 #: outputs those that look different.
 NARROW = 24
-#: See `divisor`: for outputs of up to `NARROW` numbers, and for wider ones.
-DIVISORS = (3.0, 5.0)
-#: See `draws_of_pair`: the exponent of the number of pairs.
-SHARED = 0.5
+#: By what learning divides the draws, and the power of the draws beyond those that are learned from that counts: for
+#: outputs of up to `NARROW` numbers, and for wider ones. See `draws_that_count`.
+LEARNING = ((3.0, 0.8), (5.0, 0.5))
 #: Quantiles of each binomial count in `flag_probability`; 32 x 32 equally likely cells give the probability to about
 #: 0.01, and the level to far less than the step of the grid.
 _QUANTILES = 32
@@ -113,28 +112,28 @@ def _times(count: Array, gain: Array) -> Array:
     return product
 
 
-def divisor(width: int) -> float:
-    """By how much learning an event divides the draws, for outputs of so many numbers.
-
-    Measured with planted violations, see ``benchmarks/planted.py``: with the draws divided by this, at least 0.9 of
-    them are flagged at the level that `resolution` then gives, for each kind of `LEARNED`.
-    """
-    return DIVISORS[width > NARROW]
-
-
-def draws_of_pair(n: float, pairs: int, width: int) -> float:
-    """Draws a side that count for the resolution on one of several pairs, the learning of events paid for.
+def draws_that_count(n: float, width: int, learned_from: int) -> int:
+    """Draws that would do if the event were known, out of those in which it has to be learned first.
 
     Parameters
     ----------
     n : float
-        Draws a side, of all pairs together.
-    pairs : int
-        Number of pairs. Which of them breaks the claim is learned as well, see `divisor` for how that is measured.
+        Draws a side.
     width : int
         Numbers of an output.
+    learned_from : int
+        Draws a side that events are learned from at most.
+
+    Returns
+    -------
+    int
+        A third of the draws, or a fifth for wide outputs, and less of those beyond ``learned_from``. Measured with
+        planted violations, see ``benchmarks/planted.py``: at least 0.9 of them are flagged at the level that
+        `resolution` gives for it, for each kind of `LEARNED`.
     """
-    return n / (divisor(width) * math.pow(pairs, SHARED))
+    divisor, late = LEARNING[width > NARROW]
+    known = min(n, float(learned_from))
+    return int(known * (n / known) ** late / divisor) if n > 0 else 0
 
 
 def resolution(
@@ -152,7 +151,7 @@ def resolution(
         That of the event under the dataset where it is rarer. Under the other one it is what the cap of the level
         allows there.
     n : int
-        Draws a side, those that learning takes left out, see `draws_of_pair`.
+        Draws a side that count, see `draws_that_count`.
     guarantee : Guarantee
         The claim.
     alpha : float
@@ -187,16 +186,17 @@ def draws_to_resolve(
     level: float,
     guarantee: Guarantee,
     alpha: float,
+    count: Callable[[float], int] = int,
     flag: Callable[[float, float, int, Guarantee, float], float] = flag_probability,
 ) -> float:
-    """Draws a side at which the resolution at `RESOLVED` is ``level``; infinite if `MOST` are too few."""
+    """Draws a side that resolve ``level`` at `RESOLVED`, see `draws_that_count`; infinite if `MOST` are too few."""
     often = min(float(guarantee.cap(np.array(RESOLVED), level)), 1.0)
     low, high = 0.0, math.log10(MOST)
-    if flag(often, RESOLVED, int(10**high), guarantee, alpha) < POWER:
+    if flag(often, RESOLVED, count(10**high), guarantee, alpha) < POWER:
         return math.inf
     while high - low > 0.01:
         middle = 0.5 * (low + high)
         low, high = (
-            (low, middle) if flag(often, RESOLVED, int(10**middle), guarantee, alpha) >= POWER else (middle, high)
+            (low, middle) if flag(often, RESOLVED, count(10**middle), guarantee, alpha) >= POWER else (middle, high)
         )
     return float(10**high)

@@ -19,7 +19,7 @@ from auditor import ApproxDP, GaussianDP, Pair, PureDP, SpecificationError, Verd
 from auditor.auditing import run_audit
 from auditor.collect import Settings
 from auditor.evidence.binomial import clopper_pearson
-from auditor.evidence.power import DIVISORS
+from auditor.evidence.power import LEARNING
 from auditor.fixed_size import fixed_ceiling, flag_probability
 from auditor.question import Question
 from auditor.results import document, plain
@@ -229,7 +229,7 @@ def test_what_is_resolved_would_be_flagged_by_fewer_draws_than_judge() -> None:
     level, n = found.resolves, found.record["judged"]["n"]
     assert level is not None
     assert LEVEL < level < 2.5 * LEVEL
-    assert flag_probability(math.exp(level) * 0.01, 0.01, int(2 * n / DIVISORS[0]), PureDP(LEVEL), 0.01) >= 0.9
+    assert flag_probability(math.exp(level) * 0.01, 0.01, int(2 * n / LEARNING[0][0]), PureDP(LEVEL), 0.01) >= 0.9
 
 
 # ------------------------------------------------------------------------------------- results

@@ -16,7 +16,7 @@ from auditor.evidence.power import (
     POWER,
     RESOLVED,
     ceiling,
-    draws_of_pair,
+    draws_that_count,
     draws_to_resolve,
     flag_probability,
     resolution,
@@ -216,8 +216,15 @@ def test_so_many_draws_resolve_a_level_and_hardly_fewer_do_not(guarantee: Guaran
     assert resolution(RESOLVED, math.floor(0.95 * n), guarantee, 0.01) > 1.5
 
 
-def test_learning_is_paid_for_by_width_and_pairs() -> None:
+def test_learning_takes_more_of_wide_outputs() -> None:
     assert NARROW == MAX_COORDINATES
-    assert draws_of_pair(3_000, 1, NARROW) == 1_000
-    assert draws_of_pair(3_000, 1, NARROW + 1) < draws_of_pair(3_000, 1, NARROW)
-    assert draws_of_pair(3_000, 9, 1) < draws_of_pair(3_000, 1, 1)
+    assert draws_that_count(3_000, NARROW, 20_000) == draws_that_count(3_000, 1, 20_000) == 1_000
+    assert draws_that_count(3_000, NARROW + 1, 20_000) < 1_000
+    assert draws_that_count(0, 1, 20_000) == 0
+
+
+@pytest.mark.parametrize("width", [1, NARROW + 1])
+def test_more_draws_count_for_more_also_beyond_those_that_are_learned_from(width: int) -> None:
+    found = [draws_that_count(n, width, 20_000) for n in (10, 1_000, 20_000, 20_100, 200_000, 10**7)]
+    assert found == sorted(set(found))
+    assert found[-1] < found[2] * 10**7 / 20_000
