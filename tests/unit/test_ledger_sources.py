@@ -220,7 +220,7 @@ def _deep(levels: int) -> Any:
         (lambda: np.random.default_rng(1), "numpy.random._generator.Generator"),
         (lambda: np.random.default_rng(1).normal, "numpy.random._generator.Generator"),
         (lambda: random.Random(1), "random.Random"),
-        (lambda: Path(__file__).open(encoding="utf-8"), "_io.TextIOWrapper"),
+        (lambda: Path(__file__).open(encoding="utf-8"), "_io.TextIOWrapper"),  # noqa: SIM115 - closed below
         (lambda: (k for k in range(3)), "builtins.generator"),
         (lambda: memoryview(b"abc"), "builtins.memoryview"),
         (lambda: _deep(20), "12 levels down"),
@@ -276,7 +276,8 @@ def test_the_version_of_a_package_that_a_target_is_of_counts(monkeypatch: pytest
         return []
 
     monkeypatch.setattr("auditor.ledger.sources.versions", versions)
-    about(stats.norm(loc=0, scale=1).rvs, PureDP(1.0), PAIR, None, "")
+    target: Any = stats.norm(loc=0, scale=1)
+    about(target, PureDP(1.0), PAIR, None, "")
     assert "scipy" in asked[-1]
 
 

@@ -20,13 +20,16 @@ from auditor.evidence.bound import level_grid, lower_bound
 from auditor.evidence.wealth import Stake, Wealth
 from auditor.guarantees import PureDP
 from auditor.ledger import Ledger, Night
-from auditor.ledger.night import past_of
+from auditor.ledger.night import share_of
+from auditor.ledger.record import past_of
 from auditor.neighbors import Pair
 from auditor.results import AuditResult, Verdict
 from auditor.sampling import Sampler
 
 ALPHA = 0.05
 LEDGERS, NIGHTS, DRAWS = 40, 8, 300
+#: What the first series of a state has of it.
+OWN = ALPHA * share_of(1)
 CLAIM = PureDP(math.log(3))
 PAIR = [Pair(0, 1, "0 against 1")]
 SETTINGS = Settings(alpha=ALPHA, draws=DRAWS, stop="budget")
@@ -44,9 +47,9 @@ def one_night(path: Path) -> Evidence:
     with Ledger(path).night(coin, CLAIM, PAIR, SETTINGS, "own/coin/L1/pure_dp/exact", False) as night:
         assert isinstance(night, Night)
         sampler = Sampler(coin, SETTINGS.seed, night.key)
-        evidence = collect(sampler, CLAIM, PAIR, SETTINGS, night.past(alone=False))
-        verdict = Verdict.VIOLATION if evidence.refuted(ALPHA) else Verdict.CONSISTENT
-        night.counted(evidence, False, _result(verdict))
+        evidence = collect(sampler, CLAIM, PAIR, night.settings, night.past(sampler), night)
+        verdict = Verdict.VIOLATION if evidence.refuted(night.settings.alpha) else Verdict.CONSISTENT
+        night.end(evidence, False, _result(verdict))
     return evidence
 
 
@@ -87,8 +90,8 @@ def test_alarms_over_the_whole_history_are_rare_and_the_same_draws_every_night_w
         nights = [one_night(path) for _ in range(NIGHTS)]
         whole = nights[-1]
         assert whole.n == NIGHTS * DRAWS // 2
-        alarms += any(evidence.refuted(ALPHA) for evidence in nights)
-        assert whole.refuted(ALPHA) == any(evidence.refuted(ALPHA) for evidence in nights)
+        alarms += any(evidence.refuted(OWN) for evidence in nights)
+        assert whole.refuted(OWN) == any(evidence.refuted(OWN) for evidence in nights)
         above += lower_bound(whole.chunks, CLAIM, grid, ALPHA) > CLAIM.level
         multiplied += hindsight(nights[0]) >= -math.log(ALPHA)
     assert alarms <= MOST
