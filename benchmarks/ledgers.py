@@ -215,9 +215,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         f"nights of {BUDGET:,} draws that stop at the verdict, {LOOKED} where somebody looks at the draws. A false "
         "alarm is a violation on any night of a ledger. Jobs are killed in the middle of a call: at a draw that is "
         f"chosen at random; when they have made {LIMIT:,} draws; as soon as the wealth is below e^{POOR:g}; or where "
-        "the draws of a chunk, which are not counted yet, speak for the claim. Each of these closes the series, and the "
-        "next one has a smaller share of alpha. The last row is a ledger that forgets what it had begun, which this "
-        "experiment can tell apart. Clopper-Pearson intervals at 99 %.",
+        "the draws of a chunk, which are not counted yet, speak for the claim. Each of these closes the series, and "
+        "the next one has a smaller share of alpha. The last row is a ledger that forgets what it had begun, which "
+        "this experiment can tell apart. Clopper-Pearson intervals at 99 %.",
         "",
         *rows,
         "",

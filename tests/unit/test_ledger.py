@@ -370,6 +370,17 @@ def test_verify_sees_what_is_not_as_recorded(statement: str, said: str, tmp_path
     assert said in " ".join(found)
 
 
+def test_verify_judges_by_the_rule_of_the_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A refutation waits for all smaller levels: where they have not been rejected, the wealth alone is no violation.
+    path = tmp_path / "ledger"
+    monkeypatch.setattr("auditor.collect.rejects_below", lambda *_: False)
+    assert night(path, epsilon=0.5).verdict != Verdict.VIOLATION
+    assert rows(path, "SELECT max(log) > 7 FROM chunks") == [(1,)]  # ln(1/alpha) = 6.9
+    assert "its wealth says otherwise" in " ".join(verify(path)[0])
+    monkeypatch.setattr("auditor.ledger.showing.rejects_below", lambda *_: False)
+    assert verify(path)[1]
+
+
 def test_what_was_learned_and_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "ledger"
     night(path)
