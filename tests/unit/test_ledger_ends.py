@@ -36,6 +36,7 @@ from auditor.ledger.showing import lines, verify
 from auditor.ledger.store import Store
 from auditor.question import Question
 from auditor.results import AuditResult, Verdict
+from auditor.sampling import Call, Sampler
 from tests.unit.test_ledger import ID, PAIR, change, rows
 
 #: The tests of independence find out that the coin is seeded.
@@ -424,3 +425,32 @@ def test_a_night_that_ends_during_the_look_leaves_a_doubt(tmp_path: Path, monkey
     change(path, "UPDATE series SET closed = 'then' WHERE alone = 1")
     doubts(monkeypatch)
     assert night(path, replace(REFUTED, draws=100), 0.5).verdict == Verdict.INCONCLUSIVE
+
+
+class Liar:
+    """Makes calls ahead, and is found out when an alarm is reviewed."""
+
+    def expect(self, sampler: Sampler, calls: object) -> None:
+        """Nothing is made ahead."""
+
+    def answer(self, sampler: Sampler, data: int, call: Call) -> Any:
+        return sampler.ask(data, call)
+
+    def reviewed(self, _sampler: Sampler) -> bool:
+        return False
+
+    def close(self) -> None:
+        """It holds nothing."""
+
+
+def test_an_alarm_that_does_not_stand_review_closes_the_series(tmp_path: Path) -> None:
+    path = tmp_path / "ledger"
+    liar: Any = Liar()
+    result = night(path, REFUTED, 0.5, ahead=lambda _datasets: liar)
+    assert result.verdict == Verdict.VIOLATION  # of what was drawn once more: 0.06 nats a draw leave no doubt
+    assert result.alpha == pytest.approx(0.05 * REFUTED.alpha)
+    assert "a second process" in result.ledger["afresh"]
+    first, second = Store(path).series()
+    assert (first.closed is None, second.closed is None) == (False, True)
+    assert past_of(Store(path), 1).chunks != past_of(Store(path), 2).chunks  # other draws
+    assert verify(path)[1]
