@@ -17,6 +17,7 @@ test: .venv/installed
 # and the engine's own cost (2).
 bench: publish
 	$(BIN)/python -m benchmarks.false_alarms --out reports/false_alarms.md
+	$(BIN)/python -m benchmarks.ledgers --out reports/ledgers.md
 	$(BIN)/python -m benchmarks.power --out reports/power.md
 	$(BIN)/dpaudit calibrate --out reports
 	$(BIN)/python -m benchmarks.mutants --out reports/mutants.md

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from auditor.collect import DRAWS, METHODS, Evidence, Past, Settings, collect, look_on
 from auditor.counterexamples.found import counterexample
-from auditor.errors import PrivacyViolation, SpecificationError, TargetError
+from auditor.errors import PrivacyViolation, SpecificationError, TargetError, UnrecordedError
 from auditor.events.classifier import Learners
 from auditor.evidence.dependence import Trace, confirm_refutation, look_again
 from auditor.evidence.independence import (
@@ -75,8 +75,11 @@ def run_audit(
     """
     if question.ledger is None:
         return _audited(target, guarantee, pairs, settings, question, None)
-    with question.ledger.night(target, guarantee, pairs, settings, question.id, question.private) as night:
-        return _audited(target, guarantee, pairs, settings, question, night)
+    try:
+        with question.ledger.night(target, guarantee, pairs, settings, question.id, question.private) as night:
+            return _audited(target, guarantee, pairs, settings, question, night)
+    except UnrecordedError as error:
+        return error_result(target, guarantee, settings, question, error)
 
 
 def _audited(
@@ -92,16 +95,22 @@ def _audited(
         catching = settings.method == METHODS[0]
         key = question.id if night is None else night.key
         sampler = Sampler(target, settings.seed, key, settings.limit, catching=catching, ahead=ahead)
+
+        def work(sampler: Sampler) -> tuple[Evidence | FixedSize, Independence, Sampler]:
+            if night is not None and night.begun:  # it is done again
+                night.close("what a second process had drawn was not what the first one draws")
+            return _collect(sampler, guarantee, pairs, settings, night)
+
         try:
             evidence, independence, sampler = sampler.reviewed(
-                lambda sampler: _collect(sampler, guarantee, pairs, settings, night),
-                lambda found: found[0].refuted(settings.alpha) or found[1].alone,
+                work, lambda found: found[0].refuted(_alpha(settings, night)) or found[1].alone
             )
+            settings = settings if night is None else night.settings
             if sampler.broken is not None and not evidence.refuted(settings.alpha):
                 raise sampler.broken  # it raises for several draws, and never for one: that is no outcome of a draw
         except TargetError as error:
             if night is not None:
-                night.failed()
+                night.fail()
             return error_result(target, guarantee, settings, question, error)
     exact = max((guarantee.exact_level(c) for c in question.curves), default=question.exact)
     base = _labels(target, guarantee, settings, question, exact)
@@ -122,15 +131,23 @@ def _audited(
     )
     if night is None or isinstance(evidence, FixedSize):
         return result
-    return night.counted(evidence, independence.alone, result)
+    return night.end(evidence, independence.alone, result)
+
+
+def _alpha(settings: Settings, night: Night | None) -> float:
+    return settings.alpha if night is None else night.settings.alpha
 
 
 def error_result(
-    target: Mechanism, guarantee: Guarantee, settings: Settings, question: Question, error: TargetError
+    target: Mechanism,
+    guarantee: Guarantee,
+    settings: Settings,
+    question: Question,
+    error: TargetError | UnrecordedError,
 ) -> AuditResult:
-    """The result of an audit that the target ended."""
+    """The result of an audit that the target ended, or a ledger that cannot be written."""
     exact = max((guarantee.exact_level(c) for c in question.curves), default=question.exact)
-    message = error.public if question.private else str(error)
+    message = error.public if question.private and isinstance(error, TargetError) else str(error)
     return AuditResult(**_labels(target, guarantee, settings, question, exact), verdict=Verdict.ERROR, message=message)
 
 
@@ -155,6 +172,9 @@ def _labels(
     )
 
 
+#: What is kept of a refutation until it was looked at: if the run ends meanwhile, nobody ever will.
+UNSEEN = "a run ended before the draws of its refutation were looked at"
+
 _Made: TypeAlias = tuple[Evidence | FixedSize, Sampler]
 
 
@@ -168,6 +188,8 @@ def _collect(
     it is made again on more draws; and the counts that the evidence rests on are tested. Where a test fails, all is
     drawn anew, one draw a call. Where none fails, and yet the draws look dependent, the refutation has to be reached
     again in the same way, see `confirm_refutation`.
+
+    With a ledger a refutation is looked at in this way once, and what came of it is kept, see `Night`.
     """
     begun = time.monotonic()
 
@@ -182,11 +204,12 @@ def _collect(
         night.seeded = bool(found) and independence.seeded
 
     def made(sampler: Sampler) -> _Made:
-        past = None if night is None else night.past(alone=sampler.scattered)
-        return _evidence(sampler, guarantee, pairs, _remaining(settings, begun), past), sampler
+        past = None if night is None else night.past(sampler)
+        own = settings if night is None else night.settings
+        return _evidence(sampler, guarantee, pairs, _remaining(own, begun), past, night), sampler
 
     def refuted(made: _Made) -> bool:
-        return made[0].refuted(settings.alpha)
+        return made[0].refuted(_alpha(settings, night))
 
     def traces(made: _Made) -> list[Trace]:
         evidence, sampler = made
@@ -196,12 +219,29 @@ def _collect(
             look_on(evidence, sampler, pairs, settings)
         return [evidence.trace]
 
+    def look(second: _Made, independence: Independence) -> Independence:
+        if night is None or not refuted(second):
+            return look_again(second, independence, refuted, traces)
+        kept = night.doubted(alone=True)
+        if kept is not None:
+            return replace(independence, still=kept)
+        night.doubt(UNSEEN, alone=True)
+        found = look_again(second, independence, refuted, traces)
+        night.doubt(found.still, alone=True)
+        return found
+
+    kept = None if night is None else night.doubted()
+    if independence.passed and kept:  # only draws taken one a call can refute any more
+        second = made(sampler.alone())
+        return second[0], look(second, replace(independence, asked=kept)), second[1]
     if independence.passed:
         first = made(sampler)
         evidence = first[0]
-        if not (settings.independence and refuted(first)):
+        if not (settings.independence and refuted(first)) or kept is not None:
             return evidence, independence, sampler
-        carriers = evidence.carriers(settings.alpha)
+        if night is not None:
+            night.doubt(UNSEEN)
+        carriers = evidence.carriers(_alpha(settings, night))
         found |= {(k, side): test(k, side) for k in sorted(carriers - {0}) for side in "xy"}
         again = [
             test(k, side, "again", comparisons=_more(first), blocks=LONGER)
@@ -212,12 +252,23 @@ def _collect(
         independence = dependent_counts(evidence.calls(), worst_of(tests))
         if independence.passed:
             (evidence, sampler), looked = confirm_refutation(
-                first, tests, refuted, traces, lambda: made(sampler.alone())
+                first, tests, refuted, traces, lambda: made(sampler.alone()), look
             )
             independence = replace(independence, asked=looked.asked, asked_p=looked.asked_p, still=looked.still)
+        if night is not None:
+            night.doubt(_doubt(independence))
+        if independence.passed:
             return evidence, independence, sampler
     second = made(sampler.alone())
-    return second[0], look_again(second, independence, refuted, traces), second[1]
+    return second[0], look(second, independence), second[1]
+
+
+def _doubt(independence: Independence) -> str:
+    """Why a refutation by draws of which this is known does not stand, for later runs; empty if it does."""
+    if independence.passed and not independence.asked:
+        return ""
+    p = f"p = {independence.asked_p:.2g} " if independence.passed else ""
+    return f"{independence.finding or independence.asked} ({p}in an earlier run)"
 
 
 def _more(tested: Independence) -> int:
@@ -233,11 +284,16 @@ def _remaining(settings: Settings, begun: float) -> Settings:
 
 
 def _evidence(
-    sampler: Sampler, guarantee: Guarantee, pairs: Sequence[Pair], settings: Settings, past: Past | None
+    sampler: Sampler,
+    guarantee: Guarantee,
+    pairs: Sequence[Pair],
+    settings: Settings,
+    past: Past | None,
+    night: Night | None,
 ) -> Evidence | FixedSize:
     if settings.method == "clopper-pearson":
         return collect_fixed(sampler, guarantee, pairs, settings)
-    return collect(sampler, guarantee, pairs, settings, past)
+    return collect(sampler, guarantee, pairs, settings, past, night)
 
 
 def _findings(

@@ -6,14 +6,17 @@ import math
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from auditor.errors import SpecificationError, positive
 from auditor.events.classifier import Learners, fitters_of
+from auditor.events.elements import read_once
 from auditor.events.learner import Chain, EventLearner
+from auditor.events.outputs import Batch
 from auditor.events.own_ratio import own_ratio
 from auditor.evidence.bound import rejects_below
 from auditor.evidence.dependence import Trace, looked_at
@@ -120,6 +123,38 @@ class Settings:
 
 
 @dataclass(frozen=True)
+class Plan:
+    """A chunk before it is drawn.
+
+    Parameters
+    ----------
+    pair : int
+        Index of the pair.
+    n : int
+        Draws a side.
+    bet : Stake or None
+        What is bet on it, without counts.
+    chain : Chain or None
+        The events that are bet on.
+    """
+
+    pair: int
+    n: int
+    bet: Stake | None
+    chain: Chain | None
+
+
+class Recorder(Protocol):
+    """Who writes down what is drawn while it is, see `auditor.ledger.night.Night`."""
+
+    def plan(self, number: int, plan: Plan, sampler: Sampler) -> None:
+        """A chunk is going to be drawn; nothing of it has been."""
+
+    def count(self, number: int, chunk: Chunk, log: float, sampler: Sampler) -> None:
+        """It was drawn and counted; ``log`` is the logarithm of the wealth after it."""
+
+
+@dataclass(frozen=True)
 class Past:
     """What earlier runs counted, see `auditor.ledger`.
 
@@ -135,6 +170,8 @@ class Past:
         See `Evidence`.
     memory : mapping of int to bytes
         What the learners of the pairs knew, see `auditor.ledger.memory`.
+    pending : Plan or None
+        A chunk that an earlier run drew and did not count, and whose draws will come again: it is the next one.
     """
 
     chunks: tuple[Chunk, ...] = ()
@@ -142,6 +179,7 @@ class Past:
     chains: Mapping[Chain, int] = field(default_factory=dict)
     path: tuple[tuple[int, float], ...] = ()
     memory: Mapping[int, bytes] = field(default_factory=dict)
+    pending: Plan | None = None
 
 
 @dataclass
@@ -340,7 +378,12 @@ def training_record(learners: Sequence[EventLearner]) -> dict[str, Any]:
 
 
 def collect(
-    sampler: Sampler, guarantee: Guarantee, pairs: Sequence[Pair], settings: Settings, past: Past | None = None
+    sampler: Sampler,
+    guarantee: Guarantee,
+    pairs: Sequence[Pair],
+    settings: Settings,
+    past: Past | None = None,
+    recorder: Recorder | None = None,
 ) -> Evidence:
     """Draw, learn and bet until the verdict or the end of the budget, from where earlier runs stopped.
 
@@ -354,20 +397,32 @@ def collect(
     first, known, before = len(evidence.chunks), len(evidence.past.words), evidence.n
     side, used, clock = settings.draws // 2, 0, Clock(settings.seconds)
     rejected, widest = evidence.refuted(settings.alpha), 1
-    refuted_before = rejected
-    if refuted_before and settings.stop == "verdict" and evidence.past.memory:
+    refuted_before, pending = rejected, evidence.past.pending
+    if refuted_before and settings.stop == "verdict" and evidence.past.memory and pending is None:
         return evidence
     while used < side:
         if settings.chunks is not None and len(evidence.chunks) >= settings.chunks:
             break
-        k = next_pair(evidence.learners, FIRST, settings.even)
+        k = next_pair(evidence.learners, FIRST, settings.even) if pending is None else pending.pair
         learner = evidence.learners[k]
         # What is fitted counts only if the next chunk is drawn: a run that time cut short can then be replayed.
         if len(evidence.chunks) > first and not (clock.left() and learner.fit(rejected, clock.left)):
             evidence.truncated_by = "time"
             break
-        n = min(chunk_size(learner.n), max(NUMBERS // widest, SMALLEST), side - used)
-        chunk = len(evidence.chunks)
+        chunk, plan, pending = len(evidence.chunks), pending, None
+        if plan is None:
+            n = min(chunk_size(learner.n), max(NUMBERS // widest, SMALLEST), side - used)
+            chain = bet = None
+            if learner.proposal is not None:
+                chain = learner.proposal.chain
+                if chain not in numbers:
+                    numbers[chain] = known + len(evidence.chains)
+                    evidence.chains.append(chain)
+                bet = Stake(numbers[chain], learner.proposal.best, *learner.proposal.estimates(), (), ())
+            plan = Plan(k, n, bet, chain)
+        if recorder is not None:
+            recorder.plan(chunk, plan, sampler)
+        n = plan.n
         (x, whole_x, place_x), (y, whole_y, place_y) = sampler.draw_sides(pairs[k].x, pairs[k].y, n, k, chunk)
         used += n
         widest = max(
@@ -377,25 +432,32 @@ def collect(
             raise sampler.refused  # nothing but exceptions on all pairs: not a mechanism that can be audited
         counts = learner.count(x, y)
         stake = None
-        if learner.proposal is not None:
-            chain = learner.proposal.chain
-            if chain not in numbers:
-                numbers[chain] = known + len(evidence.chains)
-                evidence.chains.append(chain)
-            number = numbers[chain]
-            stake = Stake(number, learner.proposal.best, *learner.proposal.estimates(), *counts[0])
-            stake = worst_counts(stake, n, not whole_x, not whole_y)
-            for which, (place, depth) in enumerate(zip((place_x, place_y), learner.depths, strict=True)):
-                evidence.trace.add((k, learner.proposal.chain), which, place, depth)
+        if plan.bet is not None and plan.chain is not None:
+            cells, depths = _cells(learner, plan.chain, x, y, counts)
+            stake = worst_counts(replace(plan.bet, x=cells[0], y=cells[1]), n, not whole_x, not whole_y)
+            for which, (place, depth) in enumerate(zip((place_x, place_y), depths, strict=True)):
+                evidence.trace.add((k, plan.chain), which, place, depth)
         evidence.chunks.append(Chunk(k, n, stake, whole_x and whole_y))
         evidence.wealth.bet(stake)
         evidence.path.append((before + used, float(evidence.wealth.current[0])))
+        if recorder is not None:
+            recorder.count(chunk, evidence.chunks[-1], evidence.path[-1][1], sampler)
         rejected = rejected or evidence.refuted(settings.alpha)
         learner.add(x, y, counts)
         if rejected and settings.stop == "verdict" and not refuted_before:
             break
         learner.learn(rejected)
     return evidence
+
+
+def _cells(
+    learner: EventLearner, chain: Chain, x: Batch, y: Batch, counts: Sequence[tuple[tuple[int, ...], tuple[int, ...]]]
+) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], tuple[NDArray[np.uint8], NDArray[np.uint8]]]:
+    """How a chunk falls into the cells of a chain, and how deep each of its draws."""
+    if learner.proposal is not None and learner.proposal.chain is chain:
+        return counts[0], learner.depths
+    a, b = (chain.feature(read_once(batch)) for batch in (x, y))
+    return (chain.cells_of(a), chain.cells_of(b)), (chain.depth(a), chain.depth(b))
 
 
 def look_on(evidence: Evidence, sampler: Sampler, pairs: Sequence[Pair], settings: Settings) -> None:

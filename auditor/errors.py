@@ -15,6 +15,10 @@ class SpecificationError(DpauditError, ValueError):
     """A claim, a pair, an option or a declaration is not what it must be. Raised at load, shows the value."""
 
 
+class UnrecordedError(SpecificationError):
+    """The ledger cannot be written, so that nothing may be drawn that would have to be counted in it."""
+
+
 class TargetError(DpauditError, RuntimeError):
     """The audited target crashed, hung past its limit, or answered what cannot be read.
 

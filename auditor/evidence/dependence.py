@@ -193,6 +193,7 @@ def confirm_refutation(
     refuted: Callable[[T], bool],
     traces: Callable[[T], Iterable[Trace]],
     again: Callable[[], T],
+    look: Callable[[T, Independence], Independence] | None = None,
 ) -> tuple[T, Independence]:
     """Let a refutation count only if it is reached again where its draws look dependent.
 
@@ -209,6 +210,8 @@ def confirm_refutation(
         `looked_at`. It is asked for after a refutation only.
     again : callable
         Audits once more, on new draws, one a call and in random order.
+    look : callable, optional
+        Looks at what was found again; by default `look_again` does.
 
     Returns
     -------
@@ -230,10 +233,8 @@ def confirm_refutation(
     doubt = min([*doubts, doubt_of_all(traces(first))], key=lambda doubt: doubt.p_value)
     if not asks_again(doubt):
         return first, independence
-    second = again()
-    return second, look_again(
-        second, replace(independence, asked=doubt.finding, asked_p=doubt.p_value), refuted, traces
-    )
+    second, independence = again(), replace(independence, asked=doubt.finding, asked_p=doubt.p_value)
+    return second, look_again(second, independence, refuted, traces) if look is None else look(second, independence)
 
 
 def look_again(

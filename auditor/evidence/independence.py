@@ -59,7 +59,7 @@ class Independence:
         What looked dependent in the draws of a first refutation, which then had to be reached again on new ones; empty
         if nothing did. See `auditor.evidence.dependence`.
     asked_p : float
-        The p-value of that.
+        The p-value of that; 1 if an earlier run said so.
     still : str
         What looks dependent in draws that were taken one a call; empty if nothing does.
     """
@@ -89,7 +89,9 @@ class Independence:
         """What is to be said of the draws, in words; empty if nothing is."""
         if not self.passed:
             return f"draws are not independent: {self.finding}"
-        return f"draws may not be independent (p = {self.asked_p:.2g}): {self.asked}" if self.asked else ""
+        if not self.asked:
+            return ""
+        return f"draws may not be independent{f' (p = {self.asked_p:.2g})' if self.asked_p < 1 else ''}: {self.asked}"
 
 
 #: Nothing was tested.

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
-from auditor.collect import METHODS, Evidence, Past, Settings
+from auditor.collect import METHODS, Evidence, Past, Plan, Settings
 from auditor.counterexamples.replay import claim_to_json
 from auditor.errors import SpecificationError
-from auditor.events.codec import chain_from_json, chain_to_json
+from auditor.events.codec import chain_to_json
 from auditor.events.learner import Chain
 from auditor.events.saying import say_event
-from auditor.evidence.wealth import Chunk, Stake
+from auditor.evidence.wealth import Chunk
 from auditor.guarantees import Guarantee
 from auditor.ledger.memory import written
+from auditor.ledger.record import Begun, begun_of, past_of, stake_text
 from auditor.ledger.sources import about, fingerprint
 from auditor.ledger.store import Series, Store, held, now
 from auditor.neighbors import Pair
-from auditor.results import AuditResult
+from auditor.results import AuditResult, Verdict
+from auditor.sampling import Sampler
 from auditor.targets import Mechanism
 
 
@@ -81,6 +83,27 @@ class Ledger:
             yield Night(store, id_, parts, guarantee, pairs, settings, private)
 
 
+#: Share of alpha of the first series of a state; the others have the rest. Nights that end as they should are the rule,
+#: and their series pays 0.1 nats.
+FIRST_SHARE = 0.9
+#: Why a series is closed.
+LOST = "a run ended before what it had drawn was counted, and that cannot be drawn again"
+
+
+def share_of(attempt: int) -> float:
+    """Share of alpha of the k-th series of one claim and state; all of them together have 1."""
+    return FIRST_SHARE if attempt == 1 else (1 - FIRST_SHARE) / ((attempt - 1) * attempt)
+
+
+class _Open(NamedTuple):
+    """A series that this night adds to: the night's number in it, the chunks before, and why it is new."""
+
+    series: int
+    night: int
+    first: int
+    afresh: str
+
+
 class Night:
     """One run of one claim.
 
@@ -101,9 +124,11 @@ class Night:
     Attributes
     ----------
     key : str
-        Keys the draws: by the claim, the ledger's identity and what the evidence is about.
-    seeded : bool or None
-        The target gives the same draws again; None as long as that is not known.
+        Keys the draws: by the claim, the ledger's identity, what the evidence is about and the attempt.
+    seeded : bool
+        The target gives the same draws again, as far as is known.
+    attempt : int
+        Number of the series among those of the same claim and state, see `share_of`.
 
     Notes
     -----
@@ -116,17 +141,40 @@ class Night:
     ever reaches 1/alpha, on any night, with probability at most alpha (Ville); looking at it every morning, and
     stopping or going on as one likes, costs nothing. So does the lower bound over all chunks (`lower_bound`).
 
+    *However a night ends*, the chunks that count are the first so many of those that were drawn, in their order. Before
+    a chunk is drawn its plan is on the disk: pair, size, events and estimates; when it is counted the plan is replaced
+    by the counts, in one transaction. So a plan that a night finds says that draws were begun and not counted, and that
+    is all that can be missing: the process was killed, timed out, the target crashed or hung, the disk was full. There
+    are three cases.
+
+    - Nothing was bet on it. Its factor is 1 whatever was drawn, and it is counted as such.
+    - The same draws come again: the target is seeded (the tests of independence repeat a call), with the same seed, and
+      its specification, source and versions are the same, or this would be another series. They are drawn again, and
+      bet on as planned, so that the factor is the one that it would have been. Another bet would not do: whether there
+      is one could depend on the draws.
+    - Otherwise the series is closed. Who or what ended the night may have seen the draws, so that leaving them out and
+      going on would be to choose among draws.
+
+    Closing alone would not do either. A budget that stops at the verdict makes the nights without an alarm the long
+    ones, so that a time limit kills just these; if each series that follows had all of alpha, each night would be a new
+    attempt. So the series of one state share it: the k-th is judged at `share_of(k)` times alpha. Each is a
+    supermartingale of its own that begins with 1 at a time that may depend on all draws before it, and reaches
+    1/(alpha share_of(k)) with probability at most alpha share_of(k); any of them, with at most alpha. That holds for
+    any rule by which nights end, one that looks at the wealth or at the draws too.
+
     What event learners know is carried for power only (see `auditor.ledger.memory.restore`): proposals may be any
     function of past draws, also of some of them, or of none.
 
     A change of what the evidence is about begins a series of its own: another null hypothesis, another wealth from 1,
     other draws. A return to an earlier state goes on with that state's series.
 
-    Draws that were made and not counted must not be left out because of what they were. A run that is interrupted or
-    killed has counted nothing of the claim that it was at, and the next one draws the same chunk numbers again: from a
-    seeded target, with the same seed, the same draws. For others it is assumed that who interrupts does not look at the
-    draws. If the target itself ends the audit of a claim (a crash, a hang) and its draws are not seeded, whether it did
-    may depend on the draws: the series is closed, and the next night starts afresh.
+    *A refutation that looks dependent* is asked for again on draws taken one a call (`confirm_refutation`), once in a
+    series: what came of it is kept (`doubt`). Asking anew every night would let a refutation through on the first night
+    on which its draws happen to look fine. Once it is doubted, for good, only the series of draws one a call can
+    refute, which is carried as well. Valid because: the wealth of those is one supermartingale over all nights, from 1,
+    which nights of any number raise to 1/alpha with probability at most alpha; and for draws that are independent the
+    alarms are a subset of the first refutations. The mark is set before the look, so that a night that ends during it
+    leaves it set.
 
     If a share of alpha is a_t on night t, the verdict of that night asks whether the wealth has ever reached 1/a_t. The
     shares of a night add up to the run's alpha, so the family-wise error of each night's report, about the whole
@@ -145,129 +193,271 @@ class Night:
         private: bool,
     ) -> None:
         self.store, self.id, self.parts = store, id_, parts
-        self.guarantee, self.pairs, self.settings, self.private = guarantee, pairs, settings, private
+        self.guarantee, self.pairs, self.private = guarantee, pairs, private
         self.fingerprint = fingerprint(parts)
-        self.key = f"{id_}\x1f{store.identity}\x1f{self.fingerprint}"
-        self.seeded: bool | None = None
-        self._begun = False
-        self._taken: dict[bool, tuple[int | None, Past]] = {}
+        self.seeded = False
+        self._given = settings
+        self._open: dict[bool, _Open] = {}
+        self._count_attempts()
+        for alone in (False, True):
+            self._settle(alone)
 
-    def past(self, alone: bool) -> Past:
-        """What was counted so far, of draws of this kind: several a call, or one a call.
+    def _settle(self, alone: bool) -> None:
+        """What becomes of a chunk that an earlier night began and did not count, as far as it is known beforehand."""
+        number = self._series(alone)
+        begun = None if number is None else begun_of(self.store, number)
+        if number is None or begun is None:
+            return
+        if begun.plan.bet is None:
+            self._count_as_nothing(number, begun)
+        elif not begun.comes_again(str(self._given.seed)):
+            self.close(LOST)
+
+    def _count_attempts(self) -> None:
+        rows = self.store.query(
+            "SELECT max(attempt) FROM series WHERE claim = ? AND fingerprint = ? AND closed IS NOT NULL",
+            self.id,
+            self.fingerprint,
+        )
+        self.attempt = 1 + int(rows[0][0] or 0)
+        self.key = f"{self.id}\x1f{self.store.identity}\x1f{self.fingerprint}\x1f{self.attempt}"
+
+    @property
+    def settings(self) -> Settings:
+        """How the claim is audited: as asked for, at this series' share of alpha."""
+        return replace(self._given, alpha=self._given.alpha * share_of(self.attempt))
+
+    @property
+    def begun(self) -> bool:
+        """Whether evidence was taken up in this night."""
+        return bool(self._open)
+
+    def past(self, sampler: Sampler) -> Past:
+        """What was counted so far, of draws of this kind: several a call, or one a call. The night begins.
+
+        The sampler draws what is added to it. If a chunk has to come again and cannot, as the target is not seeded any
+        more, the next attempt begins, and the sampler's key is that of the attempt.
 
         Raises
         ------
         SpecificationError
             If it cannot be read.
+        UnrecordedError
+            If the file cannot be written.
         """
-        self._begun = True
+        alone = sampler.scattered
+        number = self._series(alone)
+        begun = None if number is None else begun_of(self.store, number)
+        if begun is not None:
+            if self.seeded and (begun.one_a_call or not sampler.one_a_call):
+                sampler.one_a_call = begun.one_a_call  # as it was when the chunk was begun
+            else:
+                self.close(LOST)
+                number = begun = None
+        sampler.key = self.key
+        afresh = "" if number is not None else self._what_changed(alone)
+        with self.store.transaction(durable=False) as database:
+            if number is None:
+                number = self._new_series(database, alone)
+            chunks = database.execute("SELECT count(*) FROM chunks WHERE series = ?", (number,)).fetchone()[0]
+            night = 1 + int(database.execute("SELECT count(*) FROM nights WHERE series = ?", (number,)).fetchone()[0])
+            database.execute(
+                "INSERT INTO nights (series, number, begun, seed, alpha, first, judged) VALUES (?, ?, ?, ?, ?, ?, 0)",
+                (number, night, now(), str(self._given.seed), self.settings.alpha, chunks),
+            )
+        self._open[alone] = _Open(number, night, int(chunks), afresh)
+        found = past_of(self.store, number)
+        return found if begun is None else replace(found, pending=begun.plan)
+
+    def _series(self, alone: bool) -> int | None:
         rows = self.store.query(
             "SELECT number FROM series WHERE claim = ? AND alone = ? AND fingerprint = ? AND closed IS NULL",
             self.id,
             int(alone),
             self.fingerprint,
         )
-        number = int(rows[0][0]) if rows else None
-        found = Past() if number is None else past_of(self.store, number)
-        self._taken[alone] = number, found
-        return found
+        return int(rows[0][0]) if rows else None
 
-    def counted(self, evidence: Evidence, alone: bool, result: AuditResult) -> AuditResult:
-        """Add the evidence of this night, all or nothing, and say so in the result.
+    def _count_as_nothing(self, series: int, begun: Begun) -> None:
+        """Count a chunk that was begun, and on which nothing was bet."""
+        with self.store.transaction() as database:
+            database.execute("DELETE FROM plans WHERE series = ?", (series,))
+            night = 1 + int(database.execute("SELECT count(*) FROM nights WHERE series = ?", (series,)).fetchone()[0])
+            before = database.execute(
+                "SELECT log FROM chunks WHERE series = ? AND number = ?", (series, begun.number - 1)
+            ).fetchone()
+            database.execute(
+                "INSERT INTO chunks VALUES (?, ?, ?, ?, ?, 1, NULL, ?)",
+                (series, begun.number, night, begun.plan.pair, begun.plan.n, before[0] if before else 0.0),
+            )
+
+    def plan(self, number: int, plan: Plan, sampler: Sampler) -> None:
+        """Write down a chunk before anything of it is drawn.
 
         Raises
         ------
         SpecificationError
-            If the file cannot be written, or another process has counted chunks of these numbers; nothing is added.
+            If another process has counted a chunk of this number or is about to; nothing is added.
+        UnrecordedError
+            If the file cannot be written.
         """
-        number, past = self._taken[alone]
-        first, known = len(past.chunks), len(past.words)
-        own = evidence.chunks[first:]
-        draws = 2 * sum(chunk.n for chunk in own)
-        afresh = "" if number is not None else self._what_changed(alone)
+        mine = self._open[sampler.scattered]
         with self.store.transaction() as database:
-            if number is None:
-                number = self._new_series(database, alone)
-            counted = database.execute("SELECT count(*) FROM chunks WHERE series = ?", (number,)).fetchone()[0]
-            if counted != first:
+            counted = database.execute("SELECT count(*) FROM chunks WHERE series = ?", (mine.series,)).fetchone()[0]
+            begun = database.execute("SELECT number FROM plans WHERE series = ?", (mine.series,)).fetchall()
+            again = number == mine.first and begun == [(number,)]  # see `Past.pending`
+            if counted != number or (begun and not again):
                 raise SpecificationError(
-                    f"the ledger {str(self.store.path)!r} has {counted} chunks of {self.id}, it had {first}: another "
-                    "process counted the same chunks, nothing of this run is counted"
+                    f"the ledger {str(self.store.path)!r} has {counted + len(begun)} chunks of {self.id}, it had "
+                    f"{number}: another process counted the same chunks, nothing more of this run is counted"
                 )
-            night = int(database.execute("SELECT count(*) FROM nights WHERE series = ?", (number,)).fetchone()[0]) + 1
-            logs = [log for _, log in evidence.path[first:]]
-            database.executemany(
-                "INSERT INTO chunks VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            if plan.bet is not None and plan.chain is not None:
+                database.execute(
+                    "INSERT OR IGNORE INTO chains VALUES (?, ?, ?, ?)",
+                    (mine.series, plan.bet.chain, *self._chain_texts(plan.chain)),
+                )
+            database.execute(
+                "INSERT OR REPLACE INTO plans VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 (
-                    (number, first + k, night, c.pair, c.n, int(c.whole), _stake_text(c.stake), log)
-                    for k, (c, log) in enumerate(zip(own, logs, strict=True))
+                    mine.series,
+                    number,
+                    mine.night,
+                    plan.pair,
+                    plan.n,
+                    stake_text(plan.bet),
+                    str(self._given.seed) if self.seeded else None,
+                    int(sampler.one_a_call),
                 ),
             )
-            database.executemany(
-                "INSERT INTO chains VALUES (?, ?, ?, ?)",
-                ((number, known + k, *self._chain_texts(chain)) for k, chain in enumerate(evidence.chains)),
+
+    def count(self, number: int, chunk: Chunk, log: float, sampler: Sampler) -> None:
+        """Replace a chunk's plan by its counts.
+
+        It does not wait for the disk: if a power cut takes this, the plan is still there.
+
+        Raises
+        ------
+        UnrecordedError
+            If the file cannot be written: the chunk counts as begun.
+        """
+        mine = self._open[sampler.scattered]
+        with self.store.transaction(durable=False) as database:
+            database.execute("DELETE FROM plans WHERE series = ? AND number = ?", (mine.series, number))
+            database.execute(
+                "INSERT INTO chunks VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (
+                    mine.series,
+                    number,
+                    mine.night,
+                    chunk.pair,
+                    chunk.n,
+                    int(chunk.whole),
+                    stake_text(chunk.stake),
+                    log,
+                ),
             )
+
+    def doubt(self, reason: str, alone: bool = False) -> None:
+        """Keep why a refutation by this series' draws does not stand; an empty reason says that it does.
+
+        ``alone`` is the series of draws that were taken one a call.
+
+        Raises
+        ------
+        UnrecordedError
+            If the file cannot be written.
+        """
+        with self.store.transaction() as database:
+            database.execute("UPDATE series SET looked = ? WHERE number = ?", (reason, self._open[alone].series))
+
+    def doubted(self, alone: bool = False) -> str | None:
+        """What `doubt` has kept of this series, in this night or before; None if nothing was refuted yet."""
+        rows = self.store.query("SELECT looked FROM series WHERE number = ?", self._series(alone))
+        return None if not rows or rows[0][0] is None else str(rows[0][0])
+
+    def end(self, evidence: Evidence, alone: bool, result: AuditResult) -> AuditResult:
+        """Write down what the night has found, and say so in the result.
+
+        Parameters
+        ----------
+        evidence : Evidence
+            What the verdict rests on.
+        alone : bool
+            Its draws were taken one a call.
+        result : AuditResult
+
+        Raises
+        ------
+        UnrecordedError
+            If the file cannot be written; what was counted stays.
+        """
+        mine, own = self._open[alone], evidence.chunks[self._open[alone].first :]
+        draws = 2 * sum(chunk.n for chunk in own)
+        with self.store.transaction() as database:
+            for kind, taken in self._open.items():
+                _close_night(database, taken, result.verdict, kind == alone, result.lower_bound)
             if not self.private and own:
                 database.executemany(
                     "INSERT OR REPLACE INTO memory VALUES (?, ?, ?)",
-                    ((number, k, written(learner)) for k, learner in enumerate(evidence.learners) if learner.n),
+                    ((mine.series, k, written(learner)) for k, learner in enumerate(evidence.learners) if learner.n),
                 )
-            database.execute(
-                "INSERT INTO nights VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                (
-                    number,
-                    night,
-                    now(),
-                    str(self.settings.seed),
-                    result.alpha,
-                    first,
-                    len(own),
-                    draws,
-                    str(result.verdict),
-                    result.lower_bound,
-                ),
-            )
         return replace(
             result,
             ledger={
                 "file": self.store.path.name,
                 "identity": self.store.identity,
-                "series": number,
-                "night": night,
+                "series": mine.series,
+                "night": mine.night,
                 "own_draws": draws,
                 "draws": 2 * evidence.n,
-                "first_chunk": first,
+                "first_chunk": mine.first,
                 "chunks": len(own),
-                "afresh": afresh,
+                "afresh": mine.afresh,
             },
         )
 
-    def failed(self) -> None:
-        """The target ended the audit: see the class's notes on draws that were made and not counted."""
-        if not self._begun or self.seeded:
-            return
+    def fail(self) -> None:
+        """Write down that the target ended the night; what it was drawing stays begun."""
         with self.store.transaction() as database:
-            for number, _ in self._taken.values():
-                if number is not None:
-                    database.execute(
-                        "UPDATE series SET closed = ? WHERE number = ?",
-                        (f"{now()}: the target failed, and its draws cannot come again", number),
-                    )
+            for taken in self._open.values():
+                _close_night(database, taken, Verdict.ERROR)
+
+    def close(self, reason: str) -> None:
+        """Add nothing more to the series of this state, of both kinds: the next attempt begins.
+
+        Raises
+        ------
+        UnrecordedError
+            If the file cannot be written.
+        """
+        with self.store.transaction() as database:
+            database.execute(
+                "UPDATE series SET closed = ? WHERE claim = ? AND fingerprint = ? AND closed IS NULL",
+                (f"{now()}: {reason}", self.id, self.fingerprint),
+            )
+        self._open.clear()
+        self._count_attempts()
 
     def _new_series(self, database: sqlite3.Connection, alone: bool) -> int:
         guarantee = claim_to_json(self.guarantee)
+        doubts = database.execute(  # those of an earlier attempt stay: a night must not be ended to get rid of them
+            "SELECT max(looked) FROM series WHERE claim = ? AND alone = ? AND fingerprint = ? AND looked != ''",
+            (self.id, int(alone), self.fingerprint),
+        )
         row = database.execute(
-            "INSERT INTO series (claim, alone, fingerprint, about, claimed, guarantee, pairs, begun) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO series (claim, alone, fingerprint, attempt, about, claimed, guarantee, pairs, begun, looked) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 self.id,
                 int(alone),
                 self.fingerprint,
+                self.attempt,
                 json.dumps(self.parts),
                 f"{self.guarantee} ({self.guarantee.notion})",
                 None if guarantee is None else json.dumps(guarantee),
                 json.dumps([pair.name for pair in self.pairs]),
                 now(),
+                doubts.fetchone()[0],
             ),
         )
         assert row.lastrowid is not None
@@ -280,7 +470,7 @@ class Night:
             return ""
         last = same[-1]
         if last.closed is not None and fingerprint(last.about) == self.fingerprint:
-            return last.closed
+            return f"{last.closed}; this is attempt {self.attempt}, with {share_of(self.attempt):.2g} of alpha"
         names = sorted(k for k in {*last.about, *self.parts} if last.about.get(k) != self.parts.get(k))
         return f"changed: {', '.join(names)}"
 
@@ -291,43 +481,14 @@ class Night:
         return words, None if record is None else json.dumps(record)
 
 
-def past_of(store: Store, series: int) -> Past:
-    """All that was counted of one series.
-
-    Raises
-    ------
-    SpecificationError
-        If something of it cannot be read, or chunks are missing.
-    """
-    rows = store.query("SELECT number, pair, n, whole, stake, log FROM chunks WHERE series = ? ORDER BY number", series)
-    events = store.query("SELECT number, words, chain FROM chains WHERE series = ? ORDER BY number", series)
-    try:
-        for what, numbers in (("chunk", [row[0] for row in rows]), ("event", [row[0] for row in events])):
-            if numbers != list(range(len(numbers))):
-                raise ValueError(f"series {series} has the {what} numbers {numbers!r:.80}")
-        chunks = tuple(Chunk(int(p), int(n), _stake(stake), bool(whole)) for _, p, n, whole, stake, _ in rows)
-        chains = {chain_from_json(json.loads(text)): int(k) for k, _, text in events if text is not None}
-        words = tuple(tuple(map(str, json.loads(text))) for _, text, _ in events)
-        drawn = itertools.accumulate(chunk.n for chunk in chunks)
-        path = tuple((n, float(row[-1])) for n, row in zip(drawn, rows, strict=True))
-    except (KeyError, TypeError, ValueError, SpecificationError) as error:
-        raise store.damaged(error) from error
-    memory = dict(store.query("SELECT pair, content FROM memory WHERE series = ?", series))
-    return Past(chunks, words, chains, path, memory)
-
-
-def _stake_text(stake: Stake | None) -> str | None:
-    if stake is None:
-        return None
-    chain, best, p, q, x, y = astuple(stake)
-    counts = [[int(count) for count in side] for side in (x, y)]
-    return json.dumps([int(chain), int(best), [float(v) for v in p], [float(v) for v in q], *counts])
-
-
-def _stake(text: str | None) -> Stake | None:
-    if text is None:
-        return None
-    chain, best, p, q, x, y = json.loads(text)
-    estimates = [tuple(map(float, side)) for side in (p, q)]
-    counts = [tuple(map(int, side)) for side in (x, y)]
-    return Stake(int(chain), int(best), estimates[0], estimates[1], counts[0], counts[1])
+def _close_night(
+    database: sqlite3.Connection, taken: _Open, verdict: Verdict, judged: bool = False, bound: float | None = None
+) -> None:
+    """Write down when a night of a series ended, what it counted, and the verdict if that rests on the series."""
+    where = (taken.series, taken.night)
+    chunks, n = database.execute("SELECT count(*), sum(n) FROM chunks WHERE series = ? AND night = ?", where).fetchone()
+    database.execute(
+        "UPDATE nights SET ended = ?, chunks = ?, draws = ?, judged = ?, verdict = ?, lower_bound = ? "
+        "WHERE series = ? AND number = ?",
+        (now(), chunks, 2 * (n or 0), int(judged), str(verdict), bound if judged else None, *where),
+    )

@@ -13,8 +13,11 @@ import numpy as np
 from auditor.collect import Past
 from auditor.counterexamples.replay import claim_from_json
 from auditor.errors import SpecificationError
+from auditor.evidence.bound import rejects_below
 from auditor.evidence.wealth import Chunk, Wealth
-from auditor.ledger.night import past_of
+from auditor.guarantees import Guarantee
+from auditor.ledger.night import share_of
+from auditor.ledger.record import past_of
 from auditor.ledger.store import Series, Store
 from auditor.results import Verdict, plain
 
@@ -22,6 +25,10 @@ _LOG10 = 1 / math.log(10)
 #: Nats by which a wealth that is computed again may differ: other versions of numpy round otherwise. A changed count
 #: moves it by more, unless it was bet on with next to nothing.
 _CLOSE = 1e-6
+
+
+#: In place of the verdict of a night that did not come to one.
+UNENDED = "did not end"
 
 
 @dataclass(frozen=True)
@@ -46,11 +53,14 @@ def series_of(store: Store) -> list[Shown]:
     for series in store.series():
         chunks = store.query("SELECT n, log FROM chunks WHERE series = ? ORDER BY number", series.number)
         nights = store.query(
-            "SELECT ended, alpha, verdict, lower_bound FROM nights WHERE series = ? ORDER BY number", series.number
+            "SELECT coalesce(ended, begun), alpha, coalesce(verdict, ?) FROM nights WHERE series = ? ORDER BY number",
+            UNENDED,
+            series.number,
         )
+        bounds = store.query("SELECT max(lower_bound) FROM nights WHERE series = ?", series.number)
         if not nights:
             raise store.damaged(f"series {series.number} has no night")
-        ended, alpha, verdict, bound = nights[-1]
+        last, alpha, verdict = nights[-1]
         logs = [0.0, *(float(log) for _, log in chunks)]
         found.append(
             Shown(
@@ -61,9 +71,9 @@ def series_of(store: Store) -> list[Shown]:
                 log10_max=max(logs) * _LOG10,
                 verdict=str(verdict),
                 alpha=float(alpha),
-                most=max(float(night[1]) for night in nights),
-                lower_bound=float(bound or 0.0),
-                last=str(ended),
+                most=max(float(night[1]) for night in nights) / share_of(series.attempt),
+                lower_bound=float(bounds[0][0] or 0.0),
+                last=str(last),
             )
         )
     return found
@@ -100,6 +110,7 @@ def lines(path: Path, everything: bool = False) -> list[str]:
     table = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
     spent = sum({one.series.claim: one.most for one in sorted(shown, key=lambda one: one.most)}.values())
     closed = [f"closed: {one.series.claim}, {one.series.closed}" for one in shown if one.series.closed]
+    doubted = [f"doubted: {one.series.claim}, {one.series.looked}" for one in shown if one.series.looked]
     left_out = len(found) - len(shown)
     return [
         head,
@@ -107,6 +118,7 @@ def lines(path: Path, everything: bool = False) -> list[str]:
         *table,
         "",
         *closed,
+        *doubted,
         *([f"{left_out} series of earlier sources or specifications are left out (--all)"] if left_out else []),
         f"largest shares of alpha that these claims have had on any night add up to {spent:.4g}: the probability that "
         "any of those that hold is ever called violated is at most that",
@@ -124,9 +136,11 @@ def as_json(path: Path) -> list[str]:
             "claim": one.series.claim,
             "claimed": one.series.claimed,
             "one_draw_a_call": one.series.alone,
+            "attempt": one.series.attempt,
             "about": dict(one.series.about),
             "begun": one.series.begun,
             "closed": one.series.closed,
+            "doubted": one.series.looked or "",
             "last": one.last,
             "nights": one.nights,
             "draws": one.draws,
@@ -207,26 +221,40 @@ def _fault(chunk: Chunk, past: Past, pairs: int) -> str:
 
 
 def _nights(store: Store, series: Series, past: Past) -> list[str]:
-    """What nights say of their chunks and verdicts that does not fit."""
-    found, first = [], 0
-    logs = [0.0, *(log for _, log in past.path)]
+    """What nights say of their chunks and verdicts that does not fit.
+
+    A verdict is that of `Evidence.refuted`, of all chunks up to that night at its share of alpha. A refutation may have
+    been doubted, and then the verdict is another one.
+    """
+    found, last = [], 0
+    guarantee = None if series.guarantee is None else claim_from_json(series.guarantee)
+    counted = dict(
+        store.query("SELECT night, max(number) + 1 FROM chunks WHERE series = ? GROUP BY night", series.number)
+    )
     rows = store.query(
-        "SELECT number, first, chunks, draws, alpha, verdict FROM nights WHERE series = ? ORDER BY number",
+        "SELECT number, chunks, draws, alpha, judged, verdict FROM nights WHERE series = ? ORDER BY number",
         series.number,
     )
     if [row[0] for row in rows] != list(range(1, len(rows) + 1)):
         found.append(f"nights have the numbers {[row[0] for row in rows]}")
-    for number, begin, chunks, draws, alpha, verdict in rows:
-        own = past.chunks[first : first + chunks]
-        if begin != first or len(own) != chunks or 2 * sum(chunk.n for chunk in own) != draws:
-            found.append(f"night {number} says chunks {begin} to {begin + chunks - 1} with {draws} draws")
-        first += chunks
-        refuted = max(logs[: first + 1]) >= math.log(1 / alpha)
-        if refuted != (verdict == Verdict.VIOLATION):
-            found.append(f"night {number} says {verdict!r}, its wealth says otherwise")
-    if first != len(past.chunks):
-        found.append(f"{len(past.chunks) - first} chunks are of no night")
+    for number, chunks, draws, alpha, judged, verdict in rows:
+        first, last = last, max(last, counted.pop(number, 0))
+        own = past.chunks[first:last]
+        if chunks is not None and (len(own) != chunks or 2 * sum(chunk.n for chunk in own) != draws):
+            found.append(f"night {number} says {chunks} chunks with {draws} draws, there are {len(own)}")
+        if judged:
+            refuted = _refuted(past, last, guarantee, alpha)
+            if refuted != (verdict == Verdict.VIOLATION) and not (refuted and (series.looked or guarantee is None)):
+                found.append(f"night {number} says {verdict!r}, its wealth says otherwise")
+    if counted.keys() - {len(rows) + 1}:  # what a night began and lost is counted before the next one begins
+        found.append(f"chunks are of the nights {sorted(counted)}, of which nothing else is known")
     return found
+
+
+def _refuted(past: Past, chunks: int, guarantee: Guarantee | None, alpha: float) -> bool:
+    """Whether the first chunks reject the claim and all smaller levels; without a guarantee, whether they may."""
+    reached = max([0.0, *(log for _, log in past.path[:chunks])]) >= math.log(1 / alpha)
+    return reached and (guarantee is None or rejects_below(past.chunks[:chunks], guarantee, alpha))
 
 
 def _wealth(past: Past, series: Series) -> list[str]:

@@ -1,4 +1,4 @@
-"""The file of a ledger: SQLite, written by one transaction a night of a claim."""
+"""The file of a ledger: SQLite, written by two transactions a chunk, one before it is drawn and one after."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from auditor.errors import SpecificationError
+from auditor.errors import SpecificationError, UnrecordedError
 
 try:
     import fcntl
 except ImportError:  # not a POSIX system
     fcntl = None  # type: ignore[assignment]
 
-SCHEMA = "dpaudit-ledger/1"
+SCHEMA = "dpaudit-ledger/2"
 #: Seconds that a transaction waits for others to end; each takes milliseconds. Arbitrary, longer than a slow disk.
 BUSY = 60.0
 
@@ -30,13 +30,18 @@ _TABLES = """
 CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE series (
     number INTEGER PRIMARY KEY, claim TEXT NOT NULL, alone INTEGER NOT NULL, fingerprint TEXT NOT NULL,
-    about TEXT NOT NULL, claimed TEXT NOT NULL, guarantee TEXT, pairs TEXT NOT NULL, begun TEXT NOT NULL, closed TEXT
+    attempt INTEGER NOT NULL, about TEXT NOT NULL, claimed TEXT NOT NULL, guarantee TEXT, pairs TEXT NOT NULL,
+    begun TEXT NOT NULL, closed TEXT, looked TEXT
 );
 CREATE UNIQUE INDEX going_on ON series (claim, alone, fingerprint) WHERE closed IS NULL;
 CREATE TABLE nights (
-    series INTEGER NOT NULL REFERENCES series, number INTEGER NOT NULL, ended TEXT NOT NULL, seed TEXT NOT NULL,
-    alpha REAL NOT NULL, first INTEGER NOT NULL, chunks INTEGER NOT NULL, draws INTEGER NOT NULL,
-    verdict TEXT NOT NULL, lower_bound REAL, PRIMARY KEY (series, number)
+    series INTEGER NOT NULL REFERENCES series, number INTEGER NOT NULL, begun TEXT NOT NULL, ended TEXT,
+    seed TEXT NOT NULL, alpha REAL NOT NULL, first INTEGER NOT NULL, chunks INTEGER, draws INTEGER,
+    judged INTEGER NOT NULL, verdict TEXT, lower_bound REAL, PRIMARY KEY (series, number)
+);
+CREATE TABLE plans (
+    series INTEGER PRIMARY KEY REFERENCES series, number INTEGER NOT NULL, night INTEGER NOT NULL,
+    pair INTEGER NOT NULL, n INTEGER NOT NULL, stake TEXT, seed TEXT, one_a_call INTEGER NOT NULL
 );
 CREATE TABLE chunks (
     series INTEGER NOT NULL REFERENCES series, number INTEGER NOT NULL, night INTEGER NOT NULL, pair INTEGER NOT NULL,
@@ -64,6 +69,8 @@ class Series:
         The claim's id.
     alone : bool
         Draws were taken one a call, because those of one call are not independent.
+    attempt : int
+        Number of the series among those of the same claim and state, see `auditor.ledger.night.share_of`.
     about : mapping
         See `auditor.ledger.sources.about`.
     claimed : str
@@ -74,17 +81,21 @@ class Series:
         Names of the pairs.
     begun, closed : str, str or None
         When it began, and why nothing is added to it any more.
+    looked : str or None
+        Why its refutation does not stand; empty if it does, None as long as there was none to look at.
     """
 
     number: int
     claim: str
     alone: bool
+    attempt: int
     about: Mapping[str, str]
     claimed: str
     guarantee: Mapping[str, Any] | None
     pairs: Sequence[str]
     begun: str
     closed: str | None
+    looked: str | None
 
 
 class Store:
@@ -108,9 +119,13 @@ class Store:
 
     Notes
     -----
-    What is written is written by one transaction, so that a process that is killed at any moment has added all or
-    nothing; SQLite takes back what was begun when the file is next opened. Chunks are numbered within a series and the
-    number is a key of the table, so that no two processes can both add a chunk of one number.
+    What belongs together is written by one transaction, so that a process that is killed at any moment has added all of
+    it or nothing; SQLite takes back what was begun when the file is next opened. Chunks are numbered within a series
+    and the number is a key of the table, so that no two processes can both add a chunk of one number.
+
+    What has to be on the disk before anything is drawn is written by a ``durable`` transaction, which waits for the
+    disk. Others outlive the process, and a power cut may take the last of them: never one before a durable one, as all
+    go into one log, in order.
     """
 
     def __init__(self, path: Path, create: bool = False) -> None:
@@ -170,16 +185,26 @@ class Store:
             raise SpecificationError(f"the ledger {str(self.path)!r}: {error}") from error
 
     @contextmanager
-    def transaction(self) -> Iterator[sqlite3.Connection]:
-        """All that a block writes, or nothing; no other process writes meanwhile."""
-        with self._said():
+    def transaction(self, durable: bool = True) -> Iterator[sqlite3.Connection]:
+        """All that a block writes, or nothing; no other process writes meanwhile.
+
+        Raises
+        ------
+        UnrecordedError
+            If it cannot be written: the disk is full, the file is damaged, another process has written the same.
+        """
+        try:
+            self._database.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
             self._database.execute("BEGIN IMMEDIATE")
             try:
                 yield self._database
+                self._database.execute("COMMIT")
             except BaseException:
-                self._database.execute("ROLLBACK")
+                if self._database.in_transaction:  # a full disk has ended it already
+                    self._database.execute("ROLLBACK")
                 raise
-            self._database.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise UnrecordedError(f"the ledger {str(self.path)!r} cannot be written: {error}") from error
 
     def query(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
         """Rows of a query."""
@@ -189,7 +214,8 @@ class Store:
     def series(self) -> list[Series]:
         """All series, in the order in which they began."""
         rows = self.query(
-            "SELECT number, claim, alone, about, claimed, guarantee, pairs, begun, closed FROM series ORDER BY number"
+            "SELECT number, claim, alone, attempt, about, claimed, guarantee, pairs, begun, closed, looked FROM series "
+            "ORDER BY number"
         )
         try:
             return [
@@ -197,14 +223,16 @@ class Store:
                     int(number),
                     str(claim),
                     bool(alone),
+                    int(attempt),
                     json.loads(about),
                     str(claimed),
                     None if guarantee is None else json.loads(guarantee),
                     json.loads(pairs),
                     str(begun),
                     None if closed is None else str(closed),
+                    None if looked is None else str(looked),
                 )
-                for number, claim, alone, about, claimed, guarantee, pairs, begun, closed in rows
+                for number, claim, alone, attempt, about, claimed, guarantee, pairs, begun, closed, looked in rows
             ]
         except (TypeError, ValueError) as error:
             raise self.damaged(error) from error

@@ -288,8 +288,8 @@ class ClaimView:
             result = "passed" if tested.get("passed") else f"failed: {tested.get('finding', '')}"
             said.append(f"tested on {int(tested['draws']):,} further draws, {result}")
         if tested.get("asked"):
-            p = float(tested["asked_p"])
-            said.append(f"a first refutation had to be reached again, one draw a call: {tested['asked']} (p = {p:.2g})")
+            p = f" (p = {float(tested['asked_p']):.2g})" if float(tested["asked_p"]) < 1 else ""
+            said.append(f"a first refutation had to be reached again, one draw a call: {tested['asked']}{p}")
         if tested.get("still"):
             said.append(f"draws taken one a call look dependent as well: {tested['still']}")
         return "; ".join(said)

@@ -12,6 +12,7 @@ from auditor.auditing import run_audit
 from auditor.collect import Settings
 from auditor.guarantees import PureDP
 from auditor.ledger import Ledger
+from auditor.ledger.night import share_of
 from auditor.neighbors import Pair
 from auditor.question import Question
 from auditor.results import Verdict
@@ -50,7 +51,8 @@ def test_many_nights_find_what_one_long_run_finds(tmp_path: Path) -> None:
     for _ in range(6):
         question = Question("own/coin/L1/pure_dp/bound", ledger=Ledger(tmp_path / "ledger"))
         nightly = run_audit(coin, PureDP(1.5), PAIR, SETTINGS, question)
-    long = run_audit(coin, PureDP(1.5), PAIR, Settings(draws=draws, alpha=1e-6, independence=False), Question("long"))
+    alpha = 1e-6 * share_of(1)
+    long = run_audit(coin, PureDP(1.5), PAIR, Settings(draws=draws, alpha=alpha, independence=False), Question("long"))
     assert nightly.draws == long.draws == draws
     assert nightly.ceiling == long.ceiling
     assert nightly.lower_bound is not None

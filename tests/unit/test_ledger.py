@@ -7,10 +7,8 @@ import json
 import math
 import multiprocessing
 import os
-import signal
 import sqlite3
 import sys
-import time
 import uuid
 from collections.abc import Callable
 from dataclasses import replace
@@ -23,23 +21,21 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-import auditor.ledger.night
 from auditor import report
 from auditor.auditing import run_audit
-from auditor.collect import Evidence, Settings
-from auditor.errors import SpecificationError, TargetError
+from auditor.collect import Plan, Settings
+from auditor.errors import SpecificationError
 from auditor.events.learner import EventLearner
-from auditor.evidence.wealth import Wealth
 from auditor.guarantees import PureDP
 from auditor.ledger import Ledger, Night
 from auditor.ledger.memory import restore, written
-from auditor.ledger.night import past_of
 from auditor.ledger.showing import as_json, lines, verify
 from auditor.ledger.sources import about, fingerprint, spelled
 from auditor.ledger.store import Store
 from auditor.neighbors import Pair
 from auditor.question import Question
 from auditor.results import AuditResult, Verdict, result_from
+from auditor.sampling import Sampler
 from auditor.targets import target_from
 from auditor.targets.process import ProcessTarget
 from tests.unit.commandline import Command
@@ -256,17 +252,10 @@ def test_another_version_of_a_dependency_starts_afresh(tmp_path: Path, monkeypat
 # ------------------------------------------------------------------------------------------ who writes
 
 
-def worker(path: Path, nights: int, killed: bool = False) -> BaseProcess:
+def worker(path: Path, nights: int) -> BaseProcess:
     """A process of its own, which a fork starts without importing everything again."""
 
     def work() -> None:
-        if killed:  # what is learned is written in the transaction, when the chunks have been
-
-            def kill(_learner: EventLearner) -> bytes:
-                os.kill(os.getpid(), signal.SIGKILL)
-                raise AssertionError
-
-            vars(auditor.ledger.night)["written"] = kill
         for _ in range(nights):
             night(path)
 
@@ -293,94 +282,17 @@ def test_of_two_that_drew_the_same_chunk_numbers_only_one_counts(tmp_path: Path)
     # A lock of the system does not hold back the process that has it, so that both begin: as if there were no locks.
     with ledger.night(coin, PureDP(1.5), PAIR, SMALL, ID, False) as late:
         assert isinstance(late, Night)
-        late.past(alone=False)
-        counted = night(path)
-        result = replace(counted, ledger={})
-        evidence = Evidence(Wealth(PureDP(1.5), np.array([1.5])))
-        evidence.take_up(replace(past_of(late.store, 1), memory={}))
+        sampler = Sampler(coin, 0, late.key)
+        past = late.past(sampler)
+        night(path)
         with pytest.raises(SpecificationError, match="another process counted the same chunks"):
-            late.counted(evidence, False, result)
-    assert rows(path, "SELECT count(*) FROM nights") == [(2,)]
+            late.plan(len(past.chunks), Plan(0, 8, None, None), sampler)
+    assert rows(path, "SELECT verdict FROM nights ORDER BY number")[1] == (None,)
+    assert rows(path, "SELECT count(*) FROM plans") == [(0,)]
     assert verify(path)[1]
-
-
-def test_a_kill_at_any_time_loses_nothing_that_was_counted(tmp_path: Path) -> None:
-    path = tmp_path / "ledger"
-    night(path)
-    nights = 1
-    for delay in (0.0, 0.02, 0.05, 0.1, 0.2):
-        process = worker(path, 1_000)
-        deadline = time.monotonic() + 100
-        while (before := _nights(path)) == nights and time.monotonic() < deadline:  # one at least in each process
-            time.sleep(0.005)
-        time.sleep(delay)
-        process.kill()
-        process.join()
-        assert process.exitcode == -signal.SIGKILL
-        nights = _nights(path)
-        assert nights >= before > 1
-        assert verify(path) == (["1 series: all are as recorded"], True)
-    assert night(path).ledger["night"] == nights + 1
-
-
-def _nights(path: Path) -> int:
-    return int(rows(path, "SELECT count(*) FROM nights")[0][0])
-
-
-def test_a_kill_in_the_middle_of_a_write_adds_nothing_and_the_same_draws_come_again(tmp_path: Path) -> None:
-    path = tmp_path / "ledger"
-    before = night(path)
-    process = worker(path, 1, killed=True)
-    process.join(100)
-    assert process.exitcode == -signal.SIGKILL
-    assert rows(path, "SELECT count(*) FROM nights") == [(1,)]
-    assert rows(path, "SELECT count(*) FROM chunks") == [(before.ledger["chunks"],)]
-    again = night(path)
-    assert again.ledger["first_chunk"] == before.ledger["chunks"]
-    assert verify(path)[1]
-    # The killed run drew what this one drew: nothing was chosen by the kill.
-    copy = tmp_path / "copy"
-    night(copy)
-    identity = Store(path).identity
-    change(copy, f"UPDATE meta SET value = '{identity}' WHERE name = 'identity'")
-    change(copy, "DELETE FROM chunks")
-    for table in ("nights", "chains", "memory", "series"):
-        change(copy, f"DELETE FROM {table}")
-    assert [night(copy).record["chunks"], night(copy).record["chunks"]] == [
-        before.record["chunks"],
-        again.record["chunks"],
-    ]
 
 
 # ------------------------------------------------------------------------------------------ targets
-
-
-class Failing:
-    """A target of its own entropy that fails from some call on."""
-
-    def __init__(self) -> None:
-        self._calls = 0
-        self._most = 10**9
-
-    def __call__(self, data: int, n: int, rng: np.random.Generator) -> Any:
-        self._calls += 1
-        if self._calls > self._most:
-            raise TargetError("it hung")
-        return coin(data, n, np.random.default_rng())
-
-
-def test_what_a_failing_target_of_its_own_entropy_drew_is_not_dropped_in_silence(tmp_path: Path) -> None:
-    path, target = tmp_path / "ledger", Failing()
-    settings = replace(SMALL, independence=True, comparisons=24)
-    assert night(path, target, settings).unseeded
-    tests = target._calls - 2 * len(past_of(Store(path), 1).chunks)
-    target._most = target._calls + tests + 1  # in the evidence of the second night, after the tests
-    assert night(path, target, settings).verdict == Verdict.ERROR
-    target._most = 10**9
-    third = night(path, target, settings)
-    assert (third.ledger["night"], third.draws) == (1, 2_000)
-    assert "the target failed" in third.ledger["afresh"]
-    assert any("the target failed" in line for line in lines(path, everything=True))
 
 
 def test_dependent_draws_have_a_series_of_their_own(tmp_path: Path) -> None:
@@ -441,7 +353,7 @@ def test_what_is_no_ledger_is_refused_and_left_alone(tmp_path: Path) -> None:
         ("UPDATE chunks SET log = log + 0.01 WHERE number = 9", "the wealth after chunk 9"),
         ("UPDATE chunks SET n = n + 1 WHERE number = 9", "counts"),
         ("DELETE FROM chunks WHERE number = 9", "chunk numbers"),
-        ("DELETE FROM chunks WHERE number = (SELECT max(number) FROM chunks)", "night 2 says chunks"),
+        ("DELETE FROM chunks WHERE number = (SELECT max(number) FROM chunks)", "night 2 says 5 chunks"),
         ("UPDATE nights SET verdict = 'consistent' WHERE number = 2", "its wealth says otherwise"),
         ("UPDATE chunks SET stake = replace(stake, '0.7', '0.8') WHERE number > 20", "the wealth after chunk 2"),
         ("UPDATE chunks SET stake = '[' WHERE number = 9", "is damaged"),
@@ -456,6 +368,17 @@ def test_verify_sees_what_is_not_as_recorded(statement: str, said: str, tmp_path
     found, sound = verify(path)
     assert not sound
     assert said in " ".join(found)
+
+
+def test_verify_judges_by_the_rule_of_the_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A refutation waits for all smaller levels: where they have not been rejected, the wealth alone is no violation.
+    path = tmp_path / "ledger"
+    monkeypatch.setattr("auditor.collect.rejects_below", lambda *_: False)
+    assert night(path, epsilon=0.5).verdict != Verdict.VIOLATION
+    assert rows(path, "SELECT max(log) > 7 FROM chunks") == [(1,)]  # ln(1/alpha) = 6.9
+    assert "its wealth says otherwise" in " ".join(verify(path)[0])
+    monkeypatch.setattr("auditor.ledger.showing.rejects_below", lambda *_: False)
+    assert verify(path)[1]
 
 
 def test_what_was_learned_and_cannot_be_read_is_an_error(tmp_path: Path) -> None:
