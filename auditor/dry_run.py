@@ -20,7 +20,7 @@ from auditor.guarantees import Guarantee, PureDP
 from auditor.neighbors import Pair
 from auditor.question import Question
 from auditor.runner import Run, settings_of, shares
-from auditor.sampling import Sampler
+from auditor.sampling import Call, Sampler, parts_of
 from auditor.targets import Mechanism
 
 Clock = Callable[[], float]
@@ -73,7 +73,7 @@ class Estimate:
 class Speed:
     """Seconds that a call of a target takes, by the number of draws asked for, and the coordinates of an output."""
 
-    sizes: tuple[int, ...]
+    sizes: tuple[float, ...]
     seconds: tuple[float, ...]
     width: int
 
@@ -84,11 +84,16 @@ class Speed:
             return self.seconds[0] / self.sizes[0]
         return max(self.seconds[-1] - self.seconds[0], 0.0) / (self.sizes[-1] - self.sizes[0])
 
-    def call(self, n: int) -> float:
+    def call(self, n: float) -> float:
         """Seconds of a call for n draws: between two measured sizes on a line, and above the largest on another."""
         if n <= self.sizes[-1]:
             return float(np.interp(n, self.sizes, self.seconds))
         return self.seconds[-1] + (n - self.sizes[-1]) * self.each
+
+    def draw(self, n: int) -> float:
+        """Seconds of n draws, in the calls in which a sampler makes them."""
+        calls = len(parts_of(Call(n, ())))
+        return calls * self.call(n / calls)
 
 
 def estimates(run: Run, selected: Sequence[Claim], done: Collection[str] = ()) -> list[Estimate]:
@@ -149,7 +154,7 @@ def _accuracy_estimate(claim: Claim, theorem: Theorem, settings: Settings, clock
         speed = pilot(place.mechanism, (place.data, place.data), settings.seed, claim.id, clock)
     except TargetError as error:
         return Estimate(claim, settings, None, str(error))
-    return Estimate(claim, settings, speed.call(settings.draws))
+    return Estimate(claim, settings, speed.draw(settings.draws))
 
 
 def pilot(
@@ -179,15 +184,16 @@ def pilot(
     if clock() - begun < PILOT:
         took, outputs = timed(1)
     width = int(np.prod(outputs.shape[1:])) if isinstance(outputs, np.ndarray) else 1
-    speed = Speed((1,), (took,), max(width, 1))
+    speed, drawn = Speed((1,), (took,), max(width, 1)), 1
     # One larger batch at least, unless a call takes as long as a pilot: it tells a call's own cost from that of a draw.
     while clock() - begun < (PILOT if len(speed.sizes) > 1 else 2 * PILOT):
         # So many draws should take half a pilot, beside the call's own cost.
         most = int(PILOT / 2 / speed.each) if speed.each > 0 else LARGEST
-        n = min(speed.sizes[-1] * _STEP, most if len(speed.sizes) > 1 else max(most, 2), LARGEST)
-        if n <= speed.sizes[-1]:
+        n = min(drawn * _STEP, most if len(speed.sizes) > 1 else max(most, 2), LARGEST)
+        if n <= drawn:
             break
-        speed = replace(speed, sizes=(*speed.sizes, n), seconds=(*speed.seconds, timed(n)[0]))
+        parts, drawn = len(parts_of(Call(n, ()))), n
+        speed = replace(speed, sizes=(*speed.sizes, n / parts), seconds=(*speed.seconds, timed(n)[0] / parts))
     return speed
 
 
@@ -195,11 +201,11 @@ def audit_seconds(speed: Speed, settings: Settings, pairs: int, factor: float = 
     """Seconds of an audit that runs to the end of its budget: drawing, independence tests, and the engine's own."""
     sizes = chunk_sizes(settings.draws // 2, pairs)
     chunks = sum(times for _, times in sizes)
-    drawing = 2 * sum(times * speed.call(n) for n, times in sizes)
+    drawing = 2 * sum(times * speed.draw(n) for n, times in sizes)
     testing = 2 * _CALLS * speed.call(_SHORT) if settings.independence else 0.0
     learning = drawing + factor * _engine(chunks, settings.draws, speed.width)
     if settings.seconds is not None:
-        learning = min(learning, settings.seconds + 2 * speed.call(max(sizes)[0]))  # the last chunk is drawn to its end
+        learning = min(learning, settings.seconds + 2 * speed.draw(max(sizes)[0]))  # the last chunk is drawn to its end
     return factor * _AUDIT + testing + learning
 
 
