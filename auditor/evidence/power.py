@@ -24,9 +24,9 @@ LEARNED = "a threshold on one number or on the sum, a value or a set of values, 
 #: Numbers of an output that are all looked at each time events are learned, as in `auditor.events.features`; of wider
 #: outputs those that look different.
 NARROW = 24
-#: By what learning divides the draws, and the power of the draws beyond those that are learned from that counts: for
-#: outputs of up to `NARROW` numbers, and for wider ones. See `draws_that_count`.
-LEARNING = ((3.0, 0.8), (5.0, 0.5))
+#: By what learning divides the draws, how many times those that are learned from count in full, and the power of the
+#: draws beyond that counts: for outputs of up to `NARROW` numbers, and for wider ones. See `draws_that_count`.
+LEARNING = ((3.0, 5.0, 0.8), (5.0, 1.0, 0.5))
 #: Quantiles of each binomial count in `flag_probability`; 32 x 32 equally likely cells give the probability to about
 #: 0.01, and the level to far less than the step of the grid.
 _QUANTILES = 32
@@ -127,12 +127,12 @@ def draws_that_count(n: float, width: int, learned_from: int) -> int:
     Returns
     -------
     int
-        A third of the draws, or a fifth for wide outputs, and less of those beyond ``learned_from``. Measured with
+        A third of the draws, or a fifth for wide outputs, and less of those far beyond ``learned_from``. Measured with
         planted violations, see ``benchmarks/planted.py``: at least 0.9 of them are flagged at the level that
         `resolution` gives for it, for each kind of `LEARNED`.
     """
-    divisor, late = LEARNING[width > NARROW]
-    known = min(n, float(learned_from))
+    divisor, times, late = LEARNING[width > NARROW]
+    known = min(n, times * learned_from)
     return int(known * (n / known) ** late / divisor) if n > 0 else 0
 
 

@@ -83,6 +83,8 @@ _LARGE_EPSILON = 3.0
 
 #: Ten numbers a draw: a fifth of the usual budget, which shows what is to be detected.
 _DRAWS = {"smoke": 40_000, "standard": 400_000}
+#: Level that these are to find an event of probability 0.01 at.
+_DETECT = 1.6
 
 _J4 = Erratum(
     "J4",
@@ -234,11 +236,13 @@ def learner() -> Iterator[Draft]:
     in_chunk = _chunk_pair(4 * _ROWS + 7, "a person in chunk 4, whom no query counts or all do")
     at_border = _chunk_pair(9 * _ROWS, "the first person of the last chunk, whom no query counts or all do")
     yield exact(answers, _CLAIM, [in_chunk, at_border], case="ten_answers", relation=REPLACE)
-    yield privacy(answers, _CLAIM, [in_chunk, at_border], case="ten_answers", relation=REPLACE, draws=_DRAWS)
+    yield privacy(
+        answers, _CLAIM, [in_chunk, at_border], case="ten_answers", relation=REPLACE, draws=_DRAWS, detect=_DETECT
+    )
     yield conformity(answers, in_chunk, case="ten_answers", draws=_DRAWS)
     learned, healthy = ConjunctionLearner(FixedAnswers(_EIGHT, _EPSILON, _EIGHT_ROWS, _STEP)), _health_pair()
     yield exact(learned, _CLAIM, healthy, case="hypothesis", relation=REPLACE)
-    yield privacy(learned, _CLAIM, healthy, case="hypothesis", relation=REPLACE, draws=_DRAWS)
+    yield privacy(learned, _CLAIM, healthy, case="hypothesis", relation=REPLACE, draws=_DRAWS, detect=_DETECT)
     yield conformity(learned, healthy, case="hypothesis", draws=_DRAWS)
     # Whatever threshold is asked for, the pair moves its answer by 1/s, so the transcript costs exactly epsilon.
     adaptive = ChunkedAnswers(_THRESHOLDS, _EPSILON, _ROWS, _STEP)
@@ -253,7 +257,9 @@ def learner() -> Iterator[Draft]:
         # Which of the ten numbers tells is learned: 200,000 draws show twice the level at any share of alpha.
         draws={**_DRAWS, "smoke": 200_000},
     )
-    yield privacy(Learner(adaptive), _CLAIM, asked, case="adaptive_hypothesis", relation=REPLACE, draws=_DRAWS)
+    yield privacy(
+        Learner(adaptive), _CLAIM, asked, case="adaptive_hypothesis", relation=REPLACE, draws=_DRAWS, detect=_DETECT
+    )
     yield from _mutants(answers, in_chunk)
     yield from _accuracy()
     yield from _exponents()

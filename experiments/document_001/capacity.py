@@ -89,7 +89,9 @@ def laplace_query_capacity() -> Iterator[Draft]:
     mechanism, pair = CountingQueries(_queries(k), whole, _EPSILON), visits(0, 77)
     budget, note = {"smoke": 10_000, "standard": 60_000}, f"{k} counts, all of which move"
     yield exact(mechanism, PureDP(_EPSILON), pair, case="all_counts", relation=REPLACE, note=note)
-    yield privacy(mechanism, PureDP(_EPSILON), pair, case="all_counts", relation=REPLACE, note=note, draws=budget)
+    yield privacy(
+        mechanism, PureDP(_EPSILON), pair, case="all_counts", relation=REPLACE, note=note, draws=budget, detect=3.0
+    )
     few = CountingQueries(_queries(10), whole, _EPSILON)
     yield conformity(few, pair, case="ten_counts", draws={"smoke": 40_000, "standard": 400_000})
     several = CountingQueries(_queries(k), whole, _EPSILON, _DELTA)

@@ -176,9 +176,9 @@ def small_database() -> Iterator[Draft]:
     )
     claim, note = PureDP(_LEVEL_OF_ALL), "m = 2 ln(2k) / al^2 for an error al of 0.4"
     yield exact(whole, claim, swapped, case="all_persons", relation=REPLACE, note=note)
-    # So small a level takes more draws to be told from twice as much.
+    # An event of probability 0.01 tells so small a level from one of 0.6, not from twice as much.
     draws = {"smoke": 400_000}
-    yield privacy(whole, claim, swapped, case="all_persons", relation=REPLACE, draws=draws, note=note)
+    yield privacy(whole, claim, swapped, case="all_persons", relation=REPLACE, draws=draws, detect=0.6, note=note)
     yield conformity(whole, swapped, case="all_persons", note=note)
 
     yield from _mutants(small, opposite)

@@ -109,7 +109,13 @@ def disjunctions() -> Iterator[Draft]:
     pairs = [complementary(), _visits_and_coinsurance()]
     yield exact(_TEN, claimed, pairs, case="ten_attributes", relation=REPLACE)
     yield privacy(
-        _TEN, claimed, pairs, case="ten_attributes", relation=REPLACE, draws={"smoke": 8_000, "standard": 20_000}
+        _TEN,
+        claimed,
+        pairs,
+        case="ten_attributes",
+        relation=REPLACE,
+        draws={"smoke": 8_000, "standard": 20_000},
+        detect=4.0,
     )
     yield conformity(_FOUR, rand(), case="four_attributes", draws={"smoke": 14_000, "standard": 200_000})
     yield from _mutants()

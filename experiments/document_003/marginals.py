@@ -114,7 +114,7 @@ def tway_marginals() -> Iterator[Draft]:
     pairs = [apart, one_attribute()]
     pure = Marginals(TEN, 2, _N, _EPSILON)
     yield exact(pure, claimed, pairs, case="two_way", relation=REPLACE)
-    yield privacy(pure, claimed, pairs, case="two_way", relation=REPLACE, draws=_FEWER)
+    yield privacy(pure, claimed, pairs, case="two_way", relation=REPLACE, draws=_FEWER, detect=4.5)
     small = Marginals(HEALTH, 2, _N, _EPSILON)
     yield conformity(small, rand(), case="health", draws={"smoke": 12_000, "standard": 200_000})
     yield exact(Marginals(TEN, 3, _N, _EPSILON), claimed, pairs, case="three_way", relation=REPLACE)
@@ -127,7 +127,7 @@ def tway_marginals() -> Iterator[Draft]:
     gaussian = GaussianMarginals(HEALTH, 2, _N, _EPSILON, _DELTA)
     yield exact(gaussian, rough, apart, case="health_gaussian", relation=REPLACE)
     yield privacy(
-        gaussian, rough, apart, case="health_gaussian", relation=REPLACE, draws={"smoke": 30_000, "standard": 200_000}
+        gaussian, rough, apart, case="health_gaussian", relation=REPLACE, draws={"smoke": 40_000, "standard": 200_000}
     )
     yield from _mutants()
     yield from _accuracy()

@@ -192,7 +192,7 @@ def fingerprinting_dp_attack() -> Iterator[Draft]:
         case="reference",
         relation=REPLACE,
         draws=_DRAWS,
-        detect=3.0,
+        detect=3.5,
         note="Gaussian noise for (1, 1/(10n))",
     )
     # Laplace noise grows with the columns: with a tenth of them it hides less, and more draws cost the same.
@@ -203,7 +203,7 @@ def fingerprinting_dp_attack() -> Iterator[Draft]:
         pure.pair(),
         case="laplace",
         relation=REPLACE,
-        draws={"smoke": 30_000, "standard": 80_000},
+        draws={"smoke": 40_000, "standard": 80_000},
         note="Laplace noise, ten columns a block",
     )
     yield from _mutants()

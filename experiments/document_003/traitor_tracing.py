@@ -160,7 +160,7 @@ def _missing_components(tracing: TraitorTracing) -> Iterator[Draft]:
             case=f"missing_components_{name}",
             relation=REPLACE,
             draws={"smoke": 1_200, "standard": 6_000},
-            detect=2.0,
+            detect=3.5,
             note="assumed: nobody breaks the base scheme",
         )
         yield replace(draft, independence=False)
