@@ -90,7 +90,7 @@ def _database(d: int, rows: int) -> Bits:
 )
 def private_parity_learner() -> Iterator[Draft]:
     """The exact level, on one row and over all small databases; sample sizes; what repeating in batches gives."""
-    learner, few = CoinParity(0.3, 2), {"smoke": 100_000}
+    learner, few = CoinParity(0.3, 2), {"smoke": 120_000}
     claim = PureDP(learner.exact_epsilon)
     yield exact(learner, claim, [_one_row(), _contradiction()], relation=REPLACE)
     yield privacy(learner, claim, [_one_row(), _contradiction()], relation=REPLACE, draws=few)
@@ -225,7 +225,7 @@ def _mutants() -> Iterator[Draft]:
         _one_row(),
         guarantee=claim,
         relation=REPLACE,
-        draws={"smoke": 100_000},
+        draws={"smoke": 120_000},
     )
     yield conformity(
         dropped.build(CoinParity(0.3, 6)),
