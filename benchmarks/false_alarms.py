@@ -14,10 +14,12 @@ from pathlib import Path
 from joblib import Parallel, delayed
 from scipy import stats
 
-from benchmarks.families import ALPHA, FAMILIES, STOPS, Outcome, trial
+from benchmarks.families import ALPHA, EXTREMES, FAMILIES, STOPS, Outcome, trial
 
 #: Confidence of the upper bounds on the rates.
 CONFIDENCE = 0.99
+#: What is audited.
+ROWS = (*FAMILIES, *EXTREMES)
 #: Audits in one piece of work: small enough to keep all workers busy to the end, arbitrary otherwise.
 _BATCH = 20
 
@@ -29,12 +31,12 @@ def upper_bound(count: int, audits: int) -> float:
 
 def batch(family: int, stop: str, seeds: Sequence[int], draws_a_side: int) -> list[Outcome]:
     """Audits of one family with the given seeds."""
-    return [trial(FAMILIES[family], stop, seed, draws_a_side) for seed in seeds]
+    return [trial(ROWS[family], stop, seed, draws_a_side) for seed in seeds]
 
 
 def seeds_of(family: int, rule: int, audits: int) -> list[int]:
     """Seeds of one family by one stopping rule, which the other has not; those beyond ``audits`` are interleaved."""
-    n = math.ceil(FAMILIES[family].share * audits)
+    n = math.ceil(ROWS[family].share * audits)
     return [rule * audits + k if k < audits else len(STOPS) * k + rule for k in range(n)]
 
 
@@ -42,9 +44,9 @@ def outcomes(audits: int, draws_a_side: int, jobs: int) -> dict[tuple[int, str],
     """All audits, by index of the family and stopping rule; the two rules have seeds of their own."""
     work = [
         (family, stop, seeds_of(family, rule, audits)[start : start + _BATCH])
-        for family in range(len(FAMILIES))
+        for family in range(len(ROWS))
         for rule, stop in enumerate(STOPS)
-        for start in range(0, math.ceil(FAMILIES[family].share * audits), _BATCH)
+        for start in range(0, math.ceil(ROWS[family].share * audits), _BATCH)
     ]
     done = Parallel(n_jobs=jobs)(delayed(batch)(family, stop, seeds, draws_a_side) for family, stop, seeds in work)
     found: dict[tuple[int, str], list[Outcome]] = {}
@@ -62,7 +64,7 @@ def table(found: dict[tuple[int, str], list[Outcome]]) -> tuple[list[str], bool]
     ]
     all_good = True
     for (index, stop), results in found.items():
-        family, n = FAMILIES[index], len(results)
+        family, n = ROWS[index], len(results)
         alarms, above = sum(r.alarm for r in results), sum(r.bound_above for r in results)
         bounds = upper_bound(alarms, n), upper_bound(above, n)
         good = max(bounds) <= ALPHA

@@ -6,16 +6,31 @@ Shared by ``benchmarks/false_alarms.py`` and ``tests/validity/test_false_alarms.
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import NamedTuple
+import math
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
 
 from auditor.calibration import families
 from auditor.calibration.families import Family, Geometric, Response
 from auditor.collect import Settings, collect
 from auditor.evidence.bound import level_grid, lower_bound
+from auditor.guarantees import PureDP
 from auditor.sampling import Sampler
 
-__all__ = ["ALPHA", "FAMILIES", "STOPS", "Family", "Outcome", "discrete_laplace", "randomised_response", "trial"]
+__all__ = [
+    "ALPHA",
+    "EXTREMES",
+    "FAMILIES",
+    "STOPS",
+    "Family",
+    "Outcome",
+    "discrete_laplace",
+    "randomised_response",
+    "trial",
+]
 
 #: Level of every audit here. 5 % and not the default 1 %, so that a count of alarms says more.
 ALPHA = 0.05
@@ -24,6 +39,43 @@ STOPS = ("verdict", "budget")
 
 #: Both have a level of exactly 1.
 randomised_response, discrete_laplace = Response(1.0), Geometric(1.0)
+
+PAIR = families.PAIR
+
+
+@dataclass(frozen=True)
+class Mixed:
+    """Randomised response at epsilon = 1 whose outputs are large integers and texts; some are None."""
+
+    answers: tuple[int | str, int | str]
+    missing: float = 0.03
+
+    def __call__(self, data: Any, n: int, rng: np.random.Generator) -> list[int | str | None]:
+        """``n`` outputs."""
+        bits = np.where(rng.random(n) < math.e / (1 + math.e), data[0], 1 - data[0]).tolist()
+        none = (rng.random(n) < self.missing).tolist()
+        return [None if gone else self.answers[bit] for bit, gone in zip(bits, none, strict=True)]
+
+
+@dataclass(frozen=True)
+class Steps:
+    """A count with two-sided geometric noise at epsilon = 1, in steps that are no power of two."""
+
+    step: float
+
+    def __call__(self, data: Any, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """``n`` noisy counts, each one product of an integer and the step."""
+        return np.asarray(discrete_laplace(data, n, rng) * self.step)
+
+
+#: Outputs at the limits of what doubles and keys hold; families have arrays for outputs elsewhere.
+EXTREMES = (
+    Family("integers beyond 2^53, 0 and None", cast(Any, Mixed((2**53 + 1, 0))), PureDP(1.0), PAIR),
+    Family("integers beyond 2^53, texts and None", cast(Any, Mixed((-(2**53) - 1, "no"))), PureDP(1.0), PAIR),
+    Family("lattice of step 0.1", Steps(0.1), PureDP(1.0), PAIR),
+    Family("lattice of step 1/3", Steps(1 / 3), PureDP(1.0), PAIR),
+    Family("lattice of step 1e-3", Steps(1e-3), PureDP(1.0), PAIR),
+)
 
 FAMILIES = (
     replace(families.response(1.0), share=3.5),

@@ -21,7 +21,7 @@ from auditor import RenyiDP, TradeoffCurve, audit
 from auditor.evidence.wealth import Stake, Wealth
 from auditor.guarantees import Guarantee
 from auditor.results import Verdict
-from benchmarks.families import ALPHA, FAMILIES, STOPS, Family, Outcome, randomised_response, trial
+from benchmarks.families import ALPHA, EXTREMES, FAMILIES, STOPS, Family, Outcome, randomised_response, trial
 
 AUDITS, FEWER = 200, 50
 #: A tenth of what `benchmarks.false_alarms` draws, which takes an hour and is published.
@@ -61,6 +61,11 @@ def test_false_alarms_are_rare_by_either_stopping_rule(family: Family) -> None:
     ]
     check(by_verdict)
     assert [o.alarm for o in by_verdict] == [o.alarm for o in at_budget]
+
+
+@pytest.mark.parametrize("family", EXTREMES, ids=lambda family: family.name)
+def test_outputs_at_the_limits_of_doubles_raise_no_more_alarms(family: Family) -> None:
+    check([trial(family, "verdict", seed, 2_000) for seed in range(FEWER)])
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=FAMILY_NAMES)
