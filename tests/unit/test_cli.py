@@ -491,6 +491,22 @@ def test_diff_of_a_run_with_itself_is_empty(dpaudit: Command, results: Path) -> 
     assert (said.code, said.out) == (0, "no claim differs\n")
 
 
+def test_results_of_the_first_schema_are_read_and_compared(dpaudit: Command, results: Path, tmp_path: Path) -> None:
+    content = read(results)
+    content["schema"] = "dpaudit-results/1"
+    for claim in content["claims"]:
+        for name in ("resolution", "resolves", "reached"):
+            del claim[name]
+        claim["detectable_level"] = 1.5 if claim["level"] == "L1" else None
+    old = tmp_path / "old.json"
+    old.write_text(json.dumps(content), encoding="utf-8")
+    said = dpaudit("diff", old, results)
+    assert (said.code, said.out) == (0, "no claim differs\n")
+    assert dpaudit("report", old, "--out", tmp_path / "old").code == 0
+    # What it called detectable was no statement of power, and is shown nowhere.
+    assert "1.5" not in (tmp_path / "old" / "report.md").read_text(encoding="utf-8").partition("## All claims")[2]
+
+
 def test_diff_shows_verdicts_bounds_and_missing_claims(dpaudit: Command, results: Path, tmp_path: Path) -> None:
     content = read(results)
     exact, held, strong = content["claims"]
