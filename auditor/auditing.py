@@ -203,9 +203,10 @@ def _collect(
     if night is not None:
         night.seeded = bool(found) and independence.seeded
 
-    def made(sampler: Sampler) -> _Made:
+    def made(sampler: Sampler, again: bool = False) -> _Made:
         past = None if night is None else night.past(sampler)
         own = settings if night is None else night.settings
+        own = own.of_second_opinion if again else own
         return _evidence(sampler, guarantee, pairs, _remaining(own, begun), past, night), sampler
 
     def refuted(made: _Made) -> bool:
@@ -252,7 +253,7 @@ def _collect(
         independence = dependent_counts(evidence.calls(), worst_of(tests))
         if independence.passed:
             (evidence, sampler), looked = confirm_refutation(
-                first, tests, refuted, traces, lambda: made(sampler.alone()), look
+                first, tests, refuted, traces, lambda: made(sampler.alone(), again=True), look
             )
             independence = replace(independence, asked=looked.asked, asked_p=looked.asked_p, still=looked.still)
         if night is not None:

@@ -115,6 +115,11 @@ class Settings:
         if self.method == "clopper-pearson":
             object.__setattr__(self, "stop", "budget")
 
+    @property
+    def of_second_opinion(self) -> Settings:
+        """How a refutation is reached again: no further than that, as a call for each draw takes long."""
+        return replace(self, stop="verdict")
+
     def wanted(self, claimed: float) -> float:
         """Level that is to be resolved."""
         if self.detect is not None:

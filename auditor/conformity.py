@@ -239,7 +239,7 @@ def run_conformity(
     def refuted(tally: Tally) -> bool:
         return tally.highest >= threshold
 
-    def collected(sampler: Sampler) -> tuple[Tally, Sampler]:
+    def collected(sampler: Sampler, settings: Settings = settings) -> tuple[Tally, Sampler]:
         return collect_cells(sampler, datasets, cells, stated.level, settings), sampler
 
     def traces(made: tuple[Tally, Sampler]) -> list[Trace]:
@@ -257,7 +257,11 @@ def run_conformity(
         if not (tested := worst_of(tests)).passed:
             return tested, None
         (tally, _), independence = confirm_refutation(
-            collected(sampler), tests, lambda made: refuted(made[0]), traces, lambda: collected(sampler.alone())
+            collected(sampler),
+            tests,
+            lambda made: refuted(made[0]),
+            traces,
+            lambda: collected(sampler.alone(), settings.of_second_opinion),
         )
         return independence, tally
 

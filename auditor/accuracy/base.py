@@ -152,7 +152,12 @@ class Sampled(Theorem):
                 return tested, None
             draw = ErrorSampler(settings.seed, question.id, settings.limit, sampler.ahead)
             made, _, looked = measured_again(
-                lambda draw: self.collect(draw, setting, settings), refuted, draw, [tested], settings
+                lambda draw: self.collect(draw, setting, settings),
+                refuted,
+                draw,
+                [tested],
+                settings,
+                lambda draw: self.collect(draw, setting, settings.of_second_opinion),
             )
             return looked, made
 
@@ -188,6 +193,7 @@ def measured_again(
     draw: ErrorSampler,
     tests: Sequence[Independence],
     settings: Settings,
+    again: Callable[[ErrorSampler], T] | None = None,
 ) -> tuple[T, ErrorSampler, Independence]:
     """Measure errors; again, on other draws, one a call, if a statement is refuted by draws that look dependent.
 
@@ -202,6 +208,8 @@ def measured_again(
     tests : sequence of Independence
         What was tested beforehand.
     settings : Settings
+    again : callable, optional
+        Measures the second time, where that may end earlier.
 
     Returns
     -------
@@ -213,17 +221,18 @@ def measured_again(
         See `confirm_refutation`.
     """
 
-    def measured(draw: ErrorSampler) -> tuple[T, ErrorSampler]:
-        return measure(draw), draw
+    def measured_alone() -> tuple[T, ErrorSampler]:
+        alone = draw.alone()
+        return (again or measure)(alone), alone
 
     if not settings.independence:
-        return *measured(draw), UNTESTED
+        return measure(draw), draw, UNTESTED
     (found, used), independence = confirm_refutation(
-        measured(draw),
+        (measure(draw), draw),
         tests,
         lambda made: refuted(made[0]),
         lambda made: made[1].look_on(looked_at(settings.comparisons)),
-        lambda: measured(draw.alone()),
+        measured_alone,
     )
     return found, used, independence
 

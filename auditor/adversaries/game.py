@@ -168,7 +168,7 @@ def run_game(game: Game, guarantee: Guarantee, settings: Settings, question: Que
     )
     sampler = Sampler(game, settings.seed, question.id)
 
-    def play(sampler: Sampler) -> tuple[_Played, Sampler]:
+    def play(sampler: Sampler, settings: Settings = settings) -> tuple[_Played, Sampler]:
         return _play(game, sampler, guarantee, settings), sampler
 
     def refuted(made: tuple[_Played, Sampler]) -> bool:
@@ -186,7 +186,11 @@ def run_game(game: Game, guarantee: Guarantee, settings: Settings, question: Que
         tested = _tested(game, settings, question)
         if tested.passed:
             (played, _), tested = confirm_refutation(
-                play(sampler), [tested], refuted, traces, lambda: play(sampler.alone())
+                play(sampler),
+                [tested],
+                refuted,
+                traces,
+                lambda: play(sampler.alone(), settings.of_second_opinion),
             )
         else:
             second = play(sampler.alone())

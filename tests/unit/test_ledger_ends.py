@@ -443,8 +443,9 @@ class Liar:
         """It holds nothing."""
 
 
-def test_an_alarm_that_does_not_stand_review_closes_the_series(tmp_path: Path) -> None:
+def test_an_alarm_that_does_not_stand_review_closes_the_series(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "ledger"
+    doubts(monkeypatch, 1.0, 1.0)
     liar: Any = Liar()
     result = night(path, REFUTED, 0.5, ahead=lambda _datasets: liar)
     assert result.verdict == Verdict.VIOLATION  # of what was drawn once more: 0.06 nats a draw leave no doubt
