@@ -20,9 +20,10 @@ from auditor.runner import Run, manifest
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Seconds that the job may take on two cores, by the time that it keeps them busy: other tests run beside it. On a
-#: quiet machine it is 166; the same work has been seen to take 1.7 times as long on a busy one, so that the test allows
-#: more.
-LIMIT, BUSY = 180, 2.0
+#: quiet machine it was 166 before refutations by draws that look dependent had to be reached again: four of those, one
+#: draw a call, take 40 % of the time now. The same work has been seen to take 1.7 times as long on a busy machine, so
+#: that the test allows more.
+LIMIT, BUSY = 260, 2.0
 #: Bytes that a report may have to open at once in a browser.
 LARGEST_REPORT = 12_000_000
 

@@ -477,7 +477,8 @@ def test_audits_of_dialogues(variant: VariantName, cutoff: int, analyst: Analyst
     # alpha is the false-alarm probability of each consistent case. The two violations (exact levels 3.1) took 12,000 to
     # 31,000 draws over 15 seeds.
     target, held = Dialogue(benchmark(variant, cutoff), analyst), expected == Verdict.CONSISTENT
-    result = audit(target, PureDP(1.0), Pair(*OPPOSED, "opposed"), alpha=1e-7, draws=40_000 if held else 200_000)
+    draws = 40_000 if held else 200_000
+    result = audit(target, PureDP(1.0), Pair(*OPPOSED, "opposed"), alpha=1e-7, draws=draws, detect=3.0)
     assert result.verdict == expected
 
 
