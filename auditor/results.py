@@ -225,7 +225,7 @@ class AuditResult:
         if self.reached is not None:
             text += f", {100 * self.reached:.3g} % of the claim"
         if self.resolution and self.resolves is not None:
-            text += f"; {say_resolution(self.symbol, self.resolves, len(self.record['pairs']))}"
+            text += f"; {say_resolution(self.symbol, self.resolves, len(self.record.get('pairs', [''])))}"
         return f"{text}. {self.undecided}" if self.undecided else text
 
     def to_json(self) -> dict[str, Any]:

@@ -134,7 +134,7 @@ def _reach(claim: ClaimView) -> str:
     ceiling, resolves = claim.number("ceiling"), claim.number("resolves")
     parts = []
     if resolves is not None and claim.raw.get("resolution"):
-        said = say_resolution(claim.symbol, resolves, len(claim.raw["record"]["pairs"]))
+        said = say_resolution(claim.symbol, resolves, len((claim.raw.get("record") or {}).get("pairs") or [""]))
         parts.append(said[0].upper() + said[1:] + ".")
         parts.append("A leak that lies in rarer events, or is spread over many numbers, may have been missed.")
     elif resolves is not None and math.isfinite(resolves):
