@@ -103,9 +103,9 @@ def _audited(
 
         try:
             evidence, independence, sampler = sampler.reviewed(
-                work, lambda found: found[0].refuted(_alpha(settings, night)) or found[1].alone
+                work, lambda found: found[0].refuted(_own(settings, night).alpha) or found[1].alone
             )
-            settings = settings if night is None else night.settings
+            settings = _own(settings, night)
             if sampler.broken is not None and not evidence.refuted(settings.alpha):
                 raise sampler.broken  # it raises for several draws, and never for one: that is no outcome of a draw
         except TargetError as error:
@@ -134,8 +134,9 @@ def _audited(
     return night.end(evidence, independence.alone, result)
 
 
-def _alpha(settings: Settings, night: Night | None) -> float:
-    return settings.alpha if night is None else night.settings.alpha
+def _own(settings: Settings, night: Night | None) -> Settings:
+    """The settings as a ledger has them: its series share alpha."""
+    return settings if night is None else night.settings
 
 
 def error_result(
@@ -172,7 +173,7 @@ def _labels(
     )
 
 
-#: What is kept of a refutation until it was looked at: if the run ends meanwhile, nobody ever will.
+#: The doubt that a ledger keeps of a refutation while its draws are looked at, in case the run ends meanwhile.
 UNSEEN = "a run ended before the draws of its refutation were looked at"
 
 _Made: TypeAlias = tuple[Evidence | FixedSize, Sampler]
@@ -189,7 +190,7 @@ def _collect(
     drawn anew, one draw a call. Where none fails, and yet the draws look dependent, the refutation has to be reached
     again in the same way, see `confirm_refutation`.
 
-    With a ledger a refutation is looked at in this way once, and what came of it is kept, see `Night`.
+    With a ledger a refutation is looked at in this way once, and the outcome is kept, see `Night`.
     """
     begun = time.monotonic()
 
@@ -205,12 +206,12 @@ def _collect(
 
     def made(sampler: Sampler, again: bool = False) -> _Made:
         past = None if night is None else night.past(sampler)
-        own = settings if night is None else night.settings
+        own = _own(settings, night)
         own = own.of_second_opinion if again else own
         return _evidence(sampler, guarantee, pairs, _remaining(own, begun), past, night), sampler
 
     def refuted(made: _Made) -> bool:
-        return made[0].refuted(_alpha(settings, night))
+        return made[0].refuted(_own(settings, night).alpha)
 
     def traces(made: _Made) -> list[Trace]:
         evidence, sampler = made
@@ -242,7 +243,7 @@ def _collect(
             return evidence, independence, sampler
         if night is not None:
             night.doubt(UNSEEN)
-        carriers = evidence.carriers(_alpha(settings, night))
+        carriers = evidence.carriers(_own(settings, night).alpha)
         found |= {(k, side): test(k, side) for k in sorted(carriers - {0}) for side in "xy"}
         again = [
             test(k, side, "again", comparisons=_more(first), blocks=LONGER)

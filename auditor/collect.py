@@ -215,7 +215,7 @@ class Evidence:
     truncated_by: str | None = None
     past: Past = field(default_factory=Past)
     trace: Trace = field(default_factory=Trace)
-    _refuted: float | None = None
+    _refuted: float | None = field(default=None, init=False)
 
     def take_up(self, past: Past) -> None:
         """Go on from what earlier runs counted: bet it again, and remember what was learned from it."""
@@ -308,7 +308,7 @@ def chunk_size(drawn: int) -> int:
     return min(max(SMALLEST, math.ceil(growth * drawn)), LARGEST)
 
 
-class Drawn(Protocol):
+class Collected(Protocol):
     """What was drawn for a claim, by either method."""
 
     @property
@@ -333,13 +333,13 @@ class Drawn(Protocol):
         """Whether the claim is refuted."""
 
 
-def counted(drawn: Drawn, n: float) -> int:
+def counted(drawn: Collected, n: float) -> int:
     """What ``n`` draws a side count for on the pair that was drawn from most, the learning of events paid for."""
     past = drawn.learners[drawn.most_drawn()[0]].reservoir
     return draws_that_count(n, past.width, past.size)
 
 
-def resolutions(drawn: Drawn, alpha: float) -> dict[str, Any]:
+def resolutions(drawn: Collected, alpha: float) -> dict[str, Any]:
     """Fields of a result that say what would have been found on the pair that was drawn from most; none where it was.
 
     Valid because: they are functions of the claim, the draws of that pair and how many numbers an output has, not of

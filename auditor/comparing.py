@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from auditor.errors import SpecificationError
-from auditor.results import SCHEMA, Verdict, number, plain
+from auditor.results import SCHEMA, Verdict, number, part_reached, plain
 
 #: Members of a manifest that follow from others, or say how a run went, not what it was.
 _DERIVED = ("alpha_split", "claims_selected", "interrupted", "baseline")
@@ -78,8 +78,7 @@ def _brought_up(content: Mapping[str, Any]) -> dict[str, Any]:
     for claim in content["claims"]:
         members = {name: value for name, value in claim.items() if name != "detectable_level"}
         events = claim.get("level") in ("L1", "L2") and "adversary" not in (claim.get("record") or {})
-        bound, level = number(claim["lower_bound"]), number(claim.get("claimed_level"))
-        reached = bound / level if claim.get("level") in ("L1", "L2") and bound is not None and level else None
+        reached = part_reached(claim.get("level", ""), number(claim["lower_bound"]), number(claim.get("claimed_level")))
         members |= {
             "resolution": {},
             "resolves": None if events else claim.get("detectable_level"),

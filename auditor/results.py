@@ -199,9 +199,7 @@ class AuditResult:
     @property
     def reached(self) -> float | None:
         """Part of the claimed level that the lower bound certifies; None where there is no level, or it is 0."""
-        if self.level not in ("L1", "L2") or self.lower_bound is None or not 0 < self.claimed_level < math.inf:
-            return None
-        return self.lower_bound / self.claimed_level
+        return part_reached(self.level, self.lower_bound, self.claimed_level)
 
     @property
     def undecided(self) -> str:
@@ -237,6 +235,13 @@ class AuditResult:
         record["ok"] = self.ok
         record["reached"] = plain(self.reached)
         return dict(sorted(record.items()))
+
+
+def part_reached(level: str, lower_bound: float | None, claimed_level: float | None) -> float | None:
+    """Part of a claimed level that a lower bound certifies; None where no level of privacy is claimed, or it is 0."""
+    if level not in ("L1", "L2") or lower_bound is None or claimed_level is None or not 0 < claimed_level < math.inf:
+        return None
+    return lower_bound / claimed_level
 
 
 def say_resolution(symbol: str, level: float, pairs: int = 1) -> str:

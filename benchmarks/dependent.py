@@ -9,12 +9,10 @@ Run ``python -m benchmarks.dependent`` from the repository's root.
 
 from __future__ import annotations
 
-import argparse
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -43,6 +41,7 @@ from auditor.question import Question
 from auditor.results import AuditResult, Verdict
 from benchmarks.false_alarms import upper_bound
 from benchmarks.families import ALPHA
+from benchmarks.options import parser_of
 
 Array: TypeAlias = NDArray[np.float64]
 Rng: TypeAlias = np.random.Generator
@@ -368,12 +367,7 @@ def table(found: Sequence[tuple[Case, Counter[str]]]) -> tuple[list[str], bool]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark; 1 if a rate is not shown to be at most alpha."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.dependent", description=__doc__)
-    parser.add_argument("--audits", type=int, default=400, help="audits of each case")
-    parser.add_argument("--jobs", type=int, default=2, help="worker processes")
-    parser.add_argument("--only", default="", help="cases whose name or kind holds this text")
-    parser.add_argument("--first-seed", type=int, default=0, help="seed of the first audit of a case")
-    parser.add_argument("--out", type=Path, default=Path("reports/dependent.md"), help="Markdown file to write")
+    parser = parser_of("dependent", __doc__, "audits", 400, first_seed=0)
     options = parser.parse_args(arguments)
     chosen = [k for k, case in enumerate(CASES) if options.only in f"{case.audited}: {case.name}"]
     if not chosen or options.audits < 1:

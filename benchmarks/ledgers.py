@@ -9,7 +9,6 @@ Run ``python -m benchmarks.ledgers`` from the repository's root.
 
 from __future__ import annotations
 
-import argparse
 import math
 import sqlite3
 import tempfile
@@ -34,6 +33,7 @@ from auditor.results import Verdict
 from benchmarks.dependent import KEPT
 from benchmarks.false_alarms import CONFIDENCE
 from benchmarks.families import ALPHA
+from benchmarks.options import parser_of
 
 ID = "benchmark/ledger/L1/pure_dp/exact"
 PAIR = [Pair(0, 1, "0 against 1")]
@@ -194,12 +194,7 @@ def table(found: Sequence[tuple[str, Sequence[Outcome]]]) -> tuple[list[str], bo
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark; 1 if a rate is shown to be above alpha."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.ledgers", description=__doc__)
-    parser.add_argument("--ledgers", type=int, default=400, help="ledgers of each row")
-    parser.add_argument("--jobs", type=int, default=2, help="worker processes")
-    parser.add_argument("--only", default="", help="rows whose name holds this text")
-    parser.add_argument("--first-seed", type=int, default=100, help="seed of the first ledger of a row")
-    parser.add_argument("--out", type=Path, default=Path("reports/ledgers.md"), help="Markdown file to write")
+    parser = parser_of("ledgers", __doc__, "ledgers", 400, first_seed=100)
     options = parser.parse_args(arguments)
     chosen = [end for end in ENDS if options.only in end]
     if not chosen or options.ledgers < 1:

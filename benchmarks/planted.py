@@ -9,11 +9,9 @@ Run ``python -m benchmarks.planted`` from the repository's root.
 
 from __future__ import annotations
 
-import argparse
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -27,6 +25,7 @@ from auditor.evidence.power import LEARNED, POWER, draws_that_count, resolution
 from auditor.guarantees import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP
 from auditor.neighbors import Pair
 from auditor.results import Verdict
+from benchmarks.options import parser_of
 
 Array: TypeAlias = NDArray[np.float64]
 Hits: TypeAlias = NDArray[np.bool_]
@@ -235,12 +234,7 @@ def count_flagged(case: Case, seeds: Sequence[int]) -> int:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the benchmark; 1 if a case is flagged in less than 0.9 of its audits."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.planted", description=__doc__)
-    parser.add_argument("--audits", type=int, default=200, help="audits of each case")
-    parser.add_argument("--jobs", type=int, default=2, help="worker processes")
-    parser.add_argument("--only", default="", help="cases whose event has this in its name")
-    parser.add_argument("--first-seed", type=int, default=10_000, help="seed of the first audit of a case")
-    parser.add_argument("--out", type=Path, default=Path("reports/planted.md"), help="Markdown file to write")
+    parser = parser_of("planted", __doc__, "audits", 200, first_seed=10_000)
     options = parser.parse_args(arguments)
     chosen = [case for case in CASES if options.only in case.plant]
     if not chosen or options.audits < 1:

@@ -154,7 +154,11 @@ class Survey:
                 self.features.append(BitsSet())
                 scores = screen(a, b)
                 for j in best_columns(scores, _OFFERED, 0.0):
-                    (self.features if scores[j] >= _BEYOND_DOUBT else self.chosen).append(Flag(j, a.shape[1]))
+                    self._offer(Flag(j, a.shape[1]), scores[j])
+
+    def _offer(self, feature: Feature, score: float) -> None:
+        """Offer what was chosen among many by its score: to be judged on all draws only if it is beyond doubt."""
+        (self.features if score >= _BEYOND_DOUBT else self.chosen).append(feature)
 
     def _look_at_rows(self, x: NDArray[np.generic], y: NDArray[np.generic]) -> None:
         """Rows of numbers: coordinates beyond the first ones, shared noise."""
@@ -168,13 +172,11 @@ class Survey:
                 pooled = np.concatenate([even_x[:, j], even_y[:, j]])
                 bit = bool(np.isin(pooled, (0, 1)).all())
                 if bit or j >= MAX_COORDINATES:
-                    feature = Flag(j, d) if bit else Numeric("coordinate", j, width=d)
-                    (self.features if scores[j] >= _BEYOND_DOUBT else self.chosen).append(feature)
+                    self._offer(Flag(j, d) if bit else Numeric("coordinate", j, width=d), scores[j])
             tails = screen_tails(even_x, even_y)
             for j in best_columns(tails, _OFFERED, _LEAST):
                 if j >= MAX_COORDINATES:
-                    feature = Numeric("coordinate", j, width=d)
-                    (self.features if tails[j] >= _BEYOND_DOUBT else self.chosen).append(feature)
+                    self._offer(Numeric("coordinate", j, width=d), tails[j])
             columns = tuple(sorted(best_columns(scores, MOST, 0.0)))
         a, b = (side[:, list(columns)].astype(np.float64) for side in (even_x, even_y))
         if x.dtype.kind == y.dtype.kind == "f":

@@ -35,7 +35,7 @@ _QUANTILES = 32
 _NORMAL = 1_000.0
 #: Halvings of the search interval for the level: 10 of them leave an error of 0.001 times the claimed level.
 _HALVINGS = 10
-#: Draws a side beyond which nobody is told how many would do.
+#: Largest number of draws a side that is ever recommended.
 MOST = 10**9
 #: Levels beyond this are reported as infinite.
 _HIGHEST = 40.0
@@ -191,12 +191,14 @@ def draws_to_resolve(
 ) -> float:
     """Draws a side that resolve ``level`` at `RESOLVED`, see `draws_that_count`; infinite if `MOST` are too few."""
     often = min(float(guarantee.cap(np.array(RESOLVED), level)), 1.0)
+
+    def enough(log10: float) -> bool:
+        return flag(often, RESOLVED, count(10**log10), guarantee, alpha) >= POWER
+
     low, high = 0.0, math.log10(MOST)
-    if flag(often, RESOLVED, count(10**high), guarantee, alpha) < POWER:
+    if not enough(high):
         return math.inf
     while high - low > 0.01:
         middle = 0.5 * (low + high)
-        low, high = (
-            (low, middle) if flag(often, RESOLVED, count(10**middle), guarantee, alpha) >= POWER else (middle, high)
-        )
+        low, high = (low, middle) if enough(middle) else (middle, high)
     return float(10**high)

@@ -169,7 +169,7 @@ class Night:
     other draws. A return to an earlier state goes on with that state's series.
 
     *A refutation that looks dependent* is asked for again on draws taken one a call (`confirm_refutation`), once in a
-    series: what came of it is kept (`doubt`). Asking anew every night would let a refutation through on the first night
+    series: the outcome is kept (`doubt`). Asking anew every night would let a refutation through on the first night
     on which its draws happen to look fine. Once it is doubted, for good, only the series of draws one a call can
     refute, which is carried as well. Valid because: the wealth of those is one supermartingale over all nights, from 1,
     which nights of any number raise to 1/alpha with probability at most alpha; and for draws that are independent the

@@ -64,7 +64,7 @@ def mutant(request: pytest.FixtureRequest) -> Iterator[ProcessTarget]:
 
 
 def test_an_honest_count_is_not_found_out(honest: ProcessTarget) -> None:
-    result = auditor.audit(honest, auditor.PureDP(1.0), PAIR, draws=20_000, alpha=ALPHA)
+    result = auditor.audit(honest, auditor.PureDP(1.0), PAIR, draws=24_000, alpha=ALPHA)
     assert result.verdict == auditor.Verdict.CONSISTENT, result.message
     assert result.lower_bound is not None
     assert result.lower_bound > 0.5  # so that noise that is much too large would not pass here

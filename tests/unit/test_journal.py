@@ -63,6 +63,7 @@ BY_TYPE: dict[str, st.SearchStrategy[Any]] = {
     "Mapping[str, Any] | None": st.none() | records,
     "Sequence[Mapping[str, Any]]": st.lists(records, max_size=3),
     "Mapping[str, str]": st.dictionaries(texts, texts, max_size=3),
+    "Mapping[str, float]": st.dictionaries(texts, numbers, max_size=3),
 }
 
 
@@ -254,7 +255,7 @@ GATED = """
 """
 #: With one worker the first two claims finish before the cut, with two also the last.
 BEFORE_THE_CUT = 2
-OPTIONS = ("--draws", 2_000, "--alpha", 1e-6)
+OPTIONS = ("--draws", 2_000, "--alpha", 1e-6, "--detect", 5)
 
 
 @pytest.mark.parametrize(("cut", "jobs"), [("SIGKILL", 1), ("SIGKILL", 2), ("SIGINT", 1)])
