@@ -9,6 +9,7 @@ import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -37,11 +38,12 @@ def generator(seed: int, *key: str | int) -> np.random.Generator:
 
     Two pieces with different keys draw independently, and adding a piece changes the draws of no other.
     """
-    digest = hashlib.sha256("\x1f".join(str(part) for part in key).encode()).digest()
-    words = np.frombuffer(digest[:16], dtype=np.uint32)
+    digest = hashlib.sha256("\x1f".join(map(str, key)).encode()).digest()[:16]
     # Words in an array are read four times as fast as integers, of which a seed beyond 32 bits is more than one word.
-    few = np.append(np.uint32(seed), words) if seed < 2**32 else [seed, *words.tolist()]
-    return np.random.default_rng(np.random.SeedSequence(few))
+    if seed < 2**32:
+        words = np.frombuffer(seed.to_bytes(4, "little") + digest, dtype="<u4")
+        return np.random.default_rng(np.random.SeedSequence(words))
+    return np.random.default_rng(np.random.SeedSequence([seed, *np.frombuffer(digest, dtype=np.uint32).tolist()]))
 
 
 class Call(NamedTuple):
@@ -97,32 +99,58 @@ class _Hang(BaseException):
     """Raised in the main thread when a call is past its limit; a target's ``except Exception`` cannot catch it."""
 
 
+@dataclass(eq=False)
+class _Alarm:
+    """Our handler of SIGALRM: whether it is in place, and whether it was called since the latest limit began."""
+
+    set: bool = False
+    late: bool = False
+
+    def __call__(self, _signal: int, _frame: FrameType | None) -> None:
+        self.late = True
+        raise _Hang
+
+
+_ALARM = _Alarm()
+
+
+@contextmanager
+def _alarm_set() -> Iterator[bool]:
+    """Put our handler of SIGALRM in place for a block, once for all its limits; false where there can be none."""
+    usable = hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread()
+    if not usable or (_ALARM.set and signal.getsignal(signal.SIGALRM) is _ALARM):  # a target may leave another one
+        yield usable
+        return
+    before = signal.signal(signal.SIGALRM, _ALARM)
+    _ALARM.set = True
+    try:
+        yield True
+    finally:
+        _ALARM.set = False
+        signal.signal(signal.SIGALRM, before)
+
+
 @contextmanager
 def time_limit(seconds: float | None) -> Iterator[None]:
     """Interrupt the block after ``seconds``, in the main thread of a POSIX process; elsewhere there is no limit.
 
     A block that swallows the interruption is interrupted again at its end.
     """
-    usable = hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread()
-    if seconds is None or not usable:
+    if seconds is None:
         yield
         return
-    late = False
-
-    def expired(_signal: int, _frame: FrameType | None) -> None:
-        nonlocal late
-        late = True
-        raise _Hang
-
-    before = signal.signal(signal.SIGALRM, expired)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-    if late:
-        raise _Hang
+    with _alarm_set() as usable:
+        if not usable:
+            yield
+            return
+        _ALARM.late = False
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        if _ALARM.late:
+            raise _Hang
 
 
 @contextmanager
@@ -264,11 +292,12 @@ class Sampler:
             turns, dummies = order.permutation(turns), order.integers(DUMMIES + 1, size=len(turns))
         outputs: list[list[Batch]] = [[] for _ in datasets]
         places: list[list[Place]] = [[] for _ in datasets]
-        for k, before in zip(turns.tolist(), dummies.tolist(), strict=True):
-            if before:
-                self._throw_away([datasets[i] for i in order.integers(len(datasets), size=before)], order)
-            outputs[k].append(self._call(datasets[k], 1, *keys[k], "draw", len(outputs[k])))
-            places[k].append(self.place)
+        with contextlib.nullcontext() if self.limit is None else _alarm_set():
+            for k, before in zip(turns.tolist(), dummies.tolist(), strict=True):
+                if before:
+                    self._throw_away([datasets[i] for i in order.integers(len(datasets), size=before)], order)
+                outputs[k].append(self._call(datasets[k], 1, *keys[k], "draw", len(outputs[k])))
+                places[k].append(self.place)
         found = []
         for batches, where in zip(outputs, places, strict=True):
             at = np.array([place.first for place in where], dtype=np.int64)

@@ -197,6 +197,24 @@ def test_a_target_within_its_limit_is_left_alone_and_so_is_what_comes_after() ->
     assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
 
 
+def test_draws_one_a_call_are_limited_call_by_call_whatever_handler_a_target_leaves() -> None:
+    calls: list[int] = []
+
+    def target(data: Any, n: int, rng: np.random.Generator) -> Any:
+        calls.append(n)
+        if len(calls) == 1:
+            signal.signal(signal.SIGALRM, signal.SIG_IGN)
+        time.sleep(60 if len(calls) == 30 else 0.02)  # longer than the limit together, each of them shorter
+        return np.zeros(n)
+
+    before, begun = signal.getsignal(signal.SIGALRM), time.monotonic()
+    with pytest.raises(TargetError, match=r"did not answer within 0\.3 s when asked for 1 draws"):
+        Sampler(target, 1, "claim", limit=0.3, one_a_call=True).draw(None, 40, 0)
+    assert len(calls) == 30
+    assert time.monotonic() - begun < 20
+    assert signal.getsignal(signal.SIGALRM) is before
+
+
 def test_the_alarm_is_off_after_a_hang() -> None:
     with pytest.raises(TargetError):
         Sampler(sleeping, 1, "claim", limit=0.05).draw(None, 3, 0)
