@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +28,8 @@ NARROW = 24
 #: By what learning divides the draws, how many times those that are learned from count in full, and the power of the
 #: draws beyond that counts: for outputs of up to `NARROW` numbers, and for wider ones. See `draws_that_count`.
 LEARNING = ((3.0, 5.0, 0.8), (5.0, 1.0, 0.5))
+#: Prior over experts of a single event, by pieces of the cap.
+_LOG_PRIOR = np.logaddexp.reduce(LOG_PRIOR, axis=0)
 #: Quantiles of each binomial count in `flag_probability`; 32 x 32 equally likely cells give the probability to about
 #: 0.01, and the level to far less than the step of the grid.
 _QUANTILES = 32
@@ -84,18 +87,22 @@ def flag_probability(p: float, q: float, n: int, guarantee: Guarantee, alpha: fl
 
     The bet is the one of `log_factors` with the estimates at (p, q), the real prior over experts and binomial counts.
     """
-    grid = (np.arange(_QUANTILES) + 0.5) / _QUANTILES
     outside_x, inside_x, outside_y, inside_y = known_event_gains(p, q, guarantee).T[:, None, :]
-    x = _binomial_quantiles(grid, n, p)[:, None]
-    y = _binomial_quantiles(grid, n, q)[:, None]
+    x = _binomial_quantiles(n, p)[:, None]
+    y = _binomial_quantiles(n, q)[:, None]
     of_x = _times(x, inside_x) + _times(n - x, outside_x)
     of_y = _times(y, inside_y) + _times(n - y, outside_y)
-    prior = np.logaddexp.reduce(LOG_PRIOR, axis=0)
-    log = special.logsumexp(of_x[:, None, :] + of_y[None, :, :] + prior, axis=2)
-    return float((log >= math.log(1 / alpha)).mean())
+    log = of_x[:, None, :] + of_y[None, :, :] + _LOG_PRIOR
+    # Beyond the threshold the largest term may overflow, and is evidence enough.
+    with np.errstate(over="ignore"):
+        wealth = np.exp(log - math.log(1 / alpha)).sum(axis=2)
+    return float((wealth >= 1).mean())
 
 
-def _binomial_quantiles(u: Array, n: int, p: float) -> Array:
+@lru_cache(maxsize=256)  # of the rarer side they are the same for all levels that are tried
+def _binomial_quantiles(n: int, p: float) -> Array:
+    """`_QUANTILES` equally likely values of a binomial count."""
+    u = (np.arange(_QUANTILES) + 0.5) / _QUANTILES
     if p <= 0 or p >= 1:
         return np.full(len(u), n * float(p >= 1))
     variance = n * p * (1 - p)
