@@ -105,7 +105,8 @@ def _certified(claim: ClaimView) -> str:
     if bound is None:
         return ""
     if bound <= 0:
-        return f"No level above 0 could be certified at confidence {claim.confidence}: 0 % of the claim is reached."
+        part = "." if claim.reached is None else ": 0 % of the claim is reached."
+        return f"No level above 0 could be certified at confidence {claim.confidence}{part}"
     text = f"Certified at confidence {claim.confidence}: {claim.symbol} ≥ {words.level(bound)} on these pairs"
     text += "." if claim.reached is None else f", {words.percent(claim.reached)} of the claim."
     if claim.symbol == "μ" and bound < math.inf:
