@@ -39,23 +39,24 @@ def verdict(claim: ClaimView) -> str:
     message = claim.text("message").strip()
     if message and not message.endswith((".", "!", "?")):
         message += "."
+    sentence = message[:1].upper() + message[1:]
     claimed = claim.text("claimed")
     match claim.verdict:
         case "violation" if claim.counterexample is not None:
-            return f"Refuted. {counterexample(claim)} {message}"
+            return f"Refuted. {counterexample(claim)} {sentence}"
         case "violation":
             exact = claim.number("exact")
             if not message and exact is not None:
-                message = f"The stated law has {claim.symbol} = {words.level(exact)}."
-            return f"Refuted: {claimed} does not hold. {message[:1].upper()}{message[1:]}"
+                sentence = f"The stated law has {claim.symbol} = {words.level(exact)}."
+            return f"Refuted: {claimed} does not hold. {sentence}"
         case "deviation":
             return f"Wrong, but by itself no violation of the guarantee: {message or 'see below.'} {_reached(claim)}"
         case "error" | "inconclusive":
             return claim.undecided
     if not claim.draws:
-        return f"Not refuted. The stated law was computed exactly and is within the claim. {message}"
+        return f"Not refuted. The stated law was computed exactly and is within the claim. {sentence}"
     against = claimed or "the claim"
-    return f"Not refuted: {claim.draws:,} draws gave no sufficient evidence against {against}. {message}"
+    return f"Not refuted: {claim.draws:,} draws gave no sufficient evidence against {against}. {sentence}"
 
 
 def counterexample(claim: ClaimView) -> str:
