@@ -25,8 +25,8 @@ T = TypeVar("T")
 
 Array = NDArray[np.float64]
 
-#: A refutation has to be reached again below this p-value of the tests beforehand together, or of those here together.
-#: It may be large, as it costs no alpha: of true violations by independent draws one in ten at most is asked for again.
+#: A refutation has to be reached again below this p-value of all tests together, those beforehand and those here. It
+#: may be large, as it costs no alpha: of true violations by independent draws one in ten at most is asked for again.
 ASK = 0.05
 #: The bounds of `doubt_of` exceed the frequency with which independent draws fall below them by this factor, where that
 #: is a few per cent; by simulation, with events of probability 0.001 to 0.95 and 480 to 30,000 draws a side.
@@ -230,7 +230,7 @@ def confirm_refutation(
         return first, independence
     before = [p for test in tests for p in test.p_values.values()]
     doubts = [Doubt(min(before) * len(before), independence.likeliest)] if before else []
-    doubt = min([*doubts, doubt_of_all(traces(first))], key=lambda doubt: doubt.p_value)
+    doubt = first_of([*doubts, doubt_of_all(traces(first))])
     if not asks_again(doubt):
         return first, independence
     second, independence = again(), replace(independence, asked=doubt.finding, asked_p=doubt.p_value)

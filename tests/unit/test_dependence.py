@@ -160,12 +160,16 @@ def test_a_second_refutation_by_dependent_draws_stays_open() -> None:
 
 
 def test_the_tests_beforehand_count_as_well() -> None:
-    before = Independence(True, "", {"within a call": ASK / 5, "between calls": 0.5}, 100)
-    found, independence = confirm_refutation(
-        "first", [before, before], lambda _: True, lambda _: [trace_of(fresh, 1)], lambda: "second"
-    )
-    assert (found, independence.asked_p) == ("second", ASK * 4 / 5)
+    def asked(p: float) -> tuple[str, Independence]:
+        before = Independence(True, "", {"within a call": p, "between calls": 0.5}, 100)
+        traces = [trace_of(fresh, 1)]
+        return confirm_refutation("first", [before, before], lambda _: True, lambda _: traces, lambda: "second")
+
+    # Two tests of two datasets, and those of the draws of the refutation: 8 times the least, by Bonferroni.
+    found, independence = asked(ASK / 10)
+    assert (found, independence.asked_p) == ("second", pytest.approx(ASK * 0.8))
     assert "draws of one call are closer" in independence.asked
+    assert asked(ASK / 7)[0] == "first"
 
 
 def test_draws_that_failed_a_test_are_a_deviation_whatever_they_refute() -> None:
