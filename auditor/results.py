@@ -238,10 +238,13 @@ class AuditResult:
 
 
 def part_reached(level: str, lower_bound: float | None, claimed_level: float | None) -> float | None:
-    """Part of a claimed level that a lower bound certifies; None where no level of privacy is claimed, or it is 0."""
+    """Part of a claimed level that a lower bound certifies; None where no level of privacy is claimed, or it is 0.
+
+    It is computed from both as they are written, so that it is the same for a result that was read.
+    """
     if level not in ("L1", "L2") or lower_bound is None or claimed_level is None or not 0 < claimed_level < math.inf:
         return None
-    return lower_bound / claimed_level
+    return float(_rounded(lower_bound)) / float(_rounded(claimed_level))
 
 
 def say_resolution(symbol: str, level: float, pairs: int = 1) -> str:

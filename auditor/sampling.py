@@ -8,7 +8,7 @@ import itertools
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -99,7 +99,7 @@ class _Hang(BaseException):
     """Raised in the main thread when a call is past its limit; a target's ``except Exception`` cannot catch it."""
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)  # `signal` asks for both, of what is no handler of its own
 class _Alarm:
     """Our handler of SIGALRM: whether it is in place, and whether it was called since the latest limit began."""
 
@@ -278,10 +278,15 @@ class Sampler:
             of_x, of_y = self._apart([x, y], n, keys)
             return of_x, of_y
         self.expect((x, Call(n, keys[0])), (y, Call(n, keys[1])))
-        of_x, of_y = (
-            Drawn(*self.draw_either_way(data, n, *key), self.place) for data, key in zip((x, y), keys, strict=True)
-        )
+        with self._limits():
+            of_x, of_y = (
+                Drawn(*self.draw_either_way(data, n, *key), self.place) for data, key in zip((x, y), keys, strict=True)
+            )
         return of_x, of_y
+
+    def _limits(self) -> AbstractContextManager[object]:
+        """Make ready to limit many calls, which then costs less."""
+        return nullcontext() if self.limit is None else _alarm_set()
 
     def _apart(self, datasets: Sequence[Any], n: int, keys: Sequence[tuple[str | int, ...]]) -> list[Drawn]:
         """``n`` outputs on each dataset, one a call."""
@@ -292,7 +297,7 @@ class Sampler:
             turns, dummies = order.permutation(turns), order.integers(DUMMIES + 1, size=len(turns))
         outputs: list[list[Batch]] = [[] for _ in datasets]
         places: list[list[Place]] = [[] for _ in datasets]
-        with contextlib.nullcontext() if self.limit is None else _alarm_set():
+        with self._limits():
             for k, before in zip(turns.tolist(), dummies.tolist(), strict=True):
                 if before:
                     self._throw_away([datasets[i] for i in order.integers(len(datasets), size=before)], order)

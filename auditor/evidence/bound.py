@@ -98,10 +98,7 @@ def lower_bound(chunks: Sequence[Chunk], guarantee: Guarantee, grid: Array, alph
     bound = 0.0
     for start in range(0, len(grid), _BLOCK):
         wealth = Wealth(guarantee, grid[start : start + _BLOCK])
-        for chunk in chunks:
-            wealth.bet(chunk.stake)
-            if wealth.best.min() >= threshold:
-                break
+        wealth.bet_all((chunk.stake for chunk in chunks), threshold)
         rejected = wealth.best >= threshold
         if not rejected.all():
             first = int(np.argmin(rejected))

@@ -7,6 +7,7 @@ claimed level it decides a verdict, run on a grid of levels it gives the lower b
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -125,19 +126,23 @@ SHARE = 0.01
 #: Plug-in experts stay below the largest admissible amount, so that no single draw can ruin them.
 _MARGIN = 0.98
 
+#: Chunks whose factors `Wealth.bet_all` computes together: few, as it may stop after any of them.
+AT_ONCE = 16
+
 _PLUG = np.array([kind == "plug" for kind, _, _ in EXPERTS])
 _VALUE = np.array([value for _, value, _ in EXPERTS])
 _MASS = np.array([mass for _, _, mass in EXPERTS])
 LOG_PRIOR: Array = np.log(np.outer(SLOTS, _MASS / _MASS.sum()))
 
 
-def log_factors(stake: Stake, guarantee: Guarantee, levels: Array) -> Array:
+def log_factors(stakes: Sequence[Stake], guarantee: Guarantee, levels: Array) -> Array:
     """Logarithm of what the wealth of each expert of each slot is multiplied by.
 
     Parameters
     ----------
-    stake : Stake
-        The events, the estimates made before the chunk and the chunk's counts.
+    stakes : sequence of Stake
+        The events, the estimates made before the chunk and the chunk's counts, of one or more chunks. All have the same
+        number of events.
     guarantee : Guarantee
         The notion of privacy.
     levels : ndarray of shape (n_levels,)
@@ -145,7 +150,7 @@ def log_factors(stake: Stake, guarantee: Guarantee, levels: Array) -> Array:
 
     Returns
     -------
-    ndarray of shape (n_slots, n_experts, n_levels)
+    ndarray of shape (n_stakes, n_slots, n_experts, n_levels)
 
     Notes
     -----
@@ -161,7 +166,7 @@ def log_factors(stake: Stake, guarantee: Guarantee, levels: Array) -> Array:
     points, slopes and weights are functions of earlier draws only. For one event this is the bet of design section 3;
     a chain is the same bet on a test with steps, with a slope for each step.
     """
-    p, q = np.array(stake.p)[:, None], np.array(stake.q)[:, None]
+    p, q = (np.array([getattr(stake, name) for stake in stakes])[:, :, None] for name in "pq")
     p0, q0, slope = guarantee.tangent(p, q, levels)
     with np.errstate(divide="ignore", invalid="ignore"):
         weight = (p - p0) / (p0 * (1.0 - p0))
@@ -169,41 +174,45 @@ def log_factors(stake: Stake, guarantee: Guarantee, levels: Array) -> Array:
     if not use.all():  # nothing is bet where the estimate is inside the null, or at an end of the cap
         weight, slope = np.where(use, weight, 0.0), np.where(use, slope, 0.0)
         p0, q0 = np.where(use, p0, 0.5), np.where(use, q0, 0.5)
-    alone = _gains(
-        weight[[stake.best]], p0[[stake.best]], q0[[stake.best]], slope[[stake.best]], *_two_cells(stake), 1.0
-    )
-    if len(stake.p) == 1:
-        return np.stack([alone, alone])
-    x, y = np.array(stake.x, float), np.array(stake.y, float)
-    return np.stack([alone, _gains(weight, p0, q0, slope, x, y, CHAIN_SCALE)])
+    best = np.arange(len(stakes))[:, None], np.array([[stake.best] for stake in stakes])
+    x, y = np.array([_two_cells(stake) for stake in stakes]).swapaxes(0, 1)
+    alone = _gains(weight[best], p0[best], q0[best], slope[best], x, y, 1.0)
+    if p.shape[1] == 1:
+        return np.stack([alone, alone], axis=1)
+    x, y = (np.array([getattr(stake, name) for stake in stakes], float) for name in "xy")
+    return np.stack([alone, _gains(weight, p0, q0, slope, x, y, CHAIN_SCALE)], axis=1)
 
 
-def _two_cells(stake: Stake) -> tuple[Array, Array]:
-    """Counts outside and inside of the best event."""
+def _two_cells(stake: Stake) -> list[list[float]]:
+    """Counts outside and inside of the best event, of x and of y."""
     k = stake.best + 1
-    x, y = (np.array([sum(count[:k]), sum(count[k:])], float) for count in (stake.x, stake.y))
-    return x, y
+    return [[float(sum(count[:k])), float(sum(count[k:]))] for count in (stake.x, stake.y)]
 
 
 def _gains(weight: Array, p0: Array, q0: Array, slope: Array, x: Array, y: Array, scale: float) -> Array:
-    """Log factors of every expert, shape (n_experts, n_levels), of a chain with the given weights and cell counts."""
-    count = np.concatenate([x, y])
-    gains: Array = special.xlog1py(count[:, None], _bets(weight, p0, q0, slope, scale)).sum(axis=1)
+    """Log factors of every expert, shape (n_stakes, n_experts, n_levels), with given weights and counts of cells."""
+    count = np.concatenate([x, y], axis=1)
+    gains: Array = special.xlog1py(count[:, None, :, None], _bets(weight, p0, q0, slope, scale)).sum(axis=2)
     return gains
 
 
 def _bets(weight: Array, p0: Array, q0: Array, slope: Array, scale: float) -> Array:
-    """What a draw in each cell adds to 1, shape (n_experts, 2 * n_cells, n_levels): cells of x, then cells of y."""
+    """What a draw in each cell adds to 1, shape (..., n_experts, 2 * n_cells, n_levels): cells of x, then cells of y.
+
+    The arguments have the shape (..., n_events, n_levels).
+    """
     # A draw in cell j lies in the first j events: w_1 + ... + w_j, less what is paid for all.
-    on_x, on_y = np.zeros((2, len(weight) + 1, weight.shape[1]))
-    np.cumsum(weight, axis=0, out=on_x[1:])
-    np.cumsum(weight * slope, axis=0, out=on_y[1:])
-    on_x -= (weight * p0).sum(axis=0)
-    on_y = (weight * slope * q0).sum(axis=0) - on_y
-    worst = -np.minimum(on_x[0], on_y[-1])  # the outermost cell is worst for x, the innermost for y
-    limit = np.divide(1.0, worst, out=np.zeros_like(worst), where=worst > 0)
-    amount = np.where(_PLUG[:, None], np.minimum(_VALUE[:, None] * scale, _MARGIN * limit), _VALUE[:, None] * limit)
-    bets: Array = np.maximum(amount[:, None, :] * np.concatenate([on_x, on_y]), -1.0)
+    *outer, events, levels = weight.shape
+    on_x, on_y = np.zeros((2, *outer, events + 1, levels))
+    np.cumsum(weight, axis=-2, out=on_x[..., 1:, :])
+    np.cumsum(weight * slope, axis=-2, out=on_y[..., 1:, :])
+    on_x -= (weight * p0).sum(axis=-2, keepdims=True)
+    on_y = (weight * slope * q0).sum(axis=-2, keepdims=True) - on_y
+    worst = -np.minimum(on_x[..., 0, :], on_y[..., -1, :])  # the outermost cell is worst for x, the innermost for y
+    limit = np.divide(1.0, worst, out=np.zeros_like(worst), where=worst > 0)[..., None, :]
+    value = _VALUE[:, None]
+    amount = np.where(_PLUG[:, None], np.minimum(value * scale, _MARGIN * limit), value * limit)
+    bets: Array = np.maximum(amount[..., None, :] * np.concatenate([on_x, on_y], axis=-2)[..., None, :, :], -1.0)
     return bets
 
 
@@ -259,10 +268,33 @@ class Wealth:
 
     def bet(self, stake: Stake | None) -> None:
         """Play one chunk."""
-        if stake is None:
-            return
-        self._log += log_factors(stake, self.guarantee, self.levels)
+        if stake is not None:
+            self._play(log_factors([stake], self.guarantee, self.levels)[0])
+
+    def bet_all(self, stakes: Iterable[Stake | None], enough: float = math.inf) -> None:
+        """Play chunk after chunk, until the best wealths of all levels have reached ``enough``.
+
+        The same as `bet` on each, in less time: factors are computed for `AT_ONCE` chunks together.
+        """
+        played = [stake for stake in stakes if stake is not None]
+        for start in range(0, len(played), AT_ONCE):
+            for factors in _in_order(played[start : start + AT_ONCE], self.guarantee, self.levels):
+                self._play(factors)
+                if self.best.min() >= enough:
+                    return
+
+    def _play(self, factors: Array) -> None:
+        self._log += factors
         self.current = np.logaddexp.reduce(self._log.reshape(-1, len(self.levels)), axis=0)
         self.best = np.maximum(self.best, self.current)
         spread = self.current + (LOG_PRIOR[:, :, None] + math.log(SHARE))
         self._log = np.logaddexp(self._log + math.log1p(-SHARE), spread)
+
+
+def _in_order(stakes: Sequence[Stake], guarantee: Guarantee, levels: Array) -> list[Array]:
+    """`log_factors` of each stake."""
+    found: dict[int, Array] = {}
+    for events in {len(stake.p) for stake in stakes}:
+        among = [k for k, stake in enumerate(stakes) if len(stake.p) == events]
+        found.update(zip(among, log_factors([stakes[k] for k in among], guarantee, levels), strict=True))
+    return [found[k] for k in range(len(stakes))]

@@ -112,7 +112,7 @@ def gains_by_count(p: float, q: float, n: int, guarantee: Guarantee, side: str, 
     for c in counts.astype(int).tolist():
         mine = (n - c, c)
         stake = Stake(0, 0, (p,), (q,), *((mine, nothing) if side == "x" else (nothing, mine)))
-        rows.append(log_factors(stake, guarantee, np.array([guarantee.level]))[0, :, 0])
+        rows.append(log_factors([stake], guarantee, np.array([guarantee.level]))[0][0, :, 0])
     return np.array(rows)
 
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from auditor import ApproxDP, GaussianDP, PureDP
+from auditor import ZCDP, ApproxDP, GaussianDP, PureDP
 from auditor.evidence.bound import level_grid, lower_bound
 from auditor.evidence.wealth import EXPERTS, LOG_PRIOR, Chunk, Stake, Wealth, log_factors
 from auditor.guarantees import Guarantee, Tangent
@@ -83,7 +83,7 @@ def expected_factors(
         for (x, mass_x), (y, mass_y) in itertools.product(law(true_p, n).items(), law(true_q, n).items()):
             if mass_x * mass_y > 0:
                 stake = Stake(0, best, tuple(estimates[0]), tuple(estimates[1]), x, y)
-                total += mass_x * mass_y * np.exp(log_factors(stake, guarantee, levels))
+                total += mass_x * mass_y * np.exp(log_factors([stake], guarantee, levels)[0])
         found.append(total)
     return np.stack(found)
 
@@ -176,7 +176,7 @@ def test_factors_are_numbers_whatever_the_estimates_and_counts(data: st.DataObje
     counts = st.tuples(*([st.integers(0, 10**6)] * (k + 1)))
     p, q = data.draw(nested(k, EXTREMES)), data.draw(nested(k, EXTREMES))
     stake = Stake(0, data.draw(st.integers(0, k - 1)), p, q, data.draw(counts), data.draw(counts))
-    logs = log_factors(stake, guarantee, np.array([0.01, guarantee.level, 20.0]))
+    logs = log_factors([stake], guarantee, np.array([0.01, guarantee.level, 20.0]))[0]
     assert logs.shape == (*LOG_PRIOR.shape, 3)
     assert not np.isnan(logs).any()
     assert np.all(logs < math.inf)
@@ -195,14 +195,14 @@ def test_wealth_is_never_lost_for_good(data: st.DataObject) -> None:
 
 def test_nothing_is_bet_where_the_estimates_are_inside_the_null() -> None:
     stake = Stake(0, 0, (0.5, 0.3), (0.5, 0.3), (3, 4, 5), (5, 4, 3))
-    assert np.all(log_factors(stake, PureDP(1.0), np.array([0.0, 1.0])) == 0)
+    assert np.all(log_factors([stake], PureDP(1.0), np.array([0.0, 1.0]))[0] == 0)
 
 
 @pytest.mark.parametrize("guarantee", [PureDP(1.0), ApproxDP(1.0, 0.01), GaussianDP(1.0)], ids=str)
 def test_the_largest_bet_gains_all_that_fully_distinguishable_outputs_allow(guarantee: Guarantee) -> None:
     # By symmetry the projection of (0.999, 0.001) is the point with p0 = 1 - q0, where the gain a draw is least.
     stake = Stake(0, 0, (0.999,), (0.001,), (0, 7), (7, 0))
-    gain = log_factors(stake, guarantee, np.array([guarantee.level]))[0, LARGEST, 0]
+    gain = log_factors([stake], guarantee, np.array([guarantee.level]))[0][0, LARGEST, 0]
     q0 = kink(guarantee)
     p0 = on_cap(guarantee, (q0,), guarantee.level)[0]
     assert gain == pytest.approx(7 * (-math.log(p0) - math.log(1 - q0)), rel=1e-6)
@@ -211,7 +211,7 @@ def test_the_largest_bet_gains_all_that_fully_distinguishable_outputs_allow(guar
 @pytest.mark.parametrize("guarantee", [PureDP(1.0), GaussianDP(1.0)], ids=str)
 def test_the_largest_bet_dies_of_one_impossible_draw_and_no_other_does(guarantee: Guarantee) -> None:
     stake = Stake(0, 0, (0.5,), (0.01,), (5, 5), (9, 1))
-    logs = log_factors(stake, guarantee, np.array([guarantee.level]))[:, :, 0]
+    logs = log_factors([stake], guarantee, np.array([guarantee.level]))[0][:, :, 0]
     assert np.all(np.isneginf(logs[:, LARGEST]))
     assert np.all(np.isfinite(np.delete(logs, LARGEST, axis=1)))
 
@@ -313,6 +313,27 @@ def test_wealth_on_a_grid_is_the_wealth_at_each_level(
         # The last bits may differ: vectorised logarithms round otherwise than scalar ones.
         np.testing.assert_allclose(together.current, [w.current[0] for w in alone], rtol=1e-9, atol=1e-9)
         np.testing.assert_allclose(together.best, [w.best[0] for w in alone], rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("guarantee", [PureDP(1.0), ApproxDP(1.0, 0.01), GaussianDP(1.0), ZCDP(0.5)], ids=str)
+def test_chunks_played_together_are_those_played_one_by_one(guarantee: Guarantee) -> None:
+    one, two = (history(5, guarantee, p, q, 30) for p, q in (((0.9,), (0.3,)), ((0.9, 0.5), (0.3, 0.05))))
+    stakes = [chunk.stake for pair in zip(one, two, strict=True) for chunk in pair]
+    levels = guarantee.level * np.array([0.2, 0.4, 0.6])
+    alone, together = Wealth(guarantee, levels), Wealth(guarantee, levels)
+    enough, played = 350.0, 0
+    while alone.best.min() < enough:
+        alone.bet(stakes[played])
+        played += 1
+    assert 20 < played < len(stakes)
+    together.bet_all(stakes, enough)
+    np.testing.assert_array_equal(together.current, alone.current)
+    for stake in stakes[played:]:
+        alone.bet(stake)
+    together = Wealth(guarantee, levels)
+    together.bet_all(stakes)
+    np.testing.assert_array_equal(together.current, alone.current)
+    np.testing.assert_array_equal(together.best, alone.best)
 
 
 def bound_on_the_full_grid(chunks: Sequence[Chunk], guarantee: Guarantee, grid: Array, alpha: float) -> float:
