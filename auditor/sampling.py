@@ -99,7 +99,7 @@ class _Hang(BaseException):
     """Raised in the main thread when a call is past its limit; a target's ``except Exception`` cannot catch it."""
 
 
-@dataclass(eq=False, repr=False)  # `signal` asks for both, of what is no handler of its own
+@dataclass(eq=False, repr=False)  # the module `signal` compares and prints a handler, each time that it is set
 class _Alarm:
     """Our handler of SIGALRM: whether it is in place, and whether it was called since the latest limit began."""
 
@@ -264,7 +264,8 @@ class Sampler:
         if len(parts) == 1:
             return self._call(data, n, *key)
         place = Place(self._calls, self._drawn, n, tuple(part.n for part in parts))
-        batch = concatenate([self._call(data, part.n, *part.key) for part in parts])
+        with self._limits():
+            batch = concatenate([self._call(data, part.n, *part.key) for part in parts])
         self.place = place
         return batch
 
@@ -278,10 +279,9 @@ class Sampler:
             of_x, of_y = self._apart([x, y], n, keys)
             return of_x, of_y
         self.expect((x, Call(n, keys[0])), (y, Call(n, keys[1])))
-        with self._limits():
-            of_x, of_y = (
-                Drawn(*self.draw_either_way(data, n, *key), self.place) for data, key in zip((x, y), keys, strict=True)
-            )
+        of_x, of_y = (
+            Drawn(*self.draw_either_way(data, n, *key), self.place) for data, key in zip((x, y), keys, strict=True)
+        )
         return of_x, of_y
 
     def _limits(self) -> AbstractContextManager[object]:

@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -26,7 +25,7 @@ from auditor.neighbors import Pair
 from auditor.question import Question
 from auditor.results import Verdict
 from auditor.statements.checks import check_statements
-from benchmarks.families import ALPHA, EXTREMES, FAMILIES, STOPS, Outcome, trial
+from benchmarks.families import ALPHA, EXTREMES, FAMILIES, STOPS, Outcome, Telling, trial
 
 #: Confidence of the upper bounds on the rates.
 CONFIDENCE = 0.99
@@ -38,24 +37,6 @@ _BATCH = 20
 
 #: Columns of the tables of a packing: their number, 2^2000, is beyond what a double holds.
 _COLUMNS = 2_000
-
-
-@dataclass(frozen=True)
-class Telling:
-    """Tells the row of a table of identical rows with a probability, and otherwise one at random."""
-
-    probability: float
-
-    def __call__(self, data: Any, n: int, rng: np.random.Generator) -> Any:
-        """``n`` rows."""
-        return self.each(np.repeat(np.asarray(data)[None], n, axis=0), rng)
-
-    def each(self, stack: Any, rng: np.random.Generator) -> Any:
-        """Counts of one table each, shape (tables, columns)."""
-        truth = np.asarray(stack[:, 0, :])
-        told = rng.random(len(truth)) < self.probability
-        said = np.where(told[:, None], truth, rng.integers(0, 2, truth.shape, dtype=np.int8))
-        return said.astype(np.float64) * stack.shape[1]
 
 
 def packing(guarantee: Guarantee, rows: int, probability: float) -> Callable[[int], Outcome]:

@@ -27,6 +27,7 @@ __all__ = [
     "STOPS",
     "Family",
     "Outcome",
+    "Telling",
     "discrete_laplace",
     "randomised_response",
     "trial",
@@ -66,6 +67,25 @@ class Steps:
     def __call__(self, data: Any, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
         """``n`` noisy counts, each one product of an integer and the step."""
         return np.asarray(discrete_laplace(data, n, rng) * self.step)
+
+
+@dataclass(frozen=True)
+class Telling:
+    """Tells the row of a table of identical rows with a probability, and otherwise another one at random."""
+
+    probability: float
+
+    def __call__(self, data: Any, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """``n`` releases, see `each`."""
+        return self.each(np.repeat(np.asarray(data)[None], n, axis=0), rng)
+
+    def each(self, stack: Any, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Counts of the columns of each table, as if all its rows were the one that is told; (tables, columns)."""
+        truth = np.asarray(stack[:, 0, :])
+        said, wrong = truth.copy(), rng.random(len(truth)) >= self.probability
+        while (equal := wrong & (said == truth).all(axis=1)).any():
+            said[equal] = rng.integers(0, 2, (int(equal.sum()), truth.shape[1]))
+        return np.asarray(said * float(stack.shape[1]))
 
 
 #: Outputs at the limits of what doubles and keys hold; families have arrays for outputs elsewhere.

@@ -234,7 +234,7 @@ CASES: tuple[Case, ...] = (
 )
 
 
-#: A row of five with a 1, and with a 0 in its place.
+#: Four rows, of which the first is a 1, and a 0.
 _ROWS = Pair(np.array([1.0, 0.0, 2.0, 3.0]), np.array([0.0, 0.0, 2.0, 3.0]), "a 1 replaced by a 0")
 _CELLS = tuple(float(k) for k in range(5))
 #: A choice of the most frequent one of five values, where all have the same and where one differs.

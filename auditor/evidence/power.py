@@ -28,7 +28,7 @@ NARROW = 24
 #: By what learning divides the draws, how many times those that are learned from count in full, and the power of the
 #: draws beyond that counts: for outputs of up to `NARROW` numbers, and for wider ones. See `draws_that_count`.
 LEARNING = ((3.0, 5.0, 0.8), (5.0, 1.0, 0.5))
-#: Prior over experts of a single event, by pieces of the cap.
+#: Logarithm of the prior of each expert, where both slots bet on the same event.
 _LOG_PRIOR = np.logaddexp.reduce(LOG_PRIOR, axis=0)
 #: Quantiles of each binomial count in `flag_probability`; 32 x 32 equally likely cells give the probability to about
 #: 0.01, and the level to far less than the step of the grid.

@@ -127,7 +127,7 @@ SHARE = 0.01
 _MARGIN = 0.98
 
 #: Chunks whose factors `Wealth.bet_all` computes together: few, as it may stop after any of them.
-AT_ONCE = 16
+_AT_ONCE = 16
 
 _PLUG = np.array([kind == "plug" for kind, _, _ in EXPERTS])
 _VALUE = np.array([value for _, value, _ in EXPERTS])
@@ -274,11 +274,11 @@ class Wealth:
     def bet_all(self, stakes: Iterable[Stake | None], enough: float = math.inf) -> None:
         """Play chunk after chunk, until the best wealths of all levels have reached ``enough``.
 
-        The same as `bet` on each, in less time: factors are computed for `AT_ONCE` chunks together.
+        The same as `bet` on each, in less time: factors are computed for `_AT_ONCE` chunks together.
         """
         played = [stake for stake in stakes if stake is not None]
-        for start in range(0, len(played), AT_ONCE):
-            for factors in _in_order(played[start : start + AT_ONCE], self.guarantee, self.levels):
+        for start in range(0, len(played), _AT_ONCE):
+            for factors in _in_order(played[start : start + _AT_ONCE], self.guarantee, self.levels):
                 self._play(factors)
                 if self.best.min() >= enough:
                     return

@@ -8,7 +8,6 @@ from __future__ import annotations
 import itertools
 import math
 import sys
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from auditor.errors import SpecificationError
 from auditor.guarantees import ApproxDP, GaussianDP, Guarantee, PureDP
 from auditor.question import Question
 from auditor.results import Verdict
+from benchmarks.families import Telling
 from mechanisms.column_counts import (
     MUTANTS,
     ColumnCounts,
@@ -203,23 +203,6 @@ def test_the_distance_is_from_one_dataset_to_all() -> None:
 
 
 # --------------------------------------------------------------- false alarms, at hardly a margin
-
-
-@dataclass(frozen=True)
-class Telling:
-    """One row: named with a probability, and else another one at random."""
-
-    probability: float
-
-    def __call__(self, data: Any, n: int, rng: np.random.Generator) -> Any:
-        return self.each(np.repeat(np.asarray(data)[None], n, axis=0), rng)
-
-    def each(self, stack: Any, rng: np.random.Generator) -> Any:
-        truth = stack[:, 0, :]
-        number = truth @ (1 << np.arange(truth.shape[1]))
-        other = (number + rng.integers(1, 1 << truth.shape[1], len(truth))) % (1 << truth.shape[1])
-        said = np.where(rng.random(len(truth)) < self.probability, number, other)
-        return ((said[:, None] >> np.arange(truth.shape[1])) & 1).astype(np.float64)
 
 
 #: Bounds are attained up to a part of what they allow: 2 % for pure, 1e-4 for approximate privacy.
