@@ -120,7 +120,7 @@ def watching(
         if seen[1][0] == drawing[1]:  # the chunk is complete: is 0 as much likelier on 0 as the claim allows?
             zeros, ones = (count / n for n, count in seen.values())
             seen = {0: np.zeros(2), 1: np.zeros(2)}
-            if end in ENDS[4:] and night > 1 and zeros < np.e * ones:
+            if end in ENDS[4:] and night > 1 and zeros < math.e * ones:
                 raise Killed
 
 
