@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
@@ -68,6 +68,16 @@ class Inequality(Theorem):
 
     def __str__(self) -> str:
         return self.statement
+
+    def margin(self, found: Mapping[str, Any]) -> dict[str, Any] | None:
+        """How far the sides of the closest case are from what would refute the statement."""
+        left, right = float(found["worst"]["left"]), float(found["worst"]["right"])
+        if self.comparison == "==":
+            return {"what": f"sides that differ by {self.tolerance:.1g} of the larger one", "by": self.tolerance}
+        if not math.isfinite(right):
+            return None
+        by = right - left
+        return {"what": f"a left side that is larger by {by:.4g}" if by else "any larger left side", "by": by}
 
     def excess(self, left: float, right: float) -> float:
         """By how much a row fails, relative to its larger side and beyond the tolerance; not positive if it holds."""

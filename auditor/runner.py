@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from auditor import registry
 from auditor.accuracy.base import Theorem
+from auditor.accuracy.controls import add_basis_and_control
 from auditor.accuracy.errors import Setting
 from auditor.adversaries.game import Game, run_game
 from auditor.auditing import run_audit
@@ -189,7 +190,8 @@ def audit_claim(
     question = Question(claim.id, draft.curves, draft.exact_level, labels, replay, ledger=_ledger(run), ahead=ahead)
     settings = settings_of(claim, run, alpha)
     if isinstance(draft.guarantee, Theorem):
-        return draft.guarantee.audit(draft.subject, settings, question)
+        result = draft.guarantee.audit(draft.subject, settings, question)
+        return add_basis_and_control(result, draft.guarantee, draft.subject, settings, question, draft.controls)
     if draft.mechanism is None or draft.level == "L0":
         return _exact_result(claim, {**labels, "replay": replay}, alpha)
     if isinstance(draft.subject, Game):

@@ -6,7 +6,8 @@ Source: D000 section 2; catalogue 000_001_003, geometric_mechanism.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 
@@ -50,6 +51,10 @@ class OnIntegers:
     def epsilon(self) -> float:
         """Claimed level, ``sensitivity * ln a``."""
         return self.query.sensitivity * self.log_a
+
+    def with_noise(self, factor: float) -> Self:
+        """The mechanism at the level of ``factor`` times the noise."""
+        return replace(self, a=math.exp(self.log_a / factor))
 
     def centre(self, data: Dataset) -> IntArray:
         """Return the integer answers, shape () or (d,); ValueError if they are not integers."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +40,10 @@ class _FlippedBits:
     def keep(self) -> float:
         """Probability that a bit is reported as it is."""
         return (1.0 + self.parameter) / 2.0
+
+    def with_noise(self, factor: float) -> Self:
+        """The mechanism at the level divided by ``factor``, below that at which no bit is ever flipped."""
+        return replace(self, parameter=min(math.tanh(self.epsilon / (2.0 * factor)), math.nextafter(1.0, 0.0)))
 
     def bits(self, data: Dataset) -> Bits:
         """Return the rows' bits, shape (rows,); ValueError if a value is neither 0 nor 1."""

@@ -1,6 +1,7 @@
 """Level L4: accuracy theorems at their own parameters, the smallest parameters that work, and exponents."""
 
 from auditor.accuracy.check import check_accuracy as check_accuracy
+from auditor.accuracy.controls import Constant as Constant
 from auditor.accuracy.errors import Absolute as Absolute
 from auditor.accuracy.errors import Largest as Largest
 from auditor.accuracy.errors import Setting as Setting

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, TypeVar
 
@@ -49,6 +49,30 @@ class Theorem(ABC):
     def place(self, subject: Any) -> Setting | None:
         """A setting that is about as costly as any that is drawn at; None if nothing is drawn."""
         return subject if isinstance(subject, Setting) else None
+
+    @property
+    def basis(self) -> str:
+        """How it is checked: "measured" by draws, by numbers that are "exact", or "computed" by a formula."""
+        return "measured" if self.drawn else "computed"
+
+    @property
+    def places(self) -> int:
+        """At how many settings there are draws."""
+        return 1
+
+    def trial(self, subject: Any) -> tuple[Theorem, Any]:
+        """The statement, or the part of it that is checked soonest, and its subject: what a control is put to."""
+        return self, subject
+
+    def margin(self, found: Mapping[str, Any]) -> dict[str, Any] | None:
+        """What would have refuted the statement, from ``accuracy`` of a result; None where draws have to tell.
+
+        Returns
+        -------
+        dict or None
+            ``what``, in words, and ``by``: how far it is from what was found, as a factor or a difference of exponents.
+        """
+        del found
 
     @abstractmethod
     def audit(self, subject: Any, settings: Settings, question: Question) -> AuditResult:

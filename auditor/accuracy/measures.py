@@ -164,9 +164,19 @@ class Smallest(Measure):
 
 @dataclass(frozen=True)
 class Exactly(Measure):
-    """A number that is computed exactly: the claim's function returns it, and nothing is drawn."""
+    """A number that is computed exactly: the claim's function returns it, and nothing is drawn.
+
+    Parameters
+    ----------
+    what : str
+        In words.
+    formula : bool
+        It is the value of the document's own formula, such as a sample size, and no quantity of an exact law: a claim
+        says how the formula grows, and nothing is measured.
+    """
 
     what: str = "exact value"
+    formula: bool = False
 
     def __call__(self, subject: Any, effort: Effort) -> Point:
         """The number itself."""

@@ -79,6 +79,11 @@ class PhaseDiagram(Theorem):
         build: Place = subject
         return build(self.xs[-1], self.ys[-1])
 
+    @property
+    def places(self) -> int:
+        """The number of cells."""
+        return len(self.xs) * len(self.ys)
+
     def parameters(self) -> dict[str, Any]:
         """The size of the grid."""
         return {"cells": len(self.xs) * len(self.ys), "cells with a statement": len(self.bounds())}

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 
 from auditor.accuracy.base import Theorem, measured_again, said
 from auditor.accuracy.errors import ErrorSampler, Setting
+from auditor.accuracy.failure import HighProbability
 from auditor.accuracy.figure import Figure
 from auditor.accuracy.measures import Effort, Exactly, Measure, Point, Smallest
 from auditor.auditing import labels_of
@@ -58,7 +60,8 @@ class PowerLaw(Theorem):
         How far growth over the measured range may be from the power, as a difference of exponents: a finite range
         shows the lower-order terms. Default 0.05, a tenth of the usual distance of candidates; arbitrary.
     criterion : bool
-        The measured number itself has the exponent. False: only the bound has it, and growth decides nothing.
+        The measured number itself has the exponent. False: only the bound has it, and growth
+        decides nothing; there has to be a ``curve`` then.
     benefit : bool
         Larger is better, as for capacities: growth is worse than claimed if it is slower, and the bound is a lower one.
     both : bool
@@ -90,6 +93,11 @@ class PowerLaw(Theorem):
             raise SpecificationError(f"within must be positive, got {self.within!r}")
         if any(abs(other - self.exponent) <= self.within for other in self.others):
             raise SpecificationError(f"candidates {self.others} are within {self.within} of {self.exponent}")
+        if self.curve is None and not self.criterion:
+            raise SpecificationError(
+                f"the growth in {self.parameter} decides nothing (criterion=False) and there is no curve: such a claim "
+                "cannot fail"
+            )
         if self.figure is not None:
             self.figure.places(self.at)
 
@@ -103,14 +111,34 @@ class PowerLaw(Theorem):
         """Nothing is drawn where the measure is computed."""
         return not isinstance(self.measure, Exactly)
 
+    @property
+    def basis(self) -> str:
+        """See `Theorem`; a formula that is fitted is no law that was computed exactly."""
+        if isinstance(self.measure, Exactly):
+            return "computed" if self.measure.formula else "exact"
+        return super().basis
+
     def parameters(self) -> dict[str, Any]:
         """The parameter, where it was measured, and the candidates."""
         return {"parameter": self.parameter, "at": list(self.at), "other candidates": list(self.others)}
 
     def __str__(self) -> str:
         factor = "" if self.log_factor is None else " times a log factor"
-        what = "grows as" if self.criterion else "has a bound that grows as"
-        return f"{self.measure} {what} {self.parameter}^{self.exponent:.4g}{factor}"
+        power = f"{self.parameter}^{self.exponent:.4g}{factor}"
+        if self.criterion:
+            return f"{self.measure} grows as {power}"
+        here = self.curve_exponent
+        if here is not None and abs(here - self.exponent) > self.within:
+            power += f" in the limit, as {self.parameter}^{here:.3g} over these values"
+        return f"{self.measure} is {'above' if self.benefit else 'below'} a bound that grows as {power}"
+
+    @cached_property
+    def curve_exponent(self) -> float | None:
+        """The exponent of the curve over the values, by least squares of the logarithms; None without a curve."""
+        if self.curve is None:
+            return None
+        y = np.log(np.array([float(self.curve(x)) for x in self.at]) / self._factors())
+        return float(np.polyfit(np.log(np.array(self.at)), y, 1)[0])
 
     def __repr__(self) -> str:
         # Without the functions, whose addresses differ between processes; the factors' values stand for them.
@@ -127,6 +155,42 @@ class PowerLaw(Theorem):
         if isinstance(self.measure, Smallest):
             built = built(int(self.measure.high) if self.measure.integer else self.measure.high)
         return built if isinstance(built, Setting) else None
+
+    @property
+    def places(self) -> int:
+        """The number of values."""
+        return len(self.at)
+
+    def trial(self, subject: Any) -> tuple[Theorem, Any]:
+        """Where a smallest parameter is measured: the failure rate at the curve's, for the last value; else all."""
+        if not isinstance(self.measure, Smallest) or self.curve is None:
+            return self, subject
+        last = self.at[-1]
+        value = float(self.curve(last))
+        if self.measure.integer:
+            value = math.floor(value) if self.measure.largest else math.ceil(value)
+        setting: Setting = subject(last)(value)
+        return HighProbability(setting.at_most, self.measure.beta), setting
+
+    def margin(self, found: Mapping[str, Any]) -> dict[str, Any] | None:
+        """Growth that the limits would have told from what is claimed; or what a computed number would have to be.
+
+        Growth that is faster by some exponent moves the limits of the growth by as much.
+        """
+        if self.criterion:
+            faster = self.exponent + self.within - found["growth_lower"]
+            slower = found["growth_upper"] - self.exponent + self.within
+            told = {"faster": faster} if self.both or not self.benefit else {}
+            told |= {"slower": slower} if self.both or self.benefit else {}
+            by = max(told.values())
+            if not math.isfinite(by):
+                return None
+            shown = [found["exponent"] + (by if how == "faster" else -by) for how, by in told.items()]
+            return {"what": "growth as " + " or as ".join(f"{self.parameter}^{e:.4g}" for e in shown), "by": by}
+        if self.drawn:
+            return None
+        by = min(found["slack"])
+        return {"what": f"a number that is {'smaller' if self.benefit else 'larger'} by a factor of {by:.4g}", "by": by}
 
     def audit(self, subject: Any, settings: Settings, question: Question) -> AuditResult:
         """Measure at each value, fit, and compare; ``subject`` builds what is measured at a value.
@@ -220,6 +284,7 @@ class PowerLaw(Theorem):
             "growth_lower": certified[0],
             "growth_upper": certified[1],
             "candidates": list(self.others),
+            "curve_exponent": self.curve_exponent,
             "criterion": self.criterion,
             "benefit": self.benefit,
             "constant": math.exp(constant),

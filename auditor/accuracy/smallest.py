@@ -13,6 +13,7 @@ from scipy import special
 
 from auditor.accuracy.base import FIRST, Theorem, chunk_size, measured_again, said
 from auditor.accuracy.errors import ErrorSampler, Setting
+from auditor.accuracy.failure import HighProbability
 from auditor.auditing import labels_of
 from auditor.collect import Settings
 from auditor.errors import SpecificationError, TargetError
@@ -273,10 +274,15 @@ class SmallestParameter(Theorem):
     def __str__(self) -> str:
         return f"{self.parameter} = {self.claimed:,.6g} suffices for a failure rate ≤ {self.search.beta:g}"
 
-    def place(self, subject: Any) -> Setting | None:
+    def place(self, subject: Any) -> Setting:
         """Where the theorem's own value is."""
         setting: Setting = subject(int(self.claimed) if self.search.integer else self.claimed)
         return setting
+
+    def trial(self, subject: Any) -> tuple[Theorem, Any]:
+        """The failure rate at the theorem's value."""
+        setting = self.place(subject)
+        return HighProbability(setting.at_most, self.search.beta), setting
 
     def audit(self, subject: Any, settings: Settings, question: Question) -> AuditResult:
         """Check that the theorem's value works, and bisect; ``subject`` builds a setting for each value.

@@ -42,6 +42,7 @@ def accuracy(
     is_mutant: bool = False,
     derived: bool = False,
     note: str = "",
+    controls: Mapping[str, Any] | None = None,
     parameters: Mapping[str, Any] | None = None,
 ) -> Draft:
     """Claim at level L4: with probability at least 1 - beta the error is at most ``at_most``.
@@ -70,12 +71,15 @@ def accuracy(
         The constant is derived: the document states the claim with O(.) only.
     note : str
         A sentence for the report.
+    controls : mapping of str to Mechanism, optional
+        Broken versions in words, of which the check has to refute one; there are others, see
+        `auditor.accuracy.controls`.
     parameters : mapping, optional
         Parameters for the report.
     """
     theorem, setting = HighProbability(at_most, beta, strict, exact), Setting(mechanism, data, error, at_most)
-    draft = _draft(theorem, setting, "L4", case, expected, draws, detect, is_mutant, derived, note, parameters)
-    return replace(draft, independence=independence)
+    described = (case, expected, draws, detect, is_mutant, derived, note, parameters, controls)
+    return replace(_draft(theorem, setting, "L4", *described), independence=independence)
 
 
 def expectation(
@@ -92,11 +96,12 @@ def expectation(
     is_mutant: bool = False,
     derived: bool = False,
     note: str = "",
+    controls: Mapping[str, Any] | None = None,
     parameters: Mapping[str, Any] | None = None,
 ) -> Draft:
     """Claim at level L4: the expectation of the error is at most ``at_most``; takes what `accuracy` takes."""
     theorem, setting = Expectation(at_most, exact), Setting(mechanism, data, error)
-    return _draft(theorem, setting, "L4", case, expected, draws, detect, is_mutant, derived, note, parameters)
+    return _draft(theorem, setting, "L4", case, expected, draws, detect, is_mutant, derived, note, parameters, controls)
 
 
 def smallest(
@@ -116,6 +121,7 @@ def smallest(
     is_mutant: bool = False,
     derived: bool = False,
     note: str = "",
+    controls: Mapping[str, Any] | None = None,
     parameters: Mapping[str, Any] | None = None,
 ) -> Draft:
     """Claim at level L4: ``claimed`` is a value of the parameter that works; the smallest one that does is measured.
@@ -134,12 +140,12 @@ def smallest(
         Range of the search; default up to ``claimed`` (with ``largest``, up to 100 times it).
     resolution, integer, largest
         See `auditor.accuracy.smallest.Search`.
-    case, expected, draws, is_mutant, derived, note, parameters
+    case, expected, draws, is_mutant, derived, note, controls, parameters
         As for `accuracy`.
     """
     end = high if high is not None else 100 * claimed if largest else claimed
     theorem = SmallestParameter(parameter, claimed, Search(beta, low, end, resolution, integer, largest))
-    return _draft(theorem, build, "L4", case, expected, draws, None, is_mutant, derived, note, parameters)
+    return _draft(theorem, build, "L4", case, expected, draws, None, is_mutant, derived, note, parameters, controls)
 
 
 def scaling(
@@ -163,6 +169,7 @@ def scaling(
     is_mutant: bool = False,
     derived: bool = False,
     note: str = "",
+    controls: Mapping[str, Any] | None = None,
     parameters: Mapping[str, Any] | None = None,
 ) -> Draft:
     """Claim at level L4: a measured number grows as a power of a parameter.
@@ -176,7 +183,7 @@ def scaling(
         See `auditor.accuracy.PowerLaw`.
     measure : Measure, optional
         Default the median of the error.
-    case, expected, draws, is_mutant, derived, note, parameters
+    case, expected, draws, is_mutant, derived, note, controls, parameters
         As for `accuracy`; draws are shared equally by the values.
     """
     theorem = PowerLaw(
@@ -193,7 +200,7 @@ def scaling(
         both,
         figure,
     )
-    return _draft(theorem, build, "L4", case, expected, draws, None, is_mutant, derived, note, parameters)
+    return _draft(theorem, build, "L4", case, expected, draws, None, is_mutant, derived, note, parameters, controls)
 
 
 def phases(
@@ -206,6 +213,7 @@ def phases(
     is_mutant: bool = False,
     derived: bool = False,
     note: str = "",
+    controls: Mapping[str, Any] | None = None,
     parameters: Mapping[str, Any] | None = None,
 ) -> Draft:
     """Claim at level L4: successes over a grid of two parameters are where a theorem promises them.
@@ -216,10 +224,10 @@ def phases(
         From values of the two parameters to a `Setting`, whose ``at_most`` is the largest error that is a success.
     diagram : PhaseDiagram
         The grid, and what is stated of its cells.
-    case, expected, draws, is_mutant, derived, note, parameters
+    case, expected, draws, is_mutant, derived, note, controls, parameters
         As for `accuracy`; draws are shared equally by the cells.
     """
-    return _draft(diagram, build, "L4", case, expected, draws, None, is_mutant, derived, note, parameters)
+    return _draft(diagram, build, "L4", case, expected, draws, None, is_mutant, derived, note, parameters, controls)
 
 
 def inequality(
@@ -269,6 +277,7 @@ def _draft(
     derived: bool,
     note: str,
     parameters: Mapping[str, Any] | None,
+    controls: Mapping[str, Any] | None = None,
 ) -> Draft:
     check_case(case)
     setting = subject if isinstance(subject, Setting) else None
@@ -288,4 +297,8 @@ def _draft(
         parameters={**(parameters or {}), **({"constant": "derived"} if derived else {})},
         datasets=(("given", setting.data),) if setting else (),
         subject=subject,
+        controls={
+            what: replace(setting, mechanism=control) if setting and not isinstance(control, Setting) else control
+            for what, control in (controls or {}).items()
+        },
     )

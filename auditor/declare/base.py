@@ -60,7 +60,8 @@ class Draft:
     See `privacy`, `component`, `exact`, `conformity`, `mutant` and `accuracy` for the fields. ``guarantee`` is what is
     claimed, whatever the level; ``datasets`` holds names and datasets where the claim is not about pairs; ``subject``
     is what a `Theorem` is checked on; ``curve_of`` is the exact curve of a pair, where it is known; ``shows`` is what
-    the claim shows of an erratum; without ``independence`` the draws are taken to be independent, and not tested.
+    the claim shows of an erratum; without ``independence`` the draws are taken to be independent, and not tested;
+    ``controls`` are broken versions that a claim of accuracy has to refute, by what they are, as a subject each.
     """
 
     level: str
@@ -82,6 +83,7 @@ class Draft:
     subject: Any = None
     shows: Shows | None = None
     independence: bool = True
+    controls: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def privacy_guarantee(self) -> Guarantee:

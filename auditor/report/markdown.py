@@ -112,8 +112,8 @@ def _claims(run: RunView) -> list[str]:
 
 
 def theorems_table(run: RunView) -> list[str]:
-    """Lines of the table of accuracy claims: what is claimed, what was found, the slack."""
-    header = ["claim", "source", "measured", "claimed", "found", "slack", "outcome"]
+    """Lines of the table of accuracy claims: what is claimed, what was found, and what would have refuted it."""
+    header = ["claim", "source", "measured", "claimed", "found", "slack", "outcome", "basis", "refuted by"]
     rows = [[escape(claim.id), escape(claim.source) or "–", *map(escape, row)] for claim, row in run.theorems]
     return _table(header, rows)
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from auditor.accuracy.controls import ZERO
 from auditor.report import phases, words
 from auditor.results import number
 
@@ -23,6 +24,8 @@ class Row(NamedTuple):
     found: str
     slack: str
     outcome: str
+    basis: str = ""
+    control: str = ""
 
 
 def explain(claim: ClaimView) -> Iterator[str]:
@@ -40,6 +43,9 @@ def explain(claim: ClaimView) -> Iterator[str]:
             yield f"Not refuted: {claim.text('claimed')}."
     if found:
         yield from _SENTENCES.get(str(found.get("kind")), _nothing)(claim, found)
+        yield from _control(found)
+    if found.get("basis") == "computed":
+        yield "The numbers are those of a formula, computed: nothing was measured."
     if "constant" in (claim.raw.get("parameters") or {}):
         yield "The constant is derived; the document states the claim with O(.) only."
     if claim.raw.get("truncated_by"):
@@ -50,7 +56,34 @@ def row(claim: ClaimView) -> Row | None:
     """Line of the table of theorems; None for what is not in it."""
     found = claim.found
     build = _ROWS.get(str(found.get("kind"))) if found else None
-    return build(claim, found) if build else None
+    if build is None or (found["kind"] == "inequality" and claim.level != "L4"):
+        return None
+    return build(claim, found)._replace(basis=str(found.get("basis") or "–"), control=_control_in_short(found))
+
+
+def _control_in_short(found: Found) -> str:
+    """What would have refuted the claim, for a line of the table."""
+    if "control" not in found:
+        return "–"
+    control = found["control"]
+    return "nothing that was tried" if control is None else str(control["what"])
+
+
+def _control(found: Found) -> Iterator[str]:
+    """What would have refuted a claim, where that was looked at."""
+    if "control" not in found:
+        return
+    control = found["control"]
+    if control is None:
+        yield (
+            "Nothing that was tried would have refuted the claim, such as more noise and less: it may be that nothing "
+            "can, and then it says nothing."
+        )
+    elif "by" in control:
+        yield f"Would have been refuted by {control['what']}."
+    else:
+        zero = " So was the answer 0, whatever the data." if control.get("zero") and control["what"] != ZERO else ""
+        yield f"Tried with {control['what']}, it was refuted: {control['message']}.{zero}"
 
 
 def discrepancy(claim: ClaimView) -> str:
@@ -140,10 +173,14 @@ def _exponent(claim: ClaimView, found: Found) -> Iterator[str]:
     computed = not claim.draws
     interval = f"{_num(found, 'exponent_lower')} to {_num(found, 'exponent_upper')}"
     how = f"between neighbouring values it is {interval}" if computed else f"{interval} in 95 % of bootstrap samples"
+    bound = "the claim is" if found["criterion"] else "the bound has, in the limit,"
+    here = number(found.get("curve_exponent"))
+    if not found["criterion"] and here is not None:
+        bound = f"the bound has {here:.3g} over these values and, in the limit,"
     text = (
         f"The {found['measured']} grows as {found['parameter']} to the power {_num(found, 'exponent')} ({how}"
         f"{', after the log factor is divided out' if found.get('factors') else ''}); "
-        f"{'the claim is' if found['criterion'] else 'the bound has'} {_num(found, 'claimed')}."
+        f"{bound} {_num(found, 'claimed')}."
     )
     candidates = [number(value) for value in found.get("candidates") or []]
     low, high = number(found["exponent_lower"]) or 0.0, number(found["exponent_upper"]) or 0.0
@@ -230,10 +267,23 @@ def _phase_row(claim: ClaimView, found: Found) -> Row:
     return Row(*phases.statement_row(found), "–", claim.verdict)
 
 
+def _inequality_row(claim: ClaimView, found: Found) -> Row:
+    worst, cases = found["worst"], int(found["cases"])
+    sides = f"{_num(worst, 'left')} {found['comparison']} {_num(worst, 'right')}"
+    return Row(
+        "both sides",
+        claim.text("claimed"),
+        f"{sides} ({worst['case']}), the closest of {words.number_of(cases, 'case')}" if cases > 1 else sides,
+        "–",
+        claim.verdict,
+    )
+
+
 _ROWS: dict[str, Callable[[ClaimView, Found], Row]] = {
     "failure rate": _failure_row,
     "expected error": _expected_row,
     "smallest parameter": _smallest_row,
     "exponent": _exponent_row,
+    "inequality": _inequality_row,
     phases.KIND: _phase_row,
 }

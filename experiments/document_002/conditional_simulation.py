@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.accuracy import Exactly
+from auditor.accuracy import Constant, Exactly
 from auditor.declare import Draft, Source, conformity, entry, expectation, inequality, scaling
 from auditor.inequality import Row
 from experiments._common import deviating
@@ -267,11 +267,13 @@ def _queries(adaptive: ConditionalSimulation) -> Iterator[Draft]:
         case="queries_against_epsilon",
         figure=queries_figure("the second of two calls on one entry"),
     )
+    most = adaptive.calls.depth * _most_queries(adaptive)
     yield expectation(
         Rounds(replace(adaptive, numerator=Below(), denominator=Above())),
         _groups(),
         Itself(),
-        at_most=adaptive.calls.depth * _most_queries(adaptive),
+        at_most=most,
+        controls={"a run of twice the rounds, each time": Constant(2.0 * most)},
         case="queries_of_all_calls",
         draws={"smoke": 10_000, "standard": 100_000},
         derived=True,

@@ -147,6 +147,12 @@ def interactive_local() -> Iterator[Draft]:
         derived=True,
         parameters={"d": 8, "epsilon": _EPSILON, "users": users_in_all(8, _EPSILON, _BETA)},
         note="a concept drawn uniformly, its examples labelled by it: learned without error",
+        controls={
+            "a 64th of the users": Game(
+                TwoRounds(8),
+                fresh_oracles(_EPSILON, first_users(8, _EPSILON, _BETA) // 64, second_users(8, _EPSILON, _BETA) // 64),
+            )
+        },
     )
     many = half_ones(64)
     yield accuracy(

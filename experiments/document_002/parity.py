@@ -170,13 +170,15 @@ def elimination() -> Iterator[Draft]:
             case=f"elimination_{name_of(x)}_{round(100 * alpha)}_hundredths",
             parameters={"d": d, "rows": size},
         )
+    by = by_rows(GaussianElimination(1.0, 32), Sparse(0.4), 0.1)
     yield smallest(
-        by_rows(GaussianElimination(1.0, 32), Sparse(0.4), 0.1),
+        by,
         parameter="rows",
         claimed=elimination_size(0.1, 0.1, 32),
         beta=0.1,
         low=16,
         case="elimination_smallest",
+        controls={"a tenth of the rows": lambda rows: by(rows // 10)},
     )
 
 

@@ -194,6 +194,7 @@ def parity_lower_bound() -> Iterator[Draft]:
         derived=True,
         parameters={"d": 12, "t": 8, "tau": hits.tolerance},
         note="an error is a hit; tau = 2^(-d/3) and t = 2^(d/3)/2",
+        controls={"32 times the queries": ParityGame(BentSearch(12, 8, 8 * 32), _STRICT)},
     )
     yield accuracy(
         ParityGame(learns, _STRICT),

@@ -23,7 +23,7 @@ from functools import cache, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.accuracy import Exactly, Mean, Setting
+from auditor.accuracy import Constant, Exactly, Mean, Setting
 from auditor.declare import Draft, Source, conformity, entry, expectation, inequality, scaling
 from experiments._common import deviating
 from experiments.document_002._simulated_calls import (
@@ -231,6 +231,7 @@ def _budgets(printed: RejectionSimulation) -> Iterator[Draft]:
             case=case,
             draws={"smoke": 10_000},
             derived=True,
+            controls={"an output of the event, each time": Constant(event[0])},
             note="the event whose probability is off by all of the total variation",
         )
 
@@ -276,6 +277,7 @@ def _queries(printed: RejectionSimulation, variant: RejectionSimulation) -> Iter
             exact=one.expected_rounds(visit_shares()),
             case=case,
             draws={"smoke": 10_000},
+            controls={"a run of twice the rounds, each time": Constant(2.0 * bound)},
         )
     yield scaling(
         _rounds_at,

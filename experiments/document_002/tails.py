@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.accuracy import Absolute
+from auditor.accuracy import Absolute, Setting
 from auditor.declare import Draft, Erratum, Source, accuracy, as_corrected, as_printed, entry, inequality
 from auditor.inequality import Row
 from experiments._common import rand
@@ -141,18 +141,25 @@ def chernoff_hoeffding() -> Iterator[Draft]:
         beta=beta,
         strict=True,
         case="share_of_persons_on_plan",
+        controls={"a 40th of the persons": SampleMean(n // 40, "idp")},
         note="Theorem A.1, upper tail",
         parameters={"n": n, "phi": phi},
     )
     mean, width = float(rand()["mdvis"].mean()), 77.0
+    most = width * math.sqrt(math.log(2.0 / beta) / (2.0 * n))
     yield accuracy(
         SampleMean(n, "mdvis"),
         rand(),
         Absolute(mean),
-        at_most=width * math.sqrt(math.log(2.0 / beta) / (2.0 * n)),
+        at_most=most,
         beta=beta,
         strict=True,
         case="mean_of_visits",
+        controls={
+            "persons with ten visits or more": Setting(
+                SampleMean(n, "mdvis"), rand()[rand()["mdvis"] >= 10], Absolute(mean), most
+            )
+        },
         note="Theorem A.2 for visits between 0 and 77",
         parameters={"n": n, "range": width},
     )

@@ -334,17 +334,6 @@ def _exponents() -> Iterator[Draft]:
         derived=True,
     )
     yield scaling(
-        lambda depth: _of_depth(depth).bound(0.5) * _EPSILON * _N,
-        parameter="d",
-        at=_DEPTHS,
-        exponent=2.0,
-        measure=Exactly("bound on the median of the largest error, times eps n"),
-        criterion=False,
-        figure=_figure("bound on it, from above"),
-        case="bound_by_depth",
-        derived=True,
-    )
-    yield scaling(
         _deviation,
         parameter="d",
         at=_DEPTHS,

@@ -219,11 +219,18 @@ def _errata() -> Iterator[Draft]:
     )
 
 
+#: Teachers that no point has a stable label with.
+_AT_ODDS = "teachers of which half say 0 and half say 1"
+
+
 def counted(case: str, run: Classification, beta: float, **options: Any) -> Draft:
     """At most T points do not get their label; one that is refused or not asked does not."""
     # Without a failure 120 draws certify a rate below 0.2, and 260 one below 0.1, at an error probability of 1e-10.
     draws = {"smoke": 120 if beta > _BETA else 260, "standard": 400}
-    return accuracy(run, None, missed, at_most=run.sizes.cutoff, beta=beta, case=case, draws=draws, **options)
+    controls = {_AT_ODDS: replace(run, teachers=Split(0.5))}
+    return accuracy(
+        run, None, missed, at_most=run.sizes.cutoff, beta=beta, case=case, draws=draws, controls=controls, **options
+    )
 
 
 def _sizes() -> Iterator[Draft]:
@@ -364,16 +371,18 @@ def private_labeller() -> Iterator[Draft]:
                 derived=kind == "sharper",
                 draws={"smoke": 120, "standard": 400},
                 independence=False,
+                controls={_AT_ODDS: LabellerError(sizes, Split(0.5))},
             )
     yield from _linear()
 
 
 def _labellers() -> Iterator[tuple[str, Sizes, Any]]:
-    plain = Sizes(fewest_queries(0.1, _BETA), 0.1)
+    """At an alpha at which the bound is below the error of a coin."""
+    plain = Sizes(fewest_queries(0.05, _BETA), 0.05)
     yield "one_sided", plain, OneSided(plain.examples)
-    yield "split", plain, Split(0.1)
-    noisy = Sizes(fewest_queries(0.02, _BETA), 0.02, 0.2)
-    yield "noisy_labels", noisy, Split(0.02 / 0.6)
+    yield "split", plain, Split(0.05)
+    noisy = Sizes(fewest_queries(0.02, _BETA), 0.02, 0.05)
+    yield "noisy_labels", noisy, Split(0.02 / 0.9)
 
 
 def _linear() -> Iterator[Draft]:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from auditor.accuracy import Absolute, Exactly
+from auditor.accuracy import Absolute, Constant, Exactly
 from auditor.declare import Draft, Source, accuracy, entry, inequality, scaling
 from auditor.inequality import Row
 from mechanisms.concentration_window import (
@@ -95,13 +95,26 @@ def _covered(case: str, votes: Votes, factor: float, beta: float, derived: bool 
     width = votes.window(factor)
     # A vote at the edge of the window is inside; distances and windows are rounded.
     at_most, exact = width * (1 + 1e-9), votes.outside(width)
+    controls = {"votes that are 1 away": Constant(1.0)}
     return accuracy(
-        Deviation(), votes, Absolute(0.0), at_most=at_most, beta=beta, exact=exact, case=case, derived=derived
+        Deviation(),
+        votes,
+        Absolute(0.0),
+        at_most=at_most,
+        beta=beta,
+        exact=exact,
+        case=case,
+        derived=derived,
+        controls=controls,
     )
 
 
 def _votes(case: str, far: FarVotes, votes: Votes, beta: float, **options: Any) -> Draft:
-    return accuracy(far, votes, Absolute(0.0), at_most=1 / 3, beta=beta, draws=_FEW, case=f"{case}_of_k", **options)
+    controls = {"votes of which none is inside": Constant(1.0)}
+    case, at_most = f"{case}_of_k", 1 / 3
+    return accuracy(
+        far, votes, Absolute(0.0), at_most=at_most, beta=beta, draws=_FEW, case=case, controls=controls, **options
+    )
 
 
 def _quarter(size: int) -> float:

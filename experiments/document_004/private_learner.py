@@ -253,8 +253,8 @@ def _exponents() -> Iterator[Draft]:
         parameter="V",
         at=(64.0, 256.0, 1024.0, 4096.0, 16384.0),
         exponent=1.5,
+        others=(1.0, 2.0),
         measure=Exactly(),
-        criterion=False,
         case="rows_by_dimension",
         derived=True,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,10 +16,12 @@ from auditor.declare import Draft, Erratum, Source, accuracy, as_corrected, as_p
 from experiments.document_004._soft_votes import QUARTERS, shifted_only, stable, unstable
 from mechanisms.common import FloatArray
 from mechanisms.soft_ensembles import Echo
-from mechanisms.soft_labels import SoftLabels, corrected, noise_scale, printed
+from mechanisms.soft_labels import SoftLabels, corrected, printed
 
 #: beta of the claims, and epsilon and delta of Theorem 5.6's counterexample.
 _BETA, _EPSILON, _DELTA = 0.1, 1.0, 0.01
+#: By the exact law of the run.
+_NEEDED = Exactly("smallest gap at which all queries are answered with probability 1 - beta")
 
 _ERR3 = Erratum(
     "ERR-3",
@@ -107,39 +110,52 @@ def _answered(run: SoftLabels, data: FloatArray, error: Wrong, case: str, **opti
     return accuracy(run, data, error, at_most=0, beta=_BETA, exact=max(0.0, 1.0 - right), case=case, **options)
 
 
+def _needed(epsilon: float, cutoff: int, queries: int) -> float:
+    """The smallest even gap, of all queries, at which all of them are answered with probability 1 - beta: exact."""
+    run = printed(Echo(), QUARTERS, epsilon, _DELTA, cutoff, queries)
+
+    def answered(half: int) -> float:
+        return run.probability(np.stack([stable(2 * half, 2 * half)] * queries, axis=1), [0] * queries)
+
+    half = bisect_left(range(math.ceil(run.threshold + 40.0 * run.scale)), 1.0 - _BETA, key=answered)
+    return 2.0 * half
+
+
 def _exponents() -> Iterator[Draft]:
-    """Of the printed d; the logarithm of 8 m T / delta is divided out where it depends on the parameter."""
-    cutoff, queries = 4, 100
+    """The gap that is needed, against the printed d, whose logarithm is divided out where it depends on a parameter."""
+    cutoff, queries = 4, 20
     yield scaling(
-        lambda t: printed_distance(_EPSILON, _DELTA, int(t), queries, _BETA),
+        lambda t: _needed(_EPSILON, int(t), queries),
         parameter="T",
-        at=(1, 4, 16, 64),
+        at=(1, 4, 16),
         exponent=0.5,
         log_factor=lambda t: math.log(8.0 * queries * t / _DELTA),
-        measure=Exactly(),
+        measure=_NEEDED,
+        curve=lambda t: printed_distance(_EPSILON, _DELTA, int(t), queries, _BETA),
         criterion=False,
         case="cutoff",
     )
     yield scaling(
-        lambda epsilon: printed_distance(epsilon, _DELTA, cutoff, queries, _BETA),
+        lambda epsilon: _needed(epsilon, cutoff, queries),
         parameter="eps",
         at=(0.1, 0.3, 1.0, 3.0, 10.0),
         exponent=-1.0,
-        measure=Exactly(),
+        measure=_NEEDED,
+        curve=lambda epsilon: printed_distance(epsilon, _DELTA, cutoff, queries, _BETA),
         criterion=False,
         case="epsilon",
     )
-    scale = noise_scale(_EPSILON, _DELTA, cutoff)
+
+    def asked(log: float) -> int:
+        return round(math.exp(log) * _DELTA / (8.0 * cutoff))
+
     yield scaling(
-        lambda log: (
-            printed_distance(_EPSILON, _DELTA, cutoff, round(math.exp(log)), _BETA) / (8.0 * scale)
-            - math.log(8.0 * cutoff / _DELTA)
-        ),
-        parameter="ln m",
-        at=tuple(math.log(m) for m in (10, 100, 1_000, 10_000)),
+        lambda log: _needed(_EPSILON, cutoff, asked(log)),
+        parameter="ln(8 m T / delta)",
+        at=tuple(math.log(8.0 * m * cutoff / _DELTA) for m in (5, 15, 45)),
         exponent=1.0,
-        measure=Exactly(),
+        measure=_NEEDED,
+        curve=lambda log: printed_distance(_EPSILON, _DELTA, cutoff, asked(log), _BETA),
         criterion=False,
         case="queries",
-        note="d / (8 lambda) less its constant ln(8 T / delta)",
     )

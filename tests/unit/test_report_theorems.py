@@ -203,7 +203,7 @@ def test_hostile_names_stay_text(run: dict[str, Any]) -> None:
     widths = {
         len(re.findall(r"(?<!\\)\|", line)) for line in markdown(content).splitlines() if line.startswith("| 900/noise")
     }
-    assert widths == {8, 12}
+    assert widths == {10, 12}
 
 
 def test_limits_that_are_infinite_or_zero_are_drawn_to_the_edge(run: dict[str, Any]) -> None:
