@@ -131,7 +131,7 @@ def _flips() -> Iterator[Draft]:
     run, claim = OnlineRelease(asked("+"), 8.0, 0.01), ApproxDP(8.0, 0.01)
     pairs = [asked_pair(), tied_pair(moving()[0], 33)]
     yield exact(run, claim, pairs, case="one_query", relation=ADD_REMOVE)
-    yield privacy(run, claim, pairs, case="one_query", relation=ADD_REMOVE, draws={"smoke": 400_000})
+    yield privacy(run, claim, pairs, case="one_query", relation=ADD_REMOVE, draws={"smoke": 600_000})
 
 
 def _stable() -> Iterator[Draft]:

@@ -55,7 +55,7 @@ _CLAIM = ApproxDP(_EPSILON, _DELTA)
 _LEVEL, _SMALL_DELTA = 8.0, 0.01
 _SMALL = ApproxDP(_LEVEL, _SMALL_DELTA)
 #: At a level of 8 an event of probability 0.01 takes more draws than usual to tell from one that is impossible.
-_RARE = {"smoke": 400_000}
+_RARE = {"smoke": 600_000}
 #: So many teachers are at distance 18 where all of them agree, and 17 where one does not; the threshold is 17.2.
 _MANY = 37
 #: Thirteen teachers, nine points and noise of scale lambda = 0.97, at which the catalogue has its transcripts.
@@ -167,8 +167,8 @@ class Risk:
 
 
 _ALPHA, _BETA, _GAMMA = 0.02, 0.02, 0.01
-#: Draws of the learner whose points are rows of the data; without a failure in 100 of them a rate of 0.3 is excluded.
-_SPLITS = {"smoke": 100, "standard": 400, "full": 4_000}
+#: Draws of the learner whose points are rows of the data; a failure rate of 0.4 would be found in 100 of them.
+_SPLITS = {"smoke": 100, "standard": 200, "full": 2_000}
 
 
 def _students(teachers: Teachers, numbers: Sizes) -> ThresholdStudents:
@@ -335,7 +335,7 @@ def label_private() -> Iterator[Draft]:
         derived=True,
         # Each draw is of 99,439 teachers, and asks about 105,967 rows.
         draws=_SPLITS,
-        detect=0.3,
+        detect=0.4,
         independence=False,
         # The points are rows of the data as well: n + m of them.
         parameters={**_parameters(numbers), "n": numbers.rows + numbers.points},
