@@ -56,6 +56,10 @@ class OneSided(Teachers):
         """Some example between: ``1 - (1 - t)^n'`` for t >= 0."""
         return np.asarray(1.0 - (1.0 - np.maximum(t, 0.0)) ** size)
 
+    def draw(self, size: int, shape: tuple[int, ...], rng: np.random.Generator) -> FloatArray:
+        """Draw E of as many chunks; above 1/2, where the chunk has no positive example, all its labels are 0."""
+        return np.asarray(-np.expm1(-rng.exponential(1.0, shape) / size))
+
 
 @dataclass(frozen=True)
 class Midpoint(Teachers):
@@ -322,3 +326,45 @@ class ThresholdStudents:
         beyond = self.zone[1] + rng.exponential(1.0 / self.sizes.points, len(x))
         place = np.concatenate([x, np.full((len(x), 1), np.inf)], axis=1)[np.arange(len(x)), cut]
         return np.where(np.isfinite(place), place, beyond)
+
+
+@dataclass(frozen=True)
+class LabelPrivateStudents(ThresholdStudents):
+    """Section 4.2: thresholds learned from one sample of n + m rows each, of which the last m lose their labels.
+
+    Every teacher is drawn, and every one of the last m rows is asked about, in their order; `ThresholdStudents` draws
+    the counts of votes at those points only that might be refused. Takes what that takes; teachers are `OneSided`.
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(isinstance(self.teachers, OneSided), "teachers that are one-sided", self.teachers)
+
+    def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> FloatArray:
+        """Draw `n` learned thresholds, shape (n,); the data are not looked at."""
+        del data
+        require_draws(n)
+        batch = max(1, _BATCH // max(self.sizes.points, self.sizes.chunks))
+        return np.concatenate([self._students(min(batch, n - i), rng) for i in range(0, n, batch)])
+
+    def _students(self, n: int, rng: np.random.Generator) -> FloatArray:
+        assert isinstance(self.teachers, OneSided)
+        points, chunks = self.sizes.points, self.sizes.chunks
+        learned = np.sort(self.teachers.draw(self.sizes.chunk, (n, chunks), rng), axis=1)
+        x = rng.uniform(-0.5, 0.5, (n, points))
+        # Rows one after the other, each 2 further, are one sorted list.
+        further = 2.0 * np.arange(n)[:, None]
+        ones = np.searchsorted((learned + further).ravel(), (x + further).ravel(), side="right").reshape(x.shape)
+        ones -= chunks * np.arange(n)[:, None]
+        distance = self.distance(np.stack([chunks - ones, ones], axis=-1))
+        # A point so far above the threshold is refused in a part of 1e-12 of the runs; the others come first, in order.
+        sure = distance >= self.bar + 2.0 * self.noise * math.log(points / _LEFT_OUT)
+        order = np.argsort(sure, axis=1, kind="stable")[:, : max(1, int((~sure).sum(axis=1).max()))]
+        asked = np.where(np.take_along_axis(sure, order, axis=1), np.inf, np.take_along_axis(distance, order, axis=1))
+        refused = np.zeros_like(sure)
+        found = refusals(asked, self.noise, self.bar, self.sizes.cutoff + 1, rng) != 0
+        np.put_along_axis(refused, order, found, axis=1)
+        label = np.where(refused, rng.integers(0, 2, x.shape) == 1, ones > chunks - ones)
+        placed = np.argsort(x, axis=1)
+        x, label = np.take_along_axis(x, placed, axis=1), np.take_along_axis(label, placed, axis=1)
+        return 0.5 + self._minimiser(x, label, ~label, rng)

@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from auditor.declare import Draft, Source, accuracy, conformity, entry, exact, privacy
+from auditor.exact import FiniteLaw
 from auditor.guarantees import PureDP
 from experiments._common import REPLACE, broken, deviating, person, rand, replaced
 from experiments._queries import opposed_pair, stream
@@ -24,13 +26,15 @@ def exponential() -> Iterator[Draft]:
     mechanism = ExponentialMechanism(stream("wwwwwwwwwd"), 1.0)
     yield exact(mechanism, PureDP(1.0), opposed_pair(), case="largest_group", relation=REPLACE)
     yield privacy(mechanism, PureDP(1.0), opposed_pair(), case="largest_group", relation=REPLACE)
-    yield conformity(mechanism, opposed_pair(), case="largest_group")
+    groups = ByDefinition((("hlthp", 1.0, 1.0),) * 9 + (("disea", 31.0, 37.9),), 1.0)
+    yield conformity(mechanism, opposed_pair(), reference=groups, case="largest_group")
 
     frequent = ExponentialMechanism(_visits_of(*range(27, 39)), 1.0)
     move = replaced("a person goes from 34 to 38 visits", person(mdvis=34), person(mdvis=38))
     yield exact(frequent, PureDP(1.0), move, case="most_common_visits", relation=REPLACE)
     yield privacy(frequent, PureDP(1.0), move, case="most_common_visits", relation=REPLACE)
-    yield conformity(frequent, move, case="most_common_visits")
+    by_visits = ByDefinition(tuple(("mdvis", float(v), float(v)) for v in range(27, 39)), 1.0)
+    yield conformity(frequent, move, reference=by_visits, case="most_common_visits")
 
     yield broken("factor_two_missing", MUTANTS["missing_two"], mechanism, opposed_pair(), relation=REPLACE)
     yield broken("sign_flipped", MUTANTS["wrong_sign"], mechanism, opposed_pair(), relation=REPLACE)
@@ -54,6 +58,30 @@ def exponential() -> Iterator[Draft]:
     yield _accurate(behind_by_12, behind_by_12, "nineteen_outcomes_behind")
     yield _accurate(common, common, "most_common_visits")
     yield _accurate(MUTANTS["wrong_sign"].build(common), common, "sign_flipped", MUTANTS["wrong_sign"].note)
+
+
+@dataclass(frozen=True)
+class ByDefinition:
+    """The law by its definition: weights e^(eps u / 2), u the number of persons of a group, each weight by itself.
+
+    The mechanism draws from the array that its own law returns, so that is no law to hold it against.
+
+    Parameters
+    ----------
+    groups : tuple of (str, float, float)
+        Column, and the least and the largest of its values in the group.
+    epsilon : float
+        The level.
+    """
+
+    groups: tuple[tuple[str, float, float], ...]
+    epsilon: float
+
+    def law(self, data: pd.DataFrame) -> FiniteLaw:
+        """Law of the group's number."""
+        scores = [sum(low <= value <= high for value in data[column].tolist()) for column, low, high in self.groups]
+        mass = [1.0 / math.fsum(math.exp(self.epsilon / 2.0 * (v - u)) for v in scores) for u in scores]
+        return FiniteLaw(tuple(range(len(mass))), np.array(mass))
 
 
 def _visits_of(*values: int) -> SeveralCounts:

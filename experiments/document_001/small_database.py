@@ -14,9 +14,13 @@ health, give 0.0286, 0.0087, 0.0037 and 0.0021.
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections import Counter
 from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
 
+import numpy as np
 import pandas as pd
 
 from auditor.accuracy import Exactly, Quantile, Setting
@@ -34,6 +38,7 @@ from auditor.declare import (
     scaling,
     statement_holds,
 )
+from auditor.exact import FiniteLaw
 from auditor.guarantees import PureDP
 from auditor.neighbors import Pair
 from experiments._common import REPLACE, broken, deviating, person, rand, replaced
@@ -59,6 +64,52 @@ _GRID = tuple(round(500 * 2 ** (k / 4)) for k in range(21))
 #: Level at which the least probable of all synthetic databases of the whole data still has a probability in double
 #: precision, e^-605 at the lowest: at a level of 1 exact laws can be stated for up to 1,000 persons.
 _LEVEL_OF_ALL = 0.06
+
+
+@dataclass(frozen=True)
+class ByDefinition:
+    """The law by its definition: every synthetic database is listed, its queries are asked, its orderings counted.
+
+    In whole numbers but for one exponential of each weight. The mechanism draws from the array that its own law
+    returns, so that is no law to hold it against.
+
+    Parameters
+    ----------
+    columns : tuple of hashables
+        Columns of zeros and ones.
+    epsilon : float
+        The level.
+    size : int
+        Rows of the synthetic database, m.
+    """
+
+    columns: tuple[Hashable, ...]
+    epsilon: float
+    size: int
+
+    def law(self, data: pd.DataFrame) -> FiniteLaw:
+        """Law of the histogram: ``m! / prod(c!) exp(-eps n error / 2)``, error being ``worst / (n m)``."""
+        elements = list(itertools.product((0, 1), repeat=len(self.columns)))
+        found = Counter(zip(*(data[column].tolist() for column in self.columns), strict=True))
+        truth = [found[element] for element in elements]
+        # A conjunction asks of each column for a 0, for a 1, or for nothing.
+        queries = [
+            [i for i, bits in enumerate(elements) if all(a in (None, b) for a, b in zip(asked, bits, strict=True))]
+            for asked in itertools.product((None, 0, 1), repeat=len(self.columns))
+        ]
+        outcomes, logs = [], []
+        for rows in itertools.combinations_with_replacement(range(len(elements)), self.size):
+            counts = [rows.count(i) for i in range(len(elements))]
+            worst = max(
+                abs(sum(counts[i] for i in query) * len(data) - sum(truth[i] for i in query) * self.size)
+                for query in queries
+            )
+            orderings = math.factorial(self.size) // math.prod(map(math.factorial, counts))
+            outcomes.append(tuple(counts))
+            logs.append(math.log(orderings) - self.epsilon * worst / (2 * self.size))
+        top = max(logs)
+        total = math.fsum(math.exp(log - top) for log in logs)
+        return FiniteLaw(tuple(outcomes), np.array([math.exp(log - top) / total for log in logs]))
 
 
 def _first(rows: int) -> pd.DataFrame:
@@ -162,7 +213,7 @@ def small_database() -> Iterator[Draft]:
     opposite = _ten_persons(_WEAK_AND_PLAN, (0, 1), (1, 0), "one of ten like persons is replaced by the opposite")
     yield exact(small, PureDP(1.0), opposite, case="ten_persons", relation=REPLACE)
     yield privacy(small, PureDP(1.0), opposite, case="ten_persons", relation=REPLACE)
-    yield conformity(small, opposite, case="ten_persons")
+    yield conformity(small, opposite, reference=ByDefinition(_WEAK_AND_PLAN, 1.0, 8), case="ten_persons")
     yield inequality(
         _worst_levels,
         statement="the largest privacy loss over all neighbours of all datasets is at most eps",
@@ -179,7 +230,8 @@ def small_database() -> Iterator[Draft]:
     # An event of probability 0.01 tells so small a level from one of 0.6, not from twice as much.
     draws = {"smoke": 400_000}
     yield privacy(whole, claim, swapped, case="all_persons", relation=REPLACE, draws=draws, detect=0.6, note=note)
-    yield conformity(whole, swapped, case="all_persons", note=note)
+    defined = ByDefinition(_WEAK_AND_PLAN, _LEVEL_OF_ALL, whole.size)
+    yield conformity(whole, swapped, reference=defined, case="all_persons", note=note)
 
     yield from _mutants(small, opposite)
     yield from _accuracy()

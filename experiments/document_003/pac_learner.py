@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -29,7 +29,7 @@ from auditor.declare import (
     scaling,
     smallest,
 )
-from auditor.exact import curve
+from auditor.exact import FiniteLaw, curve
 from auditor.guarantees import PureDP
 from auditor.inequality import Row
 from auditor.neighbors import Pair
@@ -92,6 +92,39 @@ def _noisy(rows: int, d: int) -> Pair:
     return Pair(data, other, f"{rows} random numbers of {d} bits, a tenth of them labelled wrong, one label flips")
 
 
+@dataclass(frozen=True)
+class ByDefinition:
+    """The law by its definition: mistakes of a threshold counted row by row, each weight by itself.
+
+    The learner draws from the array that its own law returns, so that is no law to hold it against.
+
+    Parameters
+    ----------
+    d : int
+        Bits of a number.
+    epsilon : float
+        What a mistake takes off the logarithm of a weight.
+    points : tuple of int
+        Increasing, the data's numbers among them: the outcome is how many of them are below the threshold. Without any
+        it is the threshold.
+    """
+
+    d: int
+    epsilon: float
+    points: tuple[int, ...] = ()
+
+    def law(self, data: IntArray) -> FiniteLaw:
+        """Law of the outcome; thresholds between two points make the same mistakes."""
+        last = (*self.points, 2**self.d) if self.points else tuple(range(2**self.d + 1))
+        many = [high - low for low, high in zip((-1, *last), last, strict=False)]
+        wrong = [sum((x >= threshold) != bool(y) for x, y in data.tolist()) for threshold in last]
+        mass = [
+            size / math.fsum(other * math.exp(self.epsilon * (own - w)) for other, w in zip(many, wrong, strict=True))
+            for size, own in zip(many, wrong, strict=True)
+        ]
+        return FiniteLaw(tuple(range(len(mass))), np.array(mass))
+
+
 def _piece(learner: ThresholdLearner, pair: Pair) -> WhichPiece:
     return WhichPiece(learner, tuple(np.union1d(pair.x[:, 0], pair.y[:, 0]).tolist()))
 
@@ -114,11 +147,12 @@ def pac_learner() -> Iterator[Draft]:
     piece = _piece(long, noisy)
     yield exact(learner, claim, flip, relation=REPLACE)
     yield privacy(learner, claim, flip, relation=REPLACE, draws=few)
-    yield conformity(learner, flip, draws=few)
+    yield conformity(learner, flip, reference=ByDefinition(8, _EPSILON), draws=few)
     # A threshold of 32 bits is uniform in its piece, so where it lies says all that it says.
     yield exact(piece, claim, noisy, case="inconsistent_labels", relation=REPLACE)
     yield privacy(piece, claim, noisy, case="inconsistent_labels", relation=REPLACE, draws=few)
-    yield conformity(piece, noisy, case="inconsistent_labels", draws=few)
+    defined = ByDefinition(32, _EPSILON, piece.points)
+    yield conformity(piece, noisy, reference=defined, case="inconsistent_labels", draws=few)
     yield inequality(
         _levels,
         statement="the level of a flip is 2 eps - ln(1 + p (e^(2 eps) - 1)), p the thresholds' that gain a mistake",

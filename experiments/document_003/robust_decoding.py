@@ -13,14 +13,18 @@ from auditor.adversaries.reconstruction import Decoding
 from auditor.declare import Draft, Source, accuracy, adversary, entry, inequality
 from auditor.guarantees import PureDP
 from auditor.inequality import Row
+from auditor.results import Verdict
 from mechanisms.common import FloatArray
 from mechanisms.decoding_mutants import ROBUST_MUTANTS
 from mechanisms.noisy_counts import SpoiledCounts, SpoiledQueries
 
 #: 48 bits and 768 rows of signs, as in the catalogue's figures.
 _GAME = SpoiledQueries()
-#: Failures of up to a quarter of the games leave a rate of 1/2 excluded at a share of 1e-6 / 2000.
+#: Allowed rate of failures. Arbitrary: "a small constant"; full runs tell it from 0.03, standard ones from 0.08.
+_BETA = 0.01
+#: Without a failure in 200 games a rate of 0.15 is excluded at a share of 1e-6 / 2000.
 _MANY = {"smoke": 200, "standard": 400, "full": 4_000}
+_DETECT = 0.15
 #: 2 (1 - Phi(sqrt(2 ln 2))).
 _THRESHOLD = 2.0 * float(special.ndtr(-math.sqrt(2.0 * math.log(2.0))))
 
@@ -41,31 +45,21 @@ def _right(outputs: FloatArray) -> FloatArray:
 def robust_decoding() -> Iterator[Draft]:
     """Bits from 16 n rows of signs, of which the worst part is answered for the opposite bits; the threshold is 0.239.
 
-    Two corrections of the catalogue. At its sizes the threshold is not sharp: at 0.22 about one game in ten fails (a
-    part of 0.21 hardly ever does). And rows of zeros and ones need no centring: the program's condition is about
-    ``|<q, z>|``, whose largest part weighs less, not more, where z has a mean; what fails is to decode answers of
-    subset queries with rows of signs and not to take off the answer to the query of all bits.
+    Two corrections of the catalogue, which has no failure up to 0.22, and 90 % at 0.24. At its sizes the threshold is
+    not sharp: at 0.22 about one game in ten fails (a part of 0.21 hardly ever does); that none fails is refuted. And
+    rows of zeros and ones need no centring: the program's condition is about ``|<q, z>|``, whose largest part weighs
+    less, not more, where z has a mean; what fails is to decode answers of subset queries with rows of signs and not to
+    take off the answer to the query of all bits.
     """
     # "About 77 %" of good answers in the document; 76.1 %.
-    for part in (0.1, 0.2, 0.22):
+    for part in (0.1, 0.2):
         yield _decodes(replace(_GAME, part=part), f"worst_{100 * part:g}_percent")
+    yield from _near_the_threshold()
     yield _decodes(replace(_GAME, part=0.2, error=0.02 * math.sqrt(_GAME.rows)), "worst_20_percent_with_noise")
     yield _decodes(replace(_GAME, part=0.2, kind="gaussian"), "worst_20_percent_gaussian_rows")
     yield _decodes(replace(_GAME, part=0.2, kind="subset"), "worst_20_percent_rows_of_zeros_and_ones")
     yield _decodes(replace(_GAME, part=0.2, kind="centred"), "worst_20_percent_centred_rows")
     yield _decodes(replace(_GAME, part=0.4, corruption="random"), "random_40_percent")
-    yield accuracy(
-        replace(_GAME, part=0.24),
-        None,
-        _right,
-        at_most=0.5,
-        beta=0.5,
-        case="worst_24_percent_is_lost",
-        draws=_MANY,
-        independence=False,
-        derived=True,
-        note="from the threshold on most bits are those of the alternative: the error is the part that is right",
-    )
     yield inequality(
         _thresholds,
         statement="the part of normal |g| with the largest values that carries half of the mean is "
@@ -89,15 +83,49 @@ def robust_decoding() -> Iterator[Draft]:
     yield from _mutants()
 
 
+def _near_the_threshold() -> Iterator[Draft]:
+    """At 0.22 few games fail, but more than the catalogue's none; at 0.24 nine in ten are lost, as it says."""
+    below, above = replace(_GAME, part=0.22), replace(_GAME, part=0.24)
+    # Games enough to find one failure in ten where one in a hundred is claimed.
+    refuted = _decodes(below, "worst_22_percent_never_fails")
+    yield replace(refuted, expected=Verdict.DEVIATION, draws={"smoke": 800, "standard": 800})
+    for game, error, most, beta, detect, case, note in (
+        (below, _part, 0.0, 0.2, 0.5, "worst_22_percent", "most games are decoded; 0.2 is arbitrary"),
+        (
+            above,
+            _right,
+            0.5,
+            0.1,
+            0.35,
+            "worst_24_percent_is_lost",
+            "from the threshold on most bits are those of the alternative: the error is the part that is right",
+        ),
+    ):
+        yield accuracy(
+            game,
+            None,
+            error,
+            at_most=most,
+            beta=beta,
+            case=case,
+            draws=_MANY,
+            detect=detect,
+            independence=False,
+            derived=True,
+            note=note,
+        )
+
+
 def _decodes(game: SpoiledQueries, case: str) -> Draft:
     return accuracy(
         game,
         None,
         _part,
         at_most=0.0,
-        beta=0.5,
+        beta=_BETA,
         case=case,
         draws=_MANY,
+        detect=_DETECT,
         independence=False,
         derived=True,
     )
@@ -115,7 +143,7 @@ def _mutants() -> Iterator[Draft]:
             None,
             _part,
             at_most=0.0,
-            beta=0.5,
+            beta=_BETA,
             case=name,
             expected="deviation",
             is_mutant=True,

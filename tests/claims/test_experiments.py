@@ -12,13 +12,14 @@ from auditor.accuracy.base import Theorem
 from auditor.adversaries import Game
 from auditor.conformity import StatedLaw
 from auditor.declare import Claim, Entry
-from auditor.guarantees import PureDP
+from auditor.guarantees import ApproxDP, PureDP
 from auditor.neighbors import check_pairs
 from auditor.results import Verdict
 from experiments._common import ADD_REMOVE, REPLACE
 from tests.claims.declared import (
     CLAIMS,
     CONTROLS,
+    COVERED_BY_DELTA,
     INVENTORY,
     LEVELS,
     LISTED,
@@ -136,6 +137,21 @@ def test_a_mutants_exact_level_is_that_of_the_inventory(claim: Claim) -> None:
 
 def test_values_that_need_a_pair_belong_to_mutants_that_are_claimed() -> None:
     assert set(ON_THIS_PAIR) <= {case_of(claim) for claim in CLAIMS if claim.draft.is_mutant}
+
+
+def test_no_delta_alone_covers_what_a_reference_shows() -> None:
+    """At an exact level of 0 a claim of a level above it says nothing of the level: nothing could refute it."""
+    covered = {
+        claim.id
+        for claim in PRIVACY
+        if isinstance(claim.draft.guarantee, ApproxDP)
+        and claim.draft.guarantee.delta > 0
+        and claim.draft.guarantee.level > 0
+        and not claim.draft.is_mutant
+        and claim.draft.expected == Verdict.CONSISTENT
+        and exact_level(claim) == 0
+    }
+    assert covered == set(COVERED_BY_DELTA)
 
 
 @pytest.mark.parametrize("claim", [c for c in PRIVACY if c.draft.level == "L0"], ids=lambda claim: claim.id)

@@ -27,6 +27,7 @@ from mechanisms.private_learner_mutants import (
     released_of_equals,
 )
 from mechanisms.threshold_students import (
+    LabelPrivateStudents,
     Midpoint,
     NoisyLabels,
     OneSided,
@@ -351,8 +352,9 @@ def test_students_by_drawing_everything() -> None:
     numbers = Sizes(points=300, cutoff=40, chunks=4_000, chunk=20)
     rng = np.random.default_rng(7)
     slow = [_by_hand(OneSided(), numbers, 20.0, 0.01, rng) for _ in range(300)]
-    fast = ThresholdStudents(OneSided(), numbers, 20.0, 0.01)(None, 3_000, rng) - 0.5
-    assert stats.ks_2samp(slow, fast).pvalue > _ALPHA
+    for fast in (ThresholdStudents, LabelPrivateStudents):
+        found = fast(OneSided(), numbers, 20.0, 0.01)(None, 3_000, rng) - 0.5
+        assert stats.ks_2samp(slow, found).pvalue > _ALPHA / 2
 
 
 def test_sizes_by_hand() -> None:
@@ -384,6 +386,7 @@ def test_sizes_by_hand() -> None:
         (lambda: sizes(1.5, 0.1, 1.0, 0.1), "got 1.5"),
         (lambda: ThresholdStudents(OneSided(), Sizes(100, 10, 20, 5), 1.0, 0.01), "unanimous votes"),
         (lambda: ThresholdStudents(OneSided(), Sizes(4_000, 2, 2_000, 1), 20.0, 0.01), "at most T = 2"),
+        (lambda: LabelPrivateStudents(Midpoint(), Sizes(300, 40, 4_000, 20), 20.0, 0.01), "that are one-sided"),
     ],
 )
 def test_bad_input_is_refused_with_its_value(build: Callable[[], object], message: str) -> None:
