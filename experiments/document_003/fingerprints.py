@@ -305,7 +305,7 @@ class _GuiltyMean:
 
     def __call__(self, scores: Any) -> FloatArray:
         mean = np.asarray(scores)[:, : self.guilty].mean(axis=1)
-        return np.maximum(self.sign * (mean - self.base), 0.0)
+        return np.asarray(np.maximum(self.sign * (mean - self.base), 0.0))
 
 
 def _spread() -> list[Row]:

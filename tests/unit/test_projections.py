@@ -288,7 +288,7 @@ def test_a_bound_on_the_error_is_below_those_of_plain_noise_and_of_the_answer_0(
             continue
         assert claimed.at_most < min(released.noisy.scale**2, released.size**2), draft.case
         key = (type(released.body).__name__, released.width, released.size)
-        nothing = float(setting.error(np.zeros((1, released.width**2)))[0])  # type: ignore[union-attr]
+        nothing = float(setting.error(np.zeros((1, released.width**2)))[0])
         refuted[key] = refuted.get(key, False) or nothing > claimed.at_most
     assert len(refuted) >= 4
     assert all(refuted.values()), refuted
