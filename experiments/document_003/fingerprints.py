@@ -261,7 +261,7 @@ _AT = np.linspace(-4.0, 4.0, 401)
 _SOME: dict[int, dict[str, int]] = {
     6: {"smoke": 250, "standard": 2_500},
     12: {"smoke": 120, "standard": 1_000},
-    20: {"smoke": 60, "standard": 400},
+    20: {"smoke": 100, "standard": 400},
 }
 
 
@@ -368,7 +368,7 @@ def _scores() -> Iterator[Draft]:
         InnocentScore(Scoring(Tardos(6, 5), Proportional())),
         np.arange(1, 6),
         case="innocent_score",
-        draws={"smoke": 3_000, "standard": 10_000},
+        draws={"smoke": 4_600, "standard": 10_000},
         note="in eighths of the normal law, by the characteristic function",
     )
     yield replace(draft, independence=False)
