@@ -316,6 +316,80 @@ class Scoring:
         return View(self.code.users, members, part.ones(members), biases=biases)
 
 
+#: Parts of equal normal probability into which an innocent score falls; arbitrary.
+_PARTS = 8
+#: Standard deviations beyond which the characteristic function of a score, about that of a normal law, is left out:
+#: exp(-10^2 / 2) is 2e-22. Nodes over that range, and over the biases: twice as many change nothing (a unit test).
+_FAR, _NODES = 10.0, 150
+
+
+@dataclass(frozen=True)
+class InnocentScore:
+    """In which of 8 parts of the normal law that it nearly has the last user's score falls: from a coalition (data).
+
+    Parameters
+    ----------
+    scoring : Scoring
+        `Proportional` or `AllOnes` pirates: how often the word has a one, by the bias alone, is known for both.
+
+    Notes
+    -----
+    Given the biases the last user's entries are independent of the word, which the others make. So columns add
+    independent terms: ``sqrt((1-p)/p)`` with probability ``P[w = 1 | p] p``, ``-sqrt(p/(1-p))`` with ``P[w = 1 | p]
+    (1-p)``, else 0. They have a mean of 0 and a variance of ``P[w = 1]``. The distribution function of their sum is
+    computed from the characteristic function (Gil-Pelaez 1951).
+    """
+
+    scoring: Scoring
+
+    def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> IntArray:
+        """Draw n parts, 0 to 7; int64 of shape (n,)."""
+        edges = self._edges(data)
+        return np.searchsorted(edges, self.scoring(data, n, rng)[:, -1]).astype(np.int64)
+
+    def law(self, data: Dataset) -> FiniteLaw:
+        """Law of the part; exact but for rounding of the biases, see `Tardos`, and of 1e-11 of the quadrature."""
+        below = self.below(data, self._edges(data))
+        mass = np.diff(below, prepend=0.0, append=1.0)
+        return FiniteLaw(tuple(range(_PARTS)), mass)
+
+    def deviation(self, data: Dataset) -> float:
+        """Standard deviation of the score, over the threshold: that of the normal law."""
+        weights, _, word = self._columns(data)
+        return float(np.sqrt(self.scoring.code.length * (weights @ word))) / self.scoring.code.threshold
+
+    def third_moment(self, data: Dataset) -> float:
+        """Absolute third moment of what one column adds."""
+        weights, r, word = self._columns(data)
+        return float(weights @ (word * (np.cos(r) ** 3 / np.sin(r) + np.sin(r) ** 3 / np.cos(r))))
+
+    def below(self, data: Dataset, at: FloatArray, nodes: int = _NODES) -> FloatArray:
+        """Probability that the score, over the threshold, is at most each number."""
+        code, (weights, r, word) = self.scoring.code, self._columns(data, nodes)
+        points, steps = np.polynomial.legendre.leggauss(nodes)
+        reach = _FAR / (self.deviation(data) * code.threshold)
+        t, steps = 0.5 * reach * (points + 1.0), 0.5 * reach * steps
+        p = np.sin(r) ** 2
+        moved = p * np.exp(1j * np.outer(t, 1 / np.tan(r))) + (1 - p) * np.exp(-1j * np.outer(t, np.tan(r)))
+        of_all = (1.0 + (moved - 1.0) @ (weights * word)) ** code.length
+        turned = np.exp(-1j * np.outer(np.asarray(at) * code.threshold, t)) * of_all
+        return np.asarray(0.5 - (turned.imag / t) @ steps / np.pi)
+
+    def _edges(self, data: Dataset) -> FloatArray:
+        return np.asarray(self.deviation(data) * stats.norm.ppf(np.arange(1, _PARTS) / _PARTS))
+
+    def _columns(self, data: Dataset, nodes: int = _NODES) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Weights of a quadrature over r, its nodes, and the probability of a one of the word there."""
+        members, pirate = coalition_of(data, self.scoring.code.users), self.scoring.pirate
+        require(members[-1] < self.scoring.code.users, "a coalition without the last user", members)
+        require(isinstance(pirate, Proportional | AllOnes), "pirates whose word is known by the bias", pirate)
+        end = np.arcsin(np.sqrt(self.scoring.code.cutoff))
+        points, weights = np.polynomial.legendre.leggauss(nodes)
+        r = end + 0.5 * (points + 1.0) * (np.pi / 2 - 2 * end)
+        word = np.sin(r) ** 2 if isinstance(pirate, Proportional) else 1.0 - np.cos(r) ** (2 * len(members))
+        return 0.5 * weights, r, np.asarray(word)
+
+
 @dataclass(frozen=True)
 class Weights:
     """The largest weight that a column of a code gives to anybody: from nothing (data) to one number a code."""

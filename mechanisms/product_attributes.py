@@ -17,8 +17,7 @@ from functools import cached_property
 
 import numpy as np
 
-from mechanisms.common import Dataset, FloatArray, IntArray, Mutant, Twin, require, require_draws, table
-from mechanisms.projections import ProjectedMoments
+from mechanisms.common import Dataset, FloatArray, IntArray, Mutant, Twin, require, table
 from mechanisms.second_moments import NoisyMoments, NormOfDimension, SecondMoments, SignedHistogram
 
 
@@ -86,27 +85,6 @@ class ProductMoments(SecondMoments):
         rows = self.signs(data)
         products = rows[:, np.array(self.sets, dtype=np.int64)].prod(axis=2)
         return np.asarray(data.counts @ products if isinstance(data, SignedHistogram) else products.sum(axis=0))
-
-
-@dataclass(frozen=True)
-class Parities:
-    """All parities of t attributes, from the projected second moments of products.
-
-    Parameters
-    ----------
-    query : ProductMoments
-        Says which moments make which parity.
-    released : ProjectedMoments
-        Releases the moments.
-    """
-
-    query: ProductMoments
-    released: ProjectedMoments
-
-    def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> FloatArray:
-        """Draw `n` outputs; float64 of shape (n, C(d, t))."""
-        require_draws(n)
-        return self.query.parities(self.released(data, n, rng))
 
 
 # ------------------------------------------------------------------------------------- mutants

@@ -27,7 +27,9 @@ from experiments.document_003._projected import (
     CorrectStep,
     OverWidth,
     PrintedStep,
+    RootMeanSquare,
     Width,
+    between,
     bound,
     dimension,
     errors_on,
@@ -36,11 +38,13 @@ from experiments.document_003._projected import (
     independent,
     projected,
     repeated,
+    worst_number,
 )
 from mechanisms.projections import Hull, NuclearBall
 from mechanisms.second_moments import (
     NoisyMoments,
     SecondMoments,
+    SignedHistogram,
 )
 
 
@@ -73,6 +77,18 @@ def steps() -> Iterator[Draft]:
         draws=EVERY,
         note="half of the printed constant: <yh - y, w> is at most twice the largest <z, w>, as nK is symmetric",
     )
+    yield accuracy(
+        both,
+        data,
+        OverWidth(released, truth),
+        at_most=0.83,
+        beta=0.0,
+        case="error_and_width_at_0_83",
+        expected="deviation",
+        derived=True,
+        draws=EVERY,
+        note="a figure of the catalogue, for fewer runs: one run in twenty or thirty has more, some of them 1.2",
+    )
     yield proof_step(
         "J9b",
         accuracy(
@@ -102,17 +118,18 @@ def steps() -> Iterator[Draft]:
 
 def errors() -> Iterator[Draft]:
     """Expected squared errors and widths at the theorem's own parameters."""
-    for d, people, distinct in ((6, 24, 2), (8, 32, 2), (6, 96, 6)):
+    # At d = 6 the bound is below both other errors for 22 and 23 people only. The answer 0 is off by n on one row.
+    for d, people, distinct in ((8, 32, 1), (8, 32, 2), (10, 37, 1), (10, 37, 4)):
         released, data = projected(d, Hull(), people), repeated(d, people, distinct)
         yield expectation(
             released,
             data,
             Squared(released.noisy.query(data)),
             at_most=bound(d, people),
-            case=f"{people}_people_{d}_attributes",
+            case=f"{people}_people_{d}_attributes_{distinct}_rows",
             derived=True,
             draws=EVERY,
-            note=f"2 sqrt(2 ln 2) c n sqrt(d), on {distinct} distinct rows",
+            note=f"2 sqrt(2 ln 2) c n sqrt(d), on {distinct} distinct rows; less than plain noise and n^2",
         )
     wide, data = NoisyMoments(SecondMoments(10), EPSILON, DELTA), repeated(10, 40, 3)
     yield expectation(
@@ -125,6 +142,32 @@ def errors() -> Iterator[Draft]:
         draws=EVERY,
         note="2^d normal variables of deviation sigma d: sigma d sqrt(2 ln 2^d)",
     )
+    # 0.92 to 0.97 d^1.5 in the catalogue, from d = 6 on, where it is 0.912.
+    for d in (8, 10, 12):
+        noisy, nobody = NoisyMoments(SecondMoments(d), EPSILON, DELTA), repeated(d, 4, 1)
+        yield from between(
+            f"width_of_K_at_{d}",
+            noisy,
+            nobody,
+            Width(Hull(), noisy.query(nobody)),
+            noisy.scale * d**1.5,
+            (0.92, 0.97),
+            draws={"smoke": 1_000, "standard": 4_000},
+            note="the largest <z, w> over K, in deviations times d^1.5",
+        )
+    # The catalogue's constant, 1.02: random rows move it by up to 5 %.
+    for d in (24, 64):
+        ball, data = projected(d, NuclearBall(), ROWS * d), repeated(d, ROWS * d, worst_number(d))
+        yield from between(
+            f"worst_constant_at_{d}",
+            ball,
+            data,
+            RootMeanSquare(ball.noisy.query(data)),
+            math.sqrt(bound(d, ROWS * d, 1.0)),
+            (0.95 * 1.02, 1.05 * 1.02),
+            draws={"smoke": 300, "standard": 1_000},
+            note="the worst number of rows, onto the nuclear ball, in sqrt(c n sqrt(d))",
+        )
     # Two hundred real persons: more than the window holds, where plain noise is the bound.
     persons = few_and_one_more(200, 6).y
     real = projected(6, Hull(), 400.0)
@@ -184,31 +227,40 @@ def growth() -> Iterator[Draft]:
         note="one family shows less growth than the worst one",
     )
 
+    # On the ball, where the bound is below plain noise and the answer 0 over a range of n and of d.
     def of_people(people: float) -> Setting:
-        return errors_on(projected(6, Hull(), people), [repeated(6, int(people), 2)])
+        return errors_on(projected(64, NuclearBall(), people), _worst_for(64, people))
 
     def of_attributes(d: float) -> Setting:
-        return errors_on(projected(int(d), Hull(), 32.0), [repeated(int(d), 32, 2)])
+        return errors_on(projected(int(d), NuclearBall(), 350.0), _worst_for(int(d), 350.0))
 
     yield scaling(
         of_people,
         parameter="n",
-        at=(8, 16, 32, 64),
+        at=(140, 200, 280, 400),
         exponent=0.5,
-        curve=lambda people: math.sqrt(bound(6, people)),
+        curve=lambda people: math.sqrt(bound(64, people, RELAXED)),
         criterion=False,
         case="bound_and_people",
         derived=True,
-        draws={"smoke": 4 * 50, "standard": 4 * 500},
+        draws={"smoke": 4 * 24, "standard": 4 * 120},
+        note="64 attributes, onto the nuclear ball",
     )
     yield scaling(
         of_attributes,
         parameter="d",
-        at=(3, 4, 6, 8, 10),
+        at=(64, 90, 128),
         exponent=0.25,
-        curve=lambda d: math.sqrt(bound(d, 32)),
+        curve=lambda d: math.sqrt(bound(d, 350, RELAXED)),
         criterion=False,
         case="bound_and_attributes",
         derived=True,
-        draws={"smoke": 5 * 50, "standard": 5 * 500},
+        draws={"smoke": 3 * 24, "standard": 3 * 120},
+        note="350 people, onto the nuclear ball",
     )
+
+
+def _worst_for(d: int, people: float) -> list[SignedHistogram]:
+    """About as many rows as make the singular values of the data those of the noise, and twice as many."""
+    distinct = max(1, round(0.2 * people / math.sqrt(d)))
+    return [repeated(d, int(people), times * distinct) for times in (1, 2)]

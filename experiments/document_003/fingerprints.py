@@ -18,11 +18,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy import integrate
+from scipy import integrate, special
 
 from auditor.accuracy import Exactly, Figure, Setting, Smallest
 from auditor.adversaries.fingerprints import BonehShaw, Tardos, smallest_block, sufficient_block
-from auditor.declare import Draft, Source, accuracy, conformity, entry, expectation, scaling
+from auditor.declare import Draft, Source, accuracy, conformity, entry, expectation, inequality, scaling
+from auditor.inequality import Row
 from mechanisms.code_mutants import MUTANTS
 from mechanisms.common import FloatArray, IntArray, Mechanism
 from mechanisms.pirates import (
@@ -30,6 +31,7 @@ from mechanisms.pirates import (
     Coin,
     Framing,
     InnocentRise,
+    InnocentScore,
     Knowing,
     Majority,
     Minority,
@@ -249,6 +251,163 @@ def ones_of_all_ones(code: Tardos, pirates: int) -> float:
     return 1 - float(value) / (math.pi / 2 - 2 * end)
 
 
+# --------------------------------------------------------------------------------- how scores are spread
+
+#: Constant of the bound of Berry and Esseen for sums of equal terms (Shevtsova 2011).
+_BERRY_ESSEEN = 0.4748
+#: Where distribution functions are compared, in standard deviations; arbitrary, fine.
+_AT = np.linspace(-4.0, 4.0, 401)
+#: Users of the codes that the catalogue ran, and draws of each: an entry of a code is the cost.
+_SOME: dict[int, dict[str, int]] = {
+    6: {"smoke": 250, "standard": 2_500},
+    12: {"smoke": 120, "standard": 1_000},
+    20: {"smoke": 100, "standard": 400},
+}
+
+
+def guilty_mean(scoring: Scoring) -> float:
+    """Mean score of a pirate over the threshold, in closed form, for a coalition of the code's own size.
+
+    Proportional pirates: a column adds ``p sqrt((1-p)/p)`` to the score of the one whose entry is taken, and nothing to
+    the others on average. All ones: it adds to each ``sqrt(p (1-p))`` where no other pirate has a one. Both have an
+    elementary integral over r; without the cut-off it is 5/pi for all pirates.
+    """
+    end, c = math.asin(math.sqrt(scoring.code.cutoff)), scoring.code.coalition
+    power = 2 if isinstance(scoring.pirate, Proportional) else 2 * c
+    return 5.0 * (math.cos(end) ** power - math.sin(end) ** power) / (math.pi - 4.0 * end)
+
+
+def _guilty_by_quadrature(scoring: Scoring) -> float:
+    """The same from the law of how many pirates have a one in a column, by quadrature over r."""
+    code, c = scoring.code, scoring.code.coalition
+    end, s = math.asin(math.sqrt(code.cutoff)), np.arange(c + 1)
+    word = s / c if isinstance(scoring.pirate, Proportional) else (s > 0).astype(np.float64)
+    log_binomial = special.gammaln(c + 1) - special.gammaln(s + 1) - special.gammaln(c - s + 1)
+
+    def column(r: float) -> float:
+        mass = np.exp(log_binomial + 2 * s * math.log(math.sin(r)) + 2 * (c - s) * math.log(math.cos(r)))
+        return float(mass @ (word * (s / math.tan(r) - (c - s) * math.tan(r)))) / c
+
+    value, _ = integrate.quad(column, end, math.pi / 2 - end, epsabs=1e-13)
+    return code.length / code.threshold * value / (math.pi / 2 - 2 * end)
+
+
+@dataclass(frozen=True)
+class _GuiltyMean:
+    """By how much the mean score of the first so many users, the coalition, is above a number, or below it.
+
+    What is on the other side counts as 0; the number is to be ten deviations away, so that the mean is the same.
+    """
+
+    guilty: int
+    base: float
+    sign: float = 1.0
+
+    def __call__(self, scores: Any) -> FloatArray:
+        mean = np.asarray(scores)[:, : self.guilty].mean(axis=1)
+        return np.asarray(np.maximum(self.sign * (mean - self.base), 0.0))
+
+
+def _spread() -> list[Row]:
+    """Largest distance of the innocent score's distribution function from the normal one, and its bound."""
+    rows = []
+    for scoring in _scorings():
+        score, members = InnocentScore(scoring), _without(scoring.code.users, scoring.code.users)
+        deviation = score.deviation(members)
+        apart = np.abs(score.below(members, _AT * deviation) - special.ndtr(_AT)).max()
+        sums = (deviation * scoring.code.threshold) ** 3 / scoring.code.length
+        limit = _BERRY_ESSEEN * score.third_moment(members) / sums
+        rows.append((_name(scoring), float(apart), limit))
+    return rows
+
+
+def _scorings() -> list[Scoring]:
+    return [Scoring(Tardos(n, n - 1), pirate) for n in _SOME for pirate in (Proportional(), AllOnes())]
+
+
+def _name(scoring: Scoring) -> str:
+    return f"n = {scoring.code.users}, {'proportional' if isinstance(scoring.pirate, Proportional) else 'all ones'}"
+
+
+def _guilty_means() -> list[Row]:
+    return [(_name(s), guilty_mean(s), _guilty_by_quadrature(s)) for s in _scorings()]
+
+
+def _guilty_range() -> list[Row]:
+    """The catalogue's 1.6 to 1.7 thresholds, against the quadrature."""
+    found = [(_name(s), _guilty_by_quadrature(s)) for s in _scorings()]
+    return [row for name, mean in found for row in ((f"{name}, from below", 1.6, mean), (f"{name}", mean, 1.7))]
+
+
+def _scores() -> Iterator[Draft]:
+    """Mean scores of pirates from both sides, the law of innocent scores, and whole runs, at three sizes."""
+    yield inequality(
+        _guilty_means,
+        relation="==",
+        statement="mean scores of pirates in closed form and by the law of the ones in a column",
+        level="L4",
+        case="guilty_mean",
+        derived=True,
+    )
+    yield inequality(
+        _guilty_range,
+        statement="a pirate's mean score is 1.6 to 1.7 thresholds",
+        level="L4",
+        case="guilty_mean_range",
+        derived=True,
+    )
+    yield inequality(
+        _spread,
+        statement="innocent scores are as near to the normal law of variance d P[w = 1] as Berry and Esseen have it",
+        level="L4",
+        case="innocent_normal",
+        derived=True,
+        note="largest distance of the exact distribution function from the normal one, and its bound",
+    )
+    draft = conformity(
+        InnocentScore(Scoring(Tardos(6, 5), Proportional())),
+        np.arange(1, 6),
+        case="innocent_score",
+        draws={"smoke": 4_600, "standard": 10_000},
+        note="in eighths of the normal law, by the characteristic function",
+    )
+    yield replace(draft, independence=False)
+    for users, draws in _SOME.items():
+        scoring, members = Scoring(Tardos(users, users - 1), Proportional()), np.arange(1, users)
+        mean, guilty = guilty_mean(scoring), users - 1
+        for side, sign in (("", 1.0), ("_from_below", -1.0)):
+            draft = expectation(
+                scoring,
+                members,
+                _GuiltyMean(guilty, (1 - 0.5 * sign) * mean, sign),
+                at_most=0.5 * mean * (1 + 1e-9),
+                exact=0.5 * mean,
+                case=f"guilty_mean_of_{users}{side}",
+                draws=draws,
+                # A mean that is 15 % off.
+                detect=0.65 * mean,
+                derived=True,
+                note="in thresholds, " + ("above half of the mean" if sign > 0 else "below 1.5 times the mean"),
+            )
+            yield replace(draft, independence=False)
+        if users == 6:
+            continue
+        # As many runs as can be had; what is stated is far below what so few tell.
+        yield accuracy(
+            scoring,
+            members,
+            _Wrong(guilty),
+            at_most=0,
+            beta=_XI + _XI ** (guilty / 4),
+            case=f"whole_run_of_{users}",
+            draws=draws,
+            detect=0.5 if users == 20 else 0.3,
+            independence=False,
+            derived=True,
+            note="an error is the innocent user accused, or none of the pirates",
+        )
+
+
 def _missed(scoring: Scoring, guilty: int, **options: Any) -> Draft:
     """Claim that a coalition is not missed, with probability 1 - xi^(c/4) of the code's own c."""
     beta = scoring.code.xi ** (scoring.code.coalition / 4)
@@ -304,6 +463,7 @@ def tardos_code() -> Iterator[Draft]:
     yield _missed(Scoring(Tardos(3, 2), Proportional()), 2, case="guilty_of_two", draws=draws)
     yield _missed(Scoring(Tardos(4, 3), Proportional()), 3, case="guilty_of_three", draws=draws, independence=False)
     yield _missed(Scoring(Tardos(4, 3), AllOnes()), 3, case="guilty_all_ones", draws=draws, independence=False)
+    yield from _scores()
     yield from _bias_mutants(six, five)
     # d / (5 c) is the threshold at any length: what is shorter errs more often.
     yield scaling(

@@ -240,13 +240,13 @@ def _mutants() -> Iterator[Draft]:
             relation=ADD_REMOVE,
             draws=few,
         )
-    onto_one = projected(6, Hull(), 256.0)
-    data = repeated(6, 256, 2)
+    onto_one = projected(10, Hull(), 37.0)
+    data = repeated(10, 37, 1)
     yield expectation(
         PROJECTIONS["projection_onto_K"].build(onto_one),
         data,
         Squared(onto_one.noisy.query(data)),
-        at_most=bound(6, 256),
+        at_most=bound(10, 37),
         case="projection_onto_K",
         expected="deviation",
         is_mutant=True,

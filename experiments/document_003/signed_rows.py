@@ -18,9 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from auditor.declare import Draft, Source, accuracy, entry, inequality, mutant, privacy
+from auditor.declare import Draft, Source, accuracy, entry, mutant, privacy
 from auditor.guarantees import ApproxDP
-from auditor.inequality import Row
 from auditor.neighbors import Pair
 from experiments._common import REPLACE
 from mechanisms.common import FloatArray
@@ -47,23 +46,6 @@ _GUESS = 2.0**-128
 _PAIR = Pair(np.array([1]), np.array([0]), "a signed row against a fresh one in its place")
 #: For what always or never happens.
 _FEW = {"smoke": 60, "standard": 600}
-
-
-def forced_level(rows: int, accurate: float) -> float:
-    """Smallest epsilon at delta = 1/(10n) of a synthesiser of n rows one of which is a copy with some probability.
-
-    Some row of the dataset then appears with probability ``accurate / n``, on average over its rows, and with at most
-    ``n 2^-128`` once it is replaced.
-    """
-    return math.log((accurate - 0.1) / rows) - math.log(rows * _GUESS)
-
-
-def _forced() -> list[Row]:
-    return [
-        (f"n = {n}, accurate with probability {p:g}", 1.0, forced_level(n, p))
-        for n in (6, 10**3, 10**6, 10**9)
-        for p in (1.0, 0.5, 0.11)
-    ]
 
 
 def _appears(nearest: Any) -> FloatArray:
@@ -197,13 +179,6 @@ def _dichotomy() -> Iterator[Draft]:
         independence=False,
         derived=True,
         note="a row that is copied with probability delta",
-    )
-    yield inequality(
-        _forced,
-        statement="a synthesiser that copies a row, where it is accurate, has at delta = 1/(10n) an epsilon above 1",
-        level="L4",
-        case="forced_level",
-        derived=True,
     )
 
 

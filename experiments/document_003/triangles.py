@@ -31,7 +31,8 @@ from auditor.declare import (
     privacy,
     scaling,
 )
-from auditor.guarantees import ApproxDP
+from auditor.exact import LaplaceCurve, composed
+from auditor.guarantees import ApproxDP, DeltaDP
 from auditor.neighbors import EdgeNeighbors, Pair
 from experiments._common import broken, deviating
 from mechanisms.triangles import MUTANTS, Counts, NoisyLocalSensitivity, PublishedBound, counts, log_density
@@ -268,6 +269,43 @@ def shown_bound() -> list[tuple[str, float, float]]:
     return rows
 
 
+#: LS at which (bound, answer) is near its limit, and the part of the limit that is refuted there; both arbitrary.
+_LARGE, _PART = 200, 0.95
+
+
+def two_laplace(epsilon: float) -> float:
+    """Delta at epsilon of two Laplace mechanisms of that level: what (bound, answer) tends to for a large LS."""
+    return composed([LaplaceCurve(epsilon)] * 2).delta(epsilon)
+
+
+def _both_sides() -> Iterator[Draft]:
+    """delta(epsilon) with the bound shown: 0.124, 0.242 and 0.448 in the limit of large LS, from above and from below.
+
+    The limit is of other laws, whose curves are composed in closed form; delta/2 is for bounds that are below LS.
+    """
+    for epsilon in _LEVELS:
+        mechanism, limit = PublishedBound(epsilon, 1e-2), two_laplace(epsilon)
+        case = f"delta_at_{epsilon:g}".replace(".", "_")
+        above = DeltaDP(limit + 0.5 * mechanism.delta, epsilon)
+        note = "the bound shown; at most delta/2 more than two Laplace mechanisms"
+        both = [hubs_rising(50), hubs_rising(_LARGE)]
+        draft = _shown(privacy(mechanism, above, both, case=case, relation=EDGE, note=note))
+        yield _as_exact(draft)
+        hidden = NoisyLocalSensitivity(epsilon, mechanism.delta)
+        yield _as_exact(
+            _shown(
+                broken(
+                    f"noisy_bound_published__{case}",
+                    MUTANTS["noisy_bound_published"],
+                    hidden,
+                    hubs_rising(_LARGE),
+                    guarantee=DeltaDP(_PART * limit, epsilon),
+                    relation=EDGE,
+                )
+            )
+        )
+
+
 def spike() -> list[tuple[str, float, float]]:
     """Multiples of epsilon, and the log-ratio of the densities of two graphs close to the count of one of them.
 
@@ -371,6 +409,7 @@ def noisy_local_sensitivity() -> Iterator[Draft]:
     )
     yield _as_exact(refuted)
     yield refuted
+    yield from _both_sides()
 
     yield inequality(
         agreement,

@@ -17,6 +17,7 @@ from experiments._common import ADD_REMOVE, REPLACE, broken, deviating
 from experiments._queries import THRESHOLD, opposed_pair, stream
 from experiments.document_004 import _streams
 from experiments.document_004._accuracy import Unanswered, lows_and_highs
+from experiments.document_004._epochs import twelve_tops, twelve_tops_printed
 from mechanisms.common import Mutant
 from mechanisms.free_tops import HARMLESS, bank, epoch, inverted, sharper_margin
 from mechanisms.queries import Answers
@@ -127,6 +128,22 @@ def _of_one_epoch() -> Iterator[Draft]:
         reference, case = epoch(_streams.stream(length), 1.0), "epoch" if length == _EPOCH else "epoch_the_same_way"
         yield exact(reference, PureDP(2.0), pair, case=case, relation=ADD_REMOVE)
         yield component(reference, PureDP(2.0), pair, case=case, relation=ADD_REMOVE)
+    yield inequality(
+        twelve_tops,
+        statement="the probability of twelve tops and a bottom, by the exact law and by quadrature",
+        relation="==",
+        level="L2",
+        case="twelve_tops",
+    )
+    yield inequality(
+        twelve_tops_printed,
+        statement="twelve tops and a bottom have probability 0.006135, and 0.002281 where the answers change places",
+        relation="==",
+        tolerance=2.5e-4,  # four digits
+        level="L2",
+        case="twelve_tops_in_the_catalogue",
+        derived=True,
+    )
     for name, found in bank(*_RUN).items():
         threshold = 0.5 if name in _HALF_WAY else 0.0
         base = epoch(_streams.stream(_STREAMS.get(name, _EPOCH)), 1.0, threshold)

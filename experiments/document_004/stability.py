@@ -306,6 +306,19 @@ def _steps() -> Iterator[Draft]:
             case=case,
         )
     constant = schedules[0][1]
+    # The remark is informal, so that this is none of the document's false statements.
+    yield scaling(
+        _alpha(constant),
+        parameter="n",
+        at=_SIZES,
+        exponent=-1.0,
+        measure=Exactly("exact alpha"),
+        others=(-0.5, -0.75),
+        both=True,
+        expected="deviation",
+        case="constant_step_as_remarked",
+        note="the remark that alpha is O(1/n), which it is for steps 1/t",
+    )
     yield scaling(
         lambda n: first_moment_of(coefficients(constant, int(n)), _LABELS),
         parameter="n",

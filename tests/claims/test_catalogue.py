@@ -122,6 +122,15 @@ def test_what_is_owed_in_accuracy_is_claimed_to_hold(id_: str) -> None:
         assert any(claim.draft.expected == Verdict.CONSISTENT for claim in claims)
 
 
+@pytest.mark.parametrize("id_", [id_ for id_, item in INVENTORY.items() if "claimed_by" in item])
+def test_claims_that_are_named_for_an_item_of_accuracy_are_made(id_: str) -> None:
+    made = {claim.id: claim.draft for claim in of(registered(id_))}
+    for item, named in zip(INVENTORY[id_]["accuracy"], INVENTORY[id_]["claimed_by"], strict=True):
+        drafts = [made[f"{id_}/{name}"] for name in named]
+        assert not any(draft.is_mutant for draft in drafts), item
+        assert any(draft.expected == Verdict.CONSISTENT for draft in drafts), item
+
+
 @complete
 def test_every_exponent_that_is_owed_is_claimed(id_: str) -> None:
     laws = [claim.draft.guarantee for claim in of(registered(id_)) if claim.draft.expected == Verdict.CONSISTENT]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,13 +26,14 @@ from auditor.adversaries.fingerprints import (
     traced_law,
 )
 from auditor.errors import SpecificationError
-from experiments.document_003.fingerprints import ones_of_all_ones
+from experiments.document_003.fingerprints import _guilty_means, guilty_mean, ones_of_all_ones
 from mechanisms.code_mutants import MUTANTS
 from mechanisms.pirates import (
     AllOnes,
     Coin,
     Framing,
     InnocentRise,
+    InnocentScore,
     Knowing,
     Majority,
     Minority,
@@ -433,3 +435,38 @@ def test_mutants_keep_their_parameters() -> None:
         assert built.pirate == Coin()
         assert isinstance(built.code, Tardos)
         assert isinstance(built.code.generate(1, rng()), BiasCodebook)
+
+
+# ------------------------------------------------------------------------------------ innocent scores
+
+
+@pytest.mark.parametrize("pirate", [Proportional(), AllOnes()], ids=lambda pirate: type(pirate).__name__)
+def test_the_law_of_an_innocent_score_does_not_depend_on_the_nodes(pirate: Pirate) -> None:
+    score, members = InnocentScore(Scoring(Tardos(6, 5), pirate)), np.arange(1, 6)
+    at = np.array([-0.4, -0.1, 0.0, 0.05, 0.3])
+    assert score.below(members, at) == pytest.approx(score.below(members, at, nodes=300), abs=1e-11)
+    ones = 0.5 if isinstance(pirate, Proportional) else ones_of_all_ones(score.scoring.code, 5)
+    assert score.deviation(members) == pytest.approx(math.sqrt(12_500 * ones) / 500)
+
+
+def test_innocent_scores_follow_their_law() -> None:
+    """A short code against one pirate, whose scores are far from normal."""
+    score = InnocentScore(Scoring(Tardos(2, 1, columns=400), Proportional()))
+    drawn = score.scoring(np.array([1]), 20_000, rng())[:, -1]
+    for at in (-0.2, 0.0, 0.1):
+        assert within(int((drawn <= at).sum()), drawn.size, float(score.below(np.array([1]), np.array([at]))[0]), 3)
+
+
+def test_an_innocent_score_is_the_last_users() -> None:
+    score = InnocentScore(Scoring(Tardos(4, 3), Proportional()))
+    with pytest.raises(ValueError, match="without the last user"):
+        score.law(np.arange(1, 5))
+    with pytest.raises(ValueError, match="known by the bias"):
+        InnocentScore(Scoring(Tardos(4, 3), Majority())).law(np.arange(1, 4))
+
+
+def test_mean_scores_of_pirates_are_told_from_other_weights() -> None:
+    """The closed form is the quadrature's for the code's cut-off, and not for another."""
+    assert all(left == pytest.approx(right, rel=1e-9) for _, left, right in _guilty_means())
+    other = replace(Tardos(6, 5), coalition=6, columns=12_500)
+    assert guilty_mean(Scoring(other, Proportional())) != pytest.approx(_guilty_means()[0][2], rel=1e-4)

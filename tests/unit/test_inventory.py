@@ -114,7 +114,7 @@ def test_every_catalogue_entry_is_listed_once() -> None:
 
 @each_entry
 def test_fields_are_present_and_typed(entry: dict[str, Any]) -> None:
-    assert set(entry) == set(FIELDS)
+    assert set(entry) - {"claimed_by"} == set(FIELDS)
     for field, kind in FIELDS.items():
         assert isinstance(entry[field], kind), field
     assert re.fullmatch(r"00[0-4]/[A-Za-z][A-Za-z0-9_]*", entry["id"])
@@ -173,6 +173,12 @@ def test_exponents_are_well_formed(entry: dict[str, Any]) -> None:
         # A number, a fraction, or a parameter of the entry with an optional divisor.
         assert re.fullmatch(r"-?\d+(/\d+)?|[a-z](/\d+)?", exponent["exponent"])
         assert isinstance(exponent["criterion"], bool)
+
+
+@pytest.mark.parametrize("entry", [e for e in ENTRIES if "claimed_by" in e], ids=lambda entry: entry["id"])
+def test_claims_are_named_for_each_item_of_accuracy(entry: dict[str, Any]) -> None:
+    assert len(entry["claimed_by"]) == len(entry["accuracy"])
+    assert all(entry["claimed_by"])
 
 
 @each_entry

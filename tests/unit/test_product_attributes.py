@@ -11,8 +11,7 @@ import pytest
 
 from auditor.declare.privacy import curve_of_law
 from auditor.neighbors import Pair
-from mechanisms.product_attributes import MUTANTS, Parities, ProductMoments, SmallestSign
-from mechanisms.projections import Hull, ProjectedMoments
+from mechanisms.product_attributes import MUTANTS, ProductMoments, SmallestSign
 from mechanisms.second_moments import NoisyMoments, SignedHistogram
 
 
@@ -73,18 +72,6 @@ def test_the_level_is_that_of_all_products(d: int, order: int) -> None:
         levels.append(found(pair).mu())
     assert levels[0] == pytest.approx(base.mu, rel=1e-9)
     assert levels[1] == pytest.approx(base.query.width / d * base.mu, rel=1e-3)
-
-
-def test_parities_are_released() -> None:
-    query = ProductMoments(4, order=4)
-    released = ProjectedMoments(NoisyMoments(query, 1.0, 1e-5), Hull(), 30.0)
-    rows = signs(20, 4)
-    outputs = Parities(query, released)(rows, 7, np.random.default_rng(1))
-    assert outputs.shape == (7, 1)
-    again = query.parities(released(rows, 7, np.random.default_rng(1)))
-    assert np.array_equal(outputs, again)
-    # A point of 30 K has entries of at most 30.
-    assert np.abs(outputs).max() <= 30 + 1e-9
 
 
 @pytest.mark.parametrize("order", [1, 5])

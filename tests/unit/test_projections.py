@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +12,14 @@ import numpy as np
 import pytest
 from scipy import optimize
 
+from auditor.accuracy import PowerLaw, Setting, Squared
+from auditor.accuracy.expectation import Expectation
+from auditor.declare import Draft
+from auditor.results import Verdict
 from experiments.document_003._projected import FamilyErrors, independent, projected, repeated, worst_number
+from experiments.document_003.product_attributes import product_attributes
+from experiments.document_003.projection import gaussian_projection
+from experiments.document_003.relaxed_projection import relaxed_projection
 from mechanisms import projections
 from mechanisms.projection_mutants import MUTANTS
 from mechanisms.projections import (
@@ -248,3 +256,58 @@ def test_mistakes_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     for body in (Hull(), Relaxed()):
         with pytest.raises(RuntimeError, match="the gap is above 1e-09 after 1 steps"):
             body.project(points(2, 4, 5.0), 1.0, 1e-9)
+
+
+# --------------------------------------------------------------------------------- what a bound says
+
+LECTURE_7 = (gaussian_projection, relaxed_projection, product_attributes)
+
+
+def held_errors() -> list[Draft]:
+    """Claims that hold of mean squared errors of projections."""
+    drafts = [draft for entry in LECTURE_7 for draft in entry.function()]
+    return [
+        draft
+        for draft in drafts
+        if isinstance(draft.mechanism, ProjectedMoments)
+        and isinstance(draft.guarantee, Expectation)
+        and isinstance(draft.subject, Setting)
+        and isinstance(draft.subject.error, Squared)
+        and draft.expected == Verdict.CONSISTENT
+    ]
+
+
+def test_a_bound_on_the_error_is_below_those_of_plain_noise_and_of_the_answer_0() -> None:
+    """The answer 0 is off by n on data of one row, on which each mechanism is claimed as well."""
+    refuted: dict[tuple[str, int, float], bool] = {}
+    for draft in held_errors():
+        released, claimed, setting = draft.mechanism, draft.guarantee, draft.subject
+        assert isinstance(released, ProjectedMoments)
+        assert isinstance(claimed, Expectation)
+        if draft.case == "two_hundred_persons":  # which compares with plain noise
+            continue
+        assert claimed.at_most < min(released.noisy.scale**2, released.size**2), draft.case
+        key = (type(released.body).__name__, released.width, released.size)
+        nothing = float(setting.error(np.zeros((1, released.width**2)))[0])
+        refuted[key] = refuted.get(key, False) or nothing > claimed.at_most
+    assert len(refuted) >= 4
+    assert all(refuted.values()), refuted
+
+
+def test_curves_of_bounds_are_below_those_errors_too() -> None:
+    claims = {
+        draft.case: draft.guarantee for draft in (*gaussian_projection.function(), *product_attributes.function())
+    }
+    sizes: dict[str, Callable[[float], tuple[float, float]]] = {
+        "bound_and_people": lambda n: (64, n),
+        "bound_and_attributes": lambda d: (d, 350),
+        "four_way_worst_family": lambda d: (math.comb(int(d), 2), 176),
+    }
+    for case, of in sizes.items():
+        law = claims[case]
+        assert isinstance(law, PowerLaw)
+        assert law.curve is not None
+        for value in law.at:
+            width, people = of(value)
+            scale = projected(int(width), NuclearBall(), people).noisy.scale
+            assert law.curve(value) < min(scale, people), (case, value)

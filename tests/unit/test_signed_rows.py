@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from experiments.document_003.signed_rows import _appears, _forced, _missing_share, _no_copies, _share, forced_level
+from experiments.document_003.signed_rows import _appears, _missing_share, _no_copies, _share
 from mechanisms.signed_rows import (
     BITS,
     ITSELF,
@@ -220,14 +220,6 @@ def test_errors_of_what_was_verified() -> None:
     assert _share(found).tolist() == [1.0, 0.25]
     assert _missing_share(found).tolist() == [0.0, 0.75]
     assert _no_copies(found).tolist() == [0.0, 2.0]
-
-
-def test_the_level_that_accuracy_forces() -> None:
-    """p/n <= e^eps n 2^-128 + 1/(10n) holds with equality at the level."""
-    for rows, p in ((6, 1.0), (1_000, 0.5)):
-        level = forced_level(rows, p)
-        assert math.exp(level) * rows * 2.0**-128 + 1 / (10 * rows) == pytest.approx(p / rows)
-    assert min(right for _, _, right in _forced()) == forced_level(10**9, 0.11)
 
 
 # -------------------------------------------------------------------------------------------- errors

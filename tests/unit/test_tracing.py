@@ -15,7 +15,7 @@ import pytest
 from scipy import special, stats
 
 from auditor import audit
-from auditor.adversaries.fingerprints import BlockCodebook, BonehShaw, Tardos
+from auditor.adversaries.fingerprints import BlockCodebook, BonehShaw, Tardos, innocent_tail
 from auditor.adversaries.tracing import Tracing
 from auditor.errors import SpecificationError, TargetError
 from auditor.exact import GaussianCurve
@@ -24,6 +24,7 @@ from auditor.results import Verdict
 from experiments.document_003.tracing import (
     _CODE,
     _Coins,
+    _contradiction,
     _differing,
     _Gaussian,
     _half,
@@ -317,6 +318,15 @@ def test_rounding_first_moves_a_mean_by_one() -> None:
 
 
 # ------------------------------------------------------------------------------------- the theorem
+
+
+def test_the_contradiction_is_one_of_accurate_answers() -> None:
+    """What a code forces, by the tail of a word, is below the exact level of accurate answers, not of noisy ones."""
+    assert all(left <= right for _, left, right in _contradiction())
+    for rows, block in ((4, 31), (9, 171)):
+        forced = forced_level(rows, innocent_tail(rows + 1, block))
+        assert forced > 1
+        assert accusation_level(BonehShaw(rows + 1, block), _Gaussian(3.0), 1 / (10 * rows)) < forced
 
 
 def test_the_contradiction_needs_a_little_more_than_the_catalogue_says() -> None:
