@@ -182,7 +182,7 @@ def _growth_of_bound(name: str, at: list[float], other: float, case: str) -> Dra
         at=at,
         exponent=1 / 3,
         others=(1 / 2, 1.0),
-        measure=Exactly("bound with all constants"),
+        measure=Exactly("bound with all constants", formula=True),
         curve=closed,
         criterion=False,
         case=case,

@@ -233,7 +233,9 @@ def _exponents() -> Iterator[Draft]:
         others=(0.0, 1.0),
         both=True,
         log_factor=lambda t: math.log(t / _BETA),
-        measure=Exactly("rows that t answers take with (eps, delta)-DP and advanced composition, times tau / 2 b"),
+        measure=Exactly(
+            "rows that t answers take with (eps, delta)-DP and advanced composition, times tau / 2 b", formula=True
+        ),
         case="root_of_t_with_delta",
         note="the factor sqrt(t)/eps that the introduction quotes: of the cited analysis, which is not pure",
     )

@@ -274,6 +274,11 @@ def _median(depth: float) -> float:
     return _of_depth(depth).quantile(0.5) * _EPSILON * _N
 
 
+def _packing(depth: float) -> float:
+    """What the median of the largest error, times eps n, is at least, for any mechanism of the level."""
+    return packing_bound(int(depth), _EPSILON, _N, 0.5) * _EPSILON * _N
+
+
 def _far_median(depth: float) -> float:
     """The same for any depth, at the level eps = d, where the noise has a scale of two counts."""
     return largest_quantile(int(depth), base_for(depth, 2 * int(depth)), 0.5) * depth
@@ -346,15 +351,27 @@ def _exponents() -> Iterator[Draft]:
         derived=True,
     )
     yield scaling(
-        lambda depth: packing_bound(int(depth), _EPSILON, _N, 0.5) * _EPSILON * _N,
+        _packing,
         parameter="d",
         at=_DEPTHS,
-        exponent=1.0,
+        exponent=2.0,
         measure=Exactly("packing bound on the median of the largest error, times eps n"),
         curve=_median,
+        within=0.3,
         criterion=False,
         figure=_figure("bound on any mechanism's, from below"),
         case="packing_bound_by_depth",
         derived=True,
         note="what is compared with it is the tree's error",
+    )
+    yield scaling(
+        _packing,
+        parameter="d",
+        at=_COMPUTED,
+        exponent=1.0,
+        others=(0.5, 1.5, 2.0),
+        measure=Exactly("packing bound on the median of the largest error, times eps n", formula=True),
+        both=True,
+        case="packing_bound_by_large_depth",
+        derived=True,
     )

@@ -222,7 +222,7 @@ def _growth() -> Iterator[Draft]:
         at=at,
         exponent=1.0,
         others=(0.5, 2.0),
-        measure=Exactly("bits of the message"),
+        measure=Exactly("bits of the message", formula=True),
         figure=Figure("Message for thresholds by the list of a private learner", "message", "bits d", "bits"),
         case="message_by_bits",
         derived=True,

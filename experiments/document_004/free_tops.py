@@ -271,7 +271,7 @@ def _exponents() -> Iterator[Draft]:
         at=(1, 4, 16, 64, 256),
         exponent=0.5,
         others=(0.0, 1.0),
-        measure=Exactly(),
+        measure=Exactly("margin that is needed", formula=True),
         curve=lambda t: printed_margin(_QUERIES, int(t), _BETA) * noise_scale(1.0, _DELTA, int(t)),
         case="cutoff",
     )
@@ -281,7 +281,7 @@ def _exponents() -> Iterator[Draft]:
         at=(0.1, 0.3, 1.0, 3.0, 10.0),
         exponent=-1.0,
         others=(-0.5, -2.0),
-        measure=Exactly(),
+        measure=Exactly("margin that is needed", formula=True),
         curve=lambda epsilon: printed_margin(_QUERIES, _CUTOFF, _BETA) * noise_scale(epsilon, _DELTA, _CUTOFF),
         case="epsilon",
     )
@@ -291,7 +291,7 @@ def _exponents() -> Iterator[Draft]:
         at=(2.0, 4.0, 8.0, 16.0, 32.0),
         exponent=0.5,
         others=(0.0, 1.0),
-        measure=Exactly(),
+        measure=Exactly("margin that is needed", formula=True),
         case="delta",
     )
     yield scaling(
@@ -300,7 +300,7 @@ def _exponents() -> Iterator[Draft]:
         at=tuple(math.log(m) for m in (10, 30, 100, 1_000, 10_000, 100_000)),
         exponent=1.0,
         others=(0.5, 2.0),
-        measure=Exactly(),
+        measure=Exactly("margin that is needed, in units of 2 lambda, less its constant", formula=True),
         case="queries",
         note="alpha / (2 lambda) less its constant ln(2 / (3 beta))",
     )

@@ -350,7 +350,7 @@ def _exponents() -> Iterator[Draft]:
         exponent=0.5,
         others=(0.0, 1.0),
         both=True,
-        measure=Exactly("distance that is needed"),
+        measure=Exactly("distance that is needed", formula=True),
         curve=lambda t: printed_distance(_QUERIES, int(t), _DELTA, _BETA) * release_scale(1.0, _DELTA, int(t)),
         case="cutoff",
     )
@@ -361,7 +361,7 @@ def _exponents() -> Iterator[Draft]:
         exponent=-1.0,
         others=(-0.5, -2.0),
         both=True,
-        measure=Exactly("distance that is needed"),
+        measure=Exactly("distance that is needed", formula=True),
         curve=lambda epsilon: (
             printed_distance(_QUERIES, _CUTOFF, _DELTA, _BETA) * release_scale(epsilon, _DELTA, _CUTOFF)
         ),
@@ -374,7 +374,7 @@ def _exponents() -> Iterator[Draft]:
         exponent=1.0,
         others=(0.5, 2.0),
         both=True,
-        measure=Exactly("distance that is needed, in units of 4 lambda"),
+        measure=Exactly("distance that is needed, in units of 4 lambda", formula=True),
         case="queries",
         note="less its constant, (ln(2/delta) + ln(2/(3 beta)))/2",
     )

@@ -289,7 +289,7 @@ def _exponents() -> Iterator[Draft]:
         at=(64.0, 256.0, 1024.0, 4096.0, 16384.0),
         exponent=1.5,
         others=(1.0, 2.0),
-        measure=Exactly(),
+        measure=Exactly("number of private rows", formula=True),
         case="rows_by_dimension",
         derived=True,
     )

@@ -139,7 +139,8 @@ def test_every_exponent_that_is_owed_is_claimed(id_: str) -> None:
         value = round(float(Fraction(owed["exponent"])), 6)
         if owed["quantity"].startswith("achieved"):  # what a bound is compared with; shown, and no criterion
             continue
-        assert (value, owed["criterion"]) in claimed, owed
+        # A formula may be all that has the exponent; that a measured number has it says more.
+        assert (value, True) in claimed or (not owed["criterion"] and (value, False) in claimed), owed
 
 
 @complete
