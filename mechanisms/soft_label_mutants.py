@@ -135,6 +135,24 @@ MUTANTS: dict[str, Mutant[SoftLabels]] = table(
     Mutant("flag_released", With("shows_flag", True), Times(1.0), "benign", "the value shows which test it passed"),
 )
 
+#: Of the sparse vector of the distances; by the names of its bank.
+TESTS: dict[str, Mutant[SoftLabels]] = table(
+    Mutant(
+        "m4_no_threshold_noise",
+        With("noisy_threshold", False),
+        None,
+        "violation",
+        "a threshold without noise: passed tests are no longer free, each test costs up to 1/(2 lambda)",
+    ),
+    Mutant(
+        "m7_no_cutoff",
+        With("stops", False),
+        None,
+        "violation",
+        "the counter does not end the run: up to 1/lambda for each query that fails both tests",
+    ),
+)
+
 #: Of the partitions.
 PARTITIONS: dict[str, Mutant[SoftLabels]] = table(
     Mutant(

@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 
 from auditor.laws import FiniteLaw
 from mechanisms import free_tops
-from mechanisms.common import Dataset, FloatArray, require, require_draws, require_positive
+from mechanisms.common import Dataset, FloatArray, IntArray, require, require_draws, require_positive
+from mechanisms.hypotheses import BoolArray
 from mechanisms.noise import gauss_legendre
 from mechanisms.soft_ensembles import Ensemble
 from mechanisms.soft_histogram import Histograms, Readings
@@ -56,6 +57,10 @@ class Steps:
         The second test adds the noise of the first.
     shows_flag : bool
         Outputs are followed by which test decided: 0 or 1, `HALTED` where none did; shape (n, 2 m).
+    noisy_threshold : bool
+        Whether the threshold has noise at all.
+    stops : bool
+        Whether the counter ends the run.
     """
 
     refreshes_between: bool = True
@@ -63,6 +68,8 @@ class Steps:
     bottom_costs: int = 2
     reuses_noise: bool = False
     shows_flag: bool = False
+    noisy_threshold: bool = True
+    stops: bool = True
 
 
 def noise_scale(epsilon: float, delta: float, cutoff: int) -> float:
@@ -134,7 +141,7 @@ class SoftLabels:
         outputs, flags = np.full((n, m), HALTED, dtype=values.dtype), np.full((n, m), HALTED, dtype=values.dtype)
         counter, bar = np.zeros(n, dtype=np.int64), self._bars(n, rng)
         for i in range(m):
-            runs = np.flatnonzero(counter <= self.cutoff)
+            runs = np.flatnonzero(self.goes_on(counter))
             noise = rng.laplace(0.0, 2.0 * self.scale, runs.size)
             first = distances[0, i] + noise > bar[runs]
             outputs[runs[first], i], flags[runs, i] = values[0, i], np.where(first, 0, 1)
@@ -150,7 +157,13 @@ class SoftLabels:
         return np.concatenate([outputs, flags], axis=1) if steps.shows_flag else outputs
 
     def _bars(self, n: int, rng: np.random.Generator) -> FloatArray:
+        if not self.steps.noisy_threshold:
+            return np.full(n, self.threshold)
         return self.threshold + rng.laplace(0.0, self.scale, n)
+
+    def goes_on(self, counter: IntArray) -> BoolArray:
+        """Whether runs with these counters go on; same shape."""
+        return np.asarray((counter <= self.cutoff) | (not self.steps.stops), dtype=np.bool_)
 
     def law(self, data: Dataset) -> FiniteLaw:
         """Exact law of the transcripts, tuples of outputs; ValueError for distances too far from the threshold.
@@ -182,7 +195,7 @@ class SoftLabels:
         """
         integral, density, counter = _Integral(self, self.readings(data)), None, 0
         for i, how in enumerate(decided):
-            require(counter <= self.cutoff, f"a run that lasts {len(decided)} queries", decided)
+            require(bool(self.goes_on(np.array(counter))), f"a run that lasts {len(decided)} queries", decided)
             require(how in (0, 1, 2), "0, 1 or 2", how)
             density, cost = integral.ask(i, density)[how]
             counter += cost
@@ -298,6 +311,8 @@ class _Integral:
         # A threshold that is never refreshed serves two tests a query, each with noise of scale 2 lambda.
         x, w = gauss_legendre(breaks, 8.0 * scale / (1.0 + offsets.shape[1]))
         self.fresh: _Density = w * np.exp(-np.abs(x) / scale) / (2.0 * scale)
+        if not mechanism.steps.noisy_threshold:
+            x, self.fresh = np.zeros(1), np.ones(1)
         # Probability that a test fails, and that it passes, on each node; shape (2, m, nodes).
         z = (x - offsets[..., None]) / (2.0 * scale)
         self._fails, self._passes = laplace_cdf(z), laplace_cdf(-z)
@@ -330,7 +345,7 @@ def transcripts(mechanism: SoftLabels, readings: Readings) -> Iterator[tuple[tup
         for outputs, flags, density, counter in running:
             for how, (left, cost) in enumerate(integral.ask(i, density)):
                 said, flagged = (*outputs, values[i][how]), (*flags, min(how, 1))
-                if i + 1 < m and counter + cost <= mechanism.cutoff:
+                if i + 1 < m and mechanism.goes_on(np.array(counter + cost)):
                     after.append((said, flagged, left, counter + cost))
                     continue
                 rest = (HALTED,) * (m - i - 1)
@@ -347,6 +362,7 @@ def _law_of_reused_noise(mechanism: SoftLabels, readings: Readings) -> FiniteLaw
     """
     require(readings.values.shape[1] == 1, "one query", readings.values.shape[1])
     require(mechanism.steps.refreshes_between, "a threshold for each test", mechanism.steps)
+    require(mechanism.steps.noisy_threshold, "a noisy threshold", mechanism.steps)
     scale, offsets = mechanism.scale, readings.distances[:, 0] - mechanism.threshold
     kinks = np.concatenate([[0.0], -offsets])
     breaks = np.concatenate([[kinks.min() - 2 * REACH * scale], kinks, [kinks.max() + 2 * REACH * scale]])

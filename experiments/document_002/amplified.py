@@ -47,6 +47,7 @@ from experiments.document_002._amplified_accuracy import (
     target,
     true_error,
 )
+from experiments.document_002._amplified_choices import choice_mutants
 from experiments.document_002._amplified_rows import boundaries_of, flipped, one_bit, one_block_counts, rows_of
 from experiments.document_002._amplified_size import (
     E1,
@@ -362,6 +363,7 @@ def by_exponential_mechanism() -> Iterator[Draft]:
     yield exact(choice, PureDP(1.0), tests, case="test_part", relation=REPLACE)
     yield privacy(choice, PureDP(1.0), tests, case="test_part", relation=REPLACE)
     yield conformity(choice, tests, case="test_part", relation=REPLACE)
+    yield from choice_mutants()
     for case, distribution in (("uniform_bits", UniformBits(10)), ("sparse_bits", SparseBits(10, 4.0 * ALPHA))):
         sizes = corrected(10, EPSILON, ALPHA, BETA, choice_only=True)
         yield accuracy(

@@ -41,7 +41,8 @@ from experiments.document_004._questions import (
     tied_pair,
 )
 from mechanisms.common import FloatArray
-from mechanisms.free_tops import all_tops
+from mechanisms.distance_test import MUTANTS as OF_A_TEST
+from mechanisms.free_tops import HARMLESS, all_tops, bank
 from mechanisms.online_leaks import (
     fresh_leak,
     needed_distance,
@@ -52,6 +53,7 @@ from mechanisms.online_leaks import (
     surviving_leak,
     total_leak,
 )
+from mechanisms.online_mutants import of_questions, of_tests
 from mechanisms.online_release import BOTTOM, MUTANTS, Asked, Given, OnlineRelease, elsewhere
 
 #: Of all streams of so many queries one with eleven stable ones and one on the other side costs most.
@@ -106,12 +108,13 @@ def online_release() -> Iterator[Draft]:
     about them, 0.0017 at (10, 3, 0.05, 2): they are checked by the exact law (L0), and the surviving threshold, for
     m = 1000, by a recursion over the queries (L2). Adaptive analysts are those tried, not all.
 
-    Other mutants of sparse vector change an online release as they change the sparse vector of its distances; they are
-    claimed there.
+    Of the banks of sparse vector and of the distance test, what breaks an online release at these sizes is claimed; the
+    inventory says of each of the others why it is not.
     """
     yield from _flips()
     yield from _stable()
     yield from _mutants()
+    yield from _inherited()
     yield from _errata()
     yield from _accuracy()
     yield from _exponents()
@@ -185,6 +188,40 @@ def _elsewhere() -> Draft:
     found = elsewhere(1)
     pair = added("one more person, with 28 visits: distances 35 and 36", person(mdvis=28))
     return broken(found.name, found, run, pair, guarantee=ApproxDP(4.0, 0.3), relation=ADD_REMOVE)
+
+
+def _inherited() -> Iterator[Draft]:
+    """Mutants of the sparse vector of the distances, and of the questions, against the level of an epoch (L2)."""
+    pair, run = asked_pair(), _at(_EPOCH, 8.5, 0.5, epochs=1)
+    rows = bank(run.cutoff, run.delta, run.epsilon)
+    found = {
+        name: broken(name, of_tests(rows[name]), run, pair, guarantee=PureDP(run.pure_level), relation=ADD_REMOVE)
+        for name in _OF_SPARSE_VECTOR
+    }
+    # Distances that are twice as large, at a threshold that is.
+    name, far = "distance_of_sensitivity_two", _at(_EPOCH, 17.0, 0.5, epochs=1)
+    level = PureDP(far.pure_level)
+    found[name] = broken(name, of_questions(OF_A_TEST[name]), far, pair, guarantee=level, relation=ADD_REMOVE)
+    # A flip may show with probability delta/3: see `_flips`.
+    flips, one = flip_pair(), OnlineRelease(Asked((flip(),)), 4.0, 0.3)
+    share = DeltaDP(one.delta / 3.0, one.epsilon)
+    for name in ("distance_off_by_one", "distance_not_capped_at_zero"):
+        found[name] = broken(
+            name, of_questions(OF_A_TEST[name]), one, flips, guarantee=share, relation=ADD_REMOVE, detect=0.3
+        )
+    yield from (replace(draft, level="L2") for draft in found.values())
+
+
+#: Mutants of sparse vector that an epoch of twelve queries shows.
+_OF_SPARSE_VECTOR = (
+    "m1_query_noise_lambda",
+    "m2_scales_swapped",
+    "m4_no_threshold_noise",
+    "m5_threshold_redrawn_every_query",
+    "m6_no_query_noise",
+    "m8_counter_counts_tops",
+    "m17_one_sided_threshold_noise",
+)
 
 
 # ----------------------------------------------------------------------------------------- errata
@@ -322,6 +359,20 @@ def _accuracy() -> Iterator[Draft]:
             case=case,
             derived=derived,
         )
+
+    # After T refusals it has halted.
+    name, found = "m13_stops_after_T", of_tests(HARMLESS["m13_stops_after_T"])
+    yield accuracy(
+        found.build(run),
+        data,
+        Missed(_CUTOFF),
+        at_most=0,
+        beta=_BETA,
+        case=name,
+        expected="deviation",
+        is_mutant=True,
+        note=f"{found.note}: T unstable queries come first, and no stable one is asked",
+    )
 
     def against_the_exact() -> list[Row]:
         """The sharper distance against 1.01 times the exact one, which it is above."""

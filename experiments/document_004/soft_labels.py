@@ -48,6 +48,7 @@ from experiments.document_004._soft_votes import (
     canary_pair,
     epoch_pair,
     moves,
+    one_query_of,
     scores_change,
     shifted_only,
     unstable,
@@ -57,7 +58,7 @@ from mechanisms.free_tops import tail
 from mechanisms.queries import Count
 from mechanisms.soft_ensembles import Echo, LabelMeans
 from mechanisms.soft_histogram import Histograms
-from mechanisms.soft_label_mutants import MUTANTS, run_cost, total_leak
+from mechanisms.soft_label_mutants import MUTANTS, PARTITIONS, TESTS, run_cost, total_leak
 from mechanisms.soft_labels import (
     BOTTOM,
     FirstAnswer,
@@ -119,6 +120,8 @@ def soft_labels() -> Iterator[Draft]:
     yield from _threshold()
     yield from _parts()
     yield from _mutants()
+    yield from _tests()
+    yield from _partitions()
 
 
 def _persons() -> Iterator[Draft]:
@@ -276,6 +279,31 @@ def _mutants() -> Iterator[Draft]:
     pair = scores_change("a vote for the leading bins", [[0.3, 0.3], *others], [[0.8, 0.8], *others])
     yield broken(name, MUTANTS[name], run, pair, guarantee=ApproxDP(1.0, 0.01), relation=REPLACE)
     yield deviating(name, MUTANTS[name], run, pair, relation=REPLACE)
+
+
+def _tests() -> Iterator[Draft]:
+    """Mutants of sparse vector, against the level of a run up to its first failed query (L2)."""
+    # Distances 3 or 2 in both histograms of all eight queries, about the threshold.
+    others = [[LOW_IN] * 8] * 6
+    always = scores_change("a vote leaves the leading bins", [[LOW_IN] * 8, *others], [[HIGH] * 8, *others])
+    for name, threshold, pair in (("m4_no_threshold_noise", 3.0, epoch_pair(8)), ("m7_no_cutoff", 2.5, always)):
+        part = until_first_failure(Echo(), HALVES, 1.0, threshold)
+        yield replace(broken(name, TESTS[name], part, pair, relation=REPLACE), level="L2")
+
+
+def _partitions() -> Iterator[Draft]:
+    """Other partitions under the whole algorithm: what they give away, and what is merely another label."""
+    run = corrected(Echo(), SAFE, 1.0, 0.01, 1, 1)
+    agree = [0.3] * 1000
+    apart = votes_change("a thousand votes of 0.3, the first becomes 0.05", agree, [0.05, *agree[1:]])
+    for name in ("data_dependent_range", "bins_centred_on_the_mean", "mean_released"):
+        yield broken(name, PARTITIONS[name], run, apart, guarantee=ApproxDP(1.0, 0.01), relation=REPLACE)
+    # 0.6 is nearer to 1/2 than to 3/4; half of the votes at the end of [0, 1], as many as in the next shifted bin.
+    part, votes = one_query(Echo(), SAFE, 1.0, 2.0), [0.3] * 7 + [0.6] * 2
+    leaves = votes_change("a vote leaves the leading bins", [*votes, 0.3], [*votes, 0.6])
+    for name, scores in (("rounded_to_nearest", [0.6] * 1000), ("end_half_bins_kept", [0.05] * 500 + [0.26] * 500)):
+        yield replace(broken(name, PARTITIONS[name], part, leaves, relation=REPLACE), level="L2")
+        yield deviating(name, PARTITIONS[name], run, one_query_of(scores))
 
 
 def _computed_level(name: str, base: SoftLabels, pair: Pair) -> Draft:

@@ -23,6 +23,8 @@ from tests.claims.declared import (
     LISTED,
     MUTANTS,
     each_entry,
+    inherited,
+    left_out,
     name_of,
     of,
 )
@@ -74,6 +76,24 @@ def test_a_mutant_of_the_inventory_is_claimed(name: str) -> None:
 def test_a_mutant_that_is_claimed_is_in_the_inventory(claim: Claim) -> None:
     assert name_of(claim) in MUTANTS
     assert MUTANTS[name_of(claim)]["kind"] != "rejected"
+
+
+#: Entries that inherit the mutants of others.
+HEIRS = [id_ for id_, item in INVENTORY.items() if item["mutants_from"]]
+
+
+@pytest.mark.parametrize("id_", HEIRS)
+def test_a_mutant_that_is_inherited_is_owed_or_left_out_for_a_reason(id_: str) -> None:
+    """What is owed has to be claimed, as any other mutant; what is left out is so nowhere but in this entry."""
+    names, left = inherited(id_), left_out(id_)
+    owed = {name for name in names if f"{id_}/{name}" in MUTANTS}
+    assert owed | set(left) == set(names)
+    assert not owed & set(left)
+    claimed = {name_of(claim) for claim in CLAIMS}
+    for name, item in left.items():
+        assert f"{id_}/{name}" not in claimed, "it is claimed after all"
+        assert f"{names[name]['bank']}/{name}" in claimed
+        assert "claimed_as" not in item or f"{id_}/{item['claimed_as']}" in claimed
 
 
 @pytest.mark.parametrize("entry", LISTED, ids=lambda entry: entry.id)

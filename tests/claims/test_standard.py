@@ -33,6 +33,7 @@ OUT_OF_REACH = {
     "001/gaussian_counting_query/L1/zcdp/count",
     "001/laplace_query_capacity/L1/pure_dp/all_counts",
     "002/local_sq_simulation/L1/pure_dp/in_random_order",
+    "002/parity_amplified_expmech/L1/pure_dp/score_on_random_subset",
     "003/advanced_composition/L1/approximate_dp/adaptive_game",
     "003/advanced_composition/L1/approximate_dp/adaptive_game_sharp",
     "003/advanced_composition/L1/approximate_dp/fixed_list",

@@ -33,6 +33,9 @@ FIELDS: dict[str, type] = {
     "errata": list,
 }
 
+#: Only where mutants are inherited: those of them that are not claimed under their own name, and why.
+OPTIONAL = "inherited_elsewhere"
+
 # The errata that are published, with their class: every one is owed by an entry at least.
 PUBLISHED = {
     "J1": "false",
@@ -114,7 +117,7 @@ def test_every_catalogue_entry_is_listed_once() -> None:
 
 @each_entry
 def test_fields_are_present_and_typed(entry: dict[str, Any]) -> None:
-    assert set(entry) - {"claimed_by"} == set(FIELDS)
+    assert set(entry) - {OPTIONAL, "claimed_by"} == set(FIELDS)
     for field, kind in FIELDS.items():
         assert isinstance(entry[field], kind), field
     assert re.fullmatch(r"00[0-4]/[A-Za-z][A-Za-z0-9_]*", entry["id"])
@@ -162,6 +165,27 @@ def test_only_the_known_entries_are_without_mutants() -> None:
 def test_borrowed_banks_exist(entry: dict[str, Any]) -> None:
     banks = {other["id"] for other in ENTRIES if other["mutants"]}
     assert set(entry["mutants_from"]) <= banks - {entry["id"]}
+    # By its name alone a claim has to say which mutant it is.
+    names = [mutant["name"] for mutant in entry["mutants"]]
+    for bank in entry["mutants_from"]:
+        names += [mutant["name"] for other in ENTRIES if other["id"] == bank for mutant in other["mutants"]]
+    assert [name for name, times in Counter(names).items() if times > 1] == []
+
+
+@each_entry
+def test_what_is_inherited_and_not_claimed_is_well_formed(entry: dict[str, Any]) -> None:
+    left = entry.get(OPTIONAL, [])
+    assert left or OPTIONAL not in entry, "an empty list is no list"
+    named = [(item["bank"], name) for item in left for name in item["mutants"]]
+    assert len(named) == len(set(named))
+    banks = {other["id"]: {mutant["name"] for mutant in other["mutants"]} for other in ENTRIES}
+    for item in left:
+        assert set(item) - {"claimed_as"} == {"bank", "mutants", "reason"}
+        assert item["bank"] in entry["mutants_from"]
+        assert item["mutants"]
+        assert set(item["mutants"]) <= banks[item["bank"]]
+        assert is_text(item["reason"])
+        assert is_text(item.get("claimed_as", "none"))
 
 
 @each_entry

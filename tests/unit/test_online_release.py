@@ -5,6 +5,7 @@ Every statistical check fails for a correct program with probability at most 1e-
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,7 +21,8 @@ from auditor.exact import FiniteLaw, curve
 from experiments._common import rand
 from experiments.document_004._questions import asked, asked_pair, flip, flip_pair, moving, nobody
 from experiments.document_004.online_release import Missed, _all_unstable, _at, _elsewhere, _streams
-from mechanisms.free_tops import bank, epoch, tail
+from mechanisms.distance_test import MUTANTS as OF_A_TEST
+from mechanisms.free_tops import HARMLESS, bank, epoch, tail
 from mechanisms.online_leaks import (
     fresh_leak,
     needed_distance,
@@ -31,8 +33,10 @@ from mechanisms.online_leaks import (
     surviving_leak,
     total_leak,
 )
+from mechanisms.online_mutants import of_questions, of_tests
 from mechanisms.online_release import BOTTOM, HALTED, MUTANTS, Asked, Elsewhere, Given, OnlineRelease, elsewhere
 from mechanisms.queries import Answers
+from tests.claims.declared import ON_THIS_PAIR
 
 #: Of one check.
 ALARM = 1e-8
@@ -374,3 +378,64 @@ def test_streams() -> None:
 def test_mistakes_are_shown(build: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         build()
+
+
+# ------------------------------------------------------------------------------ inherited mutants
+
+
+def test_a_mutant_of_the_tests_is_another_row() -> None:
+    run = OnlineRelease(Given(6), 6.0, 0.5, 1)
+    for name, own in (("m3_threshold_not_redrawn", "threshold_not_refreshed"), ("m7_no_cutoff", "answers_after_halt")):
+        found: Any = of_tests({**bank(1, 0.5, 6.0), **HARMLESS}[name]).build(run)
+        claimed: Any = MUTANTS[own].build(run)
+        assert found == replace(claimed, epochs=claimed.most_refusals), name
+    stopped: Any = of_tests(HARMLESS["m13_stops_after_T"]).build(run)
+    assert (stopped.most_refusals, run.most_refusals) == (1, 2)
+    with pytest.raises(ValueError, match="another row of the sparse vector"):
+        of_tests(bank(1, 0.5, 6.0)["m18_sensitivity_two"]).build(run)
+
+
+def test_a_mutant_of_the_questions_changes_distances() -> None:
+    run = OnlineRelease(Asked((flip(),)), 4.0, 0.3)
+    pair = flip_pair()
+    for name, x, y in (
+        ("distance_of_sensitivity_two", 0, 0),
+        ("distance_off_by_one", 1, 1),
+        ("distance_not_capped_at_zero", 0, -1),
+    ):
+        found: Any = of_questions(OF_A_TEST[name]).build(run)
+        told = [found.stream(data) for data in (pair.x, pair.y)]
+        assert [(int(v[0]), float(d[0])) for v, d in told] == [(1, x), (0, y)], name
+    # A flip at distance 1 leaks what an answer one above the tie does.
+    off: Any = of_questions(OF_A_TEST["distance_off_by_one"]).build(run)
+    assert answered(off.law(pair.x)) == pytest.approx(tail(run.bar - 1, run.noise), rel=1e-12)
+    with pytest.raises(ValueError, match="a stream of questions"):
+        of_questions(OF_A_TEST["distance_off_by_one"]).build(OnlineRelease(Given(1), 4.0, 0.3))
+
+
+def test_the_level_of_distances_of_sensitivity_two() -> None:
+    """Of each place of the first refusal, or none: by adaptive quadrature over the noise of the threshold."""
+    run = _at("+" * 11 + "-", 17.0, 0.5, epochs=1)
+
+    def beyond(t: float) -> float:
+        """Probability that noise of scale 2 lambda exceeds t."""
+        half = 0.5 * math.exp(-abs(t) / (2 * run.noise))
+        return half if t >= 0 else 1 - half
+
+    def law(distances: list[float]) -> list[float]:
+        def mass(tops: int) -> float:
+            def integrand(r: float) -> float:
+                passes = [beyond(17.0 + r - d) for d in distances]
+                ended = 1 - passes[tops] if tops < len(passes) else 1.0
+                return math.exp(-abs(r) / run.noise) / (2 * run.noise) * math.prod(passes[:tops]) * ended
+
+            pieces = (-40 * run.noise, -3.0, -1.0, 0.0, 1.0, 40 * run.noise)
+            return sum(integrate.quad(integrand, a, b, epsabs=1e-14)[0] for a, b in itertools.pairwise(pieces))
+
+        return [mass(tops) for tops in range(13)]
+
+    x, y = law([18.0] * 11 + [14.0]), law([16.0] * 12)
+    assert sum(x) == pytest.approx(1, abs=1e-9)
+    loss = max(abs(math.log(a / b)) for a, b in zip(x, y, strict=True))
+    assert loss == pytest.approx(ON_THIS_PAIR["004/oqr/distance_of_sensitivity_two"], abs=5e-5)
+    assert loss > 1.9 * run.pure_level

@@ -232,6 +232,8 @@ VARIANTS: list[dict[str, Any]] = [
     {"refreshes_after_bottom": False},
     {"bottom_costs": 1},
     {"shows_flag": True},
+    {"noisy_threshold": False},
+    {"stops": False},
     {"refreshes_between": False, "refreshes_after_bottom": False, "bottom_costs": 1},
 ]
 
@@ -286,6 +288,24 @@ def opposed(passes: int, high: float, second: tuple[float, float]) -> tuple[Any,
 
 def loss(mechanism: SoftLabels, x: Any, y: Any, how: list[int]) -> float:
     return math.log(mechanism.probability(x, how) / mechanism.probability(y, how))
+
+
+def test_a_threshold_without_noise_and_a_run_without_end() -> None:
+    bare_threshold = bare(1.5, 4.0, 0, noisy_threshold=False)
+    for d1, d2 in ((0, 0), (3, 5), (9, 1)):
+        found = masses(bare_threshold.law([[d1], [d2]]))
+        first, second = (float(stats.laplace.sf(4.0 - d, scale=3.0)) for d in (d1, d2))
+        assert found[(1,)] == pytest.approx(first, rel=1e-12)
+        assert found[(2,)] == pytest.approx((1 - first) * second, rel=1e-12)
+    with pytest.raises(ValueError, match="a noisy threshold"):
+        bare(1.5, 4.0, 0, noisy_threshold=False, reuses_noise=True).law([[1], [1]])
+    # Sixteen tests that fail, each with a threshold of its own: none stops the run.
+    endless = bare(1.0, 2.5, 0, stops=False)
+    laws = [masses(endless.law(np.full((2, 8), d))) for d in (3, 2)]
+    fails = [1 - tail(2.5 - d, 1.0) for d in (3, 2)]
+    for law, fail in zip(laws, fails, strict=True):
+        assert law[(BOTTOM,) * 8] == pytest.approx(fail**16, rel=1e-10)
+    assert 16 * math.log(fails[1] / fails[0]) > 2.5
 
 
 def test_a_run_up_to_its_first_failure_costs_two_and_a_half_over_lambda() -> None:
