@@ -18,7 +18,15 @@ from scipy import stats
 
 from auditor.declare import Claim
 from tests.claims.declared import PRIVACY, case_of, stated_on_pair
-from tests.claims.expressions import Value, evaluate, gaussian_delta, gaussian_shift, lattice_level, responses_level
+from tests.claims.expressions import (
+    Value,
+    evaluate,
+    gaussian_delta,
+    gaussian_shift,
+    lattice_level,
+    level_of_masses,
+    responses_level,
+)
 
 Array = NDArray[np.float64]
 
@@ -248,3 +256,32 @@ def test_one_noise_in_two_tests_by_quadrature() -> None:
     assert at.sum() == pytest.approx(1.0, rel=1e-12)
     claim = claim_of("004/slq/second_noise_reused")
     assert stated_on_pair(claim) == pytest.approx(np.abs(np.log(at / moved)).max(), abs=5e-6)
+
+
+# -------------------------------------------------------------------------------------- triangles
+
+
+def noisy_count(graph: NDArray[np.int64], epsilon: float, offset: float, times: int) -> Array:
+    """Masses of a count, as often as it is told, and of no answer, summed over all bounds on a lattice of 1/8."""
+    common = graph @ graph
+    triangles = int((common * graph).sum()) // 6
+    sensitivity = int((common * (1 - np.eye(len(graph), dtype=np.int64))).max())
+    k = np.arange(-450, 451)
+    mass = math.tanh(epsilon / 16) * np.exp(-epsilon / 8 * np.abs(k))
+    bounds = (sensitivity + offset) + k / 8
+    rate = epsilon / bounds[bounds > 0, None]
+    answers = np.tanh(rate / 2) * np.exp(-rate * np.abs(np.arange(-1500, 1501) - times * triangles))
+    return np.append(mass[bounds > 0] @ answers, mass[bounds <= 0].sum())
+
+
+def test_triangles_by_enumeration() -> None:
+    # The offset is ln(1/delta)/eps, rounded up to the bound's lattice.
+    rounded = math.ceil(8 * math.log(100)) / 8
+    for name, offset, times in (("offset_dropped", 0.0, 1), ("ordered_triangles", rounded, 6)):
+        claim = claim_of(f"003/noisy_local_sensitivity_triangles/{name}")
+        epsilon, (pair,) = claim.draft.privacy_guarantee.level, claim.draft.pairs
+        p, q = (noisy_count(np.asarray(graph), epsilon, offset, times) for graph in (pair.x, pair.y))
+        assert p.sum() == pytest.approx(1.0, abs=1e-9)
+        loss = np.log(p) - np.log(q)
+        found = max(level_of_masses(loss, np.log(q), 0.01), level_of_masses(-loss, np.log(p), 0.01))
+        assert stated_on_pair(claim) == pytest.approx(found, abs=5e-6), name
