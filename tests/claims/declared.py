@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 import tomllib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,44 +11,9 @@ import pytest
 from auditor import registry
 from auditor.declare import Claim, Entry
 from auditor.guarantees import Guarantee
+from tests.claims.expressions import Value, evaluate
 
 EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments"
-
-#: Mutants whose level in the inventory is a supremum that no finite pair attains: their level on the claim's pair.
-#: V3 on 5 queries with one top, at eps = 2, by quadrature; V6 with 10 queries, by enumeration, and against an analyst
-#: who asks in phases, by recursion. All are computed again in tests/unit.
-ON_THIS_PAIR = {
-    # Twice the level is for all graphs; on the claim's, of LS 2 and 3, at level 3 and delta = 1e-2, by convolution.
-    "003/noisy_local_sensitivity_triangles/noisy_bound_published": 5.07125,
-    # Eight points and one record: no finite pair attains twice the level; by quadrature.
-    "002/exp_mech_generic_agnostic/noisy_min_lap_1_over_eps": 1.9053,
-    # One error against eleven candidates without any; by quadrature.
-    "002/parity_amplified_expmech/noisy_min_lap_1_over_eps": 1.96715,
-    # Six blocks of one row (1, 0) and one test row: what is infinite for some candidates is not for random ones; by
-    # listing them.
-    "002/parity_amplified_expmech/argmax_on_ties__whole_learner": 1.54702,
-    "002/parity_amplified_expmech/sample_dependent_class__whole_learner": 3.20819,
-    # Distances 18 and 14 against 16, at a threshold of 17: eleven answers and a refusal, by quadrature.
-    "004/oqr/distance_of_sensitivity_two": 1.76663,
-    # Eleven blocks of one row (1, 0) and eps = 1/2, a test label decides: in closed form.
-    "002/parity_amplified_Astar/shared_laplace_draw__choice": 3.5828,
-    "002/parity_amplified_Astar/no_noise__choice": 3.5828,
-    # No pure level holds for Gaussian noise; on ten tops and a bottom, by quadrature.
-    "004/svt_mutants/m15_gaussian_noise": 2.50277,
-    "004/svt_mutants/v3_roth_2011": 4.0,
-    "004/svt_mutants/v6_chen": 4.0611,
-    "004/svt_mutants/v6_chen__phases": 2.1009,
-}
-
-#: The inventory's values that are numbers or functions of the claimed level alone.
-LEVELS: dict[str, Callable[[float], float]] = {
-    "inf": lambda eps: math.inf,
-    "eps": lambda eps: eps,
-    "2*eps": lambda eps: 2 * eps,
-    "sqrt(2)*eps": lambda eps: math.sqrt(2) * eps,
-    "1/eps": lambda eps: 1 / eps,
-    "ln(3)": lambda eps: math.log(3),
-}
 
 #: Mistakes in an audit that are made, and seen to be mistakes, in a test: by mutant, the test.
 IN_TESTS = {
@@ -89,9 +52,10 @@ LISTED = [entry for entry in ENTRIES if entry.id in INVENTORY]
 
 
 def inherited(id_: str) -> dict[str, dict[str, Any]]:
-    """Mutants of other entries that an entry owes too, by name, with the id of their bank."""
+    """Mutants of other entries that an entry owes too, by name, with the id of their bank, and levels of its own."""
+    own = {item["name"]: item for item in INVENTORY[id_].get("inherited", [])}
     return {
-        mutant["name"]: {**mutant, "bank": bank}
+        mutant["name"]: {**mutant, **own.get(mutant["name"], {}), "bank": bank}
         for bank in INVENTORY[id_]["mutants_from"]
         for mutant in INVENTORY[bank]["mutants"]
         if mutant["kind"] not in ("rejected", "harness")
@@ -134,6 +98,45 @@ def case_of(claim: Claim) -> str:
 def name_of(claim: Claim) -> str:
     """Its mutant in the inventory: what follows "__" in a case says how the mutant is asked, not what is broken."""
     return case_of(claim).partition("__")[0]
+
+
+def _of_case(value: Any, claim: Claim) -> Any:
+    """What the inventory states for the claim: a table has it by what follows "__", or by level of audit."""
+    if not isinstance(value, dict):
+        return value
+    asked = case_of(claim).partition("__")[2]
+    return value.get(asked, value.get(claim.draft.level) if not asked else None)
+
+
+def _parameters(claim: Claim) -> dict[str, Value]:
+    guarantee = claim.draft.privacy_guarantee
+    own = {"eps": getattr(guarantee, "epsilon", guarantee.level), "delta": getattr(guarantee, "delta", 0.0)}
+    at = MUTANTS[name_of(claim)].get("at", {})
+    return own | {"mu": guarantee.level} | {name: _of_case(value, claim) for name, value in at.items()}
+
+
+def stated_level(claim: Claim) -> float | None:
+    """Level of the claim's mutant over all pairs, if the inventory states one."""
+    stated = MUTANTS[name_of(claim)]["true_epsilon"]
+    return None if stated in ("unchanged", "not stated") else evaluate(stated, _parameters(claim))
+
+
+def written_on_pair(claim: Claim) -> Value | None:
+    """Level on the claim's pairs at the claimed delta as the inventory writes it, if it has that as well."""
+    found: Value | None = _of_case(MUTANTS[name_of(claim)].get("on_pair"), claim)
+    return found
+
+
+def checked_by(claim: Claim) -> str | None:
+    """Test that computes that level, or the law, by other means, if the inventory names one."""
+    found: str | None = _of_case(MUTANTS[name_of(claim)].get("checked_by"), claim)
+    return found
+
+
+def stated_on_pair(claim: Claim) -> float | None:
+    """That level, evaluated."""
+    stated = written_on_pair(claim)
+    return None if stated is None else evaluate(stated, _parameters(claim))
 
 
 #: Entries that owe all that the inventory lists: every one.

@@ -22,7 +22,6 @@ from tests.claims.declared import (
     INVENTORY,
     LISTED,
     MUTANTS,
-    each_entry,
     inherited,
     left_out,
     name_of,
@@ -35,6 +34,10 @@ from tests.claims.declared import (
 ROOT = Path(__file__).resolve().parents[2]
 
 # -------------------------------------------------------------------------------------- mutants
+
+#: Violations that are computed and not drawn, as they are too rare for an audit: at best 14,000 draws a side show
+#: m9b, and a threshold that is kept costs 3/lambda for 2.5/lambda after four passes.
+ONLY_COMPUTED = {"004/svt_mutants/m9b_value_released_on_bot", "004/slq/one_threshold_for_both_tests"}
 
 #: Mutants that no constructor refuses.
 AUDITED = [name for name, item in MUTANTS.items() if item["kind"] != "rejected"]
@@ -50,11 +53,11 @@ def test_a_mutant_of_the_inventory_is_claimed(name: str) -> None:
     assert claims
     private = {c.draft.expected for c in claims if isinstance(c.draft.guarantee, Guarantee)}
     other = {c.draft.expected for c in claims if not isinstance(c.draft.guarantee, Guarantee) and c.draft.is_mutant}
-    computed = any(isinstance(claim.draft.guarantee, Inequality) for claim in claims)
     assert other <= {Verdict.DEVIATION}
     match MUTANTS[name]["kind"]:
         case "violation":
-            assert private == {Verdict.VIOLATION} or (not private and computed)
+            assert private == (set() if name in ONLY_COMPUTED else {Verdict.VIOLATION})
+            assert private or any(isinstance(claim.draft.guarantee, Inequality) for claim in claims)
         case "benign":
             # Where nothing private is claimed, a claim of accuracy says so.
             accurate = {c.draft.expected for c in claims if isinstance(c.draft.guarantee, Theorem)}
@@ -96,17 +99,18 @@ def test_a_mutant_that_is_inherited_is_owed_or_left_out_for_a_reason(id_: str) -
         assert "claimed_as" not in item or f"{id_}/{item['claimed_as']}" in claimed
 
 
-@pytest.mark.parametrize("entry", LISTED, ids=lambda entry: entry.id)
+WITH_A_LAW = [entry for entry in LISTED if any(claim.draft.level == "L0" and claim.draft.curves for claim in of(entry))]
+
+
+@pytest.mark.parametrize("entry", WITH_A_LAW, ids=lambda entry: entry.id)
 def test_an_entry_with_an_exact_law_is_exact_in_the_inventory(entry: Entry) -> None:
-    if any(claim.draft.level == "L0" and claim.draft.curves for claim in of(entry)):
-        assert INVENTORY[entry.id]["exact"]
+    assert INVENTORY[entry.id]["exact"]
 
 
-@pytest.mark.parametrize("entry", LISTED, ids=lambda entry: entry.id)
-def test_where_conformity_is_owed_the_reference_is_held_against_its_law(entry: Entry) -> None:
-    if "L3" in INVENTORY[entry.id]["levels"]:
-        claims = [claim for claim in of(entry) if claim.draft.level == "L3"]
-        assert any(claim.draft.expected == Verdict.CONSISTENT for claim in claims)
+@pytest.mark.parametrize("id_", [id_ for id_, item in INVENTORY.items() if "L3" in item["levels"]])
+def test_where_conformity_is_owed_the_reference_is_held_against_its_law(id_: str) -> None:
+    claims = [claim for claim in of(registered(id_)) if claim.draft.level == "L3"]
+    assert any(claim.draft.expected == Verdict.CONSISTENT for claim in claims)
 
 
 @pytest.mark.parametrize("claim", [c for c in CLAIMS if c.draft.level == "L3"], ids=lambda claim: claim.id)
@@ -135,11 +139,14 @@ def test_every_level_that_is_owed_is_claimed(id_: str) -> None:
     assert claimed >= set(INVENTORY[id_]["levels"])
 
 
-@complete
+@pytest.mark.parametrize("id_", [id_ for id_ in COMPLETE if INVENTORY[id_]["accuracy"]])
 def test_what_is_owed_in_accuracy_is_claimed_to_hold(id_: str) -> None:
+    """At least one claim an item, and none of those that show an exponent beside a bound's counts."""
     claims = [claim for claim in of(registered(id_)) if claim.draft.level == "L4" and not claim.draft.is_mutant]
-    if INVENTORY[id_]["accuracy"]:
-        assert any(claim.draft.expected == Verdict.CONSISTENT for claim in claims)
+    held = [claim.draft.guarantee for claim in claims if claim.draft.expected == Verdict.CONSISTENT]
+    criteria = [law for law in held if not isinstance(law, PowerLaw) or law.criterion]
+    assert len(criteria) >= len(INVENTORY[id_]["accuracy"])
+    assert any(not isinstance(law, PowerLaw) for law in criteria)
 
 
 @pytest.mark.parametrize("id_", [id_ for id_, item in INVENTORY.items() if "claimed_by" in item])
@@ -151,7 +158,7 @@ def test_claims_that_are_named_for_an_item_of_accuracy_are_made(id_: str) -> Non
         assert any(draft.expected == Verdict.CONSISTENT for draft in drafts), item
 
 
-@complete
+@pytest.mark.parametrize("id_", [id_ for id_ in COMPLETE if INVENTORY[id_]["exponents"]])
 def test_every_exponent_that_is_owed_is_claimed(id_: str) -> None:
     laws = [claim.draft.guarantee for claim in of(registered(id_)) if claim.draft.expected == Verdict.CONSISTENT]
     claimed = {(round(law.exponent, 6), law.criterion) for law in laws if isinstance(law, PowerLaw)}
@@ -163,12 +170,13 @@ def test_every_exponent_that_is_owed_is_claimed(id_: str) -> None:
         assert (value, True) in claimed or (not owed["criterion"] and (value, False) in claimed), owed
 
 
-@complete
-def test_exponents_that_are_criteria_are_told_from_their_neighbours(id_: str) -> None:
-    for claim in of(registered(id_)):
-        law = claim.draft.guarantee
-        if isinstance(law, PowerLaw) and law.criterion:
-            assert law.others, claim.id
+CRITERIA = [c for c in CLAIMS if isinstance(c.draft.guarantee, PowerLaw) and c.draft.guarantee.criterion]
+
+
+@pytest.mark.parametrize("claim", CRITERIA, ids=lambda claim: claim.id)
+def test_exponents_that_are_criteria_are_told_from_their_neighbours(claim: Claim) -> None:
+    assert isinstance(claim.draft.guarantee, PowerLaw)
+    assert claim.draft.guarantee.others
 
 
 @complete
@@ -177,7 +185,7 @@ def test_published_errata_are_those_that_are_owed(id_: str) -> None:
     assert {erratum.id: erratum.kind for erratum in registered(id_).errata} == owed
 
 
-@each_entry
+@pytest.mark.parametrize("entry", [entry for entry in ENTRIES if entry.errata], ids=lambda entry: entry.id)
 def test_nothing_is_published_that_the_catalogue_does_not_class(entry: Entry) -> None:
     classes = {item["id"]: item["class"] for item in INVENTORY.get(entry.id, {"errata": []})["errata"]}
     for erratum in entry.errata:

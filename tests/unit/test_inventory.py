@@ -145,7 +145,8 @@ def test_mutants_are_well_formed(entry: dict[str, Any]) -> None:
     names = [mutant["name"] for mutant in entry["mutants"]]
     assert len(names) == len(set(names))
     for mutant in entry["mutants"]:
-        assert set(mutant) == {"name", "true_epsilon", "kind", "note"}
+        assert {"name", "true_epsilon", "kind", "note"} <= set(mutant)
+        assert set(mutant) <= {"name", "true_epsilon", "at", "on_pair", "checked_by", "kind", "note"}
         assert re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", mutant["name"])
         assert is_text(mutant["true_epsilon"])
         assert is_text(mutant["note"])
