@@ -10,6 +10,7 @@ Source: document 002, section 5, Definitions 5.1 and 5.13; catalogue 002, local_
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -65,6 +66,12 @@ class LocalRandomizer:
         used = self.rows[:, self.rows.max(axis=0) > 0]
         low = used.min(axis=0)
         return math.inf if (low == 0).any() else float(np.log(used.max(axis=0) / low).max())
+
+    def with_noise(self, factor: float) -> LocalRandomizer:
+        """The randomizer with rows whose logarithms are divided by ``factor``, up to their sums."""
+        rows = self.rows ** (1.0 / factor)
+        rows /= rows.sum(axis=1, keepdims=True)
+        return of_matrix(rows, max(of_matrix(rows, sys.float_info.max).level, self.epsilon / factor))
 
     def pmf(self, u: int, w: int) -> float:
         """Probability of the output `w` on the input `u`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from auditor.accuracy.controls import add_basis_and_control
 from auditor.accuracy.errors import ErrorOf, Setting
 from auditor.accuracy.failure import HighProbability
 from auditor.collect import DRAWS, Settings
@@ -54,7 +55,7 @@ def check_accuracy(
     -------
     AuditResult
         Of verdict "deviation", "consistent", "inconclusive" or "error"; ``accuracy`` has the failure rate with its
-        limits, the quantile of the error and the slack of the bound.
+        limits, the quantile of the error, the slack of the bound, and what would have refuted it.
 
     Raises
     ------
@@ -71,4 +72,5 @@ def check_accuracy(
         f"strict={strict!r}, alpha={alpha!r}, draws={draws}, stop={stop!r}, seed={seed}, id={id!r})"
     )
     question = Question(id=id, replay=replay)
-    return HighProbability(at_most, beta, strict).audit(Setting(mechanism, data, error, at_most), settings, question)
+    theorem, setting = HighProbability(at_most, beta, strict), Setting(mechanism, data, error, at_most)
+    return add_basis_and_control(theorem.audit(setting, settings, question), theorem, setting, settings, question, {})

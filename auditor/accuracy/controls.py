@@ -23,7 +23,7 @@ from auditor.results import AuditResult, Verdict
 from auditor.sampling import Sampler
 
 #: Parameters that noise is inversely proportional to, and parameters that it is proportional to.
-_INVERSE, _PROPORTIONAL = ("epsilon", "epsilon0", "rho", "mu"), ("scale", "sigma")
+_INVERSE, _PROPORTIONAL = ("epsilon", "epsilons", "epsilon0", "step_epsilon", "rho", "mu"), ("scale", "sigma")
 #: How much more noise there is, one after the other; and how much less. Arbitrary: a small factor says how much power
 #: there is, and a large one makes any answer as good as a random one.
 FACTORS = (2.0, 8.0, 64.0, 4096.0, 1 / 8, 1 / 4096)
@@ -62,20 +62,25 @@ def noisier(mechanism: Any, factor: float, depth: int = _DEPTH) -> tuple[Any, tu
     names: list[str] = []
     for name in (field.name for field in fields(mechanism) if field.init):
         value = getattr(mechanism, name)
-        if isinstance(value, int | float | np.number) and not isinstance(value, bool):
-            if name in _INVERSE:
-                changed[name], said = value / factor, f"{name} / {factor:g}" if factor > 1 else f"{1 / factor:g} {name}"
-            elif name in _PROPORTIONAL:
-                changed[name], said = value * factor, f"{factor:g} {name}" if factor > 1 else f"{name} / {1 / factor:g}"
-            else:
-                continue
-            names.append(said)
+        if name in _INVERSE and is_numeric(value):
+            changed[name] = tuple(part / factor for part in value) if isinstance(value, tuple) else value / factor
+            names.append(f"{name} / {factor:g}" if factor > 1 else f"{1 / factor:g} {name}")
+        elif name in _PROPORTIONAL and is_numeric(value):
+            changed[name] = tuple(part * factor for part in value) if isinstance(value, tuple) else value * factor
+            names.append(f"{factor:g} {name}" if factor > 1 else f"{name} / {1 / factor:g}")
         elif callable(value):  # sizes that were computed for some epsilon are no part of the mechanism that has noise
-            inner, said_within = noisier(value, factor, depth - 1)
-            if said_within:
+            inner, said = noisier(value, factor, depth - 1)
+            if said:
                 changed[name] = inner
-                names += said_within
+                names += said
     return (replace(mechanism, **changed), tuple(dict.fromkeys(names))) if changed else (mechanism, ())
+
+
+def is_numeric(value: Any) -> bool:
+    """Whether it is a number, or a tuple of some."""
+    if isinstance(value, tuple):
+        return bool(value) and all(map(is_numeric, value))
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
 
 
 def with_noise(subject: Any, factor: float, names: list[str]) -> Any:
