@@ -73,6 +73,7 @@ class Theorem(ABC):
             ``what``, in words, and ``by``: how far it is from what was found, as a factor or a difference of exponents.
         """
         del found
+        return None
 
     @abstractmethod
     def audit(self, subject: Any, settings: Settings, question: Question) -> AuditResult:
