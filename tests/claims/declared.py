@@ -52,10 +52,18 @@ LISTED = [entry for entry in ENTRIES if entry.id in INVENTORY]
 
 
 def inherited(id_: str) -> dict[str, dict[str, Any]]:
-    """Mutants of other entries that an entry owes too, by name, with the id of their bank, and levels of its own."""
+    """Mutants of other entries that an entry owes too, by name, with the id of their bank.
+
+    What the entry states of them itself comes first; what the bank computes on its own pairs says nothing of others.
+    """
     own = {item["name"]: item for item in INVENTORY[id_].get("inherited", [])}
+    of_pairs = ("on_pair", "checked_by")
     return {
-        mutant["name"]: {**mutant, **own.get(mutant["name"], {}), "bank": bank}
+        mutant["name"]: {
+            **{field: value for field, value in mutant.items() if field not in of_pairs},
+            **own.get(mutant["name"], {}),
+            "bank": bank,
+        }
         for bank in INVENTORY[id_]["mutants_from"]
         for mutant in INVENTORY[bank]["mutants"]
         if mutant["kind"] not in ("rejected", "harness")
@@ -83,6 +91,12 @@ each_claim = pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.id
 
 def of(entry: Entry) -> list[Claim]:
     return [claim for claim in CLAIMS if claim.entry == entry.id]
+
+
+def claim_of(case: str) -> Claim:
+    """The claim of privacy of a case, where there is one only."""
+    (claim,) = (claim for claim in PRIVACY if case_of(claim) == case)
+    return claim
 
 
 def exact_level(claim: Claim) -> float | None:

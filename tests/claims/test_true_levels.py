@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -16,8 +16,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from auditor.declare import Claim
-from tests.claims.declared import PRIVACY, case_of, stated_on_pair
+from auditor.guarantees import DeltaDP
+from mechanisms.triangles import Counts, PublishedBound
+from tests.claims.declared import claim_of, stated_on_pair
 from tests.claims.expressions import (
     Value,
     evaluate,
@@ -27,6 +28,7 @@ from tests.claims.expressions import (
     level_of_masses,
     responses_level,
 )
+from tests.unit.test_triangles import published_by_enumeration
 
 Array = NDArray[np.float64]
 
@@ -170,11 +172,6 @@ BANK = {
 }
 
 
-def claim_of(name: str) -> Claim:
-    (claim,) = (claim for claim in PRIVACY if case_of(claim) == name)
-    return claim
-
-
 @pytest.mark.parametrize("name", BANK)
 def test_an_epoch_by_quadrature(name: str) -> None:
     claim = claim_of(f"004/svt_mutants/{name}")
@@ -205,6 +202,25 @@ def test_online_release_by_quadrature() -> None:
     claim = claim_of("004/oqr/log_1_over_delta_in_lambda")
     scale = 2 / claim.draft.privacy_guarantee.level * math.sqrt(math.log(2) / math.log(4))
     assert stated_on_pair(claim) == pytest.approx(level(Run(turned, at, scale, 2 * scale)), abs=5e-5)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "m1_query_noise_lambda",
+        "m2_scales_swapped",
+        "m4_no_threshold_noise",
+        "m5_threshold_redrawn_every_query",
+        "m8_counter_counts_tops",
+        "m17_one_sided_threshold_noise",
+    ],
+)
+def test_the_bank_in_an_online_release_by_quadrature(name: str) -> None:
+    # Distances 9 and 7 against 8, at a threshold of 8.5.
+    claim, run = claim_of(f"004/oqr/{name}"), BANK[name]
+    scale = 2 / claim.draft.privacy_guarantee.level
+    found = replace(run, x=(0.5,) * 11 + (-1.5,), y=(-0.5,) * 12, bar=run.bar * scale, query=run.query * scale)
+    assert stated_on_pair(claim) == pytest.approx(level(found), abs=5e-6)
 
 
 def test_no_epoch_costs_more_than_is_stated() -> None:
@@ -261,11 +277,16 @@ def test_one_noise_in_two_tests_by_quadrature() -> None:
 # -------------------------------------------------------------------------------------- triangles
 
 
+def _counts(graph: NDArray[np.int64]) -> Counts:
+    """Nodes, triangles, and the most common neighbours of two nodes."""
+    common = graph @ graph
+    off = common * (1 - np.eye(len(graph), dtype=np.int64))
+    return Counts(len(graph), int((common * graph).sum()) // 6, int(off.max()))
+
+
 def noisy_count(graph: NDArray[np.int64], epsilon: float, offset: float, times: int) -> Array:
     """Masses of a count, as often as it is told, and of no answer, summed over all bounds on a lattice of 1/8."""
-    common = graph @ graph
-    triangles = int((common * graph).sum()) // 6
-    sensitivity = int((common * (1 - np.eye(len(graph), dtype=np.int64))).max())
+    _, triangles, sensitivity = _counts(graph)
     k = np.arange(-450, 451)
     mass = math.tanh(epsilon / 16) * np.exp(-epsilon / 8 * np.abs(k))
     bounds = (sensitivity + offset) + k / 8
@@ -285,3 +306,17 @@ def test_triangles_by_enumeration() -> None:
         loss = np.log(p) - np.log(q)
         found = max(level_of_masses(loss, np.log(q), 0.01), level_of_masses(-loss, np.log(p), 0.01))
         assert stated_on_pair(claim) == pytest.approx(found, abs=5e-6), name
+
+
+@pytest.mark.parametrize("epsilon", ["0_5", "1", "2"])
+def test_deltas_with_the_bound_shown_by_enumeration(epsilon: str) -> None:
+    claim = claim_of(f"003/noisy_local_sensitivity_triangles/noisy_bound_published__delta_at_{epsilon}")
+    (pair,) = claim.draft.pairs
+    first, second = (_counts(np.asarray(graph)) for graph in (pair.x, pair.y))
+    assert (first[1:], second[1:]) == ((200, 200), (400, 201))
+    guarantee = claim.draft.privacy_guarantee
+    assert isinstance(guarantee, DeltaDP)
+    assert guarantee.epsilon == float(epsilon.replace("_", "."))
+    mechanism = PublishedBound(guarantee.epsilon, 1e-2)
+    found = published_by_enumeration(mechanism, first, second)
+    assert stated_on_pair(claim) == pytest.approx(found, abs=5e-7)

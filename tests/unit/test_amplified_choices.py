@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from auditor.exact import FiniteLaw, curve
+from auditor.exact import FiniteLaw
 from experiments.document_002._amplified_choices import fixed, parity_rows, whole
 from mechanisms.agnostic_learner import AgnosticLearner
 from mechanisms.agnostic_mutants import MUTANTS as OF_THE_LEARNER
@@ -20,7 +20,7 @@ from mechanisms.amplified_parity import ParityErrors, astar
 from mechanisms.amplified_selection import ExponentialSelection
 from mechanisms.boosting import NULL, Boosted, Split
 from mechanisms.boosting_parts import ChosenHypothesis, errors_of
-from tests.claims.declared import ON_THIS_PAIR
+from tests.claims.declared import claim_of, stated_on_pair
 from tests.unit.test_boosting import ALARM, level, p_value
 
 ENTRY = "002/parity_amplified_expmech"
@@ -101,22 +101,40 @@ def test_the_noisy_minimum_of_twelve() -> None:
 
     before, after = first(1, 0), first(0, 1)
     loss = max(math.log(after / before), math.log((1 - before) / (1 - after)))
-    assert loss == pytest.approx(ON_THIS_PAIR[f"{ENTRY}/noisy_min_lap_1_over_eps"], abs=5e-5)
+    assert loss == pytest.approx(stated_on_pair(claim_of(f"{ENTRY}/noisy_min_lap_1_over_eps")), abs=5e-6)
+
+
+#: What a run on a block of one row (1, 0) finds: nothing with probability 1/2; otherwise it takes its row with
+#: probability 1/4 and finds parity 0, or takes none and finds either.
+OF_RUN = {NULL: 0.5, 0: 0.5 * (0.25 + 0.75 / 2), 1: 0.5 * 0.75 / 2}
 
 
 def of_six(label: int, rule: Any) -> FiniteLaw:
-    """Law of the whole learner on six blocks of a row (1, 0), and one test row, by its steps.
-
-    Each run finds nothing with probability 1/2; otherwise it takes its row with probability 1/4 and finds parity 0, or
-    takes none and finds either.
-    """
-    of_run = {NULL: 0.5, 0: 0.5 * (0.25 + 0.75 / 2), 1: 0.5 * 0.75 / 2}
-    law = dict.fromkeys(of_run, 0.0)
-    for some in itertools.product(of_run, repeat=6):
+    """Law of the whole learner on six blocks of a row (1, 0), and one test row, by its steps."""
+    law = dict.fromkeys(OF_RUN, 0.0)
+    for some in itertools.product(OF_RUN, repeat=6):
         right = [code == label for code in some]
         for code, share in zip(some, rule(right), strict=True):
-            law[code] += math.prod(of_run[c] for c in some) * share
+            law[code] += math.prod(OF_RUN[c] for c in some) * share
     return FiniteLaw(tuple(law), np.array(list(law.values())))
+
+
+def test_weights_without_the_half_by_numbers_of_runs() -> None:
+    """Of twelve runs: how many find nothing or either parity; four test rows (1, 0), or three and one (1, 1)."""
+    laws = []
+    for wrong in (0, 1):
+        weights = {NULL: math.exp(-4.0), 0: math.exp(-wrong), 1: math.exp(wrong - 4.0)}
+        law = dict.fromkeys(OF_RUN, 0.0)
+        for some in itertools.combinations_with_replacement(OF_RUN, 12):
+            times = {code: some.count(code) for code in OF_RUN}
+            lists = math.factorial(12) // math.prod(math.factorial(k) for k in times.values())
+            share = lists * math.prod(OF_RUN[code] for code in some) / sum(weights[code] for code in some)
+            for code in OF_RUN:
+                law[code] += share * times[code] * weights[code]
+        assert sum(law.values()) == pytest.approx(1.0, rel=1e-12)
+        laws.append(law)
+    loss = max(abs(math.log(laws[0][code] / laws[1][code])) for code in OF_RUN)
+    assert loss == pytest.approx(stated_on_pair(claim_of(f"{ENTRY}/half_missing")), abs=5e-6)
 
 
 def first_of_ties(right: list[bool]) -> list[float]:
@@ -145,7 +163,7 @@ def by_labeling(right: list[bool]) -> list[float]:
     [
         ("argmax_on_ties", first_of_ties, "argmax_on_ties__whole_learner"),
         ("sample_dependent_class", right_ones, "sample_dependent_class__whole_learner"),
-        ("deduplicated_on_sample", by_labeling, ""),
+        ("deduplicated_on_sample", by_labeling, "deduplicated_on_sample"),
     ],
 )
 def test_a_mutant_of_the_whole_learner_step_by_step(name: str, rule: Any, case: str) -> None:
@@ -156,10 +174,8 @@ def test_a_mutant_of_the_whole_learner_step_by_step(name: str, rule: Any, case: 
         found = built.law(data)
         assert found.outcomes == law.outcomes
         assert found.probabilities == pytest.approx(law.probabilities, abs=1e-13)
-    loss = curve(*by_hand).epsilon(0.0)
-    assert loss > 1.0
-    if case:
-        assert loss == pytest.approx(ON_THIS_PAIR[f"{ENTRY}/{case}"], abs=5e-5)
+    loss = max(np.abs(np.log(by_hand[0].probabilities / by_hand[1].probabilities)))
+    assert loss == pytest.approx(stated_on_pair(claim_of(f"{ENTRY}/{case}")), abs=5e-6)
 
 
 def test_what_is_impossible_among_fixed_candidates() -> None:

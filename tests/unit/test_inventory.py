@@ -33,8 +33,9 @@ FIELDS: dict[str, type] = {
     "errata": list,
 }
 
-#: Only where mutants are inherited: those of them that are not claimed under their own name, and why.
-OPTIONAL = "inherited_elsewhere"
+#: Only where mutants are inherited: those of them that are not claimed under their own name, and why; and levels of
+#: those that are.
+LEFT_OUT, INHERITED = "inherited_elsewhere", "inherited"
 
 # The errata that are published, with their class: every one is owed by an entry at least.
 PUBLISHED = {
@@ -117,7 +118,7 @@ def test_every_catalogue_entry_is_listed_once() -> None:
 
 @each_entry
 def test_fields_are_present_and_typed(entry: dict[str, Any]) -> None:
-    assert set(entry) - {OPTIONAL, "claimed_by"} == set(FIELDS)
+    assert set(entry) - {LEFT_OUT, INHERITED, "claimed_by"} == set(FIELDS)
     for field, kind in FIELDS.items():
         assert isinstance(entry[field], kind), field
     assert re.fullmatch(r"00[0-4]/[A-Za-z][A-Za-z0-9_]*", entry["id"])
@@ -175,8 +176,8 @@ def test_borrowed_banks_exist(entry: dict[str, Any]) -> None:
 
 @each_entry
 def test_what_is_inherited_and_not_claimed_is_well_formed(entry: dict[str, Any]) -> None:
-    left = entry.get(OPTIONAL, [])
-    assert left or OPTIONAL not in entry, "an empty list is no list"
+    left = entry.get(LEFT_OUT, [])
+    assert left or LEFT_OUT not in entry, "an empty list is no list"
     named = [(item["bank"], name) for item in left for name in item["mutants"]]
     assert len(named) == len(set(named))
     banks = {other["id"]: {mutant["name"] for mutant in other["mutants"]} for other in ENTRIES}
@@ -187,6 +188,26 @@ def test_what_is_inherited_and_not_claimed_is_well_formed(entry: dict[str, Any])
         assert set(item["mutants"]) <= banks[item["bank"]]
         assert is_text(item["reason"])
         assert is_text(item.get("claimed_as", "none"))
+
+
+@pytest.mark.parametrize("entry", [e for e in ENTRIES if INHERITED in e], ids=lambda entry: entry["id"])
+def test_what_is_stated_of_inherited_mutants_is_of_those_that_are_claimed(entry: dict[str, Any]) -> None:
+    names = [item["name"] for item in entry[INHERITED]]
+    assert names, "an empty list is no list"
+    assert len(names) == len(set(names))
+    left = {name for item in entry.get(LEFT_OUT, []) for name in item["mutants"]}
+    banks = {other["id"]: other["mutants"] for other in ENTRIES}
+    mutants = {mutant["name"]: mutant for bank in entry["mutants_from"] for mutant in banks[bank]}
+    for item in entry[INHERITED]:
+        assert {"name"} < set(item) <= {"name", "true_epsilon", "at", "on_pair", "checked_by", "note"}
+        assert item["name"] not in left
+        mutant = mutants[item["name"]]
+        assert mutant["kind"] not in ("rejected", "harness")
+        assert is_text(item.get("note", mutant["note"]))
+        level = item.get("true_epsilon", mutant["true_epsilon"])
+        assert is_text(level)
+        assert mutant["kind"] != "violation" or level != "unchanged"
+        assert level != "undefined"
 
 
 @each_entry

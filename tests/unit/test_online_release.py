@@ -36,7 +36,7 @@ from mechanisms.online_leaks import (
 from mechanisms.online_mutants import of_questions, of_tests
 from mechanisms.online_release import BOTTOM, HALTED, MUTANTS, Asked, Elsewhere, Given, OnlineRelease, elsewhere
 from mechanisms.queries import Answers
-from tests.claims.declared import ON_THIS_PAIR
+from tests.claims.declared import claim_of, stated_on_pair
 
 #: Of one check.
 ALARM = 1e-8
@@ -437,5 +437,5 @@ def test_the_level_of_distances_of_sensitivity_two() -> None:
     x, y = law([18.0] * 11 + [14.0]), law([16.0] * 12)
     assert sum(x) == pytest.approx(1, abs=1e-9)
     loss = max(abs(math.log(a / b)) for a, b in zip(x, y, strict=True))
-    assert loss == pytest.approx(ON_THIS_PAIR["004/oqr/distance_of_sensitivity_two"], abs=5e-5)
+    assert loss == pytest.approx(stated_on_pair(claim_of("004/oqr/distance_of_sensitivity_two")), abs=5e-6)
     assert loss > 1.9 * run.pure_level

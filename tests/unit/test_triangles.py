@@ -294,12 +294,13 @@ def test_the_experiments_delta_is_that_of_the_curve() -> None:
 def published_by_enumeration(
     mechanism: PublishedBound, first: Counts, second: Counts, level: float | None = None
 ) -> float:
-    """Delta of (bound, answer) at a level, default epsilon, summed over all bounds and answers."""
+    """Delta of (bound, answer) at a level, default epsilon, summed over all bounds and answers; e^-25 is left out."""
     e = math.exp(mechanism.epsilon if level is None else level)
     h = mechanism.bound_step
     a = math.exp(mechanism.epsilon * h)
-    bounds = np.arange(-400, 800) * h
     offset = math.ceil(math.log(1 / mechanism.delta) / mechanism.epsilon / h) * h
+    reach = math.ceil(25 / mechanism.epsilon / h) + 1 / h
+    bounds = first.sensitivity + offset + np.arange(-reach, reach + 1) * h
     p, q = (
         np.exp(-mechanism.epsilon * np.abs(bounds - x.sensitivity - offset)) * (a - 1) / (a + 1)
         for x in (first, second)
@@ -307,9 +308,9 @@ def published_by_enumeration(
     none = bounds <= 0
     forward = np.maximum(p - e * q, 0)[none].sum()
     backward = np.maximum(q - e * p, 0)[none].sum()
-    answers = np.arange(-4_000, 4_000)
     for bound, x, y in zip(bounds[~none], p[~none], q[~none], strict=True):
         rate = mechanism.epsilon / bound
+        answers = np.arange(-math.ceil(25 / rate), math.ceil(25 / rate) + second.triangles + 1)
         f, g = (math.tanh(rate / 2) * np.exp(-rate * np.abs(answers - z.triangles)) for z in (first, second))
         forward += np.maximum(x * f - e * y * g, 0).sum()
         backward += np.maximum(y * g - e * x * f, 0).sum()
