@@ -271,7 +271,8 @@ def audit_correct(which: int, draws: int, seeds: Sequence[int]) -> list[tuple[st
 
 def row_of_correct(which: int, draws: int, found: Sequence[tuple[str, str, float]]) -> tuple[str, bool]:
     """Markdown row, and whether all verdicts but the alarms that alpha allows, and all resolutions, are the same."""
-    verdicts, resolutions = Counter(one[0] for one in found), {one[1] for one in found}
+    # An alarm ends the audit before all draws are made, so that it resolves less.
+    verdicts, resolutions = Counter(one[0] for one in found), {one[1] for one in found if one[0] != Verdict.VIOLATION}
     alarms = verdicts[Verdict.VIOLATION]
     others = {verdict: count for verdict, count in verdicts.items() if verdict != Verdict.VIOLATION}
     good = len(others) == len(resolutions) == 1 and alarms <= stats.binom.isf(0.001, len(found), 0.01)
