@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import tomllib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ _PAIRS = 6
 _SUGGESTED = 3
 #: Where claims are looked for if no path is given.
 DEFAULT = "experiments"
+#: What the entries of a folder owe.
+INVENTORY = "inventory.toml"
 
 
 def declared(paths: Sequence[str]) -> list[Claim]:
@@ -98,6 +101,8 @@ def suggestions(wanted: str, available: Sequence[Claim]) -> str:
 def show_lines(wanted: str, paths: Sequence[str], alpha: float = 0.01) -> Iterator[str]:
     """What the claims with an id state and would take: of one claim, of an entry, or of all whose ids begin so.
 
+    Of an entry that an inventory lists (`INVENTORY` in one of the folders), what it owes stands first.
+
     Raises
     ------
     SpecificationError
@@ -108,11 +113,47 @@ def show_lines(wanted: str, paths: Sequence[str], alpha: float = 0.01) -> Iterat
     if not chosen:
         close = suggestions(wanted, available)
         raise SpecificationError(f"no claim or entry has the id {wanted!r} (see `dpaudit list`){close}")
+    yield from owed_lines(wanted.rstrip("/"), paths, chosen)
     shares = runner.shares(available, alpha)
     share_of = f"in a run of all {len(available)} claims at --alpha {alpha:g}"
     for claim in chosen:
         yield from _claim_lines(claim, shares[claim.id], share_of)
         yield f"  run it      dpaudit run {' '.join([*paths, '-k', claim.id])}"
+
+
+def owed_lines(entry: str, paths: Sequence[str], claims: Sequence[Claim]) -> Iterator[str]:
+    """What an entry owes by the inventory, the claims that meet it, and what is left out with its reason.
+
+    Parameters
+    ----------
+    entry : str
+        Id of an entry; nothing is listed of another id.
+    paths : sequence of str
+        Where claims are declared, by default `DEFAULT`; inventories are in these folders.
+    claims : sequence of Claim
+        The entry's claims.
+    """
+    files = [Path(path) / INVENTORY for path in paths or (DEFAULT,)]
+    listed = [item for file in files if file.is_file() for item in tomllib.loads(file.read_text("utf-8"))["entry"]]
+    for item in (item for item in listed if item["id"] == entry):
+        yield f"{entry} owes"
+        yield f"  levels      {', '.join(item['levels'])}"
+        yield from (f"  pair        {text}" for text in item["pairs"])
+        for mutant in item["mutants"]:
+            met = [claim.id for claim in claims if claim.draft.case.partition("__")[0] == mutant["name"]]
+            refused = "refused by the constructor" if mutant["kind"] == "rejected" else "no claim: see the tests"
+            yield f"  mutant      {mutant['name']} ({mutant['kind']}): {', '.join(met) or refused}"
+        for bank in item["mutants_from"]:
+            yield f"  mutants     those of {bank}"
+        for left in item.get("inherited_elsewhere", ()):
+            same = f", claimed as {left['claimed_as']}" if "claimed_as" in left else ""
+            yield f"  left out    {', '.join(left['mutants'])} of {left['bank']}{same}: {left['reason']}"
+        named = item.get("claimed_by", [[]] * len(item["accuracy"]))
+        for text, ids in zip(item["accuracy"], named, strict=True):
+            yield f"  accuracy    {text}" + (f": {', '.join(f'{entry}/{id_}' for id_ in ids)}" if ids else "")
+        for owed in item["exponents"]:
+            yield f"  exponent    {owed['quantity']} as ({owed['parameter']})^({owed['exponent']})"
+        yield from (f"  erratum     {erratum['id']} ({erratum['class']})" for erratum in item["errata"])
 
 
 def _claim_lines(claim: Claim, share: float, share_of: str) -> Iterator[str]:

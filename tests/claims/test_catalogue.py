@@ -13,11 +13,13 @@ from auditor.conformity import StatedLaw
 from auditor.declare import Claim, Entry
 from auditor.guarantees import Guarantee
 from auditor.inequality import Inequality
+from auditor.listing import owed_lines
 from auditor.results import Verdict
 from tests.claims.declared import (
     CLAIMS,
     COMPLETE,
     ENTRIES,
+    EXPERIMENTS,
     IN_TESTS,
     INVENTORY,
     LISTED,
@@ -120,6 +122,21 @@ def test_a_mutant_is_held_against_the_law_of_something_else(claim: Claim) -> Non
     if claim.draft.is_mutant:
         reference: object = claim.draft.guarantee.reference
         assert reference != claim.draft.mechanism
+
+
+@pytest.mark.parametrize("entry", LISTED, ids=lambda entry: entry.id)
+def test_what_an_entry_owes_is_shown_with_the_claims_that_meet_it(entry: Entry) -> None:
+    """What is claimed under another name stands among what is left out."""
+    shown = list(owed_lines(entry.id, [str(EXPERIMENTS)], of(entry)))
+    item, text = INVENTORY[entry.id], "\n".join(shown)
+    assert shown[0] == f"{entry.id} owes"
+    for mutant in item["mutants"]:
+        name = f"{entry.id}/{mutant['name']}"
+        line = next(line for line in shown if line.startswith(f"  mutant      {mutant['name']} "))
+        claimed = [claim.id for claim in of(entry) if name_of(claim) == name]
+        assert line.partition("): ")[2] == ", ".join(claimed) or name in IN_TESTS or mutant["kind"] == "rejected"
+    assert all(part in text for part in [*item["pairs"], *item["accuracy"], *(e["id"] for e in item["errata"])])
+    assert all(left["reason"] in text for left in item.get("inherited_elsewhere", []))
 
 
 # ------------------------------------------------------------------------- entries that are complete
