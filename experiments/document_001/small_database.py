@@ -18,12 +18,12 @@ import itertools
 import math
 from collections import Counter
 from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 
-from auditor.accuracy import Exactly, Quantile, Setting
+from auditor.accuracy import Constant, Exactly, Quantile, Setting
 from auditor.declare import (
     Draft,
     Erratum,
@@ -311,6 +311,12 @@ def _accuracy() -> Iterator[Draft]:
     def by_bits(bits: float) -> Setting:
         return _setting(200, attributes[: round(bits)])
 
+    def alike(bits: float) -> Setting:
+        setting = by_bits(bits)
+        cells = np.zeros(2 ** round(bits), dtype=np.int64)
+        cells[-1] = setting.mechanism.size  # type: ignore[attr-defined]
+        return replace(setting, mechanism=Constant(cells))
+
     yield scaling(
         by_bits,
         parameter="d",
@@ -321,6 +327,7 @@ def _accuracy() -> Iterator[Draft]:
         curve=lambda bits: theorem_alpha(200, 1.0, _BETA, round(bits)),
         criterion=False,
         case="error_by_attributes",
+        controls={"the same row in all places of the small database": alike},
         derived=True,
         note="ln N = d ln 2 and ln k = d ln 3, so the bound grows as d^(2/3); 200 persons",
     )

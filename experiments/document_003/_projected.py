@@ -242,6 +242,16 @@ class Both:
         return np.concatenate([noisy, self.released.project(noisy, data)], axis=1)
 
 
+@dataclass(frozen=True)
+class Unprojected(Both):
+    """The noisy moments twice."""
+
+    def __call__(self, data: object, n: int, rng: np.random.Generator) -> FloatArray:
+        """Draw `n` outputs."""
+        noisy = self.released.noisy(data, n, rng)
+        return np.concatenate([noisy, noisy], axis=1)
+
+
 @dataclass(frozen=True, eq=False)
 class Geometry:
     """Lengths and inner products of y, the noise and the projection, from what `Both` gives.

@@ -90,6 +90,7 @@ def diagrams() -> Iterator[Draft]:
             build,
             diagram,
             case=case,
+            controls={"one column a user": lambda n, d, build=build: build(n, n + 1)},  # noqa: ARG005
             draws={"smoke": 20 * _CELLS, "standard": 60 * _CELLS, "full": 1_000 * _CELLS},
             derived=True,
             parameters={"error": _XI, "code": f"d ~ n^{power:g}"},

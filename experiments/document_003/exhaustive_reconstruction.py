@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from auditor.accuracy import Absolute
+from auditor.accuracy import Absolute, Constant
 from auditor.adversaries.exhaustive import Bits, Exhaustive, every
 from auditor.declare import Draft, Source, accuracy, adversary, entry, inequality
 from auditor.guarantees import PureDP
@@ -30,6 +30,7 @@ from mechanisms.subset_answers import (
 )
 
 #: How many wrong bits, as an error: outputs are numbers of them.
+_ALL_WRONG = "a candidate that is wrong everywhere"
 _WRONG = Absolute(0.0)
 #: No reconstruction may fail (beta = 0), so that one failure refutes; so many draws show a rate of a tenth.
 _FEW, _MORE = {"smoke": 32, "standard": 200}, {"smoke": 200, "standard": 5_000}
@@ -77,6 +78,7 @@ def _distances() -> Iterator[Draft]:
             draws=_FEW if people > 12 else _MORE,
             # Answers that are not random are the same in every draw; and a draw of 2^20 answers is slow.
             independence=name == "uniform" and people == 12,
+            controls={_ALL_WRONG: Constant(people)},
             parameters={"people": people, "E": answers.error},
         )
     yield accuracy(
@@ -86,19 +88,21 @@ def _distances() -> Iterator[Draft]:
         at_most=20 / 100,
         beta=0.0,
         case="blatant_below_n_over_400",
+        controls={_ALL_WRONG: Constant(20)},
         draws=_FEW,
         independence=False,
         note="E = 0.99 n / 400: at most n / 100 wrong bits, so none",
         parameters={"people": 20},
     )
     yield accuracy(
-        Farthest(UniformAnswers(3.0)),
+        Farthest(UniformAnswers(1.5)),
         _ones_first(12),
         _WRONG,
-        at_most=12.0,
+        at_most=6.0,
         beta=0.0,
         strict=True,
         case="every_consistent_candidate",
+        controls={_ALL_WRONG: Constant(12)},
         draws=_MORE,
         note="the farthest of all candidates that are consistent",
         parameters={"people": 12, "E": 3.0},

@@ -293,6 +293,17 @@ def _guilty_by_quadrature(scoring: Scoring) -> float:
 
 
 @dataclass(frozen=True)
+class Doubled:
+    """Scores of twice the size."""
+
+    scoring: Scoring
+
+    def __call__(self, data: Any, n: int, rng: np.random.Generator) -> FloatArray:
+        """Draw the scores of `n` runs."""
+        return 2.0 * self.scoring(data, n, rng)
+
+
+@dataclass(frozen=True)
 class _GuiltyMean:
     """By how much the mean score of the first so many users, the coalition, is above a number, or below it.
 
@@ -387,6 +398,7 @@ def _scores() -> Iterator[Draft]:
                 # A mean that is 15 % off.
                 detect=0.65 * mean,
                 derived=True,
+                controls={"scores of twice the size": Doubled(scoring)},
                 note="in thresholds, " + ("above half of the mean" if sign > 0 else "below 1.5 times the mean"),
             )
             yield replace(draft, independence=False)
@@ -454,6 +466,7 @@ def tardos_code() -> Iterator[Draft]:
             at_most=variance,
             exact=variance,
             case=f"innocent_variance_{name}",
+            controls={"scores of twice the size": Doubled(scoring)},
             draws={"smoke": 250, "standard": 2_500},
             derived=True,
             note="in units of the squared threshold",

@@ -420,6 +420,7 @@ def _strictness() -> Iterator[Draft]:
             at_most=0,
             beta=0.5,
             case="constant_answer_as_corrected",
+            controls={"counts at epsilon = 1000": LaplaceCounts(k, 1000.0)},
             independence=False,
             draws={"smoke": 200, "standard": 200},
             note="a failure is an error below k/2",

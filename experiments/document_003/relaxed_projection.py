@@ -25,6 +25,7 @@ from experiments.document_003._projected import (
     ROWS,
     Both,
     OverWidth,
+    Unprojected,
     Width,
     between,
     bound,
@@ -209,6 +210,7 @@ def _errors() -> Iterator[Draft]:
                 case=name,
                 derived=True,
                 draws=EVERY,
+                controls={"no projection": released.noisy},
                 note="4 c n sqrt(d), less than plain noise and n^2",
             )
     # In every run; the width over L takes a search, which is dear in many dimensions.
@@ -222,6 +224,7 @@ def _errors() -> Iterator[Draft]:
             beta=0.0,
             case=f"error_and_width_{case}",
             derived=True,
+            controls={"no projection": Unprojected(released)},
             draws=EVERY,
             note="||y - yh||^2 over the largest <z, w> in the body, in every run",
         )

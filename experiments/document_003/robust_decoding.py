@@ -109,6 +109,7 @@ def _near_the_threshold() -> Iterator[Draft]:
             beta=beta,
             case=case,
             draws=_MANY,
+            controls={"the other share of spoiled answers": above if game is below else below},
             detect=detect,
             independence=False,
             derived=True,

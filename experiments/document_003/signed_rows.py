@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from auditor.accuracy import Constant
 from auditor.declare import Draft, Source, accuracy, entry, mutant, privacy
 from auditor.guarantees import ApproxDP
 from auditor.neighbors import Pair
@@ -121,6 +122,7 @@ def _dichotomy() -> Iterator[Draft]:
             _no_copies,
             at_most=0,
             beta=_ROWS * _GUESS,
+            controls={"a forgery, each time": Constant([1.0, 1.0])},
             case=f"copy_or_forgery_{name}",
             draws=_FEW,
             detect=0.5,
@@ -147,6 +149,7 @@ def _dichotomy() -> Iterator[Draft]:
             _share,
             at_most=0,
             beta=_ROWS * _GUESS,
+            controls={"a copy of the rows": Verified(SignedRows(), Subsample(_ROWS), _ROWS)},
             case=f"none_verifies_{name}",
             draws=_FEW,
             detect=0.5,
@@ -173,6 +176,7 @@ def _dichotomy() -> Iterator[Draft]:
         at_most=0,
         beta=_DELTA,
         exact=_DELTA,
+        controls={"copies with probability 1/2": Appears(SignedRows(), CopyRarely(0.5), _ROWS)},
         case="rare_copies_appear",
         draws={"smoke": 400, "standard": 4_000},
         detect=0.2,

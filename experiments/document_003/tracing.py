@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from auditor.accuracy import Figure, Largest, Setting, Smallest
+from auditor.accuracy import Constant, Figure, Largest, Setting, Smallest
 from auditor.adversaries.fingerprints import BonehShaw, Tardos, innocent_tail, smallest_block, traced_law
 from auditor.adversaries.tracing import Tracing
 from auditor.declare import Draft, Source, accuracy, entry, inequality, mutant, privacy, scaling
@@ -291,6 +291,7 @@ def _mistakes() -> Iterator[Draft]:
         at_most=0.5,
         beta=rate,
         exact=rate,
+        controls={"an accusation, each time": Constant(1.0)},
         case="row_replaced",
         draws={"smoke": 2_000, "standard": 20_000},
         independence=False,

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from auditor.accuracy import Exactly, Figure, Quantile, Setting
+from auditor.accuracy import Constant, Exactly, Figure, Quantile, Setting
 from auditor.declare import Draft, Source, accuracy, component, conformity, entry, exact, inequality, privacy, scaling
 from auditor.guarantees import ApproxDP, PureDP
 from auditor.neighbors import Pair, ReplaceLabel
@@ -266,6 +266,9 @@ def _exponents() -> Iterator[Draft]:
 
         return build
 
+    def ending(build: Callable[[float], Setting]) -> Callable[[float], Setting]:
+        return lambda rows: replace(build(rows), mechanism=Constant(1.0))
+
     # In the agnostic case gamma is alpha/2; the bounds are 15 alpha and 7 gamma + 15 alpha.
     for case, share, exponent in (("rows_realizable", 0.0, -2 / 3), ("rows_agnostic", 0.5, -2 / 5)):
         found = [(alpha, _numbers(alpha, _BETA, share * alpha)) for alpha in (0.02, 0.01, 0.005, 0.0025)]
@@ -279,6 +282,7 @@ def _exponents() -> Iterator[Draft]:
             curve=lambda rows, share=share, known=known: (15 + 7 * share) * known[int(rows)][0],  # type: ignore[misc]
             criterion=False,
             figure=Figure("Private learner: thresholds", case.partition("_")[2], "private examples n", "median error"),
+            controls={"the threshold 1, which errs on half of the points": ending(median(known, share))},
             case=case,
             draws={"smoke": 800, "standard": 4_000},
             derived=True,

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import optimize
 
-from auditor.accuracy import Exactly, Figure, Quantile, Setting
+from auditor.accuracy import Constant, Exactly, Figure, Quantile, Setting
 from auditor.declare import Draft, Source, accuracy, entry, scaling
 from auditor.guarantees import ApproxDP
 from auditor.neighbors import Pair
@@ -222,6 +222,11 @@ def _examples() -> Iterator[Draft]:
         measure=Quantile(),
         curve=lambda n: _bound(kind, alpha_of[n]),
         criterion=False,
+        controls={
+            "no label for any point": lambda n: replace(
+                simulated(n), mechanism=Constant(kind.sizes(alpha_of[n]).queries)
+            )
+        },
         case="realizable_fixed_m_simulated",
         # 20 runs at each of four sizes, 20 milliseconds each.
         draws={"smoke": 48, "standard": 200},

@@ -146,6 +146,7 @@ def strong() -> Iterator[Draft]:
         criterion=False,
         curve=lambda n: 16.0 / math.sqrt(n) * (1 + 1e-9),
         draws={"smoke": 2_000, "standard": 20_000},
+        controls={"the bins of a chunk of a quarter of the size": lambda n: _fine_bins(1)(n / 4)},
         case="size_of_a_chunk",
         note="alpha and nu fall as 1/n' and n'^(-1/2)",
     )
@@ -367,6 +368,7 @@ def _main_exponents() -> Iterator[Draft]:
         criterion=False,
         curve=lambda n: 16.0 / math.sqrt(n) * (1 + 1e-9),
         draws={"smoke": 2_000, "standard": 20_000},
+        controls={"the bins of a chunk of a quarter of the size": lambda n: _fine_bins(2)(n / 4)},
         case="size_of_a_chunk",
     )
     yield scaling(

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from auditor.accuracy import Absolute, Exactly, Figure, Mean, Setting
+from auditor.accuracy import Absolute, Constant, Exactly, Figure, Setting
 from auditor.declare import Draft, Source, entry, expectation, inequality, scaling
 from auditor.inequality import Row
 from mechanisms.average_stability import DESCENT_MUTANTS, MUTANTS, RootMeanSquare, SquaredMove, enumerated
@@ -61,7 +61,8 @@ class Short:
 
 def _equals(case: str, moves: SquaredMove, source: Atoms, value: float, most: float) -> Iterator[Draft]:
     """Claims that the mean squared move is the value, from above and from below; no move exceeds ``most``."""
-    yield expectation(moves, source, Absolute(0.0), at_most=value, exact=value, case=case)
+    controls = {"moves of twice that square, each time": Constant(2.0 * value)}
+    yield expectation(moves, source, Absolute(0.0), at_most=value, exact=value, case=case, controls=controls)
     short = most - value
     yield expectation(moves, source, Short(most), at_most=short * (1 + 1e-9), exact=short, case=f"{case}_from_below")
 
@@ -156,21 +157,6 @@ def _measured() -> Iterator[Draft]:
             figure=Figure("On-average stability of learners", case, "n", "alpha, median of estimates"),
             case=case,
         )
-    constant = Descent(Logistic(0.1), Steps(0.2))
-    # Only the last records count, and a random position is seldom among them: a median would be of rare events.
-    yield scaling(
-        lambda n: Setting(SquaredMove(constant, int(n)), _PAIRS, Absolute(0.0)),
-        parameter="n",
-        at=(20, 60, 180, 540),
-        exponent=-1.0,
-        others=(-1.5, -2.0),
-        both=True,
-        within=0.1,
-        measure=Mean(_MOST_MOVED),
-        draws={"smoke": 8_000, "standard": 40_000, "full": 200_000},
-        case="constant_step_logistic_squared",
-        note="alpha^2, so alpha falls as n^(-1/2)",
-    )
     for case, steps, exponent in (("harmonic_steps_exact", _HARMONIC, -1.0), ("constant_step_exact", _CONSTANT, -0.5)):
         yield scaling(
             _alpha(Descent(Quadratic(), steps)),
@@ -267,7 +253,9 @@ def _reduction() -> Iterator[Draft]:
     for order in ("stored", "permuted"):
         learner = Descent(Logistic(0.1), Steps(0.5), order)
         moves = SquaredMove(learner, 5)
-        yield expectation(moves, _PAIRS, Absolute(0.0), at_most=exact, exact=exact, case=f"logistic_{order}")
+        twice = {"moves of twice that square, each time": Constant(2.0 * exact)}
+        case = f"logistic_{order}"
+        yield expectation(moves, _PAIRS, Absolute(0.0), at_most=exact, exact=exact, case=case, controls=twice)
 
 
 def _bounds() -> list[Row]:
