@@ -41,7 +41,6 @@ _LABELS = bernoulli(_Q)
 #: Features and labels that agree mostly; arbitrary.
 _PAIRS = Atoms(((1.0, 0.0), (1.0, 1.0), (-2.0, 1.0), (-2.0, 0.0)), (0.1, 0.5, 0.1, 0.3))
 _CONSTANT, _ROOT, _HARMONIC = Steps(0.1), Steps(1.0, root=0.5), Steps(1.0, power=1.0)
-#: No weight moves by more where features are at most 2, the step is 0.2 and the penalty brings weights together: two
 #: Sizes of what is computed.
 _SIZES = (1e2, 1e3, 1e4, 1e5)
 
