@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from auditor.accuracy import Exactly
+from auditor.accuracy import Constant, Exactly
 from auditor.declare import (
     Draft,
     Erratum,
@@ -219,15 +219,11 @@ def _errata() -> Iterator[Draft]:
     )
 
 
-#: Teachers that no point has a stable label with.
-_AT_ODDS = "teachers of which half say 0 and half say 1"
-
-
 def counted(case: str, run: Classification, beta: float, **options: Any) -> Draft:
     """At most T points do not get their label; one that is refused or not asked does not."""
     # Without a failure 120 draws certify a rate below 0.2, and 260 one below 0.1, at an error probability of 1e-10.
     draws = {"smoke": 120 if beta > _BETA else 260, "standard": 400}
-    controls = {_AT_ODDS: replace(run, teachers=Split(0.5))}
+    controls = {"no label for any point": Constant(run.sizes.queries)}
     return accuracy(
         run, None, missed, at_most=run.sizes.cutoff, beta=beta, case=case, draws=draws, controls=controls, **options
     )
@@ -371,7 +367,7 @@ def private_labeller() -> Iterator[Draft]:
                 derived=kind == "sharper",
                 draws={"smoke": 120, "standard": 400},
                 independence=False,
-                controls={_AT_ODDS: LabellerError(sizes, Split(0.5))},
+                controls={"teachers of which half say 0 and half say 1": LabellerError(sizes, Split(0.5))},
             )
     yield from _linear()
 

@@ -57,7 +57,7 @@ from mechanisms.online_mutants import of_questions, of_tests
 from mechanisms.online_release import BOTTOM, MUTANTS, Asked, Given, OnlineRelease, elsewhere
 
 #: Draws that find twice the delta.
-_MORE = {"smoke": 1_000_000}
+_MORE = {"smoke": 1_500_000}
 #: Of all streams of so many queries one with eleven stable ones and one on the other side costs most.
 _EPOCH = "+" * 11 + "-"
 #: Two epochs of three stable queries and one on the other side.

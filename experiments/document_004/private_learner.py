@@ -341,6 +341,7 @@ def label_private() -> Iterator[Draft]:
         draws=_SPLITS,
         detect=0.4,
         independence=False,
+        controls={"the threshold 1, which errs on half of the points": Constant(1.0)},
         # The points are rows of the data as well: n + m of them.
         parameters={**_parameters(numbers), "n": numbers.rows + numbers.points},
     )
