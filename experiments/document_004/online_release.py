@@ -57,7 +57,7 @@ from mechanisms.online_mutants import of_questions, of_tests
 from mechanisms.online_release import BOTTOM, MUTANTS, Asked, Given, OnlineRelease, elsewhere
 
 #: Draws that find twice the delta.
-_MORE = {"smoke": 1_500_000}
+_MORE = {"smoke": 2_500_000}
 #: Of all streams of so many queries one with eleven stable ones and one on the other side costs most.
 _EPOCH = "+" * 11 + "-"
 #: Two epochs of three stable queries and one on the other side.
@@ -211,7 +211,7 @@ def _inherited() -> Iterator[Draft]:
         found[name] = broken(
             name, of_questions(OF_A_TEST[name]), one, flips, guarantee=share, relation=ADD_REMOVE, draws=_MORE
         )
-    yield from (replace(draft, level="L2") for draft in found.values())
+    yield from (replace(draft, level="L2", draws=_MORE) for draft in found.values())
 
 
 #: Mutants of sparse vector that an epoch of twelve queries shows.
