@@ -8,6 +8,7 @@ import signal
 import tempfile
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -70,7 +71,10 @@ def _processes(run: Run, ids: Sequence[str], alpha: Mapping[str, float]) -> Iter
     with (
         tempfile.TemporaryDirectory(prefix="dpaudit-") as folder,
         joblib.parallel_config(backend="loky", n_jobs=run.jobs, inner_max_num_threads=1),
+        warnings.catch_warnings(),
     ):
+        # A worker whose memory has grown ends after a claim, and another one takes its place: nothing is lost.
+        warnings.filterwarnings("ignore", message="A worker stopped while some jobs")
         meeting = Meeting(folder)
         parallel = joblib.Parallel(return_as="generator_unordered", pre_dispatch="all", batch_size=1)
         tasks = [joblib.delayed(_in_worker)(run, id_, alpha[id_], meeting) for id_ in ids]
