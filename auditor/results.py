@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 
 SCHEMA = "dpaudit-results/2"
+#: The control of a theorem that every mechanism has, in words: see `auditor.accuracy.controls`.
+ANSWER_ZERO = "the answer 0, whatever the data"
 
 
 class Verdict(StrEnum):

@@ -10,7 +10,6 @@ Source: document 002, section 5, Definitions 5.1 and 5.13; catalogue 002, local_
 from __future__ import annotations
 
 import math
-import sys
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -63,15 +62,13 @@ class LocalRandomizer:
     @property
     def level(self) -> float:
         """Exact level: the largest log ratio of two entries of a column, infinite where only one of them is 0."""
-        used = self.rows[:, self.rows.max(axis=0) > 0]
-        low = used.min(axis=0)
-        return math.inf if (low == 0).any() else float(np.log(used.max(axis=0) / low).max())
+        return _level(self.rows)
 
     def with_noise(self, factor: float) -> LocalRandomizer:
         """The randomizer with rows whose logarithms are divided by ``factor``, up to their sums."""
         rows = self.rows ** (1.0 / factor)
         rows /= rows.sum(axis=1, keepdims=True)
-        return of_matrix(rows, max(of_matrix(rows, sys.float_info.max).level, self.epsilon / factor))
+        return of_matrix(rows, max(_level(rows), self.epsilon / factor))
 
     def pmf(self, u: int, w: int) -> float:
         """Probability of the output `w` on the input `u`."""
@@ -92,6 +89,12 @@ class LocalRandomizer:
     def law(self, data: Dataset) -> FiniteLaw:
         """Exact output law on a database of one record."""
         return FiniteLaw(tuple(range(self.rows.shape[1])), self.rows[_only(data)])
+
+
+def _level(rows: FloatArray) -> float:
+    used = rows[:, rows.max(axis=0) > 0]
+    low = used.min(axis=0)
+    return math.inf if (low == 0).any() else float(np.log(used.max(axis=0) / low).max())
 
 
 def _only(data: Dataset) -> int:

@@ -19,7 +19,7 @@ from auditor.accuracy.base import Theorem
 from auditor.accuracy.errors import Setting
 from auditor.collect import Settings
 from auditor.question import Question
-from auditor.results import AuditResult, Verdict
+from auditor.results import ANSWER_ZERO, AuditResult, Verdict
 from auditor.sampling import Sampler
 
 #: Parameters that noise is inversely proportional to, and parameters that it is proportional to.
@@ -31,8 +31,6 @@ FACTORS = (2.0, 8.0, 64.0, 4096.0, 1 / 8, 1 / 4096)
 DRAWS, ALPHA = 120, 1e-3
 #: How deep a parameter may be in mechanisms that are made of others.
 _DEPTH = 6
-#: The control of `zero`, in words.
-ZERO = "the answer 0, whatever the data"
 
 
 @runtime_checkable
@@ -62,12 +60,10 @@ def noisier(mechanism: Any, factor: float, depth: int = _DEPTH) -> tuple[Any, tu
     names: list[str] = []
     for name in (field.name for field in fields(mechanism) if field.init):
         value = getattr(mechanism, name)
-        if name in _INVERSE and is_numeric(value):
-            changed[name] = tuple(part / factor for part in value) if isinstance(value, tuple) else value / factor
-            names.append(f"{name} / {factor:g}" if factor > 1 else f"{1 / factor:g} {name}")
-        elif name in _PROPORTIONAL and is_numeric(value):
-            changed[name] = tuple(part * factor for part in value) if isinstance(value, tuple) else value * factor
-            names.append(f"{factor:g} {name}" if factor > 1 else f"{name} / {1 / factor:g}")
+        if name in (*_INVERSE, *_PROPORTIONAL) and is_numeric(value):
+            times = 1 / factor if name in _INVERSE else factor
+            changed[name] = tuple(part * times for part in value) if isinstance(value, tuple) else value * times
+            names.append(f"{times:g} {name}" if times > 1 else f"{name} / {1 / times:g}")
         elif callable(value):  # sizes that were computed for some epsilon are no part of the mechanism that has noise
             inner, said = noisier(value, factor, depth - 1)
             if said:
@@ -198,5 +194,5 @@ def find_refuted(
         return found
     message = refuted(constant, 0)
     if found is None:
-        return None if message is None else {"what": ZERO, "message": message, "zero": True}
+        return None if message is None else {"what": ANSWER_ZERO, "message": message, "zero": True}
     return found if message is None else {**found, "zero": True}

@@ -6,9 +6,8 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from auditor.accuracy.controls import ZERO
 from auditor.report import phases, words
-from auditor.results import number
+from auditor.results import ANSWER_ZERO, number
 
 if TYPE_CHECKING:
     from auditor.report.view import ClaimView
@@ -82,7 +81,8 @@ def _control(found: Found) -> Iterator[str]:
     elif "by" in control:
         yield f"Would have been refuted by {control['what']}."
     else:
-        zero = " So was the answer 0, whatever the data." if control.get("zero") and control["what"] != ZERO else ""
+        also = control.get("zero") and control["what"] != ANSWER_ZERO
+        zero = f" So was {ANSWER_ZERO}." if also else ""
         yield f"Tried with {control['what']}, it was refuted: {control['message']}.{zero}"
 
 

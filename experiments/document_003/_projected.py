@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 
@@ -228,6 +229,19 @@ def between(
             derived=True,
             note=note,
         )
+
+
+def squared_error(
+    released: ProjectedMoments,
+    data: SignedHistogram,
+    at_most: float,
+    by: Mechanism | None = None,
+    draws: Mapping[str, int] = EVERY,
+    **options: Any,
+) -> Draft:
+    """Claim of the mean squared error of an entry, or of that of another mechanism that releases the same moments."""
+    error = Squared(released.noisy.query(data))
+    return expectation(by or released, data, error, at_most=at_most, derived=True, draws=draws, **options)
 
 
 @dataclass(frozen=True)

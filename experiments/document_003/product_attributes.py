@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from auditor.accuracy import Figure, Setting, Squared
-from auditor.declare import Draft, Source, entry, exact, expectation, inequality, privacy, scaling
+from auditor.accuracy import Figure, Setting
+from auditor.declare import Draft, Source, entry, exact, inequality, privacy, scaling
 from auditor.guarantees import ApproxDP, GaussianDP
 from auditor.inequality import Row
 from experiments._common import ADD_REMOVE, broken, rand
@@ -16,13 +16,13 @@ from experiments.document_003._projected import (
     ATTRIBUTES,
     DELTA,
     EPSILON,
-    EVERY,
     HULL,
     RELAXED,
     errors_on,
     few_and_one_more,
     one_more,
     repeated,
+    squared_error,
 )
 from mechanisms.product_attributes import MUTANTS, ProductMoments, SmallestSign
 from mechanisms.projections import Body, Hull, NuclearBall, ProjectedMoments
@@ -142,14 +142,11 @@ def _errors() -> Iterator[Draft]:
         released = _released(d, order, Hull(), _FEW_PEOPLE)
         for distinct, name in ((1, "_one_row"), (3, "")):
             data = repeated(d, _FEW_PEOPLE, distinct)
-            yield expectation(
+            yield squared_error(
                 released,
                 data,
-                Squared(released.noisy.query(data)),
-                at_most=_bound(released, HULL),
+                _bound(released, HULL),
                 case=f"{order}_way_products{name}",
-                derived=True,
-                draws=EVERY,
                 note=f"all products of {released.width} attributes; the bound is below plain noise and n^2",
             )
 

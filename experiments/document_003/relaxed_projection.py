@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from auditor.accuracy import Figure, Setting, Squared
+from auditor.accuracy import Figure, Setting
 from auditor.declare import Draft, Source, accuracy, entry, exact, expectation, inequality, privacy, scaling
 from auditor.guarantees import GaussianDP
 from auditor.inequality import Row
@@ -35,6 +35,7 @@ from experiments.document_003._projected import (
     one_more,
     projected,
     repeated,
+    squared_error,
     worst_number,
 )
 from mechanisms.common import FloatArray
@@ -202,14 +203,11 @@ def _errors() -> Iterator[Draft]:
         released = projected(d, body, people, _COARSE)
         for distinct, name in ((1, f"{case}_one_row"), (3, case)):
             data = repeated(d, people, distinct)
-            yield expectation(
+            yield squared_error(
                 released,
                 data,
-                Squared(released.noisy.query(data)),
-                at_most=bound(d, people, RELAXED),
+                bound(d, people, RELAXED),
                 case=name,
-                derived=True,
-                draws=EVERY,
                 controls={"no projection": released.noisy},
                 note="4 c n sqrt(d), less than plain noise and n^2",
             )
@@ -264,28 +262,24 @@ def _mutants() -> Iterator[Draft]:
         ("frank_wolfe_stopped_early", repeated(d, 4000, 8)),
     ):
         released = projected(d, Relaxed(), data.people, _COARSE)
-        yield expectation(
-            MUTANTS[case].build(released),
+        yield squared_error(
+            released,
             data,
-            Squared(released.noisy.query(data)),
-            at_most=bound(d, data.people, RELAXED),
+            bound(d, data.people, RELAXED),
+            by=MUTANTS[case].build(released),
             case=case,
             expected="deviation",
             is_mutant=True,
-            derived=True,
-            draws=EVERY,
             note=MUTANTS[case].note,
         )
     # At d = 16 the bound is above plain noise whatever n is: a mutant misses it, the reference is held against less.
     d, below = 24, SignedHistogram(np.ones((1, 24)), np.array([-96.0]))
     released = projected(d, Relaxed(), below.people, _COARSE)
-    yield expectation(
+    yield squared_error(
         released,
         below,
-        Squared(released.noisy.query(below)),
-        at_most=bound(d, below.people, RELAXED),
+        bound(d, below.people, RELAXED),
         case="histogram_below_0",
-        derived=True,
         draws={"smoke": 100, "standard": 500},
         note="data like those of the mutant with equal factors",
     )

@@ -208,9 +208,7 @@ def _inherited() -> Iterator[Draft]:
     flips, one = flip_pair(), OnlineRelease(Asked((flip(),)), 4.0, 0.3)
     share = DeltaDP(one.delta / 3.0, one.epsilon)
     for name in ("distance_off_by_one", "distance_not_capped_at_zero"):
-        found[name] = broken(
-            name, of_questions(OF_A_TEST[name]), one, flips, guarantee=share, relation=ADD_REMOVE, draws=_MORE
-        )
+        found[name] = broken(name, of_questions(OF_A_TEST[name]), one, flips, guarantee=share, relation=ADD_REMOVE)
     yield from (replace(draft, level="L2", draws=_MORE) for draft in found.values())
 
 

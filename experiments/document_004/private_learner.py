@@ -60,6 +60,8 @@ _RARE = {"smoke": 600_000}
 _MANY = 37
 #: Thirteen teachers, nine points and noise of scale lambda = 0.97, at which the catalogue has its transcripts.
 _NINE = PrivateLearner(13, 8.0, 0.3, points=tuple(map(tuple, np.eye(9))))
+#: The control of the claims of median errors.
+_ERRING = "the threshold 1, which errs on half of the points"
 _ONE = PrivateLearner(_CHUNKS, _EPSILON, _DELTA, points=((1.0,),))
 _LABELS = LabelPrivateLearner(_CHUNKS, _EPSILON, _DELTA, unlabelled=1)
 _SURE = PrivateLearner(_MANY, _LEVEL, _SMALL_DELTA, points=((1.0,),))
@@ -282,7 +284,7 @@ def _exponents() -> Iterator[Draft]:
             curve=lambda rows, share=share, known=known: (15 + 7 * share) * known[int(rows)][0],  # type: ignore[misc]
             criterion=False,
             figure=Figure("Private learner: thresholds", case.partition("_")[2], "private examples n", "median error"),
-            controls={"the threshold 1, which errs on half of the points": ending(median(known, share))},
+            controls={_ERRING: ending(median(known, share))},
             case=case,
             draws={"smoke": 800, "standard": 4_000},
             derived=True,
@@ -341,7 +343,7 @@ def label_private() -> Iterator[Draft]:
         draws=_SPLITS,
         detect=0.4,
         independence=False,
-        controls={"the threshold 1, which errs on half of the points": Constant(1.0)},
+        controls={_ERRING: Constant(1.0)},
         # The points are rows of the data as well: n + m of them.
         parameters={**_parameters(numbers), "n": numbers.rows + numbers.points},
     )

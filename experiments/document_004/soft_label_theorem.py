@@ -16,7 +16,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -137,19 +137,7 @@ def strong() -> Iterator[Draft]:
         case="enough_votes",
         derived=True,
     )
-    yield scaling(
-        _fine_bins(1),
-        parameter="n'",
-        at=_FINE,
-        exponent=-0.5,
-        measure=Quantile(1.0 - _BETA),
-        criterion=False,
-        curve=lambda n: 16.0 / math.sqrt(n) * (1 + 1e-9),
-        draws={"smoke": 2_000, "standard": 20_000},
-        controls={"the bins of a chunk of a quarter of the size": lambda n: _fine_bins(1)(n / 4)},
-        case="size_of_a_chunk",
-        note="alpha and nu fall as 1/n' and n'^(-1/2)",
-    )
+    yield replace(_size_of_a_chunk(1), note="alpha and nu fall as 1/n' and n'^(-1/2)")
     yield from _released()
     yield from _half_window(queries[0][1])
 
@@ -173,6 +161,22 @@ def _fine_bins(points: int) -> Any:
         return Setting(mechanism, population, Errors(mechanism, population))
 
     return build
+
+
+def _size_of_a_chunk(points: int) -> Draft:
+    """Claim that the error falls as ``n'^(-1/2)`` in the size of a chunk."""
+    return scaling(
+        _fine_bins(points),
+        parameter="n'",
+        at=_FINE,
+        exponent=-0.5,
+        measure=Quantile(1.0 - _BETA),
+        criterion=False,
+        curve=lambda n: 16.0 / math.sqrt(n) * (1 + 1e-9),
+        draws={"smoke": 2_000, "standard": 20_000},
+        controls={"the bins of a chunk of a quarter of the size": lambda n: _fine_bins(points)(n / 4)},
+        case="size_of_a_chunk",
+    )
 
 
 def _within(case: str, query: Query, mechanism: FreshSoftLabels, factor: float = 8.0, **options: Any) -> Draft:
@@ -359,18 +363,7 @@ def _main_exponents() -> Iterator[Draft]:
         margin = corrected_threshold(1.0, _DELTA, queries) + required_margin(queries, _BETA)
         return size * (1.0 + margin * noise_scale(epsilon, _DELTA, cutoff))
 
-    yield scaling(
-        _fine_bins(2),
-        parameter="n'",
-        at=_FINE,
-        exponent=-0.5,
-        measure=Quantile(1.0 - _BETA),
-        criterion=False,
-        curve=lambda n: 16.0 / math.sqrt(n) * (1 + 1e-9),
-        draws={"smoke": 2_000, "standard": 20_000},
-        controls={"the bins of a chunk of a quarter of the size": lambda n: _fine_bins(2)(n / 4)},
-        case="size_of_a_chunk",
-    )
+    yield _size_of_a_chunk(2)
     yield scaling(
         lambda t: examples(_EPSILON, int(t)),
         parameter="T",

@@ -56,10 +56,15 @@ class Short:
         return np.maximum(self.most * (1 + 1e-12) - np.asarray(outputs, dtype=np.float64), 0.0)
 
 
+def _at_most(case: str, moves: SquaredMove, source: Atoms, value: float) -> Draft:
+    """Claim that the mean squared move is at most the value, which it is exactly."""
+    controls = {"moves of twice that square, each time": Constant(2.0 * value)}
+    return expectation(moves, source, Absolute(0.0), at_most=value, exact=value, case=case, controls=controls)
+
+
 def _equals(case: str, moves: SquaredMove, source: Atoms, value: float, most: float) -> Iterator[Draft]:
     """Claims that the mean squared move is the value, from above and from below; no move exceeds ``most``."""
-    controls = {"moves of twice that square, each time": Constant(2.0 * value)}
-    yield expectation(moves, source, Absolute(0.0), at_most=value, exact=value, case=case, controls=controls)
+    yield _at_most(case, moves, source, value)
     short = most - value
     yield expectation(moves, source, Short(most), at_most=short * (1 + 1e-9), exact=short, case=f"{case}_from_below")
 
@@ -249,10 +254,7 @@ def _reduction() -> Iterator[Draft]:
     exact = enumerated(_LOGISTIC, _PAIRS, 5).stored
     for order in ("stored", "permuted"):
         learner = Descent(Logistic(0.1), Steps(0.5), order)
-        moves = SquaredMove(learner, 5)
-        twice = {"moves of twice that square, each time": Constant(2.0 * exact)}
-        case = f"logistic_{order}"
-        yield expectation(moves, _PAIRS, Absolute(0.0), at_most=exact, exact=exact, case=case, controls=twice)
+        yield _at_most(f"logistic_{order}", SquaredMove(learner, 5), _PAIRS, exact)
 
 
 def _bounds() -> list[Row]:

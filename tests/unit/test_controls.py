@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from auditor.accuracy import Absolute, Constant, Expectation, HighProbability, PowerLaw, Quantile, Setting
 from auditor.accuracy.base import Theorem
-from auditor.accuracy.controls import ZERO, add_basis_and_control, noisier
+from auditor.accuracy.controls import add_basis_and_control, noisier
 from auditor.accuracy.measures import Exactly, Smallest
 from auditor.accuracy.smallest import Search, SmallestParameter
 from auditor.collect import Settings
 from auditor.errors import SpecificationError
 from auditor.inequality import Inequality
 from auditor.question import Question
-from auditor.results import AuditResult, Verdict
+from auditor.results import ANSWER_ZERO, AuditResult, Verdict
 from mechanisms.geometric import TwoSidedGeometric
 from mechanisms.local_randomizers import response
 from mechanisms.queries import Answers
@@ -85,7 +85,7 @@ def test_a_bound_that_holds_says_how_much_noise_breaks_it() -> None:
 def test_a_bound_above_every_error_has_no_control() -> None:
     theorem = HighProbability(5.0, 0.05)
     found = checked(theorem, Setting(Noisy(most=11.0), 8.0, Absolute(8.0), 20.0)).accuracy
-    assert found["control"] is None or found["control"]["what"] != ZERO
+    assert found["control"] is None or found["control"]["what"] != ANSWER_ZERO
     vacuous = HighProbability(30.0, 0.05)
     assert checked(vacuous, Setting(Noisy(most=11.0), 8.0, Absolute(8.0), 30.0)).accuracy["control"] is None
 
@@ -95,7 +95,7 @@ def test_what_is_given_is_tried_first_and_zero_last() -> None:
     wrong = replace(setting(Noisy()), mechanism=Constant(30.0))
     assert checked(theorem, setting(Noisy()), **{"always 30": wrong}).accuracy["control"]["what"] == "always 30"
     plain = setting(lambda data, n, rng: data + rng.normal(size=n))
-    assert checked(theorem, plain).accuracy["control"]["what"] == ZERO
+    assert checked(theorem, plain).accuracy["control"]["what"] == ANSWER_ZERO
 
 
 def test_what_was_refuted_has_no_control() -> None:
