@@ -81,10 +81,10 @@ _CLAIM = PureDP(_EPSILON)
 #: two datasets apart.
 _LARGE_EPSILON = 3.0
 
-#: Ten numbers a draw: a fifth of the usual budget, which shows what is to be detected.
+#: Ten numbers a draw: a part of the usual budget.
 _DRAWS = {"smoke": 40_000, "standard": 400_000}
-#: Level that these are to find an event of probability 0.01 at.
-_DETECT = 1.6
+#: Those that resolve twice the claimed level.
+_ENOUGH = {"smoke": 140_000, "standard": 400_000}
 
 _J4 = Erratum(
     "J4",
@@ -236,13 +236,11 @@ def learner() -> Iterator[Draft]:
     in_chunk = _chunk_pair(4 * _ROWS + 7, "a person in chunk 4, whom no query counts or all do")
     at_border = _chunk_pair(9 * _ROWS, "the first person of the last chunk, whom no query counts or all do")
     yield exact(answers, _CLAIM, [in_chunk, at_border], case="ten_answers", relation=REPLACE)
-    yield privacy(
-        answers, _CLAIM, [in_chunk, at_border], case="ten_answers", relation=REPLACE, draws=_DRAWS, detect=_DETECT
-    )
+    yield privacy(answers, _CLAIM, [in_chunk, at_border], case="ten_answers", relation=REPLACE, draws=_ENOUGH)
     yield conformity(answers, in_chunk, case="ten_answers", draws=_DRAWS)
     learned, healthy = ConjunctionLearner(FixedAnswers(_EIGHT, _EPSILON, _EIGHT_ROWS, _STEP)), _health_pair()
     yield exact(learned, _CLAIM, healthy, case="hypothesis", relation=REPLACE)
-    yield privacy(learned, _CLAIM, healthy, case="hypothesis", relation=REPLACE, draws=_DRAWS, detect=_DETECT)
+    yield privacy(learned, _CLAIM, healthy, case="hypothesis", relation=REPLACE, draws=_ENOUGH)
     yield conformity(learned, healthy, case="hypothesis", draws=_DRAWS)
     # Whatever threshold is asked for, the pair moves its answer by 1/s, so the transcript costs exactly epsilon.
     adaptive = ChunkedAnswers(_THRESHOLDS, _EPSILON, _ROWS, _STEP)
@@ -257,9 +255,7 @@ def learner() -> Iterator[Draft]:
         # Which of the ten numbers tells is learned: 200,000 draws show twice the level at any share of alpha.
         draws={**_DRAWS, "smoke": 200_000},
     )
-    yield privacy(
-        Learner(adaptive), _CLAIM, asked, case="adaptive_hypothesis", relation=REPLACE, draws=_DRAWS, detect=_DETECT
-    )
+    yield privacy(Learner(adaptive), _CLAIM, asked, case="adaptive_hypothesis", relation=REPLACE, draws=_ENOUGH)
     yield from _mutants(answers, in_chunk)
     yield from _accuracy()
     yield from _exponents()

@@ -87,11 +87,9 @@ def laplace_query_capacity() -> Iterator[Draft]:
     whole = len(rand())
     k = stated_capacity(_EPSILON, whole, _ERROR, _BETA, together=True)
     mechanism, pair = CountingQueries(_queries(k), whole, _EPSILON), visits(0, 77)
-    budget, note = {"smoke": 10_000, "standard": 60_000}, f"{k} counts, all of which move"
+    budget, note = {"smoke": 40_000, "standard": 60_000}, f"{k} counts, all of which move"
     yield exact(mechanism, PureDP(_EPSILON), pair, case="all_counts", relation=REPLACE, note=note)
-    yield privacy(
-        mechanism, PureDP(_EPSILON), pair, case="all_counts", relation=REPLACE, note=note, draws=budget, detect=3.0
-    )
+    yield privacy(mechanism, PureDP(_EPSILON), pair, case="all_counts", relation=REPLACE, note=note, draws=budget)
     few = CountingQueries(_queries(10), whole, _EPSILON)
     yield conformity(few, pair, case="ten_counts", draws={"smoke": 40_000, "standard": 400_000})
     several = CountingQueries(_queries(k), whole, _EPSILON, _DELTA)

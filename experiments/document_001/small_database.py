@@ -227,8 +227,7 @@ def small_database() -> Iterator[Draft]:
     )
     claim, note = PureDP(_LEVEL_OF_ALL), "m = 2 ln(2k) / al^2 for an error al of 0.4"
     yield exact(whole, claim, swapped, case="all_persons", relation=REPLACE, note=note)
-    # An event of probability 0.01 tells so small a level from one of 0.6, not from twice as much.
-    draws = {"smoke": 400_000}
+    draws = {"smoke": 400_000}  # 35 million would tell twice so small a level from it, by an event of probability 0.01
     yield privacy(whole, claim, swapped, case="all_persons", relation=REPLACE, draws=draws, detect=0.6, note=note)
     defined = ByDefinition(_WEAK_AND_PLAN, _LEVEL_OF_ALL, whole.size)
     yield conformity(whole, swapped, reference=defined, case="all_persons", note=note)

@@ -14,9 +14,6 @@ from mechanisms.fresh_users import FreshUsers, corrected_users, noise_constant, 
 from mechanisms.sq_oracles import Answers
 
 EPSILON, BETA = 1.0, 0.05
-#: Level that is to be detectable where outputs have many coordinates, or are means: on a pair that just keeps the claim
-#: many events are alike, and the one that the detectable level is about may be a poor one. Arbitrary.
-DETECT = 4.0 * EPSILON
 
 E9 = Erratum(
     "E9",

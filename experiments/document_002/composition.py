@@ -125,7 +125,7 @@ def parallel() -> Iterator[Draft]:
         case, ends = f"block_{i}", pairs[2 * i : 2 * i + 2]
         yield exact(blocks, PureDP(level), ends, case=case, relation=REPLACE)
         # Two pairs share the draws.
-        yield privacy(blocks, PureDP(level), ends, case=case, relation=REPLACE, detect=2.5 * level)
+        yield privacy(blocks, PureDP(level), ends, case=case, relation=REPLACE)
     beyond = visits(0, 40, _ENDS[-1])
     yield exact(blocks, PureDP(0.0), beyond, case="first_row_beyond", relation=REPLACE)
     # The threshold is the first block's count, so that both questions are put to the second block.

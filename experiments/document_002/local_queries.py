@@ -38,7 +38,6 @@ from auditor.neighbors import Pair
 from experiments._common import REPLACE, broken, deviating, visits
 from experiments.document_002._local import (
     BETA,
-    DETECT,
     E9,
     EPSILON,
     exponent_of,
@@ -97,7 +96,7 @@ def query() -> Iterator[Draft]:
     five = Messages(_VISITS, EPSILON, tuple(range(5)))
     fewer = {"smoke": 100_000, "standard": 500_000}
     yield exact(five, _CLAIM, pair, case="five_messages", relation=REPLACE)
-    yield privacy(five, _CLAIM, pair, case="five_messages", relation=REPLACE, draws=fewer, detect=DETECT)
+    yield privacy(five, _CLAIM, pair, case="five_messages", relation=REPLACE, draws=fewer)
     yield conformity(five, pair, case="five_messages", relation=REPLACE, draws=fewer)
     yield privacy(
         MeanOfMessages(_VISITS, EPSILON, 5),
@@ -106,7 +105,6 @@ def query() -> Iterator[Draft]:
         case="mean_of_five",
         relation=REPLACE,
         exact_level=EPSILON,
-        detect=DETECT,
         note="the level is that of the far tail; likely events show less of it",
     )
     yield inequality(

@@ -38,7 +38,7 @@ from auditor.inequality import Row
 from auditor.neighbors import Pair
 from experiments._common import REPLACE, person, rand, replaced
 from experiments.document_000.learner import WrongPredictions, WrongThreshold
-from experiments.document_002._local import BETA, DETECT, E9, EPSILON, exponent_of, large_epsilon, setting, within
+from experiments.document_002._local import BETA, E9, EPSILON, exponent_of, large_epsilon, setting, within
 from mechanisms.fresh_users import FreshDredging, FreshUsers, ReusedUsers, users_needed
 from mechanisms.local_query import CountOfHigh
 from mechanisms.local_simulation import (
@@ -152,7 +152,7 @@ def simulation() -> Iterator[Draft]:
     at_border = _counted(2, "person 2, whom no query counts or all do")
     fewer = {"smoke": 100_000, "standard": 2_000_000}
     yield exact(whole, _CLAIM, at_border, case="transcript", relation=REPLACE)
-    yield privacy(whole, _CLAIM, at_border, case="transcript", relation=REPLACE, draws=fewer, detect=DETECT)
+    yield privacy(whole, _CLAIM, at_border, case="transcript", relation=REPLACE, draws=fewer)
     yield conformity(whole, at_border, case="transcript", relation=REPLACE, draws=fewer)
     # Whatever threshold is asked for, the person is below it, so the pair moves the message by all of 2b.
     search = Thresholds("fmde", _VISITED, rounds=2, low=0.0, width=1.0, tolerance=0.3)
@@ -163,7 +163,6 @@ def simulation() -> Iterator[Draft]:
         case="adaptive_transcript",
         relation=REPLACE,
         exact_level=EPSILON,
-        detect=DETECT,
     )
     yield from _simulation_mutants()
     yield from _symmetry()

@@ -84,7 +84,7 @@ def counting_queries() -> Iterator[Draft]:
     yield privacy(pure, _PURE, all_move, case="ten_counts", relation=REPLACE)
     yield conformity(pure, all_move, case="ten_counts", draws=_FEWER)
     yield exact(approximate, _APPROXIMATE, all_move, case="fifty_counts", relation=REPLACE)
-    yield privacy(approximate, _APPROXIMATE, all_move, case="fifty_counts", relation=REPLACE, draws=_FEWER, detect=2.5)
+    yield privacy(approximate, _APPROXIMATE, all_move, case="fifty_counts", relation=REPLACE, draws=_FEWER)
     yield conformity(approximate, all_move, case="fifty_counts", draws={"smoke": 25_000, "standard": 100_000})
 
     # At a level of 4 the noise of an answer has a scale of 1.8 rows: the pair moves the sum of all answers by 50 rows,

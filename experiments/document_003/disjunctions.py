@@ -114,8 +114,7 @@ def disjunctions() -> Iterator[Draft]:
         pairs,
         case="ten_attributes",
         relation=REPLACE,
-        draws={"smoke": 8_000, "standard": 20_000},
-        detect=4.0,
+        draws={"smoke": 70_000, "standard": 70_000},
     )
     yield conformity(_FOUR, rand(), case="four_attributes", draws={"smoke": 14_000, "standard": 200_000})
     yield from _mutants()

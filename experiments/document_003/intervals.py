@@ -127,7 +127,7 @@ def interval_queries() -> Iterator[Draft]:
     """
     claimed, pairs = PureDP(_EPSILON), [visits(0, 77), visits(0, 1)]
     yield exact(_TREE, claimed, pairs, case="visits", relation=REPLACE)
-    yield privacy(_TREE, claimed, pairs, case="visits", relation=REPLACE, draws=_FEWER, detect=4.5)
+    yield privacy(_TREE, claimed, pairs, case="visits", relation=REPLACE, draws={"smoke": 50_000, "standard": 50_000})
     small = _of_depth(_SMALL_DEPTH)
     yield conformity(small, _up_to(_SMALL_DEPTH), case="seven_or_more", draws={"smoke": 12_000, "standard": 200_000})
     yield from _mutants()

@@ -45,7 +45,7 @@ def laplace() -> Iterator[Draft]:
     (curve,) = exact(count, PureDP(1.0), pair).curves
     half, gaussian = ApproxDP(0.5, _rounded_up(curve.delta(0.5))), GaussianDP(_rounded_up(curve.mu()))
     # With delta above the probability of 0.01 that is asked about, such an event has to show more.
-    yield privacy(count, half, pair, case="count", relation=REPLACE, detect=1.5)
+    yield privacy(count, half, pair, case="count", relation=REPLACE, draws={"smoke": 700_000})
     yield exact(count, DeltaDP(half.delta, half.epsilon), pair, case="count", relation=REPLACE)
     yield privacy(count, DeltaDP(half.delta, half.epsilon), pair, case="count", relation=REPLACE)
     yield privacy(count, gaussian, pair, case="count", relation=REPLACE)
@@ -328,6 +328,7 @@ def randomized_response() -> Iterator[Draft]:
     # What is published of the others says nothing about the person who changes plan.
     others = OtherRows(mechanism, 0)
     yield exact(others, PureDP(0.0), pair, case="other_rows", relation=REPLACE)
+    # A level of 0.1, the usual one next to 0, takes millions of draws.
     yield privacy(others, PureDP(0.0), pair, case="other_rows", relation=REPLACE, detect=0.7)
     yield from _response_accuracy()
 

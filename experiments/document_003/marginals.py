@@ -114,7 +114,7 @@ def tway_marginals() -> Iterator[Draft]:
     pairs = [apart, one_attribute()]
     pure = Marginals(TEN, 2, _N, _EPSILON)
     yield exact(pure, claimed, pairs, case="two_way", relation=REPLACE)
-    yield privacy(pure, claimed, pairs, case="two_way", relation=REPLACE, draws=_FEWER, detect=4.5)
+    yield privacy(pure, claimed, pairs, case="two_way", relation=REPLACE, draws={"smoke": 45_000, "standard": 45_000})
     small = Marginals(HEALTH, 2, _N, _EPSILON)
     yield conformity(small, rand(), case="health", draws={"smoke": 12_000, "standard": 200_000})
     yield exact(Marginals(TEN, 3, _N, _EPSILON), claimed, pairs, case="three_way", relation=REPLACE)

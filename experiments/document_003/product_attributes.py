@@ -66,7 +66,6 @@ def _privacy() -> Iterator[Draft]:
         case="4_way_4_attributes",
         relation=ADD_REMOVE,
         draws={"smoke": 6_000, "standard": 80_000},
-        detect=2.2,
     )
     large = NoisyMoments(ProductMoments(4, order=4), _LARGE, DELTA)
     yield broken(

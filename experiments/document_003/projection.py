@@ -122,8 +122,7 @@ def _privacy() -> Iterator[Draft]:
         more,
         case="three_attributes",
         relation=ADD_REMOVE,
-        draws={"smoke": 15_000, "standard": 100_000},
-        detect=2.5,
+        draws={"smoke": 25_000, "standard": 100_000},
     )
     yield conformity(_noisy(2), more, case="two_attributes", draws={"smoke": 20_000, "standard": 200_000})
     for d in (4, 5):
@@ -138,7 +137,6 @@ def _privacy() -> Iterator[Draft]:
         case="projected",
         relation=ADD_REMOVE,
         draws={"smoke": 4_000, "standard": 40_000},
-        detect=2.0,
     )
     yield inequality(
         _marginals,

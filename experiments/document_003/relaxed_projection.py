@@ -85,7 +85,6 @@ def _privacy() -> Iterator[Draft]:
             case=f"projected_{case}",
             relation=ADD_REMOVE,
             draws={"smoke": 3_000, "standard": 20_000},
-            detect=2.2,
         )
 
 

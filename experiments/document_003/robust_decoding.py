@@ -20,11 +20,12 @@ from mechanisms.noisy_counts import SpoiledCounts, SpoiledQueries
 
 #: 48 bits and 768 rows of signs, as in the catalogue's figures.
 _GAME = SpoiledQueries()
-#: Allowed rate of failures. Arbitrary: "a small constant"; full runs tell it from 0.03, standard ones from 0.08.
-_BETA = 0.01
-#: Without a failure in 200 games a rate of 0.15 is excluded at a share of 1e-6 / 2000.
-_MANY = {"smoke": 200, "standard": 400, "full": 4_000}
-_DETECT = 0.15
+#: Allowed rate of failures. Arbitrary: "a small constant", that 240 games without a failure show at a share of
+#: 1e-6 / 2000; the 4,000 of full runs show 0.01.
+_BETA = 0.1
+_MANY = {"smoke": 240, "standard": 400, "full": 4_000}
+#: Where some games fail, as many show that a rate is below the one that is stated.
+_MORE = {"smoke": 1_600, "standard": 1_600, "full": 8_000}
 #: 2 (1 - Phi(sqrt(2 ln 2))).
 _THRESHOLD = 2.0 * float(special.ndtr(-math.sqrt(2.0 * math.log(2.0))))
 
@@ -86,17 +87,14 @@ def robust_decoding() -> Iterator[Draft]:
 def _near_the_threshold() -> Iterator[Draft]:
     """At 0.22 few games fail, but more than the catalogue's none; at 0.24 nine in ten are lost, as it says."""
     below, above = replace(_GAME, part=0.22), replace(_GAME, part=0.24)
-    # Games enough to find one failure in ten where one in a hundred is claimed.
-    refuted = _decodes(below, "worst_22_percent_never_fails")
-    yield replace(refuted, expected=Verdict.DEVIATION, draws={"smoke": 800, "standard": 800})
-    for game, error, most, beta, detect, case, note in (
-        (below, _part, 0.0, 0.2, 0.5, "worst_22_percent", "most games are decoded; 0.2 is arbitrary"),
+    yield _decodes(below, "worst_22_percent_never_fails", 0.01, expected=Verdict.DEVIATION)
+    for game, error, most, beta, case, note in (
+        (below, _part, 0.0, 0.2, "worst_22_percent", "most games are decoded; 0.2 is arbitrary"),
         (
             above,
             _right,
             0.5,
             0.1,
-            0.35,
             "worst_24_percent_is_lost",
             "from the threshold on most bits are those of the alternative: the error is the part that is right",
         ),
@@ -108,25 +106,24 @@ def _near_the_threshold() -> Iterator[Draft]:
             at_most=most,
             beta=beta,
             case=case,
-            draws=_MANY,
+            draws=_MORE,
             controls={"the other share of spoiled answers": above if game is below else below},
-            detect=detect,
             independence=False,
             derived=True,
             note=note,
         )
 
 
-def _decodes(game: SpoiledQueries, case: str) -> Draft:
+def _decodes(game: SpoiledQueries, case: str, beta: float = _BETA, expected: Verdict = Verdict.CONSISTENT) -> Draft:
     return accuracy(
         game,
         None,
         _part,
         at_most=0.0,
-        beta=_BETA,
+        beta=beta,
         case=case,
-        draws=_MANY,
-        detect=_DETECT,
+        expected=expected,
+        draws=_MANY if beta == _BETA else _MORE,
         independence=False,
         derived=True,
     )

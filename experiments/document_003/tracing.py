@@ -167,7 +167,7 @@ def fingerprinting_dp_attack() -> Iterator[Draft]:
         draws={"smoke": 400, "standard": 600},
         note="six rows and 18,000 columns",
     )
-    # What an accusation tells, exactly. So few draws would show some times as much, 2.6 at a deviation of 1: below 6.
+    # What an accusation tells, exactly. At a deviation of 3 twice as much would take 1.5 million draws.
     for deviation in (1.0, 3.0):
         target = GaussianMeans(deviation)
         traced = Tracing(target, _CODE)
@@ -180,8 +180,8 @@ def fingerprinting_dp_attack() -> Iterator[Draft]:
             case=f"gaussian_{deviation:g}",
             relation=REPLACE,
             exact_level=level,
-            draws={"smoke": 4_000, "standard": 12_000},
-            detect=6.0,
+            draws={"smoke": 30_000, "standard": 30_000},
+            detect=None if deviation == 1 else 2.5,
             note=f"noise of standard deviation {deviation:g}, whose own level is {own:.4g}",
         )
         yield replace(draft, independence=False)
@@ -198,8 +198,7 @@ def fingerprinting_dp_attack() -> Iterator[Draft]:
         private.pair(),
         case="reference",
         relation=REPLACE,
-        draws=_DRAWS,
-        detect=3.5,
+        draws={"smoke": 24_000, "standard": 24_000},
         note="Gaussian noise for (1, 1/(10n))",
     )
     # Laplace noise grows with the columns: with a tenth of them it hides less, and more draws cost the same.

@@ -130,8 +130,7 @@ def _levels(tracing: TraitorTracing, short: TraitorTracing) -> Iterator[Draft]:
         _CLAIM,
         private.pair(),
         relation=REPLACE,
-        draws={"smoke": 1_600, "standard": 8_000},
-        detect=8.0,
+        draws={"smoke": 24_000, "standard": 24_000},
         note="Gaussian noise for (1, 1/(10n)); the means of his two blocks are given out, too",
     )
     yield replace(draft, independence=False)
@@ -142,8 +141,7 @@ def _levels(tracing: TraitorTracing, short: TraitorTracing) -> Iterator[Draft]:
         pure.pair(),
         case="laplace",
         relation=REPLACE,
-        draws={"smoke": 1_600, "standard": 8_000},
-        detect=8.0,
+        draws={"smoke": 24_000, "standard": 24_000},
     )
     yield replace(draft, independence=False)
 
@@ -160,7 +158,7 @@ def _missing_components(tracing: TraitorTracing) -> Iterator[Draft]:
             case=f"missing_components_{name}",
             relation=REPLACE,
             draws={"smoke": 1_200, "standard": 6_000},
-            detect=3.5,
+            detect=3.5,  # twice the level, 0, is out of reach of any number of draws
             note="assumed: nobody breaks the base scheme",
         )
         yield replace(draft, independence=False)

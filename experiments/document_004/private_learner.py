@@ -169,8 +169,8 @@ class Risk:
 
 
 _ALPHA, _BETA, _GAMMA = 0.02, 0.02, 0.01
-#: Draws of the learner whose points are rows of the data; a failure rate of 0.4 would be found in 100 of them.
-_SPLITS = {"smoke": 100, "standard": 200, "full": 2_000}
+#: Draws of the learner whose points are rows of the data; without a failure in 400 a rate of 0.06 is excluded.
+_SPLITS = {"smoke": 400, "standard": 400, "full": 2_000}
 
 
 def _students(teachers: Teachers, numbers: Sizes) -> ThresholdStudents:
@@ -341,7 +341,6 @@ def label_private() -> Iterator[Draft]:
         derived=True,
         # Each draw is of 99,439 teachers, and asks about 105,967 rows.
         draws=_SPLITS,
-        detect=0.4,
         independence=False,
         controls={_ERRING: Constant(1.0)},
         # The points are rows of the data as well: n + m of them.
