@@ -25,6 +25,7 @@ from auditor.evidence.power import PROBABILITIES, RESOLVED, draws_that_count, fl
 from auditor.evidence.wealth import Chunk, Stake, Wealth, worst_counts
 from auditor.guarantees import Guarantee
 from auditor.neighbors import Pair
+from auditor.results import usual_level
 from auditor.sampling import Sampler
 from auditor.search import next_pair
 
@@ -124,7 +125,7 @@ class Settings:
         """Level that is to be resolved."""
         if self.detect is not None:
             return self.detect
-        return 2 * claimed if claimed > 0 else 0.1
+        return usual_level(claimed)
 
 
 @dataclass(frozen=True)

@@ -239,6 +239,11 @@ class AuditResult:
         return dict(sorted(record.items()))
 
 
+def usual_level(claimed: float) -> float:
+    """Level that is to be found where a claim names none: twice the claimed one, 0.1 next to 0."""
+    return 2 * claimed if claimed > 0 else 0.1
+
+
 def part_reached(level: str, lower_bound: float | None, claimed_level: float | None) -> float | None:
     """Part of a claimed level that a lower bound certifies; None where no level of privacy is claimed, or it is 0.
 

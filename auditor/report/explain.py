@@ -138,6 +138,8 @@ def _reach(claim: ClaimView) -> str:
     if resolves is not None and claim.raw.get("resolution"):
         said = say_resolution(claim.symbol, resolves, len((claim.raw.get("record") or {}).get("pairs") or [""]))
         parts.append(said[0].upper() + said[1:] + ".")
+        if claim.strength == "out of reach":
+            parts.append("Twice the claimed level is out of reach of so few.")
         parts.append("A leak that lies in rarer events, or is spread over many numbers, may have been missed.")
     elif resolves is not None and math.isfinite(resolves):
         level = f"{claim.symbol} = {words.level(resolves)}"

@@ -103,7 +103,7 @@ def _claims(run: RunView) -> list[str]:
     for claim in run.claims:
         levels = [words.level(claim.number(key)) for key in ("exact", "lower_bound", "resolves", "ceiling")]
         levels.insert(2, words.share(claim.reached))
-        verdict = f"**{claim.verdict}, unexpected**" if claim.unexpected else claim.verdict
+        verdict = f"**{claim.verdict}, unexpected**" if claim.unexpected else claim.said
         verdict += ", known" if claim.known else ""
         draws = f"{claim.draws:,}" if claim.draws else "–"
         texts = [escape(claim.id), escape(claim.source) or "–", escape(claim.text("claimed")) or "–"]

@@ -57,7 +57,19 @@ def row(claim: ClaimView) -> Row | None:
     build = _ROWS.get(str(found.get("kind"))) if found else None
     if build is None or (found["kind"] == "inequality" and claim.level != "L4"):
         return None
-    return build(claim, found)._replace(basis=str(found.get("basis") or "–"), control=_control_in_short(found))
+    line = build(claim, found)
+    return line._replace(
+        outcome=", ".join(filter(None, (line.outcome, claim.strength))),
+        basis=str(found.get("basis") or "–"),
+        control=_control_in_short(found),
+    )
+
+
+def slack_of(found: Found) -> float | None:
+    """Smallest factor by which a bound exceeds what was measured; None where there is none."""
+    slack = found.get("slack")
+    known = [number(value) for value in (slack if isinstance(slack, list | tuple) else [slack])]
+    return min((value for value in known if value is not None and not math.isnan(value)), default=None)
 
 
 def _control_in_short(found: Found) -> str:

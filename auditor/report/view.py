@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from auditor.report import theorems, words
+from auditor.report import phases, theorems, words
 from auditor.report.explain import explain
-from auditor.results import carried, certainty, number, undecided
+from auditor.results import carried, certainty, number, undecided, usual_level
 
 #: Words for the facts of a claim of conformity, which has datasets in the place of a pair, and cells in that of events.
 _CONFORMITY = {"pair": "datasets", "event": "worst cell"}
@@ -149,6 +149,38 @@ class ClaimView:
     def reached(self) -> float | None:
         """Part of the claimed level that the lower bound certifies."""
         return self.number("reached")
+
+    @property
+    def strength(self) -> str:
+        """What a pass says, in a word or three: "reached", "loose", "out of reach"; empty for what is between.
+
+        "out of reach": so few draws do not find twice the claimed level. "reached": 90 % or more of the claimed level
+        is certified, or of the claimed error was measured, or is exact. "loose": the exact level is half of the claimed
+        one or less, or a bound is 10 times what was measured or more.
+        """
+        if self.verdict != "consistent" or self.conformity or self.found.get("kind") == phases.KIND:
+            return ""
+        claimed, resolved, exact = (self.number(key) for key in ("claimed_level", "resolves", "exact"))
+        if claimed is not None and resolved is not None and resolved > usual_level(claimed) * (1 + 1e-9):
+            shown = number(self.found.get("upper"))  # a failure rate may be certified to be as small as it should be
+            if shown is None or shown > claimed:
+                return "out of reach"
+        share = self.reached
+        if self.found:
+            slack = theorems.slack_of(self.found)
+            share = None if slack is None else 1 / slack if slack > 0 else math.inf
+            loose = share is not None and share <= 0.1
+        else:
+            loose = bool(claimed) and exact is not None and exact <= 0.5 * (claimed or 0.0)
+        met = exact is not None and claimed is not None and exact >= 0.9 * claimed > 0 and self.theorem
+        if met or (share is not None and share >= 0.9):
+            return "reached"
+        return "loose" if loose else ""
+
+    @property
+    def said(self) -> str:
+        """The verdict, with what a pass says."""
+        return ", ".join(filter(None, (self.verdict, self.strength)))
 
     @property
     def confidence(self) -> str:

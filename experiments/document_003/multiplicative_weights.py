@@ -395,7 +395,7 @@ def _accuracy() -> Iterator[Draft]:
         at_most=1.5 * 0.1,
         beta=_BETA,
         case="four_thousand_queries",
-        draws={"smoke": 480, "standard": 480, "full": 2_000},
+        draws={"smoke": 520, "standard": 520, "full": 2_000},
         independence=False,
         derived=True,
         parameters={"N": _TYPES.size, "queries": 4000, "n": needed, "alpha": 0.1, "cap": mechanism.cap},

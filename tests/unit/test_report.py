@@ -91,6 +91,21 @@ def claim(name: str, verdict: str = "consistent", expected: str = "consistent", 
     return AuditResult(**{**values, **fields})
 
 
+def failure_rate(
+    claimed: float, resolves: float, upper: float, slack: float, kind: str = "failure rate"
+) -> dict[str, Any]:
+    """Fields of a claim that an error fails with a probability, see `claim`."""
+    found = {"kind": kind, "upper": upper, "slack": slack}
+    return {
+        "level": "L4",
+        "notion": "failure rate",
+        "claimed_level": claimed,
+        "resolves": resolves,
+        "exact": None,
+        "accuracy": found,
+    }
+
+
 def results(*claims: AuditResult, errata: list[dict[str, Any]] | None = None) -> Results:
     """Results as they are read back from results.json."""
     manifest = {"seed": 0, "alpha": 0.01, "level": "smoke", "dpaudit": "0.1.0", "libraries": {"numpy": "2.4.6"}}
@@ -686,3 +701,29 @@ def test_flat_and_shorten() -> None:
     assert [w.shorten("abcdefgh", n) for n in (8, 7, 4, 2)] == ["abcdefgh", "abc…fgh", "ab…h", "ab"]
     assert w.power(-0.01) == "10^0.0"
     assert plain(float("nan")) == "nan"
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({}, "reached"),  # 90 % of the level
+        ({"lower_bound": 0.7}, ""),
+        ({"lower_bound": 0.1, "exact": 0.4}, "loose"),
+        ({"lower_bound": 0.1, "exact": None}, ""),
+        ({"resolves": 2.5, "detect": 3.0}, "out of reach"),
+        ({"lower_bound": 0.1, "claimed_level": 0.0, "exact": 0.0, "resolves": 0.09}, ""),
+        ({"verdict": Verdict.INCONCLUSIVE, "resolves": 2.5}, ""),
+        ({"notion": "conformity"}, ""),
+        (failure_rate(0.01, 0.06, upper=0.04, slack=2.0), "out of reach"),
+        (failure_rate(0.01, 0.06, upper=0.01, slack=2.0), ""),  # too few to find 0.02, and enough to exclude it
+        (failure_rate(0.1, 0.15, upper=0.12, slack=20.0), "loose"),
+        (failure_rate(0.1, 0.15, upper=0.12, slack=1.05), "reached"),
+        (failure_rate(0.1, 0.15, upper=0.12, slack=float("inf")), "loose"),
+        ({**failure_rate(0.1, 0.15, upper=0.12, slack=20.0), "exact": 0.1}, "reached"),
+        (failure_rate(0.0, 0.45, upper=0.45, slack=1.0, kind="phase diagram"), ""),
+    ],
+)
+def test_a_pass_says_whether_its_claim_is_reached_loose_or_out_of_reach(fields: dict[str, Any], said: str) -> None:
+    (view,) = RunView.of(results(claim("003/laplace/L1/pure_dp/count", **fields))).claims
+    assert view.strength == said
+    assert view.said == ", ".join(filter(None, (str(fields.get("verdict", "consistent")), said)))
