@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 from scipy import stats
 
+from auditor.accuracy import Constant
 from auditor.declare import (
     Draft,
     Erratum,
@@ -313,6 +314,7 @@ def _covers(
         draws=_AUDITS,
         expected="deviation" if mistake else "consistent",
         is_mutant=bool(mistake),
+        controls={"a lower bound that is 0.1 above the level, each time": Constant(level + 0.1)},
         note=mistake or "a failure is a lower bound above the exact level",
         parameters={"exact level": level, "draws an audit": 4 * tester.runs},
     )

@@ -19,6 +19,7 @@ import math
 from collections import Counter
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -251,6 +252,16 @@ def _mutants(small: SmallDatabase, opposite: Pair) -> Iterator[Draft]:
     yield broken("m_from_data", MUTANTS["m_from_data"], health, even, relation=REPLACE)
 
 
+#: A control of the claims of errors.
+_ALIKE = "the same row in all places of the small database"
+
+
+def _alike(mechanism: Any, bits: int) -> Constant:
+    cells = np.zeros(2**bits, dtype=np.int64)
+    cells[-1] = mechanism.size
+    return Constant(cells)
+
+
 def _accuracy() -> Iterator[Draft]:
     for rows in _ROWS:
         setting = _setting(rows, _WEAK_AND_PLAN)
@@ -265,6 +276,7 @@ def _accuracy() -> Iterator[Draft]:
             strict=True,
             exact=mechanism.failure(setting.data, alpha),
             case=f"{rows}_persons",
+            controls={_ALIKE: _alike(mechanism, 2)},
             derived=True,
             parameters={"rows": rows, "m": mechanism.size, "conjunctions": 9},
         )
@@ -310,12 +322,6 @@ def _accuracy() -> Iterator[Draft]:
     def by_bits(bits: float) -> Setting:
         return _setting(200, attributes[: round(bits)])
 
-    def alike(bits: float) -> Setting:
-        setting = by_bits(bits)
-        cells = np.zeros(2 ** round(bits), dtype=np.int64)
-        cells[-1] = setting.mechanism.size  # type: ignore[attr-defined]
-        return replace(setting, mechanism=Constant(cells))
-
     yield scaling(
         by_bits,
         parameter="d",
@@ -326,7 +332,7 @@ def _accuracy() -> Iterator[Draft]:
         curve=lambda bits: theorem_alpha(200, 1.0, _BETA, round(bits)),
         criterion=False,
         case="error_by_attributes",
-        controls={"the same row in all places of the small database": alike},
+        controls={_ALIKE: lambda bits: replace(by_bits(bits), mechanism=_alike(by_bits(bits).mechanism, round(bits)))},
         derived=True,
         note="ln N = d ln 2 and ln k = d ln 3, so the bound grows as d^(2/3); 200 persons",
     )

@@ -288,6 +288,7 @@ def _correlation(two: ConditionalSimulation) -> Iterator[Draft]:
         Disagree(),
         at_most=_disagreement(two.target(_groups())) + two.beta,
         exact=_disagreement(two.output_law(_groups())),
+        controls={"two answers that differ, each time": Constant(1)},
         case="answers_disagree",
         draws={"smoke": 5_000, "standard": 50_000},
         note="the probability that two answers to one question differ, with beta for the simulation",

@@ -80,6 +80,11 @@ def _always_right() -> list[Row]:
     return _all_games(TwoRounds, _largest_error, lambda _: 0.0)
 
 
+def _early(base: Game) -> dict[str, Any]:
+    """Control of the claims that the learner never errs."""
+    return {"second_round_prepared_early": MUTANTS["second_round_prepared_early"].build(base)}
+
+
 def _resources() -> list[Row]:
     return [
         *_all_games(TwoRounds, lambda _, played: played.queries, lambda d: d + 1),
@@ -123,6 +128,7 @@ def two_rounds() -> Iterator[Draft]:
             exact=0.0,
             case=f"drawn_{name}",
             draws=_DRAWS,
+            controls=_early(Game(TwoRounds(8), eight[name])),
         )
     few = np.random.default_rng(16).integers(0, 2 << 16, 8)
     yield accuracy(
@@ -133,6 +139,7 @@ def two_rounds() -> Iterator[Draft]:
         beta=0,
         exact=0.0,
         case="sixteen_bits",
+        controls=_early(Game(TwoRounds(16), faithful(16)["toward_the_threshold"])),
         draws={"smoke": 500, "standard": 2_000},
         # With twenty draws a chunk there is nothing to see that the claims for eight bits do not show.
         independence=False,
@@ -149,6 +156,7 @@ def two_rounds() -> Iterator[Draft]:
         exact=0.0,
         case="non_strict_comparison",
         draws=_DRAWS,
+        controls=_early(worst),
         note=MUTANTS["non_strict_comparison"].note,
     )
     # Over the 512 concepts: towards the threshold every bit comes out wrong; two parities are their own rotation; of

@@ -85,10 +85,22 @@ def _nobody(traced: Any) -> FloatArray:
     return np.asarray(np.asarray(traced) == 0, dtype=np.float64)
 
 
-def _innocent(mechanism: Mechanism, coalition: IntArray, **options: Any) -> Draft:
+def _innocent(mechanism: Any, coalition: IntArray, **options: Any) -> Draft:
     """Claim that nobody outside a coalition is traced, with probability 1 - xi."""
-    outside = _Outside(tuple(coalition.tolist()))
-    return accuracy(mechanism, coalition, outside, at_most=0, beta=_XI, draws=_DECIDE, derived=True, **options)
+    outside, code = _Outside(tuple(coalition.tolist())), mechanism.code
+    (missing,) = np.setdiff1d(np.arange(1, code.users + 1), coalition)
+    known = _mutant("permutation_omitted", Piracy(code, Framing(int(missing))))
+    options.setdefault("controls", {"pirates who frame him, as the order of the columns is no secret": known})
+    return accuracy(
+        mechanism,
+        coalition,
+        outside,
+        at_most=0,
+        beta=_XI,
+        draws=_DECIDE,
+        derived=True,
+        **options,
+    )
 
 
 def _guilty(mechanism: Mechanism, coalition: IntArray, **options: Any) -> Draft:
@@ -155,8 +167,9 @@ def _block_mutants(code: BonehShaw, most: IntArray) -> Iterator[Draft]:
     ]
     for name, base, coalition in cases:
         found = MUTANTS[name]
-        yield _innocent(base, coalition, case=f"reference_{name}", independence=False)
-        yield _innocent(found.build(base), coalition, case=name, expected="deviation", is_mutant=True, note=found.note)
+        broken = found.build(base)
+        yield _innocent(base, coalition, case=f"reference_{name}", independence=False, controls={name: broken})
+        yield _innocent(broken, coalition, case=name, expected="deviation", is_mutant=True, note=found.note)
     # Everybody colludes, and the word rises by exactly 1/8 from each block to the next.
     everybody = Piracy(BonehShaw(8, 8 * math.ceil(sufficient_block(8, _XI) / 8)), Stratified())
     yield _guilty(everybody, np.arange(1, 9), case="reference_float_comparison", independence=False)
@@ -449,6 +462,7 @@ def tardos_code() -> Iterator[Draft]:
         at_most=0,
         beta=_XI,
         case="innocent",
+        controls={"weights_swapped": _mutant("weights_swapped", proportional)},
         draws={"smoke": 3_000, "standard": 8_000},
         independence=False,
         derived=True,
@@ -519,6 +533,7 @@ def _bias_mutants(code: Tardos, coalition: IntArray) -> Iterator[Draft]:
         at_most=bound,
         beta=0,
         case="largest_weight",
+        controls={"no_bias_cutoff": Weights(_mutant("no_bias_cutoff", proportional).code)},
         draws=few,
         independence=False,
         derived=True,

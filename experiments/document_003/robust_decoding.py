@@ -124,6 +124,7 @@ def _decodes(game: SpoiledQueries, case: str, beta: float = _BETA, expected: Ver
         case=case,
         expected=expected,
         draws=_MANY if beta == _BETA else _MORE,
+        controls={"0.3 of the answers spoiled, the worst ones": replace(game, part=0.3, corruption="worst")},
         independence=False,
         derived=True,
     )

@@ -208,6 +208,7 @@ def _mistakes() -> Iterator[Draft]:
                 draws=_FEW,
                 detect=_FOUND,
                 expected=expected,
+                controls={name: MUTANTS[name].build(base)},
                 independence=False,
                 is_mutant=case == name,
                 derived=True,

@@ -209,7 +209,7 @@ def _mutants(tracing: TraitorTracing) -> Iterator[Draft]:
     for name, (box, missing, nobody) in boxes.items():
         base, coalition = BoxTraced(tracing, box), _without(missing)
         broken: Any = MUTANTS[name].build(base)
-        yield _traced(base, coalition, nobody=nobody, case=f"reference_{name}")
+        yield _traced(base, coalition, nobody=nobody, case=f"reference_{name}", controls={name: broken})
         yield _traced(
             broken,
             coalition,

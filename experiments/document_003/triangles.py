@@ -274,8 +274,11 @@ _LARGE, _PART = 200, 0.95
 
 
 def two_laplace(epsilon: float) -> float:
-    """Delta at epsilon of two Laplace mechanisms of that level: what (bound, answer) tends to for a large LS."""
-    return composed([LaplaceCurve(epsilon)] * 2).delta(epsilon)
+    """Delta at epsilon of two Laplace mechanisms of that level: what (bound, answer) tends to for a large LS.
+
+    To 12 digits, because the last ones depend on the number of threads that add up: a claim is the same everywhere.
+    """
+    return float(f"{composed([LaplaceCurve(epsilon)] * 2).delta(epsilon):.12g}")
 
 
 def _both_sides() -> Iterator[Draft]:

@@ -100,7 +100,7 @@ def stability() -> Iterator[Draft]:
     yield from _equals("linear_learner", SquaredMove(descent, size), _LABELS, value, most)
     # A replaced record moves the output alike wherever a random order puts it: the same alpha.
     coupled = SquaredMove(Descent(Quadratic(), _CONSTANT, "permuted"), size)
-    yield expectation(coupled, _LABELS, Absolute(0.0), at_most=value, exact=value, case="shared_coins")
+    yield _at_most("shared_coins", coupled, _LABELS, value)
     yield inequality(
         _variances,
         statement="the variance of a linear learner is n alpha^2 / 2",
