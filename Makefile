@@ -7,7 +7,7 @@ OUT ?= out
 .PHONY: audit test lint bench publish peers docs clean
 
 audit: .venv/installed
-	$(BIN)/dpaudit run experiments --level $(LEVEL) --alpha 1e-6 --out $(OUT)
+	$(BIN)/dpaudit run experiments --level $(LEVEL) --out $(OUT)
 
 test: .venv/installed
 	$(BIN)/tox run
