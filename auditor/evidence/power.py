@@ -25,9 +25,9 @@ LEARNED = "a threshold on one number or on the sum, a value or a set of values, 
 #: Numbers of an output that are all looked at each time events are learned, as in `auditor.events.features`; of wider
 #: outputs those that look different.
 NARROW = 24
-#: By what learning divides the draws, how many times those that are learned from count in full, and the power of the
-#: draws beyond that counts: for outputs of up to `NARROW` numbers, and for wider ones. See `draws_that_count`.
-LEARNING = ((3.0, 5.0, 0.8), (5.0, 1.0, 0.5))
+#: For outputs of up to so many numbers, the first that holds: by what learning divides the draws, how many times those
+#: that are learned from count in full, and the power of the draws beyond that counts. See `draws_that_count`.
+LEARNING = ((1.0, 3.0, 5.0, 0.8), (NARROW, 3.0, 3.0, 0.8), (math.inf, 5.0, 1.0, 0.5))
 #: Logarithm of the prior of each expert, where both slots bet on the same event.
 _LOG_PRIOR = np.logaddexp.reduce(LOG_PRIOR, axis=0)
 #: Quantiles of each binomial count in `flag_probability`; 32 x 32 equally likely cells give the probability to about
@@ -138,7 +138,7 @@ def draws_that_count(n: float, width: int, learned_from: int) -> int:
         planted violations, see ``benchmarks/planted.py``: at least 0.9 of them are flagged at the level that
         `resolution` gives for it, for each kind of `LEARNED`.
     """
-    divisor, times, late = LEARNING[width > NARROW]
+    _, divisor, times, late = next(row for row in LEARNING if width <= row[0])
     known = min(n, times * learned_from)
     return int(known * (n / known) ** late / divisor) if n > 0 else 0
 

@@ -220,10 +220,11 @@ def test_learning_takes_more_of_wide_outputs() -> None:
     assert NARROW == MAX_COORDINATES
     assert draws_that_count(3_000, NARROW, 20_000) == draws_that_count(3_000, 1, 20_000) == 1_000
     assert draws_that_count(3_000, NARROW + 1, 20_000) < 1_000
+    assert draws_that_count(100_000, NARROW, 20_000) < draws_that_count(100_000, 1, 20_000)
     assert draws_that_count(0, 1, 20_000) == 0
 
 
-@pytest.mark.parametrize("width", [1, NARROW + 1])
+@pytest.mark.parametrize("width", [1, NARROW, NARROW + 1])
 def test_more_draws_count_for_more_also_beyond_those_that_are_learned_from(width: int) -> None:
     found = [draws_that_count(n, width, 20_000) for n in (10, 1_000, 20_000, 20_100, 200_000, 10**7)]
     assert found == sorted(set(found))
