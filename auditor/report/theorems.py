@@ -65,11 +65,17 @@ def row(claim: ClaimView) -> Row | None:
     )
 
 
-def slack_of(found: Found) -> float | None:
-    """Smallest factor by which a bound exceeds what was measured; None where there is none."""
+def share_of(found: Found) -> float | None:
+    """Largest part of a bound that was measured: of an error, or of a failure rate; None where there is none."""
     slack = found.get("slack")
     known = [number(value) for value in (slack if isinstance(slack, list | tuple) else [slack])]
-    return min((value for value in known if value is not None and not math.isnan(value)), default=None)
+    shares = [1 / value if value else math.inf for value in known if value is not None and not math.isnan(value)]
+    rate, upper, allowed = (number(found.get(key)) for key in ("rate", "upper", "claimed"))
+    if found.get("kind") == "failure rate" and rate is not None and upper is not None and allowed:
+        # Where most errors are 0 their quantile says nothing of the bound: then the failure rate does.
+        shares = [share for share in shares if share] or [min(0.5, upper / allowed)]
+        shares.append(rate / allowed if rate >= 0.9 * allowed else 0.0)
+    return max(shares, default=None)
 
 
 def _control_in_short(found: Found) -> str:

@@ -155,8 +155,8 @@ class ClaimView:
         """What a pass says, in a word or three: "reached", "loose", "out of reach"; empty for what is between.
 
         "out of reach": so few draws do not find twice the claimed level. "reached": 90 % or more of the claimed level
-        is certified, or of the claimed error was measured, or is exact. "loose": the exact level is half of the claimed
-        one or less, or a bound is 10 times what was measured or more.
+        is certified, or of the claimed error or failure rate was measured, or is exact. "loose": the exact level is
+        half of the claimed one or less, or a bound is 10 times what was measured or more.
         """
         if self.verdict != "consistent" or self.conformity or self.found.get("kind") == phases.KIND:
             return ""
@@ -165,15 +165,14 @@ class ClaimView:
             shown = number(self.found.get("upper"))  # a failure rate may be certified to be as small as it should be
             if shown is None or shown > claimed:
                 return "out of reach"
-        share = self.reached
         if self.found:
-            slack = theorems.slack_of(self.found)
-            share = None if slack is None else 1 / slack if slack > 0 else math.inf
+            share = theorems.share_of(self.found)
+            known = exact is not None and claimed is not None and exact >= 0.9 * claimed > 0
             loose = share is not None and share <= 0.1
         else:
-            loose = bool(claimed) and exact is not None and exact <= 0.5 * (claimed or 0.0)
-        met = exact is not None and claimed is not None and exact >= 0.9 * claimed > 0 and self.theorem
-        if met or (share is not None and share >= 0.9):
+            share, known = self.reached, False
+            loose = exact is not None and claimed is not None and exact <= 0.5 * claimed > 0
+        if known or (share is not None and share >= 0.9):
             return "reached"
         return "loose" if loose else ""
 

@@ -6,6 +6,7 @@ import base64
 import copy
 import hashlib
 import json
+import math
 import os
 import re
 import subprocess
@@ -92,10 +93,10 @@ def claim(name: str, verdict: str = "consistent", expected: str = "consistent", 
 
 
 def failure_rate(
-    claimed: float, resolves: float, upper: float, slack: float, kind: str = "failure rate"
+    claimed: float, resolves: float, upper: float, slack: float, rate: float = 0.0, kind: str = "failure rate"
 ) -> dict[str, Any]:
     """Fields of a claim that an error fails with a probability, see `claim`."""
-    found = {"kind": kind, "upper": upper, "slack": slack}
+    found = {"kind": kind, "claimed": claimed, "rate": rate, "upper": upper, "slack": slack}
     return {
         "level": "L4",
         "notion": "failure rate",
@@ -718,7 +719,12 @@ def test_flat_and_shorten() -> None:
         (failure_rate(0.01, 0.06, upper=0.01, slack=2.0), ""),  # too few to find 0.02, and enough to exclude it
         (failure_rate(0.1, 0.15, upper=0.12, slack=20.0), "loose"),
         (failure_rate(0.1, 0.15, upper=0.12, slack=1.05), "reached"),
-        (failure_rate(0.1, 0.15, upper=0.12, slack=float("inf")), "loose"),
+        (failure_rate(0.1, 0.15, upper=0.12, slack=20.0, rate=0.095), "reached"),
+        (failure_rate(0.1, 0.15, upper=0.06, slack=math.inf), ""),  # a quantile of 0 says nothing of the bound
+        (failure_rate(0.1, 0.15, upper=0.01, slack=math.inf), "loose"),
+        (failure_rate(0.1, 0.15, upper=0.02, slack=math.nan), ""),
+        (failure_rate(0.1, 0.15, upper=0.12, slack=math.inf, rate=0.095), "reached"),
+        (failure_rate(0.1, 0.15, upper=math.nan, slack=math.inf, kind="expected error"), "loose"),
         ({**failure_rate(0.1, 0.15, upper=0.12, slack=20.0), "exact": 0.1}, "reached"),
         (failure_rate(0.0, 0.45, upper=0.45, slack=1.0, kind="phase diagram"), ""),
     ],
