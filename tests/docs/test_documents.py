@@ -44,7 +44,7 @@ def test_the_readme_opens_with_the_two_commands() -> None:
 
 def test_make_audit_is_the_main_job_and_ci_is_make_test() -> None:
     printed = subprocess.run(["make", "-n", "audit"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    assert printed.splitlines()[-1] == ".venv/bin/dpaudit run experiments --level smoke --alpha 1e-6 --out out"
+    assert printed.splitlines()[-1] == ".venv/bin/dpaudit run experiments --level smoke --out out"
     assert "exec make test" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
 
 

@@ -19,7 +19,7 @@ import pytest
 
 from auditor import PureDP, report
 from auditor.cli import cli, main
-from auditor.evidence.power import draws_that_count, resolution
+from auditor.evidence.power import NARROW, draws_that_count, resolution
 from tests.unit.commandline import (
     FINE,
     HEADER,
@@ -366,7 +366,7 @@ def test_show_says_what_an_audit_would_take(dpaudit: Command, claims: Path) -> N
     ):
         assert text in said.out
     (level,) = re.findall(r"for events of probability 0.01; ([0-9.]+) at smoke", said.out)
-    counted = draws_that_count(100_000, 1, 20_000)
+    counted = draws_that_count(100_000, NARROW, 20_000)
     assert float(level) == pytest.approx(resolution(0.01, counted, PureDP(1.0), 0.01), rel=1e-3)
     assert "no draws" in dpaudit("show", "900/response/L0", claims).out
 
@@ -794,12 +794,15 @@ def test_an_attack_wants_the_level_that_is_asked_for(dpaudit: Command, targets: 
     assert dpaudit(*shlex.split(content["claims"][0]["replay"])[1:]).out == said.out
 
 
-def test_stopping_at_the_budget_certifies_more(dpaudit: Command, targets: Path, tmp_path: Path) -> None:
+def test_stopping_at_the_budget_certifies_more(
+    dpaudit: Command, targets: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(targets.parent)  # the name of the target keys the draws
     bounds = []
     for stop in ("verdict", "budget"):
         out = tmp_path / stop
         options = (*BIT, "--rows", 1, "--draws", 20_000, "--stop", stop, "--out", out)
-        assert dpaudit("attack", f"{targets}:broken", *CLAIM, *options).code == 1
+        assert dpaudit("attack", f"{targets.name}:broken", *CLAIM, *options).code == 1
         (claim,) = read(out / "results.json")["claims"]
         bounds.append((claim["draws"], claim["lower_bound"]))
     (few, low), (many, high) = bounds
