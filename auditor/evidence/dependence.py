@@ -33,7 +33,8 @@ ASK = 0.05
 CONSERVATIVE = 30.0
 #: A second refutation, of draws that were taken one a call in random order, is dismissed below this p-value: draws
 #: that go together across calls, whatever the order. In a pilot of 150 audits of each case of `benchmarks.dependent`
-#: all were above 0.007 or below 1e-15; of independent draws one true violation in a thousand of those few is lost.
+#: but the longest table all were above 0.007 or below 1e-15; of independent draws one true violation in a thousand of
+#: those few is lost.
 DISMISS = 0.001
 #: Latest draws a side that are kept: as many as the longest call has. Memory does not grow with the budget.
 KEPT = 1 << 17
