@@ -170,7 +170,7 @@ def find_refuted(
     def refuted(control: Any, k: int) -> str | None:
         """The message of the refutation; None if there is none."""
         part, place = theorem.trial(control)
-        with np.errstate(all="ignore"):  # what is broken on purpose may be no output at all, such as counts of nobody
+        with np.errstate(all="ignore"):  # a mechanism that is broken on purpose may overflow or divide by 0
             found = part.audit(place, replace(few, draws=DRAWS * part.places), Question(f"{question.id}/control/{k}"))
         return found.message if found.verdict == Verdict.DEVIATION else None
 

@@ -13,6 +13,7 @@ from auditor.accuracy.errors import ErrorSampler, Setting
 from auditor.collect import Settings
 from auditor.errors import SpecificationError
 from auditor.evidence.bernoulli import anytime_order_limits, detectable, log_evidence, lower_limit, upper_limit
+from auditor.results import usual_level
 
 #: Errors that are kept for the quantile: enough for its second digit, in a bounded memory.
 KEPT = 200_000
@@ -65,7 +66,7 @@ class HighProbability(Sampled):
     @property
     def detect(self) -> float:
         """Twice beta."""
-        return min(1.0, 2 * self.beta if self.beta else 0.1)
+        return min(1.0, usual_level(self.beta))
 
     def refuted(self, found: dict[str, Any]) -> str:
         """The certified failure rate."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +26,31 @@ LEARNED = "a threshold on one number or on the sum, a value or a set of values, 
 #: Numbers of an output that are all looked at each time events are learned, as in `auditor.events.features`; of wider
 #: outputs those that look different.
 NARROW = 24
-#: For outputs of up to so many numbers, the first that holds: by what learning divides the draws, how many times those
-#: that are learned from count in full, and the power of the draws beyond that counts. See `draws_that_count`.
-LEARNING = ((1.0, 3.0, 5.0, 0.8), (NARROW, 3.0, 3.0, 0.8), (math.inf, 5.0, 1.0, 0.5))
+
+
+class Learning(NamedTuple):
+    """What learning an event costs, see `draws_that_count`.
+
+    Attributes
+    ----------
+    widest : float
+        Most numbers of an output that this holds for.
+    divisor : float
+        The draws are divided by it.
+    full : float
+        So many times the draws that events are learned from count in full.
+    power : float
+        Draws beyond those count by this power of their number.
+    """
+
+    widest: float
+    divisor: float
+    full: float
+    power: float
+
+
+#: Cost of learning, by the width of an output: the first row whose ``widest`` is at least the width.
+LEARNING = (Learning(1.0, 3.0, 5.0, 0.8), Learning(NARROW, 3.0, 3.0, 0.8), Learning(math.inf, 5.0, 1.0, 0.5))
 #: Logarithm of the prior of each expert, where both slots bet on the same event.
 _LOG_PRIOR = np.logaddexp.reduce(LOG_PRIOR, axis=0)
 #: Quantiles of each binomial count in `flag_probability`; 32 x 32 equally likely cells give the probability to about
@@ -138,9 +161,9 @@ def draws_that_count(n: float, width: int, learned_from: int) -> int:
         planted violations, see ``benchmarks/planted.py``: at least 0.9 of them are flagged at the level that
         `resolution` gives for it, for each kind of `LEARNED`.
     """
-    _, divisor, times, late = next(row for row in LEARNING if width <= row[0])
-    known = min(n, times * learned_from)
-    return int(known * (n / known) ** late / divisor) if n > 0 else 0
+    cost = next(cost for cost in LEARNING if width <= cost.widest)
+    known = min(n, cost.full * learned_from)
+    return int(known * (n / known) ** cost.power / cost.divisor) if n > 0 else 0
 
 
 def resolution(

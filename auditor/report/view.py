@@ -150,7 +150,7 @@ class ClaimView:
         """Part of the claimed level that the lower bound certifies."""
         return self.number("reached")
 
-    @property
+    @cached_property
     def strength(self) -> str:
         """What a pass says, in a word or three: "reached", "loose", "out of reach"; empty for what is between.
 
@@ -160,11 +160,9 @@ class ClaimView:
         """
         if self.verdict != "consistent" or self.conformity or self.found.get("kind") == phases.KIND:
             return ""
-        claimed, resolved, exact = (self.number(key) for key in ("claimed_level", "resolves", "exact"))
-        if claimed is not None and resolved is not None and resolved > usual_level(claimed) * (1 + 1e-9):
-            shown = number(self.found.get("upper"))  # a failure rate may be certified to be as small as it should be
-            if shown is None or shown > claimed:
-                return "out of reach"
+        if self._misses_twice_the_level():
+            return "out of reach"
+        claimed, exact = self.number("claimed_level"), self.number("exact")
         if self.found:
             share = theorems.share_of(self.found)
             known = exact is not None and claimed is not None and exact >= 0.9 * claimed > 0
@@ -175,6 +173,13 @@ class ClaimView:
         if known or (share is not None and share >= 0.9):
             return "reached"
         return "loose" if loose else ""
+
+    def _misses_twice_the_level(self) -> bool:
+        claimed, resolved = self.number("claimed_level"), self.number("resolves")
+        if claimed is None or resolved is None or resolved <= usual_level(claimed) * (1 + 1e-9):
+            return False
+        shown = number(self.found.get("upper"))  # a failure rate may be certified to be as small as it should be
+        return shown is None or shown > claimed
 
     @property
     def said(self) -> str:

@@ -19,7 +19,6 @@ import math
 from collections import Counter
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -256,10 +255,12 @@ def _mutants(small: SmallDatabase, opposite: Pair) -> Iterator[Draft]:
 _ALIKE = "the same row in all places of the small database"
 
 
-def _alike(mechanism: Any, bits: int) -> Constant:
-    cells = np.zeros(2**bits, dtype=np.int64)
+def _alike(setting: Setting) -> Setting:
+    mechanism = setting.mechanism
+    assert isinstance(mechanism, SmallDatabase)
+    cells = np.zeros(2 ** len(mechanism.columns), dtype=np.int64)
     cells[-1] = mechanism.size
-    return Constant(cells)
+    return replace(setting, mechanism=Constant(cells))
 
 
 def _accuracy() -> Iterator[Draft]:
@@ -276,7 +277,7 @@ def _accuracy() -> Iterator[Draft]:
             strict=True,
             exact=mechanism.failure(setting.data, alpha),
             case=f"{rows}_persons",
-            controls={_ALIKE: _alike(mechanism, 2)},
+            controls={_ALIKE: _alike(setting).mechanism},
             derived=True,
             parameters={"rows": rows, "m": mechanism.size, "conjunctions": 9},
         )
@@ -332,7 +333,7 @@ def _accuracy() -> Iterator[Draft]:
         curve=lambda bits: theorem_alpha(200, 1.0, _BETA, round(bits)),
         criterion=False,
         case="error_by_attributes",
-        controls={_ALIKE: lambda bits: replace(by_bits(bits), mechanism=_alike(by_bits(bits).mechanism, round(bits)))},
+        controls={_ALIKE: lambda bits: _alike(by_bits(bits))},
         derived=True,
         note="ln N = d ln 2 and ln k = d ln 3, so the bound grows as d^(2/3); 200 persons",
     )

@@ -69,7 +69,7 @@ from mechanisms.boosting import Boosted, Candidates, JointRelease, Split
 from mechanisms.boosting_parts import ChosenHypothesis, FixedErrors, LargestEstimate, OneNumber, Shuffled, VoteMargin
 from mechanisms.common import Mutant
 
-#: Outputs of claims that hold with plenty of room: half of the usual budget shows what is to be detected.
+#: Outputs of claims that hold with plenty of room: fewer than usual resolve twice the claimed level.
 _FEW = {"smoke": 150_000, "standard": 1_000_000}
 
 # --------------------------------------------------------------------------------------- entries

@@ -124,7 +124,6 @@ def parallel() -> Iterator[Draft]:
     for i, level in enumerate(_LEVELS):
         case, ends = f"block_{i}", pairs[2 * i : 2 * i + 2]
         yield exact(blocks, PureDP(level), ends, case=case, relation=REPLACE)
-        # Two pairs share the draws.
         yield privacy(blocks, PureDP(level), ends, case=case, relation=REPLACE)
     beyond = visits(0, 40, _ENDS[-1])
     yield exact(blocks, PureDP(0.0), beyond, case="first_row_beyond", relation=REPLACE)

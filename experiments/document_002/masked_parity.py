@@ -119,8 +119,9 @@ def two_rounds() -> Iterator[Draft]:
     )
     eight = faithful(8)
     for name in ("random", "toward_the_threshold"):
+        game = Game(TwoRounds(8), eight[name])
         yield accuracy(
-            Game(TwoRounds(8), eight[name]),
+            game,
             _EIGHT,
             ErrorOfHypothesis(8),
             at_most=0,
@@ -128,18 +129,19 @@ def two_rounds() -> Iterator[Draft]:
             exact=0.0,
             case=f"drawn_{name}",
             draws=_DRAWS,
-            controls=_early(Game(TwoRounds(8), eight[name])),
+            controls=_early(game),
         )
     few = np.random.default_rng(16).integers(0, 2 << 16, 8)
+    wide = Game(TwoRounds(16), faithful(16)["toward_the_threshold"])
     yield accuracy(
-        Game(TwoRounds(16), faithful(16)["toward_the_threshold"]),
+        wide,
         few,
         ErrorOfHypothesis(16),
         at_most=0,
         beta=0,
         exact=0.0,
         case="sixteen_bits",
-        controls=_early(Game(TwoRounds(16), faithful(16)["toward_the_threshold"])),
+        controls=_early(wide),
         draws={"smoke": 500, "standard": 2_000},
         # With twenty draws a chunk there is nothing to see that the claims for eight bits do not show.
         independence=False,

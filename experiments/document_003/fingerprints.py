@@ -43,6 +43,7 @@ from mechanisms.pirates import (
     Silence,
     Stratified,
     Weights,
+    missing_user,
 )
 
 _XI = 0.01
@@ -88,8 +89,7 @@ def _nobody(traced: Any) -> FloatArray:
 def _innocent(mechanism: Any, coalition: IntArray, **options: Any) -> Draft:
     """Claim that nobody outside a coalition is traced, with probability 1 - xi."""
     outside, code = _Outside(tuple(coalition.tolist())), mechanism.code
-    (missing,) = np.setdiff1d(np.arange(1, code.users + 1), coalition)
-    known = _mutant("permutation_omitted", Piracy(code, Framing(int(missing))))
+    known = _mutant("permutation_omitted", Piracy(code, Framing(missing_user(coalition, code.users))))
     options.setdefault("controls", {"pirates who frame him, as the order of the columns is no secret": known})
     return accuracy(
         mechanism,

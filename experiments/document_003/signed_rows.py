@@ -193,10 +193,8 @@ def _mistakes() -> Iterator[Draft]:
         "deterministic_signature_with_published_key": Appears(SignedRows(), FromDirectory(), _ROWS),
     }
     for name, base in bases.items():
-        for case, appears, expected in (
-            (f"reference_{name}", base, "consistent"),
-            (name, MUTANTS[name].build(base), "deviation"),
-        ):
+        broken = MUTANTS[name].build(base)
+        for case, appears, expected in ((f"reference_{name}", base, "consistent"), (name, broken, "deviation")):
             yield accuracy(
                 appears,
                 _PAIR.y,
@@ -208,7 +206,7 @@ def _mistakes() -> Iterator[Draft]:
                 draws=_FEW,
                 detect=_FOUND,
                 expected=expected,
-                controls={name: MUTANTS[name].build(base)},
+                controls={name: broken},
                 independence=False,
                 is_mutant=case == name,
                 derived=True,

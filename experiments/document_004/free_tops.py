@@ -76,8 +76,7 @@ def sparse() -> Iterator[Draft]:
             yield privacy(run, claim, pair, case=case, relation=ADD_REMOVE)
         # Stronger: no delta at all, because 2 (T + 1) / lambda <= epsilon where (T + 1)^2 / T <= 8 ln(1/delta).
         yield exact(run, pure, pair, case=f"{case}_pure", relation=ADD_REMOVE)
-        enough = {"smoke": 500_000}
-        yield component(run, pure, pair, case=f"{case}_pure", relation=ADD_REMOVE, draws=enough)
+        yield component(run, pure, pair, case=f"{case}_pure", relation=ADD_REMOVE, draws={"smoke": 500_000})
         yield conformity(run, pair, case=case, relation=ADD_REMOVE)
     yield from _long_runs()
     yield _power()

@@ -16,7 +16,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -137,7 +137,7 @@ def strong() -> Iterator[Draft]:
         case="enough_votes",
         derived=True,
     )
-    yield replace(_size_of_a_chunk(1), note="alpha and nu fall as 1/n' and n'^(-1/2)")
+    yield _size_of_a_chunk(1, "alpha and nu fall as 1/n' and n'^(-1/2)")
     yield from _released()
     yield from _half_window(queries[0][1])
 
@@ -163,7 +163,7 @@ def _fine_bins(points: int) -> Any:
     return build
 
 
-def _size_of_a_chunk(points: int) -> Draft:
+def _size_of_a_chunk(points: int, note: str = "") -> Draft:
     """Claim that the error falls as ``n'^(-1/2)`` in the size of a chunk."""
     return scaling(
         _fine_bins(points),
@@ -176,6 +176,7 @@ def _size_of_a_chunk(points: int) -> Draft:
         draws={"smoke": 2_000, "standard": 20_000},
         controls={"the bins of a chunk of a quarter of the size": lambda n: _fine_bins(points)(n / 4)},
         case="size_of_a_chunk",
+        note=note,
     )
 
 

@@ -1,7 +1,8 @@
 """Every claim that is expected to hold has something that would refute it.
 
 Accuracy: a control, see `auditor.accuracy.controls`; the main job looks for it, and `tests/claims/test_main_job.py`
-sees that each claim has one. Privacy and conformity: a mutant of the entry. Where an entry owes none, its own mechanism with less noise, or more, is refuted here.
+sees that each claim has one. Privacy and conformity: a mutant of the entry. Where an entry owes none, its own
+mechanism with less noise, or more, is refuted here.
 """
 
 from __future__ import annotations

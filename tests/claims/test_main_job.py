@@ -114,7 +114,7 @@ def test_every_claim_that_holds_says_what_would_have_been_found(job: Job) -> Non
 
 
 def test_every_claim_of_accuracy_that_holds_has_something_that_refutes_it(job: Job) -> None:
-    """A control of its own. Limits of a growth may need the draws of the standard level."""
+    """Each names a broken version that its check refuted; limits of an exponent may need the standard level's draws."""
     for claim in job.claims:
         found = claim["accuracy"]
         if claim["verdict"] != "consistent" or not found:

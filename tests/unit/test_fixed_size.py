@@ -229,7 +229,7 @@ def test_what_is_resolved_would_be_flagged_by_fewer_draws_than_judge() -> None:
     level, n = found.resolves, found.record["judged"]["n"]
     assert level is not None
     assert LEVEL < level < 2.5 * LEVEL
-    assert flag_probability(math.exp(level) * 0.01, 0.01, int(2 * n / LEARNING[0][1]), PureDP(LEVEL), 0.01) >= 0.9
+    assert flag_probability(math.exp(level) * 0.01, 0.01, int(2 * n / LEARNING[0].divisor), PureDP(LEVEL), 0.01) >= 0.9
 
 
 # ------------------------------------------------------------------------------------- results
