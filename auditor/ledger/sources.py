@@ -6,6 +6,7 @@ import ast
 import contextlib
 import functools
 import hashlib
+import importlib
 import inspect
 import json
 import logging
@@ -481,10 +482,14 @@ def _imports(file: Path) -> tuple[str, ...]:
 
 
 def _exported(module: str, name: str) -> list[str]:
-    """Module that defines a name which a facade of this engine hands out."""
+    """Module that defines a name which a facade of this engine hands out, whether or not the facade is loaded."""
     if module.partition(".")[0] != "auditor":
         return []
-    return list(filter(None, [str(getattr(getattr(sys.modules.get(module), name, None), "__module__", ""))]))
+    try:
+        facade = importlib.import_module(module)
+    except ImportError:
+        return []
+    return list(filter(None, [str(getattr(getattr(facade, name, None), "__module__", ""))]))
 
 
 def _package(file: Path) -> tuple[Path, list[str]]:
