@@ -60,7 +60,7 @@ def accuracy(
     expected : str
         Verdict that is expected.
     draws : mapping of str to int, optional
-        Budgets that differ from `ACCURACY_BUDGETS`, by level.
+        Budgets that differ from `ACCURACY_BUDGETS`, by level; "full" is ten times what is stated for "standard".
     detect : float, optional
         Failure rate that is to be found, default twice beta.
     independence : bool

@@ -42,6 +42,9 @@ GAME_BUDGETS: Mapping[str, tuple[int, str]] = {
     "full": (5_000, "budget"),
 }
 
+#: Draws at the full level for each one at standard: above, and for claims that state theirs at standard only.
+FULLER = 10
+
 _ID = re.compile(r"[A-Za-z0-9_.+-]+")
 
 
@@ -104,12 +107,15 @@ class Draft:
 
     @property
     def budgets(self) -> Mapping[str, tuple[int, str]]:
-        """Draws and when to stop, at each level of a run."""
+        """Draws and when to stop, at each level; "full" has `FULLER` times those stated for "standard"."""
         if isinstance(self.subject, Game):
             usual = GAME_BUDGETS
         else:
             usual = ACCURACY_BUDGETS if isinstance(self.guarantee, Theorem) else BUDGETS
-        return {level: (self.draws.get(level, draws), stop) for level, (draws, stop) in usual.items()}
+        own = dict(self.draws)
+        if "standard" in own:
+            own.setdefault("full", FULLER * own["standard"])
+        return {level: (own.get(level, draws), stop) for level, (draws, stop) in usual.items()}
 
     def __post_init__(self) -> None:
         unknown = sorted(set(self.draws) - set(BUDGETS))

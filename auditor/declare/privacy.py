@@ -55,7 +55,7 @@ def privacy(
     exact_level : float, optional
         Exact level on the pairs where there is no law.
     draws : mapping of str to int, optional
-        Budgets that differ from `BUDGETS`, by level.
+        Budgets that differ from `BUDGETS`, by level; "full" is ten times what is stated for "standard".
     detect : float, optional
         Level that an event of probability 0.01 is to be found at, default twice the claimed one.
     learners : str or callable, optional
@@ -115,7 +115,7 @@ def adversary(
     unit : {"counts", "means"}
         What is released.
     draws : mapping of str to int, optional
-        Games, by level; default `GAME_BUDGETS`.
+        Games, by level; default `GAME_BUDGETS`; "full" is ten times what is stated for "standard".
     independence : bool
         Test first that draws are independent.
     is_mutant : bool

@@ -427,6 +427,8 @@ def test_declarations_are_refused_with_the_value_shown() -> None:
 def test_budgets_of_accuracy_claims_are_their_own() -> None:
     draft = smallest(crossing_at(30.0, 0.1), parameter="n", claimed=45, beta=0.1, low=1, draws={"full": 5_000})
     assert draft.budgets == {"smoke": (20_000, "verdict"), "standard": (200_000, "budget"), "full": (5_000, "budget")}
+    few = smallest(crossing_at(30.0, 0.1), parameter="n", claimed=45, beta=0.1, low=1, draws={"standard": 300})
+    assert few.budgets == {"smoke": (20_000, "verdict"), "standard": (300, "budget"), "full": (3_000, "budget")}
     assert draft.mechanism is None
     assert inequality(lambda: [("a", 1, 1)], statement="x").draws_any is False
 

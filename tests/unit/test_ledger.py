@@ -124,7 +124,7 @@ def test_no_draw_is_made_twice_with_the_same_seed_every_night(tmp_path: Path) ->
 def test_a_violation_too_small_for_a_night_is_found_and_stays(tmp_path: Path) -> None:
     path = tmp_path / "ledger"
     results: list[AuditResult] = []
-    # ln 3 = 1.0986 against 1: 0.0019 nats a draw and side; a night of 1,000 a side has 1.9, 40 have 76, 13.8 are needed.
+    # ln 3 = 1.0986 against 1: 0.0019 nats a draw and side; 40 nights of 1,000 a side have 76, 13.8 are needed.
     settings = replace(SMALL, draws=2_000, alpha=1e-6)
     while len(results) < 40 and not (results and results[-1].verdict == Verdict.VIOLATION):
         results.append(night(path, settings=settings, epsilon=1.0))
