@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,18 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from auditor.errors import TargetError
-from auditor.evidence.dependence import ASK, KEPT, Doubt, Trace, asks_again, confirm_refutation, doubt_of, scores_of
+from auditor.evidence.dependence import (
+    ASK,
+    KEPT,
+    LONG,
+    MANY,
+    Doubt,
+    Trace,
+    asks_again,
+    confirm_refutation,
+    doubt_of,
+    scores_of,
+)
 from auditor.evidence.independence import UNTESTED, Independence
 from auditor.findings import stand
 from auditor.results import Verdict
@@ -77,6 +89,38 @@ def test_independent_draws_are_seldom_doubted() -> None:
 def test_draws_that_go_together_are_doubted(make: Callable[[], Draw]) -> None:
     for seed in range(5):
         assert doubt_of(trace_of(make(), seed)).p_value < 1e-3
+
+
+def test_noise_that_several_calls_share_is_doubted() -> None:
+    class Shared:
+        def __call__(self, call: int, n: int, rng: Rng) -> NDArray[np.bool_]:
+            if call % 6 == 0:
+                self.flag = rng.random() < 0.3
+            return np.where(rng.random(n) < 0.2, self.flag, rng.random(n) < 0.3)
+
+    # Of 12 values of the shared noise all are equal with a probability below 0.3 ** 12 + 0.7 ** 12 = 0.014 a seed.
+    assert sum(doubt_of(trace_of(Shared(), seed, (200,) * 36)).p_value < 1e-3 for seed in range(10)) >= 8
+
+
+def test_evidence_that_later_draws_do_not_bear_out_is_doubted() -> None:
+    def lucky(call: int, n: int, rng: Rng) -> NDArray[np.bool_]:
+        return rng.random(n) < (0.5 if call < 6 else 0.3)
+
+    trace = trace_of(lucky, 5, (100,) * 6)
+    trace.own = 6
+    found = doubt_of(trace)
+    assert found.p_value < 1e-3
+    assert found.finding == "the draws that carried the refutation differ from those after it"
+
+
+def test_a_trace_is_made_longer_by_long_calls_and_by_shorter_ones() -> None:
+    trace = trace_of(fresh, 1, (40, 40))
+    assert Counter(trace.missing(1)) == {40: LONG, 10: MANY}
+    assert trace.own == 4
+    assert Counter(trace_of(fresh, 1, (800,)).missing(1)) == {800 * PARTS: LONG // PARTS, 200 * PARTS: MANY // PARTS}
+    most = KEPT // (2 * MANY)
+    assert Counter(trace_of(fresh, 1, (1 << 16,)).missing(1))[most * PARTS] == MANY // PARTS
+    assert list(trace_of(fresh, 1, (1,) * 9).missing(1)) == []  # draws taken one a call
 
 
 def test_what_never_varies_is_not_doubted() -> None:
