@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-#: Names of the levels, as `dpaudit run --level` has them; the budgets stand in `auditor.declare.base`.
+#: Names of the levels, as `dpaudit run --level` has them; the budgets stand in `auditor.claims.claim`.
 LEVELS = ("smoke", "standard", "full")
 #: Default probability of a false alarm, that of `auditor.audit`.
 ALPHA = 0.01
@@ -170,7 +170,7 @@ class Session:
         if isinstance(draws, Mapping):
             draws = draws.get(self.level or LEVELS[0])
         if self.level is not None:
-            from auditor.declare.base import BUDGETS as OF_LEVELS  # whoever audits has loaded it
+            from auditor.claims.claim import BUDGETS as OF_LEVELS  # whoever audits has loaded it
 
             usual, stop = OF_LEVELS[self.level]
             draws = usual if draws is None else draws

@@ -10,14 +10,12 @@ import importlib.util
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from auditor.accuracy import check_accuracy
-    from auditor.auditing import assert_private, audit
-    from auditor.conformity import check_conformity
-    from auditor.errors import DpauditError, PrivacyViolation, SpecificationError, TargetError
-    from auditor.events.classifier import classifier
-    from auditor.findings import explain
-    from auditor.guarantees import ZCDP, ApproxDP, DeltaDP, GaussianDP, PureDP, RenyiDP, TradeoffCurve
-    from auditor.neighbors import (
+    from auditor.audits.accuracy import check_accuracy
+    from auditor.audits.conformity import check_conformity
+    from auditor.audits.pair_search import search_pairs
+    from auditor.audits.privacy import assert_private, audit
+    from auditor.audits.summary import explain
+    from auditor.datasets import (
         AddRemoveOne,
         AnswersWithin,
         EdgeNeighbors,
@@ -28,46 +26,48 @@ if TYPE_CHECKING:
         ReplaceLabel,
         ReplaceOne,
     )
+    from auditor.datasets.strategies import pairs_of
+    from auditor.errors import DpauditError, PrivacyViolation, SpecificationError, TargetError
+    from auditor.events.classifier import classifier
+    from auditor.privacy.guarantees import ZCDP, ApproxDP, DeltaDP, GaussianDP, PureDP, RenyiDP, TradeoffCurve
     from auditor.results import AuditResult, Verdict
-    from auditor.search import search_pairs
-    from auditor.strategies import pairs_of
     from auditor.targets import one_draw
 
 __version__ = "0.1.0"
 
 #: Where each public name stands.
 _HOMES = {
-    "AddRemoveOne": "auditor.neighbors",
-    "AnswersWithin": "auditor.neighbors",
-    "ApproxDP": "auditor.guarantees",
+    "AddRemoveOne": "auditor.datasets",
+    "AnswersWithin": "auditor.datasets",
+    "ApproxDP": "auditor.privacy.guarantees",
     "AuditResult": "auditor.results",
-    "DeltaDP": "auditor.guarantees",
+    "DeltaDP": "auditor.privacy.guarantees",
     "DpauditError": "auditor.errors",
-    "EdgeNeighbors": "auditor.neighbors",
-    "GaussianDP": "auditor.guarantees",
-    "Group": "auditor.neighbors",
-    "NodeNeighbors": "auditor.neighbors",
-    "Pair": "auditor.neighbors",
-    "PerUser": "auditor.neighbors",
+    "EdgeNeighbors": "auditor.datasets",
+    "GaussianDP": "auditor.privacy.guarantees",
+    "Group": "auditor.datasets",
+    "NodeNeighbors": "auditor.datasets",
+    "Pair": "auditor.datasets",
+    "PerUser": "auditor.datasets",
     "PrivacyViolation": "auditor.errors",
-    "PureDP": "auditor.guarantees",
-    "RenyiDP": "auditor.guarantees",
-    "ReplaceLabel": "auditor.neighbors",
-    "ReplaceOne": "auditor.neighbors",
+    "PureDP": "auditor.privacy.guarantees",
+    "RenyiDP": "auditor.privacy.guarantees",
+    "ReplaceLabel": "auditor.datasets",
+    "ReplaceOne": "auditor.datasets",
     "SpecificationError": "auditor.errors",
     "TargetError": "auditor.errors",
-    "TradeoffCurve": "auditor.guarantees",
+    "TradeoffCurve": "auditor.privacy.guarantees",
     "Verdict": "auditor.results",
-    "ZCDP": "auditor.guarantees",
-    "assert_private": "auditor.auditing",
-    "audit": "auditor.auditing",
-    "check_accuracy": "auditor.accuracy",
-    "check_conformity": "auditor.conformity",
+    "ZCDP": "auditor.privacy.guarantees",
+    "assert_private": "auditor.audits.privacy",
+    "audit": "auditor.audits.privacy",
+    "check_accuracy": "auditor.audits.accuracy",
+    "check_conformity": "auditor.audits.conformity",
     "classifier": "auditor.events.classifier",
-    "explain": "auditor.findings",
+    "explain": "auditor.audits.summary",
     "one_draw": "auditor.targets",
-    "pairs_of": "auditor.strategies",
-    "search_pairs": "auditor.search",
+    "pairs_of": "auditor.datasets.strategies",
+    "search_pairs": "auditor.audits.pair_search",
 }
 
 __all__ = [

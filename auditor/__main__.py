@@ -1,5 +1,5 @@
 """``python -m auditor`` is the command line."""
 
-from auditor.cli import main
+from auditor.cli.main import main
 
 main()

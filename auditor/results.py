@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 SCHEMA = "dpaudit-results/2"
-#: The control of a theorem that every mechanism has, in words: see `auditor.accuracy.controls`.
+#: The control of a theorem that every mechanism has, in words: see `auditor.audits.accuracy.controls`.
 ANSWER_ZERO = "the answer 0, whatever the data"
 
 
@@ -55,7 +55,7 @@ class Counterexample:
     code : str
         Lines of Python that show it; empty where the datasets are not shown or are too large.
     again : mapping or None
-        What `dpaudit replay` needs to draw it again, see `auditor.counterexamples.replay`.
+        What `dpaudit replay` needs to draw it again, see `auditor.audits.counterexamples.replay`.
     """
 
     pair: str
@@ -142,7 +142,8 @@ class AuditResult:
         it started ``afresh``. All other members are about all runs, but for ``record``, which has this run's chunks.
     places : mapping
         ``file`` and ``line`` of the audited ``mechanism`` and of the entry that declares the ``claim``, relative to the
-        folder in which the run was started; what is not known or stands elsewhere is left out. See `auditor.places`.
+        folder in which the run was started; what is not known or stands elsewhere is left out. See
+        `auditor.runs.source_locations`.
     """
 
     id: str

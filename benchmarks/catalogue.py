@@ -8,8 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 
-from auditor import registry
-from auditor.declare import Claim, Entry, Erratum
+from auditor.claims import Claim, Entry, Erratum, registry
 from auditor.report.errata import CLASSES
 
 LEVELS = ("L0", "L1", "L2", "L3", "L4")

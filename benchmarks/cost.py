@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 from auditor import AuditResult, Pair, PureDP, audit, one_draw
-from auditor.sampling import Sampler
 from auditor.targets import Mechanism
+from auditor.targets.sampler import Sampler
 from mechanisms.laplace import LatticeLaplace
 from mechanisms.lattice import discrete_gaussian, two_sided_geometric
 from mechanisms.noisy_max import ReportNoisyMax

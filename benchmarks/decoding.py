@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from auditor.adversaries.decoding import LeastAbsolute, random_rows
+from auditor.audits.adversaries.decoding import LeastAbsolute, random_rows
 
 _HEADING = "| n | k | E / sqrt(n) | solver | seconds | bits wrong |\n|---|---|---|---|---|---|"
 

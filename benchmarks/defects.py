@@ -14,11 +14,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from auditor.attack import Attack, attack_on
-from auditor.neighbors import RELATIONS
+from auditor.cli.attack import Attack, attack_on
+from auditor.datasets import RELATIONS
 from auditor.results import AuditResult, Verdict
 from auditor.targets import Mechanism
-from auditor.targets.named import closing_target, target_named
+from auditor.targets.target_names import closing_target, target_named
 from benchmarks.corpus.table import DEFECTS, LIBRARIES, NOT_YET, Defect, Library
 
 #: Probability of a false alarm of each audit: all of the corpus together has one of 1e-4.

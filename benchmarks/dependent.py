@@ -20,7 +20,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
 from auditor import audit, check_conformity
-from auditor.accuracy import (
+from auditor.audits.accuracy import (
     Absolute,
     Expectation,
     HighProbability,
@@ -29,15 +29,15 @@ from auditor.accuracy import (
     Setting,
     SmallestParameter,
 )
-from auditor.accuracy.measures import Quantile
-from auditor.accuracy.smallest import Search
-from auditor.adversaries.game import Game, run_game
-from auditor.adversaries.reconstruction import Reconstruction
-from auditor.collect import Settings
-from auditor.guarantees import PureDP
-from auditor.laws import FiniteLaw
-from auditor.neighbors import Pair
-from auditor.question import Question
+from auditor.audits.accuracy.measures import Quantile
+from auditor.audits.accuracy.smallest import Search
+from auditor.audits.adversaries.game import Game, run_game
+from auditor.audits.adversaries.reconstruction import Reconstruction
+from auditor.audits.context import Question
+from auditor.audits.privacy_loop import Settings
+from auditor.datasets import Pair
+from auditor.privacy.guarantees import PureDP
+from auditor.privacy.laws import FiniteLaw
 from auditor.results import AuditResult, Verdict
 from benchmarks.false_alarms import upper_bound
 from benchmarks.families import ALPHA

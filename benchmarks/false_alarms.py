@@ -16,15 +16,15 @@ import numpy as np
 from joblib import Parallel, delayed
 from scipy import stats
 
-from auditor.adversaries.game import Game, run_game
-from auditor.adversaries.packing import Packing
-from auditor.collect import Settings
-from auditor.exact import GaussianCurve
-from auditor.guarantees import ApproxDP, Guarantee, PureDP
-from auditor.neighbors import Pair
-from auditor.question import Question
+from auditor.audits.adversaries.game import Game, run_game
+from auditor.audits.adversaries.packing import Packing
+from auditor.audits.context import Question
+from auditor.audits.privacy_loop import Settings
+from auditor.audits.self_reported.checks import check_statements
+from auditor.datasets import Pair
+from auditor.privacy.exact import GaussianCurve
+from auditor.privacy.guarantees import ApproxDP, Guarantee, PureDP
 from auditor.results import Verdict
-from auditor.statements.checks import check_statements
 from benchmarks.families import ALPHA, EXTREMES, FAMILIES, STOPS, Outcome, Telling, trial
 
 #: Confidence of the upper bounds on the rates.

@@ -13,12 +13,12 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from auditor.audits.privacy_loop import Settings, collect
 from auditor.calibration import families
 from auditor.calibration.families import Family, Geometric, Response
-from auditor.collect import Settings, collect
-from auditor.evidence.bound import level_grid, lower_bound
-from auditor.guarantees import PureDP
-from auditor.sampling import Sampler
+from auditor.evidence.lower_bound import level_grid, lower_bound
+from auditor.privacy.guarantees import PureDP
+from auditor.targets.sampler import Sampler
 
 __all__ = [
     "ALPHA",

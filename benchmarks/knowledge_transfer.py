@@ -23,7 +23,7 @@ import joblib
 import numpy as np
 import sklearn
 
-from auditor.exact import composition
+from auditor.privacy.exact import composition
 from auditor.report.figures import FigureView
 from benchmarks import teachers, theorems
 from benchmarks.teachers import LEARNERS, TASKS, Cell, measured

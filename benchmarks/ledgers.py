@@ -23,13 +23,13 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from scipy import stats
 
-from auditor.auditing import run_audit
-from auditor.collect import Settings
-from auditor.guarantees import PureDP
-from auditor.ledger import Ledger
-from auditor.neighbors import Pair
-from auditor.question import Question
+from auditor.audits.context import Question
+from auditor.audits.privacy import run_audit
+from auditor.audits.privacy_loop import Settings
+from auditor.datasets import Pair
+from auditor.privacy.guarantees import PureDP
 from auditor.results import Verdict
+from auditor.runs.ledger import Ledger
 from benchmarks.dependent import KEPT
 from benchmarks.false_alarms import CONFIDENCE
 from benchmarks.families import ALPHA

@@ -22,9 +22,9 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from auditor import Pair, PureDP
-from auditor.collect import Settings, collect
-from auditor.sampling import Sampler
-from auditor.search import affordable
+from auditor.audits.pair_search import affordable
+from auditor.audits.privacy_loop import Settings, collect
+from auditor.targets.sampler import Sampler
 from benchmarks.false_alarms import upper_bound
 from benchmarks.families import ALPHA, Family, Outcome, discrete_laplace, randomised_response, trial
 
@@ -257,8 +257,8 @@ def document(options: argparse.Namespace) -> tuple[str, bool]:
         "## Slow targets",
         "",
         "A target of 20 milliseconds a draw has some 2,000 draws in a minute beside those of the independence tests. "
-        "What they find on a list that is cut to what they can look at (`auditor.search.affordable`), and on all "
-        "pairs.",
+        "What they find on a list that is cut to what they can look at (`auditor.audits.pair_search.affordable`), and "
+        "on all pairs.",
         "",
         *slow_rows(options.searches),
         "",

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.declare import Draft
-from auditor.exact import FiniteLaw, LossCurve, PrivacyCurve, curve
-from auditor.laws import GaussianLaw, LaplaceLaw
-from auditor.neighbors import Pair
+from auditor.claims import Draft
+from auditor.datasets import Pair
+from auditor.privacy.exact import FiniteLaw, LossCurve, PrivacyCurve, curve
+from auditor.privacy.laws import GaussianLaw, LaplaceLaw
 from benchmarks.oracles import Cdf, Masses, from_cdfs
 from mechanisms.noise import gauss_legendre
 

@@ -18,11 +18,10 @@ import joblib
 import numpy as np
 from scipy import stats
 
-from auditor import registry
-from auditor.collect import FIRST, SMALLEST, Settings, collect
-from auditor.declare import Claim, Draft
+from auditor.audits.privacy_loop import FIRST, SMALLEST, Settings, collect
+from auditor.claims import Claim, Draft, registry
 from auditor.results import Verdict
-from auditor.sampling import Sampler
+from auditor.targets.sampler import Sampler
 from benchmarks.mutant_laws import masses_of
 from benchmarks.oracles import rate
 

@@ -23,10 +23,10 @@ from scipy import special, stats
 
 from auditor import audit
 from auditor.calibration.families import Response
-from auditor.events.learner import RESERVOIR
+from auditor.datasets import Pair
+from auditor.events.event_learner import RESERVOIR
 from auditor.evidence.power import LEARNED, POWER, draws_that_count, resolution
-from auditor.guarantees import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP
-from auditor.neighbors import Pair
+from auditor.privacy.guarantees import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP
 from auditor.results import Verdict
 from benchmarks.options import parser_of
 from mechanisms.exponential import ExponentialMechanism

@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 from auditor import AnswersWithin, ApproxDP, GaussianDP, Pair, PureDP, audit
+from auditor.datasets import check_pairs
 from auditor.evidence.power import divergence_rate
-from auditor.exact import FiniteLaw
-from auditor.guarantees import Guarantee
-from auditor.neighbors import check_pairs
+from auditor.privacy.exact import FiniteLaw
+from auditor.privacy.guarantees import Guarantee
 from auditor.results import Verdict
 from auditor.targets import Mechanism
 from mechanisms.gaussian import LatticeGaussian

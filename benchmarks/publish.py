@@ -14,11 +14,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from auditor.comparing import packed, read_results, read_run_record
 from auditor.errors import SpecificationError
 from auditor.report.markdown import escape
 from auditor.report.view import ClaimView, RunView
 from auditor.results import Verdict
+from auditor.runs.diff import packed, read_results, read_run_record
 
 #: What is asked at each level.
 LEVELS = {

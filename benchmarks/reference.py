@@ -12,9 +12,9 @@ from pathlib import Path
 
 import click
 
-from auditor.adversaries.named import BY_NAME, parameters_of
-from auditor.cli import cli
-from auditor.guarantees.base import NOTIONS
+from auditor.audits.adversaries.named import BY_NAME, parameters_of
+from auditor.cli.main import cli
+from auditor.privacy.guarantees.base import NOTIONS
 from auditor.results import AuditResult
 
 _HEAD = """\
@@ -51,13 +51,13 @@ itself."""
 
 #: Modules whose ``__all__``, or what they take over from others, is public beside `auditor`'s own names.
 MODULES = {
-    "auditor.declare": "what claim files import: entries, claims, errata",
-    "auditor.accuracy": "accuracy claims and measures of error",
-    "auditor.exact": "exact laws and privacy curves",
-    "auditor.laws": "laws that a mechanism may state, for conformity",
-    "auditor.analysts": "who asks an interactive mechanism",
-    "auditor.dialogue": "a mechanism and an analyst together",
-    "auditor.adversaries": "attacks that make up the data",
+    "auditor.claims": "what claim files import: entries, claims, errata",
+    "auditor.audits.accuracy": "accuracy claims and measures of error",
+    "auditor.privacy.exact": "exact laws and privacy curves",
+    "auditor.privacy.laws": "laws that a mechanism may state, for conformity",
+    "auditor.targets.analysts": "who asks an interactive mechanism",
+    "auditor.targets.transcripts": "a mechanism and an analyst together",
+    "auditor.audits.adversaries": "attacks that make up the data",
 }
 
 

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.cells import LawCells, cells_of
-from auditor.collect import Settings
-from auditor.conformity import ERROR, HasLaw, collect_cells
-from auditor.laws import FiniteLaw, GaussianLaw, LaplaceLaw, Law, ProductLaw, TwoSidedGeometricLaw
-from auditor.sampling import Sampler
+from auditor.audits.conformity import ERROR, HasLaw, collect_cells
+from auditor.audits.partitions import LawCells, cells_of
+from auditor.audits.privacy_loop import Settings
+from auditor.privacy.laws import FiniteLaw, GaussianLaw, LaplaceLaw, Law, ProductLaw, TwoSidedGeometricLaw
 from auditor.targets import Mechanism
+from auditor.targets.sampler import Sampler
 from mechanisms import (
     exponential,
     gaussian,
@@ -160,7 +160,7 @@ def family_cells(family: int) -> list[LawCells]:
 def family_trial(family: int, seed: int, draws: int, alpha: float = ALPHA) -> Trial:
     """Audit a correct sampler once; both stopping rules reject in the same audits.
 
-    This is the part of `auditor.conformity.run_conformity` that can raise a false alarm, but for the tests of
+    This is the part of `auditor.audits.conformity.run_conformity` that can raise a false alarm, but for the tests of
     independence, which have an alpha of their own.
     """
     chosen = FAMILIES[family]

@@ -26,7 +26,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from auditor.exact import optimal_composition
+from auditor.privacy.exact import optimal_composition
 from mechanisms.common import FloatArray, IntArray, require
 from mechanisms.online_leaks import release_scale
 from mechanisms.online_release import BOTTOM, Given, OnlineRelease

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from auditor.declare import Draft, conformity, mutant
-from auditor.guarantees import Guarantee, PureDP
-from auditor.neighbors import AddRemoveOne, Pair, ReplaceOne
+from auditor.claims import Draft, conformity, mutant
+from auditor.datasets import AddRemoveOne, Pair, ReplaceOne
+from auditor.privacy.guarantees import Guarantee, PureDP
 from mechanisms.common import Mutant
 
 REPLACE, ADD_REMOVE = ReplaceOne(), AddRemoveOne()

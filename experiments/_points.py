@@ -12,7 +12,7 @@ from functools import cache
 
 import numpy as np
 
-from auditor.neighbors import Pair
+from auditor.datasets import Pair
 from experiments._common import rand
 from mechanisms.common import FloatArray, require
 from mechanisms.median import rank

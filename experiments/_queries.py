@@ -7,7 +7,7 @@ down; both counts lie at the threshold 302.5. So the pairs that make sparse vect
 
 from __future__ import annotations
 
-from auditor.neighbors import Pair
+from auditor.datasets import Pair
 from experiments._common import person, replaced
 from mechanisms.queries import Count, SeveralCounts
 

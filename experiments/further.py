@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from auditor.declare import Draft, Source, conformity, entry, exact, privacy
-from auditor.guarantees import PureDP
+from auditor.claims import Draft, Source, conformity, entry, exact, privacy
+from auditor.privacy.guarantees import PureDP
 from experiments._common import REPLACE, broken, deviating
 from experiments._queries import one_sided_pair, opposed_pair, stream
 from mechanisms.noisy_max import FLIP_MUTANTS, MUTANTS, PermuteAndFlip, ReportNoisyMax

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special, stats
 
-from auditor.exact import FiniteLaw, LossCurve, advanced_composition, optimal_composition
+from auditor.privacy.exact import FiniteLaw, LossCurve, advanced_composition, optimal_composition
 from mechanisms.common import Dataset, IntArray, Mutant, Twin, require, require_draws, table
 from mechanisms.composition import Bit
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from auditor.exact import FiniteLaw
+from auditor.privacy.exact import FiniteLaw
 from mechanisms.aggregation_parts import (
     Everything,
     Overlapping,

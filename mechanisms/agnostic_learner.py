@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from auditor.exact import FiniteLaw
+from auditor.privacy.exact import FiniteLaw
 from mechanisms.common import Dataset, FloatArray, IntArray, require, require_draws, require_positive
 from mechanisms.exponential import softmax
 from mechanisms.hypotheses import Hypotheses, counts_of

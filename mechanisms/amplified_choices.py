@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from auditor.exact import FiniteLaw
+from auditor.privacy.exact import FiniteLaw
 from mechanisms.agnostic_learner import AgnosticLearner, Choice
 from mechanisms.agnostic_mutants import MUTANTS as OF_THE_LEARNER
 from mechanisms.amplified_parity import ParityErrors

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from auditor.exact import FiniteLaw
+from auditor.privacy.exact import FiniteLaw
 from mechanisms.amplified_selection import Estimates, SharedDraw, Unperturbed
 from mechanisms.boosting import NULL, Boosted, JointRelease, ReusedTraining, SameBlock, Split
 from mechanisms.boosting_parts import mixture

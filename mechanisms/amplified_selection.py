@@ -16,7 +16,7 @@ from typing import Protocol
 
 import numpy as np
 
-from auditor.exact import TwoSidedGeometricLaw
+from auditor.privacy.exact import TwoSidedGeometricLaw
 from mechanisms.common import FloatArray, IntArray, require, require_positive
 from mechanisms.noise import base_for, two_sided_geometric
 

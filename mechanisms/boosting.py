@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from auditor.exact import FiniteLaw, ProductLaw
+from auditor.privacy.exact import FiniteLaw, ProductLaw
 from mechanisms.amplified_selection import Estimates, Selection, Unperturbed, clamped
 from mechanisms.common import Dataset, FloatArray, IntArray, Mutant, require, require_draws, table
 

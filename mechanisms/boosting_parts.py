@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from auditor.exact import FiniteLaw, ProductLaw
+from auditor.privacy.exact import FiniteLaw, ProductLaw
 from mechanisms.amplified_selection import Estimates, Selection, Unperturbed, clamped
 from mechanisms.boosting import NULL, Boosted, Candidates, CountsErrors, JointRelease
 from mechanisms.common import Dataset, FloatArray, IntArray, require, require_draws

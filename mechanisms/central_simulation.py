@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from auditor.exact import ProductLaw, TwoSidedGeometricLaw
+from auditor.privacy.exact import ProductLaw, TwoSidedGeometricLaw
 from mechanisms.common import Dataset, FloatArray, require, require_draws, require_positive
 from mechanisms.local_query import UserQuery
 from mechanisms.noise import base_for, round_to_lattice, two_sided_geometric

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from auditor.adversaries.fingerprints import Bits, BlockCodebook, BonehShaw, Codebook, Tardos
-from auditor.adversaries.tracing import Tracing
+from auditor.audits.adversaries.fingerprints import Bits, BlockCodebook, BonehShaw, Codebook, Tardos
+from auditor.audits.adversaries.tracing import Tracing
 from mechanisms.common import FloatArray, IntArray, Mutant, Twin, table
 from mechanisms.pirates import Piracy, Scoring, SecondRelease
 

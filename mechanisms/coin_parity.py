@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.exact import FiniteLaw
+from auditor.privacy.exact import FiniteLaw
 from mechanisms.common import (
     Dataset,
     FloatArray,

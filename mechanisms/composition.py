@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from auditor.exact import FiniteLaw, Law, ProductLaw
-from auditor.neighbors.rows import part
+from auditor.datasets.rows import part
+from auditor.privacy.exact import FiniteLaw, Law, ProductLaw
 from mechanisms.common import Dataset, FloatArray, Mutant, Twin, require, require_draws, table, unbounded
 from mechanisms.laplace import LatticeLaplace
 from mechanisms.queries import Count, Counting, Query, Relation

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from auditor.interactive import SKIP, History, Queries, pool_indices
+from auditor.targets.interactive import SKIP, History, Queries, pool_indices
 from mechanisms.common import Dataset, FloatArray, IntArray, require, require_draws, require_positive
 from mechanisms.composition import Bit
 
@@ -67,18 +67,18 @@ class CompositionGame:
         return ones if self.bit(data) else ones[[1, 0, 3, 2]]
 
     def start(self, data: Dataset, n: int, rng: np.random.Generator) -> GameSession:
-        """Begin `n` runs on `data`; see `auditor.interactive.Interactive`."""
+        """Begin `n` runs on `data`; see `auditor.targets.interactive.Interactive`."""
         require_draws(n)
         return GameSession(self.probabilities(data), self.steps, n, rng)
 
     def branches(self, data: Dataset, rounds: int) -> GameBranches:
-        """Begin the tree of answers on `data`; see `auditor.interactive.Branching`."""
+        """Begin the tree of answers on `data`; see `auditor.targets.interactive.Branching`."""
         del rounds
         return GameBranches(self.probabilities(data), self.steps)
 
 
 class GameSession:
-    """Runs of the game side by side; see `auditor.interactive.Session`.
+    """Runs of the game side by side; see `auditor.targets.interactive.Session`.
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ class GameSession:
 
 
 class GameBranches:
-    """Tree of the game's answers; see `auditor.interactive.Branches` and, for the parameters, `GameSession`."""
+    """Tree of the game's answers; see `auditor.targets.interactive.Branches` and, for the parameters, `GameSession`."""
 
     silence: ClassVar[int] = _SILENT
 

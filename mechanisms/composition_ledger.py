@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from auditor.exact import optimal_composition
+from auditor.privacy.exact import optimal_composition
 from mechanisms import free_tops, soft_labels
 from mechanisms.common import Dataset, FloatArray, IntArray, require, require_positive
 from mechanisms.queries import Answers

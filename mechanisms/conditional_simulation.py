@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from auditor.exact import FiniteLaw
+from auditor.privacy.exact import FiniteLaw
 from mechanisms.common import Dataset, FloatArray, IntArray, require, require_draws
 from mechanisms.local_randomizers import LocalRandomizer
 from mechanisms.noise import draw_index

@@ -19,7 +19,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import optimize
 
-from auditor.exact import ProductLaw, TwoSidedGeometricLaw, advanced_composition, composed, curve
+from auditor.privacy.exact import ProductLaw, TwoSidedGeometricLaw, advanced_composition, composed, curve
 from mechanisms.common import (
     Dataset,
     FloatArray,

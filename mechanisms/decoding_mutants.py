@@ -12,9 +12,9 @@ from typing import cast
 
 import numpy as np
 
-from auditor.adversaries import Ask, Game, Stack
-from auditor.adversaries.decoding import LeastAbsolute, LeastSquares
-from auditor.adversaries.reconstruction import Bits, Reconstruction
+from auditor.audits.adversaries import Ask, Game, Stack
+from auditor.audits.adversaries.decoding import LeastAbsolute, LeastSquares
+from auditor.audits.adversaries.reconstruction import Bits, Reconstruction
 from mechanisms.common import FloatArray, Mutant, Twin, table
 from mechanisms.noisy_counts import SpoiledQueries
 

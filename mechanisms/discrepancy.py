@@ -15,9 +15,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.adversaries.bounds import within
-from auditor.adversaries.exhaustive import Bits, every
-from auditor.guarantees import ApproxDP
+from auditor.audits.adversaries.bounds import within
+from auditor.audits.adversaries.exhaustive import Bits, every
+from auditor.privacy.guarantees import ApproxDP
 from mechanisms.common import FloatArray, IntArray, require
 
 Matrix: TypeAlias = NDArray[Any]

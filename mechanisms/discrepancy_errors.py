@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from auditor.adversaries.exhaustive import Bits, from_queries
+from auditor.audits.adversaries.exhaustive import Bits, from_queries
 from mechanisms.common import Dataset, FloatArray, require, require_draws, require_positive
 from mechanisms.discrepancy import Matrix
 

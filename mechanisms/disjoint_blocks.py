@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from auditor.exact import ProductLaw
-from auditor.frames import is_frame
-from auditor.neighbors.rows import part
+from auditor.datasets.pandas_types import is_frame
+from auditor.datasets.rows import part
+from auditor.privacy.exact import ProductLaw
 from mechanisms.common import (
     Dataset,
     FloatArray,

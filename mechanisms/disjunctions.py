@@ -21,7 +21,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from auditor.exact import ProductLaw, TwoSidedGeometricLaw
+from auditor.privacy.exact import ProductLaw, TwoSidedGeometricLaw
 from mechanisms.common import (
     Dataset,
     FloatArray,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from auditor.exact import TwoSidedGeometricLaw
+from auditor.privacy.exact import TwoSidedGeometricLaw
 from mechanisms.common import (
     Dataset,
     FloatArray,

@@ -15,8 +15,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 from scipy import optimize, special
 
-from auditor.exact import GaussianCurve
-from auditor.laws import DiscreteGaussianLaw, Law, ProductLaw
+from auditor.privacy.exact import GaussianCurve
+from auditor.privacy.laws import DiscreteGaussianLaw, Law, ProductLaw
 from mechanisms.common import (
     Dataset,
     FloatArray,

@@ -11,7 +11,7 @@ from typing import Self
 
 import numpy as np
 
-from auditor.exact import Law
+from auditor.privacy.exact import Law
 from mechanisms.common import (
     Dataset,
     FloatArray,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from auditor.exact import FiniteLaw, Law, ProductLaw, TwoSidedGeometricLaw
+from auditor.privacy.exact import FiniteLaw, Law, ProductLaw, TwoSidedGeometricLaw
 from mechanisms.common import Dataset, FloatArray, Mutant, Twin, require, require_positive, table, unbounded
 from mechanisms.gaussian import CalibratedGaussian, Rule
 from mechanisms.laplace import LatticeLaplace

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import optimize, signal
 
-from auditor.exact import FiniteLaw, Law, ProductLaw, TwoSidedGeometricLaw
+from auditor.privacy.exact import FiniteLaw, Law, ProductLaw, TwoSidedGeometricLaw
 from mechanisms.common import (
     Dataset,
     FloatArray,

@@ -17,8 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from auditor.exact import FiniteLaw, GaussianLaw, Law, ProductLaw
-from auditor.frames import is_frame
+from auditor.datasets.pandas_types import is_frame
+from auditor.privacy.exact import FiniteLaw, GaussianLaw, Law, ProductLaw
 from mechanisms.common import (
     Dataset,
     FloatArray,

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from auditor.exact import FiniteLaw
+from auditor.privacy.exact import FiniteLaw
 from mechanisms.agnostic_learner import gumbel_choice
 from mechanisms.common import Dataset, FloatArray, IntArray, require, require_draws, require_positive
 from mechanisms.exponential import softmax

@@ -19,9 +19,9 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from auditor.dialogue import ExactDialogue
-from auditor.exact import FiniteLaw
-from auditor.interactive import SKIP, Analyst, BoolArray, Branching, Queries, pool_indices
+from auditor.privacy.exact import FiniteLaw
+from auditor.targets.interactive import SKIP, Analyst, BoolArray, Branching, Queries, pool_indices
+from auditor.targets.transcripts import ExactDialogue
 from mechanisms.common import (
     Dataset,
     FloatArray,
@@ -140,12 +140,12 @@ class LocalOracle:
         return False
 
     def start(self, data: Dataset, n: int, rng: np.random.Generator) -> OracleSession:
-        """Begin `n` runs; see `auditor.interactive.Interactive`."""
+        """Begin `n` runs; see `auditor.targets.interactive.Interactive`."""
         require_draws(n)
         return OracleSession(self, self.values(data), n, rng)
 
     def branches(self, data: Dataset, rounds: int) -> OracleBranches:
-        """Begin the tree of answers; see `auditor.interactive.Branching`."""
+        """Begin the tree of answers; see `auditor.targets.interactive.Branching`."""
         del rounds
         return OracleBranches(self, self.values(data))
 
@@ -189,7 +189,7 @@ class _Runs:
 
 
 class OracleSession(_Runs):
-    """Runs of an oracle side by side; see `auditor.interactive.Session`."""
+    """Runs of an oracle side by side; see `auditor.targets.interactive.Session`."""
 
     silence: ClassVar[int] = SILENT
 
@@ -210,7 +210,7 @@ class OracleSession(_Runs):
 
 
 class OracleBranches(_Runs):
-    """Tree of an oracle's answers; see `auditor.interactive.Branches`."""
+    """Tree of an oracle's answers; see `auditor.targets.interactive.Branches`."""
 
     silence: ClassVar[int] = SILENT
 
@@ -261,7 +261,7 @@ class LocalAlgorithm:
     oracle : LocalOracle, or `mechanisms.noninteractive.Noninteractive`
         Who answers.
     analyst : Analyst
-        Who asks, without coins; see `auditor.interactive`.
+        Who asks, without coins; see `auditor.targets.interactive`.
     """
 
     oracle: Budgeted

@@ -20,7 +20,7 @@ from typing import Protocol
 
 import numpy as np
 
-from auditor.exact import FiniteLaw, Law, ProductLaw, TwoSidedGeometricLaw
+from auditor.privacy.exact import FiniteLaw, Law, ProductLaw, TwoSidedGeometricLaw
 from mechanisms.common import (
     Dataset,
     FloatArray,

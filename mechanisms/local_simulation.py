@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from auditor.exact import FiniteLaw, ProductLaw, TwoSidedGeometricLaw
+from auditor.privacy.exact import FiniteLaw, ProductLaw, TwoSidedGeometricLaw
 from mechanisms.common import (
     Dataset,
     FloatArray,

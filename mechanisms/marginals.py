@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from auditor.exact import DiscreteGaussianLaw, ProductLaw, TwoSidedGeometricLaw
+from auditor.privacy.exact import DiscreteGaussianLaw, ProductLaw, TwoSidedGeometricLaw
 from mechanisms.common import (
     Dataset,
     FloatArray,

@@ -21,11 +21,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize
 
-from auditor.analysts import FixedList
-from auditor.dialogue import transcripts
-from auditor.exact import advanced_composition
-from auditor.frames import is_frame
-from auditor.interactive import SKIP, History, Queries, pool_indices
+from auditor.datasets.pandas_types import is_frame
+from auditor.privacy.exact import advanced_composition
+from auditor.targets.analysts import FixedList
+from auditor.targets.interactive import SKIP, History, Queries, pool_indices
+from auditor.targets.transcripts import transcripts
 from mechanisms.common import Dataset, FloatArray, IntArray, Mutant, require, require_draws, require_positive, table
 from mechanisms.multiplicative_weights_law import MultiplicativeWeightsBranches
 from mechanisms.noise import base_for, round_to_lattice, two_sided_geometric
@@ -318,7 +318,7 @@ class MultiplicativeWeights:
         return np.asarray(weights / weights.sum(axis=1, keepdims=True), dtype=np.float64)
 
     def start(self, data: Dataset, n: int, rng: np.random.Generator) -> MultiplicativeWeightsSession:
-        """Begin `n` runs on `data`; see `auditor.interactive.Interactive`."""
+        """Begin `n` runs on `data`; see `auditor.targets.interactive.Interactive`."""
         require_draws(n)
         return MultiplicativeWeightsSession(self, self.answers(data), n, rng)
 
@@ -328,13 +328,13 @@ class MultiplicativeWeights:
         return transcripts(self.start(data, n, rng), FixedList(range(pool)), n, rng)
 
     def branches(self, data: Dataset, rounds: int) -> MultiplicativeWeightsBranches:
-        """Begin the tree of answers on `data`, for exact laws of dialogues; see `auditor.interactive.Branching`."""
+        """Begin the tree of answers on `data`, for exact laws; see `auditor.targets.interactive.Branching`."""
         del rounds  # the tree is as exact for many queries as for few
         return MultiplicativeWeightsBranches(self, self.answers(data))
 
 
 class MultiplicativeWeightsSession:
-    """Runs of multiplicative weights side by side; see `auditor.interactive.Session`.
+    """Runs of multiplicative weights side by side; see `auditor.targets.interactive.Session`.
 
     Runs with the same past share one hypothesis, which is a function of that past.
 
@@ -459,7 +459,7 @@ class MultiplicativeWeightsSession:
 
 @dataclass(frozen=True, eq=False)
 class WorstQuery:
-    """Asks the query on which the hypothesis is most wrong, for one dataset (see `auditor.analysts.Adaptive`).
+    """Asks the query on which the hypothesis is most wrong, for one dataset (see `auditor.targets.analysts.Adaptive`).
 
     The logarithm of a weight is alpha / 4 times the sum of the queries that have led to updates, with their signs, so
     the hypothesis follows from the transcript.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.interactive import SKIP, pool_indices
+from auditor.targets.interactive import SKIP, pool_indices
 from mechanisms.common import FloatArray, IntArray, require
 
 if TYPE_CHECKING:

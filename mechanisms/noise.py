@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 
-from auditor.exact import Law, ProductLaw, TwoSidedGeometricLaw
+from auditor.privacy.exact import Law, ProductLaw, TwoSidedGeometricLaw
 from mechanisms.common import FloatArray, IntArray, require, require_positive
 from mechanisms.lattice import geometric as geometric
 from mechanisms.lattice import two_sided_geometric as two_sided_geometric

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.adversaries.decoding import Decoder, LeastAbsolute, Rows, random_rows
+from auditor.audits.adversaries.decoding import Decoder, LeastAbsolute, Rows, random_rows
 from mechanisms.common import FloatArray, IntArray, require, require_draws
 
 Stack: TypeAlias = NDArray[np.int8]

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from auditor.interactive import SKIP, Queries, pool_indices
+from auditor.targets.interactive import SKIP, Queries, pool_indices
 from mechanisms.common import Dataset, FloatArray, IntArray, require
 from mechanisms.local_model import SILENT, LocalOracle, OracleBranches, OracleSession
 
@@ -60,11 +60,11 @@ class Noninteractive:
         return hashlib.sha256(",".join(map(str, self.calls)).encode()).hexdigest()
 
     def start(self, data: Dataset, n: int, rng: np.random.Generator) -> CommittedSession:
-        """Begin `n` runs; see `auditor.interactive.Interactive`."""
+        """Begin `n` runs; see `auditor.targets.interactive.Interactive`."""
         return CommittedSession(self, self.oracle.start(data, n, rng))
 
     def branches(self, data: Dataset, rounds: int) -> CommittedBranches:
-        """Begin the tree of answers; see `auditor.interactive.Branching`."""
+        """Begin the tree of answers; see `auditor.targets.interactive.Branching`."""
         return CommittedBranches(self, self.oracle.branches(data, rounds))
 
 
@@ -84,7 +84,7 @@ class _Committed:
 
 
 class CommittedSession(_Committed):
-    """Runs of a noninteractive protocol; see `auditor.interactive.Session`."""
+    """Runs of a noninteractive protocol; see `auditor.targets.interactive.Session`."""
 
     silence: ClassVar[int] = SILENT
 
@@ -99,7 +99,7 @@ class CommittedSession(_Committed):
 
 
 class CommittedBranches(_Committed):
-    """Tree of a noninteractive protocol's answers; see `auditor.interactive.Branches`."""
+    """Tree of a noninteractive protocol's answers; see `auditor.targets.interactive.Branches`."""
 
     silence: ClassVar[int] = SILENT
 

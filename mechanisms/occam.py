@@ -26,7 +26,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special, stats
 
-from auditor.exact import FiniteLaw, TwoSidedGeometricLaw
+from auditor.privacy.exact import FiniteLaw, TwoSidedGeometricLaw
 from mechanisms.common import (
     Dataset,
     FloatArray,

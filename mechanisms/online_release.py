@@ -16,10 +16,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.analysts import FixedList
-from auditor.dialogue import transcript_law, transcripts
-from auditor.exact import FiniteLaw
-from auditor.interactive import SKIP, Queries, pool_indices
+from auditor.privacy.exact import FiniteLaw
+from auditor.targets.analysts import FixedList
+from auditor.targets.interactive import SKIP, Queries, pool_indices
+from auditor.targets.transcripts import transcript_law, transcripts
 from mechanisms.common import Dataset, FloatArray, IntArray, Mutant, require, require_positive, table, unbounded
 from mechanisms.free_tops import Opposite, Scaled, With, noise_scale
 from mechanisms.online_leaks import release_scale, release_threshold
@@ -134,7 +134,7 @@ class OnlineRelease:
     Notes
     -----
     Outputs are int64 of shape (n, m): the value, `BOTTOM` or `HALTED`. It is also an interactive mechanism whose pool
-    is the queries of the stream, see `auditor.interactive`.
+    is the queries of the stream, see `auditor.targets.interactive`.
     """
 
     stream: Stream
@@ -189,7 +189,7 @@ class OnlineRelease:
         return values, distances
 
     def start(self, data: Dataset, n: int, rng: np.random.Generator) -> ReleaseSession:
-        """Begin `n` runs on `data`; see `auditor.interactive.Interactive`."""
+        """Begin `n` runs on `data`; see `auditor.targets.interactive.Interactive`."""
         values, distances = self._of(data)
         return ReleaseSession(values, self.tests.start(distances, n, rng), n)
 
@@ -199,7 +199,7 @@ class OnlineRelease:
         return transcripts(session, FixedList(range(session.pool)), n, rng)
 
     def branches(self, data: Dataset, rounds: int) -> ReleaseBranches:
-        """Begin the tree of answers on `data`, for exact laws of dialogues; see `auditor.interactive.Branching`."""
+        """Begin the tree of answers on `data`, for exact laws; see `auditor.targets.interactive.Branching`."""
         values, distances = self._of(data)
         return ReleaseBranches(values, self.tests.branches(distances, rounds))
 
@@ -215,7 +215,7 @@ def _told(answers: NDArray[Any], values: IntArray) -> IntArray:
 
 
 class ReleaseSession:
-    """Runs of an online release side by side; see `auditor.interactive.Session`.
+    """Runs of an online release side by side; see `auditor.targets.interactive.Session`.
 
     Parameters
     ----------
@@ -244,7 +244,7 @@ class ReleaseSession:
 
 
 class ReleaseBranches:
-    """All transcripts that are possible; see `auditor.interactive.Branches`.
+    """All transcripts that are possible; see `auditor.targets.interactive.Branches`.
 
     Parameters
     ----------

@@ -16,7 +16,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.exact import FiniteLaw
+from auditor.privacy.exact import FiniteLaw
 from mechanisms.common import Dataset, FloatArray, IntArray, require, require_draws, require_positive
 from mechanisms.gf2 import BoolArray, Echelon, Words, eliminate, inner, pack, random_words, rank, unpack, words
 from mechanisms.gf2_subsets import Prepared, prepare, random_solutions

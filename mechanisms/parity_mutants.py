@@ -13,7 +13,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.exact import FiniteLaw
+from auditor.privacy.exact import FiniteLaw
 from mechanisms.common import Dataset, FloatArray, Mutant, Twin, require, require_draws, table, unbounded
 from mechanisms.gf2 import BoolArray, Echelon, Words, inner, pack, random_words, unpack, words
 from mechanisms.noise import draw_index

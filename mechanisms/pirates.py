@@ -11,8 +11,8 @@ from typing import Protocol
 import numpy as np
 from scipy import stats
 
-from auditor.adversaries.fingerprints import BiasCodebook, Bits, BlockCodebook, BonehShaw, Tardos
-from auditor.exact import FiniteLaw
+from auditor.audits.adversaries.fingerprints import BiasCodebook, Bits, BlockCodebook, BonehShaw, Tardos
+from auditor.privacy.exact import FiniteLaw
 from mechanisms.common import Dataset, FloatArray, IntArray, require, require_draws
 
 #: Entries of codes that are made at once: what is computed with them stays in a cache of a few megabytes.

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.exact import FiniteLaw
+from auditor.privacy.exact import FiniteLaw
 from mechanisms.common import Dataset, FloatArray, IntArray, require, require_draws
 from mechanisms.online_release import Given, OnlineRelease
 from mechanisms.vote_distance import Distance, leading, safe_distance

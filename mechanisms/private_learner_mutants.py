@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from auditor.exact import FiniteLaw
+from auditor.privacy.exact import FiniteLaw
 from mechanisms.common import Dataset, FloatArray, IntArray, Mutant, Twin, require, require_draws, table, unbounded
 from mechanisms.noise import gauss_legendre
 from mechanisms.online_leaks import release_threshold

@@ -25,7 +25,7 @@ from typing import Any, Literal, Protocol, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.frames import is_frame
+from auditor.datasets.pandas_types import is_frame
 from mechanisms.common import Dataset, FloatArray, require, require_positive
 
 Relation: TypeAlias = Literal["replace_one", "add_remove_one"]

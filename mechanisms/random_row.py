@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from auditor.exact import FiniteLaw
+from auditor.privacy.exact import FiniteLaw
 from mechanisms.common import Dataset, FloatArray, Mutant, Twin, require, require_draws, table, unbounded
 from mechanisms.queries import column_values
 

@@ -14,7 +14,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.exact import FiniteLaw, ProductLaw
+from auditor.privacy.exact import FiniteLaw, ProductLaw
 from mechanisms.common import Dataset, Mutant, Twin, require, require_draws, table, unbounded
 from mechanisms.queries import column_values
 

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from auditor.exact import FiniteLaw
+from auditor.privacy.exact import FiniteLaw
 from mechanisms.common import Dataset, FloatArray, IntArray, require, require_draws, require_positive
 from mechanisms.local_randomizers import LocalRandomizer, response
 from mechanisms.noise import draw_index

@@ -18,8 +18,8 @@ from typing import ClassVar
 import numpy as np
 from scipy import special, stats
 
-from auditor.exact import FiniteLaw, ProductLaw
-from auditor.interactive import Analyst, BoolArray, History, Queries
+from auditor.privacy.exact import FiniteLaw, ProductLaw
+from auditor.targets.interactive import Analyst, BoolArray, History, Queries
 from mechanisms.common import (
     Dataset,
     FloatArray,

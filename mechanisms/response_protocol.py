@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from auditor.exact import FiniteLaw
-from auditor.interactive import BoolArray
+from auditor.privacy.exact import FiniteLaw
+from auditor.targets.interactive import BoolArray
 from mechanisms.common import Dataset, FloatArray, IntArray, require, require_draws, require_positive
 from mechanisms.local_randomizers import LocalRandomizer
 from mechanisms.rejection_simulation import distribution, finite, response_to

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from auditor.exact import FiniteLaw
-from auditor.interactive import BoolArray
+from auditor.privacy.exact import FiniteLaw
+from auditor.targets.interactive import BoolArray
 from mechanisms.common import Dataset, FloatArray, IntArray, require, require_draws
 from mechanisms.conditional_simulation import ConditionalSimulation, in_turn
 from mechanisms.rejection_simulation import RejectionSimulation, finite

@@ -14,7 +14,7 @@ from typing import get_args
 
 import numpy as np
 
-from auditor.frames import is_frame
+from auditor.datasets.pandas_types import is_frame
 from mechanisms.common import Dataset, FloatArray, Mutant, Twin, require, require_positive, table
 from mechanisms.gaussian import CalibratedGaussian, l2_steps, sigma_for
 from mechanisms.noise import round_to_lattice

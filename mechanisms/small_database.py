@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special
 
-from auditor.laws import FiniteLaw
+from auditor.privacy.laws import FiniteLaw
 from mechanisms.common import (
     Dataset,
     FloatArray,

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from auditor.exact import CauchyLaw
+from auditor.privacy.exact import CauchyLaw
 from mechanisms.common import (
     Dataset,
     FloatArray,

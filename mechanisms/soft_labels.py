@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.laws import FiniteLaw
+from auditor.privacy.laws import FiniteLaw
 from mechanisms import free_tops
 from mechanisms.common import Dataset, FloatArray, IntArray, require, require_draws, require_positive
 from mechanisms.hypotheses import BoolArray

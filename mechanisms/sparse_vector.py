@@ -19,10 +19,10 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.analysts import FixedList
-from auditor.dialogue import transcript_law, transcripts
-from auditor.exact import FiniteLaw
-from auditor.interactive import SKIP, Queries, pool_indices
+from auditor.privacy.exact import FiniteLaw
+from auditor.targets.analysts import FixedList
+from auditor.targets.interactive import SKIP, Queries, pool_indices
+from auditor.targets.transcripts import transcript_law, transcripts
 from mechanisms.common import Dataset, FloatArray, Mutant, require, require_draws, require_positive, table
 from mechanisms.noise import without_low_bits
 from mechanisms.queries import Query
@@ -180,7 +180,7 @@ class SparseVector:
         return answers
 
     def start(self, data: Dataset, n: int, rng: np.random.Generator) -> SparseVectorSession:
-        """Begin `n` runs on `data`; see `auditor.interactive.Interactive`."""
+        """Begin `n` runs on `data`; see `auditor.targets.interactive.Interactive`."""
         require_draws(n)
         return SparseVectorSession(self, self.answers(data), n, rng)
 
@@ -191,7 +191,7 @@ class SparseVector:
         return outputs if self.spec.releases is None else np.where(np.isfinite(outputs), outputs, np.nan)
 
     def branches(self, data: Dataset, rounds: int) -> SparseVectorBranches:
-        """Begin the tree of answers on `data`, for exact laws of dialogues; see `auditor.interactive.Branching`."""
+        """Begin the tree of answers on `data`, for exact laws; see `auditor.targets.interactive.Branching`."""
         return SparseVectorBranches(self, self.answers(data) - self.threshold, rounds)
 
     def law(self, data: Dataset) -> FiniteLaw:
@@ -215,7 +215,7 @@ class SparseVector:
 
 
 class SparseVectorSession:
-    """Runs of sparse vector side by side; see `auditor.interactive.Session`.
+    """Runs of sparse vector side by side; see `auditor.targets.interactive.Session`.
 
     Parameters
     ----------

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from auditor.exact import FiniteLaw
-from auditor.interactive import SKIP, pool_indices
+from auditor.privacy.exact import FiniteLaw
+from auditor.targets.interactive import SKIP, pool_indices
 from mechanisms.common import FloatArray, IntArray, require
 from mechanisms.noise import gauss_legendre
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.exact.losses import LossCurve, grouped
+from auditor.privacy.exact.privacy_loss import LossCurve, grouped
 from mechanisms.common import Dataset, FloatArray, IntArray, require
 from mechanisms.sparse_vector import SparseVector
 from mechanisms.sparse_vector_law import below_and_above, require_near, threshold_nodes

@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from auditor.exact import FiniteLaw, ProductLaw, TwoSidedGeometricLaw
-from auditor.frames import is_frame
+from auditor.datasets.pandas_types import is_frame
+from auditor.privacy.exact import FiniteLaw, ProductLaw, TwoSidedGeometricLaw
 from mechanisms.common import (
     Dataset,
     FloatArray,

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from auditor.exact import FiniteLaw, Law, ProductLaw
+from auditor.privacy.exact import FiniteLaw, Law, ProductLaw
 from mechanisms.common import (
     Dataset,
     FloatArray,

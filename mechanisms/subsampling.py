@@ -24,7 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from auditor.exact import FiniteLaw
+from auditor.privacy.exact import FiniteLaw
 from mechanisms.common import (
     Dataset,
     FloatArray,

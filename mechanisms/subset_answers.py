@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from auditor.adversaries.exhaustive import Bits, every, from_all_subsets, subset_counts
+from auditor.audits.adversaries.exhaustive import Bits, every, from_all_subsets, subset_counts
 from mechanisms.common import Dataset, FloatArray, IntArray, require, require_draws, require_positive
 
 #: Part by which uniform noise stays below its bound: far above rounding, far below what anybody sees.

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.exact import FiniteLaw, ProductLaw
+from auditor.privacy.exact import FiniteLaw, ProductLaw
 from mechanisms.common import (
     Dataset,
     FloatArray,

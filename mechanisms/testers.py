@@ -1,9 +1,9 @@
 """Differential privacy as a predicate: exact and sampled testers, and mistakes that are made in writing them.
 
-The exact testers work on listed probabilities, independently of `auditor.exact`, or state the tail of the privacy loss
-of a known pair in closed form. A sampled tester is a random thing itself: here it is a mechanism whose input is a pair
-of laws, and whose output is the lower bound that one audit of that pair reports. Its claim is that the bound is above
-the true level in at most 5 % of audits.
+The exact testers work on listed probabilities, independently of `auditor.privacy.exact`, or state the tail of the
+privacy loss of a known pair in closed form. A sampled tester is a random thing itself: here it is a mechanism whose
+input is a pair of laws, and whose output is the lower bound that one audit of that pair reports. Its claim is that the
+bound is above the true level in at most 5 % of audits.
 
 Source: D001 definitions 12.1 and 12.2, proposition 12.3; D003 definition 1.1.1 and section 1.2; catalogue 000_001_003,
 A1 to A5, A12, dp_definition_checks and privacy_loss_tail_condition.
@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from auditor.evidence.binomial import clopper_pearson
-from auditor.laws import CauchyLaw, FiniteLaw, GaussianLaw, LaplaceLaw, Law, TwoSidedGeometricLaw
+from auditor.privacy.laws import CauchyLaw, FiniteLaw, GaussianLaw, LaplaceLaw, Law, TwoSidedGeometricLaw
 from mechanisms.common import FloatArray, IntArray, require, require_draws
 from mechanisms.noise import draw_index, two_sided_geometric
 

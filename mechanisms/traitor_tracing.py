@@ -21,8 +21,8 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.adversaries.fingerprints import Bits, BlockCodebook, BonehShaw, Rows
-from auditor.adversaries.tracing import Tracing
+from auditor.audits.adversaries.fingerprints import Bits, BlockCodebook, BonehShaw, Rows
+from auditor.audits.adversaries.tracing import Tracing
 from mechanisms.attribute_means import AttributeMeans
 from mechanisms.common import Dataset, FloatArray, IntArray, require, require_draws
 from mechanisms.pirates import Framing, View, coalition_of, missing_user

@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize
 
-from auditor.exact import FiniteLaw, LossCurve, TwoSidedGeometricLaw
-from auditor.exact.discrete import geometric_pair
-from auditor.exact.losses import grouped
-from auditor.neighbors.graphs import adjacency
+from auditor.datasets.graphs import adjacency
+from auditor.privacy.exact import FiniteLaw, LossCurve, TwoSidedGeometricLaw
+from auditor.privacy.exact.discrete_curves import geometric_pair
+from auditor.privacy.exact.privacy_loss import grouped
 from mechanisms.common import (
     Dataset,
     FloatArray,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from auditor.exact import FiniteLaw, Law, ProductLaw
+from auditor.privacy.exact import FiniteLaw, Law, ProductLaw
 from mechanisms.common import Dataset, FloatArray, IntArray, Mutant, Twin, require, require_draws, table, unbounded
 from mechanisms.geometric import OnIntegers
 from mechanisms.noise import two_sided_geometric

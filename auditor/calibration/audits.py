@@ -8,14 +8,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from auditor.auditing import audit
+from auditor.audits.privacy import audit
+from auditor.audits.privacy_loop import Settings, chunk_size
 from auditor.calibration.families import Event, Family
-from auditor.collect import Settings, chunk_size
 from auditor.errors import DpauditError
-from auditor.evidence.bound import level_grid, lower_bound
-from auditor.evidence.wealth import Chunk, Stake, Wealth
+from auditor.evidence.lower_bound import level_grid, lower_bound
+from auditor.evidence.two_sample_bet import Chunk, Stake, Wealth
 from auditor.results import Verdict
-from auditor.sampling import Sampler
+from auditor.targets.sampler import Sampler
 
 
 class Outcome(NamedTuple):

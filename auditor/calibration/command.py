@@ -1,4 +1,4 @@
-"""What `dpaudit calibrate` does."""
+"""The command `dpaudit calibrate`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import click
 from auditor.calibration.measure import Plan, calibration, steps
 from auditor.calibration.rendering import lines, write
 from auditor.errors import SpecificationError
-from auditor.progress import Progress
+from auditor.runs.progress import Progress
 
 #: Audits of each mechanism by each stopping rule, and draws of each: some five minutes of one core, and with --quick
 #: some 25 seconds.

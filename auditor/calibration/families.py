@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from scipy import optimize
 
 from auditor.calibration.oracles import Masses, from_cdfs
-from auditor.exact import GaussianCurve
-from auditor.guarantees import ZCDP, ApproxDP, DeltaDP, GaussianDP, Guarantee, PureDP, RenyiDP, TradeoffCurve
-from auditor.neighbors import Pair
+from auditor.datasets import Pair
+from auditor.privacy.exact import GaussianCurve
+from auditor.privacy.guarantees import ZCDP, ApproxDP, DeltaDP, GaussianDP, Guarantee, PureDP, RenyiDP, TradeoffCurve
 
 Array = NDArray[np.float64]
 Mechanism = Callable[[Any, int, np.random.Generator], NDArray[Any]]

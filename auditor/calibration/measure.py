@@ -14,14 +14,14 @@ import joblib
 import numpy as np
 from scipy import stats
 
+from auditor.audits.privacy_loop import Settings
 from auditor.calibration.audits import Auditor, Outcome, learned, stated
 from auditor.calibration.families import GRADED, NULLS, Family, Graded
 from auditor.calibration.oracles import best_event, passages, rate
-from auditor.collect import Settings
 from auditor.errors import SpecificationError
 from auditor.evidence.binomial import clopper_pearson
 from auditor.results import plain
-from auditor.sampling import check_seed, generator
+from auditor.targets.sampler import check_seed, generator
 
 SCHEMA = "dpaudit-calibration/1"
 #: Stopping rules, by the name that `auditor.audit` has for them.
@@ -35,7 +35,7 @@ CONFIDENCE = 0.99
 #: Probability with which an auditor that keeps its promise is called unsound, in one whole calibration.
 FALSE_ALARM = 1e-6
 #: An audit may call independent draws dependent, too: a `deviation`. Probability that is allowed for it: five tests at
-#: most at 1e-6 each (`auditor.evidence.independence.FALSE_ALARM`) where one pair is audited, with room for more.
+#: most at 1e-6 each (`auditor.audits.independence.FALSE_ALARM`) where one pair is audited, with room for more.
 _DEPENDENT = 1e-5
 #: Simulated audits of the oracle: a standard error of at most 0.011.
 _PATHS = 2_000

@@ -1,4 +1,4 @@
-"""What to hold an auditor against: divergence rates of a pair of output laws from the laws that satisfy a claim.
+"""Oracles: divergence rates of a pair of output laws from the laws that satisfy a claim.
 
 An audit of P and Q that keeps its false alarms below alpha cannot, for every pair of laws (P0, Q0) that satisfies the
 claim, gain more than KL(P || P0) + KL(Q || Q0) nats a draw of each side on average; the *whole-law oracle* is
@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from scipy import optimize, special
 
 from auditor.evidence.power import divergence_rate
-from auditor.exact import FiniteLaw
-from auditor.guarantees import ApproxDP, DeltaDP, Guarantee
+from auditor.privacy.exact import FiniteLaw
+from auditor.privacy.guarantees import ApproxDP, DeltaDP, Guarantee
 
 Array = NDArray[np.float64]
 Cdf = Callable[[Array], Array]
@@ -252,9 +252,9 @@ def passages(event: BestEvent, claim: Guarantee, alpha: float, n: int, paths: in
     Notes
     -----
     Valid because: with (p0, q0) the projection of (p, q) on the cap and E the likelihood-ratio slope there, the
-    two-sided bet of `auditor.evidence.wealth` with s = (p - p0) / (p0 (1 - p0)) multiplies the wealth by p/p0 if X is
-    in the event and (1 - p)/(1 - p0) if not, and by q/q0 or (1 - q)/(1 - q0) for Y. So the oracle keeps the same
-    promise as the auditor: it ever refutes a claim that holds with probability at most alpha. It looks after every
+    two-sided bet of `auditor.evidence.two_sample_bet` with s = (p - p0) / (p0 (1 - p0)) multiplies the wealth by p/p0
+    if X is in the event and (1 - p)/(1 - p0) if not, and by q/q0 or (1 - q)/(1 - q0) for Y. So the oracle keeps the
+    same promise as the auditor: it ever refutes a claim that holds with probability at most alpha. It looks after every
     draw.
     """
     passed = np.full(paths, math.inf)

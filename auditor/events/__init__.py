@@ -1,1 +1,1 @@
-"""From outputs to yes/no events."""
+"""Events: yes/no questions about an output, and the learners that propose them."""

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from auditor.errors import SpecificationError
 from auditor.events.features import Feature
-from auditor.events.outputs import Batch
-from auditor.events.threads import one_thread
+from auditor.targets.outputs import Batch
+from auditor.targets.threads import one_thread
 
 #: The first fit is at this many draws a side, half of which are trained on; fewer say little about any output.
 FIRST_FIT = 100

@@ -10,14 +10,15 @@ from pkgutil import iter_modules
 from typing import Any
 
 import auditor.events
-from auditor.counterexamples.data_codec import NotStorableError, decode, encode
+from auditor.datasets.json_codec import NotStorableError, decode, encode
 from auditor.errors import SpecificationError
-from auditor.events.learner import Chain
+from auditor.events.event_learner import Chain
+from auditor.targets.values import Raised, Typed
 
 
 @cache
 def registry() -> Mapping[str, type]:
-    """Classes that an event may be made of, by name: the frozen dataclasses of this package.
+    """Classes that an event may be made of, by name: the frozen dataclasses of this package, and values.
 
     A new one in any module of the package is found by itself. Classes without equality of their own hold functions or
     fitted models (see `OwnRatio`, `Score`); they are no data and are left out.
@@ -27,7 +28,7 @@ def registry() -> Mapping[str, type]:
     RuntimeError
         If two classes have one name, which is a mistake of ours.
     """
-    found: dict[str, type] = {}
+    found: dict[str, type] = {kind.__name__: kind for kind in (Raised, Typed)}
     for module in iter_modules(auditor.events.__path__):
         for value in vars(import_module(f"{auditor.events.__name__}.{module.name}")).values():
             if not (isinstance(value, type) and is_dataclass(value)) or value.__name__.startswith("_"):

@@ -17,8 +17,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.events.outputs import Batch, Raised, float_of, is_number, show
-from auditor.events.values import DEEPEST, Typed, plain
+from auditor.targets.outputs import Batch, Raised, float_of, is_number, show
+from auditor.targets.values import DEEPEST, Typed, plain
 
 Array = NDArray[np.float64]
 

@@ -14,8 +14,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.events.outputs import Batch, column, keys, matrix
-from auditor.events.values import plain
+from auditor.targets.outputs import Batch, column, keys, matrix
+from auditor.targets.values import plain
 
 Array = NDArray[np.float64]
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.events.features import MAX_COORDINATES, Additive, Distance, Feature, Lattice, Linear, Rank
-from auditor.events.outputs import Batch, column, keys, matrix, show
+from auditor.targets.outputs import Batch, column, keys, matrix, show
 
 Array = NDArray[np.float64]
 

@@ -1,4 +1,4 @@
-"""What structured outputs hold or lack: keys, members, and numbers at places, chosen by how much the sides differ."""
+"""Features of keys, members and numbers that structured outputs hold or lack."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import numpy as np
 
 from auditor.events.elements import Elements, Token, elements, token
 from auditor.events.features import Feature
-from auditor.events.kinds import kinds_of
-from auditor.events.outputs import Batch, float_of, is_number
+from auditor.events.output_types import kinds_of
 from auditor.events.screening import best_columns, often, screen
 from auditor.events.structure import Item, walk
-from auditor.events.values import plain
+from auditor.targets.outputs import Batch, float_of, is_number
+from auditor.targets.values import plain
 
 #: Kinds, keys and members that are counted; arbitrary, bounds memory. Keys beyond are those that came last.
 MOST = 5_000

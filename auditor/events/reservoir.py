@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from auditor.events.elements import read_once
 from auditor.events.features import Feature, Part
-from auditor.events.outputs import Batch, concatenate, keys
+from auditor.targets.outputs import Batch, concatenate, keys
 
 Array = NDArray[np.float64]
 Keys = NDArray[np.int64]

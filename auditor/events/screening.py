@@ -1,4 +1,4 @@
-"""Which of many coordinates tell two datasets apart: all of them are looked at, by statistics that cost little."""
+"""Screening of many coordinates for those that differ between two datasets, by cheap statistics."""
 
 from __future__ import annotations
 

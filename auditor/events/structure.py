@@ -1,4 +1,4 @@
-"""What can be read off structured outputs: tuples, lists, dicts, ragged lists, and rows of numbers that repeat."""
+"""Features of structured outputs: tuples, lists, dicts, ragged lists, and rows of numbers that repeat."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from auditor.events.elements import CONTAINERS, Elements, Table, children
 from auditor.events.features import MAX_COORDINATES, Feature
-from auditor.events.outputs import Batch, float_of, is_number, keys
-from auditor.events.values import DEEPEST, plain
+from auditor.targets.outputs import Batch, float_of, is_number, keys
+from auditor.targets.values import DEEPEST, plain
 
 Array = NDArray[np.float64]
 

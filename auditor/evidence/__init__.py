@@ -1,1 +1,1 @@
-"""From counts to e-values, lower bounds, power and ceiling."""
+"""Evidence from counts: e-values, lower bounds, power and ceiling."""

@@ -1,4 +1,4 @@
-"""What an audit that found nothing could have found: the ceiling and the resolution."""
+"""Power of an audit that found nothing: the ceiling and the resolution."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from auditor.evidence.wealth import LOG_PRIOR, known_event_gains
-from auditor.exact import PrivacyCurve
-from auditor.guarantees import Guarantee
+from auditor.evidence.two_sample_bet import LOG_PRIOR, known_event_gains
+from auditor.privacy.exact import PrivacyCurve
+from auditor.privacy.guarantees import Guarantee
 
 Array = NDArray[np.float64]
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from auditor.report import words
+from auditor.report.explain import summarize_finding
 from auditor.report.markdown import code, escape
 from auditor.report.view import ClaimView, RunView
 
@@ -100,7 +101,7 @@ def _gist(claim: ClaimView) -> str:
         return claim.undecided
     found = claim.counterexample
     if found is None:
-        return claim.gist or claim.text("message")
+        return summarize_finding(claim) or claim.text("message")
     parts = [f"claimed {claim.text('claimed')}"]
     bound = claim.number("lower_bound")
     if bound is not None:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from auditor.exact import GaussianLaw, curve
-from auditor.report import words
+from auditor.privacy.exact import GaussianLaw, curve
+from auditor.report import theorems, words
+from auditor.report.view import ClaimView
 from auditor.results import carried, number, say_resolution
-
-if TYPE_CHECKING:
-    from auditor.report.view import ClaimView
 
 #: Delta at which a bound on mu is also shown as an epsilon: the usual one for datasets of some thousand rows.
 DELTA = 1e-5
@@ -19,8 +16,21 @@ DELTA = 1e-5
 FACTOR = 10.0
 
 
-def explain(claim: ClaimView) -> Iterator[str]:
-    """Paragraphs on one claim, of which some may be empty."""
+def explain(claim: ClaimView) -> list[str]:
+    """The verdict in plain words, one paragraph each, with what the audit could have caught."""
+    paragraphs = theorems.explain(claim) if claim.theorem else _paragraphs(claim)
+    return [words.one_line(paragraph) for paragraph in paragraphs if paragraph]
+
+
+def summarize_finding(claim: ClaimView) -> str:
+    """What was found without a counterexample, in one line."""
+    if claim.verdict == "deviation":
+        return theorems.discrepancy(claim) if claim.theorem else claim.text("event") or claim.text("message")
+    return f"{claim.text('claimed')}; exact {words.level(claim.number('exact'))}"
+
+
+def _paragraphs(claim: ClaimView) -> Iterator[str]:
+    """Paragraphs on a claim of privacy or conformity, of which some may be empty."""
     yield verdict(claim)
     if claim.conformity:
         if claim.draws:

@@ -13,10 +13,11 @@ import jinja2
 from markupsafe import Markup, escape
 
 from auditor.evidence.power import LEARNED
-from auditor.report import phases, plots, words
+from auditor.report import phases, plots, theorems, words
 from auditor.report.cells import cells
 from auditor.report.curves import curve
 from auditor.report.errata import errata
+from auditor.report.explain import explain, summarize_finding
 from auditor.report.figures import figures, legend
 from auditor.report.page import asset, environment, without_indentation
 from auditor.report.view import RunView
@@ -48,6 +49,7 @@ def html(results: Mapping[str, Any] | RunView) -> str:
         errata=errata(run.results.get("errata") or [], run.claims),
         figures=figures(run.claims),
         diagrams=phases.diagrams(run.claims),
+        theorems=theorems.rows(run),
         style=Markup(style),
         script=Markup(script),
         policy=f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'; "
@@ -76,6 +78,8 @@ def _template() -> jinja2.Template:
         plots=plots,
         cells=cells,
         curve=curve,
+        explain=explain,
+        summarize_finding=summarize_finding,
         legend=legend,
         phases=phases,
         levels=words.LEVELS,

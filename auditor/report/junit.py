@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from auditor.report import words
+from auditor.report.explain import explain
 from auditor.report.view import ClaimView, RunView
 
 
@@ -67,7 +68,7 @@ def _case(suite: ET.Element, claim: ClaimView, seconds: Any) -> None:
         case.set("line", str(place["line"]))
     if isinstance(seconds, int | float):
         case.set("time", f"{seconds:.3f}")
-    text = "\n".join([*claim.explanation, f"Replay: {claim.replay}"])
+    text = "\n".join([*explain(claim), f"Replay: {claim.replay}"])
     if claim.ok:
         ET.SubElement(case, "system-out").text = text
         return

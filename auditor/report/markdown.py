@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from auditor.report import words
+from auditor.report import theorems, words
 from auditor.report.errata import ErratumView, errata
+from auditor.report.explain import explain
 from auditor.report.view import ClaimView, RunView
 
 #: Characters that Markdown or HTML might take for markup.
@@ -51,7 +52,7 @@ def markdown(results: Mapping[str, Any] | RunView) -> str:
         lines += [line for claim in claims for line in _finding(claim)]
     if run.claims:
         lines += ["## All claims", "", *_claims(run)]
-    if run.theorems:
+    if theorems.rows(run):
         lines += ["## Theorems", "", *theorems_table(run)]
     wrong = errata_table(run)
     if wrong:
@@ -87,7 +88,7 @@ def _finding(claim: ClaimView) -> list[str]:
         lines += [f"**Known: {escape(claim.known)}** ({escape(claim.surprise)})", ""]
     elif claim.surprise:
         lines += [f"**Unexpected: {escape(claim.surprise)}.**", ""]
-    lines += [line for part in claim.explanation for line in (escape(part), "")]
+    lines += [line for part in explain(claim) for line in (escape(part), "")]
     found = claim.counterexample
     if found is not None:
         lines += [f"- cause: {escape(found['cause'])}"] if found.get("cause") else []
@@ -114,7 +115,7 @@ def _claims(run: RunView) -> list[str]:
 def theorems_table(run: RunView) -> list[str]:
     """Lines of the table of accuracy claims: what is claimed, what was found, and what would have refuted it."""
     header = ["claim", "source", "measured", "claimed", "found", "slack", "outcome", "basis", "refuted by"]
-    rows = [[escape(claim.id), escape(claim.source) or "–", *map(escape, row)] for claim, row in run.theorems]
+    rows = [[escape(claim.id), escape(claim.source) or "–", *map(escape, row)] for claim, row in theorems.rows(run)]
     return _table(header, rows)
 
 

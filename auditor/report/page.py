@@ -1,4 +1,4 @@
-"""What the HTML pages have in common."""
+"""Common parts of the HTML pages."""
 
 from __future__ import annotations
 

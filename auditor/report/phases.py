@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from markupsafe import Markup, escape
 
 from auditor.report import svg, words
+from auditor.report.view import PHASE_DIAGRAM, ClaimView
 from auditor.results import number
 
-if TYPE_CHECKING:
-    from auditor.report.view import ClaimView
-
-#: Kind of claim that has one, see `auditor.accuracy.PhaseDiagram`.
-KIND = "phase diagram"
 #: Colours of the lines: that of the frames of promised cells, of excluded ones, and others that are not a cell's own.
 COLOURS = (2, 1, 3, 4, 5)
 #: Labels of a horizontal axis that are so far apart do not touch; by eye.
@@ -43,7 +39,7 @@ def sentences(claim: ClaimView, found: Mapping[str, Any]) -> Iterator[str]:
 
 def diagrams(claims: Sequence[ClaimView]) -> list[ClaimView]:
     """Claims that have a diagram."""
-    return [claim for claim in claims if claim.found.get("kind") == KIND and claim.found.get("cells")]
+    return [claim for claim in claims if claim.found.get("kind") == PHASE_DIAGRAM and claim.found.get("cells")]
 
 
 def statement_row(found: Mapping[str, Any]) -> tuple[str, str, str]:

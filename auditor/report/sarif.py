@@ -9,6 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from auditor.report import words
+from auditor.report.explain import explain
 from auditor.report.view import ClaimView, RunView
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -121,7 +122,7 @@ def _artifact(file: str) -> dict[str, str]:
 
 def message(claim: ClaimView) -> str:
     """What was found on a claim, with its counterexample, in words."""
-    parts = [f"{claim.id}: {claim.surprise or claim.verdict}.", *claim.explanation]
+    parts = [f"{claim.id}: {claim.surprise or claim.verdict}.", *explain(claim)]
     found = claim.counterexample
     if found is not None:
         parts += [f"Cause: {found['cause']}."] if found.get("cause") else []

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from auditor.report import phases, words
+from auditor.report.view import PHASE_DIAGRAM, ClaimView, RunView
 from auditor.results import ANSWER_ZERO, number
-
-if TYPE_CHECKING:
-    from auditor.report.view import ClaimView
 
 Found = Mapping[str, Any]
 
@@ -51,6 +49,12 @@ def explain(claim: ClaimView) -> Iterator[str]:
         yield f"Cut short by {claim.text('truncated_by')}."
 
 
+def rows(run: RunView) -> list[tuple[ClaimView, Row]]:
+    """Claims of accuracy, with the line of each in the table of theorems."""
+    found = ((claim, row(claim)) for claim in run.claims)
+    return [(claim, line) for claim, line in found if line is not None]
+
+
 def row(claim: ClaimView) -> Row | None:
     """Line of the table of theorems; None for what is not in it."""
     found = claim.found
@@ -63,19 +67,6 @@ def row(claim: ClaimView) -> Row | None:
         basis=str(found.get("basis") or "–"),
         control=_control_in_short(found),
     )
-
-
-def share_of(found: Found) -> float | None:
-    """Largest part of a bound that was measured: of an error, or of a failure rate; None where there is none."""
-    slack = found.get("slack")
-    known = [number(value) for value in (slack if isinstance(slack, list | tuple) else [slack])]
-    shares = [1 / value if value else math.inf for value in known if value is not None and not math.isnan(value)]
-    rate, upper, allowed = (number(found.get(key)) for key in ("rate", "upper", "claimed"))
-    if found.get("kind") == "failure rate" and rate is not None and upper is not None and allowed:
-        # Where most errors are 0 their quantile says nothing of the bound: then the failure rate does.
-        shares = [share for share in shares if share] or [min(0.5, upper / allowed)]
-        shares.append(rate / allowed if rate >= 0.9 * allowed else 0.0)
-    return max(shares, default=None)
 
 
 def _control_in_short(found: Found) -> str:
@@ -234,7 +225,7 @@ _SENTENCES: dict[str, Callable[[ClaimView, Found], Iterator[str]]] = {
     "smallest parameter": _smallest,
     "exponent": _exponent,
     "inequality": _inequality,
-    phases.KIND: phases.sentences,
+    PHASE_DIAGRAM: phases.sentences,
 }
 
 
@@ -303,5 +294,5 @@ _ROWS: dict[str, Callable[[ClaimView, Found], Row]] = {
     "smallest parameter": _smallest_row,
     "exponent": _exponent_row,
     "inequality": _inequality_row,
-    phases.KIND: _phase_row,
+    PHASE_DIAGRAM: _phase_row,
 }

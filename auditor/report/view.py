@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from auditor.report import phases, theorems, words
-from auditor.report.explain import explain
+from auditor.report import words
 from auditor.results import carried, certainty, number, undecided, usual_level
 
 #: Words for the facts of a claim of conformity, which has datasets in the place of a pair, and cells in that of events.
 _CONFORMITY = {"pair": "datasets", "event": "worst cell"}
+PHASE_DIAGRAM = "phase diagram"
 #: Notions of claims that are no guarantees of privacy and no conformity.
-THEOREMS = ("failure rate", "expected error", "smallest parameter", "exponent", "phase diagram", "inequality")
+THEOREMS = ("failure rate", "expected error", "smallest parameter", "exponent", PHASE_DIAGRAM, "inequality")
 
 
 @dataclass(frozen=True)
@@ -158,13 +158,13 @@ class ClaimView:
         is certified, or of the claimed error or failure rate was measured, or is exact. "loose": the exact level is
         half of the claimed one or less, or a bound is 10 times what was measured or more.
         """
-        if self.verdict != "consistent" or self.conformity or self.found.get("kind") == phases.KIND:
+        if self.verdict != "consistent" or self.conformity or self.found.get("kind") == PHASE_DIAGRAM:
             return ""
         if self._misses_twice_the_level():
             return "out of reach"
         claimed, exact = self.number("claimed_level"), self.number("exact")
         if self.found:
-            share = theorems.share_of(self.found)
+            share = share_of(self.found)
             known = exact is not None and claimed is not None and exact >= 0.9 * claimed > 0
             loose = share is not None and share <= 0.1
         else:
@@ -229,12 +229,6 @@ class ClaimView:
         return str((found or {}).get("replay") or self.raw.get("replay") or "dpaudit reproduce results.json")
 
     @cached_property
-    def explanation(self) -> list[str]:
-        """The verdict in plain words, one paragraph each, with what the audit could have caught."""
-        said = theorems.explain(self) if self.theorem else explain(self)
-        return [words.one_line(part) for part in said if part]
-
-    @cached_property
     def facts(self) -> list[tuple[str, str]]:
         """Label and value of what is not in the sentences or the plots."""
         raw = self.raw
@@ -261,13 +255,6 @@ class ClaimView:
         ]
         renamed = _CONFORMITY if self.conformity else {}
         return [(renamed.get(key, key), words.one_line(value)) for key, value in lines if value]
-
-    @property
-    def gist(self) -> str:
-        """What was found without a counterexample, in one line."""
-        if self.verdict == "deviation":
-            return theorems.discrepancy(self) if self.theorem else self.text("event") or self.text("message")
-        return f"{self.text('claimed')}; exact {words.level(self.number('exact'))}"
 
     def _stated(self) -> str:
         """Checks of what the target states of itself."""
@@ -331,6 +318,19 @@ class ClaimView:
         return "; ".join(said)
 
 
+def share_of(found: Mapping[str, Any]) -> float | None:
+    """Largest part of a bound that was measured: of an error, or of a failure rate; None where there is none."""
+    slack = found.get("slack")
+    known = [number(value) for value in (slack if isinstance(slack, list | tuple) else [slack])]
+    shares = [1 / value if value else math.inf for value in known if value is not None and not math.isnan(value)]
+    rate, upper, allowed = (number(found.get(key)) for key in ("rate", "upper", "claimed"))
+    if found.get("kind") == "failure rate" and rate is not None and upper is not None and allowed:
+        # Where most errors are 0 their quantile says nothing of the bound: then the failure rate does.
+        shares = [share for share in shares if share] or [min(0.5, upper / allowed)]
+        shares.append(rate / allowed if rate >= 0.9 * allowed else 0.0)
+    return max(shares, default=None)
+
+
 @dataclass(frozen=True)
 class RunView:
     """The content of results.json, read for people: all strings made safe to print."""
@@ -355,12 +355,6 @@ class RunView:
     def manifest(self) -> Mapping[str, Any]:  # noqa: D102
         manifest: Mapping[str, Any] = self.results.get("manifest") or {}
         return manifest
-
-    @property
-    def theorems(self) -> list[tuple[ClaimView, theorems.Row]]:
-        """Claims of accuracy, with what the table of theorems says of each."""
-        rows = ((claim, theorems.row(claim)) for claim in self.claims)
-        return [(claim, row) for claim, row in rows if row is not None]
 
     @property
     def unexpected(self) -> list[ClaimView]:

@@ -1,4 +1,4 @@
-"""What is audited."""
+"""Targets: the mechanisms that are audited."""
 
 from auditor.targets.callables import Mechanism, function_from, one_draw, source_hash, target_from
 

@@ -15,10 +15,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from auditor.dialogue import Dialogue
 from auditor.errors import SpecificationError
-from auditor.events.outputs import Raised
-from auditor.targets.sources import source_text
+from auditor.targets.outputs import Raised
+from auditor.targets.source_text import source_text
+from auditor.targets.transcripts import Dialogue
 
 
 class Mechanism(Protocol):

@@ -31,7 +31,7 @@ _ASK = 60.0
 _LINES, _CHARACTERS = 12, 1500
 #: The file that marks an environment as whole.
 _MARKER = "dpaudit-environment.json"
-#: What is no business of an audited library: the secret that services are sent, see `auditor.targets.named`.
+#: What is no business of an audited library: the secret that services are sent, see `auditor.targets.target_names`.
 _SECRET = "DPAUDIT_AUTHORIZATION"
 #: What would lead pip to install elsewhere than into the environment, or something else than what was asked for.
 _ELSEWHERE = (

@@ -14,11 +14,11 @@ from urllib.parse import SplitResult, urlsplit
 import numpy as np
 
 from auditor.errors import SpecificationError, TargetError, TargetRaised, positive
-from auditor.events.outputs import Batch
-from auditor.targets.coding import decode
-from auditor.targets.connection import LateError, Reply, Service, TooLongError
+from auditor.targets.http_connection import LateError, Reply, Service, TooLongError
+from auditor.targets.outputs import Batch
 from auditor.targets.protocol import HELLO, LINE, Hello, draw, hello_of, quote, read_message, unreadable
 from auditor.targets.redacted import without_secrets
+from auditor.targets.wire_format import decode
 
 #: Headers that are this module's business.
 _OWN = {"host", "content-length", "content-type", "accept", "accept-encoding", "transfer-encoding", "connection"}
@@ -37,9 +37,9 @@ class HttpTarget:
     not used, and the certificate of an ``https`` service is verified. No request is sent twice, not even after a
     failure: whether it fails may depend on the data, and draws that are repeated until they succeed do not have the
     mechanism's law. So that a connection which the service has closed meanwhile is no failure, one that is idle for
-    longer than `auditor.targets.connection.IDLE`, or that the service has closed or written into, is opened anew before
-    anything is sent. What is left, that a service closes a connection in the instant in which a request is sent, is an
-    error.
+    longer than `auditor.targets.http_connection.IDLE`, or that the service has closed or written into, is opened anew
+    before anything is sent. What is left, that a service closes a connection in the instant in which a request is sent,
+    is an error.
 
     Parameters
     ----------

@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 
 from auditor.errors import SpecificationError, TargetError, TargetRaised, finite, positive
-from auditor.events.outputs import Batch
+from auditor.targets.outputs import Batch
 from auditor.targets.protocol import Hello, draw
-from auditor.targets.running import GRACE, Running
+from auditor.targets.subprocess_pipe import GRACE, Running
 
 #: Seconds in which an interpreter and large libraries start; arbitrary.
 START = 10.0
@@ -126,7 +126,7 @@ class ProcessTarget:
         Parameters
         ----------
         data : object
-            The dataset, see `auditor.targets.coding.data_text`.
+            The dataset, see `auditor.targets.wire_format.data_text`.
         n : int
             Number of draws.
         rng : numpy.random.Generator or None

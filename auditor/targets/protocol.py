@@ -10,7 +10,7 @@ answer         ``{"id": 1, "outputs": [...]}``, n of them; or, if all are of one
 failure        ``{"id": 1, "error": {"type": "ValueError", "message": "..."}}``: the target's own code raised
 =============  =====================================================================================================
 
-A target ignores members that it does not know. How datasets and outputs are written: see `auditor.targets.coding`.
+A target ignores members that it does not know. How datasets and outputs are written: see `auditor.targets.wire_format`.
 
 Source: design of the audit's targets, after JSON lines (https://jsonlines.org) and RFC 8259.
 """
@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 
 from auditor.errors import TargetError, TargetRaised
-from auditor.events.outputs import Batch, Typed
-from auditor.targets.coding import NESTING, as_array, data_text, decode, deeper, is_name
+from auditor.targets.outputs import Batch, Typed
+from auditor.targets.wire_format import NESTING, as_array, data_text, decode, deeper, is_name
 
 #: Version of the protocol.
 PROTOCOL = 1
@@ -63,7 +63,7 @@ class Hello:
     seeded : bool
         The same request with the same seed, which is not null, gets the same answer.
     interactive : bool
-        It opens sessions, see `auditor.targets.sessions`.
+        It opens sessions, see `auditor.targets.interactive_process`.
     states : mapping
         Free: what else it says, such as ``{"noise": {"distribution": "laplace", "scale": 2.0, "sensitivity": 1}}``.
     """

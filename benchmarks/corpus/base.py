@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.guarantees import Guarantee
-from auditor.neighbors import Relation
+from auditor.datasets import Relation
+from auditor.privacy.guarantees import Guarantee
 from auditor.targets import Mechanism, one_draw
 
 #: Spacing of the lattice that corrected versions round noisy numbers to. Rounding is post-processing of the noisy

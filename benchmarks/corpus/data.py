@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from auditor.guarantees import ApproxDP, PureDP
-from auditor.neighbors import AddRemoveOne, ReplaceOne
+from auditor.datasets import AddRemoveOne, ReplaceOne
+from auditor.privacy.guarantees import ApproxDP, PureDP
 from benchmarks.corpus.base import defect, found_in, geometric, geometrics
 
 Generator = np.random.Generator

@@ -10,8 +10,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from auditor.guarantees import PureDP
-from auditor.neighbors import AddRemoveOne, EdgeNeighbors, PerUser, ReplaceOne
+from auditor.datasets import AddRemoveOne, EdgeNeighbors, PerUser, ReplaceOne
+from auditor.privacy.guarantees import PureDP
 from benchmarks.corpus.base import defect, found_in, geometric, geometrics, rounded
 from benchmarks.corpus.noise import BITS
 

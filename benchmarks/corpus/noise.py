@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.guarantees import GaussianDP, PureDP
-from auditor.neighbors import AddRemoveOne, ReplaceOne
+from auditor.datasets import AddRemoveOne, ReplaceOne
+from auditor.privacy.guarantees import GaussianDP, PureDP
 from benchmarks.corpus.base import defect, found_in, geometric, geometrics, rounded
 
 Generator = np.random.Generator

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.guarantees import ApproxDP, PureDP
-from auditor.neighbors import AddRemoveOne, ReplaceOne
+from auditor.datasets import AddRemoveOne, ReplaceOne
+from auditor.privacy.guarantees import ApproxDP, PureDP
 from benchmarks.corpus.base import defect, found_in, geometric, geometrics
 
 Generator = np.random.Generator

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from auditor.guarantees import Guarantee, PureDP, parse_claim
-from auditor.neighbors import AddRemoveOne, Relation, ReplaceOne
+from auditor.datasets import AddRemoveOne, Relation, ReplaceOne
+from auditor.privacy.guarantees import Guarantee, PureDP, parse_claim
 from benchmarks.corpus import data, forms, noise, selection
 from benchmarks.corpus.base import Defect as Defect
 from benchmarks.corpus.noise import BITS

@@ -15,10 +15,10 @@ from scipy import stats
 from auditor import ApproxDP, GaussianDP, Pair, PureDP
 from auditor.evidence.binomial import clopper_pearson
 from auditor.evidence.power import divergence_rate
-from auditor.exact import GaussianCurve
-from auditor.guarantees import Guarantee
-from auditor.sampling import generator
+from auditor.privacy.exact import GaussianCurve
+from auditor.privacy.guarantees import Guarantee
 from auditor.targets import Mechanism
+from auditor.targets.sampler import generator
 from mechanisms.gaussian import LatticeGaussian
 from mechanisms.laplace import LatticeLaplace
 from mechanisms.queries import Answers

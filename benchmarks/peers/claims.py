@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from auditor import Pair, PureDP, one_draw
-from auditor.declare import Draft, Source, entry, exact, privacy
+from auditor.claims import Draft, Source, entry, exact, privacy
 from mechanisms.laplace import LatticeLaplace
 from mechanisms.queries import Answers
 from mechanisms.randomized_response import from_epsilon

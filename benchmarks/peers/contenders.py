@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor import GaussianDP, Pair, audit
-from auditor.collect import Settings, collect
+from auditor.audits.fixed_size import collect_fixed
+from auditor.audits.privacy_loop import Settings, collect
 from auditor.evidence.binomial import clopper_pearson
-from auditor.evidence.bound import level_grid, lower_bound
-from auditor.fixed_size import collect_fixed
-from auditor.guarantees import Guarantee
-from auditor.sampling import Sampler
+from auditor.evidence.lower_bound import level_grid, lower_bound
+from auditor.privacy.guarantees import Guarantee
+from auditor.targets.sampler import Sampler
 from benchmarks.peers.cases import ALPHA, CLAIMED, Case, Draws
 from benchmarks.peers.process import Answer, Command, Peer
 from mechanisms.gaussian import analytic_mu

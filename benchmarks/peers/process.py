@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from auditor.errors import TargetError
 from auditor.targets.environments import activated, environment, installed
-from auditor.targets.running import GRACE, Running
+from auditor.targets.subprocess_pipe import GRACE, Running
 
 #: The peer, and what it computes bounds with; pinned, so that figures can be made again.
 REQUIREMENTS = ("jax-privacy==2.0.0", "dp-accounting==0.6.0", "jax==0.10.2", "numpy==2.4.6", "scipy==1.17.1")

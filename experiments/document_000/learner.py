@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.accuracy import Largest, Setting, Smallest
-from auditor.declare import (
+from auditor.audits.accuracy import Largest, Setting, Smallest
+from auditor.claims import (
     Draft,
     Erratum,
     Source,
@@ -26,8 +26,8 @@ from auditor.declare import (
     smallest,
     statement_holds,
 )
-from auditor.guarantees import PureDP
-from auditor.neighbors import Pair
+from auditor.datasets import Pair
+from auditor.privacy.guarantees import PureDP
 from experiments._common import REPLACE, broken, deviating, person, rand, replaced
 from experiments._errors import FirstError
 from mechanisms.query_algorithms import AllOf, Bit, Conjunctions, Thresholds, chunk_size, printed_chunk_size

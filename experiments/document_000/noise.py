@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from auditor.accuracy import Absolute, Setting, Squared
-from auditor.declare import (
+from auditor.audits.accuracy import Absolute, Setting, Squared
+from auditor.audits.inequality import Row
+from auditor.claims import (
     Draft,
     Source,
     accuracy,
@@ -20,9 +21,8 @@ from auditor.declare import (
     privacy,
     scaling,
 )
-from auditor.exact import FiniteLaw
-from auditor.guarantees import PureDP
-from auditor.inequality import Row
+from auditor.privacy.exact import FiniteLaw
+from auditor.privacy.guarantees import PureDP
 from experiments._common import ADD_REMOVE, REPLACE, added, broken, deviating, person, rand, replaced, visits
 from mechanisms.geometric import MUTANTS, TwoSidedGeometric
 from mechanisms.queries import Count, Histogram, Sum

@@ -8,11 +8,11 @@ from functools import cache
 
 import pandas as pd
 
-from auditor.accuracy import Exactly, Largest, Setting, Smallest
-from auditor.declare import Draft, Source, accuracy, conformity, entry, exact, inequality, privacy, scaling, smallest
-from auditor.guarantees import ApproxDP, PureDP
-from auditor.inequality import Row
-from auditor.laws import DiscreteGaussianLaw
+from auditor.audits.accuracy import Exactly, Largest, Setting, Smallest
+from auditor.audits.inequality import Row
+from auditor.claims import Draft, Source, accuracy, conformity, entry, exact, inequality, privacy, scaling, smallest
+from auditor.privacy.guarantees import ApproxDP, PureDP
+from auditor.privacy.laws import DiscreteGaussianLaw
 from experiments._common import REPLACE, rand, visits
 from experiments._errors import FirstError
 from mechanisms.counting_queries import CountingQueries, ThresholdCounts, capacity, spread_cuts, stated_capacity

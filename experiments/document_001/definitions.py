@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterator, Mapping
 import numpy as np
 from scipy import stats
 
-from auditor.accuracy import Constant
-from auditor.declare import (
+from auditor.audits.accuracy import Constant
+from auditor.audits.inequality import Comparison, Row
+from auditor.claims import (
     Draft,
     Erratum,
     Source,
@@ -27,9 +28,8 @@ from auditor.declare import (
     inequality,
     privacy,
 )
-from auditor.exact import CauchyLaw, FiniteLaw, GaussianLaw, LaplaceLaw, Law, TwoSidedGeometricLaw, curve
-from auditor.guarantees import ApproxDP, PureDP
-from auditor.inequality import Comparison, Row
+from auditor.privacy.exact import CauchyLaw, FiniteLaw, GaussianLaw, LaplaceLaw, Law, TwoSidedGeometricLaw, curve
+from auditor.privacy.guarantees import ApproxDP, PureDP
 from experiments._common import REPLACE, person, replaced
 from mechanisms.gaussian import analytic_mu
 from mechanisms.geometric import MUTANTS, TwoSidedGeometric

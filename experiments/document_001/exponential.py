@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from auditor.declare import Draft, Source, accuracy, conformity, entry, exact, privacy
-from auditor.exact import FiniteLaw
-from auditor.guarantees import PureDP
+from auditor.claims import Draft, Source, accuracy, conformity, entry, exact, privacy
+from auditor.privacy.exact import FiniteLaw
+from auditor.privacy.guarantees import PureDP
 from experiments._common import REPLACE, broken, deviating, person, rand, replaced
 from experiments._queries import opposed_pair, stream
 from mechanisms.common import FloatArray, IntArray

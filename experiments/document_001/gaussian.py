@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 
 from scipy import special
 
-from auditor.accuracy import Absolute, Setting, Squared
-from auditor.declare import (
+from auditor.audits.accuracy import Absolute, Setting, Squared
+from auditor.claims import (
     Draft,
     Source,
     accuracy,
@@ -21,8 +21,8 @@ from auditor.declare import (
     privacy,
     scaling,
 )
-from auditor.guarantees import ZCDP, ApproxDP, GaussianDP, Guarantee, RenyiDP, TradeoffCurve
-from auditor.neighbors import Pair
+from auditor.datasets import Pair
+from auditor.privacy.guarantees import ZCDP, ApproxDP, GaussianDP, Guarantee, RenyiDP, TradeoffCurve
 from experiments._common import REPLACE, broken, deviating, person, rand, replaced, visits
 from mechanisms.gaussian import MUTANTS as GAUSSIANS
 from mechanisms.gaussian import CalibratedGaussian, Rule, analytic_mu, tail_mu

@@ -23,8 +23,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from auditor.accuracy import Constant, Exactly, Quantile, Setting
-from auditor.declare import (
+from auditor.audits.accuracy import Constant, Exactly, Quantile, Setting
+from auditor.claims import (
     Draft,
     Erratum,
     Source,
@@ -38,9 +38,9 @@ from auditor.declare import (
     scaling,
     statement_holds,
 )
-from auditor.exact import FiniteLaw
-from auditor.guarantees import PureDP
-from auditor.neighbors import Pair
+from auditor.datasets import Pair
+from auditor.privacy.exact import FiniteLaw
+from auditor.privacy.guarantees import PureDP
 from experiments._common import REPLACE, broken, deviating, person, rand, replaced
 from mechanisms.small_database import (
     MUTANTS,

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.accuracy import Setting
-from auditor.declare import Draft, accuracy, proof_step, smallest, statement_holds
-from auditor.exact import TwoSidedGeometricLaw
+from auditor.audits.accuracy import Setting
+from auditor.claims import Draft, accuracy, proof_step, smallest, statement_holds
+from auditor.privacy.exact import TwoSidedGeometricLaw
 from mechanisms.amplified_fresh import Distribution, FreshAmplified, SparseBits, TrueError, UniformBits, code_of
 from mechanisms.amplified_parity import ParityErrors, TargetLabels, corrected
 from mechanisms.amplified_selection import Estimates

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from auditor.declare import Draft, accuracy, exact
-from auditor.guarantees import PureDP
-from auditor.neighbors import Pair
+from auditor.claims import Draft, accuracy, exact
+from auditor.datasets import Pair
+from auditor.privacy.guarantees import PureDP
 from experiments._common import REPLACE, broken, deviating
 from experiments.document_002._amplified_accuracy import ALPHA, BETA, EPSILON, target, true_error
 from experiments.document_002._amplified_rows import Rows, flipped, one_bit, rows_of

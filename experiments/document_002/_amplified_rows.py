@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.neighbors import Pair
+from auditor.datasets import Pair
 from mechanisms.boosting import Split
 
 Rows = NDArray[np.uint8]

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from auditor.accuracy import Setting
-from auditor.accuracy.smallest import Build
-from auditor.declare import Draft, accuracy
-from auditor.neighbors import Pair
+from auditor.audits.accuracy import Setting
+from auditor.audits.accuracy.smallest import Build
+from auditor.claims import Draft, accuracy
+from auditor.datasets import Pair
 from mechanisms.common import IntArray
 from mechanisms.fresh_learner import Examples, ExcessError, FreshLearner
 

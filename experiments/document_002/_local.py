@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from auditor.accuracy import Largest, Setting, Smallest
-from auditor.declare import Draft, Erratum, accuracy, as_corrected, as_printed, scaling
+from auditor.audits.accuracy import Largest, Setting, Smallest
+from auditor.claims import Draft, Erratum, accuracy, as_corrected, as_printed, scaling
 from mechanisms.fresh_users import FreshUsers, corrected_users, noise_constant, printed_users
 from mechanisms.sq_oracles import Answers
 

@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.accuracy import Exactly, Figure, Setting, Smallest
-from auditor.declare import Draft, accuracy, inequality, scaling, smallest
-from auditor.inequality import Row
+from auditor.audits.accuracy import Exactly, Figure, Setting, Smallest
+from auditor.audits.inequality import Row
+from auditor.claims import Draft, accuracy, inequality, scaling, smallest
 from mechanisms.parity import ParityLearner, SubsetLearner
 from mechanisms.parity_samples import (
     Distribution,

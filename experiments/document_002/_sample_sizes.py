@@ -10,9 +10,9 @@ import math
 from collections.abc import Callable, Iterator
 from functools import cache
 
-from auditor.accuracy import Exactly, Figure, Smallest
-from auditor.declare import Draft, Erratum, inequality, proof_step, scaling, smallest, statement_holds
-from auditor.inequality import Row
+from auditor.audits.accuracy import Exactly, Figure, Smallest
+from auditor.audits.inequality import Row
+from auditor.claims import Draft, Erratum, inequality, proof_step, scaling, smallest, statement_holds
 from experiments.document_002._learning import by_size, learns, up
 from mechanisms.fresh_learner import (
     Distribution,

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from auditor.accuracy import Figure
-from auditor.inequality import Row
+from auditor.audits.accuracy import Figure
+from auditor.audits.inequality import Row
 from experiments._common import rand
 from mechanisms.boolean_queries import BooleanQueries
 from mechanisms.local_randomizers import noisy_value

@@ -18,8 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from auditor.accuracy import Exactly
-from auditor.declare import (
+from auditor.audits.accuracy import Exactly
+from auditor.audits.inequality import Row
+from auditor.claims import (
     Draft,
     Source,
     accuracy,
@@ -33,10 +34,9 @@ from auditor.declare import (
     privacy,
     scaling,
 )
-from auditor.exact import FiniteLaw, curve
-from auditor.guarantees import PureDP
-from auditor.inequality import Row
-from auditor.neighbors import Pair
+from auditor.datasets import Pair
+from auditor.privacy.exact import FiniteLaw, curve
+from auditor.privacy.guarantees import PureDP
 from experiments._common import ADD_REMOVE, REPLACE, broken
 from experiments.document_002._amplified_accuracy import (
     ALPHA,

@@ -15,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from auditor.accuracy import Setting
-from auditor.accuracy.measures import REPLICATES, Effort, Measure, Point
-from auditor.declare import Draft, Source, accuracy, entry, exact, privacy, scaling
-from auditor.guarantees import PureDP
-from auditor.neighbors import Pair
+from auditor.audits.accuracy import Setting
+from auditor.audits.accuracy.measures import REPLICATES, Effort, Measure, Point
+from auditor.claims import Draft, Source, accuracy, entry, exact, privacy, scaling
+from auditor.datasets import Pair
+from auditor.privacy.guarantees import PureDP
 from experiments._common import REPLACE, broken
 from experiments.document_002._amplified_accuracy import target, true_error
 from mechanisms.agnostic_learner import AgnosticLearner

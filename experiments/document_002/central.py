@@ -11,9 +11,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from auditor.accuracy import Exactly, Figure, Largest, Setting, Smallest
-from auditor.declare import Draft, Source, accuracy, conformity, entry, exact, privacy, scaling, smallest
-from auditor.guarantees import PureDP
+from auditor.audits.accuracy import Exactly, Figure, Largest, Setting, Smallest
+from auditor.claims import Draft, Source, accuracy, conformity, entry, exact, privacy, scaling, smallest
+from auditor.privacy.guarantees import PureDP
 from experiments._common import REPLACE, person, rand, replaced
 from mechanisms.central_simulation import CentralQueries, FreshSample, rows_needed
 from mechanisms.counting_queries import advanced_epsilon

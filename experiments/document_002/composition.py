@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from auditor.analysts import FixedList
-from auditor.declare import Draft, Source, conformity, entry, exact, privacy
-from auditor.guarantees import PureDP
-from auditor.neighbors import Pair
+from auditor.claims import Draft, Source, conformity, entry, exact, privacy
+from auditor.datasets import Pair
+from auditor.privacy.guarantees import PureDP
+from auditor.targets.analysts import FixedList
 from experiments._common import REPLACE, broken, person, rand, replaced, visits
 from mechanisms.composition import Accountant, Bit, Response
 from mechanisms.disjoint_blocks import (

@@ -23,9 +23,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.accuracy import Constant, Exactly
-from auditor.declare import Draft, Source, conformity, entry, expectation, inequality, scaling
-from auditor.inequality import Row
+from auditor.audits.accuracy import Constant, Exactly
+from auditor.audits.inequality import Row
+from auditor.claims import Draft, Source, conformity, entry, expectation, inequality, scaling
 from experiments._common import deviating
 from experiments.document_002._simulated_calls import Itself, distance_figure, queries_figure, visit_shares
 from mechanisms.conditional_mutants import MUTANTS

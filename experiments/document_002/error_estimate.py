@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.accuracy import Absolute
-from auditor.declare import Draft, Source, accuracy, conformity, entry, exact, expectation, privacy
-from auditor.guarantees import PureDP
-from auditor.neighbors import Pair
+from auditor.audits.accuracy import Absolute
+from auditor.claims import Draft, Source, accuracy, conformity, entry, exact, expectation, privacy
+from auditor.datasets import Pair
+from auditor.privacy.guarantees import PureDP
 from experiments._common import REPLACE, broken, deviating, rand
 from mechanisms.common import IntArray
 from mechanisms.error_estimate import MUTANTS, NO_LABEL, ErrorEstimate

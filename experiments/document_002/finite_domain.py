@@ -15,11 +15,11 @@ from functools import cache
 
 import numpy as np
 
-from auditor.accuracy import Exactly, Smallest
-from auditor.declare import Draft, Source, accuracy, conformity, entry, exact, inequality, privacy, scaling
-from auditor.guarantees import PureDP
-from auditor.inequality import Row
-from auditor.neighbors import Group, Pair
+from auditor.audits.accuracy import Exactly, Smallest
+from auditor.audits.inequality import Row
+from auditor.claims import Draft, Source, accuracy, conformity, entry, exact, inequality, privacy, scaling
+from auditor.datasets import Group, Pair
+from auditor.privacy.guarantees import PureDP
 from experiments._common import REPLACE, broken, deviating
 from experiments.document_002._learning import by_size, flipped_last, learns, records, replaced_last, up
 from experiments.document_002.error_estimate import persons

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.accuracy import Exactly, Figure, Setting, Smallest
-from auditor.declare import Draft, Source, accuracy, entry, inequality, scaling
-from auditor.inequality import Row
+from auditor.audits.accuracy import Exactly, Figure, Setting, Smallest
+from auditor.audits.inequality import Row
+from auditor.claims import Draft, Source, accuracy, entry, inequality, scaling
 from mechanisms.amplified_fresh import FreshAmplified, TrueError, UniformBits, uniform_success
 from mechanisms.amplified_parity import block_rows, corrected
 from mechanisms.amplified_selection import Estimates

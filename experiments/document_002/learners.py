@@ -12,7 +12,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from auditor.declare import (
+from auditor.audits.inequality import Row
+from auditor.claims import (
     Draft,
     Source,
     conformity,
@@ -22,10 +23,9 @@ from auditor.declare import (
     mutant,
     privacy,
 )
-from auditor.exact import curve
-from auditor.guarantees import PureDP
-from auditor.inequality import Row
-from auditor.neighbors import Pair
+from auditor.datasets import Pair
+from auditor.privacy.exact import curve
+from auditor.privacy.guarantees import PureDP
 from experiments._common import REPLACE, broken, deviating
 from experiments.document_002._learning import flipped_last, learns, records, replaced_last, up
 from experiments.document_002._sample_sizes import E2, agnostic_sizes, realizable_sizes

@@ -8,12 +8,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from auditor.analysts import FixedList, Repeat
-from auditor.declare import Draft, Source, component, conformity, entry, exact, inequality, privacy
-from auditor.guarantees import PureDP
-from auditor.inequality import Row
-from auditor.interactive import History, Queries
-from auditor.neighbors import Pair
+from auditor.audits.inequality import Row
+from auditor.claims import Draft, Source, component, conformity, entry, exact, inequality, privacy
+from auditor.datasets import Pair
+from auditor.privacy.guarantees import PureDP
+from auditor.targets.analysts import FixedList, Repeat
+from auditor.targets.interactive import History, Queries
 from experiments._common import REPLACE, broken
 from mechanisms.local_model import MUTANTS, LocalAlgorithm, LocalOracle
 from mechanisms.local_randomizers import LocalRandomizer, TwiceNoisy, alarm, noisy_value, response

@@ -18,9 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from auditor.accuracy import Smallest
-from auditor.accuracy.measures import Effort, Measure, Point
-from auditor.declare import (
+from auditor.audits.accuracy import Smallest
+from auditor.audits.accuracy.measures import Effort, Measure, Point
+from auditor.audits.inequality import Row
+from auditor.claims import (
     Draft,
     Source,
     conformity,
@@ -32,9 +33,8 @@ from auditor.declare import (
     scaling,
     smallest,
 )
-from auditor.guarantees import PureDP
-from auditor.inequality import Row
-from auditor.neighbors import Pair
+from auditor.datasets import Pair
+from auditor.privacy.guarantees import PureDP
 from experiments._common import REPLACE, broken, deviating, visits
 from experiments.document_002._local import (
     BETA,

@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from auditor.accuracy import Largest, Setting
-from auditor.accuracy.figure import Figure
-from auditor.declare import (
+from auditor.audits.accuracy import Largest, Setting
+from auditor.audits.accuracy.figure import Figure
+from auditor.audits.inequality import Row
+from auditor.claims import (
     Draft,
     Erratum,
     Source,
@@ -33,9 +34,8 @@ from auditor.declare import (
     privacy,
     smallest,
 )
-from auditor.guarantees import PureDP
-from auditor.inequality import Row
-from auditor.neighbors import Pair
+from auditor.datasets import Pair
+from auditor.privacy.guarantees import PureDP
 from experiments._common import REPLACE, person, rand, replaced
 from experiments.document_000.learner import WrongPredictions, WrongThreshold
 from experiments.document_002._local import BETA, E9, EPSILON, exponent_of, large_epsilon, setting, within

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.declare import Draft, Source, accuracy, entry, inequality
-from auditor.inequality import Row
+from auditor.audits.inequality import Row
+from auditor.claims import Draft, Source, accuracy, entry, inequality
 from mechanisms.fresh_users import users_needed
 from mechanisms.lazy_oracles import LazyOracle
 from mechanisms.masked_parity import (

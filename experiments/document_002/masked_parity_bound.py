@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.accuracy import Exactly, Figure
-from auditor.declare import Draft, Source, accuracy, entry, inequality, scaling
-from auditor.inequality import Row
+from auditor.audits.accuracy import Exactly, Figure
+from auditor.audits.inequality import Row
+from auditor.claims import Draft, Source, accuracy, entry, inequality, scaling
 from mechanisms.lazy_oracles import Decomposed, FixedTolerance, LazyOracle, PartForgotten, hit_bound, masked_queries
 from mechanisms.masked_parity import ErrorOfHypothesis, Game, Learner, Unhelpful, all_concepts, errors, play, split
 from mechanisms.masked_parity_learner import TwoRounds, first_round, second_round, tolerance_of

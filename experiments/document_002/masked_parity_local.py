@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from scipy import stats
 
-from auditor.accuracy import Setting, Smallest
-from auditor.declare import Draft, Source, accuracy, component, conformity, entry, privacy, scaling, smallest
-from auditor.guarantees import PureDP
-from auditor.neighbors import Pair
+from auditor.audits.accuracy import Setting, Smallest
+from auditor.claims import Draft, Source, accuracy, component, conformity, entry, privacy, scaling, smallest
+from auditor.datasets import Pair
+from auditor.privacy.guarantees import PureDP
 from experiments._common import REPLACE
 from mechanisms.common import IntArray
 from mechanisms.local_query import Messages

@@ -12,12 +12,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from auditor.accuracy import Absolute, Exactly, Setting
-from auditor.accuracy import Mean as AverageError
-from auditor.accuracy.errors import ErrorOf
-from auditor.declare import Draft, Source, accuracy, conformity, entry, exact, expectation, privacy, scaling
-from auditor.guarantees import PureDP
-from auditor.neighbors import Pair
+from auditor.audits.accuracy import Absolute, Exactly, Setting
+from auditor.audits.accuracy import Mean as AverageError
+from auditor.audits.accuracy.errors import ErrorOf
+from auditor.claims import Draft, Source, accuracy, conformity, entry, exact, expectation, privacy, scaling
+from auditor.datasets import Pair
+from auditor.privacy.guarantees import PureDP
 from experiments._common import REPLACE, broken, deviating, person, rand, replaced, visits
 from mechanisms.laplace import MUTANTS, LatticeLaplace
 from mechanisms.queries import Count, Mean, Sum

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.declare import Draft, Source, accuracy, conformity, entry, expectation, inequality, privacy
-from auditor.exact import FiniteLaw, PrivacyCurve, curve
-from auditor.guarantees import PureDP
-from auditor.inequality import Row
-from auditor.neighbors import Pair
+from auditor.audits.inequality import Row
+from auditor.claims import Draft, Source, accuracy, conformity, entry, expectation, inequality, privacy
+from auditor.datasets import Pair
+from auditor.privacy.exact import FiniteLaw, PrivacyCurve, curve
+from auditor.privacy.guarantees import PureDP
 from experiments._common import REPLACE, broken
 from mechanisms.occam import MUTANTS, DoublingLearner, FreshExamples, schedule, share
 
@@ -67,7 +67,7 @@ def _tested(index: int, errors: Sequence[int]) -> Pair:
 
 
 def _known(draft: Draft) -> Draft:
-    """The claim with the exact curve of the learner's outcomes, which is what `auditor.declare.exact` would check."""
+    """The claim with the exact curve of the learner's outcomes, which is what `auditor.claims.exact` would check."""
     learner = draft.mechanism
     if not isinstance(learner, DoublingLearner):
         raise TypeError(f"expected a DoublingLearner, got {learner!r}")

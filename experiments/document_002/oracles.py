@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from auditor.accuracy import Absolute
-from auditor.declare import Draft, Source, accuracy, entry, inequality
-from auditor.inequality import Row
+from auditor.audits.accuracy import Absolute
+from auditor.audits.inequality import Row
+from auditor.claims import Draft, Source, accuracy, entry, inequality
 from experiments._common import rand
 from experiments.document_000.learner import WrongPredictions, WrongThreshold
 from mechanisms.boolean_queries import MUTANTS as DIGITS

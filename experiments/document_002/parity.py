@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize
 
-from auditor.declare import (
+from auditor.audits.inequality import Row
+from auditor.claims import (
     Draft,
     Erratum,
     Source,
@@ -33,10 +34,9 @@ from auditor.declare import (
     privacy,
     smallest,
 )
-from auditor.exact import curve
-from auditor.guarantees import PureDP
-from auditor.inequality import Row
-from auditor.neighbors import Pair
+from auditor.datasets import Pair
+from auditor.privacy.exact import curve
+from auditor.privacy.guarantees import PureDP
 from experiments._common import REPLACE, broken, deviating
 from experiments.document_002._parity_accuracy import (
     by_rows,

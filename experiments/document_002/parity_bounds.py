@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.declare import Draft, Source, accuracy, entry, inequality
-from auditor.inequality import Row
+from auditor.audits.inequality import Row
+from auditor.claims import Draft, Source, accuracy, entry, inequality
 from mechanisms.common import IntArray
 from mechanisms.lazy_oracles import Decomposed, LazyOracle, bent, bent_times_parity, parity_queries, parity_signs
 from mechanisms.parity_search import BentSearch, OneByOne, ParityGame

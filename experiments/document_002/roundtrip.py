@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.declare import Draft, Source, accuracy, conformity, entry, exact, inequality, privacy
-from auditor.guarantees import PureDP
-from auditor.inequality import Row
-from auditor.neighbors import Pair
+from auditor.audits.inequality import Row
+from auditor.claims import Draft, Source, accuracy, conformity, entry, exact, inequality, privacy
+from auditor.datasets import Pair
+from auditor.privacy.guarantees import PureDP
 from experiments._common import REPLACE, rand
 from mechanisms.rejection_simulation import Signs, total_variation
 from mechanisms.response_protocol import (

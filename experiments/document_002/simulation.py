@@ -23,8 +23,8 @@ from functools import cache, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.accuracy import Constant, Exactly, Mean, Setting
-from auditor.declare import Draft, Source, conformity, entry, expectation, inequality, scaling
+from auditor.audits.accuracy import Constant, Exactly, Mean, Setting
+from auditor.claims import Draft, Source, conformity, entry, expectation, inequality, scaling
 from experiments._common import deviating
 from experiments.document_002._simulated_calls import (
     GROUPS,

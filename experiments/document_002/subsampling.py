@@ -12,11 +12,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.declare import Draft, Source, entry, exact, inequality, privacy
-from auditor.exact import curve
-from auditor.guarantees import PureDP
-from auditor.inequality import Row
-from auditor.neighbors import Pair
+from auditor.audits.inequality import Row
+from auditor.claims import Draft, Source, entry, exact, inequality, privacy
+from auditor.datasets import Pair
+from auditor.privacy.exact import curve
+from auditor.privacy.guarantees import PureDP
 from experiments._common import ADD_REMOVE, REPLACE, broken
 from mechanisms.parity import ParityLearner
 from mechanisms.subsampling import (

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.accuracy import Absolute, Setting
-from auditor.declare import Draft, Erratum, Source, accuracy, as_corrected, as_printed, entry, inequality
-from auditor.inequality import Row
+from auditor.audits.accuracy import Absolute, Setting
+from auditor.audits.inequality import Row
+from auditor.claims import Draft, Erratum, Source, accuracy, as_corrected, as_printed, entry, inequality
 from experiments._common import rand
 from mechanisms.tails import (
     LaplaceMean,

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.exact import FiniteLaw, Law, ProductLaw, TwoSidedGeometricLaw
+from auditor.privacy.exact import FiniteLaw, Law, ProductLaw, TwoSidedGeometricLaw
 
 FloatArray = NDArray[np.float64]
 

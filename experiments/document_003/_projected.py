@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from auditor.accuracy import Largest, Setting, Squared
-from auditor.accuracy.errors import ErrorOf
-from auditor.declare import Draft, expectation
-from auditor.neighbors import Pair
+from auditor.audits.accuracy import Largest, Setting, Squared
+from auditor.audits.accuracy.errors import ErrorOf
+from auditor.claims import Draft, expectation
+from auditor.datasets import Pair
 from auditor.targets import Mechanism
 from experiments._common import added, person, rand
 from mechanisms.common import FloatArray

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from auditor.accuracy import Figure, Setting, Squared
-from auditor.declare import (
+from auditor.audits.accuracy import Figure, Setting, Squared
+from auditor.claims import (
     Draft,
     accuracy,
     expectation,

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from auditor.accuracy import Line, PhaseDiagram, Setting
-from auditor.adversaries.fingerprints import BonehShaw, Tardos, sufficient_block
-from auditor.declare import Draft, phases
+from auditor.audits.accuracy import Line, PhaseDiagram, Setting
+from auditor.audits.adversaries.fingerprints import BonehShaw, Tardos, sufficient_block
+from auditor.claims import Draft, phases
 from mechanisms.common import FloatArray, IntArray
 from mechanisms.pirates import Piracy, Proportional, Scoring
 

@@ -9,13 +9,13 @@ from functools import cache
 
 import numpy as np
 
-from auditor.accuracy import Line, PhaseDiagram, Setting
-from auditor.adversaries import Adversary, Game
-from auditor.adversaries.bounds import guessing, within
-from auditor.adversaries.exhaustive import Exhaustive
-from auditor.adversaries.reconstruction import Decoding, Reconstruction
-from auditor.declare import Draft, Source, accuracy, adversary, entry, expectation, phases
-from auditor.guarantees import ApproxDP, Guarantee, PureDP
+from auditor.audits.accuracy import Line, PhaseDiagram, Setting
+from auditor.audits.adversaries import Adversary, Game
+from auditor.audits.adversaries.bounds import guessing, within
+from auditor.audits.adversaries.exhaustive import Exhaustive
+from auditor.audits.adversaries.reconstruction import Decoding, Reconstruction
+from auditor.claims import Draft, Source, accuracy, adversary, entry, expectation, phases
+from auditor.privacy.guarantees import ApproxDP, Guarantee, PureDP
 from experiments.document_003.reconstruction import itself, sharp_bound, wrong_part
 from mechanisms.column_counts import ConstantCounts, GaussianCounts, LaplaceCounts, LargestNormCounts
 from mechanisms.common import FloatArray, Mechanism

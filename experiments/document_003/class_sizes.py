@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 
-from auditor.declare import Draft, Erratum, Source, as_corrected, as_printed, entry, inequality
-from auditor.inequality import Row
+from auditor.audits.inequality import Row
+from auditor.claims import Draft, Erratum, Source, as_corrected, as_printed, entry, inequality
 from mechanisms.class_sizes import (
     Table,
     at_most,

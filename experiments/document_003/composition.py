@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from auditor.accuracy import Exactly
-from auditor.analysts import FixedList
-from auditor.declare import (
+from auditor.audits.accuracy import Exactly
+from auditor.audits.inequality import Row
+from auditor.claims import (
     Draft,
     Source,
     conformity,
@@ -22,11 +22,11 @@ from auditor.declare import (
     privacy,
     scaling,
 )
-from auditor.dialogue import ExactDialogue
-from auditor.exact import LossCurve, advanced_composition, curve, optimal_composition
-from auditor.guarantees import ApproxDP, DeltaDP, PureDP
-from auditor.inequality import Row
-from auditor.neighbors import Pair
+from auditor.datasets import Pair
+from auditor.privacy.exact import LossCurve, advanced_composition, curve, optimal_composition
+from auditor.privacy.guarantees import ApproxDP, DeltaDP, PureDP
+from auditor.targets.analysts import FixedList
+from auditor.targets.transcripts import ExactDialogue
 from experiments._common import REPLACE, broken, deviating, person, replaced, visits
 from mechanisms.advanced_composition import MUTANTS as CLAIMS
 from mechanisms.advanced_composition import (

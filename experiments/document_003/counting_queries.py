@@ -9,8 +9,9 @@ from functools import cache
 import pandas as pd
 from scipy import special
 
-from auditor.accuracy import Exactly, Largest, Quantile, Setting
-from auditor.declare import (
+from auditor.audits.accuracy import Exactly, Largest, Quantile, Setting
+from auditor.audits.inequality import Row
+from auditor.claims import (
     Draft,
     Source,
     accuracy,
@@ -22,8 +23,7 @@ from auditor.declare import (
     privacy,
     scaling,
 )
-from auditor.guarantees import ApproxDP, PureDP
-from auditor.inequality import Row
+from auditor.privacy.guarantees import ApproxDP, PureDP
 from experiments._common import REPLACE, broken, deviating, rand, visits
 from experiments._errors import FirstError, TypicalError
 from mechanisms.counting_queries import MUTANTS, CountingQueries, ThresholdCounts, capacity, spread_cuts

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from auditor.accuracy import Exactly
-from auditor.declare import Draft, Source, accuracy, conformity, entry, exact, inequality, privacy, scaling
-from auditor.exact import Law, curve
-from auditor.guarantees import ApproxDP, DeltaDP, PureDP
-from auditor.inequality import Row
-from auditor.neighbors import Pair
+from auditor.audits.accuracy import Exactly
+from auditor.audits.inequality import Row
+from auditor.claims import Draft, Source, accuracy, conformity, entry, exact, inequality, privacy, scaling
+from auditor.datasets import Pair
+from auditor.privacy.exact import Law, curve
+from auditor.privacy.guarantees import ApproxDP, DeltaDP, PureDP
 from experiments._common import REPLACE, broken, person, rand, replaced, visits
 from experiments.document_003._posterior import (
     average_distance,

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from auditor.accuracy import Absolute, Exactly, Figure
-from auditor.adversaries.exhaustive import Bits, Exhaustive, every
-from auditor.declare import (
+from auditor.audits.accuracy import Absolute, Exactly, Figure
+from auditor.audits.adversaries.exhaustive import Bits, Exhaustive, every
+from auditor.audits.inequality import Row
+from auditor.claims import (
     Draft,
     Erratum,
     Source,
@@ -24,8 +25,7 @@ from auditor.declare import (
     inequality,
     scaling,
 )
-from auditor.guarantees import ApproxDP
-from auditor.inequality import Row
+from auditor.privacy.guarantees import ApproxDP
 from mechanisms.column_counts import ConstantCounts, GaussianCounts, LaplaceCounts
 from mechanisms.common import FloatArray
 from mechanisms.discrepancy import (

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from auditor.accuracy import Exactly, Figure
-from auditor.declare import (
+from auditor.audits.accuracy import Exactly, Figure
+from auditor.audits.inequality import Row
+from auditor.claims import (
     Draft,
     Source,
     accuracy,
@@ -21,9 +22,8 @@ from auditor.declare import (
     privacy,
     scaling,
 )
-from auditor.guarantees import PureDP
-from auditor.inequality import Row
-from auditor.neighbors import Pair
+from auditor.datasets import Pair
+from auditor.privacy.guarantees import PureDP
 from experiments._common import REPLACE, broken, deviating, rand, replaced
 from experiments.document_003.marginals import HEALTH, NOBODY, TEN, TWENTY, TWO, complementary, fair_and_poor
 from mechanisms.common import FloatArray

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from auditor.accuracy import Absolute, Constant
-from auditor.adversaries.exhaustive import Bits, Exhaustive, every
-from auditor.declare import Draft, Source, accuracy, adversary, entry, inequality
-from auditor.guarantees import PureDP
-from auditor.inequality import Row
+from auditor.audits.accuracy import Absolute, Constant
+from auditor.audits.adversaries.exhaustive import Bits, Exhaustive, every
+from auditor.audits.inequality import Row
+from auditor.claims import Draft, Source, accuracy, adversary, entry, inequality
+from auditor.privacy.guarantees import PureDP
 from mechanisms.column_counts import LaplaceCounts
 from mechanisms.noisy_counts import UniformCounts
 from mechanisms.subset_answers import (

@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 from scipy import integrate, special
 
-from auditor.accuracy import Exactly, Figure, Setting, Smallest
-from auditor.adversaries.fingerprints import BonehShaw, Tardos, smallest_block, sufficient_block
-from auditor.declare import Draft, Source, accuracy, conformity, entry, expectation, inequality, scaling
-from auditor.inequality import Row
+from auditor.audits.accuracy import Exactly, Figure, Setting, Smallest
+from auditor.audits.adversaries.fingerprints import BonehShaw, Tardos, smallest_block, sufficient_block
+from auditor.audits.inequality import Row
+from auditor.claims import Draft, Source, accuracy, conformity, entry, expectation, inequality, scaling
 from mechanisms.code_mutants import MUTANTS
 from mechanisms.common import FloatArray, IntArray, Mechanism
 from mechanisms.pirates import (

@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 from scipy import special
 
-from auditor.declare import Draft, Erratum, Source, as_corrected, as_printed, entry, exact, inequality, privacy
-from auditor.exact import curve
-from auditor.guarantees import DeltaDP, PureDP
-from auditor.inequality import Row
-from auditor.laws import Law, TwoSidedGeometricLaw
-from auditor.neighbors import Group, Pair
+from auditor.audits.inequality import Row
+from auditor.claims import Draft, Erratum, Source, as_corrected, as_printed, entry, exact, inequality, privacy
+from auditor.datasets import Group, Pair
+from auditor.privacy.exact import curve
+from auditor.privacy.guarantees import DeltaDP, PureDP
+from auditor.privacy.laws import Law, TwoSidedGeometricLaw
 from experiments._common import REPLACE, rand
 from mechanisms.chain import Chain, group_delta, printed_group_delta
 from mechanisms.gaussian import LatticeGaussian

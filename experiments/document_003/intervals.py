@@ -12,8 +12,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from auditor.accuracy import Exactly, Figure, Setting
-from auditor.declare import (
+from auditor.audits.accuracy import Exactly, Figure, Setting
+from auditor.audits.inequality import Row
+from auditor.claims import (
     Draft,
     Source,
     accuracy,
@@ -25,9 +26,8 @@ from auditor.declare import (
     privacy,
     scaling,
 )
-from auditor.guarantees import PureDP
-from auditor.inequality import Row
-from auditor.neighbors import Pair
+from auditor.datasets import Pair
+from auditor.privacy.guarantees import PureDP
 from experiments._common import REPLACE, broken, deviating, rand, visits
 from mechanisms.common import FloatArray
 from mechanisms.interval_tree import (

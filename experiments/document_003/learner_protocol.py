@@ -13,11 +13,11 @@ from dataclasses import replace
 
 import numpy as np
 
-from auditor.accuracy import Exactly, Figure
-from auditor.declare import Draft, Source, accuracy, entry, exact, inequality, scaling
-from auditor.guarantees import PureDP
-from auditor.inequality import Row
-from auditor.neighbors import Group, Pair
+from auditor.audits.accuracy import Exactly, Figure
+from auditor.audits.inequality import Row
+from auditor.claims import Draft, Source, accuracy, entry, exact, inequality, scaling
+from auditor.datasets import Group, Pair
+from auditor.privacy.guarantees import PureDP
 from experiments._common import REPLACE
 from mechanisms.common import IntArray
 from mechanisms.fresh_learner import least_size

@@ -10,10 +10,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from auditor.accuracy import Absolute, Setting, Squared
-from auditor.declare import Draft, Source, accuracy, conformity, entry, exact, expectation, inequality, privacy, scaling
-from auditor.guarantees import ApproxDP, DeltaDP, GaussianDP, PureDP
-from auditor.neighbors import Pair
+from auditor.audits.accuracy import Absolute, Setting, Squared
+from auditor.claims import Draft, Source, accuracy, conformity, entry, exact, expectation, inequality, privacy, scaling
+from auditor.datasets import Pair
+from auditor.privacy.guarantees import ApproxDP, DeltaDP, GaussianDP, PureDP
 from experiments._common import ADD_REMOVE, REPLACE, added, broken, deviating, person, rand, replaced, visits
 from mechanisms.histogram import MUTANTS as SIZES
 from mechanisms.histogram import SumAndSize, gaussian_histogram, laplace_histogram

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from auditor.accuracy import Exactly, Figure, Largest, Setting
-from auditor.declare import (
+from auditor.audits.accuracy import Exactly, Figure, Largest, Setting
+from auditor.audits.inequality import Row
+from auditor.claims import (
     Draft,
     Source,
     conformity,
@@ -19,9 +20,8 @@ from auditor.declare import (
     privacy,
     scaling,
 )
-from auditor.guarantees import ApproxDP, PureDP
-from auditor.inequality import Row
-from auditor.neighbors import Pair
+from auditor.datasets import Pair
+from auditor.privacy.guarantees import ApproxDP, PureDP
 from experiments._common import REPLACE, broken, person, rand, replaced
 from mechanisms.marginals import (
     MUTANTS,

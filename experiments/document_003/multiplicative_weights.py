@@ -26,9 +26,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.accuracy import Quantile, Setting
-from auditor.analysts import Adaptive, FixedList, Phases
-from auditor.declare import (
+from auditor.audits.accuracy import Quantile, Setting
+from auditor.claims import (
     Draft,
     Source,
     accuracy,
@@ -41,9 +40,10 @@ from auditor.declare import (
     privacy,
     scaling,
 )
-from auditor.dialogue import Dialogue, ExactDialogue
-from auditor.guarantees import ApproxDP, PureDP
-from auditor.neighbors import Pair
+from auditor.datasets import Pair
+from auditor.privacy.guarantees import ApproxDP, PureDP
+from auditor.targets.analysts import Adaptive, FixedList, Phases
+from auditor.targets.transcripts import Dialogue, ExactDialogue
 from experiments._common import REPLACE, person, rand, replaced
 from mechanisms.common import FloatArray, IntArray
 from mechanisms.multiplicative_weights import (

@@ -14,8 +14,9 @@ from functools import partial
 
 import numpy as np
 
-from auditor.accuracy import Exactly, Figure, Setting
-from auditor.declare import (
+from auditor.audits.accuracy import Exactly, Figure, Setting
+from auditor.audits.inequality import Row
+from auditor.claims import (
     Draft,
     Source,
     accuracy,
@@ -29,10 +30,9 @@ from auditor.declare import (
     scaling,
     smallest,
 )
-from auditor.exact import FiniteLaw, curve
-from auditor.guarantees import PureDP
-from auditor.inequality import Row
-from auditor.neighbors import Pair
+from auditor.datasets import Pair
+from auditor.privacy.exact import FiniteLaw, curve
+from auditor.privacy.guarantees import PureDP
 from experiments._common import REPLACE, broken, deviating
 from experiments.document_003.class_sizes import J10
 from mechanisms.agnostic_learner import level_of_flip

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from scipy import special
 
-from auditor.accuracy import Figure, Largest, Quantile, Setting
-from auditor.adversaries.packing import Packing
-from auditor.declare import (
+from auditor.audits.accuracy import Figure, Largest, Quantile, Setting
+from auditor.audits.adversaries.packing import Packing
+from auditor.audits.inequality import Row
+from auditor.claims import (
     Draft,
     Erratum,
     Source,
@@ -25,9 +26,8 @@ from auditor.declare import (
     inequality,
     scaling,
 )
-from auditor.guarantees import ApproxDP, PureDP
-from auditor.inequality import Row
-from auditor.neighbors import Pair
+from auditor.datasets import Pair
+from auditor.privacy.guarantees import ApproxDP, PureDP
 from experiments._common import REPLACE
 from mechanisms.column_counts import (
     MUTANTS,

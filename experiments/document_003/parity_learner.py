@@ -18,12 +18,12 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.accuracy import Exactly, Figure
-from auditor.declare import Draft, Source, accuracy, conformity, entry, exact, inequality, privacy, scaling
-from auditor.exact import curve
-from auditor.guarantees import PureDP
-from auditor.inequality import Row
-from auditor.neighbors import Pair
+from auditor.audits.accuracy import Exactly, Figure
+from auditor.audits.inequality import Row
+from auditor.claims import Draft, Source, accuracy, conformity, entry, exact, inequality, privacy, scaling
+from auditor.datasets import Pair
+from auditor.privacy.exact import curve
+from auditor.privacy.guarantees import PureDP
 from experiments._common import REPLACE, broken, deviating
 from experiments.document_002._parity_accuracy import concept, error, name_of, probability
 from mechanisms.coin_parity import (

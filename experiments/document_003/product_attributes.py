@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from auditor.accuracy import Figure, Setting
-from auditor.declare import Draft, Source, entry, exact, inequality, privacy, scaling
-from auditor.guarantees import ApproxDP, GaussianDP
-from auditor.inequality import Row
+from auditor.audits.accuracy import Figure, Setting
+from auditor.audits.inequality import Row
+from auditor.claims import Draft, Source, entry, exact, inequality, privacy, scaling
+from auditor.privacy.guarantees import ApproxDP, GaussianDP
 from experiments._common import ADD_REMOVE, broken, rand
 from experiments.document_003._projected import (
     ATTRIBUTES,

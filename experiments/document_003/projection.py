@@ -8,8 +8,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from auditor.accuracy import Squared
-from auditor.declare import (
+from auditor.audits.accuracy import Squared
+from auditor.audits.inequality import Row
+from auditor.claims import (
     Draft,
     Erratum,
     Source,
@@ -20,10 +21,9 @@ from auditor.declare import (
     inequality,
     privacy,
 )
-from auditor.exact import GaussianCurve
-from auditor.guarantees import ApproxDP, GaussianDP
-from auditor.inequality import Row
-from auditor.neighbors import Pair
+from auditor.datasets import Pair
+from auditor.privacy.exact import GaussianCurve
+from auditor.privacy.guarantees import ApproxDP, GaussianDP
 from experiments._common import ADD_REMOVE, REPLACE, broken, rand
 from experiments.document_003._projected import (
     ATTRIBUTES,

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from auditor.accuracy import Exactly, Setting
-from auditor.declare import (
+from auditor.audits.accuracy import Exactly, Setting
+from auditor.claims import (
     Draft,
     Erratum,
     Source,
@@ -23,8 +23,8 @@ from auditor.declare import (
     smallest,
     statement_holds,
 )
-from auditor.guarantees import ApproxDP, DeltaDP
-from auditor.neighbors import Pair
+from auditor.datasets import Pair
+from auditor.privacy.guarantees import ApproxDP, DeltaDP
 from experiments._common import REPLACE, broken, deviating
 from experiments._points import MIDDLE, around, index, moved, whole_range, zeros
 from mechanisms.common import FloatArray

@@ -10,13 +10,14 @@ from typing import Any
 import numpy as np
 from scipy import special, stats
 
-from auditor.accuracy import Figure, Quantile, Setting
-from auditor.accuracy.errors import ErrorOf
-from auditor.adversaries import Game
-from auditor.adversaries.bounds import guessing
-from auditor.adversaries.decoding import Consistent, LeastSquares
-from auditor.adversaries.reconstruction import Reconstruction
-from auditor.declare import (
+from auditor.audits.accuracy import Figure, Quantile, Setting
+from auditor.audits.accuracy.errors import ErrorOf
+from auditor.audits.adversaries import Game
+from auditor.audits.adversaries.bounds import guessing
+from auditor.audits.adversaries.decoding import Consistent, LeastSquares
+from auditor.audits.adversaries.reconstruction import Reconstruction
+from auditor.audits.inequality import Row
+from auditor.claims import (
     Draft,
     Erratum,
     Source,
@@ -29,8 +30,7 @@ from auditor.declare import (
     scaling,
     statement_holds,
 )
-from auditor.guarantees import ApproxDP, PureDP
-from auditor.inequality import Row
+from auditor.privacy.guarantees import ApproxDP, PureDP
 from mechanisms.column_counts import GaussianCounts, LaplaceCounts
 from mechanisms.common import FloatArray, Mechanism
 from mechanisms.decoding_mutants import MUTANTS

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from auditor.accuracy import Figure, Setting
-from auditor.declare import Draft, Source, accuracy, entry, exact, expectation, inequality, privacy, scaling
-from auditor.guarantees import GaussianDP
-from auditor.inequality import Row
+from auditor.audits.accuracy import Figure, Setting
+from auditor.audits.inequality import Row
+from auditor.claims import Draft, Source, accuracy, entry, exact, expectation, inequality, privacy, scaling
+from auditor.privacy.guarantees import GaussianDP
 from experiments._common import ADD_REMOVE
 from experiments.document_003._projected import (
     ATTRIBUTES,

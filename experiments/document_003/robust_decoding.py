@@ -9,10 +9,10 @@ from dataclasses import replace
 import numpy as np
 from scipy import integrate, optimize, special
 
-from auditor.adversaries.reconstruction import Decoding
-from auditor.declare import Draft, Source, accuracy, adversary, entry, inequality
-from auditor.guarantees import PureDP
-from auditor.inequality import Row
+from auditor.audits.adversaries.reconstruction import Decoding
+from auditor.audits.inequality import Row
+from auditor.claims import Draft, Source, accuracy, adversary, entry, inequality
+from auditor.privacy.guarantees import PureDP
 from auditor.results import Verdict
 from mechanisms.common import FloatArray
 from mechanisms.decoding_mutants import ROBUST_MUTANTS

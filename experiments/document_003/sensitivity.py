@@ -9,8 +9,9 @@ from functools import cache
 
 import numpy as np
 
-from auditor.accuracy import Absolute, Setting
-from auditor.declare import (
+from auditor.audits.accuracy import Absolute, Setting
+from auditor.audits.inequality import Row
+from auditor.claims import (
     Draft,
     Erratum,
     Source,
@@ -25,10 +26,9 @@ from auditor.declare import (
     privacy,
     scaling,
 )
-from auditor.exact import curve
-from auditor.guarantees import ApproxDP, PureDP
-from auditor.inequality import Row
-from auditor.neighbors import Pair
+from auditor.datasets import Pair
+from auditor.privacy.exact import curve
+from auditor.privacy.guarantees import ApproxDP, PureDP
 from experiments._common import REPLACE, broken, deviating
 from experiments._points import around, index, moved, whole_range, zeros
 from mechanisms.common import FloatArray, require, require_draws

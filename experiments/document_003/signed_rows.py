@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from auditor.accuracy import Constant
-from auditor.declare import Draft, Source, accuracy, entry, mutant, privacy
-from auditor.guarantees import ApproxDP
-from auditor.neighbors import Pair
+from auditor.audits.accuracy import Constant
+from auditor.claims import Draft, Source, accuracy, entry, mutant, privacy
+from auditor.datasets import Pair
+from auditor.privacy.guarantees import ApproxDP
 from experiments._common import REPLACE
 from mechanisms.common import FloatArray
 from mechanisms.signed_rows import (

@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from auditor.accuracy import Absolute, Setting
-from auditor.declare import Draft, Source, accuracy, conformity, entry, exact, inequality, privacy, scaling
-from auditor.guarantees import PureDP
-from auditor.inequality import Row
+from auditor.audits.accuracy import Absolute, Setting
+from auditor.audits.inequality import Row
+from auditor.claims import Draft, Source, accuracy, conformity, entry, exact, inequality, privacy, scaling
+from auditor.privacy.guarantees import PureDP
 from experiments._common import REPLACE, broken, deviating, person, rand, replaced, visits
 from mechanisms.laplace import LatticeLaplace
 from mechanisms.queries import Count, Histogram, Mean

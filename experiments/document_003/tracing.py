@@ -21,14 +21,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from auditor.accuracy import Constant, Figure, Largest, Setting, Smallest
-from auditor.adversaries.fingerprints import BonehShaw, Tardos, innocent_tail, smallest_block, traced_law
-from auditor.adversaries.tracing import Tracing
-from auditor.declare import Draft, Source, accuracy, entry, inequality, mutant, privacy, scaling
-from auditor.exact import FiniteLaw, GaussianCurve, curve
-from auditor.guarantees import ApproxDP, PureDP
-from auditor.inequality import Row
-from auditor.neighbors import Pair
+from auditor.audits.accuracy import Constant, Figure, Largest, Setting, Smallest
+from auditor.audits.adversaries.fingerprints import BonehShaw, Tardos, innocent_tail, smallest_block, traced_law
+from auditor.audits.adversaries.tracing import Tracing
+from auditor.audits.inequality import Row
+from auditor.claims import Draft, Source, accuracy, entry, inequality, mutant, privacy, scaling
+from auditor.datasets import Pair
+from auditor.privacy.exact import FiniteLaw, GaussianCurve, curve
+from auditor.privacy.guarantees import ApproxDP, PureDP
 from experiments._common import REPLACE
 from experiments.document_003._tracing_phases import diagrams
 from mechanisms.attribute_means import (

@@ -18,10 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from auditor.adversaries.fingerprints import BonehShaw, smallest_block
-from auditor.declare import Draft, Source, accuracy, entry, privacy
-from auditor.guarantees import ApproxDP, PureDP
-from auditor.neighbors import Pair
+from auditor.audits.adversaries.fingerprints import BonehShaw, smallest_block
+from auditor.claims import Draft, Source, accuracy, entry, privacy
+from auditor.datasets import Pair
+from auditor.privacy.guarantees import ApproxDP, PureDP
 from experiments._common import REPLACE
 from experiments.document_003.tracing import accusation_level
 from mechanisms.attribute_means import AttributeMeans, CalibratedMeans, LaplaceMeans

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.accuracy import Absolute, Setting
-from auditor.declare import (
+from auditor.audits.accuracy import Absolute, Setting
+from auditor.claims import (
     Draft,
     Source,
     accuracy,
@@ -31,9 +31,9 @@ from auditor.declare import (
     privacy,
     scaling,
 )
-from auditor.exact import LaplaceCurve, composed
-from auditor.guarantees import ApproxDP, DeltaDP
-from auditor.neighbors import EdgeNeighbors, Pair
+from auditor.datasets import EdgeNeighbors, Pair
+from auditor.privacy.exact import LaplaceCurve, composed
+from auditor.privacy.guarantees import ApproxDP, DeltaDP
 from experiments._common import broken, deviating
 from mechanisms.triangles import MUTANTS, Counts, NoisyLocalSensitivity, PublishedBound, counts, log_density
 

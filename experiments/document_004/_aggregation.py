@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from auditor.declare import Erratum
+from auditor.claims import Erratum
 from mechanisms.common import FloatArray
 
 #: The level of the catalogue's golden values: lambda is 0.974 at T = 1.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from auditor.accuracy import Exactly, Setting
-from auditor.declare import Draft, Erratum, accuracy, inequality, proof_step, scaling, smallest, statement_holds
-from auditor.inequality import Row
+from auditor.audits.accuracy import Exactly, Setting
+from auditor.audits.inequality import Row
+from auditor.claims import Draft, Erratum, accuracy, inequality, proof_step, scaling, smallest, statement_holds
 from experiments.document_004._aggregation import missed
 from mechanisms.vote_aggregation import AgreeingChunks, least_chunks, printed_chunks
 from mechanisms.vote_distance import gap_distance

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from auditor.neighbors import Pair
+from auditor.datasets import Pair
 from mechanisms.aggregation_mutants import seed_of
 from mechanisms.aggregation_parts import Coin
 from mechanisms.common import IntArray

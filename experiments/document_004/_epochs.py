@@ -9,8 +9,8 @@ from collections.abc import Callable
 import numpy as np
 from scipy import integrate
 
-from auditor.exact import optimal_composition
-from auditor.inequality import Row
+from auditor.audits.inequality import Row
+from auditor.privacy.exact import optimal_composition
 from mechanisms.free_tops import epoch
 from mechanisms.queries import Answers
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from auditor.neighbors import Pair
+from auditor.datasets import Pair
 from experiments._common import added, person, rand
 from mechanisms.online_release import Asked
 from mechanisms.queries import Count

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from auditor.neighbors import Pair
+from auditor.datasets import Pair
 from mechanisms.common import FloatArray
 from mechanisms.soft_histogram import Histograms, one_vote_changed
 from mechanisms.vote_distance import safe_distance

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from auditor.neighbors import Pair
+from auditor.datasets import Pair
 from experiments._common import added, person
 from mechanisms.free_tops import Differences
 from mechanisms.queries import Count

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from auditor.declare import (
+from auditor.audits.inequality import Row
+from auditor.claims import (
     Draft,
     Source,
     component,
@@ -24,8 +25,7 @@ from auditor.declare import (
     proof_step,
     statement_holds,
 )
-from auditor.guarantees import ApproxDP, DeltaDP, PureDP
-from auditor.inequality import Row
+from auditor.privacy.guarantees import ApproxDP, DeltaDP, PureDP
 from experiments._common import ADD_REMOVE, REPLACE, broken
 from experiments.document_004._aggregation import DELTA, EPSILON, ERR2
 from experiments.document_004._aggregation_accuracy import ERR8A, chunks_that_agree, numbers_of_chunks

@@ -12,8 +12,9 @@ from typing import Any
 
 import numpy as np
 
-from auditor.accuracy import Constant, Exactly
-from auditor.declare import (
+from auditor.audits.accuracy import Constant, Exactly
+from auditor.audits.inequality import Row
+from auditor.claims import (
     Draft,
     Erratum,
     Source,
@@ -28,9 +29,8 @@ from auditor.declare import (
     scaling,
     statement_holds,
 )
-from auditor.guarantees import ApproxDP, DeltaDP, PureDP
-from auditor.inequality import Row
-from auditor.neighbors import Pair
+from auditor.datasets import Pair
+from auditor.privacy.guarantees import ApproxDP, DeltaDP, PureDP
 from experiments._common import REPLACE, broken, deviating
 from experiments.document_004._aggregation import DELTA, EPSILON, ERR2, missed
 from experiments.document_004._canaries import (

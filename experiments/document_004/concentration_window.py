@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from auditor.accuracy import Absolute, Constant, Exactly
-from auditor.declare import Draft, Source, accuracy, entry, inequality, scaling
-from auditor.inequality import Row
+from auditor.audits.accuracy import Absolute, Constant, Exactly
+from auditor.audits.inequality import Row
+from auditor.claims import Draft, Source, accuracy, entry, inequality, scaling
 from mechanisms.concentration_window import (
     FAR_MUTANTS,
     MUTANTS,

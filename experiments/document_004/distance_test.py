@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from auditor.accuracy import Exactly, Figure
-from auditor.declare import (
+from auditor.audits.accuracy import Exactly, Figure
+from auditor.audits.inequality import Row
+from auditor.claims import (
     Draft,
     Source,
     accuracy,
@@ -21,10 +22,9 @@ from auditor.declare import (
     privacy,
     scaling,
 )
-from auditor.exact import LaplaceCurve
-from auditor.guarantees import ApproxDP, DeltaDP, PureDP
-from auditor.inequality import Row
-from auditor.neighbors import Pair
+from auditor.datasets import Pair
+from auditor.privacy.exact import LaplaceCurve
+from auditor.privacy.guarantees import ApproxDP, DeltaDP, PureDP
 from experiments._common import ADD_REMOVE, broken
 from experiments.document_004._questions import (
     far_lead,

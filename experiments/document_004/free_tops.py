@@ -8,8 +8,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from auditor.accuracy import Exactly
-from auditor.declare import (
+from auditor.audits.accuracy import Exactly
+from auditor.audits.inequality import Row
+from auditor.claims import (
     Draft,
     Erratum,
     Source,
@@ -25,8 +26,7 @@ from auditor.declare import (
     statement_holds,
 )
 from auditor.evidence.binomial import clopper_pearson
-from auditor.guarantees import ApproxDP, PureDP
-from auditor.inequality import Row
+from auditor.privacy.guarantees import ApproxDP, PureDP
 from experiments._common import ADD_REMOVE
 from experiments.document_004._accuracy import LOW, Bottoms, Unanswered, lows_and_highs
 from experiments.document_004._epochs import LEVELS, composed

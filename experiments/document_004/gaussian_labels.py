@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from auditor.accuracy import Absolute
-from auditor.declare import Draft, Source, accuracy, entry, inequality
-from auditor.inequality import Row
+from auditor.audits.accuracy import Absolute
+from auditor.audits.inequality import Row
+from auditor.claims import Draft, Source, accuracy, entry, inequality
 from mechanisms.gaussian_labels import MUTANTS, GaussianLabels
 
 

@@ -12,7 +12,8 @@ from functools import partial
 
 import numpy as np
 
-from auditor.declare import (
+from auditor.audits.inequality import Row
+from auditor.claims import (
     Draft,
     Erratum,
     Source,
@@ -23,7 +24,6 @@ from auditor.declare import (
     proof_step,
     statement_holds,
 )
-from auditor.inequality import Row
 from mechanisms.composition_ledger import (
     Ledger,
     algorithm_1,

@@ -8,9 +8,9 @@ from functools import cache
 
 import pandas as pd
 
-from auditor.accuracy import Absolute, Exactly, Setting
-from auditor.declare import Draft, Source, accuracy, conformity, entry, exact, privacy, scaling
-from auditor.guarantees import PureDP
+from auditor.audits.accuracy import Absolute, Exactly, Setting
+from auditor.claims import Draft, Source, accuracy, conformity, entry, exact, privacy, scaling
+from auditor.privacy.guarantees import PureDP
 from experiments._common import ADD_REMOVE, added, broken, deviating, person, rand
 from mechanisms.laplace import MUTANTS, LatticeLaplace
 from mechanisms.queries import Count, SeveralCounts, Sum

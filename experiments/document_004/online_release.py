@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from auditor.accuracy import Exactly
-from auditor.analysts import Phases
-from auditor.declare import (
+from auditor.audits.accuracy import Exactly
+from auditor.audits.inequality import Row
+from auditor.claims import (
     Draft,
     Erratum,
     Source,
@@ -26,9 +26,9 @@ from auditor.declare import (
     scaling,
     statement_holds,
 )
-from auditor.dialogue import ExactDialogue
-from auditor.guarantees import ApproxDP, DeltaDP, PureDP
-from auditor.inequality import Row
+from auditor.privacy.guarantees import ApproxDP, DeltaDP, PureDP
+from auditor.targets.analysts import Phases
+from auditor.targets.transcripts import ExactDialogue
 from experiments._common import ADD_REMOVE, added, broken, deviating, person
 from experiments.document_004._epochs import LEVELS, composed
 from experiments.document_004._questions import (

@@ -26,10 +26,10 @@ from typing import Any
 
 import numpy as np
 
-from auditor.accuracy import Constant, Exactly, Figure, Quantile, Setting
-from auditor.declare import Draft, Source, accuracy, component, conformity, entry, exact, inequality, privacy, scaling
-from auditor.guarantees import ApproxDP, PureDP
-from auditor.neighbors import Pair, ReplaceLabel
+from auditor.audits.accuracy import Constant, Exactly, Figure, Quantile, Setting
+from auditor.claims import Draft, Source, accuracy, component, conformity, entry, exact, inequality, privacy, scaling
+from auditor.datasets import Pair, ReplaceLabel
+from auditor.privacy.guarantees import ApproxDP, PureDP
 from experiments._common import REPLACE, broken
 from mechanisms.common import FloatArray
 from mechanisms.private_learner import LabelPrivateLearner, Pipeline, PrivateLearner

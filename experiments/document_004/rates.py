@@ -17,10 +17,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import optimize
 
-from auditor.accuracy import Constant, Exactly, Figure, Quantile, Setting
-from auditor.declare import Draft, Source, accuracy, entry, scaling
-from auditor.guarantees import ApproxDP
-from auditor.neighbors import Pair
+from auditor.audits.accuracy import Constant, Exactly, Figure, Quantile, Setting
+from auditor.claims import Draft, Source, accuracy, entry, scaling
+from auditor.datasets import Pair
+from auditor.privacy.guarantees import ApproxDP
 from experiments._common import REPLACE, broken
 from experiments.document_004._aggregation import missed
 from experiments.document_004.classification import SURE, counted

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from auditor.declare import Draft, Source, component, conformity, entry, exact, inequality
-from auditor.guarantees import PureDP
-from auditor.inequality import Row
+from auditor.audits.inequality import Row
+from auditor.claims import Draft, Source, component, conformity, entry, exact, inequality
+from auditor.privacy.guarantees import PureDP
 from experiments._common import REPLACE, broken, deviating
 from experiments.document_004._soft_votes import HALVES, HIGH, LOW, LOW_IN, SAFE, moves, one_query_of, votes_change
 from mechanisms.soft_ensembles import Echo

@@ -21,8 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from auditor.accuracy import Exactly, Quantile, Setting
-from auditor.declare import (
+from auditor.audits.accuracy import Exactly, Quantile, Setting
+from auditor.audits.inequality import Row
+from auditor.claims import (
     Draft,
     Erratum,
     Source,
@@ -34,9 +35,8 @@ from auditor.declare import (
     inequality,
     scaling,
 )
-from auditor.guarantees import ApproxDP
-from auditor.inequality import Row
-from auditor.neighbors import Pair
+from auditor.datasets import Pair
+from auditor.privacy.guarantees import ApproxDP
 from experiments._common import REPLACE, broken
 from mechanisms.concentration_window import enough_chunks
 from mechanisms.free_tops import required_margin, tail

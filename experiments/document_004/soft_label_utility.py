@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.accuracy import Exactly
-from auditor.declare import Draft, Erratum, Source, accuracy, as_corrected, as_printed, entry, scaling
+from auditor.audits.accuracy import Exactly
+from auditor.claims import Draft, Erratum, Source, accuracy, as_corrected, as_printed, entry, scaling
 from experiments.document_004._soft_votes import QUARTERS, shifted_only, stable, unstable
 from mechanisms.common import FloatArray
 from mechanisms.soft_ensembles import Echo

@@ -16,7 +16,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from auditor.declare import (
+from auditor.audits.inequality import Row
+from auditor.claims import (
     Draft,
     Erratum,
     Source,
@@ -32,10 +33,9 @@ from auditor.declare import (
     proof_step,
     statement_holds,
 )
-from auditor.exact import optimal_composition
-from auditor.guarantees import ApproxDP, DeltaDP, PureDP
-from auditor.inequality import Row
-from auditor.neighbors import Pair, Relation
+from auditor.datasets import Pair, Relation
+from auditor.privacy.exact import optimal_composition
+from auditor.privacy.guarantees import ApproxDP, DeltaDP, PureDP
 from experiments._common import ADD_REMOVE, REPLACE, added, broken, deviating, person, replaced
 from experiments.document_004._soft_votes import (
     HALVES,

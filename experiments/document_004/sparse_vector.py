@@ -6,13 +6,13 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-from auditor.accuracy import Setting
-from auditor.analysts import Phases, ThresholdSeeker
-from auditor.declare import Draft, Source, accuracy, component, conformity, entry, exact, inequality, mutant, privacy
-from auditor.dialogue import ExactDialogue
-from auditor.guarantees import ApproxDP, PureDP
-from auditor.inequality import Row
-from auditor.neighbors import Pair
+from auditor.audits.accuracy import Setting
+from auditor.audits.inequality import Row
+from auditor.claims import Draft, Source, accuracy, component, conformity, entry, exact, inequality, mutant, privacy
+from auditor.datasets import Pair
+from auditor.privacy.guarantees import ApproxDP, PureDP
+from auditor.targets.analysts import Phases, ThresholdSeeker
+from auditor.targets.transcripts import ExactDialogue
 from experiments._common import ADD_REMOVE, REPLACE, broken, deviating
 from experiments._queries import THRESHOLD, opposed_pair, stream
 from experiments.document_004 import _streams

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from auditor.accuracy import Absolute, Constant, Exactly, Figure, Setting
-from auditor.declare import Draft, Source, entry, expectation, inequality, scaling
-from auditor.inequality import Row
+from auditor.audits.accuracy import Absolute, Constant, Exactly, Figure, Setting
+from auditor.audits.inequality import Row
+from auditor.claims import Draft, Source, entry, expectation, inequality, scaling
 from mechanisms.average_stability import DESCENT_MUTANTS, MUTANTS, RootMeanSquare, SquaredMove, enumerated
 from mechanisms.common import FloatArray, Mutant
 from mechanisms.stable_learners import (

@@ -7,9 +7,9 @@ import math
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from auditor.declare import Draft, Erratum, Source, entry, inequality, proof_step, statement_holds
-from auditor.exact import optimal_composition
-from auditor.inequality import Row
+from auditor.audits.inequality import Row
+from auditor.claims import Draft, Erratum, Source, entry, inequality, proof_step, statement_holds
+from auditor.privacy.exact import optimal_composition
 from mechanisms.common import IntArray
 from mechanisms.online_leaks import fresh_leak, release_scale
 from mechanisms.vote_distance import (

@@ -8,9 +8,8 @@ from typing import Any
 
 import pytest
 
-from auditor import registry
-from auditor.declare import Claim, Entry
-from auditor.guarantees import Guarantee
+from auditor.claims import Claim, Entry, registry
+from auditor.privacy.guarantees import Guarantee
 from tests.claims.expressions import Value, evaluate
 
 EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments"

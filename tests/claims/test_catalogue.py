@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from auditor.accuracy import PowerLaw
-from auditor.accuracy.base import Theorem
-from auditor.conformity import StatedLaw
-from auditor.declare import Claim, Entry
-from auditor.guarantees import Guarantee
-from auditor.inequality import Inequality
-from auditor.listing import owed_lines
+from auditor.audits.accuracy import PowerLaw
+from auditor.audits.accuracy.base import Theorem
+from auditor.audits.conformity import StatedLaw
+from auditor.audits.inequality import Inequality
+from auditor.claims import Claim, Entry
+from auditor.cli.listing import owed_lines
+from auditor.privacy.guarantees import Guarantee
 from auditor.results import Verdict
 from tests.claims.declared import (
     CLAIMS,

@@ -11,12 +11,12 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from auditor.accuracy.base import Theorem
-from auditor.adversaries import Game
-from auditor.conformity import StatedLaw
-from auditor.declare import Claim, Entry
-from auditor.guarantees import ApproxDP, DeltaDP, PureDP
-from auditor.neighbors import check_pairs
+from auditor.audits.accuracy.base import Theorem
+from auditor.audits.adversaries import Game
+from auditor.audits.conformity import StatedLaw
+from auditor.claims import Claim, Entry
+from auditor.datasets import check_pairs
+from auditor.privacy.guarantees import ApproxDP, DeltaDP, PureDP
 from auditor.results import Verdict
 from experiments._common import ADD_REMOVE, REPLACE
 from tests.claims.declared import (

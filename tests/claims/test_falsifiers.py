@@ -1,8 +1,8 @@
 """Every claim that is expected to hold has something that would refute it.
 
-Accuracy: a control, see `auditor.accuracy.controls`; the main job looks for it, and `tests/claims/test_main_job.py`
-sees that each claim has one. Privacy and conformity: a mutant of the entry. Where an entry owes none, its own
-mechanism with less noise, or more, is refuted here.
+Accuracy: a control, see `auditor.audits.accuracy.controls`; the main job looks for it, and
+`tests/claims/test_main_job.py` sees that each claim has one. Privacy and conformity: a mutant of the entry. Where an
+entry owes none, its own mechanism with less noise, or more, is refuted here.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from auditor.accuracy.controls import noisier
-from auditor.auditing import run_audit
-from auditor.collect import Settings
-from auditor.conformity import StatedLaw, run_conformity
-from auditor.declare import Claim
-from auditor.declare.privacy import curve_of_law
-from auditor.guarantees import Guarantee
-from auditor.question import Question
+from auditor.audits.accuracy.controls import noisier
+from auditor.audits.conformity import StatedLaw, run_conformity
+from auditor.audits.context import Question
+from auditor.audits.privacy import run_audit
+from auditor.audits.privacy_loop import Settings
+from auditor.claims import Claim
+from auditor.claims.privacy import curve_of_law
+from auditor.privacy.guarantees import Guarantee
 from auditor.results import Verdict
 from tests.claims.declared import CLAIMS
 

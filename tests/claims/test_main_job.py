@@ -15,9 +15,11 @@ from typing import Any
 import jsonschema
 import pytest
 
-from auditor import registry, report
+from auditor import report
+from auditor.claims import registry
 from auditor.results import number
-from auditor.runner import Run, manifest
+from auditor.runs.manifest import manifest
+from auditor.runs.run import Run
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Seconds that the job may take on two cores, by the time that it keeps them busy: other tests run beside it. On a

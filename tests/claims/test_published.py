@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from auditor.comparing import read_results
-from auditor.declare.base import ACCURACY_BUDGETS, BUDGETS
-from auditor.reproducing import Recorded, lines_of, reproduce, sampled
+from auditor.claims.claim import ACCURACY_BUDGETS, BUDGETS
+from auditor.runs.diff import read_results
+from auditor.runs.reproduce import Recorded, lines_of, reproduce, sampled
 from benchmarks.publish import summary
 from tests.docs.test_pages import dpaudit
 

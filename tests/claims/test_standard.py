@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from auditor import Verdict, registry, runner
-from auditor.declare import Claim
+from auditor import Verdict
+from auditor.audits.summary import TIGHT
+from auditor.claims import Claim, registry
 from auditor.evidence.power import reachable_level
-from auditor.findings import TIGHT
+from auditor.runs.audit_claim import audit_claim
+from auditor.runs.run import Run, settings_of, split_alpha
 
-RUN = runner.Run(level="standard")
+RUN = Run(level="standard")
 ALL = registry.claims(RUN.paths)
-ALPHA = runner.shares(ALL, RUN.alpha)
+ALPHA = split_alpha(ALL, RUN.alpha)
 #: Claims that hold, with one pair whose exact curve is known.
 KNOWN = [
     claim
@@ -68,7 +70,7 @@ OUT_OF_REACH = {
 
 def reachable(claim: Claim) -> float:
     """Level that the best single event, known beforehand, certifies with the standard budget."""
-    draws = runner.settings_of(claim, RUN, ALPHA[claim.id]).draws
+    draws = settings_of(claim, RUN, ALPHA[claim.id]).draws
     return reachable_level(claim.draft.curves[0], draws // 2, claim.draft.privacy_guarantee, ALPHA[claim.id])
 
 
@@ -94,7 +96,7 @@ def test_the_lower_bound_is_tight(claim: Claim) -> None:
     that 0.9 is five standard deviations away. It exceeds the exact level, or the claim is called violated, with
     probability at most 1e-7 a claim, the alpha used here.
     """
-    result = runner.audit_claim(claim, RUN, 1e-7)
+    result = audit_claim(claim, RUN, 1e-7)
     assert result.verdict == Verdict.CONSISTENT
     assert result.lower_bound is not None
     assert result.lower_bound <= exact(claim) * (1 + 1e-8)

@@ -16,7 +16,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from auditor.guarantees import DeltaDP
+from auditor.privacy.guarantees import DeltaDP
 from mechanisms.triangles import Counts, PublishedBound
 from tests.claims.declared import claim_of, stated_on_pair
 from tests.claims.expressions import (

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from auditor import registry
-from auditor.cli import cli, main
+from auditor.claims import registry
+from auditor.cli.main import cli, main
 from tests.unit.commandline import Said
 
 # Not by an import statement: the library has no types, and comes with distributed.

@@ -88,13 +88,13 @@ def wait_for(port: int) -> None:
 
 
 def test_what_the_page_says_of_times_and_trials_is_so() -> None:
-    from auditor import claim_process, cluster
+    from auditor.runs import claim_process, dask_cluster
 
     text = " ".join((Path(__file__).resolve().parents[2] / "docs" / PAGE).read_text(encoding="utf-8").split())
-    assert f"exit code 2 within {cluster.ANSWER:g} s" in text
-    assert f"No workers are left for {cluster.PATIENCE:g} s" in text
-    assert f"after {cluster.PATIENCE:g} s, exit code 2" in text
-    assert cluster.RETRIES + 1 == 3
+    assert f"exit code 2 within {dask_cluster.ANSWER:g} s" in text
+    assert f"No workers are left for {dask_cluster.PATIENCE:g} s" in text
+    assert f"after {dask_cluster.PATIENCE:g} s, exit code 2" in text
+    assert dask_cluster.RETRIES + 1 == 3
     assert "the claim is tried three times" in text
     assert claim_process.IDLE == 60
     assert "the processes end a minute after" in text

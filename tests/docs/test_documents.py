@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from auditor.guarantees import parse_claim
+from auditor.privacy.guarantees import parse_claim
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

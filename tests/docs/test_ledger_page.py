@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from auditor.cli import cli, main
+from auditor.cli.main import cli, main
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "ledger.md").read_text(encoding="utf-8")
 

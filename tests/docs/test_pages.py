@@ -24,8 +24,8 @@ from pathlib import Path
 import click
 import pytest
 
-from auditor import registry
-from auditor.cli import cli, main
+from auditor.claims import registry
+from auditor.cli.main import cli, main
 from benchmarks import catalogue, reference
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -10,10 +10,10 @@ import pytest
 from numpy.typing import NDArray
 
 from auditor import Pair, PureDP
-from auditor.collect import Settings
+from auditor.audits.fixed_size import collect_fixed
+from auditor.audits.privacy_loop import Settings
 from auditor.evidence.binomial import clopper_pearson
-from auditor.fixed_size import collect_fixed
-from auditor.sampling import Sampler
+from auditor.targets.sampler import Sampler
 
 ALPHA = 0.01
 PAIR = Pair(np.array([0.0]), np.array([1.0]))

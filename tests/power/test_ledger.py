@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.auditing import run_audit
-from auditor.collect import Settings
-from auditor.guarantees import PureDP
-from auditor.ledger import Ledger
-from auditor.ledger.night import share_of
-from auditor.neighbors import Pair
-from auditor.question import Question
+from auditor.audits.context import Question
+from auditor.audits.privacy import run_audit
+from auditor.audits.privacy_loop import Settings
+from auditor.datasets import Pair
+from auditor.privacy.guarantees import PureDP
 from auditor.results import Verdict
+from auditor.runs.ledger import Ledger
+from auditor.runs.ledger.session import share_of
 
 PAIR = [Pair(0, 1, "0 against 1")]
 #: Claimed 1.0, true 1.0986: 0.0020 nats a draw a side by the whole chain of events, so that 13.8 nats, for

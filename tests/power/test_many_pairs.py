@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from scipy import stats
 
-from auditor.collect import FIRST
-from auditor.search import affordable
+from auditor.audits.pair_search import affordable
+from auditor.audits.privacy_loop import FIRST
 from benchmarks.many_pairs import DEFECTS, PAIRS, Defect, crowd, search, spread
 
 LEVEL_TWO, HALF, _, COARSE = DEFECTS

@@ -11,10 +11,10 @@ import pytest
 from numpy.typing import NDArray
 from scipy import optimize, special, stats
 
-from auditor.declare import Claim
-from auditor.exact import GaussianCurve, LaplaceCurve
-from auditor.guarantees import ApproxDP, GaussianDP, PureDP
-from auditor.sampling import generator
+from auditor.claims import Claim
+from auditor.privacy.exact import GaussianCurve, LaplaceCurve
+from auditor.privacy.guarantees import ApproxDP, GaussianDP, PureDP
+from auditor.targets.sampler import generator
 from benchmarks.mutant_laws import float_masses, from_curve, masses_of
 from benchmarks.mutants import FACTOR, MOST, Oracle, benign_row, budget, is_benign, mutants, oracle, row, trial
 from benchmarks.oracles import Masses, from_cdfs, rate, single_event_rate, whole_law_rate

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from auditor import AddRemoveOne, EdgeNeighbors, Pair, PureDP, ReplaceOne, Verdict, audit, pairs_of
-from auditor.neighbors import Relation, check_pairs
+from auditor.datasets import Relation, check_pairs
 
 CLAIM = PureDP(1.0)
 #: Budget of an audit, a quarter of it for the search: 187 pairs of 200 draws, both sides, before the comparison.

@@ -12,12 +12,12 @@ import pandas as pd
 import pytest
 
 from auditor import AddRemoveOne, AnswersWithin, EdgeNeighbors, Pair, PureDP, ReplaceOne
-from auditor.collect import Settings, collect
-from auditor.counterexamples.data_codec import same_data
-from auditor.counterexamples.shrink import Shrunk, shrink
-from auditor.events.learner import Chain
-from auditor.neighbors import Relation
-from auditor.sampling import Sampler
+from auditor.audits.counterexamples.shrink import Shrunk, shrink
+from auditor.audits.privacy_loop import Settings, collect
+from auditor.datasets import Relation
+from auditor.datasets.json_codec import same_data
+from auditor.events.event_learner import Chain
+from auditor.targets.sampler import Sampler
 
 CLAIM = PureDP(1.0)
 #: Rows of datasets that are to become small.

@@ -28,7 +28,8 @@ class Adapter:
     rows, least : int
         Most and fewest rows of a dataset that the claim is about, options ``--rows`` and ``--min-rows``.
     defect : str
-        What tells the datasets of the pair apart, in words of `auditor.events.causes`; empty where nothing is known.
+        What tells the datasets of the pair apart, in words of `auditor.events.root_causes`; empty where nothing is
+        known.
     large : bool
         The library is installed on request only.
     slow : bool

@@ -20,13 +20,13 @@ import numpy as np
 import pytest
 
 from auditor import SpecificationError, Verdict, audit
-from auditor.attack import Attack
-from auditor.cli import cli
-from auditor.guarantees import parse_claim
-from auditor.neighbors import RELATIONS
+from auditor.cli.attack import Attack
+from auditor.cli.main import cli
+from auditor.datasets import RELATIONS
+from auditor.privacy.guarantees import parse_claim
 from auditor.targets.environments import check_requirements, pip_target
-from auditor.targets.named import requirements_of
 from auditor.targets.process import ProcessTarget
+from auditor.targets.target_names import requirements_of
 from tests.targets.adapters import ADAPTERS, Adapter
 
 ROOT = Path(__file__).parents[2]

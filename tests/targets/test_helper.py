@@ -17,10 +17,10 @@ import pandas as pd
 import pytest
 
 from auditor.errors import TargetError, TargetRaised
-from auditor.events.outputs import Raised, Typed
 from auditor.targets import helper
-from auditor.targets.coding import decode
+from auditor.targets.outputs import Raised, Typed
 from auditor.targets.process import ProcessTarget
+from auditor.targets.wire_format import decode
 
 HELPER = Path(helper.__file__)
 

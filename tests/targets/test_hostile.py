@@ -18,10 +18,10 @@ import pytest
 
 import auditor
 from auditor.errors import TargetError
-from auditor.targets import running
+from auditor.targets import subprocess_pipe
 from auditor.targets.process import STARTS, ProcessTarget
 from auditor.targets.protocol import LINE
-from auditor.targets.running import LAST_WORDS
+from auditor.targets.subprocess_pipe import LAST_WORDS
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="what is left is looked for in /proc")
 
@@ -182,7 +182,7 @@ def test_a_target_that_does_not_end_when_it_is_closed_is_killed(watched: Watched
     draw(target)
     begun = time.monotonic()
     target.close()
-    assert time.monotonic() - begun < running.GRACE + MARGIN
+    assert time.monotonic() - begun < subprocess_pipe.GRACE + MARGIN
     assert watched.processes() == []
 
 
@@ -300,7 +300,7 @@ KILLERS = ("one that kills its supervisor", "one that kills all that watch it", 
 @pytest.mark.parametrize("answers", [True, False])
 @pytest.mark.parametrize("name", SPAWN)
 def test_nothing_is_left_behind(watched: Watched, name: str, answers: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "_PATIENCE", 0.5)  # seconds for a supervisor that was stopped
+    monkeypatch.setattr(subprocess_pipe, "_PATIENCE", 0.5)  # seconds for a supervisor that was stopped
     if answers:
         target = watched.target(READ + SPAWN[name] + ANSWER + "sys.stdin.read()", limit=10.0)
         ended = ""

@@ -21,13 +21,13 @@ import numpy as np
 import pytest
 
 from auditor import PureDP, audit
+from auditor.datasets import Pair
 from auditor.errors import SpecificationError, TargetError, TargetRaised
-from auditor.neighbors import Pair
-from auditor.sampling import Sampler
-from auditor.targets import connection as connecting
+from auditor.targets import http_connection as connecting
 from auditor.targets.callables import load_file
 from auditor.targets.http import HttpTarget
 from auditor.targets.protocol import REQUEST, Hello
+from auditor.targets.sampler import Sampler
 from tests.targets.services import Behaviour, answer, good, response, saying, service
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "targets" / "noisy_count_server.py"

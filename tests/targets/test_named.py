@@ -12,8 +12,8 @@ import pytest
 
 from auditor.errors import SpecificationError, TargetError
 from auditor.targets.http import HttpTarget
-from auditor.targets.named import KINDS, closing_target, requirements_of, shown, target_named
 from auditor.targets.process import ProcessTarget
+from auditor.targets.target_names import KINDS, closing_target, requirements_of, shown, target_named
 
 SOURCE = """
 import random

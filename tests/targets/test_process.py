@@ -18,11 +18,11 @@ import pytest
 
 import auditor
 from auditor.errors import SpecificationError, TargetError, TargetRaised
-from auditor.events.outputs import Raised
-from auditor.sampling import Sampler
 from auditor.targets import process
+from auditor.targets.outputs import Raised
 from auditor.targets.process import ProcessTarget
 from auditor.targets.protocol import Hello
+from auditor.targets.sampler import Sampler
 
 #: A target without the helper: one that tells what it was sent, and answers in the form that ``data`` asks for.
 PLAIN = """

@@ -16,9 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from auditor.errors import SpecificationError, TargetError, TargetRaised
-from auditor.events.outputs import Raised, Typed
 from auditor.targets import helper
-from auditor.targets.coding import NESTING, as_array, data_text, decode, encode_data
+from auditor.targets.outputs import Raised, Typed
 from auditor.targets.protocol import (
     FIRST_REQUEST,
     HELLO,
@@ -33,6 +32,7 @@ from auditor.targets.protocol import (
     read_hello,
     request_line,
 )
+from auditor.targets.wire_format import NESTING, as_array, data_text, decode, encode_data
 
 LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary()
 KEYS = st.none() | st.booleans() | st.integers() | st.text() | st.tuples(st.integers(), st.text())

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 import auditor
-from auditor.analysts import FixedList
-from auditor.dialogue import Dialogue
 from auditor.errors import TargetError, TargetRaised
-from auditor.interactive import SKIP, History
 from auditor.targets import helper
+from auditor.targets.analysts import FixedList
+from auditor.targets.interactive import SKIP, History
+from auditor.targets.interactive_process import ProcessSessions
 from auditor.targets.protocol import REQUEST
-from auditor.targets.sessions import ProcessSessions
+from auditor.targets.transcripts import Dialogue
 
 HELPER = helper.__file__
 #: Each query is a coordinate of the data, told the truth about with a probability; the third answer is the last.

@@ -83,8 +83,9 @@ import sys
 import time
 import numpy as np
 from auditor import Pair, PureDP
-from auditor.declare import Source, entry, exact, mutant, privacy
-from auditor.exact import FiniteLaw
+from auditor.claims import Source, entry, exact, mutant
+from auditor.claims import privacy
+from auditor.privacy.exact import FiniteLaw
 
 
 class Response:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from auditor.cli import main
+from auditor.cli.main import main
 from tests.unit.commandline import QUICK, Command, Said, declare
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from auditor.accuracy import (
+from auditor.audits.accuracy import (
     Absolute,
     Exactly,
     Expectation,
@@ -24,14 +24,14 @@ from auditor.accuracy import (
     Squared,
     check_accuracy,
 )
-from auditor.accuracy.errors import ErrorSampler, errors_of
-from auditor.accuracy.smallest import Search, bisect, decide
-from auditor.collect import Settings
-from auditor.declare import accuracy, inequality, scaling, smallest
+from auditor.audits.accuracy.errors import ErrorSampler, errors_of
+from auditor.audits.accuracy.smallest import Search, bisect, decide
+from auditor.audits.context import Question
+from auditor.audits.inequality import Inequality
+from auditor.audits.privacy_loop import Settings
+from auditor.claims import accuracy, inequality, scaling, smallest
 from auditor.errors import SpecificationError
 from auditor.evidence.bernoulli import detectable, log_evidence, lower_limit, upper_limit
-from auditor.inequality import Inequality
-from auditor.question import Question
 from auditor.results import AuditResult, Verdict
 
 Rng = np.random.Generator

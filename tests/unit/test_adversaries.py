@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.adversaries import Adversary, Ask, Game, run_game
-from auditor.adversaries.base import FloatArray
-from auditor.adversaries.bounds import guessing, packing, within
-from auditor.collect import Settings
+from auditor.audits.adversaries import Adversary, Ask, Game, run_game
+from auditor.audits.adversaries.base import FloatArray
+from auditor.audits.adversaries.bounds import guessing, packing, within
+from auditor.audits.context import Question
+from auditor.audits.privacy_loop import Settings
 from auditor.errors import SpecificationError
-from auditor.guarantees import ApproxDP, DeltaDP, GaussianDP, Guarantee, PureDP
-from auditor.question import Question
+from auditor.privacy.guarantees import ApproxDP, DeltaDP, GaussianDP, Guarantee, PureDP
 from auditor.results import AuditResult, Verdict
 
 

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import integrate, optimize, special, stats
 
-from auditor.exact import FiniteLaw, curve
+from auditor.privacy.exact import FiniteLaw, curve
 from mechanisms.agnostic_learner import AgnosticLearner, Choice, LabelsAt, gumbel_choice, level_of_flip
 from mechanisms.agnostic_mutants import MUTANTS
 from mechanisms.fresh_learner import (

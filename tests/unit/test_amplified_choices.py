@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from auditor.exact import FiniteLaw
+from auditor.privacy.exact import FiniteLaw
 from experiments.document_002._amplified_choices import fixed, parity_rows, whole
 from mechanisms.agnostic_learner import AgnosticLearner
 from mechanisms.agnostic_mutants import MUTANTS as OF_THE_LEARNER

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import integrate, stats
 
-from auditor.exact import FiniteLaw, curve
+from auditor.privacy.exact import FiniteLaw, curve
 from experiments.document_002.amplified import choice_level
 from mechanisms.amplified_parity import ParityErrors
 from mechanisms.amplified_selection import Estimates, ExponentialSelection, SharedDraw, Unperturbed

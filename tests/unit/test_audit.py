@@ -29,7 +29,7 @@ from auditor import (
     explain,
     one_draw,
 )
-from auditor.evidence.wealth import Stake, Wealth
+from auditor.evidence.two_sample_bet import Stake, Wealth
 
 Rng = np.random.Generator
 

@@ -16,7 +16,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from auditor import report
-from auditor.baseline import (
+from auditor.errors import SpecificationError
+from auditor.events.root_causes import PHRASES, kind_of
+from auditor.results import AuditResult, Counterexample, Verdict, result_from
+from auditor.runs.baseline import (
     FINDINGS,
     NO_REASON,
     OLD,
@@ -32,10 +35,7 @@ from auditor.baseline import (
     room,
     write_baseline,
 )
-from auditor.errors import SpecificationError
-from auditor.events.causes import PHRASES, kind_of
-from auditor.results import AuditResult, Counterexample, Verdict, result_from
-from auditor.runner import exit_code
+from auditor.runs.run import exit_code
 from tests.unit.commandline import HELD, QUICK, Command, complaints, declare, read, refused
 
 ID = "a/b/L1/x/y"

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from auditor.behaviour import DRAWS, MOST_SIZES, behaviour, ladder_of, sizes_of_interest, thresholds
+from auditor.audits.size_thresholds import DRAWS, MOST_SIZES, behaviour, ladder_of, sizes_of_interest, thresholds
 from auditor.errors import SpecificationError, TargetError, TargetRaised
-from auditor.events.outputs import Raised, Typed
-from auditor.sampling import Sampler, generator
+from auditor.targets.outputs import Raised, Typed
+from auditor.targets.sampler import Sampler, generator
 
 
 class Counting:

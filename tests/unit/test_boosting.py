@@ -12,9 +12,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from auditor.accuracy.errors import ErrorSampler, Setting
-from auditor.accuracy.measures import Effort
-from auditor.exact import FiniteLaw, ProductLaw, TwoSidedGeometricLaw, curve
+from auditor.audits.accuracy.errors import ErrorSampler, Setting
+from auditor.audits.accuracy.measures import Effort
+from auditor.privacy.exact import FiniteLaw, ProductLaw, TwoSidedGeometricLaw, curve
 from experiments.document_002.boosting import MinusLog, ThresholdError, ThresholdRecords, no_good_candidate
 from mechanisms.agnostic_learner import AgnosticLearner
 from mechanisms.amplified_fresh import Candidates as FreshCandidates

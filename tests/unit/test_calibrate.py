@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from auditor import PureDP
+from auditor.audits.privacy_loop import Settings
 from auditor.calibration import command, rendering
 from auditor.calibration.audits import Auditor, Outcome, learned, stated
 from auditor.calibration.families import (
@@ -35,11 +36,10 @@ from auditor.calibration.families import (
 )
 from auditor.calibration.measure import FALSE_ALARM, Plan, calibration, steps
 from auditor.calibration.oracles import BestEvent, Masses, best_event, passages
-from auditor.collect import Settings
 from auditor.errors import DpauditError, SpecificationError
 from auditor.evidence.power import divergence_rate
-from auditor.exact import GaussianCurve
-from auditor.sampling import generator
+from auditor.privacy.exact import GaussianCurve
+from auditor.targets.sampler import generator
 from tests.unit.commandline import ROOT, Command, refused
 
 #: Fast families of which one has a stated event and one has several pairs, and one mechanism for power.

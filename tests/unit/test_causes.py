@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from auditor.events import causes
-from auditor.events.causes import cause_of, simplicity
+from auditor.events import root_causes
 from auditor.events.classifier import Score
 from auditor.events.codec import registry
 from auditor.events.elements import Elements
+from auditor.events.event_learner import Chain
 from auditor.events.features import (
     Additive,
     Distance,
@@ -24,14 +24,14 @@ from auditor.events.features import (
     Rank,
     Shape,
 )
-from auditor.events.floats import BitPattern, NegativeZero, Unreachable
-from auditor.events.kinds import BitsSet, Flag, IsValue, KeyOrder, KindIs
-from auditor.events.learned import Clipped, Marked
-from auditor.events.learner import Chain
-from auditor.events.own_ratio import OwnRatio
-from auditor.events.shared import Cancelled, Equal, Repeats
+from auditor.events.float_bits import BitPattern, NegativeZero, Unreachable
+from auditor.events.log_likelihood_ratio import OwnRatio
+from auditor.events.numbers_in_text import Written
+from auditor.events.output_types import BitsSet, Flag, IsValue, KeyOrder, KindIs
+from auditor.events.parametric_features import Clipped, Marked
+from auditor.events.root_causes import cause_of, simplicity
+from auditor.events.shared_noise import Cancelled, Equal, Repeats
 from auditor.events.structure import Item, PartAt
-from auditor.events.written import Written
 
 #: A text and a number that are values of outputs in all the features below.
 TEXT, NUMBER = "secret", 31_337.0
@@ -116,13 +116,13 @@ def test_every_class_of_features_has_a_cause() -> None:
     # A new class of features without a phrase of its own fails here.
     features = {kind for kind in registry().values() if all(word in vars(kind) for word in ("__call__", "below"))}
     features |= {Score, OwnRatio}
-    assert features == set(causes.PHRASES)
+    assert features == set(root_causes.PHRASES)
     assert {type(feature) for feature, _ in PHRASES} == features
 
 
 def test_every_feature_but_those_of_several_ranks_has_one() -> None:
-    ranked = {*causes._RANKS, Numeric, Rank, Shape, Item}
-    assert ranked == set(causes.PHRASES)
+    ranked = {*root_causes._RANKS, Numeric, Rank, Shape, Item}
+    assert ranked == set(root_causes.PHRASES)
 
 
 def test_a_feature_of_somebody_elses_is_a_learned_score() -> None:

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from auditor.exact import TwoSidedGeometricLaw, curve
+from auditor.privacy.exact import TwoSidedGeometricLaw, curve
 from experiments.document_002.central import LocalAnswers
 from mechanisms.central_simulation import CentralQueries, FreshSample, rows_needed
 from mechanisms.fresh_users import FreshUsers

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import optimize, special, stats
 
-from auditor.exact import curve
+from auditor.privacy.exact import curve
 from mechanisms.chain import Chain, group_delta, printed_group_delta
 from mechanisms.queries import Answers, Count, SeveralCounts
 

@@ -11,8 +11,8 @@ from scipy import stats
 
 from auditor import ApproxDP, GaussianDP, PureDP
 from auditor.evidence.power import divergence_rate
-from auditor.evidence.wealth import CHAIN_SCALE, EXPERTS, Stake, log_factors
-from auditor.guarantees import Guarantee
+from auditor.evidence.two_sample_bet import CHAIN_SCALE, EXPERTS, Stake, log_factors
+from auditor.privacy.guarantees import Guarantee
 
 #: So many draws that counts rounded to integers give growth rates to five digits.
 MANY = 10**9

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from auditor.exact import curve
+from auditor.privacy.exact import curve
 from experiments.document_004._canaries import POINTS, halves, neighbours, one_label, used_again
 from mechanisms.aggregation_mutants import MUTANTS
 from mechanisms.classification_queries import (

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 from auditor import PureDP, report
-from auditor.cli import cli, main
+from auditor.cli.main import cli, main
 from auditor.evidence.power import NARROW, draws_that_count, resolution
 from tests.unit.commandline import (
     FINE,

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.exact import FiniteLaw, curve
-from auditor.neighbors import Pair
+from auditor.datasets import Pair
+from auditor.privacy.exact import FiniteLaw, curve
 from mechanisms.coin_parity import (
     MUTANTS,
     CoinParity,

@@ -11,9 +11,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from auditor.analysts import FixedList, RandomQueries
-from auditor.dialogue import Dialogue, ExactDialogue
-from auditor.exact import (
+from auditor.privacy.exact import (
     FiniteLaw,
     LaplaceCurve,
     LossCurve,
@@ -24,6 +22,8 @@ from auditor.exact import (
     curve,
     optimal_composition,
 )
+from auditor.targets.analysts import FixedList, RandomQueries
+from auditor.targets.transcripts import Dialogue, ExactDialogue
 from mechanisms.advanced_composition import MUTANTS as CLAIMS
 from mechanisms.advanced_composition import (
     ManyResponses,

@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 from auditor import report
-from auditor.cells import LawCells, cells_of
-from auditor.cells.scalar import MODULUS
-from auditor.collect import Settings
-from auditor.conformity import SHOWN, StatedLaw, check_conformity, collect_cells
+from auditor.audits.conformity import SHOWN, StatedLaw, check_conformity, collect_cells
+from auditor.audits.partitions import LawCells, cells_of
+from auditor.audits.partitions.scalar import MODULUS
+from auditor.audits.privacy_loop import Settings
 from auditor.errors import SpecificationError
 from auditor.evidence.multinomial import (
     CONCENTRATIONS,
@@ -29,7 +29,7 @@ from auditor.evidence.multinomial import (
     detectable_divergence,
     rejected_level,
 )
-from auditor.laws import (
+from auditor.privacy.laws import (
     CauchyLaw,
     DiscreteGaussianLaw,
     FiniteLaw,
@@ -40,7 +40,7 @@ from auditor.laws import (
     TwoSidedGeometricLaw,
 )
 from auditor.results import AuditResult, Verdict, document
-from auditor.sampling import Sampler
+from auditor.targets.sampler import Sampler
 from benchmarks.samplers import BANKS, SAME_LAW, Case, cases
 
 #: Level of audits of correct samplers in tests: each such test fails with at most this probability.

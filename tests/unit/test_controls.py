@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from auditor.accuracy import Absolute, Constant, Expectation, HighProbability, PowerLaw, Quantile, Setting
-from auditor.accuracy.base import Theorem
-from auditor.accuracy.controls import add_basis_and_control, noisier
-from auditor.accuracy.measures import Exactly, Smallest
-from auditor.accuracy.smallest import Search, SmallestParameter
-from auditor.collect import Settings
+from auditor.audits.accuracy import Absolute, Constant, Expectation, HighProbability, PowerLaw, Quantile, Setting
+from auditor.audits.accuracy.base import Theorem
+from auditor.audits.accuracy.controls import add_basis_and_control, noisier
+from auditor.audits.accuracy.measures import Exactly, Smallest
+from auditor.audits.accuracy.smallest import Search, SmallestParameter
+from auditor.audits.context import Question
+from auditor.audits.inequality import Inequality
+from auditor.audits.privacy_loop import Settings
 from auditor.errors import SpecificationError
-from auditor.inequality import Inequality
-from auditor.question import Question
 from auditor.results import ANSWER_ZERO, AuditResult, Verdict
 from mechanisms.geometric import TwoSidedGeometric
 from mechanisms.local_randomizers import response

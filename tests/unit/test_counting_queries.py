@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import integrate, optimize, stats
 
-from auditor.exact import TwoSidedGeometricLaw, advanced_composition, curve, optimal_composition
+from auditor.privacy.exact import TwoSidedGeometricLaw, advanced_composition, curve, optimal_composition
 from mechanisms.counting_queries import (
     MUTANTS,
     CountingQueries,

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from auditor import cluster as handing_out
-from auditor import registry
-from auditor.claim_process import declared, refusal, versions
-from auditor.runner import Run
+from auditor.claims import registry
+from auditor.runs import dask_cluster as handing_out
+from auditor.runs.claim_process import declared, refusal, versions
+from auditor.runs.run import Run
 from tests.unit.clusters import Cluster, cluster, wait
 from tests.unit.commandline import FINE, HEADER, REPORTS, ROOT, Command, interrupt, read, refused, start, until
 
@@ -299,9 +299,8 @@ def test_ctrl_c_keeps_what_is_done_and_ends_the_processes(tmp_path: Path) -> Non
 
 
 def test_dask_is_not_imported_before_it_is_needed() -> None:
-    code = (
-        "import sys, auditor.cli, auditor.backends, auditor.journal; print({'dask', 'distributed'} & set(sys.modules))"
-    )
+    modules = "auditor.cli.main, auditor.runs.workers, auditor.runs.journal"
+    code = f"import sys, {modules}; print({{'dask', 'distributed'}} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     assert done.stdout == "set()\n"
 

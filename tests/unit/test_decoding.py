@@ -10,7 +10,7 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 
-from auditor.adversaries.decoding import Consistent, LeastAbsolute, LeastSquares, Rows, random_rows
+from auditor.audits.adversaries.decoding import Consistent, LeastAbsolute, LeastSquares, Rows, random_rows
 from auditor.errors import SpecificationError
 
 HIGHS = LeastAbsolute(solver="highs")

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.exact import (
+from auditor.audits.inequality import Inequality
+from auditor.privacy.exact import (
     CauchyLaw,
     FiniteLaw,
     GaussianLaw,
@@ -21,7 +22,6 @@ from auditor.exact import (
     TwoSidedGeometricLaw,
     curve,
 )
-from auditor.inequality import Inequality
 from experiments.document_001 import definitions
 from mechanisms.gaussian import analytic_mu
 from mechanisms.testers import (

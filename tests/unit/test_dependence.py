@@ -11,8 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from auditor.errors import TargetError
-from auditor.evidence.dependence import (
+from auditor.audits.dependence import (
     ASK,
     KEPT,
     LONG,
@@ -24,10 +23,11 @@ from auditor.evidence.dependence import (
     doubt_of,
     scores_of,
 )
-from auditor.evidence.independence import UNTESTED, Independence
-from auditor.findings import stand
+from auditor.audits.independence import UNTESTED, Independence
+from auditor.audits.summary import stand
+from auditor.errors import TargetError
 from auditor.results import Verdict
-from auditor.sampling import DUMMIES, PARTS, SPLIT, Call, Place, Sampler, parts_of
+from auditor.targets.sampler import DUMMIES, PARTS, SPLIT, Call, Place, Sampler, parts_of
 
 Rng = np.random.Generator
 Draw = Callable[[int, int, Rng], NDArray[Any]]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from auditor.cli import main
+from auditor.cli.main import main
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -19,7 +19,8 @@ import math
 import time
 import numpy as np
 from auditor import ApproxDP, GaussianDP, Pair, PureDP
-from auditor.declare import Source, entry, exact, mutant, privacy
+from auditor.claims import Source, entry, exact, mutant
+from auditor.claims import privacy
 from mechanisms.gaussian import LatticeGaussian
 from mechanisms.geometric import TwoSidedGeometric
 from mechanisms.laplace import LatticeLaplace

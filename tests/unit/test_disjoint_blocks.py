@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from auditor.exact import TwoSidedGeometricLaw, curve
+from auditor.privacy.exact import TwoSidedGeometricLaw, curve
 from mechanisms.disjoint_blocks import (
     MUTANTS,
     AdaptiveBlocks,

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from auditor.exact import curve
+from auditor.privacy.exact import curve
 from experiments._common import rand
 from experiments.document_003.disjunctions import _FOUR, _TEN, _TWENTY, _one_for_another, _visits_and_coinsurance
 from experiments.document_003.marginals import complementary

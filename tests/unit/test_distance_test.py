@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.exact import FiniteLaw, LaplaceCurve, PrivacyCurve, curve
-from auditor.neighbors import Pair
+from auditor.datasets import Pair
+from auditor.privacy.exact import FiniteLaw, LaplaceCurve, PrivacyCurve, curve
 from experiments.document_004._questions import (
     far_lead,
     far_lead_pair,

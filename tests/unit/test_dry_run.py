@@ -14,14 +14,25 @@ from typing import Any
 import numpy as np
 import pytest
 
-from auditor import audit, dry_run
-from auditor.collect import DRAWS, LARGEST, Settings, chunk_size
-from auditor.declare import Claim, Source, conformity, exact, privacy
-from auditor.dry_run import Estimate, Speed, audit_seconds, chunk_sizes, duration, estimate, lines, pilot, total_seconds
+from auditor import audit
+from auditor.audits.privacy_loop import DRAWS, LARGEST, Settings, chunk_size
+from auditor.claims import Claim, Source, conformity, exact, privacy
+from auditor.datasets import Pair
 from auditor.errors import TargetError
-from auditor.exact import FiniteLaw
-from auditor.guarantees import PureDP
-from auditor.neighbors import Pair
+from auditor.privacy.exact import FiniteLaw
+from auditor.privacy.guarantees import PureDP
+from auditor.runs import dry_run
+from auditor.runs.dry_run import (
+    Estimate,
+    Speed,
+    audit_seconds,
+    chunk_sizes,
+    duration,
+    estimate,
+    lines,
+    pilot,
+    total_seconds,
+)
 from auditor.targets import Mechanism
 from tests.unit.commandline import FINE, Command, declare, refused
 

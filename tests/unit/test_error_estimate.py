@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from auditor.exact import TwoSidedGeometricLaw, curve
+from auditor.privacy.exact import TwoSidedGeometricLaw, curve
 from mechanisms.error_estimate import MUTANTS, NO_LABEL, ErrorEstimate
 
 #: False-alarm probability of every statistical test here, each at a fixed seed and valid for any.

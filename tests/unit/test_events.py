@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from auditor import ApproxDP, GaussianDP, PureDP, TargetError
+from auditor.events.event_learner import RESERVOIR, Chain, EventLearner
 from auditor.events.features import (
     LatticeExponent,
     Linear,
@@ -29,8 +30,7 @@ from auditor.events.features import (
     Shape,
 )
 from auditor.events.fitting import learn_histogram, learn_symbols
-from auditor.events.learner import RESERVOIR, Chain, EventLearner
-from auditor.events.outputs import Batch, Raised, as_batch, concatenate, keys, show
+from auditor.targets.outputs import Batch, Raised, as_batch, concatenate, keys, show
 
 Array = NDArray[np.float64]
 
@@ -230,7 +230,7 @@ def test_an_outputs_key_does_not_depend_on_what_else_is_in_its_batch(one: list[A
 
 _PRINT_KEYS = """
 import numpy as np
-from auditor.events.outputs import Raised, keys
+from auditor.targets.outputs import Raised, keys
 print(keys({values}).tolist(), keys(np.array([[1.5, 2], [3, 4]])).tolist())
 """
 

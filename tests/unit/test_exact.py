@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, special, stats
 
-from auditor.exact import (
+from auditor.privacy.exact import (
     DiscreteGaussianLaw,
     FiniteLaw,
     GaussianLaw,
@@ -26,7 +26,7 @@ from auditor.exact import (
     TwoSidedGeometricLaw,
     curve,
 )
-from auditor.laws import FloatArray
+from auditor.privacy.laws import FloatArray
 
 SHIFTS = [0.1, 0.5, 1.0, 2.0, 7.5]
 EPSILONS = [-3.0, -0.7, 0.0, 0.05, 0.3, 0.9, 1.7, 4.0]

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, special, stats
 
-from auditor.exact import (
+from auditor.privacy.exact import (
     CauchyCurve,
     CauchyLaw,
     DiscreteGaussianCurve,
@@ -31,14 +31,14 @@ from auditor.exact import (
     ProductLaw,
     TwoSidedGeometricLaw,
     advanced_composition,
-    bounds,
     composed,
+    convolution,
     curve,
-    lattice,
+    curve_bounds,
     optimal_composition,
 )
-from auditor.guarantees import ApproxDP, GaussianDP
-from auditor.laws import FloatArray
+from auditor.privacy.guarantees import ApproxDP, GaussianDP
+from auditor.privacy.laws import FloatArray
 
 EPSILONS = [-3.0, -0.7, 0.0, 0.05, 0.3, 0.9, 1.7, 4.0]
 DELTAS = [1e-12, 1e-6, 1e-3, 0.1]
@@ -186,8 +186,8 @@ def test_bounds_enclose_exact_products(
     """Whatever the lattice, coarse ones above all, the two curves stay on their sides."""
     exact = composed([c for c, count in parts for _ in range(count)])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bounds, "_POINTS", points)
-        patch.setattr(bounds, "_POINTS_A_COPY", 2)
+        patch.setattr(curve_bounds, "_POINTS", points)
+        patch.setattr(curve_bounds, "_POINTS_A_COPY", 2)
         above = PessimisticCurve(tuple(parts))
         below = above.optimistic
         # 1e-12: rounding of the exact product.
@@ -377,10 +377,10 @@ def test_convolution_errors_are_within_their_bound(integers: tuple[list[int], ..
             exact = np.convolve(exact, np.array(mass, dtype=object))
     with np.errstate(divide="ignore"):
         parts = [
-            (lattice.Masses(-1.0, np.log(np.array(mass) / sum(mass))), count)
+            (convolution.Masses(-1.0, np.log(np.array(mass) / sum(mass))), count)
             for mass, count in zip(integers, (k, 3), strict=True)
         ]
-    masses, log_error = lattice.convolved(parts, 0.5, both_tails=True)
+    masses, log_error = convolution.convolved(parts, 0.5, both_tails=True)
     assert masses.start == -1.0 * (k + 3)
     total = sum(exact.tolist())
     for value, log_mass, log_bound in zip(exact.tolist(), masses.log_mass, log_error, strict=True):
@@ -407,9 +407,9 @@ def test_convolution_errors_are_within_their_bound(integers: tuple[list[int], ..
     ],
 )
 def test_listed_losses_are_those_of_the_curve(pair: PrivacyCurve) -> None:
-    low, high = lattice.span(pair)
+    low, high = convolution.span(pair)
     step = (high - low) / 4096
-    listed = lattice.losses(pair, step)
+    listed = convolution.losses(pair, step)
     assert np.all(np.diff(listed.loss) >= 0)
     # Both laws have mass 1, and so does every cell: quadrature errors are those of rounding.
     assert np.exp(listed.log_p).sum() == pytest.approx(1.0, rel=1e-12)
@@ -425,13 +425,13 @@ def test_sharing_out_keeps_both_masses_and_merging_never_raises_a_loss() -> None
     rng = np.random.default_rng(1)
     loss = np.sort(rng.normal(size=50))
     log_p = np.log(rng.dirichlet(np.ones(50)))
-    listed = lattice.Losses(loss, log_p)
+    listed = convolution.Losses(loss, log_p)
     for step in (0.01, 0.3, 5.0):
-        shared = lattice.shared_out(listed, step)
+        shared = convolution.shared_out(listed, step)
         points = shared.start + step * np.arange(shared.log_mass.size)
         assert np.exp(shared.log_mass).sum() == pytest.approx(1.0, rel=1e-12)
         assert np.exp(shared.log_mass - points).sum() == pytest.approx(np.exp(log_p - loss).sum(), rel=1e-12)
-        merged = lattice.merged(listed, step)
+        merged = convolution.merged(listed, step)
         below = merged.start + step * np.arange(merged.log_mass.size)
         assert np.exp(merged.log_mass).sum() == pytest.approx(1.0, rel=1e-12)
         for epsilon in np.linspace(-3.0, 3.0, 25):
@@ -448,7 +448,7 @@ def test_losses_on_a_lattice_are_composed_without_rounding() -> None:
     exact = composed(geometric, 2)
     assert isinstance(exact, LossCurve)
     above = PessimisticCurve(((geometric, 2),))
-    assert bounds.lattice_step(above.parts) == pytest.approx(2 * math.log(1.01), rel=1e-9)
+    assert curve_bounds.lattice_step(above.parts) == pytest.approx(2 * math.log(1.01), rel=1e-9)
     for e in EPSILONS:
         # The error bounds of the convolution are all that is left.
         assert above.delta(e) == pytest.approx(exact.delta(e), abs=1e-10)
@@ -464,10 +464,10 @@ def test_common_spacings() -> None:
     geometric = curve(TwoSidedGeometricLaw(0, 1.5), TwoSidedGeometricLaw(3, 1.5))
     odd = curve(TwoSidedGeometricLaw(0, 1.5), TwoSidedGeometricLaw(1, 1.5))
     step = 2 * math.log(1.5)
-    assert bounds.lattice_step([(geometric, 3), (odd, 1)]) == pytest.approx(step, rel=1e-12)
-    assert bounds.lattice_step([(DiscreteGaussianCurve(3, 5.0), 2)]) == pytest.approx(3 / 25, rel=1e-12)
+    assert curve_bounds.lattice_step([(geometric, 3), (odd, 1)]) == pytest.approx(step, rel=1e-12)
+    assert curve_bounds.lattice_step([(DiscreteGaussianCurve(3, 5.0), 2)]) == pytest.approx(3 / 25, rel=1e-12)
     # With a density the lattice is fine, and still holds the atoms.
-    mixed = bounds.lattice_step([(geometric, 3), (LaplaceCurve(2 * step), 1)])
+    mixed = curve_bounds.lattice_step([(geometric, 3), (LaplaceCurve(2 * step), 1)])
     assert mixed < 1e-3
     assert step / mixed == pytest.approx(round(step / mixed), abs=1e-6)
 

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate, special, stats
 
-from auditor.exact import (
+from auditor.privacy.exact import (
     CauchyCurve,
     CauchyLaw,
     DiscreteGaussianCurve,
@@ -28,7 +28,7 @@ from auditor.exact import (
     TwoSidedGeometricLaw,
     curve,
 )
-from auditor.laws import FloatArray
+from auditor.privacy.laws import FloatArray
 
 EPSILONS = [-3.0, -0.7, -0.05, 0.0, 0.05, 0.3, 0.9, 1.7, 4.0]
 CAUCHY_PAIRS = [

@@ -14,14 +14,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.adversaries import exhaustive as module
-from auditor.adversaries.bounds import guessing
-from auditor.adversaries.exhaustive import Exhaustive, Goal, every, from_all_subsets, from_queries, subset_counts
-from auditor.adversaries.game import Game, run_game
-from auditor.collect import Settings
+from auditor.audits.adversaries import exhaustive as module
+from auditor.audits.adversaries.bounds import guessing
+from auditor.audits.adversaries.exhaustive import Exhaustive, Goal, every, from_all_subsets, from_queries, subset_counts
+from auditor.audits.adversaries.game import Game, run_game
+from auditor.audits.context import Question
+from auditor.audits.privacy_loop import Settings
 from auditor.errors import SpecificationError
-from auditor.guarantees import ApproxDP, PureDP
-from auditor.question import Question
+from auditor.privacy.guarantees import ApproxDP, PureDP
 from auditor.results import Verdict
 from mechanisms.column_counts import LaplaceCounts
 from mechanisms.noisy_counts import UniformCounts

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from auditor import PureDP
-from auditor.events.floats import Unreachable, near_answers
-from auditor.events.learned import Clipped, Marked, learn_clipped, learn_marked
-from auditor.events.learner import EventLearner
+from auditor.events.event_learner import EventLearner
+from auditor.events.float_bits import Unreachable, near_answers
+from auditor.events.parametric_features import Clipped, Marked, learn_clipped, learn_marked
 
 
 @pytest.mark.parametrize("kind", [np.float64, np.float32])

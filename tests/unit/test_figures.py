@@ -11,21 +11,22 @@ from xml.etree import ElementTree
 
 import pytest
 
-from auditor import registry
-from auditor.accuracy import Exactly, Figure, PowerLaw
-from auditor.accuracy.figure import check_figures
+from auditor.audits.accuracy import Exactly, Figure, PowerLaw
+from auditor.audits.accuracy.figure import check_figures
+from auditor.claims import registry
 from auditor.errors import SpecificationError
 from auditor.report.figures import COLOURS, figures, legend
 from auditor.report.html import html
 from auditor.report.view import RunView
-from auditor.runner import Run, execute, results_document
+from auditor.runs.run import Run
+from auditor.runs.runner import execute, results_document
 from benchmarks.theorems import document, picture, pictures
 
 DECLARED = """
 import math
 from itertools import pairwise
-from auditor.accuracy import Exactly, Figure
-from auditor.declare import Source, entry, scaling
+from auditor.audits.accuracy import Exactly, Figure
+from auditor.claims import Source, entry, scaling
 
 def figure(curve, at):
     return Figure("Samples for <parity>", curve, "d", "samples", at, logarithmic=False)

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from scipy import integrate, optimize, stats
 
-from auditor.adversaries.fingerprints import (
+from auditor.audits.adversaries.fingerprints import (
     BiasCodebook,
     BlockCodebook,
     BonehShaw,

@@ -16,12 +16,12 @@ from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
 from auditor import ApproxDP, GaussianDP, Pair, PureDP, SpecificationError, Verdict, audit, explain, report
-from auditor.auditing import run_audit
-from auditor.collect import Settings
+from auditor.audits.context import Question
+from auditor.audits.fixed_size import fixed_ceiling, flag_probability
+from auditor.audits.privacy import run_audit
+from auditor.audits.privacy_loop import Settings
 from auditor.evidence.binomial import clopper_pearson
 from auditor.evidence.power import LEARNING
-from auditor.fixed_size import fixed_ceiling, flag_probability
-from auditor.question import Question
 from auditor.results import document, plain
 
 PAIR = Pair(np.array([0]), np.array([1]))
@@ -261,7 +261,7 @@ def test_results_fit_the_schema_and_the_reports(tmp_path: Any) -> None:
 def test_a_budget_in_seconds_gives_halves_of_one_size_and_can_be_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = iter(range(1_000_000))
     with monkeypatch.context() as patch:
-        patch.setattr("auditor.collect.time.monotonic", lambda: float(next(ticks)))
+        patch.setattr("auditor.audits.privacy_loop.time.monotonic", lambda: float(next(ticks)))
         settings = Settings(draws=100_000, seconds=40.0, method="clopper-pearson")
         cut = run_audit(response, PureDP(LEVEL), [PAIR], settings, Question())
     assert cut.truncated_by == "time"

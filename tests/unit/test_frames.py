@@ -15,8 +15,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from auditor import frames
-from auditor.frames import is_frame, is_index, is_missing, is_na, is_series
+from auditor.datasets import pandas_types
+from auditor.datasets.pandas_types import is_frame, is_index, is_missing, is_na, is_series
 
 FRAME = pd.DataFrame({"a": [1, 2]})
 OTHERS: list[Any] = [None, 1, "a", [1], {"a": [1]}, np.zeros(2), pd.DataFrame, pd.NA]
@@ -115,7 +115,7 @@ MADE_OF = {
 @pytest.fixture
 def without_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
     """What holds where pandas was never imported."""
-    monkeypatch.setattr(frames, "loaded", lambda: None)
+    monkeypatch.setattr(pandas_types, "loaded", lambda: None)
 
 
 def kinds(value: Any) -> list[str]:
@@ -144,7 +144,7 @@ def test_nothing_is_a_frame_before_pandas_is_there(
     module: types.ModuleType | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pandas", module)
-    assert frames.loaded() is None
+    assert pandas_types.loaded() is None
     assert [kinds(value) for value in (FRAME, FRAME["a"], FRAME.index)] == [[], [], []]
     assert is_na(None)
     assert not is_na(math.nan)
@@ -182,7 +182,7 @@ import datetime, math, sys
 from decimal import Decimal
 from fractions import Fraction
 import numpy as np
-from auditor.frames import is_missing
+from auditor.datasets.pandas_types import is_missing
 print([is_missing(eval(made)) for made in {SCALARS!r}])
 assert "pandas" not in sys.modules
 """

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from auditor.exact import curve
+from auditor.privacy.exact import curve
 from experiments.document_004._streams import added_pair, stream
 from mechanisms.free_tops import (
     HARMLESS,

@@ -15,8 +15,8 @@ from scipy import special, stats
 import auditor
 from auditor import ApproxDP, GaussianDP, PureDP
 from auditor.evidence.power import ceiling
-from auditor.exact import GaussianLaw, LaplaceLaw, curve
-from auditor.guarantees import Guarantee
+from auditor.privacy.exact import GaussianLaw, LaplaceLaw, curve
+from auditor.privacy.guarantees import Guarantee
 
 Array = NDArray[np.float64]
 

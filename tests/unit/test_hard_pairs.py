@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from auditor import AddRemoveOne, EdgeNeighbors, Pair, ReplaceOne, SpecificationError
-from auditor.neighbors import AnswersWithin, Relation
-from auditor.neighbors.hard import MOST_PAIRS, fingerprint, hard_pairs
-from auditor.neighbors.rows import rows_of
+from auditor.datasets import AnswersWithin, Relation
+from auditor.datasets.crafted_pairs import MOST_PAIRS, fingerprint, hard_pairs
+from auditor.datasets.rows import rows_of
 
 RELATIONS: list[Relation] = [ReplaceOne(), AddRemoveOne()]
 DOMAINS: list[Any] = [

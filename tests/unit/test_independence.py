@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from auditor import Pair, PureDP, audit
-from auditor.auditing import run_audit
-from auditor.collect import Settings
-from auditor.evidence import independence
-from auditor.evidence.independence import (
+from auditor.audits import independence
+from auditor.audits.context import Question
+from auditor.audits.independence import (
     COMPARISONS,
     FALSE_ALARM,
     LONGER,
@@ -25,9 +24,10 @@ from auditor.evidence.independence import (
     check_independence,
     dependent_counts,
 )
-from auditor.question import Question
+from auditor.audits.privacy import run_audit
+from auditor.audits.privacy_loop import Settings
 from auditor.results import Verdict
-from auditor.sampling import Sampler
+from auditor.targets.sampler import Sampler
 
 Rng = np.random.Generator
 Target = Callable[[Any, int, Rng], Any]

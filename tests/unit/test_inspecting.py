@@ -17,8 +17,8 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
+from auditor.cli.check import inspect_target, log_orders, repeats_after_restart
 from auditor.errors import SpecificationError, TargetError, TargetRaised
-from auditor.inspecting import inspect_target, log_orders, repeats_after_restart
 from auditor.targets.callables import load_file
 from auditor.targets.process import ProcessTarget
 from auditor.targets.protocol import FIRST_REQUEST

@@ -14,7 +14,10 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from auditor import Pair, PureDP, SpecificationError, TargetError, Verdict, audit
-from auditor.analysts import (
+from auditor.audits.summary import describe
+from auditor.privacy.exact import curve
+from auditor.targets import source_hash
+from auditor.targets.analysts import (
     Adaptive,
     FixedList,
     Mixture,
@@ -23,11 +26,8 @@ from auditor.analysts import (
     Repeat,
     ThresholdSeeker,
 )
-from auditor.dialogue import Dialogue, ExactDialogue, transcript_law, transcripts
-from auditor.exact import curve
-from auditor.findings import describe
-from auditor.interactive import SKIP, Analyst, History, equals, pool_indices
-from auditor.targets import source_hash
+from auditor.targets.interactive import SKIP, Analyst, History, equals, pool_indices
+from auditor.targets.transcripts import Dialogue, ExactDialogue, transcript_law, transcripts
 
 
 @dataclass(frozen=True)

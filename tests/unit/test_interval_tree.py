@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.exact import curve
+from auditor.privacy.exact import curve
 from experiments._common import visits
 from experiments.document_003.intervals import _TREE, _from_none
 from mechanisms.interval_tree import (

@@ -19,10 +19,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from auditor import journal
 from auditor.errors import SpecificationError
-from auditor.journal import Journal, content_hash
 from auditor.results import AuditResult, Counterexample, Verdict, result_from
+from auditor.runs import journal
+from auditor.runs.journal import Journal, content_hash
 from tests.unit.commandline import (
     HELD,
     QUICK,
@@ -218,7 +218,7 @@ DATASETS = (
 
 
 def test_hashes_of_datasets_are_of_their_content_and_the_same_in_every_process() -> None:
-    code = "import numpy as np, pandas as pd; from auditor.journal import content_hash as h; "
+    code = "import numpy as np, pandas as pd; from auditor.runs.journal import content_hash as h; "
     done = subprocess.run(
         [sys.executable, "-c", f"{code}print([h(data).hex() for data in [{', '.join(DATASETS)}]])"],
         cwd=ROOT,

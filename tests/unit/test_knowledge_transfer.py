@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.exact import optimal_composition
+from auditor.privacy.exact import optimal_composition
 from benchmarks import knowledge_transfer, teachers, transfer_report
 from benchmarks.knowledge_transfer import Journal, cells, main, study
 from benchmarks.teachers import LEARNERS, METHODS, TASKS, Cell, measured

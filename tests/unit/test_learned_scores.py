@@ -12,12 +12,12 @@ import pytest
 from numpy.typing import NDArray
 
 from auditor import Pair, PureDP, SpecificationError, audit, classifier
-from auditor.collect import FIRST
+from auditor.audits.privacy_loop import FIRST
 from auditor.events import classifier as classifiers
 from auditor.events.classifier import FIRST_FIT, ROWS, Score, Training, fitters_of
+from auditor.events.event_learner import EventLearner
 from auditor.events.features import Additive, Distance, Feature
 from auditor.events.fitting import learn_additive, learn_distance
-from auditor.events.learner import EventLearner
 from auditor.results import Verdict
 
 PAIR = Pair(np.array([0]), np.array([1]))
@@ -125,7 +125,7 @@ def test_what_is_no_learner_is_refused_and_shown(learners: Any, shown: str) -> N
 
 
 def test_declared_claims_take_names_and_refuse_others_at_load() -> None:
-    from auditor.declare import privacy
+    from auditor.claims import privacy
 
     assert privacy(product_of_signs, PureDP(1.0), PAIR, learners="logistic").learners == "logistic"
     with pytest.raises(SpecificationError, match="'forest'"):
@@ -177,7 +177,7 @@ def test_no_fit_begins_after_the_end_and_what_was_not_finished_changes_nothing()
 
 def test_a_budget_in_seconds_is_passed_by_one_fit_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [0.0]
-    monkeypatch.setattr("auditor.collect.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("auditor.audits.privacy_loop.time.monotonic", lambda: clock[0])
     begun: list[float] = []
 
     def slow(x: Any, y: Any) -> list[Any]:
@@ -192,9 +192,9 @@ def test_a_budget_in_seconds_is_passed_by_one_fit_at_most(monkeypatch: pytest.Mo
 
 
 def test_a_run_cut_short_by_time_can_be_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
-    from auditor.auditing import run_audit
-    from auditor.collect import Settings
-    from auditor.question import Question
+    from auditor.audits.context import Question
+    from auditor.audits.privacy import run_audit
+    from auditor.audits.privacy_loop import Settings
 
     calls = [0]
 
@@ -204,7 +204,7 @@ def test_a_run_cut_short_by_time_can_be_replayed(monkeypatch: pytest.MonkeyPatch
 
     options: dict[str, Any] = {"draws": 20_000, "learners": "logistic", "stop": "budget"}
     with monkeypatch.context() as patch:
-        patch.setattr("auditor.collect.time.monotonic", clock)
+        patch.setattr("auditor.audits.privacy_loop.time.monotonic", clock)
         settings = Settings(seconds=30.0, **options)
         cut = run_audit(product_of_signs, PureDP(3.0), [PAIR], settings, Question())
     assert cut.truncated_by == "time"
@@ -317,9 +317,9 @@ def test_a_ratio_that_hangs_is_an_error_of_the_target() -> None:
 
 
 def test_what_a_ratio_says_in_an_error_is_not_shown_of_private_data() -> None:
-    from auditor.auditing import run_audit
-    from auditor.collect import Settings
-    from auditor.question import Question
+    from auditor.audits.context import Question
+    from auditor.audits.privacy import run_audit
+    from auditor.audits.privacy_loop import Settings
 
     found = run_audit(Bad(fails), PureDP(1.0), [PAIR], Settings(draws=400), Question(private=True))
     assert "KeyError" in found.message

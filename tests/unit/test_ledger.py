@@ -22,22 +22,22 @@ import pytest
 from numpy.typing import NDArray
 
 from auditor import report
-from auditor.auditing import run_audit
-from auditor.collect import Plan, Settings
+from auditor.audits.context import Question
+from auditor.audits.privacy import run_audit
+from auditor.audits.privacy_loop import Plan, Settings
+from auditor.datasets import Pair
 from auditor.errors import SpecificationError
-from auditor.events.learner import EventLearner
-from auditor.guarantees import PureDP
-from auditor.ledger import Ledger, Night
-from auditor.ledger.memory import restore, written
-from auditor.ledger.showing import as_json, lines, verify
-from auditor.ledger.sources import about, fingerprint, spelled
-from auditor.ledger.store import Store
-from auditor.neighbors import Pair
-from auditor.question import Question
+from auditor.events.event_learner import EventLearner
+from auditor.events.learner_state import restore, written
+from auditor.privacy.guarantees import PureDP
 from auditor.results import AuditResult, Verdict, result_from
-from auditor.sampling import Sampler
+from auditor.runs.ledger import Ledger, Night
+from auditor.runs.ledger.fingerprint import about, fingerprint, spelled
+from auditor.runs.ledger.show import as_json, lines, verify
+from auditor.runs.ledger.store import Store
 from auditor.targets import target_from
 from auditor.targets.process import ProcessTarget
+from auditor.targets.sampler import Sampler
 from tests.unit.commandline import Command
 
 ID = "own/coin/L1/pure_dp/given"
@@ -49,7 +49,7 @@ SMALL = Settings(draws=2_000, independence=False, alpha=1e-3)
 def fixed_identities(monkeypatch: pytest.MonkeyPatch) -> None:
     """A new ledger draws new numbers; here those of the test's first, second, ... one are always the same."""
     numbers = itertools.count(1)
-    monkeypatch.setattr("auditor.ledger.store.uuid.uuid4", lambda: uuid.UUID(int=next(numbers)))
+    monkeypatch.setattr("auditor.runs.ledger.store.uuid.uuid4", lambda: uuid.UUID(int=next(numbers)))
 
 
 def coin(data: int, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -245,7 +245,7 @@ def test_a_change_of_an_imported_file_is_one_of_the_source(tmp_path: Path, monke
 def test_another_version_of_a_dependency_starts_afresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "ledger"
     night(path)
-    monkeypatch.setattr("auditor.ledger.sources.versions", lambda _names: ["numpy 99"])
+    monkeypatch.setattr("auditor.runs.ledger.fingerprint.versions", lambda _names: ["numpy 99"])
     assert night(path).ledger["afresh"] == "changed: versions"
 
 
@@ -373,11 +373,11 @@ def test_verify_sees_what_is_not_as_recorded(statement: str, said: str, tmp_path
 def test_verify_judges_by_the_rule_of_the_verdict(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # A refutation waits for all smaller levels: where they have not been rejected, the wealth alone is no violation.
     path = tmp_path / "ledger"
-    monkeypatch.setattr("auditor.collect.rejects_below", lambda *_: False)
+    monkeypatch.setattr("auditor.audits.privacy_loop.rejects_below", lambda *_: False)
     assert night(path, epsilon=0.5).verdict != Verdict.VIOLATION
     assert rows(path, "SELECT max(log) > 7 FROM chunks") == [(1,)]  # ln(1/alpha) = 6.9
     assert "its wealth says otherwise" in " ".join(verify(path)[0])
-    monkeypatch.setattr("auditor.ledger.showing.rejects_below", lambda *_: False)
+    monkeypatch.setattr("auditor.runs.ledger.show.rejects_below", lambda *_: False)
     assert verify(path)[1]
 
 
@@ -419,7 +419,8 @@ def test_a_list_of_claims(tmp_path: Path) -> None:
 CLAIMS = """
 import numpy as np
 from auditor import PureDP, Pair
-from auditor.declare import Source, conformity, entry, privacy
+from auditor.claims import Source, conformity, entry
+from auditor.claims import privacy
 
 def coin(data, n, rng):
     return np.where(rng.random(n) < 0.7, data, 1 - data)

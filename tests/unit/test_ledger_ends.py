@@ -21,22 +21,22 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-import auditor.ledger.night
-from auditor.auditing import UNSEEN, run_audit
-from auditor.collect import Settings
+import auditor.runs.ledger.session
+from auditor.audits import dependence
+from auditor.audits.context import Question
+from auditor.audits.dependence import Doubt
+from auditor.audits.privacy import UNSEEN, run_audit
+from auditor.audits.privacy_loop import Settings
 from auditor.errors import TargetError
-from auditor.events.learner import EventLearner
-from auditor.evidence import dependence
-from auditor.evidence.dependence import Doubt
-from auditor.guarantees import PureDP
-from auditor.ledger import Ledger
-from auditor.ledger.night import FIRST_SHARE, LOST, share_of
-from auditor.ledger.record import past_of
-from auditor.ledger.showing import lines, verify
-from auditor.ledger.store import Store
-from auditor.question import Question
+from auditor.events.event_learner import EventLearner
+from auditor.privacy.guarantees import PureDP
 from auditor.results import AuditResult, Verdict
-from auditor.sampling import Call, Sampler
+from auditor.runs.ledger import Ledger
+from auditor.runs.ledger.record import past_of
+from auditor.runs.ledger.session import FIRST_SHARE, LOST, share_of
+from auditor.runs.ledger.show import lines, verify
+from auditor.runs.ledger.store import Store
+from auditor.targets.sampler import Call, Sampler
 from tests.unit.test_ledger import ID, PAIR, change, rows
 
 #: The tests of independence find out that the coin is seeded.
@@ -64,7 +64,7 @@ LAST: list[tuple[int, BaseException]] = []
 @pytest.fixture(autouse=True)
 def fresh(monkeypatch: pytest.MonkeyPatch) -> None:
     numbers = itertools.count(1)
-    monkeypatch.setattr("auditor.ledger.store.uuid.uuid4", lambda: uuid.UUID(int=next(numbers)))
+    monkeypatch.setattr("auditor.runs.ledger.store.uuid.uuid4", lambda: uuid.UUID(int=next(numbers)))
     forget()
 
 
@@ -309,7 +309,7 @@ def test_a_kill_when_the_night_is_written_keeps_its_chunks(tmp_path: Path) -> No
             os.kill(os.getpid(), signal.SIGKILL)
             raise AssertionError
 
-        vars(auditor.ledger.night)["written"] = kill
+        vars(auditor.runs.ledger.session)["written"] = kill
         night(path, UNSEEDED)
 
     process = worker(work)

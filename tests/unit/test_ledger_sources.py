@@ -19,15 +19,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.auditing import run_audit
-from auditor.collect import Settings
+from auditor.audits.context import Question
+from auditor.audits.privacy import run_audit
+from auditor.audits.privacy_loop import Settings
+from auditor.datasets import Pair
 from auditor.errors import SpecificationError
-from auditor.guarantees import PureDP
-from auditor.ledger import Ledger
-from auditor.ledger.sources import about, fingerprint, spelled
-from auditor.neighbors import Pair
-from auditor.question import Question
+from auditor.privacy.guarantees import PureDP
 from auditor.results import Verdict
+from auditor.runs.ledger import Ledger
+from auditor.runs.ledger.fingerprint import about, fingerprint, spelled
 from auditor.targets.http import HttpTarget
 from auditor.targets.process import ProcessTarget
 
@@ -275,7 +275,7 @@ def test_the_version_of_a_package_that_a_target_is_of_counts(monkeypatch: pytest
         asked.append(names)
         return []
 
-    monkeypatch.setattr("auditor.ledger.sources.versions", versions)
+    monkeypatch.setattr("auditor.runs.ledger.fingerprint.versions", versions)
     target: Any = stats.norm(loc=0, scale=1)
     about(target, PureDP(1.0), PAIR, None, "")
     assert "scipy" in asked[-1]

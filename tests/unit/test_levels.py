@@ -12,14 +12,17 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from auditor import registry, runner
-from auditor.conformity import StatedLaw
-from auditor.declare import Claim, Draft, Source, component, conformity, entry, exact, privacy
+from auditor.audits.conformity import StatedLaw
+from auditor.claims import Claim, Draft, Source, component, conformity, entry, exact, privacy, registry
+from auditor.datasets import Pair
 from auditor.errors import SpecificationError
-from auditor.exact import FiniteLaw, Law, LossCurve, PrivacyCurve
-from auditor.guarantees import PureDP
-from auditor.neighbors import Pair
+from auditor.privacy.exact import FiniteLaw, Law, LossCurve, PrivacyCurve
+from auditor.privacy.guarantees import PureDP
 from auditor.results import AuditResult, Verdict, plain
+from auditor.runs import runner
+from auditor.runs.audit_claim import audit_claim
+from auditor.runs.manifest import manifest
+from auditor.runs.run import Run, split_alpha
 
 PAIR = Pair(np.array([1]), np.array([0]), "1 against 0")
 
@@ -52,7 +55,7 @@ def claim_of(draft: Draft) -> Claim:
 
 
 def audit(draft: Draft, alpha: float = 1e-6, **options: Any) -> AuditResult:
-    return runner.audit_claim(claim_of(draft), runner.Run(**options), alpha)
+    return audit_claim(claim_of(draft), Run(**options), alpha)
 
 
 # --------------------------------------------------------------------------------------------- L0
@@ -166,7 +169,7 @@ def test_what_is_declared_is_checked_at_load() -> None:
 def test_a_failure_of_ours_on_a_claim_of_conformity_is_an_error(tmp_path: Path) -> None:
     file = tmp_path / "claims.py"
     file.write_text(
-        "from auditor.declare import Source, conformity, entry\n"
+        "from auditor.claims import Source, conformity, entry\n"
         "class Lawless:\n"
         "    def __call__(self, data, n, rng):\n"
         "        return rng.integers(0, 2, n)\n"
@@ -176,13 +179,13 @@ def test_a_failure_of_ours_on_a_claim_of_conformity_is_an_error(tmp_path: Path) 
         "def lawless():\n"
         "    yield conformity(Lawless(), [1])\n"
     )
-    run = runner.Run(paths=(str(file),))
+    run = Run(paths=(str(file),))
     claims = registry.claims(run.paths)
     (result,) = runner.execute(run, claims).results
     assert result.verdict == Verdict.ERROR
     assert "no law on these data" in result.message
     assert (result.level, result.notion, result.claimed) == ("L3", "conformity", "the law of Lawless")
-    json.dumps(plain(runner.manifest(run, claims)))
+    json.dumps(plain(manifest(run, claims)))
 
 
 def test_the_share_of_alpha_counts_claims_of_conformity() -> None:
@@ -193,4 +196,4 @@ def test_the_share_of_alpha_counts_claims_of_conformity() -> None:
         conformity(Coin(2.0), PAIR, reference=Coin(1.0), case="d", expected="deviation"),
     ]
     claims = [claim_of(draft) for draft in drafts]
-    assert set(runner.shares(claims, 0.01).values()) == {0.005}
+    assert set(split_alpha(claims, 0.01).values()) == {0.005}

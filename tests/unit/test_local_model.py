@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.analysts import Adaptive, FixedList, RandomQueries, Repeat
-from auditor.dialogue import Dialogue
-from auditor.exact import FiniteLaw, curve
-from auditor.interactive import SKIP, History
+from auditor.privacy.exact import FiniteLaw, curve
+from auditor.targets.analysts import Adaptive, FixedList, RandomQueries, Repeat
+from auditor.targets.interactive import SKIP, History
+from auditor.targets.transcripts import Dialogue
 from mechanisms.local_model import FAILED, MUTANTS, REFUSED, SILENT, LocalAlgorithm, LocalOracle, OracleSession
 from mechanisms.local_randomizers import (
     LocalRandomizer,

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from auditor.exact import ProductLaw, TwoSidedGeometricLaw, curve
+from auditor.privacy.exact import ProductLaw, TwoSidedGeometricLaw, curve
 from mechanisms.fresh_users import (
     FreshDredging,
     FreshUsers,

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from auditor.exact import TwoSidedGeometricLaw
+from auditor.privacy.exact import TwoSidedGeometricLaw
 from mechanisms.fresh_users import users_needed
 from mechanisms.local_simulation import (
     MUTANTS,

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from auditor.exact import curve
+from auditor.privacy.exact import curve
 from experiments._common import rand
 from experiments.document_003.marginals import HEALTH, TEN, TWENTY, complementary, one_attribute
 from mechanisms.counting_queries import any_of, beyond

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.exact import curve
+from auditor.privacy.exact import curve
 from experiments.document_002.masked_parity_local import _pairs
 from mechanisms.common import FloatArray, IntArray
 from mechanisms.fresh_users import FreshUsers

@@ -11,9 +11,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy import integrate, optimize, special, stats
 
-from auditor.exact import GaussianCurve, curve
-from auditor.guarantees import TradeoffCurve
-from auditor.laws import DiscreteGaussianLaw, ProductLaw
+from auditor.privacy.exact import GaussianCurve, curve
+from auditor.privacy.guarantees import TradeoffCurve
+from auditor.privacy.laws import DiscreteGaussianLaw, ProductLaw
 from mechanisms import gaussian
 from mechanisms.gaussian import (
     MUTANTS,

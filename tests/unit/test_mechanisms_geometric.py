@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from auditor.exact import FiniteLaw, ProductLaw, curve
+from auditor.privacy.exact import FiniteLaw, ProductLaw, curve
 from mechanisms.queries import Answers, Count, SeveralCounts
 from mechanisms.truncated_geometric import MUTANTS, TruncatedGeometric
 

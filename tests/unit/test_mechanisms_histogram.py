@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from auditor.exact import curve
+from auditor.privacy.exact import curve
 from mechanisms.gaussian import analytic_mu
 from mechanisms.histogram import MUTANTS, SumAndSize, gaussian_histogram, laplace_histogram
 from mechanisms.queries import Histogram, Sum

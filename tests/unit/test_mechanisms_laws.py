@@ -16,7 +16,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from auditor.laws import FiniteLaw, Law, ProductLaw, TwoSidedGeometricLaw
+from auditor.privacy.laws import FiniteLaw, Law, ProductLaw, TwoSidedGeometricLaw
 from mechanisms import (
     exponential,
     gaussian,

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from auditor.exact import FiniteLaw, curve
+from auditor.privacy.exact import FiniteLaw, curve
 from mechanisms import exponential, geometric, laplace, noisy_max, randomized_response
 from mechanisms.common import Dataset
 from mechanisms.exponential import ExponentialMechanism

@@ -13,10 +13,10 @@ import pytest
 from scipy import integrate, stats
 
 from auditor import Pair, PureDP, Verdict, audit
-from auditor.analysts import Adaptive, FixedList, Phases, RandomQueries, Repeat, ThresholdSeeker
-from auditor.dialogue import Dialogue, ExactDialogue
-from auditor.exact import curve
-from auditor.interactive import SKIP, Analyst, History
+from auditor.privacy.exact import curve
+from auditor.targets.analysts import Adaptive, FixedList, Phases, RandomQueries, Repeat, ThresholdSeeker
+from auditor.targets.interactive import SKIP, Analyst, History
+from auditor.targets.transcripts import Dialogue, ExactDialogue
 from mechanisms.free_tops import Differences, bank, epoch
 from mechanisms.noise import without_low_bits
 from mechanisms.queries import Answers, Count

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from auditor.exact import FiniteLaw, TwoSidedGeometricLaw, curve
+from auditor.privacy.exact import FiniteLaw, TwoSidedGeometricLaw, curve
 from mechanisms.laplace import LatticeLaplace
 from mechanisms.local_sensitivity import MUTANTS, LocalSensitivityLaplace
 from mechanisms.median import (

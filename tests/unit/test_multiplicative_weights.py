@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from auditor.analysts import Adaptive, FixedList, Phases, RandomQueries
-from auditor.dialogue import Dialogue, ExactDialogue
-from auditor.exact import advanced_composition, curve
-from auditor.interactive import SKIP, Analyst, History
+from auditor.privacy.exact import advanced_composition, curve
+from auditor.targets.analysts import Adaptive, FixedList, Phases, RandomQueries
+from auditor.targets.interactive import SKIP, Analyst, History
+from auditor.targets.transcripts import Dialogue, ExactDialogue
 from mechanisms.multiplicative_weights import (
     DROP,
     MUTANTS,

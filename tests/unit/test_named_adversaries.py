@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from auditor.adversaries.named import BY_NAME, adversary_named, parameters_of
-from auditor.adversaries.packing import Packing
-from auditor.adversaries.reconstruction import Reconstruction
-from auditor.attack.options import Attack
+from auditor.audits.adversaries.named import BY_NAME, adversary_named, parameters_of
+from auditor.audits.adversaries.packing import Packing
+from auditor.audits.adversaries.reconstruction import Reconstruction
+from auditor.cli.attack.options import Attack
 from auditor.errors import SpecificationError
-from auditor.guarantees import ApproxDP, PureDP
+from auditor.privacy.guarantees import ApproxDP, PureDP
 from tests.unit.commandline import Command
 
 SUMS = """

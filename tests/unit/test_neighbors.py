@@ -21,7 +21,7 @@ from auditor import (
     ReplaceOne,
     SpecificationError,
 )
-from auditor.neighbors import RELATIONS, Relation, check_pairs
+from auditor.datasets import RELATIONS, Relation, check_pairs
 
 NAN = math.nan
 

@@ -16,9 +16,9 @@ import auditor
 from auditor import ZCDP, ApproxDP, DeltaDP, GaussianDP, PureDP, RenyiDP, TradeoffCurve
 from auditor.errors import SpecificationError
 from auditor.evidence.power import ceiling, divergence_rate
-from auditor.exact import FiniteLaw, GaussianLaw, LaplaceLaw, curve
-from auditor.guarantees import NOTIONS, Guarantee, parse_claim
-from auditor.guarantees.base import cap_of, level_of, tangent_of
+from auditor.privacy.exact import FiniteLaw, GaussianLaw, LaplaceLaw, curve
+from auditor.privacy.guarantees import NOTIONS, Guarantee, parse_claim
+from auditor.privacy.guarantees.base import cap_of, level_of, tangent_of
 
 Array = NDArray[np.float64]
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.exact import curve
+from auditor.privacy.exact import curve
 from mechanisms.occam import MUTANTS, DoublingLearner, FreshExamples, schedule, share
 
 #: False-alarm probability of every statistical test here, each at a fixed seed and valid for any.

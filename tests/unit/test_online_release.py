@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from auditor.analysts import FixedList, Phases
-from auditor.dialogue import ExactDialogue
-from auditor.exact import FiniteLaw, curve
+from auditor.privacy.exact import FiniteLaw, curve
+from auditor.targets.analysts import FixedList, Phases
+from auditor.targets.transcripts import ExactDialogue
 from experiments._common import rand
 from experiments.document_004._questions import asked, asked_pair, flip, flip_pair, moving, nobody
 from experiments.document_004.online_release import Missed, _all_unstable, _at, _elsewhere, _streams

@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.adversaries.game import Game, run_game
-from auditor.adversaries.packing import Packing
-from auditor.collect import Settings
+from auditor.audits.adversaries.game import Game, run_game
+from auditor.audits.adversaries.packing import Packing
+from auditor.audits.context import Question
+from auditor.audits.privacy_loop import Settings
 from auditor.errors import SpecificationError
-from auditor.guarantees import ApproxDP, GaussianDP, Guarantee, PureDP
-from auditor.question import Question
+from auditor.privacy.guarantees import ApproxDP, GaussianDP, Guarantee, PureDP
 from auditor.results import Verdict
 from benchmarks.families import Telling
 from mechanisms.column_counts import (

@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import optimize, stats
 
-from auditor.exact import curve
+from auditor.privacy.exact import curve
 from mechanisms.parity import MOST_BITS, NULL, GaussianElimination, ParityLearner
 from mechanisms.parity_levels import (
     biased_level,

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from auditor.accuracy import Setting
+from auditor.audits.accuracy import Setting
 from experiments.document_002.gap import _base_samples, _central, _split, gap
 from mechanisms.amplified_fresh import FreshAmplified, uniform_success
 from mechanisms.amplified_parity import corrected

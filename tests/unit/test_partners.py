@@ -18,16 +18,16 @@ import numpy as np
 import pytest
 
 from auditor import Pair, PureDP
-from auditor.accuracy.errors import Setting
-from auditor.accuracy.failure import HighProbability
-from auditor.auditing import run_audit
-from auditor.collect import Settings
-from auditor.conformity import StatedLaw, run_conformity
-from auditor.partner_process import hired
-from auditor.partners import POSSIBLE, Ahead, Meeting
-from auditor.question import Question
+from auditor.audits.accuracy.errors import Setting
+from auditor.audits.accuracy.failure import HighProbability
+from auditor.audits.conformity import StatedLaw, run_conformity
+from auditor.audits.context import Question
+from auditor.audits.privacy import run_audit
+from auditor.audits.privacy_loop import Settings
 from auditor.results import AuditResult, Verdict, document
 from auditor.targets import Mechanism
+from auditor.targets.prefetch import POSSIBLE, Ahead, Meeting
+from auditor.targets.prefetch_worker import hired
 from mechanisms.laplace import LatticeLaplace
 from mechanisms.queries import Answers
 
@@ -80,7 +80,7 @@ class Partners:
 @pytest.fixture
 def partners(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Partners]:
     for name, seconds in (("PATIENCE", 0.02), ("LOOK", 0.01), ("WORTHWHILE", 5 * SLOW)):
-        monkeypatch.setattr(f"auditor.partners.{name}", seconds)
+        monkeypatch.setattr(f"auditor.targets.prefetch.{name}", seconds)
     folder = tmp_path / "meeting"
     folder.mkdir()
     made = Partners(folder)
@@ -197,7 +197,7 @@ def test_what_a_partner_cannot_make_is_made_here(partners: Partners) -> None:
 
 
 def test_a_partner_that_hangs_is_given_up(partners: Partners, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("auditor.partners.GRACE", 0.2)
+    monkeypatch.setattr("auditor.targets.prefetch.GRACE", 0.2)
     alone = audit(respond)
     let_go = threading.Event()
     partners.start(Turns(10, lambda *_: let_go.wait()))
@@ -260,7 +260,7 @@ def test_no_alarm_rests_on_a_partner_alone(partners: Partners) -> None:
 
 
 def test_a_quick_target_is_not_passed_on(partners: Partners, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("auditor.partners.WORTHWHILE", 1.0)
+    monkeypatch.setattr("auditor.targets.prefetch.WORTHWHILE", 1.0)
     partners.start(respond)
     audit(respond, partners)
     assert not partners.made[0]._refused
@@ -293,7 +293,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from auditor import Pair, PureDP
-from auditor.declare import Draft, Source, entry, privacy
+from auditor.claims import Draft, Source, entry
+from auditor.claims import privacy
 from target import respond
 
 

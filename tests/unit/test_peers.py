@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor import registry
+from auditor.claims import registry
 from auditor.errors import TargetError
 from auditor.evidence.binomial import clopper_pearson
 from auditor.targets.environments import check_requirements

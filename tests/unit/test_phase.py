@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from auditor.accuracy import Line, PhaseDiagram, Setting
-from auditor.collect import Settings
-from auditor.declare import phases
+from auditor.audits.accuracy import Line, PhaseDiagram, Setting
+from auditor.audits.context import Question
+from auditor.audits.privacy_loop import Settings
+from auditor.claims import phases
 from auditor.errors import SpecificationError
-from auditor.question import Question
 from auditor.report.html import html
 from auditor.report.markdown import markdown
 from auditor.report.phases import rows

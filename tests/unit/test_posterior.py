@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from auditor.exact import FiniteLaw, Law, ProductLaw, TwoSidedGeometricLaw
+from auditor.privacy.exact import FiniteLaw, Law, ProductLaw, TwoSidedGeometricLaw
 from experiments.document_003._posterior import (
     average_distance,
     distances,

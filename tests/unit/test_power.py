@@ -21,8 +21,8 @@ from auditor.evidence.power import (
     flag_probability,
     resolution,
 )
-from auditor.evidence.wealth import LOG_PRIOR, Stake, Wealth, log_factors
-from auditor.guarantees import Guarantee
+from auditor.evidence.two_sample_bet import LOG_PRIOR, Stake, Wealth, log_factors
+from auditor.privacy.guarantees import Guarantee
 
 Array = NDArray[np.float64]
 

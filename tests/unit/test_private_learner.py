@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.exact import FiniteLaw, curve
+from auditor.privacy.exact import FiniteLaw, curve
 from experiments.document_004 import private_learner as experiment
 from mechanisms.common import FloatArray
 from mechanisms.free_tops import tail

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from auditor.declare.privacy import curve_of_law
-from auditor.neighbors import Pair
+from auditor.claims.privacy import curve_of_law
+from auditor.datasets import Pair
 from mechanisms.product_attributes import MUTANTS, ProductMoments, SmallestSign
 from mechanisms.second_moments import NoisyMoments, SignedHistogram
 

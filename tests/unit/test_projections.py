@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from scipy import optimize
 
-from auditor.accuracy import PowerLaw, Setting, Squared
-from auditor.accuracy.expectation import Expectation
-from auditor.declare import Draft
+from auditor.audits.accuracy import PowerLaw, Setting, Squared
+from auditor.audits.accuracy.expectation import Expectation
+from auditor.claims import Draft
 from auditor.results import Verdict
 from experiments.document_003._projected import FamilyErrors, independent, projected, repeated, worst_number
 from experiments.document_003.product_attributes import product_attributes

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from auditor.exact import FiniteLaw, PrivacyCurve, curve
-from auditor.neighbors import Pair
+from auditor.datasets import Pair
+from auditor.privacy.exact import FiniteLaw, PrivacyCurve, curve
 from experiments._points import around, index, whole_range, zeros
 from experiments.document_003.propose_test_release import (
     _both_move,

@@ -19,8 +19,8 @@ from scipy import stats
 
 import dpaudit_pytest
 from auditor import Pair, PureDP, SpecificationError, audit
-from auditor.collect import Settings
-from auditor.declare.base import BUDGETS
+from auditor.audits.privacy_loop import Settings
+from auditor.claims.claim import BUDGETS
 from auditor.results import result_from
 from dpaudit_pytest import Family, Session, share
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.exact import curve
+from auditor.privacy.exact import curve
 from mechanisms.random_row import MUTANTS, NOTHING, RandomRow
 
 ROWS = np.array([3.0, 1.0, 3.0, 0.0, 3.0])

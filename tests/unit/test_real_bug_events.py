@@ -25,21 +25,21 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from auditor import ApproxDP, Pair, PureDP, audit, one_draw
-from auditor.events.causes import cause_of, simplicity
+from auditor.events.event_learner import EventLearner
+from auditor.events.feature_detection import WIDE
 from auditor.events.features import Feature, LatticeExponent, Linear, Missing, Numeric, Rank, Shape
 from auditor.events.fitting import learn_symbols
-from auditor.events.floats import BitPattern, NegativeZero, Unreachable, near_answers, precision_of
-from auditor.events.kinds import BitsSet, Flag, IsValue, KeyOrder, KindIs, bits_of, kinds_of
-from auditor.events.learner import EventLearner
-from auditor.events.outputs import Batch, Raised, Typed, as_batch, column, concatenate, keys, matrix
+from auditor.events.float_bits import BitPattern, NegativeZero, Unreachable, near_answers, precision_of
+from auditor.events.numbers_in_text import Written, written_in
+from auditor.events.output_types import BitsSet, Flag, IsValue, KeyOrder, KindIs, bits_of, kinds_of
 from auditor.events.presence import Presence, moved_items
 from auditor.events.reservoir import NUMBERS, Reservoir
+from auditor.events.root_causes import cause_of, simplicity
 from auditor.events.screening import best_columns, screen
-from auditor.events.shared import Cancelled, Equal, Repeats, equal_coordinates, without_noise
+from auditor.events.shared_noise import Cancelled, Equal, Repeats, equal_coordinates, without_noise
 from auditor.events.structure import Item
-from auditor.events.survey import WIDE
-from auditor.events.values import kind_of, visible
-from auditor.events.written import Written, written_in
+from auditor.targets.outputs import Batch, Raised, Typed, as_batch, column, concatenate, keys, matrix
+from auditor.targets.values import kind_of, visible
 
 NAN = math.nan
 PAIR = Pair(np.array([0.0]), np.array([1.0]))
@@ -534,7 +534,7 @@ def test_what_is_held_is_counted_by_side() -> None:
 
 _PRINT_FEATURES = """
 import numpy as np
-from auditor.events.survey import telling_features
+from auditor.events.feature_detection import telling_features
 rng = np.random.default_rng(1)
 names = list("abcdefghijkl")
 def outputs(p):

@@ -14,13 +14,13 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from auditor.adversaries import Game
-from auditor.adversaries.bounds import guessing, within
-from auditor.adversaries.decoding import LeastAbsolute, LeastSquares, random_rows
-from auditor.adversaries.reconstruction import Decoding, Reconstruction, tables
+from auditor.audits.adversaries import Game
+from auditor.audits.adversaries.bounds import guessing, within
+from auditor.audits.adversaries.decoding import LeastAbsolute, LeastSquares, random_rows
+from auditor.audits.adversaries.reconstruction import Decoding, Reconstruction, tables
+from auditor.datasets import Pair, ReplaceOne
 from auditor.errors import SpecificationError
-from auditor.guarantees import ApproxDP
-from auditor.neighbors import Pair, ReplaceOne
+from auditor.privacy.guarantees import ApproxDP
 from experiments.document_003.reconstruction import _CONSTANTS, ToleratedError, sharp_bound, small_answer
 from mechanisms.column_counts import ConstantCounts
 from mechanisms.decoding_mutants import MUTANTS, ROBUST_MUTANTS
@@ -90,7 +90,7 @@ def test_all_or_nothing_counts_errors() -> None:
 
 
 def test_games_are_played_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("auditor.adversaries.reconstruction._BLOCK", 3 * 16 * 64)
+    monkeypatch.setattr("auditor.audits.adversaries.reconstruction._BLOCK", 3 * 16 * 64)
     sizes: list[int] = []
 
     def ask(stack: Any) -> Any:

@@ -15,15 +15,18 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from auditor import registry, runner
-from auditor.collect import DRAWS
-from auditor.declare import BUDGETS, Claim, Draft, Entry, Erratum, Source, entry, exact, mutant, privacy
+from auditor.audits.privacy_loop import DRAWS
+from auditor.claims import BUDGETS, Claim, Draft, Entry, Erratum, Source, entry, exact, mutant, privacy, registry
+from auditor.datasets import Pair, ReplaceOne
 from auditor.errors import SpecificationError
-from auditor.exact import FiniteLaw
-from auditor.guarantees import ApproxDP, GaussianDP, PureDP
-from auditor.neighbors import Pair, ReplaceOne
+from auditor.privacy.exact import FiniteLaw
+from auditor.privacy.guarantees import ApproxDP, GaussianDP, PureDP
 from auditor.results import AuditResult, Verdict
-from auditor.runner import Outcome, Run, execute, exit_code, settings_of, shares
+from auditor.runs import runner
+from auditor.runs.audit_claim import audit_claim
+from auditor.runs.manifest import manifest
+from auditor.runs.run import Outcome, Run, exit_code, settings_of, split_alpha
+from auditor.runs.runner import execute
 
 Rng = np.random.Generator
 PAIR = Pair(np.array([0]), np.array([1]), "one bit")
@@ -65,7 +68,8 @@ import math
 from pathlib import Path
 import numpy as np
 from auditor import Pair, PureDP
-from auditor.declare import Erratum, Source, as_corrected, as_printed, entry, exact, mutant, privacy, proof_step
+from auditor.claims import Erratum, Source, as_corrected, as_printed, entry, exact, mutant, proof_step
+from auditor.claims import privacy
 
 PAIR = Pair(np.array([0]), np.array([1]), "one bit")
 
@@ -384,7 +388,7 @@ def test_shares_add_up_to_alpha_over_the_claims_expected_to_hold() -> None:
         mutant("broken", Response(2.0), PureDP(1.0), PAIR),
         mutant("benign", lawless, PureDP(1.0), PAIR, expected="consistent"),
     )
-    split = shares(claims, 0.03)
+    split = split_alpha(claims, 0.03)
     holding = [c for c in claims if c.draft.expected == Verdict.CONSISTENT and c.draft.level != "L0"]
     assert len(holding) == 3
     assert math.fsum(split[claim.id] for claim in holding) == pytest.approx(0.03)
@@ -394,7 +398,7 @@ def test_shares_add_up_to_alpha_over_the_claims_expected_to_hold() -> None:
 
 def test_a_run_of_mutants_alone_gives_each_the_whole_alpha() -> None:
     claims = made(*(mutant(case, Response(2.0), PureDP(1.0), PAIR) for case in ("a", "b")))
-    assert set(shares(claims, 0.03).values()) == {0.03}
+    assert set(split_alpha(claims, 0.03).values()) == {0.03}
 
 
 @pytest.mark.parametrize("level", list(BUDGETS))
@@ -460,7 +464,7 @@ def test_a_run_with_a_bad_option_is_refused_before_anything_is_drawn(wrong: dict
 )
 def test_the_stated_law_is_judged_without_draws(epsilon: float, verdict: Verdict) -> None:
     (claim,) = made(exact(OnPaper(epsilon), PureDP(1.0), [SAME, PAIR]))
-    result = runner.audit_claim(claim, Run(), 0.01)
+    result = audit_claim(claim, Run(), 0.01)
     assert result.verdict == verdict
     assert result.level == "L0"
     assert result.draws == 0
@@ -474,7 +478,7 @@ def test_the_stated_law_is_judged_without_draws(epsilon: float, verdict: Verdict
 
 def test_a_statement_that_is_false_as_printed_is_expected_to_be_violated() -> None:
     (claim,) = made(exact(OnPaper(2.0), PureDP(1.0), PAIR, expected="violation"))
-    result = runner.audit_claim(claim, Run(), 0.01)
+    result = audit_claim(claim, Run(), 0.01)
     assert result.verdict == Verdict.VIOLATION
     assert result.ok
     assert exit_code([result]) == 0
@@ -558,18 +562,18 @@ def test_progress_hears_of_every_claim_and_interruption_keeps_what_is_finished(t
 
 def test_the_manifest_says_what_results_depend_on_and_no_more() -> None:
     claims = made(privacy(Response(1.0), PureDP(1.0), PAIR), mutant("m", Response(2.0), PureDP(1.0), PAIR))
-    base = runner.manifest(Run(), claims)
-    assert base == runner.manifest(Run(jobs=2), claims)
+    base = manifest(Run(), claims)
+    assert base == manifest(Run(jobs=2), claims)
     assert base["claims_selected"] == 2
     stronger = [replace(c, draft=replace(c.draft, guarantee=PureDP(0.9))) for c in claims]
     for other in (
-        runner.manifest(Run(), stronger),
-        runner.manifest(Run(), claims[:1]),
-        runner.manifest(Run(draws=DRAWS + 1), claims),
+        manifest(Run(), stronger),
+        manifest(Run(), claims[:1]),
+        manifest(Run(draws=DRAWS + 1), claims),
     ):
         assert other["specification_hash"] != base["specification_hash"]
     other_source = [replace(claims[0], draft=replace(claims[0].draft, mechanism=lawless))]
-    assert runner.manifest(Run(), other_source)["source_hash"] != base["source_hash"]
+    assert manifest(Run(), other_source)["source_hash"] != base["source_hash"]
 
 
 ERRATUM = 'errata=[Erratum("J1", "false", "as stated", "what fails", "what is right")]'

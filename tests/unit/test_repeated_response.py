@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.analysts import FixedList
-from auditor.exact import TwoSidedGeometricLaw, curve
-from auditor.interactive import History
+from auditor.privacy.exact import TwoSidedGeometricLaw, curve
+from auditor.targets.analysts import FixedList
+from auditor.targets.interactive import History
 from mechanisms.composition import Bit
 from mechanisms.local_model import REFUSED, SILENT
 from mechanisms.queries import Count

@@ -14,18 +14,18 @@ import pytest
 
 import auditor
 from auditor import AddRemoveOne, ApproxDP, DeltaDP, GaussianDP, Pair, PureDP, RenyiDP, TradeoffCurve
-from auditor.counterexamples.confirm import Counts
-from auditor.counterexamples.pasting import snippet
-from auditor.counterexamples.replay import claim_from_json, claim_to_json, replay, to_replay, to_replay_unshrunk
-from auditor.counterexamples.shrink import Shrunk, shrink
+from auditor.audits.counterexamples.confirm import Counts
+from auditor.audits.counterexamples.replay import claim_from_json, claim_to_json, replay, to_replay, to_replay_unshrunk
+from auditor.audits.counterexamples.shrink import Shrunk, shrink
+from auditor.audits.counterexamples.snippet import snippet
+from auditor.datasets import Relation
 from auditor.errors import SpecificationError, TargetError
 from auditor.events.codec import chain_to_json
+from auditor.events.event_learner import Chain
 from auditor.events.features import Numeric
-from auditor.events.learner import Chain
-from auditor.guarantees import ZCDP, Guarantee
-from auditor.neighbors import Relation
+from auditor.privacy.guarantees import ZCDP, Guarantee
 from auditor.results import plain
-from auditor.sampling import Sampler
+from auditor.targets.sampler import Sampler
 
 CLAIM = PureDP(1.0)
 PAIR = Pair(np.array([37, 41, 58, 1]), np.array([37, 41, 58]), "one row more")
@@ -207,7 +207,7 @@ def test_claims_of_every_notion_come_back_as_they_were(claim: Guarantee) -> None
 def test_every_notion_has_such_a_test() -> None:
     marks = test_claims_of_every_notion_come_back_as_they_were.pytestmark  # type: ignore[attr-defined]
     tried = {type(claim) for claim in marks[0].args[1]}
-    own = {kind for kind in auditor.guarantees.NOTIONS.values() if kind.__module__.startswith("auditor.")}
+    own = {kind for kind in auditor.privacy.guarantees.NOTIONS.values() if kind.__module__.startswith("auditor.")}
     assert own <= tried
 
 

@@ -23,12 +23,12 @@ import jsonschema
 import numpy as np
 import pytest
 
-from auditor.auditing import run_audit
-from auditor.collect import Settings
-from auditor.findings import explain
-from auditor.guarantees import GaussianDP, Guarantee, PureDP
-from auditor.neighbors import Pair
-from auditor.question import Question
+from auditor.audits.context import Question
+from auditor.audits.privacy import run_audit
+from auditor.audits.privacy_loop import Settings
+from auditor.audits.summary import explain
+from auditor.datasets import Pair
+from auditor.privacy.guarantees import GaussianDP, Guarantee, PureDP
 from auditor.report import html, junit, markdown, sarif, schema, summary_table, write_reports
 from auditor.report import words as w
 from auditor.report.comment import comment

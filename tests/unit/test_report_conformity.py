@@ -12,15 +12,16 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.auditing import run_audit
-from auditor.collect import Settings
-from auditor.conformity import check_conformity
-from auditor.guarantees import ZCDP, ApproxDP, DeltaDP, GaussianDP, Guarantee, PureDP, RenyiDP, TradeoffCurve
-from auditor.laws import FiniteLaw
-from auditor.neighbors import Pair
-from auditor.question import Question
+from auditor.audits.conformity import check_conformity
+from auditor.audits.context import Question
+from auditor.audits.privacy import run_audit
+from auditor.audits.privacy_loop import Settings
+from auditor.datasets import Pair
+from auditor.privacy.guarantees import ZCDP, ApproxDP, DeltaDP, GaussianDP, Guarantee, PureDP, RenyiDP, TradeoffCurve
+from auditor.privacy.laws import FiniteLaw
 from auditor.report import html, junit, markdown, sarif, schema, summary_table
 from auditor.report.cells import cells, deviations, short_labels
+from auditor.report.explain import explain
 from auditor.report.plots import evidence, sandwich, tradeoff
 from auditor.report.view import ClaimView, RunView
 from auditor.results import AuditResult, Verdict, document
@@ -88,7 +89,7 @@ def every(content: Results) -> tuple[str, ...]:
 
 def test_a_pass_says_which_divergence_it_would_have_caught(honest: AuditResult) -> None:
     assert honest.verdict == Verdict.CONSISTENT
-    text = " ".join(view(honest).explanation)
+    text = " ".join(explain(view(honest)))
     assert "20,000 draws gave no sufficient evidence against the law of Die." in text
     said = re.search(r"A divergence of (\S+) nats a draw.*probability 0.9; .* exceeds (\S+) % diverges", text)
     assert said is not None
@@ -108,7 +109,7 @@ def test_a_pass_says_which_divergence_it_would_have_caught(honest: AuditResult) 
     ],
 )
 def test_extreme_reach_of_a_pass(honest: AuditResult, resolves: Any, said: str) -> None:
-    text = " ".join(view(honest, resolves=resolves).explanation)
+    text = " ".join(explain(view(honest, resolves=resolves)))
     assert said in text
     assert "total variation" not in text, "a distance beyond 1 says nothing"
 
@@ -116,7 +117,7 @@ def test_extreme_reach_of_a_pass(honest: AuditResult, resolves: Any, said: str) 
 def test_a_deviation_is_said_with_its_evidence_and_a_certified_ratio(loaded: AuditResult) -> None:
     assert loaded.verdict == Verdict.DEVIATION
     claim = view(loaded)
-    text = " ".join(claim.explanation)
+    text = " ".join(explain(claim))
     assert text.startswith("Wrong, but by itself no violation of the guarantee: outputs do not follow the law of Die:")
     assert re.search(r"The evidence reached 10\^\d+\.\d; 10\^2\.0 decides\.", text)
     assert loaded.lower_bound is not None
@@ -132,7 +133,7 @@ def test_a_deviation_is_said_with_its_evidence_and_a_certified_ratio(loaded: Aud
 
 
 def test_an_impossible_output_is_named(seven: AuditResult) -> None:
-    text = " ".join(view(seven).explanation)
+    text = " ".join(explain(view(seven)))
     assert "outputs occur that the stated law excludes" in text
     assert "One such output refutes the stated law" in text
     assert "∞ nats" not in text
@@ -157,7 +158,7 @@ def test_dependent_draws_are_a_deviation_without_evidence(honest: AuditResult) -
         message="draws are not independent: the same twice",
     )
     claim = view(dependent)
-    assert claim.explanation == [
+    assert explain(claim) == [
         "Wrong, but by itself no violation of the guarantee: draws are not independent: the same twice."
     ]
     assert dict(claim.facts)["draws"] == "none"
@@ -292,7 +293,7 @@ def test_every_notion_renders_with_both_methods(guarantee: Guarantee, method: st
     assert f"Levels</strong> of {guarantee.symbol}<" in texts[0]
     assert dict(claim.facts)["checked"] == "L2, component"
     assert tradeoff(claim)
-    text = " ".join(claim.explanation)
+    text = " ".join(explain(claim))
     assert ("Here t is a factor on what is claimed" in text) == (guarantee.symbol == "t")
     assert (guarantee.caveat in text) if guarantee.caveat else True
     if method == "e-process":

@@ -14,21 +14,24 @@ import numpy as np
 import pytest
 
 import auditor.report
-from auditor import registry
+from auditor.claims import registry
 from auditor.report import write_reports
 from auditor.report.curves import curve
+from auditor.report.explain import explain
 from auditor.report.html import html
 from auditor.report.markdown import markdown
+from auditor.report.theorems import rows
 from auditor.report.view import RunView
 from auditor.results import result_from
-from auditor.runner import Run, execute, results_document
+from auditor.runs.run import Run
+from auditor.runs.runner import execute, results_document
 
 DECLARED = """
 import math
 import numpy as np
 from auditor import Pair, PureDP
-from auditor.accuracy import Absolute, Setting, Smallest
-from auditor.declare import (
+from auditor.audits.accuracy import Absolute, Setting, Smallest
+from auditor.claims import (
     Erratum, Source, accuracy, as_corrected, as_printed, entry, expectation, inequality, proof_step, scaling, smallest,
     statement_holds, privacy,
 )
@@ -144,7 +147,7 @@ def test_a_correction_that_was_not_checked_says_so(run: dict[str, Any]) -> None:
 
 
 def test_the_table_of_theorems_has_what_is_claimed_found_and_the_slack(run: dict[str, Any]) -> None:
-    found = {claim.id.partition("/L")[2]: row for claim, row in RunView.of(run).theorems}
+    found = {claim.id.partition("/L")[2]: row for claim, row in rows(RunView.of(run))}
     assert set(found) == {
         "4/failure_rate/wrong",
         "4/failure_rate/right",
@@ -161,7 +164,7 @@ def test_the_table_of_theorems_has_what_is_claimed_found_and_the_slack(run: dict
 
 
 def test_every_kind_is_said_in_words(run: dict[str, Any]) -> None:
-    said = {claim.id.partition("/L")[2]: " ".join(claim.explanation) for claim in RunView.of(run).claims}
+    said = {claim.id.partition("/L")[2]: " ".join(explain(claim)) for claim in RunView.of(run).claims}
     assert "Not refuted: error ≤ 2.996 with probability ≥ 0.95." in said["4/failure_rate/right"]
     assert "would have been flagged with probability 0.9" in said["4/failure_rate/right"]
     assert said["4/failure_rate/wrong"].startswith("Not as claimed: error ≤ 2.996 with probability ≥ 0.97.")

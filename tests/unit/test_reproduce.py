@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from auditor import registry
-from auditor.comparing import packed, read_results, record_differences
-from auditor.progress import Progress
-from auditor.provenance import changed_files, code_of, named
-from auditor.reproducing import Differing, Recorded, Reproduction, lines_of, sampled
-from auditor.runner import Run
+from auditor.claims import registry
+from auditor.runs.diff import packed, read_results, record_differences
+from auditor.runs.progress import Progress
+from auditor.runs.provenance import changed_files, code_of, named
+from auditor.runs.reproduce import Differing, Recorded, Reproduction, lines_of, sampled
+from auditor.runs.run import Run
 from tests.unit.commandline import FINE, HEADER, QUICK, Command, Said, declare, process, read, refused
 
 
@@ -97,8 +97,9 @@ SLOW = """
     yield accuracy(sleepy, PAIR.x, Absolute(0), at_most=0, beta=0.3)
 """
 SLEEPY = '''
-from auditor.accuracy import Absolute
-from auditor.declare import accuracy, conformity
+from auditor.audits.accuracy import Absolute
+from auditor.claims import conformity
+from auditor.claims import accuracy
 
 
 def sleepy(data, n, rng):

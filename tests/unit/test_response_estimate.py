@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from auditor.exact import curve
+from auditor.privacy.exact import curve
 from mechanisms.randomized_response import EstimateError, OtherRows, RandomizedResponse, estimated_mean, undivided_mean
 
 BITS = np.array([1, 0, 1, 1, 0, 0, 0, 1])

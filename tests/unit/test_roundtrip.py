@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from auditor.exact import curve
+from auditor.privacy.exact import curve
 from mechanisms.conditional_simulation import in_turn
 from mechanisms.rejection_simulation import Signs, total_variation
 from mechanisms.response_protocol import (

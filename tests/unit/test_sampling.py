@@ -15,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 from auditor import SpecificationError, TargetError
-from auditor.sampling import Sampler, generator, time_limit
+from auditor.targets.sampler import Sampler, generator, time_limit
 
 
 def noise(data: Any, n: int, rng: np.random.Generator) -> NDArray[np.float64]:

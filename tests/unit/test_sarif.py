@@ -14,14 +14,14 @@ import jsonschema
 import numpy as np
 import pytest
 
-from auditor.comparing import unreproduced
-from auditor.declare import Source, entry, inequality, privacy
-from auditor.guarantees import PureDP
-from auditor.neighbors import Pair
-from auditor.places import located, place_of, places
+from auditor.claims import Source, entry, inequality, privacy
+from auditor.datasets import Pair
+from auditor.privacy.guarantees import PureDP
 from auditor.report import sarif, schema
 from auditor.report.comment import LIMIT, MARK, comment
 from auditor.results import AuditResult, Counterexample, Verdict, document, result_from
+from auditor.runs.diff import unreproduced
+from auditor.runs.source_locations import located, place_of, places
 from auditor.targets import one_draw
 from auditor.targets.process import ProcessTarget
 from tests.unit.commandline import Command, complaints, declare, read, refused

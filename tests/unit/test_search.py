@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from auditor import AddRemoveOne, Pair, PureDP, ReplaceOne, SpecificationError, Verdict, audit, pairs_of, search_pairs
-from auditor.collect import FIRST, Settings, chunk_size, collect
-from auditor.events.learner import EventLearner
-from auditor.neighbors.hard import hard_pairs
-from auditor.sampling import PARTS, Sampler
-from auditor.search import AT_ONCE, EACH, EVEN, LEAST, OPENING, affordable, next_pair
+from auditor.audits.pair_search import AT_ONCE, EACH, EVEN, LEAST, OPENING, affordable, next_pair
+from auditor.audits.privacy_loop import FIRST, Settings, chunk_size, collect
+from auditor.datasets.crafted_pairs import hard_pairs
+from auditor.events.event_learner import EventLearner
+from auditor.targets.sampler import PARTS, Sampler
 
 CLAIM = PureDP(1.0)
 STRATEGY = pairs_of(ReplaceOne(), st.integers(0, 10**6))

@@ -11,10 +11,10 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from auditor.declare.privacy import curve_of_law
-from auditor.exact import GaussianCurve
-from auditor.laws import DiscreteGaussianLaw, ProductLaw
-from auditor.neighbors import Pair
+from auditor.claims.privacy import curve_of_law
+from auditor.datasets import Pair
+from auditor.privacy.exact import GaussianCurve
+from auditor.privacy.laws import DiscreteGaussianLaw, ProductLaw
 from mechanisms.gaussian import LatticeGaussian
 from mechanisms.second_moments import (
     MUTANTS,

@@ -11,15 +11,15 @@ import pytest
 from scipy import stats
 
 from auditor import AddRemoveOne, Pair, PureDP, ReplaceOne
-from auditor.counterexamples.confirm import Counts, confirm
-from auditor.counterexamples.shrink import Shrunk, shrink
-from auditor.counterexamples.simpler import rounded, simple_events, simplest_event, single_events
+from auditor.audits.counterexamples.confirm import Counts, confirm
+from auditor.audits.counterexamples.shrink import Shrunk, shrink
+from auditor.audits.counterexamples.simplify_event import rounded, simple_events, simplest_event, single_events
+from auditor.datasets import Relation
 from auditor.errors import SpecificationError, TargetError
-from auditor.events.causes import cause_of, simplicity
+from auditor.events.event_learner import Chain
 from auditor.events.features import Numeric, Rank, Shape
-from auditor.events.learner import Chain
-from auditor.neighbors import Relation
-from auditor.sampling import Sampler
+from auditor.events.root_causes import cause_of, simplicity
+from auditor.targets.sampler import Sampler
 
 CLAIM = PureDP(1.0)
 #: A hundred alternating zeros and ones.

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.exact import FiniteLaw, curve
+from auditor.privacy.exact import FiniteLaw, curve
 from experiments._common import rand
 from mechanisms.small_database import (
     MUTANTS,

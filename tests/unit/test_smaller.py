@@ -22,10 +22,10 @@ from auditor import (
     ReplaceOne,
     pairs_of,
 )
-from auditor.counterexamples.data_codec import same_data
-from auditor.counterexamples.smaller import EnoughError, pair_at, places_of, smaller_pair
+from auditor.audits.counterexamples.shrink_data import EnoughError, pair_at, places_of, smaller_pair
+from auditor.datasets import Group, Relation
+from auditor.datasets.json_codec import same_data
 from auditor.errors import SpecificationError
-from auditor.neighbors import Group, Relation
 
 #: A hundred alternating zeros and ones.
 LONG = [0, 1] * 50

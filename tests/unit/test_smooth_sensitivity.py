@@ -15,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import optimize, stats
 
-from auditor.exact import CauchyLaw, curve
+from auditor.privacy.exact import CauchyLaw, curve
 from experiments._points import around, index, zeros
 from experiments.document_003.sensitivity import _PRINTED, _WORST, OnUniformPoints
 from mechanisms.common import unbounded

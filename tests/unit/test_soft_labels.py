@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from auditor.exact import curve
-from auditor.laws import FiniteLaw
+from auditor.privacy.exact import curve
+from auditor.privacy.laws import FiniteLaw
 from experiments._common import person, rand, visits
 from experiments.document_004 import _soft_votes as votes
 from experiments.document_004.soft_label_utility import Wrong, printed_distance, sharper_distance

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from auditor.targets.callables import load_file
-from auditor.targets.sources import source_text
+from auditor.targets.source_text import source_text
 from mechanisms import laplace, sparse_vector
 
 MODULE = '''\

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from auditor.exact import LossCurve, curve, optimal_composition
+from auditor.privacy.exact import LossCurve, curve, optimal_composition
 from experiments.document_004._canaries import turns_of_the_gap
 from experiments.document_004.aggregation import _shown
 from experiments.document_004.free_tops import _LARGE, _WITH_DELTA, certified_parts, run_of

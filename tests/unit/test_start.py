@@ -10,12 +10,12 @@ import pytest
 #: Each takes longer to import than this package.
 SLOW = ("pandas", "scipy.stats", "statsmodels", "sklearn")
 MODULES = (
-    "auditor.cli",
-    "auditor.attack",
-    "auditor.runner",
-    "auditor.registry",
-    "auditor.auditing",
-    "auditor.conformity",
+    "auditor.cli.main",
+    "auditor.cli.attack",
+    "auditor.runs.runner",
+    "auditor.claims.registry",
+    "auditor.audits.privacy",
+    "auditor.audits.conformity",
     "auditor.targets.helper",
 )
 

@@ -15,13 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from auditor.exact import GaussianCurve
-from auditor.guarantees import ZCDP, ApproxDP, DeltaDP, GaussianDP, Guarantee, PureDP, RenyiDP, TradeoffCurve
-from auditor.neighbors import Pair, ReplaceOne
-from auditor.sampling import Sampler
-from auditor.statements.accountant import Statement, accountant_levels
-from auditor.statements.checks import DRAWS, Check, chance_of_agreement, check_statements, states_of
+from auditor.audits.self_reported.accountant import Statement, accountant_levels
+from auditor.audits.self_reported.checks import DRAWS, Check, chance_of_agreement, check_statements, states_of
+from auditor.datasets import Pair, ReplaceOne
+from auditor.privacy.exact import GaussianCurve
+from auditor.privacy.guarantees import ZCDP, ApproxDP, DeltaDP, GaussianDP, Guarantee, PureDP, RenyiDP, TradeoffCurve
 from auditor.targets import one_draw
+from auditor.targets.sampler import Sampler
 
 PAIR = Pair(np.array([0.0, 1.0, 1.0]), np.array([1.0, 1.0, 1.0]), "first row replaced")
 EMPTY = Pair(np.array([]), np.array([1.0]), "one row against none")

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from auditor.exact import TwoSidedGeometricLaw, curve
+from auditor.privacy.exact import TwoSidedGeometricLaw, curve
 from mechanisms.query_algorithms import AllOf, Bit, Conjunctions, Thresholds, chunk_size, printed_chunk_size
 from mechanisms.statistical_queries import (
     MUTANTS,

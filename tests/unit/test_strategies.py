@@ -25,8 +25,8 @@ from auditor import (
     SpecificationError,
     pairs_of,
 )
-from auditor.neighbors import Relation
-from auditor.strategies import is_strategy
+from auditor.datasets import Relation
+from auditor.datasets.strategies import is_strategy
 
 FRAME = pd.DataFrame(
     {
@@ -238,6 +238,8 @@ def test_only_strategies_are_strategies() -> None:
 
 
 def test_importing_auditor_does_not_import_hypothesis() -> None:
-    code = "import auditor, sys; assert not auditor.strategies.is_strategy(1); print('hypothesis' in sys.modules)"
+    code = (
+        "import auditor, sys; assert not auditor.datasets.strategies.is_strategy(1); print('hypothesis' in sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "False\n"

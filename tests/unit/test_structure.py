@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from auditor import Pair, PureDP, audit
 from auditor.events.elements import Elements, Outputs, Table, elements, read_once, token
+from auditor.events.event_learner import EventLearner
 from auditor.events.features import Numeric
-from auditor.events.learner import EventLearner
-from auditor.events.outputs import Batch, Raised, as_batch, keys
 from auditor.events.reservoir import Reservoir
 from auditor.events.structure import Item, PartAt, structure_of
+from auditor.targets.outputs import Batch, Raised, as_batch, keys
 
 NAN = math.nan
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.exact import curve
+from auditor.privacy.exact import curve
 from mechanisms.laplace import LatticeLaplace
 from mechanisms.queries import Count, Histogram, Mean
 from mechanisms.structured_queries import (

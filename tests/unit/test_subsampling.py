@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from auditor.exact import TwoSidedGeometricLaw, curve
+from auditor.privacy.exact import TwoSidedGeometricLaw, curve
 from mechanisms.parity import ParityLearner
 from mechanisms.subsampling import (
     MUTANTS,

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.exact import curve
-from auditor.laws import TwoSidedGeometricLaw
+from auditor.privacy.exact import curve
+from auditor.privacy.laws import TwoSidedGeometricLaw
 from mechanisms.queries import Count
 from mechanisms.suppression import (
     MUTANTS,

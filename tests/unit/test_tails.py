@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from scipy import integrate, optimize, stats
 
-from auditor.accuracy import Expectation, HighProbability
-from auditor.exact import TwoSidedGeometricLaw
+from auditor.audits.accuracy import Expectation, HighProbability
+from auditor.privacy.exact import TwoSidedGeometricLaw
 from experiments.document_002.noise import Clipped, SampledResponses, laplace
 from experiments.document_002.tails import Excess
 from mechanisms.randomized_response import from_epsilon

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from auditor.exact import FiniteLaw, curve
+from auditor.privacy.exact import FiniteLaw, curve
 from mechanisms.agnostic_learner import level_of_flip
 from mechanisms.fresh_learner import least_size
 from mechanisms.threshold_learner import MUTANTS, ThresholdLearner, WhichPiece

@@ -15,11 +15,11 @@ import pytest
 from scipy import special, stats
 
 from auditor import audit
-from auditor.adversaries.fingerprints import BlockCodebook, BonehShaw, Tardos, innocent_tail
-from auditor.adversaries.tracing import Tracing
+from auditor.audits.adversaries.fingerprints import BlockCodebook, BonehShaw, Tardos, innocent_tail
+from auditor.audits.adversaries.tracing import Tracing
 from auditor.errors import SpecificationError, TargetError
-from auditor.exact import GaussianCurve
-from auditor.guarantees import ApproxDP
+from auditor.privacy.exact import GaussianCurve
+from auditor.privacy.guarantees import ApproxDP
 from auditor.results import Verdict
 from experiments.document_003.tracing import (
     _CODE,

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.adversaries.fingerprints import BonehShaw
-from auditor.adversaries.tracing import Tracing
+from auditor.audits.adversaries.fingerprints import BonehShaw
+from auditor.audits.adversaries.tracing import Tracing
 from experiments.document_003.tracing import accusation_rates
 from experiments.document_003.traitor_tracing import _CODE, _MISSING, _NotOf, _within_one_half
 from mechanisms.attribute_means import AttributeMeans, LaplaceMeans

@@ -12,9 +12,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy import integrate, stats
 
+from auditor.datasets import EdgeNeighbors, check_pairs
 from auditor.errors import SpecificationError
-from auditor.exact import FiniteLaw, LaplaceCurve, composed, curve
-from auditor.neighbors import EdgeNeighbors, check_pairs
+from auditor.privacy.exact import FiniteLaw, LaplaceCurve, composed, curve
 from experiments.document_003 import triangles as experiment
 from mechanisms.noise import gauss_legendre
 from mechanisms.triangles import (

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.exact import curve
-from auditor.neighbors import Pair
+from auditor.datasets import Pair
+from auditor.privacy.exact import curve
 from experiments.document_004._canaries import (
     by_identity,
     canary,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from auditor.exact import optimal_composition
+from auditor.privacy.exact import optimal_composition
 from experiments._common import rand
 from experiments.document_004 import _questions
 from experiments.document_004.vote_distance import _CERTIFIED, _CUTOFFS, _leaks, _patterns

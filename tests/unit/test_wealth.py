@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from auditor import ZCDP, ApproxDP, GaussianDP, PureDP
-from auditor.evidence.bound import level_grid, lower_bound
-from auditor.evidence.wealth import EXPERTS, LOG_PRIOR, Chunk, Stake, Wealth, log_factors
-from auditor.guarantees import Guarantee, Tangent
+from auditor.evidence.lower_bound import level_grid, lower_bound
+from auditor.evidence.two_sample_bet import EXPERTS, LOG_PRIOR, Chunk, Stake, Wealth, log_factors
+from auditor.privacy.guarantees import Guarantee, Tangent
 
 Array = NDArray[np.float64]
 

@@ -14,14 +14,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.accuracy import HighProbability, PowerLaw, Quantile, Setting
-from auditor.accuracy.errors import ErrorSampler
-from auditor.accuracy.measures import Effort, Mean
-from auditor.accuracy.smallest import Search, bisect
-from auditor.collect import Settings
+from auditor.audits.accuracy import HighProbability, PowerLaw, Quantile, Setting
+from auditor.audits.accuracy.errors import ErrorSampler
+from auditor.audits.accuracy.measures import Effort, Mean
+from auditor.audits.accuracy.smallest import Search, bisect
+from auditor.audits.context import Question
+from auditor.audits.privacy_loop import Settings
 from auditor.evidence.bernoulli import anytime_order_limits, log_evidence, lower_limit, order_limits, upper_limit
 from auditor.evidence.mean import GRID, MeanWealth
-from auditor.question import Question
 from auditor.results import Verdict
 
 Rng = np.random.Generator

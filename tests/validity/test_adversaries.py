@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.adversaries import Game, run_game
-from auditor.adversaries.base import FloatArray
-from auditor.collect import Settings
-from auditor.guarantees import ApproxDP, GaussianDP, Guarantee, PureDP
-from auditor.question import Question
+from auditor.audits.adversaries import Game, run_game
+from auditor.audits.adversaries.base import FloatArray
+from auditor.audits.context import Question
+from auditor.audits.privacy_loop import Settings
+from auditor.privacy.guarantees import ApproxDP, GaussianDP, Guarantee, PureDP
 from auditor.results import Verdict
 from tests.unit.test_adversaries import Reading
 

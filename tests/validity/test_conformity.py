@@ -14,10 +14,10 @@ import pytest
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from auditor.collect import Settings
-from auditor.conformity import collect_cells
+from auditor.audits.conformity import collect_cells
+from auditor.audits.privacy_loop import Settings
 from auditor.evidence.multinomial import Multinomials
-from auditor.sampling import Sampler
+from auditor.targets.sampler import Sampler
 from benchmarks.samplers import ALPHA, FAMILIES, Trial, family_cells, family_trial
 
 AUDITS = 200

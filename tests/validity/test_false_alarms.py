@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from auditor import RenyiDP, TradeoffCurve, audit
-from auditor.evidence.wealth import Stake, Wealth
-from auditor.guarantees import Guarantee
+from auditor.evidence.two_sample_bet import Stake, Wealth
+from auditor.privacy.guarantees import Guarantee
 from auditor.results import Verdict
 from benchmarks.families import ALPHA, EXTREMES, FAMILIES, STOPS, Family, Outcome, randomised_response, trial
 

@@ -13,10 +13,10 @@ import pytest
 from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
-from auditor.collect import Settings
+from auditor.audits.fixed_size import collect_fixed
+from auditor.audits.privacy_loop import Settings
 from auditor.evidence.binomial import clopper_pearson
-from auditor.fixed_size import collect_fixed
-from auditor.sampling import Sampler
+from auditor.targets.sampler import Sampler
 from benchmarks.families import ALPHA, FAMILIES, Family
 
 AUDITS = 200

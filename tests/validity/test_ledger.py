@@ -16,16 +16,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from auditor.collect import Evidence, Settings, collect
-from auditor.evidence.bound import level_grid, lower_bound
-from auditor.evidence.wealth import Stake, Wealth
-from auditor.guarantees import PureDP
-from auditor.ledger import Ledger, Night
-from auditor.ledger.night import share_of
-from auditor.ledger.record import past_of
-from auditor.neighbors import Pair
+from auditor.audits.privacy_loop import Evidence, Settings, collect
+from auditor.datasets import Pair
+from auditor.evidence.lower_bound import level_grid, lower_bound
+from auditor.evidence.two_sample_bet import Stake, Wealth
+from auditor.privacy.guarantees import PureDP
 from auditor.results import AuditResult, Verdict
-from auditor.sampling import Sampler
+from auditor.runs.ledger import Ledger, Night
+from auditor.runs.ledger.record import past_of
+from auditor.runs.ledger.session import share_of
+from auditor.targets.sampler import Sampler
 from benchmarks.ledgers import CONTROL, ENDS, ledger_of
 
 ALPHA = 0.05
@@ -45,7 +45,7 @@ def coin(data: int, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
 
 
 def one_night(path: Path) -> Evidence:
-    """One night as `auditor.auditing.run_audit` has it, without what it says of the evidence."""
+    """One night as `auditor.audits.privacy.run_audit` has it, without what it says of the evidence."""
     with Ledger(path).night(coin, CLAIM, PAIR, SETTINGS, "own/coin/L1/pure_dp/exact", False) as night:
         assert isinstance(night, Night)
         sampler = Sampler(coin, SETTINGS.seed, night.key)

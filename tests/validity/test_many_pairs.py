@@ -14,9 +14,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from auditor import search
-from auditor.collect import FIRST, Settings, collect
-from auditor.sampling import Sampler
+from auditor.audits import pair_search
+from auditor.audits.privacy_loop import FIRST, Settings, collect
+from auditor.targets.sampler import Sampler
 from benchmarks.families import ALPHA, Family, Outcome, trial
 from benchmarks.many_pairs import NULLS, PAIRS
 
@@ -50,7 +50,7 @@ def test_false_alarms_are_rare_where_the_luckiest_of_200_pairs_is_followed(
     null: Family, audits: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # All are opened at once, so that there is as much luck to choose from as can be, and 400 draws a side follow it.
-    monkeypatch.setattr(search, "OPENING", 1.0)
+    monkeypatch.setattr(pair_search, "OPENING", 1.0)
     side = FIRST * PAIRS + 400
     check([trial(null, "budget", seed, side) for seed in range(audits)])
     found = collect(Sampler(null.mechanism, 0, null.name), null.guarantee, null.pairs, Settings(draws=2 * side))

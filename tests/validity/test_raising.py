@@ -10,11 +10,11 @@ import pytest
 from scipy import stats
 
 from auditor import ApproxDP, PureDP, Verdict, audit
-from auditor.auditing import run_audit
-from auditor.collect import Settings
-from auditor.evidence.wealth import Stake, log_factors, worst_counts
-from auditor.neighbors import Pair
-from auditor.question import Question
+from auditor.audits.context import Question
+from auditor.audits.privacy import run_audit
+from auditor.audits.privacy_loop import Settings
+from auditor.datasets import Pair
+from auditor.evidence.two_sample_bet import Stake, log_factors, worst_counts
 
 Rng = np.random.Generator
 PAIR = Pair(np.array([0]), np.array([1]))

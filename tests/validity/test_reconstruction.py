@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.adversaries import Game, run_game
-from auditor.adversaries.base import FloatArray
-from auditor.adversaries.reconstruction import Bits, Reconstruction
-from auditor.collect import Settings
-from auditor.guarantees import ApproxDP, Guarantee, PureDP
-from auditor.question import Question
+from auditor.audits.adversaries import Game, run_game
+from auditor.audits.adversaries.base import FloatArray
+from auditor.audits.adversaries.reconstruction import Bits, Reconstruction
+from auditor.audits.context import Question
+from auditor.audits.privacy_loop import Settings
+from auditor.privacy.guarantees import ApproxDP, Guarantee, PureDP
 from auditor.results import Verdict
 
 FALSE_ALARM = 1e-6

@@ -15,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 from auditor import check_conformity
-from auditor.laws import DiscreteGaussianLaw, TwoSidedGeometricLaw
+from auditor.privacy.laws import DiscreteGaussianLaw, TwoSidedGeometricLaw
 from auditor.results import Verdict
 from mechanisms.lattice import discrete_gaussian, two_sided_geometric
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from auditor import Pair, PureDP
-from auditor.collect import Settings, collect
-from auditor.sampling import Sampler
+from auditor.audits.privacy_loop import Settings, collect
+from auditor.targets.sampler import Sampler
 
 ALPHA, AUDITS, DRAWS_A_SIDE = 0.05, 100, 400
 #: More alarms than this have a probability of at most 1e-6 for a rate of 5 %.

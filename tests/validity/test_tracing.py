@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.adversaries.fingerprints import BonehShaw
-from auditor.adversaries.tracing import Tracing
-from auditor.guarantees import ApproxDP, GaussianDP, Guarantee
+from auditor.audits.adversaries.fingerprints import BonehShaw
+from auditor.audits.adversaries.tracing import Tracing
+from auditor.privacy.guarantees import ApproxDP, GaussianDP, Guarantee
 from benchmarks.families import ALPHA, Family, Outcome, trial
 from experiments.document_003.tracing import _Coins, _Gaussian, _uniform, _WithinOneHalf, accusation_level
 from mechanisms.attribute_means import GaussianMeans

@@ -8,7 +8,7 @@ import numpy as np
 from tally.counts import FloatCount, NoisyCount
 
 from auditor import Pair, PureDP, ReplaceOne
-from auditor.declare import Draft, Source, entry, mutant, privacy
+from auditor.claims import Draft, Source, entry, mutant, privacy
 
 PAIRS = [
     Pair(np.array([0, 1, 1]), np.array([0, 1, 0]), "the last row leaves the group"),

@@ -1,0 +1,274 @@
+"""Common base of theorems: a statement that has a check of its own."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, ClassVar, TypeVar
+
+from auditor.audits.accuracy.errors import Array, ErrorSampler, Setting
+from auditor.audits.context import Question
+from auditor.audits.dependence import confirm_refutation, looked_at
+from auditor.audits.independence import UNTESTED, Independence, check_independence
+from auditor.audits.privacy import labels_of
+from auditor.audits.privacy_loop import Clock, Settings
+from auditor.audits.summary import stand
+from auditor.errors import TargetError
+from auditor.results import AuditResult, Verdict
+from auditor.targets.sampler import Sampler
+
+T = TypeVar("T")
+
+#: Draws in the first chunk, and each later one as a part of what has been drawn: evidence does not depend on chunks, so
+#: they only bound how late a verdict is.
+FIRST, GROWTH = 50, 0.25
+
+
+class Theorem(ABC):
+    """A statement that is no privacy guarantee, and knows how it is checked."""
+
+    notion: ClassVar[str]
+    symbol: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def level(self) -> float:
+        """The claimed number."""
+
+    @abstractmethod
+    def parameters(self) -> dict[str, Any]:
+        """Parameters by name."""
+
+    @property
+    def drawn(self) -> bool:
+        """Whether draws judge it; otherwise it is computed."""
+        return True
+
+    def place(self, subject: Any) -> Setting | None:
+        """A setting that is about as costly as any that is drawn at; None if nothing is drawn."""
+        return subject if isinstance(subject, Setting) else None
+
+    @property
+    def basis(self) -> str:
+        """How it is checked: "measured" by draws, by numbers that are "exact", or "computed" by a formula."""
+        return "measured" if self.drawn else "computed"
+
+    @property
+    def places(self) -> int:
+        """At how many settings there are draws."""
+        return 1
+
+    def trial(self, subject: Any) -> tuple[Theorem, Any]:
+        """The statement, or the part of it that is checked soonest, and its subject: what a control is put to."""
+        return self, subject
+
+    def margin(self, found: Mapping[str, Any]) -> dict[str, Any] | None:
+        """What would have refuted the statement, from ``accuracy`` of a result; None where draws have to tell.
+
+        Returns
+        -------
+        dict or None
+            ``what``, in words, and ``by``: how far it is from what was found, as a factor or a difference of exponents.
+        """
+        del found
+        return None
+
+    @abstractmethod
+    def audit(self, subject: Any, settings: Settings, question: Question) -> AuditResult:
+        """Check the statement about ``subject``; never raises for what a target does."""
+
+
+@dataclass
+class Path:
+    """The evidence after each chunk of an accuracy audit.
+
+    Attributes
+    ----------
+    n : int
+        Draws so far.
+    logs : list of (int, float)
+        Draws and natural logarithm of the evidence, after each chunk.
+    truncated_by : str or None
+        What cut the audit short.
+    """
+
+    n: int = 0
+    logs: list[tuple[int, float]] = field(default_factory=list)
+    truncated_by: str | None = None
+
+    def chunks(self, draw: ErrorSampler, setting: Setting, settings: Settings) -> Iterator[Array]:
+        """Errors of one chunk after the other, up to the budget; `add` the evidence after each."""
+        clock = Clock(settings.seconds)
+        while self.n < settings.draws and not (settings.chunks is not None and len(self.logs) >= settings.chunks):
+            if self.logs and not clock.left():
+                self.truncated_by = "time"
+                return
+            size = chunk_size(self.n, settings.draws)
+            self.n += size
+            following = chunk_size(self.n, settings.draws)
+            draw.expect(setting, (size, len(self.logs)), (following, len(self.logs) + 1))
+            yield draw(setting, size, len(self.logs))
+
+    def add(self, log: float) -> None:
+        """Evidence after the chunk that came last."""
+        self.logs.append((self.n, log))
+
+    @property
+    def highest(self) -> float:
+        """Running maximum of the evidence, at least 0."""
+        return max(0.0, max(log for _, log in self.logs))
+
+    def fields(self) -> dict[str, Any]:
+        """What a result holds of it."""
+        log10 = 1 / math.log(10)
+        return {
+            "draws": self.n,
+            "log10_e_value": self.logs[-1][1] * log10,
+            "log10_max_e_value": self.highest * log10,
+            "truncated_by": self.truncated_by,
+            "wealth": {"draws": [n for n, _ in self.logs], "log10_e_value": [log * log10 for _, log in self.logs]},
+            "record": {"chunks": [[n, log] for n, log in self.logs]},
+        }
+
+
+class Sampled(Theorem):
+    """A theorem that is judged by the errors of draws at one setting."""
+
+    exact: float | None
+
+    @property
+    @abstractmethod
+    def detect(self) -> float:
+        """Level that is to be found, if the claim names none."""
+
+    @abstractmethod
+    def collect(self, draw: ErrorSampler, setting: Setting, settings: Settings) -> dict[str, Any]:
+        """Draw and bet; fields of the result."""
+
+    @abstractmethod
+    def refuted(self, found: dict[str, Any]) -> str:
+        """What the evidence says once it has reached 1/alpha."""
+
+    @abstractmethod
+    def missed(self, found: dict[str, Any], detect: float) -> str:
+        """What might have been missed, where the draws were too few; empty if they were not."""
+
+    def audit(self, subject: Any, settings: Settings, question: Question) -> AuditResult:
+        """Draw errors at the setting ``subject``.
+
+        Notes
+        -----
+        Valid because: "deviation" is returned only if the evidence reached 1/alpha, see `collect`, and did so again if
+        the draws looked dependent, see `confirm_refutation`, or if the draws failed the tests of independence.
+        """
+        setting: Setting = subject
+        detect = self.detect if settings.detect is None else settings.detect
+        base = labels_of(setting.mechanism, self, "L4", settings, question, detect=detect, exact=self.exact)
+        threshold = -math.log10(settings.alpha)
+
+        def refuted(made: dict[str, Any]) -> bool:
+            return bool(made["log10_max_e_value"] >= threshold)
+
+        def drawn(sampler: Sampler) -> tuple[Independence, dict[str, Any] | None]:
+            tested = independence_of(sampler, setting, settings)
+            if not tested.passed:
+                return tested, None
+            draw = ErrorSampler(settings.seed, question.id, settings.limit, sampler.ahead)
+            made, _, looked = measured_again(
+                lambda draw: self.collect(draw, setting, settings),
+                refuted,
+                draw,
+                [tested],
+                settings,
+                lambda draw: self.collect(draw, setting, settings.of_second_opinion),
+            )
+            return looked, made
+
+        try:
+            with question.helped([setting.data]) as ahead:
+                sampler = ErrorSampler(settings.seed, question.id, settings.limit, ahead).sampler(setting)
+                tested, found = sampler.reviewed(
+                    drawn, lambda made: made[1] is None or made[0].alone or refuted(made[1])
+                )
+        except TargetError as error:
+            return AuditResult(**base, verdict=Verdict.ERROR, message=error.public if question.private else str(error))
+        base |= {"independence": asdict(tested), "unseeded": not tested.seeded}
+        if found is None:
+            return AuditResult(**base, verdict=Verdict.DEVIATION, message=tested.note)
+        verdict, message = Verdict.CONSISTENT, ""
+        stood = stand(refuted(found), tested, Verdict.DEVIATION)
+        if stood is not None:
+            verdict, message = said(stood, self.refuted(found))
+        elif message := self.missed(found, detect):
+            verdict = Verdict.INCONCLUSIVE
+        return AuditResult(**base, **found, verdict=verdict, message=message)
+
+
+def said(stood: tuple[Verdict, str], why: str) -> tuple[Verdict, str]:
+    """Verdict and message of what `stand` says: ``why`` the statement is refuted, if it is, and the note."""
+    verdict, note = stood
+    return verdict, note if verdict != Verdict.DEVIATION else f"{why}; {note}" if note else why
+
+
+def measured_again(
+    measure: Callable[[ErrorSampler], T],
+    refuted: Callable[[T], bool],
+    draw: ErrorSampler,
+    tests: Sequence[Independence],
+    settings: Settings,
+    again: Callable[[ErrorSampler], T] | None = None,
+) -> tuple[T, ErrorSampler, Independence]:
+    """Measure errors; again, on other draws, one a call, if a statement is refuted by draws that look dependent.
+
+    Parameters
+    ----------
+    measure : callable
+        Draws and measures; each time from the same state.
+    refuted : callable
+        Whether what was measured refutes the statement.
+    draw : ErrorSampler
+        Draws at any number of settings; all of those that were drawn at are looked at.
+    tests : sequence of Independence
+        What was tested beforehand.
+    settings : Settings
+    again : callable, optional
+        Measures the second time, where that may end earlier.
+
+    Returns
+    -------
+    T
+        What counts.
+    ErrorSampler
+        What it was drawn with.
+    Independence
+        See `confirm_refutation`.
+    """
+
+    def measured_alone() -> tuple[T, ErrorSampler]:
+        alone = draw.alone()
+        return (again or measure)(alone), alone
+
+    if not settings.independence:
+        return measure(draw), draw, UNTESTED
+    (found, used), independence = confirm_refutation(
+        (measure(draw), draw),
+        tests,
+        lambda made: refuted(made[0]),
+        lambda made: made[1].look_on(looked_at(settings.comparisons)),
+        measured_alone,
+    )
+    return found, used, independence
+
+
+def chunk_size(drawn: int, budget: int) -> int:
+    """Draws of the next chunk."""
+    return min(max(FIRST, math.ceil(GROWTH * drawn)), budget - drawn)
+
+
+def independence_of(sampler: Sampler, setting: Setting, settings: Settings) -> Independence:
+    """Tests that draws at a setting are independent; passed without a draw where they are not asked for."""
+    if not settings.independence:
+        return UNTESTED
+    return check_independence(sampler, setting.data, "accuracy")

@@ -1,0 +1,198 @@
+"""Errors of outputs, and where they are measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from auditor.audits.dependence import Trace
+from auditor.errors import SpecificationError
+from auditor.targets import Mechanism
+from auditor.targets.outputs import Batch
+from auditor.targets.sampler import Call, Prefetch, Sampler
+
+Array: TypeAlias = NDArray[np.float64]
+ErrorOf: TypeAlias = Callable[[Any], ArrayLike]
+"""From n outputs to their errors, array of shape (n,), none of them negative; NaN and infinity are failures."""
+
+
+def _rows(outputs: Any) -> Array:
+    array = np.asarray(outputs, dtype=np.float64)
+    return array.reshape(len(array), -1)
+
+
+@dataclass(frozen=True)
+class Absolute:
+    """Absolute error of a number: ``|output - truth|``."""
+
+    truth: float
+
+    def __call__(self, outputs: Any) -> Array:
+        """Errors of n outputs of shape (n,) or (n, 1)."""
+        rows = _rows(outputs)
+        if rows.shape[1] != 1:
+            raise SpecificationError(f"Absolute is for one number a draw, got outputs of shape {np.shape(outputs)}")
+        return np.abs(rows[:, 0] - self.truth)
+
+
+class Largest:
+    """Largest absolute error over the coordinates of a vector.
+
+    Parameters
+    ----------
+    truth : array_like of shape (d,) or ()
+        The true answers.
+    """
+
+    def __init__(self, truth: ArrayLike) -> None:
+        self.truth: Array = np.asarray(truth, dtype=np.float64).reshape(-1)
+
+    def __call__(self, outputs: Any) -> Array:
+        """Errors of n outputs of shape (n, d)."""
+        largest: Array = np.abs(_rows(outputs) - self.truth).max(axis=1)
+        return largest
+
+
+class Squared(Largest):
+    """Mean over the coordinates of the squared error; of a number, its squared error."""
+
+    def __call__(self, outputs: Any) -> Array:
+        """Errors of n outputs of shape (n, d)."""
+        mean: Array = ((_rows(outputs) - self.truth) ** 2).mean(axis=1)
+        return mean
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """A place at which an error is measured: a mechanism with its parameters, on one dataset.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        What draws.
+    data : any
+        The dataset.
+    error : callable
+        From outputs to errors.
+    at_most : float
+        Largest error that is no failure; only needed where failures are counted.
+    """
+
+    mechanism: Mechanism
+    data: Any
+    error: ErrorOf
+    at_most: float = float("nan")
+
+
+class Draw(Protocol):
+    """Source of errors: n of them at a setting, from the generator of a key."""
+
+    def __call__(self, setting: Setting, n: int, *key: str | int) -> Array:
+        """Errors, float64 of shape (n,)."""
+        ...
+
+
+#: Most draws in one call of a mechanism, so that memory does not grow with the budget.
+LARGEST_CALL = 1 << 16
+
+
+@dataclass
+class ErrorSampler:
+    """Draws errors at settings, and counts what it drew.
+
+    Parameters
+    ----------
+    seed : int
+        The run's seed.
+    key : str
+        The claim's id.
+    limit : float or None
+        Seconds that one call of a mechanism may take.
+    ahead : Prefetch or None
+        Makes calls before they are asked for.
+    one_a_call : bool
+        See `Sampler.alone`.
+
+    Attributes
+    ----------
+    traces : dict of Setting to Trace
+        The latest draws at each setting: whether they failed, where the setting has a limit, or their errors.
+    """
+
+    seed: int
+    key: str
+    limit: float | None = None
+    ahead: Prefetch | None = None
+    draws: int = 0
+    one_a_call: bool = False
+    traces: dict[Setting, Trace] = field(default_factory=dict)
+    _samplers: dict[Setting, Sampler] = field(default_factory=dict)
+
+    def alone(self) -> ErrorSampler:
+        """Errors of other draws, one a call and in random order."""
+        return ErrorSampler(self.seed, self.key, self.limit, one_a_call=True)
+
+    def sampler(self, setting: Setting) -> Sampler:
+        """Draws of a setting's mechanism."""
+        found = self._samplers.get(setting)
+        if found is None:
+            found = Sampler(setting.mechanism, self.seed, self.key, self.limit, ahead=self.ahead)
+            self._samplers[setting] = found = found.alone() if self.one_a_call else found
+        return found
+
+    def expect(self, setting: Setting, *chunks: tuple[int, int]) -> None:
+        """Say which chunks come next: draws and key of each. Nothing depends on it."""
+        calls = [
+            Call(min(n - first, LARGEST_CALL), ("accuracy", key, part))
+            for n, key in chunks
+            for part, first in enumerate(range(0, n, LARGEST_CALL))
+        ]
+        self.sampler(setting).expect(*((setting.data, call) for call in calls))
+
+    def look_on(self, least: int) -> Iterable[Trace]:
+        """The traces, each made as long by further draws if it is shorter."""
+        drawn = self.draws
+        for setting, trace in self.traces.items():
+            for i, n in enumerate(trace.missing(least)):
+                self(setting, n, "look", i)
+        self.draws = drawn
+        return self.traces.values()
+
+    def __call__(self, setting: Setting, n: int, *key: str | int) -> Array:
+        """Errors of n draws, float64 of shape (n,); NaN counts as infinite.
+
+        Raises
+        ------
+        TargetError
+            If the mechanism fails.
+        SpecificationError
+            If the error function returns anything but n numbers of at least 0.
+        """
+        sampler, parts, left, part = self.sampler(setting), [], n, 0
+        while left:
+            size = min(left, LARGEST_CALL)
+            errors = errors_of(setting.error, sampler.draw(setting.data, size, "accuracy", *key, part), size)
+            scores = (
+                np.minimum(errors, np.finfo(float).max) if math.isnan(setting.at_most) else errors > setting.at_most
+            )
+            self.traces.setdefault(setting, Trace()).add("errors", 0, sampler.place, scores)
+            parts.append(errors)
+            left, part = left - size, part + 1
+        self.draws += n
+        return np.concatenate(parts)
+
+
+def errors_of(error: ErrorOf, outputs: Batch, n: int) -> Array:
+    """Errors of n outputs, checked."""
+    found = np.asarray(error(outputs), dtype=np.float64)
+    if found.shape != (n,):
+        raise SpecificationError(f"the error of {n} outputs must be an array of shape ({n},), got {found.shape}")
+    found = np.where(np.isnan(found), np.inf, found)
+    if found.min() < 0:
+        raise SpecificationError(f"errors must be at least 0, got {found.min():g}")
+    return found

@@ -1,0 +1,194 @@
+"""Numbers that are measured at one value of a parameter: a quantile or mean of errors, a smallest parameter."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.audits.accuracy.errors import ErrorSampler, Setting
+from auditor.audits.accuracy.smallest import Search, bisect
+from auditor.errors import SpecificationError
+from auditor.evidence.bernoulli import order_limits
+
+Array = NDArray[np.float64]
+
+#: Replicates of the bootstrap: enough for the 2.5 % quantiles that are shown.
+REPLICATES = 400
+
+
+@dataclass(frozen=True)
+class Point:
+    """A measured number.
+
+    Parameters
+    ----------
+    value : float
+        Estimate.
+    low, high : float
+        Limits that hold with the probability that was asked for, both together.
+    replicates : ndarray of shape (REPLICATES,)
+        What the estimate might have been: from a bootstrap, where there are draws.
+    exact : bool
+        The number was computed, not estimated.
+    """
+
+    value: float
+    low: float
+    high: float
+    replicates: Array
+    exact: bool = False
+
+
+@dataclass(frozen=True)
+class Effort:
+    """With what a number is measured: so many draws, at this error probability, from the generators of a key."""
+
+    draw: ErrorSampler
+    n: int
+    alpha: float
+    rng: np.random.Generator
+    key: int
+
+
+class Measure(ABC):
+    """What is measured, and how; ``subject`` is what the claim's function built for one value of the parameter."""
+
+    @abstractmethod
+    def __call__(self, subject: Any, effort: Effort) -> Point:
+        """Measure; the limits miss the truth with probability at most the effort's alpha."""
+
+    @abstractmethod
+    def __str__(self) -> str:
+        """In words."""
+
+
+@dataclass(frozen=True)
+class Quantile(Measure):
+    """A quantile of the error, by default its median.
+
+    Notes
+    -----
+    Valid because: the limits are order statistics, see `order_limits`; no law is assumed.
+    """
+
+    q: float = 0.5
+
+    def __post_init__(self) -> None:
+        if not 0 < self.q < 1:
+            raise SpecificationError(f"the quantile must be in (0, 1), got {self.q!r}")
+
+    def __call__(self, subject: Any, effort: Effort) -> Point:
+        """Order statistics of the errors."""
+        n = effort.n
+        errors = np.sort(effort.draw(_setting(subject), n, effort.key))
+        low, high = order_limits(n, self.q, effort.alpha)
+        rank = min(max(math.ceil(self.q * n), 1), n) - 1
+        # The quantile of a resampled set is the draw whose rank is about Beta distributed.
+        ranks = np.minimum((effort.rng.beta(rank + 1, n - rank, REPLICATES) * n).astype(int), n - 1)
+        return Point(
+            float(errors[rank]),
+            float(errors[low]) if low >= 0 else 0.0,
+            float(errors[high]) if high < n else math.inf,
+            errors[ranks],
+        )
+
+    def __str__(self) -> str:
+        return "median error" if self.q == 0.5 else f"{100 * self.q:g} % quantile of the error"
+
+
+@dataclass(frozen=True)
+class Mean(Measure):
+    """The mean of an error that is known to be at most ``bound``.
+
+    Notes
+    -----
+    Valid because: the limits are empirical Bernstein bounds (Maurer and Pontil 2009, theorem 4), which hold for
+    independent draws in [0, bound] with probability 1 - alpha, half of it on either side. An error above the bound is
+    refused.
+    """
+
+    bound: float
+
+    def __call__(self, subject: Any, effort: Effort) -> Point:
+        """Mean of the errors."""
+        n = effort.n
+        errors = effort.draw(_setting(subject), n, effort.key)
+        if errors.max() > self.bound:
+            raise SpecificationError(f"an error of {errors.max():.6g} is above the stated bound of {self.bound:.6g}")
+        mean, log = float(errors.mean()), math.log(4 / effort.alpha)
+        variance = float(errors.var(ddof=1)) if n > 1 else self.bound**2
+        width = math.sqrt(2 * variance * log / n) + 7 * self.bound * log / (3 * max(n - 1, 1))
+        replicates = mean + effort.rng.standard_normal(REPLICATES) * math.sqrt(variance / n)
+        return Point(mean, max(mean - width, 0.0), mean + width, np.maximum(replicates, np.finfo(float).tiny))
+
+    def __str__(self) -> str:
+        return "mean error"
+
+
+@dataclass(frozen=True)
+class Smallest(Measure):
+    """The smallest value of a second parameter at which the error exceeds the setting's limit with probability <= beta.
+
+    The claim's function builds, for each value of the first parameter, a function from the second one to a `Setting`.
+    See `Search` for the parameters.
+    """
+
+    beta: float
+    low: float
+    high: float
+    resolution: float = 1.05
+    integer: bool = True
+    largest: bool = False
+
+    def __call__(self, subject: Any, effort: Effort) -> Point:
+        """Bisect over the second parameter."""
+        search = Search(self.beta, self.low, self.high, self.resolution, self.integer, self.largest)
+        found = bisect(subject, search, effort.draw, effort.n, effort.alpha, effort.key)
+        low, high = found.low, found.high
+        if not (low > 0 and math.isfinite(high)):
+            raise SpecificationError(
+                f"the {'largest' if self.largest else 'smallest'} value that works is not between {self.low:g} and "
+                f"{self.high:g}"
+            )
+        replicates = found.replicates(self.beta, effort.rng, REPLICATES)
+        return Point(found.value(self.beta), low, high, replicates)
+
+    def __str__(self) -> str:
+        return f"{'largest' if self.largest else 'smallest'} value that works"
+
+
+@dataclass(frozen=True)
+class Exactly(Measure):
+    """A number that is computed exactly: the claim's function returns it, and nothing is drawn.
+
+    Parameters
+    ----------
+    what : str
+        In words.
+    formula : bool
+        It is the value of the document's own formula, such as a sample size, and no quantity of an exact law: a claim
+        says how the formula grows, and nothing is measured.
+    """
+
+    what: str = "exact value"
+    formula: bool = False
+
+    def __call__(self, subject: Any, effort: Effort) -> Point:
+        """The number itself."""
+        del effort
+        value = float(subject)
+        return Point(value, value, value, np.full(REPLICATES, value), exact=True)
+
+    def __str__(self) -> str:
+        return self.what
+
+
+def _setting(subject: Any) -> Setting:
+    if not isinstance(subject, Setting):
+        raise SpecificationError(f"expected a Setting, got {subject!r}")
+    return subject

@@ -1,0 +1,348 @@
+"""The smallest parameter that works, by a stochastic bisection."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from auditor.audits.accuracy.base import FIRST, Theorem, chunk_size, measured_again, said
+from auditor.audits.accuracy.errors import ErrorSampler, Setting
+from auditor.audits.accuracy.failure import HighProbability
+from auditor.audits.context import Question
+from auditor.audits.privacy import labels_of
+from auditor.audits.privacy_loop import Settings
+from auditor.audits.summary import describe, stand
+from auditor.errors import SpecificationError, TargetError
+from auditor.evidence.bernoulli import lower_limit, upper_limit
+from auditor.results import AuditResult, Verdict
+from auditor.targets import source_hash
+
+Array = NDArray[np.float64]
+
+#: Part of the draws that are left that a value may use. Values near the crossing use all of theirs, and there are a few
+#: of them; arbitrary.
+PART = 0.25
+
+Build = Callable[[Any], Setting]
+
+
+@dataclass(frozen=True)
+class Search:
+    """What is searched for: where the probability of an error above the setting's limit crosses ``beta``.
+
+    Parameters
+    ----------
+    beta : float
+        Allowed probability of failure.
+    low, high : float
+        Range of the parameter, 0 < low < high.
+    resolution : float
+        The search ends when it knows the value up to this factor, above 1.
+    integer : bool
+        The parameter is an integer.
+    largest : bool
+        Small values work, and the largest one is sought: a capacity.
+    """
+
+    beta: float
+    low: float
+    high: float
+    resolution: float = 1.05
+    integer: bool = True
+    largest: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0 < self.beta < 1:
+            raise SpecificationError(f"beta must be in (0, 1), got {self.beta!r}")
+        if not 0 < self.low < self.high < math.inf:
+            raise SpecificationError(f"the range must have 0 < low < high, got {self.low!r} and {self.high!r}")
+        if not self.resolution > 1:
+            raise SpecificationError(f"resolution must be above 1, got {self.resolution!r}")
+
+    @property
+    def evaluations(self) -> int:
+        """Most values that are tried: both ends, and a bisection on the logarithm from either side of the undecided."""
+        halvings = math.log2(max(math.log(self.high / self.low) / math.log(self.resolution), 1.0))
+        return 2 + 2 * math.ceil(halvings)
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Ends of the range, integers where the parameter is one."""
+        return (float(math.ceil(self.low)), float(math.floor(self.high))) if self.integer else (self.low, self.high)
+
+    def between(self, a: float, b: float) -> float | None:
+        """Geometric mean of a < b; None if they are closer than the resolution, or than integers can be."""
+        if b <= a * self.resolution:
+            return None
+        middle = math.sqrt(a * b)
+        if not self.integer:
+            return middle
+        rounded = float(round(middle))
+        return rounded if a < rounded < b else (a + 1 if a + 1 < b else None)
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What the draws at one value say: failures among draws, and the limits of the failure rate.
+
+    ``words`` is "works", "fails" or "undecided".
+    """
+
+    count: int
+    n: int
+    lower: float
+    upper: float
+    words: str
+
+
+def decide(setting: Setting, draw: ErrorSampler, draws: int, beta: float, alpha: float, *key: str | int) -> Decision:
+    """Draw at one setting until it is certain whether the failure rate is at most beta, or the budget ends.
+
+    Notes
+    -----
+    Valid because: the limits are e-process limits at alpha / 2 each, which hold at all times together, so that the
+    decision is wrong with probability at most alpha, whenever it is taken.
+    """
+    if math.isnan(setting.at_most):
+        raise SpecificationError(f"a Setting whose failures are counted needs at_most, got {setting.at_most!r}")
+    count = n = part = 0
+    lower, upper = 0.0, 1.0
+    while n < draws and lower <= beta < upper:
+        size = chunk_size(n, draws)
+        count += int((draw(setting, size, *key, part) > setting.at_most).sum())
+        n, part = n + size, part + 1
+        lower = max(lower, lower_limit(count, n, alpha / 2))
+        upper = min(upper, upper_limit(count, n, alpha / 2))
+    return Decision(count, n, lower, upper, "fails" if lower > beta else "works" if upper <= beta else "undecided")
+
+
+@dataclass
+class Found:
+    """What a bisection knows.
+
+    Attributes
+    ----------
+    low, high : float
+        Interval of the value that is sought: certified values, or 0 and infinity where none was.
+    undecided : list of float
+        Values between them at which the failure rate is too close to beta for the budget.
+    steps : list of dict
+        Each value that was tried, with its failures, draws and decision.
+    contradicted : bool
+        A larger value is certified to be too small than one that is certified to be too large; ``low`` and ``high`` are
+        then exchanged, so that they hold all that was tried between them.
+    """
+
+    low: float = 0.0
+    high: float = math.inf
+    undecided: list[float] = field(default_factory=list)
+    steps: list[dict[str, Any]] = field(default_factory=list)
+    contradicted: bool = False
+
+    def value(self, beta: float) -> float:
+        """Estimate: where a line through the logits of the failure rates, between the limits, crosses beta."""
+        return float(self.crossings(beta, np.array([step["failures"] for step in self.near()], float)[:, None])[0])
+
+    def replicates(self, beta: float, rng: np.random.Generator, count: int) -> Array:
+        """What the estimate might have been: the failures at each value are drawn again, binomially."""
+        near = self.near()
+        n = np.array([step["draws"] for step in near])
+        rates = np.array([step["failures"] for step in near]) / n
+        return self.crossings(beta, rng.binomial(n[:, None], rates[:, None], (len(near), count)).astype(float))
+
+    def near(self) -> list[dict[str, Any]]:
+        """The values from one limit to the other."""
+        return [step for step in self.steps if self.low <= step["value"] <= self.high]
+
+    def crossings(self, beta: float, failures: Array) -> Array:
+        """Estimates from the failures at the values that are near, shape (n_values, n_replicates)."""
+        near = self.near()
+        x = np.log([step["value"] for step in near])[:, None]
+        n = np.array([step["draws"] for step in near], float)[:, None]
+        rate = (failures + 0.5) / (n + 1.0)  # half a failure and half a success: no infinite logits
+        y, weights = special.logit(rate), n * rate * (1 - rate)
+        mean_x, mean_y = ((weights * v).sum(axis=0) / weights.sum(axis=0) for v in (x, y))
+        spread = (weights * (x - mean_x) ** 2).sum(axis=0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            slope = (weights * (x - mean_x) * (y - mean_y)).sum(axis=0) / spread
+            crossing = mean_x + (special.logit(beta) - mean_y) / slope
+        crossing = np.where(np.isfinite(crossing), crossing, mean_x)
+        low, high = (math.log(self.low) if self.low > 0 else x.min()), min(math.log(self.high), x.max())
+        estimates: Array = np.exp(np.clip(crossing, low, high))
+        return estimates
+
+
+def bisect(build: Build, search: Search, draw: ErrorSampler, draws: int, alpha: float, *key: str | int) -> Found:
+    """Find where the failure rate crosses beta.
+
+    Parameters
+    ----------
+    build : callable
+        From a value of the parameter to the setting there.
+    search : Search
+        What is sought.
+    draw : ErrorSampler
+        Draws errors.
+    draws : int
+        Budget; each value may use a quarter of what is left, of which those far from the crossing need little.
+    alpha : float
+        Probability, at most, that the interval does not hold the value that is sought.
+
+    Notes
+    -----
+    Valid because: each decision is wrong with probability at most alpha over the number of values that may be tried,
+    which is fixed beforehand (see `decide`), and each value has draws of its own. With a failure rate that is monotone
+    in the parameter, which is assumed, the value that is sought lies between certified ones. Where the rate is so close
+    to beta that the budget does not decide, the search goes on from both sides.
+    """
+    found, share = Found(), alpha / search.evaluations
+
+    def place(value: float) -> None:
+        setting = build(int(value) if search.integer else value)
+        left = draws - sum(step["draws"] for step in found.steps)
+        budget = max(math.ceil(PART * left), FIRST)
+        decision = decide(setting, draw, budget, search.beta, share, *key, len(found.steps))
+        found.steps.append(
+            {"value": value, "failures": decision.count, "draws": decision.n, "decision": decision.words}
+        )
+        if decision.words == "undecided":
+            found.undecided.append(value)
+        elif (decision.words == "works") == search.largest:
+            found.low = max(found.low, value)
+        else:
+            found.high = min(found.high, value)
+        found.undecided = [v for v in found.undecided if found.low < v < found.high]
+
+    first, last = search.ends
+    place(first)
+    place(last)
+    # Between a value that is too small (or undecided) and one that is too large (or undecided) there is a crossing.
+    while found.low < last and found.high > first and len(found.steps) < search.evaluations:
+        low, high = max(found.low, first), min(found.high, last)
+        inner = sorted(found.undecided)
+        gaps = [(low, inner[0]), (inner[-1], high)] if inner else [(low, high)]
+        gaps.sort(key=lambda gap: gap[0] / gap[1])
+        value = next((v for v in (search.between(*gap) for gap in gaps) if v is not None), None)
+        if value is None:
+            break
+        place(value)
+    if found.low > found.high:
+        found.low, found.high, found.contradicted = found.high, found.low, True
+    return found
+
+
+@dataclass(frozen=True)
+class SmallestParameter(Theorem):
+    """At the theorem's value of a parameter, the error exceeds the setting's limit with probability at most beta.
+
+    Parameters
+    ----------
+    parameter : str
+        Name of the parameter.
+    claimed : float
+        The theorem's value of it.
+    search : Search
+        Where the smallest (or largest) value that works is sought.
+    """
+
+    parameter: str
+    claimed: float
+    search: Search
+
+    notion: ClassVar[str] = "smallest parameter"
+
+    @property
+    def symbol(self) -> str:  # type: ignore[override]
+        """Name of the parameter."""
+        return self.parameter
+
+    @property
+    def level(self) -> float:
+        """The theorem's value."""
+        return float(self.claimed)
+
+    def parameters(self) -> dict[str, Any]:
+        """The theorem's value, and beta."""
+        return {self.parameter: self.claimed, "beta": self.search.beta}
+
+    def __str__(self) -> str:
+        return f"{self.parameter} = {self.claimed:,.6g} suffices for a failure rate ≤ {self.search.beta:g}"
+
+    def place(self, subject: Any) -> Setting:
+        """Where the theorem's own value is."""
+        setting: Setting = subject(int(self.claimed) if self.search.integer else self.claimed)
+        return setting
+
+    def trial(self, subject: Any) -> tuple[Theorem, Any]:
+        """The failure rate at the theorem's value."""
+        setting = self.place(subject)
+        return HighProbability(setting.at_most, self.search.beta), setting
+
+    def audit(self, subject: Any, settings: Settings, question: Question) -> AuditResult:
+        """Check that the theorem's value works, and bisect; ``subject`` builds a setting for each value.
+
+        Notes
+        -----
+        Valid because: "deviation" is returned only if the theorem's own value was certified to fail, by `decide` at
+        half of alpha, and again if the draws of any value looked dependent, see `confirm_refutation`; the other half is
+        the bisection's, which decides nothing.
+        """
+        base = labels_of(subject, self, "L4", settings, question)
+        draw, search = ErrorSampler(settings.seed, question.id, settings.limit), self.search
+
+        def measure(draw: ErrorSampler) -> tuple[Decision, Found]:
+            setting = subject(int(self.claimed) if search.integer else self.claimed)
+            base.update(mechanism=describe(setting.mechanism), source_hash=source_hash(setting.mechanism))
+            own = decide(setting, draw, settings.draws // 2, search.beta, settings.alpha / 2, "claimed")
+            return own, bisect(subject, search, draw, settings.draws // 2, settings.alpha / 2)
+
+        try:
+            (own, found), draw, independence = measured_again(
+                measure, lambda found: found[0].words == "fails", draw, [], settings
+            )
+        except TargetError as error:
+            return AuditResult(**base, verdict=Verdict.ERROR, message=error.public if question.private else str(error))
+        value = found.value(search.beta)
+        verdict, message = Verdict.CONSISTENT, ""
+        stood = stand(own.words == "fails", independence, Verdict.DEVIATION)
+        if stood is not None:
+            why = (
+                f"at {self.parameter} = {self.claimed:,.6g} the failure rate is at least {own.lower:.4g}, "
+                f"{search.beta:g} is claimed"
+            )
+            verdict, message = said(stood, why)
+        elif found.contradicted:
+            verdict = Verdict.INCONCLUSIVE
+            message = (
+                f"{self.parameter} = {found.low:g} and {found.high:g} contradict one another: the failure rate is not "
+                "monotone, or draws are not independent"
+            )
+        return AuditResult(
+            **base,
+            verdict=verdict,
+            message=message,
+            independence=asdict(independence),
+            draws=draw.draws,
+            accuracy={
+                "kind": self.notion,
+                "parameter": self.parameter,
+                "claimed": self.claimed,
+                "beta": search.beta,
+                "failures": own.count,
+                "draws": own.n,
+                "rate_lower": own.lower,
+                "rate_upper": own.upper,
+                "measured": value,
+                "lower": found.low,
+                "upper": found.high,
+                "largest": search.largest,
+                "slack": value / self.claimed if search.largest else self.claimed / value,
+                "steps": found.steps,
+            },
+        )

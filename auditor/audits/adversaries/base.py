@@ -1,0 +1,58 @@
+"""The protocol of an adversary: it makes up the data, asks the target once, and scores its guess."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.privacy.guarantees import Guarantee
+
+FloatArray: TypeAlias = NDArray[np.float64]
+Stack: TypeAlias = NDArray[np.int8]
+"""Datasets of zeros and ones, shape (trials, rows, columns): rows are people, columns attributes."""
+Ask: TypeAlias = Callable[[Stack], FloatArray]
+"""From a stack of datasets to one released vector of column counts for each, shape (trials, columns)."""
+
+
+class Adversary(ABC):
+    """An attack on whatever releases the column counts of a table of zeros and ones.
+
+    Counting queries are columns: for secret bits x and queries Q of shape (k, n) the row of person j is
+    ``x[j] * Q[:, j]``, so the column counts are Q x, and another bit is another row.
+
+    Attributes
+    ----------
+    name : str
+        Its name on the command line.
+    bits : int
+        Where a score is the part of so many secret, independent, uniform bits that was guessed right, how many; else 0.
+    """
+
+    name: ClassVar[str]
+
+    @property
+    def bits(self) -> int:
+        """Number of secret bits whose right part a score is; 0 where a score is something else."""
+        return 0
+
+    @abstractmethod
+    def play(self, ask: Ask, n: int, rng: np.random.Generator) -> FloatArray:
+        """Scores of n games in [0, 1], shape (n,): each makes up a dataset of its own and asks once."""
+
+    @abstractmethod
+    def most(self, guarantee: Guarantee, level: float) -> float:
+        """Largest expected score that a level of the guarantee allows; increases with the level."""
+
+    @abstractmethod
+    def __str__(self) -> str:
+        """What it does and with which data, in a few words."""
+
+    def parameters(self) -> dict[str, Any]:
+        """Its parameters, for the report."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        return {name: value for name, value in values.items() if isinstance(value, bool | int | float | str)}

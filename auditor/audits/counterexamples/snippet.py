@@ -1,0 +1,246 @@
+"""Datasets, and an audit of them, as Python that a maintainer can paste."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.audits.counterexamples.confirm import Counts
+from auditor.datasets import Pair
+from auditor.datasets.pandas_types import is_frame
+from auditor.privacy.guarantees import Guarantee
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+#: Equal entries one after the other that are multiplied instead of being written out; arbitrary, more than one counts.
+_RUN = 6
+#: Periods of repeating entries that are looked for; arbitrary, patterns alternate.
+_PERIODS = 4
+
+
+def python_of(data: Any) -> str:
+    """The shortest readable Python expression for a dataset, with numpy as ``np`` and pandas as ``pd``.
+
+    Evaluates to an equal dataset for all that `auditor.datasets.json_codec` stores; what else there is is
+    shown by its repr.
+
+    Examples
+    --------
+    >>> python_of(np.zeros(64)), python_of(np.array([0, 0, 1]))
+    ('np.zeros(64)', 'np.array([0, 0, 1])')
+    """
+    if is_frame(data):
+        return _frame_text(data)
+    if isinstance(data, np.ndarray):
+        return _array_text(data)
+    if type(data) in (list, tuple):
+        return _row_text([python_of(v) for v in data], type(data) is tuple)
+    if type(data) is dict:
+        return "{" + ", ".join(f"{python_of(k)}: {python_of(v)}" for k, v in data.items()) + "}"
+    if type(data) is float and not math.isfinite(data):
+        return "np.nan" if math.isnan(data) else "np.inf" if data > 0 else "-np.inf"
+    if isinstance(data, np.bool_ | np.integer | np.floating):
+        return f"np.{data.dtype.name}({python_of(data.item())})"
+    return repr(data)
+
+
+def _row_text(parts: list[str], is_tuple: bool = False) -> str:
+    """A list or tuple of entries that are texts already; entries that repeat are multiplied, where that is shorter."""
+    first, last = ("(", ")") if is_tuple else ("[", "]")
+
+    def listed(some: list[str]) -> str:
+        return first + ", ".join(some) + ("," if is_tuple and len(some) == 1 else "") + last
+
+    found = [listed(parts)]
+    for period in range(1, _PERIODS + 1):
+        if len(parts) >= _RUN and len(parts) % period == 0 and parts == parts[:period] * (len(parts) // period):
+            found.append(f"{listed(parts[:period])} * {len(parts) // period}")
+            break
+    pieces: list[str] = []
+    single: list[str] = []
+    k = 0
+    while k < len(parts):
+        run = k
+        while run < len(parts) and parts[run] == parts[k]:
+            run += 1
+        if run - k >= _RUN and len(f"{listed([parts[k]])} * {run - k} + []") < len(", ".join(parts[k:run])):
+            pieces += [listed(single)] if single else []
+            pieces.append(f"{listed([parts[k]])} * {run - k}")
+            single = []
+        else:
+            single += parts[k:run]
+        k = run
+    found.append(" + ".join([*pieces, *([listed(single)] if single else [])]) or listed([]))
+    return min(found, key=len)
+
+
+def _entry(value: Any) -> str:
+    """An entry of an array, in as few digits as its type needs."""
+    if isinstance(value, np.float32 | np.float16) and np.isfinite(value) and type(value)(float(str(value))) == value:
+        return str(value)
+    return python_of(value.item() if isinstance(value, np.generic) else value)
+
+
+def _nested(array: NDArray[Any]) -> str:
+    if array.ndim == 1:
+        return _row_text([_entry(v) for v in array])
+    return _row_text([_nested(part) for part in array])
+
+
+def _dtype_text(dtype: np.dtype[Any]) -> str:
+    native = dtype.kind in "biuf" and dtype.isnative
+    return {"O": "object", "b": "bool"}.get(dtype.kind, f"np.{dtype.name}" if native else repr(dtype.str))
+
+
+def _array_text(array: NDArray[Any]) -> str:
+    shape = str(array.shape[0]) if array.ndim == 1 else str(array.shape)
+    dtype = _dtype_text(array.dtype)
+    if array.dtype.kind in "Mm":
+        entries = array.view(array.dtype.str[0] + "i8")
+        return f"np.array({_nested(entries)}, {_dtype_text(entries.dtype)}).view({dtype})"
+    default = array.dtype == np.float64
+    if array.size == 0 or array.ndim == 0:
+        if array.ndim == 0:
+            return f"np.array({python_of(array[()].item() if array.dtype.kind != 'O' else array[()])}, dtype={dtype})"
+        return f"np.zeros({shape}{'' if default else f', dtype={dtype}'})"
+    if array.dtype.kind == "O":
+        # numpy would read sequences in an object array as further axes: they are put in one by one.
+        parts = [python_of(v) for v in array.reshape(-1).tolist()]
+        text = f"pd.Series({_row_text(parts)}, dtype=object).to_numpy()"
+        found = [text if array.ndim == 1 else f"{text}.reshape({shape})"]
+    else:
+        inferred = np.array(array.tolist()).dtype == array.dtype
+        found = [f"np.array({_nested(array)}{'' if inferred else f', dtype={dtype}'})"]
+    if array.dtype.kind in "biuf":
+        flat = array.reshape(-1)
+        negative_zero = array.dtype.kind == "f" and bool(((flat == 0) & np.signbit(flat)).any())
+        same = bool((flat == flat[0]).all()) and not negative_zero
+        if same and array.dtype.kind != "b" and flat[0] in (0, 1):
+            found.append(f"np.{'ones' if flat[0] else 'zeros'}({shape}{'' if default else f', dtype={dtype}'})")
+        elif same:
+            made = np.full(array.shape, flat[0].item())
+            extra = "" if made.dtype == array.dtype else f", dtype={dtype}"
+            found.append(f"np.full({shape}, {_entry(flat[0])}{extra})")
+        if (
+            array.dtype == np.int64
+            and array.ndim == 1
+            and len(array) >= _RUN
+            and (array == np.arange(len(array))).all()
+        ):
+            found.append(f"np.arange({len(array)})")
+    return min(found, key=len)
+
+
+def _frame_text(frame: pd.DataFrame) -> str:
+    import pandas as pd  # takes longer to import than all the rest together
+
+    labels = list(frame.columns)
+    plain_index = frame.index.equals(pd.RangeIndex(len(frame)))
+    index = "" if plain_index and frame.index.name is None else f", index={_index_text(frame.index)}"
+    parts, types = [], {}
+    for j, label in enumerate(labels):
+        column = frame.iloc[:, j]
+        values = column.tolist()
+        if isinstance(column.dtype, pd.CategoricalDtype):
+            categories = python_of(column.dtype.categories.tolist())
+            ordered = ", ordered=True" if column.dtype.ordered else ""
+            shown = python_of([None if pd.isna(v) else v for v in values])
+            parts.append(f"{python_of(label)}: pd.Categorical({shown}, categories={categories}{ordered})")
+            continue
+        if isinstance(column.dtype, np.dtype) and column.dtype.kind in "Mm":
+            parts.append(f"{python_of(label)}: {_array_text(column.to_numpy())}")
+            continue
+        if not isinstance(column.dtype, np.dtype):
+            values = [None if pd.isna(v) else v for v in values]
+        parts.append(f"{python_of(label)}: {python_of(values)}")
+        if pd.DataFrame({0: values}).dtypes.iloc[0] != column.dtype:
+            types[label] = column.dtype
+    if len(set(labels)) < len(labels):  # a dict has no two equal keys
+        return repr(frame)
+    kinds = ", ".join(f"{python_of(label)}: {str(dtype)!r}" for label, dtype in types.items())
+    return f"pd.DataFrame({{{', '.join(parts)}}}{index})" + (f".astype({{{kinds}}})" if kinds else "")
+
+
+def _index_text(index: pd.Index[Any]) -> str:
+    labels = python_of(index.tolist())
+    return f"pd.Index({labels}, name={python_of(index.name)})" if index.name is not None else labels
+
+
+# ---------------------------------------------------------------------------------------- audits
+
+#: Characters of a snippet's datasets, at most: arbitrary, about ten lines.
+_LONGEST = 1_000
+
+
+def counted(counts: Counts, event: str) -> str:
+    """What came of drawing from both datasets, in words."""
+    return f"{event}: {counts.x:,} of {counts.n:,} draws on x, {counts.y:,} of {counts.n:,} on x'"
+
+
+def snippet(
+    target: str,
+    claim: str | Guarantee,
+    pair: Pair,
+    event: str = "",
+    counts: Counts | None = None,
+    *,
+    alpha: float = 0.01,
+    one_draw: bool = False,
+) -> str:
+    """Lines of Python that audit a target on one pair, for a maintainer to paste.
+
+    Parameters
+    ----------
+    target : str
+        Name as the command line takes it, without secrets.
+    claim : str or Guarantee
+        The claim, as its text or as an object.
+    pair : Pair
+        Datasets that may be shown.
+    event : str
+        What tells them apart, in words.
+    counts : Counts, optional
+        How often it occurred.
+    alpha : float
+        Level of the audit.
+    one_draw : bool
+        The target is a function of one draw.
+
+    Returns
+    -------
+    str
+        Empty if the datasets are too large to be pasted.
+    """
+    x, y = python_of(pair.x), python_of(pair.y)
+    if len(x) + len(y) > _LONGEST or "\n" in x + y:
+        return ""
+    uses = [f"import {module}" for module, mark in (("numpy as np", "np."), ("pandas as pd", "pd.")) if mark in x + y]
+    stated = f"parse_claim({claim!r})" if isinstance(claim, str) else f"auditor.{claim!r}"
+    once = ", one_draw=True" if one_draw else ""
+    lines = [
+        *uses,
+        "import auditor",
+        *(["from auditor.privacy.guarantees import parse_claim"] if isinstance(claim, str) else []),
+        "from auditor.targets.target_names import closing_target, target_named",
+        "",
+        f"x = {x}",
+        f"y = {y}",
+        *([f"# {counted(counts, event)}".replace("x'", "y")] if event and counts is not None else []),
+        f"with closing_target(target_named({target!r}{once})) as target:",
+        f"    result = auditor.audit(target, {stated}, auditor.Pair(x, y), alpha={alpha!r})",
+        "    print(auditor.explain(result))",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def show_data(data: Any) -> str:
+    """A dataset in at most about 100 characters."""
+    if is_frame(data):
+        return f"DataFrame of {len(data):,} rows, columns {', '.join(map(str, data.columns[:6]))}"
+    values = data.tolist() if isinstance(data, np.ndarray) else data
+    text = repr(values)
+    return text if len(text) <= 100 else f"{text[:80]}... ({len(values):,} rows)"

@@ -1,0 +1,95 @@
+"""Protocols of the engine: what it asks of a statement and of where evidence is kept.
+
+Others are beside what uses them: `auditor.targets.Mechanism` is a target, `auditor.targets.sampler.Prefetch` makes
+its calls ahead of time, `auditor.audits.privacy_loop.Recorder` records each chunk, and
+`auditor.privacy.guarantees.Guarantee` is a notion of privacy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+from auditor.audits.privacy_loop import Evidence, Past, Recorder, Settings
+from auditor.datasets import Pair
+from auditor.privacy.guarantees import Guarantee
+from auditor.results import AuditResult
+from auditor.targets import Mechanism
+from auditor.targets.sampler import Sampler
+
+
+class Statement(Protocol):
+    """What is claimed, as a result states it."""
+
+    @property
+    def notion(self) -> str:
+        """Kind of statement."""
+
+    @property
+    def symbol(self) -> str:
+        """What its level is called."""
+
+    @property
+    def level(self) -> float:
+        """The claimed level."""
+
+    def parameters(self) -> dict[str, Any]:
+        """Parameters by name."""
+
+
+class EvidenceSession(Recorder, Protocol):
+    """One run of one claim whose evidence is kept, see `auditor.runs.ledger.Night`.
+
+    Attributes
+    ----------
+    seeded : bool
+        The target gives the same draws again, as far as is known.
+    """
+
+    seeded: bool
+
+    @property
+    def key(self) -> str:
+        """Keys the draws."""
+
+    @property
+    def settings(self) -> Settings:
+        """How the claim is audited, with its share of alpha."""
+
+    @property
+    def begun(self) -> bool:
+        """Whether earlier evidence was taken up."""
+
+    def past(self, sampler: Sampler) -> Past:
+        """Evidence of earlier runs, of draws of the sampler's kind."""
+
+    def doubt(self, reason: str, alone: bool = False) -> None:
+        """Keep why a refutation does not stand; an empty reason says that it does."""
+
+    def doubted(self, alone: bool = False) -> str | None:
+        """The reason that was kept; None if nothing was refuted yet."""
+
+    def close(self, reason: str) -> None:
+        """Add nothing more to this series of evidence."""
+
+    def fail(self) -> None:
+        """The target has ended the run."""
+
+    def end(self, evidence: Evidence, alone: bool, result: AuditResult) -> AuditResult:
+        """Keep the evidence, and say so in the result."""
+
+
+class EvidenceStore(Protocol):
+    """Where evidence is kept from run to run, see `auditor.runs.ledger.Ledger`."""
+
+    def night(
+        self,
+        target: Mechanism,
+        guarantee: Guarantee,
+        pairs: Sequence[Pair],
+        settings: Settings,
+        id_: str,
+        private: bool,
+    ) -> AbstractContextManager[EvidenceSession]:
+        """One run of one claim."""

@@ -1,0 +1,372 @@
+"""Choice of the pair to draw from next, and search for pairs of a strategy that are worth an audit."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from auditor.datasets import Pair, Relation
+from auditor.datasets.crafted_pairs import fingerprint
+from auditor.datasets.strategies import is_strategy
+from auditor.errors import SpecificationError, TargetError, TargetRaised, positive
+from auditor.events.event_learner import RESERVOIR, EventLearner
+from auditor.events.log_likelihood_ratio import own_ratio
+from auditor.privacy.guarantees import Guarantee
+from auditor.targets import Mechanism
+from auditor.targets.outputs import Batch
+from auditor.targets.sampler import Sampler, generator
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
+#: Pairs that the draws of a search are meant for, if they suffice for the smallest pilot; arbitrary.
+PAIRS = 250
+#: Draws a side on each pair. 100 show an event that the claim forbids altogether, and place a threshold; beyond 2,000
+#: another pair is worth more than a better look at this one.
+SMALLEST, LARGEST = 100, 2_000
+#: Least budget of a search: one pair, both sides.
+LEAST = 2 * SMALLEST
+#: Part of the draws that looks at new pairs; the rest compares the best of them on draws of their own.
+EXPLORED = 0.75
+#: Runs of hypothesis at most; arbitrary. Each ends after as many examples as pairs can be afforded, but small datasets
+#: come more than once and cost no draws then.
+ROUNDS = 8
+#: Pairs that are compared, for each that is kept; arbitrary.
+COMPARED = 4
+#: With so many pairs all are looked at before any is drawn from again; with more, they are opened one by one.
+AT_ONCE = 30
+#: Part of the draws that opens pairs where there are many; chosen by simulation. A pair that keeps its claim and was
+#: lucky takes some 30 draws a side to be told from one that breaks it. With a new pair for every 16 draws a side (0.5),
+#: lucky ones came up faster than they were dismissed: 3,000 draws found 5 of 12 outright leaks on the first 40 of 200
+#: pairs. With one for every 64 (0.125), a defect at a random place took nearly twice the draws that it took at 0.25.
+OPENING = 0.25
+#: Where there are many pairs, the open one with the fewest draws is next if it has less than this part of the mean, so
+#: that none is given up because its first draws were unlucky. Without it 200,000 draws found 11 of 16 leaks of
+#: probability 0.1 on one of 200 pairs, with it all of them.
+EVEN = 0.5
+#: Draws, both sides, for which one of many pairs is opened: 8 a side are a part `OPENING` of them.
+EACH = 64
+
+
+def next_pair(learners: Sequence[EventLearner], first: int, even: bool = False) -> int:
+    """Index of the pair to draw from next, a function of past draws only.
+
+    Up to `AT_ONCE` pairs are drawn from once each, then the one whose best event may show the highest level. "May show"
+    is optimistic: the level of the best event with its counts moved one standard error in its favour. So a pair with
+    few draws is tried again until it is clear that it shows less.
+
+    More pairs are opened in their order, with a part `OPENING` of the draws, so that the first ones, which should be
+    the most promising, have their verdict early and the number of the others costs nothing then; and none is left
+    behind the others by more than `EVEN` says.
+
+    Parameters
+    ----------
+    learners : sequence of EventLearner
+        One for each pair.
+    first : int
+        Draws a side of a pair's first chunk.
+    even : bool
+        Treat few pairs as many.
+
+    Notes
+    -----
+    Valid because: the choice is a function of past draws, and the chunks of all pairs are factors of one
+    supermartingale, so it needs no correction for the number of pairs.
+    """
+    if len(learners) > AT_ONCE or even:
+        return _of_many(learners, first)
+    for index, learner in enumerate(learners):
+        if learner.n < first:
+            return index
+    if len(learners) == 1:
+        return 0
+    return _most_hopeful(learners, range(len(learners)))
+
+
+def _of_many(learners: Sequence[EventLearner], first: int) -> int:
+    """Open the next pair, or draw from an open one."""
+    total = sum(learner.n for learner in learners)
+    opened = next((k for k, learner in enumerate(learners) if learner.n < first), len(learners))
+    if opened < len(learners) and opened * first <= OPENING * total:
+        return opened
+    fewest = min(range(opened), key=lambda k: (learners[k].n, k))
+    if learners[fewest].n * opened < EVEN * total:
+        return fewest
+    return _most_hopeful(learners, range(opened))
+
+
+def _most_hopeful(learners: Sequence[EventLearner], among: Iterable[int]) -> int:
+    # Of equally hopeful pairs the one with fewer draws.
+    return max(among, key=lambda k: (learners[k].hope, -learners[k].n, -k))
+
+
+def affordable(pairs: Sequence[Pair], draws: int) -> list[Pair]:
+    """Cut a list of pairs, the most promising first, to those that a budget can look at.
+
+    Parameters
+    ----------
+    pairs : sequence of Pair
+        In the order in which they are to be looked at.
+    draws : int
+        Budget in outputs, both sides together, without what goes to tests of independence.
+
+    Returns
+    -------
+    list of Pair
+        The first ones, at least one: one for every `EACH` draws.
+
+    Notes
+    -----
+    Of many pairs `next_pair` opens one for every `EACH` draws. Those beyond would not be drawn from, but would stand in
+    the report as if they had; a shorter list would leave out pairs that can be looked at, and the first ones, which
+    have their draws first, would gain nothing. A target of 20 milliseconds a draw that may take a minute has some 2,000
+    draws beside those of the tests of independence, which look at 31 pairs; all 200 of `hard_pairs` need 12,800.
+    """
+    if isinstance(draws, bool) or not isinstance(draws, int | np.integer) or draws < 1:
+        raise SpecificationError(f"draws must be an integer of at least 1, got {draws!r}")
+    return list(pairs[: max(1, int(draws) // EACH)])
+
+
+def search_pairs(
+    mechanism: Mechanism,
+    guarantee: Guarantee,
+    strategy: SearchStrategy[Pair],
+    *,
+    draws: int,
+    seed: int = 0,
+    keep: int = 5,
+    seconds: float | None = None,
+    alpha: float = 0.01,
+    relation: Relation | None = None,
+    limit: float | None = 60.0,
+    id: str = "search",  # noqa: A002 - it is the audit's id
+) -> list[Pair]:
+    """Find pairs on which a mechanism may break its claim, to be audited on other draws.
+
+    hypothesis proposes pairs, at first at random, then towards higher scores. The score of a pair is the level of its
+    best event on a few draws, pessimistic by what an alarm at ``alpha`` needs. The best pairs are then compared on
+    draws of their own, so that luck on the first ones does not decide.
+
+    Parameters
+    ----------
+    mechanism, guarantee
+        As for `audit`.
+    strategy : SearchStrategy of Pair
+        See `auditor.pairs_of`.
+    draws : int
+        Budget in outputs, both sides together.
+    seed : int
+        Same seed, same pairs, for one version of Python and of hypothesis.
+    keep : int
+        Pairs to return at most.
+    seconds : float, optional
+        Budget in seconds; the pairs then depend on the machine's speed.
+    alpha : float
+        Probability of a false alarm of the audit to come.
+    relation : Relation, optional
+        If given, every pair is checked against it.
+    limit : float, optional
+        Seconds that one call of the mechanism may take.
+    id : str
+        The audit's id; it keys the draws.
+
+    Returns
+    -------
+    list of Pair
+        The most promising first, all different. What the mechanism's code raises is an output. The search ends at once
+        where it crashes, hangs or answers what cannot be read: that pair comes first, so that an audit reports it.
+
+    Raises
+    ------
+    SpecificationError
+        If an argument is not what it must be, or the strategy gives no pairs, or one that is none.
+
+    Notes
+    -----
+    Valid because: the draws here are keyed by "search", no draws of an audit are. So given the datasets, the audit's
+    draws are independent of the pairs that were found, as of any pairs that were fixed beforehand, and its alarm has
+    probability at most alpha whatever the search did. Nothing here is itself evidence. A target with entropy of its own
+    draws afresh in the audit.
+    """
+    if not is_strategy(strategy):
+        raise SpecificationError(f"strategy must be a hypothesis strategy of Pair, got {strategy!r}")
+    for name, value, least in (("draws", draws, LEAST), ("keep", keep, 1)):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+            raise SpecificationError(f"{name} must be an integer of at least {least}, got {value!r}")
+    if isinstance(alpha, bool) or not isinstance(alpha, int | float) or not 0 < alpha < 1:
+        raise SpecificationError(f"alpha must be a number in (0, 1), got {alpha!r}")
+    end = math.inf if seconds is None else time.monotonic() + positive("seconds", seconds)
+    trials = _Trials(Sampler(mechanism, seed, id, limit, catching=True), guarantee, alpha, int(draws), relation, end)
+    with _same_in_every_process():
+        for k in range(ROUNDS):
+            before = len(trials.pairs)
+            _explore(strategy, trials, int(generator(seed, id, "search", "strategy", k).integers(2**63)))
+            if trials.full or len(trials.pairs) == before:
+                break
+    best = trials.compare(COMPARED * keep) if trials.failed is None else trials.failed_first()
+    return [replace(pair, name=f"found {k + 1}: {pair.name}") for k, pair in enumerate(best[:keep])]
+
+
+class _Enough(BaseException):
+    """The search is at its end. No Exception, so that hypothesis does not take it for a failed test to be replayed."""
+
+
+@dataclass
+class _Trials:
+    """Pairs that were tried, and the draws that are left."""
+
+    sampler: Sampler
+    guarantee: Guarantee
+    alpha: float
+    draws: int
+    relation: Relation | None
+    end: float
+    pairs: list[Pair] = field(default_factory=list)
+    scores: list[float] = field(default_factory=list)
+    failed: Pair | None = None
+    used: int = 0
+    _known: dict[Any, float] = field(default_factory=dict)
+
+    @property
+    def pilot(self) -> int:
+        """Draws a side on each pair."""
+        return min(max(SMALLEST, self.draws // (2 * PAIRS)), LARGEST)
+
+    @property
+    def explored(self) -> int:
+        """Draws for new pairs; all where there would be but one."""
+        return max(int(EXPLORED * self.draws), 2 * self.pilot)
+
+    @property
+    def full(self) -> bool:
+        """There is no time, or are no draws, for another new pair; or the search is over because of a failure."""
+        late = bool(self.pairs) and time.monotonic() > self.end
+        return late or self.failed is not None or self.used + 2 * self.pilot > self.explored
+
+    def score(self, pair: Pair) -> float:
+        """Score of a pair, from draws if it is a new one."""
+        if not isinstance(pair, Pair):
+            raise SpecificationError(f"the strategy must give a Pair, got {pair!r}")
+        if self.relation is not None:
+            self.relation.check(pair)
+        key = (fingerprint(pair.x), fingerprint(pair.y))
+        if key in self._known:
+            return self._known[key]
+        if self.full:
+            raise _Enough
+        try:
+            found = self._try(pair, self.pilot, "new", len(self.pairs))
+        except TargetError:
+            self.failed = pair
+            raise _Enough from None
+        self.pairs.append(pair)
+        self.scores.append(found)
+        self._known[key] = found
+        return found
+
+    def _try(self, pair: Pair, n: int, *key: str | int) -> float:
+        """Pessimistic level of the best event on n draws a side."""
+        learner = EventLearner(self.guarantee, self.alpha, own=own_ratio(self.sampler, pair.x, pair.y))
+        x = self._draw(pair.x, n, *key, "x")
+        y = self._draw(pair.y, n, *key, "y")
+        self.used += 2 * n
+        learner.add(x, y, learner.count(x, y))
+        learner.learn(False)
+        # hypothesis wants finite scores.
+        return min(max(0.0, learner.reach), sys.float_info.max)
+
+    def _draw(self, data: Any, n: int, *key: str | int) -> Batch:
+        """Draws of the search; one a call where a call for all of them raised, so that exceptions are outputs."""
+        try:
+            return self.sampler.draw(data, n, "search", *key)
+        except TargetRaised:
+            return self.sampler.alone().draw(data, n, "search", *key, "alone")
+
+    def compare(self, most: int) -> list[Pair]:
+        """The best pairs by what is left of the draws, the best first."""
+        order = sorted(range(len(self.pairs)), key=lambda k: (-self.scores[k], k))[:most]
+        n = min((self.draws - self.used) // (2 * max(len(order), 1)), RESERVOIR)
+        if n < self.pilot or time.monotonic() > self.end:
+            return [self.pairs[k] for k in order]
+        again: dict[int, float] = {}
+        for k in order:
+            try:
+                again[k] = self._try(self.pairs[k], n, "again", k)
+            except TargetError:
+                self.failed = self.pairs[k]
+                return self.failed_first()
+        return [self.pairs[k] for k in sorted(order, key=lambda k: (-again[k], k))]
+
+    def failed_first(self) -> list[Pair]:
+        """The pair on which the mechanism failed, then the best of the others."""
+        order = sorted(range(len(self.pairs)), key=lambda k: (-self.scores[k], k))
+        found = [self.pairs[k] for k in order if self.pairs[k] is not self.failed]
+        return found if self.failed is None else [self.failed, *found]
+
+
+def _explore(strategy: SearchStrategy[Pair], trials: _Trials, seed: int) -> None:
+    """Try the pairs that hypothesis proposes, until the draws for new pairs are used."""
+    import hypothesis
+    from hypothesis import HealthCheck, Phase, Verbosity
+
+    # Health checks are about tests; here a slow or much filtered strategy costs time and no more. All that a profile
+    # could set otherwise is set.
+    options = hypothesis.settings(
+        max_examples=max(1, (trials.explored - trials.used) // (2 * trials.pilot)),
+        phases=(Phase.generate, Phase.target),
+        database=None,
+        deadline=None,
+        derandomize=False,
+        backend="hypothesis",
+        suppress_health_check=list(HealthCheck),
+        verbosity=Verbosity.quiet,
+        report_multiple_bugs=False,
+        print_blob=False,
+    )
+
+    @hypothesis.seed(seed)
+    @options
+    @hypothesis.given(strategy)
+    def attempt(pair: Pair) -> None:
+        hypothesis.target(trials.score(pair))
+
+    try:
+        attempt()
+    except _Enough:
+        pass
+    except hypothesis.errors.Unsatisfiable as error:
+        if trials.pairs:  # a much filtered strategy may give none in a later round
+            return
+        raise SpecificationError(f"the strategy {strategy!r} gives no pair: {error}") from error
+
+
+@contextmanager
+def _same_in_every_process() -> Iterator[None]:
+    """Keep hypothesis from using constants of the modules that happen to be loaded.
+
+    It mixes the numbers and texts of the source files in use into what it generates, so that the pairs would depend on
+    what else the process has imported. There is no option against it. Where the names below are missing, as they may be
+    in other versions, nothing is changed, and the pairs are valid ones all the same.
+    """
+    providers = sys.modules.get("hypothesis.internal.conjecture.providers")
+    names = ("_get_local_constants", "CONSTANTS_CACHE")
+    if providers is None or not all(hasattr(providers, name) for name in (*names, "GLOBAL_CONSTANTS")):
+        yield
+        return
+    before = [getattr(providers, name) for name in names]
+    nothing = type(providers.GLOBAL_CONSTANTS)()
+    changed = [lambda: nothing, type(before[1])(before[1].max_size)]
+    try:
+        for name, value in zip(names, changed, strict=True):
+            setattr(providers, name, value)
+        yield
+    finally:
+        for name, value in zip(names, before, strict=True):
+            setattr(providers, name, value)

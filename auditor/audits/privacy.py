@@ -1,0 +1,517 @@
+"""Audits of privacy claims: `audit`, `assert_private`, and the audit that a run calls."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from auditor.audits.context import Question
+from auditor.audits.counterexamples.build import counterexample
+from auditor.audits.dependence import Trace, confirm_refutation, look_again
+from auditor.audits.fixed_size import FixedSize, collect_fixed, fixed_findings
+from auditor.audits.fixed_size import look_on as look_on_fixed
+from auditor.audits.independence import (
+    COMPARISONS,
+    INFORMATIVE,
+    LONGER,
+    MOST,
+    UNTESTED,
+    Independence,
+    check_independence,
+    dependent_counts,
+    worst_of,
+)
+from auditor.audits.interfaces import EvidenceSession, Statement
+from auditor.audits.pair_search import LEAST, search_pairs
+from auditor.audits.privacy_loop import DRAWS, METHODS, Evidence, Past, Settings, collect, look_on
+from auditor.audits.summary import describe, explain, findings, judge, sandwich, tradeoff
+from auditor.datasets import Pair, Relation, check_pairs
+from auditor.datasets.strategies import is_strategy
+from auditor.errors import PrivacyViolation, SpecificationError, TargetError, UnrecordedError
+from auditor.events.classifier import Learners
+from auditor.privacy.guarantees import Guarantee
+from auditor.results import AuditResult, Verdict
+from auditor.targets import Mechanism, source_hash
+from auditor.targets.sampler import Sampler
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
+
+def run_audit(
+    target: Mechanism, guarantee: Guarantee, pairs: Sequence[Pair], settings: Settings, question: Question
+) -> AuditResult:
+    """Audit one claim on given pairs; never raises for what the target does.
+
+    Notes
+    -----
+    Valid because: "violation" is returned only if the wealth at the claimed level reached 1/alpha, which under the
+    claim has probability at most alpha (see `Wealth`; for the fixed-size method `FixedSize.lower_bound`), on draws that
+    passed the independence tests or were taken one a call in random order, and do not look dependent.
+    """
+    if question.ledger is None:
+        return _audited(target, guarantee, pairs, settings, question, None)
+    try:
+        with question.ledger.night(target, guarantee, pairs, settings, question.id, question.private) as night:
+            return _audited(target, guarantee, pairs, settings, question, night)
+    except UnrecordedError as error:
+        return error_result(target, guarantee, settings, question, error)
+
+
+def _audited(
+    target: Mechanism,
+    guarantee: Guarantee,
+    pairs: Sequence[Pair],
+    settings: Settings,
+    question: Question,
+    night: EvidenceSession | None,
+) -> AuditResult:
+    with question.helped([data for pair in pairs for data in (pair.x, pair.y)]) as ahead:
+        # The fixed-size method judges draws of one call, of which it cannot be seen which one raised.
+        catching = settings.method == METHODS[0]
+        key = question.id if night is None else night.key
+        sampler = Sampler(target, settings.seed, key, settings.limit, catching=catching, ahead=ahead)
+
+        def work(sampler: Sampler) -> tuple[Evidence | FixedSize, Independence, Sampler]:
+            if night is not None and night.begun:  # it is done again
+                night.close("what a second process had drawn was not what the first one draws")
+            return _collect(sampler, guarantee, pairs, settings, night)
+
+        try:
+            evidence, independence, sampler = sampler.reviewed(
+                work, lambda found: found[0].refuted(_own(settings, night).alpha) or found[1].alone
+            )
+            settings = _own(settings, night)
+            if sampler.broken is not None and not evidence.refuted(settings.alpha):
+                raise sampler.broken  # it raises for several draws, and never for one: that is no outcome of a draw
+        except TargetError as error:
+            if night is not None:
+                night.fail()
+            return error_result(target, guarantee, settings, question, error)
+    exact = max((guarantee.exact_level(c) for c in question.curves), default=question.exact)
+    base = _labels(target, guarantee, settings, question, exact)
+    found = _findings(evidence, guarantee, pairs, settings, question.private)
+    verdict, message = judge(evidence, found, settings, independence)
+    result = AuditResult(
+        **base,
+        verdict=verdict,
+        message=message,
+        independence=asdict(independence),
+        unseeded=not independence.seeded,
+        sandwich=sandwich(found, exact, base.get("event_level"), question.curves, guarantee, settings),
+        counterexample=counterexample(sampler, evidence, found, guarantee, pairs, settings, question)
+        if verdict == Verdict.VIOLATION
+        else None,
+        **{name: value for name, value in found.items() if not name.startswith("_")},
+        tradeoff=tradeoff(evidence, guarantee, question.curves),
+    )
+    if night is None or isinstance(evidence, FixedSize):
+        return result
+    return night.end(evidence, independence.alone, result)
+
+
+def _own(settings: Settings, night: EvidenceSession | None) -> Settings:
+    """The settings as a ledger has them: its series share alpha."""
+    return settings if night is None else night.settings
+
+
+def error_result(
+    target: Mechanism,
+    guarantee: Guarantee,
+    settings: Settings,
+    question: Question,
+    error: TargetError | UnrecordedError,
+) -> AuditResult:
+    """The result of an audit that the target ended, or a ledger that cannot be written."""
+    exact = max((guarantee.exact_level(c) for c in question.curves), default=question.exact)
+    message = error.public if question.private and isinstance(error, TargetError) else str(error)
+    return AuditResult(**_labels(target, guarantee, settings, question, exact), verdict=Verdict.ERROR, message=message)
+
+
+def _labels(
+    target: Mechanism, guarantee: Guarantee, settings: Settings, question: Question, exact: float | None
+) -> dict[str, Any]:
+    """Fields of the result of `run_audit` that are known before any draw."""
+    own: dict[str, Any] = {}
+    if guarantee.caveat and question.curves:
+        own["event_level"] = max(guarantee.event_level(c) for c in question.curves)
+    return labels_of(
+        target,
+        guarantee,
+        "L1",
+        settings,
+        question,
+        caveat=guarantee.caveat,
+        exact=exact,
+        detect=settings.wanted(guarantee.level),
+        method=settings.method,
+        **own,
+    )
+
+
+#: The doubt that a ledger keeps of a refutation while its draws are looked at, in case the run ends meanwhile.
+UNSEEN = "a run ended before the draws of its refutation were looked at"
+
+_Made: TypeAlias = tuple[Evidence | FixedSize, Sampler]
+
+
+def _collect(
+    sampler: Sampler, guarantee: Guarantee, pairs: Sequence[Pair], settings: Settings, night: EvidenceSession | None
+) -> tuple[Evidence | FixedSize, Independence, Sampler]:
+    """Collect evidence from a target whose draws are independent, as far as the tests can tell; with what drew it.
+
+    The first pair is tested beforehand. If the evidence then speaks against the claim, so is every other pair that it
+    rests on, because a target may share noise on some data only; where a test had few comparisons that were not ties
+    it is made again on more draws; and the counts that the evidence rests on are tested. Where a test fails, all is
+    drawn anew, one draw a call. Where none fails, and yet the draws look dependent, the refutation has to be reached
+    again in the same way, see `confirm_refutation`.
+
+    With a ledger a refutation is looked at in this way once, and the outcome is kept, see `EvidenceSession`.
+    """
+    begun = time.monotonic()
+
+    def test(k: int, side: str, *key: str, **size: int) -> Independence:
+        data = pairs[k].x if side == "x" else pairs[k].y
+        size = {"comparisons": settings.comparisons, **size}
+        return sampler.settled(lambda: check_independence(sampler, data, k, side, *key, **size))
+
+    found = {(0, side): test(0, side) for side in "xy"} if settings.independence else {}
+    independence = worst_of(list(found.values())) if found else UNTESTED
+    if night is not None:
+        night.seeded = bool(found) and independence.seeded
+
+    def made(sampler: Sampler, again: bool = False) -> _Made:
+        past = None if night is None else night.past(sampler)
+        own = _own(settings, night)
+        own = own.of_second_opinion if again else own
+        return _evidence(sampler, guarantee, pairs, _remaining(own, begun), past, night), sampler
+
+    def refuted(made: _Made) -> bool:
+        return made[0].refuted(_own(settings, night).alpha)
+
+    def traces(made: _Made) -> list[Trace]:
+        evidence, sampler = made
+        if isinstance(evidence, FixedSize):
+            look_on_fixed(evidence, sampler, pairs, settings)
+        else:
+            look_on(evidence, sampler, pairs, settings)
+        return [evidence.trace]
+
+    def look(second: _Made, independence: Independence) -> Independence:
+        if night is None or not refuted(second):
+            return look_again(second, independence, refuted, traces)
+        kept = night.doubted(alone=True)
+        if kept is not None:
+            return replace(independence, still=kept)
+        night.doubt(UNSEEN, alone=True)
+        found = look_again(second, independence, refuted, traces)
+        night.doubt(found.still, alone=True)
+        return found
+
+    kept = None if night is None else night.doubted()
+    if independence.passed and kept:  # only draws taken one a call can refute any more
+        second = made(sampler.alone())
+        return second[0], look(second, replace(independence, asked=kept)), second[1]
+    if independence.passed:
+        first = made(sampler)
+        evidence = first[0]
+        if not (settings.independence and refuted(first)) or kept is not None:
+            return evidence, independence, sampler
+        if night is not None:
+            night.doubt(UNSEEN)
+        carriers = evidence.carriers(_own(settings, night).alpha)
+        found |= {(k, side): test(k, side) for k in sorted(carriers - {0}) for side in "xy"}
+        again = [
+            test(k, side, "again", comparisons=_more(first), blocks=LONGER)
+            for (k, side), first in found.items()
+            if k in carriers and first.passed and first.untied < min(INFORMATIVE, settings.comparisons)
+        ]
+        tests = [*found.values(), *again]
+        independence = dependent_counts(evidence.calls(), worst_of(tests))
+        if independence.passed:
+            (evidence, sampler), looked = confirm_refutation(
+                first, tests, refuted, traces, lambda: made(sampler.alone(), again=True), look
+            )
+            independence = replace(independence, asked=looked.asked, asked_p=looked.asked_p, still=looked.still)
+        if night is not None:
+            night.doubt(_doubt(independence))
+        if independence.passed:
+            return evidence, independence, sampler
+    second = made(sampler.alone())
+    return second[0], look(second, independence), second[1]
+
+
+def _doubt(independence: Independence) -> str:
+    """Why a refutation by draws of which this is known does not stand, for later runs; empty if it does."""
+    if independence.passed and not independence.asked:
+        return ""
+    p = f"p = {independence.asked_p:.2g} " if independence.passed else ""
+    return f"{independence.finding or independence.asked} ({p}in an earlier run)"
+
+
+def _more(tested: Independence) -> int:
+    """Comparisons that leave enough without ties, as far as that is affordable."""
+    return min(MOST, math.ceil(INFORMATIVE / max(tested.untied, 1))) * COMPARISONS
+
+
+def _remaining(settings: Settings, begun: float) -> Settings:
+    """The settings with the seconds that are left of the budget; a quarter of it at least, whatever the tests took."""
+    if settings.seconds is None:
+        return settings
+    return replace(settings, seconds=max(settings.seconds - (time.monotonic() - begun), settings.seconds / 4))
+
+
+def _evidence(
+    sampler: Sampler,
+    guarantee: Guarantee,
+    pairs: Sequence[Pair],
+    settings: Settings,
+    past: Past | None,
+    night: EvidenceSession | None,
+) -> Evidence | FixedSize:
+    if settings.method == "clopper-pearson":
+        return collect_fixed(sampler, guarantee, pairs, settings)
+    return collect(sampler, guarantee, pairs, settings, past, night)
+
+
+def _findings(
+    evidence: Evidence | FixedSize, guarantee: Guarantee, pairs: Sequence[Pair], settings: Settings, private: bool
+) -> dict[str, Any]:
+    if isinstance(evidence, FixedSize):
+        return fixed_findings(evidence, guarantee, pairs, settings, private)
+    return findings(evidence, guarantee, pairs, settings, private)
+
+
+def labels_of(
+    target: Mechanism, statement: Statement, level: str, settings: Settings, question: Question, **own: Any
+) -> dict[str, Any]:
+    """Fields of a result that are known before any draw; ``own`` are those of one level, the question's own win."""
+    return {
+        "id": question.id,
+        "entry": "/".join(question.id.split("/")[:2]),
+        "source": {"document": "", "place": ""},
+        "level": level,
+        "notion": statement.notion,
+        "symbol": statement.symbol,
+        "claimed": str(statement),
+        "claimed_level": statement.level,
+        "parameters": statement.parameters(),
+        "alpha": settings.alpha,
+        "expected": Verdict.CONSISTENT,
+        "mechanism": describe(target),
+        "source_hash": source_hash(target),
+        "stop": settings.stop,
+        "replay": question.replay,
+        **own,
+        **question.labels,
+    }
+
+
+def audit(
+    mechanism: Mechanism,
+    guarantee: Guarantee,
+    pairs: Pair | Sequence[Pair] | SearchStrategy[Pair],
+    *,
+    relation: Relation | None = None,
+    search_draws: int | None = None,
+    id: str = "audit/L1/claim/given",  # noqa: A002 - it is the claim's id
+    exact: float | None = None,
+    alpha: float = 0.01,
+    draws: int = DRAWS,
+    seconds: float | None = None,
+    stop: str = "verdict",
+    seed: int = 0,
+    detect: float | None = None,
+    limit: float | None = 60.0,
+    learners: Learners | None = None,
+    method: str = METHODS[0],
+) -> AuditResult:
+    """Try to break a privacy claim.
+
+    Parameters
+    ----------
+    mechanism : callable
+        ``(data, n, rng) -> outputs``: n independent outputs, trial axis first; see `one_draw` for functions that draw
+        once. If it has a method ``log_likelihood_ratio(outputs, x, y) -> ndarray of shape (n,)``, events on that ratio
+        are tried as well; it must read each output by itself.
+    guarantee : Guarantee
+        The claim, such as `PureDP(1.0)`; see `auditor.privacy.guarantees`.
+    pairs : Pair, sequence of Pair, or hypothesis SearchStrategy of Pair
+        Neighbouring datasets. With several, the draws are spent where the evidence is. A strategy, see
+        `auditor.pairs_of`, is searched first for pairs that promise most, see `auditor.search_pairs`.
+    relation : Relation, optional
+        If given, every pair is checked against it.
+    search_draws : int, optional
+        Draws for the search of a strategy, part of ``draws``; default a quarter of them. Of ``seconds`` the search
+        takes a quarter at most.
+    id : str
+        Names the audit, and keys its draws.
+    exact : float, optional
+        The exact level on the pairs, if known; the lower bound is then checked against it.
+    alpha : float
+        Probability of a false alarm, in (0, 1).
+    draws : int
+        Budget in outputs, both sides together.
+    seconds : float, optional
+        Budget in seconds; results then depend on the machine's speed.
+    stop : {"verdict", "budget"}
+        Stop as soon as the claim is refuted, or run on for the tightest lower bound.
+    seed : int
+        Same seed, same draws.
+    detect : float, optional
+        Level that an event of probability 0.01 is to be found at, with probability 0.9; default twice the claimed one.
+        Where the draws are too few for that, the verdict is "inconclusive".
+    limit : float, optional
+        Seconds that one call of the mechanism may take.
+    learners : {"logistic", "boosted trees", "classifiers"} or callable, optional
+        Further event learners, for mechanisms that are slow enough to pay for them. What fitting has cost stands in
+        ``record["training"]``; with a budget in seconds it counts, and ends with it but for a fit already begun.
+    method : {"e-process", "clopper-pearson"}
+        The second is the fixed-size method of the literature: half of the draws choose the event, the other half judge
+        it, once, so that ``stop`` is "budget" always.
+
+    Returns
+    -------
+    AuditResult
+
+    Raises
+    ------
+    SpecificationError
+        If an argument is not what it must be. What the mechanism does wrong never raises: it gives a verdict "error".
+    """
+    listed: list[Pair] = []
+    if isinstance(pairs, Pair):
+        listed = [pairs]
+    elif isinstance(pairs, Sequence):
+        listed = list(pairs)
+    elif not is_strategy(pairs):
+        raise SpecificationError(
+            f"pairs must be a Pair, a sequence of them, or a hypothesis strategy of them, got {pairs!r}"
+        )
+    if not callable(mechanism):
+        raise SpecificationError(f"mechanism must be callable as (data, n, rng), got {mechanism!r}")
+    if isinstance(guarantee, type) or not hasattr(guarantee, "cap"):
+        raise SpecificationError(f"guarantee must be one such as PureDP(1.0), got {guarantee!r}")
+    if not isinstance(id, str) or not id:
+        raise SpecificationError(f"id must be a text, got {id!r}")
+    if exact is not None and (isinstance(exact, bool) or not isinstance(exact, int | float) or not exact >= 0):
+        raise SpecificationError(f"exact must be a number of at least 0, got {exact!r}")
+    settings = Settings(
+        alpha=alpha,
+        draws=draws,
+        seconds=seconds,
+        stop=stop,
+        seed=seed,
+        detect=detect,
+        limit=limit,
+        learners=learners,
+        method=method,
+    )
+    what = "pairs"
+    if is_strategy(pairs):
+        spent = draws // 4 if search_draws is None else search_draws
+        listed, settings = _searched(mechanism, guarantee, pairs, relation, settings, spent, id)
+        what = f"strategy, search_draws={spent}"
+    elif search_draws is not None:
+        raise SpecificationError(f"search_draws is for a strategy of pairs, got {search_draws!r} with given pairs")
+    check_pairs(listed, relation)
+    replay = (
+        f"auditor.audit({describe(mechanism)}, {guarantee!r}, {what}, alpha={alpha!r}, draws={draws}, stop={stop!r}, "
+        f"seed={seed}, id={id!r}"
+        + (f", learners={learners!r}" if isinstance(learners, str) else "")
+        + (f", method={method!r}" if method != METHODS[0] else "")
+        + ")"
+    )
+    return run_audit(mechanism, guarantee, listed, settings, Question(id=id, exact=exact, replay=replay))
+
+
+def _searched(
+    mechanism: Mechanism,
+    guarantee: Guarantee,
+    strategy: SearchStrategy[Pair],
+    relation: Relation | None,
+    settings: Settings,
+    spent: int,
+    key: str,
+) -> tuple[list[Pair], Settings]:
+    """Pairs that a search found, and the settings with what it left of the budgets."""
+    if isinstance(spent, bool) or not isinstance(spent, int) or not LEAST <= spent < settings.draws:
+        raise SpecificationError(
+            f"search_draws must be an integer of at least {LEAST} and below draws={settings.draws}, got {spent!r}"
+        )
+    rest = replace(settings, draws=settings.draws - spent)
+    begun = time.monotonic()
+    found = search_pairs(
+        mechanism,
+        guarantee,
+        strategy,
+        draws=spent,
+        seed=settings.seed,
+        seconds=None if settings.seconds is None else settings.seconds / 4,
+        alpha=settings.alpha,
+        relation=relation,
+        limit=settings.limit,
+        id=key,
+    )
+    if settings.seconds is not None:
+        # The audit draws one chunk even if a slow pair has taken all the time.
+        rest = replace(rest, seconds=max(settings.seconds - (time.monotonic() - begun), settings.seconds / 4))
+    return found, rest
+
+
+def assert_private(
+    mechanism: Mechanism,
+    guarantee: Guarantee,
+    pairs: Pair | Sequence[Pair] | SearchStrategy[Pair],
+    *,
+    inconclusive: str = "pass",
+    **options: Any,
+) -> AuditResult:
+    """Audit, and raise `PrivacyViolation` with the counterexample if the claim is refuted.
+
+    Takes what `audit` takes. A return means "not refuted", never "private": look at the result's ``resolution``.
+    In a test that pytest runs, the plugin fills in what ``options`` leave open and keeps the result for its summary,
+    see `dpaudit_pytest`.
+
+    Parameters
+    ----------
+    mechanism, guarantee, pairs
+        As for `audit`.
+    inconclusive : {"pass", "fail"}
+        What an audit comes to that found nothing and was too weak to say much: it returns the result, or raises an
+        AssertionError that says what would decide it.
+    **options
+        As for `audit`.
+
+    Raises
+    ------
+    PrivacyViolation
+        If the claim is refuted; the message is the counterexample.
+    AssertionError
+        If draws are not independent, and where an inconclusive audit is to fail.
+    TargetError
+        If the mechanism crashed, hung or answered what cannot be read.
+    SpecificationError
+        If an argument is not what it must be.
+    """
+    __tracebackhide__ = True  # a failing test shows its own line, not this one
+    if inconclusive not in ("pass", "fail"):
+        raise SpecificationError(f'inconclusive must be "pass" or "fail", got {inconclusive!r}')
+    plugin = sys.modules.get("dpaudit_pytest")
+    session = None if plugin is None else plugin.session()
+    result = audit(mechanism, guarantee, pairs, **(options if session is None else session.options(options)))
+    if session is not None:
+        session.record(result)
+    if result.verdict == Verdict.ERROR:
+        raise TargetError(result.undecided)
+    if result.verdict == Verdict.INCONCLUSIVE and inconclusive == "fail":
+        raise AssertionError(str(result))
+    if result.verdict == Verdict.DEVIATION:
+        raise AssertionError(result.message)
+    if result.verdict == Verdict.VIOLATION:
+        raise PrivacyViolation(explain(result))
+    return result

@@ -1,0 +1,476 @@
+"""The loop of a privacy audit: choose a pair, draw a chunk, bet, learn."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.audits.dependence import Trace, looked_at
+from auditor.audits.independence import COMPARISONS
+from auditor.audits.pair_search import next_pair
+from auditor.datasets import Pair
+from auditor.errors import SpecificationError, positive
+from auditor.events.classifier import Learners, fitters_of
+from auditor.events.elements import read_once
+from auditor.events.event_learner import Chain, EventLearner
+from auditor.events.learner_state import restore
+from auditor.events.log_likelihood_ratio import own_ratio
+from auditor.evidence.lower_bound import rejects_below
+from auditor.evidence.power import PROBABILITIES, RESOLVED, draws_that_count, flag_probability, resolution
+from auditor.evidence.two_sample_bet import Chunk, Stake, Wealth, worst_counts
+from auditor.privacy.guarantees import Guarantee
+from auditor.results import usual_level
+from auditor.targets.outputs import Batch
+from auditor.targets.sampler import Sampler
+
+#: Draws a side before the first bet, of each pair, and the fewest in a later chunk. Outputs that have nothing in common
+#: are found with 18 to 23 draws, two and a half times what is needed by whoever knows both laws; chosen by simulation.
+FIRST, SMALLEST = 8, 5
+#: Each chunk is this part of what has been drawn of its pair: events and estimates are never much out of date, and the
+#: number of chunks grows with the logarithm of the budget. Later chunks are relatively larger: estimates have settled.
+GROWTH, LATE_GROWTH = 0.15, 0.2
+#: Draws a side at which a pair's draws count as late.
+LATE = 2_000
+#: Largest chunk a side, so that memory does not grow with the budget.
+LARGEST = 1 << 17
+#: Most numbers in a chunk a side, for outputs of many coordinates: 256 MB of doubles.
+NUMBERS = 1 << 25
+#: Default budget in outputs, both sides together: a lower bound within about 3 % of epsilon = 1.
+DRAWS = 400_000
+#: How draws are judged: while they come in, or half of them once.
+METHODS = ("e-process", "clopper-pearson")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a claim is audited.
+
+    Parameters
+    ----------
+    alpha : float
+        Probability of a false alarm, in (0, 1).
+    draws : int
+        Budget in mechanism outputs, both sides together.
+    seconds : float or None
+        Budget in seconds; the audit stops at the first chunk boundary after it.
+    stop : str
+        "verdict": stop as soon as the claim is refuted. "budget": run on for the tightest lower bound.
+    seed : int
+        Seed of the run.
+    detect : float or None
+        Level that an event of probability 0.01 is to be found at; default twice the claimed level, 0.1 if that is 0.
+    limit : float or None
+        Seconds that one call of the target may take.
+    chunks : int or None
+        Stop after so many chunks: how a run that time had truncated is reproduced.
+    learners : str, callable or None
+        Features that cost more to learn: "logistic", "boosted trees", "classifiers" or a function, see `EventLearner`.
+    independence : bool
+        Test first that draws are independent.
+    comparisons : int
+        Comparisons of each of those tests, at least 22, which is how many must go the same way: fewer than usual for
+        targets so slow that the tests would take most of the time.
+    even : bool
+        Of up to `auditor.audits.pair_search.AT_ONCE` pairs, too, none is left far behind the others: for pairs that
+        were not chosen because each shows something.
+    method : str
+        "e-process", or "clopper-pearson" for the fixed-size method of the literature, see `auditor.audits.fixed_size`;
+        that one is judged once, so that it always runs to its budget.
+    """
+
+    alpha: float = 0.01
+    draws: int = DRAWS
+    seconds: float | None = None
+    stop: str = "verdict"
+    seed: int = 0
+    detect: float | None = None
+    limit: float | None = 60.0
+    chunks: int | None = None
+    learners: Learners | None = None
+    independence: bool = True
+    comparisons: int = COMPARISONS
+    even: bool = False
+    method: str = METHODS[0]
+
+    def __post_init__(self) -> None:
+        if isinstance(self.alpha, bool) or not isinstance(self.alpha, int | float) or not 0 < self.alpha < 1:
+            raise SpecificationError(f"alpha must be a number in (0, 1), got {self.alpha!r}")
+        if isinstance(self.draws, bool) or not isinstance(self.draws, int | np.integer) or self.draws < 4 * FIRST:
+            raise SpecificationError(f"draws must be an integer of at least {4 * FIRST}, got {self.draws!r}")
+        for name in ("seconds", "detect", "limit"):
+            if getattr(self, name) is not None:
+                positive(name, getattr(self, name))
+        if self.stop not in ("verdict", "budget"):
+            raise SpecificationError(f'stop must be "verdict" or "budget", got {self.stop!r}')
+        if self.chunks is not None and self.chunks < 1:
+            raise SpecificationError(f"chunks must be at least 1, got {self.chunks!r}")
+        fitters_of(self.learners)
+        if self.method not in METHODS:
+            raise SpecificationError(f"method must be one of {', '.join(map(repr, METHODS))}, got {self.method!r}")
+        if self.method == "clopper-pearson":
+            object.__setattr__(self, "stop", "budget")
+
+    @property
+    def of_second_opinion(self) -> Settings:
+        """How a refutation is reached again: no further than that, as a call for each draw takes long."""
+        return replace(self, stop="verdict")
+
+    def wanted(self, claimed: float) -> float:
+        """Level that is to be resolved."""
+        if self.detect is not None:
+            return self.detect
+        return usual_level(claimed)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A chunk before it is drawn.
+
+    Parameters
+    ----------
+    pair : int
+        Index of the pair.
+    n : int
+        Draws a side.
+    bet : Stake or None
+        What is bet on it, without counts.
+    chain : Chain or None
+        The events that are bet on.
+    """
+
+    pair: int
+    n: int
+    bet: Stake | None
+    chain: Chain | None
+
+
+class Recorder(Protocol):
+    """Who writes down what is drawn while it is, see `auditor.runs.ledger.session.Night`."""
+
+    def plan(self, number: int, plan: Plan, sampler: Sampler) -> None:
+        """A chunk is going to be drawn; nothing of it has been."""
+
+    def count(self, number: int, chunk: Chunk, log: float, sampler: Sampler) -> None:
+        """It was drawn and counted; ``log`` is the logarithm of the wealth after it."""
+
+
+@dataclass(frozen=True)
+class Past:
+    """What earlier runs counted, see `auditor.runs.ledger`.
+
+    Parameters
+    ----------
+    chunks : tuple of Chunk
+        In order.
+    words : tuple of tuple of str
+        Events of each chain that the stakes refer to.
+    chains : mapping of Chain to int
+        Those chains that can be bet on again.
+    path : tuple of (int, float)
+        See `Evidence`.
+    memory : mapping of int to bytes
+        What the learners of the pairs knew, see `auditor.events.learner_state`.
+    pending : Plan or None
+        A chunk that an earlier run drew and did not count, and whose draws will come again: it is the next one.
+    """
+
+    chunks: tuple[Chunk, ...] = ()
+    words: tuple[tuple[str, ...], ...] = ()
+    chains: Mapping[Chain, int] = field(default_factory=dict)
+    path: tuple[tuple[int, float], ...] = ()
+    memory: Mapping[int, bytes] = field(default_factory=dict)
+    pending: Plan | None = None
+
+
+@dataclass
+class Evidence:
+    """All that was drawn and bet: enough to compute the verdict and the lower bound again.
+
+    Attributes
+    ----------
+    chunks : list of Chunk
+        In order.
+    chains : list of Chain
+        Events that the stakes refer to, numbered after those of ``past``.
+    wealth : Wealth
+        Wealth at the claimed level.
+    path : list of tuple of (int, float)
+        Draws a side so far and the logarithm of the wealth at the claimed level, after each chunk.
+    past : Past
+        What the first of the chunks are; nothing without a ledger.
+    trace : Trace
+        The latest draws that were bet on, in the order in which they were made.
+    """
+
+    wealth: Wealth
+    chunks: list[Chunk] = field(default_factory=list)
+    chains: list[Chain] = field(default_factory=list)
+    path: list[tuple[int, float]] = field(default_factory=list)
+    learners: list[EventLearner] = field(default_factory=list)
+    truncated_by: str | None = None
+    past: Past = field(default_factory=Past)
+    trace: Trace = field(default_factory=Trace)
+    _refuted: float | None = field(default=None, init=False)
+
+    def take_up(self, past: Past) -> None:
+        """Go on from what earlier runs counted: bet it again, and remember what was learned from it."""
+        self.past = past
+        for chunk in past.chunks:
+            self.chunks.append(chunk)
+            self.wealth.bet(chunk.stake)
+            self.path.append((self.n_of_path + chunk.n, float(self.wealth.current[0])))
+        for k, content in past.memory.items():
+            restore(self.learners[k], content)
+
+    @property
+    def n_of_path(self) -> int:
+        """Draws a side up to the last chunk of the path."""
+        return self.path[-1][0] if self.path else 0
+
+    @property
+    def n(self) -> int:
+        """Draws a side."""
+        return sum(chunk.n for chunk in self.chunks)
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The claim."""
+        return self.wealth.guarantee
+
+    def most_drawn(self) -> tuple[int, int]:
+        """The pair that was drawn from most, and how many draws a side it had."""
+        drawn = Counter[int]()
+        for chunk in self.chunks:
+            drawn[chunk.pair] += chunk.n
+        return drawn.most_common(1)[0] if drawn else (0, 0)
+
+    def flag(self, p: float, q: float, n: int, guarantee: Guarantee, alpha: float) -> float:
+        """See `auditor.evidence.power.flag_probability`."""
+        return flag_probability(p, q, n, guarantee, alpha)
+
+    def gains(self) -> dict[int, float]:
+        """What the logarithm of the wealth at the claimed level gained on the chunks of each pair that was drawn from.
+
+        Up to its largest value, where a refuted claim was refuted.
+        """
+        logs = [0.0, *(log for _, log in self.path)]
+        peak = max(range(len(logs)), key=lambda k: (logs[k], -k))
+        gained = dict.fromkeys((chunk.pair for chunk in self.chunks), 0.0)
+        for before, after, chunk in zip(logs, logs[1 : peak + 1], self.chunks, strict=False):
+            if before < after or before > after:  # neither is so where both are infinite
+                gained[chunk.pair] += after - before
+        return gained
+
+    def carriers(self, alpha: float) -> set[int]:
+        """Pairs that the refutation rests on: the fewest whose gains alone make the wealth reach 1/alpha."""
+        kept: set[int] = set()
+        total = 0.0
+        for pair, gain in sorted(self.gains().items(), key=lambda item: -item[1]):
+            if total >= math.log(1 / alpha):
+                break
+            kept.add(pair)
+            total += gain
+        return kept
+
+    def calls(self) -> list[list[tuple[int, int]]]:
+        """Draws of each call and how many of them were in the event bet on, for each event and dataset."""
+        groups: dict[tuple[object, ...], list[tuple[int, int]]] = {}
+        for chunk in self.chunks:
+            if chunk.stake is not None and chunk.whole:
+                inside = chunk.stake.best + 1
+                for side, cells in (("x", chunk.stake.x), ("y", chunk.stake.y)):
+                    key = (chunk.pair, chunk.stake.chain, chunk.stake.best, side)
+                    groups.setdefault(key, []).append((chunk.n, sum(cells[inside:])))
+        return list(groups.values())
+
+    def refuted(self, alpha: float) -> bool:
+        """Whether the claimed level was ever rejected, and all smaller ones, see `rejects_below`."""
+        if self.wealth.best[0] < math.log(1 / alpha):
+            return False
+        if self._refuted != alpha and rejects_below(self.chunks, self.guarantee, alpha):
+            self._refuted = alpha  # for good: wealth is judged by its maximum
+        return self._refuted == alpha
+
+
+def chunk_size(drawn: int) -> int:
+    """Draws a side in the next chunk of a pair, of which ``drawn`` a side have been drawn."""
+    if drawn < FIRST:
+        return FIRST
+    growth = GROWTH if drawn < LATE else LATE_GROWTH
+    return min(max(SMALLEST, math.ceil(growth * drawn)), LARGEST)
+
+
+class Collected(Protocol):
+    """What was drawn for a claim, by either method."""
+
+    @property
+    def guarantee(self) -> Guarantee:
+        """The claim."""
+
+    @property
+    def learners(self) -> Sequence[EventLearner]:
+        """One for each pair."""
+
+    @property
+    def n(self) -> int:
+        """Draws a side."""
+
+    def flag(self, p: float, q: float, n: int, guarantee: Guarantee, alpha: float) -> float:
+        """Probability that n draws a side flag an event with probabilities p and q."""
+
+    def most_drawn(self) -> tuple[int, int]:
+        """The pair that was drawn from most, and how many draws a side it had."""
+
+    def refuted(self, alpha: float) -> bool:
+        """Whether the claim is refuted."""
+
+
+def counted(drawn: Collected, n: float) -> int:
+    """What ``n`` draws a side count for on the pair that was drawn from most, the learning of events paid for."""
+    past = drawn.learners[drawn.most_drawn()[0]].reservoir
+    return draws_that_count(n, past.width, past.size)
+
+
+def resolutions(drawn: Collected, alpha: float) -> dict[str, Any]:
+    """Fields of a result that say what would have been found on the pair that was drawn from most; none where it was.
+
+    Valid because: they are functions of the claim, the draws of that pair and how many numbers an output has, not of
+    what the outputs are; a pair on which more is to be found is drawn from more. How far learning divides the draws is
+    measured, see `auditor.evidence.power.draws_that_count`.
+    """
+    if drawn.refuted(alpha):
+        return {}
+    n = counted(drawn, drawn.most_drawn()[1])
+    found = {p: resolution(p, n, drawn.guarantee, alpha, drawn.flag) for p in PROBABILITIES}
+    return {"resolution": {f"{p:g}": level for p, level in found.items()}, "resolves": found[RESOLVED]}
+
+
+@dataclass(frozen=True)
+class Clock:
+    """A budget in seconds from now on; None has no end."""
+
+    seconds: float | None
+    begun: float = field(default_factory=lambda: time.monotonic())
+
+    def left(self) -> bool:
+        """Whether time is left."""
+        return self.seconds is None or time.monotonic() - self.begun <= self.seconds
+
+
+def learners_of(
+    sampler: Sampler, guarantee: Guarantee, pairs: Sequence[Pair], settings: Settings
+) -> list[EventLearner]:
+    """A learner of events for each pair."""
+    return [
+        EventLearner(guarantee, settings.alpha, settings.learners, own_ratio(sampler, pair.x, pair.y)) for pair in pairs
+    ]
+
+
+def training_record(learners: Sequence[EventLearner]) -> dict[str, Any]:
+    """What fitting has cost, for the record; nothing where nothing was to be fitted."""
+    trainings = [learner.training for learner in learners if learner.training.fitters]
+    if not trainings:
+        return {}
+    return {"training": {"fits": sum(t.fits for t in trainings), "rows": sum(t.rows for t in trainings)}}
+
+
+def collect(
+    sampler: Sampler,
+    guarantee: Guarantee,
+    pairs: Sequence[Pair],
+    settings: Settings,
+    past: Past | None = None,
+    recorder: Recorder | None = None,
+) -> Evidence:
+    """Draw, learn and bet until the verdict or the end of the budget, from where earlier runs stopped.
+
+    A claim that earlier runs have refuted is not drawn for again, unless what they learned was not kept.
+    """
+    evidence = Evidence(Wealth(guarantee, np.array([guarantee.level])))
+    evidence.learners = learners_of(sampler, guarantee, pairs, settings)
+    if past is not None:
+        evidence.take_up(past)
+    numbers = dict(evidence.past.chains)
+    first, known, before = len(evidence.chunks), len(evidence.past.words), evidence.n
+    side, used, clock = settings.draws // 2, 0, Clock(settings.seconds)
+    rejected, widest = evidence.refuted(settings.alpha), 1
+    refuted_before, pending = rejected, evidence.past.pending
+    if refuted_before and settings.stop == "verdict" and evidence.past.memory and pending is None:
+        return evidence
+    while used < side:
+        if settings.chunks is not None and len(evidence.chunks) >= settings.chunks:
+            break
+        k = next_pair(evidence.learners, FIRST, settings.even) if pending is None else pending.pair
+        learner = evidence.learners[k]
+        # What is fitted counts only if the next chunk is drawn: a run that time cut short can then be replayed.
+        if len(evidence.chunks) > first and not (clock.left() and learner.fit(rejected, clock.left)):
+            evidence.truncated_by = "time"
+            break
+        chunk, plan, pending = len(evidence.chunks), pending, None
+        if plan is None:
+            n = min(chunk_size(learner.n), max(NUMBERS // widest, SMALLEST), side - used)
+            chain = bet = None
+            if learner.proposal is not None:
+                chain = learner.proposal.chain
+                if chain not in numbers:
+                    numbers[chain] = known + len(evidence.chains)
+                    evidence.chains.append(chain)
+                bet = Stake(numbers[chain], learner.proposal.best, *learner.proposal.estimates(), (), ())
+            plan = Plan(k, n, bet, chain)
+        if recorder is not None:
+            recorder.plan(chunk, plan, sampler)
+        n = plan.n
+        (x, whole_x, place_x), (y, whole_y, place_y) = sampler.draw_sides(pairs[k].x, pairs[k].y, n, k, chunk)
+        used += n
+        widest = max(
+            widest, *(batch.shape[1] for batch in (x, y) if isinstance(batch, np.ndarray) and batch.ndim == 2), 1
+        )
+        if sampler.refused is not None and len(evidence.chunks) - first + 1 >= len(pairs):
+            raise sampler.refused  # nothing but exceptions on all pairs: not a mechanism that can be audited
+        counts = learner.count(x, y)
+        stake = None
+        if plan.bet is not None and plan.chain is not None:
+            cells, depths = _cells(learner, plan.chain, x, y, counts)
+            stake = worst_counts(replace(plan.bet, x=cells[0], y=cells[1]), n, not whole_x, not whole_y)
+            for which, (place, depth) in enumerate(zip((place_x, place_y), depths, strict=True)):
+                evidence.trace.add((k, plan.chain), which, place, depth)
+        evidence.chunks.append(Chunk(k, n, stake, whole_x and whole_y))
+        evidence.wealth.bet(stake)
+        evidence.path.append((before + used, float(evidence.wealth.current[0])))
+        if recorder is not None:
+            recorder.count(chunk, evidence.chunks[-1], evidence.path[-1][1], sampler)
+        rejected = rejected or evidence.refuted(settings.alpha)
+        learner.add(x, y, counts)
+        if rejected and settings.stop == "verdict" and not refuted_before:
+            break
+        learner.learn(rejected)
+    return evidence
+
+
+def _cells(
+    learner: EventLearner, chain: Chain, x: Batch, y: Batch, counts: Sequence[tuple[tuple[int, ...], tuple[int, ...]]]
+) -> tuple[tuple[tuple[int, ...], tuple[int, ...]], tuple[NDArray[np.uint8], NDArray[np.uint8]]]:
+    """How a chunk falls into the cells of a chain, and how deep each of its draws."""
+    if learner.proposal is not None and learner.proposal.chain is chain:
+        return counts[0], learner.depths
+    a, b = (chain.feature(read_once(batch)) for batch in (x, y))
+    return (chain.cells_of(a), chain.cells_of(b)), (chain.depth(a), chain.depth(b))
+
+
+def look_on(evidence: Evidence, sampler: Sampler, pairs: Sequence[Pair], settings: Settings) -> None:
+    """Make the trace of a refutation long enough to be looked at, by further draws that are not bet on."""
+    gains = evidence.gains()
+    k = max(gains, key=lambda pair: (gains[pair], -pair), default=0)
+    best = evidence.learners[k].proposal
+    if best is None:
+        return
+    for i, n in enumerate(evidence.trace.missing(looked_at(settings.comparisons))):
+        for side, drawn in enumerate(sampler.draw_sides(pairs[k].x, pairs[k].y, n, k, f"look {i}")):
+            evidence.trace.add((k, best.chain), side, drawn.place, best.chain.depth(best.chain.feature(drawn.batch)))

@@ -1,0 +1,244 @@
+"""Summary of the evidence of one audit, and its verdict."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from auditor.audits.fixed_size import FixedSize
+from auditor.audits.independence import Independence
+from auditor.audits.privacy_loop import Evidence, Settings, counted, resolutions, training_record
+from auditor.datasets import Pair
+from auditor.events.descriptions import say_event
+from auditor.evidence.lower_bound import level_grid, lower_bound
+from auditor.evidence.power import RESOLVED, ceiling, draws_to_resolve, reachable_level
+from auditor.privacy.exact import PrivacyCurve
+from auditor.privacy.guarantees import Guarantee
+from auditor.results import AuditResult, Counterexample, Verdict, carried, certainty
+from auditor.targets.transcripts import Dialogue
+
+#: Fraction of the smaller of exact level and ceiling that a tight audit is to certify; below it the sandwich is
+#: reported as loose.
+TIGHT = 0.9
+
+
+def describe(target: object) -> str:
+    """A target's name for people."""
+    if isinstance(target, Dialogue):
+        return " asked by ".join(map(describe, target.parts))
+    function = getattr(target, "function", target)
+    return str(getattr(function, "__qualname__", type(function).__qualname__))
+
+
+def findings(
+    evidence: Evidence, guarantee: Guarantee, pairs: Sequence[Pair], settings: Settings, private: bool
+) -> dict[str, Any]:
+    """Bounds, power and the best event; names that begin with an underscore are for the functions below only."""
+    n = evidence.n
+    k = max(range(len(pairs)), key=lambda i: (_gained(evidence, i), evidence.learners[i].reach, -i))
+    learner = evidence.learners[k]
+    best = learner.proposal
+    log10 = 1 / math.log(10)
+    found: dict[str, Any] = {
+        "draws": 2 * n,
+        "lower_bound": lower_bound(
+            evidence.chunks, guarantee, level_grid(guarantee.level, guarantee.highest, guarantee.unit), settings.alpha
+        ),
+        "ceiling": ceiling(n, guarantee, settings.alpha),
+        **resolutions(evidence, settings.alpha),
+        "log10_e_value": float(evidence.wealth.current[0]) * log10,
+        "log10_max_e_value": float(evidence.wealth.best[0]) * log10,
+        "pair": pairs[k].name,
+        "truncated_by": evidence.truncated_by,
+        "wealth": {
+            "draws": [2 * drawn for drawn, _ in evidence.path],
+            "log10_e_value": [log * log10 for _, log in evidence.path],
+        },
+        "record": _record(evidence, pairs, private),
+        "_pair": k,
+        "_best": best,
+    }
+    if best is not None:
+        found["event"] = say_event(best.chain, best.best, private)
+    return found
+
+
+def _gained(evidence: Evidence, pair: int) -> float:
+    """What the wealth at the claimed level gained, in whole nats, on the chunks of one pair."""
+    logs = [0.0, *(log for _, log in evidence.path)]
+    gain = sum(b - a for a, b, chunk in zip(logs, logs[1:], evidence.chunks, strict=False) if chunk.pair == pair)
+    return max(0.0, float(math.floor(gain))) if math.isfinite(gain) else 0.0
+
+
+def _record(evidence: Evidence, pairs: Sequence[Pair], private: bool) -> dict[str, Any]:
+    """Every chunk's bets and counts, from which wealth, verdict and bound can be computed again.
+
+    Chunks that earlier runs counted are in their ledger.
+    """
+    return {
+        "pairs": [pair.name for pair in pairs],
+        "events": [
+            *map(list, evidence.past.words),
+            *([say_event(chain, k, private) for k in range(len(chain.cuts))] for chain in evidence.chains),
+        ],
+        "chunks": [
+            [chunk.pair, chunk.n, None if chunk.stake is None else list(astuple(chunk.stake))]
+            for chunk in evidence.chunks[len(evidence.past.chunks) :]
+        ],
+        **training_record(evidence.learners),
+    }
+
+
+def judge(
+    evidence: Evidence | FixedSize, found: Mapping[str, Any], settings: Settings, independence: Independence
+) -> tuple[Verdict, str]:
+    """Verdict and, where it needs one, a message."""
+    detect = settings.wanted(evidence.guarantee.level)
+    stood = stand(evidence.refuted(settings.alpha), independence, Verdict.VIOLATION)
+    if stood is not None:
+        return stood
+    if found["resolves"] > detect:
+        return Verdict.INCONCLUSIVE, _unresolved(evidence, found, settings, detect)
+    return Verdict.CONSISTENT, ""
+
+
+def _unresolved(evidence: Evidence | FixedSize, found: Mapping[str, Any], settings: Settings, detect: float) -> str:
+    """What so few draws may have missed, and how many would do."""
+    guarantee = evidence.guarantee
+    missed = "any level" if math.isinf(found["resolves"]) else f"a level below {found['resolves']:.4g}"
+    text = f"{missed} might have been missed on events of probability {RESOLVED:g}, {detect:.4g} was to be found"
+    if detect <= guarantee.level:
+        return f"{text}, which is no more than is claimed"
+    needed = draws_to_resolve(detect, guarantee, settings.alpha, partial(counted, evidence), evidence.flag)
+    needed *= 2 * evidence.n / max(evidence.most_drawn()[1], 1)  # other pairs take their part
+    if math.isinf(needed):
+        return text
+    step = 10 ** (math.floor(math.log10(needed)) - 1)
+    return f"{text}: {math.ceil(needed / step) * step:,} draws would do"
+
+
+def stand(refuted: bool, independence: Independence, alarm: Verdict) -> tuple[Verdict, str] | None:
+    """Verdict and message of a refutation, or of draws that are not independent; None if there is neither.
+
+    Parameters
+    ----------
+    refuted : bool
+        What counts refutes the claim.
+    independence : Independence
+        What is known of the draws.
+    alarm : Verdict
+        What a refutation is.
+    """
+    note = independence.note
+    if refuted and not independence.still:
+        return alarm, f"{note}; judged on one draw a call" if note else ""
+    if not independence.passed:
+        return Verdict.DEVIATION, note
+    if independence.asked:
+        then = (
+            f"draws taken one a call refute it too, but look dependent as well ({independence.still})"
+            if refuted
+            else "new draws, taken one a call, do not refute it"
+        )
+        return Verdict.INCONCLUSIVE, f"the claim was refuted, but its {note}; {then}"
+    return None
+
+
+def sandwich(
+    found: Mapping[str, Any],
+    exact: float | None,
+    event_level: float | None,
+    curves: Sequence[PrivacyCurve],
+    guarantee: Guarantee,
+    settings: Settings,
+) -> str:
+    """Lower bound <= exact, and at least 0.9 of the smaller of exact and ceiling where the audit ran its budget.
+
+    Where a single event cannot show the exact level, the largest level that one can stands in its place.
+
+    "loose" is no failure: the events that carry the exact level may be too rare for the budget. Where the exact curve
+    is known, the message says what the best single event known beforehand would have certified.
+    """
+    if exact is None:
+        return ""
+    bound = found["lower_bound"]
+    # Slack for levels rounded to 9 digits and exact levels computed in floating point, of the size of the levels.
+    if bound > exact * (1 + 1e-8) + 1e-9 * min(guarantee.level or 1.0, 1.0):
+        return f"failed: lower bound {bound:.6g} is above the exact level {exact:.6g}"
+    stopped_early = settings.stop == "verdict" and exact > guarantee.level
+    wanted = min(exact if event_level is None else event_level, found["ceiling"])
+    if stopped_early or bound >= TIGHT * wanted:
+        return "holds"
+    text = f"loose: lower bound {bound:.4g} is below {TIGHT} of {wanted:.4g}"
+    # With several pairs it depends on how the draws are spent; the figure is that of the e-process.
+    if len(curves) == 1 and settings.method == "e-process":
+        reachable = reachable_level(curves[0], found["draws"] // 2, guarantee, settings.alpha)
+        text += f"; with the best event known beforehand {reachable:.4g} could be certified"
+    return text
+
+
+def tradeoff(evidence: Evidence | FixedSize, guarantee: Guarantee, curves: Sequence[PrivacyCurve]) -> dict[str, Any]:
+    """What the trade-off plot shows: the claimed cap, the exact curve, the events found."""
+    # Steps of 0.02, and smaller ones near 0, where caps are steep.
+    q = np.unique(np.concatenate([np.linspace(0, 1, 51), np.geomspace(1e-4, 0.02, 12)]))
+    points = sorted(
+        {
+            (round(y / best.n, 8), round(x / best.n, 8), int(best.n))
+            for learner in evidence.learners
+            for best in ([learner.proposal] if learner.proposal else [])
+            for x, y in zip(best.x.tolist(), best.y.tolist(), strict=True)
+        }
+    )
+    exact = np.max([curve.tradeoff(q) for curve in curves], axis=0) if curves else None
+    return {
+        "q": q,
+        "claimed": guarantee.cap(q, guarantee.level),
+        "exact": exact,
+        "points": [[q, p] for q, p, _ in points],
+        "draws": [n for *_, n in points],
+    }
+
+
+def _evidence(result: AuditResult, found: Counterexample) -> str:
+    """What the verdict rests on, in one line."""
+    if found.e_value_log10 is not None:
+        suffices = -math.log10(result.alpha)
+        return f"e-value      10^{found.e_value_log10:.1f} against the claim, 10^{suffices:.1f} suffices"
+    judged = result.record["judged"]
+    return (
+        f"method       {result.method}: probability at least {judged['p_lower']:.4g} on x, "
+        f"at most {judged['q_upper']:.4g} on x'; draws that chose the event are not counted"
+    )
+
+
+def explain(result: AuditResult) -> str:
+    """The counterexample of a violation, as text that fits on a screen."""
+    found = result.counterexample
+    summed = f"{result.draws:,} draws{carried(result.ledger)}" if result.ledger else ""
+    if found is None:
+        note = f"\n  ledger       {summed}" if summed else ""
+        note += f"\n  note         {result.message}" if result.message and not result.undecided else ""
+        return f"{result}{note}"
+    lines = [
+        f"{result.mechanism} violates its claim {result.claimed} ({result.notion})",
+        *([f"  cause        {found.cause}"] if found.cause else []),
+        f"  pair         {found.pair}",
+        f"    x          {found.x}",
+        f"    x'         {found.y}",
+        f"  event        {found.event}",
+        f"    on x       {found.x_count:,} of {found.n:,} draws",
+        f"    on x'      {found.y_count:,} of {found.n:,} draws",
+        *([f"  shrunk       {found.shrunk}"] if found.shrunk else []),
+        f"  {_evidence(result, found)}",
+        f"  lower bound  {found.lower_bound:.4g} at confidence {certainty(result.alpha)}",
+        *([f"  ledger       {summed}"] if summed else []),
+        *([f"  note         {result.message}"] if result.message else []),
+        f"  replay       {found.replay}",
+        *(["", *found.code.splitlines()] if found.code else []),
+    ]
+    return "\n".join(lines)

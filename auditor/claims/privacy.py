@@ -1,0 +1,283 @@
+"""Claims of privacy (L0 to L2) and of conformity (L3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from auditor.audits.adversaries.base import Adversary
+from auditor.audits.adversaries.game import Game
+from auditor.audits.adversaries.releases import Unit
+from auditor.audits.conformity import ERROR, HasLaw, StatedLaw, dataset_names
+from auditor.audits.summary import describe
+from auditor.claims.claim import Draft, check_case
+from auditor.datasets import Pair, Relation, check_pairs
+from auditor.errors import SpecificationError
+from auditor.events.classifier import Learners
+from auditor.privacy.exact import PrivacyCurve, curve
+from auditor.privacy.guarantees import Guarantee
+from auditor.results import Verdict
+from auditor.targets import Mechanism
+
+
+def privacy(
+    mechanism: Mechanism,
+    guarantee: Guarantee,
+    pairs: Pair | Sequence[Pair],
+    *,
+    case: str = "reference",
+    relation: Relation | None = None,
+    expected: str = "consistent",
+    exact_level: float | None = None,
+    draws: Mapping[str, int] | None = None,
+    detect: float | None = None,
+    learners: Learners | None = None,
+    note: str = "",
+    parameters: Mapping[str, Any] | None = None,
+) -> Draft:
+    """Claim at level L1: the outputs satisfy the guarantee.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        What is audited. If it has a method ``law(data)``, the exact curve of each pair is computed from it.
+    guarantee : Guarantee
+        What is claimed.
+    pairs : Pair or sequence of Pair
+        Neighbouring datasets.
+    case : str
+        Last part of the claim's id.
+    relation : Relation, optional
+        Each pair is checked against it, at load.
+    expected : str
+        Verdict that is expected.
+    exact_level : float, optional
+        Exact level on the pairs where there is no law.
+    draws : mapping of str to int, optional
+        Budgets that differ from `BUDGETS`, by level; "full" is ten times what is stated for "standard".
+    detect : float, optional
+        Level that an event of probability 0.01 is to be found at, default twice the claimed one.
+    learners : str or callable, optional
+        Further event learners, see `audit`.
+    note : str
+        A sentence for the report.
+    parameters : mapping, optional
+        Parameters for the report, beside the guarantee's own.
+    """
+    listed = _pairs(pairs, relation)
+    check_case(case)
+    return Draft(
+        "L1",
+        case,
+        guarantee,
+        mechanism,
+        listed,
+        Verdict(expected),
+        curve_of_law(mechanism) if exact_level is None else None,
+        exact_level,
+        draws or {},
+        detect,
+        learners,
+        False,
+        note,
+        parameters or {},
+        relation=relation,
+    )
+
+
+def adversary(
+    mechanism: Mechanism,
+    guarantee: Guarantee,
+    played: Adversary,
+    *,
+    unit: Unit = "counts",
+    case: str = "reference",
+    expected: str = "consistent",
+    exact_level: float | None = None,
+    draws: Mapping[str, int] | None = None,
+    detect: float | None = None,
+    independence: bool = True,
+    is_mutant: bool = False,
+    note: str = "",
+    parameters: Mapping[str, Any] | None = None,
+) -> Draft:
+    """Claim at level L1: an adversary that makes up the data learns no more than the guarantee allows.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        What is audited: it releases the column counts of a table of zeros and ones, see
+        `auditor.audits.adversaries.Game`.
+    guarantee : Guarantee
+        What is claimed.
+    played : Adversary
+        Who attacks.
+    unit : {"counts", "means"}
+        What is released.
+    draws : mapping of str to int, optional
+        Games, by level; default `GAME_BUDGETS`; "full" is ten times what is stated for "standard".
+    independence : bool
+        Test first that draws are independent.
+    is_mutant : bool
+        The mechanism is a broken one.
+    case, expected, exact_level, detect, note, parameters
+        As for `privacy`.
+    """
+    check_case(case)
+    return Draft(
+        "L1",
+        case,
+        guarantee,
+        mechanism,
+        (),
+        Verdict(expected),
+        None,
+        exact_level,
+        draws or {},
+        detect,
+        None,
+        is_mutant,
+        note,
+        {"adversary": played.name, **played.parameters(), **(parameters or {})},
+        subject=Game(mechanism, played, unit),
+        independence=independence,
+    )
+
+
+def component(
+    mechanism: Mechanism, guarantee: Guarantee, pairs: Pair | Sequence[Pair], *, case: str = "reference", **options: Any
+) -> Draft:
+    """Claim at level L2: a part (one epoch, one noise draw) satisfies its own, tight, bound.
+
+    Takes what `privacy` takes. A part that breaks its bound is a violation of that bound; a looser claim of the whole
+    may still stand.
+    """
+    return replace(privacy(mechanism, guarantee, pairs, case=case, **options), level="L2")
+
+
+def conformity(
+    mechanism: Mechanism,
+    *data: Any,
+    reference: HasLaw | None = None,
+    case: str = "reference",
+    relation: Relation | None = None,
+    expected: str = "consistent",
+    draws: Mapping[str, int] | None = None,
+    detect: float | None = None,
+    error: float = ERROR,
+    rounding: float | None = None,
+    note: str = "",
+    parameters: Mapping[str, Any] | None = None,
+) -> Draft:
+    """Claim at level L3: the mechanism samples from the law that a reference states.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        What is audited.
+    *data : any
+        One or several datasets. A `Pair` stands for both of its datasets.
+    reference : HasLaw, optional
+        States the law by ``law(data)``; default the mechanism itself. A mutant is held against the mechanism that it
+        was made from, never against its own law.
+    expected : str
+        "deviation" makes the claim one of a mutant.
+    detect : float, optional
+        Divergence in nats a draw that is to be found, default `auditor.audits.conformity.DETECT`.
+    error, rounding : float, optional
+        See `auditor.audits.conformity.StatedLaw`.
+    case, relation, draws, note, parameters
+        As for `privacy`; the relation is that of the pairs among the data.
+
+    Raises
+    ------
+    SpecificationError
+        If there are no data or no law.
+    """
+    check_case(case)
+    if not data:
+        raise SpecificationError(f"case {case}: expected at least one dataset or Pair, got none")
+    pairs = tuple(one for one in data if isinstance(one, Pair))
+    if pairs:
+        check_pairs(pairs, relation)
+    plain = [one for one in data if not isinstance(one, Pair)]
+    sides = [side for pair in pairs for side in ((f"x ({pair.name})", pair.x), (f"x' ({pair.name})", pair.y))]
+    return Draft(
+        "L3",
+        case,
+        StatedLaw(mechanism if reference is None else reference, error, rounding),  # type: ignore[arg-type]
+        mechanism,
+        pairs,
+        Verdict(expected),
+        draws=draws or {},
+        detect=detect,
+        is_mutant=Verdict(expected) == Verdict.DEVIATION,
+        note=note,
+        parameters=parameters or {},
+        relation=relation,
+        datasets=(*sides, *zip(dataset_names(len(plain)), plain, strict=True)),
+    )
+
+
+def exact(
+    mechanism: Mechanism,
+    guarantee: Guarantee,
+    pairs: Pair | Sequence[Pair],
+    *,
+    case: str = "reference",
+    relation: Relation | None = None,
+    expected: str = "consistent",
+    note: str = "",
+    parameters: Mapping[str, Any] | None = None,
+) -> Draft:
+    """Claim at level L0: the mechanism's stated law satisfies the guarantee on the pairs; no draws, and certain."""
+    listed = _pairs(pairs, relation)
+    check_case(case)
+    of_law = curve_of_law(mechanism)
+    if of_law is None:
+        raise SpecificationError(f"{describe(mechanism)} states no law, so there is nothing to check at L0")
+    return Draft(
+        "L0",
+        case,
+        guarantee,
+        mechanism,
+        listed,
+        Verdict(expected),
+        of_law,
+        note=note,
+        parameters=parameters or {},
+        relation=relation,
+    )
+
+
+def mutant(
+    case: str,
+    mechanism: Mechanism,
+    guarantee: Guarantee,
+    pairs: Pair | Sequence[Pair],
+    *,
+    expected: str = "violation",
+    true_level: float | None = None,
+    **options: Any,
+) -> Draft:
+    """Claim of a broken mechanism, expected to be refuted; takes what `privacy` takes.
+
+    ``true_level`` is the exact level on the pairs, where it is known and the mutant states no law.
+    """
+    draft = privacy(mechanism, guarantee, pairs, case=case, expected=expected, **options)
+    if true_level is not None and draft.curve_of is None:
+        draft = replace(draft, exact_level=true_level)
+    return replace(draft, is_mutant=True)
+
+
+def curve_of_law(mechanism: Mechanism) -> Callable[[Pair], PrivacyCurve] | None:
+    """Exact curve of a pair by the mechanism's stated law; None if it states none."""
+    law = getattr(mechanism, "law", None)
+    return None if law is None else lambda pair: curve(law(pair.x), law(pair.y))
+
+
+def _pairs(pairs: Pair | Sequence[Pair], relation: Relation | None) -> tuple[Pair, ...]:
+    listed = (pairs,) if isinstance(pairs, Pair) else tuple(pairs)
+    check_pairs(listed, relation)
+    return listed

@@ -1,0 +1,183 @@
+"""Options of the commands that take one target."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+
+from auditor.audits.privacy_loop import DRAWS, METHODS, Settings
+from auditor.datasets import RELATIONS
+from auditor.datasets.files import MOST
+from auditor.errors import SpecificationError, finite
+from auditor.targets.sampler import check_seed
+from auditor.targets.target_names import shown
+
+#: Budget in seconds where none is given: a person waits that long. Targets of 3 microseconds a draw spend their draws
+#: first, those of 20 milliseconds have 3,000.
+SECONDS = 60.0
+#: Relation under which replacing a row is two steps.
+ADD_REMOVE = "add-remove-one"
+#: Seconds that one call may take, unless told otherwise.
+LIMIT = 60.0
+
+
+@dataclass(frozen=True)
+class Attack:
+    """What the command line asks of one target.
+
+    Parameters
+    ----------
+    target : str
+        What `auditor.targets.target_names.target_named` takes.
+    claim : str
+        What is claimed, as `parse_claim` reads it.
+    data, neighbor : Path or None
+        Files with the two datasets; their values are private and not shown.
+    relation, domain : str or None
+        Instead of files: a relation of `RELATIONS` and the values of a row, see `parse_domain`. With files the domain
+        is what the rows of a shrunk example are made of.
+    adversary : str or None
+        Instead of both: an adversary that makes up the data, see `auditor.audits.adversaries.named.adversary_named`.
+    rows : int
+        Most rows of the datasets made from the domain, at least 1.
+    least : int
+        Fewest rows of a dataset that the claim is about.
+    outside : bool
+        Try values outside the domain as well: for claims that do not assume it.
+    show_data : bool
+        Datasets from files are shown.
+    one_draw : bool
+        The target is a function ``(data, rng) -> output`` of one draw.
+    shrink : bool
+        Look for a smaller counterexample after a violation.
+    stop : str
+        "verdict" or "budget", see `Settings`.
+    alpha : float
+        Probability of a false alarm, in (0, 1).
+    seed : int
+        At least 0.
+    draws : int or None
+        Budget in outputs, both sides together; by default `DRAWS`, or what `SECONDS` allow if that is less.
+    seconds : float or None
+        Budget in seconds.
+    limit : float
+        Seconds that one call of the target may take.
+    detect : float or None
+        Level that an event of probability 0.01 is to be found at; default twice the claimed one.
+    method : str
+        How the claim is judged, see `Settings`.
+    ledger, ledger_key : Path or None, str
+        File in which evidence is carried from run to run, see `auditor.runs.ledger`, and what else has to stay the same
+        for it to add up.
+
+    Raises
+    ------
+    SpecificationError
+        If an option is out of its range.
+    """
+
+    target: str
+    claim: str
+    data: Path | None = None
+    neighbor: Path | None = None
+    relation: str | None = None
+    domain: str | None = None
+    adversary: str | None = None
+    rows: int = 10
+    least: int = 0
+    outside: bool = False
+    show_data: bool = False
+    one_draw: bool = False
+    shrink: bool = True
+    stop: str = "verdict"
+    alpha: float = 0.01
+    seed: int = 0
+    draws: int | None = None
+    seconds: float | None = None
+    limit: float = LIMIT
+    detect: float | None = None
+    method: str = METHODS[0]
+    ledger: Path | None = None
+    ledger_key: str = ""
+
+    def __post_init__(self) -> None:
+        check_seed(self.seed)
+        finite(seconds=self.seconds, detect=self.detect, limit=self.limit)
+        self.settings()  # which checks the others
+        if self.relation is not None and self.relation not in RELATIONS:
+            raise SpecificationError(f"relation must be one of {', '.join(RELATIONS)}, got {self.relation!r}")
+        if (self.data is None) != (self.neighbor is None):
+            raise SpecificationError("--data and --neighbor go together")
+        if self.adversary is not None:
+            self._check_adversary()
+        elif self.data is None and (self.relation is None or self.domain is None):
+            raise SpecificationError("give --data and --neighbor, or --relation and --domain, or --adversary")
+        if not 1 <= self.rows <= MOST:
+            raise SpecificationError(f"rows must be at least 1 and at most {MOST:,}, got {self.rows}")
+        if not 0 <= self.least <= self.rows:
+            raise SpecificationError(f"min-rows must be from 0 to rows={self.rows}, got {self.least}")
+
+        if self.ledger_key and self.ledger is None:
+            raise SpecificationError(f"--ledger-key is for a --ledger, got {self.ledger_key!r} without one")
+
+    def _check_adversary(self) -> None:
+        if self.ledger is not None:
+            raise SpecificationError(
+                f"evidence of games is not carried from run to run: --adversary goes without --ledger {self.ledger}"
+            )
+        if self.data is not None or self.domain is not None:
+            raise SpecificationError("an adversary makes up its data: --adversary goes without --data and --domain")
+        if self.relation not in (None, "replace-one", ADD_REMOVE):
+            raise SpecificationError(
+                f"adversaries replace rows, or add and remove them, got --relation {self.relation}"
+            )
+
+    def settings(self) -> Settings:
+        """How the target is audited."""
+        return Settings(
+            alpha=self.alpha,
+            draws=DRAWS if self.draws is None else self.draws,
+            seconds=SECONDS if self.draws is None and self.seconds is None else self.seconds,
+            stop=self.stop,
+            seed=self.seed,
+            detect=self.detect,
+            limit=self.limit,
+            method=self.method,
+        )
+
+    @property
+    def private(self) -> bool:
+        """The datasets come from files, and are not to be shown."""
+        return self.data is not None and not self.show_data
+
+    def replay(self) -> str:
+        """The command that makes the same attack again."""
+        words = ["dpaudit", "attack", shown(self.target), "--claim", self.claim]
+        for name, value in (
+            ("--data", self.data),
+            ("--neighbor", self.neighbor),
+            ("--relation", self.relation),
+            ("--domain", self.domain),
+            ("--adversary", self.adversary),
+            ("--rows", self.rows if self.domain is not None else None),
+            ("--min-rows", self.least or None),
+            ("--alpha", repr(self.alpha)),
+            ("--draws", self.draws),
+            ("--max-seconds", self.seconds),
+            ("--seed", self.seed),
+            ("--stop", self.stop),
+            ("--limit", self.limit if self.limit != LIMIT else None),
+            ("--detect", self.detect),
+            ("--method", self.method if self.method != METHODS[0] else None),
+            ("--ledger", self.ledger),
+            ("--ledger-key", self.ledger_key or None),
+        ):
+            words += [] if value is None else [name, str(value)]
+        flags = {
+            "--outside": self.outside,
+            "--show-data": self.show_data,
+            "--one-draw": self.one_draw,
+            "--no-shrink": not self.shrink,
+        }
+        return shlex.join([*words, *(flag for flag, given in flags.items() if given)])

@@ -1,0 +1,355 @@
+"""Attack on one target: pairs, audit, a smaller counterexample, checks of its self-reported parameters."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property, partial
+from importlib import metadata
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from auditor.audits.adversaries.game import Game, run_game
+from auditor.audits.adversaries.named import Asked, adversary_named
+from auditor.audits.context import Question
+from auditor.audits.counterexamples.confirm import Counts
+from auditor.audits.counterexamples.shrink import Shrunk, shrink
+from auditor.audits.counterexamples.snippet import snippet
+from auditor.audits.pair_search import affordable
+from auditor.audits.privacy import error_result, run_audit
+from auditor.audits.privacy_loop import Settings
+from auditor.audits.self_reported.checks import Check, check_statements, states_of
+from auditor.audits.size_thresholds import sizes_of_interest
+from auditor.cli.attack.options import ADD_REMOVE, Attack
+from auditor.cli.check import repeats_after_restart
+from auditor.datasets import RELATIONS, AddRemoveOne, AnswersWithin, Pair, Relation, ReplaceOne, check_pairs
+from auditor.datasets.crafted_pairs import hard_pairs
+from auditor.datasets.files import parse_domain, read_data
+from auditor.errors import SpecificationError, TargetError
+from auditor.events.event_learner import Chain
+from auditor.privacy.guarantees import Guarantee, parse_claim
+from auditor.results import AuditResult, Verdict
+from auditor.runs.source_locations import places
+from auditor.targets import Mechanism
+from auditor.targets.environments import environment_of, installed
+from auditor.targets.http import HttpTarget
+from auditor.targets.prefetch import POSSIBLE, Ahead
+from auditor.targets.prefetch_worker import hired
+from auditor.targets.process import ProcessTarget
+from auditor.targets.sampler import Sampler
+from auditor.targets.target_names import closing_target, is_remote, shown, source_of, target_named
+from auditor.targets.threads import one_thread
+
+if TYPE_CHECKING:
+    from auditor.runs.ledger import Ledger
+
+#: Seconds that an audit gets at least, however long the search for sizes took; arbitrary.
+LEAST_SECONDS = 5.0
+#: Seconds that shrinking may take: what is left of the budget, but so many at least and at most. Arbitrary, as long as
+#: one looks at a screen.
+SHRINK_LEAST, SHRINK_MOST = 5.0, 15.0
+#: Draws that shrinking may take at least: obvious defects need up to 3,000, a quarter above the claim 50,000.
+SHRINK_DRAWS = 50_000
+#: Draws that the tests of independence take, and the part of the seconds that they may take before fewer comparisons
+#: are made; 24 are two more than must go the same way.
+TESTED, SLOW, FEW_COMPARISONS = 1_000, 0.2, 24
+#: Draws that the checks of determinism and of restarts may take; they are left out where no time is left for them.
+CHECKED = 1_200
+#: Pairs of made-up rows that are tried when the data are private; arbitrary.
+MADE_UP = 10
+
+
+def given_pair(data: Path, neighbor: Path, relation: Relation | None) -> Pair:
+    """The pair that two files hold."""
+    pair = Pair(read_data(data), read_data(neighbor), f"{data.name} against {neighbor.name}")
+    check_pairs([pair], relation)
+    return pair
+
+
+def attack_once(
+    attack: Attack, tell: Callable[[str], None] = lambda _: None, jobs: int | None = 1
+) -> tuple[dict[str, Any], AuditResult, float]:
+    """Audit a named target; returns the manifest, the result and the seconds it took.
+
+    Parameters
+    ----------
+    attack : Attack
+    tell : callable
+        Takes lines about what is being done.
+    jobs : int or None
+        Processes that draw: a second one makes half of the calls, if they take long; results do not depend on it.
+        None is as many as there are cores for a Python function, which `dpaudit run` would load in each of them too,
+        and one for commands, of which nobody may have meant to start two. A service has one.
+
+    Raises
+    ------
+    SpecificationError
+        If the claim, the datasets or the target cannot be read. What the target does wrong is a verdict, "error".
+    """
+    guarantee = parse_claim(attack.claim)
+    values = parse_domain(attack.domain) if attack.domain is not None else None
+    relation = RELATIONS[attack.relation]() if attack.relation is not None else None
+    if isinstance(relation, AnswersWithin) and not all(isinstance(v, int | float) for v in values or ()):
+        raise SpecificationError(f"domain {attack.domain!r}: query answers must be numbers")
+    given = given_pair(attack.data, attack.neighbor, relation) if attack.data and attack.neighbor else None
+    with closing_target(_target(attack)) as target, _partner(target, jobs) as partner:
+        return attack_on(target, attack, guarantee, relation, values, given, tell, partner)
+
+
+def _target(attack: Attack) -> Mechanism:
+    return target_named(attack.target, limit=attack.limit, one_draw=attack.one_draw)
+
+
+def _partner(target: Mechanism, jobs: int | None) -> AbstractContextManager[Callable[[], Connection | None] | None]:
+    if jobs is None:
+        jobs = 1 if is_remote(target) else os.cpu_count() or 1
+    if jobs == 1 or isinstance(target, HttpTarget) or not POSSIBLE:
+        return nullcontext()
+    return hired(_target)
+
+
+def attack_on(
+    target: Mechanism,
+    attack: Attack,
+    guarantee: Guarantee,
+    relation: Relation | None,
+    values: Sequence[Any] | None,
+    given: Pair | None = None,
+    tell: Callable[[str], None] = lambda _: None,
+    partner: Callable[[], Connection | None] | None = None,
+) -> tuple[dict[str, Any], AuditResult, float]:
+    """Audit a target; what `attack_once` does with what the command line has named.
+
+    Parameters
+    ----------
+    target : Mechanism
+    attack : Attack
+        The options; its names of target, claim, relation and domain are for the record only.
+    guarantee : Guarantee
+        The claim.
+    relation, values
+        What pairs are made of.
+    given : Pair, optional
+        The pair instead.
+    tell : callable
+        Takes lines about what is being done.
+    partner : callable, optional
+        Gives a connection to a process that draws from the same target, see `Ahead`.
+    """
+    work = _Work(attack, target, guarantee, relation, values, tell, partner)
+    with one_thread():
+        try:
+            if attack.adversary is not None:
+                result = work.with_adversary(adversary_named(attack.adversary))
+            else:
+                pairs = [given] if given is not None else work.crafted_pairs()
+                work.measure(pairs[0].x)
+                result = run_audit(target, guarantee, pairs, work.settings(), work.question)
+                result = work.with_checks(result, pairs)
+        except TargetError as error:
+            result = error_result(target, guarantee, work.settings(), work.question, error)
+        result = replace(result, places=places(target))
+        return work.manifest(), result, time.monotonic() - work.begun
+
+
+@dataclass
+class _Work:
+    """One attack under way."""
+
+    attack: Attack
+    target: Mechanism
+    guarantee: Guarantee
+    relation: Relation | None
+    values: Sequence[Any] | None
+    tell: Callable[[str], None]
+    partner: Callable[[], Connection | None] | None
+    begun: float = field(default_factory=time.monotonic)
+    each: float = 0.0  # seconds a draw, once measured
+
+    def settings(self) -> Settings:
+        """How the target is audited in the time that is left."""
+        settings = replace(self.attack.settings(), even=True)
+        if is_remote(self.target):
+            settings = replace(settings, limit=None)
+        if settings.seconds is None:
+            return settings
+        slow = self.each * TESTED > SLOW * settings.seconds
+        return replace(
+            settings,
+            seconds=max(settings.seconds - (time.monotonic() - self.begun), LEAST_SECONDS),
+            comparisons=FEW_COMPARISONS if slow else settings.comparisons,
+        )
+
+    @cached_property
+    def question(self) -> Question:
+        """Labels of the result, and what follows a violation."""
+        name = shown(self.attack.target)
+        labels = {"entry": "attack", "source": {"document": "command line", "place": name}, "title": name}
+        if is_remote(self.target):
+            labels |= {"mechanism": name, "source_hash": source_of(self.attack.target)}
+        return Question(
+            f"attack/L1/{self.guarantee.notion.replace(' ', '_').lower()}/{name}",
+            labels=labels,
+            replay=self.attack.replay(),
+            private=self.attack.private,
+            shrink=self.shrink if self.attack.shrink else None,
+            snippet=self.snippet,
+            ledger=self.ledger(),
+            ahead=None if self.partner is None else partial(Ahead, self.partner, self.attack),
+        )
+
+    def ledger(self) -> Ledger | None:
+        """Where evidence is carried from run to run, if it is."""
+        if self.attack.ledger is None:
+            return None
+        from auditor.runs.ledger import Ledger
+
+        return Ledger(self.attack.ledger.absolute(), self.attack.ledger_key, self.attack.target)
+
+    @cached_property
+    def sampler(self) -> Sampler:
+        """Draws that are no evidence."""
+        settings = self.settings()
+        return Sampler(self.target, settings.seed, self.question.id, settings.limit, catching=True)
+
+    def crafted_pairs(self) -> list[Pair]:
+        """Pairs made of a domain's values, as many as the budget can look at; the most promising first.
+
+        Draws that are made here are no evidence: they are keyed apart from those of the audit.
+        """
+        attack = self.attack
+        assert self.relation is not None  # `Attack` has checked that both are given where there are no files
+        assert self.values is not None
+        settings = self.settings()
+        sizes: tuple[int, ...] = ()
+        if isinstance(self.relation, ReplaceOne | AddRemoveOne):
+            sizes = sizes_of_interest(self.sampler, self.values, attack.rows, least=attack.least)
+        if sizes:
+            self.tell(f"the target changes what it does at {', '.join(map(str, sizes))} rows")
+        pairs = hard_pairs(
+            self.relation, self.values, attack.rows, least=attack.least, outside=attack.outside, sizes=sizes
+        )
+        draws = settings.draws
+        # With a ledger the pairs are the same every night, whatever the speed: later nights come to those left.
+        if settings.seconds is not None and attack.ledger is None:
+            self.measure(pairs[0].x)
+            draws = max(1, min(draws, int(settings.seconds / self.each)))
+        kept = affordable(pairs, draws)
+        more = f" of {len(pairs)}, which is what the budget allows" if len(kept) < len(pairs) else ""
+        self.tell(f"trying {len(kept)} pair{'s' * (len(kept) != 1)} of neighbouring datasets{more}")
+        return kept
+
+    def measure(self, data: Any) -> None:
+        """How long a draw takes, from a call of 16 after a first one that may have had to start something.
+
+        Once, and only if there is a budget in seconds, which is all that it bears on.
+        """
+        if self.each or self.attack.settings().seconds is None:
+            return
+        self.sampler.draw_either_way(data, 16, "search", "speed", 0)
+        begun = time.perf_counter()
+        self.sampler.draw_either_way(data, 16, "search", "speed", 1)
+        self.each = max((time.perf_counter() - begun) / 16, 1e-7)
+
+    def shrink(self, sampler: Sampler, found: Sequence[tuple[Pair, Sequence[Chain]]]) -> Shrunk | None:
+        """A smaller counterexample, in a part of what the attack may take."""
+        attack, settings = self.attack, self.settings()
+        self.tell("violated; looking for a smaller counterexample")
+        seconds = None if settings.seconds is None else min(max(settings.seconds, SHRINK_LEAST), SHRINK_MOST)
+        made_up: list[Pair] = []
+        if attack.data is not None and self.relation is not None and self.values is not None:
+            made_up = hard_pairs(self.relation, self.values, attack.rows, least=attack.least)[:MADE_UP]
+        return shrink(
+            sampler,
+            self.guarantee,
+            self.relation,
+            *found[0],
+            alpha=settings.alpha,
+            draws=max(settings.draws, SHRINK_DRAWS),
+            seconds=seconds,
+            others=found[1:],
+            synthetic=made_up,
+            values=self.values,
+            least=attack.least,
+        )
+
+    def snippet(self, pair: Pair, event: str, counts: Counts) -> str:
+        """Lines of Python that show a counterexample."""
+        attack = self.attack
+        name = shown(attack.target)
+        return snippet(name, attack.claim, pair, event, counts, alpha=attack.alpha, one_draw=attack.one_draw)
+
+    def with_adversary(self, asked: Asked) -> AuditResult:
+        """What an adversary finds that makes up the data."""
+        steps = 2 if self.attack.relation == ADD_REMOVE else 1
+        if asked.adversary is not None:
+            game = Game(self.target, asked.adversary, asked.unit, self.settings().limit, steps=steps)
+            self.tell(f"{asked.adversary}; the target releases {asked.unit} of columns")
+            return run_game(game, self.guarantee, self.settings(), self.question)
+        assert asked.tracing is not None  # it is the one or the other
+        if steps != 1:
+            raise SpecificationError(f"tracing replaces a row: --relation {ADD_REMOVE} is for other adversaries")
+        tracing = asked.tracing(self.target, asked.unit)
+        self.tell(f"{tracing}; the target releases {asked.unit} of columns")
+        question = replace(self.question, shrink=None, snippet=None)
+        return run_audit(tracing, self.guarantee, [tracing.pair()], self.settings(), question)
+
+    def with_checks(self, result: AuditResult, pairs: Sequence[Pair]) -> AuditResult:
+        """The result with the checks of what the target states of itself; a failed one is a deviation."""
+        if result.verdict == Verdict.ERROR:
+            return result
+        settings = self.settings()
+        late = (
+            settings.seconds is not None and settings.seconds <= LEAST_SECONDS and self.each * CHECKED > LEAST_SECONDS
+        )
+        hello = getattr(self.target, "hello", None)
+        states = states_of(self.target) if hello is None else hello.states
+        sampler = None if late else self.sampler
+        checks = check_statements(states, self.guarantee, pairs, sampler, private=self.attack.private)
+        if late:
+            checks.append(Check("determinism", None, "not checked: no time was left"))
+        elif isinstance(self.target, ProcessTarget) and result.verdict != Verdict.VIOLATION:
+            checks.append(check_restart(self.target, pairs[0].x))
+        failed = [f"{check.name}: {check.finding}" for check in checks if check.passed is False]
+        result = replace(result, checks=tuple(asdict(check) for check in checks))
+        if not failed or result.verdict not in (Verdict.CONSISTENT, Verdict.INCONCLUSIVE):
+            return result
+        message = "; ".join([*failed, *([result.message] if result.message else [])])
+        return replace(result, verdict=Verdict.DEVIATION, message=message)
+
+    def manifest(self) -> dict[str, Any]:
+        """What the record of the attack says of how it was made."""
+        attack, settings = self.attack, self.attack.settings()
+        folder = environment_of(self.target)
+        return {
+            "dpaudit": metadata.version("dpaudit"),
+            "libraries": {"numpy": np.__version__},
+            "target": shown(attack.target),
+            "one_draw": attack.one_draw,
+            **({"environment": installed(folder)} if folder is not None else {}),
+            "seed": attack.seed,
+            "alpha": attack.alpha,
+            "draws": settings.draws,
+            "seconds": settings.seconds,
+            "detect": attack.detect,
+            "method": attack.method,
+            **({"ledger": str(attack.ledger)} if attack.ledger is not None else {}),
+            **({"ledger_key": attack.ledger_key} if attack.ledger_key else {}),
+        }
+
+
+def check_restart(target: ProcessTarget, data: Any) -> Check:
+    """Check that two fresh starts of a process do not draw the same, see `repeats_after_restart`."""
+    try:
+        repeats = repeats_after_restart(target, data)
+    except TargetError as error:
+        return Check("restart", None, f"not checked: {error.public}")
+    if repeats is None:
+        return Check("restart", None, "not checked: its outputs vary too little to tell a constant seed from luck")
+    return Check("restart", not repeats, "restarted, it repeats its outputs: its seed is constant" if repeats else "")

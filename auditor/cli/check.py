@@ -1,0 +1,239 @@
+"""Check of a target before an audit: it answers, how fast, whether it is seeded and its draws independent."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import time
+from collections import Counter
+from collections.abc import Iterator
+from copy import copy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.audits.independence import FALSE_ALARM, check_independence
+from auditor.audits.privacy_loop import FIRST, Settings
+from auditor.datasets.files import read_data
+from auditor.errors import TargetError, TargetRaised
+from auditor.privacy.guarantees import PureDP
+from auditor.runs.dry_run import Speed, audit_seconds, probe
+from auditor.targets.environments import environment_of, installed
+from auditor.targets.http import HttpTarget
+from auditor.targets.outputs import Batch, keys
+from auditor.targets.process import ProcessTarget
+from auditor.targets.protocol import FIRST_REQUEST, request_line
+from auditor.targets.sampler import Sampler
+from auditor.targets.target_names import closing_target, is_remote, requirements_of, target_named
+from auditor.targets.wire_format import data_text
+
+#: Draws of each of two starts that are compared, in turn until one tells. 32 tell for outputs of which none is much
+#: more likely than others, also for coins; 512 for any of which one in a hundred is another than the usual one. More
+#: would take long where a draw takes 20 milliseconds.
+RESTARTS = (32, 512)
+#: Round trips that are timed; arbitrary.
+_ROUNDS = 11
+#: Characters that are shown of what a target says of itself; arbitrary.
+_SHOWN = 200
+
+
+def inspect_target(
+    text: str, data: Path | None, draws: int, one_draw: bool = False, limit: float = 60.0
+) -> tuple[list[str], bool]:
+    """Report on a target: that it answers, its speed, seededness, independence, and the time of a budget.
+
+    Of a process or a service also what it says of itself, the time of its first answer and of a round trip; of a
+    process, whether it repeats its outputs after a restart.
+
+    Parameters
+    ----------
+    text : str
+        Name of the target, see `target_named`.
+    data : Path or None
+        File with the dataset, whose values are private: what the target says when it fails is then not shown. Without
+        it, the dataset is one row, 0.
+    draws : int
+        Budget for the time estimate.
+    one_draw, limit
+        As for `target_named`.
+
+    Returns
+    -------
+    list of str, bool
+        Lines for the user, and whether the draws may be independent.
+
+    Raises
+    ------
+    SpecificationError
+        If the target or the data cannot be read.
+    TargetError
+        If the target does not answer.
+    """
+    rows = read_data(data) if data is not None else np.zeros(1)
+    with closing_target(target_named(text, limit=limit, one_draw=one_draw)) as target:
+        # Processes and services have a limit for each request, which leaves them in a known state.
+        sampler = Sampler(target, 0, "check", limit=None if is_remote(target) else limit)
+        try:
+            begun = time.perf_counter()
+            sampler.draw(rows, 1, "start")
+            start = time.perf_counter() - begun
+            lines, sound = _lines(sampler, rows, draws)
+        except TargetError as error:
+            raise _explained(error, data is not None, is_remote(target)) from error
+        if is_remote(target):
+            lines += _of_remote(target, sampler, rows, start)
+        if isinstance(target, ProcessTarget):
+            folder = environment_of(target)
+            if folder is not None:
+                lines.append(_of_environment(folder, requirements_of(text)))
+            repeats = repeats_after_restart(target, rows)
+            lines.append(f"restarts      {_RESTARTED[repeats]}")
+            sound = sound and not repeats
+        return lines, sound
+
+
+_RESTARTED = {
+    True: "NO: a restarted target repeats its outputs",
+    False: "its outputs differ after a restart",
+    None: "cannot be told: its outputs hardly vary",
+}
+
+
+def _lines(sampler: Sampler, rows: Any, draws: int) -> tuple[list[str], bool]:
+    """What can be said of any target."""
+    first = sampler.draw(rows, 16, "shape")
+    begun = time.perf_counter()
+    again = sampler.draw(rows, 16, "shape")
+    short = time.perf_counter() - begun
+    # Double the batch until it takes a tenth of a second, which the clock resolves well.
+    n, took = 16, 0.0
+    while took < 0.1 and n < 1 << 20:
+        n *= 2
+        begun = time.perf_counter()
+        sampler.draw(rows, n, "speed", n)
+        took = time.perf_counter() - begun
+    independence = check_independence(sampler, rows)
+    each = took / n
+    shape = f"an array of shape {first.shape}, {first.dtype}" if isinstance(first, np.ndarray) else "a list of values"
+    width = int(np.prod(first.shape[1:])) if isinstance(first, np.ndarray) else 1
+    audit = audit_seconds(
+        Speed((16, n), (short, took), width), Settings(draws=max(draws, 4 * FIRST)), 1, probe(PureDP(1.0))
+    )
+    seeded = "yes" if _same(first, again) else "no: it has entropy of its own, so results differ from run to run"
+    lines = [
+        f"answers       {shape} for 16 draws",
+        f"speed         {_duration(each)} a draw in batches of {n:,}",
+        f"seeded        {seeded}",
+        f"independent   {'no sign against it' if independence.passed else 'NO: ' + independence.finding}",
+        f"{draws:,} draws take about {_duration(each * draws)}, an audit with so many about {_duration(audit)}",
+    ]
+    return lines, independence.passed
+
+
+def _of_remote(target: ProcessTarget | HttpTarget, sampler: Sampler, rows: Any, start: float) -> Iterator[str]:
+    """What can be said of a process or a service; ``start`` is how long its first answer took, in seconds."""
+    hello = target.hello
+    trips = []
+    for k in range(_ROUNDS):
+        begun = time.perf_counter()
+        sampler.draw(rows, 1, "trip", k)
+        trips.append(time.perf_counter() - begun)
+    yield f"first answer  after {_duration(start)}" + (" with its start" if isinstance(target, ProcessTarget) else "")
+    yield f"round trip    {_duration(float(np.median(trips)))} for a request of one draw"
+    if hello is None:
+        yield "says          nothing of itself: protocol 1, not seeded"
+        return
+    yield f"says          protocol {hello.protocol}, {'seeded' if hello.seeded else 'not seeded'}" + (
+        ", interactive" if hello.interactive else ""
+    )
+    if hello.states:
+        states = json.dumps(hello.states, default=repr, skipkeys=True)
+        yield f"states        {states if len(states) <= _SHOWN else states[:_SHOWN] + '...'}"
+
+
+def _of_environment(folder: Path, requirements: tuple[str, ...]) -> str:
+    """Versions of the required packages, and how many others there are."""
+    versions = installed(folder)
+    asked = {"".join(itertools.takewhile(lambda c: c.isalnum() or c in "-_.", text)).lower() for text in requirements}
+    named = [f"{name} {version}" for name, version in versions.items() if name.lower() in asked]
+    said = ", ".join(named) or "no required package"
+    return f"environment   {said}, {len(versions) - len(named)} others; kept in {folder}"
+
+
+def _explained(error: TargetError, private: bool, remote: bool) -> TargetError:
+    """The error of a target that does not answer, with what may help."""
+    said = error.public if private else str(error)
+    if private and error.public != str(error):
+        said += " (what it said is not shown, as the data are private; try it with others)"
+    if not private:
+        said += " (on the dataset [0]; name another with --data)"
+    if remote and not isinstance(error, TargetRaised):
+        request = request_line(1, data_text(np.zeros(1)), FIRST_REQUEST, 7).decode().strip()
+        said += (
+            f"\nexpected was an answer to a request such as\n  {request}\nin the form\n  "
+            '{"id": 1, "outputs": [...]} with as many outputs as "n" says, or\n  '
+            '{"id": 1, "error": {"type": "ValueError", "message": "..."}}'
+        )
+    return type(error)(error.error, said) if isinstance(error, TargetRaised) else TargetError(said)
+
+
+def repeats_after_restart(target: ProcessTarget, data: Any) -> bool | None:
+    """Whether two fresh starts of a process draw the same, as one that is seeded with a constant does.
+
+    The two get different seeds, if they use any that they are sent.
+
+    Returns
+    -------
+    bool or None
+        True if they repeat each other, False if they do not; None if they agree in outputs that vary too little to
+        tell, such as one that never varies. A target that repeats itself only in part is not found.
+
+    Raises
+    ------
+    TargetError
+        If the target does not answer.
+
+    Notes
+    -----
+    Valid because: let a and b be the outputs of two starts, n each. If draws are independent and identically
+    distributed given the dataset, then given a and given which outputs occur in b how often (m_1, m_2, ... times), all
+    n! / (m_1! m_2! ...) orders of b are equally likely, and at most one of them is that of a. So the probability that b
+    equals a is at most (m_1! m_2! ...) / n! whatever the law of the outputs. "Repeats" is said if b equals a and this
+    is at most `FALSE_ALARM` divided by the number of sizes that are tried; so it is wrongly said with probability at
+    most `FALSE_ALARM` (1e-6).
+    """
+    for n in RESTARTS:
+        first, second = (_of_fresh_start(target, data, n, k) for k in range(2))
+        if not np.array_equal(first, second):
+            return False
+        if log_orders(first) >= -math.log(FALSE_ALARM / len(RESTARTS)):
+            return True
+    return None
+
+
+def log_orders(outputs: NDArray[np.int64]) -> float:
+    """Natural logarithm of the number of different orders of outputs, given by their keys, of shape (n,)."""
+    counts = Counter(outputs.tolist()).values()
+    return math.lgamma(len(outputs) + 1) - sum(math.lgamma(m + 1) for m in counts)
+
+
+def _of_fresh_start(target: ProcessTarget, data: Any, n: int, k: int) -> NDArray[np.int64]:
+    """Keys of n outputs of another process of the same command: a copy has none of the target's own."""
+    with copy(target) as other:
+        return keys(Sampler(other, 0, "restart").draw(data, n, k))
+
+
+def _same(a: Batch, b: Batch) -> bool:
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        return np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
+    return bool(repr(a) == repr(b))
+
+
+def _duration(seconds: float) -> str:
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{math.ceil(seconds / 1e-9)} ns"

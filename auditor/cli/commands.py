@@ -1,0 +1,392 @@
+"""Commands that list, check, compare and render; `auditor.cli.main` has those that audit."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from auditor.errors import SpecificationError
+
+if TYPE_CHECKING:
+    from auditor.results import AuditResult
+
+#: Exit code of an error, a bad specification or a failure of ours; never 1, which is a finding.
+FAILED = 2
+
+
+class GivenPath(click.Path):
+    """A path that is not empty: "" is the folder one stands in, and mostly a variable of a script that is not set."""
+
+    def __init__(self, file_okay: bool = True, dir_okay: bool = True) -> None:
+        super().__init__(file_okay=file_okay, dir_okay=dir_okay, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Refuse an empty path, and check others as click does."""
+        if value == "":
+            self.fail("expected a path, got ''", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+def _once(ctx: click.Context, param: click.Parameter, given: Sequence[str]) -> str | None:
+    """Refuse a second -k, of which one would be forgotten: whether "and" or "or" is meant, nobody can know."""
+    if len(given) > 1:
+        joined = " and ".join(f"({expression})" for expression in given)
+        raise click.BadParameter(f"given {len(given)} times; join them, as in -k {shlex.quote(joined)}", ctx, param)
+    return given[0] if given else None
+
+
+SELECTION = click.option(
+    "-k",
+    "expression",
+    multiple=True,
+    callback=_once,
+    metavar="TEXT",
+    help='Claims whose id matches, for example "laplace and not mutant".',
+)
+LIMIT = click.option(
+    "--limit",
+    type=float,
+    default=60.0,
+    show_default=True,
+    help="Seconds that one call may take; 10 at least for a process to start.",
+)
+ONE_DRAW = click.option("--one-draw", is_flag=True, help="The target is a Python function (data, rng) of one draw.")
+BASELINE = click.option(
+    "--baseline",
+    type=GivenPath(),
+    default=None,
+    help="File of known findings, which do not make the command fail (see `dpaudit baseline`).",
+)
+
+
+LEDGER = click.option(
+    "--ledger",
+    type=GivenPath(dir_okay=False),
+    default=None,
+    help="File in which evidence adds up from run to run, for L1 and L2 claims (see `dpaudit ledger`).",
+)
+LEDGER_KEY = click.option(
+    "--ledger-key",
+    default="",
+    help="What else must stay the same for evidence to add up, such as the version of a service.",
+)
+
+
+def say(lines: Iterable[str]) -> None:
+    """Print notices on standard error."""
+    for line in lines:
+        click.echo(line, err=True)
+
+
+def writable(out: Path) -> None:
+    """Make the folder before the work is done, not after."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=out):
+            pass
+    except OSError as error:
+        raise SpecificationError(f"cannot write to {str(out)!r}: {error}") from error
+
+
+@click.command(short_help="Look whether a mechanism can be audited, and how fast.")
+@click.argument("target")
+@click.option(
+    "--data",
+    type=GivenPath(),
+    default=None,
+    help="Dataset: .csv, .json or .npy [default: one row, 0].",
+)
+@click.option(
+    "--draws", type=click.IntRange(min=1), default=200_000, show_default=True, help="Budget for the time estimate."
+)
+@ONE_DRAW
+@LIMIT
+def check(target: str, data: Path | None, draws: int, one_draw: bool, limit: float) -> None:
+    """Check that TARGET answers, its speed, whether it is seeded, and whether its draws are independent.
+
+    TARGET is as for `dpaudit attack`. Exit codes: 0 it can be audited; 1 its draws are not independent; 2 it does not
+    answer.
+    """
+    from auditor.cli.check import inspect_target
+
+    lines, sound = inspect_target(target, data, draws, one_draw, limit)
+    for line in lines:
+        click.echo(line)
+    sys.exit(0 if sound else 1)
+
+
+@click.command(name="list", short_help="List what is declared.")
+@click.argument("paths", nargs=-1)
+@click.option("--json", "as_json", is_flag=True, help="An array with an object an entry.")
+def list_(paths: tuple[str, ...], as_json: bool) -> None:
+    """List the entries and claims that are declared in PATHS (default: experiments/)."""
+    from auditor.cli import listing
+
+    if as_json:
+        click.echo(json.dumps(listing.entries(paths), indent=1, ensure_ascii=False))
+        return
+    for line in listing.list_lines(paths):
+        click.echo(line)
+
+
+@click.command(short_help="Show what a claim states and would take.")
+@click.argument("claim_id", metavar="ID")
+@click.argument("paths", nargs=-1)
+def show(claim_id: str, paths: tuple[str, ...]) -> None:
+    """Show what a claim states and what its audit would take.
+
+    ID is a claim, an entry such as 003/laplace_mechanism, or the beginning of an id up to a slash; PATHS are where
+    it is declared (default: experiments/).
+    """
+    from auditor.cli.listing import show_lines
+
+    for line in show_lines(claim_id, paths):
+        click.echo(line)
+
+
+@click.command(short_help="Render the reports again.")
+@click.argument("results", type=GivenPath())
+@click.option("--out", type=GivenPath(file_okay=False), default=None, help="Folder [default: that of RESULTS].")
+@BASELINE
+@click.option(
+    "--comment", is_flag=True, help="Print a short summary in Markdown, for a comment on a change; write no files."
+)
+def report(results: Path, out: Path | None, baseline: Path | None, comment: bool) -> None:
+    """Render the reports again from a results.json, and print the names of the files."""
+    from auditor import report as rendering
+    from auditor.report.comment import comment as as_comment
+    from auditor.runs.baseline import apply, notices, read_baseline
+    from auditor.runs.diff import read_results, read_run_record
+
+    if comment and out is not None:
+        raise click.UsageError(f"--comment prints and writes no files: it goes without --out {out}")
+    content = read_results(results)
+    folder = out or results.resolve().parent
+    if baseline is not None:
+        known = read_baseline(baseline)
+        marked = apply(known, _results_of(content, results))
+        content["claims"] = [result.to_json() for result in marked]
+        say(notices(known, marked))
+    if comment:
+        click.echo(as_comment(content), nl=False)
+        return
+    writable(folder)
+    for path in rendering.write_reports(content, folder, read_run_record(results)):
+        click.echo(path)
+
+
+def _results_of(content: Mapping[str, Any], path: Path) -> list[AuditResult]:
+    """The results of a results.json that has been read from ``path``."""
+    from auditor.results import result_from
+
+    try:
+        return [result_from(claim) for claim in content["claims"]]
+    except ValueError as error:
+        raise SpecificationError(f"{str(path)!r}: {error}") from error
+
+
+@click.command(short_help="Write findings down as known.")
+@click.argument("results", type=GivenPath())
+@click.option(
+    "-o",
+    "--output",
+    type=GivenPath(dir_okay=False),
+    default=Path("dpaudit-baseline.toml"),
+    show_default=True,
+    help="File to write; what it already says of the same findings is kept.",
+)
+def baseline(results: Path, output: Path) -> None:
+    """Write the findings of a results.json as known findings, for --baseline.
+
+    The file is meant to be read, given reasons and kept under version control. It knows a finding by its claim,
+    verdict, kind of cause and certified level: another cause, or a level above "up_to", is a new finding. Errors are no
+    findings, and are left out. Entries of claims that RESULTS does not have are kept.
+    """
+    from auditor.runs.baseline import findings_of, read_baseline, write_baseline
+    from auditor.runs.diff import read_results
+
+    content = read_results(results)
+    before = read_baseline(output) if output.exists() else None
+    found, kept, others = findings_of(_results_of(content, results), before)
+    write_baseline(output, [*found, *kept])
+    text = f"{len(found)} known finding{'s' * (len(found) != 1)} in {output}"
+    click.echo(text + (f", and {len(kept)} of claims that {results} does not have" if kept else ""))
+    if others:
+        say([f"left out: {others} unexpected errors or failed checks, which a baseline cannot hold"])
+    if content["manifest"].get("interrupted"):
+        say([f"{results} is of an interrupted run: it does not have all claims"])
+
+
+@click.command(short_help="Run again what is recorded, and compare.")
+@click.argument("results", type=GivenPath())
+@SELECTION
+@click.option(
+    "--sample",
+    type=click.IntRange(min=1),
+    default=None,
+    help="Only so many claims, the first by the hash of their ids: the same ones each time.",
+)
+@click.option(
+    "--max-seconds",
+    type=float,
+    default=None,
+    help="Start no claims any more after so many seconds; those that were not reached are counted.",
+)
+@click.option("--jobs", type=click.IntRange(min=1), default=None, help="Worker processes [default: all cores].")
+def reproduce(
+    results: Path, expression: str | None, sample: int | None, max_seconds: float | None, jobs: int | None
+) -> None:
+    """Run again what a results.json records, compare to the byte, and say why it differs where it does.
+
+    RESULTS may be packed (results.json.xz). Each claim has the share of alpha that it had, whatever part of the file is
+    run again, and runs as far as it ran if time had cut it short. What differs between the two runs, such as versions,
+    goes to standard error. Not compared are lines of code, and what a baseline says.
+
+    Exit codes: 0 every claim that was run has the same record; 1 some differ, or are not declared any more; 2 it could
+    not be run; 130 interrupted.
+    """
+    from auditor.runs import reproduce
+
+    found = reproduce.reproduce(results, expression, sample, jobs, max_seconds)
+    say(found.notices)
+    for line in reproduce.lines_of(found):
+        click.echo(line)
+    if found.lost or found.interrupted:
+        say([found.lost or "interrupted"])
+    sys.exit(found.code)
+
+
+@click.command(short_help="Draw a counterexample again.")
+@click.argument("results", type=GivenPath())
+@click.argument("claim_id", metavar="[ID]", required=False)
+@click.option("--target", default=None, help="What to draw from [default: what was attacked].")
+@click.option("--data", type=GivenPath(), default=None, help="Dataset of the attack, if it was private.")
+@click.option("--neighbor", type=GivenPath(), default=None, help="Neighbouring dataset of the attack.")
+@click.option("--seed", type=int, default=None, help="Draw afresh, with this seed.")
+@LIMIT
+def replay(
+    results: Path,
+    claim_id: str | None,
+    target: str | None,
+    data: Path | None,
+    neighbor: Path | None,
+    seed: int | None,
+    limit: float,
+) -> None:
+    """Draw the counterexample of a results.json again.
+
+    ID is the claim, where several have one. A target that is seeded gives the recorded draws again, exactly; from all
+    others fresh ones are taken, on which the evidence has to suffice again. Exit codes: 0 reproduced; 1 not
+    reproduced; 2 it could not be drawn.
+    """
+    from auditor.cli.replay import draw_again
+
+    found = draw_again(results, claim_id, target, data, neighbor, seed, limit)
+    for line in found.lines:
+        click.echo(line)
+    sys.exit(0 if found.reproduced else 1)
+
+
+@click.command(short_help="Compare two results.")
+@click.argument("first", type=GivenPath())
+@click.argument("second", type=GivenPath())
+def diff(first: Path, second: Path) -> None:
+    """Compare two results.json claim by claim: verdicts, claims and lower bounds.
+
+    What the two runs themselves differ in, such as the seed, goes to standard error: other seeds alone move lower
+    bounds. Exit codes: 0 no claim differs; 1 some do; 2 a file cannot be read.
+    """
+    from auditor.runs.diff import differences, manifest_differences, read_results
+
+    before, after = read_results(first), read_results(second)
+    say(f"the runs differ: {line}" for line in manifest_differences(before["manifest"], after["manifest"]))
+    lines = differences(before, after, (str(first), str(second)))
+    for line in lines or ["no claim differs"]:
+        click.echo(line)
+    sys.exit(1 if lines else 0)
+
+
+@click.command(short_help="Measure the auditor itself.")
+@click.option(
+    "--audits",
+    type=click.IntRange(min=1),
+    default=None,
+    help="Audits of each mechanism by each stopping rule [default: 60; with --quick 4].",
+)
+@click.option(
+    "--draws",
+    type=int,
+    default=None,
+    help="Outputs an audit, both sides together [default: 20,000; with --quick 4,000].",
+)
+@click.option(
+    "--alpha", type=float, default=0.05, show_default=True, help="Probability of a false alarm in each audit."
+)
+@click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same calibration.json, to the byte.")
+@click.option("--jobs", type=click.IntRange(min=1), default=None, help="Worker processes [default: all cores].")
+@click.option("--quick", is_flag=True, help="Few and short audits: some 20 seconds instead of three minutes.")
+@click.option(
+    "--out",
+    type=GivenPath(file_okay=False),
+    default=None,
+    help="Folder for calibration.json, calibration.md and calibration.html, with figures.",
+)
+def calibrate(
+    audits: int | None, draws: int | None, alpha: float, seed: int, jobs: int | None, quick: bool, out: Path | None
+) -> None:
+    """Measure the auditor itself on this machine: false alarms at zero margin, and what it finds above, and how fast.
+
+    Mechanisms of known level are audited many times: at the claimed level, where every finding is false and every lower
+    bound above it wrong, and beyond it, beside an oracle that knows the event and its probabilities. An auditor that
+    keeps its promise is called unsound with a probability of at most 1e-6.
+
+    Exit codes: 0 the false alarms fit alpha; 2 there are too many.
+    """
+    from auditor.calibration.command import measured, planned
+
+    plan = planned(audits, draws, quick, alpha, seed, jobs)
+    if out is not None:
+        writable(out)
+    sys.exit(0 if measured(plan, out) else FAILED)
+
+
+@click.command(short_help="Print the helper for targets in Python.")
+def helper() -> None:
+    """Print a file that serves a Python function as a target, on any Python from 3.8, with nothing installed.
+
+    As in: dpaudit helper > dpaudit_target.py; dpaudit attack "exec:python dpaudit_target.py my_file.py:my_function" ...
+    """
+    from auditor.targets import helper as file
+
+    click.echo(Path(str(file.__file__)).read_text(encoding="utf-8"), nl=False)
+
+
+@click.command(short_help="Show evidence that adds up from run to run.")
+@click.argument("file", type=GivenPath(dir_okay=False))
+@click.option("--verify", is_flag=True, help="Compute the wealth again from the recorded bets and counts.")
+@click.option("--all", "everything", is_flag=True, help="Earlier sources and specifications as well.")
+@click.option("--json", "as_json", is_flag=True, help="An object with an array of series.")
+def ledger(file: Path, verify: bool, everything: bool, as_json: bool) -> None:
+    """Show what `dpaudit run` and `dpaudit attack` keep with --ledger: claims, nights, draws, wealth, verdict.
+
+    Exit codes: 0; 1 with --verify, something is not as recorded; 2 the file cannot be read.
+    """
+    from auditor.runs.ledger import show
+
+    if verify:
+        lines, sound = show.verify(file)
+    else:
+        lines, sound = show.as_json(file) if as_json else show.lines(file, everything), True
+    for line in lines:
+        click.echo(line)
+    sys.exit(0 if sound else 1)
+
+
+COMMANDS = (ledger, check, list_, show, report, baseline, reproduce, replay, diff, calibrate, helper)

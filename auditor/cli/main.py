@@ -1,0 +1,437 @@
+"""The command line. Progress goes to standard error, results to standard output, the verdict into the exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable, Collection, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+import click
+
+from auditor.audits.privacy_loop import DRAWS, METHODS
+from auditor.cli.commands import (
+    BASELINE,
+    COMMANDS,
+    FAILED,
+    LEDGER,
+    LEDGER_KEY,
+    LIMIT,
+    ONE_DRAW,
+    SELECTION,
+    GivenPath,
+    say,
+    writable,
+)
+from auditor.datasets import RELATIONS
+from auditor.errors import DpauditError, SpecificationError, TargetError
+from auditor.runs.progress import Progress
+
+if TYPE_CHECKING:
+    from auditor.claims import Claim
+    from auditor.report import RunView
+    from auditor.results import AuditResult
+    from auditor.runs.baseline import Baseline
+    from auditor.runs.journal import Finished, Journal
+    from auditor.runs.run import Outcome, Run
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+_ALPHA = click.option(
+    "--alpha",
+    type=float,
+    default=0.01,
+    show_default=True,
+    help="Probability of a false alarm, in the whole run.",
+)
+_SEED = click.option("--seed", type=int, default=0, show_default=True, help="Same seed, same results, to the byte.")
+_JOBS = click.option("--jobs", type=click.IntRange(min=1), default=None, help="Worker processes [default: all cores].")
+_BACKEND = click.option(
+    "--backend",
+    type=click.Choice(["loky", "dask"]),
+    default="loky",
+    show_default=True,
+    help="Who runs the workers: joblib on this machine, or dask, here or on a cluster (see --scheduler).",
+)
+_SCHEDULER = click.option(
+    "--scheduler",
+    default=None,
+    metavar="ADDRESS",
+    help="With --backend dask, the scheduler of a cluster, such as tcp://10.0.0.1:8786; its workers are used, in place "
+    "of --jobs here.",
+)
+_OUT = click.option(
+    "--out",
+    type=GivenPath(file_okay=False),
+    default=None,
+    help="Folder for results.json and the reports.",
+)
+
+_DETECT = click.option(
+    "--detect",
+    type=float,
+    default=None,
+    help="Level that an event of probability 0.01 is to be found at, for every L1 and L2 claim; otherwise the verdict "
+    "is inconclusive [default: what the claim says, or twice the claimed level].",
+)
+_METHOD = click.option(
+    "--method",
+    type=click.Choice(METHODS),
+    default=METHODS[0],
+    show_default=True,
+    help="How L1 and L2 claims are judged: by bets that may stop at any time, or by the fixed-size method of the "
+    "literature, for comparison.",
+)
+
+
+def _draws(default: str) -> Callable[[F], F]:
+    text = f"Budget of each claim in mechanism outputs, both sides together [default: {default}]."
+    return click.option("--draws", type=int, default=None, help=text)
+
+
+def _max_seconds(default: str) -> Callable[[F], F]:
+    text = f"Budget of each claim in seconds [default: {default}]; results then depend on the machine's speed."
+    return click.option("--max-seconds", type=float, default=None, help=text)
+
+
+def _options(*options: Callable[[F], F]) -> Callable[[F], F]:
+    """Several options as one decorator, in the order of the help text."""
+
+    def decorate(function: F) -> F:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(package_name="dpaudit")
+def cli() -> None:
+    """Try to break differential-privacy claims, honestly.
+
+    Exit codes: 0 all as expected; 1 an unexpected finding; 2 an error, a bad specification or a failed check of the
+    auditor itself; 3 inconclusive where a verdict was expected; 130 interrupted, with partial results written.
+    """
+
+
+@cli.command(short_help="Audit the claims of files or folders.")
+@click.argument("paths", nargs=-1)
+@SELECTION
+@click.option(
+    "--level",
+    type=click.Choice(["smoke", "standard", "full"]),
+    default="smoke",
+    show_default=True,
+    help="Budget of each claim: 200 thousand, 2 million or 20 million draws. smoke stops at a verdict, the others run "
+    "on for the tightest bounds.",
+)
+@_options(
+    _ALPHA, _SEED, _JOBS, _BACKEND, _SCHEDULER, _draws("that of --level"), _max_seconds("none"), _DETECT, _METHOD, _OUT
+)
+@_options(BASELINE, LEDGER, LEDGER_KEY)
+@click.option("--resume", is_flag=True, help="Go on with an interrupted run of the same claims and options in --out.")
+@click.option("--dry-run", is_flag=True, help="List what would run and how long it would take, and stop.")
+def run(
+    paths: tuple[str, ...],
+    expression: str | None,
+    level: str,
+    alpha: float,
+    seed: int,
+    jobs: int | None,
+    backend: str,
+    scheduler: str | None,
+    draws: int | None,
+    max_seconds: float | None,
+    detect: float | None,
+    method: str,
+    out: Path | None,
+    baseline: Path | None,
+    resume: bool,
+    dry_run: bool,
+    ledger: Path | None,
+    ledger_key: str,
+) -> None:
+    """Audit the claims declared in Python files or folders (default: experiments/).
+
+    With --out, each finished claim is kept as it ends: after Ctrl-C, a kill or a power cut, the same command with
+    --resume runs only the rest.
+    """
+    from auditor.cli import listing
+    from auditor.runs.baseline import read_baseline
+    from auditor.runs.run import Run
+
+    if resume and out is None:
+        raise click.UsageError("--resume needs --out, the folder of the interrupted run")
+    if scheduler is not None and jobs is not None:
+        raise click.UsageError(f"--jobs is for workers on this machine, got {jobs} with --scheduler {scheduler}")
+    asked = Run(
+        paths=paths or (listing.DEFAULT,),
+        expression=expression,
+        level=level,
+        alpha=alpha,
+        seed=seed,
+        jobs=jobs if jobs is not None else 1 if scheduler is not None else os.cpu_count() or 1,
+        backend=backend,
+        scheduler=scheduler,
+        draws=draws,
+        seconds=max_seconds,
+        detect=detect,
+        method=method,
+        ledger=ledger,
+        ledger_key=ledger_key,
+    )
+    known = read_baseline(baseline) if baseline is not None else None
+    selected = listing.selected(listing.declared(paths), expression)
+    if dry_run:
+        _dry_run(asked, selected, out if resume else None)
+    else:
+        _execute(asked, selected, out, resume, known)
+
+
+def _dry_run(asked: Run, selected: Sequence[Claim], resumed: Path | None) -> None:
+    from auditor.runs import dry_run, journal
+
+    # What each worker does before its first claim: this process has just done it.
+    start = time.process_time()
+    done: Collection[str] = ()
+    if resumed is not None:
+        done, said = journal.resumable(resumed / journal.NAME, journal.fingerprint(asked, selected))
+        say(said)
+    for line in dry_run.lines(dry_run.estimates(asked, selected, done), asked.jobs, start):
+        click.echo(line)
+
+
+def _execute(asked: Run, selected: Sequence[Claim], out: Path | None, resume: bool, known: Baseline | None) -> NoReturn:
+    """Run, write the reports, print the table, and exit with the run's code."""
+    from auditor import report
+    from auditor.runs import runner
+    from auditor.runs.baseline import apply
+    from auditor.runs.journal import begin
+    from auditor.runs.provenance import code_of
+    from auditor.runs.run import exit_code
+    from auditor.runs.workers import workers
+
+    begun, sources = time.time(), code_of(asked, selected)
+    if asked.ledger is not None:
+        from auditor.runs.ledger import Ledger
+
+        Ledger(asked.ledger, asked.ledger_key).prepare(asked.method)
+    with ExitStack() as stack:
+        hand_out = stack.enter_context(workers(asked, lambda line: say([line])))
+        log: Journal | None = None
+        finished: Finished = {}
+        if out is not None:
+            writable(out)
+            log, finished, said = begin(out, asked, selected, resume)
+            stack.enter_context(log)
+            say(said)
+        progress = stack.enter_context(Progress(len(selected), len(finished)))
+
+        def advance(result: AuditResult, took: float) -> None:
+            if log is not None:
+                log.append(result, took)
+            progress.advance(apply(known, [result])[0] if known is not None else result, took)
+
+        outcome = runner.execute(asked, selected, advance, finished=finished, hand_out=hand_out)
+    _mark_known(known, outcome)
+    content = runner.results_document(asked, selected, outcome)
+    if known is not None:
+        content["manifest"]["baseline"] = str(known.path)
+    shown = report.RunView.of(content)
+    if out is not None:
+        record = {**_run_record(asked, outcome, begun), "resumed": len(finished), "sources": sources}
+        _write(out, content, record, shown)
+    if log is not None and out is not None and not outcome.interrupted:
+        log.remove(out / "results.json")
+    click.echo(report.summary_table(shown), nl=False)
+    if outcome.interrupted:
+        further = "; the same command with --resume runs the rest" if out is not None else ""
+        why = outcome.lost or "interrupted"
+        say([f"{why}: {len(outcome.results)} of {len(selected)} claims were finished{further}"])
+    sys.exit(FAILED if outcome.lost else exit_code(outcome.results, outcome.interrupted))
+
+
+def _mark_known(known: Baseline | None, outcome: Outcome) -> None:
+    """Mark the results that a baseline holds, and say what is stale in it."""
+    from auditor.runs import baseline
+
+    if known is not None:
+        outcome.results = baseline.apply(known, outcome.results)
+        say(baseline.notices(known, outcome.results))
+
+
+def _write(out: Path, content: dict[str, Any], record: dict[str, Any], shown: RunView | None = None) -> None:
+    from auditor import report
+    from auditor.results import write_json
+
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        write_json(out / "results.json", content)
+        (out / "run.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        report.write_reports(content if shown is None else shown, out, record)
+    except OSError as error:
+        raise SpecificationError(f"cannot write to {str(out)!r}: {error}") from error
+    click.echo(f"reports are in {out}: open {out / 'report.html'}", err=True)
+
+
+def _run_record(asked: Run, outcome: Outcome, begun: float) -> dict[str, Any]:
+    """run.json: all that differs between two runs with the same results."""
+    return {
+        "schema": "dpaudit-run/1",
+        "started": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(begun)),
+        "seconds": round(time.time() - begun, 3),
+        **({"jobs": asked.jobs} if asked.scheduler is None else {"scheduler": asked.scheduler}),
+        "backend": asked.backend,
+        "machine": platform.platform(),
+        "claim_seconds": {id_: round(took, 3) for id_, took in outcome.seconds.items()},
+    }
+
+
+@cli.command(short_help="Attack one mechanism.")
+@click.argument("target")
+@click.option(
+    "--claim",
+    required=True,
+    help='What is claimed: "epsilon=1", "epsilon=1, delta=1e-6", "mu=0.5", "rho=0.1", "renyi=2:0.3,8:1.1" or '
+    '"tradeoff=curve.csv".',
+)
+@click.option(
+    "--data",
+    type=GivenPath(),
+    default=None,
+    help="Dataset: .csv, .json or .npy. Its values are not shown.",
+)
+@click.option("--neighbor", type=GivenPath(), default=None, help="Neighbouring dataset.")
+@click.option("--show-data", is_flag=True, help="Datasets from files may stand in the reports.")
+@click.option("--relation", default=None, help=f"How the datasets differ: {', '.join(RELATIONS)}.")
+@click.option("--domain", default=None, help='Instead of files, the values of a row: "0,1", "0:10", "a,b,c".')
+@click.option(
+    "--adversary",
+    default=None,
+    metavar="NAME[:KEY=VALUE,...]",
+    help="Instead of datasets, an attack that makes them up: reconstruction, decoding, exhaustive, packing, tracing or "
+    "tardos. For targets that release the sums (unit=means: means) of the columns of a table of 0 and 1.",
+)
+@click.option("--rows", type=int, default=10, show_default=True, help="Most rows of datasets made from the domain.")
+@click.option(
+    "--min-rows", "least", type=int, default=0, show_default=True, help="Fewest rows that the claim is about."
+)
+@click.option("--outside", is_flag=True, help="Try values outside the domain too: the claim does not assume it.")
+@ONE_DRAW
+@LIMIT
+@click.option("--shrink/--no-shrink", default=True, help="After a violation, look for a smaller counterexample.")
+@click.option(
+    "--stop",
+    type=click.Choice(["verdict", "budget"]),
+    default="verdict",
+    show_default=True,
+    help="Stop as soon as the claim is refuted, or run on for the tightest lower bound.",
+)
+@_options(_ALPHA, _SEED, _draws(f"{DRAWS:,}"), _max_seconds("60 without --draws, else none"), _DETECT, _METHOD)
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    default=None,
+    help="Processes that draw, of which two are of use; a service has one [default: 1 for a command, else all cores].",
+)
+@click.option("--backend", type=click.Choice(["loky", "dask"]), default="loky", help="No effect: it is one claim.")
+@_options(_OUT, BASELINE, LEDGER, LEDGER_KEY)
+def attack(
+    jobs: int | None, backend: str, out: Path | None, baseline: Path | None, max_seconds: float | None, **asked: Any
+) -> None:
+    """Attack one mechanism, in any language.
+
+    TARGET is one of
+
+    \b
+      package.module:callable       a Python function (data, n, rng) of n draws, or
+      path/to/file.py:callable      (data, rng) of one draw with --one-draw
+      exec:COMMAND                  a process that speaks lines of JSON
+      http://..., https://...       a service that speaks the same
+      pip:REQUIREMENT ...#WHERE:F   a function in an environment of its own
+
+    Give the two datasets by --data and --neighbor, have them made by --relation and --domain, or name an --adversary,
+    which makes up its own, such as reconstruction:rows=64,queries=256 or packing:rows=50,columns=50,unit=means. Without
+    --draws and --max-seconds the attack ends after 400,000 draws or 60 seconds.
+    """  # noqa: D301 - the escape is click's mark of lines to keep
+    del backend  # the options of `run` are taken, so that one script can call both
+    from auditor.audits.summary import explain
+    from auditor.cli.attack import Attack, attack_once
+    from auditor.results import document
+    from auditor.runs.baseline import read_baseline
+    from auditor.runs.run import Outcome, exit_code
+
+    given = Attack(**asked, seconds=max_seconds)
+    known = read_baseline(baseline) if baseline is not None else None
+    if out is not None:
+        writable(out)
+    if given.ledger is not None:
+        from auditor.runs.ledger import Ledger
+
+        Ledger(given.ledger, given.ledger_key).prepare(given.method)
+    about, result, seconds = attack_once(given, lambda line: say([line]), jobs)
+    outcome = Outcome([result], {result.id: seconds})
+    _mark_known(known, outcome)
+    (result,) = outcome.results
+    if out is not None:
+        about |= {"baseline": str(known.path)} if known is not None else {}
+        content = document(about, [result], [])
+        _write(out, content, {"schema": "dpaudit-run/1", "seconds": round(seconds, 3), "machine": platform.platform()})
+    click.echo(explain(result))
+    if result.known:
+        click.echo(f"known from {baseline}: {result.known}")
+    if result.new:
+        click.echo(f"new to {baseline}: {result.new}")
+    sys.exit(exit_code([result]))
+
+
+for _command in COMMANDS:
+    cli.add_command(_command)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Entry point: every failure is one line and exit code 2, never a traceback."""
+    words = list(arguments) if arguments is not None else sys.argv[1:]
+    if "" not in sys.path:
+        sys.path.insert(0, "")  # the folder one stands in, as `python -m` has it: claims import what is beside them
+    try:
+        # Not cli.main: that turns a closed pipe into exit code 1, which here is a finding.
+        with cli.make_context("dpaudit", words) as context:
+            cli.invoke(context)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # so that the flush at exit says nothing
+        sys.exit(FAILED)
+    except click.exceptions.Exit as stop:
+        sys.exit(stop.exit_code)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(FAILED)
+    except (DpauditError, TargetError) as error:
+        click.echo(f"dpaudit: {error}", err=True)
+        sys.exit(FAILED)
+    except ValueError as error:  # bad parameters of declared objects
+        click.echo(f"dpaudit: {error}", err=True)
+        sys.exit(FAILED)
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("interrupted", err=True)
+        sys.exit(130)
+    except Exception as error:
+        if os.environ.get("DPAUDIT_TRACEBACK"):
+            raise
+        click.echo(
+            f"dpaudit failed: {type(error).__name__}: {error}\n"
+            "This is a fault of dpaudit; please report it with the traceback that DPAUDIT_TRACEBACK=1 shows.",
+            err=True,
+        )
+        sys.exit(FAILED)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,100 @@
+"""Replay of a counterexample by the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from auditor.audits.counterexamples.replay import Replayed, replay
+from auditor.claims import registry
+from auditor.datasets import Pair
+from auditor.datasets.files import read_data
+from auditor.errors import SpecificationError, TargetError
+from auditor.runs.diff import read_results
+from auditor.targets import Mechanism
+from auditor.targets.sampler import check_seed
+from auditor.targets.target_names import closing_target, is_remote, target_named
+
+
+def draw_again(
+    results: Path,
+    id_: str | None,
+    target: str | None,
+    data: Path | None,
+    neighbor: Path | None,
+    seed: int | None,
+    limit: float,
+) -> Replayed:
+    """Draw a counterexample of a results.json again, see `replay`.
+
+    Parameters
+    ----------
+    results : Path
+    id_ : str or None
+        The claim; None if only one has a counterexample.
+    target : str or None
+        Name of what to draw from; None for what was audited.
+    data, neighbor : Path or None
+        The datasets, where the record does not hold them.
+    seed : int or None
+        Draw afresh, with this seed.
+    limit : float
+        Seconds that one call of the target may take.
+
+    Raises
+    ------
+    SpecificationError
+        If there is no such counterexample, or the target or the datasets cannot be read.
+    TargetError
+        If the target does not answer.
+    """
+    if (data is None) != (neighbor is None):
+        raise SpecificationError("--data and --neighbor go together")
+    if seed is not None:
+        check_seed(seed)
+    content = read_results(results)
+    record = _claim(content["claims"], id_, results)
+    given = Pair(read_data(data), read_data(neighbor), "given pair") if data and neighbor else None
+    with _drawn_from(content["manifest"], record, target, limit) as (mechanism, declared):
+        own = None if is_remote(mechanism) else limit
+        try:
+            return replay(record, mechanism, given or declared, seed=seed, limit=own)
+        except TargetError as error:
+            raise error if given is None else TargetError(error.public) from None
+
+
+def _claim(claims: list[Mapping[str, Any]], id_: str | None, results: Path) -> Mapping[str, Any]:
+    refuted = {str(claim["id"]): claim for claim in claims if claim.get("counterexample")}
+    if id_ is None and len(refuted) == 1:
+        return next(iter(refuted.values()))
+    if id_ is None:
+        raise SpecificationError(
+            f"{str(results)!r} has {len(refuted)} counterexamples"
+            + (f", name one of {', '.join(sorted(refuted))}" if refuted else "")
+        )
+    if id_ not in refuted:
+        raise SpecificationError(f"{str(results)!r} has no counterexample of a claim {id_!r}")
+    return refuted[id_]
+
+
+@contextmanager
+def _drawn_from(
+    about: Mapping[str, Any], record: Mapping[str, Any], target: str | None, limit: float
+) -> Iterator[tuple[Mechanism, Pair | None]]:
+    """What to draw from, and its declared pair of that name."""
+    name = target if target is not None else about.get("target")
+    if name is not None:
+        single = target is None and about.get("one_draw") is True
+        with closing_target(target_named(str(name), limit=limit, one_draw=single)) as mechanism:
+            yield mechanism, None
+        return
+    found = [claim for claim in registry.claims(tuple(about.get("paths", ()))) if claim.id == record["id"]]
+    if not found:
+        raise SpecificationError(f"claim {record['id']!r} is not declared in {list(about.get('paths', ()))}")
+    draft = found[0].draft
+    if draft.mechanism is None:
+        raise SpecificationError(f"claim {record['id']!r} has no mechanism to draw from")
+    named = [pair for pair in draft.pairs if pair.name == record["counterexample"]["pair"]]
+    yield draft.mechanism, named[0] if named else None

@@ -1,0 +1,60 @@
+"""Relations between datasets, crafted pairs, and patterns of pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from auditor.datasets.graphs import EdgeNeighbors, NodeNeighbors
+from auditor.datasets.labels import ReplaceLabel
+from auditor.datasets.query_answers import AnswersWithin
+from auditor.datasets.records import AddRemoveOne, Group, ReplaceOne
+from auditor.datasets.relation import Pair, Relation
+from auditor.datasets.users import PerUser
+from auditor.errors import SpecificationError
+
+__all__ = [
+    "RELATIONS",
+    "AddRemoveOne",
+    "AnswersWithin",
+    "EdgeNeighbors",
+    "Group",
+    "NodeNeighbors",
+    "Pair",
+    "PerUser",
+    "Relation",
+    "ReplaceLabel",
+    "ReplaceOne",
+    "check_pairs",
+]
+
+
+def check_pairs(pairs: Sequence[Pair], relation: Relation | None) -> None:
+    """Check every pair at load.
+
+    Raises
+    ------
+    SpecificationError
+        If there is no pair, or the datasets of one are not neighbours.
+    """
+    if not pairs:
+        raise SpecificationError("no pair of neighbouring datasets was given")
+    if relation is not None and (isinstance(relation, type) or not hasattr(relation, "check")):
+        raise SpecificationError(f"relation must be one such as ReplaceOne(), got {relation!r}")
+    for pair in pairs:
+        if not isinstance(pair, Pair):
+            raise SpecificationError(f"expected a Pair, got {pair!r}")
+        if relation is not None:
+            relation.check(pair)
+
+
+#: Relations by the names that the command line takes. Each has defaults for all its parameters: the label is the last
+#: entry of a row and the user the first, users and nodes keep their place (nothing is added or removed).
+RELATIONS: Mapping[str, type[Relation]] = {
+    "replace-one": ReplaceOne,
+    "add-remove-one": AddRemoveOne,
+    "answers-within": AnswersWithin,
+    "label": ReplaceLabel,
+    "per-user": PerUser,
+    "edge": EdgeNeighbors,
+    "node": NodeNeighbors,
+}

@@ -1,0 +1,327 @@
+"""Pairs that real implementations fail on: odd sizes, ends of the domain, duplicates, rows out of range."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from auditor.datasets.pandas_types import is_frame
+from auditor.datasets.records import AddRemoveOne, ReplaceOne
+from auditor.datasets.relation import Pair, Relation
+from auditor.datasets.rows import ends, length, like, rows_of, same_row, with_entry
+from auditor.errors import SpecificationError
+
+#: Pairs at most: the last is looked at after 12,800 draws, 3 % of an audit's default budget, see
+#: `auditor.audits.pair_search.next_pair`. The usual lists are shorter; what goes beyond differs little from earlier
+#: pairs.
+MOST_PAIRS = 200
+#: Rows at most of the pairs beyond a relation's own patterns, so that 200 pairs fit into memory whatever ``rows`` is;
+#: sizes beyond that were given have two pairs each.
+MOST_ROWS = 10_000
+#: Pairs of the relation's own patterns for each pair of another kind: the usual ones are tight more often.
+_USUAL = 3
+#: Entries of a record that are put out of range one by one; arbitrary.
+_ENTRIES = 3
+#: A row, by what it is.
+_Rows = dict[str, Any]
+
+
+def hard_pairs(
+    relation: Relation,
+    values: Sequence[Any],
+    rows: int,
+    *,
+    least: int = 0,
+    outside: bool = False,
+    sizes: Iterable[int] = (),
+) -> list[Pair]:
+    """Pairs on which implementations go wrong, the most promising first.
+
+    Parameters
+    ----------
+    relation : Relation
+        For `ReplaceOne` and `AddRemoveOne` all kinds below are made, for others ``relation.patterns(values, rows)``.
+    values : sequence
+        Values of a row: numbers, texts, or records (lists, tuples, mappings, arrays). The first and the last are the
+        ends of the domain.
+    rows : int
+        Rows of the usual datasets, at least 1. None is longer by more than one row, but for those of ``sizes``.
+    least : int
+        No dataset has fewer rows.
+    outside : bool
+        Make rows out of the domain as well. Off by default: a claim may assume the domain.
+    sizes : iterable of int
+        Sizes at which the target is known to behave differently than with a row less, see
+        `auditor.audits.size_thresholds.sizes_of_interest`.
+
+    Returns
+    -------
+    list of Pair
+        At most `MOST_PAIRS`, all different, each checked against the relation. The kinds take turns, so that any
+        beginning of the list has some of each: the relation's own patterns; one row or none; sizes that were given;
+        even and odd sizes; sizes around powers of two; zero and the middle of the domain; duplicated and different
+        rows at the first and last index; and rows out of the domain.
+
+    Raises
+    ------
+    SpecificationError
+        If an argument is not what it must be, or no pair is left.
+    """
+    known = list(sizes)
+    for name, value, smallest in (("rows", rows, 1), ("least", least, 0), *(("sizes", size, 0) for size in known)):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < smallest:
+            raise SpecificationError(f"{name} must be an integer of at least {smallest}, got {value!r}")
+    kinds: list[Iterator[Pair]] = [iter(relation.patterns(values, rows))]
+    if isinstance(relation, ReplaceOne | AddRemoveOne):
+        craft = _Craft(values, isinstance(relation, AddRemoveOne), min(int(rows), MOST_ROWS))
+        kinds += [
+            craft.tiny(),
+            craft.thresholds(sorted(set(known))),
+            craft.parities(),
+            craft.powers(),
+            craft.inside(),
+            craft.copies(),
+        ]
+        kinds += [craft.beyond()] if outside else []
+    pairs: dict[frozenset[Any], Pair] = {}
+    for pair in _in_turn(kinds):
+        if min(length(pair.x), length(pair.y)) < least:
+            continue
+        key = frozenset((fingerprint(pair.x), fingerprint(pair.y)))
+        if key not in pairs and _neighbours(relation, pair):
+            pairs[key] = pair
+        if len(pairs) == MOST_PAIRS:
+            break
+    if not pairs:
+        raise SpecificationError(
+            f"no pair of datasets with rows of {_shown(values)} and at least {least} rows is neighbouring under "
+            f"{relation.name}"
+        )
+    return list(pairs.values())
+
+
+@dataclass(frozen=True)
+class _Craft:
+    """Makes pairs of one relation: a row of x is replaced in y, or (``gone``) is not there."""
+
+    values: Sequence[Any]
+    gone: bool
+    rows: int
+
+    def pair(self, others: list[Any], index: int, a: tuple[str, Any], b: tuple[str, Any], what: str) -> Pair:
+        """``a`` against ``b`` between the other rows, or ``b`` against nothing."""
+        before, after = others[:index], others[index:]
+        n = len(others) + 1
+        count = "one row" if n == 1 else f"{n} rows"
+        x = like(self.values, [*before, b[1], *after])
+        if self.gone:
+            return Pair(x, like(self.values, others), f"{count}{what}, row {index} ({b[0]}) removed")
+        name = f"{count}{what}, row {index} {a[0]} against {b[0]}"
+        return Pair(like(self.values, [*before, a[1], *after]), x, name)
+
+    def moves(self, rows: _Rows) -> Iterator[tuple[tuple[str, Any], tuple[str, Any]]]:
+        """The changes of one row that ``rows`` make: each two of them, or each of them removed."""
+        listed = list(rows.items())
+        if self.gone:
+            yield from ((row, row) for row in (listed[1], listed[0], *listed[2:]))
+            return
+        for k in range(1, len(listed)):
+            yield from ((listed[j], listed[j + k]) for j in range(len(listed) - k))
+
+    def ends(self) -> _Rows:
+        """The two ends of the domain."""
+        low, high = ends(self.values)
+        return {"lowest": low, "highest": high}
+
+    def landmarks(self) -> _Rows:
+        """Rows of the domain with something special about them, all different; the ends come first."""
+        found = self.ends()
+        numbers = [v for v in self.values if _is_number(v) and v == v]
+        if len(numbers) == len(self.values):
+            found |= {"zero": next((v for v in numbers if v == 0), numbers[0])}
+            found |= {"smallest": min(numbers), "largest": max(numbers)}
+        return _different(found | {"middle": self.values[len(self.values) // 2]})
+
+    def bases(self, n: int) -> dict[str, list[Any]]:
+        """Other rows, n of them, by what they are."""
+        low, high = ends(self.values)
+        found = {", the others lowest": [low] * n, ", the others highest": [high] * n}
+        if n > 1:
+            found[", half of the others highest"] = [low] * (n // 2) + [high] * (n - n // 2)
+        return found if n else {"": []}
+
+    # ------------------------------------------------------------------------------------- kinds
+
+    def tiny(self) -> Iterator[Pair]:
+        """One row against another or none, and two and three rows."""
+        for a, b in self.moves(self.landmarks()):
+            yield self.pair([], 0, a, b, "")
+        for n in (2, 3):
+            yield from self._sized(n, (n - 1,))
+
+    def thresholds(self, sizes: Sequence[int]) -> Iterator[Pair]:
+        """Sizes with one row more than where behaviour differs, the size before and the one after."""
+        for size in sizes:
+            yield from itertools.islice(self._sized(size, (size - 1, 0)), None if size <= MOST_ROWS else 2)
+        for size in sizes:
+            for n in (size - 1, size + 1):
+                yield from self._sized(n, (n - 1,)) if size <= MOST_ROWS else ()
+
+    def parities(self) -> Iterator[Pair]:
+        """Even and odd sizes: the largest two, and small ones, whose halves differ most."""
+        for n in dict.fromkeys((self.rows - 1, self.rows, 4, 5, 6, 7)):
+            if n <= self.rows:
+                yield from self._sized(n, ((n - 1) // 2,))
+
+    def powers(self) -> Iterator[Pair]:
+        """Sizes around powers of two."""
+        for power in (2**k for k in range(1, self.rows.bit_length() + 1)):
+            for n in (power, power + 1, power - 1):
+                if n <= self.rows:
+                    yield from self._sized(n, (n - 1,))
+
+    def inside(self) -> Iterator[Pair]:
+        """Zero, the middle and the ends of the domain, among rows that are all the same."""
+        rows = self.landmarks()
+        for a, b in self.moves(rows):
+            yield from (
+                self.pair([row] * (self.rows - 1), 0, a, b, f", the others {name}" if self.rows > 1 else "")
+                for name, row in rows.items()
+            )
+
+    def copies(self) -> Iterator[Pair]:
+        """The changed row is a copy of others, or has none; the others are all different, or each is there twice."""
+        n, (low, high) = self.rows - 1, ends(self.values)
+        if n < 1:
+            return
+        cycle = [self.values[k % len(self.values)] for k in range(n)]
+        bases = {
+            ", one of the others highest": [low] * (n - 1) + [high],
+            ", one of the others lowest": [high] * (n - 1) + [low],
+            ", the others in the domain's order": cycle,
+            ", the others against the domain's order": cycle[::-1],
+            ", the others in twos": [self.values[k // 2 % len(self.values)] for k in range(n)],
+        }
+        for what, others in bases.items():
+            for index in dict.fromkeys((0, n)):
+                for a, b in self.moves(self.ends()):
+                    yield self.pair(others, index, a, b, what)
+
+    def beyond(self) -> Iterator[Pair]:
+        """A row out of the domain against one in it, alone, among others, and as one of the others."""
+        inside, wild = self.ends(), _outside(self.values)
+        for n, k in ((self.rows, 0), (1, 0), (self.rows, 1)):
+            for what, others in list(self.bases(n - 1).items())[k : k + 1]:
+                for name, row in wild.items():
+                    yield self.pair(others, 0, ("lowest", inside["lowest"]), (name, row), what)
+        for name, row in wild.items():
+            others = [inside["lowest"]] * max(self.rows - 2, 0) + [row]
+            for a, b in self.moves(inside):
+                yield self.pair(others, 0, a, b, f", one of the others {name}")
+
+    def _sized(self, n: int, indices: Sequence[int]) -> Iterator[Pair]:
+        """Pairs of n rows."""
+        if n < 1:
+            return
+        for index in dict.fromkeys(indices):
+            for what, others in self.bases(n - 1).items():
+                for a, b in self.moves(self.ends()):
+                    yield self.pair(others, index, a, b, what)
+
+
+def _outside(values: Sequence[Any]) -> _Rows:
+    """Rows out of the domain, of the kind of those in it; none for truth values."""
+    low, high = ends(values)
+    if all(_is_number(v) for v in values):
+        return _numbers_outside(values)
+    if all(isinstance(v, str) for v in values):
+        found = {"empty": "", "unknown": "not in the domain", "long": max(values, key=len) * 1_000, "NUL": "\0"}
+        return {name: text for name, text in found.items() if text not in values}
+    entries: Iterable[Any] = high if isinstance(high, Mapping) else range(min(map(_width, values)))
+    found = {}
+    for place in list(entries)[:_ENTRIES]:
+        column = [row[place] for row in values if not isinstance(row, Mapping) or place in row]
+        if all(_is_number(v) or isinstance(v, str) for v in column):
+            for name, entry in _outside([*column, *column]).items():
+                found[f"entry {place} {name}"] = with_entry(low if place in _places(low) else high, place, entry)
+    return found
+
+
+def _numbers_outside(values: Sequence[Any]) -> _Rows:
+    """Numbers out of the domain; integers for a domain of integers, which an array of them holds."""
+    low, high = min(values), max(values)
+    if all(isinstance(v, int | np.integer) for v in values):
+        size = max(abs(int(low)), abs(int(high)), 1)
+        found: _Rows = {"just above": int(high) + 1, "just below": int(low) - 1, "ten times": 10 * size}
+        # Beyond 32 bits, and beyond what floats hold exactly, each with room to be added up in 64 bits.
+        found |= {"negative": -10 * size, "huge": 2**40, "hugely negative": -(2**54), "zero": 0}
+        return {name: v for name, v in found.items() if not low <= v <= high and abs(v) < 2**62}
+    most = max(abs(float(low)), abs(float(high)), 1.0)
+    found = {"just above": math.nextafter(high, math.inf), "just below": math.nextafter(low, -math.inf)}
+    found |= {"ten times": 10 * most, "negative": -10 * most, "huge": 1e300, "hugely negative": -1e300, "zero": 0.0}
+    found |= {"NaN": math.nan, "infinite": math.inf, "minus infinity": -math.inf}
+    return {name: v for name, v in found.items() if not low <= v <= high}
+
+
+def _places(row: Any) -> Iterable[Any]:
+    return row if isinstance(row, Mapping) else range(_width(row))
+
+
+def _width(row: Any) -> int:
+    return len(row) if isinstance(row, Mapping | list | tuple | np.ndarray) else 0
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool | np.bool_)
+
+
+def _different(rows: _Rows) -> _Rows:
+    """Without rows that are the same as an earlier one."""
+    found: _Rows = {}
+    for name, row in rows.items():
+        if not any(same_row(row, other) for other in found.values()):
+            found[name] = row
+    return found
+
+
+def _in_turn(kinds: Sequence[Iterator[Pair]]) -> Iterator[Pair]:
+    """The first kind's next pairs, then one of each other kind, until all are exhausted."""
+    left = list(kinds)
+    turns = {id(kind): 1 for kind in left} | {id(left[0]): _USUAL}
+    while left:
+        for kind in list(left):
+            for _ in range(turns[id(kind)]):
+                pair = next(kind, None)
+                if pair is None:
+                    left.remove(kind)
+                    break
+                yield pair
+
+
+def _neighbours(relation: Relation, pair: Pair) -> bool:
+    try:
+        relation.check(pair)
+    except SpecificationError:
+        return False
+    return True
+
+
+def _shown(values: Sequence[Any]) -> str:
+    text = repr(list(values[:6]))
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def fingerprint(data: Any) -> Any:
+    """Hashable, and equal for datasets that are the same in type and content."""
+    if isinstance(data, np.ndarray) and data.dtype != object:
+        return (data.dtype.str, data.shape, data.tobytes())
+    if is_frame(data):
+        return (repr(list(data.columns)), repr(list(data.dtypes)), repr(rows_of(data)))
+    if isinstance(data, list | tuple | np.ndarray):
+        return (type(data).__name__, *map(fingerprint, data))
+    return repr(data)

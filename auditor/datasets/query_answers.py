@@ -1,0 +1,59 @@
+"""Query answers, of which one row of the data moves each by at most the sensitivity."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from auditor.datasets.relation import Pair
+from auditor.errors import SpecificationError
+
+#: Relative slack that lets answers that were computed in floating point attain the sensitivity.
+SLACK = 1e-12
+
+
+@dataclass(frozen=True)
+class AnswersWithin:
+    """Vectors of query answers, each of which moves by at most ``sensitivity``.
+
+    For mechanisms whose input is the answers of queries of bounded sensitivity (sparse vector, report noisy max): one
+    row of the data moves every answer by at most the sensitivity.
+    """
+
+    sensitivity: float = 1.0
+    name: ClassVar[str] = "every answer within the sensitivity"
+
+    def __post_init__(self) -> None:
+        if not self.sensitivity > 0:
+            raise SpecificationError(f"sensitivity must be positive, got {self.sensitivity!r}")
+
+    def check(self, pair: Pair) -> None:
+        """See `Relation`."""
+        try:
+            x, y = np.asarray(pair.x, float), np.asarray(pair.y, float)
+        except (ValueError, TypeError) as error:
+            raise SpecificationError(
+                f"{pair.name}: query answers must be numbers, got {pair.x!r} and {pair.y!r}"
+            ) from error
+        if x.shape != y.shape:
+            raise SpecificationError(f"{pair.name}: not neighbours: {x.shape} answers against {y.shape}")
+        moved = float(np.abs(x - y).max(initial=0.0))
+        if not 0 < moved <= self.sensitivity * (1 + SLACK):
+            raise SpecificationError(
+                f"{pair.name}: not neighbours: an answer moves by {moved:g}, expected more than 0 and at most "
+                f"{self.sensitivity:g}"
+            )
+
+    def patterns(self, values: Sequence[Any], size: int) -> Iterator[Pair]:
+        """All answers up, one up, one up and the rest down, half up and half down."""
+        base, s = np.full(size, float(values[0])), self.sensitivity
+        moves = {"all up": np.full(size, s), "one up": np.where(np.arange(size) == 0, s, 0.0)}
+        if size > 1:
+            moves["one up, the rest down"] = np.where(np.arange(size) == size - 1, s, -s)
+            moves["half up, half down"] = np.where(np.arange(size) < size // 2, s, -s)
+        for name, move in moves.items():
+            up = base + np.maximum(move, 0)
+            yield Pair(up, up - move, name)

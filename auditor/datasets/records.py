@@ -1,0 +1,112 @@
+"""Datasets that differ in one row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from auditor.datasets.relation import Pair
+from auditor.datasets.rows import bases, differing, ends, length, like, part, same_columns
+from auditor.errors import SpecificationError
+
+
+@dataclass(frozen=True)
+class ReplaceOne:
+    """Datasets of one length that differ in one row."""
+
+    name: ClassVar[str] = "replace one"
+
+    def check(self, pair: Pair) -> None:
+        """See `Relation`."""
+        n, m = length(pair.x), length(pair.y)
+        if n != m:
+            raise SpecificationError(f"{pair.name}: not neighbours under {self.name}: {n} rows against {m}")
+        same_columns(pair.x, pair.y)
+        changed = int(differing(pair.x, pair.y).sum())
+        if changed != 1:
+            raise SpecificationError(
+                f"{pair.name}: not neighbours under {self.name}: {changed} rows differ, expected exactly 1"
+            )
+
+    def patterns(self, values: Sequence[Any], size: int) -> Iterator[Pair]:
+        """One row goes from the first value to the last, at the first, middle and last index of several datasets."""
+        low, high = ends(values)
+        for name, base in bases(low, high, size).items():
+            for index in sorted({0, size // 2, size - 1}):
+                a, b = list(base), list(base)
+                a[index], b[index] = low, high
+                yield Pair(like(values, a), like(values, b), f"{name}, row {index} replaced")
+        yield Pair(like(values, [low]), like(values, [high]), "one row, replaced")
+
+
+@dataclass(frozen=True)
+class Group:
+    """Datasets of one length that differ in at most ``size`` rows: a chain of so many replacements leads from x to x'.
+
+    For statements about groups, whose level is that of the group and not of one person.
+    """
+
+    size: int
+    name: ClassVar[str] = "group"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.size, bool) or not isinstance(self.size, int) or self.size < 1:
+            raise SpecificationError(f"the size of a group must be an integer of at least 1, got {self.size!r}")
+
+    def check(self, pair: Pair) -> None:
+        """See `Relation`."""
+        n, m = length(pair.x), length(pair.y)
+        if n != m:
+            raise SpecificationError(f"{pair.name}: no group of {self.size} apart: {n} rows against {m}")
+        same_columns(pair.x, pair.y)
+        changed = int(differing(pair.x, pair.y).sum())
+        if not 1 <= changed <= self.size:
+            raise SpecificationError(
+                f"{pair.name}: no group of {self.size} apart: {changed} rows differ, expected 1 to {self.size}"
+            )
+
+    def patterns(self, values: Sequence[Any], size: int) -> Iterator[Pair]:
+        """The first rows, as many as the group has, go from the first value to the last, in several datasets."""
+        low, high = ends(values)
+        moved = min(self.size, size)
+        for name, base in bases(low, high, size).items():
+            kept = list(base[moved:])
+            x, y = like(values, [low] * moved + kept), like(values, [high] * moved + kept)
+            yield Pair(x, y, f"{name}, first {moved} rows replaced")
+
+
+@dataclass(frozen=True)
+class AddRemoveOne:
+    """One dataset is the other with one row removed."""
+
+    name: ClassVar[str] = "add or remove one"
+
+    def check(self, pair: Pair) -> None:
+        """See `Relation`."""
+        n, m = length(pair.x), length(pair.y)
+        if abs(n - m) != 1:
+            raise SpecificationError(f"{pair.name}: not neighbours under {self.name}: {n} rows against {m}")
+        same_columns(pair.x, pair.y)
+        long, short, size = (pair.x, pair.y, m) if n > m else (pair.y, pair.x, n)
+        moved = np.flatnonzero(differing(part(long, 0, size), short))
+        k = int(moved[0]) if len(moved) else size
+        if differing(part(long, k + 1, size + 1), part(short, k, size)).any():
+            raise SpecificationError(
+                f"{pair.name}: not neighbours under {self.name}: rows {k} and later are not those of the longer "
+                "dataset with one row removed"
+            )
+
+    def patterns(self, values: Sequence[Any], size: int) -> Iterator[Pair]:
+        """One row is removed at the first, middle and last index of several datasets; down to the empty dataset."""
+        low, high = ends(values)
+        for name, base in bases(low, high, size).items():
+            if name == "alternating":  # adding a row to it is much like adding it to half and half
+                continue
+            for index in sorted({0, size // 2, size - 1}):
+                for what, row in (("lowest", low), ("highest", high)):
+                    long = [*base[:index], row, *base[index:]]
+                    yield Pair(like(values, long), like(values, base), f"{name}, {what} row added at {index}")
+        yield Pair(like(values, [high]), like(values, []), "one row against none")

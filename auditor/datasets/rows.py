@@ -1,0 +1,216 @@
+"""Rows of datasets of every kind: their number, equality, entries, and datasets made of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.datasets.pandas_types import is_frame, is_missing
+from auditor.errors import SpecificationError
+
+
+def length(data: Any) -> int:
+    """Count the rows."""
+    if not hasattr(data, "__len__"):
+        raise SpecificationError(f"a dataset must have rows (an array, DataFrame, list or tuple), got {data!r}")
+    return len(data)
+
+
+def differing(x: Any, y: Any) -> NDArray[np.bool_]:
+    """Which rows of two datasets of one length differ, shape (rows,); missing values equal one another."""
+    if is_frame(x) and is_frame(y):
+        import pandas as pd  # takes longer to import than all the rest together
+
+        a, b = x.to_numpy(), y.to_numpy()
+        same = np.asarray((a == b) | (pd.isna(a) & pd.isna(b)), bool)
+        return np.asarray(~same.all(axis=1))
+    if isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and x.shape == y.shape and x.dtype.kind in "biuf":
+        same = (x == y) | ((x != x) & (y != y))
+        return np.asarray(~same.all(axis=tuple(range(1, x.ndim))))
+    return np.array([not same_row(a, b) for a, b in zip(rows_of(x), rows_of(y), strict=True)], dtype=bool)
+
+
+def part(data: Any, start: int, stop: int) -> Any:
+    """Rows ``start`` to ``stop``."""
+    return data.iloc[start:stop] if is_frame(data) else data[start:stop]
+
+
+def where(data: Any, kept: NDArray[np.bool_]) -> Any:
+    """Rows at which ``kept``, of shape (rows,), is true."""
+    if isinstance(data, np.ndarray) or is_frame(data):
+        return data[kept]
+    return [row for row, keep in zip(data, kept, strict=True) if keep]
+
+
+def rows_of(data: Any) -> list[Any]:
+    """List the rows."""
+    if is_frame(data):
+        return [tuple(row) for row in data.itertuples(index=False)]
+    return list(data.tolist()) if isinstance(data, np.ndarray) else list(data)
+
+
+def same_row(a: Any, b: Any) -> bool:
+    """Equality of rows, in which missing values (NaN, None, NaT) equal one another."""
+    if isinstance(a, list | tuple | np.ndarray) and isinstance(b, list | tuple | np.ndarray):
+        return len(a) == len(b) and all(same_row(c, d) for c, d in zip(a, b, strict=True))
+    if isinstance(a, Mapping) and isinstance(b, Mapping):
+        return a.keys() == b.keys() and all(same_row(a[key], b[key]) for key in a)
+    if _missing(a) or _missing(b):
+        return _missing(a) and _missing(b)
+    return bool(a == b)
+
+
+def _missing(value: Any) -> bool:
+    return value is None or (np.ndim(value) == 0 and is_missing(value))
+
+
+def same_columns(x: Any, y: Any) -> None:
+    """Raise `SpecificationError` if two DataFrames have different columns."""
+    if is_frame(x) and is_frame(y) and list(x.columns) != list(y.columns):
+        raise SpecificationError(f"the datasets have different columns: {list(x.columns)} and {list(y.columns)}")
+
+
+def one_kind(x: Any, y: Any) -> None:
+    """Raise `SpecificationError` if the entries of one dataset's rows are not found as those of the other's."""
+    same_columns(x, y)
+    if is_frame(x) != is_frame(y):
+        raise SpecificationError(
+            f"the datasets are of different kinds: {type(x).__name__} and {type(y).__name__}, expected two of one kind"
+        )
+
+
+# ------------------------------------------------------------------------------------- entries
+
+
+def position(data: Any, place: int | str) -> int:
+    """Index of a column of a DataFrame or a 2-d array.
+
+    Parameters
+    ----------
+    data : DataFrame or ndarray of shape (rows, columns)
+    place : int or str
+        Index, which may count from the end, or the name of a DataFrame's column.
+
+    Raises
+    ------
+    SpecificationError
+        If there is no such column.
+    """
+    if isinstance(place, str):
+        if not is_frame(data) or list(data.columns).count(place) != 1:
+            columns = list(data.columns) if is_frame(data) else f"those of an array, {data.shape}"
+            raise SpecificationError(f"no column {place!r}: the columns are {columns}")
+        return list(data.columns).index(place)
+    if data.ndim < 2 or not -data.shape[1] <= place < data.shape[1]:
+        raise SpecificationError(f"no column {place}: the dataset has shape {data.shape}")
+    return place % int(data.shape[1])
+
+
+def entry(row: Any, place: int | str) -> Any:
+    """Entry of one row that is a sequence (by its index) or a mapping (by its key).
+
+    Raises
+    ------
+    SpecificationError
+        If the row has no such entry.
+    """
+    try:
+        if isinstance(row, str | bytes):
+            raise TypeError
+        return row[place]
+    except (TypeError, IndexError, KeyError) as error:
+        raise SpecificationError(
+            f"a row has no entry {place!r}: rows must be sequences with that index or mappings with that key, "
+            f"this one is a {type(row).__name__}"
+        ) from error
+
+
+def with_entry(row: Any, place: int | str, value: Any) -> Any:
+    """Return the row with one entry replaced."""
+    entry(row, place)
+    if isinstance(row, Mapping):
+        return {**row, place: value}
+    changed = list(row)
+    changed[int(place)] = value
+    return tuple(changed) if isinstance(row, tuple) else changed
+
+
+def column(data: Any, place: int | str) -> NDArray[Any]:
+    """One entry of every row, shape (rows,).
+
+    Raises
+    ------
+    SpecificationError
+        If rows have no such entry.
+    """
+    if not len(data):
+        return np.empty(0, dtype=object)
+    if is_frame(data):
+        return np.asarray(data.iloc[:, position(data, place)].to_numpy())
+    if isinstance(data, np.ndarray) and (data.ndim >= 2 or data.dtype.kind in "biuf"):
+        return np.asarray(data[:, position(data, place)])
+    found = np.empty(len(data), dtype=object)
+    for k, row in enumerate(data):
+        found[k] = entry(row, place)
+    return found
+
+
+# ---------------------------------------------------------------------------- datasets of patterns
+
+
+def ends(values: Sequence[Any]) -> tuple[Any, Any]:
+    """First and last value of a domain."""
+    if len(values) < 2:
+        raise SpecificationError(f"a domain needs at least two values, got {list(values)!r}")
+    return values[0], values[-1]
+
+
+def like(values: Sequence[Any], rows: list[Any]) -> Any:
+    """Rows as an array where the domain's values are numbers, as a list otherwise."""
+    domain = np.asarray(values)
+    return (
+        np.array(rows, dtype=domain.dtype).reshape(len(rows), *domain.shape[1:])
+        if domain.dtype.kind in "biuf"
+        else rows
+    )
+
+
+def are_records(values: Sequence[Any]) -> bool:
+    """Whether each value of a domain is a row with entries of its own."""
+    return all(isinstance(v, Mapping | list | tuple) or np.ndim(v) > 0 for v in values)
+
+
+def bases(low: Any, high: Any, size: int) -> dict[str, list[Any]]:
+    """Rows that patterns start from, by what they are."""
+    return {
+        "all lowest": [low] * size,
+        "all highest": [high] * size,
+        "half and half": [low] * (size // 2) + [high] * (size - size // 2),
+        "alternating": [(low, high)[k % 2] for k in range(size)],
+    }
+
+
+def beside(entries: Sequence[Any], others: Sequence[Any], place: int | str, name: str) -> Any:
+    """Rows of two entries: a DataFrame where the place is a name, otherwise an array or, with symbols, a list.
+
+    Parameters
+    ----------
+    entries, others : sequence of one length
+        What stands at ``place``, and beside it.
+    place : int or str
+        Index 0, 1, -1 or -2, or a column's name.
+    name : str
+        Name of the other column.
+    """
+    if isinstance(place, str):
+        import pandas as pd  # takes longer to import than all the rest together
+
+        return pd.DataFrame({name: list(others), place: list(entries)})
+    if not -2 <= place < 2:
+        raise SpecificationError(f"rows of patterns have two entries, there is none at {place}")
+    rows = [(b, a) if place % 2 else (a, b) for a, b in zip(entries, others, strict=True)]
+    numbers = all(np.asarray(list(side)).dtype.kind in "biuf" for side in (entries, others))
+    return np.array(rows).reshape(len(rows), 2) if numbers else rows

@@ -1,0 +1,178 @@
+"""Features of an output's type: an exception, one certain value, the bits of bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.targets.outputs import Batch, keys, shorten
+from auditor.targets.values import USUAL, kind_of, plain, text_of
+
+Array = NDArray[np.float64]
+
+
+def kinds_of(batch: Batch) -> list[str]:
+    """Kinds of a batch's outputs: one for each output of a list, one for all of an array."""
+    if not isinstance(batch, np.ndarray):
+        return [kind_of(value) for value in batch]
+    name = batch.dtype.name
+    if batch.ndim == 2:
+        return ["sequence" if name in ("float64", "bool") else name]
+    return [USUAL.get(name, name)]
+
+
+@dataclass(frozen=True)
+class KindIs:
+    """Whether an output is of a kind: 1 or 0.
+
+    Parameters
+    ----------
+    kind : str
+        Name of a type, or "raised ValueError"; see `kind_of`. The type of an array that a target returned is that of
+        each of its outputs.
+    """
+
+    kind: str
+
+    def __call__(self, batch: Batch) -> Array:
+        """See `Feature`."""
+        found = [float(kind == self.kind) for kind in kinds_of(batch)]
+        return np.full(len(batch), found[0]) if isinstance(batch, np.ndarray) else np.array(found, dtype=np.float64)
+
+    def below(self, cut: float) -> str:
+        """In words."""
+        del cut
+        if self.kind.startswith("raised "):
+            return f"did not raise {self.kind.removeprefix('raised ')}"
+        return f"type of the output is not {self.kind}"
+
+    def above(self, cut: float) -> str:
+        """In words."""
+        del cut
+        return self.kind if self.kind.startswith("raised ") else f"type of the output is {self.kind}"
+
+
+@dataclass(frozen=True)
+class KeyOrder:
+    """Keys of an output that is a dict, in the order in which they were inserted, as a symbol."""
+
+    @property
+    def name(self) -> str:
+        """In words."""
+        return "order of the output's keys"
+
+    def __call__(self, batch: Batch) -> Batch:
+        """See `Part`; None for what is no dict."""
+        values = [plain(value) for value in batch] if isinstance(batch, list) else [None] * len(batch)
+        return [text_of(list(value)) if isinstance(value, dict) else None for value in values]
+
+    def label(self, symbol: object) -> str:
+        """A symbol in words."""
+        return "none" if symbol is None else shorten(str(symbol))
+
+
+@dataclass(frozen=True)
+class IsValue:
+    """Whether an output is one certain value: 1 or 0.
+
+    Parameters
+    ----------
+    key : int
+        The value's key, see `keys`.
+    label : str
+        The value in words.
+    """
+
+    key: int
+    label: str
+
+    def __call__(self, batch: Batch) -> Array:
+        """See `Feature`."""
+        return np.asarray(keys(batch) == self.key, dtype=np.float64)
+
+    def below(self, cut: float) -> str:
+        """In words."""
+        del cut
+        return f"output is not {self.label}"
+
+    def above(self, cut: float) -> str:
+        """In words."""
+        del cut
+        return f"output is {self.label}"
+
+
+@dataclass(frozen=True)
+class Flag:
+    """A coordinate that is 0 or 1; other numbers have no value.
+
+    Parameters
+    ----------
+    i : int
+        Coordinate; a bit, counted from the first byte's highest one, for bytes.
+    width : int
+        Number of coordinates, or of bits.
+    """
+
+    i: int
+    width: int
+
+    def __call__(self, batch: Batch) -> Array:
+        """See `Feature`."""
+        if isinstance(batch, np.ndarray):
+            if batch.shape[1:] != (self.width,):
+                return np.full(len(batch), np.nan)
+            values = batch[:, self.i].astype(np.float64)
+            return np.where((values == 0) | (values == 1), values, np.nan)
+        found = np.full(len(batch), np.nan)
+        for k, value in enumerate(map(plain, batch)):
+            if isinstance(value, bytes):
+                if 8 * len(value) == self.width:
+                    found[k] = value[self.i // 8] >> (7 - self.i % 8) & 1
+            elif isinstance(value, list | tuple) and len(value) == self.width:
+                bit = plain(value[self.i])
+                if isinstance(bit, bool | int | float | np.number | np.bool_) and bit in (0, 1):
+                    found[k] = float(bit)
+        return found
+
+    def below(self, cut: float) -> str:
+        """In words."""
+        del cut
+        return f"output[{self.i}] is 0"
+
+    def above(self, cut: float) -> str:
+        """In words."""
+        del cut
+        return f"output[{self.i}] is 1"
+
+
+@dataclass(frozen=True)
+class BitsSet:
+    """How many bits of an output that is bytes are 1."""
+
+    def __call__(self, batch: Batch) -> Array:
+        """See `Feature`."""
+        if isinstance(batch, np.ndarray):
+            return np.full(len(batch), np.nan)
+        return np.array(
+            [int.from_bytes(v, "big").bit_count() if isinstance(v, bytes) else np.nan for v in batch], dtype=np.float64
+        )
+
+    def below(self, cut: float) -> str:
+        """In words."""
+        return f"bits of the output that are 1 <= {cut:.6g}"
+
+    def above(self, cut: float) -> str:
+        """In words."""
+        return f"bits of the output that are 1 > {cut:.6g}"
+
+
+def bits_of(batch: Batch) -> NDArray[np.uint8] | None:
+    """Bytes of one length as rows of bits, shape (n, bits); None for all other batches."""
+    if isinstance(batch, np.ndarray) or not batch or not all(isinstance(value, bytes) for value in batch):
+        return None
+    size = len(batch[0])
+    if not size or any(len(value) != size for value in batch):
+        return None
+    return np.unpackbits(np.frombuffer(b"".join(batch), dtype=np.uint8).reshape(len(batch), size), axis=1)

@@ -1,0 +1,208 @@
+"""Root causes in standard phrases, and the simplicity of an event. No phrase holds a value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from auditor.events.classifier import Score
+from auditor.events.elements import Elements
+from auditor.events.event_learner import Chain
+from auditor.events.features import (
+    Additive,
+    Distance,
+    Feature,
+    Lattice,
+    LatticeExponent,
+    Linear,
+    Missing,
+    Numeric,
+    Rank,
+    Shape,
+)
+from auditor.events.float_bits import BitPattern, NegativeZero, Unreachable
+from auditor.events.log_likelihood_ratio import OwnRatio
+from auditor.events.numbers_in_text import Written
+from auditor.events.output_types import BitsSet, Flag, IsValue, KeyOrder, KindIs
+from auditor.events.parametric_features import Clipped, Marked
+from auditor.events.shared_noise import Cancelled, Equal, Repeats
+from auditor.events.structure import Item
+
+_FLOATS = "floating-point bit structure"
+_SCORE = "learned score of the coordinates"
+#: Sets of so few values are as simple as a threshold; arbitrary.
+_FEW = 3
+
+
+def cause_of(chain: Chain) -> str:
+    """What tells the datasets apart, for the counterexample: "floating-point bit structure", "coordinate 41", ...
+
+    Parameters
+    ----------
+    chain : Chain
+        Events that were found.
+
+    Returns
+    -------
+    str
+        A phrase that names the kind of event only, with numbers of coordinates, which are part of the outputs' form;
+        but no values, keys, texts or names of types of outputs, which may be private.
+    """
+    return _phrase(chain.feature)
+
+
+def _phrase(feature: Feature | None) -> str:
+    if feature is None:
+        return "value of the output"
+    phrase = PHRASES.get(type(feature), "learned score")
+    return phrase if isinstance(phrase, str) else phrase(feature)
+
+
+def _place(feature: Feature | None) -> str:
+    """Where a number is read: nothing for the whole output."""
+    if isinstance(feature, Numeric) and feature.kind == "coordinate":
+        return f" of coordinate {feature.i}"
+    if isinstance(feature, Written):
+        return " of a number that the output writes"
+    return " at a place of the output" if isinstance(feature, Item) else ""
+
+
+def _numeric(feature: Any) -> str:
+    return {
+        "value": "threshold on the value of the output",
+        "coordinate": f"coordinate {feature.i}: threshold on its value",
+        "difference": f"difference of coordinates {feature.i} and {feature.j}",
+        "argmax": "coordinate that is the largest",
+        "half": "difference of sums of coordinates",
+    }.get(feature.kind, f"threshold on the {feature.kind} of the coordinates")
+
+
+def _exponent(feature: Any) -> str:
+    return f"{_FLOATS} of coordinate {feature.i}" if feature.i is not None else _FLOATS + _place(feature.base)
+
+
+def _rank(feature: Any) -> str:
+    if isinstance(feature.part, BitPattern):
+        return _FLOATS + _place(feature.part.base)
+    if isinstance(feature.part, KeyOrder):
+        return "order of the output's keys"
+    if feature.base is not None:
+        return f"set of intervals of the value{_place(feature.base)}"
+    return "set of values of the output" if feature.part is None else "set of values at a place of the output"
+
+
+def _elements(feature: Any) -> str:
+    if feature.value is not None:
+        return {
+            "count": "key, member or value that is present or not, or its number",
+            "first": "place of a value in the output",
+            "last": "place of a value in the output",
+        }[feature.kind]
+    return {
+        "size": "length of the output",
+        "missing": "NaN or infinite values, or None",
+        "distinct": "equal elements: how many different values there are",
+        "descents": "order of the elements",
+    }.get(feature.kind, f"threshold on the {feature.kind} of the elements")
+
+
+def _item(feature: Any) -> str:
+    return {
+        "present": "key that is present or not",
+        "difference": "difference of values at two places of the output",
+    }.get(feature.kind, "value at a place, key or attribute of the output")
+
+
+#: Phrase of each class of features, or a function that gives it.
+PHRASES: Mapping[type, str | Callable[[Any], str]] = {
+    Additive: _SCORE,
+    BitsSet: "number of bits that are set in the output",
+    Cancelled: lambda feature: (
+        "shared noise: equal noise in coordinates "
+        + ", ".join(map(str, feature.columns[:_FEW]))
+        + (", ..." if len(feature.columns) > _FEW else "")
+        + " cancels in their difference"
+    ),
+    Clipped: "threshold on a sum of coordinates",
+    Distance: "interval of values of the output",
+    Elements: _elements,
+    Equal: lambda feature: f"equal coordinates {feature.i} and {feature.j}: repeated noise",
+    Flag: lambda feature: f"coordinate {feature.i}: a bit",
+    IsValue: "value that repeats: the output hardly ever varies, or never",
+    Item: _item,
+    KindIs: lambda feature: "exception" if feature.kind.startswith("raised ") else "type of the output",
+    Lattice: "lattice: values of which outputs are multiples",
+    LatticeExponent: _exponent,
+    Linear: _SCORE,
+    Marked: "threshold on the value of the output, with values that repeat",
+    Missing: lambda feature: "NaN or infinite values" + _place(feature.base),
+    NegativeZero: lambda feature: "floating-point sign bit of zero" + _place(feature.base),
+    Numeric: _numeric,
+    OwnRatio: "the mechanism's own log-likelihood ratio",
+    Rank: _rank,
+    Repeats: "equal coordinates: repeated noise",
+    Score: "learned score",
+    Shape: lambda feature: (
+        "length of the output" if feature.kind == "length" else "threshold on the value of the output"
+    ),
+    Unreachable: lambda feature: _FLOATS + _place(feature.base),
+    Written: "threshold on the value of a number that the output writes",
+}
+
+#: Beginnings of phrases that stand for the kind of all of them, see `kind_of`.
+_KINDS = ("floating-point", "lattice", "NaN or infinite values", "key")
+#: Beginnings of phrases for events on the numbers of an output, whatever they are made of.
+_VALUES = ("value", "threshold", "set of", "interval", "coordinate", "difference", "learned", "the mechanism's own")
+
+
+def kind_of(cause: str) -> str:
+    """The kind of a cause: the same for all phrases that audits of one defect may give with other draws.
+
+    One defect can be seen through many events, and which of them is bet on first is up to the draws: noise of too small
+    a scale is a threshold on a value with one seed and a set of values with the next, in this coordinate or in that,
+    and seems not to vary at all where few draws suffice. All that read the numbers of an output are therefore of one
+    kind, and so are all on the bits of floats and all on noise that is used twice. What else there is, such as the
+    length of an output, is a kind by itself.
+
+    >>> kind_of("set of values of the output") == kind_of("output never varies; threshold on the value of the output")
+    True
+    >>> kind_of("floating-point bit structure of coordinate 3"), kind_of("length of the output")
+    ('floating-point', 'length of the output')
+    """
+    phrase = cause.removeprefix("output never varies; ")
+    if "shared noise" in phrase or "repeated noise" in phrase:
+        return "shared noise"
+    kind = next((start for start in _KINDS if phrase.startswith(start)), phrase)
+    return "values" if phrase.startswith(_VALUES) else kind
+
+
+#: Ranks of classes: 0 says by itself what is the matter; 1 is one number; 2 a number made of several, or in an order
+#: of its own; 3 the bits of a number; 4 and 5 were learned, with few and with many numbers; of 6 a person sees no more
+#: than that they exist.
+_RANKS: Mapping[type, int] = {
+    **dict.fromkeys((KindIs, Missing, NegativeZero, Flag, IsValue), 0),
+    **dict.fromkeys((Equal, Repeats, Cancelled), 1),
+    **dict.fromkeys((Distance, Marked, Elements, BitsSet, Written), 2),
+    **dict.fromkeys((LatticeExponent, Lattice, Unreachable), 3),
+    Clipped: 4,
+    **dict.fromkeys((Linear, Additive), 5),
+    **dict.fromkeys((OwnRatio, Score), 6),
+}
+
+
+def simplicity(chain: Chain) -> int:
+    """Rank of a chain's feature from the simplest, 0, on: what a person grasps at once comes first."""
+    feature = chain.feature
+    if isinstance(feature, Numeric):
+        return 1 if feature.kind in ("value", "coordinate") else 2
+    if isinstance(feature, Rank):
+        if isinstance(feature.part, KeyOrder):  # keys that are there or not say more, and are in some order too
+            return 1
+        if feature.base is not None or isinstance(feature.part, BitPattern):
+            return 4
+        return 1 if len(feature.labels) <= _FEW else 3
+    if isinstance(feature, Shape):
+        return 0 if feature.kind == "length" else 1
+    if isinstance(feature, Item):
+        return 0 if feature.kind == "present" else 2
+    return _RANKS.get(type(feature), 6)

@@ -1,0 +1,300 @@
+"""The two-sided bet, its experts, and their wealth.
+
+One process serves every question. It is a test supermartingale for "level t holds on all neighbours"; run at the
+claimed level it decides a verdict, run on a grid of levels it gives the lower bound.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from auditor.privacy.guarantees import Guarantee
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Stake:
+    """What is bet on in one chunk, and what came.
+
+    A stake is on a chain of nested events A_1 > A_2 > ... > A_k, each more probable under P than under Q by past draws.
+    It splits the outputs into k + 1 cells: cell j holds the outputs that lie in exactly the first j events.
+
+    Parameters
+    ----------
+    chain : int
+        Index of the chain of events in the record.
+    best : int
+        Index in the chain of the event that the first slot bets on alone.
+    p, q : tuple of float
+        Estimates of P(A_j) and Q(A_j) from past draws, none of them of this chunk.
+    x, y : tuple of int
+        Draws of this chunk in each of the k + 1 cells, of P and of Q.
+    """
+
+    chain: int
+    best: int
+    p: tuple[float, ...]
+    q: tuple[float, ...]
+    x: tuple[int, ...]
+    y: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """One chunk of draws: ``n`` of P and ``n`` of Q of one pair; without a stake it was only learned from.
+
+    Parameters
+    ----------
+    pair : int
+        Index of the pair.
+    n : int
+        Draws a side.
+    stake : Stake or None
+        What was bet and counted.
+    whole : bool
+        The draws of both sides came in one call each. If not, a call raised, and the stake's counts are the worst
+        possible ones on that side, see `worst_counts`.
+    """
+
+    pair: int
+    n: int
+    stake: Stake | None
+    whole: bool = True
+
+
+def worst_counts(stake: Stake, n: int, x: bool, y: bool) -> Stake:
+    """The stake with the counts that lose most on the sides that are named.
+
+    Parameters
+    ----------
+    stake : Stake
+    n : int
+        Draws a side.
+    x, y : bool
+        Sides whose ``n`` draws are taken to have come out worst: of P none in any event, of Q all in the innermost one.
+
+    Notes
+    -----
+    For draws of a call that raised. Valid because: let the draws of a call be independent, and let the call raise where
+    one of them would raise, or for a reason of its own. A factor of `log_factors` is increasing in what the draws of P
+    say of the events and decreasing in what those of Q say, so that with these counts it is at most what it would be
+    with the draws, whatever those are. So the factor of the chunk is nowhere larger than one whose expectation is at
+    most 1 under the null. (Drawing again instead, and counting that, would be wrong: draws that are kept only where the
+    call did not raise raise less often than they should.)
+    """
+    k = len(stake.p)
+    worst_x, worst_y = (n, *[0] * k), (*[0] * k, n)
+    return replace(stake, x=worst_x if x else stake.x, y=worst_y if y else stake.y)
+
+
+#: Slots: the best event alone, and the whole chain. A chain of two events grows 1.46 times as fast as the best single
+#: event on Laplace noise (tests/unit/test_chains.py), 1.97 times on the two tails of Gaussian noise against
+#: (eps, delta), and no faster against mu; so it gets most of the mass. A chain of one event gets all of it.
+SLOTS = (0.25, 0.75)
+
+#: Experts: (kind, value, prior mass). A "plug" expert bets ``value`` times the likelihood-ratio-optimal amount of the
+#: estimates, a "limit" expert ``value`` times the largest admissible amount. The plug-in experts grow at the best rate
+#: when the estimates are good; the large limit experts find impossible events, the small ones win slowly where the
+#: truth is close to the level and estimates are noise. The masses were chosen by simulation; any masses are valid.
+EXPERTS = (
+    ("plug", 1.0, 0.35),
+    ("plug", 0.6, 0.25),
+    ("plug", 0.3, 0.10),
+    ("limit", 1.0, 0.10),
+    ("limit", 0.3, 0.08),
+    ("limit", 0.08, 0.07),
+    ("limit", 0.02, 0.05),
+)
+
+#: A chain's plug-in bet adds the optimal amounts of its events, which overlap. The best part of the sum is 0.73 for
+#: Laplace noise, 1.0 for the two tails of Gaussian noise, which hardly overlap, and 0.5 against mu, where both events
+#: say the same.
+CHAIN_SCALE = 0.7
+
+#: Share of the wealth that is spread over all slots and experts again after every chunk ("fixed share" of Herbster and
+#: Warmuth 1998), so that an expert that lost everything on an early, badly chosen event comes back. Costs at most
+#: -ln(1 - 0.01) = 0.01 nats a chunk.
+SHARE = 0.01
+
+#: Plug-in experts stay below the largest admissible amount, so that no single draw can ruin them.
+_MARGIN = 0.98
+
+#: Chunks whose factors `Wealth.bet_all` computes together: few, as it may stop after any of them.
+_AT_ONCE = 16
+
+_PLUG = np.array([kind == "plug" for kind, _, _ in EXPERTS])
+_VALUE = np.array([value for _, value, _ in EXPERTS])
+_MASS = np.array([mass for _, _, mass in EXPERTS])
+LOG_PRIOR: Array = np.log(np.outer(SLOTS, _MASS / _MASS.sum()))
+
+
+def log_factors(stakes: Sequence[Stake], guarantee: Guarantee, levels: Array) -> Array:
+    """Logarithm of what the wealth of each expert of each slot is multiplied by.
+
+    Parameters
+    ----------
+    stakes : sequence of Stake
+        The events, the estimates made before the chunk and the chunk's counts, of one or more chunks. All have the same
+        number of events.
+    guarantee : Guarantee
+        The notion of privacy.
+    levels : ndarray of shape (n_levels,)
+        Levels at which to bet.
+
+    Returns
+    -------
+    ndarray of shape (n_stakes, n_slots, n_experts, n_levels)
+
+    Notes
+    -----
+    Valid because: for each event j of the chain let (p0_j, q0_j) be a point of the cap and E_j the slope of a line
+    that touches the cap there from above, and put x_j = p_j - p0_j, y_j = E_j (q_j - q0_j) with the true p_j, q_j.
+    Under "level t holds", concavity of the cap gives x_j <= y_j. For weights w_j >= 0 and one draw X of P and
+    one draw Y of Q, independent, the factor
+
+        (1 + sum_j w_j (1[X in A_j] - p0_j)) (1 - sum_j w_j E_j (1[Y in A_j] - q0_j))
+
+    has, with u = sum_j w_j x_j <= v = sum_j w_j y_j, the expectation (1 + u)(1 - v) <= (1 + v)(1 - v) <= 1, provided
+    that both brackets are never negative (then 1 - v >= 0); the weights are cut so that they are not. The events,
+    points, slopes and weights are functions of earlier draws only. For one event this is the bet of design section 3;
+    a chain is the same bet on a test with steps, with a slope for each step.
+    """
+    p, q = (np.array([getattr(stake, name) for stake in stakes])[:, :, None] for name in "pq")
+    p0, q0, slope = guarantee.tangent(p, q, levels)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        weight = (p - p0) / (p0 * (1.0 - p0))
+    use = guarantee.beyond(p, q, levels) & (weight > 0) & (weight < np.inf) & (slope < np.inf)
+    if not use.all():  # nothing is bet where the estimate is inside the null, or at an end of the cap
+        weight, slope = np.where(use, weight, 0.0), np.where(use, slope, 0.0)
+        p0, q0 = np.where(use, p0, 0.5), np.where(use, q0, 0.5)
+    best = np.arange(len(stakes))[:, None], np.array([[stake.best] for stake in stakes])
+    x, y = np.array([_two_cells(stake) for stake in stakes]).swapaxes(0, 1)
+    alone = _gains(weight[best], p0[best], q0[best], slope[best], x, y, 1.0)
+    if p.shape[1] == 1:
+        return np.stack([alone, alone], axis=1)
+    x, y = (np.array([getattr(stake, name) for stake in stakes], float) for name in "xy")
+    return np.stack([alone, _gains(weight, p0, q0, slope, x, y, CHAIN_SCALE)], axis=1)
+
+
+def _two_cells(stake: Stake) -> list[list[float]]:
+    """Counts outside and inside of the best event, of x and of y."""
+    k = stake.best + 1
+    return [[float(sum(count[:k])), float(sum(count[k:]))] for count in (stake.x, stake.y)]
+
+
+def _gains(weight: Array, p0: Array, q0: Array, slope: Array, x: Array, y: Array, scale: float) -> Array:
+    """Log factors of every expert, shape (n_stakes, n_experts, n_levels), with given weights and counts of cells."""
+    count = np.concatenate([x, y], axis=1)
+    gains: Array = special.xlog1py(count[:, None, :, None], _bets(weight, p0, q0, slope, scale)).sum(axis=2)
+    return gains
+
+
+def _bets(weight: Array, p0: Array, q0: Array, slope: Array, scale: float) -> Array:
+    """What a draw in each cell adds to 1, shape (..., n_experts, 2 * n_cells, n_levels): cells of x, then cells of y.
+
+    The arguments have the shape (..., n_events, n_levels).
+    """
+    # A draw in cell j lies in the first j events: w_1 + ... + w_j, less what is paid for all.
+    *outer, events, levels = weight.shape
+    on_x, on_y = np.zeros((2, *outer, events + 1, levels))
+    np.cumsum(weight, axis=-2, out=on_x[..., 1:, :])
+    np.cumsum(weight * slope, axis=-2, out=on_y[..., 1:, :])
+    on_x -= (weight * p0).sum(axis=-2, keepdims=True)
+    on_y = (weight * slope * q0).sum(axis=-2, keepdims=True) - on_y
+    worst = -np.minimum(on_x[..., 0, :], on_y[..., -1, :])  # the outermost cell is worst for x, the innermost for y
+    limit = np.divide(1.0, worst, out=np.zeros_like(worst), where=worst > 0)[..., None, :]
+    value = _VALUE[:, None]
+    amount = np.where(_PLUG[:, None], np.minimum(value * scale, _MARGIN * limit), value * limit)
+    bets: Array = np.maximum(amount[..., None, :] * np.concatenate([on_x, on_y], axis=-2)[..., None, :, :], -1.0)
+    return bets
+
+
+def known_event_gains(p: float, q: float, guarantee: Guarantee) -> Array:
+    """Log factors at the claimed level of one draw in each cell, the event's probabilities taken as known.
+
+    Returns
+    -------
+    ndarray of shape (n_experts, 4)
+        A draw of P outside and inside the event, a draw of Q outside and inside.
+    """
+    level = np.array([guarantee.level])
+    p0, q0, slope = guarantee.tangent(np.array([[p]]), np.array([[q]]), level)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        weight = (p - p0) / (p0 * (1.0 - p0))
+    beyond = guarantee.beyond(np.array(p), np.array(q), guarantee.level)
+    if not (bool(beyond) and 0 < weight.item() < np.inf and slope.item() < np.inf):
+        return np.zeros((len(EXPERTS), 4))
+    with np.errstate(divide="ignore"):
+        return np.log1p(_bets(weight, p0, q0, slope, 1.0))[:, :, 0]
+
+
+class Wealth:
+    """Wealth at a set of levels, chunk after chunk.
+
+    Parameters
+    ----------
+    guarantee : Guarantee
+        The notion of privacy.
+    levels : ndarray of shape (n_levels,)
+        Levels, each of which is a null hypothesis of its own.
+
+    Attributes
+    ----------
+    current, best : ndarray of shape (n_levels,)
+        Natural logarithm of the wealth now, and of its running maximum.
+
+    Notes
+    -----
+    Valid because: each chunk multiplies the wealth by sum_i c_i F_i, where F_i is expert i's product of factors of
+    `log_factors` over the chunk and the portfolio weights c_i >= 0, with sum 1, are functions of earlier draws (their
+    prior, their past wealth and the share that is spread again). Given the past each F_i has expectation at most 1
+    under the null, so the sum has, and the wealth is a non-negative supermartingale that starts at 1. By Ville's
+    inequality it ever reaches 1/alpha with probability at most alpha.
+    """
+
+    def __init__(self, guarantee: Guarantee, levels: Array) -> None:
+        self.guarantee = guarantee
+        self.levels = np.asarray(levels, float)
+        self._log = np.repeat(LOG_PRIOR[:, :, None], len(self.levels), axis=2)
+        self.current: Array = np.zeros(len(self.levels))
+        self.best: Array = np.zeros(len(self.levels))
+
+    def bet(self, stake: Stake | None) -> None:
+        """Play one chunk."""
+        if stake is not None:
+            self._play(log_factors([stake], self.guarantee, self.levels)[0])
+
+    def bet_all(self, stakes: Iterable[Stake | None], enough: float = math.inf) -> None:
+        """Play chunk after chunk, until the best wealths of all levels have reached ``enough``.
+
+        The same as `bet` on each, in less time: factors are computed for `_AT_ONCE` chunks together.
+        """
+        played = [stake for stake in stakes if stake is not None]
+        for start in range(0, len(played), _AT_ONCE):
+            for factors in _in_order(played[start : start + _AT_ONCE], self.guarantee, self.levels):
+                self._play(factors)
+                if self.best.min() >= enough:
+                    return
+
+    def _play(self, factors: Array) -> None:
+        self._log += factors
+        self.current = np.logaddexp.reduce(self._log.reshape(-1, len(self.levels)), axis=0)
+        self.best = np.maximum(self.best, self.current)
+        spread = self.current + (LOG_PRIOR[:, :, None] + math.log(SHARE))
+        self._log = np.logaddexp(self._log + math.log1p(-SHARE), spread)
+
+
+def _in_order(stakes: Sequence[Stake], guarantee: Guarantee, levels: Array) -> list[Array]:
+    """`log_factors` of each stake."""
+    found: dict[int, Array] = {}
+    for events in {len(stake.p) for stake in stakes}:
+        among = [k for k, stake in enumerate(stakes) if len(stake.p) == events]
+        found.update(zip(among, log_factors([stakes[k] for k in among], guarantee, levels), strict=True))
+    return [found[k] for k in range(len(stakes))]

@@ -1,0 +1,222 @@
+"""Pure and approximate differential privacy, by epsilon and by delta."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from auditor.privacy.exact import PrivacyCurve
+from auditor.privacy.guarantees.base import (
+    BISECTIONS,
+    Array,
+    Guarantee,
+    Tangent,
+    number,
+    number_in,
+    ratio_slope,
+    spread,
+)
+
+
+def _checked_delta(delta: object) -> float:
+    value = number("delta", delta)
+    if value >= 1:
+        raise ValueError(f"delta must be in [0, 1), got {value!r}")
+    return value
+
+
+@dataclass(frozen=True)
+class ApproxDP(Guarantee):
+    """(epsilon, delta)-differential privacy; the level is epsilon.
+
+    Parameters
+    ----------
+    epsilon : float
+        At least 0.
+    delta : float
+        In [0, 1).
+
+    Raises
+    ------
+    ValueError
+        If a parameter is out of range.
+
+    Notes
+    -----
+    cap(q) = min(1, e^eps q + delta, 1 - e^-eps (1 - delta - q)) (003, section 1.2; the second line is the same
+    inequality for the complement with the datasets exchanged).
+    """
+
+    epsilon: float
+    delta: float = 0.0
+
+    notion: ClassVar[str] = "approximate DP"
+    symbol: ClassVar[str] = "ε"
+    claim_keys: ClassVar[tuple[str, ...]] = ("epsilon", "delta")
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", number("epsilon", self.epsilon))
+        object.__setattr__(self, "delta", _checked_delta(self.delta))
+
+    @property
+    def level(self) -> float:
+        """Claimed epsilon."""
+        return self.epsilon
+
+    def parameters(self) -> dict[str, float]:
+        """Claimed epsilon and delta."""
+        return {"epsilon": self.epsilon, "delta": self.delta} if self.delta else {"epsilon": self.epsilon}
+
+    def __str__(self) -> str:
+        return f"ε = {self.epsilon:g}" + (f", δ = {self.delta:g}" if self.delta else "")
+
+    def cap(self, q: Array, level: Array | float) -> Array:
+        """Largest p allowed at q (see the class)."""
+        return _cap(q, level, self.delta)
+
+    def tangent(self, p: Array, q: Array, level: Array | float) -> Tangent:
+        """Projection on the two lines of the cap or on the kink between them.
+
+        At the kink every slope in [e^-eps, e^eps] supports the cap, and the one that makes the two-sided bet a
+        likelihood ratio is taken.
+        """
+        return _tangent(p, q, level, self.delta)
+
+    def level_of(self, p: Array, q: Array) -> Array:
+        """Smallest epsilon at the claimed delta that allows (p, q); may be infinite, at least 0."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            steep = np.where(p > self.delta, np.log((p - self.delta) / q), -np.inf)
+            flat = np.where(1.0 - q > self.delta, np.log((1.0 - q - self.delta) / (1.0 - p)), -np.inf)
+        larger: Array = np.fmax(np.fmax(steep, flat), 0.0)
+        return larger
+
+    def exact_level(self, curve: PrivacyCurve) -> float:
+        """Smallest epsilon at the claimed delta."""
+        return curve.epsilon(self.delta)
+
+
+class PureDP(ApproxDP):
+    """epsilon-differential privacy: `ApproxDP` with delta = 0.
+
+    Parameters
+    ----------
+    epsilon : float
+        At least 0.
+    """
+
+    notion: ClassVar[str] = "pure DP"
+    claim_keys: ClassVar[tuple[str, ...]] = ("epsilon",)
+
+    def __init__(self, epsilon: float) -> None:
+        super().__init__(epsilon, 0.0)
+
+    def __repr__(self) -> str:
+        return f"PureDP({self.epsilon!r})"
+
+
+@dataclass(frozen=True)
+class DeltaDP(Guarantee):
+    """(epsilon, delta)-differential privacy whose level is delta, at a fixed epsilon.
+
+    The same claim as `ApproxDP`, asked the other way round: which delta do the outputs show at the claimed epsilon?
+
+    Parameters
+    ----------
+    delta : float
+        In [0, 1).
+    epsilon : float
+        At least 0.
+    """
+
+    delta: float
+    epsilon: float
+
+    notion: ClassVar[str] = "approximate DP at epsilon"
+    symbol: ClassVar[str] = "δ"
+    claim_keys: ClassVar[tuple[str, ...]] = ("delta", "at_epsilon")
+    highest: ClassVar[float] = 1.0
+    unit: ClassVar[float] = 0.001
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "delta", _checked_delta(self.delta))
+        object.__setattr__(self, "epsilon", number("epsilon", self.epsilon))
+
+    @classmethod
+    def from_claim(cls, values: Mapping[str, str]) -> DeltaDP:
+        """Read "delta=1e-6, at_epsilon=1"."""
+        return cls(number_in("delta", values["delta"]), number_in("at_epsilon", values["at_epsilon"]))
+
+    @property
+    def level(self) -> float:
+        """Claimed delta."""
+        return self.delta
+
+    def __str__(self) -> str:
+        return f"δ = {self.delta:g} at ε = {self.epsilon:g}"
+
+    def cap(self, q: Array, level: Array | float) -> Array:
+        """Largest p allowed at q, see `ApproxDP`."""
+        return _cap(q, self.epsilon, level)
+
+    def tangent(self, p: Array, q: Array, level: Array | float) -> Tangent:
+        """See `ApproxDP`."""
+        return _tangent(p, q, self.epsilon, level)
+
+    def level_of(self, p: Array, q: Array) -> Array:
+        """The larger excess of both orders, max(p - e^eps q, 1 - q - e^eps (1 - p)), at least 0."""
+        e = math.exp(self.epsilon)
+        larger: Array = np.maximum(np.maximum(p - e * q, 1.0 - q - e * (1.0 - p)), 0.0)
+        return larger
+
+    def exact_level(self, curve: PrivacyCurve) -> float:
+        """Smallest delta at the fixed epsilon."""
+        return curve.delta(self.epsilon)
+
+
+def _cap(q: Array, epsilon: Array | float, delta: Array | float) -> Array:
+    e = np.exp(epsilon)
+    capped: Array = np.minimum(np.minimum(1.0, e * q + delta), 1.0 - (1.0 - delta - q) / e)
+    return capped
+
+
+def _tangent(p: Array, q: Array, epsilon: Array | float, delta: Array | float) -> Tangent:
+    e = np.exp(epsilon)
+    kink = (1.0 - delta) / (1.0 + e)
+    # The cap is symmetric under (p, q) -> (1 - q, 1 - p): the flat line is the steep one of the mirrored point.
+    steep, mirrored = _on_line(np.stack([p, 1.0 - q]), np.stack([q, 1.0 - p]), e, delta)
+    flat = 1.0 - (e * mirrored + delta)
+    on_steep, on_flat = steep <= kink, flat >= kink
+    q0 = np.where(on_steep, steep, np.where(on_flat, flat, kink))
+    q0 = np.clip(q0, 0.0, 1.0 - delta)
+    p0 = _cap(q0, epsilon, delta)
+    slope = np.where(on_steep, e, 1.0 / e)
+    between = ~(on_steep | on_flat)
+    if between.any():
+        slope = np.where(between, np.clip(ratio_slope(p, q, p0, q0), 1.0 / e, e), slope)
+    return Tangent(p0, q0, slope)
+
+
+def _on_line(p: Array, q: Array, e: Array, delta: Array | float) -> Array:
+    """q0 minimising KL(p || e q0 + delta) + KL(q || q0) on the line p0 = e q0 + delta.
+
+    Stationarity is (p0 - p) e / (p0 (1 - p0)) + (q0 - q) / (q0 (1 - q0)) = 0: a quadratic for delta = 0, otherwise a
+    convex problem in one variable, solved by bisection from the estimate to the end of the line.
+    """
+    if np.ndim(delta) == 0 and delta == 0:
+        b = e + p + 1.0 + e * q
+        # The smaller root, without the difference of two numbers that are nearly equal for large e.
+        root: Array = 2.0 * (p + q) / (b + np.sqrt(np.maximum(b * b - 8.0 * e * (p + q), 0.0)))
+        return root
+    low = np.minimum(q, (1.0 - delta) / e)
+    high = np.clip((p - delta) / e, low, (1.0 - delta) / e)
+    for _ in range(BISECTIONS):
+        q0 = 0.5 * (low + high)
+        p0 = e * q0 + delta
+        uphill = e * (p0 - p) / spread(p0) + (q0 - q) / spread(q0) > 0
+        low, high = np.where(uphill, low, q0), np.where(uphill, q0, high)
+    middle: Array = 0.5 * (low + high)
+    return middle

@@ -1,0 +1,1 @@
+"""Runs of many claims that share one alpha: workers, journal, records of provenance, ledger."""

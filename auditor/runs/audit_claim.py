@@ -1,0 +1,117 @@
+"""One declared claim: which audit it takes, and its result or its failure."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from auditor.audits.accuracy.base import Theorem
+from auditor.audits.accuracy.controls import add_basis_and_control
+from auditor.audits.accuracy.errors import Setting
+from auditor.audits.adversaries.game import Game, run_game
+from auditor.audits.conformity import StatedLaw, run_conformity
+from auditor.audits.context import Question
+from auditor.audits.exact import audit_exactly
+from auditor.audits.privacy import run_audit
+from auditor.audits.privacy_loop import METHODS
+from auditor.claims import Claim, registry
+from auditor.results import AuditResult, Verdict
+from auditor.runs.run import Run, settings_of
+from auditor.targets.prefetch import Ahead, Meeting
+
+if TYPE_CHECKING:
+    from auditor.runs.ledger import Ledger
+
+
+def drawn_from(claim: Claim) -> Any:
+    """The target that a claim's draws are from."""
+    return claim.draft.subject.mechanism if isinstance(claim.draft.subject, Setting) else claim.draft.mechanism
+
+
+def audit_claim(
+    claim: Claim, run: Run, alpha: float, ahead: Callable[[Sequence[Any]], Ahead] | None = None
+) -> AuditResult:
+    """Audit one declared claim; a failure of ours is an "error" and never stops the run."""
+    draft = claim.draft
+    labels: dict[str, Any] = {
+        "entry": claim.entry,
+        "source": {"document": claim.source.document, "place": claim.source.place},
+        "title": claim.title if not draft.note else f"{claim.title}: {draft.note}",
+        "level": draft.level,
+        "expected": draft.expected,
+        "parameters": {**draft.guarantee.parameters(), **draft.parameters},
+    }
+    # The share of alpha is given, so that the claim alone is judged as it was among the others.
+    replay = (
+        f"dpaudit run {shlex.join(run.paths)} -k {shlex.quote(claim.id)} --level {run.level} --seed {run.seed} "
+        f"--alpha {alpha:.8g}"
+        + (f" --draws {run.draws}" if run.draws is not None else "")
+        + (f" --detect {run.detect!r}" if run.detect is not None else "")
+        + (f" --method {run.method}" if run.method != METHODS[0] else "")
+        + (f" --ledger {shlex.quote(str(run.ledger))}" if run.ledger is not None else "")
+        + (f" --ledger-key {shlex.quote(run.ledger_key)}" if run.ledger_key else "")
+    )
+    question = Question(claim.id, draft.curves, draft.exact_level, labels, replay, ledger=_ledger(run), ahead=ahead)
+    settings = settings_of(claim, run, alpha)
+    if isinstance(draft.guarantee, Theorem):
+        result = draft.guarantee.audit(draft.subject, settings, question)
+        return add_basis_and_control(result, draft.guarantee, draft.subject, settings, question, draft.controls)
+    if draft.mechanism is None or draft.level == "L0":
+        about = {**labels, "id": claim.id, "replay": replay}
+        return audit_exactly(draft.mechanism, draft.privacy_guarantee, draft.pairs, draft.curves, alpha, about)
+    if isinstance(draft.subject, Game):
+        return run_game(draft.subject, draft.privacy_guarantee, settings, question)
+    if isinstance(draft.guarantee, StatedLaw):
+        names, datasets = zip(*draft.datasets, strict=True)
+        if draft.pairs:
+            labels["pair"] = "; ".join(pair.name for pair in draft.pairs)
+        return run_conformity(draft.mechanism, draft.guarantee, datasets, names, settings, question)
+    return run_audit(draft.mechanism, draft.guarantee, draft.pairs, settings, question)
+
+
+def _ledger(run: Run) -> Ledger | None:
+    if run.ledger is None:
+        return None
+    from auditor.runs.ledger import Ledger
+
+    return Ledger(run.ledger.absolute(), run.ledger_key)
+
+
+def work(run: Run, id_: str, alpha: float, meeting: Meeting | None = None) -> tuple[AuditResult, float]:
+    """One claim in a worker, which loads the declarations itself: pairs may be large, ids are not."""
+    begun = time.perf_counter()
+    ahead = None if meeting is None else partial(Ahead, meeting.take, id_)
+    try:
+        result = audit_claim(declared_claim(run, id_), run, alpha, ahead)
+    except Exception as error:  # noqa: BLE001 - a failure of ours is reported with the claim, and the others still run
+        result = failure(run, id_, alpha, f"dpaudit failed: {type(error).__name__}: {error}")
+    return result, time.perf_counter() - begun
+
+
+def declared_claim(run: Run, id_: str) -> Claim:
+    """The claim of a run with this id, as its files declare it."""
+    return next(claim for claim in registry.claims(run.paths) if claim.id == id_)
+
+
+def failure(run: Run, id_: str, alpha: float, message: str) -> AuditResult:
+    """The "error" of a claim that could not be audited."""
+    claim = declared_claim(run, id_)
+    guarantee = claim.draft.guarantee
+    return AuditResult(
+        id=claim.id,
+        entry=claim.entry,
+        source={"document": claim.source.document, "place": claim.source.place},
+        level=claim.draft.level,
+        notion=guarantee.notion,
+        claimed=str(guarantee),
+        claimed_level=guarantee.level,
+        parameters={},
+        alpha=alpha,
+        verdict=Verdict.ERROR,
+        expected=claim.draft.expected,
+        title=claim.title,
+        message=message,
+    )

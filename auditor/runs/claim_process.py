@@ -1,0 +1,261 @@
+"""A process that audits claims of a run, one after another.
+
+A worker of a cluster runs its tasks in threads. Claims need a process of their own beside it: a target that hangs can
+be interrupted in the main thread only (`auditor.targets.sampler.time_limit`), libraries read their number of threads
+when they are loaded, and a target that kills its process must not take the worker with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import platform
+import queue
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Mapping
+from importlib import metadata
+from typing import IO, Any
+
+from auditor.errors import DpauditError
+
+#: Seconds without anything to do after which a process ends by itself, so that it does not stay when the process of the
+#: run is killed; arbitrary.
+IDLE = 60.0
+#: Seconds for a process to end when it is told to; arbitrary, it has nothing left to do.
+_GRACE = 5.0
+#: Signals that others send: a fault of a program's own has others.
+_FROM_OUTSIDE = (signal.SIGHUP, signal.SIGINT, signal.SIGKILL, signal.SIGTERM)
+#: What numeric libraries read their number of threads from.
+_THREADS = (
+    "BLIS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+)
+
+
+#: Hashes of a run's fingerprint that have to be the same, and what each is about.
+_HASHES = {
+    "the claims": "specification_hash",
+    "the mechanisms": "source_hash",
+    "the source files": "code_hash",
+    "the datasets": "data_hash",
+}
+
+
+class ProcessDied(DpauditError):  # noqa: N818 - it is what happened
+    """The process ended in the middle of a claim, by what it did itself."""
+
+
+class ProcessEnded(ProcessDied):
+    """The process was ended by others, such as a manager of jobs that needs the machine."""
+
+
+def versions() -> dict[str, str]:
+    """Versions of all that bears on the numbers, in this process."""
+    from auditor.runs.manifest import LIBRARIES
+
+    found = {"Python": platform.python_version()}
+    for name in ("dpaudit", *LIBRARIES):
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            found[name] = "not installed"
+    return found
+
+
+def declared(run: Any) -> dict[str, str]:
+    """Hashes of what a run would audit, as this process loads it.
+
+    Parameters
+    ----------
+    run : Run
+        The run; its paths are relative to the working directory.
+
+    Raises
+    ------
+    SpecificationError
+        If it cannot be loaded.
+    """
+    from auditor.claims import registry
+    from auditor.runs.journal import fingerprint
+
+    about = fingerprint(run, registry.select(registry.claims(run.paths), run.expression))
+    return {what: about[name] for what, name in _HASHES.items()}
+
+
+class ClaimProcess:
+    """The process, as the worker sees it.
+
+    Parameters
+    ----------
+    folder : str
+        Its working directory, if there is such a folder; else it is the worker's.
+    expected : mapping
+        What `versions` and `declared` have to be.
+    run : bytes
+        The pickled `Run`.
+
+    Attributes
+    ----------
+    refused : str
+        Why it cannot audit this run; empty if it can.
+    """
+
+    def __init__(self, folder: str, expected: tuple[Mapping[str, str], Mapping[str, str]], run: bytes) -> None:
+        # What can be imported here can be imported there, with what lies beside the claims first.
+        paths = os.pathsep.join(os.path.abspath(path) for path in sys.path)
+        # A session of its own: Ctrl-C in the worker's terminal is for the worker, which ends this process.
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "auditor.runs.claim_process"],
+            cwd=folder if os.path.isdir(folder) else None,
+            env={**os.environ, **dict.fromkeys(_THREADS, "1"), "PYTHONPATH": paths},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+        )
+        try:
+            self.refused: str = self._ask((expected, run))
+        except ProcessDied as error:
+            self.refused = f"it cannot load the claims: {error}"
+
+    def audit(self, id_: str, alpha: float) -> bytes:
+        """Audit one claim: the pickled result and seconds, which are for who asked to read.
+
+        Raises
+        ------
+        ProcessDied
+            If the process ends before, or `ProcessEnded`.
+        """
+        answer: bytes = self._ask((id_, alpha))
+        return answer
+
+    @property
+    def alive(self) -> bool:
+        """Whether it can be asked."""
+        return self._process.poll() is None
+
+    def end(self) -> None:
+        """End the process, also in the middle of a claim."""
+        with contextlib.suppress(OSError):
+            self._to.close()  # that ends what the claim has started as well, see `_listen`
+        try:
+            self._process.wait(_GRACE)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._from.close()
+
+    @property
+    def _to(self) -> IO[bytes]:
+        assert self._process.stdin is not None
+        return self._process.stdin
+
+    @property
+    def _from(self) -> IO[bytes]:
+        assert self._process.stdout is not None
+        return self._process.stdout
+
+    def _ask(self, question: Any) -> Any:
+        try:
+            pickle.dump(question, self._to)
+            self._to.flush()
+            return pickle.load(self._from)
+        except (EOFError, OSError, ValueError, pickle.UnpicklingError) as error:
+            raise self._death() from error
+
+    def _death(self) -> ProcessDied:
+        try:
+            code = self._process.wait(_GRACE)
+        except subprocess.TimeoutExpired:  # it has closed its output, or written what is no answer
+            self._process.kill()
+            self._process.wait()
+            return ProcessDied("its process answered what cannot be read")
+        if code >= 0:
+            return ProcessDied(f"its process ended with exit code {code}")
+        if -code in _FROM_OUTSIDE:
+            return ProcessEnded(f"its process was ended by {signal.Signals(-code).name}")
+        return ProcessDied(f"its process crashed with signal {-code} ({signal.strsignal(-code)})")
+
+
+def refusal(expected: tuple[Mapping[str, str], Mapping[str, str]], content: bytes) -> tuple[Any, str]:
+    """Read a run and compare what it would audit here.
+
+    Parameters
+    ----------
+    expected : tuple of mappings
+        What `versions` and `declared` have to be.
+    content : bytes
+        The pickled `Run`, which may not be readable with other versions: they are compared first.
+
+    Returns
+    -------
+    Run or None
+        The run, if it could be read.
+    str
+        Why it cannot be audited here; empty if it can.
+    """
+    try:
+        here = versions()
+        others = [
+            f"{name} {here[name]} instead of {wanted}" for name, wanted in expected[0].items() if here[name] != wanted
+        ]
+        if others:
+            return None, f"it has {', '.join(others)}"
+        run = pickle.loads(content)
+        found = declared(run)
+        others = [what for what, wanted in expected[1].items() if found[what] != wanted]
+        return run, f"in {os.getcwd()!r} {' and '.join(others)} are not those of the run" if others else ""
+    except Exception as error:  # noqa: BLE001 - whatever is wrong here is said there, with the worker's name
+        return None, f"it cannot load the claims in {os.getcwd()!r}: {type(error).__name__}: {error}"
+
+
+def _listen(asked: queue.SimpleQueue[Any]) -> None:
+    """Read questions. The end of them is the end of the process, which may be in the middle of a claim."""
+    try:
+        while True:
+            asked.put(pickle.load(sys.stdin.buffer))
+    except (EOFError, OSError):
+        os._exit(0)
+
+
+def main() -> None:
+    """Answer questions on standard output until there are no more."""
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what targets print is not an answer
+    asked: queue.SimpleQueue[Any] = queue.SimpleQueue()
+    threading.Thread(target=_listen, args=(asked,), daemon=True).start()
+
+    def answer(value: Any) -> None:
+        pickle.dump(value, answers)
+        answers.flush()
+
+    run, refused = refusal(*asked.get())
+    answer(refused)
+    from auditor.runs.audit_claim import failure, work
+
+    while not refused:
+        try:
+            id_, alpha = asked.get(timeout=IDLE)
+        except queue.Empty:
+            # Not by its own doing: if a question is on its way, it is asked again elsewhere.
+            os.kill(os.getpid(), signal.SIGTERM)
+            return
+        done = work(run, id_, alpha)
+        try:
+            content = pickle.dumps(done)
+        except Exception as error:  # noqa: BLE001 - an answer of ours that cannot be sent is a failure of ours
+            message = f"dpaudit failed: its result cannot be sent: {type(error).__name__}: {error}"
+            content = pickle.dumps((failure(run, id_, alpha, message), done[1]))
+        answer(content)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,289 @@
+"""Estimates of a run's time, from short pilots of the claims' own mechanisms."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.audits.accuracy.base import Theorem
+from auditor.audits.adversaries.game import Game
+from auditor.audits.context import Question
+from auditor.audits.independence import BLOCK, BLOCKS, COMPARISONS
+from auditor.audits.privacy import run_audit
+from auditor.audits.privacy_loop import LARGEST, Settings, chunk_size
+from auditor.claims import Claim
+from auditor.datasets import Pair
+from auditor.errors import TargetError
+from auditor.privacy.guarantees import Guarantee, PureDP
+from auditor.runs.run import Run, settings_of, split_alpha
+from auditor.targets import Mechanism
+from auditor.targets.sampler import Call, Sampler, parts_of
+
+Clock = Callable[[], float]
+
+#: Seconds of pilots a claim: a hundred claims are estimated in the time that a person waits for an answer.
+PILOT = 0.05
+#: Seconds that one call of a pilot may take; arbitrary, so that a target that hangs is found out soon.
+PILOT_LIMIT = 2.0
+#: Largest factor between the sizes of a pilot's batches; arbitrary, so that three of them reach from one draw to the
+#: largest chunk.
+_STEP = 64
+#: Draws in most calls of the independence tests.
+_SHORT = BLOCK * BLOCKS
+#: The engine's own seconds: for an audit, for each chunk (and coordinate of the outputs in it), and for each output
+#: (and coordinate). Measured on the machine of reports/cost.md, on claims of pure DP at 200,000 and 2,000,000 draws
+#: with 1, 4 and 10 coordinates (65 to 190 ms an audit); `probe` corrects them for other machines and notions.
+_AUDIT, _CHUNK, _CHUNK_COORDINATE, _OUTPUT_COORDINATE = 0.030, 0.8e-3, 0.3e-3, 5e-9
+#: Draws of the probe: with some 30 chunks it takes about as long as a pilot.
+_PROBE = 4_000
+#: By how much a probe is exceeded: audits draw more and learn from more, and an estimate is better too high. With it,
+#: the claims of experiments/ take half of their estimates to twice them, and four fifths in the median.
+_MARGIN = 1.5
+#: Calls of the independence tests on one dataset: short ones, one long one and a repeated one.
+_CALLS = COMPARISONS // BLOCKS + 2
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What one claim would take.
+
+    Parameters
+    ----------
+    claim : Claim
+        The claim.
+    settings : Settings
+        How it would be audited.
+    seconds : float or None
+        Estimate for its whole budget; None where nothing is drawn, or the target failed.
+    failure : str
+        What the target did wrong in the pilot; empty if it answered.
+    """
+
+    claim: Claim
+    settings: Settings
+    seconds: float | None
+    failure: str = ""
+
+
+@dataclass(frozen=True)
+class Speed:
+    """Seconds that a call of a target takes, by the number of draws asked for, and the coordinates of an output."""
+
+    sizes: tuple[float, ...]
+    seconds: tuple[float, ...]
+    width: int
+
+    @property
+    def each(self) -> float:
+        """Seconds of a further draw in a call: what the largest batch took more than the smallest."""
+        if len(self.sizes) == 1:
+            return self.seconds[0] / self.sizes[0]
+        return max(self.seconds[-1] - self.seconds[0], 0.0) / (self.sizes[-1] - self.sizes[0])
+
+    def call(self, n: float) -> float:
+        """Seconds of a call for n draws: between two measured sizes on a line, and above the largest on another."""
+        if n <= self.sizes[-1]:
+            return float(np.interp(n, self.sizes, self.seconds))
+        return self.seconds[-1] + (n - self.sizes[-1]) * self.each
+
+    def draw(self, n: int) -> float:
+        """Seconds of n draws, in the calls in which a sampler makes them."""
+        calls = len(parts_of(Call(n, ())))
+        return calls * self.call(n / calls)
+
+
+def estimates(run: Run, selected: Sequence[Claim], done: Collection[str] = ()) -> list[Estimate]:
+    """Estimate each selected claim; those that are ``done`` (by id) have their share of alpha, and are left out."""
+    alpha = split_alpha(selected, run.alpha)
+    factors: dict[str, float] = {}
+    found = []
+    for claim in selected:
+        if claim.id in done:
+            continue
+        guarantee = claim.draft.guarantee
+        if guarantee.notion not in factors and claim.draft.draws_any:
+            factors[guarantee.notion] = probe(guarantee if isinstance(guarantee, Guarantee) else PureDP(1.0))
+        settings = settings_of(claim, run, alpha[claim.id])
+        found.append(estimate(claim, settings, factors.get(guarantee.notion, 1.0)))
+    return found
+
+
+def probe(guarantee: Guarantee, clock: Clock = time.perf_counter) -> float:
+    """What an audit of randomised response takes here, over what the constants above say, with a margin."""
+    settings = Settings(draws=_PROBE, stop="budget", independence=False)
+    pair = Pair(np.array([0]), np.array([1]))
+    begun = clock()
+    run_audit(_respond, guarantee, [pair], settings, Question("probe"))
+    return _MARGIN * (clock() - begun) / (_AUDIT + _engine(len(chunk_sizes(_PROBE // 2, 1)), _PROBE, 1))
+
+
+def _respond(data: Any, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Randomised response at epsilon = 1."""
+    return np.asarray(np.where(rng.random(n) < 1 / (1 + math.exp(-1.0)), data[0], 1 - data[0]))
+
+
+def estimate(claim: Claim, settings: Settings, factor: float = 1.0, clock: Clock = time.perf_counter) -> Estimate:
+    """Estimate one claim by a pilot of its mechanism on its first pair.
+
+    With ``stop="verdict"`` it is an estimate from above, as an audit that refutes its claim stops early. ``factor`` is
+    what the engine costs here over its cost where it was measured, see `probe`.
+    """
+    draft = claim.draft
+    if isinstance(draft.guarantee, Theorem):
+        return _accuracy_estimate(claim, draft.guarantee, settings, clock)
+    datasets = [draft.pairs[0].x, draft.pairs[0].y] if draft.pairs else [data for _, data in draft.datasets]
+    mechanism = draft.mechanism
+    if isinstance(draft.subject, Game):
+        mechanism, datasets = draft.subject, [None]  # it makes up data
+    if draft.level == "L0" or mechanism is None or not datasets:
+        return Estimate(claim, settings, None)
+    try:
+        speed = pilot(mechanism, (datasets[0], datasets[-1]), settings.seed, claim.id, clock)
+    except TargetError as error:
+        return Estimate(claim, settings, None, str(error))
+    return Estimate(claim, settings, audit_seconds(speed, settings, max(len(draft.pairs), 1), factor))
+
+
+def _accuracy_estimate(claim: Claim, theorem: Theorem, settings: Settings, clock: Clock) -> Estimate:
+    """Estimate a claim of accuracy, which costs what its draws cost; a computed statement has none."""
+    try:
+        place = theorem.place(claim.draft.subject) if claim.draft.draws_any else None
+        if place is None:
+            return Estimate(claim, settings, None)
+        speed = pilot(place.mechanism, (place.data, place.data), settings.seed, claim.id, clock)
+    except TargetError as error:
+        return Estimate(claim, settings, None, str(error))
+    return Estimate(claim, settings, speed.draw(settings.draws))
+
+
+def pilot(
+    mechanism: Mechanism, datasets: tuple[Any, Any], seed: int, key: str, clock: Clock = time.perf_counter
+) -> Speed:
+    """Time calls of a target for more and more draws, about `PILOT` seconds long.
+
+    The draws are keyed apart from those of an audit, and come from the two datasets in turn. The first call is made
+    twice, because it may load or compute what later calls find.
+
+    Raises
+    ------
+    TargetError
+        If the target fails, or a call takes longer than `PILOT_LIMIT` seconds.
+    """
+    sampler = Sampler(mechanism, seed, f"pilot/{key}", limit=PILOT_LIMIT)
+    begun, calls = clock(), 0
+
+    def timed(n: int) -> tuple[float, Any]:
+        nonlocal calls
+        before = clock()
+        outputs = sampler.draw(datasets[calls % 2], n, calls)
+        calls += 1
+        return clock() - before, outputs
+
+    took, outputs = timed(1)
+    if clock() - begun < PILOT:
+        took, outputs = timed(1)
+    width = int(np.prod(outputs.shape[1:])) if isinstance(outputs, np.ndarray) else 1
+    speed, drawn = Speed((1,), (took,), max(width, 1)), 1
+    # One larger batch at least, unless a call takes as long as a pilot: it tells a call's own cost from that of a draw.
+    while clock() - begun < (PILOT if len(speed.sizes) > 1 else 2 * PILOT):
+        # So many draws should take half a pilot, beside the call's own cost.
+        most = int(PILOT / 2 / speed.each) if speed.each > 0 else LARGEST
+        n = min(drawn * _STEP, most if len(speed.sizes) > 1 else max(most, 2), LARGEST)
+        if n <= drawn:
+            break
+        parts, drawn = len(parts_of(Call(n, ()))), n
+        speed = replace(speed, sizes=(*speed.sizes, n / parts), seconds=(*speed.seconds, timed(n)[0] / parts))
+    return speed
+
+
+def audit_seconds(speed: Speed, settings: Settings, pairs: int, factor: float = 1.0) -> float:
+    """Seconds of an audit that runs to the end of its budget: drawing, independence tests, and the engine's own."""
+    sizes = chunk_sizes(settings.draws // 2, pairs)
+    chunks = sum(times for _, times in sizes)
+    drawing = 2 * sum(times * speed.draw(n) for n, times in sizes)
+    testing = 2 * _CALLS * speed.call(_SHORT) if settings.independence else 0.0
+    learning = drawing + factor * _engine(chunks, settings.draws, speed.width)
+    if settings.seconds is not None:
+        learning = min(learning, settings.seconds + 2 * speed.draw(max(sizes)[0]))  # the last chunk is drawn to its end
+    return factor * _AUDIT + testing + learning
+
+
+def _engine(chunks: int, draws: int, width: int) -> float:
+    return chunks * (_CHUNK + _CHUNK_COORDINATE * width) + draws * width * _OUTPUT_COORDINATE
+
+
+def chunk_sizes(side: int, pairs: int) -> list[tuple[int, int]]:
+    """Draws a side in a chunk, and how many chunks have so many, in the order in which they come.
+
+    ``side`` draws are taken to be spread evenly over the pairs, which makes the most chunks.
+    """
+    sizes: list[tuple[int, int]] = []
+    for k in range(pairs):
+        drawn, budget = 0, side // pairs + (k < side % pairs)
+        while drawn < budget:
+            n = min(chunk_size(drawn), budget - drawn)
+            times = (budget - drawn) // LARGEST if n == LARGEST else 1
+            sizes.append((n, times))
+            drawn += n * times
+    return sizes
+
+
+def total_seconds(found: Sequence[Estimate], jobs: int, start: float) -> float:
+    """Seconds of the whole run on ``jobs`` workers, each of which takes ``start`` seconds to load the claims.
+
+    Valid because: a worker takes the next claim when it is free, and such a schedule ends no later than
+    sum / jobs + (1 - 1 / jobs) * longest (Graham 1966).
+    """
+    seconds = [part.seconds or 0.0 for part in found]
+    if jobs == 1:
+        return sum(seconds)
+    return start + sum(seconds) / jobs + (1 - 1 / jobs) * max(seconds, default=0.0)
+
+
+def lines(found: Sequence[Estimate], jobs: int, start: float) -> list[str]:
+    """The estimates as a table, with the total and what failed below it."""
+    rows = [("id", "claimed", "expected", "budget", "share of alpha", "time")]
+    for part in found:
+        draft, share, takes = part.claim.draft, "-", "-"
+        budget = "computed" if isinstance(draft.guarantee, Theorem) else "exact law"
+        if draft.draws_any:
+            budget, share = f"{part.settings.draws:,} draws", f"{part.settings.alpha:.3g}"
+        if part.failure:
+            takes = "FAILS"
+        elif part.seconds is not None:
+            takes = f"{'at most' if part.settings.stop == 'verdict' else 'about'} {duration(part.seconds)}"
+        rows.append((part.claim.id, str(draft.guarantee), str(draft.expected), budget, share, takes))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    table = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+    failed = [f"FAILS in its pilot: {part.claim.id}: {part.failure}" for part in found if part.failure]
+    draws = sum(part.settings.draws for part in found if part.seconds is not None)
+    most = "at most " if any(part.settings.stop == "verdict" for part in found) else ""
+    workers = f"{jobs} worker{'s' * (jobs != 1)}"
+    return [
+        *table,
+        "",
+        *failed,
+        f"{len(found)} claim{'s' * (len(found) != 1)} would run: {draws:,} draws, {most}about "
+        f"{duration(total_seconds(found, jobs, start))} on {workers}",
+        f"These are estimates, from pilots of about {1e3 * PILOT:.0f} ms a claim"
+        + ("; audits that refute their claim stop early" if most else "")
+        + ("; claims that fail are not counted" if failed else ""),
+    ]
+
+
+def duration(seconds: float) -> str:
+    """Seconds in words, with two digits."""
+    if seconds < 1:
+        return f"{max(seconds, 0.001):.2g} s"
+    if seconds < 100:
+        return f"{seconds:.2g} s"
+    for size, unit in ((86400, "days"), (3600, "hours"), (60, "minutes")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds:.0f} s"

@@ -1,0 +1,304 @@
+"""The journal of a run: each finished claim is kept as it ends, so that an interrupted run can go on.
+
+A journal is a file of JSON lines in the folder of the run's results. The first line says what was asked for; each
+further line holds one finished claim. It goes away when the run is complete.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+import sysconfig
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from auditor.claims import Claim, registry
+from auditor.datasets.pandas_types import is_frame, is_series
+from auditor.errors import SpecificationError
+from auditor.results import AuditResult, Verdict, plain, result_from
+from auditor.runs.diff import manifest_differences
+from auditor.runs.manifest import manifest, without_addresses
+from auditor.runs.run import Run
+
+SCHEMA = "dpaudit-journal/1"
+NAME = "journal.jsonl"
+
+#: Results by claim id, with the seconds that each took.
+Finished = dict[str, tuple[AuditResult, float]]
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What a journal holds.
+
+    Parameters
+    ----------
+    about : mapping
+        What the interrupted run was asked for, see `fingerprint`.
+    finished : dict
+        Results by claim id, with the seconds that each took.
+    unreadable : int
+        Lines that cannot be read, for example because the power failed while they were written.
+    """
+
+    about: Mapping[str, Any]
+    finished: Finished
+    unreadable: int
+
+
+class Journal:
+    """A journal that is being written.
+
+    Each claim is one line, appended by a single write and then forced to the disk, so that a run that is killed at any
+    moment loses at most the claims that were not finished.
+
+    Parameters
+    ----------
+    path : Path
+        The file. It is replaced, whole or not at all.
+    about : mapping
+        What the run was asked for, see `fingerprint`.
+    finished : mapping
+        Claims that are finished already.
+
+    Raises
+    ------
+    SpecificationError
+        If the file cannot be written, here and in the methods.
+    """
+
+    def __init__(self, path: Path, about: Mapping[str, Any], finished: Mapping[str, tuple[AuditResult, float]]):
+        self.path, self._run = path, _digest(about)
+        head = {"schema": SCHEMA, "run": self._run, "about": about}
+        partial = path.with_name(path.name + ".part")
+        try:
+            partial.write_bytes(b"".join([_line(head), *(self._entry(*kept) for kept in finished.values())]))
+            self._file = os.open(partial, os.O_WRONLY | os.O_APPEND)
+            os.fsync(self._file)
+            partial.replace(path)
+            _force(path.parent)
+        except OSError as error:
+            raise self._failure(error) from error
+
+    def append(self, result: AuditResult, seconds: float) -> None:
+        """Keep a finished claim."""
+        rest = self._entry(result, seconds)
+        try:
+            while rest:  # one write, unless the disk is full
+                rest = rest[os.write(self._file, rest) :]
+            os.fsync(self._file)
+        except OSError as error:
+            raise self._failure(error) from error
+
+    def remove(self, results: Path) -> None:
+        """Delete the file, as the run is complete; its results are forced to the disk first."""
+        try:
+            _force(results)
+            _force(results.parent)
+            self.path.unlink(missing_ok=True)
+        except OSError as error:
+            raise self._failure(error) from error
+
+    def __enter__(self) -> Journal:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        os.close(self._file)
+
+    def _entry(self, result: AuditResult, seconds: float) -> bytes:
+        return _line({"run": self._run, "seconds": seconds, "claim": result.to_json()})
+
+    def _failure(self, error: OSError) -> SpecificationError:
+        return SpecificationError(f"cannot write to {str(self.path)!r}: {error}")
+
+
+def begin(out: Path, run: Run, selected: Sequence[Claim], resume: bool) -> tuple[Journal, Finished, list[str]]:
+    """Start the journal of a run, or go on with the one of an interrupted run.
+
+    Returns
+    -------
+    Journal
+        To be closed by the caller.
+    dict
+        Finished claims, which need not run again. Claims that ended in an error are not among them: what failed may
+        have been the machine.
+    list of str
+        Notices for the user.
+
+    Raises
+    ------
+    SpecificationError
+        If ``resume`` is asked for and the journal is of another run; nothing is changed then.
+    """
+    path, about = out / NAME, fingerprint(run, selected)
+    if resume:
+        finished, notices = resumable(path, about)
+        return Journal(path, about, finished), finished, notices
+    notices = []
+    if path.exists():
+        aside = _aside(path)
+        path.replace(aside)
+        notices.append(f"the journal of an interrupted run was in {out}: it is kept as {aside} (see --resume)")
+    return Journal(path, about, {}), {}, notices
+
+
+def resumable(path: Path, about: Mapping[str, Any]) -> tuple[Finished, list[str]]:
+    """Finished claims of a journal, and notices; raises as `begin` does, and changes nothing."""
+    if not path.exists():
+        return {}, [f"nothing to resume in {path.parent}: the run starts anew"]
+    kept = read(path)
+    check(path, kept, about)
+    finished = {id_: found for id_, found in kept.finished.items() if found[0].verdict != Verdict.ERROR}
+    notices = [f"resumed: {len(finished)} of {about['claims_selected']} claims are taken from {path}"]
+    failed = len(kept.finished) - len(finished)
+    if failed:
+        notices.append(f"{failed} that ended in an error run again")
+    if kept.unreadable:
+        notices.append(f"{kept.unreadable} lines of the journal cannot be read: what they held runs again")
+    return finished, notices
+
+
+def read(path: Path) -> Kept:
+    """Read a journal.
+
+    Raises
+    ------
+    SpecificationError
+        If it cannot be read, or its first line is not that of a journal.
+    """
+    try:
+        first, *lines = path.read_bytes().split(b"\n")
+    except OSError as error:
+        raise SpecificationError(f"cannot read {str(path)!r}: {error}") from error
+    head = _parsed(first)
+    if head is None or head.get("schema") != SCHEMA or not isinstance(head.get("about"), dict):
+        raise SpecificationError(
+            f"{str(path)!r} is not a journal: its first line does not have the schema {SCHEMA!r}; "
+            "without --resume it is kept aside"
+        )
+    finished: Finished = {}
+    unreadable = 0
+    for line in filter(None, lines):
+        entry = _parsed(line)
+        try:
+            if entry is None or entry["run"] != head["run"]:
+                raise ValueError
+            result = result_from(entry["claim"])
+            finished[result.id] = result, float(entry["seconds"])
+        except (KeyError, TypeError, ValueError):
+            unreadable += 1
+    return Kept(head["about"], finished, unreadable)
+
+
+def check(path: Path, kept: Kept, about: Mapping[str, Any]) -> None:
+    """Raise `SpecificationError` if a journal is not of the run that is asked for; the message says what differs."""
+    differences = manifest_differences(kept.about, about)
+    if differences:
+        raise SpecificationError(
+            f"cannot resume from {str(path)!r}: {'; '.join(differences)}. "
+            "Without --resume the run starts anew, and that journal is kept aside"
+        )
+
+
+def fingerprint(run: Run, selected: Sequence[Claim]) -> dict[str, Any]:
+    """All that the results of a run depend on: its manifest, and hashes of the code and of the datasets.
+
+    The manifest's hashes are of the claims and of the audited classes themselves; these are of all files that they
+    could call, because a claim that is taken from a journal is not looked at again.
+    """
+    about: dict[str, Any] = plain(manifest(run, selected))
+    # Sorted by content: on other machines folders lie elsewhere, and the order of paths is another.
+    code = hashlib.sha256(b"".join(sorted(_sha(file.read_bytes()) for file in code_files(run, selected))))
+    data, seen = hashlib.sha256(), dict[int, bytes]()
+    for claim in selected:
+        draft = claim.draft
+        for dataset in (*(side for pair in draft.pairs for side in (pair.x, pair.y)), *(d for _, d in draft.datasets)):
+            if id(dataset) not in seen:
+                seen[id(dataset)] = content_hash(dataset)
+            data.update(seen[id(dataset)])
+    return {**about, "code_hash": code.hexdigest()[:16], "data_hash": data.hexdigest()[:16]}
+
+
+def content_hash(data: Any) -> bytes:
+    """Hash of a dataset's content, the same in every process."""
+    if is_frame(data) or is_series(data):
+        import pandas as pd  # takes longer to import than all the rest together
+
+        names = repr(list(data.columns) if is_frame(data) else data.name)
+        return _sha(names.encode(), pd.util.hash_pandas_object(data).to_numpy().tobytes())
+    if isinstance(data, np.ndarray) and not data.dtype.hasobject:
+        return _sha(f"{data.dtype.str}{data.shape}".encode(), data.tobytes())
+    # Addresses in memory differ from process to process.
+    return _sha(without_addresses(repr(data)).encode())
+
+
+def code_files(run: Run, selected: Sequence[Claim]) -> set[Path]:
+    """Source files of this package, and of the packages or files that declare the claims and hold their mechanisms."""
+    names = {"auditor", *(entry.function.__module__ for entry in registry.load(run.paths))}
+    for claim in selected:
+        mechanism = claim.draft.mechanism
+        for part in (mechanism, type(mechanism), getattr(mechanism, "function", None)):
+            names.add(str(getattr(part, "__module__", "")))
+    files: set[Path] = set()
+    for name in names:
+        files.update(_files_of(name))
+    return files
+
+
+def _files_of(name: str) -> Iterable[Path]:
+    package = sys.modules.get(name.partition(".")[0])
+    own = getattr(sys.modules.get(name), "__file__", None)
+    folders = [Path(folder) for folder in getattr(package, "__path__", ())]
+    installed = [Path(sysconfig.get_path(kind)) for kind in ("stdlib", "purelib", "platlib")]
+    if name != "auditor" and any(folder.is_relative_to(place) for folder in folders for place in installed):
+        folders = []  # an installed package may be huge, and has a version
+    if folders:
+        return (file for folder in folders for file in folder.rglob("*.py"))
+    return [Path(own)] if own is not None and Path(own).is_file() else []
+
+
+def _aside(path: Path) -> Path:
+    """First free name of journal.1.jsonl, journal.2.jsonl and so on."""
+    k = 1
+    while (aside := path.with_name(f"{path.stem}.{k}{path.suffix}")).exists():
+        k += 1
+    return aside
+
+
+def _force(path: Path) -> None:
+    """Force a file, or the names in a folder, to the disk; only POSIX systems can do it by path."""
+    if os.name == "posix":
+        file = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(file)
+        finally:
+            os.close(file)
+
+
+def _digest(about: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _sha(*parts: bytes) -> bytes:
+    return hashlib.sha256(b"\x1f".join(parts)).digest()
+
+
+def _line(value: Mapping[str, Any]) -> bytes:
+    # Escaped, so that a line has no bytes beyond ASCII and none that ends it.
+    return json.dumps(value, allow_nan=False).encode("ascii") + b"\n"
+
+
+def _parsed(line: bytes) -> dict[str, Any] | None:
+    """An object of JSON; None for anything else."""
+    try:
+        value = json.loads(line)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None

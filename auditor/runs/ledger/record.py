@@ -1,0 +1,107 @@
+"""Rows of a ledger's series: chunks, bets and events, and the chunk that was begun."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from dataclasses import astuple, dataclass
+
+from auditor.audits.privacy_loop import Past, Plan
+from auditor.errors import SpecificationError
+from auditor.events.codec import chain_from_json
+from auditor.evidence.two_sample_bet import Chunk, Stake
+from auditor.runs.ledger.store import Store
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A chunk that was begun and is not counted.
+
+    Parameters
+    ----------
+    number : int
+        Its number.
+    plan : Plan
+        What was going to be drawn and bet; without events where these cannot be read from a record.
+    seed : str or None
+        Seed of its draws, if they follow from it.
+    one_a_call : bool
+        They were going to be taken one a call.
+    """
+
+    number: int
+    plan: Plan
+    seed: str | None
+    one_a_call: bool
+
+    def comes_again(self, seed: str) -> bool:
+        """Whether a run with this seed draws the same again, and can bet the same, as long as the target is seeded."""
+        return self.plan.chain is not None and self.seed == seed
+
+
+def begun_of(store: Store, series: int) -> Begun | None:
+    """The chunk of a series that was begun and is not counted, if there is one.
+
+    Raises
+    ------
+    SpecificationError
+        If it cannot be read.
+    """
+    rows = store.query("SELECT number, pair, n, stake, seed, one_a_call FROM plans WHERE series = ?", series)
+    if not rows:
+        return None
+    number, pair, n, text, seed, one_a_call = rows[0]
+    try:
+        bet = stake_of(text)
+        chain = None
+        if bet is not None:
+            found = store.query("SELECT chain FROM chains WHERE series = ? AND number = ?", series, bet.chain)
+            chain = None if found[0][0] is None else chain_from_json(json.loads(found[0][0]))
+        plan = Plan(int(pair), int(n), bet, chain)
+    except (IndexError, KeyError, TypeError, ValueError, SpecificationError) as error:
+        raise store.damaged(error) from error
+    return Begun(int(number), plan, None if seed is None else str(seed), bool(one_a_call))
+
+
+def past_of(store: Store, series: int) -> Past:
+    """All that was counted of one series.
+
+    Raises
+    ------
+    SpecificationError
+        If something of it cannot be read, or chunks are missing.
+    """
+    rows = store.query("SELECT number, pair, n, whole, stake, log FROM chunks WHERE series = ? ORDER BY number", series)
+    events = store.query("SELECT number, words, chain FROM chains WHERE series = ? ORDER BY number", series)
+    try:
+        for what, numbers in (("chunk", [row[0] for row in rows]), ("event", [row[0] for row in events])):
+            if numbers != list(range(len(numbers))):
+                raise ValueError(f"series {series} has the {what} numbers {numbers!r:.80}")
+        chunks = tuple(Chunk(int(p), int(n), stake_of(stake), bool(whole)) for _, p, n, whole, stake, _ in rows)
+        chains = {chain_from_json(json.loads(text)): int(k) for k, _, text in events if text is not None}
+        words = tuple(tuple(map(str, json.loads(text))) for _, text, _ in events)
+        drawn = itertools.accumulate(chunk.n for chunk in chunks)
+        path = tuple((n, float(row[-1])) for n, row in zip(drawn, rows, strict=True))
+    except (KeyError, TypeError, ValueError, SpecificationError) as error:
+        raise store.damaged(error) from error
+    memory = dict(store.query("SELECT pair, content FROM memory WHERE series = ?", series))
+    return Past(chunks, words, chains, path, memory)
+
+
+def stake_text(stake: Stake | None) -> str | None:
+    """A bet with its counts as JSON; None for none."""
+    if stake is None:
+        return None
+    chain, best, p, q, x, y = astuple(stake)
+    counts = [[int(count) for count in side] for side in (x, y)]
+    return json.dumps([int(chain), int(best), [float(v) for v in p], [float(v) for v in q], *counts])
+
+
+def stake_of(text: str | None) -> Stake | None:
+    """What `stake_text` wrote."""
+    if text is None:
+        return None
+    chain, best, p, q, x, y = json.loads(text)
+    estimates = [tuple(map(float, side)) for side in (p, q)]
+    counts = [tuple(map(int, side)) for side in (x, y)]
+    return Stake(int(chain), int(best), estimates[0], estimates[1], counts[0], counts[1])

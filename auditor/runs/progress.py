@@ -1,0 +1,58 @@
+"""Progress of a run, as a terminal shows it."""
+
+from __future__ import annotations
+
+import click
+
+from auditor.results import AuditResult
+
+
+class Progress:
+    """A bar on a terminal, a line a claim elsewhere, both on standard error.
+
+    Parameters
+    ----------
+    total : int
+        Claims of the run.
+    done : int
+        Those that an earlier run has finished.
+    """
+
+    def __init__(self, total: int, done: int = 0) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import Progress as Bar
+
+        self.total, self.done, self.surprises = total, done, 0
+        console = Console(stderr=True)
+        columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+        self.bar = Bar(*columns, console=console, transient=True) if console.is_terminal else None
+        self.task = self.bar.add_task("", total=total, completed=done) if self.bar else None
+
+    def __enter__(self) -> Progress:
+        if self.bar:
+            self.bar.start()
+        else:
+            left = self.total - self.done
+            click.echo(f"auditing {left} claim{'s' * (left != 1)}", err=True)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.bar:
+            self.bar.stop()
+
+    def advance(self, result: AuditResult, took: float) -> None:
+        """Count a claim that is finished."""
+        self.done += 1
+        self.surprises += not (result.ok or result.known)
+        if self.bar and self.task is not None:
+            unexpected = f", {self.surprises} unexpected" if self.surprises else ""
+            # Ids may hold what rich takes for markup.
+            from rich.markup import escape
+
+            description = escape(f"{result.verdict}: {result.id}{unexpected}")
+            self.bar.update(self.task, completed=self.done, description=description)
+        else:
+            mark = "" if result.ok else "  known" if result.known else "  UNEXPECTED"
+            mark += f", new to the baseline: {result.new}" if result.new else ""
+            click.echo(f"[{self.done}/{self.total}] {result.verdict:<12} {took:6.1f} s  {result.id}{mark}", err=True)

@@ -1,0 +1,158 @@
+"""One run: its options, its split of alpha, its outcome and exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from auditor.audits.privacy_loop import DRAWS, METHODS, Settings
+from auditor.claims import BUDGETS, Claim
+from auditor.errors import DpauditError, SpecificationError, finite
+from auditor.results import AuditResult, Verdict
+from auditor.targets.sampler import check_seed
+
+Progress = Callable[[AuditResult, float], None]
+#: A result, and the seconds that it took.
+Done = tuple[AuditResult, float]
+#: Audits the claims of some ids, with their shares of alpha, and yields each result as it comes, in any order.
+HandOut = Callable[[Sequence[str], Mapping[str, float]], Iterator[Done]]
+#: Says a line of progress.
+Say = Callable[[str], None]
+
+
+class WorkersLost(DpauditError):  # noqa: N818 - it is what happened
+    """Nobody is left to audit the other claims; what is finished stands."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What to run and how.
+
+    Parameters
+    ----------
+    paths : tuple of str
+        Files and folders that declare claims.
+    expression : str or None
+        Selection, see `registry.select`.
+    level : str
+        "smoke", "standard" or "full": the budgets of `BUDGETS`.
+    alpha : float
+        Probability that any claim that holds is called violated, in the whole run.
+    seed : int
+        Seed of the run.
+    jobs : int
+        Worker processes on this machine; results do not depend on it.
+    backend : str
+        Who runs them, "loky" or "dask"; see `auditor.runs.workers`.
+    scheduler : str or None
+        Address of a dask scheduler, whose workers are used instead.
+    draws, seconds : int or None, float or None
+        Budgets of each claim that replace the level's.
+    detect : float or None
+        Level that is to be found, of every claim at L1 and L2, in place of what the claims say.
+    method : str
+        How claims at L1 and L2 are judged, see `Settings`.
+    chunks : mapping of str to int
+        Number of chunks of claims that time had truncated, to reproduce them.
+    ledger : Path or None
+        File in which evidence of claims at L1 and L2 is carried from run to run, see `auditor.runs.ledger`.
+    ledger_key : str
+        Whatever else has to stay the same for that evidence to add up.
+    """
+
+    paths: tuple[str, ...] = ("experiments",)
+    expression: str | None = None
+    level: str = "smoke"
+    alpha: float = 0.01
+    seed: int = 0
+    jobs: int = 1
+    backend: str = "loky"
+    scheduler: str | None = None
+    draws: int | None = None
+    seconds: float | None = None
+    chunks: dict[str, int] = field(default_factory=dict)
+    detect: float | None = None
+    method: str = METHODS[0]
+    ledger: Path | None = None
+    ledger_key: str = ""
+
+    def __post_init__(self) -> None:
+        if self.level not in BUDGETS:
+            raise SpecificationError(f"level must be one of {', '.join(BUDGETS)}, got {self.level!r}")
+        if not isinstance(self.jobs, int) or self.jobs < 1:
+            raise SpecificationError(f"jobs must be an integer of at least 1, got {self.jobs!r}")
+        if self.backend not in ("loky", "dask"):
+            raise SpecificationError(f'backend must be "loky" or "dask", got {self.backend!r}')
+        if self.scheduler is not None and self.backend != "dask":
+            raise SpecificationError(
+                f'a scheduler is of the back end "dask", got {self.scheduler!r} with {self.backend!r}'
+            )
+        if self.scheduler is not None and self.ledger is not None:
+            raise SpecificationError(
+                f"a ledger is a file of this machine, which workers of the scheduler {self.scheduler!r} cannot share, "
+                f"got {str(self.ledger)!r}; without a scheduler the workers run here"
+            )
+        finite(seconds=self.seconds, detect=self.detect)
+        draws = DRAWS if self.draws is None else self.draws
+        Settings(alpha=self.alpha, seconds=self.seconds, draws=draws, detect=self.detect, method=self.method)
+        check_seed(self.seed)
+        if self.ledger_key and self.ledger is None:
+            raise SpecificationError(f"a key is for a ledger, got {self.ledger_key!r} without one")
+
+
+@dataclass
+class Outcome:
+    """Results of a run in the order of the claims, and what a run was like that the results must not depend on.
+
+    ``lost`` says how the workers were lost; such a run is ``interrupted`` too.
+    """
+
+    results: list[AuditResult]
+    seconds: dict[str, float]
+    interrupted: bool = False
+    lost: str = ""
+
+
+def split_alpha(claims: Sequence[Claim], alpha: float) -> dict[str, float]:
+    """Split of alpha: equal shares for the claims expected to be consistent; every other claim uses the same share.
+
+    Valid because: the family-wise error counts claims that hold and are called violated. Claims that hold are among
+    those expected to be consistent (or somebody's expectation is wrong, and then the alarm is no false one for the
+    reader who expected it), and their shares add up to alpha.
+    """
+    holding = sum(claim.draft.expected == Verdict.CONSISTENT and claim.draft.draws_any for claim in claims)
+    return {claim.id: alpha / max(holding, 1) for claim in claims}
+
+
+def settings_of(claim: Claim, run: Run, alpha: float) -> Settings:
+    """Budgets of one claim at the run's level."""
+    draws, stop = claim.draft.budgets[run.level]
+    on_outputs = claim.draft.level in ("L1", "L2")
+    return Settings(
+        alpha=alpha,
+        draws=run.draws if run.draws is not None else draws,
+        seconds=run.seconds,
+        stop=stop,
+        seed=run.seed,
+        detect=run.detect if run.detect is not None and on_outputs else claim.draft.detect,
+        method=run.method if on_outputs else METHODS[0],
+        chunks=run.chunks.get(claim.id),
+        learners=claim.draft.learners,
+        independence=claim.draft.independence,
+    )
+
+
+def exit_code(results: Sequence[AuditResult], interrupted: bool = False) -> int:
+    """0 all as expected; 1 an unexpected finding; 2 an error or failed sandwich; 3 inconclusive; 130 interrupted.
+
+    The worst wins: 130, 2, 1, 3. Findings that a baseline holds do not count.
+    """
+    if interrupted:
+        return 130
+    unexpected = [result for result in results if not result.ok and not result.known]
+    if any(r.verdict == Verdict.ERROR or r.sandwich.startswith("failed") for r in unexpected):
+        return 2
+    if any(r.verdict != Verdict.INCONCLUSIVE for r in unexpected):
+        return 1
+    return 3 if unexpected else 0

@@ -1,0 +1,125 @@
+"""Workers that audit claims: this process, several on this machine, or a dask cluster."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import tempfile
+import threading
+import time
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from functools import cache
+
+import joblib
+
+from auditor.results import AuditResult
+from auditor.runs.audit_claim import declared_claim, drawn_from, work
+from auditor.runs.run import Done, HandOut, Run, Say, WorkersLost
+from auditor.targets.prefetch import POSSIBLE, Meeting
+
+#: Seconds after which a worker looks whether the process that started it is still there; arbitrary.
+_LOOK = 1.0
+
+
+@contextmanager
+def workers(run: Run, say: Say | None = None) -> Iterator[HandOut]:
+    """Workers of a run, which are ended with the block.
+
+    Parameters
+    ----------
+    run : Run
+        How: ``backend``, ``scheduler`` and ``jobs`` decide where; results do not depend on it.
+    say : callable, optional
+        Called with lines of progress while workers are waited for.
+
+    Raises
+    ------
+    SpecificationError
+        If there can be no workers, or they would audit something else. Nothing was audited then.
+    WorkersLost
+        By what is yielded, if all are lost before the end.
+    """
+    if run.backend == "dask":
+        from auditor.runs.dask_cluster import cluster
+
+        with cluster(run, say or (lambda _: None)) as hand_out:
+            yield hand_out
+    elif run.jobs == 1:
+        yield lambda ids, alpha: (work(run, id_, alpha[id_]) for id_ in ids)
+    else:
+        yield lambda ids, alpha: _processes(run, ids, alpha)
+
+
+def _processes(run: Run, ids: Sequence[str], alpha: Mapping[str, float]) -> Iterator[Done]:
+    """Several processes of this machine; those with no claim left are partners of the others."""
+    with (
+        tempfile.TemporaryDirectory(prefix="dpaudit-") as folder,
+        joblib.parallel_config(backend="loky", n_jobs=run.jobs, inner_max_num_threads=1),
+        warnings.catch_warnings(),
+    ):
+        # A worker whose memory has grown ends after a claim, and another one takes its place: nothing is lost.
+        warnings.filterwarnings("ignore", message="A worker stopped while some jobs")
+        meeting = Meeting(folder)
+        parallel = joblib.Parallel(return_as="generator_unordered", pre_dispatch="all", batch_size=1)
+        tasks = [joblib.delayed(_in_worker)(run, id_, alpha[id_], meeting) for id_ in ids]
+        # Tasks are begun in order: these when no claim is left to begin.
+        tasks += [joblib.delayed(_help)(run, meeting)] * (run.jobs - 1 if POSSIBLE else 0)
+        with _deaf_children():
+            results = parallel(tasks)
+        left = len(ids)
+        try:
+            while left:
+                done = next(results)
+                if done is not None:
+                    left -= 1
+                    yield done
+        except BrokenProcessPool as error:
+            raise WorkersLost(
+                "a worker process ended in the middle of a claim, for example because the memory was used up "
+                "(--jobs 1 shows which; --backend dask runs it again and goes on with the others)"
+            ) from error
+        meeting.dismiss()
+        with contextlib.suppress(BrokenProcessPool):  # nobody needs the partners any more
+            for _ in results:
+                pass
+
+
+@contextmanager
+def _deaf_children() -> Iterator[None]:
+    """Processes started here ignore Ctrl-C: this process hears it, keeps what is finished and ends them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@cache
+def _end_with(parent: int) -> None:
+    """End this process, in the middle of a claim, when the one that started it has ended, as if by kill -9."""
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(_LOOK)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
+def _in_worker(run: Run, id_: str, alpha: float, meeting: Meeting) -> tuple[AuditResult, float]:
+    _end_with(os.getppid())
+    return work(run, id_, alpha, meeting)
+
+
+def _help(run: Run, meeting: Meeting) -> None:
+    """Draw for claims that are audited by other workers."""
+    _end_with(os.getppid())
+    with contextlib.suppress(Exception):  # those do without it
+        meeting.help(lambda id_: drawn_from(declared_claim(run, id_)))

@@ -1,1 +1,0 @@
-"""What a target states of itself, checked beside what it draws."""

@@ -1,0 +1,296 @@
+"""Outputs as a target gives them, checked and brought to one of three shapes."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.errors import TargetError
+from auditor.targets.values import USUAL, Raised, Typed, plain, text_of, visible
+
+__all__ = [
+    "Batch",
+    "Raised",
+    "Typed",
+    "as_batch",
+    "column",
+    "concatenate",
+    "float_of",
+    "is_number",
+    "keys",
+    "listed",
+    "matrix",
+    "pooled",
+    "shorten",
+    "show",
+]
+
+#: A batch of outputs, trial axis first: numbers of shape (n,) or (n, d), or a list of any Python values.
+Batch: TypeAlias = NDArray[Any] | list[Any]
+
+#: Types of a list's elements that are read as numbers. Booleans are symbols in a list of mixed types, but numbers in an
+#: array of booleans.
+_NUMBER = (int, float, np.integer, np.floating)
+_PLAIN = {int, float}
+#: Integers up to here are floats exactly.
+_EXACT = 2**53
+#: Sets the keys of booleans apart from those of numbers; arbitrary.
+_BOOLEAN = 0x5D588B656C078965
+
+
+def as_batch(outputs: object, n: int) -> Batch:
+    """Check what a target returned for ``n`` draws and normalise it.
+
+    Parameters
+    ----------
+    outputs : object
+        A numpy array with trial axis first, or a sequence of n Python values.
+    n : int
+        Number of draws asked for.
+
+    Returns
+    -------
+    ndarray of shape (n,) or (n, d), or list of length n
+        A list is turned into an array if all its elements are numbers of one type, or sequences of numbers of one
+        length. Otherwise each element is brought to plain data by itself, see `visible`.
+
+    Raises
+    ------
+    TargetError
+        If there are not n outputs, or they are not an array or a sequence.
+    """
+    if isinstance(outputs, np.ndarray):
+        if outputs.ndim == 0 or outputs.shape[0] != n:
+            raise TargetError(f"{n} outputs were asked for, the target returned an array of shape {outputs.shape}")
+        if isinstance(outputs, np.ma.MaskedArray):
+            return [visible(outputs[k : k + 1]) for k in range(n)]
+        outputs = np.asarray(outputs)
+        if outputs.dtype.kind in "biuf":
+            return outputs if outputs.ndim <= 2 else outputs.reshape(n, -1)
+        return [visible(value) for value in outputs.tolist()]
+    asked = f"{n} outputs were asked for, the target returned"
+    if isinstance(outputs, str | bytes) or not isinstance(outputs, Sequence):
+        if hasattr(outputs, "__array__"):
+            return as_batch(np.asarray(outputs), n)
+        expected = "expected an array or a sequence, trial axis first"
+        raise TargetError(
+            f"{asked} {_short(outputs)}: {expected}", public=f"{asked} a {type(outputs).__name__}: {expected}"
+        )
+    if len(outputs) != n:
+        raise TargetError(f"{asked} {len(outputs)}: {_short(outputs)}", public=f"{asked} {len(outputs)}")
+    return _from_list(list(outputs))
+
+
+def _from_list(values: list[Any]) -> Batch:
+    kinds = set(map(type, values))
+    if kinds <= {float, np.float64}:
+        return np.fromiter(values, np.float64, len(values))  # twice as fast as np.array
+    if kinds == {int}:
+        try:
+            return np.fromiter(values, np.int64, len(values))
+        except OverflowError:
+            return values
+    if len(kinds) == 1 and issubclass(next(iter(kinds)), np.integer | np.floating):
+        return np.array(values)
+    if all(issubclass(kind, np.ndarray) for kind in kinds):
+        return _from_arrays(values)
+    if all(issubclass(kind, list | tuple | np.ndarray) for kind in kinds):
+        rows = [_row(v) for v in values]
+        width = len(rows[0]) if isinstance(rows[0], list | tuple) else 0
+        if width and all(isinstance(r, list | tuple) and len(r) == width and all(map(_is_plain, r)) for r in rows):
+            numbers = [e for r in rows for e in r]
+            return np.array(rows, dtype=np.float64) if _exact(numbers) else rows
+        return [visible(row) for row in rows]
+    return [visible(_row(v)) for v in values]
+
+
+def _from_arrays(values: list[NDArray[Any]]) -> Batch:
+    """Outputs that are arrays: one array if they are rows of numbers of one type and length."""
+    first = values[0]
+    alike = all(type(v) is np.ndarray and v.shape == first.shape and v.dtype == first.dtype for v in values)
+    if alike and first.ndim == 1 and first.size and first.dtype.kind in "iuf":
+        return np.stack(values)
+    rows = [_row(v) for v in values]
+    return [visible(row) for row in rows]
+
+
+def _row(value: Any) -> Any:
+    """One output, an array as its elements; with the type of numbers that are not of the usual one."""
+    if not isinstance(value, np.ndarray) or isinstance(value, np.ma.MaskedArray) or value.ndim == 0:
+        return value
+    named = value.dtype.kind in "iuf" and value.dtype.name != "float64"
+    return Typed(value.dtype.name, value.tolist()) if named else value.tolist()
+
+
+def _is_plain(value: object) -> bool:
+    return type(value) is not Typed and is_number(value)
+
+
+def _exact(numbers: list[Any]) -> bool:
+    """Whether floats hold every number exactly; if not, outputs stay a list and large integers symbols."""
+    return all(not isinstance(v, int | np.integer) or abs(int(v)) <= _EXACT for v in numbers)
+
+
+def is_number(value: object) -> bool:
+    """Whether a Python value is a number; booleans are symbols."""
+    value = plain(value)
+    return isinstance(value, _NUMBER) and not isinstance(value, bool | np.bool_)
+
+
+def concatenate(parts: Sequence[Batch]) -> Batch:
+    """Join batches of one target; a target that changes its shape or type between calls gives a list."""
+    kinds = {((p.shape[1:], p.dtype) if isinstance(p, np.ndarray) else None) for p in parts}
+    if len(kinds) == 1 and None not in kinds:
+        return np.concatenate([np.asarray(p) for p in parts])
+    return [value for part in parts for value in listed(part)]
+
+
+def pooled(x: Batch, y: Batch) -> Batch:
+    """Outputs of both sides, to look at what they have in common; types of numbers do not count."""
+    if isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and x.shape[1:] == y.shape[1:]:
+        return np.concatenate([x, y])
+    return concatenate([x, y])
+
+
+def listed(batch: Batch) -> list[Any]:
+    """Outputs as a list of Python values, with the type of numbers that are not Python's."""
+    if not isinstance(batch, np.ndarray):
+        return batch
+    name = batch.dtype.name
+    if name in USUAL and not (batch.ndim == 2 and name == "int64"):
+        return list(batch.tolist())
+    return [Typed(name, value) for value in batch.tolist()]
+
+
+def column(batch: Batch) -> NDArray[np.float64]:
+    """Outputs as numbers, shape (n,); NaN for what is no number.
+
+    Like `matrix` and `keys` it reads each output by itself: what else is in the batch, and whether the batch is an
+    array or a list, changes nothing. Otherwise the draws of a chunk would fall into an event together or not at all.
+    """
+    if isinstance(batch, np.ndarray):
+        return np.asarray(batch, dtype=np.float64) if batch.ndim == 1 else np.full(len(batch), np.nan)
+    if set(map(type, batch)) <= _PLAIN:
+        try:
+            return np.array(batch, dtype=np.float64)
+        except OverflowError:
+            pass
+    return np.array([float_of(v) for v in batch], dtype=np.float64)
+
+
+def matrix(batch: Batch, width: int) -> NDArray[np.float64]:
+    """Outputs as rows of ``width`` numbers, shape (n, width); a row of NaN for what is no such row."""
+    if isinstance(batch, np.ndarray):
+        if batch.ndim == 2 and batch.shape[1] == width:
+            return np.asarray(batch, dtype=np.float64)
+        return np.full((len(batch), width), np.nan)
+    rows = np.full((len(batch), width), np.nan)
+    for k, value in enumerate(map(plain, batch)):
+        if isinstance(value, list | tuple) and len(value) == width and all(map(is_number, value)):
+            rows[k] = [float_of(e) for e in value]
+    return rows
+
+
+def float_of(value: object) -> float:
+    """A number as a float, NaN for what is none and for integers larger than any float."""
+    value = plain(value)
+    if not isinstance(value, int | float | np.number | np.bool_) or isinstance(value, np.complexfloating):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:  # a larger integer than any float
+        return math.nan
+
+
+def keys(batch: Batch) -> NDArray[np.int64]:
+    """Identify each output by 64 bits: equal outputs have equal keys.
+
+    Two different outputs share a key with probability about 2^-64. A shared key makes an event somewhat different from
+    its words, and no event invalid.
+
+    Returns
+    -------
+    ndarray of shape (n,), int64
+    """
+    if isinstance(batch, list):
+        return np.array([_key_of(v) for v in batch], dtype=np.int64)
+    elements = _number_keys(batch)
+    return elements if elements.ndim == 1 else _row_keys(elements)
+
+
+def _number_keys(values: NDArray[Any]) -> NDArray[np.int64]:
+    """Keys of numbers: the bits of the float, and of the text for integers that no float equals."""
+    if values.dtype.kind == "b":
+        return values.astype(np.int64) ^ _BOOLEAN
+    floats = values.astype(np.float64)
+    if values.dtype.kind == "f":
+        return (np.where(np.isnan(floats), np.nan, floats) + 0.0).view(np.int64)  # one NaN, one zero
+    bits = floats.view(np.int64)
+    if values.dtype.itemsize == 8 and values.size and (values.max() > _EXACT or values.min() < -_EXACT):
+        # The integers themselves are compared: 2^53 + 1 as a float is 2^53.
+        large = (values > _EXACT) | (values < -_EXACT)
+        bits[large] = [_key_of(v) for v in values[large].tolist()]
+    return bits
+
+
+def _row_keys(elements: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Keys of rows, from those of their elements."""
+    width = elements.shape[1]
+    # Odd multipliers of a linear congruential sequence: fixed, so that keys are the same in every process.
+    factor = np.empty(width, dtype=np.uint64)
+    state = 0x9E3779B97F4A7C15
+    for j in range(width):
+        state = (state * 6364136223846793005 + 1442695040888963407) % 2**64
+        factor[j] = state | 1
+    words = elements.view(np.uint64)
+    total: NDArray[np.int64] = ((words ^ (words >> np.uint64(29))) * factor).sum(axis=1, dtype=np.uint64).view(np.int64)
+    return total
+
+
+def _key_of(value: object) -> int:
+    if type(value) is Typed and (is_number(value.value) or isinstance(value.value, list | tuple)):
+        value = value.value  # equal numbers are one output, whatever their type
+    if isinstance(value, bool | np.bool_):
+        return int(value) ^ _BOOLEAN
+    if isinstance(value, float | np.floating) or (isinstance(value, int | np.integer) and abs(int(value)) <= _EXACT):
+        return int(_number_keys(np.array([value], dtype=np.float64))[0])
+    if isinstance(value, list | tuple) and value and all(is_number(e) or isinstance(e, bool) for e in value):
+        return int(_row_keys(np.array([[_key_of(e) for e in value]], dtype=np.int64))[0])
+    digest = hashlib.blake2b(_canonical(value).encode(errors="backslashreplace"), digest_size=8).digest()
+    return int.from_bytes(digest, "little", signed=True)
+
+
+def _canonical(value: object) -> str:
+    """A text that equal values share, in every process."""
+    if isinstance(value, dict):
+        return "{" + ",".join(sorted(f"{_canonical(k)}:{_canonical(v)}" for k, v in value.items())) + "}"
+    if isinstance(value, set | frozenset):
+        return "set{" + ",".join(sorted(map(_canonical, value))) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ",".join(map(_canonical, value)) + "]"
+    if isinstance(value, Typed):
+        return f"{value.kind}({_canonical(value.value)})"
+    return f"{type(value).__name__}:{text_of(value)}"
+
+
+def show(value: object) -> str:
+    """Write one output in at most 60 characters."""
+    if isinstance(value, np.ndarray):
+        return _short(value.tolist())
+    if isinstance(value, np.generic):
+        return _short(value.item())
+    return _short(value)
+
+
+def _short(value: object) -> str:
+    return shorten(f"{value:.6g}" if isinstance(value, float) else repr(value))
+
+
+def shorten(text: str) -> str:
+    """At most 60 characters of a text."""
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -1,0 +1,79 @@
+"""A process that is started to be the partner of one claim: reads a pickled folder and a function from its input."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from multiprocessing.connection import Connection
+from typing import Any
+
+from auditor.targets.prefetch import Meeting
+from auditor.targets.threads import one_thread
+
+#: Seconds for the process to end by itself; arbitrary, it may be in the middle of a call.
+_GRACE = 0.5
+
+
+@contextmanager
+def hired(find: Callable[[Any], Any]) -> Iterator[Callable[[], Connection | None]]:
+    """A partner of one's own, for `Ahead`.
+
+    The process is started when it is first looked for, and ended with the block.
+
+    Parameters
+    ----------
+    find : callable
+        Gives the target of a word; it can be pickled.
+    """
+    started: list[subprocess.Popen[bytes]] = []
+    with tempfile.TemporaryDirectory(prefix="dpaudit-") as folder:
+        meeting = Meeting(folder)
+
+        def take() -> Connection | None:
+            if not started:
+                started.append(_start(folder, find))
+            return meeting.take()
+
+        try:
+            yield take
+        finally:
+            meeting.dismiss()
+            for process in started:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(_GRACE)
+                process.kill()
+                process.wait()
+
+
+def _start(folder: str, find: Callable[[Any], Any]) -> subprocess.Popen[bytes]:
+    # What can be imported here can be imported there. A session of its own: Ctrl-C is for this process, which ends it.
+    paths = os.pathsep.join(os.path.abspath(path) for path in sys.path)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "auditor.targets.prefetch_worker"],
+        env={**os.environ, "PYTHONPATH": paths},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    assert process.stdin is not None
+    with contextlib.suppress(OSError), process.stdin:
+        process.stdin.write(pickle.dumps((folder, find)))
+    return process
+
+
+def main() -> None:
+    """Be the partner."""
+    folder, find = pickle.load(sys.stdin.buffer)
+    with one_thread():
+        Meeting(folder).help(find)
+
+
+if __name__ == "__main__":
+    main()

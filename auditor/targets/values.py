@@ -1,0 +1,177 @@
+"""Python values as plain data, with the names of types that are not plain."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import inspect
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+#: Containers deeper than this are read as one symbol; arbitrary, ends the reading of objects that hold themselves.
+DEEPEST = 4
+#: Types that are plain as they are, and the containers of plain values.
+_PLAIN = frozenset({float, int, str, bool, bytes, type(None), np.float64, np.int64, np.bool_})
+_CONTAINERS = (list, tuple, dict)
+#: Names of types of numpy that plain Python numbers have too.
+USUAL = {"float64": "float", "int64": "int", "bool": "bool"}
+
+
+@dataclass(frozen=True)
+class Raised:
+    """Output of a draw that raised: the class of the exception, which is all that an observer is taken to see."""
+
+    error: str
+
+    def __repr__(self) -> str:
+        return f"raised {self.error}"
+
+
+@dataclass(frozen=True)
+class Typed:
+    """A value with the name of its type, where that is more than the value shows.
+
+    Parameters
+    ----------
+    kind : str
+        Name of the type, such as "float32" or "package.Class".
+    value : object
+        The value as plain Python data.
+    """
+
+    kind: str
+    value: Any
+
+    def __repr__(self) -> str:
+        return f"{self.kind}({self.value!r})"
+
+
+def plain(value: Any) -> Any:
+    """The value of a `Typed`, any other value itself."""
+    return value.value if type(value) is Typed else value
+
+
+def kind_of(value: object) -> str:
+    """Name of a value's type, as events tell them apart.
+
+    Lists, tuples and rows of an array are all sequences, and a float or integer of numpy with 64 bits is one of
+    Python's, because a batch may hold either.
+    """
+    kind = type(value)
+    if kind is Raised:
+        return repr(value)
+    if kind is Typed:
+        return value.kind  # type: ignore[attr-defined,no-any-return]
+    if value is None:
+        return "None"
+    if isinstance(value, np.generic):
+        return USUAL.get(value.dtype.name, value.dtype.name)
+    if isinstance(value, np.ndarray):
+        return "sequence" if value.dtype.name == "float64" else value.dtype.name
+    if isinstance(value, list | tuple):
+        return "sequence"
+    if isinstance(value, set | frozenset):
+        return "set"
+    return kind.__qualname__
+
+
+def visible(value: Any, depth: int = 0) -> Any:
+    """One output as plain data, objects with the names of their types and their public attributes.
+
+    Parameters
+    ----------
+    value : object
+        What a target returned for one draw.
+    depth : int
+        Containers around it.
+
+    Returns
+    -------
+    object
+        The value itself where it is plain: numbers, texts, bytes, None, and lists, tuples, dicts and sets of them.
+        `Typed` for numbers and arrays of other types of numpy, dataclasses, tables and other objects; values without
+        attributes stay what they are. Containers below `DEEPEST` are not looked into.
+    """
+    kind = type(value)
+    if kind in _PLAIN or depth > DEEPEST:
+        return value
+    if kind in _CONTAINERS:
+        return _inside(value, depth)
+    if isinstance(value, np.ndarray | np.generic):
+        return _of_numpy(value, depth)
+    if isinstance(value, (Raised | Typed | set | frozenset, type)) or inspect.isroutine(value):
+        return value
+    if isinstance(value, enum.Enum):
+        return Typed(kind.__qualname__, value.name)
+    if isinstance(value, list | tuple | dict | str | bytes | int | float):  # a class made from one of these
+        return value
+    if (kind.__module__ or "").partition(".")[0] == "pandas":
+        return _of_pandas(value, depth)
+    seen = _attributes(value)
+    return Typed(_name(kind), visible(seen, depth + 1)) if seen else value
+
+
+def _inside(value: Any, depth: int) -> Any:
+    """A container of visible values; the same object where nothing in it changes."""
+    parts = list(value.values()) if isinstance(value, dict) else value
+    if all(type(part) in _PLAIN for part in parts):
+        return value
+    changed = [visible(part, depth + 1) for part in parts]
+    if all(new is old for new, old in zip(changed, parts, strict=True)):
+        return value
+    return dict(zip(value, changed, strict=True)) if isinstance(value, dict) else type(value)(changed)
+
+
+def _of_numpy(value: Any, depth: int) -> Any:
+    if isinstance(value, np.ma.MaskedArray):
+        return Typed("numpy.ma.MaskedArray", {"data": value.data.tolist(), "mask": np.ma.getmaskarray(value).tolist()})
+    name = value.dtype.name
+    if isinstance(value, np.generic):
+        return value if name in USUAL or value.dtype.kind not in "biuf" else Typed(name, value.item())
+    if value.ndim == 0:
+        return visible(value[()], depth)
+    listed = value.tolist()
+    if value.dtype.kind in "biuf":
+        return listed if name in USUAL else Typed(name, listed)
+    return visible(listed, depth)
+
+
+def _of_pandas(value: Any, depth: int) -> Any:
+    """A table or column with its labels and types; other objects of pandas stay what they are."""
+    if not hasattr(value, "to_numpy") or not hasattr(value, "index"):
+        return value
+    seen: dict[str, Any] = {"index": list(value.index)}
+    if hasattr(value, "columns"):
+        seen["columns"] = list(value.columns)
+        seen["types"] = [str(kind) for kind in value.dtypes]
+        seen["values"] = [value.iloc[:, k].tolist() for k in range(value.shape[1])]
+    else:
+        seen |= {"name": value.name, "type": str(value.dtype), "values": value.tolist()}
+    seen["attrs"] = dict(value.attrs)
+    return Typed(f"pandas.{type(value).__qualname__}", visible(seen, depth + 1))
+
+
+def _attributes(value: Any) -> Mapping[str, Any]:
+    """Public attributes of an object by name."""
+    if dataclasses.is_dataclass(value):
+        names = [field.name for field in dataclasses.fields(value)]
+    else:
+        names = list(getattr(value, "__dict__", ()))
+        for base in type(value).__mro__:
+            slots = vars(base).get("__slots__", ())
+            names += [slots] if isinstance(slots, str) else list(slots)
+    return {name: getattr(value, name) for name in names if name[:1] != "_" and hasattr(value, name)}
+
+
+def _name(kind: type) -> str:
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def text_of(value: object) -> str:
+    """A value's text without addresses, which say nothing of the data and differ between processes."""
+    text = repr(value)
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", text) if " at 0x" in text else text
