@@ -475,7 +475,7 @@ def assert_private(
 
     Takes what `audit` takes. A return means "not refuted", never "private": look at the result's ``resolution``.
     In a test that pytest runs, the plugin fills in what ``options`` leave open and keeps the result for its summary,
-    see `dpaudit_pytest`.
+    see `dpaudit.pytest_plugin`.
 
     Parameters
     ----------
@@ -501,7 +501,7 @@ def assert_private(
     __tracebackhide__ = True  # a failing test shows its own line, not this one
     if inconclusive not in ("pass", "fail"):
         raise SpecificationError(f'inconclusive must be "pass" or "fail", got {inconclusive!r}')
-    plugin = sys.modules.get("dpaudit_pytest")
+    plugin = sys.modules.get("dpaudit.pytest_plugin")
     session = None if plugin is None else plugin.session()
     result = audit(mechanism, guarantee, pairs, **(options if session is None else session.options(options)))
     if session is not None:

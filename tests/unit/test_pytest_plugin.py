@@ -17,12 +17,12 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-import dpaudit_pytest
 from auditor import Pair, PureDP, SpecificationError, audit
 from auditor.audits.privacy_loop import Settings
 from auditor.claims.claim import BUDGETS
 from auditor.results import result_from
-from dpaudit_pytest import Family, Session, share
+from dpaudit import pytest_plugin
+from dpaudit.pytest_plugin import Family, Session, share
 
 pytest_plugins = ["pytester"]
 
@@ -62,7 +62,7 @@ def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.
     """A folder for a test suite, with this plugin whether it is installed or not, and with no other."""
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    monkeypatch.setenv("PYTEST_ADDOPTS", "-p dpaudit_pytest")
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p dpaudit.pytest_plugin")
     return pytester
 
 
@@ -91,9 +91,9 @@ def run(suite: pytest.Pytester, body: str, *options: str) -> tuple[pytest.RunRes
 
 
 def test_loading_it_loads_nothing_else() -> None:
-    code = "import pytest, sys; had = set(sys.modules); import dpaudit_pytest; print(*set(sys.modules) - had)"
+    code = "import pytest, sys; had = set(sys.modules); import dpaudit.pytest_plugin; print(*set(sys.modules) - had)"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["dpaudit_pytest"]
+    assert sorted(done.stdout.split()) == ["dpaudit", "dpaudit.pytest_plugin"]
 
 
 def test_a_session_without_audits_loads_neither_numpy_nor_the_package(suite: pytest.Pytester) -> None:
@@ -106,7 +106,7 @@ def test_a_session_without_audits_loads_neither_numpy_nor_the_package(suite: pyt
         @pytest.mark.dpaudit(draws=1_000)
         def test_it():
             assert not {"numpy", "scipy", "auditor"} & set(sys.modules)
-            assert "dpaudit_pytest" in sys.modules
+            assert "dpaudit.pytest_plugin" in sys.modules
         """
     )
     done = suite.runpytest_subprocess("--dp-familywise", "--dp-level", "smoke", "--strict-markers", timeout=60)
@@ -116,16 +116,16 @@ def test_a_session_without_audits_loads_neither_numpy_nor_the_package(suite: pyt
 
 def test_the_entry_point_is_declared() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    assert project["project"]["entry-points"]["pytest11"] == {"dpaudit": dpaudit_pytest.__name__}
-    assert project["tool"]["setuptools"]["py-modules"] == [dpaudit_pytest.__name__]
+    assert project["project"]["entry-points"]["pytest11"] == {"dpaudit": pytest_plugin.__name__}
+    assert "dpaudit" in project["tool"]["setuptools"]["packages"]["find"]["include"]
     installed = [point for point in metadata.entry_points(group="pytest11") if point.name == "dpaudit"]
-    assert [point.load() for point in installed] in ([], [dpaudit_pytest])  # [] until it is installed anew
+    assert [point.load() for point in installed] in ([], [pytest_plugin])  # [] until it is installed anew
 
 
 def test_its_levels_and_limits_are_those_of_the_package() -> None:
-    assert tuple(BUDGETS) == dpaudit_pytest.LEVELS
-    assert Settings().alpha == dpaudit_pytest.ALPHA
-    least = dpaudit_pytest._LEAST["draws"]
+    assert tuple(BUDGETS) == pytest_plugin.LEVELS
+    assert Settings().alpha == pytest_plugin.ALPHA
+    least = pytest_plugin._LEAST["draws"]
     Settings(draws=least)
     with pytest.raises(SpecificationError):
         Settings(draws=least - 1)
@@ -165,7 +165,7 @@ def test_four():
     same = audit(respond, PureDP(8.0), pair, draws=2_000, id="test_suite.py::test_one").to_json()
     assert found["test_one"].pop("mine") == "1"
     assert found["test_one"] == {
-        f"dpaudit.1.{name}": str(same[name]) for name in dpaudit_pytest.FIELDS if same[name] is not None
+        f"dpaudit.1.{name}": str(same[name]) for name in pytest_plugin.FIELDS if same[name] is not None
     } | {"dpaudit.1.undecided": result_from(same).undecided}
     assert found["test_two"]["dpaudit.1.verdict"] == "inconclusive"
     assert found["test_two"]["dpaudit.2.verdict"] == "violation"

@@ -7,6 +7,9 @@ import sys
 
 import pytest
 
+import auditor
+import dpaudit
+
 #: Each takes longer to import than this package.
 SLOW = ("pandas", "scipy.stats", "statsmodels", "sklearn")
 MODULES = (
@@ -56,3 +59,14 @@ def test_an_audit_of_plain_data_imports_no_slow_library(data: str, level: float,
     x, y = SOURCES[data]
     modules = "\n".join(f"import {module}" for module in MODULES)
     assert _loaded(modules + AUDIT.format(x=x, y=y, level=level, verdict=verdict)) == []
+
+
+def test_dpaudit_has_the_public_names() -> None:
+    assert [name for name in auditor.__all__ if getattr(dpaudit, name) is not getattr(auditor, name)] == []
+    assert {*auditor.__all__} <= {*dir(dpaudit)}
+    assert dpaudit.__version__ == auditor.__version__
+    names: dict[str, object] = {}
+    exec("from dpaudit import *", names)
+    assert {*auditor.__all__} <= {*names}
+    with pytest.raises(AttributeError, match="'dpaudit' has no attribute 'audits'"):
+        dpaudit.audits  # noqa: B018
