@@ -22,11 +22,11 @@ import numpy as np
 from auditor import AuditResult, Pair, PureDP, audit, one_draw
 from auditor.targets import Mechanism
 from auditor.targets.sampler import Sampler
-from mechanisms.laplace import LatticeLaplace
-from mechanisms.lattice import discrete_gaussian, two_sided_geometric
-from mechanisms.noisy_max import ReportNoisyMax
-from mechanisms.queries import Answers
-from mechanisms.sparse_vector import SparseVector
+from mechanisms.additive_noise.laplace import LatticeLaplace
+from mechanisms.base.integer_noise import discrete_gaussian, two_sided_geometric
+from mechanisms.base.queries import Answers
+from mechanisms.selection.noisy_max import ReportNoisyMax
+from mechanisms.selection.sparse_vector import SparseVector
 
 #: Draws in one timed batch of a sampler.
 _BATCH = 1_000_000

@@ -28,7 +28,8 @@ from auditor.report.figures import FigureView
 from benchmarks import teachers, theorems
 from benchmarks.teachers import LEARNERS, TASKS, Cell, measured
 from benchmarks.transfer_report import EPSILONS, RUNS, STUDENTS, Results, Table, document, plots
-from mechanisms import online_leaks, online_release, sparse_vector, vote_aggregation, vote_distance
+from mechanisms.selection import sparse_vector
+from mechanisms.teacher_ensembles import online_leaks, online_release, vote_aggregation, vote_distance
 
 SCHEMA = "knowledge-transfer/1"
 

@@ -14,7 +14,7 @@ from auditor.datasets import Pair
 from auditor.privacy.exact import FiniteLaw, LossCurve, PrivacyCurve, curve
 from auditor.privacy.laws import GaussianLaw, LaplaceLaw
 from benchmarks.oracles import Cdf, Masses, from_cdfs
-from mechanisms.noise import gauss_legendre
+from mechanisms.base.noise import gauss_legendre
 
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.parity import ParityLearner
-from mechanisms.parity_samples import lemma_size
+from mechanisms.learning.parity import ParityLearner
+from mechanisms.learning.parity_samples import lemma_size
 
 Bits = NDArray[np.uint8]
 

@@ -29,10 +29,10 @@ from auditor.evidence.power import LEARNED, POWER, draws_that_count, resolution
 from auditor.privacy.guarantees import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP
 from auditor.results import Verdict
 from benchmarks.options import parser_of
-from mechanisms.exponential import ExponentialMechanism
-from mechanisms.geometric import TwoSidedGeometric
-from mechanisms.laplace import LatticeLaplace
-from mechanisms.queries import Count, Histogram
+from mechanisms.additive_noise.geometric import TwoSidedGeometric
+from mechanisms.additive_noise.laplace import LatticeLaplace
+from mechanisms.base.queries import Count, Histogram
+from mechanisms.selection.exponential import ExponentialMechanism
 
 Array: TypeAlias = NDArray[np.float64]
 Hits: TypeAlias = NDArray[np.bool_]

@@ -27,12 +27,12 @@ from auditor.privacy.exact import FiniteLaw
 from auditor.privacy.guarantees import Guarantee
 from auditor.results import Verdict
 from auditor.targets import Mechanism
-from mechanisms.gaussian import LatticeGaussian
-from mechanisms.laplace import LatticeLaplace
-from mechanisms.noisy_max import ReleasedMaximum, ReportNoisyMax
-from mechanisms.queries import Answers
-from mechanisms.randomized_response import from_epsilon
-from mechanisms.sparse_vector import SparseVector, VariantName
+from mechanisms.additive_noise.gaussian import LatticeGaussian
+from mechanisms.additive_noise.laplace import LatticeLaplace
+from mechanisms.base.queries import Answers
+from mechanisms.local_model.randomized_response import from_epsilon
+from mechanisms.selection.noisy_max import ReleasedMaximum, ReportNoisyMax
+from mechanisms.selection.sparse_vector import SparseVector, VariantName
 
 ALPHA = 0.05
 DRAWS_A_SIDE = 200_000

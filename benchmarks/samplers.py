@@ -20,27 +20,19 @@ from auditor.audits.privacy_loop import Settings
 from auditor.privacy.laws import FiniteLaw, GaussianLaw, LaplaceLaw, Law, ProductLaw, TwoSidedGeometricLaw
 from auditor.targets import Mechanism
 from auditor.targets.sampler import Sampler
-from mechanisms import (
-    exponential,
-    gaussian,
-    geometric,
-    histogram,
-    laplace,
-    noisy_max,
-    randomized_response,
-    sparse_vector,
-    truncated_geometric,
-)
-from mechanisms.common import Mutant
-from mechanisms.exponential import ExponentialMechanism
-from mechanisms.gaussian import CalibratedGaussian
-from mechanisms.geometric import TwoSidedGeometric
-from mechanisms.histogram import SumAndSize
-from mechanisms.laplace import LatticeLaplace
-from mechanisms.noisy_max import PermuteAndFlip, ReportNoisyMax
-from mechanisms.queries import Answers, Count, SeveralCounts, Sum
-from mechanisms.sparse_vector import SparseVector
-from mechanisms.truncated_geometric import TruncatedGeometric
+from mechanisms.additive_noise import gaussian, geometric, histogram, laplace, truncated_geometric
+from mechanisms.additive_noise.gaussian import CalibratedGaussian
+from mechanisms.additive_noise.geometric import TwoSidedGeometric
+from mechanisms.additive_noise.histogram import SumAndSize
+from mechanisms.additive_noise.laplace import LatticeLaplace
+from mechanisms.additive_noise.truncated_geometric import TruncatedGeometric
+from mechanisms.base.mechanism import Mutant
+from mechanisms.base.queries import Answers, Count, SeveralCounts, Sum
+from mechanisms.local_model import randomized_response
+from mechanisms.selection import exponential, noisy_max, sparse_vector
+from mechanisms.selection.exponential import ExponentialMechanism
+from mechanisms.selection.noisy_max import PermuteAndFlip, ReportNoisyMax
+from mechanisms.selection.sparse_vector import SparseVector
 
 #: Level of the audits of correct samplers: 5 % and not the default 1 %, so that a count of alarms says more.
 ALPHA = 0.05

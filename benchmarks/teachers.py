@@ -27,11 +27,11 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from auditor.privacy.exact import optimal_composition
-from mechanisms.common import FloatArray, IntArray, require
-from mechanisms.online_leaks import release_scale
-from mechanisms.online_release import BOTTOM, Given, OnlineRelease
-from mechanisms.vote_aggregation import tally
-from mechanisms.vote_distance import Distance, gap_distance, leading, plurality_distance
+from mechanisms.base.mechanism import FloatArray, IntArray, require
+from mechanisms.teacher_ensembles.online_leaks import release_scale
+from mechanisms.teacher_ensembles.online_release import BOTTOM, Given, OnlineRelease
+from mechanisms.teacher_ensembles.vote_aggregation import tally
+from mechanisms.teacher_ensembles.vote_distance import Distance, gap_distance, leading, plurality_distance
 
 # -------------------------------------------------------------------------------------- data
 

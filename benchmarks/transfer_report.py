@@ -17,7 +17,7 @@ from auditor.report import svg
 from auditor.report.curves import Log
 from auditor.report.figures import mark
 from benchmarks.teachers import LEARNERS, METHODS, TASKS, certified, cutoff
-from mechanisms.vote_aggregation import printed_chunks
+from mechanisms.teacher_ensembles.vote_aggregation import printed_chunks
 
 #: Levels of the study.
 EPSILONS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)

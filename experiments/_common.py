@@ -12,7 +12,7 @@ import pandas as pd
 from auditor.claims import Draft, conformity, mutant
 from auditor.datasets import AddRemoveOne, Pair, ReplaceOne
 from auditor.privacy.guarantees import Guarantee, PureDP
-from mechanisms.common import Mutant
+from mechanisms.base.mechanism import Mutant
 
 REPLACE, ADD_REMOVE = ReplaceOne(), AddRemoveOne()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from auditor.datasets import Pair
 from experiments._common import person, replaced
-from mechanisms.queries import Count, SeveralCounts
+from mechanisms.base.queries import Count, SeveralCounts
 
 #: Both groups have 302 members without the person who is replaced; a threshold between the two answers.
 THRESHOLD = 302.5

@@ -19,10 +19,10 @@ from auditor.privacy.exact import GaussianCurve
 from auditor.privacy.guarantees import Guarantee
 from auditor.targets import Mechanism
 from auditor.targets.sampler import generator
-from mechanisms.gaussian import LatticeGaussian
-from mechanisms.laplace import LatticeLaplace
-from mechanisms.queries import Answers
-from mechanisms.randomized_response import from_epsilon
+from mechanisms.additive_noise.gaussian import LatticeGaussian
+from mechanisms.additive_noise.laplace import LatticeLaplace
+from mechanisms.base.queries import Answers
+from mechanisms.local_model.randomized_response import from_epsilon
 
 Array = NDArray[np.float64]
 

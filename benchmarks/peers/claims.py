@@ -9,9 +9,9 @@ import numpy as np
 
 from auditor import Pair, PureDP, one_draw
 from auditor.claims import Draft, Source, entry, exact, privacy
-from mechanisms.laplace import LatticeLaplace
-from mechanisms.queries import Answers
-from mechanisms.randomized_response import from_epsilon
+from mechanisms.additive_noise.laplace import LatticeLaplace
+from mechanisms.base.queries import Answers
+from mechanisms.local_model.randomized_response import from_epsilon
 
 #: Claims of the two long runs: one to two minutes of one core each on the machine of the reports, beside which the
 #: seconds in which workers start are few.

@@ -21,7 +21,7 @@ from auditor.privacy.guarantees import Guarantee
 from auditor.targets.sampler import Sampler
 from benchmarks.peers.cases import ALPHA, CLAIMED, Case, Draws
 from benchmarks.peers.process import Answer, Command, Peer
-from mechanisms.gaussian import analytic_mu
+from mechanisms.additive_noise.gaussian import analytic_mu
 
 DPAUDIT, ORACLE, SPLIT = "dpaudit", "oracle: best event known, Clopper-Pearson", "split-sample Clopper-Pearson"
 #: Bounds of the peer by the name that its helper has for them: its documented default, the strategy that chooses its

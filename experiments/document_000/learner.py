@@ -30,8 +30,15 @@ from auditor.datasets import Pair
 from auditor.privacy.guarantees import PureDP
 from experiments._common import REPLACE, broken, deviating, person, rand, replaced
 from experiments._errors import FirstError
-from mechanisms.query_algorithms import AllOf, Bit, Conjunctions, Thresholds, chunk_size, printed_chunk_size
-from mechanisms.statistical_queries import (
+from mechanisms.statistical_queries.query_algorithms import (
+    AllOf,
+    Bit,
+    Conjunctions,
+    Thresholds,
+    chunk_size,
+    printed_chunk_size,
+)
+from mechanisms.statistical_queries.statistical_queries import (
     MUTANTS,
     ChunkedAnswers,
     ConjunctionLearner,

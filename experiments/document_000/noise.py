@@ -24,10 +24,10 @@ from auditor.claims import (
 from auditor.privacy.exact import FiniteLaw
 from auditor.privacy.guarantees import PureDP
 from experiments._common import ADD_REMOVE, REPLACE, added, broken, deviating, person, rand, replaced, visits
-from mechanisms.geometric import MUTANTS, TwoSidedGeometric
-from mechanisms.queries import Count, Histogram, Sum
-from mechanisms.truncated_geometric import MUTANTS as TRUNCATED
-from mechanisms.truncated_geometric import TruncatedGeometric
+from mechanisms.additive_noise.geometric import MUTANTS, TwoSidedGeometric
+from mechanisms.additive_noise.truncated_geometric import MUTANTS as TRUNCATED
+from mechanisms.additive_noise.truncated_geometric import TruncatedGeometric
+from mechanisms.base.queries import Count, Histogram, Sum
 
 
 def _tail(a: float, t: int) -> float:

@@ -15,8 +15,14 @@ from auditor.privacy.guarantees import ApproxDP, PureDP
 from auditor.privacy.laws import DiscreteGaussianLaw
 from experiments._common import REPLACE, rand, visits
 from experiments._errors import FirstError
-from mechanisms.counting_queries import CountingQueries, ThresholdCounts, capacity, spread_cuts, stated_capacity
-from mechanisms.gaussian import CalibratedGaussian
+from mechanisms.additive_noise.gaussian import CalibratedGaussian
+from mechanisms.query_release.counting_queries import (
+    CountingQueries,
+    ThresholdCounts,
+    capacity,
+    spread_cuts,
+    stated_capacity,
+)
 
 #: The constants of the example in the catalogue; the document only says that they are constants.
 _EPSILON, _ERROR, _BETA = 1.0, 0.1, 0.05

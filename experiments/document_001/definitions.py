@@ -31,10 +31,10 @@ from auditor.claims import (
 from auditor.privacy.exact import CauchyLaw, FiniteLaw, GaussianLaw, LaplaceLaw, Law, TwoSidedGeometricLaw, curve
 from auditor.privacy.guarantees import ApproxDP, PureDP
 from experiments._common import REPLACE, person, replaced
-from mechanisms.gaussian import analytic_mu
-from mechanisms.geometric import MUTANTS, TwoSidedGeometric
-from mechanisms.queries import Count
-from mechanisms.testers import (
+from mechanisms.additive_noise.gaussian import analytic_mu
+from mechanisms.additive_noise.geometric import MUTANTS, TwoSidedGeometric
+from mechanisms.base.queries import Count
+from mechanisms.composition.testers import (
     DeltaOnBothSides,
     DeltaTwice,
     Missed,

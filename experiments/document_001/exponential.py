@@ -15,9 +15,9 @@ from auditor.privacy.exact import FiniteLaw
 from auditor.privacy.guarantees import PureDP
 from experiments._common import REPLACE, broken, deviating, person, rand, replaced
 from experiments._queries import opposed_pair, stream
-from mechanisms.common import FloatArray, IntArray
-from mechanisms.exponential import MUTANTS, ExponentialMechanism
-from mechanisms.queries import Count, SeveralCounts
+from mechanisms.base.mechanism import FloatArray, IntArray
+from mechanisms.base.queries import Count, SeveralCounts
+from mechanisms.selection.exponential import MUTANTS, ExponentialMechanism
 
 
 @entry("001/exponential_mechanism", title="Exponential mechanism", source=Source("001", "section 12.3, Theorem 12.4"))

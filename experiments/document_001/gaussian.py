@@ -24,10 +24,10 @@ from auditor.claims import (
 from auditor.datasets import Pair
 from auditor.privacy.guarantees import ZCDP, ApproxDP, GaussianDP, Guarantee, RenyiDP, TradeoffCurve
 from experiments._common import REPLACE, broken, deviating, person, rand, replaced, visits
-from mechanisms.gaussian import MUTANTS as GAUSSIANS
-from mechanisms.gaussian import CalibratedGaussian, Rule, analytic_mu, tail_mu
-from mechanisms.laplace import default_step
-from mechanisms.queries import Count, Mean, Query
+from mechanisms.additive_noise.gaussian import MUTANTS as GAUSSIANS
+from mechanisms.additive_noise.gaussian import CalibratedGaussian, Rule, analytic_mu, tail_mu
+from mechanisms.additive_noise.laplace import default_step
+from mechanisms.base.queries import Count, Mean, Query
 
 _WEAK = Count("hlthp", equals=1.0)
 

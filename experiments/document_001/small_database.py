@@ -42,7 +42,7 @@ from auditor.datasets import Pair
 from auditor.privacy.exact import FiniteLaw
 from auditor.privacy.guarantees import PureDP
 from experiments._common import REPLACE, broken, deviating, person, rand, replaced
-from mechanisms.small_database import (
+from mechanisms.query_release.small_database import (
     MUTANTS,
     SmallDatabase,
     lecture_alpha,

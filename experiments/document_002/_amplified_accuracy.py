@@ -13,12 +13,19 @@ from numpy.typing import NDArray
 from auditor.audits.accuracy import Setting
 from auditor.claims import Draft, accuracy, proof_step, smallest, statement_holds
 from auditor.privacy.exact import TwoSidedGeometricLaw
-from mechanisms.amplified_fresh import Distribution, FreshAmplified, SparseBits, TrueError, UniformBits, code_of
-from mechanisms.amplified_parity import ParityErrors, TargetLabels, corrected
-from mechanisms.amplified_selection import Estimates
-from mechanisms.boosting import Split
-from mechanisms.boosting_parts import FixedErrors, errors_of
-from mechanisms.common import FloatArray
+from mechanisms.base.mechanism import FloatArray
+from mechanisms.learning.amplified_fresh import (
+    Distribution,
+    FreshAmplified,
+    SparseBits,
+    TrueError,
+    UniformBits,
+    code_of,
+)
+from mechanisms.learning.amplified_parity import ParityErrors, TargetLabels, corrected
+from mechanisms.learning.amplified_selection import Estimates
+from mechanisms.learning.boosting import Split
+from mechanisms.learning.boosting_parts import FixedErrors, errors_of
 
 #: The catalogue's reference parameters.
 EPSILON, ALPHA, BETA = 0.5, 0.1, 0.1

@@ -17,12 +17,12 @@ from auditor.privacy.guarantees import PureDP
 from experiments._common import REPLACE, broken, deviating
 from experiments.document_002._amplified_accuracy import ALPHA, BETA, EPSILON, target, true_error
 from experiments.document_002._amplified_rows import Rows, flipped, one_bit, rows_of
-from mechanisms.amplified_choices import MUTANTS
-from mechanisms.amplified_fresh import FreshAmplified, UniformBits
-from mechanisms.amplified_parity import ParityErrors, astar, corrected
-from mechanisms.amplified_selection import ExponentialSelection
-from mechanisms.boosting import Boosted, Split
-from mechanisms.boosting_parts import ChosenHypothesis
+from mechanisms.learning.amplified_choices import MUTANTS
+from mechanisms.learning.amplified_fresh import FreshAmplified, UniformBits
+from mechanisms.learning.amplified_parity import ParityErrors, astar, corrected
+from mechanisms.learning.amplified_selection import ExponentialSelection
+from mechanisms.learning.boosting import Boosted, Split
+from mechanisms.learning.boosting_parts import ChosenHypothesis
 
 #: The first of twelve candidates is the wrong one; twelve runs are those of the reference parameters.
 _TWELVE = (1, *(0,) * 11)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.datasets import Pair
-from mechanisms.boosting import Split
+from mechanisms.learning.boosting import Split
 
 Rows = NDArray[np.uint8]
 

@@ -13,8 +13,8 @@ from auditor.audits.accuracy import Exactly, Figure
 from auditor.audits.inequality import Row
 from auditor.claims import Draft, Erratum, accuracy, as_corrected, as_printed, inequality, scaling
 from experiments.document_002._amplified_accuracy import ALPHA, BETA, EPSILON, fresh, target, true_error
-from mechanisms.amplified_fresh import NoRuns, UniformBits
-from mechanisms.amplified_parity import Printed, corrected, rounds, size_bound
+from mechanisms.learning.amplified_fresh import NoRuns, UniformBits
+from mechanisms.learning.amplified_parity import Printed, corrected, rounds, size_bound
 
 #: Number of bits, epsilon, alpha, beta.
 Parameters: TypeAlias = tuple[int, float, float, float]

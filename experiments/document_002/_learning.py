@@ -12,8 +12,8 @@ from auditor.audits.accuracy import Setting
 from auditor.audits.accuracy.smallest import Build
 from auditor.claims import Draft, accuracy
 from auditor.datasets import Pair
-from mechanisms.common import IntArray
-from mechanisms.fresh_learner import Examples, ExcessError, FreshLearner
+from mechanisms.base.mechanism import IntArray
+from mechanisms.learning.fresh_learner import Examples, ExcessError, FreshLearner
 
 #: An error of exactly alpha above the best one is a failure, as in the proof of Theorem 3.4; errors are computed to
 #: 1e-16, and those of the instances that are named by an alpha are 1e-9 of it above.

@@ -10,8 +10,8 @@ import numpy as np
 
 from auditor.audits.accuracy import Largest, Setting, Smallest
 from auditor.claims import Draft, Erratum, accuracy, as_corrected, as_printed, scaling
-from mechanisms.fresh_users import FreshUsers, corrected_users, noise_constant, printed_users
-from mechanisms.sq_oracles import Answers
+from mechanisms.local_model.fresh_users import FreshUsers, corrected_users, noise_constant, printed_users
+from mechanisms.statistical_queries.sq_oracles import Answers
 
 EPSILON, BETA = 1.0, 0.05
 

@@ -1,6 +1,6 @@
 """Accuracy of the parity learners: how often they succeed, and the sample size that it takes.
 
-Both distributions of x have their success probabilities computed exactly, and drawn: see `mechanisms.parity_samples`.
+Both distributions of x have their success probabilities computed exactly, and drawn: see `learning.parity_samples`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from auditor.audits.accuracy import Exactly, Figure, Setting, Smallest
 from auditor.audits.inequality import Row
 from auditor.claims import Draft, accuracy, inequality, scaling, smallest
-from mechanisms.parity import ParityLearner, SubsetLearner
-from mechanisms.parity_samples import (
+from mechanisms.learning.parity import ParityLearner, SubsetLearner
+from mechanisms.learning.parity_samples import (
     Distribution,
     FreshParity,
     ParityError,

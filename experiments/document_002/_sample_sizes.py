@@ -14,7 +14,7 @@ from auditor.audits.accuracy import Exactly, Figure, Smallest
 from auditor.audits.inequality import Row
 from auditor.claims import Draft, Erratum, inequality, proof_step, scaling, smallest, statement_holds
 from experiments.document_002._learning import by_size, learns, up
-from mechanisms.fresh_learner import (
+from mechanisms.learning.fresh_learner import (
     Distribution,
     FreshEpsHalved,
     FreshLearner,

@@ -14,9 +14,8 @@ from scipy import stats
 from auditor.audits.accuracy import Figure
 from auditor.audits.inequality import Row
 from experiments._common import rand
-from mechanisms.boolean_queries import BooleanQueries
-from mechanisms.local_randomizers import noisy_value
-from mechanisms.rejection_simulation import (
+from mechanisms.local_model.local_randomizers import noisy_value
+from mechanisms.local_model.rejection_simulation import (
     RejectionSimulation,
     Signs,
     random_randomizer,
@@ -24,8 +23,9 @@ from mechanisms.rejection_simulation import (
     total_variation,
     under_all_signs,
 )
-from mechanisms.rejection_variants import ShiftAndClip
-from mechanisms.sq_oracles import Above, Below, Exact, Oracle
+from mechanisms.local_model.rejection_variants import ShiftAndClip
+from mechanisms.statistical_queries.boolean_queries import BooleanQueries
+from mechanisms.statistical_queries.sq_oracles import Above, Below, Exact, Oracle
 
 FloatArray = NDArray[np.float64]
 

@@ -62,12 +62,19 @@ from experiments.document_002._amplified_size import (
     size_claims,
     size_figure,
 )
-from mechanisms.amplified_fresh import FreshAmplified, SparseBits, UniformBits
-from mechanisms.amplified_parity import MUTANTS, ParityErrors, all_released, astar, corrected, size_bound
-from mechanisms.amplified_selection import Estimates, ExponentialSelection
-from mechanisms.boosting import Boosted, Candidates, JointRelease, Split
-from mechanisms.boosting_parts import ChosenHypothesis, FixedErrors, LargestEstimate, OneNumber, Shuffled, VoteMargin
-from mechanisms.common import Mutant
+from mechanisms.base.mechanism import Mutant
+from mechanisms.learning.amplified_fresh import FreshAmplified, SparseBits, UniformBits
+from mechanisms.learning.amplified_parity import MUTANTS, ParityErrors, all_released, astar, corrected, size_bound
+from mechanisms.learning.amplified_selection import Estimates, ExponentialSelection
+from mechanisms.learning.boosting import Boosted, Candidates, JointRelease, Split
+from mechanisms.learning.boosting_parts import (
+    ChosenHypothesis,
+    FixedErrors,
+    LargestEstimate,
+    OneNumber,
+    Shuffled,
+    VoteMargin,
+)
 
 #: Outputs of claims that hold with plenty of room: fewer than usual resolve twice the claimed level.
 _FEW = {"smoke": 150_000, "standard": 1_000_000}

@@ -22,14 +22,14 @@ from auditor.datasets import Pair
 from auditor.privacy.guarantees import PureDP
 from experiments._common import REPLACE, broken
 from experiments.document_002._amplified_accuracy import target, true_error
-from mechanisms.agnostic_learner import AgnosticLearner
-from mechanisms.amplified_fresh import Candidates, FreshAmplified, OnFreshSamples, UniformBits
-from mechanisms.amplified_parity import astar, block_rows, corrected, rounds, rows_for_tests
-from mechanisms.amplified_selection import Estimates
-from mechanisms.boosting import MUTANTS, Boosted, Split
-from mechanisms.boosting_parts import ListedErrors
-from mechanisms.common import FloatArray
-from mechanisms.hypotheses import Thresholds
+from mechanisms.base.mechanism import FloatArray
+from mechanisms.learning.agnostic_learner import AgnosticLearner
+from mechanisms.learning.amplified_fresh import Candidates, FreshAmplified, OnFreshSamples, UniformBits
+from mechanisms.learning.amplified_parity import astar, block_rows, corrected, rounds, rows_for_tests
+from mechanisms.learning.amplified_selection import Estimates
+from mechanisms.learning.boosting import MUTANTS, Boosted, Split
+from mechanisms.learning.boosting_parts import ListedErrors
+from mechanisms.learning.hypotheses import Thresholds
 
 #: Points of the domain of thresholds.
 _POINTS = 16

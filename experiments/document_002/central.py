@@ -15,10 +15,10 @@ from auditor.audits.accuracy import Exactly, Figure, Largest, Setting, Smallest
 from auditor.claims import Draft, Source, accuracy, conformity, entry, exact, privacy, scaling, smallest
 from auditor.privacy.guarantees import PureDP
 from experiments._common import REPLACE, person, rand, replaced
-from mechanisms.central_simulation import CentralQueries, FreshSample, rows_needed
-from mechanisms.counting_queries import advanced_epsilon
-from mechanisms.fresh_users import FreshUsers, users_needed
-from mechanisms.local_query import Scaled
+from mechanisms.local_model.central_simulation import CentralQueries, FreshSample, rows_needed
+from mechanisms.local_model.fresh_users import FreshUsers, users_needed
+from mechanisms.local_model.local_query import Scaled
+from mechanisms.query_release.counting_queries import advanced_epsilon
 
 FloatArray = NDArray[np.float64]
 #: From a number of queries and a tolerance to what is measured at a sample size, and to the sample size of the theorem.

@@ -11,8 +11,9 @@ from auditor.datasets import Pair
 from auditor.privacy.guarantees import PureDP
 from auditor.targets.analysts import FixedList
 from experiments._common import REPLACE, broken, person, rand, replaced, visits
-from mechanisms.composition import Accountant, Bit, Response
-from mechanisms.disjoint_blocks import (
+from mechanisms.base.queries import Count
+from mechanisms.composition.composition import Accountant, Bit, Response
+from mechanisms.composition.disjoint_blocks import (
     MUTANTS,
     AdaptiveBlocks,
     DisjointBlocks,
@@ -20,8 +21,7 @@ from mechanisms.disjoint_blocks import (
     deduplicated_by,
     filtered_by,
 )
-from mechanisms.queries import Count
-from mechanisms.repeated_response import (
+from mechanisms.local_model.repeated_response import (
     FILTER_MUTANTS,
     NOISE_MUTANTS,
     NUMBER_MUTANTS,

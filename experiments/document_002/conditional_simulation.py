@@ -28,8 +28,8 @@ from auditor.audits.inequality import Row
 from auditor.claims import Draft, Source, conformity, entry, expectation, inequality, scaling
 from experiments._common import deviating
 from experiments.document_002._simulated_calls import Itself, distance_figure, queries_figure, visit_shares
-from mechanisms.conditional_mutants import MUTANTS
-from mechanisms.conditional_simulation import (
+from mechanisms.local_model.conditional_mutants import MUTANTS
+from mechanisms.local_model.conditional_simulation import (
     Calls,
     ConditionalSimulation,
     StepUnderAllSigns,
@@ -37,9 +37,9 @@ from mechanisms.conditional_simulation import (
     paths,
     step_under_all_signs,
 )
-from mechanisms.local_randomizers import noisy_value
-from mechanisms.rejection_simulation import Rounds, Signs, distance_bound, random_randomizer, response_to
-from mechanisms.sq_oracles import Above, Below, Exact
+from mechanisms.local_model.local_randomizers import noisy_value
+from mechanisms.local_model.rejection_simulation import Rounds, Signs, distance_bound, random_randomizer, response_to
+from mechanisms.statistical_queries.sq_oracles import Above, Below, Exact
 
 FloatArray = NDArray[np.float64]
 

@@ -15,8 +15,8 @@ from auditor.claims import Draft, Source, accuracy, conformity, entry, exact, ex
 from auditor.datasets import Pair
 from auditor.privacy.guarantees import PureDP
 from experiments._common import REPLACE, broken, deviating, rand
-from mechanisms.common import IntArray
-from mechanisms.error_estimate import MUTANTS, NO_LABEL, ErrorEstimate
+from mechanisms.base.mechanism import IntArray
+from mechanisms.learning.error_estimate import MUTANTS, NO_LABEL, ErrorEstimate
 
 _EPSILON = 1.0
 #: The index of chronic diseases in whole numbers, 0 to 58, and the hypothesis that those from 20 on visit a doctor.

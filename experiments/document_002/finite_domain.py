@@ -23,10 +23,10 @@ from auditor.privacy.guarantees import PureDP
 from experiments._common import REPLACE, broken, deviating
 from experiments.document_002._learning import by_size, flipped_last, learns, records, replaced_last, up
 from experiments.document_002.error_estimate import persons
-from mechanisms.agnostic_learner import AgnosticLearner
-from mechanisms.agnostic_mutants import MUTANTS
-from mechanisms.common import FloatArray, IntArray
-from mechanisms.fresh_learner import (
+from mechanisms.base.mechanism import FloatArray, IntArray
+from mechanisms.learning.agnostic_learner import AgnosticLearner
+from mechanisms.learning.agnostic_mutants import MUTANTS
+from mechanisms.learning.fresh_learner import (
     Distribution,
     FreshLearner,
     agnostic_bound,
@@ -34,7 +34,7 @@ from mechanisms.fresh_learner import (
     least_size,
     realizable_bound,
 )
-from mechanisms.hypotheses import Hypotheses, Intervals, Points, Rectangles, Thresholds, sauer
+from mechanisms.learning.hypotheses import Hypotheses, Intervals, Points, Rectangles, Thresholds, sauer
 
 _ONE = PureDP(1.0)
 _BETA = 0.05

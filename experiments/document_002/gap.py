@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from auditor.audits.accuracy import Exactly, Figure, Setting, Smallest
 from auditor.audits.inequality import Row
 from auditor.claims import Draft, Source, accuracy, entry, inequality, scaling
-from mechanisms.amplified_fresh import FreshAmplified, TrueError, UniformBits, uniform_success
-from mechanisms.amplified_parity import block_rows, corrected
-from mechanisms.amplified_selection import Estimates
-from mechanisms.boosting import Split
-from mechanisms.parity_gap import BundledParity, LocalParity, bundled_users, local_users
+from mechanisms.learning.amplified_fresh import FreshAmplified, TrueError, UniformBits, uniform_success
+from mechanisms.learning.amplified_parity import block_rows, corrected
+from mechanisms.learning.amplified_selection import Estimates
+from mechanisms.learning.boosting import Split
+from mechanisms.local_model.parity_gap import BundledParity, LocalParity, bundled_users, local_users
 
 FloatArray = NDArray[np.float64]
 

@@ -29,10 +29,10 @@ from auditor.privacy.guarantees import PureDP
 from experiments._common import REPLACE, broken, deviating
 from experiments.document_002._learning import flipped_last, learns, records, replaced_last, up
 from experiments.document_002._sample_sizes import E2, agnostic_sizes, realizable_sizes
-from mechanisms.agnostic_learner import AgnosticLearner, LabelsAt, level_of_flip
-from mechanisms.agnostic_mutants import MUTANTS, SinglePrecision
-from mechanisms.fresh_learner import Distribution, FreshLearner, agnostic_bound
-from mechanisms.hypotheses import Hypotheses, Intervals, Parities, Points, Thresholds
+from mechanisms.learning.agnostic_learner import AgnosticLearner, LabelsAt, level_of_flip
+from mechanisms.learning.agnostic_mutants import MUTANTS, SinglePrecision
+from mechanisms.learning.fresh_learner import Distribution, FreshLearner, agnostic_bound
+from mechanisms.learning.hypotheses import Hypotheses, Intervals, Parities, Points, Thresholds
 
 _ONE = PureDP(1.0)
 #: Hypotheses whose weights sum to 1 % and less of the mass where each is below 2^-24 of it; each call sums all of them,

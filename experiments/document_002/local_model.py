@@ -15,9 +15,9 @@ from auditor.privacy.guarantees import PureDP
 from auditor.targets.analysts import FixedList, Repeat
 from auditor.targets.interactive import History, Queries
 from experiments._common import REPLACE, broken
-from mechanisms.local_model import MUTANTS, LocalAlgorithm, LocalOracle
-from mechanisms.local_randomizers import LocalRandomizer, TwiceNoisy, alarm, noisy_value, response
-from mechanisms.noninteractive import Noninteractive
+from mechanisms.local_model.local_model import MUTANTS, LocalAlgorithm, LocalOracle
+from mechanisms.local_model.local_randomizers import LocalRandomizer, TwiceNoisy, alarm, noisy_value, response
+from mechanisms.local_model.noninteractive import Noninteractive
 
 #: One of each kind: a bit, one of five symbols, a number of 0 to 9 with noise, a rare event, a value with two noises.
 _KINDS: dict[str, LocalRandomizer] = {

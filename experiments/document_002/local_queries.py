@@ -46,9 +46,9 @@ from experiments.document_002._local import (
     setting,
     within,
 )
-from mechanisms.fresh_users import typical_users, users_needed
-from mechanisms.local_query import MUTANTS, CountOfHigh, MeanOfMessages, Messages, QueriedTwice, Scaled
-from mechanisms.tails import laplace_sum_tail
+from mechanisms.local_model.fresh_users import typical_users, users_needed
+from mechanisms.local_model.local_query import MUTANTS, CountOfHigh, MeanOfMessages, Messages, QueriedTwice, Scaled
+from mechanisms.statistical_queries.tails import laplace_sum_tail
 
 FloatArray = NDArray[np.float64]
 

@@ -39,9 +39,9 @@ from auditor.privacy.guarantees import PureDP
 from experiments._common import REPLACE, person, rand, replaced
 from experiments.document_000.learner import WrongPredictions, WrongThreshold
 from experiments.document_002._local import BETA, E9, EPSILON, exponent_of, large_epsilon, setting, within
-from mechanisms.fresh_users import FreshDredging, FreshUsers, ReusedUsers, users_needed
-from mechanisms.local_query import CountOfHigh
-from mechanisms.local_simulation import (
+from mechanisms.local_model.fresh_users import FreshDredging, FreshUsers, ReusedUsers, users_needed
+from mechanisms.local_model.local_query import CountOfHigh
+from mechanisms.local_model.local_simulation import (
     MUTANTS,
     BlocksWithReplacement,
     FixedTranscript,
@@ -53,9 +53,9 @@ from mechanisms.local_simulation import (
     Transcript,
     simulation_size,
 )
-from mechanisms.query_algorithms import AllOf, Bit, Conjunctions, Thresholds
-from mechanisms.sq_oracles import LearnerOf
-from mechanisms.statistical_queries import expectations
+from mechanisms.statistical_queries.query_algorithms import AllOf, Bit, Conjunctions, Thresholds
+from mechanisms.statistical_queries.sq_oracles import LearnerOf
+from mechanisms.statistical_queries.statistical_queries import expectations
 
 FloatArray = NDArray[np.float64]
 

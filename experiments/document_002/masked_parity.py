@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from auditor.audits.inequality import Row
 from auditor.claims import Draft, Source, accuracy, entry, inequality
-from mechanisms.fresh_users import users_needed
-from mechanisms.lazy_oracles import LazyOracle
-from mechanisms.masked_parity import (
+from mechanisms.local_model.fresh_users import users_needed
+from mechanisms.local_model.masked_parity import (
     Answerer,
     ErrorOfHypothesis,
     Game,
@@ -27,10 +26,11 @@ from mechanisms.masked_parity import (
     errors,
     play,
 )
-from mechanisms.masked_parity_learner import MUTANTS, TwoRounds, faithful, tolerance_of
-from mechanisms.masked_parity_local import fresh_oracles
-from mechanisms.masked_parity_nonadaptive import MUTANTS as WEAK_MUTANTS
-from mechanisms.masked_parity_nonadaptive import Weak
+from mechanisms.local_model.masked_parity_learner import MUTANTS, TwoRounds, faithful, tolerance_of
+from mechanisms.local_model.masked_parity_local import fresh_oracles
+from mechanisms.local_model.masked_parity_nonadaptive import MUTANTS as WEAK_MUTANTS
+from mechanisms.local_model.masked_parity_nonadaptive import Weak
+from mechanisms.statistical_queries.lazy_oracles import LazyOracle
 
 FloatArray = NDArray[np.float64]
 

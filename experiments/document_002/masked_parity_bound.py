@@ -17,16 +17,32 @@ from numpy.typing import NDArray
 from auditor.audits.accuracy import Exactly, Figure
 from auditor.audits.inequality import Row
 from auditor.claims import Draft, Source, accuracy, entry, inequality, scaling
-from mechanisms.lazy_oracles import Decomposed, FixedTolerance, LazyOracle, PartForgotten, hit_bound, masked_queries
-from mechanisms.masked_parity import ErrorOfHypothesis, Game, Learner, Unhelpful, all_concepts, errors, play, split
-from mechanisms.masked_parity_learner import TwoRounds, first_round, second_round, tolerance_of
-from mechanisms.masked_parity_nonadaptive import (
+from mechanisms.local_model.masked_parity import (
+    ErrorOfHypothesis,
+    Game,
+    Learner,
+    Unhelpful,
+    all_concepts,
+    errors,
+    play,
+    split,
+)
+from mechanisms.local_model.masked_parity_learner import TwoRounds, first_round, second_round, tolerance_of
+from mechanisms.local_model.masked_parity_nonadaptive import (
     BentQueries,
     Nonadaptive,
     Parities,
     Queries,
     RandomFunctions,
     RandomSigns,
+)
+from mechanisms.statistical_queries.lazy_oracles import (
+    Decomposed,
+    FixedTolerance,
+    LazyOracle,
+    PartForgotten,
+    hit_bound,
+    masked_queries,
 )
 
 FloatArray = NDArray[np.float64]

@@ -17,11 +17,11 @@ from auditor.claims import Draft, Source, accuracy, component, conformity, entry
 from auditor.datasets import Pair
 from auditor.privacy.guarantees import PureDP
 from experiments._common import REPLACE
-from mechanisms.common import IntArray
-from mechanisms.local_query import Messages
-from mechanisms.masked_parity import ErrorOfHypothesis, Game, all_concepts
-from mechanisms.masked_parity_learner import TwoRounds
-from mechanisms.masked_parity_local import (
+from mechanisms.base.mechanism import IntArray
+from mechanisms.local_model.local_query import Messages
+from mechanisms.local_model.masked_parity import ErrorOfHypothesis, Game, all_concepts
+from mechanisms.local_model.masked_parity_learner import TwoRounds
+from mechanisms.local_model.masked_parity_local import (
     CountsBit,
     CountsMismatch,
     ErrorOfBits,

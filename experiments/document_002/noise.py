@@ -19,10 +19,10 @@ from auditor.claims import Draft, Source, accuracy, conformity, entry, exact, ex
 from auditor.datasets import Pair
 from auditor.privacy.guarantees import PureDP
 from experiments._common import REPLACE, broken, deviating, person, rand, replaced, visits
-from mechanisms.laplace import MUTANTS, LatticeLaplace
-from mechanisms.queries import Count, Mean, Sum
-from mechanisms.randomized_response import MUTANTS as RESPONSES
-from mechanisms.randomized_response import EstimateError, RandomizedResponse, from_epsilon, undivided_mean
+from mechanisms.additive_noise.laplace import MUTANTS, LatticeLaplace
+from mechanisms.base.queries import Count, Mean, Sum
+from mechanisms.local_model.randomized_response import MUTANTS as RESPONSES
+from mechanisms.local_model.randomized_response import EstimateError, RandomizedResponse, from_epsilon, undivided_mean
 
 _VISITS = Count("mdvis", low=10.0)
 

@@ -17,7 +17,7 @@ from auditor.datasets import Pair
 from auditor.privacy.exact import FiniteLaw, PrivacyCurve, curve
 from auditor.privacy.guarantees import PureDP
 from experiments._common import REPLACE, broken
-from mechanisms.occam import MUTANTS, DoublingLearner, FreshExamples, schedule, share
+from mechanisms.learning.occam import MUTANTS, DoublingLearner, FreshExamples, schedule, share
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -164,7 +164,7 @@ def _fresh() -> FreshExamples:
 def occam() -> Iterator[Draft]:
     """The catalogue's form of what the document leaves out, for sets of points; the round of the stop is published.
 
-    Derived theorem, at the sizes of `mechanisms.occam.schedule`, for a concept that round J describes: the learner errs
+    Derived theorem, at the sizes of `learning.occam.schedule`, for a concept that round J describes: the learner errs
     by more than alpha, or learns nothing, with probability at most beta; and it requests at most 2 n_J = first 2^(J+1)
     examples in expectation. Because: a round goes on with probability at most b/2 beyond what its exponential mechanism
     misses, which is b = beta / 2^(j+2) from round J on, and stops with an error above alpha with probability at most

@@ -21,11 +21,11 @@ from auditor.audits.inequality import Row
 from auditor.claims import Draft, Source, accuracy, entry, inequality
 from experiments._common import rand
 from experiments.document_000.learner import WrongPredictions, WrongThreshold
-from mechanisms.boolean_queries import MUTANTS as DIGITS
-from mechanisms.boolean_queries import BooleanQueries
-from mechanisms.local_query import Scaled
-from mechanisms.query_algorithms import AllOf, Bit, Conjunctions, Thresholds
-from mechanisms.sq_oracles import (
+from mechanisms.local_model.local_query import Scaled
+from mechanisms.statistical_queries.boolean_queries import MUTANTS as DIGITS
+from mechanisms.statistical_queries.boolean_queries import BooleanQueries
+from mechanisms.statistical_queries.query_algorithms import AllOf, Bit, Conjunctions, Thresholds
+from mechanisms.statistical_queries.sq_oracles import (
     MUTANTS,
     Above,
     Answers,
@@ -40,7 +40,7 @@ from mechanisms.sq_oracles import (
     sample_size,
     valid_oracles,
 )
-from mechanisms.statistical_queries import expectations
+from mechanisms.statistical_queries.statistical_queries import expectations
 
 FloatArray = NDArray[np.float64]
 

@@ -47,11 +47,11 @@ from experiments.document_002._parity_accuracy import (
     name_of,
     probability,
 )
-from mechanisms.common import Mutant, unbounded
-from mechanisms.parity import GaussianElimination, ParityLearner
-from mechanisms.parity_levels import resampling_level
-from mechanisms.parity_mutants import MUTANTS, FixedSizeSample, SampleByContentHash
-from mechanisms.parity_samples import FreshParity, Sparse, Uniform, elimination_size
+from mechanisms.base.mechanism import Mutant, unbounded
+from mechanisms.learning.parity import GaussianElimination, ParityLearner
+from mechanisms.learning.parity_levels import resampling_level
+from mechanisms.learning.parity_mutants import MUTANTS, FixedSizeSample, SampleByContentHash
+from mechanisms.learning.parity_samples import FreshParity, Sparse, Uniform, elimination_size
 
 Bits = NDArray[np.uint8]
 

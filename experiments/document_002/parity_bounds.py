@@ -16,9 +16,16 @@ from numpy.typing import NDArray
 
 from auditor.audits.inequality import Row
 from auditor.claims import Draft, Source, accuracy, entry, inequality
-from mechanisms.common import IntArray
-from mechanisms.lazy_oracles import Decomposed, LazyOracle, bent, bent_times_parity, parity_queries, parity_signs
-from mechanisms.parity_search import BentSearch, OneByOne, ParityGame
+from mechanisms.base.mechanism import IntArray
+from mechanisms.statistical_queries.lazy_oracles import (
+    Decomposed,
+    LazyOracle,
+    bent,
+    bent_times_parity,
+    parity_queries,
+    parity_signs,
+)
+from mechanisms.statistical_queries.parity_search import BentSearch, OneByOne, ParityGame
 
 FloatArray = NDArray[np.float64]
 

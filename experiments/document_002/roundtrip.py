@@ -26,8 +26,8 @@ from auditor.claims import Draft, Source, accuracy, conformity, entry, exact, in
 from auditor.datasets import Pair
 from auditor.privacy.guarantees import PureDP
 from experiments._common import REPLACE, rand
-from mechanisms.rejection_simulation import Signs, total_variation
-from mechanisms.response_protocol import (
+from mechanisms.local_model.rejection_simulation import Signs, total_variation
+from mechanisms.local_model.response_protocol import (
     Ask,
     LocalProtocol,
     Transcript,
@@ -35,8 +35,8 @@ from mechanisms.response_protocol import (
     in_parallel,
     persons_needed,
 )
-from mechanisms.roundtrip import RoundTrip
-from mechanisms.sq_oracles import Above, Below
+from mechanisms.local_model.roundtrip import RoundTrip
+from mechanisms.statistical_queries.sq_oracles import Above, Below
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

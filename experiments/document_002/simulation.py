@@ -46,10 +46,9 @@ from experiments.document_002._simulated_calls import (
     shifted_rounds_rows,
     visit_shares,
 )
-from mechanisms.boolean_queries import BooleanQueries
-from mechanisms.local_randomizers import noisy_value, response
-from mechanisms.rejection_mutants import MUTANTS
-from mechanisms.rejection_simulation import (
+from mechanisms.local_model.local_randomizers import noisy_value, response
+from mechanisms.local_model.rejection_mutants import MUTANTS
+from mechanisms.local_model.rejection_simulation import (
     RejectionSimulation,
     Rounds,
     Signs,
@@ -58,8 +57,9 @@ from mechanisms.rejection_simulation import (
     largest_distance,
     under_all_signs,
 )
-from mechanisms.rejection_variants import ShiftAndClip, TruncatedSimulation
-from mechanisms.sq_oracles import Above, Below, Exact, Random, sample_size
+from mechanisms.local_model.rejection_variants import ShiftAndClip, TruncatedSimulation
+from mechanisms.statistical_queries.boolean_queries import BooleanQueries
+from mechanisms.statistical_queries.sq_oracles import Above, Below, Exact, Random, sample_size
 
 FloatArray = NDArray[np.float64]
 

@@ -18,8 +18,8 @@ from auditor.datasets import Pair
 from auditor.privacy.exact import curve
 from auditor.privacy.guarantees import PureDP
 from experiments._common import ADD_REMOVE, REPLACE, broken
-from mechanisms.parity import ParityLearner
-from mechanisms.subsampling import (
+from mechanisms.learning.parity import ParityLearner
+from mechanisms.learning.subsampling import (
     MUTANTS,
     FixedNumberOfRows,
     IndependentRows,

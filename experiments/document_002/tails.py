@@ -16,7 +16,7 @@ from auditor.audits.accuracy import Absolute, Setting
 from auditor.audits.inequality import Row
 from auditor.claims import Draft, Erratum, Source, accuracy, as_corrected, as_printed, entry, inequality
 from experiments._common import rand
-from mechanisms.tails import (
+from mechanisms.statistical_queries.tails import (
     LaplaceMean,
     SampleMean,
     bernstein_bound,

@@ -16,9 +16,9 @@ from auditor.claims import Draft, expectation
 from auditor.datasets import Pair
 from auditor.targets import Mechanism
 from experiments._common import added, person, rand
-from mechanisms.common import FloatArray
-from mechanisms.projections import Body, ProjectedMoments
-from mechanisms.second_moments import NoisyMoments, SecondMoments, SignedHistogram
+from mechanisms.base.mechanism import FloatArray
+from mechanisms.query_release.projections import Body, ProjectedMoments
+from mechanisms.query_release.second_moments import NoisyMoments, SecondMoments, SignedHistogram
 
 #: Yes-or-no attributes of a person of the RAND data: any visit, coinsurance, individual deductible plan, a payment
 #: incentive of 6 or more, a medical limit of 6 or more, physical limitations, many chronic diseases, good health.

@@ -41,8 +41,8 @@ from experiments.document_003._projected import (
     squared_error,
     worst_number,
 )
-from mechanisms.projections import Hull, NuclearBall
-from mechanisms.second_moments import (
+from mechanisms.query_release.projections import Hull, NuclearBall
+from mechanisms.query_release.second_moments import (
     NoisyMoments,
     SecondMoments,
     SignedHistogram,

@@ -9,8 +9,8 @@ import numpy as np
 from auditor.audits.accuracy import Line, PhaseDiagram, Setting
 from auditor.audits.adversaries.fingerprints import BonehShaw, Tardos, sufficient_block
 from auditor.claims import Draft, phases
-from mechanisms.common import FloatArray, IntArray
-from mechanisms.pirates import Piracy, Proportional, Scoring
+from mechanisms.base.mechanism import FloatArray, IntArray
+from mechanisms.lower_bounds.pirates import Piracy, Proportional, Scoring
 
 #: Users, and columns: from fewer than can be traced to more than are needed.
 _USERS = (4.0, 6.0, 8.0, 12.0, 16.0)

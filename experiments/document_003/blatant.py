@@ -17,9 +17,9 @@ from auditor.audits.adversaries.reconstruction import Decoding, Reconstruction
 from auditor.claims import Draft, Source, accuracy, adversary, entry, expectation, phases
 from auditor.privacy.guarantees import ApproxDP, Guarantee, PureDP
 from experiments.document_003.reconstruction import itself, sharp_bound, wrong_part
-from mechanisms.column_counts import ConstantCounts, GaussianCounts, LaplaceCounts, LargestNormCounts
-from mechanisms.common import FloatArray, Mechanism
-from mechanisms.noisy_counts import UniformCounts
+from mechanisms.additive_noise.column_counts import ConstantCounts, GaussianCounts, LaplaceCounts, LargestNormCounts
+from mechanisms.base.mechanism import FloatArray, Mechanism
+from mechanisms.lower_bounds.noisy_counts import UniformCounts
 
 #: The definition's own level: (1, 0.1)-DP is never blatantly non-private.
 _PURE, _APPROXIMATE = PureDP(1.0), ApproxDP(1.0, 0.1)

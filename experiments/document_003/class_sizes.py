@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from auditor.audits.inequality import Row
 from auditor.claims import Draft, Erratum, Source, as_corrected, as_printed, entry, inequality
-from mechanisms.class_sizes import (
+from mechanisms.learning.class_sizes import (
     Table,
     at_most,
     conjunctions,

@@ -28,21 +28,21 @@ from auditor.privacy.guarantees import ApproxDP, DeltaDP, PureDP
 from auditor.targets.analysts import FixedList
 from auditor.targets.transcripts import ExactDialogue
 from experiments._common import REPLACE, broken, deviating, person, replaced, visits
-from mechanisms.advanced_composition import MUTANTS as CLAIMS
-from mechanisms.advanced_composition import (
+from mechanisms.additive_noise.geometric import TwoSidedGeometric
+from mechanisms.additive_noise.laplace import LatticeLaplace
+from mechanisms.base.mechanism import FloatArray
+from mechanisms.base.queries import Count
+from mechanisms.composition.advanced_composition import MUTANTS as CLAIMS
+from mechanisms.composition.advanced_composition import (
     ManyResponses,
     expected_absolute_loss,
     expected_loss,
     expected_loss_under_other,
     largest_expected_loss,
 )
-from mechanisms.common import FloatArray
-from mechanisms.composition import MUTANTS as ACCOUNTANTS
-from mechanisms.composition import Accountant, Bit, LeakyResponse, NoisyCount, Part, Response, Rows
-from mechanisms.composition_game import CompositionGame, QuitWhenAhead
-from mechanisms.geometric import TwoSidedGeometric
-from mechanisms.laplace import LatticeLaplace
-from mechanisms.queries import Count
+from mechanisms.composition.composition import MUTANTS as ACCOUNTANTS
+from mechanisms.composition.composition import Accountant, Bit, LeakyResponse, NoisyCount, Part, Response, Rows
+from mechanisms.composition.composition_game import CompositionGame, QuitWhenAhead
 
 _POOR = Count("hlthp", equals=1.0)
 #: Four counts that one person enters: in poor health, ten visits or more, many diseases, limited in what she can do.

@@ -26,8 +26,8 @@ from auditor.claims import (
 from auditor.privacy.guarantees import ApproxDP, PureDP
 from experiments._common import REPLACE, broken, deviating, rand, visits
 from experiments._errors import FirstError, TypicalError
-from mechanisms.counting_queries import MUTANTS, CountingQueries, ThresholdCounts, capacity, spread_cuts
-from mechanisms.gaussian import CalibratedGaussian
+from mechanisms.additive_noise.gaussian import CalibratedGaussian
+from mechanisms.query_release.counting_queries import MUTANTS, CountingQueries, ThresholdCounts, capacity, spread_cuts
 
 _N = len(rand())
 _EPSILON, _DELTA = 1.0, 1e-5

@@ -23,14 +23,12 @@ from experiments.document_003._posterior import (
     two_point_priors,
     worst_prior,
 )
-from mechanisms.exponential import ExponentialMechanism
-from mechanisms.geometric import TwoSidedGeometric
-from mechanisms.queries import Count, Histogram
-from mechanisms.random_row import MUTANTS as ROWS
-from mechanisms.random_row import RandomRow
-from mechanisms.randomized_response import from_epsilon
-from mechanisms.suppression import MUTANTS as INTERFACES
-from mechanisms.suppression import (
+from mechanisms.additive_noise.geometric import TwoSidedGeometric
+from mechanisms.base.queries import Count, Histogram
+from mechanisms.composition.random_row import MUTANTS as ROWS
+from mechanisms.composition.random_row import RandomRow
+from mechanisms.composition.suppression import MUTANTS as INTERFACES
+from mechanisms.composition.suppression import (
     SMALLEST,
     Differencing,
     GuessingGame,
@@ -40,6 +38,8 @@ from mechanisms.suppression import (
     SuppressedCounts,
     guessing_bound,
 )
+from mechanisms.local_model.randomized_response import from_epsilon
+from mechanisms.selection.exponential import ExponentialMechanism
 
 # ------------------------------------------------------------------------------- differencing
 

@@ -26,9 +26,9 @@ from auditor.claims import (
     scaling,
 )
 from auditor.privacy.guarantees import ApproxDP
-from mechanisms.column_counts import ConstantCounts, GaussianCounts, LaplaceCounts
-from mechanisms.common import FloatArray
-from mechanisms.discrepancy import (
+from mechanisms.additive_noise.column_counts import ConstantCounts, GaussianCounts, LaplaceCounts
+from mechanisms.base.mechanism import FloatArray
+from mechanisms.lower_bounds.discrepancy import (
     allowed_places,
     by_definition,
     by_sum,
@@ -44,8 +44,8 @@ from mechanisms.discrepancy import (
     with_zero,
     witness,
 )
-from mechanisms.discrepancy_errors import ErrorOfResponses, LargestError, WorstConsistent
-from mechanisms.noisy_counts import UniformCounts
+from mechanisms.lower_bounds.discrepancy_errors import ErrorOfResponses, LargestError, WorstConsistent
+from mechanisms.lower_bounds.noisy_counts import UniformCounts
 
 _EPSILON, _DELTA = 1.0, 0.1
 #: The catalogue's fraction for figures of partial discrepancy itself.

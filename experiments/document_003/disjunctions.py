@@ -26,10 +26,11 @@ from auditor.datasets import Pair
 from auditor.privacy.guarantees import PureDP
 from experiments._common import REPLACE, broken, deviating, rand, replaced
 from experiments.document_003.marginals import HEALTH, NOBODY, TEN, TWENTY, TWO, complementary, fair_and_poor
-from mechanisms.common import FloatArray
-from mechanisms.counting_queries import advanced_epsilon
-from mechanisms.disjunction_mutants import MUTANTS
-from mechanisms.disjunctions import (
+from mechanisms.additive_noise.gaussian import analytic_mu
+from mechanisms.base.mechanism import FloatArray
+from mechanisms.query_release.counting_queries import advanced_epsilon
+from mechanisms.query_release.disjunction_mutants import MUTANTS
+from mechanisms.query_release.disjunctions import (
     DisjunctionSummary,
     degree_of,
     l1_sensitivity,
@@ -38,8 +39,7 @@ from mechanisms.disjunctions import (
     terms,
     value_at,
 )
-from mechanisms.gaussian import analytic_mu
-from mechanisms.marginals import Attributes
+from mechanisms.query_release.marginals import Attributes
 
 _N = len(rand())
 _EPSILON = 1.0

@@ -12,9 +12,9 @@ from auditor.audits.adversaries.exhaustive import Bits, Exhaustive, every
 from auditor.audits.inequality import Row
 from auditor.claims import Draft, Source, accuracy, adversary, entry, inequality
 from auditor.privacy.guarantees import PureDP
-from mechanisms.column_counts import LaplaceCounts
-from mechanisms.noisy_counts import UniformCounts
-from mechanisms.subset_answers import (
+from mechanisms.additive_noise.column_counts import LaplaceCounts
+from mechanisms.lower_bounds.noisy_counts import UniformCounts
+from mechanisms.lower_bounds.subset_answers import (
     Answers,
     ClosedMidpointAnswers,
     ExactAnswers,

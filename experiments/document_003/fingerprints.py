@@ -24,9 +24,9 @@ from auditor.audits.accuracy import Exactly, Figure, Setting, Smallest
 from auditor.audits.adversaries.fingerprints import BonehShaw, Tardos, smallest_block, sufficient_block
 from auditor.audits.inequality import Row
 from auditor.claims import Draft, Source, accuracy, conformity, entry, expectation, inequality, scaling
-from mechanisms.code_mutants import MUTANTS
-from mechanisms.common import FloatArray, IntArray, Mechanism
-from mechanisms.pirates import (
+from mechanisms.base.mechanism import FloatArray, IntArray, Mechanism
+from mechanisms.lower_bounds.code_mutants import MUTANTS
+from mechanisms.lower_bounds.pirates import (
     AllOnes,
     Coin,
     Framing,

@@ -17,10 +17,10 @@ from auditor.privacy.exact import curve
 from auditor.privacy.guarantees import DeltaDP, PureDP
 from auditor.privacy.laws import Law, TwoSidedGeometricLaw
 from experiments._common import REPLACE, rand
-from mechanisms.chain import Chain, group_delta, printed_group_delta
-from mechanisms.gaussian import LatticeGaussian
-from mechanisms.laplace import LatticeLaplace
-from mechanisms.queries import Count
+from mechanisms.additive_noise.gaussian import LatticeGaussian
+from mechanisms.additive_noise.laplace import LatticeLaplace
+from mechanisms.base.queries import Count
+from mechanisms.composition.chain import Chain, group_delta, printed_group_delta
 
 #: Nobody in the data has 36 visits, so that the count is the number of persons who have been changed.
 _FREQUENT = Count("mdvis", equals=36.0)

@@ -29,15 +29,15 @@ from auditor.claims import (
 from auditor.datasets import Pair
 from auditor.privacy.guarantees import PureDP
 from experiments._common import REPLACE, broken, deviating, rand, visits
-from mechanisms.common import FloatArray
-from mechanisms.interval_tree import (
+from mechanisms.base.mechanism import FloatArray
+from mechanisms.base.noise import base_for
+from mechanisms.query_release.interval_tree import (
     MUTANTS,
     IntervalTree,
     largest_quantile,
     packing_bound,
     threshold_answers,
 )
-from mechanisms.noise import base_for
 
 _N = len(rand())
 _EPSILON = 1.0

@@ -19,9 +19,9 @@ from auditor.claims import Draft, Source, accuracy, entry, exact, inequality, sc
 from auditor.datasets import Group, Pair
 from auditor.privacy.guarantees import PureDP
 from experiments._common import REPLACE
-from mechanisms.common import IntArray
-from mechanisms.fresh_learner import least_size
-from mechanisms.learner_protocol import (
+from mechanisms.base.mechanism import IntArray
+from mechanisms.learning.fresh_learner import least_size
+from mechanisms.learning.learner_protocol import (
     BobsError,
     CoverProtocol,
     EqualityError,
@@ -38,8 +38,8 @@ from mechanisms.learner_protocol import (
     protocol_rows,
     zero_rows,
 )
-from mechanisms.threshold_learner import ThresholdLearner, WhichPiece
-from mechanisms.threshold_samples import TwoPoints, balanced_failure, fresh_failure
+from mechanisms.learning.threshold_learner import ThresholdLearner, WhichPiece
+from mechanisms.learning.threshold_samples import TwoPoints, balanced_failure, fresh_failure
 
 _EPSILON = 0.5
 _BETA = 0.1

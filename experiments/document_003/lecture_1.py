@@ -15,12 +15,12 @@ from auditor.claims import Draft, Source, accuracy, conformity, entry, exact, ex
 from auditor.datasets import Pair
 from auditor.privacy.guarantees import ApproxDP, DeltaDP, GaussianDP, PureDP
 from experiments._common import ADD_REMOVE, REPLACE, added, broken, deviating, person, rand, replaced, visits
-from mechanisms.histogram import MUTANTS as SIZES
-from mechanisms.histogram import SumAndSize, gaussian_histogram, laplace_histogram
-from mechanisms.laplace import MUTANTS, LatticeLaplace, default_step
-from mechanisms.queries import Count, Histogram, Mean, SeveralCounts, Sum
-from mechanisms.randomized_response import MUTANTS as RESPONSES
-from mechanisms.randomized_response import EstimateError, OtherRows, RandomizedResponse, undivided_mean
+from mechanisms.additive_noise.histogram import MUTANTS as SIZES
+from mechanisms.additive_noise.histogram import SumAndSize, gaussian_histogram, laplace_histogram
+from mechanisms.additive_noise.laplace import MUTANTS, LatticeLaplace, default_step
+from mechanisms.base.queries import Count, Histogram, Mean, SeveralCounts, Sum
+from mechanisms.local_model.randomized_response import MUTANTS as RESPONSES
+from mechanisms.local_model.randomized_response import EstimateError, OtherRows, RandomizedResponse, undivided_mean
 
 _WEAK = Count("hlthp", equals=1.0)
 

@@ -23,7 +23,7 @@ from auditor.claims import (
 from auditor.datasets import Pair
 from auditor.privacy.guarantees import ApproxDP, PureDP
 from experiments._common import REPLACE, broken, person, rand, replaced
-from mechanisms.marginals import (
+from mechanisms.query_release.marginals import (
     MUTANTS,
     Attributes,
     ComposedMarginals,

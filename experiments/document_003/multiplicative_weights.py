@@ -45,8 +45,8 @@ from auditor.privacy.guarantees import ApproxDP, PureDP
 from auditor.targets.analysts import Adaptive, FixedList, Phases
 from auditor.targets.transcripts import Dialogue, ExactDialogue
 from experiments._common import REPLACE, person, rand, replaced
-from mechanisms.common import FloatArray, IntArray
-from mechanisms.multiplicative_weights import (
+from mechanisms.base.mechanism import FloatArray, IntArray
+from mechanisms.query_release.multiplicative_weights import (
     DROP,
     GRAIN,
     MUTANTS,

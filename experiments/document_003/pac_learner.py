@@ -1,7 +1,7 @@
 """Document 003, Theorem 8.2.2 and sections 9.1, 9.2: the exponential mechanism as a learner, on thresholds.
 
 The privacy level is 2 epsilon for weights ``exp(-epsilon mistakes)``, as the proof says. The printed sample size hides
-its constants; `mechanisms.threshold_samples.sufficient_rows` is derived.
+its constants; `mechanisms.learning.threshold_samples.sufficient_rows` is derived.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from auditor.privacy.exact import FiniteLaw, curve
 from auditor.privacy.guarantees import PureDP
 from experiments._common import REPLACE, broken, deviating
 from experiments.document_003.class_sizes import J10
-from mechanisms.agnostic_learner import level_of_flip
-from mechanisms.common import IntArray
-from mechanisms.fresh_learner import least_size
-from mechanisms.threshold_learner import MUTANTS, NormalisedError, ScaleHalved, ThresholdLearner, WhichPiece
-from mechanisms.threshold_samples import (
+from mechanisms.base.mechanism import IntArray
+from mechanisms.learning.agnostic_learner import level_of_flip
+from mechanisms.learning.fresh_learner import least_size
+from mechanisms.learning.threshold_learner import MUTANTS, NormalisedError, ScaleHalved, ThresholdLearner, WhichPiece
+from mechanisms.learning.threshold_samples import (
     Examples,
     FreshThresholds,
     ThresholdError,

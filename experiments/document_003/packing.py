@@ -29,15 +29,15 @@ from auditor.claims import (
 from auditor.datasets import Pair
 from auditor.privacy.guarantees import ApproxDP, PureDP
 from experiments._common import REPLACE
-from mechanisms.column_counts import (
+from mechanisms.additive_noise.column_counts import (
     MUTANTS,
     ConstantCounts,
     GaussianCounts,
     LaplaceCounts,
     LargestNormCounts,
 )
-from mechanisms.common import FloatArray
-from mechanisms.packing import RowNames, RowNamesOfMany, certified
+from mechanisms.base.mechanism import FloatArray
+from mechanisms.lower_bounds.packing import RowNames, RowNamesOfMany, certified
 
 #: The lemma's own epsilon, and the packing of the instance: k = 100 columns and as many identical rows.
 _EPSILON, _K = 0.25, 100

@@ -26,7 +26,7 @@ from auditor.privacy.exact import curve
 from auditor.privacy.guarantees import PureDP
 from experiments._common import REPLACE, broken, deviating
 from experiments.document_002._parity_accuracy import concept, error, name_of, probability
-from mechanisms.coin_parity import (
+from mechanisms.learning.coin_parity import (
     MUTANTS,
     CoinParity,
     FirstHypothesis,
@@ -35,7 +35,7 @@ from mechanisms.coin_parity import (
     any_rows,
     uniform_rows,
 )
-from mechanisms.parity_samples import Distribution, FreshParity, Sparse, Uniform, least_size
+from mechanisms.learning.parity_samples import Distribution, FreshParity, Sparse, Uniform, least_size
 
 Bits = NDArray[np.uint8]
 

@@ -24,9 +24,9 @@ from experiments.document_003._projected import (
     repeated,
     squared_error,
 )
-from mechanisms.product_attributes import MUTANTS, ProductMoments, SmallestSign
-from mechanisms.projections import Body, Hull, NuclearBall, ProjectedMoments
-from mechanisms.second_moments import NoisyMoments
+from mechanisms.query_release.product_attributes import MUTANTS, ProductMoments, SmallestSign
+from mechanisms.query_release.projections import Body, Hull, NuclearBall, ProjectedMoments
+from mechanisms.query_release.second_moments import NoisyMoments
 
 #: A level at which some hundred draws tell 1.5 times the claim.
 _LARGE = 4.0

@@ -37,10 +37,10 @@ from experiments.document_003._projected import (
     repeated,
 )
 from experiments.document_003._projection_accuracy import errors, growth, steps
-from mechanisms.gaussian import LatticeGaussian
-from mechanisms.projection_mutants import MUTANTS as PROJECTIONS
-from mechanisms.projections import Hull, NuclearBall, ProjectedMoments
-from mechanisms.second_moments import (
+from mechanisms.additive_noise.gaussian import LatticeGaussian
+from mechanisms.query_release.projection_mutants import MUTANTS as PROJECTIONS
+from mechanisms.query_release.projections import Hull, NuclearBall, ProjectedMoments
+from mechanisms.query_release.second_moments import (
     MUTANTS,
     NoisyMoments,
     SecondMoments,

@@ -27,9 +27,9 @@ from auditor.datasets import Pair
 from auditor.privacy.guarantees import ApproxDP, DeltaDP
 from experiments._common import REPLACE, broken, deviating
 from experiments._points import MIDDLE, around, index, moved, whole_range, zeros
-from mechanisms.common import FloatArray
-from mechanisms.median import Median
-from mechanisms.propose_test_release import MUTANTS, ProposeTestRelease
+from mechanisms.base.mechanism import FloatArray
+from mechanisms.stability.median import Median
+from mechanisms.stability.propose_test_release import MUTANTS, ProposeTestRelease
 
 _BOUND = 1 / 64
 _TEST = ProposeTestRelease(Median(), _BOUND, 0.5, 0.05)

@@ -31,10 +31,10 @@ from auditor.claims import (
     statement_holds,
 )
 from auditor.privacy.guarantees import ApproxDP, PureDP
-from mechanisms.column_counts import GaussianCounts, LaplaceCounts
-from mechanisms.common import FloatArray, Mechanism
-from mechanisms.decoding_mutants import MUTANTS
-from mechanisms.noisy_counts import UniformCounts
+from mechanisms.additive_noise.column_counts import GaussianCounts, LaplaceCounts
+from mechanisms.base.mechanism import FloatArray, Mechanism
+from mechanisms.lower_bounds.decoding_mutants import MUTANTS
+from mechanisms.lower_bounds.noisy_counts import UniformCounts
 
 #: "Fewer than n/100 wrong": blatantly non-private (Definition 4.1.1).
 _BLATANT = 0.01

@@ -38,10 +38,10 @@ from experiments.document_003._projected import (
     squared_error,
     worst_number,
 )
-from mechanisms.common import FloatArray
-from mechanisms.projection_mutants import MUTANTS
-from mechanisms.projections import Body, Hull, NuclearBall, ProjectedMoments, Relaxed, sign_vectors
-from mechanisms.second_moments import NoisyMoments, SecondMoments, SignedHistogram
+from mechanisms.base.mechanism import FloatArray
+from mechanisms.query_release.projection_mutants import MUTANTS
+from mechanisms.query_release.projections import Body, Hull, NuclearBall, ProjectedMoments, Relaxed, sign_vectors
+from mechanisms.query_release.second_moments import NoisyMoments, SecondMoments, SignedHistogram
 
 #: Grothendieck's constant is below pi / (2 ln(1 + sqrt 2)) = 1.7822 (Krivine 1979); the notes use 2.
 _KRIVINE = math.pi / (2.0 * math.log1p(math.sqrt(2.0)))
@@ -60,7 +60,7 @@ def relaxed_projection() -> Iterator[Draft]:
     """The body L of inner products of unit vectors by Frank-Wolfe with a certified gap, and a ball that holds it.
 
     The noise is that of steps 1 and 2; what comes after it cannot be less private. The semidefinite program itself
-    (with a general solver) is compared with Frank-Wolfe in the tests of `mechanisms.projections`.
+    (with a general solver) is compared with Frank-Wolfe in the tests of `mechanisms.query_release.projections`.
     """
     yield from _privacy()
     yield from _bodies()

@@ -14,9 +14,9 @@ from auditor.audits.inequality import Row
 from auditor.claims import Draft, Source, accuracy, adversary, entry, inequality
 from auditor.privacy.guarantees import PureDP
 from auditor.results import Verdict
-from mechanisms.common import FloatArray
-from mechanisms.decoding_mutants import ROBUST_MUTANTS
-from mechanisms.noisy_counts import SpoiledCounts, SpoiledQueries
+from mechanisms.base.mechanism import FloatArray
+from mechanisms.lower_bounds.decoding_mutants import ROBUST_MUTANTS
+from mechanisms.lower_bounds.noisy_counts import SpoiledCounts, SpoiledQueries
 
 #: 48 bits and 768 rows of signs, as in the catalogue's figures.
 _GAME = SpoiledQueries()

@@ -31,10 +31,10 @@ from auditor.privacy.exact import curve
 from auditor.privacy.guarantees import ApproxDP, PureDP
 from experiments._common import REPLACE, broken, deviating
 from experiments._points import around, index, moved, whole_range, zeros
-from mechanisms.common import FloatArray, require, require_draws
-from mechanisms.laplace import LatticeLaplace
-from mechanisms.local_sensitivity import MUTANTS as LOCAL
-from mechanisms.median import (
+from mechanisms.additive_noise.laplace import LatticeLaplace
+from mechanisms.base.mechanism import FloatArray, require, require_draws
+from mechanisms.stability.local_sensitivity import MUTANTS as LOCAL
+from mechanisms.stability.median import (
     DistanceFrom,
     Median,
     MiddleMean,
@@ -44,9 +44,9 @@ from mechanisms.median import (
     rank,
     replacements,
 )
-from mechanisms.propose_test_release import ProposeTestRelease
-from mechanisms.smooth_sensitivity import MUTANTS as SMOOTH
-from mechanisms.smooth_sensitivity import SmoothCauchy, literature, printed, sharp
+from mechanisms.stability.propose_test_release import ProposeTestRelease
+from mechanisms.stability.smooth_sensitivity import MUTANTS as SMOOTH
+from mechanisms.stability.smooth_sensitivity import SmoothCauchy, literature, printed, sharp
 
 _MEDIAN = Median()
 

@@ -23,8 +23,8 @@ from auditor.claims import Draft, Source, accuracy, entry, mutant, privacy
 from auditor.datasets import Pair
 from auditor.privacy.guarantees import ApproxDP
 from experiments._common import REPLACE
-from mechanisms.common import FloatArray
-from mechanisms.signed_rows import (
+from mechanisms.base.mechanism import FloatArray
+from mechanisms.lower_bounds.signed_rows import (
     ITSELF,
     MUTANTS,
     Appears,

@@ -11,9 +11,9 @@ from auditor.audits.inequality import Row
 from auditor.claims import Draft, Source, accuracy, conformity, entry, exact, inequality, privacy, scaling
 from auditor.privacy.guarantees import PureDP
 from experiments._common import REPLACE, broken, deviating, person, rand, replaced, visits
-from mechanisms.laplace import LatticeLaplace
-from mechanisms.queries import Count, Histogram, Mean
-from mechanisms.structured_queries import (
+from mechanisms.additive_noise.laplace import LatticeLaplace
+from mechanisms.base.queries import Count, Histogram, Mean
+from mechanisms.query_release.structured_queries import (
     MUTANTS,
     DistanceToHistogram,
     DistanceToRange,

@@ -31,16 +31,16 @@ from auditor.privacy.exact import FiniteLaw, GaussianCurve, curve
 from auditor.privacy.guarantees import ApproxDP, PureDP
 from experiments._common import REPLACE
 from experiments.document_003._tracing_phases import diagrams
-from mechanisms.attribute_means import (
+from mechanisms.additive_noise.gaussian import analytic_mu
+from mechanisms.base.mechanism import FloatArray
+from mechanisms.lower_bounds.attribute_means import (
     MUTANTS,
     AttributeMeans,
     CalibratedMeans,
     GaussianMeans,
     LaplaceMeans,
 )
-from mechanisms.code_mutants import MUTANTS as MISTAKES
-from mechanisms.common import FloatArray
-from mechanisms.gaussian import analytic_mu
+from mechanisms.lower_bounds.code_mutants import MUTANTS as MISTAKES
 
 _ROWS = 9
 _CODE = BonehShaw(_ROWS + 1, 100)

@@ -24,9 +24,9 @@ from auditor.datasets import Pair
 from auditor.privacy.guarantees import ApproxDP, PureDP
 from experiments._common import REPLACE
 from experiments.document_003.tracing import accusation_level
-from mechanisms.attribute_means import AttributeMeans, CalibratedMeans, LaplaceMeans
-from mechanisms.common import FloatArray, IntArray
-from mechanisms.traitor_tracing import (
+from mechanisms.base.mechanism import FloatArray, IntArray
+from mechanisms.lower_bounds.attribute_means import AttributeMeans, CalibratedMeans, LaplaceMeans
+from mechanisms.lower_bounds.traitor_tracing import (
     Box,
     BoxTraced,
     EqualCiphertexts,
@@ -39,7 +39,7 @@ from mechanisms.traitor_tracing import (
     Scheme,
     TraitorTracing,
 )
-from mechanisms.traitor_tracing_mutants import MUTANTS
+from mechanisms.lower_bounds.traitor_tracing_mutants import MUTANTS
 
 _ROWS = 6
 #: Probability with which the code may err; arbitrary, few draws decide it.

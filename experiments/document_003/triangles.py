@@ -35,7 +35,7 @@ from auditor.datasets import EdgeNeighbors, Pair
 from auditor.privacy.exact import LaplaceCurve, composed
 from auditor.privacy.guarantees import ApproxDP, DeltaDP
 from experiments._common import broken, deviating
-from mechanisms.triangles import MUTANTS, Counts, NoisyLocalSensitivity, PublishedBound, counts, log_density
+from mechanisms.stability.triangles import MUTANTS, Counts, NoisyLocalSensitivity, PublishedBound, counts, log_density
 
 Graph = NDArray[np.int64]
 

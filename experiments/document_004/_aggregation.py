@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from auditor.claims import Erratum
-from mechanisms.common import FloatArray
+from mechanisms.base.mechanism import FloatArray
 
 #: The level of the catalogue's golden values: lambda is 0.974 at T = 1.
 EPSILON, DELTA = 8.0, 0.3

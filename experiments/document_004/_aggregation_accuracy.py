@@ -9,8 +9,8 @@ from auditor.audits.accuracy import Exactly, Setting
 from auditor.audits.inequality import Row
 from auditor.claims import Draft, Erratum, accuracy, inequality, proof_step, scaling, smallest, statement_holds
 from experiments.document_004._aggregation import missed
-from mechanisms.vote_aggregation import AgreeingChunks, least_chunks, printed_chunks
-from mechanisms.vote_distance import gap_distance
+from mechanisms.teacher_ensembles.vote_aggregation import AgreeingChunks, least_chunks, printed_chunks
+from mechanisms.teacher_ensembles.vote_distance import gap_distance
 
 ERR8A = Erratum(
     "ERR-8a",

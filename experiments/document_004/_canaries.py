@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from auditor.datasets import Pair
-from mechanisms.aggregation_mutants import seed_of
-from mechanisms.aggregation_parts import Coin
-from mechanisms.common import IntArray
-from mechanisms.vote_aggregation import ByIdentity
+from mechanisms.base.mechanism import IntArray
+from mechanisms.teacher_ensembles.aggregation_mutants import seed_of
+from mechanisms.teacher_ensembles.aggregation_parts import Coin
+from mechanisms.teacher_ensembles.vote_aggregation import ByIdentity
 
 # ------------------------------------------------------------------------------------------ echoes
 

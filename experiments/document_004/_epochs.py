@@ -11,8 +11,8 @@ from scipy import integrate
 
 from auditor.audits.inequality import Row
 from auditor.privacy.exact import optimal_composition
-from mechanisms.free_tops import epoch
-from mechanisms.queries import Answers
+from mechanisms.base.queries import Answers
+from mechanisms.selection.free_tops import epoch
 
 #: Levels at which epochs that cost 2/lambda are composed: epsilon, delta.
 LEVELS = ((1.0, 1e-2), (1.0, 1e-6), (8.0, 1e-2), (20.0, 1e-6))

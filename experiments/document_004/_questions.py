@@ -11,9 +11,9 @@ import pandas as pd
 
 from auditor.datasets import Pair
 from experiments._common import added, person, rand
-from mechanisms.online_release import Asked
-from mechanisms.queries import Count
-from mechanisms.vote_distance import MostFrequent
+from mechanisms.base.queries import Count
+from mechanisms.teacher_ensembles.online_release import Asked
+from mechanisms.teacher_ensembles.vote_distance import MostFrequent
 
 
 def visits(low: float, high: float | None = None) -> Count:

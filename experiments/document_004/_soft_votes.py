@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from auditor.datasets import Pair
-from mechanisms.common import FloatArray
-from mechanisms.soft_histogram import Histograms, one_vote_changed
-from mechanisms.vote_distance import safe_distance
+from mechanisms.base.mechanism import FloatArray
+from mechanisms.teacher_ensembles.soft_histogram import Histograms, one_vote_changed
+from mechanisms.teacher_ensembles.vote_distance import safe_distance
 
 #: gamma = 1/4, as in the catalogue.
 QUARTERS, SAFE = Histograms(4), Histograms(4, safe_distance)

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from auditor.datasets import Pair
 from experiments._common import added, person
-from mechanisms.free_tops import Differences
-from mechanisms.queries import Count
+from mechanisms.base.queries import Count
+from mechanisms.selection.free_tops import Differences
 
 _WEAK = Count("hlthp", equals=1.0, relation="add_remove_one")
 _DISEASED = Count("disea", low=31.0, high=37.9, relation="add_remove_one")

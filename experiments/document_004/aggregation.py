@@ -44,21 +44,21 @@ from experiments.document_004._canaries import (
     two_labels,
 )
 from experiments.document_004._epochs import LEVELS_BY_THE_GAP, composed
-from mechanisms.aggregation_mutants import MUTANTS
-from mechanisms.aggregation_parts import Coin, Present
-from mechanisms.common import IntArray
-from mechanisms.free_tops import tail
-from mechanisms.online_leaks import fresh_leak, release_scale, release_threshold
-from mechanisms.online_release import OnlineRelease
-from mechanisms.sparse_vector_losses import run_losses
-from mechanisms.vote_aggregation import (
+from mechanisms.base.mechanism import IntArray
+from mechanisms.selection.free_tops import tail
+from mechanisms.selection.sparse_vector_losses import run_losses
+from mechanisms.teacher_ensembles.aggregation_mutants import MUTANTS
+from mechanisms.teacher_ensembles.aggregation_parts import Coin, Present
+from mechanisms.teacher_ensembles.online_leaks import fresh_leak, release_scale, release_threshold
+from mechanisms.teacher_ensembles.online_release import OnlineRelease
+from mechanisms.teacher_ensembles.vote_aggregation import (
     ByIdentity,
     Contiguous,
     Echo,
     Learner,
     Votes,
 )
-from mechanisms.vote_distance import Distance, gap_distance, safe_distance
+from mechanisms.teacher_ensembles.vote_distance import Distance, gap_distance, safe_distance
 
 
 def released(data: IntArray, labels: int = 2, *, distance: Distance = gap_distance, **options: Any) -> OnlineRelease:

@@ -44,8 +44,8 @@ from experiments.document_004._canaries import (
     used_again,
 )
 from experiments.document_004._epochs import LEVELS_BY_THE_GAP, composed
-from mechanisms.aggregation_mutants import MUTANTS
-from mechanisms.classification_queries import (
+from mechanisms.teacher_ensembles.aggregation_mutants import MUTANTS
+from mechanisms.teacher_ensembles.classification_queries import (
     Classification,
     LabellerError,
     Midpoint,
@@ -60,10 +60,10 @@ from mechanisms.classification_queries import (
     often_wrong,
     sharper_budget,
 )
-from mechanisms.online_leaks import fresh_leak, release_scale, release_threshold
-from mechanisms.online_release import OnlineRelease
-from mechanisms.vote_aggregation import Contiguous, Echo, Votes, refusals
-from mechanisms.vote_distance import safe_distance
+from mechanisms.teacher_ensembles.online_leaks import fresh_leak, release_scale, release_threshold
+from mechanisms.teacher_ensembles.online_release import OnlineRelease
+from mechanisms.teacher_ensembles.vote_aggregation import Contiguous, Echo, Votes, refusals
+from mechanisms.teacher_ensembles.vote_distance import safe_distance
 
 _ERR4 = Erratum(
     "ERR-4",

@@ -17,7 +17,7 @@ import numpy as np
 from auditor.audits.accuracy import Absolute, Constant, Exactly
 from auditor.audits.inequality import Row
 from auditor.claims import Draft, Source, accuracy, entry, inequality, scaling
-from mechanisms.concentration_window import (
+from mechanisms.learning.concentration_window import (
     FAR_MUTANTS,
     MUTANTS,
     Deviation,

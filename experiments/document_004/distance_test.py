@@ -37,8 +37,9 @@ from experiments.document_004._questions import (
     nobody_pair,
     tied_pair,
 )
-from mechanisms.common import FloatArray
-from mechanisms.distance_test import (
+from mechanisms.base.mechanism import FloatArray
+from mechanisms.base.queries import Count
+from mechanisms.teacher_ensembles.distance_test import (
     INDEPENDENT,
     MUTANTS,
     DistanceTest,
@@ -46,10 +47,9 @@ from mechanisms.distance_test import (
     required_distance,
     sufficient_distance,
 )
-from mechanisms.online_leaks import needed_distance, release_scale
-from mechanisms.online_release import Asked, Given
-from mechanisms.queries import Count
-from mechanisms.vote_distance import MostFrequent
+from mechanisms.teacher_ensembles.online_leaks import needed_distance, release_scale
+from mechanisms.teacher_ensembles.online_release import Asked, Given
+from mechanisms.teacher_ensembles.vote_distance import MostFrequent
 
 #: m, T, delta and beta where distances of online release and of independent tests are compared.
 _CUTOFF, _DELTA, _BETA = 10, 1e-6, 0.1

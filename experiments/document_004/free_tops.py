@@ -31,7 +31,8 @@ from experiments._common import ADD_REMOVE
 from experiments.document_004._accuracy import LOW, Bottoms, Unanswered, lows_and_highs
 from experiments.document_004._epochs import LEVELS, composed
 from experiments.document_004._streams import added_pair, stream
-from mechanisms.free_tops import (
+from mechanisms.base.queries import Answers
+from mechanisms.selection.free_tops import (
     all_tops,
     epoch,
     inverted,
@@ -40,8 +41,7 @@ from mechanisms.free_tops import (
     required_margin,
     sharper_margin,
 )
-from mechanisms.queries import Answers
-from mechanisms.sparse_vector_losses import RunLosses, epochs, run_losses
+from mechanisms.selection.sparse_vector_losses import RunLosses, epochs, run_losses
 
 #: Of all streams of 12 queries one with ten tops or more costs most; the cap 2 Delta/lambda is reached as they grow.
 _TOPS = 12

@@ -9,7 +9,7 @@ from typing import Any
 from auditor.audits.accuracy import Absolute
 from auditor.audits.inequality import Row
 from auditor.claims import Draft, Source, accuracy, entry, inequality
-from mechanisms.gaussian_labels import MUTANTS, GaussianLabels
+from mechanisms.teacher_ensembles.gaussian_labels import MUTANTS, GaussianLabels
 
 
 @entry(

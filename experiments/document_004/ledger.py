@@ -24,7 +24,7 @@ from auditor.claims import (
     proof_step,
     statement_holds,
 )
-from mechanisms.composition_ledger import (
+from mechanisms.teacher_ensembles.composition_ledger import (
     Ledger,
     algorithm_1,
     algorithm_3,
@@ -38,8 +38,14 @@ from mechanisms.composition_ledger import (
     refusals,
     with_distance,
 )
-from mechanisms.soft_label_votes import OneLabel
-from mechanisms.vote_distance import all_votes, gap_distance, largest_move, one_replaced, safe_distance
+from mechanisms.teacher_ensembles.soft_label_votes import OneLabel
+from mechanisms.teacher_ensembles.vote_distance import (
+    all_votes,
+    gap_distance,
+    largest_move,
+    one_replaced,
+    safe_distance,
+)
 
 #: Sizes at which Algorithm 6's threshold is too low: delta, queries.
 _SIZES = ((1e-2, 1), (1e-3, 1), (1e-6, 100))

@@ -12,8 +12,8 @@ from auditor.audits.accuracy import Absolute, Exactly, Setting
 from auditor.claims import Draft, Source, accuracy, conformity, entry, exact, privacy, scaling
 from auditor.privacy.guarantees import PureDP
 from experiments._common import ADD_REMOVE, added, broken, deviating, person, rand
-from mechanisms.laplace import MUTANTS, LatticeLaplace
-from mechanisms.queries import Count, SeveralCounts, Sum
+from mechanisms.additive_noise.laplace import MUTANTS, LatticeLaplace
+from mechanisms.base.queries import Count, SeveralCounts, Sum
 
 
 @entry("004/laplace_mech", title="Laplace mechanism", source=Source("004", "Definition 2.5, Lemma 2.6"))

@@ -40,10 +40,10 @@ from experiments.document_004._questions import (
     moving,
     tied_pair,
 )
-from mechanisms.common import FloatArray
-from mechanisms.distance_test import MUTANTS as OF_A_TEST
-from mechanisms.free_tops import HARMLESS, all_tops, bank
-from mechanisms.online_leaks import (
+from mechanisms.base.mechanism import FloatArray
+from mechanisms.selection.free_tops import HARMLESS, all_tops, bank
+from mechanisms.teacher_ensembles.distance_test import MUTANTS as OF_A_TEST
+from mechanisms.teacher_ensembles.online_leaks import (
     fresh_leak,
     needed_distance,
     printed_distance,
@@ -53,8 +53,8 @@ from mechanisms.online_leaks import (
     surviving_leak,
     total_leak,
 )
-from mechanisms.online_mutants import of_questions, of_tests
-from mechanisms.online_release import BOTTOM, MUTANTS, Asked, Given, OnlineRelease, elsewhere
+from mechanisms.teacher_ensembles.online_mutants import of_questions, of_tests
+from mechanisms.teacher_ensembles.online_release import BOTTOM, MUTANTS, Asked, Given, OnlineRelease, elsewhere
 
 #: Draws that find twice the delta.
 _MORE = {"smoke": 2_500_000}

@@ -6,9 +6,9 @@ be known by simulation only; that is so from about 16 points on.) A released lab
 visible in the hypothesis; the uniform bits in the place of refusals make its loss finite.
 
 Accuracy is claimed for thresholds on [0, 1] at the sizes of the theorems, with the constants of
-`mechanisms.threshold_students`; the document's are hidden in O(.). At 15 alpha a theorem says something for alpha below
-1/30, as no threshold that a student may learn is off by more than 1/2. For one setting of the agnostic theorem 4 10^10
-private examples are needed: they are not drawn, the law of what a chunk teaches is.
+`teacher_ensembles.threshold_students`; the document's are hidden in O(.). At 15 alpha a theorem says something for
+alpha below 1/30, as no threshold that a student may learn is off by more than 1/2. For one setting of the agnostic
+theorem 4 10^10 private examples are needed: they are not drawn, the law of what a chunk teaches is.
 
 A labeller that is asked beyond m (`more_than_m_points`) loses m/(2 lambda) on points whose labels agree on both
 databases. Here it is asked about a point at which they differ, again and again: then labels leak without a bound on the
@@ -31,10 +31,10 @@ from auditor.claims import Draft, Source, accuracy, component, conformity, entry
 from auditor.datasets import Pair, ReplaceLabel
 from auditor.privacy.guarantees import ApproxDP, PureDP
 from experiments._common import REPLACE, broken
-from mechanisms.common import FloatArray
-from mechanisms.private_learner import LabelPrivateLearner, Pipeline, PrivateLearner
-from mechanisms.private_learner_mutants import LABEL_MUTANTS, MUTANTS, more_points
-from mechanisms.threshold_students import (
+from mechanisms.base.mechanism import FloatArray
+from mechanisms.teacher_ensembles.private_learner import LabelPrivateLearner, Pipeline, PrivateLearner
+from mechanisms.teacher_ensembles.private_learner_mutants import LABEL_MUTANTS, MUTANTS, more_points
+from mechanisms.teacher_ensembles.threshold_students import (
     LabelPrivateStudents,
     NoisyLabels,
     OneSided,
@@ -43,7 +43,7 @@ from mechanisms.threshold_students import (
     ThresholdStudents,
     sizes,
 )
-from mechanisms.vote_distance import gap_distance, safe_distance
+from mechanisms.teacher_ensembles.vote_distance import gap_distance, safe_distance
 
 #: Only the label of a row, its last number, is private.
 _LABEL = ReplaceLabel()

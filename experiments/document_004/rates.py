@@ -24,8 +24,9 @@ from auditor.privacy.guarantees import ApproxDP
 from experiments._common import REPLACE, broken
 from experiments.document_004._aggregation import missed
 from experiments.document_004.classification import SURE, counted
-from mechanisms.aggregation_mutants import MUTANTS
-from mechanisms.classification_queries import (
+from mechanisms.base.mechanism import FloatArray
+from mechanisms.teacher_ensembles.aggregation_mutants import MUTANTS
+from mechanisms.teacher_ensembles.classification_queries import (
     Classification,
     NearestNeighbour,
     OneSided,
@@ -36,9 +37,8 @@ from mechanisms.classification_queries import (
     integrated_error,
     one_sided_rate,
 )
-from mechanisms.common import FloatArray
-from mechanisms.online_release import OnlineRelease
-from mechanisms.vote_aggregation import Contiguous, Votes
+from mechanisms.teacher_ensembles.online_release import OnlineRelease
+from mechanisms.teacher_ensembles.vote_aggregation import Contiguous, Votes
 
 _BETA = 0.1
 #: m where it is fixed; that of the catalogue's slopes.

@@ -12,10 +12,10 @@ from auditor.claims import Draft, Source, component, conformity, entry, exact, i
 from auditor.privacy.guarantees import PureDP
 from experiments._common import REPLACE, broken, deviating
 from experiments.document_004._soft_votes import HALVES, HIGH, LOW, LOW_IN, SAFE, moves, one_query_of, votes_change
-from mechanisms.soft_ensembles import Echo
-from mechanisms.soft_histogram import Histograms
-from mechanisms.soft_label_mutants import PARTITIONS
-from mechanisms.soft_labels import one_query
+from mechanisms.teacher_ensembles.soft_ensembles import Echo
+from mechanisms.teacher_ensembles.soft_histogram import Histograms
+from mechanisms.teacher_ensembles.soft_label_mutants import PARTITIONS
+from mechanisms.teacher_ensembles.soft_labels import one_query
 
 
 @entry(

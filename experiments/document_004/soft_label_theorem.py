@@ -38,9 +38,9 @@ from auditor.claims import (
 from auditor.datasets import Pair
 from auditor.privacy.guarantees import ApproxDP
 from experiments._common import REPLACE, broken
-from mechanisms.concentration_window import enough_chunks
-from mechanisms.free_tops import required_margin, tail
-from mechanisms.soft_label_votes import (
+from mechanisms.learning.concentration_window import enough_chunks
+from mechanisms.selection.free_tops import required_margin, tail
+from mechanisms.teacher_ensembles.soft_label_votes import (
     MUTANTS,
     Errors,
     FreshSoftLabels,
@@ -53,7 +53,7 @@ from mechanisms.soft_label_votes import (
     printed_chunks,
     stable_distance,
 )
-from mechanisms.soft_labels import corrected_threshold, noise_scale
+from mechanisms.teacher_ensembles.soft_labels import corrected_threshold, noise_scale
 
 _EPSILON, _DELTA, _BETA = 1.0, 0.01, 0.1
 

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from auditor.audits.accuracy import Exactly
 from auditor.claims import Draft, Erratum, Source, accuracy, as_corrected, as_printed, entry, scaling
 from experiments.document_004._soft_votes import QUARTERS, shifted_only, stable, unstable
-from mechanisms.common import FloatArray
-from mechanisms.soft_ensembles import Echo
-from mechanisms.soft_labels import SoftLabels, corrected, printed
+from mechanisms.base.mechanism import FloatArray
+from mechanisms.teacher_ensembles.soft_ensembles import Echo
+from mechanisms.teacher_ensembles.soft_labels import SoftLabels, corrected, printed
 
 #: beta of the claims, and epsilon and delta of Theorem 5.6's counterexample.
 _BETA, _EPSILON, _DELTA = 0.1, 1.0, 0.01

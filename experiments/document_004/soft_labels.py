@@ -54,12 +54,12 @@ from experiments.document_004._soft_votes import (
     unstable,
     votes_change,
 )
-from mechanisms.free_tops import tail
-from mechanisms.queries import Count
-from mechanisms.soft_ensembles import Echo, LabelMeans
-from mechanisms.soft_histogram import Histograms
-from mechanisms.soft_label_mutants import MUTANTS, PARTITIONS, TESTS, run_cost, total_leak
-from mechanisms.soft_labels import (
+from mechanisms.base.queries import Count
+from mechanisms.selection.free_tops import tail
+from mechanisms.teacher_ensembles.soft_ensembles import Echo, LabelMeans
+from mechanisms.teacher_ensembles.soft_histogram import Histograms
+from mechanisms.teacher_ensembles.soft_label_mutants import MUTANTS, PARTITIONS, TESTS, run_cost, total_leak
+from mechanisms.teacher_ensembles.soft_labels import (
     BOTTOM,
     FirstAnswer,
     SoftLabels,

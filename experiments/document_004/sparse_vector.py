@@ -18,12 +18,12 @@ from experiments._queries import THRESHOLD, opposed_pair, stream
 from experiments.document_004 import _streams
 from experiments.document_004._accuracy import Unanswered, lows_and_highs
 from experiments.document_004._epochs import twelve_tops, twelve_tops_printed
-from mechanisms.common import Mutant
-from mechanisms.free_tops import HARMLESS, bank, epoch, inverted, sharper_margin
-from mechanisms.queries import Answers
-from mechanisms.released_answers import worst_release
-from mechanisms.sparse_vector import MUTANTS as VARIANTS
-from mechanisms.sparse_vector import SparseVector, VariantName, Variation
+from mechanisms.base.mechanism import Mutant
+from mechanisms.base.queries import Answers
+from mechanisms.selection.free_tops import HARMLESS, bank, epoch, inverted, sharper_margin
+from mechanisms.selection.released_answers import worst_release
+from mechanisms.selection.sparse_vector import MUTANTS as VARIANTS
+from mechanisms.selection.sparse_vector import SparseVector, VariantName, Variation
 
 #: Nine cheap answers and a costly one: 302^9 303 against 303^9 302.
 _RARE = "wwwwwwwwwd"

@@ -16,9 +16,9 @@ import numpy as np
 from auditor.audits.accuracy import Absolute, Constant, Exactly, Figure, Setting
 from auditor.audits.inequality import Row
 from auditor.claims import Draft, Source, entry, expectation, inequality, scaling
-from mechanisms.average_stability import DESCENT_MUTANTS, MUTANTS, RootMeanSquare, SquaredMove, enumerated
-from mechanisms.common import FloatArray, Mutant
-from mechanisms.stable_learners import (
+from mechanisms.base.mechanism import FloatArray, Mutant
+from mechanisms.learning.average_stability import DESCENT_MUTANTS, MUTANTS, RootMeanSquare, SquaredMove, enumerated
+from mechanisms.learning.stable_learners import (
     Atoms,
     Descent,
     LabelMean,

@@ -10,9 +10,9 @@ from functools import partial
 from auditor.audits.inequality import Row
 from auditor.claims import Draft, Erratum, Source, entry, inequality, proof_step, statement_holds
 from auditor.privacy.exact import optimal_composition
-from mechanisms.common import IntArray
-from mechanisms.online_leaks import fresh_leak, release_scale
-from mechanisms.vote_distance import (
+from mechanisms.base.mechanism import IntArray
+from mechanisms.teacher_ensembles.online_leaks import fresh_leak, release_scale
+from mechanisms.teacher_ensembles.vote_distance import (
     Distance,
     all_counts,
     all_votes,

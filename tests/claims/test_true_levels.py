@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from auditor.privacy.guarantees import DeltaDP
-from mechanisms.triangles import Counts, PublishedBound
+from mechanisms.stability.triangles import Counts, PublishedBound
 from tests.claims.declared import claim_of, stated_on_pair
 from tests.claims.expressions import (
     Value,

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from scipy import integrate, optimize, special, stats
 
 from auditor.privacy.exact import FiniteLaw, curve
-from mechanisms.agnostic_learner import AgnosticLearner, Choice, LabelsAt, gumbel_choice, level_of_flip
-from mechanisms.agnostic_mutants import MUTANTS
-from mechanisms.fresh_learner import (
+from mechanisms.learning.agnostic_learner import AgnosticLearner, Choice, LabelsAt, gumbel_choice, level_of_flip
+from mechanisms.learning.agnostic_mutants import MUTANTS
+from mechanisms.learning.fresh_learner import (
     Distribution,
     ExcessError,
     FreshEpsHalved,
@@ -32,7 +32,16 @@ from mechanisms.fresh_learner import (
     realizable_bound,
     realizable_failure,
 )
-from mechanisms.hypotheses import Hypotheses, Intervals, Parities, Points, Rectangles, Thresholds, counts_of, sauer
+from mechanisms.learning.hypotheses import (
+    Hypotheses,
+    Intervals,
+    Parities,
+    Points,
+    Rectangles,
+    Thresholds,
+    counts_of,
+    sauer,
+)
 
 IntArray = NDArray[np.int64]
 

@@ -13,13 +13,13 @@ from scipy import integrate, stats
 
 from auditor.privacy.exact import FiniteLaw
 from experiments.document_002._amplified_choices import fixed, parity_rows, whole
-from mechanisms.agnostic_learner import AgnosticLearner
-from mechanisms.agnostic_mutants import MUTANTS as OF_THE_LEARNER
-from mechanisms.amplified_choices import MUTANTS, BoostedByLearner, Candidates, ExponentsOf, records_of
-from mechanisms.amplified_parity import ParityErrors, astar
-from mechanisms.amplified_selection import ExponentialSelection
-from mechanisms.boosting import NULL, Boosted, Split
-from mechanisms.boosting_parts import ChosenHypothesis, errors_of
+from mechanisms.learning.agnostic_learner import AgnosticLearner
+from mechanisms.learning.agnostic_mutants import MUTANTS as OF_THE_LEARNER
+from mechanisms.learning.amplified_choices import MUTANTS, BoostedByLearner, Candidates, ExponentsOf, records_of
+from mechanisms.learning.amplified_parity import ParityErrors, astar
+from mechanisms.learning.amplified_selection import ExponentialSelection
+from mechanisms.learning.boosting import NULL, Boosted, Split
+from mechanisms.learning.boosting_parts import ChosenHypothesis, errors_of
 from tests.claims.declared import claim_of, stated_on_pair
 from tests.unit.test_boosting import ALARM, level, p_value
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from auditor.privacy.exact import FiniteLaw, curve
-from mechanisms.amplified_fresh import (
+from mechanisms.learning.amplified_fresh import (
     FreshAmplified,
     FreshParity,
     NoRuns,
@@ -26,7 +26,7 @@ from mechanisms.amplified_fresh import (
     solve,
     uniform_success,
 )
-from mechanisms.amplified_parity import (
+from mechanisms.learning.amplified_parity import (
     MUTANTS,
     ParityErrors,
     Printed,
@@ -39,10 +39,10 @@ from mechanisms.amplified_parity import (
     rows_for_tests,
     size_bound,
 )
-from mechanisms.amplified_selection import Estimates, ExponentialSelection, Unperturbed
-from mechanisms.boosting import NULL, Boosted, Candidates, SameBlock, Split
-from mechanisms.boosting_parts import ChosenHypothesis, FixedErrors, OneNumber
-from mechanisms.gf2 import inner, random_words
+from mechanisms.learning.amplified_selection import Estimates, ExponentialSelection, Unperturbed
+from mechanisms.learning.boosting import NULL, Boosted, Candidates, SameBlock, Split
+from mechanisms.learning.boosting_parts import ChosenHypothesis, FixedErrors, OneNumber
+from mechanisms.learning.gf2 import inner, random_words
 
 FloatArray = NDArray[np.float64]
 Rows = NDArray[np.uint8]

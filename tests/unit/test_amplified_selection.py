@@ -13,10 +13,10 @@ from scipy import integrate, stats
 
 from auditor.privacy.exact import FiniteLaw, curve
 from experiments.document_002.amplified import choice_level
-from mechanisms.amplified_parity import ParityErrors
-from mechanisms.amplified_selection import Estimates, ExponentialSelection, SharedDraw, Unperturbed
-from mechanisms.boosting import NULL
-from mechanisms.boosting_parts import ChosenHypothesis
+from mechanisms.learning.amplified_parity import ParityErrors
+from mechanisms.learning.amplified_selection import Estimates, ExponentialSelection, SharedDraw, Unperturbed
+from mechanisms.learning.boosting import NULL
+from mechanisms.learning.boosting_parts import ChosenHypothesis
 
 FloatArray = NDArray[np.float64]
 

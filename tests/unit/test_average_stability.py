@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mechanisms.average_stability import (
+from mechanisms.learning.average_stability import (
     DESCENT_MUTANTS,
     MUTANTS,
     RootMeanSquare,
     SquaredMove,
     enumerated,
 )
-from mechanisms.stable_learners import (
+from mechanisms.learning.stable_learners import (
     Atoms,
     Descent,
     LabelMean,

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike, NDArray
 
-from mechanisms.boolean_queries import MUTANTS, BooleanQueries
-from mechanisms.sq_oracles import Above, Below, Exact, valid_oracles
+from mechanisms.statistical_queries.boolean_queries import MUTANTS, BooleanQueries
+from mechanisms.statistical_queries.sq_oracles import Above, Below, Exact, valid_oracles
 
 #: The catalogue's example.
 B, TAU = 3.0, 0.05

@@ -16,13 +16,13 @@ from auditor.audits.accuracy.errors import ErrorSampler, Setting
 from auditor.audits.accuracy.measures import Effort
 from auditor.privacy.exact import FiniteLaw, ProductLaw, TwoSidedGeometricLaw, curve
 from experiments.document_002.boosting import MinusLog, ThresholdError, ThresholdRecords, no_good_candidate
-from mechanisms.agnostic_learner import AgnosticLearner
-from mechanisms.amplified_fresh import Candidates as FreshCandidates
-from mechanisms.amplified_fresh import uniform_success
-from mechanisms.amplified_parity import ParityErrors, all_released, astar, block_rows
-from mechanisms.amplified_selection import Estimates, SharedDraw, Unperturbed, clamped
-from mechanisms.boosting import MUTANTS, NULL, Boosted, Candidates, ReusedTraining, SameBlock, Split
-from mechanisms.boosting_parts import (
+from mechanisms.learning.agnostic_learner import AgnosticLearner
+from mechanisms.learning.amplified_fresh import Candidates as FreshCandidates
+from mechanisms.learning.amplified_fresh import uniform_success
+from mechanisms.learning.amplified_parity import ParityErrors, all_released, astar, block_rows
+from mechanisms.learning.amplified_selection import Estimates, SharedDraw, Unperturbed, clamped
+from mechanisms.learning.boosting import MUTANTS, NULL, Boosted, Candidates, ReusedTraining, SameBlock, Split
+from mechanisms.learning.boosting_parts import (
     FixedErrors,
     LargestEstimate,
     ListedErrors,
@@ -32,7 +32,7 @@ from mechanisms.boosting_parts import (
     errors_of,
     mixture,
 )
-from mechanisms.hypotheses import Thresholds
+from mechanisms.learning.hypotheses import Thresholds
 
 #: False-alarm probability of every statistical test here, each at a fixed seed and valid for any.
 ALARM = 1e-6

@@ -13,9 +13,9 @@ from scipy import stats
 
 from auditor.privacy.exact import TwoSidedGeometricLaw, curve
 from experiments.document_002.central import LocalAnswers
-from mechanisms.central_simulation import CentralQueries, FreshSample, rows_needed
-from mechanisms.fresh_users import FreshUsers
-from mechanisms.local_query import Scaled
+from mechanisms.local_model.central_simulation import CentralQueries, FreshSample, rows_needed
+from mechanisms.local_model.fresh_users import FreshUsers
+from mechanisms.local_model.local_query import Scaled
 
 FloatArray = NDArray[np.float64]
 

@@ -9,8 +9,8 @@ import pytest
 from scipy import optimize, special, stats
 
 from auditor.privacy.exact import curve
-from mechanisms.chain import Chain, group_delta, printed_group_delta
-from mechanisms.queries import Answers, Count, SeveralCounts
+from mechanisms.base.queries import Answers, Count, SeveralCounts
+from mechanisms.composition.chain import Chain, group_delta, printed_group_delta
 
 #: Each test on draws is allowed so many false alarms; what is drawn is fixed by its seed, and any seed would do.
 FALSE_ALARM = 1e-6

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mechanisms.class_sizes import (
+from mechanisms.learning.class_sizes import (
     at_most,
     conjunctions,
     functions,

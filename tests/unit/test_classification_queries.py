@@ -13,8 +13,9 @@ from scipy import integrate, stats
 
 from auditor.privacy.exact import curve
 from experiments.document_004._canaries import POINTS, halves, neighbours, one_label, used_again
-from mechanisms.aggregation_mutants import MUTANTS
-from mechanisms.classification_queries import (
+from mechanisms.selection.free_tops import tail
+from mechanisms.teacher_ensembles.aggregation_mutants import MUTANTS
+from mechanisms.teacher_ensembles.classification_queries import (
     Classification,
     LabellerError,
     Midpoint,
@@ -31,11 +32,10 @@ from mechanisms.classification_queries import (
     passes,
     sharper_budget,
 )
-from mechanisms.free_tops import tail
-from mechanisms.online_leaks import release_scale, release_threshold
-from mechanisms.online_release import Given, OnlineRelease
-from mechanisms.vote_aggregation import Contiguous, Votes
-from mechanisms.vote_distance import safe_distance
+from mechanisms.teacher_ensembles.online_leaks import release_scale, release_threshold
+from mechanisms.teacher_ensembles.online_release import Given, OnlineRelease
+from mechanisms.teacher_ensembles.vote_aggregation import Contiguous, Votes
+from mechanisms.teacher_ensembles.vote_distance import safe_distance
 
 
 def sizes_at(alpha: float, **options: Any) -> Sizes:

@@ -12,7 +12,8 @@ from scipy import stats
 
 from auditor.datasets import Pair
 from auditor.privacy.exact import FiniteLaw, curve
-from mechanisms.coin_parity import (
+from mechanisms.base.mechanism import Mechanism
+from mechanisms.learning.coin_parity import (
     MUTANTS,
     CoinParity,
     FirstHypothesis,
@@ -20,9 +21,8 @@ from mechanisms.coin_parity import (
     any_rows,
     uniform_rows,
 )
-from mechanisms.common import Mechanism
-from mechanisms.parity import NULL
-from mechanisms.parity_samples import FreshParity, Sparse, Uniform
+from mechanisms.learning.parity import NULL
+from mechanisms.learning.parity_samples import FreshParity, Sparse, Uniform
 
 #: Probability with which a statistical test here fails for a right implementation, whatever the seed.
 FALSE_ALARM = 1e-6

@@ -10,7 +10,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mechanisms.composition_ledger import (
+from mechanisms.base.queries import Answers
+from mechanisms.selection.free_tops import inverted, tail
+from mechanisms.teacher_ensembles.composition_ledger import (
     Ledger,
     algorithm_1,
     algorithm_3,
@@ -25,10 +27,8 @@ from mechanisms.composition_ledger import (
     student,
     with_distance,
 )
-from mechanisms.free_tops import inverted, tail
-from mechanisms.online_leaks import release_scale, release_threshold
-from mechanisms.queries import Answers
-from mechanisms.soft_label_votes import OneLabel
+from mechanisms.teacher_ensembles.online_leaks import release_scale, release_threshold
+from mechanisms.teacher_ensembles.soft_label_votes import OneLabel
 
 Build = Callable[[float, float, int, int], Ledger]
 #: Cutoffs of the catalogue's search, and some between them.

@@ -24,17 +24,18 @@ from auditor.privacy.exact import (
 )
 from auditor.targets.analysts import FixedList, RandomQueries
 from auditor.targets.transcripts import Dialogue, ExactDialogue
-from mechanisms.advanced_composition import MUTANTS as CLAIMS
-from mechanisms.advanced_composition import (
+from mechanisms.base.mechanism import Mutant
+from mechanisms.base.queries import Count
+from mechanisms.composition.advanced_composition import MUTANTS as CLAIMS
+from mechanisms.composition.advanced_composition import (
     ManyResponses,
     expected_absolute_loss,
     expected_loss,
     expected_loss_under_other,
     largest_expected_loss,
 )
-from mechanisms.common import Mutant
-from mechanisms.composition import MUTANTS as ACCOUNTANTS
-from mechanisms.composition import (
+from mechanisms.composition.composition import MUTANTS as ACCOUNTANTS
+from mechanisms.composition.composition import (
     Accountant,
     Bit,
     LeakyResponse,
@@ -44,8 +45,7 @@ from mechanisms.composition import (
     Response,
     multiplicity,
 )
-from mechanisms.composition_game import CompositionGame, QuitWhenAhead
-from mechanisms.queries import Count
+from mechanisms.composition.composition_game import CompositionGame, QuitWhenAhead
 
 #: Each test on draws is allowed so many false alarms; what is drawn is fixed by its seed, and any seed would do.
 FALSE_ALARM = 1e-6

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from auditor.privacy.exact import curve
-from mechanisms.concentration_window import (
+from mechanisms.learning.concentration_window import (
     FAR_MUTANTS,
     MUTANTS,
     Coin,
@@ -25,12 +25,12 @@ from mechanisms.concentration_window import (
     started,
     stressed,
 )
-from mechanisms.free_tops import tail
-from mechanisms.gaussian_labels import MUTANTS as LABEL_MUTANTS
-from mechanisms.gaussian_labels import GaussianLabels
-from mechanisms.soft_histogram import Histograms
-from mechanisms.soft_label_votes import MUTANTS as LABELS_MUTANTS
-from mechanisms.soft_label_votes import (
+from mechanisms.selection.free_tops import tail
+from mechanisms.teacher_ensembles.gaussian_labels import MUTANTS as LABEL_MUTANTS
+from mechanisms.teacher_ensembles.gaussian_labels import GaussianLabels
+from mechanisms.teacher_ensembles.soft_histogram import Histograms
+from mechanisms.teacher_ensembles.soft_label_votes import MUTANTS as LABELS_MUTANTS
+from mechanisms.teacher_ensembles.soft_label_votes import (
     Errors,
     FreshSoftLabels,
     OneLabel,
@@ -43,7 +43,14 @@ from mechanisms.soft_label_votes import (
     printed_chunks,
     stable_distance,
 )
-from mechanisms.soft_labels import BOTTOM, HALTED, SoftLabels, corrected_threshold, noise_scale, printed_threshold
+from mechanisms.teacher_ensembles.soft_labels import (
+    BOTTOM,
+    HALTED,
+    SoftLabels,
+    corrected_threshold,
+    noise_scale,
+    printed_threshold,
+)
 
 #: False-alarm probability of every statistical test here, each at a fixed seed and valid for any.
 ALARM = 1e-6

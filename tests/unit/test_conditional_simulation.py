@@ -12,8 +12,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from mechanisms.conditional_mutants import MUTANTS, IndependentMarginals, OthersHistory, StepScaling
-from mechanisms.conditional_simulation import (
+from mechanisms.local_model.conditional_mutants import MUTANTS, IndependentMarginals, OthersHistory, StepScaling
+from mechanisms.local_model.conditional_simulation import (
     Calls,
     ConditionalSimulation,
     code,
@@ -22,9 +22,15 @@ from mechanisms.conditional_simulation import (
     paths,
     step_under_all_signs,
 )
-from mechanisms.local_randomizers import LocalRandomizer, noisy_value
-from mechanisms.rejection_simulation import Signs, distance_bound, random_randomizer, response_to, total_variation
-from mechanisms.sq_oracles import Above, Below, Exact, Random
+from mechanisms.local_model.local_randomizers import LocalRandomizer, noisy_value
+from mechanisms.local_model.rejection_simulation import (
+    Signs,
+    distance_bound,
+    random_randomizer,
+    response_to,
+    total_variation,
+)
+from mechanisms.statistical_queries.sq_oracles import Above, Below, Exact, Random
 
 FloatArray = NDArray[np.float64]
 

@@ -19,10 +19,10 @@ from auditor.audits.inequality import Inequality
 from auditor.audits.privacy_loop import Settings
 from auditor.errors import SpecificationError
 from auditor.results import ANSWER_ZERO, AuditResult, Verdict
-from mechanisms.geometric import TwoSidedGeometric
-from mechanisms.local_randomizers import response
-from mechanisms.queries import Answers
-from mechanisms.randomized_response import from_epsilon
+from mechanisms.additive_noise.geometric import TwoSidedGeometric
+from mechanisms.base.queries import Answers
+from mechanisms.local_model.local_randomizers import response
+from mechanisms.local_model.randomized_response import from_epsilon
 
 SETTINGS, QUESTION = Settings(draws=4_000, seed=1), Question("audit/L4/controls/given")
 

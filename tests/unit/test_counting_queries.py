@@ -9,7 +9,8 @@ import pytest
 from scipy import integrate, optimize, stats
 
 from auditor.privacy.exact import TwoSidedGeometricLaw, advanced_composition, curve, optimal_composition
-from mechanisms.counting_queries import (
+from mechanisms.base.queries import Answers, Count, SeveralCounts
+from mechanisms.query_release.counting_queries import (
     MUTANTS,
     CountingQueries,
     LargestSensitivity,
@@ -23,7 +24,6 @@ from mechanisms.counting_queries import (
     spread_cuts,
     stated_capacity,
 )
-from mechanisms.queries import Answers, Count, SeveralCounts
 
 #: False-alarm probability of every statistical test here, each at a fixed seed and valid for any.
 ALARM = 1e-6

@@ -23,8 +23,8 @@ from auditor.privacy.exact import (
     curve,
 )
 from experiments.document_001 import definitions
-from mechanisms.gaussian import analytic_mu
-from mechanisms.testers import (
+from mechanisms.additive_noise.gaussian import analytic_mu
+from mechanisms.composition.testers import (
     DeltaOnBothSides,
     DeltaTwice,
     OneOrder,

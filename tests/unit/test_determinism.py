@@ -21,10 +21,10 @@ import numpy as np
 from auditor import ApproxDP, GaussianDP, Pair, PureDP
 from auditor.claims import Source, entry, exact, mutant
 from auditor.claims import privacy
-from mechanisms.gaussian import LatticeGaussian
-from mechanisms.geometric import TwoSidedGeometric
-from mechanisms.laplace import LatticeLaplace
-from mechanisms.queries import Answers
+from mechanisms.additive_noise.gaussian import LatticeGaussian
+from mechanisms.additive_noise.geometric import TwoSidedGeometric
+from mechanisms.additive_noise.laplace import LatticeLaplace
+from mechanisms.base.queries import Answers
 
 ANSWERS = Answers(sensitivity=1.0, linf_sensitivity=1.0)
 ONE = Pair(np.array([0.0]), np.array([1.0]), "0 against 1")

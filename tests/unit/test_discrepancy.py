@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from mechanisms.column_counts import ConstantCounts, LaplaceCounts
-from mechanisms.discrepancy import (
+from mechanisms.additive_noise.column_counts import ConstantCounts, LaplaceCounts
+from mechanisms.lower_bounds.discrepancy import (
     allowed_places,
     by_definition,
     by_sum,
@@ -33,8 +33,8 @@ from mechanisms.discrepancy import (
     with_zero,
     witness,
 )
-from mechanisms.discrepancy_errors import ErrorOfResponses, LargestError, WorstConsistent
-from mechanisms.noisy_counts import UniformCounts
+from mechanisms.lower_bounds.discrepancy_errors import ErrorOfResponses, LargestError, WorstConsistent
+from mechanisms.lower_bounds.noisy_counts import UniformCounts
 
 RNG = np.random.default_rng(20240603)
 

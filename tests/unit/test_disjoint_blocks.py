@@ -11,7 +11,8 @@ import pytest
 from scipy import stats
 
 from auditor.privacy.exact import TwoSidedGeometricLaw, curve
-from mechanisms.disjoint_blocks import (
+from mechanisms.base.queries import Count
+from mechanisms.composition.disjoint_blocks import (
     MUTANTS,
     AdaptiveBlocks,
     DisjointBlocks,
@@ -19,7 +20,6 @@ from mechanisms.disjoint_blocks import (
     deduplicated_by,
     filtered_by,
 )
-from mechanisms.queries import Count
 
 #: False-alarm probability of every statistical test here, each at a fixed seed and valid for any.
 ALARM = 1e-6

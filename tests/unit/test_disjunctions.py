@@ -19,8 +19,8 @@ from auditor.privacy.exact import curve
 from experiments._common import rand
 from experiments.document_003.disjunctions import _FOUR, _TEN, _TWENTY, _one_for_another, _visits_and_coinsurance
 from experiments.document_003.marginals import complementary
-from mechanisms.disjunction_mutants import MUTANTS, UnivariateNoise, surjections
-from mechanisms.disjunctions import (
+from mechanisms.query_release.disjunction_mutants import MUTANTS, UnivariateNoise, surjections
+from mechanisms.query_release.disjunctions import (
     DisjunctionSummary,
     degree_of,
     l1_sensitivity,
@@ -29,7 +29,7 @@ from mechanisms.disjunctions import (
     terms,
     value_at,
 )
-from mechanisms.marginals import Attributes
+from mechanisms.query_release.marginals import Attributes
 
 FALSE_ALARM = 1e-6
 TENTH = Fraction(1, 10)

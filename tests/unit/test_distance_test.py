@@ -28,7 +28,8 @@ from experiments.document_004._questions import (
     tied_pair,
 )
 from experiments.document_004.distance_test import At, Missed, _baseline, _empty, _online
-from mechanisms.distance_test import (
+from mechanisms.base.queries import Count
+from mechanisms.teacher_ensembles.distance_test import (
     INDEPENDENT,
     MUTANTS,
     DistanceTest,
@@ -38,9 +39,8 @@ from mechanisms.distance_test import (
     required_distance,
     sufficient_distance,
 )
-from mechanisms.online_release import BOTTOM, Asked, Given
-from mechanisms.queries import Count
-from mechanisms.vote_distance import MostFrequent, leading
+from mechanisms.teacher_ensembles.online_release import BOTTOM, Asked, Given
+from mechanisms.teacher_ensembles.vote_distance import MostFrequent, leading
 
 #: Of one check.
 ALARM = 1e-8

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from auditor.privacy.exact import TwoSidedGeometricLaw, curve
-from mechanisms.error_estimate import MUTANTS, NO_LABEL, ErrorEstimate
+from mechanisms.learning.error_estimate import MUTANTS, NO_LABEL, ErrorEstimate
 
 #: False-alarm probability of every statistical test here, each at a fixed seed and valid for any.
 ALARM = 1e-6

@@ -23,9 +23,9 @@ from auditor.audits.privacy_loop import Settings
 from auditor.errors import SpecificationError
 from auditor.privacy.guarantees import ApproxDP, PureDP
 from auditor.results import Verdict
-from mechanisms.column_counts import LaplaceCounts
-from mechanisms.noisy_counts import UniformCounts
-from mechanisms.subset_answers import (
+from mechanisms.additive_noise.column_counts import LaplaceCounts
+from mechanisms.lower_bounds.noisy_counts import UniformCounts
+from mechanisms.lower_bounds.subset_answers import (
     ClosedMidpointAnswers,
     ExactAnswers,
     Farthest,

@@ -27,8 +27,8 @@ from auditor.audits.adversaries.fingerprints import (
 )
 from auditor.errors import SpecificationError
 from experiments.document_003.fingerprints import _guilty_means, guilty_mean, ones_of_all_ones
-from mechanisms.code_mutants import MUTANTS
-from mechanisms.pirates import (
+from mechanisms.lower_bounds.code_mutants import MUTANTS
+from mechanisms.lower_bounds.pirates import (
     AllOnes,
     Coin,
     Framing,
@@ -344,7 +344,7 @@ def test_scores_are_those_of_the_definition() -> None:
 def test_columns_in_parts_are_columns_of_one_code(monkeypatch: pytest.MonkeyPatch) -> None:
     scoring = Scoring(Tardos(4, 3, columns=1000), AllOnes())
     whole = scoring(np.arange(1, 4), 300, rng())
-    monkeypatch.setattr("mechanisms.pirates._ENTRIES", 4 * 64)  # 64 columns of one code at a time
+    monkeypatch.setattr("mechanisms.lower_bounds.pirates._ENTRIES", 4 * 64)  # 64 columns of one code at a time
     parts = scoring(np.arange(1, 4), 300, rng(1))
     assert whole.shape == parts.shape == (300, 4)
     # Two samples of one law: each within half of what separates them by the same inequality.

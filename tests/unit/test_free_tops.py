@@ -12,7 +12,8 @@ from scipy import integrate, stats
 
 from auditor.privacy.exact import curve
 from experiments.document_004._streams import added_pair, stream
-from mechanisms.free_tops import (
+from mechanisms.base.queries import Answers, Count
+from mechanisms.selection.free_tops import (
     HARMLESS,
     Differences,
     all_tops,
@@ -25,8 +26,7 @@ from mechanisms.free_tops import (
     sharper_margin,
     tail,
 )
-from mechanisms.queries import Answers, Count
-from mechanisms.sparse_vector import SparseVector
+from mechanisms.selection.sparse_vector import SparseVector
 
 Pair = tuple[list[float], list[float]]
 #: The mutants' reference: T, delta and epsilon matter to m10 to m12 only.

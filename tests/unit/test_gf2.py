@@ -9,8 +9,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from mechanisms import gf2
-from mechanisms.gf2_subsets import prepare, random_solutions
+from mechanisms.learning import gf2
+from mechanisms.learning.gf2_subsets import prepare, random_solutions
 
 Bits = NDArray[np.integer[Any]]
 

@@ -17,7 +17,8 @@ from scipy import stats
 from auditor.privacy.exact import curve
 from experiments._common import visits
 from experiments.document_003.intervals import _TREE, _from_none
-from mechanisms.interval_tree import (
+from mechanisms.base.noise import base_for
+from mechanisms.query_release.interval_tree import (
     MUTANTS,
     IntervalTree,
     chernoff,
@@ -26,7 +27,6 @@ from mechanisms.interval_tree import (
     packing_bound,
     threshold_answers,
 )
-from mechanisms.noise import base_for
 
 FALSE_ALARM = 1e-6
 

@@ -16,8 +16,8 @@ from auditor.privacy.exact import optimal_composition
 from benchmarks import knowledge_transfer, teachers, transfer_report
 from benchmarks.knowledge_transfer import Journal, cells, main, study
 from benchmarks.teachers import LEARNERS, METHODS, TASKS, Cell, measured
-from mechanisms.online_leaks import release_scale, release_threshold
-from mechanisms.vote_distance import leading, plurality_distance
+from mechanisms.teacher_ensembles.online_leaks import release_scale, release_threshold
+from mechanisms.teacher_ensembles.vote_distance import leading, plurality_distance
 
 _ALPHA = 1e-6
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from experiments.document_004.noise import _accuracy, _quantile, _sum
-from mechanisms.queries import Sum
+from mechanisms.base.queries import Sum
 
 
 def test_the_quantile_is_the_least_that_will_do() -> None:

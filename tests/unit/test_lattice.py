@@ -19,8 +19,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from mechanisms import lattice
-from mechanisms.lattice import discrete_gaussian, geometric, two_sided_geometric
+from mechanisms.base import integer_noise as lattice
+from mechanisms.base.integer_noise import discrete_gaussian, geometric, two_sided_geometric
 
 FALSE_ALARM = 1e-7
 DRAWS = 100_000

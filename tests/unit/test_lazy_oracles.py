@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from scipy import linalg, stats
 
-from mechanisms.common import FloatArray
-from mechanisms.lazy_oracles import (
+from mechanisms.base.mechanism import FloatArray
+from mechanisms.local_model.masked_parity import all_concepts, labels, split
+from mechanisms.statistical_queries.lazy_oracles import (
     Decomposed,
     FixedTolerance,
     LazyOracle,
@@ -23,8 +24,7 @@ from mechanisms.lazy_oracles import (
     parity_signs,
     walsh_hadamard,
 )
-from mechanisms.masked_parity import all_concepts, labels, split
-from mechanisms.parity_search import BentSearch, OneByOne, ParityGame
+from mechanisms.statistical_queries.parity_search import BentSearch, OneByOne, ParityGame
 
 #: False-alarm probability of every statistical test here, each at a fixed seed and valid for any.
 ALARM = 1e-6

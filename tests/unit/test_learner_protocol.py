@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from mechanisms.learner_protocol import (
+from mechanisms.learning.learner_protocol import (
     BobsError,
     CoverProtocol,
     EqualityError,
@@ -30,8 +30,8 @@ from mechanisms.learner_protocol import (
     protocol_rows,
     zero_rows,
 )
-from mechanisms.threshold_learner import ThresholdLearner
-from mechanisms.threshold_samples import TwoPoints
+from mechanisms.learning.threshold_learner import ThresholdLearner
+from mechanisms.learning.threshold_samples import TwoPoints
 
 #: Probability with which a statistical test here fails for a right implementation, whatever the seed.
 FALSE_ALARM = 1e-6

@@ -16,8 +16,16 @@ from auditor.privacy.exact import FiniteLaw, curve
 from auditor.targets.analysts import Adaptive, FixedList, RandomQueries, Repeat
 from auditor.targets.interactive import SKIP, History
 from auditor.targets.transcripts import Dialogue
-from mechanisms.local_model import FAILED, MUTANTS, REFUSED, SILENT, LocalAlgorithm, LocalOracle, OracleSession
-from mechanisms.local_randomizers import (
+from mechanisms.local_model.local_model import (
+    FAILED,
+    MUTANTS,
+    REFUSED,
+    SILENT,
+    LocalAlgorithm,
+    LocalOracle,
+    OracleSession,
+)
+from mechanisms.local_model.local_randomizers import (
     LocalRandomizer,
     TwiceNoisy,
     alarm,
@@ -26,8 +34,8 @@ from mechanisms.local_randomizers import (
     of_matrix,
     response,
 )
-from mechanisms.noninteractive import Noninteractive
-from mechanisms.repeated_response import RaiseStakes
+from mechanisms.local_model.noninteractive import Noninteractive
+from mechanisms.local_model.repeated_response import RaiseStakes
 
 #: False-alarm probability of every statistical test here, each at a fixed seed and valid for any.
 ALARM = 1e-6

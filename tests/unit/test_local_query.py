@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from auditor.privacy.exact import ProductLaw, TwoSidedGeometricLaw, curve
-from mechanisms.fresh_users import (
+from mechanisms.local_model.fresh_users import (
     FreshDredging,
     FreshUsers,
     ReusedUsers,
@@ -23,9 +23,17 @@ from mechanisms.fresh_users import (
     typical_users,
     users_needed,
 )
-from mechanisms.local_query import MUTANTS as MESSAGES
-from mechanisms.local_query import CentralNoise, CountOfHigh, MeanOfMessages, Messages, NotClipped, QueriedTwice, Scaled
-from mechanisms.tails import laplace_sum_tail
+from mechanisms.local_model.local_query import MUTANTS as MESSAGES
+from mechanisms.local_model.local_query import (
+    CentralNoise,
+    CountOfHigh,
+    MeanOfMessages,
+    Messages,
+    NotClipped,
+    QueriedTwice,
+    Scaled,
+)
+from mechanisms.statistical_queries.tails import laplace_sum_tail
 
 FloatArray = NDArray[np.float64]
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from auditor.privacy.exact import TwoSidedGeometricLaw
-from mechanisms.fresh_users import users_needed
-from mechanisms.local_simulation import (
+from mechanisms.local_model.fresh_users import users_needed
+from mechanisms.local_model.local_simulation import (
     MUTANTS,
     BlocksWithReplacement,
     FixedTranscript,
@@ -25,7 +25,7 @@ from mechanisms.local_simulation import (
     Transcript,
     simulation_size,
 )
-from mechanisms.query_algorithms import Bit, Conjunctions, Thresholds
+from mechanisms.statistical_queries.query_algorithms import Bit, Conjunctions, Thresholds
 from tests.unit.test_local_query import ALARM, fits, level, masses
 
 FloatArray = NDArray[np.float64]

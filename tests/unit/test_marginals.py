@@ -17,8 +17,8 @@ from scipy import special, stats
 from auditor.privacy.exact import curve
 from experiments._common import rand
 from experiments.document_003.marginals import HEALTH, TEN, TWENTY, complementary, one_attribute
-from mechanisms.counting_queries import any_of, beyond
-from mechanisms.marginals import (
+from mechanisms.query_release.counting_queries import any_of, beyond
+from mechanisms.query_release.marginals import (
     MUTANTS,
     Attributes,
     ComposedMarginals,

@@ -11,9 +11,8 @@ import pytest
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from mechanisms.common import FloatArray, IntArray, Mutant
-from mechanisms.lazy_oracles import Decomposed, LazyOracle, hit_bound
-from mechanisms.masked_parity import (
+from mechanisms.base.mechanism import FloatArray, IntArray, Mutant
+from mechanisms.local_model.masked_parity import (
     Answerer,
     Asked,
     ErrorOfHypothesis,
@@ -28,9 +27,9 @@ from mechanisms.masked_parity import (
     play,
     split,
 )
-from mechanisms.masked_parity_learner import MUTANTS, TwoRounds, faithful, first_round, second_round
-from mechanisms.masked_parity_nonadaptive import MUTANTS as WEAK_MUTANTS
-from mechanisms.masked_parity_nonadaptive import (
+from mechanisms.local_model.masked_parity_learner import MUTANTS, TwoRounds, faithful, first_round, second_round
+from mechanisms.local_model.masked_parity_nonadaptive import MUTANTS as WEAK_MUTANTS
+from mechanisms.local_model.masked_parity_nonadaptive import (
     BentQueries,
     Nonadaptive,
     Parities,
@@ -39,7 +38,8 @@ from mechanisms.masked_parity_nonadaptive import (
     RandomSigns,
     Weak,
 )
-from mechanisms.sq_oracles import Above, Below, Exact, Oracle, Random, Toward
+from mechanisms.statistical_queries.lazy_oracles import Decomposed, LazyOracle, hit_bound
+from mechanisms.statistical_queries.sq_oracles import Above, Below, Exact, Oracle, Random, Toward
 
 #: False-alarm probability of every statistical test here, each at a fixed seed and valid for any.
 ALARM = 1e-6

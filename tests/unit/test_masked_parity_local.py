@@ -10,12 +10,12 @@ from scipy import stats
 
 from auditor.privacy.exact import curve
 from experiments.document_002.masked_parity_local import _pairs
-from mechanisms.common import FloatArray, IntArray
-from mechanisms.fresh_users import FreshUsers
-from mechanisms.local_query import Messages
-from mechanisms.masked_parity import ErrorOfHypothesis, Game, errors, hypothesis
-from mechanisms.masked_parity_learner import TwoRounds
-from mechanisms.masked_parity_local import (
+from mechanisms.base.mechanism import FloatArray, IntArray
+from mechanisms.local_model.fresh_users import FreshUsers
+from mechanisms.local_model.local_query import Messages
+from mechanisms.local_model.masked_parity import ErrorOfHypothesis, Game, errors, hypothesis
+from mechanisms.local_model.masked_parity_learner import TwoRounds
+from mechanisms.local_model.masked_parity_local import (
     CountsBit,
     CountsMismatch,
     ErrorOfBits,

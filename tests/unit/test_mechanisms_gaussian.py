@@ -14,8 +14,8 @@ from scipy import integrate, optimize, special, stats
 from auditor.privacy.exact import GaussianCurve, curve
 from auditor.privacy.guarantees import TradeoffCurve
 from auditor.privacy.laws import DiscreteGaussianLaw, ProductLaw
-from mechanisms import gaussian
-from mechanisms.gaussian import (
+from mechanisms.additive_noise import gaussian
+from mechanisms.additive_noise.gaussian import (
     MUTANTS,
     CalibratedGaussian,
     LatticeGaussian,
@@ -27,8 +27,8 @@ from mechanisms.gaussian import (
     tail_mu,
     unit_mu,
 )
-from mechanisms.noise import round_to_lattice
-from mechanisms.queries import Answers, Count, Histogram, Mean, SeveralCounts, Sum
+from mechanisms.base.noise import round_to_lattice
+from mechanisms.base.queries import Answers, Count, Histogram, Mean, SeveralCounts, Sum
 
 CLAIMS = [(1.0, 1e-5), (0.1, 1e-5), (0.5, 1e-2), (1.0, 0.3), (3.0, 1e-8), (20.0, 1e-5)]
 

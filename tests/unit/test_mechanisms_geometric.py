@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from auditor.privacy.exact import FiniteLaw, ProductLaw, curve
-from mechanisms.queries import Answers, Count, SeveralCounts
-from mechanisms.truncated_geometric import MUTANTS, TruncatedGeometric
+from mechanisms.additive_noise.truncated_geometric import MUTANTS, TruncatedGeometric
+from mechanisms.base.queries import Answers, Count, SeveralCounts
 
 #: The answer is the dataset.
 WHOLE = Answers(granularity=1.0)

@@ -12,9 +12,9 @@ import pytest
 from scipy import special
 
 from auditor.privacy.exact import curve
-from mechanisms.gaussian import analytic_mu
-from mechanisms.histogram import MUTANTS, SumAndSize, gaussian_histogram, laplace_histogram
-from mechanisms.queries import Histogram, Sum
+from mechanisms.additive_noise.gaussian import analytic_mu
+from mechanisms.additive_noise.histogram import MUTANTS, SumAndSize, gaussian_histogram, laplace_histogram
+from mechanisms.base.queries import Histogram, Sum
 
 CELLS = Histogram(categories=(0, 1, 2))
 UNDER_ADDING = replace(CELLS, relation="add_remove_one")

@@ -17,28 +17,21 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from auditor.privacy.laws import FiniteLaw, Law, ProductLaw, TwoSidedGeometricLaw
-from mechanisms import (
-    exponential,
-    gaussian,
-    geometric,
-    laplace,
-    noisy_max,
-    randomized_response,
-    sparse_vector,
-    truncated_geometric,
-)
-from mechanisms.common import Dataset, Mechanism, Mutant, Times, table, unbounded
-from mechanisms.exponential import ExponentialMechanism
-from mechanisms.gaussian import CalibratedGaussian, LatticeGaussian
-from mechanisms.geometric import TwoSidedGeometric
-from mechanisms.histogram import MUTANTS as SIZES
-from mechanisms.histogram import SumAndSize, gaussian_histogram, laplace_histogram
-from mechanisms.laplace import LatticeLaplace
-from mechanisms.noisy_max import PermuteAndFlip, ReportNoisyMax
-from mechanisms.queries import Answers, Count, Histogram, SeveralCounts, Sum
-from mechanisms.randomized_response import RandomizedResponse, estimated_mean, from_epsilon
-from mechanisms.sparse_vector import SparseVector
-from mechanisms.truncated_geometric import TruncatedGeometric
+from mechanisms.additive_noise import gaussian, geometric, laplace, truncated_geometric
+from mechanisms.additive_noise.gaussian import CalibratedGaussian, LatticeGaussian
+from mechanisms.additive_noise.geometric import TwoSidedGeometric
+from mechanisms.additive_noise.histogram import MUTANTS as SIZES
+from mechanisms.additive_noise.histogram import SumAndSize, gaussian_histogram, laplace_histogram
+from mechanisms.additive_noise.laplace import LatticeLaplace
+from mechanisms.additive_noise.truncated_geometric import TruncatedGeometric
+from mechanisms.base.mechanism import Dataset, Mechanism, Mutant, Times, table, unbounded
+from mechanisms.base.queries import Answers, Count, Histogram, SeveralCounts, Sum
+from mechanisms.local_model import randomized_response
+from mechanisms.local_model.randomized_response import RandomizedResponse, estimated_mean, from_epsilon
+from mechanisms.selection import exponential, noisy_max, sparse_vector
+from mechanisms.selection.exponential import ExponentialMechanism
+from mechanisms.selection.noisy_max import PermuteAndFlip, ReportNoisyMax
+from mechanisms.selection.sparse_vector import SparseVector
 
 FALSE_ALARM = 1e-7
 DRAWS = 40_000

@@ -11,21 +11,23 @@ import pytest
 from scipy import integrate, stats
 
 from auditor.privacy.exact import FiniteLaw, curve
-from mechanisms import exponential, geometric, laplace, noisy_max, randomized_response
-from mechanisms.common import Dataset
-from mechanisms.exponential import ExponentialMechanism
-from mechanisms.geometric import RoundedLaplace, SignTimesGeometric, TwoSidedGeometric
-from mechanisms.laplace import LatticeLaplace
-from mechanisms.noise import base_for
-from mechanisms.noisy_max import (
+from mechanisms.additive_noise import geometric, laplace
+from mechanisms.additive_noise.geometric import RoundedLaplace, SignTimesGeometric, TwoSidedGeometric
+from mechanisms.additive_noise.laplace import LatticeLaplace
+from mechanisms.base.mechanism import Dataset
+from mechanisms.base.noise import base_for
+from mechanisms.base.queries import Answers, Count, Histogram, SeveralCounts, Sum
+from mechanisms.local_model import randomized_response
+from mechanisms.local_model.randomized_response import RandomizedResponse
+from mechanisms.selection import exponential, noisy_max
+from mechanisms.selection.exponential import ExponentialMechanism
+from mechanisms.selection.noisy_max import (
     PermuteAndFlip,
     ReleasedMaximum,
     ReportNoisyMax,
     exponential_winner,
     laplace_winner,
 )
-from mechanisms.queries import Answers, Count, Histogram, SeveralCounts, Sum
-from mechanisms.randomized_response import RandomizedResponse
 
 EPSILON = 0.5
 SCALAR = LatticeLaplace(Answers(), EPSILON, 2.0**-4)

@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 from statsmodels.datasets import randhie
 
-from mechanisms.noise import base_for, geometric, round_to_lattice, two_sided_geometric
-from mechanisms.queries import Answers, Count, Histogram, Mean, Query, SeveralCounts, Sum, column_values
+from mechanisms.base.noise import base_for, geometric, round_to_lattice, two_sided_geometric
+from mechanisms.base.queries import Answers, Count, Histogram, Mean, Query, SeveralCounts, Sum, column_values
 
 # Values inside, outside and on the edges of every range below.
 DOMAIN = (-1.5, -1.0, 0.0, 0.3, 1.0, 2.0)

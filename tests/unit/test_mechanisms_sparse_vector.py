@@ -17,11 +17,11 @@ from auditor.privacy.exact import curve
 from auditor.targets.analysts import Adaptive, FixedList, Phases, RandomQueries, Repeat, ThresholdSeeker
 from auditor.targets.interactive import SKIP, Analyst, History
 from auditor.targets.transcripts import Dialogue, ExactDialogue
-from mechanisms.free_tops import Differences, bank, epoch
-from mechanisms.noise import without_low_bits
-from mechanisms.queries import Answers, Count
-from mechanisms.released_answers import release_log_ratio, worst_release
-from mechanisms.sparse_vector import MUTANTS, VARIANTS, SparseVector, Variant, VariantName
+from mechanisms.base.noise import without_low_bits
+from mechanisms.base.queries import Answers, Count
+from mechanisms.selection.free_tops import Differences, bank, epoch
+from mechanisms.selection.released_answers import release_log_ratio, worst_release
+from mechanisms.selection.sparse_vector import MUTANTS, VARIANTS, SparseVector, Variant, VariantName
 
 _ONE = Count("a", equals=1.0, relation="add_remove_one")
 

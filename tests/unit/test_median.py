@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from auditor.privacy.exact import FiniteLaw, TwoSidedGeometricLaw, curve
-from mechanisms.laplace import LatticeLaplace
-from mechanisms.local_sensitivity import MUTANTS, LocalSensitivityLaplace
-from mechanisms.median import (
+from mechanisms.additive_noise.laplace import LatticeLaplace
+from mechanisms.stability.local_sensitivity import MUTANTS, LocalSensitivityLaplace
+from mechanisms.stability.median import (
     DistanceFrom,
     Median,
     MiddleMean,

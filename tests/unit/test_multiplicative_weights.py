@@ -16,7 +16,7 @@ from auditor.privacy.exact import advanced_composition, curve
 from auditor.targets.analysts import Adaptive, FixedList, Phases, RandomQueries
 from auditor.targets.interactive import SKIP, Analyst, History
 from auditor.targets.transcripts import Dialogue, ExactDialogue
-from mechanisms.multiplicative_weights import (
+from mechanisms.query_release.multiplicative_weights import (
     DROP,
     MUTANTS,
     MultiplicativeWeights,

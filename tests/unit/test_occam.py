@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from auditor.privacy.exact import curve
-from mechanisms.occam import MUTANTS, DoublingLearner, FreshExamples, schedule, share
+from mechanisms.learning.occam import MUTANTS, DoublingLearner, FreshExamples, schedule, share
 
 #: False-alarm probability of every statistical test here, each at a fixed seed and valid for any.
 ALARM = 1e-6

@@ -21,9 +21,10 @@ from auditor.targets.transcripts import ExactDialogue
 from experiments._common import rand
 from experiments.document_004._questions import asked, asked_pair, flip, flip_pair, moving, nobody
 from experiments.document_004.online_release import Missed, _all_unstable, _at, _elsewhere, _streams
-from mechanisms.distance_test import MUTANTS as OF_A_TEST
-from mechanisms.free_tops import HARMLESS, bank, epoch, tail
-from mechanisms.online_leaks import (
+from mechanisms.base.queries import Answers
+from mechanisms.selection.free_tops import HARMLESS, bank, epoch, tail
+from mechanisms.teacher_ensembles.distance_test import MUTANTS as OF_A_TEST
+from mechanisms.teacher_ensembles.online_leaks import (
     fresh_leak,
     needed_distance,
     printed_distance,
@@ -33,9 +34,17 @@ from mechanisms.online_leaks import (
     surviving_leak,
     total_leak,
 )
-from mechanisms.online_mutants import of_questions, of_tests
-from mechanisms.online_release import BOTTOM, HALTED, MUTANTS, Asked, Elsewhere, Given, OnlineRelease, elsewhere
-from mechanisms.queries import Answers
+from mechanisms.teacher_ensembles.online_mutants import of_questions, of_tests
+from mechanisms.teacher_ensembles.online_release import (
+    BOTTOM,
+    HALTED,
+    MUTANTS,
+    Asked,
+    Elsewhere,
+    Given,
+    OnlineRelease,
+    elsewhere,
+)
 from tests.claims.declared import claim_of, stated_on_pair
 
 #: Of one check.

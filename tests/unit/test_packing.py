@@ -22,7 +22,7 @@ from auditor.errors import SpecificationError
 from auditor.privacy.guarantees import ApproxDP, GaussianDP, Guarantee, PureDP
 from auditor.results import Verdict
 from benchmarks.families import Telling
-from mechanisms.column_counts import (
+from mechanisms.additive_noise.column_counts import (
     MUTANTS,
     ColumnCounts,
     ConstantCounts,
@@ -30,8 +30,8 @@ from mechanisms.column_counts import (
     LaplaceCounts,
     LargestNormCounts,
 )
-from mechanisms.noisy_counts import UniformCounts
-from mechanisms.packing import RowNames, RowNamesOfMany, certified
+from mechanisms.lower_bounds.noisy_counts import UniformCounts
+from mechanisms.lower_bounds.packing import RowNames, RowNamesOfMany, certified
 
 RNG = np.random.default_rng(20240602)
 LN2 = math.log(2.0)

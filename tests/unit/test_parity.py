@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from scipy import optimize, stats
 
 from auditor.privacy.exact import curve
-from mechanisms.parity import MOST_BITS, NULL, GaussianElimination, ParityLearner
-from mechanisms.parity_levels import (
+from mechanisms.learning.parity import MOST_BITS, NULL, GaussianElimination, ParityLearner
+from mechanisms.learning.parity_levels import (
     biased_level,
     greedy_level,
     level_of_null,
@@ -22,7 +22,7 @@ from mechanisms.parity_levels import (
     resampling_level,
     uniform_level,
 )
-from mechanisms.parity_mutants import (
+from mechanisms.learning.parity_mutants import (
     CONTRADICTION,
     MUTANTS,
     BiasedFreeVariables,

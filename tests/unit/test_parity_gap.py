@@ -12,11 +12,11 @@ from scipy import stats
 
 from auditor.audits.accuracy import Setting
 from experiments.document_002.gap import _base_samples, _central, _split, gap
-from mechanisms.amplified_fresh import FreshAmplified, uniform_success
-from mechanisms.amplified_parity import corrected
-from mechanisms.fresh_users import FreshUsers
-from mechanisms.noise import two_sided_geometric
-from mechanisms.parity_gap import BundledParity, LocalParity, bundled_users, local_users, wrong_answer
+from mechanisms.base.noise import two_sided_geometric
+from mechanisms.learning.amplified_fresh import FreshAmplified, uniform_success
+from mechanisms.learning.amplified_parity import corrected
+from mechanisms.local_model.fresh_users import FreshUsers
+from mechanisms.local_model.parity_gap import BundledParity, LocalParity, bundled_users, local_users, wrong_answer
 
 FloatArray = NDArray[np.float64]
 

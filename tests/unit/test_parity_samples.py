@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mechanisms.parity import NULL, GaussianElimination, ParityLearner, SubsetLearner
-from mechanisms.parity_samples import (
+from mechanisms.learning.parity import NULL, GaussianElimination, ParityLearner, SubsetLearner
+from mechanisms.learning.parity_samples import (
     Distribution,
     FreshParity,
     ParityError,

@@ -28,8 +28,8 @@ from auditor.results import AuditResult, Verdict, document
 from auditor.targets import Mechanism
 from auditor.targets.prefetch import POSSIBLE, Ahead, Meeting
 from auditor.targets.prefetch_worker import hired
-from mechanisms.laplace import LatticeLaplace
-from mechanisms.queries import Answers
+from mechanisms.additive_noise.laplace import LatticeLaplace
+from mechanisms.base.queries import Answers
 
 pytestmark = pytest.mark.skipif(not POSSIBLE, reason="processes meet by sockets of files")
 

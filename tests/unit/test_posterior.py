@@ -18,7 +18,7 @@ from experiments.document_003._posterior import (
     two_point_priors,
     worst_prior,
 )
-from mechanisms.randomized_response import from_epsilon
+from mechanisms.local_model.randomized_response import from_epsilon
 
 EPSILONS = [0.01, 0.1, 0.5, 1.0, 2.0, 5.0]
 

@@ -14,11 +14,18 @@ from scipy import stats
 
 from auditor.privacy.exact import FiniteLaw, curve
 from experiments.document_004 import private_learner as experiment
-from mechanisms.common import FloatArray
-from mechanisms.free_tops import tail
-from mechanisms.online_leaks import fresh_leak
-from mechanisms.private_learner import LabelPrivateLearner, Pipeline, PrivateLearner, average, predicted, rows_of
-from mechanisms.private_learner_mutants import (
+from mechanisms.base.mechanism import FloatArray
+from mechanisms.selection.free_tops import tail
+from mechanisms.teacher_ensembles.online_leaks import fresh_leak
+from mechanisms.teacher_ensembles.private_learner import (
+    LabelPrivateLearner,
+    Pipeline,
+    PrivateLearner,
+    average,
+    predicted,
+    rows_of,
+)
+from mechanisms.teacher_ensembles.private_learner_mutants import (
     LABEL_MUTANTS,
     MUTANTS,
     BestOfSeveralRuns,
@@ -26,7 +33,7 @@ from mechanisms.private_learner_mutants import (
     more_points,
     released_of_equals,
 )
-from mechanisms.threshold_students import (
+from mechanisms.teacher_ensembles.threshold_students import (
     LabelPrivateStudents,
     Midpoint,
     NoisyLabels,
@@ -39,7 +46,7 @@ from mechanisms.threshold_students import (
     sizes,
     uniform_examples,
 )
-from mechanisms.vote_distance import gap_distance
+from mechanisms.teacher_ensembles.vote_distance import gap_distance
 
 #: False alarm of each statistical test.
 _ALPHA = 1e-6

@@ -11,8 +11,8 @@ import pytest
 
 from auditor.claims.privacy import curve_of_law
 from auditor.datasets import Pair
-from mechanisms.product_attributes import MUTANTS, ProductMoments, SmallestSign
-from mechanisms.second_moments import NoisyMoments, SignedHistogram
+from mechanisms.query_release.product_attributes import MUTANTS, ProductMoments, SmallestSign
+from mechanisms.query_release.second_moments import NoisyMoments, SignedHistogram
 
 
 def signs(people: int, d: int) -> Any:

@@ -20,9 +20,9 @@ from experiments.document_003._projected import FamilyErrors, independent, proje
 from experiments.document_003.product_attributes import product_attributes
 from experiments.document_003.projection import gaussian_projection
 from experiments.document_003.relaxed_projection import relaxed_projection
-from mechanisms import projections
-from mechanisms.projection_mutants import MUTANTS
-from mechanisms.projections import (
+from mechanisms.query_release import projections
+from mechanisms.query_release.projection_mutants import MUTANTS
+from mechanisms.query_release.projections import (
     Body,
     Hull,
     NuclearBall,
@@ -32,7 +32,7 @@ from mechanisms.projections import (
     relaxed_by_program,
     sign_vectors,
 )
-from mechanisms.second_moments import NoisyMoments, SecondMoments, SignedHistogram
+from mechanisms.query_release.second_moments import NoisyMoments, SecondMoments, SignedHistogram
 
 BODIES: list[Body] = [Hull(), Relaxed(), NuclearBall()]
 

@@ -24,8 +24,8 @@ from experiments.document_003.propose_test_release import (
     _needed,
     _sufficient,
 )
-from mechanisms.median import Median, replacements
-from mechanisms.propose_test_release import MUTANTS, ProposeTestRelease
+from mechanisms.stability.median import Median, replacements
+from mechanisms.stability.propose_test_release import MUTANTS, ProposeTestRelease
 
 MEDIAN = Median()
 TEST = ProposeTestRelease(MEDIAN, 1 / 64, 0.5, 0.05)

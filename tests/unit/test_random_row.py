@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from auditor.privacy.exact import curve
-from mechanisms.random_row import MUTANTS, NOTHING, RandomRow
+from mechanisms.composition.random_row import MUTANTS, NOTHING, RandomRow
 
 ROWS = np.array([3.0, 1.0, 3.0, 0.0, 3.0])
 #: False-alarm probability of the statistical test, for any seed.

@@ -22,9 +22,9 @@ from auditor.datasets import Pair, ReplaceOne
 from auditor.errors import SpecificationError
 from auditor.privacy.guarantees import ApproxDP
 from experiments.document_003.reconstruction import _CONSTANTS, ToleratedError, sharp_bound, small_answer
-from mechanisms.column_counts import ConstantCounts
-from mechanisms.decoding_mutants import MUTANTS, ROBUST_MUTANTS
-from mechanisms.noisy_counts import SpoiledCounts, SpoiledQueries, UniformCounts
+from mechanisms.additive_noise.column_counts import ConstantCounts
+from mechanisms.lower_bounds.decoding_mutants import MUTANTS, ROBUST_MUTANTS
+from mechanisms.lower_bounds.noisy_counts import SpoiledCounts, SpoiledQueries, UniformCounts
 
 RNG = np.random.default_rng
 SMALL = Reconstruction(16, 64)

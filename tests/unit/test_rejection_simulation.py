@@ -13,9 +13,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from mechanisms.local_randomizers import LocalRandomizer, noisy_value
-from mechanisms.rejection_mutants import MUTANTS, CachedCandidate, LastRejected
-from mechanisms.rejection_simulation import (
+from mechanisms.local_model.local_randomizers import LocalRandomizer, noisy_value
+from mechanisms.local_model.rejection_mutants import MUTANTS, CachedCandidate, LastRejected
+from mechanisms.local_model.rejection_simulation import (
     RejectionSimulation,
     Rounds,
     Signs,
@@ -27,8 +27,8 @@ from mechanisms.rejection_simulation import (
     total_variation,
     under_all_signs,
 )
-from mechanisms.rejection_variants import ShiftAndClip, TruncatedSimulation, enough_candidates
-from mechanisms.sq_oracles import Above, Below, Exact, Oracle, Random, sample_size
+from mechanisms.local_model.rejection_variants import ShiftAndClip, TruncatedSimulation, enough_candidates
+from mechanisms.statistical_queries.sq_oracles import Above, Below, Exact, Oracle, Random, sample_size
 
 FloatArray = NDArray[np.float64]
 

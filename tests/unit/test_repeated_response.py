@@ -13,10 +13,10 @@ from scipy import stats
 from auditor.privacy.exact import TwoSidedGeometricLaw, curve
 from auditor.targets.analysts import FixedList
 from auditor.targets.interactive import History
-from mechanisms.composition import Bit
-from mechanisms.local_model import REFUSED, SILENT
-from mechanisms.queries import Count
-from mechanisms.repeated_response import (
+from mechanisms.base.queries import Count
+from mechanisms.composition.composition import Bit
+from mechanisms.local_model.local_model import REFUSED, SILENT
+from mechanisms.local_model.repeated_response import (
     FILTER_MUTANTS,
     NOISE_MUTANTS,
     NUMBER_MUTANTS,

@@ -10,7 +10,13 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from auditor.privacy.exact import curve
-from mechanisms.randomized_response import EstimateError, OtherRows, RandomizedResponse, estimated_mean, undivided_mean
+from mechanisms.local_model.randomized_response import (
+    EstimateError,
+    OtherRows,
+    RandomizedResponse,
+    estimated_mean,
+    undivided_mean,
+)
 
 BITS = np.array([1, 0, 1, 1, 0, 0, 0, 1])
 PARAMETERS = [0.1, 0.5, 0.9]

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from auditor.privacy.exact import curve
-from mechanisms.conditional_simulation import in_turn
-from mechanisms.rejection_simulation import Signs, total_variation
-from mechanisms.response_protocol import (
+from mechanisms.local_model.conditional_simulation import in_turn
+from mechanisms.local_model.rejection_simulation import Signs, total_variation
+from mechanisms.local_model.response_protocol import (
     Ask,
     LocalProtocol,
     Transcript,
@@ -26,8 +26,8 @@ from mechanisms.response_protocol import (
     persons_needed,
     spread,
 )
-from mechanisms.roundtrip import RoundTrip
-from mechanisms.sq_oracles import Above, Below, Exact
+from mechanisms.local_model.roundtrip import RoundTrip
+from mechanisms.statistical_queries.sq_oracles import Above, Below, Exact
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]

@@ -15,8 +15,8 @@ from auditor.claims.privacy import curve_of_law
 from auditor.datasets import Pair
 from auditor.privacy.exact import GaussianCurve
 from auditor.privacy.laws import DiscreteGaussianLaw, ProductLaw
-from mechanisms.gaussian import LatticeGaussian
-from mechanisms.second_moments import (
+from mechanisms.additive_noise.gaussian import LatticeGaussian
+from mechanisms.query_release.second_moments import (
     MUTANTS,
     NoisyMoments,
     SecondMoments,

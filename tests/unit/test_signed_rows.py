@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 from experiments.document_003.signed_rows import _appears, _missing_share, _no_copies, _share
-from mechanisms.signed_rows import (
+from mechanisms.lower_bounds.signed_rows import (
     BITS,
     ITSELF,
     MESSAGE,

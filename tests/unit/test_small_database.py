@@ -14,7 +14,7 @@ from scipy import stats
 
 from auditor.privacy.exact import FiniteLaw, curve
 from experiments._common import rand
-from mechanisms.small_database import (
+from mechanisms.query_release.small_database import (
     MUTANTS,
     SmallDatabase,
     Subsample,

@@ -18,9 +18,9 @@ from scipy import optimize, stats
 from auditor.privacy.exact import CauchyLaw, curve
 from experiments._points import around, index, zeros
 from experiments.document_003.sensitivity import _PRINTED, _WORST, OnUniformPoints
-from mechanisms.common import unbounded
-from mechanisms.median import Median, rank, replacements
-from mechanisms.smooth_sensitivity import (
+from mechanisms.base.mechanism import unbounded
+from mechanisms.stability.median import Median, rank, replacements
+from mechanisms.stability.smooth_sensitivity import (
     MUTANTS,
     FirstDistances,
     GrowingWeight,

@@ -12,7 +12,7 @@ import pytest
 
 from experiments.document_004._soft_votes import moves
 from experiments.document_004.soft_histogram import _edges
-from mechanisms.soft_histogram import (
+from mechanisms.teacher_ensembles.soft_histogram import (
     BinsCentredOnTheMean,
     DataDependentRange,
     EndHalfBinsKept,
@@ -21,7 +21,7 @@ from mechanisms.soft_histogram import (
     RoundedToNearest,
     one_vote_changed,
 )
-from mechanisms.vote_distance import gap_distance, safe_distance
+from mechanisms.teacher_ensembles.vote_distance import gap_distance, safe_distance
 
 
 def bin_of(score: Fraction, bins: int, shifted: bool) -> int:

@@ -18,12 +18,12 @@ from experiments._common import person, rand, visits
 from experiments.document_004 import _soft_votes as votes
 from experiments.document_004.soft_label_utility import Wrong, printed_distance, sharper_distance
 from experiments.document_004.soft_labels import _failed_tests
-from mechanisms.free_tops import tail
-from mechanisms.queries import Count
-from mechanisms.soft_ensembles import Echo, LabelMeans
-from mechanisms.soft_histogram import Histograms, Readings
-from mechanisms.soft_label_mutants import MUTANTS, PARTITIONS, leak, run_cost, total_leak
-from mechanisms.soft_labels import (
+from mechanisms.base.queries import Count
+from mechanisms.selection.free_tops import tail
+from mechanisms.teacher_ensembles.soft_ensembles import Echo, LabelMeans
+from mechanisms.teacher_ensembles.soft_histogram import Histograms, Readings
+from mechanisms.teacher_ensembles.soft_label_mutants import MUTANTS, PARTITIONS, leak, run_cost, total_leak
+from mechanisms.teacher_ensembles.soft_labels import (
     BOTTOM,
     HALTED,
     FirstAnswer,

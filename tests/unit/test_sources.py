@@ -12,7 +12,8 @@ import pytest
 
 from auditor.targets.callables import load_file
 from auditor.targets.source_text import source_text
-from mechanisms import laplace, sparse_vector
+from mechanisms.additive_noise import laplace
+from mechanisms.selection import sparse_vector
 
 MODULE = '''\
 import functools

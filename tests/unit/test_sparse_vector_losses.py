@@ -15,14 +15,14 @@ from auditor.privacy.exact import LossCurve, curve, optimal_composition
 from experiments.document_004._canaries import turns_of_the_gap
 from experiments.document_004.aggregation import _shown
 from experiments.document_004.free_tops import _LARGE, _WITH_DELTA, certified_parts, run_of
-from mechanisms import sparse_vector_losses
-from mechanisms.free_tops import epoch, inverted, tail
-from mechanisms.online_leaks import release_scale, release_threshold, total_leak
-from mechanisms.online_release import Given, OnlineRelease
-from mechanisms.queries import Answers
-from mechanisms.sparse_vector import VARIANTS, SparseVector
-from mechanisms.sparse_vector_losses import RunLosses, epochs, run_losses
-from mechanisms.vote_aggregation import Contiguous, Echo, Votes
+from mechanisms.base.queries import Answers
+from mechanisms.selection import sparse_vector_losses
+from mechanisms.selection.free_tops import epoch, inverted, tail
+from mechanisms.selection.sparse_vector import VARIANTS, SparseVector
+from mechanisms.selection.sparse_vector_losses import RunLosses, epochs, run_losses
+from mechanisms.teacher_ensembles.online_leaks import release_scale, release_threshold, total_leak
+from mechanisms.teacher_ensembles.online_release import Given, OnlineRelease
+from mechanisms.teacher_ensembles.vote_aggregation import Contiguous, Echo, Votes
 
 #: Rounding: what adds up to 1 from some thousand numbers.
 ROUNDING = 1e-12

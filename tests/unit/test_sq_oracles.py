@@ -10,8 +10,8 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from mechanisms.query_algorithms import AllOf, Bit, Conjunctions, Thresholds
-from mechanisms.sq_oracles import (
+from mechanisms.statistical_queries.query_algorithms import AllOf, Bit, Conjunctions, Thresholds
+from mechanisms.statistical_queries.sq_oracles import (
     MUTANTS,
     Above,
     Answers,
@@ -28,7 +28,7 @@ from mechanisms.sq_oracles import (
     sample_size,
     valid_oracles,
 )
-from mechanisms.statistical_queries import expectations
+from mechanisms.statistical_queries.statistical_queries import expectations
 
 FloatArray = NDArray[np.float64]
 

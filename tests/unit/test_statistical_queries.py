@@ -11,8 +11,15 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from auditor.privacy.exact import TwoSidedGeometricLaw, curve
-from mechanisms.query_algorithms import AllOf, Bit, Conjunctions, Thresholds, chunk_size, printed_chunk_size
-from mechanisms.statistical_queries import (
+from mechanisms.statistical_queries.query_algorithms import (
+    AllOf,
+    Bit,
+    Conjunctions,
+    Thresholds,
+    chunk_size,
+    printed_chunk_size,
+)
+from mechanisms.statistical_queries.statistical_queries import (
     MUTANTS,
     ChunkedAnswers,
     ConjunctionLearner,

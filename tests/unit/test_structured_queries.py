@@ -12,9 +12,9 @@ import pytest
 from scipy import stats
 
 from auditor.privacy.exact import curve
-from mechanisms.laplace import LatticeLaplace
-from mechanisms.queries import Count, Histogram, Mean
-from mechanisms.structured_queries import (
+from mechanisms.additive_noise.laplace import LatticeLaplace
+from mechanisms.base.queries import Count, Histogram, Mean
+from mechanisms.query_release.structured_queries import (
     MUTANTS,
     DistanceToHistogram,
     DistanceToRange,

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from auditor.privacy.exact import TwoSidedGeometricLaw, curve
-from mechanisms.parity import ParityLearner
-from mechanisms.subsampling import (
+from mechanisms.learning.parity import ParityLearner
+from mechanisms.learning.subsampling import (
     MUTANTS,
     FixedNumberOfRows,
     IndependentRows,

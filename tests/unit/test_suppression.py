@@ -11,8 +11,8 @@ from scipy import stats
 
 from auditor.privacy.exact import curve
 from auditor.privacy.laws import TwoSidedGeometricLaw
-from mechanisms.queries import Count
-from mechanisms.suppression import (
+from mechanisms.base.queries import Count
+from mechanisms.composition.suppression import (
     MUTANTS,
     REFUSED,
     Differencing,

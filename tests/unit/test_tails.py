@@ -16,8 +16,8 @@ from auditor.audits.accuracy import Expectation, HighProbability
 from auditor.privacy.exact import TwoSidedGeometricLaw
 from experiments.document_002.noise import Clipped, SampledResponses, laplace
 from experiments.document_002.tails import Excess
-from mechanisms.randomized_response import from_epsilon
-from mechanisms.tails import (
+from mechanisms.local_model.randomized_response import from_epsilon
+from mechanisms.statistical_queries.tails import (
     LaplaceMean,
     SampleMean,
     bernstein_bound,

@@ -11,10 +11,10 @@ import pytest
 from scipy import special, stats
 
 from auditor.privacy.exact import FiniteLaw, curve
-from mechanisms.agnostic_learner import level_of_flip
-from mechanisms.fresh_learner import least_size
-from mechanisms.threshold_learner import MUTANTS, ThresholdLearner, WhichPiece
-from mechanisms.threshold_samples import (
+from mechanisms.learning.agnostic_learner import level_of_flip
+from mechanisms.learning.fresh_learner import least_size
+from mechanisms.learning.threshold_learner import MUTANTS, ThresholdLearner, WhichPiece
+from mechanisms.learning.threshold_samples import (
     FreshThresholds,
     ThresholdError,
     TwoPoints,

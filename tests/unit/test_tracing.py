@@ -38,8 +38,14 @@ from experiments.document_003.tracing import (
     accusation_rates,
     forced_level,
 )
-from mechanisms.attribute_means import AttributeMeans, CalibratedMeans, GaussianMeans, LaplaceMeans, RoundedFirst
-from mechanisms.code_mutants import MUTANTS
+from mechanisms.lower_bounds.attribute_means import (
+    AttributeMeans,
+    CalibratedMeans,
+    GaussianMeans,
+    LaplaceMeans,
+    RoundedFirst,
+)
+from mechanisms.lower_bounds.code_mutants import MUTANTS
 
 FALSE_ALARM = 1e-6
 EXACT = AttributeMeans()

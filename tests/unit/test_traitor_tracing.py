@@ -18,8 +18,8 @@ from auditor.audits.adversaries.fingerprints import BonehShaw
 from auditor.audits.adversaries.tracing import Tracing
 from experiments.document_003.tracing import accusation_rates
 from experiments.document_003.traitor_tracing import _CODE, _MISSING, _NotOf, _within_one_half
-from mechanisms.attribute_means import AttributeMeans, LaplaceMeans
-from mechanisms.traitor_tracing import (
+from mechanisms.lower_bounds.attribute_means import AttributeMeans, LaplaceMeans
+from mechanisms.lower_bounds.traitor_tracing import (
     KEY,
     AESPad,
     Box,
@@ -37,7 +37,7 @@ from mechanisms.traitor_tracing import (
     TraitorTracing,
     seen_by,
 )
-from mechanisms.traitor_tracing_mutants import MUTANTS, NoNonces, PositionNonces
+from mechanisms.lower_bounds.traitor_tracing_mutants import MUTANTS, NoNonces, PositionNonces
 
 SMALL = BonehShaw(4, 6)
 EXACT = MeansBox(AttributeMeans())
@@ -119,7 +119,7 @@ def test_batches_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     """One trial at a time, from one generator, gives what another batch of trials gives in law; exact means decide."""
     traced = KeyTracing(AttributeMeans(), TraitorTracing(SMALL), difference=True)
     assert traced([1], 30, rng()).shape == (30, 2)
-    monkeypatch.setattr("mechanisms.traitor_tracing._COMPONENTS", 1)
+    monkeypatch.setattr("mechanisms.lower_bounds.traitor_tracing._COMPONENTS", 1)
     alone = traced([1], 30, rng())
     assert alone.shape == (30, 2)
     assert alone[:, 1] == pytest.approx(1 / 3)

@@ -16,8 +16,8 @@ from auditor.datasets import EdgeNeighbors, check_pairs
 from auditor.errors import SpecificationError
 from auditor.privacy.exact import FiniteLaw, LaplaceCurve, composed, curve
 from experiments.document_003 import triangles as experiment
-from mechanisms.noise import gauss_legendre
-from mechanisms.triangles import (
+from mechanisms.base.noise import gauss_legendre
+from mechanisms.stability.triangles import (
     MUTANTS,
     Counts,
     NoisyLocalSensitivity,

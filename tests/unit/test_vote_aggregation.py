@@ -27,8 +27,9 @@ from experiments.document_004._canaries import (
     turns,
     two_labels,
 )
-from mechanisms.aggregation_mutants import MUTANTS, RandomTies, SeedFromData, votes_of
-from mechanisms.aggregation_parts import (
+from mechanisms.selection.free_tops import tail
+from mechanisms.teacher_ensembles.aggregation_mutants import MUTANTS, RandomTies, SeedFromData, votes_of
+from mechanisms.teacher_ensembles.aggregation_parts import (
     Coin,
     Everything,
     Overlapping,
@@ -39,10 +40,9 @@ from mechanisms.aggregation_parts import (
     Tuned,
     second_distinct_distance,
 )
-from mechanisms.free_tops import tail
-from mechanisms.online_leaks import fresh_leak
-from mechanisms.online_release import Given, OnlineRelease
-from mechanisms.vote_aggregation import (
+from mechanisms.teacher_ensembles.online_leaks import fresh_leak
+from mechanisms.teacher_ensembles.online_release import Given, OnlineRelease
+from mechanisms.teacher_ensembles.vote_aggregation import (
     AgreeingChunks,
     ByIdentity,
     Contiguous,
@@ -53,7 +53,7 @@ from mechanisms.vote_aggregation import (
     refusals,
     tally,
 )
-from mechanisms.vote_distance import Distance, gap_distance, safe_distance
+from mechanisms.teacher_ensembles.vote_distance import Distance, gap_distance, safe_distance
 
 EPSILON, DELTA = 8.0, 0.3
 

@@ -13,9 +13,9 @@ from auditor.privacy.exact import optimal_composition
 from experiments._common import rand
 from experiments.document_004 import _questions
 from experiments.document_004.vote_distance import _CERTIFIED, _CUTOFFS, _leaks, _patterns
-from mechanisms.online_leaks import release_scale
-from mechanisms.queries import Count
-from mechanisms.vote_distance import (
+from mechanisms.base.queries import Count
+from mechanisms.teacher_ensembles.online_leaks import release_scale
+from mechanisms.teacher_ensembles.vote_distance import (
     MostFrequent,
     all_counts,
     all_votes,

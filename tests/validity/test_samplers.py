@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from auditor import check_conformity
 from auditor.privacy.laws import DiscreteGaussianLaw, TwoSidedGeometricLaw
 from auditor.results import Verdict
-from mechanisms.lattice import discrete_gaussian, two_sided_geometric
+from mechanisms.base.integer_noise import discrete_gaussian, two_sided_geometric
 
 DRAWS = 10_000_000
 ALPHA = 1e-6

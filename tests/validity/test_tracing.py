@@ -21,8 +21,8 @@ from auditor.audits.adversaries.tracing import Tracing
 from auditor.privacy.guarantees import ApproxDP, GaussianDP, Guarantee
 from benchmarks.families import ALPHA, Family, Outcome, trial
 from experiments.document_003.tracing import _Coins, _Gaussian, _uniform, _WithinOneHalf, accusation_level
-from mechanisms.attribute_means import GaussianMeans
-from mechanisms.code_mutants import MUTANTS
+from mechanisms.lower_bounds.attribute_means import GaussianMeans
+from mechanisms.lower_bounds.code_mutants import MUTANTS
 
 AUDITS, DRAWS_A_SIDE = 60, 1_500
 #: A code so small that an audit takes a fraction of a second; its levels are exact all the same.
