@@ -18,11 +18,13 @@ from experiments.document_003._projected import (
     EPSILON,
     HULL,
     RELAXED,
+    ROWS,
     errors_on,
     few_and_one_more,
     one_more,
     repeated,
     squared_error,
+    worst_number,
 )
 from mechanisms.query_release.product_attributes import MUTANTS, ProductMoments, SmallestSign
 from mechanisms.query_release.projections import Body, Hull, NuclearBall, ProjectedMoments
@@ -115,18 +117,21 @@ def _identities() -> Iterator[Draft]:
 
 # ----------------------------------------------------------------------------------------- accuracy
 
-#: People at which the error is measured as d grows. The bound 4 c n sqrt(D) says more than an error of n and than plain
-#: noise of c D between 15 sqrt(D) and 0.93 D^1.5 people: from 174 for the largest D here to 201 for the smallest.
-_PEOPLE = 176
-_AT = (9, 12, 17)
-#: The same for the ten products whose hull K is enumerated: between 28 and 50 people the bound with 2.355 says more.
+#: Attributes at which the error is measured, at n = 4 D people. At fixed n the sizes in reach are too near an edge of
+#: the window of n, 15 sqrt(D) << n << D^1.5: from d = 12 to 24 the error grows as d^0.6, not d^0.5.
+_AT = (9, 12, 17, 24)
+#: People, for the ten products whose hull K is enumerated: the bound with 2.355 says more than an error of n, and than
+#: plain noise, between 28 and 50 people.
 _FEW_PEOPLE = 37
-#: Distinct rows of the datasets: the worst number falls from 6 to 2 as d grows.
-_DISTINCT = (2, 3, 4, 6)
 
 
 def _released(d: int, order: int, body: Body, people: float) -> ProjectedMoments:
     return ProjectedMoments(NoisyMoments(ProductMoments(d, order=order), EPSILON, DELTA), body, people)
+
+
+def _product(d: int) -> float:
+    """``n sqrt(D)`` at n = 4 D people."""
+    return ROWS * math.sqrt(math.comb(d, 2)) ** 3
 
 
 def _bound(released: ProjectedMoments, constant: float) -> float:
@@ -149,26 +154,31 @@ def _errors() -> Iterator[Draft]:
                 note=f"all products of {released.width} attributes; the bound is below plain noise and n^2",
             )
 
-    def worst(d: float) -> Setting:
-        data = [repeated(int(d), _PEOPLE, distinct) for distinct in _DISTINCT]
-        return errors_on(_released(int(d), 4, NuclearBall(), _PEOPLE), data)
+    def released_at(product: float) -> ProjectedMoments:
+        d = next(d for d in _AT if math.isclose(product, _product(d)))
+        return _released(d, 4, NuclearBall(), ROWS * math.comb(d, 2))
+
+    def worst(product: float) -> Setting:
+        released = released_at(product)
+        width, d = released.width, released.noisy.query.dimension
+        data = [repeated(d, ROWS * width, times * worst_number(width)) for times in (1, 2)]
+        return errors_on(released, data)
 
     yield scaling(
         worst,
-        parameter="d",
-        at=_AT,
+        parameter="n sqrt(D)",
+        at=tuple(_product(d) for d in _AT),
         exponent=0.5,
         others=(0.25, 0.75, 1.0),
-        # Random rows, a handful of them: one dimension's are worse than another's by up to 5 %, a tenth in the exponent
-        # between neighbouring dimensions. Well below the distance to other candidates.
-        within=0.15,
-        log_factor=lambda d: (math.comb(int(d), 2) / d**2) ** 0.25,
-        curve=lambda d: math.sqrt(_bound(_released(int(d), 4, NuclearBall(), _PEOPLE), RELAXED)),
+        curve=lambda product: math.sqrt(_bound(released_at(product), RELAXED)),
         case="four_way_worst_family",
         derived=True,
-        draws={"smoke": 3 * 24, "standard": 3 * 100},
+        draws={"smoke": 4 * 24, "standard": 4 * 60},
         figure=Figure(
-            "Error of four-way parities", "nuclear ball, worst family", "d", "root mean square error, in persons"
+            "Error of four-way parities",
+            "nuclear ball, worst family",
+            "n sqrt(D)",
+            "root mean square error, in persons",
         ),
-        note="sqrt(n) D^(1/4) with D = C(d, 2), which is d^2/2 up to the factor that is divided out",
+        note="sqrt(n) D^(1/4) with D = C(d, 2), at d of 9 to 24 and n = 4 D; at fixed n these sizes are too small",
     )

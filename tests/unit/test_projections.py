@@ -301,7 +301,7 @@ def test_curves_of_bounds_are_below_those_errors_too() -> None:
     sizes: dict[str, Callable[[float], tuple[float, float]]] = {
         "bound_and_people": lambda n: (64, n),
         "bound_and_attributes": lambda d: (d, 350),
-        "four_way_worst_family": lambda d: (math.comb(int(d), 2), 176),
+        "four_way_worst_family": lambda product: (round((product / 4) ** (2 / 3)), 4 * round((product / 4) ** (2 / 3))),
     }
     for case, of in sizes.items():
         law = claims[case]
