@@ -13,7 +13,7 @@ from functools import cache
 import numpy as np
 
 from auditor.datasets import Pair
-from experiments._common import rand
+from experiments.common import rand
 from mechanisms.base.mechanism import FloatArray, require
 from mechanisms.stability.median import rank
 

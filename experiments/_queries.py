@@ -8,7 +8,7 @@ down; both counts lie at the threshold 302.5. So the pairs that make sparse vect
 from __future__ import annotations
 
 from auditor.datasets import Pair
-from experiments._common import person, replaced
+from experiments.common import person, replaced
 from mechanisms.base.queries import Count, SeveralCounts
 
 #: Both groups have 302 members without the person who is replaced; a threshold between the two answers.

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 from auditor.claims import Draft, Source, conformity, entry, exact, privacy
 from auditor.privacy.guarantees import PureDP
-from experiments._common import REPLACE, broken, deviating
 from experiments._queries import one_sided_pair, opposed_pair, stream
+from experiments.common import REPLACE, broken, deviating
 from mechanisms.selection.noisy_max import FLIP_MUTANTS, MUTANTS, PermuteAndFlip, ReportNoisyMax
 
 #: Ten groups of persons; which is the largest?

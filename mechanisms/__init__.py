@@ -1,1 +1,1 @@
-"""Reference mechanisms, one family a file, each with its mutants beside it."""
+"""Reference mechanisms in folders by topic, each with its mutants beside it."""

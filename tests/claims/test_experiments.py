@@ -18,7 +18,7 @@ from auditor.claims import Claim, Entry
 from auditor.datasets import check_pairs
 from auditor.privacy.guarantees import ApproxDP, DeltaDP, PureDP
 from auditor.results import Verdict
-from experiments._common import ADD_REMOVE, REPLACE
+from experiments.common import ADD_REMOVE, REPLACE
 from tests.claims.declared import (
     CLAIMS,
     CONTROLS,

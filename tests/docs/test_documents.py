@@ -110,7 +110,7 @@ def test_the_mechanism_of_contributing_needs_two_files_only(tmp_path: Path) -> N
     mechanism, claims, _ = blocks(CONTRIBUTING, "python")
     for name in ("mechanisms", "experiments"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
-    (tmp_path / "mechanisms" / "coin.py").write_text(mechanism, encoding="utf-8")
+    (tmp_path / "mechanisms" / "local_model" / "coin.py").write_text(mechanism, encoding="utf-8")
     (tmp_path / "experiments" / "coin.py").write_text(claims, encoding="utf-8")
     done = run(["run", "experiments", "-k", "further/coin"], tmp_path)
     assert done.returncode == 0, done.stderr + done.stdout

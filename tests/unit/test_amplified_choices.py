@@ -12,7 +12,7 @@ import pytest
 from scipy import integrate, stats
 
 from auditor.privacy.exact import FiniteLaw
-from experiments.document_002._amplified_choices import fixed, parity_rows, whole
+from experiments.document_002_what_can_we_learn._amplified_choices import fixed, parity_rows, whole
 from mechanisms.learning.agnostic_learner import AgnosticLearner
 from mechanisms.learning.agnostic_mutants import MUTANTS as OF_THE_LEARNER
 from mechanisms.learning.amplified_choices import MUTANTS, BoostedByLearner, Candidates, ExponentsOf, records_of

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import integrate, stats
 
 from auditor.privacy.exact import FiniteLaw, curve
-from experiments.document_002.amplified import choice_level
+from experiments.document_002_what_can_we_learn.amplified import choice_level
 from mechanisms.learning.amplified_parity import ParityErrors
 from mechanisms.learning.amplified_selection import Estimates, ExponentialSelection, SharedDraw, Unperturbed
 from mechanisms.learning.boosting import NULL

@@ -1,4 +1,4 @@
-"""The rooms of `auditor`: arrows between them point down only, and no module imports itself by way of others."""
+"""The rooms of `auditor` and the folders of `mechanisms`: imports point down, and none comes back by way of others."""
 
 from __future__ import annotations
 
@@ -27,11 +27,25 @@ ROOMS = (
 FLOORS = 10
 #: The facade, which gives the public names, and the door.
 LOOSE = ("auditor", "auditor.__main__")
+#: Folders of `mechanisms`: each imports those before it only.
+TOPICS = (
+    "base",
+    "additive_noise",
+    "selection",
+    "stability",
+    "composition",
+    "statistical_queries",
+    "local_model",
+    "learning",
+    "query_release",
+    "lower_bounds",
+    "teacher_ensembles",
+)
 
 
-def imports() -> dict[str, set[str]]:
-    """Modules of `auditor` that each of them imports, anywhere in the file: for types and inside functions too."""
-    files = {file: file.relative_to(ROOT).with_suffix("") for file in (ROOT / "auditor").rglob("*.py")}
+def imports(package: str) -> dict[str, set[str]]:
+    """Modules of a package that each of them imports, anywhere in the file: for types and inside functions too."""
+    files = {file: file.relative_to(ROOT).with_suffix("") for file in (ROOT / package).rglob("*.py")}
     names = {file: ".".join(path.parts).removesuffix(".__init__") for file, path in files.items()}
     known, found = set(names.values()), {}
     for file, name in names.items():
@@ -45,7 +59,7 @@ def imports() -> dict[str, set[str]]:
     return found
 
 
-IMPORTS = imports()
+IMPORTS = imports("auditor")
 
 
 def room(module: str) -> str:
@@ -84,14 +98,30 @@ def test_no_module_imports_itself_by_way_of_others() -> None:
     assert not left
 
 
+def test_mechanisms_import_topics_before_theirs() -> None:
+    found = imports("mechanisms")
+    assert {room(module) for module in found if module != "mechanisms"} == set(TOPICS)
+    later = [
+        f"{module} imports {other}"
+        for module, others in found.items()
+        for other in others
+        if TOPICS.index(room(other)) > TOPICS.index(room(module))
+    ]
+    assert not later
+
+
 def test_files_that_pages_name_are_there() -> None:
     pages = [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]
     named = {
         (page.name, path)
         for page in pages
         if page.name != "CHANGELOG.md"
-        for path in re.findall(r"`(auditor/[\w/.]+)`", page.read_text(encoding="utf-8"))
+        for path in re.findall(r"`((?:auditor|mechanisms|experiments)/[\w/.]+)`", page.read_text(encoding="utf-8"))
     }
     assert ("architecture.md", "auditor/audits/interfaces.py") in named
-    missing = [(page, path) for page, path in named if not (ROOT / path).exists()]
-    assert missing == [("CONTRIBUTING.md", "auditor/privacy/guarantees/total_variation.py")]  # the example there
+    missing = {path for _, path in named if not (ROOT / path).exists()}
+    assert missing == {  # the examples of CONTRIBUTING
+        "auditor/privacy/guarantees/total_variation.py",
+        "experiments/coin.py",
+        "mechanisms/local_model/coin.py",
+    }

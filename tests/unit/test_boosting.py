@@ -15,7 +15,12 @@ from scipy import stats
 from auditor.audits.accuracy.errors import ErrorSampler, Setting
 from auditor.audits.accuracy.measures import Effort
 from auditor.privacy.exact import FiniteLaw, ProductLaw, TwoSidedGeometricLaw, curve
-from experiments.document_002.boosting import MinusLog, ThresholdError, ThresholdRecords, no_good_candidate
+from experiments.document_002_what_can_we_learn.boosting import (
+    MinusLog,
+    ThresholdError,
+    ThresholdRecords,
+    no_good_candidate,
+)
 from mechanisms.learning.agnostic_learner import AgnosticLearner
 from mechanisms.learning.amplified_fresh import Candidates as FreshCandidates
 from mechanisms.learning.amplified_fresh import uniform_success

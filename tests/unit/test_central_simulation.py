@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from auditor.privacy.exact import TwoSidedGeometricLaw, curve
-from experiments.document_002.central import LocalAnswers
+from experiments.document_002_what_can_we_learn.central import LocalAnswers
 from mechanisms.local_model.central_simulation import CentralQueries, FreshSample, rows_needed
 from mechanisms.local_model.fresh_users import FreshUsers
 from mechanisms.local_model.local_query import Scaled

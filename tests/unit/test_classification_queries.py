@@ -12,7 +12,7 @@ import pytest
 from scipy import integrate, stats
 
 from auditor.privacy.exact import curve
-from experiments.document_004._canaries import POINTS, halves, neighbours, one_label, used_again
+from experiments.document_004_model_agnostic._canaries import POINTS, halves, neighbours, one_label, used_again
 from mechanisms.selection.free_tops import tail
 from mechanisms.teacher_ensembles.aggregation_mutants import MUTANTS
 from mechanisms.teacher_ensembles.classification_queries import (

@@ -22,7 +22,7 @@ from auditor.privacy.exact import (
     TwoSidedGeometricLaw,
     curve,
 )
-from experiments.document_001 import definitions
+from experiments.document_001_lecture_dp import definitions
 from mechanisms.additive_noise.gaussian import analytic_mu
 from mechanisms.composition.testers import (
     DeltaOnBothSides,

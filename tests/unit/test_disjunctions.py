@@ -16,9 +16,15 @@ import pytest
 from scipy import special, stats
 
 from auditor.privacy.exact import curve
-from experiments._common import rand
-from experiments.document_003.disjunctions import _FOUR, _TEN, _TWENTY, _one_for_another, _visits_and_coinsurance
-from experiments.document_003.marginals import complementary
+from experiments.common import rand
+from experiments.document_003_bellairs_lectures.disjunctions import (
+    _FOUR,
+    _TEN,
+    _TWENTY,
+    _one_for_another,
+    _visits_and_coinsurance,
+)
+from experiments.document_003_bellairs_lectures.marginals import complementary
 from mechanisms.query_release.disjunction_mutants import MUTANTS, UnivariateNoise, surjections
 from mechanisms.query_release.disjunctions import (
     DisjunctionSummary,

@@ -16,7 +16,7 @@ from scipy import stats
 
 from auditor.datasets import Pair
 from auditor.privacy.exact import FiniteLaw, LaplaceCurve, PrivacyCurve, curve
-from experiments.document_004._questions import (
+from experiments.document_004_model_agnostic._questions import (
     far_lead,
     far_lead_pair,
     flip,
@@ -27,7 +27,7 @@ from experiments.document_004._questions import (
     nobody_pair,
     tied_pair,
 )
-from experiments.document_004.distance_test import At, Missed, _baseline, _empty, _online
+from experiments.document_004_model_agnostic.distance_test import At, Missed, _baseline, _empty, _online
 from mechanisms.base.queries import Count
 from mechanisms.teacher_ensembles.distance_test import (
     INDEPENDENT,

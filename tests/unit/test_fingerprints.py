@@ -26,7 +26,7 @@ from auditor.audits.adversaries.fingerprints import (
     traced_law,
 )
 from auditor.errors import SpecificationError
-from experiments.document_003.fingerprints import _guilty_means, guilty_mean, ones_of_all_ones
+from experiments.document_003_bellairs_lectures.fingerprints import _guilty_means, guilty_mean, ones_of_all_ones
 from mechanisms.lower_bounds.code_mutants import MUTANTS
 from mechanisms.lower_bounds.pirates import (
     AllOnes,

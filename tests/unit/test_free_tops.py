@@ -11,7 +11,7 @@ import pytest
 from scipy import integrate, stats
 
 from auditor.privacy.exact import curve
-from experiments.document_004._streams import added_pair, stream
+from experiments.document_004_model_agnostic._streams import added_pair, stream
 from mechanisms.base.queries import Answers, Count
 from mechanisms.selection.free_tops import (
     HARMLESS,

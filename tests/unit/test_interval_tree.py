@@ -15,8 +15,8 @@ import pytest
 from scipy import stats
 
 from auditor.privacy.exact import curve
-from experiments._common import visits
-from experiments.document_003.intervals import _TREE, _from_none
+from experiments.common import visits
+from experiments.document_003_bellairs_lectures.intervals import _TREE, _from_none
 from mechanisms.base.noise import base_for
 from mechanisms.query_release.interval_tree import (
     MUTANTS,

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from experiments.document_004.noise import _accuracy, _quantile, _sum
+from experiments.document_004_model_agnostic.noise import _accuracy, _quantile, _sum
 from mechanisms.base.queries import Sum
 
 

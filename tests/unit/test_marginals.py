@@ -15,8 +15,8 @@ import pytest
 from scipy import special, stats
 
 from auditor.privacy.exact import curve
-from experiments._common import rand
-from experiments.document_003.marginals import HEALTH, TEN, TWENTY, complementary, one_attribute
+from experiments.common import rand
+from experiments.document_003_bellairs_lectures.marginals import HEALTH, TEN, TWENTY, complementary, one_attribute
 from mechanisms.query_release.counting_queries import any_of, beyond
 from mechanisms.query_release.marginals import (
     MUTANTS,

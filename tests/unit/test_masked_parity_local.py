@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from auditor.privacy.exact import curve
-from experiments.document_002.masked_parity_local import _pairs
+from experiments.document_002_what_can_we_learn.masked_parity_local import _pairs
 from mechanisms.base.mechanism import FloatArray, IntArray
 from mechanisms.local_model.fresh_users import FreshUsers
 from mechanisms.local_model.local_query import Messages

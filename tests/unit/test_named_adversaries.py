@@ -134,7 +134,10 @@ def test_tracing_is_for_replaced_rows(sums: str, dpaudit: Command) -> None:
 
 
 def test_a_claim_with_an_adversary_is_shown_and_its_time_estimated(dpaudit: Command) -> None:
-    path, id_ = "experiments/document_003/blatant.py", "003/blatant_nonprivacy_meter/L1/pure_dp/laplace__signs"
+    path, id_ = (
+        "experiments/document_003_bellairs_lectures/blatant.py",
+        "003/blatant_nonprivacy_meter/L1/pure_dp/laplace__signs",
+    )
     assert "adversary   decoding of 32 bits" in dpaudit("show", id_, path).out
     estimated = dpaudit("run", path, "-k", id_, "--dry-run")
     assert estimated.code == 0

@@ -18,9 +18,9 @@ from scipy import integrate, stats
 from auditor.privacy.exact import FiniteLaw, curve
 from auditor.targets.analysts import FixedList, Phases
 from auditor.targets.transcripts import ExactDialogue
-from experiments._common import rand
-from experiments.document_004._questions import asked, asked_pair, flip, flip_pair, moving, nobody
-from experiments.document_004.online_release import Missed, _all_unstable, _at, _elsewhere, _streams
+from experiments.common import rand
+from experiments.document_004_model_agnostic._questions import asked, asked_pair, flip, flip_pair, moving, nobody
+from experiments.document_004_model_agnostic.online_release import Missed, _all_unstable, _at, _elsewhere, _streams
 from mechanisms.base.queries import Answers
 from mechanisms.selection.free_tops import HARMLESS, bank, epoch, tail
 from mechanisms.teacher_ensembles.distance_test import MUTANTS as OF_A_TEST

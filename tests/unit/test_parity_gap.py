@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from auditor.audits.accuracy import Setting
-from experiments.document_002.gap import _base_samples, _central, _split, gap
+from experiments.document_002_what_can_we_learn.gap import _base_samples, _central, _split, gap
 from mechanisms.base.noise import two_sided_geometric
 from mechanisms.learning.amplified_fresh import FreshAmplified, uniform_success
 from mechanisms.learning.amplified_parity import corrected

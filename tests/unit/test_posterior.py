@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from auditor.privacy.exact import FiniteLaw, Law, ProductLaw, TwoSidedGeometricLaw
-from experiments.document_003._posterior import (
+from experiments.document_003_bellairs_lectures._posterior import (
     average_distance,
     distances,
     largest_distance,

@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 from auditor.privacy.exact import FiniteLaw, curve
-from experiments.document_004 import private_learner as experiment
+from experiments.document_004_model_agnostic import private_learner as experiment
 from mechanisms.base.mechanism import FloatArray
 from mechanisms.selection.free_tops import tail
 from mechanisms.teacher_ensembles.online_leaks import fresh_leak

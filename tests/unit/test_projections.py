@@ -16,10 +16,16 @@ from auditor.audits.accuracy import PowerLaw, Setting, Squared
 from auditor.audits.accuracy.expectation import Expectation
 from auditor.claims import Draft
 from auditor.results import Verdict
-from experiments.document_003._projected import FamilyErrors, independent, projected, repeated, worst_number
-from experiments.document_003.product_attributes import product_attributes
-from experiments.document_003.projection import gaussian_projection
-from experiments.document_003.relaxed_projection import relaxed_projection
+from experiments.document_003_bellairs_lectures._projected import (
+    FamilyErrors,
+    independent,
+    projected,
+    repeated,
+    worst_number,
+)
+from experiments.document_003_bellairs_lectures.product_attributes import product_attributes
+from experiments.document_003_bellairs_lectures.projection import gaussian_projection
+from experiments.document_003_bellairs_lectures.relaxed_projection import relaxed_projection
 from mechanisms.query_release import projections
 from mechanisms.query_release.projection_mutants import MUTANTS
 from mechanisms.query_release.projections import (

@@ -17,7 +17,7 @@ from scipy import special, stats
 from auditor.datasets import Pair
 from auditor.privacy.exact import FiniteLaw, PrivacyCurve, curve
 from experiments._points import around, index, whole_range, zeros
-from experiments.document_003.propose_test_release import (
+from experiments.document_003_bellairs_lectures.propose_test_release import (
     _both_move,
     _distances,
     _far_apart,

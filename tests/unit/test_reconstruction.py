@@ -21,7 +21,12 @@ from auditor.audits.adversaries.reconstruction import Decoding, Reconstruction, 
 from auditor.datasets import Pair, ReplaceOne
 from auditor.errors import SpecificationError
 from auditor.privacy.guarantees import ApproxDP
-from experiments.document_003.reconstruction import _CONSTANTS, ToleratedError, sharp_bound, small_answer
+from experiments.document_003_bellairs_lectures.reconstruction import (
+    _CONSTANTS,
+    ToleratedError,
+    sharp_bound,
+    small_answer,
+)
 from mechanisms.additive_noise.column_counts import ConstantCounts
 from mechanisms.lower_bounds.decoding_mutants import MUTANTS, ROBUST_MUTANTS
 from mechanisms.lower_bounds.noisy_counts import SpoiledCounts, SpoiledQueries, UniformCounts

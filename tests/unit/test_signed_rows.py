@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from experiments.document_003.signed_rows import _appears, _missing_share, _no_copies, _share
+from experiments.document_003_bellairs_lectures.signed_rows import _appears, _missing_share, _no_copies, _share
 from mechanisms.lower_bounds.signed_rows import (
     BITS,
     ITSELF,

@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 from auditor.privacy.exact import FiniteLaw, curve
-from experiments._common import rand
+from experiments.common import rand
 from mechanisms.query_release.small_database import (
     MUTANTS,
     SmallDatabase,

@@ -17,7 +17,7 @@ from scipy import optimize, stats
 
 from auditor.privacy.exact import CauchyLaw, curve
 from experiments._points import around, index, zeros
-from experiments.document_003.sensitivity import _PRINTED, _WORST, OnUniformPoints
+from experiments.document_003_bellairs_lectures.sensitivity import _PRINTED, _WORST, OnUniformPoints
 from mechanisms.base.mechanism import unbounded
 from mechanisms.stability.median import Median, rank, replacements
 from mechanisms.stability.smooth_sensitivity import (

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from experiments.document_004._soft_votes import moves
-from experiments.document_004.soft_histogram import _edges
+from experiments.document_004_model_agnostic._soft_votes import moves
+from experiments.document_004_model_agnostic.soft_histogram import _edges
 from mechanisms.teacher_ensembles.soft_histogram import (
     BinsCentredOnTheMean,
     DataDependentRange,

@@ -14,10 +14,10 @@ from scipy import integrate, stats
 
 from auditor.privacy.exact import curve
 from auditor.privacy.laws import FiniteLaw
-from experiments._common import person, rand, visits
-from experiments.document_004 import _soft_votes as votes
-from experiments.document_004.soft_label_utility import Wrong, printed_distance, sharper_distance
-from experiments.document_004.soft_labels import _failed_tests
+from experiments.common import person, rand, visits
+from experiments.document_004_model_agnostic import _soft_votes as votes
+from experiments.document_004_model_agnostic.soft_label_utility import Wrong, printed_distance, sharper_distance
+from experiments.document_004_model_agnostic.soft_labels import _failed_tests
 from mechanisms.base.queries import Count
 from mechanisms.selection.free_tops import tail
 from mechanisms.teacher_ensembles.soft_ensembles import Echo, LabelMeans

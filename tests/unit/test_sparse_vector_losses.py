@@ -12,9 +12,9 @@ import pytest
 from scipy import integrate, stats
 
 from auditor.privacy.exact import LossCurve, curve, optimal_composition
-from experiments.document_004._canaries import turns_of_the_gap
-from experiments.document_004.aggregation import _shown
-from experiments.document_004.free_tops import _LARGE, _WITH_DELTA, certified_parts, run_of
+from experiments.document_004_model_agnostic._canaries import turns_of_the_gap
+from experiments.document_004_model_agnostic.aggregation import _shown
+from experiments.document_004_model_agnostic.free_tops import _LARGE, _WITH_DELTA, certified_parts, run_of
 from mechanisms.base.queries import Answers
 from mechanisms.selection import sparse_vector_losses
 from mechanisms.selection.free_tops import epoch, inverted, tail

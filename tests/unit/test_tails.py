@@ -14,8 +14,8 @@ from scipy import integrate, optimize, stats
 
 from auditor.audits.accuracy import Expectation, HighProbability
 from auditor.privacy.exact import TwoSidedGeometricLaw
-from experiments.document_002.noise import Clipped, SampledResponses, laplace
-from experiments.document_002.tails import Excess
+from experiments.document_002_what_can_we_learn.noise import Clipped, SampledResponses, laplace
+from experiments.document_002_what_can_we_learn.tails import Excess
 from mechanisms.local_model.randomized_response import from_epsilon
 from mechanisms.statistical_queries.tails import (
     LaplaceMean,

@@ -21,7 +21,7 @@ from auditor.errors import SpecificationError, TargetError
 from auditor.privacy.exact import GaussianCurve
 from auditor.privacy.guarantees import ApproxDP
 from auditor.results import Verdict
-from experiments.document_003.tracing import (
+from experiments.document_003_bellairs_lectures.tracing import (
     _CODE,
     _Coins,
     _contradiction,

@@ -16,8 +16,8 @@ from scipy import stats
 
 from auditor.audits.adversaries.fingerprints import BonehShaw
 from auditor.audits.adversaries.tracing import Tracing
-from experiments.document_003.tracing import accusation_rates
-from experiments.document_003.traitor_tracing import _CODE, _MISSING, _NotOf, _within_one_half
+from experiments.document_003_bellairs_lectures.tracing import accusation_rates
+from experiments.document_003_bellairs_lectures.traitor_tracing import _CODE, _MISSING, _NotOf, _within_one_half
 from mechanisms.lower_bounds.attribute_means import AttributeMeans, LaplaceMeans
 from mechanisms.lower_bounds.traitor_tracing import (
     KEY,

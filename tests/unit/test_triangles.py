@@ -15,7 +15,7 @@ from scipy import integrate, stats
 from auditor.datasets import EdgeNeighbors, check_pairs
 from auditor.errors import SpecificationError
 from auditor.privacy.exact import FiniteLaw, LaplaceCurve, composed, curve
-from experiments.document_003 import triangles as experiment
+from experiments.document_003_bellairs_lectures import triangles as experiment
 from mechanisms.base.noise import gauss_legendre
 from mechanisms.stability.triangles import (
     MUTANTS,

@@ -13,7 +13,7 @@ from scipy import stats
 
 from auditor.datasets import Pair
 from auditor.privacy.exact import curve
-from experiments.document_004._canaries import (
+from experiments.document_004_model_agnostic._canaries import (
     by_identity,
     canary,
     deciding,

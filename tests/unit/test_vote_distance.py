@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from auditor.privacy.exact import optimal_composition
-from experiments._common import rand
-from experiments.document_004 import _questions
-from experiments.document_004.vote_distance import _CERTIFIED, _CUTOFFS, _leaks, _patterns
+from experiments.common import rand
+from experiments.document_004_model_agnostic import _questions
+from experiments.document_004_model_agnostic.vote_distance import _CERTIFIED, _CUTOFFS, _leaks, _patterns
 from mechanisms.base.queries import Count
 from mechanisms.teacher_ensembles.online_leaks import release_scale
 from mechanisms.teacher_ensembles.vote_distance import (

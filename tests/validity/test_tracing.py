@@ -20,7 +20,13 @@ from auditor.audits.adversaries.fingerprints import BonehShaw
 from auditor.audits.adversaries.tracing import Tracing
 from auditor.privacy.guarantees import ApproxDP, GaussianDP, Guarantee
 from benchmarks.families import ALPHA, Family, Outcome, trial
-from experiments.document_003.tracing import _Coins, _Gaussian, _uniform, _WithinOneHalf, accusation_level
+from experiments.document_003_bellairs_lectures.tracing import (
+    _Coins,
+    _Gaussian,
+    _uniform,
+    _WithinOneHalf,
+    accusation_level,
+)
 from mechanisms.lower_bounds.attribute_means import GaussianMeans
 from mechanisms.lower_bounds.code_mutants import MUTANTS
 

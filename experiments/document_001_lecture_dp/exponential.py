@@ -1,0 +1,123 @@
+"""Document 001, section 12.3: the exponential mechanism."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from auditor.claims import Draft, Source, accuracy, conformity, entry, exact, privacy
+from auditor.privacy.exact import FiniteLaw
+from auditor.privacy.guarantees import PureDP
+from experiments._queries import opposed_pair, stream
+from experiments.common import REPLACE, broken, deviating, person, rand, replaced
+from mechanisms.base.mechanism import FloatArray, IntArray
+from mechanisms.base.queries import Count, SeveralCounts
+from mechanisms.selection.exponential import MUTANTS, ExponentialMechanism
+
+
+@entry("001/exponential_mechanism", title="Exponential mechanism", source=Source("001", "section 12.3, Theorem 12.4"))
+def exponential() -> Iterator[Draft]:
+    """Choices among groups of persons; one replaced person moves one score up and all others down."""
+    mechanism = ExponentialMechanism(stream("wwwwwwwwwd"), 1.0)
+    yield exact(mechanism, PureDP(1.0), opposed_pair(), case="largest_group", relation=REPLACE)
+    yield privacy(mechanism, PureDP(1.0), opposed_pair(), case="largest_group", relation=REPLACE)
+    groups = ByDefinition((("hlthp", 1.0, 1.0),) * 9 + (("disea", 31.0, 37.9),), 1.0)
+    yield conformity(mechanism, opposed_pair(), reference=groups, case="largest_group")
+
+    frequent = ExponentialMechanism(_visits_of(*range(27, 39)), 1.0)
+    move = replaced("a person goes from 34 to 38 visits", person(mdvis=34), person(mdvis=38))
+    yield exact(frequent, PureDP(1.0), move, case="most_common_visits", relation=REPLACE)
+    yield privacy(frequent, PureDP(1.0), move, case="most_common_visits", relation=REPLACE)
+    by_visits = ByDefinition(tuple(("mdvis", float(v), float(v)) for v in range(27, 39)), 1.0)
+    yield conformity(frequent, move, reference=by_visits, case="most_common_visits")
+
+    yield broken("factor_two_missing", MUTANTS["missing_two"], mechanism, opposed_pair(), relation=REPLACE)
+    yield broken("sign_flipped", MUTANTS["wrong_sign"], mechanism, opposed_pair(), relation=REPLACE)
+    yield deviating("sign_flipped", MUTANTS["wrong_sign"], mechanism, opposed_pair())
+    yield broken("greedy_argmax", MUTANTS["greedy"], mechanism, opposed_pair(), relation=REPLACE)
+    yield broken("sum_for_mean_sensitivity", MUTANTS["mean_sensitivity"], mechanism, opposed_pair(), relation=REPLACE)
+    # Nobody has 36 visits: the value enters the range with the person who does.
+    rare = ExponentialMechanism(_visits_of(33, 34, 35, 36, 37), 1.0)
+    enters = replaced("a person goes from 36 to 33 visits", person(mdvis=36), person(mdvis=33))
+    yield broken("data_dependent_range", MUTANTS["occurring_only"], rare, enters, relation=REPLACE)
+    # 22 persons have 21 visits, 13 have 24: the lead is 10 or 8, and noise on [0, 8.9) can turn only the smaller one.
+    behind = ExponentialMechanism(_visits_of(21, 24), 1.0)
+    closer = replaced("a person goes from 24 to 21 visits", person(mdvis=24), person(mdvis=21))
+    yield broken("uniform_noise_for_gumbel", MUTANTS["uniform_noise"], behind, closer, relation=REPLACE)
+    yield deviating("uniform_noise_for_gumbel", MUTANTS["uniform_noise"], mechanism, opposed_pair())
+
+    # 22 persons have 21 visits and 10 have 26: with 20 outcomes the error of the theorem is 11.98 at a beta of 0.05, so
+    # that nineteen outcomes that are 12 behind fail nearly as often as is allowed.
+    behind_by_12 = ExponentialMechanism(_visits_of(21, *[26] * 19), 1.0)
+    common = ExponentialMechanism(_visits_of(*range(20, 40)), 1.0)
+    yield _accurate(behind_by_12, behind_by_12, "nineteen_outcomes_behind")
+    yield _accurate(common, common, "most_common_visits")
+    yield _accurate(MUTANTS["wrong_sign"].build(common), common, "sign_flipped", MUTANTS["wrong_sign"].note)
+
+
+@dataclass(frozen=True)
+class ByDefinition:
+    """The law by its definition: weights e^(eps u / 2), u the number of persons of a group, each weight by itself.
+
+    The mechanism draws from the array that its own law returns, so that is no law to hold it against.
+
+    Parameters
+    ----------
+    groups : tuple of (str, float, float)
+        Column, and the least and the largest of its values in the group.
+    epsilon : float
+        The level.
+    """
+
+    groups: tuple[tuple[str, float, float], ...]
+    epsilon: float
+
+    def law(self, data: pd.DataFrame) -> FiniteLaw:
+        """Law of the group's number."""
+        scores = [sum(low <= value <= high for value in data[column].tolist()) for column, low, high in self.groups]
+        mass = [1.0 / math.fsum(math.exp(self.epsilon / 2.0 * (v - u)) for v in scores) for u in scores]
+        return FiniteLaw(tuple(range(len(mass))), np.array(mass))
+
+
+def _visits_of(*values: int) -> SeveralCounts:
+    """How many persons have so many visits, for each value."""
+    return SeveralCounts(tuple(Count("mdvis", equals=float(value)) for value in values))
+
+
+@dataclass(frozen=True)
+class _Shortfall:
+    """By how much the scores of chosen outcomes fall short of the best one."""
+
+    scores: tuple[float, ...]
+
+    def __call__(self, outputs: IntArray) -> FloatArray:
+        """``u* - u(output)``, shape (n,)."""
+        scores = np.array(self.scores)
+        return np.asarray(scores.max() - scores[np.asarray(outputs, dtype=np.int64)], dtype=np.float64)
+
+
+def _accurate(audited: Any, reference: ExponentialMechanism, case: str, mistake: str = "") -> Draft:
+    """``P[u <= u* - al] <= beta`` for ``al = (2 Du / eps)(ln |L| + ln(1/beta))``, on the whole data."""
+    beta, scores = 0.05, reference.scores(rand())
+    alpha = 2 * reference.sensitivity / reference.epsilon * (math.log(scores.size) + math.log(1 / beta))
+    failing = scores.max() - scores >= alpha
+    return accuracy(
+        audited,
+        rand(),
+        _Shortfall(tuple(scores.tolist())),
+        at_most=alpha,
+        beta=beta,
+        strict=True,
+        exact=float(audited.law(rand()).probabilities[failing].sum()),
+        case=case,
+        expected="deviation" if mistake else "consistent",
+        is_mutant=bool(mistake),
+        derived=True,
+        note=mistake,
+        parameters={"outcomes": scores.size, "Du": reference.sensitivity, "eps": reference.epsilon},
+    )

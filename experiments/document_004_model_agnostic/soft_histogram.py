@@ -1,0 +1,89 @@
+"""Document 004, section 5: the two partitions of [0, 1], and one query over both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from auditor.audits.inequality import Row
+from auditor.claims import Draft, Source, component, conformity, entry, exact, inequality
+from auditor.privacy.guarantees import PureDP
+from experiments.common import REPLACE, broken, deviating
+from experiments.document_004_model_agnostic._soft_votes import (
+    HALVES,
+    HIGH,
+    LOW,
+    LOW_IN,
+    SAFE,
+    moves,
+    one_query_of,
+    votes_change,
+)
+from mechanisms.teacher_ensembles.soft_ensembles import Echo
+from mechanisms.teacher_ensembles.soft_histogram import Histograms
+from mechanisms.teacher_ensembles.soft_label_mutants import PARTITIONS
+from mechanisms.teacher_ensembles.soft_labels import one_query
+
+
+@entry(
+    "004/soft_hist",
+    title="Plain and half-shifted partitions of [0, 1]",
+    source=Source("004", "Definitions 5.1 to 5.3 and 5.5"),
+)
+def histograms() -> Iterator[Draft]:
+    """Edges of bins, how far a distance moves, and one query over both partitions."""
+    yield inequality(
+        _edges, statement="a score is in the bin that the definition says", relation="==", level="L2", case="edges"
+    )
+    yield inequality(
+        lambda: [(case, gap, 2.0) for case, gap, _ in moves()],
+        statement="the gap distance moves by at most 2 when a vote changes",
+        level="L2",
+        case="gap_distance",
+    )
+    yield inequality(
+        lambda: [(case, safe, 1.0) for case, _, safe in moves()],
+        statement="half of the gap, rounded up, moves by at most 1",
+        level="L2",
+        case="safe_distance",
+    )
+    # The one vote that changes leaves a bin for the other, and the shifted bin.
+    votes = [LOW_IN] * 4 + [LOW] * 5 + [HIGH]
+    pair = votes_change("a vote leaves a bin", [*votes, LOW_IN], [*votes, HIGH])
+    one = one_query(Echo(), HALVES, 0.5, 2.0)
+    yield exact(one, PureDP(2.0), pair, case="one_query", relation=REPLACE)
+    yield component(one, PureDP(2.0), pair, case="one_query", relation=REPLACE)
+    yield conformity(one, pair, case="one_query", relation=REPLACE)
+    yield from _other_partitions()
+
+
+def _other_partitions() -> Iterator[Draft]:
+    base = one_query(Echo(), SAFE, 1.0, 2.0)
+    # Eleven scores in one bin, and one at the end that moves within its bin.
+    pair = votes_change("the least score changes", [0.6] * 11 + [0.1], [0.6] * 11 + [0.2])
+    for name in ("data_dependent_range", "bins_centred_on_the_mean", "mean_released"):
+        yield replace(broken(name, PARTITIONS[name], base, pair, relation=REPLACE), level="L2")
+    # 0.6 is in [1/2, 3/4), but nearer to 1/2; of the scores near 0 a shifted bin of half the width holds ten.
+    yield deviating("rounded_to_nearest", PARTITIONS["rounded_to_nearest"], base, one_query_of([0.6] * 12))
+    near_zero = one_query_of([0.05] * 5 + [0.1] * 4 + [0.26] * 6 + [0.3] * 3)
+    yield deviating("end_half_bins_kept", PARTITIONS["end_half_bins_kept"], base, near_zero)
+
+
+def _edges() -> list[Row]:
+    """The bin of a score by itself, by the definition: numbered from 1, 0 for none."""
+    rows = []
+    for bins, shifted, expected in (
+        (4, False, {0.0: 1, 0.25: 2, 0.5: 3, 0.75: 4, 1.0: 4, 0.125: 1, 0.875: 4}),
+        (4, True, {0.0: 0, 0.125: 1, 0.375: 2, 0.25: 1, 0.625: 3, 0.875: 0, 1.0: 0}),
+        # 0.3 / 0.1 is 2.9999999999999996, 0.1 * 3 is 0.30000000000000004, and 0.7 / 0.1 is 6.999999999999999.
+        (10, False, {0.3: 4, 0.1 * 3: 4, 0.7: 8, 0.6: 7, 0.1: 2, 1.0: 10}),
+        (10, True, {0.05: 1, 0.15: 2, 0.3: 3, 0.95: 0, 0.85: 9}),
+    ):
+        of = Histograms(bins).shifted if shifted else Histograms(bins).plain
+        for score, bin_ in expected.items():
+            counts = of(np.array([[score]]))[0]
+            found = float(np.argmax(counts) + 1 if counts.any() else 0)
+            rows.append((f"{score!r}, gamma = 1/{bins}, {'shifted' if shifted else 'plain'}", found, float(bin_)))
+    return rows

@@ -1,0 +1,1 @@
+"""Noise added to a query: Laplace, Gaussian, geometric; histograms and counts of columns."""

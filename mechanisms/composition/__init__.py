@@ -1,0 +1,1 @@
+"""Composition: basic, advanced, adaptive, parallel; group privacy, and mistakes of composition."""

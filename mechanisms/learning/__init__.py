@@ -1,0 +1,1 @@
+"""Private learners: the generic one, thresholds, parities, boosting, subsampling, stable learners."""

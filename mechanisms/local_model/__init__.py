@@ -1,0 +1,1 @@
+"""Local randomizers, local protocols, and their simulations by statistical queries and back."""

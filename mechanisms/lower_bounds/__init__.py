@@ -1,0 +1,1 @@
+"""Attacks and the objects of lower bounds: packings, reconstruction, discrepancy, tracing."""

@@ -1,0 +1,1 @@
+"""Many queries at once: counts, marginals, projections, synthetic data, multiplicative weights."""

@@ -1,0 +1,1 @@
+"""Votes of models trained on disjoint chunks: online release, soft labels, private learners."""
