@@ -95,7 +95,7 @@ def worst_counts(stake: Stake, n: int, x: bool, y: bool) -> Stake:
 
 
 #: Slots: the best event alone, and the whole chain. A chain of two events grows 1.46 times as fast as the best single
-#: event on Laplace noise (tests/unit/test_chains.py), 1.97 times on the two tails of Gaussian noise against
+#: event on Laplace noise (tests/unit/evidence/test_chains.py), 1.97 times on the two tails of Gaussian noise against
 #: (eps, delta), and no faster against mu; so it gets most of the mass. A chain of one event gets all of it.
 SLOTS = (0.25, 0.75)
 

@@ -17,7 +17,7 @@ EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments"
 #: Mistakes in an audit that are made, and seen to be mistakes, in a test: by mutant, the test.
 IN_TESTS = {
     "003/local_sensitivity_noise_broken/binning_merges_the_atom": (
-        "tests/unit/test_median.py",
+        "tests/unit/mechanisms/stability/test_median.py",
         "test_a_bin_that_is_as_wide_as_the_noise_hides_the_atom",
     ),
 }

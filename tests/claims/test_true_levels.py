@@ -28,7 +28,7 @@ from tests.claims.expressions import (
     level_of_masses,
     responses_level,
 )
-from tests.unit.test_triangles import published_by_enumeration
+from tests.unit.mechanisms.stability.test_triangles import published_by_enumeration
 
 Array = NDArray[np.float64]
 

@@ -18,7 +18,7 @@ import pytest
 
 from auditor.claims import registry
 from auditor.cli.main import cli, main
-from tests.unit.commandline import Said
+from tests.commandline import Said
 
 # Not by an import statement: the library has no types, and comes with distributed.
 yaml = importlib.import_module("yaml")

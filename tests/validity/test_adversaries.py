@@ -17,7 +17,7 @@ from auditor.audits.context import Question
 from auditor.audits.privacy_loop import Settings
 from auditor.privacy.guarantees import ApproxDP, GaussianDP, Guarantee, PureDP
 from auditor.results import Verdict
-from tests.unit.test_adversaries import Reading
+from tests.unit.audits.test_adversaries import Reading
 
 ALPHA, RUNS, GAMES, BITS = 0.1, 250, 40, 10
 #: A test fails with probability below 1e-6 where false alarms have probability ALPHA.

@@ -1,0 +1,42 @@
+"""Fixtures of the tests of the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from auditor.cli.main import main
+from tests.commandline import QUICK, Command, Said, declare
+
+
+@pytest.fixture
+def dpaudit(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
+    """The command line in this process."""
+    monkeypatch.delenv("DPAUDIT_TRACEBACK", raising=False)
+
+    def call(*arguments: object) -> Said:
+        capsys.readouterr()
+        try:
+            main([str(argument) for argument in arguments])
+            code = 0
+        except SystemExit as stop:
+            code = 0 if stop.code is None else int(stop.code)
+        captured = capsys.readouterr()
+        return Said(code, captured.out, captured.err)
+
+    return call
+
+
+@pytest.fixture
+def claims(tmp_path: Path) -> Path:
+    """A file of claims."""
+    return declare(tmp_path)
+
+
+@pytest.fixture
+def results(dpaudit: Command, claims: Path, tmp_path: Path) -> Path:
+    """The results.json of a finished run of them."""
+    said = dpaudit("run", claims, *QUICK, "--out", tmp_path / "out")
+    assert said.code == 0, said
+    return tmp_path / "out" / "results.json"

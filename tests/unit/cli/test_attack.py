@@ -1,0 +1,283 @@
+"""The attack from end to end: private data, smaller counterexamples, replay, checks of what a target states."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.commandline import ROOT, Command, Said
+
+HELPER = ROOT / "auditor" / "targets" / "helper.py"
+BITS = ("--claim", "epsilon=1", "--relation", "replace-one", "--domain", "0,1")
+SECRET = "73198765"
+
+MECHANISMS = """
+    import random
+    import time
+
+    import numpy as np
+
+    def geometric(rng, p, n):
+        return rng.geometric(p, n) - rng.geometric(p, n)
+
+    ENOUGH = 1 - np.exp(-1)
+
+    def count(data, n, rng):
+        return int(np.sum(data)) + geometric(rng, ENOUGH, n)
+
+    def leak(data, n, rng):
+        return np.rint(float(np.max(np.asarray(data)))) + geometric(rng, ENOUGH, n)
+
+    def unclipped(data, n, rng):
+        return int(np.sum(data)) + geometric(rng, ENOUGH, n)
+
+    def mean(data, n, rng):
+        with np.errstate(invalid="ignore"):
+            average = np.divide(np.sum(data), len(data))
+        return np.rint(average * 10) / 10 + 0.1 * geometric(rng, ENOUGH, n)
+
+    def lies(data, n, rng):
+        return int(np.sum(data)) + geometric(rng, ENOUGH, n)
+
+    lies.states = {"noise": {"distribution": "laplace", "scale": 0.5, "sensitivity": 1}}
+
+    def half_stated(data, n, rng):
+        return int(np.sum(data)) + geometric(rng, ENOUGH, n)
+
+    half_stated.states = {"noise": {"distribution": "laplace", "scale": -1, "sensitivity": 1}}
+
+    SOURCE = np.random.default_rng(17)
+
+    def from_a_constant_seed(data, n):
+        return int(sum(data)) + geometric(SOURCE, ENOUGH, n)
+
+    def slow(data, rng):
+        time.sleep(0.005)
+        return int(np.sum(data)) + int(geometric(rng, ENOUGH, 1)[0])
+"""
+
+
+@pytest.fixture(scope="module")
+def mechanisms(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("attack") / "mechanisms.py"
+    path.write_text(textwrap.dedent(MECHANISMS), encoding="utf-8")
+    return path
+
+
+def helped(path: Path, name: str) -> str:
+    return f"exec:{sys.executable} {HELPER} {path}:{name}"
+
+
+def claim_of(folder: Path) -> dict[str, Any]:
+    (claim,) = json.loads((folder / "results.json").read_text(encoding="utf-8"))["claims"]
+    return dict(claim)
+
+
+def said_anywhere(said: Said, folder: Path) -> str:
+    files = [path.read_text(encoding="utf-8") for path in sorted(folder.iterdir())]
+    return "\n".join([said.out, said.err, *files])
+
+
+@pytest.fixture(scope="module")
+def salaries(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    folder = tmp_path_factory.mktemp("salaries")
+    a, b = folder / "a.csv", folder / "b.csv"
+    a.write_text("salary\n73112341\n73112352\n73112363\n", encoding="utf-8")
+    b.write_text(f"salary\n73112341\n73112352\n{SECRET}\n", encoding="utf-8")
+    return a, b
+
+
+def files(salaries: tuple[Path, Path]) -> tuple[object, ...]:
+    return ("--claim", "epsilon=1", "--data", salaries[0], "--neighbor", salaries[1])
+
+
+# --------------------------------------------------------------------------------- private data
+
+
+def test_private_values_stand_nowhere(
+    dpaudit: Command, mechanisms: Path, salaries: tuple[Path, Path], tmp_path: Path
+) -> None:
+    # The mechanism releases the largest salary, so that its outputs, and cuts between them, are private too.
+    said = dpaudit("attack", f"{mechanisms}:leak", *files(salaries), "--out", tmp_path)
+    assert said.code == 1, said
+    text = said_anywhere(said, tmp_path)
+    for digits in (SECRET[:5], "73112"):  # the first digits of each row, and of what is released
+        assert digits not in text
+    found = claim_of(tmp_path)["counterexample"]
+    assert found["x"] == found["y"] == "(not shown)"
+    assert found["cause"]
+    assert found["code"] == ""
+
+
+def test_private_values_are_shown_if_the_user_says_so(
+    dpaudit: Command, mechanisms: Path, salaries: tuple[Path, Path], tmp_path: Path
+) -> None:
+    said = dpaudit("attack", f"{mechanisms}:leak", *files(salaries), "--show-data", "--no-shrink", "--out", tmp_path)
+    assert said.code == 1, said
+    assert "--show-data" in said.out
+    found = claim_of(tmp_path)["counterexample"]
+    assert "DataFrame of 3 rows" in found["x"]
+    assert "not shown" not in found["event"]
+
+
+def test_what_a_target_says_of_private_data_is_not_quoted(
+    dpaudit: Command, salaries: tuple[Path, Path], tmp_path: Path
+) -> None:
+    script = tmp_path / "echo.py"
+    script.write_text("import sys\nfor line in sys.stdin:\n    print(line, flush=True)\n", encoding="utf-8")
+    out = tmp_path / "out"
+    said = dpaudit("attack", f"exec:{sys.executable} {script}", *files(salaries), "--out", out)
+    assert said.code == 2, said
+    text = said_anywhere(said, out)
+    assert SECRET not in text
+    assert "73112" not in text
+
+
+def test_a_counterexample_of_made_up_rows_comes_first(
+    dpaudit: Command, mechanisms: Path, salaries: tuple[Path, Path], tmp_path: Path
+) -> None:
+    options = ("--relation", "replace-one", "--domain", "0,1000")
+    said = dpaudit("attack", f"{mechanisms}:leak", *files(salaries), *options, "--out", tmp_path)
+    assert said.code == 1, said
+    found = claim_of(tmp_path)["counterexample"]
+    assert (found["x"], found["y"]) in ((" [0]".strip(), "[1000]"), ("[1000]", "[0]"))
+    assert SECRET not in said_anywhere(said, tmp_path)
+
+
+# ---------------------------------------------------------------------------------------- replay
+
+
+def test_a_counterexample_is_drawn_again(dpaudit: Command, mechanisms: Path, tmp_path: Path) -> None:
+    options = ("--claim", "epsilon=1", "--relation", "replace-one", "--domain", "0,5", "--out", tmp_path)
+    said = dpaudit("attack", f"{mechanisms}:unclipped", *options)
+    assert said.code == 1, said
+    again = dpaudit("replay", tmp_path / "results.json")
+    assert again.code == 0, again
+    assert "exactly as recorded" in again.out
+    fresh = dpaudit("replay", tmp_path / "results.json", "--seed", 3)
+    assert fresh.code == 0, fresh
+    assert "fresh draws" in fresh.out
+    # The same event from a mechanism that keeps the claim: 0 and 5 clipped to 0 and 1.
+    other = dpaudit("replay", tmp_path / "results.json", "--target", f"{mechanisms}:missing")
+    assert other.code == 2, other
+
+
+def test_the_code_of_a_counterexample_runs(dpaudit: Command, mechanisms: Path, tmp_path: Path) -> None:
+    options = ("--claim", "epsilon=1", "--relation", "replace-one", "--domain", "0,5", "--out", tmp_path)
+    assert dpaudit("attack", f"{mechanisms}:unclipped", *options).code == 1
+    code = claim_of(tmp_path)["counterexample"]["code"]
+    script = tmp_path / "pasted.py"
+    script.write_text(code, encoding="utf-8")
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120, check=True)
+    assert "violates its claim" in done.stdout
+
+
+def test_private_datasets_are_given_again(
+    dpaudit: Command, mechanisms: Path, salaries: tuple[Path, Path], tmp_path: Path
+) -> None:
+    assert dpaudit("attack", f"{mechanisms}:leak", *files(salaries), "--out", tmp_path).code == 1
+    results = tmp_path / "results.json"
+    refused = dpaudit("replay", results)
+    assert refused.code == 2
+    assert "--data" in refused.err
+    again = dpaudit("replay", results, "--data", salaries[0], "--neighbor", salaries[1])
+    assert again.code == 0, again
+    assert SECRET not in again.out + again.err
+
+
+def test_there_must_be_one_counterexample(dpaudit: Command, mechanisms: Path, tmp_path: Path) -> None:
+    said = dpaudit("attack", f"{mechanisms}:count", *BITS, "--draws", 4_000, "--alpha", 1e-6, "--out", tmp_path)
+    assert said.code in (0, 3), said
+    again = dpaudit("replay", tmp_path / "results.json")
+    assert again.code == 2
+    assert "0 counterexamples" in again.err
+
+
+# ----------------------------------------------------------------------- what a target states
+
+
+@pytest.mark.parametrize(("name", "shown"), [("lies", "0.5"), ("half_stated", "-1")])
+def test_a_statement_that_does_not_bear_the_claim_is_a_deviation(
+    dpaudit: Command, mechanisms: Path, tmp_path: Path, name: str, shown: str
+) -> None:
+    target = helped(mechanisms, name)
+    said = dpaudit("attack", target, *BITS, "--draws", 20_000, "--alpha", 1e-6, "--out", tmp_path)
+    claim = claim_of(tmp_path)
+    assert claim["verdict"] == "deviation", said
+    (failed,) = [check for check in claim["checks"] if check["passed"] is False]
+    assert shown in failed["finding"]
+    assert failed["finding"] in claim["message"]
+
+
+def test_a_seed_that_is_constant_from_start_to_start_is_a_deviation(
+    dpaudit: Command, mechanisms: Path, tmp_path: Path
+) -> None:
+    target = helped(mechanisms, "from_a_constant_seed")
+    said = dpaudit("attack", target, *BITS, "--draws", 20_000, "--alpha", 1e-6, "--out", tmp_path)
+    claim = claim_of(tmp_path)
+    assert claim["verdict"] == "deviation", said
+    assert "seed is constant" in claim["message"]
+
+
+# -------------------------------------------------------------------------------- pairs and budgets
+
+
+def test_a_mean_of_no_rows_is_tried_unless_the_claim_excludes_it(
+    dpaudit: Command, mechanisms: Path, tmp_path: Path
+) -> None:
+    options = ("--claim", "epsilon=1", "--relation", "add-remove-one", "--domain", "0,1", "--alpha", 1e-6)
+    said = dpaudit("attack", f"{mechanisms}:mean", *options, "--out", tmp_path / "a")
+    assert said.code == 1, said
+    assert "NaN" in claim_of(tmp_path / "a")["counterexample"]["cause"]
+
+
+def test_values_outside_the_domain_are_tried_if_asked_for(dpaudit: Command, mechanisms: Path, tmp_path: Path) -> None:
+    within = dpaudit("attack", f"{mechanisms}:unclipped", *BITS, "--draws", 20_000, "--alpha", 1e-6)
+    assert within.code in (0, 3), within
+    said = dpaudit("attack", f"{mechanisms}:unclipped", *BITS, "--draws", 20_000, "--outside", "--out", tmp_path)
+    assert said.code == 1, said
+
+
+def test_a_slow_target_ends_with_its_budget(dpaudit: Command, mechanisms: Path, tmp_path: Path) -> None:
+    # 5 ms a draw: 400,000 draws would take 2,000 s, and the tests of independence alone 5 s.
+    begun = time.monotonic()
+    target = helped(mechanisms, "slow")
+    said = dpaudit("attack", target, *BITS, "--max-seconds", 10, "--out", tmp_path)
+    assert time.monotonic() - begun < 60
+    claim = claim_of(tmp_path)
+    assert claim["verdict"] in ("consistent", "inconclusive"), said
+    assert claim["truncated_by"] == "time"
+    assert claim["draws"] > 200
+
+
+# ------------------------------------------------------------------------------------- examples
+
+
+@pytest.mark.parametrize("program", ["python", "node"])
+def test_an_example_in_another_process_keeps_its_claim(dpaudit: Command, program: str, tmp_path: Path) -> None:
+    examples = ROOT / "examples" / "targets"
+    if program == "node" and shutil.which("node") is None:
+        pytest.skip("no such program: node")
+    target = {
+        "python": f"exec:{sys.executable} {HELPER} {examples / 'noisy_count.py'}:noisy_count",
+        "node": f"exec:node {examples / 'noisy_count.js'}",
+    }[program]
+    options = ("--claim", "epsilon=1", "--relation", "add-remove-one", "--domain", "0,1", "--alpha", 1e-6)
+    said = dpaudit("attack", target, *options, "--draws", 26_000, "--out", tmp_path)
+    assert said.code in (0, 3), said
+    checks = {check["name"]: check["passed"] for check in claim_of(tmp_path)["checks"]}
+    assert checks == {"noise scale": True, "determinism": True, "restart": True}
+
+
+def test_a_deviation_says_why_on_the_terminal(dpaudit: Command, mechanisms: Path) -> None:
+    said = dpaudit("attack", helped(mechanisms, "lies"), *BITS, "--draws", 4_000, "--alpha", 1e-6)
+    assert said.code == 1, said
+    assert "note         noise scale: laplace noise of scale 0.5" in said.out
