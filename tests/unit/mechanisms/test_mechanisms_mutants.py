@@ -28,16 +28,13 @@ from mechanisms.selection.noisy_max import (
     exponential_winner,
     laplace_winner,
 )
+from tests.statistics import level_of
 
 EPSILON = 0.5
 SCALAR = LatticeLaplace(Answers(), EPSILON, 2.0**-4)
 CELLS = LatticeLaplace(Histogram(categories=(0, 1)), EPSILON, 1.0)
 COUNTS = LatticeLaplace(SeveralCounts((Count(low=1),) * 3), EPSILON, 1.0)
 SIGNED = LatticeLaplace(Sum(low=-1.0, high=1.0), EPSILON, 2.0**-4)
-
-
-def level(mechanism: Any, data: Dataset, other: Dataset, delta: float = 0.0) -> float:
-    return curve(mechanism.law(data), mechanism.law(other)).epsilon(delta)
 
 
 # ------------------------------------------------------------------------------- additive noise
@@ -56,7 +53,7 @@ def level(mechanism: Any, data: Dataset, other: Dataset, delta: float = 0.0) -> 
     ],
 )
 def test_additive_references_are_tight(base: Any, data: Dataset, other: Dataset) -> None:
-    exact = level(base, data, other)
+    exact = level_of(base, data, other)
     assert exact <= EPSILON * (1 + 1e-12)
     assert exact == pytest.approx(EPSILON, rel=1e-9)
 
@@ -66,7 +63,7 @@ def test_rounding_of_several_coordinates_is_counted() -> None:
     # sensitivity / step = 1. ceil(sensitivity / step) alone would give 2 eps here.
     base = LatticeLaplace(Answers(1.0), EPSILON, 1.0)
     assert base.steps(2) == 2
-    assert level(base, [0.25, 0.25], [0.75, 0.75]) == pytest.approx(EPSILON, rel=1e-12)
+    assert level_of(base, [0.25, 0.25], [0.75, 0.75]) == pytest.approx(EPSILON, rel=1e-12)
     assert LatticeLaplace(Answers(1.0, granularity=1.0), EPSILON, 1.0).steps(2) == 1
     assert LatticeLaplace(Answers(1.0), EPSILON, 0.3125 * 0.8).steps(1) == 4
 
@@ -94,7 +91,7 @@ LAPLACE_PAIRS: list[tuple[str, LatticeLaplace, Dataset, Dataset]] = [
 def test_laplace_mutants_have_their_true_level(name: str, base: LatticeLaplace, data: Dataset, other: Dataset) -> None:
     mutant = laplace.MUTANTS[name]
     assert mutant.true_epsilon is not None
-    assert level(mutant.build(base), data, other) == pytest.approx(mutant.true_epsilon(base), rel=1e-9)
+    assert level_of(mutant.build(base), data, other) == pytest.approx(mutant.true_epsilon(base), rel=1e-9)
 
 
 def test_laplace_mutants_true_levels_in_numbers() -> None:
@@ -127,7 +124,7 @@ def test_laplace_mutants_with_small_delta() -> None:
     # The mass at the clamp and of the 15 further points beyond the other support's end.
     a, limit = SCALAR.base(1), math.ceil(3.0 / math.log(SCALAR.base(1)))
     assert pair.delta(math.inf) == pytest.approx(a ** (1 - limit + 15) / (a + 1), rel=1e-9)
-    assert 0 < level(gaussian, 0.0, 1.0, 0.01) < math.inf
+    assert 0 < level_of(gaussian, 0.0, 1.0, 0.01) < math.inf
 
 
 def draw(mechanism: Any, data: Dataset, n: int = 1000) -> Any:
@@ -180,7 +177,7 @@ def test_geometric_mutants_have_their_true_level(a: float, shift: int) -> None:
         assert exact == pytest.approx(mutant.true_epsilon(base), rel=1e-10)
     wrong = geometric.MUTANTS["unit_sensitivity"]
     assert wrong.true_epsilon is not None
-    assert level(wrong.build(base), 0.0, float(shift)) == pytest.approx(wrong.true_epsilon(base), rel=1e-12)
+    assert level_of(wrong.build(base), 0.0, float(shift)) == pytest.approx(wrong.true_epsilon(base), rel=1e-12)
     assert wrong.true_epsilon(base) == pytest.approx(shift * base.epsilon, rel=1e-15)
     # One-sided: no output below the answer, where the other dataset has mass 1 - 1/a and more.
     one_sided = geometric.MUTANTS["one_sided"].build(base)
@@ -207,7 +204,7 @@ def test_geometric_mutants_cells_match_their_samplers() -> None:
 def test_randomized_response_levels(parameter: float) -> None:
     base = RandomizedResponse(parameter)
     x, y = [0, 1, 1], [0, 0, 1]
-    assert level(base, x, y) == pytest.approx(math.log((1 + parameter) / (1 - parameter)), rel=1e-12)
+    assert level_of(base, x, y) == pytest.approx(math.log((1 + parameter) / (1 - parameter)), rel=1e-12)
     for name, mutant in randomized_response.MUTANTS.items():
         built = mutant.build(base)
         assert mutant.true_epsilon is not None
@@ -218,10 +215,10 @@ def test_randomized_response_levels(parameter: float) -> None:
         elif name == "memoised_seed":
             assert np.ptp(draw(built, x), axis=0).max() == 0
         else:
-            assert level(built, x, y) == pytest.approx(mutant.true_epsilon(base), rel=1e-12)
+            assert level_of(built, x, y) == pytest.approx(mutant.true_epsilon(base), rel=1e-12)
     claimed: Any = randomized_response.MUTANTS["parameter_as_level"].build(base)
     assert claimed.epsilon == parameter
-    assert level(claimed, x, y) > 2 * claimed.epsilon
+    assert level_of(claimed, x, y) > 2 * claimed.epsilon
 
 
 # ------------------------------------------------------------------------------------ selection
@@ -235,11 +232,11 @@ def test_exponential_mechanism_tight_pairs() -> None:
         total = math.exp(0.5) + (outcomes - 1) * math.exp(-0.5)
         # The catalogue's event "that outcome", and the opposite one, which is the worse for two.
         event, opposite = 0.5 + math.log(outcomes / total), 0.5 - math.log(outcomes / total)
-        assert level(base, flat, moved) == pytest.approx(max(event, opposite), rel=1e-12)
+        assert level_of(base, flat, moved) == pytest.approx(max(event, opposite), rel=1e-12)
         ratio = base.law(moved).probabilities[0] / base.law(flat).probabilities[0]
         assert math.log(ratio) == pytest.approx(event, rel=1e-12)
     # Monotone scores: half the level.
-    assert level(base, [0.0, 50.0], [1.0, 50.0]) == pytest.approx(0.5, rel=1e-9)
+    assert level_of(base, [0.0, 50.0], [1.0, 50.0]) == pytest.approx(0.5, rel=1e-9)
 
 
 @pytest.mark.parametrize("gap", [10.0, 40.0])
@@ -247,9 +244,9 @@ def test_selection_levels_approach_the_stated_suprema(gap: float) -> None:
     answers = Answers(2.0)
     pair = ([gap, 0.0], [gap - 1.0, 1.0])
     for reference in (ExponentialMechanism(answers, 1.0), PermuteAndFlip(answers, 1.0), ReportNoisyMax(answers, 1.0)):
-        assert level(reference, *pair) <= 1.0 + 1e-12
+        assert level_of(reference, *pair) <= 1.0 + 1e-12
         # Laplace: ratio (2 + t) / (4 e^t) at t = gap / 2 against t - 1, so a 1/(1 + gap/2) below.
-        assert level(reference, *pair) >= 1.0 - 1.05 / (1.0 + gap / 2.0)
+        assert level_of(reference, *pair) >= 1.0 - 1.05 / (1.0 + gap / 2.0)
     for mutants, base in (
         (exponential.MUTANTS, ExponentialMechanism(answers, 1.0)),
         (noisy_max.MUTANTS, ReportNoisyMax(answers, 1.0)),
@@ -258,20 +255,20 @@ def test_selection_levels_approach_the_stated_suprema(gap: float) -> None:
         name = "missing_two" if mutants is exponential.MUTANTS else "half_scale"
         mutant: Any = mutants[name]
         assert mutant.true_epsilon(base) == 2.0
-        assert 1.5 < level(mutant.build(base), *pair) <= 2.0 + 1e-12
+        assert 1.5 < level_of(mutant.build(base), *pair) <= 2.0 + 1e-12
 
 
 def test_exponential_mutants_have_their_true_level() -> None:
     base = ExponentialMechanism(Answers(2.0), 1.0)
     build = {name: mutant.build(base) for name, mutant in exponential.MUTANTS.items()}
     # The level falls short of the supremum by about e^-(gap / 2) = 4e-18.
-    assert level(build["wrong_sign"], [80.0, 0.0], [79.0, 1.0]) == pytest.approx(1.0, rel=1e-12)
-    assert level(build["greedy"], [1.0, 0.5], [0.0, 1.5]) == math.inf
-    assert level(build["mean_sensitivity"], [80.0, 0.0], [79.0, 1.0]) == pytest.approx(10.0, rel=1e-12)
-    assert level(build["occurring_only"], [3.0, 0.0], [3.0, 1.0]) == math.inf
+    assert level_of(build["wrong_sign"], [80.0, 0.0], [79.0, 1.0]) == pytest.approx(1.0, rel=1e-12)
+    assert level_of(build["greedy"], [1.0, 0.5], [0.0, 1.5]) == math.inf
+    assert level_of(build["mean_sensitivity"], [80.0, 0.0], [79.0, 1.0]) == pytest.approx(10.0, rel=1e-12)
+    assert level_of(build["occurring_only"], [3.0, 0.0], [3.0, 1.0]) == math.inf
     # Uniform noise of width pi sqrt 2 in units of 2 Du / eps = 2: the trailing one cannot win.
     behind = 2.0 * math.pi * math.sqrt(2.0)
-    assert level(build["uniform_noise"], [behind + 0.1, 0.0], [behind - 0.9, 0.0]) == math.inf
+    assert level_of(build["uniform_noise"], [behind + 0.1, 0.0], [behind - 0.9, 0.0]) == math.inf
     for name, mutant in exponential.MUTANTS.items():
         assert (mutant.kind == "benign") == (name == "wrong_sign")
 

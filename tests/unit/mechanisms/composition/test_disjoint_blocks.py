@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from auditor.privacy.exact import TwoSidedGeometricLaw, curve
+from auditor.privacy.exact import TwoSidedGeometricLaw
 from mechanisms.base.queries import Count
 from mechanisms.composition.disjoint_blocks import (
     MUTANTS,
@@ -20,6 +20,7 @@ from mechanisms.composition.disjoint_blocks import (
     deduplicated_by,
     filtered_by,
 )
+from tests.statistics import level_of
 
 #: False-alarm probability of every statistical test here, each at a fixed seed and valid for any.
 ALARM = 1e-6
@@ -35,10 +36,6 @@ def rng(seed: int) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
-def level(mechanism: Any, x: Any, y: Any) -> float:
-    return curve(mechanism.law(x), mechanism.law(y)).epsilon(0.0)
-
-
 def flipped(index: int, data: FloatArray = DATA) -> FloatArray:
     other = data.copy()
     other[index] = 1.0 - other[index]
@@ -52,7 +49,7 @@ def noise_pmf(a: float, k: np.ndarray[Any, Any]) -> FloatArray:
 def test_a_row_costs_the_level_of_its_block() -> None:
     for index in range(14):
         wanted = 0.0 if index >= 12 else BLOCKS.levels[index // 4]
-        assert level(BLOCKS, DATA, flipped(index)) == pytest.approx(wanted, rel=1e-9)
+        assert level_of(BLOCKS, DATA, flipped(index)) == pytest.approx(wanted, rel=1e-9)
     assert BLOCKS.epsilon == 1.0
     assert BLOCKS.blocks == ((0, 4), (4, 8), (8, 12))
 
@@ -130,7 +127,7 @@ def test_an_adaptive_transcript_costs_the_largest_level_by_enumeration() -> None
 
 def test_overlapping_blocks_share_their_border() -> None:
     mutant: Any = MUTANTS["overlapping_blocks"].build(BLOCKS)
-    costs = [level(mutant, DATA, flipped(index)) for index in range(14)]
+    costs = [level_of(mutant, DATA, flipped(index)) for index in range(14)]
     assert costs == pytest.approx([0.5] * 4 + [1.5] + [1.0] * 3 + [1.75] + [0.75] * 3 + [0.0] * 2, rel=1e-9)
     stated = MUTANTS["overlapping_blocks"].true_epsilon
     assert stated is not None
@@ -147,9 +144,9 @@ def test_filtering_first_shifts_every_cut() -> None:
     built: Any = mutant.build(BLOCKS)
     assert (built.centres(other) - built.centres(data)).tolist() == [1, -1, 1]
     assert mutant.true_epsilon is not None
-    assert level(built, data, other) == pytest.approx(2.25, rel=1e-9) == mutant.true_epsilon(BLOCKS)
+    assert level_of(built, data, other) == pytest.approx(2.25, rel=1e-9) == mutant.true_epsilon(BLOCKS)
     # By position the same pair costs the first block's level.
-    assert level(BLOCKS, data, other) <= 0.5 * (1 + 1e-9)
+    assert level_of(BLOCKS, data, other) <= 0.5 * (1 + 1e-9)
     # All rows valid: nothing is lost.
     assert built.law(data) == BLOCKS.law(data)
 
@@ -178,7 +175,7 @@ def test_rows_drawn_again_and_again_cost_each_time() -> None:
     for index in range(12):
         times = [int((mutant.positions(i) == index).sum()) for i in range(3)]
         assert costs[index] == pytest.approx(sum(k * e for k, e in zip(times, BLOCKS.levels, strict=True)))
-        assert level(mutant, DATA, flipped(index)) == pytest.approx(costs[index], rel=1e-9)
+        assert level_of(mutant, DATA, flipped(index)) == pytest.approx(costs[index], rel=1e-9)
     assert costs.sum() == pytest.approx(4 * sum(BLOCKS.levels))
     stated = MUTANTS["blocks_with_replacement"].true_epsilon
     assert stated is not None

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import integrate, optimize, special, stats
 
-from auditor.privacy.exact import FiniteLaw, curve
+from auditor.privacy.exact import FiniteLaw
 from mechanisms.learning.agnostic_learner import AgnosticLearner, Choice, LabelsAt, gumbel_choice, level_of_flip
 from mechanisms.learning.agnostic_mutants import MUTANTS
 from mechanisms.learning.fresh_learner import (
@@ -42,6 +42,7 @@ from mechanisms.learning.hypotheses import (
     counts_of,
     sauer,
 )
+from tests.statistics import level_of, p_value_of_outputs
 
 IntArray = NDArray[np.int64]
 
@@ -75,30 +76,6 @@ def replaced(data: IntArray, x: int, y: int) -> IntArray:
 
 def flipped(data: IntArray) -> IntArray:
     return replaced(data, int(data[-1, 0]), 1 - int(data[-1, 1]))
-
-
-def level(mechanism: Any, x: IntArray, y: IntArray) -> float:
-    return curve(mechanism.law(x), mechanism.law(y)).epsilon(0.0)
-
-
-def p_value(outputs: IntArray, law: FiniteLaw) -> float:
-    """Chi-square against a law on 0, 1, ..; outcomes expected less than 50 times are one cell."""
-    n, mass = len(outputs), law.probabilities
-    observed = np.bincount(outputs, minlength=mass.size).astype(float)
-    assert observed.size == mass.size
-    assert not observed[mass == 0].any()
-    common = n * mass >= 50
-    seen, expected = (
-        np.append(observed[common], observed[~common].sum()),
-        n * np.append(mass[common], mass[~common].sum()),
-    )
-    if expected[-1] < 50:  # too few to be compared: with the most common one
-        most = int(expected[:-1].argmax())
-        seen[most], expected[most] = seen[most] + seen[-1], expected[most] + expected[-1]
-        seen, expected = seen[:-1], expected[:-1]
-    if len(seen) == 1:
-        return 1.0
-    return float(stats.chisquare(seen, expected * n / expected.sum()).pvalue)
 
 
 # ----------------------------------------------------------------------------------- hypotheses
@@ -227,14 +204,14 @@ def test_probabilities_are_exponential_in_the_mistakes(hypotheses: Hypotheses) -
 def test_draws_follow_the_law(hypotheses: Hypotheses) -> None:
     learner, data = AgnosticLearner(hypotheses, 1.0), sample(hypotheses.domain, 8, 4)
     outputs = learner(data, 40_000, np.random.default_rng(5))
-    assert p_value(outputs, learner.law(data)) > ALARM / len(CLASSES)
+    assert p_value_of_outputs(outputs, learner.law(data)) > ALARM / len(CLASSES)
 
 
 def test_draws_do_not_underflow_and_the_law_refuses() -> None:
     learner, data = AgnosticLearner(Points(2), 1.0), records((0, 0, 1500), (1, 0, 1501))
     outputs = learner(data, 40_000, np.random.default_rng(6))
     # A lead of one record out of 3001.
-    assert p_value(outputs, FiniteLaw((0, 1), special.softmax([0.5, 0.0]))) > ALARM
+    assert p_value_of_outputs(outputs, FiniteLaw((0, 1), special.softmax([0.5, 0.0]))) > ALARM
     with pytest.raises(ValueError, match=r"got 750\.0"):
         learner.law(records((0, 1, 1500)))
 
@@ -245,7 +222,7 @@ def test_gumbel_choice_of_rows_is_that_of_each_row() -> None:
     chosen = gumbel_choice(np.repeat(rows, 20_000, axis=0), 40_000, rng)
     for i in range(2):
         law = FiniteLaw((0, 1, 2), special.softmax(rows[i]))
-        assert p_value(chosen[20_000 * i : 20_000 * (i + 1)], law) > ALARM / 2
+        assert p_value_of_outputs(chosen[20_000 * i : 20_000 * (i + 1)], law) > ALARM / 2
 
 
 # ------------------------------------------------------------------------------------------ levels
@@ -267,7 +244,7 @@ def test_points_on_unanimous_records(k: int) -> None:
         p = math.exp(-n / 2) / (math.exp(-n / 2) + k - 1)
         assert learner.law(data).probabilities[0] == pytest.approx(p, rel=1e-12)
         loss = 1.0 - math.log1p(p * math.expm1(1.0))
-        assert level(learner, data, flipped(data)) == pytest.approx(loss, rel=1e-12)
+        assert level_of(learner, data, flipped(data)) == pytest.approx(loss, rel=1e-12)
 
 
 def test_any_flip_has_the_level_of_its_formula() -> None:
@@ -280,12 +257,12 @@ def test_any_flip_has_the_level_of_its_formula() -> None:
         if gains.all() or not gains.any():
             continue
         p = float(learner.law(data).probabilities[gains].sum())
-        assert level(learner, data, other) == pytest.approx(level_of_flip(p, epsilon), rel=1e-12, abs=1e-13)
+        assert level_of(learner, data, other) == pytest.approx(level_of_flip(p, epsilon), rel=1e-12, abs=1e-13)
 
 
 def test_thresholds_cover_the_catalogues_range() -> None:
     found = [
-        level(AgnosticLearner(Thresholds(m), 1.0), records((0, 0, n)), records((0, 0, n - 1), (0, 1, 1)))
+        level_of(AgnosticLearner(Thresholds(m), 1.0), records((0, 0, n)), records((0, 0, n - 1), (0, 1, 1)))
         for m in (2, 3, 4)
         for n in (1, 2, 3)
     ]
@@ -339,7 +316,7 @@ DIFFERENT: list[tuple[str, Hypotheses, IntArray]] = [
 def test_a_mutant_draws_from_the_law_that_it_states(name: str, hypotheses: Hypotheses, data: IntArray) -> None:
     mutant = built(name, hypotheses)
     law = mutant.law(data)
-    assert p_value(mutant(data, 40_000, np.random.default_rng(9)), law) > ALARM / len(DIFFERENT)
+    assert p_value_of_outputs(mutant(data, 40_000, np.random.default_rng(9)), law) > ALARM / len(DIFFERENT)
     assert np.abs(law.probabilities - AgnosticLearner(hypotheses, 1.0).probabilities(data)).max() > 0.01
 
 
@@ -348,7 +325,7 @@ def test_a_mutant_draws_from_the_law_that_it_states(name: str, hypotheses: Hypot
 def test_level_without_the_half(k: int, n: int) -> None:
     mutant, data = built("half_missing", Points(k)), records((0, 0, n))
     p = float(mutant.law(data).probabilities[0])
-    assert level(mutant, data, flipped(data)) == pytest.approx(2.0 - math.log1p(p * math.expm1(2.0)), rel=1e-12)
+    assert level_of(mutant, data, flipped(data)) == pytest.approx(2.0 - math.log1p(p * math.expm1(2.0)), rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -402,7 +379,7 @@ def test_level_of_noisy_min_by_quadrature() -> None:
     mutant, data = built("noisy_min_lap_1_over_eps", Points(8)), records((0, 0, 1))
     assert mutant.law(data).probabilities[0] == pytest.approx(behind, rel=1e-9)
     expected = max(math.log(ahead / behind), math.log((1 - behind) / (1 - ahead)))
-    assert level(mutant, data, flipped(data)) == pytest.approx(expected, rel=1e-8)
+    assert level_of(mutant, data, flipped(data)) == pytest.approx(expected, rel=1e-8)
     assert expected == pytest.approx(1.9053, abs=5e-5)
 
 
@@ -411,7 +388,7 @@ def test_weights_underflow_at_745() -> None:
     assert mutant.probabilities(records((0, 0, 1490), (1, 0, 1491))).tolist() == [1.0, 0.0]
     assert mutant.probabilities(records((0, 0, 1491), (1, 0, 1490))).tolist() == [0.0, 1.0]
     reference = AgnosticLearner(Points(2), 1.0)
-    assert level(reference, records((0, 0, 1490), (1, 0, 1491)), records((0, 0, 1491), (1, 0, 1490))) < 1
+    assert level_of(reference, records((0, 0, 1490), (1, 0, 1491)), records((0, 0, 1491), (1, 0, 1490))) < 1
     with pytest.raises(ValueError, match="weight above 0"):
         mutant.law(records((0, 0, 1491), (1, 0, 1491)))
     ties = built("argmax_on_ties", Points(2))
@@ -439,7 +416,7 @@ def test_ties_are_broken_without_noise() -> None:
     ],
 )
 def test_infinite_levels(name: str, hypotheses: Hypotheses, x: IntArray, y: IntArray) -> None:
-    assert level(built(name, hypotheses), x, y) == math.inf
+    assert level_of(built(name, hypotheses), x, y) == math.inf
     true = MUTANTS[name].true_epsilon
     assert true is not None
     assert true(AgnosticLearner(hypotheses, 1.0)) == math.inf
@@ -461,7 +438,7 @@ def test_level_of_deduplication_in_closed_form(k: int) -> None:
     alone = math.exp(-0.5) / (math.exp(-(n - 1) / 2) + math.exp(-0.5) + 1.0)
     assert mutant.law(data).probabilities[0] == pytest.approx(together, rel=1e-12)
     assert mutant.law(replaced(data, 0, 0)).probabilities[0] == pytest.approx(alone, rel=1e-12)
-    assert level(mutant, data, replaced(data, 0, 0)) == pytest.approx(math.log(alone / together), rel=1e-12)
+    assert level_of(mutant, data, replaced(data, 0, 0)) == pytest.approx(math.log(alone / together), rel=1e-12)
 
 
 def test_single_precision_loses_small_weights() -> None:
@@ -473,10 +450,10 @@ def test_single_precision_loses_small_weights() -> None:
     kept = (2**17 - 2) * 2.0**-23
     others = float(mutant.law(flipped(tie)).probabilities[0])
     assert others == pytest.approx(kept / (1 + math.exp(-1) + kept), rel=1e-6)
-    assert level(mutant, tie, flipped(tie)) == math.inf
+    assert level_of(mutant, tie, flipped(tie)) == math.inf
     lost = records((0, 1, 34), (1, 1, 34))
     assert mutant.law(flipped(lost)).probabilities[0] == 0.0
-    assert level(mutant, lost, flipped(lost)) <= 1.0
+    assert level_of(mutant, lost, flipped(lost)) <= 1.0
     reference = LabelsAt(AgnosticLearner(Points(1 << 17), 1.0), (0, 1))
     missing = (2**17 - 2) * math.exp(-17)
     assert reference.law(lost).probabilities[0] == pytest.approx(missing / (2 + missing), rel=1e-12)
@@ -491,7 +468,7 @@ def test_released_labels_are_those_of_the_chosen_hypothesis() -> None:
         expected[table[0, h] + 2 * table[1, h] + 4 * table[2, h]] += mass
     law = released.law(data)
     assert law.probabilities == pytest.approx(expected, rel=1e-12)
-    assert p_value(released(data, 40_000, np.random.default_rng(13)), law) > ALARM
+    assert p_value_of_outputs(released(data, 40_000, np.random.default_rng(13)), law) > ALARM
     assert released.epsilon == 1.0
 
 

@@ -21,7 +21,8 @@ from mechanisms.learning.amplified_selection import ExponentialSelection
 from mechanisms.learning.boosting import NULL, Boosted, Split
 from mechanisms.learning.boosting_parts import ChosenHypothesis, errors_of
 from tests.claims.declared import claim_of, stated_on_pair
-from tests.unit.mechanisms.learning.test_boosting import ALARM, level, p_value
+from tests.statistics import level_of, p_value_of_outputs
+from tests.unit.mechanisms.learning.test_boosting import ALARM
 
 ENTRY = "002/parity_amplified_expmech"
 ROWS = np.array([(0, 1, 1), (1, 1, 0), (1, 0, 0), (1, 0, 1), (0, 0, 1)], dtype=np.uint8)
@@ -77,13 +78,13 @@ def test_draws_follow_the_law(name: str) -> None:
     built: Any = MUTANTS[name].build(base)
     for data in (pair.x, pair.y):
         drawn = built(data, 20_000, np.random.default_rng(3)).tolist()
-        assert p_value(built.law(data), drawn) > ALARM
+        assert p_value_of_outputs(drawn, built.law(data)) > ALARM
 
 
 def test_draws_among_fixed_candidates_follow_the_law() -> None:
     built: Any = MUTANTS["noisy_min_lap_1_over_eps"].build(fixed((1, 0, 0)))
     drawn = built(parity_rows(2), 20_000, np.random.default_rng(4)).tolist()
-    assert p_value(built.law(parity_rows(2)), drawn) > ALARM
+    assert p_value_of_outputs(drawn, built.law(parity_rows(2))) > ALARM
 
 
 # ------------------------------------------------------------------------------------ levels
@@ -188,7 +189,7 @@ def test_what_is_impossible_among_fixed_candidates() -> None:
         built: Any = MUTANTS[name].build(twelve)
         assert built.law(x).probabilities[outcome] == 0
         assert built.law(y).probabilities[outcome] > 0
-        assert level(built, x, y) == math.inf
+        assert level_of(built, x, y) == math.inf
 
 
 def test_weights_that_are_lost() -> None:
@@ -207,9 +208,9 @@ def test_the_whole_learner_keeps_what_is_benign() -> None:
     for name in ("score_over_n", "sign_flipped"):
         built: Any = MUTANTS[name].build(base)
         assert isinstance(built, Boosted)
-        assert level(built, pair.x, pair.y) <= 1.0
+        assert level_of(built, pair.x, pair.y) <= 1.0
     rates: Any = MUTANTS["score_over_n"].build(base)
-    assert level(rates, pair.x, pair.y) <= 0.25
+    assert level_of(rates, pair.x, pair.y) <= 0.25
 
 
 def test_what_is_asked_for_is_checked() -> None:

@@ -12,7 +12,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from auditor.privacy.exact import FiniteLaw, curve
+from auditor.privacy.exact import curve
 from mechanisms.learning.amplified_fresh import (
     FreshAmplified,
     FreshParity,
@@ -43,6 +43,7 @@ from mechanisms.learning.amplified_selection import Estimates, ExponentialSelect
 from mechanisms.learning.boosting import NULL, Boosted, Candidates, SameBlock, Split
 from mechanisms.learning.boosting_parts import ChosenHypothesis, FixedErrors, OneNumber
 from mechanisms.learning.gf2 import inner, random_words
+from tests.statistics import level_of, p_value_of_outputs
 
 FloatArray = NDArray[np.float64]
 Rows = NDArray[np.uint8]
@@ -59,24 +60,6 @@ def flipped(data: Rows, index: int) -> Rows:
     other = data.copy()
     other[index, -1] ^= 1
     return other
-
-
-def level(mechanism: Any, x: Rows, y: Rows) -> float:
-    return curve(mechanism.law(x), mechanism.law(y)).epsilon(0.0)
-
-
-def p_value(law: FiniteLaw, drawn: NDArray[np.int64]) -> float:
-    """Chi-square on the outcomes that are expected 50 times or more, the others together; all of them are possible."""
-    n, codes = len(drawn), {outcome: i for i, outcome in enumerate(law.outcomes)}
-    assert set(np.unique(drawn).tolist()) <= set(codes)
-    observed = np.bincount([codes[value] for value in drawn.tolist()], minlength=len(codes)).astype(float)
-    expected = n * law.probabilities
-    often = expected >= 50
-    cells = [(observed[often], expected[often])]
-    if expected[~often].sum() >= 50:
-        cells.append((observed[~often].sum(keepdims=True), expected[~often].sum(keepdims=True)))
-    seen, wanted = (np.concatenate(parts) for parts in zip(*cells, strict=True))
-    return float(stats.chisquare(seen, wanted * seen.sum() / wanted.sum()).pvalue)
 
 
 # -------------------------------------------------------------------------------- parameters
@@ -232,7 +215,7 @@ def test_outputs_follow_their_laws() -> None:
         (MUTANTS[name].build(reference), SMALL)
         for name in ("silent_bot_drop", "early_stop_at_first_hypothesis", "noise_1_over_s_eps", "no_noise")
     ]
-    found = [p_value(mechanism.law(data), mechanism(data, 40_000, rng)) for mechanism, data in shown]
+    found = [p_value_of_outputs(mechanism(data, 40_000, rng), mechanism.law(data)) for mechanism, data in shown]
     assert min(found) > ALARM / len(found)
 
 
@@ -257,10 +240,10 @@ def test_the_joint_release_costs_epsilon_and_a_block_half_of_it(k: int) -> None:
         split = Split(k, 2, 2)
         data = np.tile(rows((1, 0)), (split.needed, 1))
         joint = all_released(astar(epsilon, 1, split))
-        assert level(joint, data, flipped(data, split.needed - 1)) == pytest.approx(epsilon, rel=1e-9)
+        assert level_of(joint, data, flipped(data, split.needed - 1)) == pytest.approx(epsilon, rel=1e-9)
         alone = all_released(astar(epsilon, 1, Split(k, 1, 2)))
         data = np.tile(rows((1, 0)), (k + 2, 1))
-        assert level(alone, data, flipped(data, 0)) == pytest.approx(2 * math.atanh(epsilon / 4), rel=1e-9)
+        assert level_of(alone, data, flipped(data, 0)) == pytest.approx(2 * math.atanh(epsilon / 4), rel=1e-9)
 
 
 def test_no_pair_of_small_databases_costs_more_than_epsilon() -> None:
@@ -287,16 +270,16 @@ def test_levels_of_the_mutants() -> None:
     data = np.tile(rows((1, 0)), (twelve.needed, 1))
     reference = astar(epsilon, 1, twelve)
     hypotheses = Candidates(reference.learner, reference.count, SameBlock(12, 1, 1), reference.selection)
-    assert level(hypotheses, data, flipped(data, 0)) == pytest.approx(12 * exact, rel=1e-9)
+    assert level_of(hypotheses, data, flipped(data, 0)) == pytest.approx(12 * exact, rel=1e-9)
     assert 12 * exact == pytest.approx(3.02, abs=5e-3)
     # Deleting the first of alternating records shifts every block of the reference.
     alternating = rows(*((1, i % 2) for i in range(14)))
     shifted = replace(hypotheses, split=twelve)
-    assert level(shifted, alternating, alternating[1:]) == pytest.approx(12 * exact, rel=1e-9)
+    assert level_of(shifted, alternating, alternating[1:]) == pytest.approx(12 * exact, rel=1e-9)
     two = Split(2, 1, 1)
     data = np.tile(rows((1, 0)), (3, 1))
     overlap = MUTANTS["train_test_overlap"].build(all_released(astar(epsilon, 1, two)))
-    assert level(overlap, data, flipped(data, 1)) == pytest.approx(epsilon + exact, rel=1e-9)
+    assert level_of(overlap, data, flipped(data, 1)) == pytest.approx(epsilon + exact, rel=1e-9)
     tests = np.tile(rows((1, 0)), (8, 1))
     # Four runs; sixteen rows, of which eight are test rows.
     levels = {"noise_1_over_s_eps": 4.0, "noise_k_over_n_eps": 2.0, "noise_2_over_s_eps_logged": 2.0}
@@ -304,7 +287,7 @@ def test_levels_of_the_mutants() -> None:
         mutant: Any = MUTANTS[name]
         joint = mutant.build(all_released(astar(epsilon, 1, Split(4, 2, 8))))
         fixed = FixedErrors((0,) * 4, joint.count, joint.selection, epsilon)
-        assert level(fixed, tests, flipped(tests, 0)) == pytest.approx(times * epsilon, rel=1e-9)
+        assert level_of(fixed, tests, flipped(tests, 0)) == pytest.approx(times * epsilon, rel=1e-9)
         assert mutant.true_epsilon(joint) == pytest.approx(times * epsilon, rel=1e-9)
 
 
@@ -321,13 +304,13 @@ def test_a_choice_without_noise_in_closed_form(name: str) -> None:
     data = np.tile(rows((1, 0)), (k + 2, 1))
     data[-1] = 0
     mutant = MUTANTS[name].build(astar(0.5, 1, Split(k, 1, 2)))
-    assert level(mutant, data, flipped(data, k)) == pytest.approx(closed, rel=1e-9)
+    assert level_of(mutant, data, flipped(data, k)) == pytest.approx(closed, rel=1e-9)
     # With many rows a block hypothesis 1 is rare, and (k-1) ln 2 is approached.
     many = Split(k, 60, 2)
     data = np.tile(rows((1, 0)), (many.needed, 1))
     data[-1] = 0
     mutant = MUTANTS[name].build(astar(0.5, 1, many))
-    assert level(mutant, data, flipped(data, many.needed - 2)) == pytest.approx((k - 1) * math.log(2), rel=5e-3)
+    assert level_of(mutant, data, flipped(data, many.needed - 2)) == pytest.approx((k - 1) * math.log(2), rel=5e-3)
 
 
 @pytest.mark.parametrize("name", ["silent_bot_drop", "early_stop_at_first_hypothesis", "noise_2_over_s_eps"])

@@ -38,6 +38,7 @@ from mechanisms.learning.boosting_parts import (
     mixture,
 )
 from mechanisms.learning.hypotheses import Thresholds
+from tests.statistics import level_of, p_value_of_outputs
 
 #: False-alarm probability of every statistical test here, each at a fixed seed and valid for any.
 ALARM = 1e-6
@@ -45,23 +46,6 @@ ALARM = 1e-6
 
 def rows(*given: tuple[int, ...]) -> NDArray[np.uint8]:
     return np.array(given, dtype=np.uint8)
-
-
-def level(mechanism: Any, x: NDArray[Any], y: NDArray[Any]) -> float:
-    return curve(mechanism.law(x), mechanism.law(y)).epsilon(0.0)
-
-
-def p_value(law: FiniteLaw, drawn: list[Any]) -> float:
-    """Chi-square on the outcomes that are expected 50 times or more, the others together; all of them are possible."""
-    codes = {outcome: i for i, outcome in enumerate(law.outcomes)}
-    observed = np.bincount([codes[value] for value in drawn], minlength=len(codes)).astype(float)
-    expected = len(drawn) * law.probabilities
-    often = expected >= 50
-    cells = [(observed[often], expected[often])]
-    if expected[~often].sum() >= 50:
-        cells.append((observed[~often].sum(keepdims=True), expected[~often].sum(keepdims=True)))
-    seen, wanted = (np.concatenate(parts) for parts in zip(*cells, strict=True))
-    return float(stats.chisquare(seen, wanted * seen.sum() / wanted.sum()).pvalue)
 
 
 # ------------------------------------------------------------------------------------- the split
@@ -127,7 +111,7 @@ def test_any_learner_can_be_boosted() -> None:
         found[h] += runs[0][g] * runs[1][h] * (1 - first)
     assert law.outcomes == (0, 1, 2, 3)
     assert law.probabilities == pytest.approx(found, rel=1e-9)
-    assert p_value(law, boosted(data, 40_000, np.random.default_rng(1)).tolist()) > ALARM
+    assert p_value_of_outputs(boosted(data, 40_000, np.random.default_rng(1)), law) > ALARM
 
 
 def test_all_neighbours_of_a_boosted_threshold_learner_keep_epsilon() -> None:
@@ -171,11 +155,11 @@ def test_views_of_a_release_follow_their_laws() -> None:
     largest = LargestEstimate(FixedErrors((0, 1, NULL), ParityErrors(1), Estimates(0.5, 2), 1.0))
     narrow = OneNumber(hypotheses, 3)
     shown: list[tuple[Any, NDArray[np.uint8]]] = [(VoteMargin(hypotheses), data), (narrow, data), (largest, tests)]
-    found = [p_value(view.law(rows_), view(rows_, 40_000, rng).tolist()) for view, rows_ in shown]
+    found = [p_value_of_outputs(view(rows_, 40_000, rng), view.law(rows_)) for view, rows_ in shown]
     shared = FixedErrors((0, 1), ParityErrors(1), SharedDraw(0.5), 1.0)
     law = shared.law(tests)
     assert isinstance(law, FiniteLaw)
-    found.append(p_value(law, list(map(tuple, shared(tests, 40_000, rng).tolist()))))
+    found.append(p_value_of_outputs(shared(tests, 40_000, rng), law))
     assert min(found) > ALARM / len(found)
 
 
@@ -186,11 +170,11 @@ def test_a_margin_and_a_largest_estimate_tell_as_much_as_everything() -> None:
     x = np.tile(rows((1, 0)), (4, 1))
     y = x.copy()
     y[0, 1] = 1
-    assert level(VoteMargin(hypotheses), x, y) == pytest.approx(level(hypotheses, x, y), rel=1e-12)
-    assert level(OneNumber(hypotheses, 3), x, y) == pytest.approx(level(hypotheses, x, y), rel=1e-12)
+    assert level_of(VoteMargin(hypotheses), x, y) == pytest.approx(level_of(hypotheses, x, y), rel=1e-12)
+    assert level_of(OneNumber(hypotheses, 3), x, y) == pytest.approx(level_of(hypotheses, x, y), rel=1e-12)
     fixed = FixedErrors((0,) * 5, ParityErrors(1), Estimates(0.3), 1.5)
-    assert level(LargestEstimate(fixed), x, y) == pytest.approx(level(fixed, x, y), rel=1e-12)
-    assert level(fixed, x, y) == pytest.approx(1.5, rel=1e-9)
+    assert level_of(LargestEstimate(fixed), x, y) == pytest.approx(level_of(fixed, x, y), rel=1e-12)
+    assert level_of(fixed, x, y) == pytest.approx(1.5, rel=1e-9)
 
 
 def test_one_number_refuses_what_does_not_fit() -> None:
@@ -216,11 +200,11 @@ def test_a_permutation_makes_it_symmetric_and_keeps_its_level() -> None:
     mean = np.mean([law.probabilities for law in laws], axis=0)
     for order in itertools.permutations(range(3)):
         assert shuffled.law(data[list(order)]).probabilities == pytest.approx(mean, rel=1e-12)
-    assert p_value(shuffled.law(data), shuffled(data, 4_000, np.random.default_rng(4)).tolist()) > ALARM
+    assert p_value_of_outputs(shuffled(data, 4_000, np.random.default_rng(4)), shuffled.law(data)) > ALARM
     every = [rows(*some) for some in itertools.product(itertools.product((0, 1), repeat=2), repeat=3)]
     for a, b in itertools.combinations(every, 2):
         if (a != b).any(axis=1).sum() == 1:
-            assert level(shuffled, a, b) <= 1.0 + 1e-12
+            assert level_of(shuffled, a, b) <= 1.0 + 1e-12
     with pytest.raises(ValueError, match="at most 7 rows, got 8"):
         shuffled.law(np.zeros((8, 2), np.uint8))
 
@@ -241,9 +225,9 @@ def test_trying_again_pays_again() -> None:
     y = x.copy()
     y[0, 1] = 0
     # No hypothesis in k runs: ((1 + p) / 2)^k against 2^-k.
-    assert level(mutant, x, y) == pytest.approx(k * math.log(1.5), rel=1e-12)
+    assert level_of(mutant, x, y) == pytest.approx(k * math.log(1.5), rel=1e-12)
     drawn = mutant(x, 40_000, np.random.default_rng(5))
-    assert p_value(mutant.law(x), list(map(tuple, drawn.tolist()))) > ALARM
+    assert p_value_of_outputs(drawn, mutant.law(x)) > ALARM
     assert (drawn[drawn[:, 1] == NULL, 0] == k).all()
 
 
@@ -257,8 +241,8 @@ def test_a_selection_without_noise_has_a_finite_level() -> None:
     y[11, 1] = 1
     f0, f1 = 1.125 / 4, 0.875 / 4
     closed = math.log((1 - (1 - f1) ** 11) / ((1 - f0) ** 11 - 2.0**-11))
-    assert level(mutant, x, y) == pytest.approx(closed, rel=1e-9)
-    assert level(replace(boosted), x, y) <= 2 * 0.5 / 11
+    assert level_of(mutant, x, y) == pytest.approx(closed, rel=1e-9)
+    assert level_of(replace(boosted), x, y) <= 2 * 0.5 / 11
 
 
 # -------------------------------------------------------------------------------------- accuracy

@@ -9,8 +9,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from auditor.privacy.exact import TwoSidedGeometricLaw, curve
+from auditor.privacy.exact import TwoSidedGeometricLaw
 from mechanisms.learning.error_estimate import MUTANTS, NO_LABEL, ErrorEstimate
+from tests.statistics import level_of
 
 #: False-alarm probability of every statistical test here, each at a fixed seed and valid for any.
 ALARM = 1e-6
@@ -26,10 +27,6 @@ def flipped(data: NDArray[np.int64], index: int) -> NDArray[np.int64]:
     return other
 
 
-def level(mechanism: ErrorEstimate, x: NDArray[np.int64], y: NDArray[np.int64]) -> float:
-    return curve(mechanism.law(x), mechanism.law(y)).epsilon(0.0)
-
-
 def test_the_answer_is_the_part_of_the_records_that_are_mistakes() -> None:
     mechanism = ErrorEstimate(HYPOTHESIS, 8, 0.5, step=0.25)
     law = mechanism.law(DATA)
@@ -42,7 +39,7 @@ def test_the_answer_is_the_part_of_the_records_that_are_mistakes() -> None:
 @pytest.mark.parametrize("epsilon", [0.05, 0.5, 3.0])
 def test_one_flip_costs_epsilon(step: float, epsilon: float) -> None:
     mechanism = ErrorEstimate(HYPOTHESIS, 8, epsilon, step)
-    exact = level(mechanism, DATA, flipped(DATA, 2))
+    exact = level_of(mechanism, DATA, flipped(DATA, 2))
     assert exact == pytest.approx(epsilon, rel=1e-9)
     assert exact <= epsilon * (1 + 1e-12)
 
@@ -83,7 +80,7 @@ def test_levels_of_the_mutants() -> None:
         assert isinstance(built, ErrorEstimate)
         assert mutant.true_epsilon is not None
         assert mutant.true_epsilon(base) == pytest.approx(exact)
-        assert level(built, DATA, flipped(DATA, 0)) == pytest.approx(exact, rel=1e-9)
+        assert level_of(built, DATA, flipped(DATA, 0)) == pytest.approx(exact, rel=1e-9)
 
 
 @pytest.mark.parametrize("valid", [1, 2, 4, 8])
@@ -94,12 +91,12 @@ def test_few_valid_records_weigh_more(valid: int) -> None:
     data = np.array([[0, 0]] * valid + [[0, NO_LABEL]] * (8 - valid))
     other = data.copy()
     other[0, 1] = 1
-    assert level(built, data, other) == pytest.approx(0.5 * 8 / valid, rel=1e-9)
+    assert level_of(built, data, other) == pytest.approx(0.5 * 8 / valid, rel=1e-9)
     law = built.law(other)
     assert isinstance(law, TwoSidedGeometricLaw)
     assert law.loc * law.step == 1 / valid
     assert mutant.true_epsilon is not None
-    assert level(built, data, other) <= mutant.true_epsilon(base) * (1 + 1e-9)
+    assert level_of(built, data, other) <= mutant.true_epsilon(base) * (1 + 1e-9)
 
 
 def test_without_a_valid_record_there_is_no_mistake() -> None:

@@ -31,6 +31,7 @@ from mechanisms.learning.parity_mutants import (
     SampleWithReplacement,
     StepOneRare,
 )
+from tests.statistics import p_value_of_outputs
 
 FloatArray = NDArray[np.float64]
 Row = tuple[int, int]
@@ -96,22 +97,8 @@ def level(mechanism: Any, x: Sequence[Row], y: Sequence[Row]) -> float:
 
 
 def p_value(mechanism: Any, data: NDArray[np.uint8], n: int, seed: int) -> float:
-    """Chi-square of draws against the stated law; impossible outputs must not occur."""
-    law = mechanism.law(data)
-    outputs = mechanism(data, n, np.random.default_rng(seed))
-    assert outputs.shape == (n,)
-    values, counts = np.unique(outputs, return_counts=True)
-    observed = dict(zip(values.tolist(), counts.tolist(), strict=True))
-    possible = {o: m for o, m in zip(law.outcomes, law.probabilities.tolist(), strict=True) if m > 0}
-    assert set(observed) <= set(possible)
-    cells = sorted((n * m, observed.get(o, 0)) for o, m in possible.items())
-    # Rare outputs are counted with the most frequent one: cells of 50 and more keep the approximation far in the tail.
-    rare = [cell for cell in cells[:-1] if cell[0] < 50]
-    cells = cells[len(rare) :]
-    cells[-1] = (cells[-1][0] + sum(e for e, _ in rare), cells[-1][1] + sum(c for _, c in rare))
-    if len(cells) == 1:
-        return 1.0
-    return float(stats.chisquare([count for _, count in cells], [mass for mass, _ in cells]).pvalue)
+    """P-value of draws against the stated law."""
+    return p_value_of_outputs(mechanism(data, n, np.random.default_rng(seed)), mechanism.law(data))
 
 
 # -------------------------------------------------------------------------------------- laws

@@ -10,7 +10,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy import stats
 
 from mechanisms.local_model.conditional_mutants import MUTANTS, IndependentMarginals, OthersHistory, StepScaling
 from mechanisms.local_model.conditional_simulation import (
@@ -31,6 +30,7 @@ from mechanisms.local_model.rejection_simulation import (
     total_variation,
 )
 from mechanisms.statistical_queries.sq_oracles import Above, Below, Exact, Random
+from tests.statistics import p_value
 
 FloatArray = NDArray[np.float64]
 
@@ -43,13 +43,6 @@ UP, DOWN = Signs((1.0, -1.0)), Signs((-1.0, 1.0))
 #: The second call depends on the first answer.
 ADAPTIVE = Calls(response_to(0.4, ANY), (Calls(response_to(0.6, ANY)), Calls(response_to(0.6, OFTEN))))
 BASE = ConditionalSimulation(ADAPTIVE, 0.6, UP, DOWN)
-
-
-def p_value(observed: NDArray[np.int64], probabilities: FloatArray) -> float:
-    """Chi-square; cells must be expected 50 times or more, so that the approximation holds far into the tail."""
-    expected = observed.sum() * probabilities
-    assert expected.min() >= 50
-    return float(stats.chisquare(observed, expected).pvalue)
 
 
 def by_hand(

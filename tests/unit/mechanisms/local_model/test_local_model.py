@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from auditor.privacy.exact import FiniteLaw, curve
 from auditor.targets.analysts import Adaptive, FixedList, RandomQueries, Repeat
@@ -36,6 +35,7 @@ from mechanisms.local_model.local_randomizers import (
 )
 from mechanisms.local_model.noninteractive import Noninteractive
 from mechanisms.local_model.repeated_response import RaiseStakes
+from tests.statistics import p_value
 
 #: False-alarm probability of every statistical test here, each at a fixed seed and valid for any.
 ALARM = 1e-6
@@ -55,17 +55,9 @@ def rng(seed: int) -> np.random.Generator:
 
 
 def chi_square(observed: dict[Any, int], law: FiniteLaw) -> float:
-    """P-value; outcomes expected less than 50 times are put together, and impossible ones do not occur."""
-    assert {o for o, p in zip(law.outcomes, law.probabilities, strict=True) if p > 0} >= set(observed)
-    n = sum(observed.values())
-    expected = {o: p * n for o, p in zip(law.outcomes, law.probabilities.tolist(), strict=True)}
-    rare = {o for o, e in expected.items() if e < 50}
-    cells = [(observed.get(o, 0), e) for o, e in expected.items() if o not in rare]
-    cells.append((sum(observed.get(o, 0) for o in rare), sum(expected[o] for o in rare)))
-    counts, wanted = (np.array(column, dtype=float) for column in zip(*[c for c in cells if c[1] >= 50], strict=True))
-    if counts.size == 1:
-        return 1.0
-    return float(stats.chisquare(counts, wanted * counts.sum() / wanted.sum()).pvalue)
+    """P-value of counts by output."""
+    assert set(observed) <= set(law.outcomes)
+    return p_value([observed.get(o, 0) for o in law.outcomes], law.probabilities)
 
 
 def tally(outputs: np.ndarray[Any, Any]) -> dict[Any, int]:

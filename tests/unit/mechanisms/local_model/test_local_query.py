@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from auditor.privacy.exact import ProductLaw, TwoSidedGeometricLaw, curve
+from auditor.privacy.exact import ProductLaw, TwoSidedGeometricLaw
 from mechanisms.local_model.fresh_users import (
     FreshDredging,
     FreshUsers,
@@ -34,15 +33,12 @@ from mechanisms.local_model.local_query import (
     Scaled,
 )
 from mechanisms.statistical_queries.tails import laplace_sum_tail
+from tests.statistics import level_of
 
 FloatArray = NDArray[np.float64]
 
 #: False-alarm probability of every statistical test here, each at a fixed seed and valid for any.
 ALARM = 1e-6
-
-
-def level(mechanism: Any, x: Any, y: Any) -> float:
-    return curve(mechanism.law(x), mechanism.law(y)).epsilon(0.0)
 
 
 def masses(a: float, terms: int, reach: int) -> FloatArray:
@@ -101,12 +97,12 @@ def test_a_message_costs_exactly_epsilon(epsilon: float) -> None:
         sent = Messages(VALUES, epsilon, asked)
         changed = USERS.copy()
         changed[0] = 10.0
-        assert level(sent, USERS, changed) == pytest.approx(epsilon, rel=1e-9)
+        assert level_of(sent, USERS, changed) == pytest.approx(epsilon, rel=1e-9)
     # Where g moves by half of its range, half of epsilon.
     changed[0] = 5.0
-    assert level(Messages(VALUES, epsilon, 0), USERS, changed) == pytest.approx(epsilon / 2, rel=1e-9)
+    assert level_of(Messages(VALUES, epsilon, 0), USERS, changed) == pytest.approx(epsilon / 2, rel=1e-9)
     # A bound that is no multiple of the step is rounded to a little more noise.
-    assert 0.99 * epsilon < level(Messages(Scaled(None, 0.0, 10.0, 0.3), epsilon, 0), np.zeros(1), np.full(1, 10.0))
+    assert 0.99 * epsilon < level_of(Messages(Scaled(None, 0.0, 10.0, 0.3), epsilon, 0), np.zeros(1), np.full(1, 10.0))
 
 
 def test_the_event_of_the_catalogue() -> None:
@@ -125,22 +121,22 @@ def test_the_event_of_the_catalogue() -> None:
 )
 def test_levels_of_the_mutants(name: str, times: float) -> None:
     base, mutant = Messages(VALUES, 0.5, 0), MESSAGES[name]
-    assert level(mutant.build(base), USERS, np.array([10.0, 10.0, 2.0, 7.0])) == pytest.approx(0.5 * times, rel=1e-9)
+    assert level_of(mutant.build(base), USERS, np.array([10.0, 10.0, 2.0, 7.0])) == pytest.approx(0.5 * times, rel=1e-9)
     assert mutant.true_epsilon is not None
     assert mutant.true_epsilon(base) == 0.5 * times
 
 
 def test_values_without_clipping_cost_their_range() -> None:
     base = Messages(VALUES, 0.5, 0)
-    found = level(MESSAGES["no_clipping"].build(base), np.array([0.0]), np.array([77.0]))
+    found = level_of(MESSAGES["no_clipping"].build(base), np.array([0.0]), np.array([77.0]))
     assert found == pytest.approx(0.5 * 7.7, rel=1e-3)  # values are rounded to the lattice
-    assert level(base, np.array([0.0]), np.array([77.0])) == pytest.approx(0.5, rel=1e-9)
+    assert level_of(base, np.array([0.0]), np.array([77.0])) == pytest.approx(0.5, rel=1e-9)
 
 
 def test_central_and_shared_noise_give_the_values_away() -> None:
     rng, two = np.random.default_rng(2), Messages(VALUES, 1.0, (0, 3))
     assert MESSAGES["central_noise"].build(two)(USERS, 3, rng).tolist() == [[-1.0, 410 / 1024]] * 3
-    assert level(MESSAGES["central_noise"].build(two), USERS, np.array([5.0, 10.0, 2.0, 7.0])) == math.inf
+    assert level_of(MESSAGES["central_noise"].build(two), USERS, np.array([5.0, 10.0, 2.0, 7.0])) == math.inf
     shared = MESSAGES["shared_noise"].build(two)
     drawn = shared(USERS, 20_000, rng)
     assert set((drawn[:, 1] - drawn[:, 0]).tolist()) == {410 / 1024 + 1.0}
@@ -281,8 +277,8 @@ def test_the_typical_size_fails_with_probability_beta(epsilon: float, beta: floa
 def test_counts_of_high_messages_keep_the_level() -> None:
     base = Messages(VALUES, 0.7, 0)
     x, y = np.array([0.0]), np.array([10.0])
-    assert level(CountOfHigh(base, 1.0), x, y) == pytest.approx(0.7, rel=1e-9)
-    assert level(CountOfHigh(QueriedTwice(VALUES, 0.7, 0), 1.0), x, y) == pytest.approx(1.4, rel=1e-9)
+    assert level_of(CountOfHigh(base, 1.0), x, y) == pytest.approx(0.7, rel=1e-9)
+    assert level_of(CountOfHigh(QueriedTwice(VALUES, 0.7, 0), 1.0), x, y) == pytest.approx(1.4, rel=1e-9)
     counted = CountOfHigh(Messages(VALUES, 0.7, (0, 1, 2, 3)), 0.25)
     counts, law = counted(USERS, 20_000, np.random.default_rng(17)), counted.law(USERS)
     assert law.outcomes == (0, 1, 2, 3, 4)

@@ -26,7 +26,8 @@ from mechanisms.local_model.local_simulation import (
     simulation_size,
 )
 from mechanisms.statistical_queries.query_algorithms import Bit, Conjunctions, Thresholds
-from tests.unit.mechanisms.local_model.test_local_query import ALARM, fits, level, masses
+from tests.statistics import level_of
+from tests.unit.mechanisms.local_model.test_local_query import ALARM, fits, masses
 
 FloatArray = NDArray[np.float64]
 
@@ -62,8 +63,8 @@ def test_each_user_sends_one_message_of_the_whole_level() -> None:
     for index in range(6):
         sent = MessagesOf(protocol, index)
         assert sent.queries == (index // 3,)
-        assert level(sent, with_row(index, NONE), with_row(index, ALL)) == pytest.approx(0.7, rel=1e-9)
-        assert level(protocol, with_row(index, NONE), with_row(index, ALL)) == pytest.approx(0.7, rel=1e-9)
+        assert level_of(sent, with_row(index, NONE), with_row(index, ALL)) == pytest.approx(0.7, rel=1e-9)
+        assert level_of(protocol, with_row(index, NONE), with_row(index, ALL)) == pytest.approx(0.7, rel=1e-9)
     longer = np.vstack([ROWS, ROWS[:1]])
     assert protocol.law(longer) == protocol.law(ROWS)
 
@@ -81,7 +82,7 @@ def test_levels_of_the_simulations_mutants() -> None:
     x, y = with_row(2, NONE), with_row(2, ALL)
     for name, times in (("same_users_full_budget", 2.0), ("budget_split", 1.0)):
         mutant: Any = MUTANTS[name]
-        assert level(mutant.build(base), x, y) == pytest.approx(0.7 * times, rel=1e-9)
+        assert level_of(mutant.build(base), x, y) == pytest.approx(0.7 * times, rel=1e-9)
         assert mutant.true_epsilon(base) == pytest.approx(0.7 * times)
     random: Any = MUTANTS["blocks_with_replacement"]
     asked_times = []
@@ -92,7 +93,7 @@ def test_levels_of_the_simulations_mutants() -> None:
         asked_times.append(asked)
         if asked:
             assert random.true_epsilon(one) == pytest.approx(0.7 * asked)
-            found = level(random.build(one), with_row(user, NONE), with_row(user, ALL))
+            found = level_of(random.build(one), with_row(user, NONE), with_row(user, ALL))
             assert found == pytest.approx(0.7 * asked, rel=1e-9)
     assert sum(asked_times) == 6
     assert max(asked_times) == 2
@@ -184,7 +185,7 @@ def test_only_a_random_order_forgets_the_order_of_the_data() -> None:
     assert at_random.pop().probabilities == pytest.approx(mean, rel=1e-12)
     changed = FOUR.copy()
     changed[0, 2] = 0.0
-    assert level(Shuffled(FEW), FOUR, changed) <= 1.0
+    assert level_of(Shuffled(FEW), FOUR, changed) <= 1.0
 
 
 # --------------------------------------------------------------------------------------- errors

@@ -11,7 +11,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy import stats
 
 from mechanisms.local_model.local_randomizers import LocalRandomizer, noisy_value
 from mechanisms.local_model.rejection_mutants import MUTANTS, CachedCandidate, LastRejected
@@ -29,6 +28,7 @@ from mechanisms.local_model.rejection_simulation import (
 )
 from mechanisms.local_model.rejection_variants import ShiftAndClip, TruncatedSimulation, enough_candidates
 from mechanisms.statistical_queries.sq_oracles import Above, Below, Exact, Oracle, Random, sample_size
+from tests.statistics import p_value
 
 FloatArray = NDArray[np.float64]
 
@@ -38,13 +38,6 @@ ALARM = 1e-6
 VALUES, ENTRY = noisy_value(1.0, 4), np.array([0.5, 0.25, 0.15, 0.1])
 MIXED = Signs((1.0, -1.0, -1.0, 1.0))
 BASE = RejectionSimulation(VALUES, 0.3, 1, MIXED)
-
-
-def p_value(observed: NDArray[np.int64], probabilities: FloatArray) -> float:
-    """Chi-square; cells must be expected 50 times or more, so that the approximation holds far into the tail."""
-    expected = observed.sum() * probabilities
-    assert expected.min() >= 50
-    return float(stats.chisquare(observed, expected).pvalue)
 
 
 def by_hand(

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from auditor.privacy.exact import TwoSidedGeometricLaw, curve
 from auditor.targets.analysts import FixedList
@@ -26,6 +25,7 @@ from mechanisms.local_model.repeated_response import (
     RaiseStakes,
     TwoAnswers,
 )
+from tests.statistics import p_value, p_value_of_outputs
 
 #: False-alarm probability of every statistical test here, each at a fixed seed and valid for any.
 ALARM = 1e-6
@@ -41,12 +41,6 @@ def rng(seed: int) -> np.random.Generator:
 
 def level(mechanism: Any, x: Any = ONE, y: Any = ZERO) -> float:
     return curve(mechanism.law(x), mechanism.law(y)).epsilon(0.0)
-
-
-def chi_square(observed: list[int], expected: list[float]) -> float:
-    """P-value; cells must be expected 50 times or more."""
-    assert min(expected) >= 50
-    return float(stats.chisquare(observed, np.array(expected) * (sum(observed) / sum(expected))).pvalue)
 
 
 # ------------------------------------------------------------------------------ levels in advance
@@ -73,10 +67,10 @@ def test_draws_of_the_number_of_ones() -> None:
     for mechanism in mechanisms:
         for data in (ONE, ZERO):
             law = mechanism.law(data)
-            outputs, n = mechanism(data, 30_000, rng(1)), 30_000
+            outputs = mechanism(data, 30_000, rng(1))
             assert set(np.unique(outputs).tolist()) == set(law.outcomes)
             observed = [int((outputs == o).sum()) for o in law.outcomes]
-            assert chi_square(observed, (n * law.probabilities).tolist()) > ALARM / 4
+            assert p_value(observed, law.probabilities) > ALARM / 4
 
 
 BASE_NUMBER = NumberOfOnes(BIT, 1.0, 2)
@@ -103,20 +97,19 @@ def test_two_answers_cost_their_sum() -> None:
     assert TWO.centre(BOTH).tolist() == [2, 4]
     assert level(TWO, BOTH, ZERO) == pytest.approx(1.5, rel=1e-9)
     assert level(TWO, ONE, ZERO) == pytest.approx(0.5, rel=1e-9)
-    outputs, n = TWO(BOTH, 30_000, rng(2)), 30_000
+    outputs = TWO(BOTH, 30_000, rng(2))
     for column, part in zip(outputs.T, TWO.law(BOTH).parts, strict=True):
         assert isinstance(part, TwoSidedGeometricLaw)
         k = np.arange(-5, 6)
         mass = part.a ** -np.abs(k).astype(float) * (part.a - 1) / (part.a + 1)
         mass[[0, -1]] += (1 - mass.sum()) / 2
         observed = np.bincount(np.clip(column - part.loc, -5, 5) + 5, minlength=11)
-        assert chi_square(observed.tolist(), (n * mass).tolist()) > ALARM / 4
+        assert p_value(observed, mass) > ALARM / 4
     # Independent: signs of the two noises.
     noise = outputs - TWO.centre(BOTH)
     low = (noise <= 0) @ np.array([1, 2])
     q = 1 - 1 / (1 + TWO.base)
-    expected = [n * (1 - q) ** 2, n * q * (1 - q), n * q * (1 - q), n * q * q]
-    assert chi_square(np.bincount(low, minlength=4).tolist(), expected) > ALARM / 4
+    assert p_value(np.bincount(low, minlength=4), [(1 - q) ** 2, q * (1 - q), q * (1 - q), q * q]) > ALARM / 4
 
 
 def test_a_shared_seed_publishes_the_difference() -> None:
@@ -172,12 +165,7 @@ def test_chosen_levels_by_recursion() -> None:
 
 
 def test_draws_of_chosen_levels() -> None:
-    law, n = CHOSEN.law(ONE), 40_000
-    outputs = CHOSEN(ONE, n, rng(4))
-    rows, times = np.unique(outputs, axis=0, return_counts=True)
-    seen = {tuple(row): int(k) for row, k in zip(rows.tolist(), times, strict=True)}
-    assert set(seen) <= set(law.outcomes)
-    assert chi_square([seen.get(o, 0) for o in law.outcomes], (n * law.probabilities).tolist()) > ALARM  # type: ignore[call-overload]
+    assert p_value_of_outputs(CHOSEN(ONE, 40_000, rng(4)), CHOSEN.law(ONE)) > ALARM
 
 
 def test_no_path_costs_more_than_the_budget() -> None:

@@ -28,6 +28,7 @@ from mechanisms.local_model.response_protocol import (
 )
 from mechanisms.local_model.roundtrip import RoundTrip
 from mechanisms.statistical_queries.sq_oracles import Above, Below, Exact
+from tests.statistics import p_value
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -39,20 +40,6 @@ SEARCH = binary_search(4, 0.4)
 PARALLEL = in_parallel(((1, 1, -1, -1), (1, -1, 1, -1)), (0.1, -0.2))
 ENTRY = np.array([0.35, 0.3, 0.2, 0.15])
 UP, DOWN = Signs((-1.0, 1.0)), Signs((1.0, -1.0))
-
-
-def p_value(observed: IntArray, probabilities: FloatArray) -> float:
-    """Chi-square over the cells that are expected 50 times or more, and all others together if they are."""
-    expected = observed.sum() * probabilities
-    often = expected >= 50
-    cells, wanted = observed[often], expected[often]
-    rest = expected[~often].sum()
-    if rest >= 50:
-        cells, wanted = np.append(cells, observed[~often].sum()), np.append(wanted, rest)
-    else:
-        assert observed[~often].sum() <= stats.poisson.isf(ALARM, max(rest, 1e-12))
-        wanted = wanted * cells.sum() / wanted.sum()
-    return float(stats.chisquare(cells, wanted).pvalue)
 
 
 def answer(algorithm: Ask, answers: dict[tuple[int, ...], float]) -> int:

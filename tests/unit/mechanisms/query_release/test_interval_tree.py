@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.privacy.exact import curve
 from experiments.common import visits
 from experiments.document_003_bellairs_lectures.intervals import _TREE, _from_none
 from mechanisms.base.noise import base_for
@@ -27,6 +26,7 @@ from mechanisms.query_release.interval_tree import (
     packing_bound,
     threshold_answers,
 )
+from tests.statistics import level_of
 
 FALSE_ALARM = 1e-6
 
@@ -37,10 +37,6 @@ def small(depth: int, epsilon: float = 1.0, size: int = 50) -> IntervalTree:
 
 def values(depth: int, size: int = 50) -> Any:
     return np.random.default_rng(depth).integers(0, 2**depth, size)
-
-
-def level(tree: Any, x: Any, y: Any) -> float:
-    return curve(tree.law(x), tree.law(y)).epsilon(0.0)
 
 
 # ------------------------------------------------------------------------------------ tree and answers
@@ -168,14 +164,16 @@ def test_a_tree_of_a_million_leaves() -> None:
 
 
 def test_a_move_costs_what_the_paths_differ_in() -> None:
-    assert level(_TREE, visits(0, 77).x, visits(0, 77).y) == pytest.approx(1.0, rel=1e-9)
-    assert level(_TREE, visits(0, 1).x, visits(0, 1).y) == pytest.approx(1 / 7, rel=1e-9)
+    assert level_of(_TREE, visits(0, 77).x, visits(0, 77).y) == pytest.approx(1.0, rel=1e-9)
+    assert level_of(_TREE, visits(0, 1).x, visits(0, 1).y) == pytest.approx(1 / 7, rel=1e-9)
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
 def test_no_move_costs_more_than_epsilon(depth: int) -> None:
     tree = small(depth, 0.7, 3)
-    worst = max(level(tree, np.array([0, x, 1]), np.array([0, y, 1])) for x in range(2**depth) for y in range(2**depth))
+    worst = max(
+        level_of(tree, np.array([0, x, 1]), np.array([0, y, 1])) for x in range(2**depth) for y in range(2**depth)
+    )
     assert worst == pytest.approx(0.7, rel=1e-9)
 
 
@@ -197,9 +195,9 @@ def test_draws_of_nodes_follow_the_law() -> None:
 def test_levels_of_mutants() -> None:
     pair, one = _from_none(3, 7), small(3)
     tree = replace(_TREE, depth=3)
-    assert level(MUTANTS["noise_1_over_eps_n"].build(tree), pair.x, pair.y) == pytest.approx(6.0, rel=1e-9)
-    assert level(MUTANTS["noise_d_over_eps_n"].build(tree), pair.x, pair.y) == pytest.approx(2.0, rel=1e-9)
-    assert level(MUTANTS["root_without_budget"].build(tree), pair.x, pair.y) == pytest.approx(1.0, rel=1e-9)
+    assert level_of(MUTANTS["noise_1_over_eps_n"].build(tree), pair.x, pair.y) == pytest.approx(6.0, rel=1e-9)
+    assert level_of(MUTANTS["noise_d_over_eps_n"].build(tree), pair.x, pair.y) == pytest.approx(2.0, rel=1e-9)
+    assert level_of(MUTANTS["root_without_budget"].build(tree), pair.x, pair.y) == pytest.approx(1.0, rel=1e-9)
     levels = {name: found.true_epsilon(one) for name, found in MUTANTS.items() if found.true_epsilon}
     assert levels == {
         "noise_1_over_eps_n": 6.0,

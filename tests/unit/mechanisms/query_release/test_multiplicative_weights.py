@@ -30,6 +30,7 @@ from mechanisms.query_release.multiplicative_weights import (
     rows_needed,
     subset_queries,
 )
+from tests.statistics import p_value_of_outputs
 
 # 1000 rows of four types; the first row's type changes. A query (1 or 0, 0 or 1, w, 0) has a gap of 50 + 50 w persons.
 FOUR = Universe((("a", 0.0), ("b", 0.0)))
@@ -256,21 +257,8 @@ def test_laws_agree_with_an_enumeration_of_all_noise(rules: Rules) -> None:
 
 
 def chi_square(target: ExactDialogue, data: np.ndarray, seed: int, n: int = 40_000) -> None:
-    """Draws against the law; cells with less than 10 expected draws are one cell."""
-    law = target.law(data)
-    rows, counts = np.unique(target(data, n, np.random.default_rng(seed)), axis=0, return_counts=True)
-    drawn: dict[Any, int] = dict(zip(map(tuple, rows.tolist()), counts.tolist(), strict=True))
-    assert set(drawn) <= set(law.outcomes)
-    expected = n * law.probabilities
-    seen = np.array([drawn.get(one, 0) for one in law.outcomes])
-    small = expected < 10
-    seen = np.append(seen[~small], seen[small].sum())
-    expected = np.append(expected[~small], expected[small].sum())
-    if expected[-1] < 10:
-        seen = np.append(seen[:-2], seen[-2:].sum())
-        expected = np.append(expected[:-2], expected[-2:].sum())
-    if expected.size > 1:
-        assert stats.chisquare(seen, expected * n / expected.sum()).pvalue > P_VALUE
+    """Draws agree with the law."""
+    assert p_value_of_outputs(target(data, n, np.random.default_rng(seed)), target.law(data)) > P_VALUE
 
 
 # With n times more or less noise a law on this lattice would have too many points, or a single one.

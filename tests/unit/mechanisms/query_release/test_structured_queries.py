@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from auditor.privacy.exact import curve
 from mechanisms.additive_noise.laplace import LatticeLaplace
 from mechanisms.base.queries import Count, Histogram, Mean
 from mechanisms.query_release.structured_queries import (
@@ -28,6 +27,7 @@ from mechanisms.query_release.structured_queries import (
     global_sensitivity,
     range_not_clipped,
 )
+from tests.statistics import level_of
 
 UNIVERSE = (0.0, 1.0, 2.0)
 SIZE = 5
@@ -101,10 +101,6 @@ def test_no_dataset_with_the_property_is_infinitely_far() -> None:
     assert distance_by_enumeration([0.0, 0.0], lambda data: False, UNIVERSE) == math.inf
 
 
-def level(mechanism: Any, data: Any, other: Any) -> float:
-    return curve(mechanism.law(data), mechanism.law(other)).epsilon(0.0)
-
-
 LARGEST = LatticeLaplace(LargestCount(OVERLAPPING), 0.5)
 DISTANCE = LatticeLaplace(DistanceToRange(Count(equals=1.0), 3), 0.5)
 #: Size and resolution are powers of two, so that all means are on the lattice.
@@ -117,32 +113,32 @@ LINEAR = LatticeLaplace(Mean(4, None, resolution=1.0), 0.5, step=2.0**-4)
 )
 def test_references_are_tight_where_the_answer_moves(mechanism: Any, data: Any, other: Any) -> None:
     moved = abs(float(mechanism.query(data)) - float(mechanism.query(other)))
-    assert level(mechanism, data, other) == pytest.approx(0.5 * moved / mechanism.query.sensitivity, rel=1e-9)
+    assert level_of(mechanism, data, other) == pytest.approx(0.5 * moved / mechanism.query.sensitivity, rel=1e-9)
 
 
 def test_levels_of_the_mutants() -> None:
     # The largest count is 2 on both sides, but the index changes.
     argmax: Any = MUTANTS["argmax_released"].build(LARGEST)
     tied, other = [2.0, 2.0, 0.0, 0.0], [2.0, 2.0, 0.0, 2.0]
-    assert level(argmax, tied, other) <= 0.5 * (1 + 1e-9)  # counts 2, 2, 2 and 3, 3, 1: the first leads in both
+    assert level_of(argmax, tied, other) <= 0.5 * (1 + 1e-9)  # counts 2, 2, 2 and 3, 3, 1: the first leads in both
     swapped = LatticeLaplace(LargestCount((Count(equals=0.0), Count(equals=1.0))), 0.5)
     argmax = MUTANTS["argmax_released"].build(swapped)
-    assert level(argmax, [0.0, 1.0], [1.0, 1.0]) == math.inf
-    assert level(swapped, [0.0, 1.0], [1.0, 1.0]) == pytest.approx(0.5, rel=1e-9)
+    assert level_of(argmax, [0.0, 1.0], [1.0, 1.0]) == math.inf
+    assert level_of(swapped, [0.0, 1.0], [1.0, 1.0]) == pytest.approx(0.5, rel=1e-9)
     summed = MUTANTS["sum_of_sensitivities"]
     assert summed.true_epsilon is not None
-    assert level(summed.build(LARGEST), [0.0, 2.0, 2.0], [1.0, 2.0, 2.0]) == pytest.approx(
+    assert level_of(summed.build(LARGEST), [0.0, 2.0, 2.0], [1.0, 2.0, 2.0]) == pytest.approx(
         summed.true_epsilon(LARGEST), rel=1e-9
     )
     assert summed.true_epsilon(LARGEST) == pytest.approx(0.5 / 3)
     dependent = data_dependent_property(Count(equals=2.0))
     assert dependent.true_epsilon is not None
-    assert level(dependent.build(DISTANCE), [2.0, 2.0, 2.0], [1.0, 2.0, 2.0]) == pytest.approx(
+    assert level_of(dependent.build(DISTANCE), [2.0, 2.0, 2.0], [1.0, 2.0, 2.0]) == pytest.approx(
         dependent.true_epsilon(DISTANCE), rel=1e-9
     )
     unclipped = range_not_clipped(3.0)
     assert unclipped.true_epsilon is not None
-    assert level(unclipped.build(LINEAR), [0] * 4, [3] + [0] * 3) == pytest.approx(
+    assert level_of(unclipped.build(LINEAR), [0] * 4, [3] + [0] * 3) == pytest.approx(
         unclipped.true_epsilon(LINEAR), rel=1e-9
     )
     assert unclipped.true_epsilon(LINEAR) == pytest.approx(1.5)

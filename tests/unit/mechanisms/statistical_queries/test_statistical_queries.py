@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from auditor.privacy.exact import TwoSidedGeometricLaw, curve
+from auditor.privacy.exact import TwoSidedGeometricLaw
 from mechanisms.statistical_queries.query_algorithms import (
     AllOf,
     Bit,
@@ -31,6 +31,7 @@ from mechanisms.statistical_queries.statistical_queries import (
     expectations,
     sorted_by,
 )
+from tests.statistics import level_of, p_value
 
 FloatArray = NDArray[np.float64]
 
@@ -54,19 +55,9 @@ def replaced(data: FloatArray, index: int, row: list[float]) -> FloatArray:
     return changed
 
 
-def level(mechanism: Any, x: FloatArray, y: FloatArray) -> float:
-    return curve(mechanism.law(x), mechanism.law(y)).epsilon(0.0)
-
-
 def noise_pmf(a: float, k: NDArray[np.int64]) -> FloatArray:
     """Document 000, section 2, as printed."""
     return a ** -np.abs(k).astype(np.float64) * (a - 1) / (a + 1)
-
-
-def chi_square(observed: NDArray[np.int64], expected: FloatArray) -> float:
-    """P-value; cells must be expected 50 times or more, so that the approximation holds far into the tail."""
-    assert expected.min() >= 50
-    return float(stats.chisquare(observed, expected * observed.sum() / expected.sum()).pvalue)
 
 
 # ------------------------------------------------------------------------------ sample sizes
@@ -144,13 +135,13 @@ def test_draws_follow_the_law_of_the_transcript() -> None:
         pmf = noise_pmf(part.a, k)
         pmf[[0, -1]] += (1 - pmf.sum()) / 2  # both tails
         observed = np.bincount(np.clip(steps - part.loc, -18, 18) + 18, minlength=37)
-        p_values.append(chi_square(observed, n * pmf))
+        p_values.append(p_value(observed, pmf))
     # Answers are independent: the middle two cells of two coordinates against the product.
     low = outputs <= np.array([part.loc * part.step for part in mechanism.law(data).parts])  # type: ignore[union-attr]
     joint = np.bincount(low.astype(int) @ np.array([1, 2, 4]), minlength=8)
     q = 1 - 1 / (1 + mechanism.base)  # P[Z <= 0] = a / (a + 1)
     expected = [math.prod(q if j >> i & 1 else 1 - q for i in range(3)) for j in range(8)]
-    p_values.append(chi_square(joint, n * np.array(expected)))
+    p_values.append(p_value(joint, expected))
     assert min(p_values) > ALARM / len(p_values)
 
 
@@ -177,7 +168,7 @@ def test_a_hypothesis_far_in_the_tail_keeps_its_ratio() -> None:
     x = np.tile([0.0, 0, 0, 1, 0], (100, 1))
     y = replaced(x, 5, [0, 0, 0, 0, 0])
     learner = ConjunctionLearner(FixedAnswers(one, 0.5, 100))
-    assert level(learner, x, y) == pytest.approx(0.5, rel=1e-9)
+    assert level_of(learner, x, y) == pytest.approx(0.5, rel=1e-9)
 
 
 def test_fresh_answers_are_those_of_fresh_rows() -> None:
@@ -196,7 +187,7 @@ def test_fresh_answers_are_those_of_fresh_rows() -> None:
         expected = np.bincount(cells, pmf).astype(np.float64)
         for outputs in (drawn, honest):
             observed = np.clip(np.rint(outputs[:, i] * size).astype(int), -2, 5) + 2
-            p_values.append(chi_square(np.bincount(observed, minlength=8), n * expected))
+            p_values.append(p_value(np.bincount(observed, minlength=8), expected))
     assert min(p_values) > ALARM / len(p_values)
 
 
@@ -224,12 +215,12 @@ NONE, ALL = [0.0, 0.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0, 0.0]
 def test_levels_of_the_reference_and_its_mutants() -> None:
     data, base = sample(30), FixedAnswers(THREE, 0.5, 10, step=2.0**-4)
     x, y = replaced(data, 7, NONE), replaced(data, 7, ALL)
-    assert level(base, x, y) == pytest.approx(0.5, rel=1e-9)
+    assert level_of(base, x, y) == pytest.approx(0.5, rel=1e-9)
     for name, index in {"shared_chunk": 0, "overlapping_chunks": 7, "noise_scale_alpha_over_s": 0}.items():
         x, y = replaced(data, index, NONE), replaced(data, index, ALL)
         mutant = MUTANTS[name]
         assert mutant.true_epsilon is not None
-        assert level(mutant.build(base), x, y) == pytest.approx(mutant.true_epsilon(base), rel=1e-9)
+        assert level_of(mutant.build(base), x, y) == pytest.approx(mutant.true_epsilon(base), rel=1e-9)
     values = {name: m.true_epsilon(base) for name, m in MUTANTS.items() if m.true_epsilon is not None}
     assert values == pytest.approx(
         {
@@ -241,8 +232,8 @@ def test_levels_of_the_reference_and_its_mutants() -> None:
         }
     )
     x, y = replaced(data, 0, NONE), replaced(data, 0, ALL)
-    assert level(MUTANTS["noise_scale_1_over_s"].build(base), x, y) == pytest.approx(1.0, rel=1e-9)
-    assert level(MUTANTS["printed_noise_scale"].build(base), x, y) == pytest.approx(0.5 / 3, rel=1e-9)
+    assert level_of(MUTANTS["noise_scale_1_over_s"].build(base), x, y) == pytest.approx(1.0, rel=1e-9)
+    assert level_of(MUTANTS["printed_noise_scale"].build(base), x, y) == pytest.approx(0.5 / 3, rel=1e-9)
 
 
 def test_a_row_beyond_the_chunks_is_not_read() -> None:
@@ -273,10 +264,10 @@ def test_sorting_first_lets_one_row_move_every_answer() -> None:
     built: Any = mutant.build(base)
     rises = [q.loc - p.loc for p, q in zip(built.law(x).parts, built.law(y).parts, strict=True)]
     assert rises == [16, 16, 16]
-    assert level(built, x, y) == pytest.approx(mutant.true_epsilon(base), rel=1e-9)
+    assert level_of(built, x, y) == pytest.approx(mutant.true_epsilon(base), rel=1e-9)
     assert mutant.true_epsilon(base) == 1.5
     # Cut by position, the same pair costs what any other does.
-    assert level(base, x, y) <= 0.5 * (1 + 1e-9)
+    assert level_of(base, x, y) <= 0.5 * (1 + 1e-9)
 
 
 def test_an_adaptive_transcript_costs_epsilon_by_enumeration() -> None:

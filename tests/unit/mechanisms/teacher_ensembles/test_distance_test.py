@@ -15,7 +15,7 @@ import pytest
 from scipy import stats
 
 from auditor.datasets import Pair
-from auditor.privacy.exact import FiniteLaw, LaplaceCurve, PrivacyCurve, curve
+from auditor.privacy.exact import LaplaceCurve, PrivacyCurve, curve
 from experiments.document_004_model_agnostic._questions import (
     far_lead,
     far_lead_pair,
@@ -41,6 +41,7 @@ from mechanisms.teacher_ensembles.distance_test import (
 )
 from mechanisms.teacher_ensembles.online_release import BOTTOM, Asked, Given
 from mechanisms.teacher_ensembles.vote_distance import MostFrequent, leading
+from tests.statistics import p_value_of_outputs
 
 #: Of one check.
 ALARM = 1e-8
@@ -52,21 +53,6 @@ def pair_curve(mechanism: Any, pair: Pair) -> PrivacyCurve:
 
 def tail(t: float) -> float:
     return 0.5 * math.exp(-t) if t >= 0 else 1 - 0.5 * math.exp(t)
-
-
-def p_value(outputs: Any, law: FiniteLaw) -> float:
-    seen = [tuple(row) if isinstance(row, list) else row for row in np.asarray(outputs).tolist()]
-    counts = dict.fromkeys(law.outcomes, 0)
-    for one in seen:
-        counts[one] += 1
-    observed, expected = np.array(list(counts.values())), len(seen) * law.probabilities
-    rare = expected < 20
-    if rare.any():
-        observed = np.append(observed[~rare], observed[rare].sum())
-        expected = np.append(expected[~rare], expected[rare].sum())
-    kept = expected > 0
-    assert (observed[~kept] == 0).all()
-    return 1.0 if kept.sum() == 1 else float(stats.chisquare(observed[kept], expected[kept]).pvalue)
 
 
 # ---------------------------------------------------------------------------------- golden values
@@ -139,7 +125,7 @@ def test_laws_against_samples(name: str) -> None:
     n, rng = 40_000, np.random.default_rng(3)
     data = lead_pair()
     # Two checks of each of 10: in all less than 1e-6.
-    assert all(p_value(mechanism(x, n, rng), mechanism.law(x)) > ALARM for x in (data.x, data.y))
+    assert all(p_value_of_outputs(mechanism(x, n, rng), mechanism.law(x)) > ALARM for x in (data.x, data.y))
 
 
 def test_the_noisy_distance_shown() -> None:
@@ -161,7 +147,7 @@ def test_a_test_for_each_query_against_samples() -> None:
         for data in (lead_pair().x, flip_pair().x):
             law = mechanism.law(data)
             assert len(law.outcomes) == 8
-            assert p_value(mechanism(data, n, rng), law) > ALARM
+            assert p_value_of_outputs(mechanism(data, n, rng), law) > ALARM
 
 
 # ----------------------------------------------------------------------------------------- mutants

@@ -46,6 +46,7 @@ from mechanisms.teacher_ensembles.online_release import (
     elsewhere,
 )
 from tests.claims.declared import claim_of, stated_on_pair
+from tests.statistics import p_value_of_outputs
 
 #: Of one check.
 ALARM = 1e-8
@@ -69,18 +70,6 @@ def probability(law: FiniteLaw, event: Callable[[Any], bool]) -> float:
 def answered(law: FiniteLaw) -> float:
     """Probability that some query is answered."""
     return probability(law, lambda transcript: max(transcript) >= 0)
-
-
-def p_value(outputs: Any, law: FiniteLaw) -> float:
-    counts = dict.fromkeys(law.outcomes, 0)
-    for one in np.asarray(outputs).tolist():
-        counts[tuple(one)] += 1
-    observed, expected = np.array(list(counts.values())), len(outputs) * law.probabilities
-    rare = expected < 20
-    if rare.any():
-        observed = np.append(observed[~rare], observed[rare].sum())
-        expected = np.append(expected[~rare], expected[rare].sum())
-    return float(stats.chisquare(observed, expected).pvalue)
 
 
 # ------------------------------------------------------------------------------------------ leaks
@@ -222,7 +211,7 @@ def test_laws_against_samples(name: str) -> None:
     mechanism: Any = reference if name == "reference" else MUTANTS[name].build(reference)
     pair, n = asked_pair(), 40_000
     for seed, data in enumerate((pair.x, pair.y)):
-        assert p_value(mechanism(data, n, np.random.default_rng(seed)), mechanism.law(data)) > ALARM
+        assert p_value_of_outputs(mechanism(data, n, np.random.default_rng(seed)), mechanism.law(data)) > ALARM
 
 
 def test_laws_of_long_runs_against_samples() -> None:
@@ -233,7 +222,7 @@ def test_laws_of_long_runs_against_samples() -> None:
     ]
     for mechanism, data in checked:
         outputs = mechanism(data, 40_000, np.random.default_rng(3))
-        assert p_value(outputs, mechanism.law(data)) > ALARM
+        assert p_value_of_outputs(outputs, mechanism.law(data)) > ALARM
 
 
 def test_outputs_are_values_refusals_and_what_was_not_asked() -> None:
@@ -253,7 +242,7 @@ def test_it_is_interactive() -> None:
     )
     adaptive = ExactDialogue(run, Phases(0, 1, length=3, epochs=2))
     outputs = adaptive(pair.x, 40_000, np.random.default_rng(4))
-    assert p_value(outputs, adaptive.law(pair.x)) > ALARM
+    assert p_value_of_outputs(outputs, adaptive.law(pair.x)) > ALARM
     assert level(adaptive, (pair.x, pair.y)) <= run.pure_level
     # Not asked is not refused.
     session = run.start(pair.x, 2, np.random.default_rng(5))

@@ -35,6 +35,7 @@ from mechanisms.teacher_ensembles.soft_labels import (
     printed,
     until_first_failure,
 )
+from tests.statistics import level_of, p_value_of_outputs
 
 # Chi-square tests fail at this level; all of them together at less than 1e-6.
 P_VALUE = 1e-8
@@ -68,10 +69,6 @@ def bare(scale: float, threshold: float, cutoff: int, **steps: Any) -> SoftLabel
 
 def masses(law: FiniteLaw) -> dict[Any, float]:
     return dict(zip(law.outcomes, law.probabilities.tolist(), strict=True))
-
-
-def level(mechanism: SoftLabels, x: Any, y: Any, delta: float = 0.0) -> float:
-    return curve(mechanism.law(x), mechanism.law(y)).epsilon(delta)
 
 
 def all_delta(mechanism: Any, x: Any, y: Any, epsilon: float = 50.0) -> float:
@@ -205,25 +202,12 @@ def as_printed_in_algorithm_6(scores: np.ndarray, run: SoftLabels, rng: np.rando
     return tuple(outputs)
 
 
-def chi_square(outputs: list[Any], law: FiniteLaw) -> float:
-    stated, found = masses(law), Counter(outputs)
-    assert set(found) <= set(stated)
-    expected = {o: p * len(outputs) for o, p in stated.items()}
-    common = [o for o in expected if expected[o] >= 5]
-    rest = len(outputs) - sum(found[o] for o in common)
-    observed = [found[o] for o in common] + [rest]
-    wanted = [expected[o] for o in common] + [len(outputs) - sum(expected[o] for o in common)]
-    if wanted[-1] < 5:
-        observed[0], wanted[0] = observed[0] + observed.pop(), wanted[0] + wanted.pop()
-    return float(stats.chisquare(observed, np.array(wanted) * sum(observed) / sum(wanted)).pvalue)
-
-
 def test_the_law_is_that_of_the_printed_steps() -> None:
     rng = np.random.default_rng(3)
     scores = np.array([[0.3, 0.3, 0.3, 0.9, 0.1], [0.26, 0.24, 0.2, 0.24, 0.26], [0.7, 0.7, 0.7, 0.7, 0.3]])
     run = replace(printed(Echo(), QUARTERS, 8.0, 0.5, 2, 3), threshold=1.0)
     outputs = [as_printed_in_algorithm_6(scores, run, rng) for _ in range(20_000)]
-    assert chi_square(outputs, run.law(scores.T)) > P_VALUE
+    assert p_value_of_outputs(outputs, run.law(scores.T)) > P_VALUE
 
 
 VARIANTS: list[dict[str, Any]] = [
@@ -243,7 +227,7 @@ def test_draws_follow_the_law(steps: dict[str, Any]) -> None:
     run, rng = bare(1.0, 3.0, 2, **steps), np.random.default_rng(1)
     for data in ([[2, 3, 4], [3, 1, 2]], [[0, 5], [0, 5]]):
         outputs = [tuple(row) for row in run(np.array(data), 60_000, rng).tolist()]
-        assert chi_square(outputs, run.law(data)) > P_VALUE
+        assert p_value_of_outputs(outputs, run.law(data)) > P_VALUE
 
 
 def test_draws_follow_the_law_of_a_reused_noise() -> None:
@@ -253,7 +237,7 @@ def test_draws_follow_the_law_of_a_reused_noise() -> None:
         assert law.probabilities.sum() == pytest.approx(1, rel=1e-12)
         assert law.probabilities[0] == pytest.approx(tail(3.0 - d1, 0.7), rel=1e-10)
         outputs = [tuple(row) for row in run(np.array([[d1], [d2]]), 60_000, rng).tolist()]
-        assert chi_square(outputs, law) > P_VALUE
+        assert p_value_of_outputs(outputs, law) > P_VALUE
 
 
 @pytest.mark.parametrize("name", PARTITIONS)
@@ -262,7 +246,7 @@ def test_draws_over_other_partitions_follow_the_law(name: str) -> None:
     assert isinstance(built, SoftLabels)
     data = np.array([[0.05], [0.1], [0.6], [0.61], [0.62]])
     outputs = [tuple(row) for row in built(data, 40_000, np.random.default_rng(5)).tolist()]
-    assert chi_square(outputs, built.law(data)) > P_VALUE
+    assert p_value_of_outputs(outputs, built.law(data)) > P_VALUE
 
 
 def test_the_first_answer() -> None:
@@ -270,7 +254,7 @@ def test_the_first_answer() -> None:
     data = np.full((6, 3), 0.3)
     first = FirstAnswer(run)
     outputs = first(data, 60_000, np.random.default_rng(4)).tolist()
-    assert chi_square(outputs, first.law(data)) > P_VALUE
+    assert p_value_of_outputs(outputs, first.law(data)) > P_VALUE
     stated = masses(first.law(data))
     silent = sum(mass for outcome, mass in masses(run.law(data)).items() if max(outcome) <= BOTTOM)
     assert stated[BOTTOM] == pytest.approx(silent, rel=1e-12)
@@ -324,8 +308,8 @@ def test_a_run_up_to_its_first_failure_costs_two_and_a_half_over_lambda() -> Non
         for _ in range(30):
             x = 20 + rng.uniform(-4, 4, (2, 5))
             move = rng.uniform(-1, 1, (2, 5))
-            assert level(part, x, x + move) <= 2.5 / scale + 1e-9
-            assert level(replace(part, steps=Steps(refreshes_after_bottom=False)), x, x + move) <= 2.5 / scale + 1e-9
+            assert level_of(part, x, x + move) <= 2.5 / scale + 1e-9
+            assert level_of(replace(part, steps=Steps(refreshes_after_bottom=False)), x, x + move) <= 2.5 / scale + 1e-9
 
 
 def test_four_passes_are_needed_to_see_that_the_threshold_was_kept() -> None:
@@ -335,7 +319,7 @@ def test_four_passes_are_needed_to_see_that_the_threshold_was_kept() -> None:
     rng = np.random.default_rng(1)
     for _ in range(30):
         x = 20 + rng.uniform(-4, 4, (2, 4))
-        assert level(kept, x, x + rng.choice([-1.0, 1.0], (2, 4))) <= 2.5 + 1e-9
+        assert level_of(kept, x, x + rng.choice([-1.0, 1.0], (2, 4))) <= 2.5 + 1e-9
 
 
 def test_one_query_costs_one_over_lambda_and_twice_that_with_one_noise() -> None:
@@ -343,11 +327,11 @@ def test_one_query_costs_one_over_lambda_and_twice_that_with_one_noise() -> None
     assert one.epsilon == 2.0
     reused = replace(one, steps=Steps(reuses_noise=True))
     for d1, d2, e1, e2 in ((10, 10, 11, 9), (2, 2, 3, 1), (16, 4, 17, 3), (4, 4, 5, 5), (11, 9, 10, 10)):
-        assert 0.5 * level(one, [[d1], [d2]], [[e1], [e2]]) <= 1 + 1e-9
-        assert 0.5 * level(reused, [[d1], [d2]], [[e1], [e2]]) <= 2 + 1e-9
-    assert 0.5 * level(one, [[16], [4]], [[17], [3]]) > 0.99
-    assert 0.5 * level(reused, [[16], [4]], [[17], [3]]) > 1.9
-    assert 0.5 * level(reused, [[10], [10]], [[11], [9]]) == pytest.approx(1.72813, abs=1e-5)
+        assert 0.5 * level_of(one, [[d1], [d2]], [[e1], [e2]]) <= 1 + 1e-9
+        assert 0.5 * level_of(reused, [[d1], [d2]], [[e1], [e2]]) <= 2 + 1e-9
+    assert 0.5 * level_of(one, [[16], [4]], [[17], [3]]) > 0.99
+    assert 0.5 * level_of(reused, [[16], [4]], [[17], [3]]) > 1.9
+    assert 0.5 * level_of(reused, [[10], [10]], [[11], [9]]) == pytest.approx(1.72813, abs=1e-5)
 
 
 def test_a_whole_run_costs_at_most_what_is_said() -> None:
@@ -356,7 +340,7 @@ def test_a_whole_run_costs_at_most_what_is_said() -> None:
     rng = np.random.default_rng(2)
     for _ in range(20):
         x = 20 + rng.uniform(-3, 3, (2, 4))
-        assert level(run, x, x + rng.choice([-1.0, 1.0], (2, 4))) <= 4.5
+        assert level_of(run, x, x + rng.choice([-1.0, 1.0], (2, 4))) <= 4.5
     # Passes, a pass of the second test, passes again, and then both tests fail.
     up, k = 21.0, 30
     before = [[up] * k + [up - 1] + [up] * k + [up - 1], [0] * k + [up] + [0] * k + [1]]
