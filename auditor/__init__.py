@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from auditor.audits.accuracy import check_accuracy
+    from auditor.audits.check_mechanism import check_mechanism
     from auditor.audits.conformity import check_conformity
     from auditor.audits.pair_search import search_pairs
     from auditor.audits.privacy import assert_private, audit
@@ -63,6 +64,7 @@ _HOMES = {
     "audit": "auditor.audits.privacy",
     "check_accuracy": "auditor.audits.accuracy",
     "check_conformity": "auditor.audits.conformity",
+    "check_mechanism": "auditor.audits.check_mechanism",
     "classifier": "auditor.events.classifier",
     "explain": "auditor.audits.summary",
     "one_draw": "auditor.targets",
@@ -97,6 +99,7 @@ __all__ = [
     "audit",
     "check_accuracy",
     "check_conformity",
+    "check_mechanism",
     "classifier",
     "explain",
     "one_draw",

@@ -13,6 +13,7 @@ import pytest
 
 from auditor.audits.accuracy.base import Theorem
 from auditor.audits.adversaries import Game
+from auditor.audits.check_mechanism import check_mechanism
 from auditor.audits.conformity import StatedLaw
 from auditor.claims import Claim, Entry
 from auditor.datasets import check_pairs
@@ -229,3 +230,19 @@ def test_the_data_are_real() -> None:
     tables = {c.id: [d for p in c.draft.pairs for d in (p.x, p.y) if isinstance(d, pd.DataFrame)] for c in CLAIMS}
     small = {id_ for id_, data in tables.items() if data and min(map(len, data)) < 20_000}
     assert {"/".join(id_.split("/")[:2]) for id_ in small} <= set(SMALL)
+
+
+#: One privacy claim of each mechanism, a reference's of one class in an entry, with its pairs.
+DRAWN = {
+    (claim.entry, type(claim.draft.mechanism), claim.draft.is_mutant and claim.id): claim
+    for claim in CLAIMS
+    if claim.draft.level == "L1" and claim.draft.pairs
+}
+
+
+@pytest.mark.parametrize("claim", DRAWN.values(), ids=lambda claim: claim.id)
+def test_a_mechanism_keeps_the_conventions(claim: Claim) -> None:
+    """Wrong mutants too: they are wrong in what they release. Laws are compared by the claims of L3."""
+    mechanism, pair = claim.draft.mechanism, claim.draft.pairs[0]
+    assert mechanism is not None
+    check_mechanism(mechanism, pair.x, pair.y, draws=0)
