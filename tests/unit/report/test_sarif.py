@@ -32,7 +32,7 @@ SCHEMA = Path(__file__).parent / "sarif-2.1.0-rtm.5.json"
 SCHEMA_SHA256 = "2d99159ae54a3eea97f81781cff48780548657c35949f4b7f25e99a2ba4de4f8"
 
 HERE = Path(__file__).resolve()
-FOLDER = HERE.parents[2]
+FOLDER = HERE.parents[3]
 PLACES = {"mechanism": {"file": "a lib/counts.py", "line": 12}, "claim": {"file": "claims/counts.py", "line": 3}}
 
 
