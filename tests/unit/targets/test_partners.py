@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import signal
@@ -381,14 +382,20 @@ def test_no_partner_is_left_when_the_command_ends(folder: Path, command: str, ho
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
+        # A shell starts what runs in the background with SIGINT ignored, which children inherit.
+        preexec_fn=functools.partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
     ) as process:
-        until = time.monotonic() + 60
-        while len(drawing := set(pids.read_text().split())) < 2:
-            assert time.monotonic() < until
-            assert process.poll() is None
-            time.sleep(0.05)
-        process.send_signal(how)
-        process.wait(30)
+        try:
+            until = time.monotonic() + 60
+            while len(drawing := set(pids.read_text().split())) < 2:
+                assert time.monotonic() < until
+                assert process.poll() is None
+                time.sleep(0.05)
+            process.send_signal(how)
+            process.wait(30)
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
     assert all(gone(int(pid)) for pid in drawing)
 
 
