@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import configparser
 import re
 import shlex
 import shutil
@@ -45,14 +46,31 @@ def run(arguments: list[str], folder: Path = ROOT) -> subprocess.CompletedProces
     )
 
 
-def test_the_readme_has_the_two_commands() -> None:
-    assert [command for command in COMMANDS if command.startswith("make")] == ["make audit", "make test"]
+def test_the_readme_has_the_commands_of_make() -> None:
+    assert [command for command in COMMANDS if command.startswith("make")] == [
+        "make audit",
+        "make test",
+        "make test-statistics",
+    ]
 
 
-def test_make_audit_is_the_main_job_and_ci_is_make_test() -> None:
+def test_make_audit_is_the_main_job_and_ci_runs_all_tests() -> None:
     printed = subprocess.run(["make", "-n", "audit"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     assert printed.splitlines()[-1] == ".venv/bin/dpaudit run experiments --level smoke --out out"
-    assert "exec make test" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert (ROOT / ".ci" / "run").read_text(encoding="utf-8").split("\n")[-3:] == [
+        "make test",
+        "exec make test-statistics",
+        "",
+    ]
+
+
+def test_every_test_is_run_by_make() -> None:
+    settings = configparser.ConfigParser()
+    settings.read(ROOT / "tox.ini", encoding="utf-8")
+    commands = {name: settings[f"testenv:{name}"]["commands"] for name in ("tests", "statistics")}
+    left_out = re.findall(r"--ignore (\S+?)(?=[\s}])", commands["tests"])
+    assert left_out
+    assert sorted(left_out) == sorted(re.findall(r"tests/[\w/.]+", commands["statistics"]))
 
 
 @pytest.mark.parametrize("command", DPAUDIT)

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import pytest
+from numpy.typing import NDArray
 from scipy import stats
 
+from auditor import Pair, PureDP, Verdict, audit
 from benchmarks.dependent import CASES, batch
 from benchmarks.families import ALPHA
+
+Rng = np.random.Generator
+PAIR = Pair(np.array([0]), np.array([1]))
 
 AUDITS = 12
 #: Fails for any seed with probability below 1e-6 where alarms have probability ALPHA.
@@ -24,3 +32,51 @@ def test_dependent_draws_raise_no_more_alarms_than_alpha_allows(audited: str, na
     case = next(k for k, case in enumerate(CASES) if (case.audited, case.name) == (audited, name))
     counts = batch(case, range(500, 500 + AUDITS))
     assert counts["alarm"] + counts["error"] <= MOST
+
+
+@pytest.mark.parametrize("share", [0.5, 0.9, 0.97])
+@pytest.mark.parametrize("method", ["e-process", "clopper-pearson"])
+def test_a_coin_that_the_draws_of_a_call_share_makes_no_violation(share: float, method: str) -> None:
+    # The first test has few comparisons that are not ties, and misses some of these. Both sides have the same law.
+    def shared(data: Any, n: int, rng: Rng) -> NDArray[np.int64]:
+        return np.full(n, int(rng.random() < share))
+
+    for seed in range(30):
+        found = audit(shared, PureDP(0.1), PAIR, alpha=1e-9, draws=4_000, seed=seed, method=method)
+        assert found.verdict != Verdict.VIOLATION
+
+
+def test_noise_shared_on_another_pair_only_is_found_when_it_speaks_against_the_claim() -> None:
+    def shared_on_two(data: Any, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        if data[0] == 2:
+            return np.full(n, rng.integers(0, 2))
+        return rng.integers(0, 2, n) if data[0] else np.zeros(n, dtype=np.int64)
+
+    # Every single draw on 1 and on 2 is a fair coin, but the 20 judging calls on 2 have one value each, and look like
+    # evidence when they happen to agree: in 5 of 60 runs. None of 200 has that with probability 3e-8.
+    pairs = [Pair(np.array([0]), np.array([0]), "constant"), Pair(np.array([1]), np.array([2]), "shared")]
+    verdicts = {
+        audit(shared_on_two, PureDP(0.1), pairs, method="clopper-pearson", seed=seed, alpha=1e-8, draws=20_000).verdict
+        for seed in range(200)
+    }
+    assert Verdict.VIOLATION not in verdicts
+    assert Verdict.DEVIATION in verdicts
+
+
+#: Mechanisms that do not look at their data, and whose outputs come as an array or as a list, of integers or of floats,
+#: depending on what else is in the batch.
+MIXED: dict[str, Any] = {
+    "rarely nothing": lambda data, n, rng: [None if u < 0.01 else int(3 * u) for u in rng.random(n)],
+    "rarely a float": lambda data, n, rng: [0.5 if u < 0.01 else int(3 * u) for u in rng.random(n)],
+    "rarely large": lambda data, n, rng: [10**30 if u < 0.01 else int(3 * u) for u in rng.random(n)],
+    "rarely a word": lambda data, n, rng: ["failed" if u < 0.01 else u for u in rng.random(n)],
+    "rarely shorter": lambda data, n, rng: [[1, 2] if u < 0.01 else [int(3 * u), 0, 1] for u in rng.random(n)],
+    "rows or nothing": lambda data, n, rng: [None if u < 0.01 else [int(3 * u), 0, 1] for u in rng.random(n)],
+}
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_what_else_is_in_a_batch_makes_no_violation(name: str) -> None:
+    # Pure noise: with alpha = 1e-8 a run, 20 runs raise a false alarm with probability at most 2e-7.
+    verdicts = [audit(MIXED[name], PureDP(0.5), PAIR, draws=3_000, alpha=1e-8, seed=seed).verdict for seed in range(20)]
+    assert set(verdicts) <= {Verdict.CONSISTENT, Verdict.INCONCLUSIVE}

@@ -225,25 +225,6 @@ def test_an_exception_that_depends_on_the_data_gives_them_away() -> None:
     assert "raised OverflowError" in result.event
 
 
-#: Mechanisms that do not look at their data, and whose outputs come as an array or as a list, of integers or of floats,
-#: depending on what else is in the batch.
-MIXED: dict[str, Any] = {
-    "rarely nothing": lambda data, n, rng: [None if u < 0.01 else int(3 * u) for u in rng.random(n)],
-    "rarely a float": lambda data, n, rng: [0.5 if u < 0.01 else int(3 * u) for u in rng.random(n)],
-    "rarely large": lambda data, n, rng: [10**30 if u < 0.01 else int(3 * u) for u in rng.random(n)],
-    "rarely a word": lambda data, n, rng: ["failed" if u < 0.01 else u for u in rng.random(n)],
-    "rarely shorter": lambda data, n, rng: [[1, 2] if u < 0.01 else [int(3 * u), 0, 1] for u in rng.random(n)],
-    "rows or nothing": lambda data, n, rng: [None if u < 0.01 else [int(3 * u), 0, 1] for u in rng.random(n)],
-}
-
-
-@pytest.mark.parametrize("name", MIXED)
-def test_what_else_is_in_a_batch_makes_no_violation(name: str) -> None:
-    # Pure noise: with alpha = 1e-8 a run, 20 runs raise a false alarm with probability at most 2e-7.
-    verdicts = [audit(MIXED[name], PureDP(0.5), PAIR, draws=3_000, alpha=1e-8, seed=seed).verdict for seed in range(20)]
-    assert set(verdicts) <= {Verdict.CONSISTENT, Verdict.INCONCLUSIVE}
-
-
 def test_outputs_that_change_their_shape_from_call_to_call_are_judged() -> None:
     result = audit(lambda data, n, rng: np.zeros((n, 2 + n % 2)), PureDP(1.0), PAIR, draws=2_000)
     assert result.verdict in (Verdict.CONSISTENT, Verdict.INCONCLUSIVE, Verdict.DEVIATION, Verdict.ERROR)
