@@ -12,15 +12,21 @@ class DpauditError(Exception):
 
 
 class SpecificationError(DpauditError, ValueError):
-    """A claim, a pair, an option or a declaration is not what it must be. Raised at load, shows the value."""
+    """A value is not what a claim or an option needs.
+
+    It is raised at load, and shows the value.
+    """
 
 
 class UnrecordedError(SpecificationError):
-    """The ledger cannot be written, so that nothing may be drawn that would have to be counted in it."""
+    """The ledger cannot be written.
+
+    Nothing may be drawn that would have to be counted in it.
+    """
 
 
 class TargetError(DpauditError, RuntimeError):
-    """The audited target crashed, hung past its limit, or answered what cannot be read.
+    """The target crashed, hung, or answered what cannot be read.
 
     Parameters
     ----------
@@ -36,7 +42,9 @@ class TargetError(DpauditError, RuntimeError):
 
 
 class TargetRaised(TargetError):  # noqa: N818 - it is what the target did
-    """The target's own code raised: an outcome of the mechanism where it is asked for one draw.
+    """The target's own code raised.
+
+    It is an outcome of the mechanism where it is asked for one draw.
 
     Parameters
     ----------
@@ -67,7 +75,9 @@ def positive(name: str, value: object) -> float:
 
 
 def finite(**options: float | None) -> None:
-    """Check options that the record of a run must hold, which is strict JSON: given numbers are finite.
+    """Check that given numbers are finite.
+
+    The record of a run holds the options as strict JSON.
 
     Raises
     ------

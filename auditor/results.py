@@ -76,7 +76,9 @@ class Counterexample:
 
 @dataclass(frozen=True)
 class AuditResult:
-    """What one claim's audit found. Levels are in the notion's own unit (epsilon, mu).
+    """Result of the audit of one claim.
+
+    Levels are in the notion's own unit (epsilon, mu).
 
     Parameters
     ----------
@@ -201,12 +203,18 @@ class AuditResult:
 
     @property
     def reached(self) -> float | None:
-        """Part of the claimed level that the lower bound certifies; None where there is no level, or it is 0."""
+        """Part of the claimed level that the lower bound certifies.
+
+        None where there is no level, or it is 0.
+        """
         return part_reached(self.level, self.lower_bound, self.claimed_level)
 
     @property
     def undecided(self) -> str:
-        """Why nothing is decided, and what to do about it; empty where something is, see `undecided`."""
+        """Why nothing is decided, and what to do.
+
+        Empty where something is decided, see `undecided`.
+        """
         return undecided(vars(self))
 
     def __bool__(self) -> bool:
@@ -230,7 +238,10 @@ class AuditResult:
         return f"{text}. {self.undecided}" if self.undecided else text
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data, see `plain`, with ``ok`` and ``reached``; without empty ledger, places and ``new``."""
+        """Plain data with ``ok`` and ``reached``.
+
+        Without empty ledger, places and ``new``; see `plain`.
+        """
         record: dict[str, Any] = plain(self)
         for name in ("ledger", "places", "new"):
             if not record[name]:
@@ -241,12 +252,17 @@ class AuditResult:
 
 
 def usual_level(claimed: float) -> float:
-    """Level that is to be found where a claim names none: twice the claimed one, 0.1 next to 0."""
+    """Level to find where a claim names none.
+
+    Twice the claimed one, 0.1 next to 0.
+    """
     return 2 * claimed if claimed > 0 else 0.1
 
 
 def part_reached(level: str, lower_bound: float | None, claimed_level: float | None) -> float | None:
-    """Part of a claimed level that a lower bound certifies; None where no level of privacy is claimed, or it is 0.
+    """Part of a claimed level that a lower bound certifies.
+
+    None where no level of privacy is claimed, or it is 0.
 
     It is computed from both as they are written, so that it is the same for a result that was read.
     """
@@ -256,7 +272,9 @@ def part_reached(level: str, lower_bound: float | None, claimed_level: float | N
 
 
 def say_resolution(symbol: str, level: float, pairs: int = 1) -> str:
-    """What the draws would have found of events of probability 0.01: all that a pass says of power.
+    """Describe what events of probability 0.01 would have shown.
+
+    It is all that a pass states of its power.
 
     >>> say_resolution("ε", 1.76)
     'had an event of probability 1 %, of the kinds that are learned, shown ε = 1.76, 9 of 10 audits would have found it'
@@ -271,7 +289,9 @@ def say_resolution(symbol: str, level: float, pairs: int = 1) -> str:
 
 
 def undecided(result: Mapping[str, Any]) -> str:
-    """Why an audit has decided nothing, and what to do about it: one sentence, the same wherever it is shown.
+    """Explain why an audit decides nothing, and what to do.
+
+    One sentence, the same wherever it is shown.
 
     Parameters
     ----------
@@ -318,7 +338,9 @@ def _remedy(result: Mapping[str, Any]) -> str:
 
 
 def certainty(alpha: float, whole: int = 1) -> str:
-    """``1 - alpha`` as a text, or as a percentage of ``whole`` 100: with enough digits to tell it from 1, rounded down.
+    """Format ``1 - alpha`` with enough digits to tell it from 1.
+
+    Rounded down; a percentage if ``whole`` is 100.
 
     >>> certainty(0.01), certainty(1.07e-5, 100)
     ('0.99', '99.9989')
@@ -329,7 +351,10 @@ def certainty(alpha: float, whole: int = 1) -> str:
 
 
 def carried(ledger: Mapping[str, Any]) -> str:
-    """What part of the draws is of this run, where evidence is carried from run to run; empty where it is not."""
+    """Part of the draws that this run made.
+
+    Evidence may be carried from run to run; empty where it is not.
+    """
     if not ledger:
         return ""
     afresh = ledger.get("afresh")
@@ -338,7 +363,10 @@ def carried(ledger: Mapping[str, Any]) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Data for strict JSON: floats rounded to 8 significant digits, infinities as "inf" and "-inf", NaN as "nan"."""
+    """Convert data for strict JSON.
+
+    Floats are rounded to 8 significant digits; infinities are "inf" and "-inf", NaN is "nan".
+    """
     kind = type(value)  # most of a result are lists of numbers: these first
     if kind is float:
         return _rounded(value)
@@ -383,7 +411,9 @@ def number(value: Any) -> float | None:
 
 
 def result_from(record: Mapping[str, Any]) -> AuditResult:
-    """Inverse of `AuditResult.to_json`: what is read from the record of a result gives the same record again.
+    """Invert `AuditResult.to_json`.
+
+    What is read from the record of a result gives the same record again.
 
     Numbers are those of the record, of 8 digits. Nested members stay as JSON has them.
 
@@ -426,7 +456,7 @@ def document(
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Write strict JSON with one claim a line, whole or not at all."""
+    """Write strict JSON with one claim a line, atomically."""
     lines = [f"{_dump(key)}: {_dump(value)}" for key, value in content.items() if key != "claims"]
     claims = ",\n".join(_dump(claim) for claim in content.get("claims", []))
     lines.append(f'"claims": [\n{claims}\n]')

@@ -18,8 +18,8 @@ from auditor.results import Verdict
 from auditor.targets.sampler import Sampler
 
 
-class Outcome(NamedTuple):
-    """What one audit said.
+class AuditOutcome(NamedTuple):
+    """AuditOutcome of one audit.
 
     Parameters
     ----------
@@ -36,12 +36,14 @@ class Outcome(NamedTuple):
     draws: int
 
 
-#: ``(family, settings, key) -> Outcome``; ``key`` names the audit and keys its draws.
-Auditor = Callable[[Family, Settings, str], Outcome]
+#: ``(family, settings, key) -> AuditOutcome``; ``key`` names the audit and keys its draws.
+Auditor = Callable[[Family, Settings, str], AuditOutcome]
 
 
-def learned(family: Family, settings: Settings, key: str) -> Outcome:
-    """The auditor as everybody has it, `auditor.audit`: it learns its events, and tests independence.
+def learned(family: Family, settings: Settings, key: str) -> AuditOutcome:
+    """Audit as users do, with `auditor.audit`.
+
+    It learns its events, and tests independence.
 
     Raises
     ------
@@ -60,13 +62,15 @@ def learned(family: Family, settings: Settings, key: str) -> Outcome:
     )
     if result.verdict == Verdict.ERROR:
         raise DpauditError(f"{key}: the audit ended in an error: {result.message}")
-    return Outcome(
+    return AuditOutcome(
         result.verdict in (Verdict.VIOLATION, Verdict.DEVIATION), float(result.lower_bound or 0.0), result.draws
     )
 
 
-def stated(family: Family, settings: Settings, key: str) -> Outcome:
-    """An auditor that is told the event, and bets on it as the engine does; the probabilities it has to learn.
+def stated(family: Family, settings: Settings, key: str) -> AuditOutcome:
+    """Audit with the event given.
+
+    It bets as the engine does, and learns the probabilities.
 
     Notes
     -----
@@ -94,7 +98,7 @@ def stated(family: Family, settings: Settings, key: str) -> Outcome:
         wealth.bet(stake)
         n, x, y = n + size, x + a, y + b
     grid = level_grid(claim.level, claim.highest, claim.unit)
-    return Outcome(bool(wealth.best[0] >= threshold), lower_bound(chunks, claim, grid, settings.alpha), 2 * n)
+    return AuditOutcome(bool(wealth.best[0] >= threshold), lower_bound(chunks, claim, grid, settings.alpha), 2 * n)
 
 
 def _count(sampler: Sampler, event: Event, data: object, size: int, side: str, drawn: int) -> int:

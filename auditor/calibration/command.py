@@ -42,7 +42,10 @@ class Rows(Progress):
 
 
 def planned(audits: int | None, draws: int | None, quick: bool, alpha: float, seed: int, jobs: int | None) -> Plan:
-    """What the options ask for; None is the default, of --quick or without."""
+    """Plan of the options.
+
+    None stands for the default, of --quick or without.
+    """
     return Plan(
         audits=audits if audits is not None else FEW if quick else AUDITS,
         draws=draws if draws is not None else SHORT if quick else DRAWS,

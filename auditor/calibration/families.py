@@ -37,7 +37,9 @@ _REACH, _CELLS = 36, 8_000
 
 @dataclass(frozen=True)
 class Family:
-    """A mechanism at zero margin: its exact level on ``pairs`` is the claimed one.
+    """A mechanism at zero margin.
+
+    Its exact level on ``pairs`` is the claimed one.
 
     Parameters
     ----------
@@ -67,7 +69,10 @@ class Family:
 
 @dataclass(frozen=True)
 class Response:
-    """Randomised response on each bit: ``bits`` of them differ between neighbours, and all together attain epsilon."""
+    """Randomised response on each bit.
+
+    ``bits`` of them differ between neighbours, and all together attain epsilon.
+    """
 
     epsilon: float
     bits: int = 1
@@ -83,7 +88,9 @@ class Response:
 
 @dataclass(frozen=True)
 class Geometric:
-    """Two-sided geometric noise on a lattice of ``steps`` points to a unit: epsilon is exact for a shift of one unit.
+    """Two-sided geometric noise on a lattice.
+
+    It has ``steps`` points to a unit; epsilon is exact for a shift of one unit.
 
     With many steps it is Laplace noise; with one, every output's likelihood ratio is e^epsilon or e^-epsilon.
     """
@@ -99,7 +106,9 @@ class Geometric:
 
 @dataclass(frozen=True)
 class Gaussian:
-    """Add standard Gaussian noise to the first entry, which is moved by ``mu``, and round.
+    """Gaussian noise on the first entry, rounded.
+
+    Its standard deviation is 1; the entry is moved by ``mu``.
 
     Without the rounding the claim would be false: double-precision outputs on 0 and on 1 lie on different lattices
     (design, section 4), and the auditor finds that. Rounding to multiples of 2^-20 is a function of the output alone,
@@ -117,7 +126,10 @@ class Gaussian:
 
 @dataclass(frozen=True)
 class Coin:
-    """Heads with probability ``p`` on data 1 and ``q`` on data 0: one event is the whole law."""
+    """Heads with probability ``p`` or ``q``, by the data.
+
+    One event is the whole law: ``p`` is of data 1 and ``q`` of data 0.
+    """
 
     p: float
     q: float
@@ -128,7 +140,10 @@ class Coin:
 
 
 def at_the_cap(claim: Guarantee, q: float, level: float | None = None) -> Coin:
-    """A coin whose heads are on the cap of the claim, or of another level: for what is tested, at zero margin."""
+    """A coin whose heads are on a level's cap.
+
+    It is the claimed level for tests at zero margin, or another one.
+    """
     return Coin(float(claim.cap(np.array(q), claim.level if level is None else level)), q)
 
 
@@ -173,12 +188,18 @@ def response(level: float) -> Family:
 
 
 def discrete_laplace(level: float) -> Family:
-    """A count with two-sided geometric noise; the likelihood ratio of every output above 0 is e^level."""
+    """A count with two-sided geometric noise.
+
+    The likelihood ratio of every output above 0 is e^level.
+    """
     return Family("discrete Laplace", Geometric(level), _PURE, PAIR)
 
 
 def lattice_laplace(level: float) -> Family:
-    """Laplace noise on a lattice; the outputs beyond the larger value have the likelihood ratio e^level."""
+    """Laplace noise on a lattice.
+
+    Outputs beyond the larger value have the likelihood ratio e^level.
+    """
     return Family("Laplace on a lattice", Geometric(level, _STEPS), _PURE, PAIR, event=Above(_STEPS - 0.5))
 
 

@@ -36,7 +36,10 @@ def families(power: Rows) -> list[tuple[str, list[Mapping[str, Any]]]]:
 
 
 def false_alarms(content: Mapping[str, Any]) -> Markup:
-    """Rates of false alarms and of bounds above the exact level, with their intervals, beside alpha."""
+    """Plot rates of false alarms and of bounds too high.
+
+    They have intervals, beside alpha; a bound is too high above the exact level.
+    """
     alpha = float(content["manifest"]["alpha"])
     lines = _lines(content)
     counts = [row[key] for _, rows in lines for row in rows for key in ("alarms", "above")]
@@ -89,7 +92,10 @@ def _count(count: Mapping[str, Any]) -> str:
 
 
 def over_draws(name: str, rows: Rows) -> Markup:
-    """Probability of detection over draws, a curve for each true level, the oracle's beside it."""
+    """Plot the probability of detection over draws.
+
+    There is a curve for each true level, and the oracle's beside it.
+    """
     points = rows[0]["points"]
     across = Log(points[0]["draws"], points[-1]["draws"], svg.LEFT, svg.WIDTH - svg.RIGHT)
     ticks = [(across.at(v), svg.short(v)) for v in svg.decades(across.least, across.most)]
@@ -101,7 +107,9 @@ def over_draws(name: str, rows: Rows) -> Markup:
 
 
 def over_levels(name: str, rows: Rows, alarms: Mapping[str, Any] | None) -> Markup:
-    """Probability of detection over the true level, a curve for each budget, the oracle's beside it.
+    """Plot the probability of detection over the true level.
+
+    There is a curve for each budget, and the oracle's beside it.
 
     Parameters
     ----------
@@ -161,6 +169,9 @@ def _probabilities(said: str, ticks: list[tuple[float, str]], axis: str, curves:
 
 
 def draws(value: Any, budget: int) -> str:
-    """A quantile of draws for people; infinite where it is beyond the budget."""
+    """Format a quantile of draws.
+
+    It is infinite where it is beyond the budget.
+    """
     found = number(value)
     return "–" if found is None else f"> {budget:,}" if found == math.inf else f"{found:,.0f}"

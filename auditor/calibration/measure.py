@@ -15,7 +15,7 @@ import numpy as np
 from scipy import stats
 
 from auditor.audits.privacy_loop import Settings
-from auditor.calibration.audits import Auditor, Outcome, learned, stated
+from auditor.calibration.audits import Auditor, AuditOutcome, learned, stated
 from auditor.calibration.families import GRADED, NULLS, Family, Graded
 from auditor.calibration.oracles import best_event, passages, rate
 from auditor.errors import SpecificationError
@@ -113,7 +113,7 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Row:
+class AuditRow:
     """Audits that are counted together.
 
     Parameters
@@ -144,15 +144,21 @@ class Row:
         """In words; it also keys the draws."""
         return f"{self.family.name}, level {self.true:g}, events {self.events}, stop at {self.stop}"
 
-    def batch(self, settings: Settings, numbers: Sequence[int]) -> list[Outcome]:
-        """Audits of these numbers; each has a key, and with it draws, of its own."""
+    def batch(self, settings: Settings, numbers: Sequence[int]) -> list[AuditOutcome]:
+        """Run audits of these numbers.
+
+        Each has a key, and with it draws that no other has.
+        """
         return [self.auditor(self.family, settings, f"calibrate/{self.name}/{k}") for k in numbers]
 
 
-def null_rows(plan: Plan) -> list[Row]:
-    """What false alarms are counted on: every family by both stopping rules, and once more where it states an event."""
+def null_rows(plan: Plan) -> list[AuditRow]:
+    """Rows of false alarms.
+
+    Every family by both stopping rules, and once more where it states an event.
+    """
     return [
-        Row(family, events, auditor, stop, math.ceil(family.share * plan.audits), family.guarantee.level)
+        AuditRow(family, events, auditor, stop, math.ceil(family.share * plan.audits), family.guarantee.level)
         for family in plan.nulls
         for events, auditor in (("learned", plan.auditor), ("stated", stated))
         if events == "learned" or family.event is not None
@@ -160,11 +166,11 @@ def null_rows(plan: Plan) -> list[Row]:
     ]
 
 
-def power_rows(plan: Plan) -> list[tuple[Graded, Row]]:
+def power_rows(plan: Plan) -> list[tuple[Graded, AuditRow]]:
     """What power is measured on."""
     audits = math.ceil(POWER_SHARE * plan.audits)
     return [
-        (graded, Row(graded.at(ratio), "learned", plan.auditor, "verdict", audits, ratio))
+        (graded, AuditRow(graded.at(ratio), "learned", plan.auditor, "verdict", audits, ratio))
         for graded in plan.graded
         for ratio in plan.ratios
     ]
@@ -183,7 +189,10 @@ class Promises:
     tests: list[tuple[str, int, int, float]] = field(default_factory=list)
 
     def count(self, what: str, of: Sequence[bool], promised: float) -> dict[str, Any]:
-        """Count something of which the auditor promises that it is rare, and remember the test."""
+        """Count an event that the auditor promises to be rare.
+
+        The test is remembered.
+        """
         self.tests.append((what, sum(of), len(of), promised))
         return counted(sum(of), len(of))
 
@@ -267,10 +276,10 @@ def steps(plan: Plan) -> int:
     return len(null_rows(plan)) + len(power_rows(plan))
 
 
-def _outcomes(plan: Plan, rows: Sequence[Row], progress: Progress | None) -> list[list[Outcome]]:
+def _outcomes(plan: Plan, rows: Sequence[AuditRow], progress: Progress | None) -> list[list[AuditOutcome]]:
     """Outcomes of all rows, in batches on several cores."""
     work = [(k, range(first, min(first + _BATCH, row.audits))) for k, row in enumerate(rows) for first in _firsts(row)]
-    found: list[list[Outcome]] = [[] for _ in rows]
+    found: list[list[AuditOutcome]] = [[] for _ in rows]
     for (k, _), outcomes in zip(work, _parallel(plan, rows, work), strict=True):
         found[k].extend(outcomes)
         if progress is not None and len(found[k]) == rows[k].audits:
@@ -278,11 +287,11 @@ def _outcomes(plan: Plan, rows: Sequence[Row], progress: Progress | None) -> lis
     return found
 
 
-def _firsts(row: Row) -> range:
+def _firsts(row: AuditRow) -> range:
     return range(0, row.audits, _BATCH)
 
 
-def _parallel(plan: Plan, rows: Sequence[Row], work: Sequence[tuple[int, range]]) -> Iterator[list[Outcome]]:
+def _parallel(plan: Plan, rows: Sequence[AuditRow], work: Sequence[tuple[int, range]]) -> Iterator[list[AuditOutcome]]:
     tasks = [partial(rows[k].batch, plan.settings(rows[k].stop), numbers) for k, numbers in work]
     if plan.jobs == 1:
         yield from (task() for task in tasks)
@@ -292,11 +301,11 @@ def _parallel(plan: Plan, rows: Sequence[Row], work: Sequence[tuple[int, range]]
         yield from joblib.Parallel(return_as="generator")(joblib.delayed(task)() for task in tasks)
 
 
-def _about(row: Row) -> dict[str, Any]:
+def _about(row: AuditRow) -> dict[str, Any]:
     return {"family": row.family.name, "claim": str(row.family.guarantee), "notion": row.family.guarantee.notion}
 
 
-def _false_alarms(row: Row, found: Sequence[Outcome], plan: Plan, promises: Promises) -> dict[str, Any]:
+def _false_alarms(row: AuditRow, found: Sequence[AuditOutcome], plan: Plan, promises: Promises) -> dict[str, Any]:
     return {
         **_about(row),
         "events": row.events,
@@ -309,7 +318,7 @@ def _false_alarms(row: Row, found: Sequence[Outcome], plan: Plan, promises: Prom
     }
 
 
-def _above(row: Row, found: Sequence[Outcome], plan: Plan, promises: Promises) -> dict[str, Any]:
+def _above(row: AuditRow, found: Sequence[AuditOutcome], plan: Plan, promises: Promises) -> dict[str, Any]:
     # The claimed level is on the grid of levels, and a bound above any other truth rejects the grid level above it: no
     # slack is needed.
     over = [outcome.bound > row.true for outcome in found]
@@ -317,7 +326,7 @@ def _above(row: Row, found: Sequence[Outcome], plan: Plan, promises: Promises) -
 
 
 def _together(
-    found: Sequence[Sequence[Outcome]], rows: Sequence[Row], plan: Plan, promises: Promises
+    found: Sequence[Sequence[AuditOutcome]], rows: Sequence[AuditRow], plan: Plan, promises: Promises
 ) -> list[dict[str, Any]]:
     """All audits at zero margin by the same auditor: draws are all their own, so that their counts may be added up."""
     several = []
@@ -336,7 +345,9 @@ def _together(
     return several
 
 
-def _power(row: Row, graded: Graded, found: Sequence[Outcome], plan: Plan, promises: Promises) -> dict[str, Any]:
+def _power(
+    row: AuditRow, graded: Graded, found: Sequence[AuditOutcome], plan: Plan, promises: Promises
+) -> dict[str, Any]:
     """One mechanism at one level: when it was found, and when the oracle would have found it."""
     claim, masses = row.family.guarantee, graded.masses(row.true)
     draws = np.array([outcome.draws if outcome.finding else math.inf for outcome in found])

@@ -37,7 +37,9 @@ _BLOCK = 256
 
 @dataclass(frozen=True)
 class Masses:
-    """A pair of laws on finitely many outcomes, or on outcomes grouped so that nothing about the pair is lost.
+    """A pair of laws on finitely many outcomes.
+
+    Outcomes may be grouped so that nothing about the pair is lost.
 
     Parameters
     ----------
@@ -77,13 +79,15 @@ def from_finite(first: FiniteLaw, second: FiniteLaw) -> Masses:
 
 
 def from_cdfs(first: Cdf, second: Cdf, edges: Array) -> Masses:
-    """Masses of the cells between edges, and of the two cells beyond them."""
+    """Masses of the cells between and beyond edges."""
     p, q = (np.diff(np.concatenate([[0.0], cdf(edges), [1.0]])) for cdf in (first, second))
     return Masses(np.maximum(p, 0.0), np.maximum(q, 0.0))
 
 
 def whole_law_rate(masses: Masses, epsilon: float, delta: float = 0.0) -> float:
-    """Smallest KL(P || P0) + KL(Q || Q0) over the pairs (P0, Q0) that satisfy (epsilon, delta)-DP in both orders.
+    """Smallest divergence of (P, Q) from the pairs allowed.
+
+    KL(P || P0) + KL(Q || Q0) over the (P0, Q0) that satisfy (epsilon, delta)-DP in both orders.
 
     Parameters
     ----------
@@ -202,7 +206,10 @@ def _approximate_rate(masses: Masses, epsilon: float, delta: float) -> float:
 
 
 class BestEvent(NamedTuple):
-    """Event whose bet grows fastest, its probabilities under P and Q, or Q and P, and the growth in nats a draw."""
+    """Event whose bet grows fastest.
+
+    With its probabilities under P and Q, or Q and P, and the growth in nats a draw.
+    """
 
     p: float
     q: float
@@ -210,7 +217,10 @@ class BestEvent(NamedTuple):
 
 
 def best_event(masses: Masses, claim: Guarantee) -> BestEvent:
-    """The best single event: a set of outcomes in the order of their likelihood ratio (Neyman and Pearson)."""
+    """Best single event, by the lemma of Neyman and Pearson.
+
+    It is a set of outcomes in the order of their likelihood ratio.
+    """
     found = []
     for a, b in ((masses.p, masses.q), (masses.q, masses.p)):
         with np.errstate(divide="ignore"):
@@ -281,7 +291,10 @@ def passages(event: BestEvent, claim: Guarantee, alpha: float, n: int, paths: in
 
 
 def rate(masses: Masses, claim: Guarantee) -> tuple[float, str]:
-    """The oracle's rate, and which oracle it is: "whole law", or "single event" for notions without a dual here."""
+    """The oracle's rate and name.
+
+    "whole law", or "single event" for notions without a dual here.
+    """
     if isinstance(claim, ApproxDP | DeltaDP):
         return whole_law_rate(masses, claim.epsilon, claim.delta), "whole law"
     return single_event_rate(masses, claim), "single event"

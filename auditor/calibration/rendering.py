@@ -60,7 +60,10 @@ def rate(count: Mapping[str, Any]) -> str:
 
 
 def lines(content: Mapping[str, Any]) -> list[str]:
-    """What a terminal shows; the last line is "sound", or begins with "UNSOUND"."""
+    """Lines for a terminal.
+
+    The last one is "sound", or begins with "UNSOUND".
+    """
     about = content["manifest"]
     budget = int(about["draws"])
     said = [f"claims that hold exactly, at alpha = {float(about['alpha']):g}, up to {budget:,} draws"]
@@ -167,7 +170,10 @@ def notes(content: Mapping[str, Any]) -> list[str]:
 
 
 def html(content: Mapping[str, Any]) -> str:
-    """The report as one file that opens offline, with figures; it depends on nothing but ``content``."""
+    """Render the report as one offline file with figures.
+
+    It depends on nothing but ``content``.
+    """
     alarms = {
         row["family"]: row["alarms"]
         for row in content["false_alarms"]

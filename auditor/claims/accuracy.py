@@ -45,7 +45,9 @@ def accuracy(
     controls: Mapping[str, Any] | None = None,
     parameters: Mapping[str, Any] | None = None,
 ) -> Draft:
-    """Claim at level L4: with probability at least 1 - beta the error is at most ``at_most``.
+    """Declare that the error is rarely above a bound (L4).
+
+    With probability at least 1 - beta it is at most ``at_most``.
 
     Parameters
     ----------
@@ -99,7 +101,10 @@ def expectation(
     controls: Mapping[str, Any] | None = None,
     parameters: Mapping[str, Any] | None = None,
 ) -> Draft:
-    """Claim at level L4: the expectation of the error is at most ``at_most``; takes what `accuracy` takes."""
+    """Declare that the expected error is below a bound (L4).
+
+    It is at most ``at_most``; takes what `accuracy` takes.
+    """
     theorem, setting = Expectation(at_most, exact), Setting(mechanism, data, error)
     return _draft(theorem, setting, "L4", case, expected, draws, detect, is_mutant, derived, note, parameters, controls)
 
@@ -124,7 +129,9 @@ def smallest(
     controls: Mapping[str, Any] | None = None,
     parameters: Mapping[str, Any] | None = None,
 ) -> Draft:
-    """Claim at level L4: ``claimed`` is a value of the parameter that works; the smallest one that does is measured.
+    """Declare the smallest parameter that works (L4).
+
+    ``claimed`` is a value that works; the smallest one that does is measured.
 
     Parameters
     ----------
@@ -172,7 +179,9 @@ def scaling(
     controls: Mapping[str, Any] | None = None,
     parameters: Mapping[str, Any] | None = None,
 ) -> Draft:
-    """Claim at level L4: a measured number grows as a power of a parameter.
+    """Declare that a number grows as a power (L4).
+
+    It is measured over values of a parameter.
 
     Parameters
     ----------
@@ -216,7 +225,9 @@ def phases(
     controls: Mapping[str, Any] | None = None,
     parameters: Mapping[str, Any] | None = None,
 ) -> Draft:
-    """Claim at level L4: successes over a grid of two parameters are where a theorem promises them.
+    """Declare where trials succeed over two parameters (L4).
+
+    A theorem promises successes on a part of the grid.
 
     Parameters
     ----------
@@ -244,7 +255,9 @@ def inequality(
     note: str = "",
     parameters: Mapping[str, Any] | None = None,
 ) -> Draft:
-    """Claim without draws: in every row the left side is at most (below, equal to) the right one.
+    """Declare an inequality between computed numbers, without draws.
+
+    In every row the left side is at most (below, equal to) the right one.
 
     Parameters
     ----------

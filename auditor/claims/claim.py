@@ -50,7 +50,7 @@ _ID = re.compile(r"[A-Za-z0-9_.+-]+")
 
 @dataclass(frozen=True)
 class Source:
-    """Where a statement stands."""
+    """Place of a statement in a document."""
 
     document: str
     place: str
@@ -90,24 +90,33 @@ class Draft:
 
     @property
     def privacy_guarantee(self) -> Guarantee:
-        """The claimed guarantee; SpecificationError for a claim of conformity or accuracy, which has none."""
+        """The claimed guarantee.
+
+        SpecificationError for a claim of conformity or accuracy, which has none.
+        """
         if isinstance(self.guarantee, StatedLaw | Theorem):
             raise SpecificationError(f"case {self.case}: a claim of level {self.level} has no privacy guarantee")
         return self.guarantee
 
     @cached_property
     def curves(self) -> tuple[PrivacyCurve, ...]:
-        """Exact curve of each pair, computed when it is asked for; none where no law is known."""
+        """Exact curve of each pair, computed on demand.
+
+        None where no law is known.
+        """
         return () if self.curve_of is None else tuple(map(self.curve_of, self.pairs))
 
     @property
     def draws_any(self) -> bool:
-        """Whether there are draws to judge by: not for exact laws and computed statements."""
+        """Whether the audit draws: not for laws and computed statements."""
         return self.guarantee.drawn if isinstance(self.guarantee, Theorem) else self.level != "L0"
 
     @property
     def budgets(self) -> Mapping[str, tuple[int, str]]:
-        """Draws and when to stop, at each level; "full" has `FULLER` times those stated for "standard"."""
+        """Draws and stopping rule, at each level.
+
+        "full" has `FULLER` times those stated for "standard".
+        """
         if isinstance(self.subject, Game):
             usual = GAME_BUDGETS
         else:
@@ -139,7 +148,10 @@ class Claim:
 
 @dataclass(frozen=True)
 class Entry:
-    """A catalogue entry: a function that yields drafts, and what is known about it."""
+    """A catalogue entry: a function that yields drafts.
+
+    With the facts known about it.
+    """
 
     id: str
     title: str

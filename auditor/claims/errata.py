@@ -16,7 +16,7 @@ WRONG: tuple[Role, ...] = ("as printed", "printed step")
 
 @dataclass(frozen=True)
 class Erratum:
-    """A statement that is wrong in the copy of the document that we have.
+    """A wrong statement in our copy of a document.
 
     Parameters
     ----------

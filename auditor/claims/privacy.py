@@ -102,7 +102,9 @@ def adversary(
     note: str = "",
     parameters: Mapping[str, Any] | None = None,
 ) -> Draft:
-    """Claim at level L1: an adversary that makes up the data learns no more than the guarantee allows.
+    """Declare what an adversary can learn at most (L1).
+
+    It makes up the data; the guarantee bounds its success.
 
     Parameters
     ----------
@@ -148,7 +150,9 @@ def adversary(
 def component(
     mechanism: Mechanism, guarantee: Guarantee, pairs: Pair | Sequence[Pair], *, case: str = "reference", **options: Any
 ) -> Draft:
-    """Claim at level L2: a part (one epoch, one noise draw) satisfies its own, tight, bound.
+    """Declare a part's own, tight bound (L2).
+
+    A part is one epoch, or one noise draw.
 
     Takes what `privacy` takes. A part that breaks its bound is a violation of that bound; a looser claim of the whole
     may still stand.
@@ -170,7 +174,7 @@ def conformity(
     note: str = "",
     parameters: Mapping[str, Any] | None = None,
 ) -> Draft:
-    """Claim at level L3: the mechanism samples from the law that a reference states.
+    """Declare that draws follow a reference's stated law (L3).
 
     Parameters
     ----------
@@ -231,7 +235,10 @@ def exact(
     note: str = "",
     parameters: Mapping[str, Any] | None = None,
 ) -> Draft:
-    """Claim at level L0: the mechanism's stated law satisfies the guarantee on the pairs; no draws, and certain."""
+    """Declare that a stated law satisfies the guarantee (L0).
+
+    It holds on the pairs, without draws, and is certain.
+    """
     listed = _pairs(pairs, relation)
     check_case(case)
     of_law = curve_of_law(mechanism)
@@ -261,7 +268,9 @@ def mutant(
     true_level: float | None = None,
     **options: Any,
 ) -> Draft:
-    """Claim of a broken mechanism, expected to be refuted; takes what `privacy` takes.
+    """Declare a broken mechanism, expected to be refuted.
+
+    It takes what `privacy` takes.
 
     ``true_level`` is the exact level on the pairs, where it is known and the mutant states no law.
     """
@@ -272,7 +281,7 @@ def mutant(
 
 
 def curve_of_law(mechanism: Mechanism) -> Callable[[Pair], PrivacyCurve] | None:
-    """Exact curve of a pair by the mechanism's stated law; None if it states none."""
+    """Exact curve of a pair by the mechanism's law, or None."""
     law = getattr(mechanism, "law", None)
     return None if law is None else lambda pair: curve(law(pair.x), law(pair.y))
 

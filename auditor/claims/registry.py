@@ -30,7 +30,9 @@ T = TypeVar("T", bound=Identified)
 
 
 def load(paths: Sequence[str]) -> list[Entry]:
-    """Entries declared in files and folders, in the order of paths, then file names, then lines.
+    """Entries declared in files and folders, in order.
+
+    Paths come in their order, then file names, then lines.
 
     Raises
     ------
@@ -108,7 +110,9 @@ def claims(paths: Sequence[str]) -> list[Claim]:
 
 
 def select(available: Sequence[T], expression: str | None) -> list[T]:
-    """Claims whose id matches an expression of substrings with "and", "or", "not" and parentheses; or one whole id.
+    """Claims whose id matches an expression.
+
+    It has substrings with "and", "or", "not" and parentheses; or one whole id.
 
     Raises
     ------

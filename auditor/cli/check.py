@@ -43,7 +43,9 @@ _SHOWN = 200
 def inspect_target(
     text: str, data: Path | None, draws: int, one_draw: bool = False, limit: float = 60.0
 ) -> tuple[list[str], bool]:
-    """Report on a target: that it answers, its speed, seededness, independence, and the time of a budget.
+    """Inspect a target, and report.
+
+    Whether it answers, its speed, seededness, independence, and the time of a budget.
 
     Of a process or a service also what it says of itself, the time of its first answer and of a round trip; of a
     process, whether it repeats its outputs after a restart.
@@ -181,7 +183,9 @@ def _explained(error: TargetError, private: bool, remote: bool) -> TargetError:
 
 
 def repeats_after_restart(target: ProcessTarget, data: Any) -> bool | None:
-    """Whether two fresh starts of a process draw the same, as one that is seeded with a constant does.
+    """Whether two fresh starts of a process draw the same.
+
+    So does one that is seeded with a constant.
 
     The two get different seeds, if they use any that they are sent.
 
@@ -215,7 +219,10 @@ def repeats_after_restart(target: ProcessTarget, data: Any) -> bool | None:
 
 
 def log_orders(outputs: NDArray[np.int64]) -> float:
-    """Natural logarithm of the number of different orders of outputs, given by their keys, of shape (n,)."""
+    """Log of the number of different orders of outputs.
+
+    Outputs are given by their keys, of shape (n,); natural logarithm.
+    """
     counts = Counter(outputs.tolist()).values()
     return math.lgamma(len(outputs) + 1) - sum(math.lgamma(m + 1) for m in counts)
 

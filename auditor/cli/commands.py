@@ -22,7 +22,10 @@ FAILED = 2
 
 
 class GivenPath(click.Path):
-    """A path that is not empty: "" is the folder one stands in, and mostly a variable of a script that is not set."""
+    """A path that is not empty.
+
+    "" would be the current folder, and is mostly an unset variable of a script.
+    """
 
     def __init__(self, file_okay: bool = True, dir_okay: bool = True) -> None:
         super().__init__(file_okay=file_okay, dir_okay=dir_okay, path_type=Path)

@@ -29,7 +29,9 @@ INVENTORY = "inventory.toml"
 
 
 def declared(paths: Sequence[str]) -> list[Claim]:
-    """Claims declared in paths, by default in `DEFAULT`; a missing default is no mistake of the user's.
+    """Claims declared in paths, by default in `DEFAULT`.
+
+    A missing default is no mistake of the user's.
 
     Raises
     ------
@@ -55,7 +57,7 @@ def selected(available: Sequence[Claim], expression: str | None) -> list[Claim]:
 
 
 def entries(paths: Sequence[str]) -> list[dict[str, Any]]:
-    """Entries with the ids of their claims, as ``dpaudit list --json`` writes them."""
+    """Entries with the ids of their claims, as JSON."""
     claims = declared(paths)
     listed = []
     for entry in registry.load(paths or (DEFAULT,)):
@@ -88,7 +90,10 @@ def list_lines(paths: Sequence[str]) -> Iterator[str]:
 
 
 def suggestions(wanted: str, available: Sequence[Claim]) -> str:
-    """Ids of claims and entries that are close to an unknown one, as the end of a message; empty if none is."""
+    """Suggest ids close to an unknown one.
+
+    They end a message; empty if there is none.
+    """
     ids = list(dict.fromkeys([*(claim.entry for claim in available), *(claim.id for claim in available)]))
     parts = [id_ for id_ in ids if wanted and wanted.lower() in id_.lower()]
     # Parts of ids, because most people know a mechanism's name and not its document.
@@ -99,7 +104,9 @@ def suggestions(wanted: str, available: Sequence[Claim]) -> str:
 
 
 def show_lines(wanted: str, paths: Sequence[str], alpha: float = 0.01) -> Iterator[str]:
-    """What the claims with an id state and would take: of one claim, of an entry, or of all whose ids begin so.
+    """Describe the claims with an id, and their cost.
+
+    It is one claim, an entry, or all whose ids begin so.
 
     Of an entry that an inventory lists (`INVENTORY` in one of the folders), what it owes stands first.
 
@@ -122,7 +129,9 @@ def show_lines(wanted: str, paths: Sequence[str], alpha: float = 0.01) -> Iterat
 
 
 def owed_lines(entry: str, paths: Sequence[str], claims: Sequence[Claim]) -> Iterator[str]:
-    """What an entry owes by the inventory, the claims that meet it, and what is left out with its reason.
+    """List what an entry owes, claims, and leaves out.
+
+    Obligations are those of the inventory; what is left out has its reason.
 
     Parameters
     ----------

@@ -397,7 +397,10 @@ for _command in COMMANDS:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Entry point: every failure is one line and exit code 2, never a traceback."""
+    """Run the command line.
+
+    Every failure is one line and exit code 2, never a traceback.
+    """
     words = list(arguments) if arguments is not None else sys.argv[1:]
     if "" not in sys.path:
         sys.path.insert(0, "")  # the folder one stands in, as `python -m` has it: claims import what is beside them

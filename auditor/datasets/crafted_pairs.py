@@ -125,7 +125,10 @@ class _Craft:
         return Pair(like(self.values, [*before, a[1], *after]), x, name)
 
     def moves(self, rows: _Rows) -> Iterator[tuple[tuple[str, Any], tuple[str, Any]]]:
-        """The changes of one row that ``rows`` make: each two of them, or each of them removed."""
+        """Pairs of changes of one row, and its removals.
+
+        Each two of ``rows`` are exchanged, and each of them removed.
+        """
         listed = list(rows.items())
         if self.gone:
             yield from ((row, row) for row in (listed[1], listed[0], *listed[2:]))
@@ -139,7 +142,10 @@ class _Craft:
         return {"lowest": low, "highest": high}
 
     def landmarks(self) -> _Rows:
-        """Rows of the domain with something special about them, all different; the ends come first."""
+        """Rows of the domain with a special property.
+
+        All are different; the ends come first.
+        """
         found = self.ends()
         numbers = [v for v in self.values if _is_number(v) and v == v]
         if len(numbers) == len(self.values):
@@ -165,7 +171,7 @@ class _Craft:
             yield from self._sized(n, (n - 1,))
 
     def thresholds(self, sizes: Sequence[int]) -> Iterator[Pair]:
-        """Sizes with one row more than where behaviour differs, the size before and the one after."""
+        """Sizes around a threshold of behaviour: before and after."""
         for size in sizes:
             yield from itertools.islice(self._sized(size, (size - 1, 0)), None if size <= MOST_ROWS else 2)
         for size in sizes:
@@ -173,7 +179,10 @@ class _Craft:
                 yield from self._sized(n, (n - 1,)) if size <= MOST_ROWS else ()
 
     def parities(self) -> Iterator[Pair]:
-        """Even and odd sizes: the largest two, and small ones, whose halves differ most."""
+        """Even and odd sizes, whose halves differ most.
+
+        They are the largest two, and small ones.
+        """
         for n in dict.fromkeys((self.rows - 1, self.rows, 4, 5, 6, 7)):
             if n <= self.rows:
                 yield from self._sized(n, ((n - 1) // 2,))
@@ -186,7 +195,7 @@ class _Craft:
                     yield from self._sized(n, (n - 1,))
 
     def inside(self) -> Iterator[Pair]:
-        """Zero, the middle and the ends of the domain, among rows that are all the same."""
+        """Zero, the middle and the ends, among equal rows."""
         rows = self.landmarks()
         for a, b in self.moves(rows):
             yield from (
@@ -195,7 +204,10 @@ class _Craft:
             )
 
     def copies(self) -> Iterator[Pair]:
-        """The changed row is a copy of others, or has none; the others are all different, or each is there twice."""
+        """The changed row is a copy of others, or unique.
+
+        The others are all different, or each is there twice.
+        """
         n, (low, high) = self.rows - 1, ends(self.values)
         if n < 1:
             return
@@ -213,7 +225,10 @@ class _Craft:
                     yield self.pair(others, index, a, b, what)
 
     def beyond(self) -> Iterator[Pair]:
-        """A row out of the domain against one in it, alone, among others, and as one of the others."""
+        """A row out of the domain against one in it.
+
+        It is alone, among others, and one of the others.
+        """
         inside, wild = self.ends(), _outside(self.values)
         for n, k in ((self.rows, 0), (1, 0), (self.rows, 1)):
             for what, others in list(self.bases(n - 1).items())[k : k + 1]:
@@ -317,7 +332,7 @@ def _shown(values: Sequence[Any]) -> str:
 
 
 def fingerprint(data: Any) -> Any:
-    """Hashable, and equal for datasets that are the same in type and content."""
+    """Hashable key, equal for datasets of equal type and content."""
     if isinstance(data, np.ndarray) and data.dtype != object:
         return (data.dtype.str, data.shape, data.tobytes())
     if is_frame(data):

@@ -16,7 +16,10 @@ MOST = 1_000_000
 
 
 def read_data(path: Path) -> Any:
-    """Read a dataset: .csv as a DataFrame, .json as an array or list, .npy as an array."""
+    """Read a dataset from a file.
+
+    .csv as a DataFrame, .json as an array or list, .npy as an array.
+    """
     readers: dict[str, Callable[[Path], Any]] = {".csv": _read_csv, ".json": _read_json, ".npy": np.load}
     if path.suffix not in readers:
         raise SpecificationError(f"data file {str(path)!r}: expected .csv, .json or .npy")

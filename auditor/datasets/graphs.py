@@ -70,7 +70,10 @@ def _check_values(values: Sequence[Any]) -> None:
 
 @dataclass(frozen=True)
 class EdgeNeighbors:
-    """Graphs on the same nodes of which one has one edge more (catalogue 003, noisy_local_sensitivity_triangles)."""
+    """Graphs on the same nodes that differ in one edge.
+
+    Catalogue 003, noisy_local_sensitivity_triangles.
+    """
 
     name: ClassVar[str] = "add or remove one edge"
 
@@ -85,7 +88,9 @@ class EdgeNeighbors:
             )
 
     def patterns(self, values: Sequence[Any], size: int) -> Iterator[Pair]:
-        """One edge is added to, or taken from, graphs of ``size`` nodes that make counts sensitive.
+        """Pairs that differ in an edge and make counts sensitive.
+
+        Graphs have ``size`` nodes.
 
         Values are those of an edge, 0 and 1. The edge between the hubs of K_{2, size - 2} makes size - 2 triangles; a
         missing spoke of it raises the local sensitivity of the number of triangles by one.
@@ -159,7 +164,9 @@ class NodeNeighbors:
         )
 
     def patterns(self, values: Sequence[Any], size: int) -> Iterator[Pair]:
-        """One node with no edges gets all, or half of them; or a node is added, down to the graph without nodes.
+        """Pairs that differ in the edges of one node.
+
+        It gets all edges, or half of them; or it is added, down to the graph without nodes.
 
         Values are those of an edge, 0 and 1.
         """

@@ -35,7 +35,9 @@ class NotStorableError(ValueError):
 
 
 def encode(value: Any, other: Callable[[Any], Any] | None = None) -> Any:
-    """Plain JSON of a value, from which `decode` makes an equal one of the same types.
+    """Encode a value as plain JSON, with its types.
+
+    `decode` makes an equal value of the same types from it.
 
     Parameters
     ----------
@@ -82,7 +84,9 @@ def encode(value: Any, other: Callable[[Any], Any] | None = None) -> Any:
 
 
 def decode(record: Any, other: Callable[[Mapping[str, Any]], Any] | None = None) -> Any:
-    """Inverse of `encode`; ``other`` reads what the callable of the same name wrote.
+    """Invert `encode`.
+
+    ``other`` reads what the callable of the same name wrote.
 
     Raises
     ------
@@ -273,7 +277,10 @@ def _entries(data: Any, most: int) -> int:
 
 
 def same_data(a: Any, b: Any) -> bool:
-    """Whether two datasets are the same in types and content; NaN is NaN, and 0.0 is not -0.0."""
+    """Whether two datasets are equal in types and content.
+
+    NaN is NaN, and 0.0 is not -0.0.
+    """
     if type(a) is not type(b):
         return False
     if isinstance(a, np.ndarray):

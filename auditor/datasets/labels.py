@@ -31,7 +31,9 @@ from auditor.errors import SpecificationError
 
 @dataclass(frozen=True)
 class ReplaceLabel:
-    """Datasets of one length in which one entry, the label, of one row differs (catalogue 004, no. 15).
+    """Datasets that differ in the label of one row.
+
+    They have one length (catalogue 004, no. 15).
 
     Parameters
     ----------
@@ -87,7 +89,9 @@ class ReplaceLabel:
         return [names[p] for p in found] if names else found
 
     def patterns(self, values: Sequence[Any], size: int) -> Iterator[Pair]:
-        """One label goes from the first to the last, at the first, middle and last index of several datasets.
+        """Pairs whose label goes from the first value to the last.
+
+        The row is the first, middle and last of several datasets.
 
         Values are labels, which then stand beside a feature (the row's number, or 0 everywhere), or whole rows, whose
         features are taken in turn.

@@ -21,7 +21,10 @@ _SCALARS = (type, np.generic, numbers.Number, str, bytes)
 
 
 def loaded() -> ModuleType | None:
-    """Return pandas if it has been imported, None if it was not, or is being imported."""
+    """Return pandas if it has been imported, else None.
+
+    It is None while pandas is being imported.
+    """
     pandas = sys.modules.get("pandas")
     return pandas if hasattr(pandas, "DataFrame") else None
 
@@ -45,13 +48,15 @@ def is_index(value: Any) -> TypeGuard[pd.Index[Any]]:
 
 
 def is_na(value: Any) -> bool:
-    """Whether a value is None or one of the missing values of pandas, NA and NaT."""
+    """Whether a value is None or pandas' NA or NaT."""
     pandas = loaded()
     return value is None or (pandas is not None and (value is pandas.NA or value is pandas.NaT))
 
 
 def is_missing(value: Any) -> bool:
-    """Truth value of ``pandas.isna`` for a value without axes: None, NaN, NaT, NA.
+    """Whether a scalar is missing: None, NaN, NaT, NA.
+
+    It is the truth value of ``pandas.isna``.
 
     Examples
     --------

@@ -48,7 +48,10 @@ class AnswersWithin:
             )
 
     def patterns(self, values: Sequence[Any], size: int) -> Iterator[Pair]:
-        """All answers up, one up, one up and the rest down, half up and half down."""
+        """All answers up, one up, and mixed patterns.
+
+        One up and the rest down; half up and half down.
+        """
         base, s = np.full(size, float(values[0])), self.sensitivity
         moves = {"all up": np.full(size, s), "one up": np.where(np.arange(size) == 0, s, 0.0)}
         if size > 1:

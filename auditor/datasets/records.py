@@ -32,7 +32,10 @@ class ReplaceOne:
             )
 
     def patterns(self, values: Sequence[Any], size: int) -> Iterator[Pair]:
-        """One row goes from the first value to the last, at the first, middle and last index of several datasets."""
+        """Pairs whose row goes from the first value to the last.
+
+        The row is the first, middle and last of several datasets.
+        """
         low, high = ends(values)
         for name, base in bases(low, high, size).items():
             for index in sorted({0, size // 2, size - 1}):
@@ -44,7 +47,9 @@ class ReplaceOne:
 
 @dataclass(frozen=True)
 class Group:
-    """Datasets of one length that differ in at most ``size`` rows: a chain of so many replacements leads from x to x'.
+    """Datasets of one length that differ in ``size`` rows.
+
+    A chain of at most ``size`` replacements leads from x to x'.
 
     For statements about groups, whose level is that of the group and not of one person.
     """
@@ -69,7 +74,10 @@ class Group:
             )
 
     def patterns(self, values: Sequence[Any], size: int) -> Iterator[Pair]:
-        """The first rows, as many as the group has, go from the first value to the last, in several datasets."""
+        """Pairs whose first rows go from first to last value.
+
+        There are as many as the group has, in several datasets.
+        """
         low, high = ends(values)
         moved = min(self.size, size)
         for name, base in bases(low, high, size).items():
@@ -100,7 +108,10 @@ class AddRemoveOne:
             )
 
     def patterns(self, values: Sequence[Any], size: int) -> Iterator[Pair]:
-        """One row is removed at the first, middle and last index of several datasets; down to the empty dataset."""
+        """Pairs without the first, middle or last row.
+
+        They go down to the empty dataset.
+        """
         low, high = ends(values)
         for name, base in bases(low, high, size).items():
             if name == "alternating":  # adding a row to it is much like adding it to half and half

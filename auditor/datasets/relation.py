@@ -37,4 +37,4 @@ class Relation(Protocol):
         """Raise `SpecificationError` if the pair's datasets are not neighbours."""
 
     def patterns(self, values: Sequence[Any], size: int) -> Iterator[Pair]:
-        """Neighbouring pairs of datasets whose rows are taken from ``values``, about ``size`` rows long."""
+        """Neighbouring datasets of about ``size`` rows from ``values``."""

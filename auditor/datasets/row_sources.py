@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Source:
-    """How rows are drawn, and how two lists of them become two datasets of one kind.
+class RowSource:
+    """How rows are drawn and become datasets.
+
+    Two lists of them become two datasets of one kind.
 
     Parameters
     ----------
@@ -39,11 +41,14 @@ class Source:
     example: Any = None
 
     def place(self, place: int | str) -> int | str:
-        """Where a drawn row has what a dataset has at ``place``: a DataFrame's rows are drawn as tuples."""
+        """Place of a dataset's entry in a drawn row.
+
+        A DataFrame's rows are drawn as tuples.
+        """
         return position(self.example, place) if is_frame(self.example) else place
 
 
-def source_of(rows: Any) -> Source:
+def source_of(rows: Any) -> RowSource:
     """Rows of a strategy, or like those of an example dataset.
 
     Parameters
@@ -58,7 +63,7 @@ def source_of(rows: Any) -> Source:
     from hypothesis.strategies import SearchStrategy
 
     if isinstance(rows, SearchStrategy):
-        return Source(rows, _numbers_or_lists)
+        return RowSource(rows, _numbers_or_lists)
     if not isinstance(rows, np.ndarray | list | tuple) and not is_frame(rows):
         raise SpecificationError(f"rows must be a hypothesis strategy for one row or an example dataset, got {rows!r}")
     if not len(rows) or (not isinstance(rows, list | tuple) and not rows.size):
@@ -80,7 +85,7 @@ def _numbers_or_lists(x: list[Any], y: list[Any]) -> tuple[Any, Any]:
     return array[: len(x)], array[len(x) :]
 
 
-def _like_frame(example: pd.DataFrame) -> Source:
+def _like_frame(example: pd.DataFrame) -> RowSource:
     import pandas as pd
 
     def frame(rows: list[Any]) -> pd.DataFrame:
@@ -90,10 +95,10 @@ def _like_frame(example: pd.DataFrame) -> Source:
         return found
 
     row = _records([_column(example.iloc[:, j]) for j in range(example.shape[1])], rows_of(example), tuple)
-    return Source(row, lambda x, y: (frame(x), frame(y)), example)
+    return RowSource(row, lambda x, y: (frame(x), frame(y)), example)
 
 
-def _like_array(example: np.ndarray[Any, np.dtype[Any]]) -> Source:
+def _like_array(example: np.ndarray[Any, np.dtype[Any]]) -> RowSource:
     import pandas as pd
 
     if example.ndim > 2:
@@ -106,10 +111,10 @@ def _like_array(example: np.ndarray[Any, np.dtype[Any]]) -> Source:
         row = _column(pd.Series(example))
     else:
         row = _records([_column(pd.Series(column)) for column in example.T], example.tolist(), tuple)
-    return Source(row, lambda x, y: (array(x), array(y)), example)
+    return RowSource(row, lambda x, y: (array(x), array(y)), example)
 
 
-def _like_list(example: list[Any] | tuple[Any, ...]) -> Source:
+def _like_list(example: list[Any] | tuple[Any, ...]) -> RowSource:
     import pandas as pd
     from hypothesis import strategies as st
 
@@ -121,7 +126,7 @@ def _like_list(example: list[Any] | tuple[Any, ...]) -> Source:
     else:
         row = st.sampled_from(list(example))
     whole = tuple if isinstance(example, tuple) else list
-    return Source(row, lambda x, y: (whole(x), whole(y)), example)
+    return RowSource(row, lambda x, y: (whole(x), whole(y)), example)
 
 
 def _records(columns: list[SearchStrategy[Any]], observed: Any, kind: type[Any]) -> SearchStrategy[Any]:

@@ -20,7 +20,10 @@ def length(data: Any) -> int:
 
 
 def differing(x: Any, y: Any) -> NDArray[np.bool_]:
-    """Which rows of two datasets of one length differ, shape (rows,); missing values equal one another."""
+    """Rows in which two datasets of one length differ.
+
+    Shape (rows,); missing values equal one another.
+    """
     if is_frame(x) and is_frame(y):
         import pandas as pd  # takes longer to import than all the rest together
 
@@ -53,7 +56,10 @@ def rows_of(data: Any) -> list[Any]:
 
 
 def same_row(a: Any, b: Any) -> bool:
-    """Equality of rows, in which missing values (NaN, None, NaT) equal one another."""
+    """Whether two rows are equal.
+
+    Missing values (NaN, None, NaT) equal one another.
+    """
     if isinstance(a, list | tuple | np.ndarray) and isinstance(b, list | tuple | np.ndarray):
         return len(a) == len(b) and all(same_row(c, d) for c, d in zip(a, b, strict=True))
     if isinstance(a, Mapping) and isinstance(b, Mapping):
@@ -74,7 +80,10 @@ def same_columns(x: Any, y: Any) -> None:
 
 
 def one_kind(x: Any, y: Any) -> None:
-    """Raise `SpecificationError` if the entries of one dataset's rows are not found as those of the other's."""
+    """Raise `SpecificationError` unless two datasets' rows are alike.
+
+    Entries of one dataset's rows have to be found as those of the other's.
+    """
     same_columns(x, y)
     if is_frame(x) != is_frame(y):
         raise SpecificationError(
@@ -110,7 +119,7 @@ def position(data: Any, place: int | str) -> int:
 
 
 def entry(row: Any, place: int | str) -> Any:
-    """Entry of one row that is a sequence (by its index) or a mapping (by its key).
+    """Entry of a row, by its index or key.
 
     Raises
     ------
@@ -169,7 +178,10 @@ def ends(values: Sequence[Any]) -> tuple[Any, Any]:
 
 
 def like(values: Sequence[Any], rows: list[Any]) -> Any:
-    """Rows as an array where the domain's values are numbers, as a list otherwise."""
+    """Rows as an array of numbers, otherwise as a list.
+
+    It goes by the domain's values.
+    """
     domain = np.asarray(values)
     return (
         np.array(rows, dtype=domain.dtype).reshape(len(rows), *domain.shape[1:])
@@ -179,7 +191,7 @@ def like(values: Sequence[Any], rows: list[Any]) -> Any:
 
 
 def are_records(values: Sequence[Any]) -> bool:
-    """Whether each value of a domain is a row with entries of its own."""
+    """Whether each value of a domain has entries."""
     return all(isinstance(v, Mapping | list | tuple) or np.ndim(v) > 0 for v in values)
 
 
@@ -194,7 +206,9 @@ def bases(low: Any, high: Any, size: int) -> dict[str, list[Any]]:
 
 
 def beside(entries: Sequence[Any], others: Sequence[Any], place: int | str, name: str) -> Any:
-    """Rows of two entries: a DataFrame where the place is a name, otherwise an array or, with symbols, a list.
+    """Rows of two entries.
+
+    A DataFrame where the place is a name; otherwise an array or, with symbols, a list.
 
     Parameters
     ----------

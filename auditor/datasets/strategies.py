@@ -25,7 +25,7 @@ from auditor.datasets import (
 )
 from auditor.datasets.graphs import Graph, shapes
 from auditor.datasets.query_answers import SLACK
-from auditor.datasets.row_sources import Source, source_of
+from auditor.datasets.row_sources import RowSource, source_of
 from auditor.datasets.rows import entry, same_row, with_entry
 from auditor.errors import SpecificationError
 
@@ -153,14 +153,14 @@ def _checked(pair: Pair, relation: Relation) -> Pair:
     return pair
 
 
-def _replace_one(draw: DrawFn, relation: ReplaceOne, source: Source, low: int, high: int) -> Pair:
+def _replace_one(draw: DrawFn, relation: ReplaceOne, source: RowSource, low: int, high: int) -> Pair:
     x = _list(draw, source.row, max(low, 1), high)
     k = _integer(draw, 0, len(x) - 1)
     y = [*x[:k], _other(draw, source.row, x[k]), *x[k + 1 :]]
     return _checked(Pair(*source.build(x, y), f"row {k} of {len(x)} replaced"), relation)
 
 
-def _add_remove_one(draw: DrawFn, relation: AddRemoveOne, source: Source, low: int, high: int) -> Pair:
+def _add_remove_one(draw: DrawFn, relation: AddRemoveOne, source: RowSource, low: int, high: int) -> Pair:
     from hypothesis import strategies as st
 
     x = _list(draw, source.row, low + 1, high)
@@ -171,7 +171,7 @@ def _add_remove_one(draw: DrawFn, relation: AddRemoveOne, source: Source, low: i
     return _checked(Pair(*source.build(x, y), f"row {k} of {len(x)} removed"), relation)
 
 
-def _answers_within(draw: DrawFn, relation: AnswersWithin, source: Source, low: int, high: int) -> Pair:
+def _answers_within(draw: DrawFn, relation: AnswersWithin, source: RowSource, low: int, high: int) -> Pair:
     from hypothesis import strategies as st
 
     s = relation.sensitivity
@@ -195,7 +195,7 @@ def _is_finite(answer: Any) -> bool:
         raise SpecificationError(f"query answers must be numbers, got {answer!r}") from error
 
 
-def _replace_label(draw: DrawFn, relation: ReplaceLabel, source: Source, low: int, high: int) -> Pair:
+def _replace_label(draw: DrawFn, relation: ReplaceLabel, source: RowSource, low: int, high: int) -> Pair:
     place = source.place(relation.label)
     x = _list(draw, source.row, max(low, 1), high)
     k = _integer(draw, 0, len(x) - 1)
@@ -205,7 +205,7 @@ def _replace_label(draw: DrawFn, relation: ReplaceLabel, source: Source, low: in
     return _checked(Pair(*source.build(x, y), f"label {k} of {len(x)} replaced"), relation)
 
 
-def _per_user(draw: DrawFn, relation: PerUser, source: Source, low: int, high: int) -> Pair:
+def _per_user(draw: DrawFn, relation: PerUser, source: RowSource, low: int, high: int) -> Pair:
     from hypothesis import assume
     from hypothesis import strategies as st
 

@@ -30,7 +30,9 @@ CHANGES = ("replace", "add-remove")
 
 @dataclass(frozen=True)
 class PerUser:
-    """Datasets that are the same, in the same order, without the rows of one user.
+    """Datasets without the rows of one user.
+
+    The other rows are the same, in the same order.
 
     Parameters
     ----------
@@ -105,7 +107,9 @@ class PerUser:
             raise SpecificationError(f"{name}: a user has {largest} rows, expected at most {self.most}")
 
     def patterns(self, values: Sequence[Any], size: int) -> Iterator[Pair]:
-        """One user's rows go from the first value to the last, or away, among users of one row each.
+        """Pairs in which one user's rows change or go away.
+
+        The other users have one row each.
 
         The user has one row or as many as may be, at the beginning, in the middle, at the end, or scattered; or is the
         only user. Values stand beside the key, or are whole rows, whose key is overwritten.

@@ -34,7 +34,7 @@ class Candidates:
 
 
 def preferred(groups: Iterable[Candidates]) -> list[Candidates]:
-    """Events of the survey; they are preferred to others that are hardly better."""
+    """Events of the survey, preferred to others that are hardly better."""
     return [replace(group, penalty=-_PREFERENCE) for group in groups]
 
 
@@ -60,7 +60,7 @@ def _positions(m: int) -> NDArray[np.int64]:
 
 
 def candidates_of(feature: Feature, x: Array, y: Array) -> list[Candidates]:
-    """Events of a feature with the given values on draws of each side."""
+    """Events of a feature at given values, with counts a side."""
     a, b = np.sort(x), np.sort(y)  # NaN go last
     valid_a, valid_b = len(a) - int(np.isnan(a).sum()), len(b) - int(np.isnan(b).sum())
     picks = [v[_positions(m)] for v, m in ((a, valid_a), (b, valid_b)) if m > 0]

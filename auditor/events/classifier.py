@@ -56,7 +56,7 @@ class Score:
 
 
 def logistic(x: Batch, y: Batch) -> list[Feature]:
-    """Logistic regression on the coordinates, and on their products where there are at most 12."""
+    """Logistic regression on coordinates and, up to 12, their products."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import PolynomialFeatures, StandardScaler
@@ -70,7 +70,10 @@ def logistic(x: Batch, y: Batch) -> list[Feature]:
 
 
 def boosted_trees(x: Batch, y: Batch) -> list[Feature]:
-    """Gradient boosting of trees on the coordinates, from 400 draws a side on."""
+    """Gradient boosting of trees on the coordinates.
+
+    It is trained from 400 draws a side on.
+    """
     if len(x) < _TREES_FROM:
         return []
     from sklearn.ensemble import HistGradientBoostingClassifier
@@ -83,7 +86,9 @@ def boosted_trees(x: Batch, y: Batch) -> list[Feature]:
 
 
 def classifier(x: Batch, y: Batch) -> list[Feature]:
-    """Train a logistic regression, and with enough draws gradient boosting, to tell two datasets' outputs apart.
+    """Train classifiers that tell two datasets' outputs apart.
+
+    A logistic regression, and with enough draws gradient boosting.
 
     Give it as ``learners=classifier``, or by its name "classifiers", to `audit` for mechanisms that take about a
     millisecond a draw or more. Training and scoring take one to three seconds in an audit of 400,000 draws, and some
@@ -111,7 +116,7 @@ NAMED: Mapping[str, tuple[Fitter, ...]] = {
 
 
 def fitters_of(learners: Learners | None) -> tuple[Fitter, ...]:
-    """Fitters that were asked for by name, or one of the caller's own.
+    """Fitters asked for by name, or the caller's.
 
     Raises
     ------
@@ -154,7 +159,9 @@ class Training:
         return bool(self.fitters) and held >= max(FIRST_FIT, REFIT * self.at)
 
     def fit(self, x: Batch, y: Batch, held: int, go_on: Callable[[], bool]) -> bool:
-        """Fit all anew on some of the draws; ``go_on`` is asked before each fit, where False leaves all as it was.
+        """Fit all learners anew on some of the draws.
+
+        ``go_on`` is asked before each fit; where it is False, all is left as it was.
 
         Returns
         -------

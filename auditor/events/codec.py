@@ -18,7 +18,9 @@ from auditor.targets.values import Raised, Typed
 
 @cache
 def registry() -> Mapping[str, type]:
-    """Classes that an event may be made of, by name: the frozen dataclasses of this package, and values.
+    """Classes that an event may be made of, by name.
+
+    They are the frozen dataclasses of this package, and values.
 
     A new one in any module of the package is found by itself. Classes without equality of their own hold functions or
     fitted models (see `OwnRatio`, `Score`); they are no data and are left out.
@@ -87,7 +89,7 @@ def chain_from_json(record: Mapping[str, Any]) -> Chain:
 
 
 def object_to_json(value: Any) -> dict[str, Any]:
-    """JSON of one object of a class of the `registry`, such as a feature.
+    """JSON of an object of a class of the `registry`.
 
     Raises
     ------

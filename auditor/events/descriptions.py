@@ -7,7 +7,9 @@ from auditor.events.root_causes import cause_of
 
 
 def say_event(chain: Chain, k: int, private: bool) -> str:
-    """An event of a chain in words; only of what kind it is if the data are private.
+    """Describe an event of a chain.
+
+    Only its kind is given if the data are private.
 
     An event's values are outputs that were seen, and a mechanism that is not what it claims to be may release rows.
 

@@ -34,7 +34,10 @@ _NAN: Token = ("number", "nan")
 
 
 def token(element: object) -> Token | None:
-    """A plain value with its kind; None for values of other types, which are not counted."""
+    """A plain value with its kind, or None.
+
+    Values of other types are None; they are not counted.
+    """
     if isinstance(element, bool | np.bool_):
         return "bool", bool(element)
     if is_number(element):
@@ -65,7 +68,10 @@ def elements(value: object, depth: int = 0) -> list[Any]:
 
 
 def children(value: Any) -> Iterable[tuple[Any, Any]]:
-    """Keys and parts of a container, in an order that equal containers share."""
+    """Keys and parts of a container, in a canonical order.
+
+    Equal containers share the order.
+    """
     if isinstance(value, dict):
         return sorted(value.items(), key=lambda item: repr(item[0]))
     if isinstance(value, set | frozenset):
@@ -83,7 +89,9 @@ class Outputs(list[Any]):
 
 
 class Table:
-    """Elements of a batch of n outputs, m in all, one after the other.
+    """Elements of the outputs of a batch, concatenated.
+
+    There are m in all, of n outputs.
 
     Attributes
     ----------

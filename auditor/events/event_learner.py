@@ -89,14 +89,17 @@ _CLOSE = 0.4
 
 @dataclass(frozen=True)
 class Chain:
-    """Nested events {feature <= cut} (side "below") or {feature > cut} ("above"), outermost first."""
+    """Nested events of a feature's cuts, outermost first.
+
+    They are {feature <= cut} (side "below") or {feature > cut} ("above").
+    """
 
     feature: Feature
     side: str
     cuts: tuple[float, ...]
 
     def cells(self, batch: Batch) -> tuple[int, ...]:
-        """Count the outputs that lie in exactly the first 0, 1, ..., k events."""
+        """Count the outputs in exactly the first 0, ..., k events."""
         return self.cells_of(self.feature(batch))
 
     def cells_of(self, values: Array) -> tuple[int, ...]:
@@ -105,7 +108,10 @@ class Chain:
         return tuple(a - b for a, b in itertools.pairwise(inside))
 
     def depth(self, values: Array) -> NDArray[np.uint8]:
-        """Number of events in which each output lies, from the values of the chain's feature."""
+        """Number of events in which each output lies.
+
+        It is found from the values of the chain's feature.
+        """
         depth: NDArray[np.uint8] = np.sum([self._member(values, cut) for cut in self.cuts], axis=0, dtype=np.uint8)
         return depth
 
@@ -120,7 +126,10 @@ class Chain:
 
 @dataclass
 class Proposal:
-    """A chain with the counts on which its estimates rest; ``best`` is the index of its best event."""
+    """A chain with the counts that its estimates rest on.
+
+    ``best`` is the index of its best event.
+    """
 
     chain: Chain
     best: int
@@ -140,7 +149,9 @@ class Proposal:
 
 
 class EventLearner:
-    """Proposes events for one pair from a bounded, deterministic reservoir: its first 20,000 draws a side.
+    """Proposes events for one pair from a bounded, deterministic reservoir.
+
+    The reservoir holds the first 20,000 draws a side.
 
     Parameters
     ----------
@@ -186,7 +197,7 @@ class EventLearner:
 
     @property
     def proposal(self) -> Proposal | None:
-        """The finalist to bet on next: the first, they are in the order of their scores."""
+        """The finalist to bet on next, the one of highest score."""
         return self.finalists[0] if self.finalists else None
 
     @property
@@ -195,7 +206,9 @@ class EventLearner:
         return self._past
 
     def recall(self, n: int, draws: tuple[Batch, Batch] | None, finalists: Sequence[Proposal]) -> None:
-        """Take up what an earlier learner of the same pair knew, before any draw of one's own.
+        """Take up what an earlier learner of the pair knew.
+
+        It is called before any draw of the learner itself.
 
         Parameters
         ----------
@@ -223,20 +236,26 @@ class EventLearner:
 
     @property
     def never_varies(self) -> bool:
-        """Whether all past draws of each side are one value, and those of the two sides are not the same."""
+        """Whether each side has one value, and the two differ."""
         if self._past.held < LEAST_ALIKE:
             return False
         x, y = self._past.keys()
         return bool((x == x[0]).all() and (y == y[0]).all() and x[0] != y[0])
 
     def cancels(self, feature: Feature) -> bool:
-        """Whether past draws vary, and yet a difference of coordinates is one value on each side."""
+        """Whether noise cancels in a difference of coordinates.
+
+        Past draws vary, and yet the difference is one value on each side.
+        """
         if not (isinstance(feature, Numeric) and feature.kind in ("difference", "half")) or self.never_varies:
             return False
         return self._past.held >= LEAST_ALIKE and all(len(np.unique(v)) == 1 for v in self._past.values(feature))
 
     def count(self, x: Batch, y: Batch) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
-        """How a chunk falls into the cells of each finalist; of the first one `depths` has it for each output."""
+        """Count the outputs of a chunk in each finalist's cells.
+
+        Of the first finalist, `depths` has the cell of each output.
+        """
         x, y = read_once(x), read_once(y)
         values = {feature: (feature(x), feature(y)) for feature in {f.chain.feature for f in self.finalists}}
         pairs = [(f.chain, *values[f.chain.feature]) for f in self.finalists]
@@ -246,7 +265,7 @@ class EventLearner:
         return [(chain.cells_of(a), chain.cells_of(b)) for chain, a, b in pairs]
 
     def add(self, x: Batch, y: Batch, counts: Sequence[tuple[Sequence[int], Sequence[int]]]) -> None:
-        """Take in a chunk of draws, and how it fell into the cells of the finalists."""
+        """Take in a chunk of draws and its counts in cells."""
         n = len(x)
         self.n += n
         self._past.add(x, y)
@@ -277,7 +296,7 @@ class EventLearner:
             self._rate(self.finalists[0])
 
     def fit(self, rejected: bool, go_on: Callable[[], bool] = lambda: True) -> bool:
-        """Fit what costs more to learn, if it is due, and propose events anew.
+        """Fit costly features if it is due, and propose events.
 
         Parameters
         ----------

@@ -244,7 +244,9 @@ def _repeat(values: Array) -> bool:
 
 
 def telling_features(x: Batch, y: Batch) -> list[Feature]:
-    """What `Survey` offers for draws of each side; not the types of arrays, which take several calls.
+    """Features that `Survey` offers for draws of each side.
+
+    The types of arrays are not among them: they take several calls.
 
     Parameters
     ----------

@@ -51,7 +51,7 @@ class Part(Protocol):
 
 
 def subject_of(base: Feature | None) -> str:
-    """What a feature reads, in words; None stands for the whole output."""
+    """Name what a feature reads; None is the whole output."""
     return "output" if base is None else str(getattr(base, "name", "a number of the output"))
 
 
@@ -61,7 +61,10 @@ def _rows(batch: Batch, width: int) -> Array:
 
 
 def columns_of(batch: Batch, columns: Sequence[int], width: int) -> Array:
-    """Some coordinates of outputs of ``width`` numbers, shape (n, len(columns)); NaN for what is no such output."""
+    """Columns of numeric outputs, shape (n, len(columns)).
+
+    Outputs that are not ``width`` numbers are NaN.
+    """
     if isinstance(batch, np.ndarray) and batch.shape[1:] == (width,):
         return np.asarray(batch[:, list(columns)], dtype=np.float64)  # the other columns need not become floats
     return matrix(batch, width)[:, list(columns)]
@@ -69,7 +72,9 @@ def columns_of(batch: Batch, columns: Sequence[int], width: int) -> Array:
 
 @dataclass(frozen=True)
 class Numeric:
-    """A function of a numeric output: a coordinate or a statistic of all coordinates.
+    """A function of a numeric output.
+
+    It is a coordinate or a statistic of all coordinates.
 
     Parameters
     ----------
@@ -135,7 +140,10 @@ class Numeric:
 
 @dataclass(frozen=True)
 class Distance:
-    """Distance of a number from a point: its events are intervals around the point, and their complements."""
+    """Distance of a number from a point.
+
+    Its events are intervals around the point, and their complements.
+    """
 
     centre: float
 
@@ -199,7 +207,7 @@ class Linear:
 
 @dataclass(frozen=True)
 class Additive:
-    """A sum of scores, one of each coordinate, that depend on the cell in which it lies ("naive Bayes").
+    """A sum of scores of the coordinates' cells ("naive Bayes").
 
     For coordinates with independent noise the sum of the cells' log-likelihood ratios is the whole output's.
 
@@ -242,7 +250,9 @@ class Additive:
 
 @dataclass(frozen=True)
 class LatticeExponent:
-    """Exponent of the largest power of two of which a float is a multiple: its trailing zero bits.
+    """Exponent of the largest power of two dividing a float.
+
+    It counts the float's trailing zero bits.
 
     Floating-point noise leaves the outputs of two datasets on different lattices (Mironov 2012; design section 4).
 
@@ -286,7 +296,9 @@ class LatticeExponent:
 
 @dataclass(frozen=True)
 class Lattice:
-    """Distance from the lattice ``offset + step * integers``: its event {0} is membership (design, section 4).
+    """Distance from the lattice ``offset + step * integers``.
+
+    The event {0} is membership (design, section 4).
 
     Exact where step and offset are multiples of one power of two and outputs below 2^53 times that.
     """
@@ -315,7 +327,7 @@ class Lattice:
 
 @dataclass(frozen=True)
 class Shape:
-    """What can be seen of any Python value: its length, or the number that it is."""
+    """Shape of any Python value: its length, or its number."""
 
     kind: str
 
@@ -347,7 +359,9 @@ class Shape:
 
 @dataclass(frozen=True)
 class Missing:
-    """Which coordinates of a numeric output are NaN or infinite, counted; ``width`` 0 for a number.
+    """Which coordinates are NaN or infinite, counted.
+
+    ``width`` is 0 for a number.
 
     With ``base`` whether the number that it reads is NaN or infinite: 1 or 0.
     """
@@ -385,7 +399,9 @@ class Missing:
 
 @dataclass(frozen=True)
 class Rank:
-    """A learned order of symbols or of histogram cells: rank 0 speaks most for the first dataset.
+    """A learned order of symbols or of histogram cells.
+
+    Rank 0 is the most likely on the first dataset, relative to the second.
 
     Parameters
     ----------
@@ -441,7 +457,10 @@ class Rank:
 
 
 def is_coarse(values: NDArray[np.floating[Any]]) -> bool:
-    """Whether all finite numbers are multiples of 2^-20: outputs of usual size then have no low bits."""
+    """Whether all finite numbers are multiples of 2^-20.
+
+    Outputs of usual size then have no low bits.
+    """
     return bool(np.all(np.fmod(values[np.isfinite(values)], 2.0**-20) == 0))
 
 

@@ -30,7 +30,10 @@ def learn_distance(x: Batch, y: Batch) -> Distance | None:
 
 
 def learn_lattices(x: Batch, y: Batch) -> list[Lattice]:
-    """Lattice on which all draws of one dataset lie and those of the other do not, for outputs of shape (n,)."""
+    """Find a lattice on which one dataset's draws lie.
+
+    The other dataset's do not all lie on it; outputs have shape (n,).
+    """
     a, b = column(x), column(y)
     pooled = np.concatenate([a, b])
     if not np.isfinite(pooled).all():
@@ -54,7 +57,10 @@ def learn_lattices(x: Batch, y: Batch) -> list[Lattice]:
 
 
 def learn_linear(x: Batch, y: Batch) -> Linear | None:
-    """Fisher's linear discriminant between draws of two datasets, of outputs of shape (n, d), d > 1."""
+    """Fit Fisher's linear discriminant between two datasets' draws.
+
+    Outputs have shape (n, d), d > 1.
+    """
     a, b = _rows(x), _rows(y)
     a, b = np.where(np.isfinite(a), a, 0.0), np.where(np.isfinite(b), b, 0.0)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -70,7 +76,10 @@ def learn_linear(x: Batch, y: Batch) -> Linear | None:
 
 
 def learn_additive(x: Batch, y: Batch, cells: int) -> Additive | None:
-    """Log-likelihood ratios of each coordinate's cells, for outputs of shape (n, d), d > 1."""
+    """Fit log-likelihood ratios of each coordinate's cells.
+
+    Outputs have shape (n, d), d > 1.
+    """
     a, b = _rows(x)[:, :MAX_COORDINATES], _rows(y)[:, :MAX_COORDINATES]
     edges, scores = [], []
     for j in range(a.shape[1]):
@@ -95,7 +104,9 @@ def learn_symbols(
     known: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None,
     label: Callable[[Any], str] = show,
 ) -> Rank | None:
-    """Order the outputs, taken as symbols, by shrunken likelihood ratio; None if there are more than ``most``.
+    """Order outputs, as symbols, by shrunken likelihood ratio.
+
+    None if there are more than ``most``.
 
     ``known`` are the keys of both batches, where they have been computed already, ``label`` a symbol in words.
     """
@@ -111,7 +122,7 @@ def learn_symbols(
 
 
 def learn_histogram(base: Feature, x: Array, y: Array, cells: int) -> Rank | None:
-    """Order the cells between pooled quantiles of a feature by shrunken likelihood ratio."""
+    """Order cells between pooled quantiles by shrunken likelihood ratio."""
     pooled = np.concatenate([x, y])
     pooled = pooled[np.isfinite(pooled)]
     edges = np.unique(np.quantile(pooled, np.arange(1, cells) / cells, method="lower")) if len(pooled) else pooled

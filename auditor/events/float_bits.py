@@ -41,7 +41,9 @@ def _split(values: Array) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray
 
 
 def precision_of(x: Array, y: Array) -> int:
-    """Significant bits of the floats that two arrays of numbers hold: 53, 24, or 0 if all lie on one coarse lattice.
+    """Significant bits of the floats in two arrays.
+
+    They are 53, 24, or 0 if all floats lie on one coarse lattice.
 
     Numbers on a lattice have their bits between the first one of the largest and the last one of the lattice; the span
     is no longer than the numbers are. Floating-point numbers of different sizes span more.
@@ -58,7 +60,9 @@ def precision_of(x: Array, y: Array) -> int:
 
 @dataclass(frozen=True)
 class Unreachable:
-    """Whether an output is not ``offset`` plus any float, rounded to a float: 1 or 0.
+    """Whether no float plus ``offset`` rounds to an output.
+
+    It is 1 or 0.
 
     Answer plus noise leaves out the floats that are finer than the noise: a small output of 1 + noise has no more bits
     than a noise near -1 (Mironov 2012). Where the answer is ``offset`` the value is 0.
@@ -102,7 +106,10 @@ class Unreachable:
 
 @dataclass(frozen=True)
 class BitPattern:
-    """Sign, and places of the first and the last bit, of a number: one symbol, written "-2^-3..2^-55"."""
+    """Sign and the first and last bit of a number.
+
+    One symbol, written "-2^-3..2^-55".
+    """
 
     base: Feature | None = None
 
@@ -132,7 +139,10 @@ _ZERO = 2048
 
 @dataclass(frozen=True)
 class NegativeZero:
-    """Whether a number is -0.0 rather than 0.0: 1 or 0, NaN for all other numbers."""
+    """Whether a number is -0.0 rather than 0.0.
+
+    It is 1 or 0, and NaN for all other numbers.
+    """
 
     base: Feature | None = None
 
@@ -153,7 +163,7 @@ class NegativeZero:
 
 
 def near_answers(x: Array, y: Array, base: Feature | None = None) -> list[Unreachable]:
-    """Round numbers near the medians, as what noise may have been added to.
+    """Round numbers near the medians, to which noise may be added.
 
     Parameters
     ----------

@@ -26,7 +26,9 @@ _NAME = "the target's log_likelihood_ratio"
 
 @dataclass(frozen=True, eq=False)
 class OwnRatio:
-    """``log_likelihood_ratio(outputs, x, y)`` of a target, as a feature of the pair (x, y).
+    """A target's own log-likelihood ratio of a pair (x, y).
+
+    The target has ``log_likelihood_ratio(outputs, x, y)``.
 
     Parameters
     ----------
@@ -64,7 +66,9 @@ class OwnRatio:
         return values
 
     def check(self, batch: Batch) -> None:
-        """Raise `TargetError` unless some outputs have the same values alone as among others.
+        """Raise `TargetError` unless values do not depend on the batch.
+
+        Some outputs are evaluated alone and among others.
 
         Values that depend on the rest of the batch, or on chance, would make draws fall into an event together, and the
         bet takes draws to be independent.

@@ -14,7 +14,10 @@ Array = NDArray[np.float64]
 
 
 def kinds_of(batch: Batch) -> list[str]:
-    """Kinds of a batch's outputs: one for each output of a list, one for all of an array."""
+    """Kinds of a batch's outputs.
+
+    There is one for each output of a list, and one for all of an array.
+    """
     if not isinstance(batch, np.ndarray):
         return [kind_of(value) for value in batch]
     name = batch.dtype.name
@@ -56,7 +59,7 @@ class KindIs:
 
 @dataclass(frozen=True)
 class KeyOrder:
-    """Keys of an output that is a dict, in the order in which they were inserted, as a symbol."""
+    """Order in which a dict's keys were inserted, as a symbol."""
 
     @property
     def name(self) -> str:
@@ -169,7 +172,10 @@ class BitsSet:
 
 
 def bits_of(batch: Batch) -> NDArray[np.uint8] | None:
-    """Bytes of one length as rows of bits, shape (n, bits); None for all other batches."""
+    """Bytes of one length as bits, shape (n, bits).
+
+    None for all other batches.
+    """
     if isinstance(batch, np.ndarray) or not batch or not all(isinstance(value, bytes) for value in batch):
         return None
     size = len(batch[0])

@@ -25,7 +25,9 @@ _WORDS = 8
 
 @dataclass(frozen=True)
 class Marked:
-    """The output as a number, but below all others for some values that repeat and above them for others.
+    """The output as a number, with repeating values set apart.
+
+    Some of them count as below all other outputs, some as above.
 
     Outputs that are clamped to an interval have such values at its ends, wherever the other dataset's outputs are.
     """
@@ -54,7 +56,10 @@ def _marked(inside: tuple[float, ...], outside: tuple[float, ...], rest: str | N
 
 
 def learn_marked(x: Batch, y: Batch) -> Marked | None:
-    """Values that repeat, each on the side of the dataset that has them more often, for outputs of shape (n,)."""
+    """Find repeating values, each on its more frequent side.
+
+    Outputs have shape (n,).
+    """
     a, b = (v[~np.isnan(v)] for v in (column(x), column(y)))
     if not len(a) or not len(b):
         return None
@@ -70,7 +75,9 @@ def learn_marked(x: Batch, y: Batch) -> Marked | None:
 
 @dataclass(frozen=True)
 class Clipped:
-    """Sum of the coordinates, each clipped to the interval between its two centres: how near to the first dataset's.
+    """Sum of the coordinates, each clipped between its two centres.
+
+    It measures how near an output is to the first dataset's centre.
 
     For shifts of Laplace noise of one scale this is the log-likelihood ratio, up to that scale.
 
@@ -108,7 +115,10 @@ class Clipped:
 
 
 def learn_clipped(x: Batch, y: Batch) -> Clipped | None:
-    """Medians of the coordinates whose medians differ clearly, at least two, for outputs of shape (n, d)."""
+    """Medians of coordinates that differ clearly between the sides.
+
+    There are at least two of them; outputs have shape (n, d).
+    """
     width = np.shape(x)[1]
     a, b = matrix(x, width), matrix(y, width)
     with np.errstate(invalid="ignore", over="ignore"):  # a coordinate that is missing somewhere is not clear

@@ -27,20 +27,26 @@ _ROWS, _PLACES = 256, 1_024
 
 
 @dataclass
-class Counts:
-    """How many outputs of each side held something, of those counted so far."""
+class PresenceCounts:
+    """Number of outputs of each side that hold an element."""
 
     x: Counter[Any] = field(default_factory=Counter)
     y: Counter[Any] = field(default_factory=Counter)
 
     def add(self, x: Sequence[Sequence[Any]], y: Sequence[Sequence[Any]]) -> None:
-        """Count what some more outputs hold: for each, different things in an order that all processes share."""
+        """Count the elements of more outputs.
+
+        For each output they are distinct, in an order that all processes share.
+        """
         for counter, held in ((self.x, x), (self.y, y)):
             for one in held:
                 counter.update(one if len(counter) < MOST else [what for what in one if what in counter])
 
     def different(self, n: int) -> list[Any]:
-        """What differs most between the sides, among n outputs each, the clearest first."""
+        """Elements whose frequencies differ most between the sides.
+
+        The clearest come first; each side has n outputs.
+        """
         held = list(dict.fromkeys((*self.x, *self.y)))
         if not held:
             return []
@@ -59,9 +65,9 @@ class Presence:
     """
 
     n: int = 0
-    kinds: Counts = field(default_factory=Counts)
-    keys: Counts = field(default_factory=Counts)
-    members: Counts = field(default_factory=Counts)
+    kinds: PresenceCounts = field(default_factory=PresenceCounts)
+    keys: PresenceCounts = field(default_factory=PresenceCounts)
+    members: PresenceCounts = field(default_factory=PresenceCounts)
 
     def add(self, x: Batch, y: Batch) -> None:
         """Count as many further outputs of each side."""
@@ -111,7 +117,10 @@ def _members(value: Any) -> list[Token]:
 
 
 def moved_items(x: Sequence[Any], y: Sequence[Any]) -> list[Item]:
-    """Places of structured outputs whose numbers differ most between the sides, from some draws of each."""
+    """Places of structured outputs whose numbers differ most.
+
+    They are found from some draws of each side.
+    """
     rows = min(len(x), len(y), _ROWS)
     seen: Counter[tuple[Any, ...]] = Counter()
     held: list[dict[tuple[Any, ...], float]] = []

@@ -27,7 +27,9 @@ def _width(batch: Batch) -> int:
 
 
 class Reservoir:
-    """The first draws of a pair, up to ``size`` a side: deterministic, and of bounded memory.
+    """The first draws of a pair, up to ``size`` a side.
+
+    It is deterministic, and its memory is bounded.
 
     Parameters
     ----------
@@ -56,7 +58,7 @@ class Reservoir:
         return max(0, self.size - self.held)
 
     def add(self, x: Batch, y: Batch) -> None:
-        """Take in as many of a chunk's draws as there is room for."""
+        """Take in a chunk's draws, as far as there is room."""
         if not self._x and isinstance(x, np.ndarray) and x.ndim == 2:
             self.size = min(self.size, max(NUMBERS // max(x.shape[1], 1), _LEAST))
         room = self.room
@@ -74,13 +76,16 @@ class Reservoir:
 
     @property
     def width(self) -> int:
-        """Numbers of an output: columns of arrays, the largest length among the first elements of lists; at least 1."""
+        """Width of an output: columns, or the largest length.
+
+        Lists are measured on their first elements; at least 1.
+        """
         if not self._x:
             return 1
         return max(_width(side[0]) for side in (self._x, self._y))
 
     def values(self, feature: Feature) -> tuple[Array, Array]:
-        """Values of a feature on all draws of each side, arrays of shape (held,)."""
+        """Values of a feature on each side's draws, shape (held,)."""
         a, b = self._values.get(feature, (np.empty(0), np.empty(0)))
         if len(a) < self.held:
             x, y = self._from(len(a))
@@ -89,7 +94,7 @@ class Reservoir:
         return a, b
 
     def keys(self, part: Part | None = None) -> tuple[Keys, Keys]:
-        """Keys of all draws of each side, or of a part of each, arrays of shape (held,)."""
+        """Keys of each side's draws, or of some, shape (held,)."""
         a, b = self._keys.get(part, (np.empty(0, np.int64), np.empty(0, np.int64)))
         if len(a) < self.held:
             x, y = self._from(len(a))

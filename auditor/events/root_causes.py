@@ -35,7 +35,9 @@ _FEW = 3
 
 
 def cause_of(chain: Chain) -> str:
-    """What tells the datasets apart, for the counterexample: "floating-point bit structure", "coordinate 41", ...
+    """Cause of a difference, such as "floating-point bit structure".
+
+    It is what a counterexample names, or "coordinate 41".
 
     Parameters
     ----------
@@ -156,7 +158,9 @@ _VALUES = ("value", "threshold", "set of", "interval", "coordinate", "difference
 
 
 def kind_of(cause: str) -> str:
-    """The kind of a cause: the same for all phrases that audits of one defect may give with other draws.
+    """Kind of a cause.
+
+    All phrases that audits of one defect may give with other draws have the same kind.
 
     One defect can be seen through many events, and which of them is bet on first is up to the draws: noise of too small
     a scale is a threshold on a value with one seed and a set of values with the next, in this coordinate or in that,
@@ -191,7 +195,10 @@ _RANKS: Mapping[type, int] = {
 
 
 def simplicity(chain: Chain) -> int:
-    """Rank of a chain's feature from the simplest, 0, on: what a person grasps at once comes first."""
+    """Rank of a chain's feature, 0 for the simplest.
+
+    Simple is what a reader grasps at once.
+    """
     feature = chain.feature
     if isinstance(feature, Numeric):
         return 1 if feature.kind in ("value", "coordinate") else 2

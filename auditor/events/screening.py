@@ -96,13 +96,18 @@ def _often(a: NDArray[np.bool_], b: NDArray[np.bool_], n: int) -> Array:
 
 
 def often(first: Array, second: Array, n: int) -> Array:
-    """Difference of two counts among n in standard errors; one is added to the variance, for small counts."""
+    """Difference of two counts of n, in standard errors.
+
+    One is added to the variance, for small counts.
+    """
     total = first + second
     return np.asarray(np.abs(first - second) / np.sqrt(np.minimum(total, 2 * n - total) + 1.0))
 
 
 def screen_tails(x: NDArray[np.generic], y: NDArray[np.generic]) -> Array:
-    """How clearly the tails of each coordinate differ between two sides, in standard errors as for small counts.
+    """Difference of each coordinate's tails, in standard errors.
+
+    Standard errors are those of `often`, for small counts.
 
     A tail of probability 0.01 moves a mean by too little for `screen`.
 
@@ -140,6 +145,9 @@ def _bit_scores(a: Array, b: Array) -> Array:
 
 
 def best_columns(scores: Array, most: int, least: float) -> list[int]:
-    """Coordinates of the highest scores, at least ``least``; of equal ones the first."""
+    """Coordinates of the highest scores, at least ``least``.
+
+    Of equal ones the first.
+    """
     order = np.argsort(-scores, kind="stable")[:most]
     return [int(j) for j in order if scores[j] >= least]

@@ -36,7 +36,10 @@ _LOOK = 200
 
 @dataclass(frozen=True)
 class Equal:
-    """Whether two coordinates are equal: 1 or 0, NaN where one of them is no number."""
+    """Whether two coordinates are equal.
+
+    It is 1 or 0, and NaN where one of them is no number.
+    """
 
     i: int
     j: int
@@ -123,7 +126,9 @@ class Repeats:
 
 
 def equal_coordinates(x: Array, y: Array) -> list[Feature]:
-    """Features on equal coordinates of rows that have some on either side, of shape (n, d); none for other rows.
+    """Features of coordinates that are equal on either side.
+
+    Rows have shape (n, d); other rows have none.
 
     It is for floats of full precision, which are not equal by chance.
     """
@@ -143,7 +148,7 @@ def equal_coordinates(x: Array, y: Array) -> list[Feature]:
 
 
 def without_noise(x: Array, y: Array, columns: tuple[int, ...], width: int) -> Cancelled | None:
-    """A combination of coordinates in which noise cancels and that differs between the sides.
+    """A combination in which noise cancels and that differs.
 
     Parameters
     ----------
@@ -197,7 +202,9 @@ def _without_noise(x: Array, y: Array, columns: tuple[int, ...], width: int) -> 
 
 
 def is_shown(x: Array, y: Array) -> bool:
-    """Whether a difference of neighbouring coordinates, or of both halves, or the sum, has no noise and differs.
+    """Whether a noiseless combination differs between the sides.
+
+    Differences of neighbouring coordinates and of halves are tried, and the sum.
 
     Those are looked at anyway, see `fixed_features`.
     """

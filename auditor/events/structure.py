@@ -40,7 +40,7 @@ _ABSENT = _Absent()
 
 @dataclass(frozen=True)
 class Item:
-    """What an output holds at a place: a coordinate of a structured output.
+    """A coordinate of a structured output, by its place.
 
     Parameters
     ----------
@@ -137,7 +137,7 @@ class Structure:
     parts: tuple[PartAt, ...] = ()
 
     def joined(self, other: Structure) -> Structure:
-        """What either says, this one first."""
+        """Union of two tuples, the first one's elements first."""
         return Structure(
             tuple(dict.fromkeys((*self.features, *other.features))), tuple(dict.fromkeys((*self.parts, *other.parts)))
         )
@@ -213,7 +213,10 @@ def _places(outputs: Sequence[Any]) -> tuple[list[tuple[Any, ...]], list[tuple[A
 
 
 def walk(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
-    """Places of the elements of one output. Sets have none: the order of their elements means nothing."""
+    """Places of the elements of one output.
+
+    Sets have none: the order of their elements means nothing.
+    """
     value = plain(value) if isinstance(plain(value), CONTAINERS) else value
     if isinstance(value, set | frozenset) or len(path) > DEEPEST:
         return

@@ -58,7 +58,9 @@ def log_evidence(count: int, n: int, bound: float) -> float:
 
 
 def lower_limit(count: int, n: int, alpha: float) -> float:
-    """Largest bound such that it and all smaller ones are rejected at level ``alpha``; 0 if none is.
+    """Largest bound rejected together with all smaller ones.
+
+    The level is ``alpha``; 0 if none is rejected.
 
     Notes
     -----
@@ -85,12 +87,18 @@ def lower_limit(count: int, n: int, alpha: float) -> float:
 
 
 def upper_limit(count: int, n: int, alpha: float) -> float:
-    """Smallest bound such that it and all larger ones are rejected, as `lower_limit` for what did not happen."""
+    """Smallest bound rejected together with all larger ones.
+
+    It is `lower_limit` of the complement.
+    """
     return 1.0 - lower_limit(n - count, n, alpha)
 
 
 def detectable(n: int, bound: float, alpha: float) -> float:
-    """Smallest probability above ``bound`` that n draws would have flagged with probability `POWER`; 1 if none is."""
+    """Smallest probability above ``bound`` that n draws flag.
+
+    They do with probability `POWER`; 1 if none is.
+    """
     high = _enough(n, bound, alpha)
     if high > n:
         return 1.0
@@ -99,7 +107,9 @@ def detectable(n: int, bound: float, alpha: float) -> float:
 
 
 def order_limits(n: int, q: float, alpha: float) -> tuple[int, int]:
-    """Ranks (from 0) between which the q-quantile lies among n sorted draws, with probability at least 1 - alpha.
+    """Ranks that enclose the q-quantile of n sorted draws.
+
+    Ranks count from 0; they enclose it with probability at least 1 - alpha.
 
     Of n that is fixed before the draws; `anytime_order_limits` is for one that depends on them.
 
@@ -128,7 +138,9 @@ def order_limits(n: int, q: float, alpha: float) -> tuple[int, int]:
 
 
 def anytime_order_limits(n: int, q: float, alpha: float) -> tuple[int, int]:
-    """Ranks as of `order_limits` that enclose the q-quantile at all numbers of draws together, so at any stopping time.
+    """Ranks that enclose the q-quantile at any stopping time.
+
+    With probability at least 1 - alpha they do at all numbers of draws together.
 
     Notes
     -----

@@ -12,7 +12,9 @@ from scipy import special
 def clopper_pearson(
     count: ArrayLike, n: ArrayLike, alpha: float, side: Literal["lower", "upper"]
 ) -> NDArray[np.float64]:
-    """Limit of Clopper and Pearson (1934) on one side, at confidence 1 - alpha.
+    """One-sided limit of Clopper and Pearson (1934).
+
+    Its confidence is 1 - alpha.
 
     Parameters
     ----------

@@ -72,7 +72,7 @@ def _steps(low: float, high: float, spacing: float) -> Array:
 
 
 def rejects_below(chunks: Sequence[Chunk], guarantee: Guarantee, alpha: float) -> bool:
-    """Whether the claimed level is rejected together with every smaller level of the grid.
+    """Whether the claimed level and all smaller ones are rejected.
 
     Notes
     -----
@@ -87,7 +87,9 @@ def rejects_below(chunks: Sequence[Chunk], guarantee: Guarantee, alpha: float) -
 
 
 def lower_bound(chunks: Sequence[Chunk], guarantee: Guarantee, grid: Array, alpha: float) -> float:
-    """Largest level such that it and every smaller level of the grid is rejected; 0 if the first is not.
+    """Largest level rejected together with every smaller one.
+
+    Levels are those of the grid; 0 if the first is not rejected.
 
     Valid because: it can exceed the true level only if the first grid level at or above the truth was rejected, and
     that one level is a true null whose wealth ever reaches 1/alpha with probability at most alpha. This holds at every

@@ -24,7 +24,9 @@ _BLOCK = 1 << 20
 
 
 class MeanWealth:
-    """Wealth against "the expectation is at most m", at each of several m.
+    """Wealth against "the expectation is at most m".
+
+    There is one bet for each of several m.
 
     Parameters
     ----------
@@ -57,7 +59,10 @@ class MeanWealth:
         self.best: Array = np.zeros(len(means))
 
     def bet(self, x: Array, times: Array | None = None) -> None:
-        """Play a chunk of draws, all at least 0; each as often as ``times`` says."""
+        """Bet on a chunk of draws, all at least 0.
+
+        Each counts ``times`` times.
+        """
         block = max(1, _BLOCK // max(len(x), 1))
         for start in range(0, len(self.means), block):
             over = x / self.means[start : start + block, None] - 1.0
@@ -68,18 +73,26 @@ class MeanWealth:
         self.best = np.maximum(self.best, self.current)
 
     def rejected(self, alpha: float) -> int:
-        """How many of the means, without the claimed one, are rejected together with all smaller ones."""
+        """Number of means rejected together with all smaller ones.
+
+        The claimed one is not counted.
+        """
         rejected = self.best[1:] >= -math.log(alpha)
         return len(rejected) if rejected.all() else int(np.argmin(rejected))
 
     def lower_bound(self, alpha: float) -> float:
-        """Largest mean that is rejected together with all smaller ones; 0 if the first is not."""
+        """Largest mean rejected together with all smaller ones.
+
+        0 if the first is not rejected.
+        """
         count = self.rejected(alpha)
         return float(self.means[count]) if count else 0.0
 
 
 def detectable_mean(mean: float, draws: int, deviation: float, alpha: float, stakes: Array = STAKES) -> float:
-    """Smallest expectation that would have been flagged with probability about 0.9, by a normal approximation.
+    """Smallest expectation that draws flag with probability about 0.9.
+
+    By a normal approximation.
 
     Against "at most m" an expectation of m + d gains about s d / m - s^2 (deviation / m)^2 / 2 a draw at a stake s; the
     best stake is taken, its share of the prior is paid, and the mean of the draws is taken to be lower by its 90 %

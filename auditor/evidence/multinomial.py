@@ -87,7 +87,9 @@ class Multinomials:
 
 
 def average(logs: FloatArray) -> float:
-    """Logarithm of the average of wealths given by their logarithms, some of which may be infinite.
+    """Logarithm of the average of wealths.
+
+    They are given by their logarithms, some of which may be infinite.
 
     Raises
     ------
@@ -100,7 +102,9 @@ def average(logs: FloatArray) -> float:
 
 
 def combined(logs: Sequence[float], draws: Sequence[int], level: float) -> float:
-    """Logarithm of the wealth of several datasets together, against the null widened by ``level``.
+    """Log wealth of several datasets against the widened null.
+
+    The null is widened by ``level``.
 
     Parameters
     ----------
@@ -124,7 +128,9 @@ def combined(logs: Sequence[float], draws: Sequence[int], level: float) -> float
 
 
 def rejected_level(logs: Sequence[float], draws: Sequence[int], alpha: float) -> float:
-    """Largest level, in nats, such that the null widened by it is rejected at ``alpha``; 0 if none is.
+    """Largest level whose widened null is rejected at ``alpha``.
+
+    In nats; 0 if none is.
 
     Returns
     -------
@@ -155,7 +161,9 @@ def rejected_level(logs: Sequence[float], draws: Sequence[int], alpha: float) ->
 
 
 def detectable_divergence(cells: int, n: int, log_threshold: float) -> float:
-    """Kullback-Leibler divergence, in nats a draw, that n draws flag with probability `POWER` on one partition.
+    """Divergence, in nats a draw, that n draws flag.
+
+    They do with probability `POWER` on one partition; Kullback-Leibler divergence.
 
     Parameters
     ----------

@@ -68,7 +68,9 @@ _HIGHEST = 40.0
 
 
 def ceiling(n: int, guarantee: Guarantee, alpha: float) -> float:
-    """Largest level that ``n`` draws a side could have rejected, were the outputs fully distinguishable.
+    """Largest level that ``n`` draws a side can reject.
+
+    They do if the outputs are fully distinguishable.
 
     It is the largest t at which n times the minimum over the cap of -ln p0 - ln(1 - q0), what a bet on an event with
     p = 1 and q = 0 can gain at most, reaches ln(1/alpha): about ln(2 n / ln(1/alpha)) for pure DP.
@@ -81,7 +83,9 @@ def ceiling(n: int, guarantee: Guarantee, alpha: float) -> float:
 
 
 def reachable_level(curve: PrivacyCurve, n: int, guarantee: Guarantee, alpha: float) -> float:
-    """Level that ``n`` draws a side reject on average with the best single event of the exact curve known beforehand.
+    """Level that ``n`` draws a side reject on average.
+
+    The best single event of the exact curve is known beforehand.
 
     It is the largest t at which n times the divergence rate of some event from the cap of t reaches ln(1/alpha): what
     an auditor that need not learn could certify. Events that carry the exact level may be too rare for n draws.
@@ -97,7 +101,10 @@ def reachable_level(curve: PrivacyCurve, n: int, guarantee: Guarantee, alpha: fl
 
 
 def divergence_rate(p: Array, q: Array, guarantee: Guarantee, level: Array | float) -> Array:
-    """Nats a draw that the best bet on an event gains against ``level``; 0 where (p, q) is inside the null."""
+    """Growth rate of the best bet on an event.
+
+    In nats a draw against ``level``; 0 where (p, q) is inside the null.
+    """
     p0, q0, _ = guarantee.tangent(p, q, level)
     with np.errstate(divide="ignore", invalid="ignore"):
         rate = special.rel_entr(p, p0) + special.rel_entr(1 - p, 1 - p0)
@@ -106,7 +113,9 @@ def divergence_rate(p: Array, q: Array, guarantee: Guarantee, level: Array | flo
 
 
 def flag_probability(p: float, q: float, n: int, guarantee: Guarantee, alpha: float) -> float:
-    """Probability that ``n`` draws a side of an event with probabilities p and q flag the claim, the event known.
+    """Probability that ``n`` draws a side flag a known event.
+
+    The event's probabilities are p and q.
 
     The bet is the one of `log_factors` with the estimates at (p, q), the real prior over experts and binomial counts.
     """
@@ -143,7 +152,9 @@ def _times(count: Array, gain: Array) -> Array:
 
 
 def draws_that_count(n: float, width: int, learned_from: int) -> int:
-    """Draws that would do if the event were known, out of those in which it has to be learned first.
+    """Draws needed if the event were known.
+
+    The others are spent on learning it.
 
     Parameters
     ----------
@@ -173,7 +184,9 @@ def resolution(
     alpha: float,
     flag: Callable[[float, float, int, Guarantee, float], float] = flag_probability,
 ) -> float:
-    """Smallest level that an event of a given probability shows with a probability of 0.9.
+    """Smallest level that an event of given probability shows.
+
+    It does with a probability of 0.9.
 
     Parameters
     ----------
@@ -219,7 +232,10 @@ def draws_to_resolve(
     count: Callable[[float], int] = int,
     flag: Callable[[float, float, int, Guarantee, float], float] = flag_probability,
 ) -> float:
-    """Draws a side that resolve ``level`` at `RESOLVED`, see `draws_that_count`; infinite if `MOST` are too few."""
+    """Draws a side that resolve ``level`` at `RESOLVED`.
+
+    See `draws_that_count`; infinite if `MOST` are too few.
+    """
     often = min(float(guarantee.cap(np.array(RESOLVED), level)), 1.0)
 
     def enough(log10: float) -> bool:

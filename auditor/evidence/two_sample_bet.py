@@ -48,7 +48,9 @@ class Stake:
 
 @dataclass(frozen=True)
 class Chunk:
-    """One chunk of draws: ``n`` of P and ``n`` of Q of one pair; without a stake it was only learned from.
+    """A chunk of draws: ``n`` of P and ``n`` of Q.
+
+    All are of one pair; without a stake the chunk was only learned from.
 
     Parameters
     ----------
@@ -70,7 +72,7 @@ class Chunk:
 
 
 def worst_counts(stake: Stake, n: int, x: bool, y: bool) -> Stake:
-    """The stake with the counts that lose most on the sides that are named.
+    """Counts of the stake that lose most on given sides.
 
     Parameters
     ----------
@@ -136,7 +138,7 @@ LOG_PRIOR: Array = np.log(np.outer(SLOTS, _MASS / _MASS.sum()))
 
 
 def log_factors(stakes: Sequence[Stake], guarantee: Guarantee, levels: Array) -> Array:
-    """Logarithm of what the wealth of each expert of each slot is multiplied by.
+    """Log factors of the wealth of each slot's experts.
 
     Parameters
     ----------
@@ -217,7 +219,9 @@ def _bets(weight: Array, p0: Array, q0: Array, slope: Array, scale: float) -> Ar
 
 
 def known_event_gains(p: float, q: float, guarantee: Guarantee) -> Array:
-    """Log factors at the claimed level of one draw in each cell, the event's probabilities taken as known.
+    """Log factors of one draw in each cell.
+
+    At the claimed level, with the event's probabilities taken as known.
 
     Returns
     -------
@@ -272,7 +276,9 @@ class Wealth:
             self._play(log_factors([stake], self.guarantee, self.levels)[0])
 
     def bet_all(self, stakes: Iterable[Stake | None], enough: float = math.inf) -> None:
-        """Play chunk after chunk, until the best wealths of all levels have reached ``enough``.
+        """Bet on chunk after chunk until all levels are decided.
+
+        It stops when the best wealths of all levels have reached ``enough``.
 
         The same as `bet` on each, in less time: factors are computed for `_AT_ONCE` chunks together.
         """

@@ -30,7 +30,7 @@ _MOST_POINTS = 2**22
 
 
 def require(condition: bool, expected: str, value: object) -> None:
-    """Raise a ValueError that says what was expected and shows the value, unless the condition holds."""
+    """Raise a ValueError that shows the value, unless true."""
     if not condition:
         raise ValueError(f"expected {expected}, got {value!r}")
 
@@ -142,7 +142,10 @@ class TwoSidedGeometricLaw:
         return math.log1p(self.a - 1.0)
 
     def cdf(self, x: ArrayLike) -> FloatArray:
-        """Probability of an output at most `x` (any shape, in the units of the output)."""
+        """Probability of an output at most `x`, of any shape.
+
+        `x` has the units of the output.
+        """
         k = np.floor(np.asarray(x, dtype=np.float64) / self.step) - self.loc
         # P[Z <= -t] = a^(1-t) / (a+1) for t >= 1, and P[Z <= k] = 1 - P[Z <= -k-1].
         tail = np.exp(-self.log_a * np.where(k < 0, -k - 1, k)) / (self.a + 1.0)
@@ -161,7 +164,10 @@ class CauchyLaw:
         require(0 < self.scale < math.inf, "a finite scale > 0", self.scale)
 
     def cdf(self, x: ArrayLike) -> FloatArray:
-        """Probability of a value at most `x` (any shape), with relative accuracy in the lower tail."""
+        """Probability of a value at most `x`, of any shape.
+
+        It has relative accuracy in the lower tail.
+        """
         z = (np.asarray(x, dtype=np.float64) - self.loc) / self.scale
         # arctan2(1, -z) is the angle from the negative half-line: 1/2 + arctan(z)/pi without the difference.
         return np.asarray(np.arctan2(1.0, -z) / math.pi, dtype=np.float64)
@@ -223,7 +229,9 @@ def discrete_gaussian_table(sigma: float) -> DiscreteGaussianTable:
 
 @dataclass(frozen=True)
 class DiscreteGaussianLaw:
-    """Law of ``step * (loc + Z)`` with ``P[Z = k]`` proportional to ``exp(-k^2 / (2 sigma^2))``.
+    """Law of ``step * (loc + Z)`` with discrete Gaussian ``Z``.
+
+    ``P[Z = k]`` is proportional to ``exp(-k^2 / (2 sigma^2))``.
 
     Parameters
     ----------
@@ -252,7 +260,10 @@ class DiscreteGaussianLaw:
         require(0 < self.step < math.inf, "a finite step > 0", self.step)
 
     def pmf(self, x: ArrayLike) -> FloatArray:
-        """Probability of the output `x` (any shape, in the units of the output); 0 off the lattice."""
+        """Probability of the output `x`, of any shape.
+
+        `x` has the units of the output; 0 off the lattice.
+        """
         k = np.asarray(x, dtype=np.float64) / self.step - self.loc
         table = discrete_gaussian_table(self.sigma)
         inside = (np.abs(k) <= table.reach) & (k == np.rint(k))
@@ -260,7 +271,10 @@ class DiscreteGaussianLaw:
         return np.asarray(np.where(inside, np.exp(table.log_pmf[index]), 0.0), dtype=np.float64)
 
     def cdf(self, x: ArrayLike) -> FloatArray:
-        """Probability of an output at most `x` (any shape, in the units of the output)."""
+        """Probability of an output at most `x`, of any shape.
+
+        `x` has the units of the output.
+        """
         k = np.floor(np.asarray(x, dtype=np.float64) / self.step) - self.loc
         table = discrete_gaussian_table(self.sigma)
         # P[Z <= k] = 1 - P[Z <= -k-1].

@@ -17,7 +17,9 @@ from auditor.report.svg import BOTTOM, HEIGHT, LEFT, RIGHT, WIDTH, Point, px
 
 
 def path(listed: Iterable[Point], name: str, *, closed: bool = False) -> str:
-    """A line of a class of the style sheet, or with `closed` an area, to a tenth of a pixel.
+    """Draw a line, or with `closed` an area.
+
+    It has a class of the style sheet, and coordinates to a tenth of a pixel.
 
     Every step is relative to the rounded point before it, so that roundings do not add up.
     """
@@ -61,7 +63,7 @@ def titles(x: str, y: str) -> str:
 
 
 def row(x: float, y: float, parts: Iterable[str], said: str = "") -> str:
-    """Parts that have their origin at a point, with what a pointer that rests on them shows."""
+    """Place parts at a point, with a tooltip."""
     title = f"<title>{escape(said)}</title>" if said else ""
     return f'<g transform="translate({px(x)} {px(y)})">{title}{"".join(parts)}</g>'
 
@@ -78,7 +80,7 @@ def shared(parts: Mapping[str, Sequence[str]], more: str = "") -> Markup:
 
 
 def thinned(listed: Iterable[Point], tolerance: float = 0.05) -> list[Point]:
-    """Points of a line without those that are within `tolerance` pixels of the line between what is kept.
+    """Drop points that a line passes within `tolerance` pixels.
 
     A twentieth of a pixel cannot be seen.
     """

@@ -15,7 +15,10 @@ _MARGIN = 0.06
 
 
 def curve(claim: ClaimView) -> Markup:
-    """Measured points with their limits on logarithmic axes; empty for claims that have none."""
+    """Plot measured points with limits on logarithmic axes.
+
+    Empty for claims that have none.
+    """
     found = claim.found
     points = found.get("points") or []
     if found.get("kind") != "exponent" or not points:

@@ -16,7 +16,9 @@ _WRONG, _RIGHT = ("as printed", "printed step"), ("as corrected", "statement")
 
 @dataclass(frozen=True)
 class ErratumView:
-    """A statement that is wrong in the copy of the document that was read, with the claims that show it.
+    """A statement that is wrong in a source document.
+
+    It comes with the claims that show it; the document is the copy that was read.
 
     Parameters
     ----------
@@ -56,7 +58,9 @@ class ErratumView:
 
 
 def errata(records: Sequence[Mapping[str, Any]], claims: Sequence[ClaimView]) -> list[ErratumView]:
-    """Errata that the claims show: what is printed was refuted, as expected, by at least one of them.
+    """Errata that the claims show.
+
+    What is printed was refuted, as expected, by at least one of them.
 
     A record whose claims are not among the results, or did not come out as expected, accuses nobody: it gives no row.
     """

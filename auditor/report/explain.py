@@ -17,7 +17,10 @@ FACTOR = 10.0
 
 
 def explain(claim: ClaimView) -> list[str]:
-    """The verdict in plain words, one paragraph each, with what the audit could have caught."""
+    """Explain a verdict in plain words, a paragraph each.
+
+    It ends with what the audit could have caught.
+    """
     paragraphs = theorems.explain(claim) if claim.theorem else _paragraphs(claim)
     return [words.one_line(paragraph) for paragraph in paragraphs if paragraph]
 
@@ -70,7 +73,10 @@ def verdict(claim: ClaimView) -> str:
 
 
 def counterexample(claim: ClaimView) -> str:
-    """Event, counts and evidence in one or two sentences; empty without a counterexample."""
+    """Describe a counterexample: event, counts and evidence.
+
+    One or two sentences; empty without a counterexample.
+    """
     found = claim.counterexample
     if found is None:
         return ""

@@ -155,7 +155,7 @@ def _decade(value: float) -> str:
 
 
 def mark(index: int, x: float, y: float, said: str) -> str:
-    """The mark of a curve, a shape of its own, with what a pointer that rests on it shows."""
+    """Draw the marker of a curve, with a tooltip."""
     a, b = svg.px(x), svg.px(y)
     shape = (
         f"M{a} {b}m-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0 -7 0z",

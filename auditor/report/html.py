@@ -14,12 +14,12 @@ from markupsafe import Markup, escape
 
 from auditor.evidence.power import LEARNED
 from auditor.report import phases, plots, theorems, words
-from auditor.report.cells import cells
 from auditor.report.curves import curve
 from auditor.report.errata import errata
 from auditor.report.explain import explain, summarize_finding
 from auditor.report.figures import figures, legend
 from auditor.report.page import asset, environment, without_indentation
+from auditor.report.partition_plots import cells
 from auditor.report.view import RunView
 
 
@@ -89,7 +89,9 @@ def _template() -> jinja2.Template:
 
 
 def soft(text: str) -> Markup:
-    """Text that may break after slashes, commas and the like, where a long id would widen its column.
+    """Let text break after slashes and commas.
+
+    A long id would widen its column.
 
     Numbers such as "40,000" and "0.25" stay whole.
     """
@@ -98,14 +100,16 @@ def soft(text: str) -> Markup:
 
 
 def prose(text: str) -> Markup:
-    """A sentence, with the exponents in it raised and places to break long ids."""
+    """Format a sentence: raise exponents, let long ids break."""
     parts = re.split(r"\b10\^(-?\d+(?:\.\d+)?)", text)
     raised = (Markup("10<sup>{}</sup>").format(part) if i % 2 else soft(part) for i, part in enumerate(parts))
     return Markup("").join(raised)
 
 
 def terms(text: str, longest: int = 20) -> Markup:
-    """A claim such as "ε = 1, δ = 1e-05", which may break between its terms only, unless they are long.
+    """Format a claim, such as "ε = 1, δ = 1e-05".
+
+    It may break between its terms only, unless they are long.
 
     20 characters are what a column takes without squeezing the others.
     """
@@ -122,7 +126,10 @@ def command(text: str) -> Markup:
 
 
 def sort_key(value: float | None) -> str:
-    """A number as JavaScript reads it, for sorting; empty if there is none."""
+    """Format a number for sorting in JavaScript.
+
+    Empty if there is none.
+    """
     if value is None:
         return ""
     return {"inf": "Infinity", "-inf": "-Infinity"}.get(f"{value:g}", f"{value:.8g}")

@@ -68,7 +68,10 @@ def escape(text: str) -> str:
 
 
 def code(text: str) -> str:
-    """Text as code, fenced by more backticks than it has in a row; not for tables, whose cells end at a pipe."""
+    """Format text as code.
+
+    It is fenced by more backticks than it has in a row; not for tables, whose cells end at a pipe.
+    """
     line = words.one_line(text)
     fence = "`" * (max((len(run) for run in re.findall("`+", line)), default=0) + 1)
     space = " " if line.startswith("`") or line.endswith("`") else ""
@@ -113,7 +116,10 @@ def _claims(run: RunView) -> list[str]:
 
 
 def theorems_table(run: RunView) -> list[str]:
-    """Lines of the table of accuracy claims: what is claimed, what was found, and what would have refuted it."""
+    """Lines of the table of accuracy claims.
+
+    They have the claim, the finding, and what would have refuted it.
+    """
     header = ["claim", "source", "measured", "claimed", "found", "slack", "outcome", "basis", "refuted by"]
     rows = [[escape(claim.id), escape(claim.source) or "–", *map(escape, row)] for claim, row in theorems.rows(run)]
     return _table(header, rows)

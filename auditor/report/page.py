@@ -9,15 +9,21 @@ import jinja2
 
 
 def asset(name: str) -> str:
-    """A file of this package. Line ends may have been changed by git on checkout; the bytes of a page must not."""
+    """Read a file of this package.
+
+    Git may have changed line ends on checkout; the bytes of a page must not change.
+    """
     return (files("auditor.report") / name).read_text(encoding="utf-8").replace("\r\n", "\n")
 
 
 def environment() -> jinja2.Environment:
-    """Templates that escape everything, and in which a name that does not exist is an error."""
+    """Templates that escape everything and refuse unknown names."""
     return jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)
 
 
 def without_indentation(page: str) -> str:
-    """A page without its template's indentation, a twentieth of a long one; no text has a line that begins with "<"."""
+    """Strip a page of its template's indentation.
+
+    It is a twentieth of a long page; no text has a line that begins with "<".
+    """
     return re.sub(r"\n\s+(?=<)", "\n", page)

@@ -43,7 +43,10 @@ def diagrams(claims: Sequence[ClaimView]) -> list[ClaimView]:
 
 
 def statement_row(found: Mapping[str, Any]) -> tuple[str, str, str]:
-    """What was measured, what is stated, and what was found, for the table of theorems."""
+    """Row of the table of theorems for a diagram.
+
+    What was measured, what is stated, and what was found.
+    """
     told = [cell for cell in found["cells"] if cell["stated"]]
     kept = len(told) - int(found["broken"])
     cells = words.number_of(len(told), "cell")
@@ -55,14 +58,20 @@ def statement_row(found: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def rows(found: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
-    """Head and rows of the table of a diagram: the largest value of the vertical parameter first."""
+    """Head and rows of the table of a diagram.
+
+    The largest value of the vertical parameter comes first.
+    """
     xs, ys, cells = _grid(found)
     head = [f"{found['up']} \\ {found['across']}", *(f"{x:g}" for x in xs)]
     return head, [[f"{y:g}", *(_short(cells.get((x, y))) for x in xs)] for y in reversed(ys)]
 
 
 def picture(found: Mapping[str, Any]) -> Markup:
-    """The diagram: the darker a cell the oftener it succeeded; framed where a theorem says something of it."""
+    """Draw the diagram: darker where more trials succeeded.
+
+    Cells that a theorem is about are framed.
+    """
     xs, ys, cells = _grid(found)
     width = (svg.WIDTH - svg.LEFT - svg.RIGHT) / len(xs)
     height = (svg.HEIGHT - svg.TOP - svg.BOTTOM) / len(ys)

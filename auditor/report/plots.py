@@ -29,7 +29,10 @@ _DIAGONAL = ((LEAST, LEAST), (1.0, 1.0))
 
 
 def sandwich(claim: ClaimView) -> Markup:
-    """Lower bound, exact, claimed and resolved level and ceiling on one axis; empty without a level."""
+    """Plot lower bound, exact, claimed and resolved level, ceiling.
+
+    All are on one axis; empty without a level.
+    """
     if claim.conformity:
         return Markup("")  # its lower bound is a log-ratio, what it resolves a divergence
     keys = (
@@ -83,7 +86,10 @@ def _mark(name: str, x: float, right: float, inside: bool) -> str:
 
 
 def tradeoff(claim: ClaimView) -> Markup:
-    """Claimed cap, exact curve and events found, over the diagonal; empty without a curve."""
+    """Plot claimed cap, exact curve and events.
+
+    They are drawn over the diagonal; empty without a curve.
+    """
     data = claim.raw.get("tradeoff") or {}
     grid = [number(v) for v in data.get("q") or []]
     cap = _pairs(grid, data.get("claimed"))
@@ -112,7 +118,7 @@ def _rates(q: float, p: float, n: int | None) -> str:
 
 
 def definitions() -> Markup:
-    """What plots refer to because it is always the same: axes, titles and marks."""
+    """Definitions that plots share: axes, titles and marks."""
     parts = {plane.name: plane.axes() for plane in (_Plane(), _Logarithmic())}
     parts |= {name.replace(" ", "_"): [f'<path class="mark {name}" d="{d}"/>'] for name, d in _MARKS.items()}
     parts["off"] = ['<path class="mark off" d="M-22 0h20m-6-5l6 5-6 5"/>']

@@ -23,7 +23,9 @@ _HELP = (
 
 
 def sarif(results: Mapping[str, Any] | RunView) -> str:
-    """Render unexpected results as SARIF, the format that code hosts show beside the code.
+    """Render unexpected results as SARIF.
+
+    Code hosts show that format beside the code.
 
     Parameters
     ----------

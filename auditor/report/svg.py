@@ -41,7 +41,10 @@ def nice(low: float, high: float, count: int) -> list[float]:
 
 
 def decades(low: float, high: float) -> list[float]:
-    """Powers of ten in an interval; with other multiples of them if they are too few to read a scale from."""
+    """Powers of ten in an interval.
+
+    Other multiples of them are added if they are too few to read a scale from.
+    """
     exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     tens = [10.0**k for k in exponents if low <= 10.0**k <= high]
     if len(tens) >= 3:

@@ -13,7 +13,7 @@ from auditor.results import ANSWER_ZERO, number
 Found = Mapping[str, Any]
 
 
-class Row(NamedTuple):
+class TheoremRow(NamedTuple):
     """A line of the table of theorems, as text."""
 
     measured: str
@@ -49,14 +49,14 @@ def explain(claim: ClaimView) -> Iterator[str]:
         yield f"Cut short by {claim.text('truncated_by')}."
 
 
-def rows(run: RunView) -> list[tuple[ClaimView, Row]]:
-    """Claims of accuracy, with the line of each in the table of theorems."""
+def rows(run: RunView) -> list[tuple[ClaimView, TheoremRow]]:
+    """Claims of accuracy, each with its table row."""
     found = ((claim, row(claim)) for claim in run.claims)
     return [(claim, line) for claim, line in found if line is not None]
 
 
-def row(claim: ClaimView) -> Row | None:
-    """Line of the table of theorems; None for what is not in it."""
+def row(claim: ClaimView) -> TheoremRow | None:
+    """Row of the table of theorems, or None."""
     found = claim.found
     build = _ROWS.get(str(found.get("kind"))) if found else None
     if build is None or (found["kind"] == "inequality" and claim.level != "L4"):
@@ -229,8 +229,8 @@ _SENTENCES: dict[str, Callable[[ClaimView, Found], Iterator[str]]] = {
 }
 
 
-def _failure_row(claim: ClaimView, found: Found) -> Row:
-    return Row(
+def _failure_row(claim: ClaimView, found: Found) -> TheoremRow:
+    return TheoremRow(
         "failure rate",
         f"≤ {_num(found, 'claimed')} above {_num(found, 'error')}",
         f"{_num(found, 'rate')} [{_num(found, 'lower')}, {_num(found, 'upper')}]",
@@ -239,9 +239,9 @@ def _failure_row(claim: ClaimView, found: Found) -> Row:
     )
 
 
-def _expected_row(claim: ClaimView, found: Found) -> Row:
+def _expected_row(claim: ClaimView, found: Found) -> TheoremRow:
     interval = f"[{_num(found, 'mean_lower')}, {_num(found, 'mean_upper')}]"
-    return Row(
+    return TheoremRow(
         "expected error",
         f"≤ {_num(found, 'claimed')}",
         f"{_num(found, 'mean')} {interval}",
@@ -250,8 +250,8 @@ def _expected_row(claim: ClaimView, found: Found) -> Row:
     )
 
 
-def _smallest_row(claim: ClaimView, found: Found) -> Row:
-    return Row(
+def _smallest_row(claim: ClaimView, found: Found) -> TheoremRow:
+    return TheoremRow(
         f"{'largest' if found['largest'] else 'smallest'} {found['parameter']}",
         _num(found, "claimed"),
         f"{_num(found, 'measured')} [{_num(found, 'lower')}, {_num(found, 'upper')}]",
@@ -260,10 +260,10 @@ def _smallest_row(claim: ClaimView, found: Found) -> Row:
     )
 
 
-def _exponent_row(claim: ClaimView, found: Found) -> Row:
+def _exponent_row(claim: ClaimView, found: Found) -> TheoremRow:
     slack = [value for value in map(number, found.get("slack") or []) if value is not None]
     span = "–" if not slack else f"{min(slack):.3g} to {max(slack):.3g}"
-    return Row(
+    return TheoremRow(
         f"{found['measured']}, exponent of {found['parameter']}",
         _num(found, "claimed") + ("" if found["criterion"] else " (of the bound)"),
         f"{_num(found, 'exponent')} [{_num(found, 'exponent_lower')}, {_num(found, 'exponent_upper')}]",
@@ -272,14 +272,14 @@ def _exponent_row(claim: ClaimView, found: Found) -> Row:
     )
 
 
-def _phase_row(claim: ClaimView, found: Found) -> Row:
-    return Row(*phases.statement_row(found), "–", claim.verdict)
+def _phase_row(claim: ClaimView, found: Found) -> TheoremRow:
+    return TheoremRow(*phases.statement_row(found), "–", claim.verdict)
 
 
-def _inequality_row(claim: ClaimView, found: Found) -> Row:
+def _inequality_row(claim: ClaimView, found: Found) -> TheoremRow:
     worst, cases = found["worst"], int(found["cases"])
     sides = f"{_num(worst, 'left')} {found['comparison']} {_num(worst, 'right')}"
-    return Row(
+    return TheoremRow(
         "both sides",
         claim.text("claimed"),
         f"{sides} ({worst['case']}), the closest of {words.number_of(cases, 'case')}" if cases > 1 else sides,
@@ -288,7 +288,7 @@ def _inequality_row(claim: ClaimView, found: Found) -> Row:
     )
 
 
-_ROWS: dict[str, Callable[[ClaimView, Found], Row]] = {
+_ROWS: dict[str, Callable[[ClaimView, Found], TheoremRow]] = {
     "failure rate": _failure_row,
     "expected error": _expected_row,
     "smallest parameter": _smallest_row,

@@ -42,7 +42,10 @@ class ClaimView:
         return str(self.raw.get(key) or "")
 
     def number(self, key: str) -> float | None:
-        """A field as a number; None if it is absent, null or not a number."""
+        """A field as a number, or None.
+
+        None if it is absent, null or not a number.
+        """
         value = number(self.raw.get(key))
         return None if value is None or math.isnan(value) else value
 
@@ -73,12 +76,18 @@ class ClaimView:
 
     @property
     def new(self) -> str:
-        """What a baseline's finding of this claim does not cover; empty if there is none that might."""
+        """What a baseline's finding of this claim does not cover.
+
+        Empty if there is no finding that might cover it.
+        """
         return self.text("new")
 
     @property
     def undecided(self) -> str:
-        """Why nothing is decided, and what to do about it; empty where something is."""
+        """Why nothing is decided, and what to do.
+
+        Empty where something is decided.
+        """
         return words.one_line(undecided(self.raw)) if self.verdict else ""
 
     @property
@@ -105,12 +114,18 @@ class ClaimView:
 
     @property
     def conformity(self) -> bool:
-        """A stated law is claimed, no privacy: levels are log-ratios and divergences in nats."""
+        """Whether a stated law is claimed, rather than privacy.
+
+        Levels are then log-ratios and divergences in nats.
+        """
         return self.text("notion") == "conformity"
 
     @property
     def found(self) -> Mapping[str, Any]:
-        """What an accuracy audit or a computed statement found; empty for other claims."""
+        """Finding of an accuracy audit or a computed statement.
+
+        Empty for other claims.
+        """
         found: Mapping[str, Any] = self.raw.get("accuracy") or {}
         return found
 
@@ -126,7 +141,10 @@ class ClaimView:
 
     @property
     def judged(self) -> Mapping[str, Any] | None:
-        """Counts and limits of the event in the draws that judge it; None for the method with e-values."""
+        """Counts and limits of the event in the judging draws.
+
+        None for the method with e-values.
+        """
         found: Mapping[str, Any] | None = (self.raw.get("record") or {}).get("judged")
         return found
 
@@ -152,7 +170,7 @@ class ClaimView:
 
     @cached_property
     def strength(self) -> str:
-        """What a pass says, in a word or three: "reached", "loose", "out of reach"; empty for what is between.
+        """Strength of a pass: "reached", "loose", "out of reach" or empty.
 
         "out of reach": so few draws do not find twice the claimed level. "reached": 90 % or more of the claimed level
         is certified, or of the claimed error or failure rate was measured, or is exact. "loose": the exact level is
@@ -183,7 +201,7 @@ class ClaimView:
 
     @property
     def said(self) -> str:
-        """The verdict, with what a pass says."""
+        """The verdict, with the strength of a pass."""
         return ", ".join(filter(None, (self.verdict, self.strength)))
 
     @property
@@ -198,7 +216,10 @@ class ClaimView:
 
     @property
     def log10_shown(self) -> float | None:
-        """Evidence of the draws that the counterexample shows, which are fresh ones where it was made smaller."""
+        """Evidence of the draws that the counterexample shows.
+
+        They are fresh ones where it was made smaller.
+        """
         return number((self.counterexample or {}).get("e_value_log10"))
 
     @property
@@ -230,7 +251,7 @@ class ClaimView:
 
     @cached_property
     def facts(self) -> list[tuple[str, str]]:
-        """Label and value of what is not in the sentences or the plots."""
+        """Labels and values beside the sentences and the plots."""
         raw = self.raw
         parameters = ", ".join(f"{key} = {value}" for key, value in words.flat(raw.get("parameters") or {}))
         notion = self.text("notion")
@@ -319,7 +340,10 @@ class ClaimView:
 
 
 def share_of(found: Mapping[str, Any]) -> float | None:
-    """Largest part of a bound that was measured: of an error, or of a failure rate; None where there is none."""
+    """Largest part of a bound that was measured.
+
+    Of an error, or of a failure rate; None where there is none.
+    """
     slack = found.get("slack")
     known = [number(value) for value in (slack if isinstance(slack, list | tuple) else [slack])]
     shares = [1 / value if value else math.inf for value in known if value is not None and not math.isnan(value)]
@@ -333,14 +357,17 @@ def share_of(found: Mapping[str, Any]) -> float | None:
 
 @dataclass(frozen=True)
 class RunView:
-    """The content of results.json, read for people: all strings made safe to print."""
+    """The content of results.json, as strings safe to print."""
 
     results: Mapping[str, Any]
     claims: tuple[ClaimView, ...]
 
     @classmethod
     def of(cls, results: Mapping[str, Any] | RunView) -> RunView:
-        """Read the parsed content of results.json; what has been read already stays what it is."""
+        """Read the parsed content of results.json.
+
+        A view is returned as it is.
+        """
         if isinstance(results, RunView):
             return results
         safe: dict[str, Any] = words.cleaned(results)
@@ -358,7 +385,10 @@ class RunView:
 
     @property
     def unexpected(self) -> list[ClaimView]:
-        """Claims whose result is not the expected one and that no baseline holds, worst first."""
+        """Claims with an unexpected result, worst first.
+
+        Those that a baseline holds are left out.
+        """
         order = {verdict: i for i, verdict in enumerate(words.VERDICTS)}
         found = [claim for claim in self.claims if claim.unexpected]
         return sorted(found, key=lambda claim: order.get(claim.verdict, len(order)))
@@ -375,14 +405,20 @@ class RunView:
 
     @property
     def caught(self) -> list[tuple[str, str, list[ClaimView]]]:
-        """Anchor, title and claims of what was expected to be found: violations, then deviations."""
+        """Expected findings: violations, then deviations.
+
+        Each is an anchor, a title and its claims.
+        """
         kinds = (("violations", "Violations, as expected"), ("deviations", "Deviations, as expected"))
         found = [(n, t, [c for c in self.claims if c.ok and f"{c.verdict}s" == n]) for n, t in kinds]
         return [part for part in found if part[2]]
 
     @property
     def counts(self) -> list[tuple[str, int, int, int]]:
-        """Each verdict that occurs, with the number of claims as expected, unexpected, and known from a baseline."""
+        """Each verdict with its numbers of claims.
+
+        As expected, unexpected, and known from a baseline.
+        """
         number_of = Counter((claim.verdict, claim.unexpected, bool(claim.known)) for claim in self.claims)
         rows = [
             (

@@ -20,7 +20,7 @@ LEVELS = {
 
 
 def clean(text: str) -> str:
-    r"""Text without control characters and lone surrogates, which are shown as escapes such as ``\x1b``.
+    r"""Escape control characters and lone surrogates, such as ``\x1b``.
 
     Names and events can come from the audited target: they must not reach a terminal as commands, and XML and UTF-8
     have no form for some of them. Line breaks and tabs stay.
@@ -57,7 +57,10 @@ def one_line(text: str) -> str:
 
 
 def shorten(text: str, width: int) -> str:
-    """Text of at most ``width`` characters, cut in the middle: both ends of an id tell claims apart."""
+    """Shorten text to ``width`` characters, cut in the middle.
+
+    Both ends of an id tell claims apart.
+    """
     if len(text) <= width:
         return text
     if width < 3:
@@ -81,7 +84,10 @@ def number_of(count: int, noun: str, plural: str = "") -> str:
 
 
 def percent(share: float) -> str:
-    """A probability as a percentage, with as many digits as tell it from 0 and 1."""
+    """Format a probability as a percentage.
+
+    It has as many digits as tell it from 0 and 1.
+    """
     value = 100 * share
     if 0 < value < 0.1 or 99.9 < value < 100:
         return f"{value:.4g} %"
@@ -109,7 +115,9 @@ def place(source: Mapping[str, Any]) -> str:
 
 
 def slugs(ids: Sequence[str]) -> list[str]:
-    """Anchors of claims: from the id alone, so that a link stays good when other claims are added.
+    """Anchors of claims, from their ids alone.
+
+    A link stays good when other claims are added.
 
     Ids that give the same slug are told apart by a number, in order.
     """
@@ -138,7 +146,10 @@ def flat(value: Any, label: str = "") -> list[tuple[str, str]]:
 
 
 def scalar(value: Any) -> str:
-    """One value of JSON as a person reads it; "inf" is how an infinite number is stored."""
+    """Format one value of JSON.
+
+    "inf" is how an infinite number is stored.
+    """
     if value is None:
         return "–"
     if isinstance(value, bool):

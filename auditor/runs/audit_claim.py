@@ -34,7 +34,10 @@ def drawn_from(claim: Claim) -> Any:
 def audit_claim(
     claim: Claim, run: Run, alpha: float, ahead: Callable[[Sequence[Any]], Ahead] | None = None
 ) -> AuditResult:
-    """Audit one declared claim; a failure of ours is an "error" and never stops the run."""
+    """Audit one declared claim.
+
+    A failure of the auditor itself is an "error" and never stops the run.
+    """
     draft = claim.draft
     labels: dict[str, Any] = {
         "entry": claim.entry,
@@ -81,7 +84,10 @@ def _ledger(run: Run) -> Ledger | None:
 
 
 def work(run: Run, id_: str, alpha: float, meeting: Meeting | None = None) -> tuple[AuditResult, float]:
-    """One claim in a worker, which loads the declarations itself: pairs may be large, ids are not."""
+    """Audit one claim in a worker.
+
+    It loads the declarations itself: pairs may be large, ids are not.
+    """
     begun = time.perf_counter()
     ahead = None if meeting is None else partial(Ahead, meeting.take, id_)
     try:
@@ -92,7 +98,7 @@ def work(run: Run, id_: str, alpha: float, meeting: Meeting | None = None) -> tu
 
 
 def declared_claim(run: Run, id_: str) -> Claim:
-    """The claim of a run with this id, as its files declare it."""
+    """The claim of a run with this id."""
     return next(claim for claim in registry.claims(run.paths) if claim.id == id_)
 
 

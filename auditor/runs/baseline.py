@@ -76,7 +76,10 @@ class Finding:
     reason: str = ""
 
     def exceeded(self, result: AuditResult) -> str:
-        """Why this does not cover a result of its id and verdict, in words; empty if it does."""
+        """Why this does not cover a result; empty if it does.
+
+        The result has its id and verdict.
+        """
         from auditor.events.root_causes import kind_of  # loads all of the learners
 
         said = []
@@ -101,7 +104,9 @@ class Baseline:
 
 
 def cause_of_result(result: AuditResult) -> str:
-    """What shows a finding, in a standard phrase without values of data or outputs; empty if the claim's id says it.
+    """Cause of a finding, in a standard phrase without values.
+
+    It has no values of data or outputs; empty if the claim's id names the cause.
 
     Of a violation it is the cause of the counterexample. Draws that are not independent, and what the target states of
     itself, are findings of any claim, so they are a cause of their own.
@@ -118,7 +123,9 @@ def cause_of_result(result: AuditResult) -> str:
 
 
 def level_of_result(result: AuditResult) -> float | None:
-    """The certified level of a violation or deviation, to the 8 digits of its record; None for other verdicts.
+    """Certified level of a violation or deviation, else None.
+
+    To the 8 digits of its record.
 
     A claim that is computed, at L0, has its exact level. Of every kind of claim a higher level is a worse finding.
     """
@@ -129,7 +136,9 @@ def level_of_result(result: AuditResult) -> float | None:
 
 
 def room(result: AuditResult) -> float | None:
-    """The level up to which a finding is forgiven when it is written down, rounded up to 3 digits.
+    """Level up to which a finding is forgiven.
+
+    It is written down rounded up to 3 digits.
 
     Where the exact level is known it is that one: the certified level of a mechanism that has not changed exceeds it
     with probability at most alpha, whatever the seed, the budget and the event.
@@ -257,7 +266,7 @@ def _line(text: str, table: int | None, key: str) -> str:
 
 
 def write_baseline(path: Path, findings: Iterable[Finding]) -> None:
-    """Write a baseline, whole or not at all, findings in the order of their ids.
+    """Write a baseline atomically, findings by id.
 
     Raises
     ------
@@ -299,7 +308,10 @@ def _text(value: str) -> str:
 
 
 def is_finding(verdict: str, expected: str, sandwich: str) -> bool:
-    """An unexpected verdict that a baseline may hold: no error, and no failed check of the auditor's own."""
+    """Whether an unexpected verdict may be in a baseline.
+
+    No error may, and no failed check of the auditor itself.
+    """
     return verdict in FINDINGS and verdict != expected and not sandwich.startswith("failed")
 
 
@@ -344,7 +356,9 @@ def findings_of(
 
 
 def apply(baseline: Baseline, results: Sequence[AuditResult]) -> list[AuditResult]:
-    """The results, with ``known`` set to the reason where the baseline covers the finding.
+    """Mark the results that the baseline covers as ``known``.
+
+    ``known`` is the finding's reason.
 
     Where it has a finding of the same claim and verdict that does not cover this one, ``new`` says why.
     """
@@ -360,7 +374,9 @@ def apply(baseline: Baseline, results: Sequence[AuditResult]) -> list[AuditResul
 
 
 def notices(baseline: Baseline, results: Sequence[AuditResult]) -> list[str]:
-    """What there is to say of a baseline after a run: new, stale and changed findings, and claims not audited.
+    """Notices on a baseline after a run.
+
+    They name new, stale and changed findings, and claims not audited.
 
     ``results`` are those of `apply`. An entry whose claim ended in an error is not stale: nothing is known of it.
     """

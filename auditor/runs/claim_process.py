@@ -51,11 +51,11 @@ _HASHES = {
 
 
 class ProcessDied(DpauditError):  # noqa: N818 - it is what happened
-    """The process ended in the middle of a claim, by what it did itself."""
+    """The claim ended its process."""
 
 
 class ProcessEnded(ProcessDied):
-    """The process was ended by others, such as a manager of jobs that needs the machine."""
+    """Others ended the process, such as a manager of jobs."""
 
 
 def versions() -> dict[str, str]:
@@ -127,7 +127,7 @@ class ClaimProcess:
             self.refused = f"it cannot load the claims: {error}"
 
     def audit(self, id_: str, alpha: float) -> bytes:
-        """Audit one claim: the pickled result and seconds, which are for who asked to read.
+        """Audit one claim; return the pickled result and seconds.
 
         Raises
         ------

@@ -89,7 +89,9 @@ def _brought_up(content: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_run_record(results: Path) -> dict[str, Any] | None:
-    """Read the run.json beside a results.json: times, the machine and the code; None if there is none.
+    """Read the run.json beside a results.json, or None.
+
+    It has times, the machine and the code.
 
     Raises
     ------
@@ -109,7 +111,10 @@ def read_run_record(results: Path) -> dict[str, Any] | None:
 
 
 def packed(content: bytes) -> bytes:
-    """A file's content as an .xz file: the same bytes each time, about a tenth as many for a results.json."""
+    """Compress a file as .xz, deterministically.
+
+    A results.json becomes about a tenth as long.
+    """
     return lzma.compress(content, preset=_PRESET)
 
 
@@ -123,7 +128,10 @@ def _later(schema: Any) -> bool:
 
 
 def manifest_differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """What two manifests differ in, for example "seed: 0 then, 1 now"; empty if they agree."""
+    """Differences of two manifests, as "seed: 0 then, 1 now".
+
+    Empty if they agree.
+    """
     old, new = _flat(before), _flat(after)
     names = [name for name in dict.fromkeys([*old, *new]) if old.get(name) != new.get(name)]
     return [f"{name}: {_shown(old.get(name))} then, {_shown(new.get(name))} now" for name in names]
@@ -147,7 +155,9 @@ def _shown(value: Any) -> str:
 
 
 def differences(before: Mapping[str, Any], after: Mapping[str, Any], names: tuple[str, str]) -> list[str]:
-    """Lines on the claims in which two results differ, by id, with a count at the end; empty if none does.
+    """Lines on claims that differ between two results.
+
+    They are by id, with a count at the end; empty if none differs.
 
     Parameters
     ----------
@@ -183,7 +193,10 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any], names: tupl
 
 
 def unreproduced(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """Ids of claims whose records differ to the byte, apart from what `record_differences` leaves out."""
+    """Ids of claims whose records differ to the byte.
+
+    What `record_differences` leaves out does not count.
+    """
     old, new = ({claim["id"]: claim for claim in content["claims"]} for content in (before, after))
     return sorted(
         id_
@@ -193,7 +206,9 @@ def unreproduced(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[st
 
 
 def record_differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """What the records of a claim differ in to the byte, as "lower_bound: 0.98 then, 0.97 now"; empty if in nothing.
+    """Differences of two records, as "lower_bound: 0.98 then, 0.97 now".
+
+    To the byte; empty if there are none.
 
     What a baseline says and lines of code are left out, and that time cut the first one short. What says most comes
     first, then whole members before what is inside of others.

@@ -73,7 +73,10 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Speed:
-    """Seconds that a call of a target takes, by the number of draws asked for, and the coordinates of an output."""
+    """Seconds of a call, by its number of draws.
+
+    With the number of coordinates of an output.
+    """
 
     sizes: tuple[float, ...]
     seconds: tuple[float, ...]
@@ -81,25 +84,34 @@ class Speed:
 
     @property
     def each(self) -> float:
-        """Seconds of a further draw in a call: what the largest batch took more than the smallest."""
+        """Seconds of a further draw in a call.
+
+        The largest batch less the smallest.
+        """
         if len(self.sizes) == 1:
             return self.seconds[0] / self.sizes[0]
         return max(self.seconds[-1] - self.seconds[0], 0.0) / (self.sizes[-1] - self.sizes[0])
 
     def call(self, n: float) -> float:
-        """Seconds of a call for n draws: between two measured sizes on a line, and above the largest on another."""
+        """Seconds of a call for n draws.
+
+        Between two measured sizes on a line, and above the largest on another.
+        """
         if n <= self.sizes[-1]:
             return float(np.interp(n, self.sizes, self.seconds))
         return self.seconds[-1] + (n - self.sizes[-1]) * self.each
 
     def draw(self, n: int) -> float:
-        """Seconds of n draws, in the calls in which a sampler makes them."""
+        """Seconds of n draws, in the sampler's calls."""
         calls = len(parts_of(Call(n, ())))
         return calls * self.call(n / calls)
 
 
 def estimates(run: Run, selected: Sequence[Claim], done: Collection[str] = ()) -> list[Estimate]:
-    """Estimate each selected claim; those that are ``done`` (by id) have their share of alpha, and are left out."""
+    """Estimate each selected claim.
+
+    Those that are ``done`` (by id) have their share of alpha, and are left out.
+    """
     alpha = split_alpha(selected, run.alpha)
     factors: dict[str, float] = {}
     found = []
@@ -115,7 +127,10 @@ def estimates(run: Run, selected: Sequence[Claim], done: Collection[str] = ()) -
 
 
 def probe(guarantee: Guarantee, clock: Clock = time.perf_counter) -> float:
-    """What an audit of randomised response takes here, over what the constants above say, with a margin."""
+    """Speed of this machine, relative to the constants above.
+
+    An audit of randomised response is timed, with a margin.
+    """
     settings = Settings(draws=_PROBE, stop="budget", independence=False)
     pair = Pair(np.array([0]), np.array([1]))
     begun = clock()
@@ -129,7 +144,7 @@ def _respond(data: Any, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
 
 
 def estimate(claim: Claim, settings: Settings, factor: float = 1.0, clock: Clock = time.perf_counter) -> Estimate:
-    """Estimate one claim by a pilot of its mechanism on its first pair.
+    """Estimate one claim by a pilot on its first pair.
 
     With ``stop="verdict"`` it is an estimate from above, as an audit that refutes its claim stops early. ``factor`` is
     what the engine costs here over its cost where it was measured, see `probe`.
@@ -165,7 +180,9 @@ def _accuracy_estimate(claim: Claim, theorem: Theorem, settings: Settings, clock
 def pilot(
     mechanism: Mechanism, datasets: tuple[Any, Any], seed: int, key: str, clock: Clock = time.perf_counter
 ) -> Speed:
-    """Time calls of a target for more and more draws, about `PILOT` seconds long, or some nine calls of one draw.
+    """Time calls of a target for growing batches.
+
+    About `PILOT` seconds, or some nine calls of one draw.
 
     The draws are keyed apart from those of an audit, and come from the two datasets in turn. The first call is not
     counted, because it may load or compute what later calls find. A target that takes half a second for one draw is
@@ -212,7 +229,10 @@ def pilot(
 
 
 def audit_seconds(speed: Speed, settings: Settings, pairs: int, factor: float = 1.0) -> float:
-    """Seconds of an audit that runs to the end of its budget: drawing, independence tests, and the engine's own."""
+    """Seconds of an audit that exhausts its budget.
+
+    Drawing, independence tests, and the engine's cost.
+    """
     sizes = chunk_sizes(settings.draws // 2, pairs)
     chunks = sum(times for _, times in sizes)
     drawing = 2 * sum(times * speed.draw(n) for n, times in sizes)
@@ -228,7 +248,7 @@ def _engine(chunks: int, draws: int, width: int) -> float:
 
 
 def chunk_sizes(side: int, pairs: int) -> list[tuple[int, int]]:
-    """Draws a side in a chunk, and how many chunks have so many, in the order in which they come.
+    """Sizes of chunks a side, with their numbers, in order.
 
     ``side`` draws are taken to be spread evenly over the pairs, which makes the most chunks.
     """
@@ -244,7 +264,9 @@ def chunk_sizes(side: int, pairs: int) -> list[tuple[int, int]]:
 
 
 def total_seconds(found: Sequence[Estimate], jobs: int, start: float) -> float:
-    """Seconds of the whole run on ``jobs`` workers, each of which takes ``start`` seconds to load the claims.
+    """Seconds of the run on ``jobs`` workers.
+
+    Each takes ``start`` seconds to load the claims.
 
     Valid because: a worker takes the next claim when it is free, and such a schedule ends no later than
     sum / jobs + (1 - 1 / jobs) * longest (Graham 1966).
@@ -256,7 +278,7 @@ def total_seconds(found: Sequence[Estimate], jobs: int, start: float) -> float:
 
 
 def lines(found: Sequence[Estimate], jobs: int, start: float) -> list[str]:
-    """The estimates as a table, with the total and what failed below it."""
+    """Table of the estimates, with total and failures below."""
     rows = [("id", "claimed", "expected", "budget", "share of alpha", "time")]
     for part in found:
         draft, share, takes = part.claim.draft, "-", "-"

@@ -98,7 +98,10 @@ class Journal:
             raise self._failure(error) from error
 
     def remove(self, results: Path) -> None:
-        """Delete the file, as the run is complete; its results are forced to the disk first."""
+        """Delete the journal of a complete run.
+
+        Its results are forced to the disk first.
+        """
         try:
             _force(results)
             _force(results.parent)
@@ -120,7 +123,7 @@ class Journal:
 
 
 def begin(out: Path, run: Run, selected: Sequence[Claim], resume: bool) -> tuple[Journal, Finished, list[str]]:
-    """Start the journal of a run, or go on with the one of an interrupted run.
+    """Start a run's journal, or resume an interrupted one.
 
     Returns
     -------
@@ -150,7 +153,10 @@ def begin(out: Path, run: Run, selected: Sequence[Claim], resume: bool) -> tuple
 
 
 def resumable(path: Path, about: Mapping[str, Any]) -> tuple[Finished, list[str]]:
-    """Finished claims of a journal, and notices; raises as `begin` does, and changes nothing."""
+    """Finished claims of a journal, and notices.
+
+    It raises as `begin` does, and changes nothing.
+    """
     if not path.exists():
         return {}, [f"nothing to resume in {path.parent}: the run starts anew"]
     kept = read(path)
@@ -198,7 +204,10 @@ def read(path: Path) -> Kept:
 
 
 def check(path: Path, kept: Kept, about: Mapping[str, Any]) -> None:
-    """Raise `SpecificationError` if a journal is not of the run that is asked for; the message says what differs."""
+    """Raise `SpecificationError` if a journal is of another run.
+
+    The message names the differences.
+    """
     differences = manifest_differences(kept.about, about)
     if differences:
         raise SpecificationError(
@@ -208,7 +217,9 @@ def check(path: Path, kept: Kept, about: Mapping[str, Any]) -> None:
 
 
 def fingerprint(run: Run, selected: Sequence[Claim]) -> dict[str, Any]:
-    """All that the results of a run depend on: its manifest, and hashes of the code and of the datasets.
+    """Hash of all that the results of a run depend on.
+
+    Its manifest, and hashes of the code and of the datasets.
 
     The manifest's hashes are of the claims and of the audited classes themselves; these are of all files that they
     could call, because a claim that is taken from a journal is not looked at again.
@@ -240,7 +251,7 @@ def content_hash(data: Any) -> bytes:
 
 
 def code_files(run: Run, selected: Sequence[Claim]) -> set[Path]:
-    """Source files of this package, and of the packages or files that declare the claims and hold their mechanisms."""
+    """Source files of this package, the claims and their mechanisms."""
     names = {"auditor", *(entry.function.__module__ for entry in registry.load(run.paths))}
     for claim in selected:
         mechanism = claim.draft.mechanism

@@ -20,12 +20,18 @@ LIBRARIES = ("numpy", "scipy", "pandas", "scikit-learn", "statsmodels")
 
 
 def without_addresses(text: str) -> str:
-    """Text that shows objects, without where in memory they lie: that is another place in every process."""
+    """Text that shows objects, without their addresses in memory.
+
+    They differ from process to process.
+    """
     return re.sub(r" at 0x[0-9a-f]+", "", text)
 
 
 def manifest(run: Run, selected: Sequence[Claim]) -> dict[str, Any]:
-    """What the results depend on: versions, seed, options, and hashes of the specification and of what was audited."""
+    """Manifest of a run: all that its results depend on.
+
+    Versions, seed, options, and hashes of the specification and of the targets.
+    """
     alpha = split_alpha(selected, run.alpha)
     specification = "\n".join(
         f"{c.id}|{c.draft.guarantee!r}|{c.draft.expected}|{describe(c.draft.mechanism)}|"

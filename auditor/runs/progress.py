@@ -8,7 +8,9 @@ from auditor.results import AuditResult
 
 
 class Progress:
-    """A bar on a terminal, a line a claim elsewhere, both on standard error.
+    """Progress on standard error.
+
+    A bar on a terminal, a line a claim elsewhere.
 
     Parameters
     ----------

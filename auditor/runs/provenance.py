@@ -15,7 +15,9 @@ _NAMED = 5
 
 
 def code_of(run: Run, selected: Sequence[Claim]) -> dict[str, str]:
-    """Hashes of the source files of the engine, of the claims and of their mechanisms, as they are on the disk now.
+    """Hashes of source files: engine, claims and mechanisms.
+
+    They are those on the disk now.
 
     Returns
     -------
@@ -39,11 +41,14 @@ def _name(file: Path) -> str:
 
 
 def changed_files(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """Names of files that are not what they were, were not there, or are not there any more."""
+    """Files that changed, are new, or are gone."""
     return sorted(name for name in then.keys() | now.keys() if then.get(name) != now.get(name))
 
 
 def named(files: Sequence[str]) -> str:
-    """Some of the names in words, those of the engine last: most often the others say more."""
+    """List some of the names, the engine's last.
+
+    Most often the others tell more.
+    """
     ordered = sorted(files, key=lambda name: (name.startswith("auditor/"), name))
     return ", ".join(ordered[:_NAMED]) + (f" and {len(files) - _NAMED} more" if len(files) > _NAMED else "")

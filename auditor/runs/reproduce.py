@@ -115,7 +115,9 @@ def reproduce(
     jobs: int | None = None,
     seconds: float | None = None,
 ) -> Reproduction:
-    """Run the claims of a results.json again, each with the share of alpha that it had, and compare the records.
+    """Run the claims of a results.json again, and compare.
+
+    Each has the share of alpha that it had.
 
     Parameters
     ----------
@@ -181,7 +183,9 @@ def reproduce(
 
 
 def sampled(recorded: Sequence[Recorded], sample: int | None) -> list[Recorded]:
-    """The first so many claims in the order of the SHA-256 of their ids, or all of them in this order.
+    """A sample of the claims by SHA-256 of their ids.
+
+    All of them in this order, without a size.
 
     The order has nothing to do with what the claims are about, and an added claim moves no other one in it.
     """
@@ -356,7 +360,10 @@ def _nothing(files: Sequence[str] | None, results: Path) -> str:
 
 
 def lines_of(found: Reproduction) -> Iterator[str]:
-    """What was found, for standard output: each claim that differs and why, and how many came out the same."""
+    """Lines for standard output: claims that differ, and why.
+
+    With the number of those that came out the same.
+    """
     for k, claim in enumerate(found.differing):
         yield f"differs: {claim.id}"
         if k >= _DETAILED:

@@ -22,7 +22,10 @@ Say = Callable[[str], None]
 
 
 class WorkersLost(DpauditError):  # noqa: N818 - it is what happened
-    """Nobody is left to audit the other claims; what is finished stands."""
+    """No worker is left to audit the other claims.
+
+    Results that are finished are kept.
+    """
 
 
 @dataclass(frozen=True)
@@ -103,7 +106,9 @@ class Run:
 
 @dataclass
 class Outcome:
-    """Results of a run in the order of the claims, and what a run was like that the results must not depend on.
+    """Results of a run in the claims' order, with circumstances.
+
+    The results must not depend on the circumstances.
 
     ``lost`` says how the workers were lost; such a run is ``interrupted`` too.
     """
@@ -115,7 +120,9 @@ class Outcome:
 
 
 def split_alpha(claims: Sequence[Claim], alpha: float) -> dict[str, float]:
-    """Split of alpha: equal shares for the claims expected to be consistent; every other claim uses the same share.
+    """Split alpha equally among claims expected to be consistent.
+
+    Every other claim uses the same share.
 
     Valid because: the family-wise error counts claims that hold and are called violated. Claims that hold are among
     those expected to be consistent (or somebody's expectation is wrong, and then the alarm is no false one for the
@@ -144,7 +151,9 @@ def settings_of(claim: Claim, run: Run, alpha: float) -> Settings:
 
 
 def exit_code(results: Sequence[AuditResult], interrupted: bool = False) -> int:
-    """0 all as expected; 1 an unexpected finding; 2 an error or failed sandwich; 3 inconclusive; 130 interrupted.
+    """Exit code of a run.
+
+    0 all as expected; 1 an unexpected finding; 2 an error or failed sandwich; 3 inconclusive; 130 interrupted.
 
     The worst wins: 130, 2, 1, 3. Findings that a baseline holds do not count.
     """

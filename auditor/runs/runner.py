@@ -22,7 +22,9 @@ def execute(
     finished: Mapping[str, tuple[AuditResult, float]] | None = None,
     hand_out: HandOut | None = None,
 ) -> Outcome:
-    """Audit the selected claims; Ctrl-C, or the loss of all workers, keeps what is done.
+    """Audit the selected claims.
+
+    Ctrl-C, or the loss of all workers, keeps what is done.
 
     Parameters
     ----------
@@ -65,7 +67,10 @@ def execute(
 
 
 def errata(run: Run, selected: Sequence[Claim]) -> list[dict[str, Any]]:
-    """Errata of the entries that were run, with the claims that show what is wrong and what is right."""
+    """Errata of the entries that were run.
+
+    With the claims that show what is wrong and what is right.
+    """
     entries = {claim.entry for claim in selected}
     return [
         {

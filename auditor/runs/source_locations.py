@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def located(results: Sequence[AuditResult], claims: Iterable[Claim], entries: Iterable[Entry]) -> list[AuditResult]:
-    """The results, with ``places`` set to where their mechanisms and the entries of their claims stand.
+    """Set ``places`` of results: where mechanisms and entries stand in files.
 
     The process that was asked for the run does this, not its workers: these may stand in other folders.
     """
@@ -34,13 +34,16 @@ def located(results: Sequence[AuditResult], claims: Iterable[Claim], entries: It
 
 
 def places(mechanism: object, declaration: object = None) -> dict[str, Any]:
-    """Members ``mechanism`` and ``claim``, each as `place_of` has it; one that is not known is left out."""
+    """Places of ``mechanism`` and ``claim``, where known.
+
+    Each is as `place_of` has it.
+    """
     found = {"mechanism": place_of(_audited(mechanism)), "claim": place_of(declaration)}
     return {name: place for name, place in found.items() if place}
 
 
 def place_of(thing: object) -> Mapping[str, Any]:
-    """File and line at which the source of a function, class or object begins.
+    """File and first line of a function, class or object.
 
     Returns
     -------

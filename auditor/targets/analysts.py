@@ -57,7 +57,9 @@ class FixedList:
 
 @dataclass(frozen=True)
 class Repeat:
-    """Asks one query again and again, until an answer or until the mechanism halts.
+    """Asks one query again and again.
+
+    It ends with an answer, or when the mechanism halts.
 
     Parameters
     ----------
@@ -94,7 +96,9 @@ class Repeat:
 
 @dataclass(frozen=True)
 class Phases:
-    """Cheap queries, then a costly one, and again in the next epoch: the worst case of sparse vector.
+    """Cheap queries, then a costly one, in each epoch.
+
+    It is the worst case of sparse vector.
 
     Parameters
     ----------
@@ -150,7 +154,7 @@ class Phases:
 
 @dataclass(frozen=True)
 class ThresholdSeeker:
-    """Bisection over an ordered pool for the first query that gets an answer.
+    """Bisects an ordered pool for the first answered query.
 
     Parameters
     ----------
@@ -197,7 +201,9 @@ class ThresholdSeeker:
 
 @dataclass(frozen=True)
 class RandomQueries:
-    """Asks queries of a pool at random, with replacement, until the mechanism halts.
+    """Asks random queries of a pool, with replacement.
+
+    It ends when the mechanism halts.
 
     Parameters
     ----------

@@ -50,7 +50,7 @@ class OneDraw:
 
 
 def one_draw(function: Callable[[Any, np.random.Generator], Any]) -> OneDraw:
-    """Make a mechanism from a function ``(data, rng) -> output`` that draws once.
+    """Make a mechanism from a one-draw function ``(data, rng) -> output``.
 
     An exception in a draw is an output, the symbol "raised ClassName": whether a mechanism fails may depend on the
     data, and then the failure is what gives them away.
@@ -97,7 +97,7 @@ def function_from(text: str) -> Any:
 
 
 def load_file(path: Path) -> Any:
-    """Import a Python file by its path, once, under a name of its own."""
+    """Import a Python file by its path, once."""
     if not path.is_file():
         raise SpecificationError(f"no such file: {str(path)!r}")
     name = f"dpaudit_file_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:16]}"
@@ -117,7 +117,10 @@ def load_file(path: Path) -> Any:
 
 
 def source_hash(target: object) -> str:
-    """Hash of the source text of what is audited, or of its representation where there is none."""
+    """Hash of the source text of a target.
+
+    Where there is none, of its representation.
+    """
     if isinstance(target, Dialogue):
         return hashlib.sha256("".join(source_hash(part) for part in target.parts).encode()).hexdigest()[:16]
     function = target.function if isinstance(target, OneDraw) else target

@@ -102,7 +102,9 @@ def cache_folder() -> Path:
 def environment(
     requirements: Sequence[str], *, cache: Path | None = None, python: str | None = None, limit: float = BUILD
 ) -> Path:
-    """Return the folder of a virtual environment that holds the requirements, and build it where there is none.
+    """Return a virtual environment's folder; build it if missing.
+
+    It holds the requirements.
 
     The environment is kept under a name that is a hash of the sorted requirements and of the interpreter's version.
     Local packages are hashed with their contents, so that a changed one is installed again. What pip chose for a
@@ -154,7 +156,7 @@ def installed(folder: Path) -> dict[str, str]:
 def pip_target(
     requirements: Sequence[str], where: str, *, limit: float = 60.0, cache: Path | None = None
 ) -> ProcessTarget:
-    """A function of a library that lives in an environment of its own, as a target.
+    """Audit a library's function in a separate environment.
 
     Parameters
     ----------
@@ -187,7 +189,7 @@ def pip_target(
 
 
 def environment_of(target: object) -> Path | None:
-    """Folder of the environment that a target from `pip_target` runs in; None for any other target."""
+    """Environment of a target from `pip_target`, else None."""
     if not isinstance(target, ProcessTarget):
         return None
     folder = Path(target.command[0]).parent.parent
@@ -195,7 +197,10 @@ def environment_of(target: object) -> Path | None:
 
 
 def activated(folder: Path) -> dict[str, str]:
-    """The variables of this process as they are in an activated environment, without those of any other Python."""
+    """Variables of this process with an environment activated.
+
+    Those of any other Python are left out.
+    """
     kept = _without_python(os.environ)
     return {**kept, "VIRTUAL_ENV": str(folder), "PATH": os.pathsep.join([str(folder / "bin"), kept.get("PATH", "")])}
 

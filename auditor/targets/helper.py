@@ -69,7 +69,7 @@ USUAL_SCALARS = frozenset({"float64", "int64", "bool", "bool_"})
 
 
 class Wrong(Exception):  # noqa: N818 - a message to the user
-    """What was asked for cannot be served; the message is for the user."""
+    """A request that cannot be served, with the user's message."""
 
 
 # Writing outputs.
@@ -112,7 +112,7 @@ def _object(value: Any, depth: int) -> Any:
     """An object: its type, and what can be seen of it."""
     kind = type(value)
     module = (kind.__module__ or "").partition(".")[0]
-    if isinstance(value, Raised):
+    if isinstance(value, RaisedDraw):
         return {"__error__": value.name}
     if module == "numpy":
         return _of_numpy(value, depth)
@@ -233,7 +233,7 @@ def write_outputs(outputs: Any) -> str:
     return json.dumps([encode(row) for row in rows])
 
 
-class Raised:
+class RaisedDraw:
     """In the place of an output: the draw raised."""
 
     def __init__(self, error: BaseException) -> None:
@@ -295,7 +295,7 @@ class Target:
         self.states = encode(states)
 
     def hello(self) -> str:
-        """What the target says of itself."""
+        """First message of the target, about itself."""
         says = {"protocol": 1, "seeded": self.seeded, "interactive": self.sessions is not None, "states": self.states}
         return json.dumps({"hello": says})
 
@@ -348,7 +348,7 @@ class Target:
             try:
                 outputs.append(self.function(data, **given))
             except Exception as error:  # noqa: BLE001 - what a draw raises is an output
-                outputs.append(Raised(error))
+                outputs.append(RaisedDraw(error))
         return write_outputs(outputs)
 
 
@@ -360,7 +360,10 @@ class Sessions:
         self.count = 0
 
     def open(self, runs: list[Any], n: int, many: bool) -> str:
-        """Keep a session of n runs, which are one object (many) or one each."""
+        """Open a session of n runs.
+
+        They are one object (many) or one each.
+        """
         self.count += 1
         name = f"s{self.count}"
         self.opened[name] = runs, n, many
@@ -455,7 +458,10 @@ def _load_file(path: str) -> Any:
 
 
 def streams() -> tuple[Any, Any]:
-    """Take standard input and output for the protocol; what others read is empty, what they write is standard error."""
+    """Take over standard input and output for the protocol.
+
+    Other code reads nothing, and its output goes to standard error.
+    """
     questions = os.fdopen(os.dup(0), "rb")
     answers = os.fdopen(os.dup(1), "wb")
     nothing = os.open(os.devnull, os.O_RDONLY)

@@ -75,7 +75,7 @@ class HttpTarget:
 
     @property
     def seeded(self) -> bool:
-        """The service has said that the seed it is sent decides its draws."""
+        """Whether the service states that its seed decides draws."""
         return self.hello is not None and self.hello.seeded
 
     def __call__(self, data: Any, n: int, rng: np.random.Generator | None) -> Batch:

@@ -183,7 +183,10 @@ class _Connection(HTTPConnection):
         self._aborted = False
 
     def connect(self) -> None:
-        """Open the connection; the socket is known before the handshake, so that `abort` reaches that too."""
+        """Open the connection.
+
+        The socket is known before the handshake, so that `abort` reaches that too.
+        """
         self.sock = socket.create_connection((self.host, self.port), self.timeout)
         self.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if self._context is not None:
@@ -202,7 +205,10 @@ class _Connection(HTTPConnection):
                 socket.socket.shutdown(self._wire, socket.SHUT_RDWR)
 
     def readable(self) -> bool:
-        """The service has closed the connection, or has written what nobody asked for; or there is none yet."""
+        """Whether the service closed the connection or wrote unasked.
+
+        It is true, too, where there is no connection yet.
+        """
         if self.sock is None:
             return True
         with selectors.DefaultSelector() as selector:

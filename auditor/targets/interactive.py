@@ -37,7 +37,9 @@ SKIP = -1
 
 
 class Session(Protocol):
-    """n runs of an interactive mechanism on one dataset, side by side; serves one dialogue and is not used again.
+    """n parallel runs of an interactive mechanism.
+
+    They are on one dataset; a session serves one dialogue and is not used again.
 
     The runs are independent given the data: each has state and noise of its own. A session may also have a method
     ``close()``, which `auditor.targets.transcripts.Dialogue` calls when it has ended, however it ends.
@@ -45,7 +47,10 @@ class Session(Protocol):
 
     @property
     def silence(self) -> Symbol:
-        """Public symbol in the place of an answer: the run has halted, or was not asked. Never an ordinary answer."""
+        """Public symbol in the place of an answer.
+
+        The run has halted, or was not asked; it is never an ordinary answer.
+        """
         ...
 
     def ask(self, queries: Queries, /) -> NDArray[Any]:
@@ -69,12 +74,15 @@ class Interactive(Protocol):
     """A mechanism that answers queries."""
 
     def start(self, data: Any, n: int, rng: np.random.Generator, /) -> Session:
-        """Begin ``n`` independent runs on ``data``. All randomness of the session comes from ``rng``."""
+        """Begin ``n`` independent runs on ``data``.
+
+        All randomness of the session comes from ``rng``.
+        """
         ...
 
 
 class Branches(Protocol):
-    """The counterpart of a session for exact laws: not draws, but every answer that is possible.
+    """All possible answers of a session, for exact laws.
 
     A branch is one sequence of past answers. It begins with a single one, without answers. For mechanisms whose
     answers are numbers of a finite set.
@@ -86,7 +94,7 @@ class Branches(Protocol):
         ...
 
     def ask(self, queries: IntArray, /) -> tuple[IntArray, NDArray[Any]]:
-        """Replace every branch by one for each answer that is possible to its query.
+        """Branch on each answer that is possible to the queries.
 
         Parameters
         ----------
@@ -101,7 +109,10 @@ class Branches(Protocol):
         ...
 
     def mass(self) -> FloatArray:
-        """Probability of each branch's answers, shape (branches,), given that its queries were asked."""
+        """Probability of each branch's answers, shape (branches,).
+
+        Its queries are taken as asked.
+        """
         ...
 
 
@@ -115,7 +126,9 @@ class Branching(Interactive, Protocol):
 
 @dataclass(frozen=True, eq=False)
 class History:
-    """What an analyst has seen in n trials after t rounds, and its coins; arrays that cannot be written to.
+    """Queries and answers of n trials after t rounds.
+
+    It holds what an analyst sees, and its coins; its arrays cannot be written to.
 
     Parameters
     ----------
@@ -151,7 +164,10 @@ class History:
         return int(self.asked.shape[1])
 
     def said(self, symbol: Symbol) -> BoolArray:
-        """Where the answer was this symbol, shape (n, t); an answer of d numbers, if all of them are."""
+        """Where the answer was a symbol, shape (n, t).
+
+        An answer of d numbers, if all of them are the symbol.
+        """
         return equals(self.answers, symbol)
 
     def halted(self) -> BoolArray:
@@ -164,7 +180,9 @@ class History:
 
 
 class Analyst(Protocol):
-    """A public strategy: a function from past answers, and coins of its own, to the next query.
+    """A public strategy that chooses the next query.
+
+    It depends on past answers and on coins of the analyst.
 
     Row i of what it returns depends on row i of the history alone. It is fixed before the audit and never sees the
     data, but may be written for one pair of datasets.
@@ -177,12 +195,18 @@ class Analyst(Protocol):
 
     @property
     def adaptive(self) -> bool:
-        """Whether its queries depend on answers or coins. Then they are part of the transcript."""
+        """Whether queries depend on answers or coins.
+
+        Then they are part of the transcript.
+        """
         ...
 
     @property
     def coins(self) -> int:
-        """Uniform numbers that it needs in a trial; 0 for a deterministic strategy."""
+        """Number of uniform variates that a trial needs.
+
+        0 for a deterministic strategy.
+        """
         ...
 
     def __call__(self, history: History, /) -> Queries:
@@ -191,7 +215,9 @@ class Analyst(Protocol):
 
 
 def equals(answers: NDArray[Any], symbol: Symbol) -> BoolArray:
-    """Where answers are a symbol, NaN being equal to NaN; from shape (n, t) or (n, t, d) to (n, t).
+    """Where answers are a symbol; NaN equals NaN.
+
+    From shape (n, t) or (n, t, d) to (n, t).
 
     An answer of d numbers is the symbol if all d are.
     """
@@ -200,7 +226,7 @@ def equals(answers: NDArray[Any], symbol: Symbol) -> BoolArray:
 
 
 def pool_indices(queries: Queries, n: int, pool: int) -> IntArray:
-    """Queries as a session wants them: one for each trial, inside the pool.
+    """Queries of a session, checked: one a trial, inside the pool.
 
     Parameters
     ----------
@@ -229,7 +255,10 @@ def pool_indices(queries: Queries, n: int, pool: int) -> IntArray:
 
 
 def broadcast(queries: object, n: int) -> IntArray | None:
-    """Queries of all n trials; None if they are no integers, or not of n trials."""
+    """Queries of all n trials, or None.
+
+    None if they are no integers, or not of n trials.
+    """
     if type(queries) is int:  # the usual case, and many calls are for few trials
         return np.full(n, queries, dtype=np.int64)
     array = np.asarray(queries)

@@ -72,11 +72,13 @@ class ProcessSessions:
 
     @property
     def seeded(self) -> bool:
-        """Whether the target said that seeds decide its answers."""
+        """Whether the target states that seeds decide its answers."""
         return self.process.seeded
 
     def start(self, data: Any, n: int, rng: np.random.Generator) -> ProcessSession:
-        """Begin ``n`` independent runs on ``data``, at most `REQUEST` of them in one session of the target's.
+        """Begin ``n`` independent runs on ``data``.
+
+        At most `REQUEST` of them are in one session of the target.
 
         Raises
         ------
@@ -129,7 +131,10 @@ class ProcessSession:
 
     @property
     def silence(self) -> Symbol:
-        """Public symbol in the place of an answer; -1 in a session of no runs."""
+        """Public symbol in the place of an answer.
+
+        -1 in a session of no runs.
+        """
         found: Symbol = self._opened[0][2] if self._opened else -1
         return found
 

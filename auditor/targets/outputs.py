@@ -143,7 +143,10 @@ def is_number(value: object) -> bool:
 
 
 def concatenate(parts: Sequence[Batch]) -> Batch:
-    """Join batches of one target; a target that changes its shape or type between calls gives a list."""
+    """Join batches of one target.
+
+    A target that changes its shape or type between calls gives a list.
+    """
     kinds = {((p.shape[1:], p.dtype) if isinstance(p, np.ndarray) else None) for p in parts}
     if len(kinds) == 1 and None not in kinds:
         return np.concatenate([np.asarray(p) for p in parts])
@@ -151,14 +154,17 @@ def concatenate(parts: Sequence[Batch]) -> Batch:
 
 
 def pooled(x: Batch, y: Batch) -> Batch:
-    """Outputs of both sides, to look at what they have in common; types of numbers do not count."""
+    """Pool the outputs of both sides.
+
+    It shows what they have in common; types of numbers do not count.
+    """
     if isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and x.shape[1:] == y.shape[1:]:
         return np.concatenate([x, y])
     return concatenate([x, y])
 
 
 def listed(batch: Batch) -> list[Any]:
-    """Outputs as a list of Python values, with the type of numbers that are not Python's."""
+    """Outputs as a list of Python values, with number types."""
     if not isinstance(batch, np.ndarray):
         return batch
     name = batch.dtype.name
@@ -184,7 +190,10 @@ def column(batch: Batch) -> NDArray[np.float64]:
 
 
 def matrix(batch: Batch, width: int) -> NDArray[np.float64]:
-    """Outputs as rows of ``width`` numbers, shape (n, width); a row of NaN for what is no such row."""
+    """Outputs as rows of numbers, shape (n, width).
+
+    A row is NaN for an output that has another form.
+    """
     if isinstance(batch, np.ndarray):
         if batch.ndim == 2 and batch.shape[1] == width:
             return np.asarray(batch, dtype=np.float64)
@@ -197,7 +206,10 @@ def matrix(batch: Batch, width: int) -> NDArray[np.float64]:
 
 
 def float_of(value: object) -> float:
-    """A number as a float, NaN for what is none and for integers larger than any float."""
+    """A number as a float, else NaN.
+
+    NaN, too, for integers larger than any float.
+    """
     value = plain(value)
     if not isinstance(value, int | float | np.number | np.bool_) or isinstance(value, np.complexfloating):
         return math.nan

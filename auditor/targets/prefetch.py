@@ -45,7 +45,10 @@ _IDLE, _OVER = ".idle", "over"
 
 
 class Request(NamedTuple):
-    """What a partner is asked for; the dataset comes along when it is new to it."""
+    """A request to a partner.
+
+    The dataset comes along when it is new to the partner.
+    """
 
     number: int
     dataset: int
@@ -67,7 +70,9 @@ class Meeting:
     folder: str
 
     def help(self, find: Callable[[Any], Any]) -> None:
-        """Wait for claims and make calls for them, until `dismiss`, or the end of the process that has started this.
+        """Serve claims with calls until `dismiss`.
+
+        It ends with the process that started it.
 
         Parameters
         ----------
@@ -98,7 +103,7 @@ class Meeting:
                 _serve(connection, find(word))
 
     def take(self) -> Connection | None:
-        """A connection to a partner that was waiting; None if there is none."""
+        """Take a connection to a waiting partner, or None."""
         for waiting in sorted(Path(self.folder).glob(f"*{_IDLE}")):
             taken = waiting.with_suffix(".taken")
             with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX) as asking:
@@ -109,7 +114,10 @@ class Meeting:
         return None
 
     def dismiss(self) -> None:
-        """End all partners: those that wait now, and the others as soon as they would wait again."""
+        """End all partners.
+
+        Those that wait end now, the others as soon as they would wait again.
+        """
         Path(self.folder, _OVER).touch()
         while (waiting := self.take()) is not None:
             with contextlib.suppress(OSError), waiting:
@@ -155,7 +163,9 @@ class Made:
 
 @dataclass
 class Ahead:
-    """Calls of one claim that are made before they are asked for, by a partner or here.
+    """Calls of one claim, made before they are needed.
+
+    A partner makes them, or this process.
 
     Parameters
     ----------
@@ -207,7 +217,10 @@ class Ahead:
         self._made.clear()
 
     def expect(self, sampler: Sampler, calls: Sequence[tuple[Any, Call]]) -> None:
-        """Say which calls will be asked for next, in this order; others that were expected are forgotten."""
+        """Announce the calls that come next, in order.
+
+        Others that were expected are forgotten.
+        """
         wanted = {call for _, call in calls}
         self._made = {call: made for call, made in self._made.items() if call in wanted}
         self._expected.clear()
@@ -223,7 +236,10 @@ class Ahead:
         self._hand_on(sampler)
 
     def answer(self, sampler: Sampler, data: Any, call: Call) -> Batch:
-        """The outputs of a call, by whoever made it; raises what the call raises."""
+        """Outputs of a call, whoever made it.
+
+        It raises what the call raises.
+        """
         while True:
             self._hear()
             self._hand_on(sampler)
@@ -241,7 +257,9 @@ class Ahead:
                 self._give_up()
 
     def reviewed(self, sampler: Sampler) -> bool:
-        """Repeat here calls that a partner made, those of most draws first; whether the outputs are the same.
+        """Repeat a partner's calls here, and compare the outputs.
+
+        Those of most draws come first.
 
         Raises
         ------

@@ -35,7 +35,9 @@ STARTS = 3
 
 
 class ProcessTarget:
-    """A target that runs as a command and speaks lines of JSON; a mechanism ``(data, n, rng) -> outputs``.
+    """A command that speaks lines of JSON, as a target.
+
+    It is a mechanism ``(data, n, rng) -> outputs``.
 
     The process is started by the first call and serves all later ones. A context manager; `close` ends the process,
     and a later call would start another. Not for several threads at once.
@@ -112,7 +114,7 @@ class ProcessTarget:
 
     @property
     def seeded(self) -> bool:
-        """Whether the target said that seeds decide its draws."""
+        """Whether the target states that seeds decide its draws."""
         return self.hello is not None and self.hello.seeded
 
     @property
@@ -144,7 +146,7 @@ class ProcessTarget:
 
     @contextlib.contextmanager
     def connected(self) -> Iterator[tuple[Any, Iterator[int]]]:
-        """Give the function that sends a line and returns the answer, and the numbers of messages to come.
+        """Connect: the function to exchange lines, and message numbers.
 
         If the block raises, other than because the target's code or the dataset is at fault, the process is ended:
         nobody knows what it would say next.
@@ -177,7 +179,10 @@ class ProcessTarget:
         self._finalizer = weakref.finalize(self, self._running.end, GRACE)  # if nobody closes this target
 
     def close(self) -> None:
-        """End the process: its input is closed, and what has not ended after `GRACE` is killed, with all it started."""
+        """End the process.
+
+        Its input is closed; after `GRACE` it is killed, with all that it started.
+        """
         self._end(GRACE)
 
     def _end(self, grace: float) -> None:

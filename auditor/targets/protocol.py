@@ -54,7 +54,7 @@ _HELLO_FIRST = re.compile(rb'\s*\{\s*"hello"\s*:')
 
 @dataclass(frozen=True)
 class Hello:
-    """What a target says of itself.
+    """First message of a target, about itself.
 
     Parameters
     ----------
@@ -180,12 +180,12 @@ def read_message(raw: bytes, id: int) -> dict[str, Any]:  # noqa: A002 - the nam
 
 
 def is_hello(raw: bytes) -> bool:
-    """Whether a target's first line says who it is, and is no answer."""
+    """Whether a target's first line is its greeting."""
     return _HELLO_FIRST.match(raw) is not None
 
 
 def read_hello(raw: bytes) -> Hello:
-    """Read what a target says of itself.
+    """Read a target's greeting.
 
     Raises
     ------
@@ -213,12 +213,15 @@ def hello_of(said: Any, raw: bytes) -> Hello:
 
 
 def unreadable(what: str, raw: bytes) -> TargetError:
-    """Error of a target that said what cannot be read, with a quotation of it; nothing of it in ``public``."""
+    """Make the error of an unreadable answer, with a quotation.
+
+    ``public`` has nothing of it.
+    """
     return TargetError(f"{what}: {quote(raw)}", public=what)
 
 
 def quote(raw: bytes, most: int = _QUOTED, end: bool = False) -> str:
-    """Write at most ``most`` characters of what a target said, without control characters.
+    """Quote at most ``most`` characters, without control characters.
 
     Parameters
     ----------

@@ -6,7 +6,7 @@ import re
 
 
 def without_secrets(text: str) -> str:
-    """The text without what may be secret in the URLs in it: user names, passwords and queries.
+    """Redact user names, passwords and queries in URLs.
 
     What else may be secret cannot be told from its form: a token in a URL's path, or an option of a command, is shown.
     """

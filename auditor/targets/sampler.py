@@ -31,7 +31,9 @@ SPLIT, PARTS = 200, 4
 
 
 def generator(seed: int, *key: str | int) -> np.random.Generator:
-    """Generator of one piece of work: a child of the run's seed, keyed by what the piece is.
+    """Generator of one piece of work.
+
+    It is a child of the run's seed, keyed by the piece.
 
     Two pieces with different keys draw independently, and adding a piece changes the draws of no other.
     """
@@ -44,7 +46,10 @@ def generator(seed: int, *key: str | int) -> np.random.Generator:
 
 
 class Call(NamedTuple):
-    """So many draws, from the generator of a key: on a dataset, it has one outcome for a target that is seeded."""
+    """A call for ``n`` draws on a dataset, with its key.
+
+    The key gives the generator, so that a seeded target has one outcome.
+    """
 
     n: int
     key: tuple[str | int, ...]
@@ -85,7 +90,10 @@ def parts_of(call: Call) -> list[Call]:
 
 
 class Drawn(NamedTuple):
-    """Outputs on one dataset, whether they came in one call, and where they stand in the order of all draws."""
+    """Outputs on one dataset, and their place among draws.
+
+    It is known whether they came in one call.
+    """
 
     batch: Batch
     whole: bool
@@ -93,7 +101,10 @@ class Drawn(NamedTuple):
 
 
 class Prefetch(Protocol):
-    """What makes calls before they are asked for, see `auditor.targets.prefetch.Ahead`; results do not depend on it."""
+    """Protocol of `auditor.targets.prefetch.Ahead`, which makes calls beforehand.
+
+    Results do not depend on it.
+    """
 
     def expect(self, sampler: Sampler, calls: Sequence[tuple[Any, Call]]) -> None:
         """Say which calls come next, each with its dataset."""
@@ -102,7 +113,7 @@ class Prefetch(Protocol):
         """Outputs of one call, made beforehand or now."""
 
     def reviewed(self, sampler: Sampler) -> bool:
-        """Whether what was made by somebody else is what the sampler's own target gives."""
+        """Whether a partner's outputs are those of the target."""
 
     def close(self) -> None:
         """Make no further calls."""
@@ -145,7 +156,9 @@ def _alarm_set() -> Iterator[bool]:
 
 @contextmanager
 def time_limit(seconds: float | None) -> Iterator[None]:
-    """Interrupt the block after ``seconds``, in the main thread of a POSIX process; elsewhere there is no limit.
+    """Interrupt the block after ``seconds``.
+
+    It works in the main thread of a POSIX process; elsewhere there is no limit.
 
     A block that swallows the interruption is interrupted again at its end.
     """
@@ -168,7 +181,10 @@ def time_limit(seconds: float | None) -> Iterator[None]:
 
 @contextmanager
 def guarded(who: str, asked: str, limit: float | None) -> Iterator[None]:
-    """Turn what the target's code raises in the block, or a hang past ``limit`` seconds, into `TargetError`."""
+    """Turn exceptions and hangs of a target into `TargetError`.
+
+    A call hangs if it takes more than ``limit`` seconds.
+    """
     try:
         with time_limit(limit):
             yield
@@ -248,11 +264,17 @@ class Sampler:
         self._calls = self._drawn = 0
 
     def alone(self) -> Sampler:
-        """Other draws of the same target, one a call and in random order, see ``scattered``."""
+        """Draw again from the target, one draw a call.
+
+        Calls are in random order, see ``scattered``.
+        """
         return Sampler(self.target, self.seed, self.key, self.limit, True, self.catching, scattered=True)
 
     def expect(self, *calls: tuple[Any, Call]) -> None:
-        """Say which calls come next, in order: datasets, with the draws and keys of `draw`. Nothing depends on it."""
+        """Announce the calls that come next, in order.
+
+        They are datasets, with the draws and keys of `draw`. Nothing depends on it.
+        """
         if self.ahead is None:
             return
         if self.one_a_call:
@@ -354,7 +376,10 @@ class Sampler:
             return self.draw(data, n, *key, "alone"), False
 
     def settled(self, work: Callable[[], T]) -> T:
-        """Do some work that draws; again, one draw a call, if a call for several raised."""
+        """Do work that draws; repeat it where calls raised.
+
+        It is repeated with one draw a call, if a call for several raised.
+        """
         try:
             return work()
         except TargetRaised:
@@ -364,7 +389,10 @@ class Sampler:
             return work()
 
     def reviewed(self, work: Callable[[Sampler], T], alarming: Callable[[T], bool]) -> T:
-        """Do some work that draws from this; again, without a partner, if it is an alarm that does not stand review."""
+        """Do work that draws; repeat it where review fails.
+
+        It is repeated without a partner, if it is an alarm that does not stand review.
+        """
         found = work(self)
         if self.ahead is None or not alarming(found) or self.ahead.reviewed(self):
             return found

@@ -77,7 +77,7 @@ class Running:
             os.set_blocking(descriptor, False)
 
     def exchange(self, line: bytes, seconds: float) -> bytes:
-        """Send a line and return the one that comes back, within so many seconds.
+        """Send a line and return the answer, within a time limit.
 
         Raises
         ------
@@ -192,7 +192,10 @@ class Running:
         return TargetError(message, public=what)
 
     def end(self, grace: float) -> None:
-        """End the process and all that it started, after a grace to end by itself. May be called again."""
+        """End the process and all that it started.
+
+        It may end by itself within a grace; this may be called again.
+        """
         if self._lifeline < 0:
             return
         streams = (self._process.stdin, self._process.stdout, self._process.stderr)

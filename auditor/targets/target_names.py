@@ -87,13 +87,16 @@ def target_named(text: str, *, limit: float = 60.0, one_draw: bool = False) -> M
 
 
 def is_remote(target: object) -> TypeGuard[ProcessTarget | HttpTarget]:
-    """Whether a target is a process or a service: it must be closed, and has a limit of its own for each request."""
+    """Whether a target is a process or a service.
+
+    It must be closed, and each request has a limit.
+    """
     return isinstance(target, ProcessTarget | HttpTarget)
 
 
 @contextmanager
 def closing_target(target: Mechanism) -> Iterator[Mechanism]:
-    """Give the target to a block, and end the process or connection that it holds, if any, at the block's end."""
+    """Give the target to a block, and close it after."""
     try:
         yield target
     finally:
@@ -102,12 +105,18 @@ def closing_target(target: Mechanism) -> Iterator[Mechanism]:
 
 
 def shown(text: str) -> str:
-    """A target's name for reports, without user names, passwords and queries of URLs in it."""
+    """A target's name for reports, without secrets of URLs.
+
+    User names, passwords and queries are left out.
+    """
     return without_secrets(text)
 
 
 def source_of(text: str) -> str:
-    """Hash of a target's name and of the files that the name names, as far as they can be read."""
+    """Hash of a target's name and of files it names.
+
+    They are read as far as they can be.
+    """
     scheme, _, rest = text.partition(":")
     words = [text]
     if scheme.lower() == "exec":
@@ -123,7 +132,7 @@ def source_of(text: str) -> str:
 
 
 def requirements_of(text: str) -> tuple[str, ...]:
-    """Requirements in the name of a target of the form ``pip:...``; none in another."""
+    """Requirements in a name of the form ``pip:...``, else none."""
     scheme, _, rest = text.partition(":")
     return tuple(_words(text, rest.rpartition("#")[0])) if scheme.lower() == "pip" else ()
 

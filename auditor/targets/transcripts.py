@@ -34,7 +34,9 @@ from auditor.targets.interactive import (
 
 @dataclass(frozen=True)
 class Dialogue:
-    """An interactive mechanism and an analyst: a target whose output is the transcript.
+    """An interactive mechanism and an analyst, as a target.
+
+    Its output is the transcript.
 
     Parameters
     ----------
@@ -78,7 +80,10 @@ class Dialogue:
 
     @property
     def parts(self) -> tuple[object, ...]:
-        """What the target is made of: the mechanism, and the analyst or the function that the analyst wraps."""
+        """Parts of the target.
+
+        The mechanism, and the analyst or the function that the analyst wraps.
+        """
         return self.mechanism, getattr(self.analyst, "function", self.analyst)
 
     def __call__(self, data: Any, n: int, rng: np.random.Generator) -> NDArray[Any]:
@@ -94,7 +99,9 @@ class Dialogue:
 
 @dataclass(frozen=True)
 class ExactDialogue(Dialogue):
-    """A dialogue whose transcripts have a known law, for a deterministic analyst and few rounds.
+    """A dialogue whose transcripts have a known law.
+
+    The analyst is deterministic, and the rounds are few.
 
     Parameters
     ----------
@@ -176,7 +183,9 @@ def transcripts(session: Session, analyst: Analyst, n: int, rng: np.random.Gener
 
 
 def transcript_law(branches: Branches, analyst: Analyst) -> FiniteLaw:
-    """Exact law of the transcripts of a deterministic analyst, by recursion over its tree.
+    """Exact law of a deterministic analyst's transcripts.
+
+    By recursion over its tree.
 
     Parameters
     ----------

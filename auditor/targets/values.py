@@ -23,7 +23,10 @@ USUAL = {"float64": "float", "int64": "int", "bool": "bool"}
 
 @dataclass(frozen=True)
 class Raised:
-    """Output of a draw that raised: the class of the exception, which is all that an observer is taken to see."""
+    """Output of a draw that raised: the exception's class.
+
+    An observer is taken to see nothing else.
+    """
 
     error: str
 
@@ -33,7 +36,9 @@ class Raised:
 
 @dataclass(frozen=True)
 class Typed:
-    """A value with the name of its type, where that is more than the value shows.
+    """A value with the name of its type.
+
+    It is used where the type is more than the value shows.
 
     Parameters
     ----------
@@ -80,7 +85,9 @@ def kind_of(value: object) -> str:
 
 
 def visible(value: Any, depth: int = 0) -> Any:
-    """One output as plain data, objects with the names of their types and their public attributes.
+    """One output as plain data.
+
+    Objects have the names of their types and their public attributes.
 
     Parameters
     ----------
@@ -172,6 +179,9 @@ def _name(kind: type) -> str:
 
 
 def text_of(value: object) -> str:
-    """A value's text without addresses, which say nothing of the data and differ between processes."""
+    """Text of a value without memory addresses.
+
+    Addresses do not depend on the data and differ between processes.
+    """
     text = repr(value)
     return re.sub(r" at 0x[0-9a-fA-F]+", "", text) if " at 0x" in text else text

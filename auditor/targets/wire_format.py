@@ -209,7 +209,7 @@ def _hashable(value: Any) -> Any:
 
 
 def is_name(text: Any) -> bool:
-    """Whether this may be the name of a type or of an exception's class."""
+    """Whether a text may name a type or an exception."""
     return isinstance(text, str) and 0 < len(text) <= _NAME and text.isprintable()
 
 
@@ -236,7 +236,7 @@ _SCALARS = frozenset({float, int, str, bool, type(None)})
 
 
 def deeper(values: Iterable[Any], most: int) -> bool:
-    """Whether containers are nested deeper than so many layers."""
+    """Whether containers are nested deeper than a limit."""
     layer = list(values)
     for _ in range(most):
         if set(map(type, layer)) <= _SCALARS:
@@ -254,7 +254,7 @@ def _parts(value: Any) -> Iterable[Any]:
 
 
 def as_array(outputs: list[Any]) -> Batch:
-    """Outputs that all say to be of one of numpy's types, as an array of it."""
+    """Outputs of one of numpy's types, as an array."""
     if set(map(type, outputs)) != {Typed}:
         return outputs
     kinds = {output.kind for output in outputs}

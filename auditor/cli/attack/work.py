@@ -75,7 +75,7 @@ def given_pair(data: Path, neighbor: Path, relation: Relation | None) -> Pair:
 def attack_once(
     attack: Attack, tell: Callable[[str], None] = lambda _: None, jobs: int | None = 1
 ) -> tuple[dict[str, Any], AuditResult, float]:
-    """Audit a named target; returns the manifest, the result and the seconds it took.
+    """Audit a named target; return manifest, result and seconds.
 
     Parameters
     ----------
@@ -124,7 +124,9 @@ def attack_on(
     tell: Callable[[str], None] = lambda _: None,
     partner: Callable[[], Connection | None] | None = None,
 ) -> tuple[dict[str, Any], AuditResult, float]:
-    """Audit a target; what `attack_once` does with what the command line has named.
+    """Audit a target with the options of the command line.
+
+    It does what `attack_once` does.
 
     Parameters
     ----------
@@ -219,7 +221,9 @@ class _Work:
         return Sampler(self.target, settings.seed, self.question.id, settings.limit, catching=True)
 
     def crafted_pairs(self) -> list[Pair]:
-        """Pairs made of a domain's values, as many as the budget can look at; the most promising first.
+        """Pairs made of a domain's values, most promising first.
+
+        There are as many as the budget can look at.
 
         Draws that are made here are no evidence: they are keyed apart from those of the audit.
         """
@@ -246,7 +250,9 @@ class _Work:
         return kept
 
     def measure(self, data: Any) -> None:
-        """How long a draw takes, from a call of 16 after a first one that may have had to start something.
+        """Measure the time of a draw.
+
+        A call of 16 is timed after a first one that may have had to start something.
 
         Once, and only if there is a budget in seconds, which is all that it bears on.
         """
@@ -301,7 +307,10 @@ class _Work:
         return run_audit(tracing, self.guarantee, [tracing.pair()], self.settings(), question)
 
     def with_checks(self, result: AuditResult, pairs: Sequence[Pair]) -> AuditResult:
-        """The result with the checks of what the target states of itself; a failed one is a deviation."""
+        """Add checks of the target's own statements to a result.
+
+        A failed one is a deviation.
+        """
         if result.verdict == Verdict.ERROR:
             return result
         settings = self.settings()
@@ -324,7 +333,7 @@ class _Work:
         return replace(result, verdict=Verdict.DEVIATION, message=message)
 
     def manifest(self) -> dict[str, Any]:
-        """What the record of the attack says of how it was made."""
+        """Record how the attack was made."""
         attack, settings = self.attack, self.attack.settings()
         folder = environment_of(self.target)
         return {
@@ -345,7 +354,7 @@ class _Work:
 
 
 def check_restart(target: ProcessTarget, data: Any) -> Check:
-    """Check that two fresh starts of a process do not draw the same, see `repeats_after_restart`."""
+    """Check that two fresh starts draw differently, see `repeats_after_restart`."""
     try:
         repeats = repeats_after_restart(target, data)
     except TargetError as error:

@@ -15,7 +15,9 @@ from auditor.privacy.laws import require
 
 
 def composed(curves: PrivacyCurve | Sequence[PrivacyCurve], k: int = 1) -> PrivacyCurve:
-    """Curve of independent mechanisms run on the same dataset: every curve of `curves`, `k` times.
+    """Curve of independent mechanisms on the same dataset.
+
+    Every curve of `curves` counts `k` times.
 
     Parameters
     ----------
@@ -52,7 +54,10 @@ def composed(curves: PrivacyCurve | Sequence[PrivacyCurve], k: int = 1) -> Priva
 
 
 def composed_parts(parts: Sequence[Part]) -> PrivacyCurve:
-    """Curve of independent copies: each curve as often as its count says; see `composed`."""
+    """Curve of independent copies, with a count each.
+
+    See `composed`.
+    """
     gaussian, finite, other = 0.0, [], []
     for curve, count in _counted(parts):
         if curve.epsilon(0.0) == 0.0:
@@ -88,7 +93,9 @@ def _counted(parts: Sequence[Part]) -> list[Part]:
 
 
 def optimal_composition(epsilon: float, k: int, delta: float = 0.0) -> LossCurve:
-    """Worst case of `k` mechanisms that are each (epsilon, delta)-DP, chosen adaptively: k-fold randomised response.
+    """Optimal composition of `k` (epsilon, delta)-DP mechanisms.
+
+    They are chosen adaptively; the worst case is k-fold randomised response.
 
     Parameters
     ----------
@@ -124,7 +131,7 @@ def optimal_composition(epsilon: float, k: int, delta: float = 0.0) -> LossCurve
 
 
 def advanced_composition(epsilon: float, k: int, delta_slack: float, delta: float = 0.0) -> tuple[float, float]:
-    """Guarantee of `k` mechanisms that are each (epsilon, delta)-DP, by the advanced composition theorem.
+    """Advanced composition of `k` (epsilon, delta)-DP mechanisms.
 
     Parameters
     ----------

@@ -75,7 +75,7 @@ class Losses(NamedTuple):
         )
 
 
-class Masses(NamedTuple):
+class LatticeMasses(NamedTuple):
     """Log masses on the lattice points ``start + i step``."""
 
     start: float
@@ -98,7 +98,7 @@ def span(curve: PrivacyCurve) -> tuple[float, float]:
 
 
 def spacing(curve: PrivacyCurve) -> float:
-    """Spacing of the lattice that all losses of a curve lie on; 0 if there is none."""
+    """Spacing of the lattice of all losses, or 0."""
     match curve:
         case LaplaceCurve():
             return 2.0 * curve.shift  # the two atoms; in between there is a density
@@ -113,7 +113,9 @@ def spacing(curve: PrivacyCurve) -> float:
 
 
 def losses(curve: PrivacyCurve, step: float) -> Losses:
-    """List the losses of a curve; of one with a density, by quadrature on cells no wider than `step`.
+    """Losses of a curve.
+
+    For a curve with a density, by quadrature on cells no wider than `step`.
 
     Raises
     ------
@@ -190,8 +192,11 @@ def _trimmed(curve: LossCurve) -> Losses:
     )
 
 
-def shared_out(listed: Losses, step: float) -> Masses:
-    """Upper bound: each group goes to the lattice points on both sides, its two masses unchanged."""
+def shared_out(listed: Losses, step: float) -> LatticeMasses:
+    """Move each group to the lattice points on both sides.
+
+    An upper bound: the two masses are unchanged.
+    """
     size = math.ceil((listed.loss[-1] - listed.loss[0]) / step - _SNAP) + 1
     start = float(listed.loss[-1]) - (size - 1) * step
     place = (listed.loss - start) / step
@@ -207,11 +212,13 @@ def shared_out(listed: Losses, step: float) -> Masses:
     low = np.bincount(index, np.exp(listed.log_p - under_q[index]) * (1.0 - upper), size)
     high = np.bincount(above, np.exp(listed.log_p - under_q[above]) * upper, size)
     with np.errstate(divide="ignore"):
-        return Masses(start, np.log(low + high) + under_q)
+        return LatticeMasses(start, np.log(low + high) + under_q)
 
 
-def merged(listed: Losses, step: float) -> Masses:
-    """Lower bound, for this order: the groups of a cell become one, whose loss is lowered to a lattice point.
+def merged(listed: Losses, step: float) -> LatticeMasses:
+    """Merge the groups of a cell, loss lowered to a lattice point.
+
+    A lower bound, for this order.
 
     Cells are centred on the lattice that ends in the largest loss, so that atoms at both ends, or all over such a
     lattice, are in the middle of theirs. The points lie at the offset within the cells that costs the least; a cell
@@ -235,15 +242,19 @@ def merged(listed: Losses, step: float) -> Masses:
     moved[1:] += np.where(lowered, 0.0, total)
     moved[:-1] += np.where(lowered, total, 0.0)
     with np.errstate(divide="ignore"):
-        return Masses(start - step + best, np.log(moved))
+        return LatticeMasses(start - step + best, np.log(moved))
 
 
-def convolved(parts: list[tuple[Masses, int]], step: float, *, both_tails: bool) -> tuple[Masses, FloatArray]:
-    """Law of the sum of independent lattice losses, and a bound on the errors of its masses.
+def convolved(
+    parts: list[tuple[LatticeMasses, int]], step: float, *, both_tails: bool
+) -> tuple[LatticeMasses, FloatArray]:
+    """Law of the sum of independent lattice losses.
+
+    With a bound on the errors of its masses.
 
     Parameters
     ----------
-    parts : list of (Masses, int)
+    parts : list of (LatticeMasses, int)
         Masses on lattices of spacing `step`, and how many independent copies of each.
     step : float
         Lattice step.
@@ -252,7 +263,7 @@ def convolved(parts: list[tuple[Masses, int]], step: float, *, both_tails: bool)
 
     Returns
     -------
-    masses : Masses
+    masses : LatticeMasses
         The convolution.
     log_error : ndarray
         Log of an upper bound on the absolute error of each mass.
@@ -290,10 +301,10 @@ def convolved(parts: list[tuple[Masses, int]], step: float, *, both_tails: bool)
         with np.errstate(divide="ignore"):
             log_mass = np.where(better, np.log(np.maximum(value, 0.0)) + back, log_mass)
         log_error = np.where(better, back + math.log(noise), log_error)
-    return Masses(start, log_mass), log_error
+    return LatticeMasses(start, log_mass), log_error
 
 
-def _tilts(parts: list[tuple[Masses, int]], step: float, both_tails: bool) -> list[float]:
+def _tilts(parts: list[tuple[LatticeMasses, int]], step: float, both_tails: bool) -> list[float]:
     """Tilts whose means are at most `_TILT_GAP` standard deviations apart, over all that is not negligible."""
     start = math.fsum(count * masses.start for masses, count in parts)
     end = step * sum(count * (masses.log_mass.size - 1) for masses, count in parts)
@@ -313,7 +324,7 @@ def _tilts(parts: list[tuple[Masses, int]], step: float, both_tails: bool) -> li
     return tilts
 
 
-def _moments(parts: list[tuple[Masses, int]], step: float, theta: float) -> tuple[float, float, float]:
+def _moments(parts: list[tuple[LatticeMasses, int]], step: float, theta: float) -> tuple[float, float, float]:
     """Log of the tilted sum's total mass, and its mean, from the first lattice point, and standard deviation."""
     log_total = mean = variance = 0.0
     for masses, count in parts:

@@ -44,7 +44,9 @@ Part: TypeAlias = tuple[PrivacyCurve, int]
 
 @dataclass(frozen=True)
 class PessimisticCurve:
-    """A composition bounded from above: every method returns at least the true value.
+    """Upper bound on a composition's curve.
+
+    Every method returns at least the true value.
 
     Parameters
     ----------
@@ -138,7 +140,9 @@ class PessimisticCurve:
 
 @dataclass(frozen=True)
 class OptimisticCurve:
-    """A composition bounded from below: every method returns at most the true value.
+    """Lower bound on a composition's curve.
+
+    Every method returns at most the true value.
 
     Parameters
     ----------
@@ -196,7 +200,10 @@ class OptimisticCurve:
         return corners
 
     def tradeoff(self, q: ArrayLike) -> FloatArray:
-        """Lower bound on the cap: the larger power of the two orders' tests; see `PrivacyCurve.tradeoff`."""
+        """Lower bound on the cap.
+
+        The larger power of the two orders' tests; see `PrivacyCurve.tradeoff`.
+        """
         levels = checked_level(q)
         best = levels  # what guessing reaches
         for (log_level, log_power), (_, _, infinite) in zip(self._corners, self._sides, strict=True):
@@ -207,7 +214,10 @@ class OptimisticCurve:
         return np.asarray(best, dtype=np.float64)
 
     def mu(self) -> float:
-        """Lower bound: the largest gap of normal scores over the corners of `tradeoff`; see `PrivacyCurve.mu`."""
+        """Lower bound on mu.
+
+        The largest gap of normal scores over the corners of `tradeoff`; see `PrivacyCurve.mu`.
+        """
         best = 0.0
         for (log_level, log_power), (_, _, infinite) in zip(self._corners, self._sides, strict=True):
             if infinite > 0.0:
@@ -242,7 +252,10 @@ def _any(parts: list[tuple[float, int]]) -> float:
 
 
 def lattice_step(parts: Sequence[Part]) -> float:
-    """Lattice step for a composition: the losses' own spacing if they have one, so that nothing is rounded."""
+    """Lattice step for a composition.
+
+    It is the losses' own spacing if they have one, so that nothing is rounded.
+    """
     copies = sum(count for _, count in parts)
     length = math.fsum(count * (high - low) for (low, high), count in ((convolution.span(c), n) for c, n in parts))
     if length == 0.0:

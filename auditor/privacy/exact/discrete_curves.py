@@ -23,7 +23,10 @@ _SMOOTH = 5.0
 
 
 def finite_pair(law_p: FiniteLaw, law_q: FiniteLaw) -> LossCurve:
-    """Curve of two finite laws; outcomes that only one of them has carry an infinite loss."""
+    """Curve of two finite laws.
+
+    Outcomes that only one of them has carry an infinite loss.
+    """
     index = {outcome: i for i, outcome in enumerate(law_p.outcomes)}
     for outcome in law_q.outcomes:
         index.setdefault(outcome, len(index))
@@ -35,7 +38,10 @@ def finite_pair(law_p: FiniteLaw, law_q: FiniteLaw) -> LossCurve:
 
 
 def geometric_pair(law: TwoSidedGeometricLaw, shift: int) -> LossCurve:
-    """Equal bases, centres 0 and `shift` > 0: outcomes 1..shift-1 have one loss each, the tails one each."""
+    """Curve of two geometric laws at centres 0 and `shift`.
+
+    Bases are equal and `shift` > 0: outcomes 1..shift-1 have one loss each, the tails one each.
+    """
     if shift > MAX_GROUPS:
         raise ValueError(f"expected a shift of at most {MAX_GROUPS} steps, got {shift}")
     k = np.arange(1, shift, dtype=np.float64)
@@ -69,7 +75,9 @@ def unequal_geometric_pair(law_p: TwoSidedGeometricLaw, law_q: TwoSidedGeometric
 
 @dataclass(frozen=True)
 class DiscreteGaussianCurve:
-    """Two discrete Gaussian laws of equal scale on one lattice, centres `shift` steps apart.
+    """Two discrete Gaussian laws, centres `shift` steps apart.
+
+    They have equal scale on one lattice.
 
     Parameters
     ----------
@@ -117,7 +125,9 @@ class DiscreteGaussianCurve:
         return self.losses.tradeoff(q)
 
     def mu(self) -> float:
-        """Largest gap of normal scores over the thresholds within 9.5 sigma of both centres.
+        """Largest gap of normal scores over thresholds near both centres.
+
+        Thresholds are within 9.5 sigma of both.
 
         Further out the gaps fall towards ``shift / sigma`` from above: ``-Phi^-1(P[Z >= k])`` is k / sigma minus a term
         of the order of ln(k) / k, which falls once k is beyond e sigma.
@@ -134,7 +144,9 @@ class DiscreteGaussianCurve:
         return replace(self.losses, log_p=log_p, log_q=log_q, p_only=0.0, q_only=0.0).mu()
 
     def renyi(self, order: float) -> float:
-        """``order shift^2 / (2 sigma^2)`` plus what the lattice takes off: at most that of the Gaussian pair.
+        """Renyi divergence, at most that of the Gaussian pair.
+
+        It is ``order shift^2 / (2 sigma^2)`` less a term of the lattice.
 
         ``sum p^a q^(1-a)`` is ``exp(a (a-1) shift^2 / (2 sigma^2))`` times the sum over the lattice of
         ``exp(-(k - (1-a) shift)^2 / (2 sigma^2))``, over the same sum without the offset, which is the larger one.

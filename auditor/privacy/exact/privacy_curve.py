@@ -43,7 +43,9 @@ class PrivacyCurve(Protocol):
         ...
 
     def tradeoff(self, q: ArrayLike) -> FloatArray:
-        """Cap ``1 - f(q)``: the least concave bound on p over tests with E_Q = q.
+        """Cap ``1 - f(q)``, the least concave bound on p.
+
+        It bounds p over tests with E_Q = q.
 
         Equals ``inf over eps of delta(eps) + e^eps q``. For a pair that is symmetric under
         swapping it is the power of the best randomised test of level q. For other pairs the
@@ -53,11 +55,11 @@ class PrivacyCurve(Protocol):
         ...
 
     def mu(self) -> float:
-        """Smallest ``mu >= 0`` for which the pair is mu-GDP; `inf` if there is none."""
+        """Smallest ``mu >= 0`` for which the pair is mu-GDP, or `inf`."""
         ...
 
     def renyi(self, order: float) -> float:
-        """Renyi divergence of that order, the larger of both orders of the pair.
+        """Renyi divergence, the larger of the pair's two orders.
 
         ``ln(E_Q[(P/Q)^order]) / (order - 1)`` for finite `order` > 1, the largest privacy loss for the order `inf`;
         at least 0, may be `inf` (Mironov 2017, Definition 3).
@@ -66,43 +68,52 @@ class PrivacyCurve(Protocol):
 
 
 def checked_epsilon(epsilon: float) -> float:
-    """Return `epsilon` as a float; a ValueError if it is not a number."""
+    """Return `epsilon` as a float, or raise a ValueError."""
     require(not math.isnan(epsilon), "a number epsilon", epsilon)
     return float(epsilon)
 
 
 def checked_delta(delta: float) -> float:
-    """Return `delta` as a float; a ValueError unless it is in [0, 1]."""
+    """Return `delta`, in [0, 1], or raise a ValueError."""
     require(0.0 <= delta <= 1.0, "delta in [0, 1]", delta)
     return float(delta)
 
 
 def checked_level(q: ArrayLike) -> FloatArray:
-    """Return `q` as an array; a ValueError unless all of it is in [0, 1]."""
+    """Return `q`, in [0, 1], or raise a ValueError."""
     array = np.asarray(q, dtype=np.float64)
     require(bool(np.all((array >= 0) & (array <= 1))), "q in [0, 1]", q)
     return array
 
 
 def checked_order(order: float) -> float:
-    """Return `order` as a float; a ValueError unless it is above 1 (`inf` is)."""
+    """Return `order`, above 1, or raise a ValueError.
+
+    It may be `inf`.
+    """
     require(order > 1.0, "an order > 1", order)
     return float(order)
 
 
 def checked_count(k: int) -> int:
-    """Return `k` as an int; a ValueError unless it is an integer of at least 1."""
+    """Return `k`, at least 1, or raise a ValueError."""
     require(isinstance(k, int | np.integer) and not isinstance(k, bool) and k >= 1, "an integer k >= 1", k)
     return int(k)
 
 
 def trivial_delta(epsilon: float) -> float:
-    """Hockey-stick divergence of a law with itself, which no pair goes below: ``max(0, 1 - e^eps)``."""
+    """Hockey-stick divergence of a law with itself: ``max(0, 1 - e^eps)``.
+
+    No pair goes below it.
+    """
     return max(0.0, -math.expm1(epsilon)) if epsilon < 0 else 0.0
 
 
 def solved_epsilon(delta_of: Callable[[float], float], delta: float, low: float, high: float) -> float:
-    """Root of ``delta_of(eps) = delta`` between `low` and `high`, to 1e-14, for 0 < delta < 1."""
+    """Root of ``delta_of(eps) = delta``, to 1e-14.
+
+    It lies between `low` and `high`, for 0 < delta < 1.
+    """
 
     from scipy import optimize  # takes longer to import than numpy
 
@@ -153,7 +164,10 @@ class LaplaceCurve:
         return max(0.0, -2.0 * float(special.ndtri_exp(-self.shift / 2.0 - math.log(2.0))))
 
     def renyi(self, order: float) -> float:
-        """``ln(a/(2a-1) e^((a-1) shift) + (a-1)/(2a-1) e^(-a shift)) / (a-1)`` for order a (Mironov 2017, Table II)."""
+        """Renyi divergence of order a (Mironov 2017, Table II).
+
+        It is ``ln(a/(2a-1) e^((a-1) shift) + (a-1)/(2a-1) e^(-a shift)) / (a-1)``.
+        """
         a = checked_order(order)
         if math.isinf(a):
             return self.shift
@@ -219,7 +233,9 @@ class GaussianCurve:
 
 @dataclass(frozen=True)
 class CauchyCurve:
-    """Two Cauchy laws, of whatever centres and scales, `distance` apart in the hyperbolic plane (A5).
+    """Two Cauchy laws of any centres and scales (A5).
+
+    They are `distance` apart in the hyperbolic plane.
 
     Parameters
     ----------
@@ -242,7 +258,10 @@ class CauchyCurve:
     distance: float
 
     def delta(self, epsilon: float) -> float:
-        """``(2/pi) (arctan(y) - e^eps arctan(e^-d y))`` with y^2 = (1 - e^(eps-d)) / (e^(eps-d) - e^(-2d))."""
+        """``(2/pi) (arctan(y) - e^eps arctan(e^-d y))``.
+
+        With y^2 = (1 - e^(eps-d)) / (e^(eps-d) - e^(-2d)).
+        """
         e, d = checked_epsilon(epsilon), self.distance
         if e >= d:
             return trivial_delta(e)
@@ -291,7 +310,9 @@ class CauchyCurve:
         return max(0.0, -2.0 * float(special.ndtri_exp(log_angle + math.log(2.0 / math.pi))))
 
     def renyi(self, order: float) -> float:
-        """``ln(I) / (order - 1)`` with I the Legendre function of degree order - 1 at cosh d.
+        """``ln(I) / (order - 1)`` with I a Legendre function.
+
+        Its degree is order - 1, at cosh d.
 
         ``I = (1/pi) integral of cosh(w - d)^(a-1) / cosh(w)^a dw`` for order a, by the trapezoid rule, in logarithms.
         The integrand is analytic for |Im w| < pi/2; on |Im w| <= 1/sqrt(a) it grows by at most a factor 2, so a step

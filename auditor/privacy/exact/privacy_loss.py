@@ -22,7 +22,7 @@ MAX_GROUPS = 2**22
 
 @dataclass(frozen=True, eq=False)
 class LossCurve:
-    """A pair of laws reduced to finitely many privacy losses, which is all that matters.
+    """A pair of laws reduced to finitely many privacy losses.
 
     Parameters
     ----------
@@ -86,11 +86,17 @@ class LossCurve:
         return max(0.0, float(np.max(gaps, initial=0.0)))
 
     def renyi(self, order: float) -> float:
-        """See `PrivacyCurve.renyi`; infinite if either law has mass where the other has none."""
+        """Renyi divergence, infinite where a law lacks mass.
+
+        One of the laws has mass where the other has none; see `PrivacyCurve.renyi`.
+        """
         return max(self.renyi_by_order(order))
 
     def renyi_by_order(self, order: float) -> tuple[float, float]:
-        """Renyi divergences of (P, Q) and of (Q, P); what composes is these, not their maximum."""
+        """Renyi divergences of (P, Q) and of (Q, P).
+
+        These compose, not their maximum.
+        """
         a = checked_order(order)
         forward = math.inf if self.p_only > 0.0 else _renyi(self.loss, self.log_p, a)
         backward = math.inf if self.q_only > 0.0 else _renyi(-self.loss, self.log_q, a)
@@ -98,7 +104,10 @@ class LossCurve:
 
     @cached_property
     def symmetric(self) -> bool:
-        """Whether swapping the laws leaves the losses and their masses as they are, up to rounding."""
+        """Whether swapping the laws changes nothing, up to rounding.
+
+        Losses and their masses are compared.
+        """
         return (
             self.p_only == self.q_only
             and np.allclose(self.log_p, self.log_q[::-1], rtol=_MERGE_TOLERANCE, atol=_MERGE_TOLERANCE)
@@ -107,7 +116,10 @@ class LossCurve:
 
 
 def excess(loss: FloatArray, log_mass: FloatArray, epsilon: float) -> float:
-    """Sum of ``mass (1 - e^(eps - loss))`` over losses above eps: no cancellation."""
+    """Sum of ``mass (1 - e^(eps - loss))`` over losses above eps.
+
+    Nothing cancels.
+    """
     above = loss > epsilon
     return float(-np.sum(np.exp(log_mass[above]) * np.expm1(epsilon - loss[above])))
 
@@ -163,7 +175,9 @@ def grouped(log_p: FloatArray, log_q: FloatArray, p_only: float, q_only: float) 
 
 
 def product(parts: list[tuple[LossCurve, int]]) -> LossCurve | None:
-    """Loss curve of independent copies: each curve of `parts`, all oriented alike, as often as its count says.
+    """Loss curve of independent copies.
+
+    Each curve of `parts`, all oriented alike, as often as its count says.
 
     Returns
     -------
@@ -224,7 +238,9 @@ def _renyi(loss: FloatArray, log_mass: FloatArray, order: float) -> float:
 
 
 def vertices(log_p: FloatArray, log_q: FloatArray, p_only: float) -> tuple[FloatArray, FloatArray]:
-    """Corners (q, p) of the best tests, by cumulating groups in order of decreasing loss.
+    """Corners (q, p) of the best tests.
+
+    Groups are cumulated in order of decreasing loss.
 
     The last p is at least 1, and may exceed it by rounding: what is read off the corners is to be cut at 1.
     """

@@ -47,7 +47,9 @@ DEEPEST = 12
 def about(
     target: Mechanism, guarantee: Guarantee, pairs: Sequence[Pair], named: str | None, key: str, private: bool = False
 ) -> dict[str, str]:
-    """All that evidence depends on and that must stay for evidence to add up, each as a short text.
+    """All that must stay for evidence to add up.
+
+    Each is a short text.
 
     Parameters
     ----------
@@ -117,7 +119,7 @@ def _data(pair: Pair, key: str, private: bool) -> list[str]:
 
 
 def fingerprint(parts: Mapping[str, str]) -> str:
-    """One text for what `about` says."""
+    """One text for the content of `about`."""
     return _hash(json.dumps(dict(sorted(parts.items()))).encode())
 
 
@@ -139,7 +141,7 @@ def _engine() -> str:
 
 
 def spelled(value: Any, name: str = "it", key: str = "") -> str:
-    """Content of an object as a text that is the same in every process.
+    """Content of an object as the same text in every process.
 
     Parameters
     ----------
@@ -417,7 +419,9 @@ def _named_files(named: str | None) -> Iterator[Path]:
 
 @cache
 def closure(files: frozenset[Path]) -> tuple[frozenset[Path], frozenset[str]]:
-    """Files of the project that some files import, directly or not, themselves included; and names of what is not its.
+    """Project files that some files import, directly or not.
+
+    They are among them; and names of modules outside of the project.
 
     Read from the import statements; modules are looked for from the root of the package of the file that imports them,
     in the present folder, and where Python looks, but for installed packages. Of this engine, where it is no installed
@@ -527,7 +531,10 @@ def _modules(name: str, file: Path) -> list[Path]:
 
 @cache
 def versions(names: frozenset[str]) -> list[str]:
-    """Versions of Python, of this engine, and of the distributions that hold some modules, with what those require."""
+    """Versions of Python, the engine, and modules' distributions.
+
+    With what those require.
+    """
     where = _distributions()
     waiting = [d for name in names for d in where.get(name, [])] + ["dpaudit", "numpy", "scipy"]
     found: dict[str, str] = {}

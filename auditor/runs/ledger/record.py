@@ -35,12 +35,17 @@ class Begun:
     one_a_call: bool
 
     def comes_again(self, seed: str) -> bool:
-        """Whether a run with this seed draws the same again, and can bet the same, as long as the target is seeded."""
+        """Whether a run with this seed repeats former draws.
+
+        It can bet the same, as long as the target is seeded.
+        """
         return self.plan.chain is not None and self.seed == seed
 
 
 def begun_of(store: Store, series: int) -> Begun | None:
-    """The chunk of a series that was begun and is not counted, if there is one.
+    """A series' chunk that was begun and not counted.
+
+    None if there is none.
 
     Raises
     ------

@@ -56,7 +56,7 @@ class Ledger:
             raise SpecificationError(f"a ledger is a file, got {str(self.path)!r}")
 
     def prepare(self, method: str = METHODS[0]) -> None:
-        """Make the file if there is none, and raise `SpecificationError` now if it cannot be used."""
+        """Create the file, or raise `SpecificationError` if it is unusable."""
         if method != METHODS[0]:
             raise SpecificationError(
                 f"a ledger needs evidence that may stop at any time: --method {METHODS[0]}, got {method!r}"
@@ -76,7 +76,10 @@ class Ledger:
         id_: str,
         private: bool,
     ) -> Iterator[Night]:
-        """One run of one claim; another process that runs the same claim with the same ledger waits until it ends."""
+        """One run of one claim.
+
+        Another process that runs the same claim with the same ledger waits until it ends.
+        """
         self.prepare(settings.method)
         parts = about(target, guarantee, pairs, self.named, self.key, private)
         with held(self.path, id_), Store(self.path) as store:
@@ -91,7 +94,10 @@ LOST = "a run ended before what it had drawn was counted, and that cannot be dra
 
 
 def share_of(attempt: int) -> float:
-    """Share of alpha of the k-th series of one claim and state; all of them together have 1."""
+    """Share of alpha of a state's k-th series.
+
+    The shares of all series of one claim and state add up to 1.
+    """
     return FIRST_SHARE if attempt == 1 else (1 - FIRST_SHARE) / ((attempt - 1) * attempt)
 
 
@@ -224,7 +230,7 @@ class Night:
 
     @property
     def settings(self) -> Settings:
-        """How the claim is audited: as asked for, at this series' share of alpha."""
+        """Settings of the audit, at this series' share of alpha."""
         return replace(self._given, alpha=self._given.alpha * share_of(self.attempt))
 
     @property
@@ -233,7 +239,9 @@ class Night:
         return bool(self._open)
 
     def past(self, sampler: Sampler) -> Past:
-        """What was counted so far, of draws of this kind: several a call, or one a call. The night begins.
+        """Chunks that were counted so far; the night begins.
+
+        They are of draws of one kind: several a call, or one a call.
 
         The sampler draws what is added to it. If a chunk has to come again and cannot, as the target is not seeded any
         more, the next attempt begins, and the sampler's key is that of the attempt.
@@ -358,7 +366,9 @@ class Night:
             )
 
     def doubt(self, reason: str, alone: bool = False) -> None:
-        """Keep why a refutation by this series' draws does not stand; an empty reason says that it does.
+        """Keep why a refutation by this series does not stand.
+
+        An empty reason means that it does.
 
         ``alone`` is the series of draws that were taken one a call.
 
@@ -371,12 +381,15 @@ class Night:
             database.execute("UPDATE series SET looked = ? WHERE number = ?", (reason, self._open[alone].series))
 
     def doubted(self, alone: bool = False) -> str | None:
-        """What `doubt` has kept of this series, in this night or before; None if nothing was refuted yet."""
+        """The reason that `doubt` has kept of this series.
+
+        In this night or before; None if nothing was refuted yet.
+        """
         rows = self.store.query("SELECT looked FROM series WHERE number = ?", self._series(alone))
         return None if not rows or rows[0][0] is None else str(rows[0][0])
 
     def end(self, evidence: Evidence, alone: bool, result: AuditResult) -> AuditResult:
-        """Write down what the night has found, and say so in the result.
+        """Record the result of a night, and mark the result.
 
         Parameters
         ----------
@@ -417,13 +430,18 @@ class Night:
         )
 
     def fail(self) -> None:
-        """Write down that the target ended the night; what it was drawing stays begun."""
+        """Record that the target ended the night.
+
+        The draws of the moment stay begun.
+        """
         with self.store.transaction() as database:
             for taken in self._open.values():
                 _close_night(database, taken, Verdict.ERROR)
 
     def close(self, reason: str) -> None:
-        """Add nothing more to the series of this state, of both kinds: the next attempt begins.
+        """Close the series of this state, of both kinds.
+
+        The next attempt begins.
 
         Raises
         ------

@@ -80,7 +80,10 @@ def series_of(store: Store) -> list[Shown]:
 
 
 def lines(path: Path, everything: bool = False) -> list[str]:
-    """The ledger as a table; of each claim the latest series only, unless ``everything`` is asked for."""
+    """The ledger as a table.
+
+    Of each claim the latest series only, unless ``everything`` is asked for.
+    """
     with Store(path) as store:
         found = series_of(store)
         head = f"ledger {store.identity}, begun {store.begun}"
@@ -157,7 +160,9 @@ def as_json(path: Path) -> list[str]:
 
 
 def verify(path: Path) -> tuple[list[str], bool]:
-    """Compute the wealth of every series again from its bets and counts, and hold it against what is recorded.
+    """Compute all series' wealth again and compare with the record.
+
+    It is computed from bets and counts.
 
     Returns
     -------

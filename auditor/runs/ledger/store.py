@@ -249,7 +249,9 @@ class Store:
 
 @contextmanager
 def held(path: Path, name: str) -> Iterator[None]:
-    """Hold one claim of a ledger: other processes wait until the block ends, or the process does, however it does.
+    """Lock one claim of a ledger.
+
+    Other processes wait until the block ends, or the process does, however it does.
 
     A lock of the operating system on one byte of a file beside the ledger; the byte is chosen by a hash of the name, so
     that two claims have to wait for one another once in 2^56 times, which costs time only.

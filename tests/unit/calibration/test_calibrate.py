@@ -20,7 +20,7 @@ from scipy import stats
 from auditor import PureDP
 from auditor.audits.privacy_loop import Settings
 from auditor.calibration import command, rendering
-from auditor.calibration.audits import Auditor, Outcome, learned, stated
+from auditor.calibration.audits import Auditor, AuditOutcome, learned, stated
 from auditor.calibration.families import (
     GRADED,
     NULLS,
@@ -70,10 +70,10 @@ def test_the_same_plan_gives_the_same_bytes_whatever_the_jobs(content: dict[str,
 def test_another_seed_draws_anew_and_so_does_every_audit() -> None:
     seen: set[float] = set()
 
-    def spy(family: Family, settings: Settings, key: str) -> Outcome:
+    def spy(family: Family, settings: Settings, key: str) -> AuditOutcome:
         # What the audit would draw first: a double, of which two are alike with probability 2^-53.
         seen.add(float(generator(settings.seed, key).random()))
-        return Outcome(False, 0.0, settings.draws)
+        return AuditOutcome(False, 0.0, settings.draws)
 
     audits = 2 * (6 + 3) + 2 * 4
     for seed in (0, 1):
@@ -98,8 +98,8 @@ def test_every_audit_is_counted_by_both_stopping_rules(content: dict[str, Any]) 
 
 
 def test_intervals_are_those_of_clopper_and_pearson() -> None:
-    def every_third(family: Family, settings: Settings, key: str) -> Outcome:
-        return Outcome(int(key.rpartition("/")[2]) % 3 == 0, 0.0, settings.draws)
+    def every_third(family: Family, settings: Settings, key: str) -> AuditOutcome:
+        return AuditOutcome(int(key.rpartition("/")[2]) % 3 == 0, 0.0, settings.draws)
 
     row = calibration(small(audits=30, auditor=every_third))["false_alarms"][0]
     limits = stats.binomtest(10, 30).proportion_ci(0.99, method="exact")
@@ -111,11 +111,11 @@ def test_intervals_are_those_of_clopper_and_pearson() -> None:
 def test_power_is_counted_over_draws() -> None:
     draws = iter([60, 100, 200, 400] * 2)
 
-    def found(family: Family, settings: Settings, key: str) -> Outcome:
+    def found(family: Family, settings: Settings, key: str) -> AuditOutcome:
         if "level 1," in key:
-            return Outcome(False, 0.0, settings.draws)
+            return AuditOutcome(False, 0.0, settings.draws)
         n = next(draws)
-        return Outcome(n < 400, 0.0, n)
+        return AuditOutcome(n < 400, 0.0, n)
 
     row = calibration(small(auditor=found))["power"][0]
     assert {point["draws"]: point["count"] for point in row["points"]} == {
@@ -137,9 +137,11 @@ def test_power_is_counted_over_draws() -> None:
 def erring(alarms: float, above: float = 0.0) -> Auditor:
     """An auditor that errs with these probabilities, whatever it is asked for."""
 
-    def answer(family: Family, settings: Settings, key: str) -> Outcome:
+    def answer(family: Family, settings: Settings, key: str) -> AuditOutcome:
         alarm, over = generator(settings.seed, key, "errs").random(2)
-        return Outcome(bool(alarm < alarms), family.guarantee.level * (9.0 if over < above else 0.5), settings.draws)
+        return AuditOutcome(
+            bool(alarm < alarms), family.guarantee.level * (9.0 if over < above else 0.5), settings.draws
+        )
 
     return answer
 
@@ -174,7 +176,7 @@ def test_an_auditor_that_errs_too_often_is_unsound(auditor: Auditor, what: str) 
     assert "**UNSOUND" in rendering.markdown(content)
 
 
-def halved(family: Family, settings: Settings, key: str) -> Outcome:
+def halved(family: Family, settings: Settings, key: str) -> AuditOutcome:
     """The engine with a mistake: it tests half of the level that is claimed."""
     return learned(replace(family, guarantee=PureDP(family.guarantee.level / 2)), settings, key)
 
@@ -193,8 +195,12 @@ def test_the_engine_with_a_mistake_in_it_is_unsound() -> None:
 
 
 def test_bounds_above_the_truth_count_above_the_claim_too() -> None:
-    def bold(family: Family, settings: Settings, key: str) -> Outcome:
-        return Outcome("level 1," not in key, 1.6, 2) if "level 1.5" in key else Outcome(False, 0.0, settings.draws)
+    def bold(family: Family, settings: Settings, key: str) -> AuditOutcome:
+        return (
+            AuditOutcome("level 1," not in key, 1.6, 2)
+            if "level 1.5" in key
+            else AuditOutcome(False, 0.0, settings.draws)
+        )
 
     content = calibration(small(audits=60, nulls=(replace(FEW[0], event=None),), auditor=bold))
     assert [row["above"]["count"] for row in content["power"]] == [40, 0]
@@ -307,7 +313,7 @@ def test_an_auditor_that_is_told_bets_on_that_event_alone() -> None:
     assert outcome.bound >= 1.0
     # Another event, which says nothing, although the outputs give everything away.
     blind = replace(sure, event=lambda outputs: np.zeros(len(outputs), bool))
-    assert stated(blind, settings, "blind") == Outcome(False, 0.0, 4_000)
+    assert stated(blind, settings, "blind") == AuditOutcome(False, 0.0, 4_000)
     with pytest.raises(ValueError, match="search over 20 pairs"):
         stated(SEARCH, settings, "none")
 

@@ -377,7 +377,7 @@ def test_convolution_errors_are_within_their_bound(integers: tuple[list[int], ..
             exact = np.convolve(exact, np.array(mass, dtype=object))
     with np.errstate(divide="ignore"):
         parts = [
-            (convolution.Masses(-1.0, np.log(np.array(mass) / sum(mass))), count)
+            (convolution.LatticeMasses(-1.0, np.log(np.array(mass) / sum(mass))), count)
             for mass, count in zip(integers, (k, 3), strict=True)
         ]
     masses, log_error = convolution.convolved(parts, 0.5, both_tails=True)

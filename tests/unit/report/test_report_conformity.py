@@ -20,8 +20,8 @@ from auditor.datasets import Pair
 from auditor.privacy.guarantees import ZCDP, ApproxDP, DeltaDP, GaussianDP, Guarantee, PureDP, RenyiDP, TradeoffCurve
 from auditor.privacy.laws import FiniteLaw
 from auditor.report import html, junit, markdown, sarif, schema, summary_table
-from auditor.report.cells import cells, deviations, short_labels
 from auditor.report.explain import explain
+from auditor.report.partition_plots import cells, deviations, short_labels
 from auditor.report.plots import evidence, sandwich, tradeoff
 from auditor.report.view import ClaimView, RunView
 from auditor.results import AuditResult, Verdict, document

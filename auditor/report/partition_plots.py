@@ -26,7 +26,9 @@ _POINT = re.compile(r"(\S+)…\1")
 
 
 def cells(claim: ClaimView) -> Markup:
-    """Frequencies of cells on a root scale, and signed deviations from the stated ones; empty without cells.
+    """Plot frequencies of cells, and deviations from stated ones.
+
+    Frequencies are on a root scale, deviations are signed; empty without cells.
 
     On a root scale chance moves every frequency equally far, so that rare cells can be seen beside frequent ones.
     """
@@ -104,7 +106,9 @@ def _term(count: int, expected: float) -> float:
 
 
 def short_labels(labels: Sequence[str], view: str) -> list[str]:
-    """Labels of cells without what they are cells of, and without decimals that tell nothing apart.
+    """Shorten the labels of cells.
+
+    What all cells are of, and decimals that tell nothing apart, are left out.
 
     For example "= 3", "1.2…4" and, for two elements at once, "≤ 2, = 5". Numbers keep three digits of the width of
     all, and as many as make labels, and both ends of an interval, different.
