@@ -4,7 +4,7 @@ BIN := .venv/bin
 LEVEL ?= smoke
 OUT ?= out
 
-.PHONY: audit test test-statistics lint bench publish peers docs clean
+.PHONY: audit test test-statistics test-versions bench publish peers docs clean
 
 audit: .venv/installed
 	$(BIN)/dpaudit run experiments --level $(LEVEL) --out $(OUT)
@@ -15,6 +15,10 @@ test: .venv/installed
 
 test-statistics: .venv/installed
 	$(BIN)/tox run -e statistics
+
+# Unit tests and targets with each version of Python that is installed.
+test-versions: .venv/installed
+	$(BIN)/tox run -e py311,py312,py313 --skip-missing-interpreters true
 
 # The published figures: the run over the whole catalogue (10 minutes on 2 cores) with its theorems and errata, false
 # alarms (30), power (3), calibration (4), mutants (10), conformity (4), defects with real libraries (2), many pairs (10),

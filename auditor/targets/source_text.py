@@ -5,24 +5,30 @@ from __future__ import annotations
 import ast
 import inspect
 import linecache
+import tokenize
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
 
 
 def source_text(subject: Any) -> tuple[str, int]:
-    """Source of a function or class with its decorators, and the line at which it begins, as `inspect` has them.
+    """Source of a function or class, and its first line.
+
+    Decorators are part of it, as for `inspect`.
 
     Raises
     ------
     OSError, TypeError
-        If there is none.
+        If there is none, or its file has changed and can no longer be parsed.
     """
     # To find a class `inspect` parses its whole file, each time; many classes of one file are asked for.
     file = inspect.getsourcefile(subject) if inspect.isclass(subject) else None
     place = _classes(file).get(subject.__qualname__) if file else None
     if file is None or place is None:
-        lines, first = inspect.getsourcelines(subject)
+        try:
+            lines, first = inspect.getsourcelines(subject)
+        except (SyntaxError, tokenize.TokenError) as error:  # which of them depends on the version of Python
+            raise OSError(f"no source of {subject!r}: its file can no longer be parsed ({error})") from error
         return "".join(lines), first
     first, last = place
     return "".join(linecache.getlines(file)[first - 1 : last]), first

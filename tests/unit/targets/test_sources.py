@@ -88,6 +88,6 @@ def test_a_file_that_can_no_longer_be_read_raises(tmp_path: Path) -> None:
     path.write_text("class Here:\n    pass\n", encoding="utf-8")
     module = load_file(path)
     path.write_text("class Here(:\n", encoding="utf-8")
-    with pytest.raises((OSError, TypeError, SyntaxError)):
+    with pytest.raises(OSError, match="can no longer be parsed"):
         source_text(module.Here)
     assert module.__name__ in sys.modules
