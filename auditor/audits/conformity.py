@@ -8,7 +8,6 @@ against them. What it finds is a deviation, never by itself a violation.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Protocol
@@ -18,6 +17,7 @@ import numpy as np
 from auditor.audits.context import Question
 from auditor.audits.dependence import Trace, confirm_refutation, looked_at, scores_of
 from auditor.audits.independence import UNTESTED, Independence, check_independence, worst_of
+from auditor.audits.loop import ChunkLoop, ChunkRule
 from auditor.audits.partitions import IntArray, LawCells, cells_of
 from auditor.audits.privacy import labels_of
 from auditor.audits.privacy_loop import DRAWS, LARGEST, Settings
@@ -35,10 +35,8 @@ ERROR = 1e-9
 #: Divergence that is to be found, in nats a draw: a scale that is wrong by 14 %, a total variation of at most
 #: 7 %. Arbitrary; some ten thousand draws show it.
 DETECT = 0.01
-#: Draws on each dataset in the first chunk; arbitrary.
-FIRST = 20
-#: Each chunk is this part of what has been drawn. Nothing is learned, so chunks only bound how late a verdict is.
-GROWTH = 0.25
+#: Draws on each dataset; arbitrary. Nothing is learned, so chunks only bound how late a verdict is.
+CHUNKS = ChunkRule(20, growth=0.25, largest=LARGEST)
 #: Cells in the table of a result: what a plot can show, and enough for the coarse view of a law with its tails.
 SHOWN = 28
 
@@ -165,15 +163,10 @@ def collect_cells(
     """
     tally = Tally(list(cells))
     stated = [Multinomials([view.probabilities for view in one.views]) for one in cells]
-    budget, used, begun = settings.draws // len(datasets), 0, time.monotonic()
-    while used < budget:
-        if settings.chunks is not None and len(tally.path) >= settings.chunks:
-            break
-        if settings.seconds is not None and tally.path and time.monotonic() - begun > settings.seconds:
-            tally.truncated_by = "time"
-            break
-        n = min(max(FIRST, math.ceil(GROWTH * used)), LARGEST, budget - used)
-        calls = [Call(n, (k, "conformity", len(tally.path))) for k in range(len(datasets))]
+    loop = ChunkLoop(CHUNKS, settings.draws // len(datasets), settings.seconds, settings.chunks)
+    for chunk in loop:
+        n = loop.take()
+        calls = [Call(n, (k, "conformity", chunk)) for k in range(len(datasets))]
         sampler.expect(*zip(datasets, calls, strict=True))
         for k, data in enumerate(datasets):
             batch = sampler.draw(data, n, *calls[k].key)
@@ -181,7 +174,6 @@ def collect_cells(
             drawn = cells[k].counts(batch)
             tally.counts[k] = [total + new for total, new in zip(tally.counts[k], drawn, strict=True)]
             tally.draws[k] += n
-        used += n
         logs = [average(m.log_wealth(c)) for m, c in zip(stated, tally.counts, strict=True)]
         log = combined(logs, tally.draws, level)
         if log > tally.highest or not tally.path:
@@ -190,6 +182,7 @@ def collect_cells(
         tally.bound = max(tally.bound, rejected_level(logs, tally.draws, settings.alpha))
         if log >= -math.log(settings.alpha) and settings.stop == "verdict":
             break
+    tally.truncated_by = loop.truncated_by
     return tally
 
 

@@ -15,17 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.audits.dependence import Trace, looked_at
+from auditor.audits.loop import ChunkLoop, ChunkRule
 from auditor.audits.pair_search import next_pair
-from auditor.audits.privacy_loop import (
-    FIRST,
-    LARGEST,
-    Clock,
-    Settings,
-    chunk_size,
-    learners_of,
-    resolutions,
-    training_record,
-)
+from auditor.audits.privacy_loop import CHUNKS, LARGEST, Settings, learners_of, resolutions, training_record
 from auditor.datasets import Pair
 from auditor.events.descriptions import say_event
 from auditor.events.event_learner import Chain, EventLearner, Proposal
@@ -141,26 +133,25 @@ def collect_fixed(sampler: Sampler, guarantee: Guarantee, pairs: Sequence[Pair],
     """
     found = FixedSize(guarantee, settings.alpha, learners_of(sampler, guarantee, pairs, settings))
     side = settings.draws // 2
-    used, clock = 0, Clock(None if settings.seconds is None else settings.seconds / 2)
-    while used < side // 2:
-        if settings.chunks is not None and len(found.chunks) >= settings.chunks:
-            break
-        k = next_pair(found.learners, FIRST)
+    seconds = None if settings.seconds is None else settings.seconds / 2
+    loop = ChunkLoop(CHUNKS, side // 2, seconds, settings.chunks)
+    for chunk in loop:
+        k = next_pair(found.learners, CHUNKS.first)
         learner = found.learners[k]
         # As in `collect`: what is fitted counts only if another chunk is drawn.
-        if found.chunks and not (clock.left() and learner.fit(True, clock.left)):
-            found.truncated_by = "time"
+        if loop.begun and not learner.fit(True, loop.clock.left):
+            loop.truncated_by = "time"
             break
-        n = min(chunk_size(learner.n), side // 2 - used)
-        x, y = (drawn.batch for drawn in sampler.draw_sides(pairs[k].x, pairs[k].y, n, k, len(found.chunks)))
-        used += n
+        n = loop.take(CHUNKS.size(learner.n, loop.left))
+        x, y = (drawn.batch for drawn in sampler.draw_sides(pairs[k].x, pairs[k].y, n, k, chunk))
         found.chunks.append(Chunk(k, n, None))
         learner.add(x, y, learner.count(x, y))
         learner.learn(True)  # what is wanted is the largest level within reach, whatever is claimed
-    short = used < side // 2
+    found.truncated_by = loop.truncated_by
     found.pair, chain = _chosen(found, settings.alpha)
     if chain is not None:
-        found.judged = _judge(sampler, pairs[found.pair], found, chain, used if short else side - used)
+        n = loop.used if loop.left else side - loop.used
+        found.judged = _judge(sampler, pairs[found.pair], found, chain, n)
     return found
 
 
@@ -190,16 +181,14 @@ def _chosen(found: FixedSize, alpha: float) -> tuple[int, Chain | None]:
 
 def _judge(sampler: Sampler, pair: Pair, found: FixedSize, chain: Chain, n: int) -> Proposal:
     """Count the event in n further draws a side."""
-    size, number = min(LARGEST, math.ceil(n / _CALLS)), len(found.chunks)
-    while sum(drawn for drawn, _, _ in found.judgements) < n:
-        drawn = min(size, n - sum(drawn for drawn, _, _ in found.judgements))
-        counts = []
+    loop = ChunkLoop(ChunkRule(min(LARGEST, math.ceil(n / _CALLS)), growth=0.0), n, number=len(found.chunks))
+    for number in loop:
+        drawn, counts = loop.take(), []
         for side, (batch, _, place) in enumerate(sampler.draw_sides(pair.x, pair.y, drawn, found.pair, number)):
             inside = chain.depth(chain.feature(batch))
             found.trace.add("judged", side, place, inside)
             counts.append(int(inside.sum()))
         found.judgements.append((drawn, counts[0], counts[1]))
-        number += 1
     counts = np.array([[x, y] for _, x, y in found.judgements], dtype=float).sum(axis=0)
     return Proposal(chain, 0, counts[:1], counts[1:], n)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 
 from auditor.audits.dependence import Trace, looked_at
 from auditor.audits.independence import COMPARISONS
+from auditor.audits.loop import ChunkLoop, ChunkRule
 from auditor.audits.pair_search import next_pair
 from auditor.datasets import Pair
 from auditor.errors import SpecificationError, positive
@@ -33,13 +33,12 @@ from auditor.targets.sampler import Sampler
 #: Draws a side before the first bet, of each pair, and the fewest in a later chunk. Outputs that have nothing in common
 #: are found with 18 to 23 draws, two and a half times what is needed by whoever knows both laws; chosen by simulation.
 FIRST, SMALLEST = 8, 5
-#: Each chunk is this part of what has been drawn of its pair: events and estimates are never much out of date, and the
-#: number of chunks grows with the logarithm of the budget. Later chunks are relatively larger: estimates have settled.
-GROWTH, LATE_GROWTH = 0.15, 0.2
-#: Draws a side at which a pair's draws count as late.
-LATE = 2_000
 #: Largest chunk a side, so that memory does not grow with the budget.
 LARGEST = 1 << 17
+#: Draws a side of each pair. A chunk is a part of what has been drawn of its pair: events and estimates are never much
+#: out of date, and the number of chunks grows with the logarithm of the budget. Later chunks are relatively larger:
+#: estimates have settled.
+CHUNKS = ChunkRule(FIRST, growth=0.15, smallest=SMALLEST, largest=LARGEST, late=(2_000, 0.2))
 #: Most numbers in a chunk a side, for outputs of many coordinates: 256 MB of doubles.
 NUMBERS = 1 << 25
 #: Default budget in outputs, both sides together: a lower bound within about 3 % of epsilon = 1.
@@ -299,14 +298,6 @@ class Evidence:
         return self._refuted == alpha
 
 
-def chunk_size(drawn: int) -> int:
-    """Draws a side in the next chunk of a pair, of which ``drawn`` a side have been drawn."""
-    if drawn < FIRST:
-        return FIRST
-    growth = GROWTH if drawn < LATE else LATE_GROWTH
-    return min(max(SMALLEST, math.ceil(growth * drawn)), LARGEST)
-
-
 class Collected(Protocol):
     """What was drawn for a claim, by either method."""
 
@@ -352,18 +343,6 @@ def resolutions(drawn: Collected, alpha: float) -> dict[str, Any]:
     return {"resolution": {f"{p:g}": level for p, level in found.items()}, "resolves": found[RESOLVED]}
 
 
-@dataclass(frozen=True)
-class Clock:
-    """A budget in seconds from now on; None has no end."""
-
-    seconds: float | None
-    begun: float = field(default_factory=lambda: time.monotonic())
-
-    def left(self) -> bool:
-        """Whether time is left."""
-        return self.seconds is None or time.monotonic() - self.begun <= self.seconds
-
-
 def learners_of(
     sampler: Sampler, guarantee: Guarantee, pairs: Sequence[Pair], settings: Settings
 ) -> list[EventLearner]:
@@ -398,24 +377,22 @@ def collect(
     if past is not None:
         evidence.take_up(past)
     numbers = dict(evidence.past.chains)
-    first, known, before = len(evidence.chunks), len(evidence.past.words), evidence.n
-    side, used, clock = settings.draws // 2, 0, Clock(settings.seconds)
+    known, before = len(evidence.past.words), evidence.n
+    loop = ChunkLoop(CHUNKS, settings.draws // 2, settings.seconds, settings.chunks, number=len(evidence.chunks))
     rejected, widest = evidence.refuted(settings.alpha), 1
     refuted_before, pending = rejected, evidence.past.pending
     if refuted_before and settings.stop == "verdict" and evidence.past.memory and pending is None:
         return evidence
-    while used < side:
-        if settings.chunks is not None and len(evidence.chunks) >= settings.chunks:
-            break
+    for chunk in loop:
         k = next_pair(evidence.learners, FIRST, settings.even) if pending is None else pending.pair
         learner = evidence.learners[k]
         # What is fitted counts only if the next chunk is drawn: a run that time cut short can then be replayed.
-        if len(evidence.chunks) > first and not (clock.left() and learner.fit(rejected, clock.left)):
-            evidence.truncated_by = "time"
+        if loop.begun and not learner.fit(rejected, loop.clock.left):
+            loop.truncated_by = "time"
             break
-        chunk, plan, pending = len(evidence.chunks), pending, None
+        plan, pending = pending, None
         if plan is None:
-            n = min(chunk_size(learner.n), max(NUMBERS // widest, SMALLEST), side - used)
+            n = min(CHUNKS.size(learner.n, loop.left), max(NUMBERS // widest, SMALLEST))
             chain = bet = None
             if learner.proposal is not None:
                 chain = learner.proposal.chain
@@ -426,13 +403,12 @@ def collect(
             plan = Plan(k, n, bet, chain)
         if recorder is not None:
             recorder.plan(chunk, plan, sampler)
-        n = plan.n
+        n = loop.take(plan.n)
         (x, whole_x, place_x), (y, whole_y, place_y) = sampler.draw_sides(pairs[k].x, pairs[k].y, n, k, chunk)
-        used += n
         widest = max(
             widest, *(batch.shape[1] for batch in (x, y) if isinstance(batch, np.ndarray) and batch.ndim == 2), 1
         )
-        if sampler.refused is not None and len(evidence.chunks) - first + 1 >= len(pairs):
+        if sampler.refused is not None and chunk - loop.first + 1 >= len(pairs):
             raise sampler.refused  # nothing but exceptions on all pairs: not a mechanism that can be audited
         counts = learner.count(x, y)
         stake = None
@@ -443,7 +419,7 @@ def collect(
                 evidence.trace.add((k, plan.chain), which, place, depth)
         evidence.chunks.append(Chunk(k, n, stake, whole_x and whole_y))
         evidence.wealth.bet(stake)
-        evidence.path.append((before + used, float(evidence.wealth.current[0])))
+        evidence.path.append((before + loop.used, float(evidence.wealth.current[0])))
         if recorder is not None:
             recorder.count(chunk, evidence.chunks[-1], evidence.path[-1][1], sampler)
         rejected = rejected or evidence.refuted(settings.alpha)
@@ -451,6 +427,7 @@ def collect(
         if rejected and settings.stop == "verdict" and not refuted_before:
             break
         learner.learn(rejected)
+    evidence.truncated_by = loop.truncated_by
     return evidence
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from auditor.audits.privacy import audit
-from auditor.audits.privacy_loop import Settings, chunk_size
+from auditor.audits.privacy_loop import CHUNKS, Settings
 from auditor.calibration.families import Event, Family
 from auditor.errors import DpauditError
 from auditor.evidence.lower_bound import level_grid, lower_bound
@@ -90,7 +90,7 @@ def stated(family: Family, settings: Settings, key: str) -> AuditOutcome:
     threshold, side = math.log(1 / settings.alpha), settings.draws // 2
     n = x = y = 0
     while n < side and not (settings.stop == "verdict" and wealth.best[0] >= threshold):
-        size = min(chunk_size(n), side - n)
+        size = CHUNKS.size(n, side - n)
         a, b = (_count(sampler, family.event, data, size, name, n) for data, name in ((pair.x, "x"), (pair.y, "y")))
         # Laplace's rule: never 0 or 1, where a single draw could lose everything.
         stake = Stake(0, 0, ((x + 1) / (n + 2),), ((y + 1) / (n + 2),), (size - a, a), (size - b, b))

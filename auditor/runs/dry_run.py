@@ -16,7 +16,7 @@ from auditor.audits.adversaries.game import Game
 from auditor.audits.context import Question
 from auditor.audits.independence import BLOCK, BLOCKS, COMPARISONS
 from auditor.audits.privacy import run_audit
-from auditor.audits.privacy_loop import LARGEST, Settings, chunk_size
+from auditor.audits.privacy_loop import CHUNKS, LARGEST, Settings
 from auditor.claims import Claim
 from auditor.datasets import Pair
 from auditor.errors import TargetError
@@ -256,7 +256,7 @@ def chunk_sizes(side: int, pairs: int) -> list[tuple[int, int]]:
     for k in range(pairs):
         drawn, budget = 0, side // pairs + (k < side % pairs)
         while drawn < budget:
-            n = min(chunk_size(drawn), budget - drawn)
+            n = CHUNKS.size(drawn, budget - drawn)
             times = (budget - drawn) // LARGEST if n == LARGEST else 1
             sizes.append((n, times))
             drawn += n * times

@@ -12,8 +12,9 @@ from auditor.audits.accuracy.errors import Array, ErrorSampler, Setting
 from auditor.audits.context import Question
 from auditor.audits.dependence import confirm_refutation, looked_at
 from auditor.audits.independence import UNTESTED, Independence, check_independence
+from auditor.audits.loop import ChunkLoop, ChunkRule
 from auditor.audits.privacy import labels_of
-from auditor.audits.privacy_loop import Clock, Settings
+from auditor.audits.privacy_loop import Settings
 from auditor.audits.summary import stand
 from auditor.errors import TargetError
 from auditor.results import AuditResult, Verdict
@@ -21,9 +22,8 @@ from auditor.targets.sampler import Sampler
 
 T = TypeVar("T")
 
-#: Draws in the first chunk, and each later one as a part of what has been drawn: evidence does not depend on chunks, so
-#: they only bound how late a verdict is.
-FIRST, GROWTH = 50, 0.25
+#: Evidence does not depend on chunks, so they only bound how late a verdict is.
+CHUNKS = ChunkRule(50, growth=0.25)
 
 
 class Theorem(ABC):
@@ -100,16 +100,13 @@ class Path:
 
     def chunks(self, draw: ErrorSampler, setting: Setting, settings: Settings) -> Iterator[Array]:
         """Errors of one chunk after the other, up to the budget; `add` the evidence after each."""
-        clock = Clock(settings.seconds)
-        while self.n < settings.draws and not (settings.chunks is not None and len(self.logs) >= settings.chunks):
-            if self.logs and not clock.left():
-                self.truncated_by = "time"
-                return
-            size = chunk_size(self.n, settings.draws)
-            self.n += size
-            following = chunk_size(self.n, settings.draws)
-            draw.expect(setting, (size, len(self.logs)), (following, len(self.logs) + 1))
-            yield draw(setting, size, len(self.logs))
+        loop = ChunkLoop(CHUNKS, settings.draws, settings.seconds, settings.chunks)
+        for chunk in loop:
+            size = loop.take()
+            self.n = loop.used
+            draw.expect(setting, (size, chunk), (CHUNKS.size(loop.used, loop.left), chunk + 1))
+            yield draw(setting, size, chunk)
+        self.truncated_by = loop.truncated_by
 
     def add(self, log: float) -> None:
         """Evidence after the chunk that came last."""
@@ -260,11 +257,6 @@ def measured_again(
         measured_alone,
     )
     return found, used, independence
-
-
-def chunk_size(drawn: int, budget: int) -> int:
-    """Draws of the next chunk."""
-    return min(max(FIRST, math.ceil(GROWTH * drawn)), budget - drawn)
 
 
 def independence_of(sampler: Sampler, setting: Setting, settings: Settings) -> Independence:

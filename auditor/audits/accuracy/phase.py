@@ -7,9 +7,10 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
-from auditor.audits.accuracy.base import FIRST, GROWTH, Theorem, measured_again, said
+from auditor.audits.accuracy.base import CHUNKS, Theorem, measured_again, said
 from auditor.audits.accuracy.errors import ErrorSampler, Setting
 from auditor.audits.context import Question
+from auditor.audits.loop import ChunkLoop
 from auditor.audits.privacy import labels_of
 from auditor.audits.privacy_loop import Settings
 from auditor.audits.summary import describe, stand
@@ -188,14 +189,16 @@ def _cell(
 ) -> dict[str, Any]:
     """Draw in one cell: all of the draws where nothing is stated, else until the statement is refuted."""
     kind, bound = stated or ("", 0.0)
-    successes = n = part = 0
+    loop, successes = ChunkLoop(CHUNKS, draws), 0
     best, beta = 0.0, 1 - bound if kind == "promised" else bound
-    while n < draws and best < -math.log(alpha):
-        size = min(max(FIRST, math.ceil(GROWTH * n)), draws - n)
-        errors = draw(setting, size, *(f"{value:g}" for value in place), part)
-        successes, n, part = successes + int((errors <= setting.at_most).sum()), n + size, part + 1
+    for part in loop:
+        errors = draw(setting, loop.take(), *(f"{value:g}" for value in place), part)
+        successes += int((errors <= setting.at_most).sum())
         if kind:
-            best = max(best, log_evidence(n - successes if kind == "promised" else successes, n, beta))
+            best = max(best, log_evidence(loop.used - successes if kind == "promised" else successes, loop.used, beta))
+        if best >= -math.log(alpha):
+            break
+    n = loop.used
     return {
         "x": place[0],
         "y": place[1],

@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from auditor.audits.accuracy.base import FIRST, Theorem, chunk_size, measured_again, said
+from auditor.audits.accuracy.base import CHUNKS, Theorem, measured_again, said
 from auditor.audits.accuracy.errors import ErrorSampler, Setting
 from auditor.audits.accuracy.failure import HighProbability
 from auditor.audits.context import Question
+from auditor.audits.loop import ChunkLoop
 from auditor.audits.privacy import labels_of
 from auditor.audits.privacy_loop import Settings
 from auditor.audits.summary import describe, stand
@@ -111,15 +112,17 @@ def decide(setting: Setting, draw: ErrorSampler, draws: int, beta: float, alpha:
     """
     if math.isnan(setting.at_most):
         raise SpecificationError(f"a Setting whose failures are counted needs at_most, got {setting.at_most!r}")
-    count = n = part = 0
+    loop, count = ChunkLoop(CHUNKS, draws), 0
     lower, upper = 0.0, 1.0
-    while n < draws and lower <= beta < upper:
-        size = chunk_size(n, draws)
-        count += int((draw(setting, size, *key, part) > setting.at_most).sum())
-        n, part = n + size, part + 1
-        lower = max(lower, lower_limit(count, n, alpha / 2))
-        upper = min(upper, upper_limit(count, n, alpha / 2))
-    return Decision(count, n, lower, upper, "fails" if lower > beta else "works" if upper <= beta else "undecided")
+    for part in loop:
+        count += int((draw(setting, loop.take(), *key, part) > setting.at_most).sum())
+        lower = max(lower, lower_limit(count, loop.used, alpha / 2))
+        upper = min(upper, upper_limit(count, loop.used, alpha / 2))
+        if not lower <= beta < upper:
+            break
+    return Decision(
+        count, loop.used, lower, upper, "fails" if lower > beta else "works" if upper <= beta else "undecided"
+    )
 
 
 @dataclass
@@ -206,7 +209,7 @@ def bisect(build: Build, search: Search, draw: ErrorSampler, draws: int, alpha: 
     def place(value: float) -> None:
         setting = build(int(value) if search.integer else value)
         left = draws - sum(step["draws"] for step in found.steps)
-        budget = max(math.ceil(PART * left), FIRST)
+        budget = max(math.ceil(PART * left), CHUNKS.first)
         decision = decide(setting, draw, budget, search.beta, share, *key, len(found.steps))
         found.steps.append(
             {"value": value, "failures": decision.count, "draws": decision.n, "decision": decision.words}

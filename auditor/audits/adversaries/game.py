@@ -13,8 +13,9 @@ from auditor.audits.adversaries.releases import Unit, check_unit, released
 from auditor.audits.context import Question
 from auditor.audits.dependence import Trace, confirm_refutation, look_again, looked_at
 from auditor.audits.independence import UNTESTED, Independence, check_independence
+from auditor.audits.loop import ChunkLoop, ChunkRule
 from auditor.audits.privacy import error_result, labels_of
-from auditor.audits.privacy_loop import Clock, Settings
+from auditor.audits.privacy_loop import Settings
 from auditor.audits.summary import stand
 from auditor.errors import SpecificationError, TargetError
 from auditor.evidence.lower_bound import level_grid
@@ -24,9 +25,9 @@ from auditor.results import AuditResult, Counterexample, Verdict
 from auditor.targets import Mechanism
 from auditor.targets.sampler import Place, Sampler, guarded
 
-#: Games in the first chunk, and each later one as a part of what was played: a game may take seconds. Evidence does not
-#: depend on chunks, so they only bound how late a verdict is.
-FIRST, GROWTH = 4, 0.25
+#: Chunks of games, of which one may take seconds. Evidence does not depend on chunks, so they only bound how late a
+#: verdict is.
+CHUNKS = ChunkRule(4, growth=0.25)
 #: Parts of the wealth that are bet. Scores are at most 1, so a bound near 1 is beaten slowly, and best by those who bet
 #: nearly all. Equal masses; arbitrary, any are valid.
 STAKES: FloatArray = np.array([0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9, 0.97, 0.99, 0.999])
@@ -262,19 +263,14 @@ def _play(game: Game, sampler: Sampler, guarantee: Guarantee, settings: Settings
     levels = np.concatenate([[guarantee.level], grid])
     means = np.array([game.most(guarantee, float(level)) for level in levels])
     played = _Played(levels, means, MeanWealth(means, STAKES), bits_of(game.adversary, guarantee))
-    clock = Clock(settings.seconds)
-    while (n := len(played.scores)) < settings.draws:
-        if settings.chunks is not None and len(played.path) >= settings.chunks:
-            break
-        if played.path and not clock.left():
-            played.truncated_by = "time"
-            break
-        size = min(max(FIRST, math.ceil(GROWTH * n)), settings.draws - n)
-        place, scores = _scores(sampler, size, len(played.path))
+    loop = ChunkLoop(CHUNKS, settings.draws, settings.seconds, settings.chunks)
+    for chunk in loop:
+        place, scores = _scores(sampler, loop.take(), chunk)
         played.trace.add("score", 0, place, scores)
         played.add(scores)
         if settings.stop == "verdict" and played.refuted(settings.alpha):
             break
+    played.truncated_by = loop.truncated_by
     return played
 
 

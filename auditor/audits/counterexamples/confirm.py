@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from auditor.audits.privacy_loop import Clock, chunk_size
+from auditor.audits.loop import ChunkLoop, Clock
+from auditor.audits.privacy_loop import CHUNKS
 from auditor.datasets import Pair
 from auditor.events.event_learner import Chain, Proposal
 from auditor.evidence.two_sample_bet import Stake, Wealth, worst_counts
@@ -101,9 +102,12 @@ def confirm(
     event = Proposal(chain, 0, np.array([float(before.x)]), np.array([float(before.y)]), before.n)
     wealth = Wealth(guarantee, np.array([guarantee.level]))
     digest = hashlib.sha256()
-    x = y = drawn = chunk = 0
-    while drawn < most and (clock is None or clock.left()):
-        n = min(chunk_size(drawn), most - drawn)
+    x = y = 0
+    loop = ChunkLoop(CHUNKS, most)
+    for chunk in loop:
+        if clock is not None and not clock.left():
+            break
+        n = loop.take()
         batches = (sampler.draw_either_way(data, n, key, side, chunk) for data, side in ((pair.x, "x"), (pair.y, "y")))
         (batch_x, whole_x), (batch_y, whole_y) = batches
         digest.update(keys(batch_x).tobytes() + keys(batch_y).tobytes())
@@ -111,9 +115,9 @@ def confirm(
         stake = worst_counts(stake, n, not whole_x, not whole_y)
         wealth.bet(stake)
         event.add(stake.x, stake.y, n)
-        x, y, drawn, chunk = x + stake.x[1], y + stake.y[1], drawn + n, chunk + 1
+        x, y = x + stake.x[1], y + stake.y[1]
         if not to_the_end and wealth.best[0] >= math.log(1 / alpha):
             break
     best = float(wealth.best[0])
     # 64 bits, arbitrary: enough to tell other draws, and short in a record.
-    return Confirmation(Counts(x, y, drawn), best, best >= math.log(1 / alpha), digest.hexdigest()[:16])
+    return Confirmation(Counts(x, y, loop.used), best, best >= math.log(1 / alpha), digest.hexdigest()[:16])

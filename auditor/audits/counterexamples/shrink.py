@@ -14,7 +14,8 @@ from auditor.audits.counterexamples.confirm import Counts, confirm
 from auditor.audits.counterexamples.shrink_data import EnoughError, smaller_pair
 from auditor.audits.counterexamples.simplify_event import simple_events, simplest_event, single_events
 from auditor.audits.independence import check_independence, worst_of
-from auditor.audits.privacy_loop import FIRST, Clock, Settings, collect
+from auditor.audits.loop import Clock
+from auditor.audits.privacy_loop import FIRST, Settings, collect
 from auditor.datasets import Pair, Relation
 from auditor.errors import SpecificationError, TargetError, TargetRaised
 from auditor.events.elements import read_once

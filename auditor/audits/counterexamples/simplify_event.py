@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.audits.counterexamples.confirm import Counts
-from auditor.audits.privacy_loop import chunk_size
+from auditor.audits.loop import ChunkLoop
+from auditor.audits.privacy_loop import CHUNKS
 from auditor.events.event_learner import MOST_SYMBOLS, Chain, Proposal
 from auditor.events.feature_detection import telling_features
 from auditor.events.features import Feature, Rank, fixed_features
@@ -160,13 +161,12 @@ class _Judge:
             return  # not even the best bet would gain so much
         event = Proposal(chain, 0, np.array([float(before_x.sum())]), np.array([float(before_y.sum())]), n)
         wealth = Wealth(self.guarantee, np.array([self.guarantee.level]))
-        drawn = 0
-        while drawn < side:
-            size = min(chunk_size(drawn), side - drawn)
+        loop = ChunkLoop(CHUNKS, side)
+        for _ in loop:
+            drawn, size = loop.used, loop.take()
             a, b = (int(inside[drawn : drawn + size].sum()) for inside in (x, y))
             wealth.bet(Stake(0, 0, *event.estimates(), (size - a, a), (size - b, b)))
             event.add((size - a, a), (size - b, b), size)
-            drawn += size
         gained = float(wealth.current[0])
         if gained >= _CLEAR * enough:
             wins[chain] = math.ceil(side * enough / gained)

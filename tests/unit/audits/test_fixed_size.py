@@ -245,7 +245,7 @@ def test_results_fit_the_schema_and_the_reports(tmp_path: Any) -> None:
 def test_a_budget_in_seconds_gives_halves_of_one_size_and_can_be_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = iter(range(1_000_000))
     with monkeypatch.context() as patch:
-        patch.setattr("auditor.audits.privacy_loop.time.monotonic", lambda: float(next(ticks)))
+        patch.setattr("auditor.audits.loop.time.monotonic", lambda: float(next(ticks)))
         settings = Settings(draws=100_000, seconds=40.0, method="clopper-pearson")
         cut = run_audit(response, PureDP(LEVEL), [PAIR], settings, Question())
     assert cut.truncated_by == "time"

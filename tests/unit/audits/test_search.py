@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from auditor import AddRemoveOne, Pair, PureDP, ReplaceOne, SpecificationError, Verdict, audit, pairs_of, search_pairs
 from auditor.audits.pair_search import AT_ONCE, EACH, EVEN, LEAST, OPENING, affordable, next_pair
-from auditor.audits.privacy_loop import FIRST, Settings, chunk_size, collect
+from auditor.audits.privacy_loop import CHUNKS, FIRST, Settings, collect
 from auditor.datasets.crafted_pairs import hard_pairs
 from auditor.events.event_learner import EventLearner
 from auditor.targets.sampler import PARTS, Sampler
@@ -324,7 +324,7 @@ def spent(hopes: list[float], draws: int) -> list[EventLearner]:
         if not learners[k].n:
             assert k == len(opened)  # in their order
             assert FIRST * k <= OPENING * total or len(hopes) <= AT_ONCE
-        learners[k].n += chunk_size(learners[k].n)
+        learners[k].n += CHUNKS.size(learners[k].n)
     return learners
 
 

@@ -177,7 +177,7 @@ def test_no_fit_begins_after_the_end_and_what_was_not_finished_changes_nothing()
 
 def test_a_budget_in_seconds_is_passed_by_one_fit_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [0.0]
-    monkeypatch.setattr("auditor.audits.privacy_loop.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("auditor.audits.loop.time.monotonic", lambda: clock[0])
     begun: list[float] = []
 
     def slow(x: Any, y: Any) -> list[Any]:
@@ -204,7 +204,7 @@ def test_a_run_cut_short_by_time_can_be_replayed(monkeypatch: pytest.MonkeyPatch
 
     options: dict[str, Any] = {"draws": 20_000, "learners": "logistic", "stop": "budget"}
     with monkeypatch.context() as patch:
-        patch.setattr("auditor.audits.privacy_loop.time.monotonic", clock)
+        patch.setattr("auditor.audits.loop.time.monotonic", clock)
         settings = Settings(seconds=30.0, **options)
         cut = run_audit(product_of_signs, PureDP(3.0), [PAIR], settings, Question())
     assert cut.truncated_by == "time"

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from auditor import audit
-from auditor.audits.privacy_loop import DRAWS, LARGEST, Settings, chunk_size
+from auditor.audits.privacy_loop import CHUNKS, DRAWS, LARGEST, Settings
 from auditor.claims import Claim, Source, conformity, exact, privacy
 from auditor.datasets import Pair
 from auditor.errors import TargetError
@@ -92,7 +92,7 @@ def test_the_schedule_of_a_large_budget_has_chunks_of_bounded_size() -> None:
     assert max(sizes) == LARGEST
     drawn = 0
     for n in spread(3_000_000, 1):
-        assert n == min(chunk_size(drawn), 3_000_000 - drawn)
+        assert n == CHUNKS.size(drawn, 3_000_000 - drawn)
         drawn += n
 
 
