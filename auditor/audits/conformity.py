@@ -21,7 +21,8 @@ from auditor.audits.loop import ChunkLoop, ChunkRule
 from auditor.audits.partitions import IntArray, LawCells, cells_of
 from auditor.audits.privacy import labels_of
 from auditor.audits.privacy_loop import DRAWS, LARGEST, Settings
-from auditor.audits.summary import describe, stand
+from auditor.audits.summary import describe
+from auditor.audits.verdict import decide_verdict, describe_missed
 from auditor.errors import SpecificationError, TargetError, positive
 from auditor.evidence.multinomial import Multinomials, average, combined, detectable_divergence, rejected_level
 from auditor.privacy.laws import Law
@@ -271,23 +272,14 @@ def run_conformity(
     if tally is None:
         return AuditResult(**base, verdict=Verdict.DEVIATION, message=independence.note)
     found = _found(tally, names, settings)
-    verdict, message = Verdict.CONSISTENT, ""
-    stood = stand(refuted(tally), independence, Verdict.DEVIATION)
-    if stood is not None:
-        verdict, note = stood
-        said = f"outputs do not follow {stated}: {found['event']}"
-        message = note if verdict != Verdict.DEVIATION else f"{said}; {note}" if note else said
-    elif found["resolves"] > detect:
-        verdict = Verdict.INCONCLUSIVE
-        message = (
-            f"a divergence below {found['resolves']:.4g} nats might have been missed, {detect:.4g} was to be found"
-        )
-    return AuditResult(
-        **base,
-        **found,
-        verdict=verdict,
-        message=message,
+    verdict, message = decide_verdict(
+        Verdict.DEVIATION,
+        refuted(tally),
+        f"outputs do not follow {stated}: {found['event']}",
+        lambda: describe_missed("a divergence below {} nats", found["resolves"], detect),
+        independence,
     )
+    return AuditResult(**base, **found, verdict=verdict, message=message)
 
 
 def _found(tally: Tally, names: Sequence[str], settings: Settings) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from auditor.audits.summary import describe
+from auditor.audits.verdict import decide_verdict
 from auditor.datasets import Pair
 from auditor.privacy.exact import PrivacyCurve
 from auditor.privacy.guarantees import Guarantee
@@ -52,23 +53,24 @@ def audit_exactly(
     broken, holds = max(low) > within, max(high) <= within
     levels = low if broken else high
     worst = max(range(len(levels)), key=lambda k: levels[k])
-    message = ""
-    if broken:
-        message = f"the stated law has {guarantee.symbol} = {levels[worst]:.6g} on this pair"
-        if high[worst] > low[worst]:
-            message = f"the stated law has {guarantee.symbol} of at least {low[worst]:.6g} on this pair"
-    elif not holds:
-        message = (
-            f"on this pair the stated law has {guarantee.symbol} between {low[worst]:.6g} and {high[worst]:.6g}: the "
-            "curve is not known precisely enough"
-        )
+    size = f"of at least {low[worst]:.6g}" if high[worst] > low[worst] else f"= {levels[worst]:.6g}"
+    between = (
+        f"on this pair the stated law has {guarantee.symbol} between {low[worst]:.6g} and {high[worst]:.6g}: the "
+        "curve is not known precisely enough"
+    )
+    verdict, message = decide_verdict(
+        Verdict.VIOLATION,
+        broken,
+        f"the stated law has {guarantee.symbol} {size} on this pair",
+        lambda: "" if holds else between,
+    )
     return AuditResult(
         notion=guarantee.notion,
         symbol=guarantee.symbol,
         claimed=str(guarantee),
         claimed_level=guarantee.level,
         alpha=alpha,
-        verdict=Verdict.VIOLATION if broken else Verdict.CONSISTENT if holds else Verdict.INCONCLUSIVE,
+        verdict=verdict,
         exact=levels[worst],
         pair=pairs[worst].name,
         mechanism=describe(mechanism),

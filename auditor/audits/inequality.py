@@ -11,6 +11,7 @@ from auditor.audits.accuracy.base import Theorem
 from auditor.audits.context import Question
 from auditor.audits.privacy import labels_of
 from auditor.audits.privacy_loop import Settings
+from auditor.audits.verdict import decide_verdict
 from auditor.errors import SpecificationError
 from auditor.results import AuditResult, Verdict
 
@@ -105,16 +106,15 @@ class Inequality(Theorem):
         worst = max(range(len(rows)), key=lambda i: excesses[i])
         failed = sum(excess > 0 for excess in excesses)
         label, left, right = rows[worst]
-        message = ""
-        if failed:
-            message = f"{label}: {left:.6g} where {_SYMBOLS[self.comparison]} {right:.6g} is stated"
-            if len(rows) > 1:
-                message += f"; {failed} of {len(rows)} cases fail"
+        why = f"{label}: {left:.6g} where {_SYMBOLS[self.comparison]} {right:.6g} is stated"
+        if len(rows) > 1:
+            why += f"; {failed} of {len(rows)} cases fail"
+        verdict, message = decide_verdict(Verdict.DEVIATION, failed > 0, why)
         order = sorted(range(len(rows)), key=lambda i: -excesses[i])[:SHOWN]
         base = labels_of(subject, self, "L0", settings, question, mechanism="computed")
         return AuditResult(
             **base,
-            verdict=Verdict.DEVIATION if failed else Verdict.CONSISTENT,
+            verdict=verdict,
             message=message,
             accuracy={
                 "kind": self.notion,

@@ -28,7 +28,8 @@ from auditor.audits.independence import (
 from auditor.audits.interfaces import EvidenceSession, Statement
 from auditor.audits.pair_search import LEAST, search_pairs
 from auditor.audits.privacy_loop import DRAWS, METHODS, Evidence, Past, Settings, collect, look_on
-from auditor.audits.summary import describe, explain, findings, judge, sandwich, tradeoff
+from auditor.audits.summary import describe, describe_unresolved, explain, findings, sandwich, tradeoff
+from auditor.audits.verdict import decide_verdict
 from auditor.datasets import Pair, Relation, check_pairs
 from auditor.datasets.strategies import is_strategy
 from auditor.errors import PrivacyViolation, SpecificationError, TargetError, UnrecordedError
@@ -95,7 +96,12 @@ def _audited(
     exact = max((guarantee.exact_level(c) for c in question.curves), default=question.exact)
     base = _labels(target, guarantee, settings, question, exact)
     found = _findings(evidence, guarantee, pairs, settings, question.private)
-    verdict, message = judge(evidence, found, settings, independence)
+    verdict, message = decide_verdict(
+        Verdict.VIOLATION,
+        evidence.refuted(settings.alpha),
+        missed=lambda: describe_unresolved(evidence, found, settings),
+        independence=independence,
+    )
     result = AuditResult(
         **base,
         verdict=verdict,

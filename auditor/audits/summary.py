@@ -1,4 +1,4 @@
-"""Summary of the evidence of one audit, and its verdict."""
+"""Summary of the evidence of one privacy audit."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 
 from auditor.audits.fixed_size import FixedSize
-from auditor.audits.independence import Independence
 from auditor.audits.privacy_loop import Evidence, Settings, counted, resolutions, training_record
+from auditor.audits.verdict import describe_missed
 from auditor.datasets import Pair
 from auditor.events.descriptions import say_event
 from auditor.evidence.lower_bound import level_grid, lower_bound
 from auditor.evidence.power import RESOLVED, ceiling, draws_to_resolve, reachable_level
 from auditor.privacy.exact import PrivacyCurve
 from auditor.privacy.guarantees import Guarantee
-from auditor.results import AuditResult, Counterexample, Verdict, carried, certainty
+from auditor.results import AuditResult, Counterexample, carried, certainty
 from auditor.targets.transcripts import Dialogue
 
 #: Fraction of the smaller of exact level and ceiling that a tight audit is to certify; below it the sandwich is
@@ -94,24 +94,13 @@ def _record(evidence: Evidence, pairs: Sequence[Pair], private: bool) -> dict[st
     }
 
 
-def judge(
-    evidence: Evidence | FixedSize, found: Mapping[str, Any], settings: Settings, independence: Independence
-) -> tuple[Verdict, str]:
-    """Verdict and, where it needs one, a message."""
-    detect = settings.wanted(evidence.guarantee.level)
-    stood = stand(evidence.refuted(settings.alpha), independence, Verdict.VIOLATION)
-    if stood is not None:
-        return stood
-    if found["resolves"] > detect:
-        return Verdict.INCONCLUSIVE, _unresolved(evidence, found, settings, detect)
-    return Verdict.CONSISTENT, ""
-
-
-def _unresolved(evidence: Evidence | FixedSize, found: Mapping[str, Any], settings: Settings, detect: float) -> str:
-    """What so few draws may have missed, and how many would do."""
-    guarantee = evidence.guarantee
-    missed = "any level" if math.isinf(found["resolves"]) else f"a level below {found['resolves']:.4g}"
-    text = f"{missed} might have been missed on events of probability {RESOLVED:g}, {detect:.4g} was to be found"
+def describe_unresolved(evidence: Evidence | FixedSize, found: Mapping[str, Any], settings: Settings) -> str:
+    """What so few draws may have missed, and how many would do; empty if nothing that was to be found."""
+    guarantee, detect = evidence.guarantee, settings.wanted(evidence.guarantee.level)
+    what = "any level" if math.isinf(found["resolves"]) else "a level below {}"
+    text = describe_missed(what, found["resolves"], detect, f" on events of probability {RESOLVED:g}")
+    if not text:
+        return ""
     if detect <= guarantee.level:
         return f"{text}, which is no more than is claimed"
     needed = draws_to_resolve(detect, guarantee, settings.alpha, partial(counted, evidence), evidence.flag)
@@ -120,33 +109,6 @@ def _unresolved(evidence: Evidence | FixedSize, found: Mapping[str, Any], settin
         return text
     step = 10 ** (math.floor(math.log10(needed)) - 1)
     return f"{text}: {math.ceil(needed / step) * step:,} draws would do"
-
-
-def stand(refuted: bool, independence: Independence, alarm: Verdict) -> tuple[Verdict, str] | None:
-    """Verdict and message of a refutation, or of draws that are not independent; None if there is neither.
-
-    Parameters
-    ----------
-    refuted : bool
-        What counts refutes the claim.
-    independence : Independence
-        What is known of the draws.
-    alarm : Verdict
-        What a refutation is.
-    """
-    note = independence.note
-    if refuted and not independence.still:
-        return alarm, f"{note}; judged on one draw a call" if note else ""
-    if not independence.passed:
-        return Verdict.DEVIATION, note
-    if independence.asked:
-        then = (
-            f"draws taken one a call refute it too, but look dependent as well ({independence.still})"
-            if refuted
-            else "new draws, taken one a call, do not refute it"
-        )
-        return Verdict.INCONCLUSIVE, f"the claim was refuted, but its {note}; {then}"
-    return None
 
 
 def sandwich(

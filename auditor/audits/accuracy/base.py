@@ -15,7 +15,7 @@ from auditor.audits.independence import UNTESTED, Independence, check_independen
 from auditor.audits.loop import ChunkLoop, ChunkRule
 from auditor.audits.privacy import labels_of
 from auditor.audits.privacy_loop import Settings
-from auditor.audits.summary import stand
+from auditor.audits.verdict import decide_verdict
 from auditor.errors import TargetError
 from auditor.results import AuditResult, Verdict
 from auditor.targets.sampler import Sampler
@@ -194,19 +194,10 @@ class Sampled(Theorem):
         base |= {"independence": asdict(tested), "unseeded": not tested.seeded}
         if found is None:
             return AuditResult(**base, verdict=Verdict.DEVIATION, message=tested.note)
-        verdict, message = Verdict.CONSISTENT, ""
-        stood = stand(refuted(found), tested, Verdict.DEVIATION)
-        if stood is not None:
-            verdict, message = said(stood, self.refuted(found))
-        elif message := self.missed(found, detect):
-            verdict = Verdict.INCONCLUSIVE
+        verdict, message = decide_verdict(
+            Verdict.DEVIATION, refuted(found), self.refuted(found), lambda: self.missed(found, detect), tested
+        )
         return AuditResult(**base, **found, verdict=verdict, message=message)
-
-
-def said(stood: tuple[Verdict, str], why: str) -> tuple[Verdict, str]:
-    """Verdict and message of what `stand` says: ``why`` the statement is refuted, if it is, and the note."""
-    verdict, note = stood
-    return verdict, note if verdict != Verdict.DEVIATION else f"{why}; {note}" if note else why
 
 
 def measured_again(

@@ -11,6 +11,7 @@ import numpy as np
 from auditor.audits.accuracy.base import Path, Sampled
 from auditor.audits.accuracy.errors import ErrorSampler, Setting
 from auditor.audits.privacy_loop import Settings
+from auditor.audits.verdict import describe_missed
 from auditor.errors import SpecificationError
 from auditor.evidence.mean import GRID, MeanWealth, detectable_mean
 
@@ -64,9 +65,7 @@ class Expectation(Sampled):
 
     def missed(self, found: dict[str, Any], detect: float) -> str:
         """See `Sampled`."""
-        if found["resolves"] <= detect:
-            return ""
-        return f"an expected error below {found['resolves']:.4g} might have been missed, {detect:.4g} was to be found"
+        return describe_missed("an expected error below {}", found["resolves"], detect)
 
     def collect(self, draw: ErrorSampler, setting: Setting, settings: Settings) -> dict[str, Any]:
         """Bet that the expectation is larger.

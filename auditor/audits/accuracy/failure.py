@@ -11,6 +11,7 @@ import numpy as np
 from auditor.audits.accuracy.base import Path, Sampled
 from auditor.audits.accuracy.errors import ErrorSampler, Setting
 from auditor.audits.privacy_loop import Settings
+from auditor.audits.verdict import describe_missed
 from auditor.errors import SpecificationError
 from auditor.evidence.bernoulli import anytime_order_limits, detectable, log_evidence, lower_limit, upper_limit
 from auditor.results import usual_level
@@ -77,9 +78,9 @@ class HighProbability(Sampled):
 
     def missed(self, found: dict[str, Any], detect: float) -> str:
         """Nothing is missed where the rate is certified to be at most beta."""
-        if found["resolves"] <= detect or found["accuracy"]["upper"] <= self.beta:
+        if found["accuracy"]["upper"] <= self.beta:
             return ""
-        return f"a failure rate below {found['resolves']:.4g} might have been missed, {detect:.4g} was to be found"
+        return describe_missed("a failure rate below {}", found["resolves"], detect)
 
     def fails(self, errors: np.ndarray[Any, Any]) -> int:
         """How many of the errors are failures."""

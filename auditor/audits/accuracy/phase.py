@@ -7,13 +7,14 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
-from auditor.audits.accuracy.base import CHUNKS, Theorem, measured_again, said
+from auditor.audits.accuracy.base import CHUNKS, Theorem, measured_again
 from auditor.audits.accuracy.errors import ErrorSampler, Setting
 from auditor.audits.context import Question
 from auditor.audits.loop import ChunkLoop
 from auditor.audits.privacy import labels_of
 from auditor.audits.privacy_loop import Settings
-from auditor.audits.summary import describe, stand
+from auditor.audits.summary import describe
+from auditor.audits.verdict import decide_verdict
 from auditor.errors import SpecificationError, TargetError
 from auditor.evidence.bernoulli import detectable, log_evidence, lower_limit, upper_limit
 from auditor.results import AuditResult, Verdict
@@ -144,19 +145,17 @@ class PhaseDiagram(Theorem):
         broken = breaking(cells)
         largest = max((cell["log10_e_value"] for cell in told), default=0.0)
         missed = max((cell["detectable"] for cell in told), default=1.0)
-        verdict, message = Verdict.CONSISTENT, ""
-        stood = stand(bool(broken), independence, Verdict.DEVIATION)
-        if stood is not None:
-            worst = max(broken or told, key=lambda cell: cell["log10_e_value"])
-            why = (
-                f"{len(broken)} of {len(told)} cells break what is stated of them, first at {self.across} = "
-                f"{worst['x']:g}, {self.up} = {worst['y']:g}: {worst['successes']} of {worst['draws']} succeed, "
-                f"{worst['stated']} is {worst['bound']:.4g}"
-            )
-            verdict, message = said(stood, why)
-        elif missed >= 1:
-            message = "the draws were too few to find a cell that breaks its promise in every draw"
-            verdict = Verdict.INCONCLUSIVE
+        worst = max(broken or told, key=lambda cell: cell["log10_e_value"])
+        few = "the draws were too few to find a cell that breaks its promise in every draw"
+        verdict, message = decide_verdict(
+            Verdict.DEVIATION,
+            bool(broken),
+            f"{len(broken)} of {len(told)} cells break what is stated of them, first at {self.across} = "
+            f"{worst['x']:g}, {self.up} = {worst['y']:g}: {worst['successes']} of {worst['draws']} succeed, "
+            f"{worst['stated']} is {worst['bound']:.4g}",
+            lambda: few if missed >= 1 else "",
+            independence,
+        )
         return AuditResult(
             **base,
             verdict=verdict,

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.audits.accuracy.base import Theorem, measured_again, said
+from auditor.audits.accuracy.base import Theorem, measured_again
 from auditor.audits.accuracy.errors import ErrorSampler, Setting
 from auditor.audits.accuracy.failure import HighProbability
 from auditor.audits.accuracy.figure import Figure
@@ -19,7 +19,8 @@ from auditor.audits.accuracy.measures import Effort, Exactly, Measure, Point, Sm
 from auditor.audits.context import Question
 from auditor.audits.privacy import labels_of
 from auditor.audits.privacy_loop import Settings
-from auditor.audits.summary import describe, stand
+from auditor.audits.summary import describe
+from auditor.audits.verdict import decide_verdict
 from auditor.errors import SpecificationError, TargetError
 from auditor.results import AuditResult, Verdict
 from auditor.targets import source_hash
@@ -232,10 +233,8 @@ class PowerLaw(Theorem):
             measured, draw, independence = measured_again(measure, refuted, draw, [], settings)
         except TargetError as error:
             return AuditResult(**base, verdict=Verdict.ERROR, message=error.public if question.private else str(error))
-        verdict, message, found = measured
-        stood = stand(refuted(measured), independence, Verdict.DEVIATION)
-        if stood is not None:
-            verdict, message = said(stood, message)
+        _, text, found = measured  # a refutation, or what was not told apart
+        verdict, message = decide_verdict(Verdict.DEVIATION, refuted(measured), text, lambda: text, independence)
         if self.drawn:
             base.update(independence=asdict(independence))
         return AuditResult(**base, verdict=verdict, message=message, draws=draw.draws, accuracy=found)

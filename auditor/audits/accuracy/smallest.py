@@ -11,14 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from auditor.audits.accuracy.base import CHUNKS, Theorem, measured_again, said
+from auditor.audits.accuracy.base import CHUNKS, Theorem, measured_again
 from auditor.audits.accuracy.errors import ErrorSampler, Setting
 from auditor.audits.accuracy.failure import HighProbability
 from auditor.audits.context import Question
 from auditor.audits.loop import ChunkLoop
 from auditor.audits.privacy import labels_of
 from auditor.audits.privacy_loop import Settings
-from auditor.audits.summary import describe, stand
+from auditor.audits.summary import describe
+from auditor.audits.verdict import decide_verdict
 from auditor.errors import SpecificationError, TargetError
 from auditor.evidence.bernoulli import lower_limit, upper_limit
 from auditor.results import AuditResult, Verdict
@@ -312,20 +313,18 @@ class SmallestParameter(Theorem):
         except TargetError as error:
             return AuditResult(**base, verdict=Verdict.ERROR, message=error.public if question.private else str(error))
         value = found.value(search.beta)
-        verdict, message = Verdict.CONSISTENT, ""
-        stood = stand(own.words == "fails", independence, Verdict.DEVIATION)
-        if stood is not None:
-            why = (
-                f"at {self.parameter} = {self.claimed:,.6g} the failure rate is at least {own.lower:.4g}, "
-                f"{search.beta:g} is claimed"
-            )
-            verdict, message = said(stood, why)
-        elif found.contradicted:
-            verdict = Verdict.INCONCLUSIVE
-            message = (
-                f"{self.parameter} = {found.low:g} and {found.high:g} contradict one another: the failure rate is not "
-                "monotone, or draws are not independent"
-            )
+        contradiction = (
+            f"{self.parameter} = {found.low:g} and {found.high:g} contradict one another: the failure rate is not "
+            "monotone, or draws are not independent"
+        )
+        verdict, message = decide_verdict(
+            Verdict.DEVIATION,
+            own.words == "fails",
+            f"at {self.parameter} = {self.claimed:,.6g} the failure rate is at least {own.lower:.4g}, "
+            f"{search.beta:g} is claimed",
+            lambda: contradiction if found.contradicted else "",
+            independence,
+        )
         return AuditResult(
             **base,
             verdict=verdict,

@@ -16,7 +16,7 @@ from auditor.audits.independence import UNTESTED, Independence, check_independen
 from auditor.audits.loop import ChunkLoop, ChunkRule
 from auditor.audits.privacy import error_result, labels_of
 from auditor.audits.privacy_loop import Settings
-from auditor.audits.summary import stand
+from auditor.audits.verdict import decide_verdict, describe_missed
 from auditor.errors import SpecificationError, TargetError
 from auditor.evidence.lower_bound import level_grid
 from auditor.evidence.mean import MeanWealth, detectable_mean
@@ -305,7 +305,12 @@ def _result(
     # Bits that are right with the probability that is allowed; how far scores spread is known from the games alone.
     deviation = math.sqrt(allowed * (1 - allowed)) if played.bits else float(played.scores.std())
     resolves = _level_at(game, guarantee, detectable_mean(allowed, bets, deviation, alpha, STAKES))
-    verdict, message = _verdict(played.refuted(alpha), resolves, settings.wanted(guarantee.level), tested)
+    missed = describe_missed("a level below {}", resolves, settings.wanted(guarantee.level))
+    if math.isinf(resolves):
+        missed = "this adversary could not have refuted any level with so many games"
+    verdict, message = decide_verdict(
+        Verdict.VIOLATION, played.refuted(alpha), missed=lambda: missed, independence=tested
+    )
     best, exact = max(0.0, max(log for _, log in played.path)) * log10, base["exact"]
     seen = None
     if verdict == Verdict.VIOLATION:
@@ -349,18 +354,6 @@ def _result(
             "chunks": [[k, log] for k, log in played.path],
         },
     )
-
-
-def _verdict(refuted: bool, resolves: float, detect: float, tested: Independence) -> tuple[Verdict, str]:
-    stood = stand(refuted, tested, Verdict.VIOLATION)
-    if stood is not None:
-        return stood
-    if math.isinf(resolves):
-        return Verdict.INCONCLUSIVE, "this adversary could not have refuted any level with so many games"
-    if resolves > detect:
-        said = f"a level below {resolves:.4g} might have been missed, {detect:.4g} was to be found"
-        return Verdict.INCONCLUSIVE, said
-    return Verdict.CONSISTENT, ""
 
 
 def _level_at(game: Game, guarantee: Guarantee, score: float) -> float:

@@ -24,7 +24,7 @@ from auditor.audits.dependence import (
     scores_of,
 )
 from auditor.audits.independence import UNTESTED, Independence
-from auditor.audits.summary import stand
+from auditor.audits.verdict import decide_verdict
 from auditor.errors import TargetError
 from auditor.results import Verdict
 from auditor.targets.sampler import DUMMIES, PARTS, SPLIT, Call, Place, Sampler, parts_of
@@ -175,13 +175,13 @@ def test_what_refutes_nothing_is_not_looked_at() -> None:
 def test_independent_draws_refute_at_once() -> None:
     found, independence = gated(True, False, fresh, fresh)
     assert (found, independence.alone) == ("first", False)
-    assert stand(True, independence, Verdict.VIOLATION) == (Verdict.VIOLATION, "")
+    assert decide_verdict(Verdict.VIOLATION, True, independence=independence) == (Verdict.VIOLATION, "")
 
 
 def test_dependent_draws_have_to_refute_again() -> None:
     found, independence = gated(True, True, table, fresh)
     assert (found, independence.alone, independence.still) == ("second", True, "")
-    verdict, message = stand(True, independence, Verdict.VIOLATION) or ("", "")
+    verdict, message = decide_verdict(Verdict.VIOLATION, True, independence=independence)
     assert verdict == Verdict.VIOLATION
     assert "look alike at a distance of 16" in message
     assert "judged on one draw a call" in message
@@ -190,7 +190,7 @@ def test_dependent_draws_have_to_refute_again() -> None:
 def test_a_refutation_that_is_not_reached_again_stays_open() -> None:
     found, independence = gated(True, False, table, fresh)
     assert found == "second"
-    verdict, message = stand(False, independence, Verdict.DEVIATION) or ("", "")
+    verdict, message = decide_verdict(Verdict.DEVIATION, False, independence=independence)
     assert verdict == Verdict.INCONCLUSIVE
     assert "new draws, taken one a call, do not refute it" in message
 
@@ -198,7 +198,7 @@ def test_a_refutation_that_is_not_reached_again_stays_open() -> None:
 def test_a_second_refutation_by_dependent_draws_stays_open() -> None:
     _, independence = gated(True, True, table, shared)
     assert independence.still
-    verdict, message = stand(True, independence, Verdict.VIOLATION) or ("", "")
+    verdict, message = decide_verdict(Verdict.VIOLATION, True, independence=independence)
     assert verdict == Verdict.INCONCLUSIVE
     assert independence.still in message
 
@@ -219,7 +219,10 @@ def test_the_tests_beforehand_count_as_well() -> None:
 
 def test_draws_that_failed_a_test_are_a_deviation_whatever_they_refute() -> None:
     failed = Independence(False, "they repeat", {}, 100, still="they still do")
-    assert stand(True, failed, Verdict.VIOLATION) == (Verdict.DEVIATION, "draws are not independent: they repeat")
+    assert decide_verdict(Verdict.VIOLATION, True, independence=failed) == (
+        Verdict.DEVIATION,
+        "draws are not independent: they repeat",
+    )
 
 
 # ---------------------------------------------------------------------------------- one draw a call
