@@ -251,6 +251,26 @@ class AuditResult:
         return dict(sorted(record.items()))
 
 
+def wealth_fields(path: Sequence[tuple[int, float]], highest: float, sides: int = 1) -> dict[str, Any]:
+    """Fields of a result that are read off the path of the wealth.
+
+    Parameters
+    ----------
+    path : sequence of (int, float)
+        Draws a side so far and natural logarithm of the wealth, after each chunk.
+    highest : float
+        Its running maximum, which decides.
+    sides : int
+        How many sides the draws have.
+    """
+    log10 = 1 / math.log(10)
+    return {
+        "log10_e_value": (path[-1][1] if path else 0.0) * log10,
+        "log10_max_e_value": highest * log10,
+        "wealth": {"draws": [sides * n for n, _ in path], "log10_e_value": [log * log10 for _, log in path]},
+    }
+
+
 def usual_level(claimed: float) -> float:
     """Level to find where a claim names none.
 

@@ -4,4 +4,7 @@
 - `auditor.audits.conformity` compares draws with a stated law;
 - `auditor.audits.accuracy` checks theorems about errors;
 - `auditor.audits.adversaries` plays games that make up their data.
+
+What all of them share: `auditor.audits.loop` draws chunk after chunk, `auditor.audits.verdict` decides, and
+`auditor.audits.finish` makes the result.
 """

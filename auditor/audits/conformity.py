@@ -9,24 +9,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
 from auditor.audits.context import Question
 from auditor.audits.dependence import Trace, confirm_refutation, looked_at, scores_of
+from auditor.audits.finish import Conclusion, finish, labels_of
 from auditor.audits.independence import UNTESTED, Independence, check_independence, worst_of
 from auditor.audits.loop import ChunkLoop, ChunkRule
 from auditor.audits.partitions import IntArray, LawCells, cells_of
-from auditor.audits.privacy import labels_of
 from auditor.audits.privacy_loop import DRAWS, LARGEST, Settings
 from auditor.audits.summary import describe
 from auditor.audits.verdict import decide_verdict, describe_missed
-from auditor.errors import SpecificationError, TargetError, positive
+from auditor.errors import SpecificationError, positive
 from auditor.evidence.multinomial import Multinomials, average, combined, detectable_divergence, rejected_level
 from auditor.privacy.laws import Law
-from auditor.results import AuditResult, Verdict
+from auditor.results import AuditResult, Verdict, wealth_fields
 from auditor.targets import Mechanism
 from auditor.targets.sampler import Call, Sampler
 
@@ -226,7 +226,7 @@ def run_conformity(
     `auditor.audits.independence.FALSE_ALARM` a dataset.
     """
     detect = DETECT if settings.detect is None else settings.detect
-    base = labels_of(target, stated, "L3", settings, question, detect=detect, pair="; ".join(names))
+    labels = labels_of(target, stated, "L3", settings, question, detect=detect, pair="; ".join(names))
     cells = [cells_of(stated.reference.law(data), stated.rounding) for data in datasets]
     threshold = -math.log(settings.alpha)
 
@@ -262,29 +262,30 @@ def run_conformity(
     def deviates(found: tuple[Independence, Tally | None]) -> bool:
         return found[1] is None or found[0].alone or refuted(found[1])
 
-    try:
+    def collect() -> tuple[Independence, Tally | None]:
         with question.helped(datasets) as ahead:
             sampler = Sampler(target, settings.seed, question.id, settings.limit, ahead=ahead)
-            independence, tally = sampler.reviewed(drawn, deviates)
-    except TargetError as error:
-        return AuditResult(**base, verdict=Verdict.ERROR, message=error.public if question.private else str(error))
-    base |= {"independence": asdict(independence), "unseeded": not independence.seeded}
-    if tally is None:
-        return AuditResult(**base, verdict=Verdict.DEVIATION, message=independence.note)
-    found = _found(tally, names, settings)
-    verdict, message = decide_verdict(
-        Verdict.DEVIATION,
-        refuted(tally),
-        f"outputs do not follow {stated}: {found['event']}",
-        lambda: describe_missed("a divergence below {} nats", found["resolves"], detect),
-        independence,
-    )
-    return AuditResult(**base, **found, verdict=verdict, message=message)
+            return sampler.reviewed(drawn, deviates)
+
+    def conclude(made: tuple[Independence, Tally | None]) -> Conclusion:
+        independence, tally = made
+        if tally is None:
+            return Conclusion(decide_verdict(Verdict.DEVIATION, False, independence=independence), {}, independence)
+        found = _found(tally, names, settings)
+        decided = decide_verdict(
+            Verdict.DEVIATION,
+            refuted(tally),
+            f"outputs do not follow {stated}: {found['event']}",
+            lambda: describe_missed("a divergence below {} nats", found["resolves"], detect),
+            independence,
+        )
+        return Conclusion(decided, found, independence)
+
+    return finish(labels, question.private, collect, conclude)
 
 
 def _found(tally: Tally, names: Sequence[str], settings: Settings) -> dict[str, Any]:
     """Bounds, power and the cell that deviates most."""
-    log10 = 1 / math.log(10)
     wealths = [
         Multinomials([view.probabilities for view in cells.views]).log_wealth(counts)
         for cells, counts in zip(tally.cells, tally.counts, strict=True)
@@ -303,12 +304,10 @@ def _found(tally: Tally, names: Sequence[str], settings: Settings) -> dict[str, 
         "draws": sum(tally.draws),
         "lower_bound": tally.bound,
         "resolves": detectable_divergence(len(views[finest].labels), tally.draws[k], threshold),
-        "log10_e_value": tally.path[-1][1] * log10,
-        "log10_max_e_value": tally.highest * log10,
+        **wealth_fields(tally.path, tally.highest),
         "event": views[best].worst(counts[best]) + where,
         "cells": {"dataset": names[k], **views[shown].table(counts[shown], SHOWN)},
         "truncated_by": tally.truncated_by,
-        "wealth": {"draws": [n for n, _ in tally.path], "log10_e_value": [log * log10 for _, log in tally.path]},
         "record": {
             "chunks": [[n, log] for n, log in tally.path],
             # From these the largest wealth, which decides, can be computed again.

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Literal, TypeAlias, get_args
 
 from auditor.audits.accuracy.base import Theorem
 from auditor.audits.context import Question
-from auditor.audits.privacy import labels_of
+from auditor.audits.finish import labels_of
 from auditor.audits.privacy_loop import Settings
 from auditor.audits.verdict import decide_verdict
 from auditor.errors import SpecificationError

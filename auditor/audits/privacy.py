@@ -6,12 +6,14 @@ import math
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from auditor.audits.context import Question
 from auditor.audits.counterexamples.build import counterexample
 from auditor.audits.dependence import Trace, confirm_refutation, look_again
+from auditor.audits.finish import Conclusion, end_in_error, finish, labels_of
 from auditor.audits.fixed_size import FixedSize, collect_fixed, fixed_findings
 from auditor.audits.fixed_size import look_on as look_on_fixed
 from auditor.audits.independence import (
@@ -25,7 +27,7 @@ from auditor.audits.independence import (
     dependent_counts,
     worst_of,
 )
-from auditor.audits.interfaces import EvidenceSession, Statement
+from auditor.audits.interfaces import EvidenceSession
 from auditor.audits.pair_search import LEAST, search_pairs
 from auditor.audits.privacy_loop import DRAWS, METHODS, Evidence, Past, Settings, collect, look_on
 from auditor.audits.summary import describe, describe_unresolved, explain, findings, sandwich, tradeoff
@@ -36,7 +38,7 @@ from auditor.errors import PrivacyViolation, SpecificationError, TargetError, Un
 from auditor.events.classifier import Learners
 from auditor.privacy.guarantees import Guarantee
 from auditor.results import AuditResult, Verdict
-from auditor.targets import Mechanism, source_hash
+from auditor.targets import Mechanism
 from auditor.targets.sampler import Sampler
 
 if TYPE_CHECKING:
@@ -71,53 +73,58 @@ def _audited(
     question: Question,
     night: EvidenceSession | None,
 ) -> AuditResult:
-    with question.helped([data for pair in pairs for data in (pair.x, pair.y)]) as ahead:
-        # The fixed-size method judges draws of one call, of which it cannot be seen which one raised.
-        catching = settings.method == METHODS[0]
-        key = question.id if night is None else night.key
-        sampler = Sampler(target, settings.seed, key, settings.limit, catching=catching, ahead=ahead)
+    def work(sampler: Sampler) -> _Found:
+        if night is not None and night.begun:  # it is done again
+            night.close("what a second process had drawn was not what the first one draws")
+        return _collect(sampler, guarantee, pairs, settings, night)
 
-        def work(sampler: Sampler) -> tuple[Evidence | FixedSize, Independence, Sampler]:
-            if night is not None and night.begun:  # it is done again
-                night.close("what a second process had drawn was not what the first one draws")
-            return _collect(sampler, guarantee, pairs, settings, night)
+    def collect() -> _Found:
+        with question.helped([data for pair in pairs for data in (pair.x, pair.y)]) as ahead:
+            # The fixed-size method judges draws of one call, of which it cannot be seen which one raised.
+            catching = settings.method == METHODS[0]
+            key = question.id if night is None else night.key
+            sampler = Sampler(target, settings.seed, key, settings.limit, catching=catching, ahead=ahead)
+            try:
+                found = sampler.reviewed(
+                    work, lambda found: found[0].refuted(_own(settings, night).alpha) or found[1].alone
+                )
+                if found[2].broken is not None and not found[0].refuted(_own(settings, night).alpha):
+                    raise found[2].broken  # it raises for several draws, never for one: that is no outcome of a draw
+            except TargetError:
+                if night is not None:
+                    night.fail()
+                raise
+            return found
 
-        try:
-            evidence, independence, sampler = sampler.reviewed(
-                work, lambda found: found[0].refuted(_own(settings, night).alpha) or found[1].alone
-            )
-            settings = _own(settings, night)
-            if sampler.broken is not None and not evidence.refuted(settings.alpha):
-                raise sampler.broken  # it raises for several draws, and never for one: that is no outcome of a draw
-        except TargetError as error:
-            if night is not None:
-                night.fail()
-            return error_result(target, guarantee, settings, question, error)
-    exact = max((guarantee.exact_level(c) for c in question.curves), default=question.exact)
-    base = _labels(target, guarantee, settings, question, exact)
-    found = _findings(evidence, guarantee, pairs, settings, question.private)
-    verdict, message = decide_verdict(
-        Verdict.VIOLATION,
-        evidence.refuted(settings.alpha),
-        missed=lambda: describe_unresolved(evidence, found, settings),
-        independence=independence,
-    )
-    result = AuditResult(
-        **base,
-        verdict=verdict,
-        message=message,
-        independence=asdict(independence),
-        unseeded=not independence.seeded,
-        sandwich=sandwich(found, exact, base.get("event_level"), question.curves, guarantee, settings),
-        counterexample=counterexample(sampler, evidence, found, guarantee, pairs, settings, question)
-        if verdict == Verdict.VIOLATION
-        else None,
-        **{name: value for name, value in found.items() if not name.startswith("_")},
-        tradeoff=tradeoff(evidence, guarantee, question.curves),
-    )
-    if night is None or isinstance(evidence, FixedSize):
-        return result
-    return night.end(evidence, independence.alone, result)
+    labels = _labels(target, guarantee, settings, question)
+
+    def conclude(made: _Found) -> Conclusion:
+        evidence, independence, sampler = made
+        own = _own(settings, night)
+        found = _findings(evidence, guarantee, pairs, own, question.private)
+        decided = decide_verdict(
+            Verdict.VIOLATION,
+            evidence.refuted(own.alpha),
+            missed=lambda: describe_unresolved(evidence, found, own),
+            independence=independence,
+        )
+        seen = None
+        if decided[0] == Verdict.VIOLATION:
+            seen = counterexample(sampler, evidence, found, guarantee, pairs, own, question)
+        event_level = labels.get("event_level")
+        fields = {
+            **{name: value for name, value in found.items() if not name.startswith("_")},
+            "alpha": own.alpha,
+            "sandwich": sandwich(found, labels["exact"], event_level, question.curves, guarantee, own),
+            "counterexample": seen,
+            "tradeoff": tradeoff(evidence, guarantee, question.curves),
+        }
+        keep = None
+        if night is not None and isinstance(evidence, Evidence):
+            keep = partial(night.end, evidence, independence.alone)
+        return Conclusion(decided, fields, independence, keep)
+
+    return finish(labels, question.private, collect, conclude)
 
 
 def _own(settings: Settings, night: EvidenceSession | None) -> Settings:
@@ -133,14 +140,10 @@ def error_result(
     error: TargetError | UnrecordedError,
 ) -> AuditResult:
     """The result of an audit that the target ended, or a ledger that cannot be written."""
-    exact = max((guarantee.exact_level(c) for c in question.curves), default=question.exact)
-    message = error.public if question.private and isinstance(error, TargetError) else str(error)
-    return AuditResult(**_labels(target, guarantee, settings, question, exact), verdict=Verdict.ERROR, message=message)
+    return end_in_error(_labels(target, guarantee, settings, question), question.private, error)
 
 
-def _labels(
-    target: Mechanism, guarantee: Guarantee, settings: Settings, question: Question, exact: float | None
-) -> dict[str, Any]:
+def _labels(target: Mechanism, guarantee: Guarantee, settings: Settings, question: Question) -> dict[str, Any]:
     """Fields of the result of `run_audit` that are known before any draw."""
     own: dict[str, Any] = {}
     if guarantee.caveat and question.curves:
@@ -152,7 +155,7 @@ def _labels(
         settings,
         question,
         caveat=guarantee.caveat,
-        exact=exact,
+        exact=max((guarantee.exact_level(c) for c in question.curves), default=question.exact),
         detect=settings.wanted(guarantee.level),
         method=settings.method,
         **own,
@@ -163,11 +166,12 @@ def _labels(
 UNSEEN = "a run ended before the draws of its refutation were looked at"
 
 _Made: TypeAlias = tuple[Evidence | FixedSize, Sampler]
+_Found: TypeAlias = tuple[Evidence | FixedSize, Independence, Sampler]
 
 
 def _collect(
     sampler: Sampler, guarantee: Guarantee, pairs: Sequence[Pair], settings: Settings, night: EvidenceSession | None
-) -> tuple[Evidence | FixedSize, Independence, Sampler]:
+) -> _Found:
     """Collect evidence from a target whose draws are independent, as far as the tests can tell; with what drew it.
 
     The first pair is tested beforehand. If the evidence then speaks against the claim, so is every other pair that it
@@ -290,31 +294,6 @@ def _findings(
     if isinstance(evidence, FixedSize):
         return fixed_findings(evidence, guarantee, pairs, settings, private)
     return findings(evidence, guarantee, pairs, settings, private)
-
-
-def labels_of(
-    target: Mechanism, statement: Statement, level: str, settings: Settings, question: Question, **own: Any
-) -> dict[str, Any]:
-    """Fields of a result that are known before any draw; ``own`` are those of one level, the question's own win."""
-    return {
-        "id": question.id,
-        "entry": "/".join(question.id.split("/")[:2]),
-        "source": {"document": "", "place": ""},
-        "level": level,
-        "notion": statement.notion,
-        "symbol": statement.symbol,
-        "claimed": str(statement),
-        "claimed_level": statement.level,
-        "parameters": statement.parameters(),
-        "alpha": settings.alpha,
-        "expected": Verdict.CONSISTENT,
-        "mechanism": describe(target),
-        "source_hash": source_hash(target),
-        "stop": settings.stop,
-        "replay": question.replay,
-        **own,
-        **question.labels,
-    }
 
 
 def audit(

@@ -19,7 +19,7 @@ from auditor.evidence.lower_bound import level_grid, lower_bound
 from auditor.evidence.power import RESOLVED, ceiling, draws_to_resolve, reachable_level
 from auditor.privacy.exact import PrivacyCurve
 from auditor.privacy.guarantees import Guarantee
-from auditor.results import AuditResult, Counterexample, carried, certainty
+from auditor.results import AuditResult, Counterexample, carried, certainty, wealth_fields
 from auditor.targets.transcripts import Dialogue
 
 #: Fraction of the smaller of exact level and ceiling that a tight audit is to certify; below it the sandwich is
@@ -43,7 +43,6 @@ def findings(
     k = max(range(len(pairs)), key=lambda i: (_gained(evidence, i), evidence.learners[i].reach, -i))
     learner = evidence.learners[k]
     best = learner.proposal
-    log10 = 1 / math.log(10)
     found: dict[str, Any] = {
         "draws": 2 * n,
         "lower_bound": lower_bound(
@@ -51,14 +50,9 @@ def findings(
         ),
         "ceiling": ceiling(n, guarantee, settings.alpha),
         **resolutions(evidence, settings.alpha),
-        "log10_e_value": float(evidence.wealth.current[0]) * log10,
-        "log10_max_e_value": float(evidence.wealth.best[0]) * log10,
+        **wealth_fields(evidence.path, float(evidence.wealth.best[0]), sides=2),
         "pair": pairs[k].name,
         "truncated_by": evidence.truncated_by,
-        "wealth": {
-            "draws": [2 * drawn for drawn, _ in evidence.path],
-            "log10_e_value": [log * log10 for _, log in evidence.path],
-        },
         "record": _record(evidence, pairs, private),
         "_pair": k,
         "_best": best,

@@ -5,19 +5,18 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeVar
 
 from auditor.audits.accuracy.errors import Array, ErrorSampler, Setting
 from auditor.audits.context import Question
 from auditor.audits.dependence import confirm_refutation, looked_at
+from auditor.audits.finish import Conclusion, finish, labels_of
 from auditor.audits.independence import UNTESTED, Independence, check_independence
 from auditor.audits.loop import ChunkLoop, ChunkRule
-from auditor.audits.privacy import labels_of
 from auditor.audits.privacy_loop import Settings
 from auditor.audits.verdict import decide_verdict
-from auditor.errors import TargetError
-from auditor.results import AuditResult, Verdict
+from auditor.results import AuditResult, Verdict, wealth_fields
 from auditor.targets.sampler import Sampler
 
 T = TypeVar("T")
@@ -119,13 +118,10 @@ class Path:
 
     def fields(self) -> dict[str, Any]:
         """What a result holds of it."""
-        log10 = 1 / math.log(10)
         return {
             "draws": self.n,
-            "log10_e_value": self.logs[-1][1] * log10,
-            "log10_max_e_value": self.highest * log10,
+            **wealth_fields(self.logs, self.highest),
             "truncated_by": self.truncated_by,
-            "wealth": {"draws": [n for n, _ in self.logs], "log10_e_value": [log * log10 for _, log in self.logs]},
             "record": {"chunks": [[n, log] for n, log in self.logs]},
         }
 
@@ -162,7 +158,7 @@ class Sampled(Theorem):
         """
         setting: Setting = subject
         detect = self.detect if settings.detect is None else settings.detect
-        base = labels_of(setting.mechanism, self, "L4", settings, question, detect=detect, exact=self.exact)
+        labels = labels_of(setting.mechanism, self, "L4", settings, question, detect=detect, exact=self.exact)
         threshold = -math.log10(settings.alpha)
 
         def refuted(made: dict[str, Any]) -> bool:
@@ -183,21 +179,21 @@ class Sampled(Theorem):
             )
             return looked, made
 
-        try:
+        def collect() -> tuple[Independence, dict[str, Any] | None]:
             with question.helped([setting.data]) as ahead:
                 sampler = ErrorSampler(settings.seed, question.id, settings.limit, ahead).sampler(setting)
-                tested, found = sampler.reviewed(
-                    drawn, lambda made: made[1] is None or made[0].alone or refuted(made[1])
-                )
-        except TargetError as error:
-            return AuditResult(**base, verdict=Verdict.ERROR, message=error.public if question.private else str(error))
-        base |= {"independence": asdict(tested), "unseeded": not tested.seeded}
-        if found is None:
-            return AuditResult(**base, verdict=Verdict.DEVIATION, message=tested.note)
-        verdict, message = decide_verdict(
-            Verdict.DEVIATION, refuted(found), self.refuted(found), lambda: self.missed(found, detect), tested
-        )
-        return AuditResult(**base, **found, verdict=verdict, message=message)
+                return sampler.reviewed(drawn, lambda made: made[1] is None or made[0].alone or refuted(made[1]))
+
+        def conclude(made: tuple[Independence, dict[str, Any] | None]) -> Conclusion:
+            tested, found = made
+            if found is None:
+                return Conclusion(decide_verdict(Verdict.DEVIATION, False, independence=tested), {}, tested)
+            decided = decide_verdict(
+                Verdict.DEVIATION, refuted(found), self.refuted(found), lambda: self.missed(found, detect), tested
+            )
+            return Conclusion(decided, found, tested)
+
+        return finish(labels, question.private, collect, conclude)
 
 
 def measured_again(

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from auditor.audits.accuracy.base import CHUNKS, Theorem, measured_again
 from auditor.audits.accuracy.errors import ErrorSampler, Setting
 from auditor.audits.context import Question
+from auditor.audits.finish import Conclusion, finish, labels_of
+from auditor.audits.independence import Independence
 from auditor.audits.loop import ChunkLoop
-from auditor.audits.privacy import labels_of
 from auditor.audits.privacy_loop import Settings
 from auditor.audits.summary import describe
 from auditor.audits.verdict import decide_verdict
-from auditor.errors import SpecificationError, TargetError
+from auditor.errors import SpecificationError
 from auditor.evidence.bernoulli import detectable, log_evidence, lower_limit, upper_limit
 from auditor.results import AuditResult, Verdict
 from auditor.targets import source_hash
@@ -125,8 +126,8 @@ class PhaseDiagram(Theorem):
         build: Place = subject
         stated = self.bounds()
         alpha = settings.alpha / len(stated)
-        base = labels_of(subject, self, "L4", settings, question, mechanism=describe(self.place(build).mechanism))
-        base |= {"source_hash": source_hash(self.place(build).mechanism)}
+        labels = labels_of(subject, self, "L4", settings, question, mechanism=describe(self.place(build).mechanism))
+        labels |= {"source_hash": source_hash(self.place(build).mechanism)}
         places = [(x, y) for x in self.xs for y in self.ys]
         draws, threshold = max(settings.draws // len(places), 1), -math.log10(alpha)
 
@@ -136,46 +137,48 @@ class PhaseDiagram(Theorem):
         def breaking(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
             return [cell for cell in cells if cell["stated"] and cell["log10_e_value"] >= threshold]
 
-        draw = ErrorSampler(settings.seed, question.id, settings.limit)
-        try:
-            cells, draw, independence = measured_again(measure, lambda found: bool(breaking(found)), draw, [], settings)
-        except TargetError as error:
-            return AuditResult(**base, verdict=Verdict.ERROR, message=error.public if question.private else str(error))
-        told = [cell for cell in cells if cell["stated"]]
-        broken = breaking(cells)
-        largest = max((cell["log10_e_value"] for cell in told), default=0.0)
-        missed = max((cell["detectable"] for cell in told), default=1.0)
-        worst = max(broken or told, key=lambda cell: cell["log10_e_value"])
-        few = "the draws were too few to find a cell that breaks its promise in every draw"
-        verdict, message = decide_verdict(
-            Verdict.DEVIATION,
-            bool(broken),
-            f"{len(broken)} of {len(told)} cells break what is stated of them, first at {self.across} = "
-            f"{worst['x']:g}, {self.up} = {worst['y']:g}: {worst['successes']} of {worst['draws']} succeed, "
-            f"{worst['stated']} is {worst['bound']:.4g}",
-            lambda: few if missed >= 1 else "",
-            independence,
-        )
-        return AuditResult(
-            **base,
-            verdict=verdict,
-            message=message,
-            independence=asdict(independence),
-            draws=draw.draws,
-            resolves=missed,
-            log10_e_value=largest,
-            log10_max_e_value=largest,
-            record={"cells": [[cell["x"], cell["y"], cell["successes"], cell["draws"]] for cell in cells]},
-            accuracy={
-                "kind": self.notion,
-                "across": self.across,
-                "up": self.up,
-                "success": self.success,
-                "cells": cells,
-                "broken": len(broken),
-                "lines": [{"title": line.title, "points": [[x, line.at(x)] for x in self.xs]} for line in self.lines],
-            },
-        )
+        def collect() -> tuple[list[dict[str, Any]], ErrorSampler, Independence]:
+            draw = ErrorSampler(settings.seed, question.id, settings.limit)
+            return measured_again(measure, lambda found: bool(breaking(found)), draw, [], settings)
+
+        def conclude(made: tuple[list[dict[str, Any]], ErrorSampler, Independence]) -> Conclusion:
+            cells, draw, independence = made
+            told = [cell for cell in cells if cell["stated"]]
+            broken = breaking(cells)
+            largest = max((cell["log10_e_value"] for cell in told), default=0.0)
+            missed = max((cell["detectable"] for cell in told), default=1.0)
+            worst = max(broken or told, key=lambda cell: cell["log10_e_value"])
+            few = "the draws were too few to find a cell that breaks its promise in every draw"
+            decided = decide_verdict(
+                Verdict.DEVIATION,
+                bool(broken),
+                f"{len(broken)} of {len(told)} cells break what is stated of them, first at {self.across} = "
+                f"{worst['x']:g}, {self.up} = {worst['y']:g}: {worst['successes']} of {worst['draws']} succeed, "
+                f"{worst['stated']} is {worst['bound']:.4g}",
+                lambda: few if missed >= 1 else "",
+                independence,
+            )
+            fields = {
+                "draws": draw.draws,
+                "resolves": missed,
+                "log10_e_value": largest,
+                "log10_max_e_value": largest,
+                "record": {"cells": [[cell["x"], cell["y"], cell["successes"], cell["draws"]] for cell in cells]},
+                "accuracy": {
+                    "kind": self.notion,
+                    "across": self.across,
+                    "up": self.up,
+                    "success": self.success,
+                    "cells": cells,
+                    "broken": len(broken),
+                    "lines": [
+                        {"title": line.title, "points": [[x, line.at(x)] for x in self.xs]} for line in self.lines
+                    ],
+                },
+            }
+            return Conclusion(decided, fields, independence)
+
+        return finish(labels, question.private, collect, conclude)
 
 
 def _cell(

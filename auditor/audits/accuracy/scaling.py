@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,16 +17,18 @@ from auditor.audits.accuracy.failure import HighProbability
 from auditor.audits.accuracy.figure import Figure
 from auditor.audits.accuracy.measures import Effort, Exactly, Measure, Point, Smallest
 from auditor.audits.context import Question
-from auditor.audits.privacy import labels_of
+from auditor.audits.finish import Conclusion, finish, labels_of
+from auditor.audits.independence import Independence
 from auditor.audits.privacy_loop import Settings
 from auditor.audits.summary import describe
 from auditor.audits.verdict import decide_verdict
-from auditor.errors import SpecificationError, TargetError
+from auditor.errors import SpecificationError
 from auditor.results import AuditResult, Verdict
 from auditor.targets import source_hash
 from auditor.targets.sampler import generator
 
 Array = NDArray[np.float64]
+_Measured: TypeAlias = tuple[Verdict, str, dict[str, Any]]
 
 #: Confidence of the interval of the exponent that is shown, from the bootstrap.
 SHOWN = 0.95
@@ -210,34 +212,36 @@ class PowerLaw(Theorem):
         `confirm_refutation`. The fit by weighted least squares and its bootstrap interval are shown, and make a claim
         "inconclusive" if the interval holds a candidate; they refute nothing.
         """
-        base = labels_of(subject, self, "L4", settings, question, mechanism="computed")
-        draw = ErrorSampler(settings.seed, question.id, settings.limit)
+        labels = labels_of(subject, self, "L4", settings, question, mechanism="computed")
         n, share = settings.draws // len(self.at), settings.alpha / len(self.at)
 
-        def measure(draw: ErrorSampler) -> tuple[Verdict, str, dict[str, Any]]:
+        def measure(draw: ErrorSampler) -> _Measured:
             rng = generator(settings.seed, question.id, "bootstrap")
             points: list[Point] = []
             for i, x in enumerate(self.at):
                 built = subject(x)
                 if isinstance(built, Setting) and not points:
                     mechanism = built.mechanism
-                    base.update(mechanism=describe(mechanism), source_hash=source_hash(mechanism))
+                    labels.update(mechanism=describe(mechanism), source_hash=source_hash(mechanism))
                 points.append(self.measure(built, Effort(draw, n, share, rng, i)))
             found = self._fit(points)
             return *self._judge(points, found), found
 
-        def refuted(measured: tuple[Verdict, str, dict[str, Any]]) -> bool:
+        def refuted(measured: _Measured) -> bool:
             return measured[0] == Verdict.DEVIATION
 
-        try:
-            measured, draw, independence = measured_again(measure, refuted, draw, [], settings)
-        except TargetError as error:
-            return AuditResult(**base, verdict=Verdict.ERROR, message=error.public if question.private else str(error))
-        _, text, found = measured  # a refutation, or what was not told apart
-        verdict, message = decide_verdict(Verdict.DEVIATION, refuted(measured), text, lambda: text, independence)
-        if self.drawn:
-            base.update(independence=asdict(independence))
-        return AuditResult(**base, verdict=verdict, message=message, draws=draw.draws, accuracy=found)
+        def collect() -> tuple[_Measured, ErrorSampler, Independence]:
+            return measured_again(
+                measure, refuted, ErrorSampler(settings.seed, question.id, settings.limit), [], settings
+            )
+
+        def conclude(made: tuple[_Measured, ErrorSampler, Independence]) -> Conclusion:
+            measured, draw, independence = made
+            _, text, found = measured  # a refutation, or what was not told apart
+            decided = decide_verdict(Verdict.DEVIATION, refuted(measured), text, lambda: text, independence)
+            return Conclusion(decided, {"draws": draw.draws, "accuracy": found}, independence if self.drawn else None)
+
+        return finish(labels, question.private, collect, conclude)
 
     def _factors(self) -> Array:
         return np.array([1.0 if self.log_factor is None else float(self.log_factor(x)) for x in self.at])

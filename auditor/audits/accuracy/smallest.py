@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,12 +15,13 @@ from auditor.audits.accuracy.base import CHUNKS, Theorem, measured_again
 from auditor.audits.accuracy.errors import ErrorSampler, Setting
 from auditor.audits.accuracy.failure import HighProbability
 from auditor.audits.context import Question
+from auditor.audits.finish import Conclusion, finish, labels_of
+from auditor.audits.independence import Independence
 from auditor.audits.loop import ChunkLoop
-from auditor.audits.privacy import labels_of
 from auditor.audits.privacy_loop import Settings
 from auditor.audits.summary import describe
 from auditor.audits.verdict import decide_verdict
-from auditor.errors import SpecificationError, TargetError
+from auditor.errors import SpecificationError
 from auditor.evidence.bernoulli import lower_limit, upper_limit
 from auditor.results import AuditResult, Verdict
 from auditor.targets import source_hash
@@ -297,27 +298,29 @@ class SmallestParameter(Theorem):
         half of alpha, and again if the draws of any value looked dependent, see `confirm_refutation`; the other half is
         the bisection's, which decides nothing.
         """
-        base = labels_of(subject, self, "L4", settings, question)
+        labels = labels_of(subject, self, "L4", settings, question)
         draw, search = ErrorSampler(settings.seed, question.id, settings.limit), self.search
 
         def measure(draw: ErrorSampler) -> tuple[Decision, Found]:
             setting = subject(int(self.claimed) if search.integer else self.claimed)
-            base.update(mechanism=describe(setting.mechanism), source_hash=source_hash(setting.mechanism))
+            labels.update(mechanism=describe(setting.mechanism), source_hash=source_hash(setting.mechanism))
             own = decide(setting, draw, settings.draws // 2, search.beta, settings.alpha / 2, "claimed")
             return own, bisect(subject, search, draw, settings.draws // 2, settings.alpha / 2)
 
-        try:
-            (own, found), draw, independence = measured_again(
-                measure, lambda found: found[0].words == "fails", draw, [], settings
-            )
-        except TargetError as error:
-            return AuditResult(**base, verdict=Verdict.ERROR, message=error.public if question.private else str(error))
+        def collect() -> tuple[tuple[Decision, Found], ErrorSampler, Independence]:
+            return measured_again(measure, lambda found: found[0].words == "fails", draw, [], settings)
+
+        return finish(labels, question.private, collect, self._conclude)
+
+    def _conclude(self, made: tuple[tuple[Decision, Found], ErrorSampler, Independence]) -> Conclusion:
+        (own, found), draw, independence = made
+        search = self.search
         value = found.value(search.beta)
         contradiction = (
             f"{self.parameter} = {found.low:g} and {found.high:g} contradict one another: the failure rate is not "
             "monotone, or draws are not independent"
         )
-        verdict, message = decide_verdict(
+        decided = decide_verdict(
             Verdict.DEVIATION,
             own.words == "fails",
             f"at {self.parameter} = {self.claimed:,.6g} the failure rate is at least {own.lower:.4g}, "
@@ -325,13 +328,9 @@ class SmallestParameter(Theorem):
             lambda: contradiction if found.contradicted else "",
             independence,
         )
-        return AuditResult(
-            **base,
-            verdict=verdict,
-            message=message,
-            independence=asdict(independence),
-            draws=draw.draws,
-            accuracy={
+        fields = {
+            "draws": draw.draws,
+            "accuracy": {
                 "kind": self.notion,
                 "parameter": self.parameter,
                 "claimed": self.claimed,
@@ -347,4 +346,5 @@ class SmallestParameter(Theorem):
                 "slack": value / self.claimed if search.largest else self.claimed / value,
                 "steps": found.steps,
             },
-        )
+        }
+        return Conclusion(decided, fields, independence)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
@@ -12,16 +12,16 @@ from auditor.audits.adversaries.base import Adversary, Ask, FloatArray, Stack
 from auditor.audits.adversaries.releases import Unit, check_unit, released
 from auditor.audits.context import Question
 from auditor.audits.dependence import Trace, confirm_refutation, look_again, looked_at
+from auditor.audits.finish import Conclusion, finish, labels_of
 from auditor.audits.independence import UNTESTED, Independence, check_independence
 from auditor.audits.loop import ChunkLoop, ChunkRule
-from auditor.audits.privacy import error_result, labels_of
 from auditor.audits.privacy_loop import Settings
 from auditor.audits.verdict import decide_verdict, describe_missed
-from auditor.errors import SpecificationError, TargetError
+from auditor.errors import SpecificationError
 from auditor.evidence.lower_bound import level_grid
 from auditor.evidence.mean import MeanWealth, detectable_mean
 from auditor.privacy.guarantees import ApproxDP, Guarantee
-from auditor.results import AuditResult, Counterexample, Verdict
+from auditor.results import AuditResult, Counterexample, Verdict, wealth_fields
 from auditor.targets import Mechanism
 from auditor.targets.sampler import Place, Sampler, guarded
 
@@ -158,14 +158,8 @@ def run_game(game: Game, guarantee: Guarantee, settings: Settings, question: Que
     are rejected from below: `most` increases with the level, so the largest one that is rejected with all smaller ones
     exceeds the truth with probability at most alpha.
     """
-    base = labels_of(
-        game.target,
-        guarantee,
-        "L1",
-        settings,
-        question,
-        exact=question.exact,
-        detect=settings.wanted(guarantee.level),
+    labels = labels_of(
+        game.target, guarantee, "L1", settings, question, exact=question.exact, detect=settings.wanted(guarantee.level)
     )
     sampler = Sampler(game, settings.seed, question.id)
 
@@ -181,25 +175,28 @@ def run_game(game: Game, guarantee: Guarantee, settings: Settings, question: Que
             played.trace.add("score", 0, *_scores(sampler, n, f"look {i}"))
         return [played.trace]
 
-    try:
+    def collect() -> tuple[_Played, Independence | None]:
         if not settings.independence:
-            return _result(game, guarantee, settings, question, base, play(sampler)[0], UNTESTED)
+            return play(sampler)[0], None
         tested = _tested(game, settings, question)
-        if tested.passed:
-            (played, _), tested = confirm_refutation(
-                play(sampler),
-                [tested],
-                refuted,
-                traces,
-                lambda: play(sampler.alone(), settings.of_second_opinion),
-            )
-        else:
+        if not tested.passed:
             second = play(sampler.alone())
-            played, tested = second[0], look_again(second, tested, refuted, traces)
-    except TargetError as error:
-        return error_result(game.target, guarantee, settings, question, error)
-    base |= {"independence": asdict(tested), "unseeded": not tested.seeded}
-    return _result(game, guarantee, settings, question, base, played, tested)
+            return second[0], look_again(second, tested, refuted, traces)
+        (played, _), tested = confirm_refutation(
+            play(sampler),
+            [tested],
+            refuted,
+            traces,
+            lambda: play(sampler.alone(), settings.of_second_opinion),
+        )
+        return played, tested
+
+    return finish(
+        labels,
+        question.private,
+        collect,
+        lambda made: _conclude(game, guarantee, settings, labels["exact"], question.replay, *made),
+    )
 
 
 def _tested(game: Game, settings: Settings, question: Question) -> Independence:
@@ -288,16 +285,16 @@ def _bets(scores: FloatArray, bits: int) -> tuple[FloatArray, FloatArray]:
     return values, times.astype(np.float64)
 
 
-def _result(
+def _conclude(
     game: Game,
     guarantee: Guarantee,
     settings: Settings,
-    question: Question,
-    base: dict[str, Any],
+    exact: float | None,
+    replay: str,
     played: _Played,
-    tested: Independence,
-) -> AuditResult:
-    adversary, alpha, log10 = game.adversary, settings.alpha, 1 / math.log(10)
+    tested: Independence | None,
+) -> Conclusion:
+    adversary, alpha = game.adversary, settings.alpha
     n, mean, allowed = len(played.scores), float(played.scores.mean()), float(played.means[0])
     bound, bets = played.bound(played.wealth, alpha), n * (played.bits or 1)
     perfect = MeanWealth(played.means, STAKES)
@@ -308,12 +305,12 @@ def _result(
     missed = describe_missed("a level below {}", resolves, settings.wanted(guarantee.level))
     if math.isinf(resolves):
         missed = "this adversary could not have refuted any level with so many games"
-    verdict, message = decide_verdict(
-        Verdict.VIOLATION, played.refuted(alpha), missed=lambda: missed, independence=tested
+    decided = decide_verdict(
+        Verdict.VIOLATION, played.refuted(alpha), missed=lambda: missed, independence=tested or UNTESTED
     )
-    best, exact = max(0.0, max(log for _, log in played.path)) * log10, base["exact"]
+    found = wealth_fields(played.path, max(0.0, max(log for _, log in played.path)))
     seen = None
-    if verdict == Verdict.VIOLATION:
+    if decided[0] == Verdict.VIOLATION:
         seen = Counterexample(
             pair=str(adversary),
             x=f"tables that the adversary makes up, {game.unit} of their columns",
@@ -322,9 +319,9 @@ def _result(
             x_count=round(mean * n * (adversary.bits or 1)),
             y_count=math.ceil(allowed * n * (adversary.bits or 1)),
             n=n * (adversary.bits or 1),
-            e_value_log10=best,
+            e_value_log10=found["log10_max_e_value"],
             lower_bound=bound,
-            replay=question.replay,
+            replay=replay,
             cause=f"an adversary: {adversary.name}",
         )
     sandwich = ""
@@ -332,28 +329,24 @@ def _result(
         sandwich = (
             "holds" if bound <= exact * (1 + 1e-8) + 1e-9 else f"failed: lower bound {bound:.6g} is above {exact:.6g}"
         )
-    return AuditResult(
-        **base,
-        verdict=verdict,
-        message=message,
-        draws=n,
-        lower_bound=bound,
-        ceiling=played.bound(perfect, alpha),
-        resolves=None if verdict == Verdict.VIOLATION else resolves,
-        log10_e_value=played.path[-1][1] * log10,
-        log10_max_e_value=best,
-        pair=str(adversary),
-        event=f"mean score {mean:.4g} in {n:,} games, {allowed:.4g} is allowed",
-        counterexample=seen,
-        truncated_by=played.truncated_by,
-        sandwich=sandwich,
-        wealth={"draws": [k for k, _ in played.path], "log10_e_value": [log * log10 for _, log in played.path]},
-        record={
+    fields = {
+        "draws": n,
+        "lower_bound": bound,
+        "ceiling": played.bound(perfect, alpha),
+        "resolves": None if decided[0] == Verdict.VIOLATION else resolves,
+        **found,
+        "pair": str(adversary),
+        "event": f"mean score {mean:.4g} in {n:,} games, {allowed:.4g} is allowed",
+        "counterexample": seen,
+        "truncated_by": played.truncated_by,
+        "sandwich": sandwich,
+        "record": {
             "adversary": {"name": adversary.name, **adversary.parameters()},
             "scores": [[float(value), int(times)] for value, times in zip(*_bets(played.scores, 0), strict=True)],
             "chunks": [[k, log] for k, log in played.path],
         },
-    )
+    }
+    return Conclusion(decided, fields, tested)
 
 
 def _level_at(game: Game, guarantee: Guarantee, score: float) -> float:

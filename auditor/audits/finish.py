@@ -1,0 +1,100 @@
+"""The way from the evidence of an audit to its result, or from the failure of its target."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, TypeVar
+
+from auditor.audits.context import Question
+from auditor.audits.independence import Independence
+from auditor.audits.interfaces import Statement
+from auditor.audits.privacy_loop import Settings
+from auditor.audits.summary import describe
+from auditor.errors import TargetError, UnrecordedError
+from auditor.results import AuditResult, Verdict
+from auditor.targets import Mechanism, source_hash
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """What the evidence of one audit comes to.
+
+    Parameters
+    ----------
+    decided : (Verdict, str)
+        Verdict and message, see `auditor.audits.verdict.decide_verdict`.
+    fields : mapping
+        Further fields of the result; they replace those that were known before any draw.
+    independence : Independence or None
+        What is known of the draws; None where nothing was to be tested.
+    keep : callable or None
+        Keeps the evidence, and says so in the result.
+    """
+
+    decided: tuple[Verdict, str]
+    fields: Mapping[str, Any] = field(default_factory=dict)
+    independence: Independence | None = None
+    keep: Callable[[AuditResult], AuditResult] | None = None
+
+
+def finish(
+    labels: dict[str, Any], private: bool, collect: Callable[[], T], conclude: Callable[[T], Conclusion]
+) -> AuditResult:
+    """Collect evidence and conclude from it; a failure of the target is a result as well, of verdict "error".
+
+    Parameters
+    ----------
+    labels : dict
+        Fields of the result that are known before any draw, see `labels_of`; ``collect`` may add some.
+    private : bool
+        Datasets are not shown, nor what the target says of them.
+    collect : callable
+        Draws, and gives the evidence. Only here may the target fail.
+    conclude : callable
+        From the evidence to what it comes to.
+    """
+    try:
+        evidence = collect()
+    except TargetError as error:
+        return end_in_error(labels, private, error)
+    found = conclude(evidence)
+    fields = {**labels, **found.fields}
+    if found.independence is not None:
+        fields |= {"independence": asdict(found.independence), "unseeded": not found.independence.seeded}
+    verdict, message = found.decided
+    result = AuditResult(**fields, verdict=verdict, message=message)
+    return result if found.keep is None else found.keep(result)
+
+
+def end_in_error(labels: Mapping[str, Any], private: bool, error: TargetError | UnrecordedError) -> AuditResult:
+    """The result of an audit that the target ended, or a ledger that cannot be written."""
+    message = error.public if private and isinstance(error, TargetError) else str(error)
+    return AuditResult(**labels, verdict=Verdict.ERROR, message=message)
+
+
+def labels_of(
+    target: Mechanism, statement: Statement, level: str, settings: Settings, question: Question, **own: Any
+) -> dict[str, Any]:
+    """Fields of a result that are known before any draw; ``own`` are those of one level, the question's own win."""
+    return {
+        "id": question.id,
+        "entry": "/".join(question.id.split("/")[:2]),
+        "source": {"document": "", "place": ""},
+        "level": level,
+        "notion": statement.notion,
+        "symbol": statement.symbol,
+        "claimed": str(statement),
+        "claimed_level": statement.level,
+        "parameters": statement.parameters(),
+        "alpha": settings.alpha,
+        "expected": Verdict.CONSISTENT,
+        "mechanism": describe(target),
+        "source_hash": source_hash(target),
+        "stop": settings.stop,
+        "replay": question.replay,
+        **own,
+        **question.labels,
+    }
