@@ -252,7 +252,7 @@ class AuditResult:
 
 
 def wealth_fields(path: Sequence[tuple[int, float]], highest: float, sides: int = 1) -> dict[str, Any]:
-    """Fields of a result that are read off the path of the wealth.
+    """Fields of a result from the path of its wealth.
 
     Parameters
     ----------

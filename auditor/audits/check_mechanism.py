@@ -22,7 +22,9 @@ _DRAWS, _OTHERS = 64, 4
 
 
 def check_mechanism(mechanism: Mechanism, *datasets: Any, seeded: bool = True, draws: int = 20_000) -> None:
-    """Check that a mechanism keeps the conventions of a target; privacy is not looked at.
+    """Check that a mechanism keeps the conventions of a target.
+
+    Privacy is not looked at.
 
     On each dataset: it gives as many outputs as it is asked for, arrays of one type and shape whatever the number; it
     leaves the dataset and the global generators as they were; if it is seeded, equal generators give equal outputs,

@@ -52,7 +52,7 @@ class HasLaw(Protocol):
 
 @dataclass(frozen=True)
 class StatedLaw:
-    """What is claimed at level L3: outputs follow the law that ``reference`` states.
+    """Claim at level L3: outputs follow the ``reference``'s stated law.
 
     Parameters
     ----------
@@ -142,7 +142,9 @@ class Tally:
 def collect_cells(
     sampler: Sampler, datasets: Sequence[Any], cells: Sequence[LawCells], level: float, settings: Settings
 ) -> Tally:
-    """Draw on all datasets in turn and bet, until the verdict or the end of the budget.
+    """Draw on all datasets in turn and bet.
+
+    It ends at the verdict, or at the end of the budget.
 
     Parameters
     ----------
@@ -195,7 +197,9 @@ def run_conformity(
     settings: Settings,
     question: Question,
 ) -> AuditResult:
-    """Hold a target against a stated law; never raises for what the target does.
+    """Audit a target against a stated law.
+
+    It never raises for what the target does.
 
     Parameters
     ----------

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from auditor.audits.counterexamples.confirm import Counts
+from auditor.audits.counterexamples.confirm import EventCounts
 from auditor.audits.counterexamples.shrink import Shrunk
 from auditor.audits.interfaces import EvidenceStore
 from auditor.datasets import Pair
@@ -18,7 +18,9 @@ from auditor.targets.sampler import Prefetch, Sampler
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of one target, beside how (`Settings`): the labels of a result and what is known beforehand.
+    """Labels of a result and prior knowledge of the target.
+
+    How the target is audited is in `Settings`.
 
     Parameters
     ----------
@@ -52,13 +54,16 @@ class Question:
     replay: str = ""
     private: bool = False
     shrink: Callable[[Sampler, Sequence[tuple[Pair, Sequence[Chain]]]], Shrunk | None] | None = None
-    snippet: Callable[[Pair, str, Counts], str] | None = None
+    snippet: Callable[[Pair, str, EventCounts], str] | None = None
     ledger: EvidenceStore | None = None
     ahead: Callable[[Sequence[Any]], Prefetch] | None = None
 
     @contextmanager
     def helped(self, datasets: Sequence[Any]) -> Iterator[Prefetch | None]:
-        """What makes calls on datasets before they are asked for, until the end of the block; None if nothing does."""
+        """Partner that makes calls beforehand, until the block ends.
+
+        None if there is none.
+        """
         if self.ahead is None:
             yield None
             return

@@ -83,7 +83,7 @@ class Record(NamedTuple):
 
 @dataclass
 class Trace:
-    """The latest draws of an audit, in the order in which they were made.
+    """The latest draws of an audit, in order.
 
     Attributes
     ----------
@@ -97,7 +97,10 @@ class Trace:
     _held: dict[int, int] = field(default_factory=lambda: {0: 0, 1: 0})
 
     def missing(self, wanted: int) -> Iterator[int]:
-        """Sizes of further chunks, until ``wanted`` draws a side are held, then of long and of shorter calls."""
+        """Sizes of further chunks, until ``wanted`` draws are held.
+
+        So many a side; then of long and of shorter calls.
+        """
         if self.own is None and self.records:
             self.own = max(record.call for record in self.records) + 1
         while (held := min(filter(None, self._held.values()), default=0)) < wanted:
@@ -111,7 +114,10 @@ class Trace:
                 yield from [n] * calls if n * PARTS < SPLIT else [n * PARTS] * (calls // PARTS)
 
     def add(self, group: Hashable, side: int, place: Place, scores: Any) -> None:
-        """Take in the scores of a call's draws; the oldest draws beyond `KEPT` a side are forgotten."""
+        """Add the scores of a call's draws.
+
+        The oldest draws beyond `KEPT` a side are forgotten.
+        """
         values, at = np.asarray(scores, dtype=np.float64), place.at()
         first = 0
         for call, n in enumerate(place.sizes or (place.n,), place.call):
@@ -125,7 +131,10 @@ class Trace:
 
 
 def scores_of(batch: Batch) -> Array:
-    """One number of each output: itself, the sum of a vector, or a number that is another one for another output."""
+    """Map each output to one number.
+
+    It is itself, the sum of a vector, or a number that is another one for another output.
+    """
     if isinstance(batch, np.ndarray) and batch.dtype.kind in "biuf" and batch.ndim <= 2:
         rows = batch.astype(np.float64).reshape(len(batch), -1)
         finite = np.nan_to_num(rows, nan=0.0, posinf=0.0, neginf=0.0)
@@ -190,7 +199,9 @@ def doubt_of(trace: Trace) -> Doubt:
 
 
 def looked_at(comparisons: int) -> int:
-    """Draws a side that are looked at, if need be beyond those that carried a refutation.
+    """Draws a side that are tested for dependence.
+
+    If need be, beyond those that carried a refutation.
 
     From a few dozen draws hardly anything can be seen. It is as many as the tests beforehand take, which are fewer for
     slow targets: see `Settings.comparisons`.
@@ -199,7 +210,9 @@ def looked_at(comparisons: int) -> int:
 
 
 def asks_again(doubt: Doubt) -> bool:
-    """Whether a refutation has to be reached again, on new draws, one a call, in an order that is drawn at random.
+    """Whether a refutation has to be reached again.
+
+    On new draws, one a call, in an order that is drawn at random.
 
     Notes
     -----
@@ -219,7 +232,7 @@ def confirm_refutation(
     again: Callable[[], T],
     look: Callable[[T, Independence], Independence] | None = None,
 ) -> tuple[T, Independence]:
-    """Let a refutation count only if it is reached again where its draws look dependent.
+    """Confirm a refutation on new draws where draws look dependent.
 
     Parameters
     ----------
@@ -264,7 +277,10 @@ def confirm_refutation(
 def look_again(
     second: T, independence: Independence, refuted: Callable[[T], bool], traces: Callable[[T], Iterable[Trace]]
 ) -> Independence:
-    """What is known of draws that were taken one a call: `Independence.still` if a refutation by them cannot stand."""
+    """Test draws that were taken one a call.
+
+    `Independence.still` is set if a refutation by them does not hold.
+    """
     doubt = doubt_of_all(traces(second)) if refuted(second) else Doubt()
     return replace(independence, still=doubt.finding) if doubt.p_value < DISMISS else independence
 

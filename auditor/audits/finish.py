@@ -43,7 +43,9 @@ class Conclusion:
 def finish(
     labels: dict[str, Any], private: bool, collect: Callable[[], T], conclude: Callable[[T], Conclusion]
 ) -> AuditResult:
-    """Collect evidence and conclude from it; a failure of the target is a result as well, of verdict "error".
+    """Collect evidence and conclude from it.
+
+    A failure of the target is a result as well, of verdict "error".
 
     Parameters
     ----------
@@ -70,7 +72,10 @@ def finish(
 
 
 def end_in_error(labels: Mapping[str, Any], private: bool, error: TargetError | UnrecordedError) -> AuditResult:
-    """The result of an audit that the target ended, or a ledger that cannot be written."""
+    """Result of an audit that an error ended.
+
+    The target failed, or a ledger cannot be written.
+    """
     message = error.public if private and isinstance(error, TargetError) else str(error)
     return AuditResult(**labels, verdict=Verdict.ERROR, message=message)
 
@@ -78,7 +83,10 @@ def end_in_error(labels: Mapping[str, Any], private: bool, error: TargetError | 
 def labels_of(
     target: Mechanism, statement: Statement, level: str, settings: Settings, question: Question, **own: Any
 ) -> dict[str, Any]:
-    """Fields of a result that are known before any draw; ``own`` are those of one level, the question's own win."""
+    """Fields of a result that are known before any draw.
+
+    ``own`` are those of one level; those of the question replace others.
+    """
     return {
         "id": question.id,
         "entry": "/".join(question.id.split("/")[:2]),

@@ -36,7 +36,9 @@ _QUANTILES = 32
 
 @dataclass
 class FixedSize:
-    """What was drawn, what it was learned from, and how the one event that was judged came out.
+    """Draws, and counts of the one event that was judged.
+
+    With the draws that it was learned from.
 
     Attributes
     ----------
@@ -71,11 +73,17 @@ class FixedSize:
     trace: Trace = field(default_factory=Trace)
 
     def flag(self, p: float, q: float, n: int, guarantee: Guarantee, alpha: float) -> float:
-        """See `flag_probability`; of the draws a third or less counts, while half of them judge."""
+        """Probability of flagging an event, see `flag_probability`.
+
+        Of the draws a third or less counts, while half of them judge.
+        """
         return flag_probability(p, q, n, guarantee, alpha)
 
     def most_drawn(self) -> tuple[int, int]:
-        """The pair that was judged, and twice its judging draws: as many are spent on learning."""
+        """The pair that was judged, and its draws.
+
+        Twice the judging draws: as many are spent on learning.
+        """
         return self.pair, 2 * self.judged.n if self.judged is not None else 0
 
     @property
@@ -88,16 +96,22 @@ class FixedSize:
         return {self.pair}
 
     def gains(self) -> dict[int, float]:
-        """Pairs that were judged, all that there is to be gained on each."""
+        """Pairs that were judged, with all possible gain on each."""
         return {self.pair: 0.0}
 
     def calls(self) -> list[list[tuple[int, int]]]:
-        """Draws of each judging call and how many of them were in the event, on each dataset."""
+        """Draws of each judging call, and those in the event.
+
+        On each dataset.
+        """
         sides = [[(n, x) for n, x, _ in self.judgements], [(n, y) for n, _, y in self.judgements]]
         return sides if self.judgements else []
 
     def limits(self) -> tuple[float, float]:
-        """Lower limit of the event's probability under P and upper limit under Q, each at alpha / 2."""
+        """Limits of the event's probabilities under P and Q.
+
+        Lower under P and upper under Q, each at alpha / 2.
+        """
         if self.judged is None:
             return 0.0, 1.0
         n, half = self.judged.n, self.alpha / 2
@@ -126,7 +140,9 @@ class FixedSize:
 
 
 def collect_fixed(sampler: Sampler, guarantee: Guarantee, pairs: Sequence[Pair], settings: Settings) -> FixedSize:
-    """Learn from half of the budget, then count the best event in the other half.
+    """Learn from half of the budget, then judge the best event.
+
+    It is counted in the other half.
 
     A budget in seconds cuts the first half short when half of it is over; the second half then has as many draws as the
     first had, which is settled before it begins.
@@ -156,7 +172,7 @@ def collect_fixed(sampler: Sampler, guarantee: Guarantee, pairs: Sequence[Pair],
 
 
 def look_on(found: FixedSize, sampler: Sampler, pairs: Sequence[Pair], settings: Settings) -> None:
-    """Make the trace of a refutation long enough to be looked at, by further draws that are not judged."""
+    """Extend a refutation's trace by draws that are not judged."""
     assert found.judged is not None
     chain, pair = found.judged.chain, pairs[found.pair]
     for i, n in enumerate(found.trace.missing(looked_at(settings.comparisons))):
@@ -196,7 +212,10 @@ def _judge(sampler: Sampler, pair: Pair, found: FixedSize, chain: Chain, n: int)
 def fixed_findings(
     found: FixedSize, guarantee: Guarantee, pairs: Sequence[Pair], settings: Settings, private: bool
 ) -> dict[str, Any]:
-    """Bound, power and the event, as `auditor.audits.summary.findings` gives them for the other method; no e-value."""
+    """Bound, power and the event, without an e-value.
+
+    It is the counterpart of `auditor.audits.summary.findings`.
+    """
     judged = found.judged
     n = judged.n if judged is not None else 0
     p_lower, q_upper = found.limits()
@@ -227,7 +246,10 @@ def fixed_findings(
 
 
 def fixed_ceiling(n: int, guarantee: Guarantee, alpha: float) -> float:
-    """Level that n judging draws a side certify if every draw of P and none of Q lies in the event."""
+    """Largest level that n judging draws a side can certify.
+
+    Every draw of P and none of Q lies in the event.
+    """
     if n <= 0:
         return 0.0
     p, q = clopper_pearson(n, n, alpha / 2, "lower"), clopper_pearson(0, n, alpha / 2, "upper")
@@ -235,7 +257,10 @@ def fixed_ceiling(n: int, guarantee: Guarantee, alpha: float) -> float:
 
 
 def flag_probability(p: float, q: float, n: int, guarantee: Guarantee, alpha: float) -> float:
-    """Probability that n judging draws a side of an event with probabilities p and q refute the claim."""
+    """Probability that n judging draws refute the claim.
+
+    Draws a side, of an event with probabilities p and q.
+    """
     from scipy import stats  # takes longer to import than numpy
 
     grid = (np.arange(_QUANTILES) + 0.5) / _QUANTILES

@@ -76,17 +76,23 @@ class Independence:
 
     @property
     def alone(self) -> bool:
-        """Whether the evidence is of draws that were taken one a call, because others are or look dependent."""
+        """Whether the evidence is of draws taken one a call.
+
+        They are if others are or look dependent.
+        """
         return not self.passed or bool(self.asked)
 
     @property
     def likeliest(self) -> str:
-        """The finding of the test with the smallest p-value, whether it failed or not."""
+        """Finding of the test with the smallest p-value.
+
+        Whether it failed or not.
+        """
         return _FINDINGS[min(self.p_values, key=lambda name: self.p_values[name])] if self.p_values else ""
 
     @property
     def note(self) -> str:
-        """What is to be said of the draws, in words; empty if nothing is."""
+        """Describe the draws' dependence; empty if there is none."""
         if not self.passed:
             return f"draws are not independent: {self.finding}"
         if not self.asked:
@@ -163,13 +169,15 @@ def _at_least(wins: int, trials: int) -> float:
 
 
 def worst_of(found: Sequence[Independence]) -> Independence:
-    """Outcome of the tests of several datasets together: the worst one's, with the draws of all."""
+    """Worst outcome of several datasets' tests, with all draws."""
     worst = min(found, key=lambda test: (test.passed, min(test.p_values.values())))
     return replace(worst, draws=sum(test.draws for test in found), seeded=all(test.seeded for test in found))
 
 
 def check_calls(groups: Iterable[Sequence[tuple[int, int]]]) -> float:
-    """Evidence that an event occurs in the draws of a call together: an e-value, as a natural logarithm.
+    """E-value that an event occurs in a call's draws together.
+
+    As a natural logarithm.
 
     Parameters
     ----------

@@ -28,7 +28,7 @@ _SYMBOLS = {"<=": "≤", "<": "<", "==": "="}
 
 @dataclass(frozen=True)
 class Inequality(Theorem):
-    """A statement of the form left <= right, left < right or left = right, in every row.
+    """A statement left <= right (or <, =) in every row.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class Inequality(Theorem):
         return self.statement
 
     def margin(self, found: Mapping[str, Any]) -> dict[str, Any] | None:
-        """How far the sides of the closest case are from what would refute the statement."""
+        """Distance of the closest case from a refutation."""
         left, right = float(found["worst"]["left"]), float(found["worst"]["right"])
         if self.comparison == "==":
             return {"what": f"sides that differ by {self.tolerance:.1g} of the larger one", "by": self.tolerance}
@@ -81,7 +81,10 @@ class Inequality(Theorem):
         return {"what": f"a left side that is larger by {by:.4g}" if by else "any larger left side", "by": by}
 
     def excess(self, left: float, right: float) -> float:
-        """By how much a row fails, relative to its larger side and beyond the tolerance; not positive if it holds."""
+        """Relative excess of a row beyond the tolerance.
+
+        Relative to the larger side; not positive if the statement holds.
+        """
         if math.isnan(left) or math.isnan(right):
             return math.inf
         if self.comparison == "<":

@@ -65,7 +65,10 @@ class EvidenceSession(Recorder, Protocol):
         """Evidence of earlier runs, of draws of the sampler's kind."""
 
     def doubt(self, reason: str, alone: bool = False) -> None:
-        """Keep why a refutation does not stand; an empty reason says that it does."""
+        """Keep why a refutation does not hold.
+
+        An empty reason means that it does.
+        """
 
     def doubted(self, alone: bool = False) -> str | None:
         """The reason that was kept; None if nothing was refuted yet."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class ChunkRule:
-    """How large chunks are, as a function of how much was drawn before.
+    """Sizes of chunks, as a function of the draws before.
 
     Parameters
     ----------
@@ -33,7 +33,10 @@ class ChunkRule:
     late: tuple[int, float] | None = None
 
     def size(self, drawn: int, left: int | None = None) -> int:
-        """Draws in the next chunk after ``drawn``; no more than are left of a budget."""
+        """Draws in the next chunk after ``drawn``.
+
+        No more than are left of a budget.
+        """
         growth = self.growth if self.late is None or drawn < self.late[0] else self.late[1]
         least = self.first if self.smallest is None else self.smallest
         n = max(least, math.ceil(growth * drawn)) if drawn >= self.first else self.first
@@ -54,7 +57,9 @@ class Clock:
 
 @dataclass
 class ChunkLoop:
-    """The chunks of one audit: iterate, `take` the draws of each, and ``break`` at the verdict.
+    """The chunks of one audit.
+
+    Iterate, `take` the draws of each, and ``break`` at the verdict.
 
     Parameters
     ----------
@@ -106,7 +111,10 @@ class ChunkLoop:
         return self.number > self.first
 
     def take(self, n: int | None = None) -> int:
-        """Spend the draws of this chunk: ``n``, or what the rule says after those so far."""
+        """Spend the draws of this chunk.
+
+        They are ``n``, or as many as the rule gives.
+        """
         n = self.rule.size(self.used, self.left) if n is None else n
         self.used += n
         return n

@@ -56,7 +56,7 @@ EACH = 64
 
 
 def next_pair(learners: Sequence[EventLearner], first: int, even: bool = False) -> int:
-    """Index of the pair to draw from next, a function of past draws only.
+    """Index of the next pair, a function of past draws.
 
     Up to `AT_ONCE` pairs are drawn from once each, then the one whose best event may show the highest level. "May show"
     is optimistic: the level of the best event with its counts moved one standard error in its favour. So a pair with
@@ -108,7 +108,9 @@ def _most_hopeful(learners: Sequence[EventLearner], among: Iterable[int]) -> int
 
 
 def affordable(pairs: Sequence[Pair], draws: int) -> list[Pair]:
-    """Cut a list of pairs, the most promising first, to those that a budget can look at.
+    """Cut a list of pairs to those within a budget.
+
+    The most promising come first.
 
     Parameters
     ----------
@@ -148,7 +150,9 @@ def search_pairs(
     limit: float | None = 60.0,
     id: str = "search",  # noqa: A002 - it is the audit's id
 ) -> list[Pair]:
-    """Find pairs on which a mechanism may break its claim, to be audited on other draws.
+    """Find pairs on which a mechanism may break its claim.
+
+    They are audited on other draws.
 
     hypothesis proposes pairs, at first at random, then towards higher scores. The score of a pair is the level of its
     best event on a few draws, pessimistic by what an alarm at ``alpha`` needs. The best pairs are then compared on
@@ -246,7 +250,10 @@ class _Trials:
 
     @property
     def full(self) -> bool:
-        """There is no time, or are no draws, for another new pair; or the search is over because of a failure."""
+        """Whether no other new pair can be looked at.
+
+        There is no time, or are no draws; or a failure ended the search.
+        """
         late = bool(self.pairs) and time.monotonic() > self.end
         return late or self.failed is not None or self.used + 2 * self.pilot > self.explored
 
@@ -290,7 +297,10 @@ class _Trials:
             return self.sampler.alone().draw(data, n, "search", *key, "alone")
 
     def compare(self, most: int) -> list[Pair]:
-        """The best pairs by what is left of the draws, the best first."""
+        """Compare the best pairs on the remaining draws.
+
+        The best come first.
+        """
         order = sorted(range(len(self.pairs)), key=lambda k: (-self.scores[k], k))[:most]
         n = min((self.draws - self.used) // (2 * max(len(order), 1)), RESERVOIR)
         if n < self.pilot or time.monotonic() > self.end:
@@ -305,7 +315,7 @@ class _Trials:
         return [self.pairs[k] for k in sorted(order, key=lambda k: (-again[k], k))]
 
     def failed_first(self) -> list[Pair]:
-        """The pair on which the mechanism failed, then the best of the others."""
+        """The pair on which the mechanism failed, then others."""
         order = sorted(range(len(self.pairs)), key=lambda k: (-self.scores[k], k))
         found = [self.pairs[k] for k in order if self.pairs[k] is not self.failed]
         return found if self.failed is None else [self.failed, *found]

@@ -48,7 +48,9 @@ if TYPE_CHECKING:
 def run_audit(
     target: Mechanism, guarantee: Guarantee, pairs: Sequence[Pair], settings: Settings, question: Question
 ) -> AuditResult:
-    """Audit one claim on given pairs; never raises for what the target does.
+    """Audit one claim on given pairs.
+
+    It never raises for what the target does.
 
     Notes
     -----
@@ -139,7 +141,10 @@ def error_result(
     question: Question,
     error: TargetError | UnrecordedError,
 ) -> AuditResult:
-    """The result of an audit that the target ended, or a ledger that cannot be written."""
+    """Result of an audit that an error ended.
+
+    The target failed, or a ledger cannot be written.
+    """
     return end_in_error(_labels(target, guarantee, settings, question), question.private, error)
 
 

@@ -118,7 +118,10 @@ class Settings:
 
     @property
     def of_second_opinion(self) -> Settings:
-        """How a refutation is reached again: no further than that, as a call for each draw takes long."""
+        """Settings for reaching a refutation again.
+
+        It goes no further than that, as a call for each draw takes long.
+        """
         return replace(self, stop="verdict")
 
     def wanted(self, claimed: float) -> float:
@@ -129,7 +132,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class Plan:
+class ChunkPlan:
     """A chunk before it is drawn.
 
     Parameters
@@ -153,11 +156,14 @@ class Plan:
 class Recorder(Protocol):
     """Who writes down what is drawn while it is, see `auditor.runs.ledger.session.Night`."""
 
-    def plan(self, number: int, plan: Plan, sampler: Sampler) -> None:
+    def plan(self, number: int, plan: ChunkPlan, sampler: Sampler) -> None:
         """A chunk is going to be drawn; nothing of it has been."""
 
     def count(self, number: int, chunk: Chunk, log: float, sampler: Sampler) -> None:
-        """It was drawn and counted; ``log`` is the logarithm of the wealth after it."""
+        """Record a chunk that was counted.
+
+        ``log`` is the logarithm of the wealth after it.
+        """
 
 
 @dataclass(frozen=True)
@@ -176,7 +182,7 @@ class Past:
         See `Evidence`.
     memory : mapping of int to bytes
         What the learners of the pairs knew, see `auditor.events.learner_state`.
-    pending : Plan or None
+    pending : ChunkPlan or None
         A chunk that an earlier run drew and did not count, and whose draws will come again: it is the next one.
     """
 
@@ -185,12 +191,14 @@ class Past:
     chains: Mapping[Chain, int] = field(default_factory=dict)
     path: tuple[tuple[int, float], ...] = ()
     memory: Mapping[int, bytes] = field(default_factory=dict)
-    pending: Plan | None = None
+    pending: ChunkPlan | None = None
 
 
 @dataclass
 class Evidence:
-    """All that was drawn and bet: enough to compute the verdict and the lower bound again.
+    """All draws and bets of a privacy audit.
+
+    They are enough to compute the verdict and the lower bound again.
 
     Attributes
     ----------
@@ -219,7 +227,7 @@ class Evidence:
     _refuted: float | None = field(default=None, init=False)
 
     def take_up(self, past: Past) -> None:
-        """Go on from what earlier runs counted: bet it again, and remember what was learned from it."""
+        """Resume from the bets and learners of earlier runs."""
         self.past = past
         for chunk in past.chunks:
             self.chunks.append(chunk)
@@ -244,7 +252,7 @@ class Evidence:
         return self.wealth.guarantee
 
     def most_drawn(self) -> tuple[int, int]:
-        """The pair that was drawn from most, and how many draws a side it had."""
+        """The pair with most draws, and its draws a side."""
         drawn = Counter[int]()
         for chunk in self.chunks:
             drawn[chunk.pair] += chunk.n
@@ -255,7 +263,9 @@ class Evidence:
         return flag_probability(p, q, n, guarantee, alpha)
 
     def gains(self) -> dict[int, float]:
-        """What the logarithm of the wealth at the claimed level gained on the chunks of each pair that was drawn from.
+        """Gain of the log wealth on each pair drawn from.
+
+        At the claimed level.
 
         Up to its largest value, where a refuted claim was refuted.
         """
@@ -268,7 +278,10 @@ class Evidence:
         return gained
 
     def carriers(self, alpha: float) -> set[int]:
-        """Pairs that the refutation rests on: the fewest whose gains alone make the wealth reach 1/alpha."""
+        """Pairs that the refutation rests on.
+
+        The fewest whose gains alone make the wealth reach 1/alpha.
+        """
         kept: set[int] = set()
         total = 0.0
         for pair, gain in sorted(self.gains().items(), key=lambda item: -item[1]):
@@ -279,7 +292,10 @@ class Evidence:
         return kept
 
     def calls(self) -> list[list[tuple[int, int]]]:
-        """Draws of each call and how many of them were in the event bet on, for each event and dataset."""
+        """Draws of each call, and those in the event.
+
+        For each event that was bet on, and each dataset.
+        """
         groups: dict[tuple[object, ...], list[tuple[int, int]]] = {}
         for chunk in self.chunks:
             if chunk.stake is not None and chunk.whole:
@@ -290,7 +306,10 @@ class Evidence:
         return list(groups.values())
 
     def refuted(self, alpha: float) -> bool:
-        """Whether the claimed level was ever rejected, and all smaller ones, see `rejects_below`."""
+        """Whether the claimed level was ever rejected.
+
+        With all smaller ones, see `rejects_below`.
+        """
         if self.wealth.best[0] < math.log(1 / alpha):
             return False
         if self._refuted != alpha and rejects_below(self.chunks, self.guarantee, alpha):
@@ -314,23 +333,31 @@ class Collected(Protocol):
         """Draws a side."""
 
     def flag(self, p: float, q: float, n: int, guarantee: Guarantee, alpha: float) -> float:
-        """Probability that n draws a side flag an event with probabilities p and q."""
+        """Probability that n draws a side flag an event.
+
+        Its probabilities are p and q.
+        """
 
     def most_drawn(self) -> tuple[int, int]:
-        """The pair that was drawn from most, and how many draws a side it had."""
+        """The pair with most draws, and its draws a side."""
 
     def refuted(self, alpha: float) -> bool:
         """Whether the claim is refuted."""
 
 
 def counted(drawn: Collected, n: float) -> int:
-    """What ``n`` draws a side count for on the pair that was drawn from most, the learning of events paid for."""
+    """Effective draws of ``n``, the learning of events paid for.
+
+    On the pair that was drawn from most.
+    """
     past = drawn.learners[drawn.most_drawn()[0]].reservoir
     return draws_that_count(n, past.width, past.size)
 
 
 def resolutions(drawn: Collected, alpha: float) -> dict[str, Any]:
-    """Fields of a result that say what would have been found on the pair that was drawn from most; none where it was.
+    """Fields of a result on its resolution.
+
+    On the pair that was drawn from most; none where nothing was drawn.
 
     Valid because: they are functions of the claim, the draws of that pair and how many numbers an output has, not of
     what the outputs are; a pair on which more is to be found is drawn from more. How far learning divides the draws is
@@ -353,7 +380,10 @@ def learners_of(
 
 
 def training_record(learners: Sequence[EventLearner]) -> dict[str, Any]:
-    """What fitting has cost, for the record; nothing where nothing was to be fitted."""
+    """Cost of fitting, for the record.
+
+    Empty where nothing was to be fitted.
+    """
     trainings = [learner.training for learner in learners if learner.training.fitters]
     if not trainings:
         return {}
@@ -368,7 +398,9 @@ def collect(
     past: Past | None = None,
     recorder: Recorder | None = None,
 ) -> Evidence:
-    """Draw, learn and bet until the verdict or the end of the budget, from where earlier runs stopped.
+    """Draw, learn and bet until the verdict or budget.
+
+    It goes on from where earlier runs stopped.
 
     A claim that earlier runs have refuted is not drawn for again, unless what they learned was not kept.
     """
@@ -400,7 +432,7 @@ def collect(
                     numbers[chain] = known + len(evidence.chains)
                     evidence.chains.append(chain)
                 bet = Stake(numbers[chain], learner.proposal.best, *learner.proposal.estimates(), (), ())
-            plan = Plan(k, n, bet, chain)
+            plan = ChunkPlan(k, n, bet, chain)
         if recorder is not None:
             recorder.plan(chunk, plan, sampler)
         n = loop.take(plan.n)
@@ -442,7 +474,7 @@ def _cells(
 
 
 def look_on(evidence: Evidence, sampler: Sampler, pairs: Sequence[Pair], settings: Settings) -> None:
-    """Make the trace of a refutation long enough to be looked at, by further draws that are not bet on."""
+    """Extend a refutation's trace by draws without bets."""
     gains = evidence.gains()
     k = max(gains, key=lambda pair: (gains[pair], -pair), default=0)
     best = evidence.learners[k].proposal

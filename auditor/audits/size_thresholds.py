@@ -50,7 +50,9 @@ class Behaviour:
     size: int = 0
 
     def differs(self, other: Behaviour) -> bool:
-        """Whether some property is that of all outputs on the one dataset and of none on the other.
+        """Whether a property separates the outputs on two datasets.
+
+        It is that of all outputs on the one and of none on the other.
 
         What is random, such as a length that varies or a value that some draws have, is hardly ever seen so. Outputs
         that are as long as the dataset behave alike, whatever that is.
@@ -167,7 +169,9 @@ def ladder_of(rows: int, least: int = 0) -> list[int]:
 def sizes_of_interest(
     sampler: Sampler, values: Sequence[Any], rows: int, *, least: int = 0, draws: int = DRAWS
 ) -> tuple[int, ...]:
-    """Numbers of rows at which a target changes what it does, for `auditor.datasets.hard_pairs`.
+    """Numbers of rows at which a target changes its behaviour.
+
+    They are for `auditor.datasets.hard_pairs`.
 
     Parameters
     ----------

@@ -38,7 +38,10 @@ def describe(target: object) -> str:
 def findings(
     evidence: Evidence, guarantee: Guarantee, pairs: Sequence[Pair], settings: Settings, private: bool
 ) -> dict[str, Any]:
-    """Bounds, power and the best event; names that begin with an underscore are for the functions below only."""
+    """Bounds, power and the best event.
+
+    Names that begin with an underscore are for the functions below only.
+    """
     n = evidence.n
     k = max(range(len(pairs)), key=lambda i: (_gained(evidence, i), evidence.learners[i].reach, -i))
     learner = evidence.learners[k]
@@ -89,7 +92,10 @@ def _record(evidence: Evidence, pairs: Sequence[Pair], private: bool) -> dict[st
 
 
 def describe_unresolved(evidence: Evidence | FixedSize, found: Mapping[str, Any], settings: Settings) -> str:
-    """What so few draws may have missed, and how many would do; empty if nothing that was to be found."""
+    """Describe what too few draws may have missed.
+
+    With the draws it takes; empty if nothing that was to be found.
+    """
     guarantee, detect = evidence.guarantee, settings.wanted(evidence.guarantee.level)
     what = "any level" if math.isinf(found["resolves"]) else "a level below {}"
     text = describe_missed(what, found["resolves"], detect, f" on events of probability {RESOLVED:g}")
@@ -113,7 +119,9 @@ def sandwich(
     guarantee: Guarantee,
     settings: Settings,
 ) -> str:
-    """Lower bound <= exact, and at least 0.9 of the smaller of exact and ceiling where the audit ran its budget.
+    """Check that the lower bound is at most the exact level.
+
+    Where the audit ran its budget it is at least 0.9 of the smaller of exact and ceiling.
 
     Where a single event cannot show the exact level, the largest level that one can stands in its place.
 
@@ -139,7 +147,10 @@ def sandwich(
 
 
 def tradeoff(evidence: Evidence | FixedSize, guarantee: Guarantee, curves: Sequence[PrivacyCurve]) -> dict[str, Any]:
-    """What the trade-off plot shows: the claimed cap, the exact curve, the events found."""
+    """Data of the trade-off plot.
+
+    The claimed cap, the exact curve, the events found.
+    """
     # Steps of 0.02, and smaller ones near 0, where caps are steep.
     q = np.unique(np.concatenate([np.linspace(0, 1, 51), np.geomspace(1e-4, 0.02, 12)]))
     points = sorted(

@@ -15,7 +15,9 @@ def decide_verdict(
     missed: Callable[[], str] = str,
     independence: Independence = UNTESTED,
 ) -> tuple[Verdict, str]:
-    """Verdict and, where it needs one, a message: refuted, dependent, too weak or consistent, the first that holds.
+    """Decide the verdict, and its message where it needs one.
+
+    It is refuted, dependent, too weak or consistent, the first that holds.
 
     Parameters
     ----------
@@ -55,7 +57,7 @@ def decide_verdict(
 
 
 def describe_missed(what: str, resolves: float, detect: float, where: str = "") -> str:
-    """What might have been missed, if more than what was to be found; empty otherwise.
+    """Describe what may have been missed; empty if nothing was.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ CHUNKS = ChunkRule(50, growth=0.25)
 
 
 class Theorem(ABC):
-    """A statement that is no privacy guarantee, and knows how it is checked."""
+    """A statement other than a guarantee, with its check."""
 
     notion: ClassVar[str]
     symbol: ClassVar[str]
@@ -46,12 +46,18 @@ class Theorem(ABC):
         return True
 
     def place(self, subject: Any) -> Setting | None:
-        """A setting that is about as costly as any that is drawn at; None if nothing is drawn."""
+        """A setting about as costly as any.
+
+        None if nothing is drawn.
+        """
         return subject if isinstance(subject, Setting) else None
 
     @property
     def basis(self) -> str:
-        """How it is checked: "measured" by draws, by numbers that are "exact", or "computed" by a formula."""
+        """How it is checked: "measured", "exact" or "computed".
+
+        By draws, by exact numbers, or by a formula.
+        """
         return "measured" if self.drawn else "computed"
 
     @property
@@ -60,11 +66,16 @@ class Theorem(ABC):
         return 1
 
     def trial(self, subject: Any) -> tuple[Theorem, Any]:
-        """The statement, or the part of it that is checked soonest, and its subject: what a control is put to."""
+        """The statement and subject that a control is checked with.
+
+        Of a statement with parts, the part that is checked soonest.
+        """
         return self, subject
 
     def margin(self, found: Mapping[str, Any]) -> dict[str, Any] | None:
-        """What would have refuted the statement, from ``accuracy`` of a result; None where draws have to tell.
+        """Describe what would have refuted the statement.
+
+        From ``accuracy`` of a result; None where draws have to tell.
 
         Returns
         -------
@@ -98,7 +109,10 @@ class Path:
     truncated_by: str | None = None
 
     def chunks(self, draw: ErrorSampler, setting: Setting, settings: Settings) -> Iterator[Array]:
-        """Errors of one chunk after the other, up to the budget; `add` the evidence after each."""
+        """Errors, chunk after chunk, up to the budget.
+
+        `add` the evidence after each.
+        """
         loop = ChunkLoop(CHUNKS, settings.draws, settings.seconds, settings.chunks)
         for chunk in loop:
             size = loop.take()
@@ -127,7 +141,7 @@ class Path:
 
 
 class Sampled(Theorem):
-    """A theorem that is judged by the errors of draws at one setting."""
+    """A theorem that is judged by errors at one setting."""
 
     exact: float | None
 
@@ -142,11 +156,14 @@ class Sampled(Theorem):
 
     @abstractmethod
     def refuted(self, found: dict[str, Any]) -> str:
-        """What the evidence says once it has reached 1/alpha."""
+        """Describe the evidence that has reached 1/alpha."""
 
     @abstractmethod
     def missed(self, found: dict[str, Any], detect: float) -> str:
-        """What might have been missed, where the draws were too few; empty if they were not."""
+        """Describe what too few draws may have missed.
+
+        Empty if they were enough.
+        """
 
     def audit(self, subject: Any, settings: Settings, question: Question) -> AuditResult:
         """Draw errors at the setting ``subject``.
@@ -204,7 +221,9 @@ def measured_again(
     settings: Settings,
     again: Callable[[ErrorSampler], T] | None = None,
 ) -> tuple[T, ErrorSampler, Independence]:
-    """Measure errors; again, on other draws, one a call, if a statement is refuted by draws that look dependent.
+    """Measure errors; repeat a refutation by seemingly dependent draws.
+
+    It is repeated on other draws, one a call.
 
     Parameters
     ----------
@@ -247,7 +266,10 @@ def measured_again(
 
 
 def independence_of(sampler: Sampler, setting: Setting, settings: Settings) -> Independence:
-    """Tests that draws at a setting are independent; passed without a draw where they are not asked for."""
+    """Test that draws at a setting are independent.
+
+    Passed without a draw where tests are not asked for.
+    """
     if not settings.independence:
         return UNTESTED
     return check_independence(sampler, setting.data, "accuracy")

@@ -32,7 +32,9 @@ def check_accuracy(
     detect: float | None = None,
     limit: float | None = 60.0,
 ) -> AuditResult:
-    """Check that a mechanism's error is at most ``at_most`` with probability at least 1 - beta.
+    """Check that a mechanism's error is rarely above a bound.
+
+    It is at most ``at_most`` with probability at least 1 - beta.
 
     Parameters
     ----------

@@ -42,7 +42,9 @@ class Noisy(Protocol):
 
 
 def noisier(mechanism: Any, factor: float, depth: int = _DEPTH) -> tuple[Any, tuple[str, ...]]:
-    """A mechanism with its noise multiplied, and which parameters say so; none if there is none that is known.
+    """A mechanism with its noise multiplied, and the parameters.
+
+    None if no parameter is known to scale the noise.
 
     Parameters
     ----------
@@ -80,7 +82,10 @@ def is_numeric(value: Any) -> bool:
 
 
 def with_noise(subject: Any, factor: float, names: list[str]) -> Any:
-    """A claim's subject with `noisier` mechanisms; ``names`` takes up the parameters that say so, once it is built."""
+    """A claim's subject with `noisier` mechanisms.
+
+    ``names`` takes up the parameters that were changed, once it is built.
+    """
     if isinstance(subject, Setting):
         mechanism, said = noisier(subject.mechanism, factor)
         names += [name for name in said if name not in names]
@@ -111,7 +116,10 @@ class Constant:
 
 
 def zero(setting: Setting, settings: Settings, question: Question) -> Setting | None:
-    """The setting of a mechanism that answers 0, of the type and shape of its outputs; None if they are no numbers."""
+    """The setting of a mechanism that answers 0.
+
+    Its outputs keep type and shape; None if they are no numbers.
+    """
     sampler = Sampler(setting.mechanism, settings.seed, f"{question.id}/control", settings.limit)
     output = sampler.draw(setting.data, 1, "zero")
     if not isinstance(output, np.ndarray) or output.dtype.kind not in "iufb":
@@ -127,7 +135,9 @@ def add_basis_and_control(
     question: Question,
     given: Mapping[str, Any],
 ) -> AuditResult:
-    """A result with how the statement was checked and, unless it was refuted, with what would have refuted it.
+    """Add to a result how the statement was checked.
+
+    And, unless it was refuted, what would have refuted it.
 
     In ``accuracy``, "basis" is "measured", "exact" or "computed", and "control" what would have refuted the statement.
     That is computed from the result, where the statement knows how; otherwise it is the first control that is refuted.
@@ -155,7 +165,9 @@ def add_basis_and_control(
 def find_refuted(
     theorem: Theorem, subject: Any, settings: Settings, question: Question, given: Mapping[str, Any]
 ) -> dict[str, Any] | None:
-    """The first control that a statement's check refutes; None if it refutes none. See `add_basis_and_control`.
+    """The first control that a statement's check refutes.
+
+    None if it refutes none. See `add_basis_and_control`.
 
     Returns
     -------

@@ -59,7 +59,7 @@ class Largest:
 
 
 class Squared(Largest):
-    """Mean over the coordinates of the squared error; of a number, its squared error."""
+    """Squared error, averaged over the coordinates."""
 
     def __call__(self, outputs: Any) -> Array:
         """Errors of n outputs of shape (n, d)."""
@@ -69,7 +69,7 @@ class Squared(Largest):
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """A place at which an error is measured: a mechanism with its parameters, on one dataset.
+    """A mechanism with parameters, on one dataset.
 
     Parameters
     ----------
@@ -90,7 +90,7 @@ class Setting:
 
 
 class Draw(Protocol):
-    """Source of errors: n of them at a setting, from the generator of a key."""
+    """Source of n errors at a setting, given a key."""
 
     def __call__(self, setting: Setting, n: int, *key: str | int) -> Array:
         """Errors, float64 of shape (n,)."""
@@ -146,7 +146,10 @@ class ErrorSampler:
         return found
 
     def expect(self, setting: Setting, *chunks: tuple[int, int]) -> None:
-        """Say which chunks come next: draws and key of each. Nothing depends on it."""
+        """Announce the chunks that come next.
+
+        Draws and key of each; nothing depends on it.
+        """
         calls = [
             Call(min(n - first, LARGEST_CALL), ("accuracy", key, part))
             for n, key in chunks
@@ -155,7 +158,7 @@ class ErrorSampler:
         self.sampler(setting).expect(*((setting.data, call) for call in calls))
 
     def look_on(self, least: int) -> Iterable[Trace]:
-        """The traces, each made as long by further draws if it is shorter."""
+        """Extend each trace that is shorter by further draws."""
         drawn = self.draws
         for setting, trace in self.traces.items():
             for i, n in enumerate(trace.missing(least)):

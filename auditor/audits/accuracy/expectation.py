@@ -21,7 +21,9 @@ _SHOWN = 1.96
 
 @dataclass(frozen=True)
 class Expectation(Sampled):
-    """The expectation of the error, which is never negative, is at most ``at_most``.
+    """The expected error is at most ``at_most``.
+
+    The error is never negative.
 
     Parameters
     ----------

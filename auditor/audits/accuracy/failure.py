@@ -22,7 +22,7 @@ KEPT = 200_000
 
 @dataclass(frozen=True)
 class HighProbability(Sampled):
-    """With probability at least 1 - beta the error is at most ``at_most``.
+    """The error is at most ``at_most``, but for probability beta.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class HighProbability(Sampled):
         )
 
     def missed(self, found: dict[str, Any], detect: float) -> str:
-        """Nothing is missed where the rate is certified to be at most beta."""
+        """Empty where the rate is certified to be at most beta."""
         if found["accuracy"]["upper"] <= self.beta:
             return ""
         return describe_missed("a failure rate below {}", found["resolves"], detect)

@@ -16,7 +16,9 @@ def _itself(value: float) -> float:
 
 @dataclass(frozen=True)
 class Figure:
-    """Where a measured curve is drawn beside others: a report has one plot for each name.
+    """The plot that a measured curve is drawn in.
+
+    A report has one plot for each name.
 
     Parameters
     ----------
@@ -84,7 +86,9 @@ class Figure:
 
 
 def check_figures(figures: Sequence[tuple[str, Figure]]) -> None:
-    """Refuse claims of one plot that disagree about its axes, or share a curve's name.
+    """Refuse claims of one plot that disagree.
+
+    They disagree about its axes, or share a curve's name.
 
     Parameters
     ----------

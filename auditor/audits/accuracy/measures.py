@@ -46,7 +46,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Effort:
-    """With what a number is measured: so many draws, at this error probability, from the generators of a key."""
+    """Draws, error probability and key of a measurement."""
 
     draw: ErrorSampler
     n: int
@@ -56,7 +56,10 @@ class Effort:
 
 
 class Measure(ABC):
-    """What is measured, and how; ``subject`` is what the claim's function built for one value of the parameter."""
+    """A quantity and how it is measured.
+
+    ``subject`` is what the claim's function built for one value of the parameter.
+    """
 
     @abstractmethod
     def __call__(self, subject: Any, effort: Effort) -> Point:
@@ -103,7 +106,7 @@ class Quantile(Measure):
 
 @dataclass(frozen=True)
 class Mean(Measure):
-    """The mean of an error that is known to be at most ``bound``.
+    """The mean of an error of at most ``bound``.
 
     Notes
     -----
@@ -132,7 +135,9 @@ class Mean(Measure):
 
 @dataclass(frozen=True)
 class Smallest(Measure):
-    """The smallest value of a second parameter at which the error exceeds the setting's limit with probability <= beta.
+    """Smallest value of a second parameter with rare large errors.
+
+    The error exceeds the setting's limit with probability <= beta.
 
     The claim's function builds, for each value of the first parameter, a function from the second one to a `Setting`.
     See `Search` for the parameters.
@@ -164,7 +169,9 @@ class Smallest(Measure):
 
 @dataclass(frozen=True)
 class Exactly(Measure):
-    """A number that is computed exactly: the claim's function returns it, and nothing is drawn.
+    """A number that is computed exactly.
+
+    The claim's function returns it, and nothing is drawn.
 
     Parameters
     ----------

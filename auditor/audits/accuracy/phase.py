@@ -27,7 +27,10 @@ Place = Callable[[float, float], Setting]
 
 @dataclass(frozen=True)
 class Line:
-    """A theorem's line in the diagram: ``at(x)`` is its place on the vertical axis."""
+    """A theorem's line in the diagram.
+
+    ``at(x)`` is its place on the vertical axis.
+    """
 
     title: str
     at: Callable[[float], float]
@@ -35,7 +38,9 @@ class Line:
 
 @dataclass(frozen=True)
 class PhaseDiagram(Theorem):
-    """Success over a grid of two parameters: what a theorem promises of some of its cells holds in each of them.
+    """Success over a grid of two parameters.
+
+    A theorem promises it of some cells, and it holds in each of them.
 
     Parameters
     ----------
@@ -95,7 +100,10 @@ class PhaseDiagram(Theorem):
         return f"{self.success} where it is promised, and not where it is excluded"
 
     def bounds(self) -> dict[tuple[float, float], tuple[str, float]]:
-        """Cells of which something is stated: "promised" or "excluded", and the probability of success."""
+        """Cells with a statement, and its probability of success.
+
+        It is "promised" or "excluded".
+        """
         found: dict[tuple[float, float], tuple[str, float]] = {}
         for x in self.xs:
             for y in self.ys:
@@ -112,7 +120,7 @@ class PhaseDiagram(Theorem):
         return found
 
     def audit(self, subject: Any, settings: Settings, question: Question) -> AuditResult:
-        """Draw in every cell, and bet in those of which something is stated.
+        """Draw in every cell, and bet in those with a statement.
 
         Notes
         -----

@@ -41,7 +41,9 @@ TOLERANCE = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class PowerLaw(Theorem):
-    """A measured number grows as a power of a parameter, times a known factor.
+    """A measured number grows as a power of a parameter.
+
+    Times a known factor.
 
     Parameters
     ----------
@@ -116,7 +118,10 @@ class PowerLaw(Theorem):
 
     @property
     def basis(self) -> str:
-        """See `Theorem`; a formula that is fitted is no law that was computed exactly."""
+        """Basis of the check, see `Theorem`.
+
+        A formula that is fitted is no law that was computed exactly.
+        """
         if isinstance(self.measure, Exactly):
             return "computed" if self.measure.formula else "exact"
         return super().basis
@@ -137,7 +142,10 @@ class PowerLaw(Theorem):
 
     @cached_property
     def curve_exponent(self) -> float | None:
-        """The exponent of the curve over the values, by least squares of the logarithms; None without a curve."""
+        """Exponent of the curve over the values.
+
+        By least squares of the logarithms; None without a curve.
+        """
         if self.curve is None:
             return None
         y = np.log(np.array([float(self.curve(x)) for x in self.at]) / self._factors())
@@ -153,7 +161,10 @@ class PowerLaw(Theorem):
         )
 
     def place(self, subject: Any) -> Setting | None:
-        """The setting at the largest value; of a search for a second parameter, at its largest value."""
+        """The setting at the largest value.
+
+        Of a search for a second parameter, at its largest value.
+        """
         built = subject(self.at[-1])
         if isinstance(self.measure, Smallest):
             built = built(int(self.measure.high) if self.measure.integer else self.measure.high)
@@ -165,7 +176,10 @@ class PowerLaw(Theorem):
         return len(self.at)
 
     def trial(self, subject: Any) -> tuple[Theorem, Any]:
-        """Where a smallest parameter is measured: the failure rate at the curve's, for the last value; else all."""
+        """The statement and setting that a control is checked with.
+
+        Where a smallest parameter is measured: the failure rate at the curve's, for the last value; else all.
+        """
         if not isinstance(self.measure, Smallest) or self.curve is None:
             return self, subject
         last = self.at[-1]
@@ -176,7 +190,9 @@ class PowerLaw(Theorem):
         return HighProbability(setting.at_most, self.measure.beta), setting
 
     def margin(self, found: Mapping[str, Any]) -> dict[str, Any] | None:
-        """Growth that the limits would have told from what is claimed; or what a computed number would have to be.
+        """Growth that the limits would have told from the claim.
+
+        Or the value that a computed number would have to have.
 
         Growth that is faster by some exponent moves the limits of the growth by as much.
         """
@@ -196,7 +212,9 @@ class PowerLaw(Theorem):
         return {"what": f"a number that is {'smaller' if self.benefit else 'larger'} by a factor of {by:.4g}", "by": by}
 
     def audit(self, subject: Any, settings: Settings, question: Question) -> AuditResult:
-        """Measure at each value, fit, and compare; ``subject`` builds what is measured at a value.
+        """Measure at each value, fit, and compare.
+
+        ``subject`` builds what is measured at a value.
 
         Returns
         -------

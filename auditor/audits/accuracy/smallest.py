@@ -37,7 +37,9 @@ Build = Callable[[Any], Setting]
 
 @dataclass(frozen=True)
 class Search:
-    """What is searched for: where the probability of an error above the setting's limit crosses ``beta``.
+    """A search for where the failure rate crosses ``beta``.
+
+    A failure is an error above the setting's limit.
 
     Parameters
     ----------
@@ -70,7 +72,10 @@ class Search:
 
     @property
     def evaluations(self) -> int:
-        """Most values that are tried: both ends, and a bisection on the logarithm from either side of the undecided."""
+        """Largest number of values that are tried.
+
+        Both ends, and a bisection on the logarithm from either side of the undecided.
+        """
         halvings = math.log2(max(math.log(self.high / self.low) / math.log(self.resolution), 1.0))
         return 2 + 2 * math.ceil(halvings)
 
@@ -80,7 +85,10 @@ class Search:
         return (float(math.ceil(self.low)), float(math.floor(self.high))) if self.integer else (self.low, self.high)
 
     def between(self, a: float, b: float) -> float | None:
-        """Geometric mean of a < b; None if they are closer than the resolution, or than integers can be."""
+        """Geometric mean of a < b, if there is room.
+
+        None if they are closer than the resolution, or than integers can be.
+        """
         if b <= a * self.resolution:
             return None
         middle = math.sqrt(a * b)
@@ -92,7 +100,9 @@ class Search:
 
 @dataclass(frozen=True)
 class Decision:
-    """What the draws at one value say: failures among draws, and the limits of the failure rate.
+    """Failures among draws at one value, with limits.
+
+    The limits are those of the failure rate.
 
     ``words`` is "works", "fails" or "undecided".
     """
@@ -105,7 +115,9 @@ class Decision:
 
 
 def decide(setting: Setting, draw: ErrorSampler, draws: int, beta: float, alpha: float, *key: str | int) -> Decision:
-    """Draw at one setting until it is certain whether the failure rate is at most beta, or the budget ends.
+    """Draw until the failure rate's side of beta is certain.
+
+    It ends at the budget, too.
 
     Notes
     -----
@@ -128,8 +140,8 @@ def decide(setting: Setting, draw: ErrorSampler, draws: int, beta: float, alpha:
 
 
 @dataclass
-class Found:
-    """What a bisection knows.
+class SearchPath:
+    """Values tried by a bisection, and its interval.
 
     Attributes
     ----------
@@ -151,11 +163,17 @@ class Found:
     contradicted: bool = False
 
     def value(self, beta: float) -> float:
-        """Estimate: where a line through the logits of the failure rates, between the limits, crosses beta."""
+        """Estimate of the value at which the rate crosses beta.
+
+        It is where a line through the logits of the failure rates, between the limits, crosses.
+        """
         return float(self.crossings(beta, np.array([step["failures"] for step in self.near()], float)[:, None])[0])
 
     def replicates(self, beta: float, rng: np.random.Generator, count: int) -> Array:
-        """What the estimate might have been: the failures at each value are drawn again, binomially."""
+        """Bootstrap replicates of the estimate.
+
+        The failures at each value are drawn again, binomially.
+        """
         near = self.near()
         n = np.array([step["draws"] for step in near])
         rates = np.array([step["failures"] for step in near]) / n
@@ -166,7 +184,7 @@ class Found:
         return [step for step in self.steps if self.low <= step["value"] <= self.high]
 
     def crossings(self, beta: float, failures: Array) -> Array:
-        """Estimates from the failures at the values that are near, shape (n_values, n_replicates)."""
+        """Estimates from nearby values' failures, shape (n_values, n_replicates)."""
         near = self.near()
         x = np.log([step["value"] for step in near])[:, None]
         n = np.array([step["draws"] for step in near], float)[:, None]
@@ -183,7 +201,7 @@ class Found:
         return estimates
 
 
-def bisect(build: Build, search: Search, draw: ErrorSampler, draws: int, alpha: float, *key: str | int) -> Found:
+def bisect(build: Build, search: Search, draw: ErrorSampler, draws: int, alpha: float, *key: str | int) -> SearchPath:
     """Find where the failure rate crosses beta.
 
     Parameters
@@ -206,7 +224,7 @@ def bisect(build: Build, search: Search, draw: ErrorSampler, draws: int, alpha: 
     in the parameter, which is assumed, the value that is sought lies between certified ones. Where the rate is so close
     to beta that the budget does not decide, the search goes on from both sides.
     """
-    found, share = Found(), alpha / search.evaluations
+    found, share = SearchPath(), alpha / search.evaluations
 
     def place(value: float) -> None:
         setting = build(int(value) if search.integer else value)
@@ -244,7 +262,9 @@ def bisect(build: Build, search: Search, draw: ErrorSampler, draws: int, alpha: 
 
 @dataclass(frozen=True)
 class SmallestParameter(Theorem):
-    """At the theorem's value of a parameter, the error exceeds the setting's limit with probability at most beta.
+    """At a theorem's parameter, large errors are rare.
+
+    The error exceeds the setting's limit with probability at most beta.
 
     Parameters
     ----------
@@ -290,7 +310,9 @@ class SmallestParameter(Theorem):
         return HighProbability(setting.at_most, self.search.beta), setting
 
     def audit(self, subject: Any, settings: Settings, question: Question) -> AuditResult:
-        """Check that the theorem's value works, and bisect; ``subject`` builds a setting for each value.
+        """Check that the theorem's value works, and bisect.
+
+        ``subject`` builds a setting for each value.
 
         Notes
         -----
@@ -301,18 +323,18 @@ class SmallestParameter(Theorem):
         labels = labels_of(subject, self, "L4", settings, question)
         draw, search = ErrorSampler(settings.seed, question.id, settings.limit), self.search
 
-        def measure(draw: ErrorSampler) -> tuple[Decision, Found]:
+        def measure(draw: ErrorSampler) -> tuple[Decision, SearchPath]:
             setting = subject(int(self.claimed) if search.integer else self.claimed)
             labels.update(mechanism=describe(setting.mechanism), source_hash=source_hash(setting.mechanism))
             own = decide(setting, draw, settings.draws // 2, search.beta, settings.alpha / 2, "claimed")
             return own, bisect(subject, search, draw, settings.draws // 2, settings.alpha / 2)
 
-        def collect() -> tuple[tuple[Decision, Found], ErrorSampler, Independence]:
+        def collect() -> tuple[tuple[Decision, SearchPath], ErrorSampler, Independence]:
             return measured_again(measure, lambda found: found[0].words == "fails", draw, [], settings)
 
         return finish(labels, question.private, collect, self._conclude)
 
-    def _conclude(self, made: tuple[tuple[Decision, Found], ErrorSampler, Independence]) -> Conclusion:
+    def _conclude(self, made: tuple[tuple[Decision, SearchPath], ErrorSampler, Independence]) -> Conclusion:
         (own, found), draw, independence = made
         search = self.search
         value = found.value(search.beta)

@@ -20,7 +20,9 @@ Ask: TypeAlias = Callable[[Stack], FloatArray]
 
 
 class Adversary(ABC):
-    """An attack on whatever releases the column counts of a table of zeros and ones.
+    """An attack on releases of a table's column counts.
+
+    The table has zeros and ones.
 
     Counting queries are columns: for secret bits x and queries Q of shape (k, n) the row of person j is
     ``x[j] * Q[:, j]``, so the column counts are Q x, and another bit is another row.
@@ -37,16 +39,25 @@ class Adversary(ABC):
 
     @property
     def bits(self) -> int:
-        """Number of secret bits whose right part a score is; 0 where a score is something else."""
+        """Number of secret bits that a score is about.
+
+        0 where a score is no part of right bits.
+        """
         return 0
 
     @abstractmethod
     def play(self, ask: Ask, n: int, rng: np.random.Generator) -> FloatArray:
-        """Scores of n games in [0, 1], shape (n,): each makes up a dataset of its own and asks once."""
+        """Scores of n games in [0, 1], shape (n,).
+
+        Each game makes up a dataset and asks once.
+        """
 
     @abstractmethod
     def most(self, guarantee: Guarantee, level: float) -> float:
-        """Largest expected score that a level of the guarantee allows; increases with the level."""
+        """Largest expected score that a level of the guarantee allows.
+
+        It increases with the level.
+        """
 
     @abstractmethod
     def __str__(self) -> str:

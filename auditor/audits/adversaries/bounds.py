@@ -21,7 +21,10 @@ _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 
 
 def cap_at(guarantee: Guarantee, q: float, level: float) -> float:
-    """Largest probability that the level allows for an event of probability ``q`` on a neighbour."""
+    """Largest probability of an event that the level allows.
+
+    It has probability ``q`` on a neighbour.
+    """
     return float(guarantee.cap(np.array(q), np.array(level)))
 
 
@@ -58,7 +61,9 @@ def guessing(guarantee: Guarantee, level: float) -> float:
 
 
 def within(guarantee: Guarantee, level: float, n: int, wrong: int) -> float:
-    """Largest probability that at most ``wrong`` of n secret, uniform bits, one a row, are reconstructed wrong.
+    """Largest probability of reconstructing all but ``wrong`` bits.
+
+    Of n secret, uniform bits, one a row, at most ``wrong`` are wrong.
 
     Returns
     -------
@@ -79,7 +84,9 @@ def within(guarantee: Guarantee, level: float, n: int, wrong: int) -> float:
 
 
 def packing(guarantee: Guarantee, level: float, log_datasets: float, steps: int) -> float:
-    """Largest average probability of the good outputs of many datasets, where no output is good for two of them.
+    """Largest average probability of disjoint good outputs.
+
+    There are many datasets, and no output is good for two of them.
 
     Parameters
     ----------

@@ -34,7 +34,10 @@ _SHORT = 0.9995
 
 
 def random_rows(rows: Rows, shape: tuple[int, ...], rng: np.random.Generator) -> FloatArray:
-    """Independent entries of queries: uniform on {0, 1} or {-1, 1}, or standard normal."""
+    """Independent entries of queries.
+
+    Uniform on {0, 1} or {-1, 1}, or standard normal.
+    """
     if rows not in get_args(Rows):
         raise SpecificationError(f"rows must be one of {', '.join(get_args(Rows))}, got {rows!r}")
     if rows == "gaussian":
@@ -45,7 +48,9 @@ def random_rows(rows: Rows, shape: tuple[int, ...], rng: np.random.Generator) ->
 
 @dataclass(frozen=True)
 class LeastAbsolute:
-    """Minimise the sum of ``|y_i - <q_i, z>|`` over z in a box: the l1 programme.
+    """Minimise the sum of ``|y_i - <q_i, z>|``, the l1 programme.
+
+    Over z in a box.
 
     Nothing has to be known about the noise, which may be unbounded; with rows of signs answers may even be wrong
     altogether on a part of the queries below 0.239.
@@ -88,7 +93,10 @@ class LeastAbsolute:
 
 @dataclass(frozen=True)
 class LeastSquares:
-    """Minimise the sum of ``(y_i - <q_i, z>)^2``, without a box: for noise that is near to Gaussian, or bounded."""
+    """Minimise the sum of ``(y_i - <q_i, z>)^2``.
+
+    Without a box: for noise that is near to Gaussian, or bounded.
+    """
 
     def __call__(self, queries: FloatArray, answers: FloatArray) -> FloatArray:
         """Estimates of shape (trials, n), of least norm where several are as good."""
@@ -101,7 +109,9 @@ class LeastSquares:
 
 @dataclass(frozen=True)
 class Consistent:
-    """Any z in [0, 1]^n with ``|y_i - <q_i, z>| <= error`` for all i: the feasibility programme, by HiGHS.
+    """Any z in [0, 1]^n within ``error`` of all answers.
+
+    ``|y_i - <q_i, z>| <= error`` for all i: the feasibility programme, by HiGHS.
 
     Parameters
     ----------
@@ -217,7 +227,10 @@ def _interior(q: FloatArray, y: FloatArray, low: float, high: float, tolerance: 
             equation: FloatArray = equation,
             split: FloatArray = split,
         ) -> tuple[FloatArray, FloatArray]:
-            """Moves of x and s that change the products by so much, to first order."""
+            """Moves of x and s for a change of products.
+
+            To first order.
+            """
             wanted = products[rows] / x[rows]
             moved = wanted[:k] - wanted[k:] - split
             ends = products[box] / s[box]

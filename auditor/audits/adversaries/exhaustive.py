@@ -25,7 +25,7 @@ MOST = 20
 _BLOCK = 1 << 21
 
 
-class Found(NamedTuple):
+class ConsistentBits(NamedTuple):
     """Candidates that are consistent with answers.
 
     Attributes
@@ -63,7 +63,10 @@ def subset_counts(bits: Bits) -> Bits:
 
 
 def every(people: int) -> Bits:
-    """All vectors of bits, shape (2^people, people): row q has the bits of the number q."""
+    """All vectors of bits, shape (2^people, people).
+
+    Row q has the bits of the number q.
+    """
     return ((np.arange(1 << people)[:, None] >> np.arange(people)) & 1).astype(np.int8)
 
 
@@ -82,8 +85,10 @@ class _Block(NamedTuple):
         return _Block(self.trial[kept], self.bits[kept], self.counts[kept], self.largest[kept])
 
 
-def from_all_subsets(answers: FloatArray, error: float = np.inf, goal: Goal = "first") -> Found:
-    """Candidates x' with ``|y_q - <q, x'>| < error`` for all 2^people subset queries q.
+def from_all_subsets(answers: FloatArray, error: float = np.inf, goal: Goal = "first") -> ConsistentBits:
+    """Candidates that fit the answers to all subset queries.
+
+    x' with ``|y_q - <q, x'>| < error`` for all 2^people queries q.
 
     Parameters
     ----------
@@ -171,15 +176,15 @@ def _one_each(block: _Block, goal: Goal) -> NDArray[np.bool_]:
     return kept
 
 
-def _gathered(found: list[_Block], people: int, goal: Goal) -> Found:
+def _gathered(found: list[_Block], people: int, goal: Goal) -> ConsistentBits:
     if not sum(len(block.trial) for block in found):
-        return Found(np.zeros(0, np.int64), np.zeros((0, people), np.int8), np.zeros(0))
+        return ConsistentBits(np.zeros(0, np.int64), np.zeros((0, people), np.int8), np.zeros(0))
     trial, bits, largest = (np.concatenate([getattr(b, name) for b in found]) for name in ("trial", "bits", "largest"))
     # A later one of a trial is better where the closest is sought: the limit was lowered.
     order = np.argsort(trial, kind="stable")
     if goal == "closest":
         order = order[np.append(np.diff(trial[order]) > 0, True)]
-    return Found(trial[order], bits[order], largest[order])
+    return ConsistentBits(trial[order], bits[order], largest[order])
 
 
 def _people_of(answers: FloatArray) -> int:
@@ -192,8 +197,10 @@ def _people_of(answers: FloatArray) -> int:
 # ------------------------------------------------------------------------- any queries
 
 
-def from_queries(queries: Bits, answers: FloatArray, error: float = np.inf, goal: Goal = "first") -> Found:
-    """Candidates x' with ``|y_q - <q, x'>| < error`` for the given queries; as `from_all_subsets`.
+def from_queries(queries: Bits, answers: FloatArray, error: float = np.inf, goal: Goal = "first") -> ConsistentBits:
+    """Candidates that fit the answers to given queries.
+
+    x' with ``|y_q - <q, x'>| < error``; as `from_all_subsets`.
 
     Parameters
     ----------
@@ -215,7 +222,7 @@ def from_queries(queries: Bits, answers: FloatArray, error: float = np.inf, goal
         )
     counts = [subset_counts(query) for query in queries]
     step = max(1, _BLOCK // size)
-    found: list[Found] = []
+    found: list[ConsistentBits] = []
     for start in range(0, len(answers), step):
         part = answers[start : start + step]
         if goal == "closest":
@@ -227,8 +234,8 @@ def from_queries(queries: Bits, answers: FloatArray, error: float = np.inf, goal
                 one = one[0][firsts], one[1][firsts], one[2][firsts]
         trial, candidate, largest = one
         bits = ((candidate[:, None] >> np.arange(people)) & 1).astype(np.int8)
-        found.append(Found(trial + start, bits, largest))
-    return Found(*(np.concatenate(fields) for fields in zip(*found, strict=True)))
+        found.append(ConsistentBits(trial + start, bits, largest))
+    return ConsistentBits(*(np.concatenate(fields) for fields in zip(*found, strict=True)))
 
 
 _Fits: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64], FloatArray]
@@ -262,7 +269,9 @@ def _closest(answers: FloatArray, counts: list[Bits], error: float) -> _Fits:
 
 @dataclass(frozen=True)
 class Exhaustive(Adversary):
-    """Secret bits, one a person, from counts of subsets of the people: the candidate that fits the answers best.
+    """Secret bits from counts of subsets of the people.
+
+    One bit a person: the candidate that fits the answers best.
 
     Parameters
     ----------
@@ -312,7 +321,7 @@ class Exhaustive(Adversary):
         return every(self.people)
 
     def play(self, ask: Ask, n: int, rng: np.random.Generator) -> FloatArray:
-        """Part of the bits that is right, in each of n games, shape (n,)."""
+        """Part of right bits in n games, shape (n,)."""
         asked = self.asked
         step = max(1, _BLOCK * 4 // asked.size)  # tables are of one byte an entry
         parts = []

@@ -23,7 +23,7 @@ Rows: TypeAlias = NDArray[np.int8]
 
 
 class Codebook(Protocol):
-    """Codewords of all users, drawn for several trials, or some columns of them."""
+    """Codewords of all users for several trials, or some columns."""
 
     def rows(self, users: IntArray, /) -> Rows:
         """Entries of users (trials, k), shape (trials, k, columns)."""
@@ -32,10 +32,16 @@ class Codebook(Protocol):
         """Number of members (k,) whose entry is a one, shape (trials, columns)."""
 
     def accuses(self, word: Bits, users: IntArray, /) -> Bits:
-        """Whether the tracer accuses a user of each trial (trials,) of a word (trials, columns)."""
+        """Whether the tracer accuses a user in each trial.
+
+        Shape (trials,), of a word (trials, columns).
+        """
 
     def statistic(self, answers: FloatArray, users: IntArray, /) -> FloatArray:
-        """A number for each trial that is large if a user's row is among those whose means the answers are."""
+        """Score of a user in each trial, large if included.
+
+        The user's row is then among those whose means the answers are.
+        """
 
 
 class Code(Protocol):
@@ -50,7 +56,7 @@ class Code(Protocol):
         """Number of columns."""
 
     def generate(self, trials: int, rng: np.random.Generator, /) -> Codebook:
-        """Draw so many codes, independently."""
+        """Draw independent codes."""
 
 
 # ------------------------------------------------------------------------------------ Boneh and Shaw
@@ -58,7 +64,9 @@ class Code(Protocol):
 
 @dataclass(frozen=True)
 class BonehShaw:
-    """Blocks 0 to n of equal columns, in a secret order: user i has a one in block b if and only if b >= i.
+    """Blocks of equal columns, in a secret order.
+
+    Blocks 0 to n: user i has a one in block b if and only if b >= i.
 
     Parameters
     ----------
@@ -92,23 +100,32 @@ class BonehShaw:
         return (self.users + 1) * self.block
 
     def generate(self, trials: int, rng: np.random.Generator) -> BlockCodebook:
-        """Draw the block of each column, a uniform order of (users + 1) times ``block`` labels for each trial."""
+        """Draw the block of each column.
+
+        A uniform order of (users + 1) times ``block`` labels for each trial.
+        """
         return BlockCodebook(self, rng.permuted(self.ordered(trials), axis=1))
 
     def ordered(self, trials: int) -> NDArray[np.int16]:
-        """Blocks of the columns before they are permuted, shape (trials, length); do not write to it."""
+        """Blocks of the columns before permutation, shape (trials, length).
+
+        Read only.
+        """
         blocks = np.repeat(np.arange(self.users + 1, dtype=np.int16), self.block)
         return np.broadcast_to(blocks, (trials, self.length))
 
     def trace(self, sums: IntArray) -> IntArray:
-        """Traced user, 0 for none, by the ones in each block, shape (trials, users + 1)."""
+        """Traced user, 0 for none.
+
+        By the ones in each block, shape (trials, users + 1).
+        """
         rises = self.users * np.diff(sums, axis=1) >= self.block
         return np.where(rises.any(axis=1), rises.argmax(axis=1) + 1, 0)
 
 
 @dataclass(frozen=True, eq=False)
 class BlockCodebook:
-    """Codes of Boneh and Shaw, of which the block of each column says all.
+    """Codes of Boneh and Shaw, given by each column's block.
 
     Parameters
     ----------
@@ -131,7 +148,10 @@ class BlockCodebook:
         return np.asarray(in_block[self.labels], dtype=np.int64)
 
     def sums(self, values: Bits | FloatArray) -> FloatArray:
-        """Sum of the values (trials, length) over each block, shape (trials, users + 1)."""
+        """Sums of values over blocks, shape (trials, users + 1).
+
+        Values have shape (trials, length).
+        """
         trials, blocks = len(self.labels), self.code.users + 1
         places = self.labels + np.arange(trials)[:, None] * blocks
         flat = np.bincount(places.ravel(), weights=np.ravel(values), minlength=trials * blocks)
@@ -147,14 +167,19 @@ class BlockCodebook:
         return np.asarray(self.trace(word) == users)
 
     def statistic(self, answers: FloatArray, users: IntArray) -> FloatArray:
-        """Mean of the answers over block i less that over block i - 1: 1/rows if user i's row is among them, else 0."""
+        """Difference of the means of blocks i and i - 1.
+
+        1/rows if user i's row is among the answers', else 0.
+        """
         means = self.sums(answers) / self.code.block
         trials = np.arange(len(means))
         return np.asarray(means[trials, users] - means[trials, users - 1])
 
 
 def sufficient_block(users: int, xi: float) -> int:
-    """Columns a block with which nobody innocent is traced, with probability 1 - xi: ``ceil(2 n^2 ln(n / xi))``.
+    """Block size at which no innocent user is traced.
+
+    With probability 1 - xi: ``ceil(2 n^2 ln(n / xi))`` columns.
 
     Notes
     -----
@@ -168,7 +193,9 @@ def sufficient_block(users: int, xi: float) -> int:
 
 
 def innocent_tail(users: int, block: int) -> float:
-    """Largest probability, over all words, that block i has the ones it takes to trace a given innocent user i.
+    """Largest probability that an innocent user is traced.
+
+    Over all words, that block i has the ones it takes.
 
     Notes
     -----
@@ -204,7 +231,9 @@ def smallest_block(users: int, xi: float) -> int:
 
 
 def traced_law(users: int, block: int, ones: FloatArray) -> FloatArray:
-    """Exact law of whom `BonehShaw` traces where the entries of the word are independent.
+    """Exact law of the user that `BonehShaw` traces.
+
+    Where the entries of the word are independent.
 
     Parameters
     ----------
@@ -241,7 +270,9 @@ def traced_law(users: int, block: int, ones: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class Tardos:
-    """Columns with secret biases of their own: entries are Bernoulli, and a user's score says who is guilty.
+    """Tardos' code: columns with secret biases.
+
+    Entries are Bernoulli, and a user's score tells who is guilty.
 
     Parameters
     ----------
@@ -300,7 +331,10 @@ class Tardos:
         return False
 
     def weights(self, tangents: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """What a one of the word adds to the score of a user with a one, and takes from that of a user with none."""
+        """Weights of a one of the word.
+
+        Added to the score of a user with a one, and taken from that of a user with none.
+        """
         return 1 / tangents, tangents
 
     def counted(self, values: Bits | FloatArray) -> Bits | FloatArray:
@@ -351,7 +385,10 @@ class BiasCodebook:
         return np.asarray(self.bits[:, members - 1].sum(axis=1, dtype=np.int16), dtype=np.int64)
 
     def scores(self, values: Bits | FloatArray) -> FloatArray:
-        """What these columns add to the score of each user, shape (trials, users), for a word (trials, columns)."""
+        """Scores of users by these columns, shape (trials, users).
+
+        For a word (trials, columns).
+        """
         plus, minus = self.code.weights(self.tangents)
         counted = self.code.counted(values)
         both = (plus + minus) * counted

@@ -41,7 +41,9 @@ _HIGHEST = 40.0
 
 @dataclass(frozen=True)
 class Game:
-    """A target and an adversary: a mechanism without data, whose outputs are scores.
+    """A target and an adversary, as one mechanism.
+
+    It has no data, and its outputs are scores.
 
     Parameters
     ----------
@@ -111,7 +113,7 @@ class Game:
 
 @dataclass(frozen=True)
 class Repeated(Guarantee):
-    """What a guarantee says about datasets that are several neighbouring steps apart.
+    """A guarantee over several neighbouring steps.
 
     Valid because: along the steps an event's probability grows to at most the cap, applied once a step; a cap of a cap
     is concave and increasing as they are.
@@ -140,12 +142,17 @@ def _is_pure(guarantee: Guarantee) -> bool:
 
 
 def bits_of(adversary: Adversary, guarantee: Guarantee) -> int:
-    """Number of bets of a game: one for each bit that is guessed if the claim is pure, see `run_game`; 0 for one."""
+    """Number of bets of a game.
+
+    One for each bit that is guessed if the claim is pure, see `run_game`; 0 for one.
+    """
     return adversary.bits if _is_pure(guarantee) else 0
 
 
 def run_game(game: Game, guarantee: Guarantee, settings: Settings, question: Question) -> AuditResult:
-    """Audit a claim by the games that an adversary plays; never raises for what the target does.
+    """Audit a claim by the games of an adversary.
+
+    It never raises for what the target does.
 
     Notes
     -----

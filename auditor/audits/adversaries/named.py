@@ -19,7 +19,10 @@ from auditor.targets import Mechanism
 
 
 def boneh_shaw(users: int = 10, block: int = 100) -> Callable[[Mechanism, Unit], Tracing]:
-    """Tracing by the code of Boneh and Shaw: (users + 1) block columns, and one user fewer in each table."""
+    """Tracing by the code of Boneh and Shaw.
+
+    (users + 1) block columns, and one user fewer in each table.
+    """
     code = BonehShaw(users, block)
     return lambda target, unit: Tracing(target, code, unit, difference=True)
 
@@ -61,7 +64,9 @@ class Asked:
 
 
 def parameters_of(name: str) -> dict[str, int | float | str | None]:
-    """Parameters of an adversary that can be given on the command line, with their defaults; None for a number or not.
+    """Command-line parameters of an adversary, with defaults.
+
+    None stands for a number or nothing.
 
     Others, such as a decoder, are for Python.
     """

@@ -16,7 +16,9 @@ from auditor.privacy.guarantees import Guarantee
 
 @dataclass(frozen=True)
 class Packing(Adversary):
-    """Tables of identical rows, one of the ``2^columns`` there are; won if every count is off by less than half.
+    """Packing of tables of identical rows.
+
+    There are ``2^columns``; a game is won if every count is off by less than half.
 
     Parameters
     ----------
@@ -50,7 +52,9 @@ class Packing(Adversary):
         return self.won(released, rows.astype(np.float64)).astype(np.float64)
 
     def won(self, released: FloatArray, rows: FloatArray) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
-        """Which releases, shape (n, columns), are good for the tables of these rows, bool of shape (n,).
+        """Good releases for the tables of these rows.
+
+        Releases have shape (n, columns); bool of shape (n,).
 
         Open balls: an answer of ``rows / 2`` is half-way between two tables, and good for neither.
         """

@@ -69,7 +69,7 @@ class Reconstruction(Adversary):
 
     @property
     def bits(self) -> int:
-        """Number of bits, where the score is the part of them that is right."""
+        """Number of bits, of which the score is the right part."""
         return self.rows if self.wrong is None else 0
 
     def questions(self, n: int, rng: np.random.Generator) -> Bits:
@@ -77,7 +77,10 @@ class Reconstruction(Adversary):
         return rng.integers(0, 2, (n, self.queries, self.rows), dtype=np.int8)
 
     def released(self, questions: Bits, secret: Bits, ask: Ask) -> tuple[FloatArray, FloatArray]:
-        """The rows of the linear programme, and the answers to them, shapes (n, k, rows) and (n, k)."""
+        """Rows of the linear programme, with their answers.
+
+        Shapes (n, k, rows) and (n, k).
+        """
         return questions.astype(np.float64), ask(tables(questions, secret))
 
     def rounded(self, estimates: FloatArray) -> Bits:
@@ -119,7 +122,9 @@ class Reconstruction(Adversary):
 
 @dataclass(frozen=True)
 class Decoding(Reconstruction):
-    """The same from queries with signs: each is the count of a random subset minus that of the other persons.
+    """Reconstruction from queries with signs.
+
+    Each is the count of a random subset minus that of the other persons.
 
     For targets that answer a part of the queries arbitrarily badly: rows of signs have no direction in common, and the
     l1 programme recovers the bits whatever the bad answers are, as long as they are fewer than 0.239 of them. A bad
@@ -143,5 +148,8 @@ class Decoding(Reconstruction):
 
 
 def tables(questions: Bits, secret: Bits) -> Stack:
-    """Tables whose column counts are the answers: shape (n, rows, k) from (n, k, rows) and (n, rows)."""
+    """Tables whose column counts are the answers.
+
+    Shape (n, rows, k) from (n, k, rows) and (n, rows).
+    """
     return secret[:, :, None] * questions.transpose(0, 2, 1)

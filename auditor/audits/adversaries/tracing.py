@@ -19,7 +19,9 @@ _ENTRIES = 1 << 23
 
 @dataclass(frozen=True)
 class Tracing:
-    """Whether the tracer of a fingerprinting code accuses a user: a mechanism on data that say if his row is there.
+    """Accusation of a user by a fingerprinting code's tracer.
+
+    It is a mechanism on data that tell whether the user's row is included.
 
     Parameters
     ----------

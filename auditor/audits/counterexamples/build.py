@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from auditor.audits.context import Question
-from auditor.audits.counterexamples.confirm import Counts
+from auditor.audits.counterexamples.confirm import EventCounts
 from auditor.audits.counterexamples.replay import to_replay, to_replay_unshrunk
 from auditor.audits.counterexamples.shrink import Shrunk
 from auditor.audits.counterexamples.snippet import show_data
@@ -31,7 +31,10 @@ def counterexample(
     settings: Settings,
     question: Question,
 ) -> Counterexample | None:
-    """What a maintainer gets to see of a violation: as small as it can be made, if that is asked for."""
+    """Build the counterexample of a violation.
+
+    As small as it can be made, if that is asked for.
+    """
     best = found["_best"]
     if best is None:
         return None
@@ -66,9 +69,12 @@ def _carriers(
 def first_seen(
     found: Mapping[str, Any], pair: Pair, guarantee: Guarantee, settings: Settings, question: Question
 ) -> Counterexample:
-    """The event that speaks most against the claim; for the e-process with the draws that it was learned from."""
+    """The event that is the strongest evidence against the claim.
+
+    For the e-process with the draws that it was learned from.
+    """
     best = found["_best"]
-    counts = Counts(int(best.x[best.best]), int(best.y[best.best]), int(best.n))
+    counts = EventCounts(int(best.x[best.best]), int(best.y[best.best]), int(best.n))
     event = say_event(best.chain, best.best, question.private)
     return Counterexample(
         pair=pair.name,
@@ -83,7 +89,7 @@ def first_seen(
 def shrunk_to(smaller: Shrunk, found: Mapping[str, Any], question: Question) -> Counterexample:
     """The smaller counterexample, with the fresh draws that confirmed it."""
     private = question.private and not smaller.synthetic
-    counts = Counts(smaller.x_count, smaller.y_count, smaller.n)
+    counts = EventCounts(smaller.x_count, smaller.y_count, smaller.n)
     event = say_event(smaller.chain, 0, private)
     return Counterexample(
         pair=smaller.pair.name,
@@ -96,7 +102,7 @@ def shrunk_to(smaller: Shrunk, found: Mapping[str, Any], question: Question) -> 
     )
 
 
-def _shown(pair: Pair, event: str, counts: Counts, private: bool, question: Question) -> dict[str, Any]:
+def _shown(pair: Pair, event: str, counts: EventCounts, private: bool, question: Question) -> dict[str, Any]:
     """Datasets, event and counts of a counterexample, and the code that shows them."""
     code = "" if private or question.snippet is None else question.snippet(pair, event, counts)
     return {

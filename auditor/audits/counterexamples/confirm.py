@@ -19,8 +19,8 @@ from auditor.targets.sampler import Sampler
 
 
 @dataclass(frozen=True)
-class Counts:
-    """How often an event occurred in ``n`` draws on each of two datasets."""
+class EventCounts:
+    """Counts of an event in ``n`` draws on two datasets."""
 
     x: int
     y: int
@@ -29,11 +29,11 @@ class Counts:
 
 @dataclass(frozen=True)
 class Confirmation:
-    """What fresh draws said of a fixed event.
+    """Fresh draws on a fixed event, and their verdict.
 
     Parameters
     ----------
-    counts : Counts
+    counts : EventCounts
         Draws up to the end, and how many were in the event. Where a call for several draws raised, the worst possible
         counts stand for it, see `worst_counts`.
     log_wealth : float
@@ -44,7 +44,7 @@ class Confirmation:
         Hash of all outputs: draws that come again give the same one.
     """
 
-    counts: Counts
+    counts: EventCounts
     log_wealth: float
     reached: bool
     digest: str
@@ -55,7 +55,7 @@ def confirm(
     guarantee: Guarantee,
     pair: Pair,
     chain: Chain,
-    before: Counts,
+    before: EventCounts,
     *,
     alpha: float,
     most: int,
@@ -74,7 +74,7 @@ def confirm(
     pair : Pair
     chain : Chain
         One event.
-    before : Counts
+    before : EventCounts
         Earlier draws, from which the probabilities are estimated that the first bets rest on.
     alpha : float
         Level of the test, in (0, 1).
@@ -120,4 +120,4 @@ def confirm(
             break
     best = float(wealth.best[0])
     # 64 bits, arbitrary: enough to tell other draws, and short in a record.
-    return Confirmation(Counts(x, y, loop.used), best, best >= math.log(1 / alpha), digest.hexdigest()[:16])
+    return Confirmation(EventCounts(x, y, loop.used), best, best >= math.log(1 / alpha), digest.hexdigest()[:16])

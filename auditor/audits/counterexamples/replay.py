@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from auditor.audits.counterexamples.confirm import Confirmation, Counts, confirm
+from auditor.audits.counterexamples.confirm import Confirmation, EventCounts, confirm
 from auditor.audits.counterexamples.shrink import Shrunk
 from auditor.audits.counterexamples.shrink_data import pair_at, places_of
 from auditor.audits.counterexamples.snippet import counted
@@ -82,9 +82,11 @@ def to_replay(found: Shrunk, private: bool) -> dict[str, Any]:
 
 
 def to_replay_unshrunk(
-    pair: Pair, chain: Chain, best: int, counts: Counts, guarantee: Guarantee, alpha: float, private: bool
+    pair: Pair, chain: Chain, best: int, counts: EventCounts, guarantee: Guarantee, alpha: float, private: bool
 ) -> dict[str, Any]:
-    """The same for a counterexample that could not be shrunk: its draws cannot come again, fresh ones can be taken.
+    """Replay data of a counterexample that could not be shrunk.
+
+    Its draws cannot come again, fresh ones can be taken.
 
     Parameters
     ----------
@@ -92,7 +94,7 @@ def to_replay_unshrunk(
     chain : Chain
     best : int
         Which event of the chain.
-    counts : Counts
+    counts : EventCounts
         Draws in the event, among those that it was learned from.
     guarantee : Guarantee
         The claim.
@@ -132,7 +134,10 @@ def _rows(pair: Pair, original: Pair) -> dict[str, Any] | None:
 
 
 def claim_to_json(guarantee: Guarantee) -> dict[str, Any] | None:
-    """JSON of a claim, None for one that is not made of its parameters."""
+    """JSON of a claim.
+
+    None for one that is not made of its parameters.
+    """
     kind = type(guarantee)
     try:
         values = {name: encode(getattr(guarantee, name)) for name in inspect.signature(kind).parameters}
@@ -173,8 +178,8 @@ class _Record:
     event: str
     guarantee: Guarantee
     alpha: float
-    counts: Counts
-    before: Counts | None
+    counts: EventCounts
+    before: EventCounts | None
     key: str
     seed: int
     one_a_call: bool
@@ -294,7 +299,7 @@ def _wealth(log: float, reached: bool, known: _Record) -> str:
 
 def _missed(known: _Record, n: int) -> str:
     """How probable it is that a violation of the recorded size goes unnoticed."""
-    before = known.before if known.before is not None else Counts(0, 0, 0)
+    before = known.before if known.before is not None else EventCounts(0, 0, 0)
     total = known.counts.n + before.n
     p, q = (known.counts.x + before.x) / total, (known.counts.y + before.y) / total
     missed = 1.0 - flag_probability(p, q, n, known.guarantee, known.alpha)
@@ -333,11 +338,11 @@ def _read(record: Mapping[str, Any], pair: Pair | None, guarantee: Guarantee | N
         ) from error
 
 
-def _counts(values: Any) -> Counts:
+def _counts(values: Any) -> EventCounts:
     x, y, n = values
     if not all(isinstance(v, int) and not isinstance(v, bool) for v in (x, y, n)) or not 0 <= max(x, y) <= n:
         raise SpecificationError(f"counts must be two numbers of draws and how many there were, got {values!r}")
-    return Counts(x, y, n)
+    return EventCounts(x, y, n)
 
 
 def _level(alpha: Any) -> float:

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from auditor.audits.counterexamples.confirm import Counts, confirm
+from auditor.audits.counterexamples.confirm import EventCounts, confirm
 from auditor.audits.counterexamples.shrink_data import EnoughError, smaller_pair
 from auditor.audits.counterexamples.simplify_event import simple_events, simplest_event, single_events
 from auditor.audits.independence import check_independence, worst_of
@@ -77,8 +77,8 @@ class Shrunk:
         As `shrink` was given them.
     seed, key : int, str
         Of the sampler that the confirming draws came from.
-    before : Counts
-        Counts from which the first bets were estimated.
+    before : EventCounts
+        EventCounts from which the first bets were estimated.
     one_a_call : bool
         The confirming draws were taken one a call.
     digest : str
@@ -100,7 +100,7 @@ class Shrunk:
     alpha: float
     seed: int
     key: str
-    before: Counts
+    before: EventCounts
     one_a_call: bool
     digest: str
 
@@ -120,7 +120,9 @@ def shrink(
     values: Sequence[Any] | None = None,
     least: int = 0,
 ) -> Shrunk | None:
-    """Find smaller datasets and a simpler event that still violate a claim, on fresh draws.
+    """Find smaller datasets and a simpler event that violate.
+
+    They do so on fresh draws.
 
     Parameters
     ----------
@@ -214,7 +216,10 @@ class _Tries:
         self.key = f"{self.sampler.key}/shrink"
 
     def repeat(self, pair: Pair, among: int) -> bool:
-        """Draw the violation again, twice: how many draws it takes depends much on luck."""
+        """Draw the violation again, twice.
+
+        The draws it takes depend much on luck.
+        """
         for _ in range(_REPEATS):
             found = self._collected(pair, int(_FIRST_SHARE * self.draws) // (2 * _REPEATS * among))
             if found is None:
@@ -275,7 +280,10 @@ class _Tries:
         return max(n, _LEAST // 2)
 
     def confirmed(self, original: Pair, pair: Pair, chains: Sequence[Chain], synthetic: bool) -> Shrunk | None:
-        """Choose the event and judge it, once, on draws that nothing was chosen on."""
+        """Choose the event and judge it, once.
+
+        On draws that nothing was chosen on.
+        """
         self.sampler.key = self.key
         found = None
         cause = cause_of(chains[0]) if chains else ""

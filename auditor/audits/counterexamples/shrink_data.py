@@ -211,7 +211,7 @@ class _Rows:
         return sorted(common, key=lambda unit: unit[0] or 0), own
 
     def drop(self, beyond_common: bool) -> None:
-        """Remove rows that both have; and ``beyond_common`` also rows that they differ in."""
+        """Remove common rows, or with ``beyond_common`` also differing ones."""
         _fewest(self._units()[0], self._keeping(0))
         if beyond_common:
             _fewest(self._units()[1], self._keeping(1))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.audits.counterexamples.confirm import Counts
+from auditor.audits.counterexamples.confirm import EventCounts
 from auditor.audits.loop import ChunkLoop
 from auditor.audits.privacy_loop import CHUNKS
 from auditor.events.event_learner import MOST_SYMBOLS, Chain, Proposal
@@ -45,7 +45,9 @@ def single_events(chains: Iterable[Chain]) -> list[Chain]:
 
 
 def simple_events(x: Batch, y: Batch, guarantee: Guarantee) -> list[Chain]:
-    """The best event of each feature that needs no learning, and of few symbols, by past draws.
+    """The best event of each feature, by past draws.
+
+    Of features that need no learning, and of few symbols.
 
     Parameters
     ----------
@@ -80,7 +82,10 @@ def simple_events(x: Batch, y: Batch, guarantee: Guarantee) -> list[Chain]:
 
 
 def rounded(chain: Chain) -> Iterator[Chain]:
-    """The event with cuts of fewer digits, the fewest first; none for ranks, which are no numbers to be read."""
+    """The event with cuts of fewer digits, fewest first.
+
+    None for ranks, which are no numbers to be read.
+    """
     (cut,) = chain.cuts
     if isinstance(chain.feature, Rank) or not math.isfinite(cut) or (cut == int(cut) and abs(cut) < 1_000):
         return
@@ -101,8 +106,10 @@ def simplest_event(
     guarantee: Guarantee,
     alpha: float,
     cause: str = "",
-) -> tuple[Chain, Counts, int] | None:
-    """The simplest of some events that wins on draws which it was not learned from.
+) -> tuple[Chain, EventCounts, int] | None:
+    """The simplest of some events that wins on fresh draws.
+
+    It was not learned from them.
 
     Parameters
     ----------
@@ -119,7 +126,7 @@ def simplest_event(
 
     Returns
     -------
-    (Chain, Counts, int) or None
+    (Chain, EventCounts, int) or None
         The event, its counts in all these draws, and how many draws a side it needs to reach 1/alpha, as estimated from
         what it gained. Nothing here is evidence: the event is to be confirmed on draws of its own.
     """
@@ -153,7 +160,10 @@ class _Judge:
     _values: dict[Feature, list[Array]] = field(default_factory=dict)
 
     def into(self, wins: dict[Chain, int], chain: Chain) -> None:
-        """Note how many draws a side a bet on the event needs, if its gain on the fresh draws is clear."""
+        """Note the draws a side that the event needs.
+
+        If its gain on the fresh draws is clear.
+        """
         enough, side, n = math.log(1 / self.alpha), len(self.fresh[0]), len(self.past[0])
         before_x, before_y, x, y = self._inside(chain)
         p, q = (np.array((inside.sum() + 1.0) / (side + 2.0)) for inside in (x, y))
@@ -171,10 +181,10 @@ class _Judge:
         if gained >= _CLEAR * enough:
             wins[chain] = math.ceil(side * enough / gained)
 
-    def counts(self, chain: Chain) -> Counts:
+    def counts(self, chain: Chain) -> EventCounts:
         """How often an event occurred in all draws."""
         x, y, more_x, more_y = (int(inside.sum()) for inside in self._inside(chain))
-        return Counts(x + more_x, y + more_y, len(self.past[0]) + len(self.fresh[0]))
+        return EventCounts(x + more_x, y + more_y, len(self.past[0]) + len(self.fresh[0]))
 
     def _inside(self, chain: Chain) -> list[NDArray[np.bool_]]:
         """Which outputs are in the event: past ones of each side, then fresh ones."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.audits.counterexamples.confirm import Counts
+from auditor.audits.counterexamples.confirm import EventCounts
 from auditor.datasets import Pair
 from auditor.datasets.pandas_types import is_frame
 from auditor.privacy.guarantees import Guarantee
@@ -23,7 +23,9 @@ _PERIODS = 4
 
 
 def python_of(data: Any) -> str:
-    """The shortest readable Python expression for a dataset, with numpy as ``np`` and pandas as ``pd``.
+    """Shortest readable Python expression for a dataset.
+
+    With numpy as ``np`` and pandas as ``pd``.
 
     Evaluates to an equal dataset for all that `auditor.datasets.json_codec` stores; what else there is is
     shown by its repr.
@@ -176,7 +178,7 @@ def _index_text(index: pd.Index[Any]) -> str:
 _LONGEST = 1_000
 
 
-def counted(counts: Counts, event: str) -> str:
+def counted(counts: EventCounts, event: str) -> str:
     """What came of drawing from both datasets, in words."""
     return f"{event}: {counts.x:,} of {counts.n:,} draws on x, {counts.y:,} of {counts.n:,} on x'"
 
@@ -186,12 +188,14 @@ def snippet(
     claim: str | Guarantee,
     pair: Pair,
     event: str = "",
-    counts: Counts | None = None,
+    counts: EventCounts | None = None,
     *,
     alpha: float = 0.01,
     one_draw: bool = False,
 ) -> str:
-    """Lines of Python that audit a target on one pair, for a maintainer to paste.
+    """Lines of Python that audit a target on one pair.
+
+    A maintainer can paste them.
 
     Parameters
     ----------
@@ -203,7 +207,7 @@ def snippet(
         Datasets that may be shown.
     event : str
         What tells them apart, in words.
-    counts : Counts, optional
+    counts : EventCounts, optional
         How often it occurred.
     alpha : float
         Level of the audit.

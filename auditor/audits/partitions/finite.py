@@ -22,7 +22,9 @@ ELEMENTS = 64
 
 
 def finite_cells(law: FiniteLaw, name: str) -> Cells:
-    """Cells of a finite law: common outcomes by themselves, rare ones in groups.
+    """Cells of a finite law.
+
+    Common outcomes by themselves, rare ones in groups.
 
     Parameters
     ----------

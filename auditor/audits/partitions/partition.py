@@ -38,14 +38,20 @@ class View:
     impossible: str
 
     def excess(self, observed: IntArray) -> FloatArray:
-        """Contribution of each cell to the log-likelihood ratio of the counts ``observed``, shape (cells + 1,)."""
+        """Each cell's part of the observed log-likelihood ratio.
+
+        Shape (cells + 1,), for the counts ``observed``.
+        """
         expected = observed.sum() * np.append(self.probabilities, 0.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             logs = np.where(observed > 0, observed * np.log(observed / expected), 0.0)
         return np.asarray(logs - observed + expected, dtype=np.float64)
 
     def worst(self, observed: IntArray) -> str:
-        """The cell that deviates most, in words, with its observed and stated frequency."""
+        """Describe the cell that deviates most.
+
+        With its observed and stated frequency.
+        """
         n, worst = int(observed.sum()), int(np.argmax(self.excess(observed)))
         seen = f"in {int(observed[worst]):,} of {n:,} draws"
         if worst == len(self.labels):
@@ -54,7 +60,9 @@ class View:
         return f"{self.labels[worst]} {seen}, {rate:.4g} of them, stated {stated:.4g}"
 
     def table(self, observed: IntArray, most: int) -> dict[str, Any]:
-        """Labels, stated probabilities and counts of at most ``most`` cells, the least deviating ones together.
+        """Labels, stated probabilities and counts of cells.
+
+        At most ``most``, the least deviating ones together.
 
         The impossible cell is added if it was hit.
         """
@@ -72,7 +80,10 @@ class View:
 
 @dataclass(frozen=True, eq=False)
 class Merge:
-    """A coarser partition: the cell in which each fine cell is, shape (fine cells,), and the cells' labels."""
+    """A coarser partition: each fine cell's cell, and labels.
+
+    Shape (fine cells,).
+    """
 
     index: IntArray
     labels: tuple[str, ...]
@@ -80,7 +91,7 @@ class Merge:
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """A partition of the values of one output or coordinate, and coarser ones.
+    """A partition of one output's values, and coarser ones.
 
     Parameters
     ----------
@@ -113,7 +124,10 @@ class Cells:
 
     @cached_property
     def coarse(self) -> tuple[View, IntArray]:
-        """The last partition, and the cell in it of each fine cell, the impossible one included."""
+        """The last partition, with each fine cell's cell in it.
+
+        The impossible one included.
+        """
         view = self.views[-1]
         fine = self.merges[-1].index if self.merges else np.arange(len(self.view.labels))
         return view, np.append(fine, len(view.labels))
@@ -154,7 +168,10 @@ class LawCells:
         object.__setattr__(self, "views", tuple(views))
 
     def counts(self, batch: Batch) -> list[IntArray]:
-        """Draws in each cell of each view, shape (cells + 1,) each; the last cell is the impossible one."""
+        """Draws in each cell of each view, shape (cells + 1,).
+
+        The last cell is the impossible one.
+        """
         found: list[IntArray] = []
         coarse: list[IntArray] = []
         for number, several in self.coordinates:

@@ -46,7 +46,7 @@ ULPS = 5
 
 
 class Scalar(Protocol):
-    """A law on numbers; on the multiples of ``step``, if it has one."""
+    """A law on numbers, or on multiples of ``step``."""
 
     @property
     def loc(self) -> float:
@@ -114,7 +114,10 @@ def _labels(edges: FloatArray, words: Callable[[float, float], str]) -> tuple[st
 
 
 def continuous_cells(law: Scalar, name: str, rounding: float | None) -> Cells:
-    """Cells of a continuous law, of which outputs may be multiples of ``rounding``."""
+    """Cells of a continuous law.
+
+    Outputs may be multiples of ``rounding``.
+    """
     grain = GRAIN if rounding is None else rounding
 
     def edges_of(targets: FloatArray) -> FloatArray:
@@ -157,7 +160,10 @@ def _whole_steps(values: FloatArray, step: float, around: float) -> tuple[FloatA
 
 
 def lattice_cells(law: Scalar, name: str, step: float) -> tuple[Cells, ...]:
-    """Cells of a law on the multiples of a step: ranges of them, and, where steps are small, residues."""
+    """Cells of a law on the multiples of a step.
+
+    Ranges of them, and, where steps are small, residues.
+    """
     centre = float(law.loc) * step
 
     def edges_of(targets: FloatArray) -> FloatArray:

@@ -25,12 +25,15 @@ _REACH = 12.0
 
 
 class StatementError(ValueError):
-    """What a target states of itself cannot be read; the message shows the value and what was expected."""
+    """A target's statement about itself cannot be read.
+
+    The message shows the value and what was expected.
+    """
 
 
 @dataclass(frozen=True)
-class Statement:
-    """One object in what a target states, read with care: anything may stand there.
+class SelfReport:
+    """One object in a target's statement, checked on reading.
 
     Parameters
     ----------
@@ -43,7 +46,7 @@ class Statement:
     values: Mapping[str, Any]
 
     @classmethod
-    def of(cls, name: str, value: object) -> Statement:
+    def of(cls, name: str, value: object) -> SelfReport:
         """Read an object.
 
         Raises
@@ -92,7 +95,9 @@ LEAST_DELTA, _MASS = 1e-10, 1e-12
 
 @dataclass(frozen=True)
 class Event:
-    """Noise that is added some times, each time to a query on a sample of the rows.
+    """Noise added to queries on samples of the rows.
+
+    It is added some times.
 
     Parameters
     ----------
@@ -121,7 +126,7 @@ class Event:
         return 1 / self.scale**2 + 2 * _REACH / self.scale if self.kind == "gaussian" else 2 / self.scale
 
 
-def events_of(stated: Statement) -> tuple[Event, ...]:
+def events_of(stated: SelfReport) -> tuple[Event, ...]:
     """Read the events of an accountant.
 
     Raises
@@ -141,7 +146,7 @@ def _event(one: object) -> Event:
         raise StatementError(
             f'accountant: an event must be {{"gaussian": ...}} or {{"laplace": ...}}, got {shown(one)}'
         )
-    stated = Statement.of(f"accountant: {kind}", one[kind])
+    stated = SelfReport.of(f"accountant: {kind}", one[kind])
     if "noise_multiplier" in stated.values:
         scale = stated.positive("noise_multiplier")
     else:
@@ -154,7 +159,7 @@ def _event(one: object) -> Event:
     return Event(str(kind), scale, int(count), sampling)
 
 
-def curve_of_events(stated: Statement) -> PrivacyCurve | None:
+def curve_of_events(stated: SelfReport) -> PrivacyCurve | None:
     """Curve of the composition; None where there is a sampled event.
 
     Raises
@@ -178,8 +183,10 @@ def _composed(events: tuple[Event, ...]) -> PrivacyCurve:
     return composed_parts([(event.curve, event.count) for event in events])
 
 
-def accountant_levels(stated: Statement, delta: float) -> tuple[float, float] | str:
-    """Bounds on the true epsilon of the stated events at a delta, for adding or removing a row.
+def accountant_levels(stated: SelfReport, delta: float) -> tuple[float, float] | str:
+    """Bounds on the true epsilon of the stated events.
+
+    At a delta, for adding or removing a row.
 
     Returns
     -------

@@ -23,7 +23,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from auditor.audits.self_reported.accountant import Statement, StatementError, accountant_levels, curve_of_events, shown
+from auditor.audits.self_reported.accountant import (
+    SelfReport,
+    StatementError,
+    accountant_levels,
+    curve_of_events,
+    shown,
+)
 from auditor.datasets import Pair
 from auditor.errors import TargetError
 from auditor.privacy.exact import (
@@ -88,7 +94,10 @@ class Check:
 
 
 def states_of(target: Any) -> Any:
-    """What a target states of itself: its attribute ``states``, or that of the function it is made of; else nothing."""
+    """Statements of a target about itself.
+
+    Its attribute ``states``, or that of the function it is made of; else empty.
+    """
     own = getattr(target, "states", None)
     return own if own is not None else getattr(getattr(target, "function", None), "states", None) or {}
 
@@ -160,7 +169,9 @@ def _checked(name: str, check: Callable[[], Check]) -> Check:
 
 
 def check_noise(noise: Any, guarantee: Guarantee) -> Check:
-    """Check that noise of the stated law, at the stated sensitivity, has at most the claimed level.
+    """Check that stated noise has at most the claimed level.
+
+    At the stated sensitivity.
 
     Notes
     -----
@@ -175,7 +186,7 @@ def check_noise(noise: Any, guarantee: Guarantee) -> Check:
     Steinke 2020, theorem 14), which can show that a claim of rho holds, and no more. At an integer it has just that
     rho, however it is spread.
     """
-    stated = Statement.of("noise", noise)
+    stated = SelfReport.of("noise", noise)
     kind, scale, sensitivity = _law(stated)
     what = f"{kind} noise of scale {scale:g} at sensitivity {sensitivity:g}"
     if kind == "discrete gaussian" and sensitivity != round(sensitivity):
@@ -209,7 +220,7 @@ def _spread_gaussian(guarantee: Guarantee, ratio: float, what: str) -> Check:
     return Check("noise scale", None, f"not checked: {what} gives ρ ≤ {rho:.6g}, and may give less than that")
 
 
-def _law(stated: Statement) -> tuple[str, float, float]:
+def _law(stated: SelfReport) -> tuple[str, float, float]:
     asked = stated.values.get("distribution")
     kind = _ALIASES.get(asked.lower(), asked.lower()) if isinstance(asked, str) else ""
     if kind and kind not in _NORM:
@@ -277,7 +288,9 @@ def _query(states: Mapping[str, Any], sampler: Sampler | None) -> Callable[[Any]
 def check_sensitivity(
     noise: Any, query: Callable[[Any], Any] | str, pairs: Sequence[Pair], *, private: bool = False
 ) -> Check:
-    """Check that the noiseless query moves by at most the stated sensitivity on each pair.
+    """Check that the noiseless query keeps its stated sensitivity.
+
+    On each pair.
 
     Parameters
     ----------
@@ -295,7 +308,7 @@ def check_sensitivity(
     Valid because: sensitivity is a maximum over all neighbours, so one pair on which the query moves by more refutes
     it. Pairs on which it does not prove nothing, and the finding says how many were tried.
     """
-    kind, _, sensitivity = _law(Statement.of("noise", noise))
+    kind, _, sensitivity = _law(SelfReport.of("noise", noise))
     query_of = query if callable(query) else _named(query)
     moves: list[tuple[float, str]] = []
     for pair in pairs:
@@ -337,14 +350,16 @@ def _named(query: object) -> Callable[[Any], Any]:
 
 
 def check_accountant(accountant: Any) -> Check:
-    """Check that the accountant's figure is not below the true epsilon of its events, at its delta.
+    """Check that an accountant's figure is not too low.
+
+    It is not below the true epsilon of its events, at its delta.
 
     Notes
     -----
     Valid because: the true epsilon is bracketed (`accountant_levels`), and the check fails only if the figure is below
     the lower end. A figure that is too large is safe; the finding says by how much.
     """
-    stated = Statement.of("accountant", accountant)
+    stated = SelfReport.of("accountant", accountant)
     figure, delta = stated.least("epsilon", 0.0), stated.least("delta", 0.0)
     levels = accountant_levels(stated, delta)
     if isinstance(levels, str):
@@ -360,14 +375,14 @@ def check_accountant(accountant: Any) -> Check:
 
 
 def check_events(accountant: Any, guarantee: Guarantee) -> Check:
-    """Check that the events of an accountant, composed, have at most the claimed level.
+    """Check that composed events have at most the claimed level.
 
     Notes
     -----
     Valid because: it fails only if a lower bound is above the claim: for epsilon and delta the lower end of
     `accountant_levels`, for other notions the composed curve, which is exact or has a curve below it.
     """
-    name, stated = "accountant and claim", Statement.of("accountant", accountant)
+    name, stated = "accountant and claim", SelfReport.of("accountant", accountant)
     what = "the composition of the stated events"
     if isinstance(guarantee, ApproxDP | DeltaDP):
         levels = accountant_levels(stated, guarantee.delta)
@@ -387,7 +402,7 @@ def check_events(accountant: Any, guarantee: Guarantee) -> Check:
 
 
 def check_determinism(sampler: Sampler, data: Any, says: bool | None) -> Check:
-    """Check that a seeded target repeats itself with its seed, and that no target does with another one.
+    """Check that a target repeats itself under its seed only.
 
     Parameters
     ----------
@@ -427,7 +442,10 @@ def check_determinism(sampler: Sampler, data: Any, says: bool | None) -> Check:
 
 
 def chance_of_agreement(outputs: Batch) -> float:
-    """Probability that as many independent draws give these outputs again, given the values of both; see above."""
+    """Probability that independent draws repeat these outputs.
+
+    Given the values of both; see above.
+    """
     _, counts = np.unique(keys(outputs), return_counts=True)
     n = int(counts.sum())
     logs = special.gammaln(2 * counts + 1) - special.gammaln(counts + 1)

@@ -18,7 +18,7 @@ import numpy as np
 from auditor.audits.adversaries.game import Game, run_game
 from auditor.audits.adversaries.named import Asked, adversary_named
 from auditor.audits.context import Question
-from auditor.audits.counterexamples.confirm import Counts
+from auditor.audits.counterexamples.confirm import EventCounts
 from auditor.audits.counterexamples.shrink import Shrunk, shrink
 from auditor.audits.counterexamples.snippet import snippet
 from auditor.audits.pair_search import affordable
@@ -285,7 +285,7 @@ class _Work:
             least=attack.least,
         )
 
-    def snippet(self, pair: Pair, event: str, counts: Counts) -> str:
+    def snippet(self, pair: Pair, event: str, counts: EventCounts) -> str:
         """Lines of Python that show a counterexample."""
         attack = self.attack
         name = shown(attack.target)

@@ -79,7 +79,7 @@ class ApproxDP(Guarantee):
         return _cap(q, level, self.delta)
 
     def tangent(self, p: Array, q: Array, level: Array | float) -> Tangent:
-        """Projection on the two lines of the cap or on the kink between them.
+        """Projection on the lines of the cap, or its kink.
 
         At the kink every slope in [e^-eps, e^eps] supports the cap, and the one that makes the two-sided bet a
         likelihood ratio is taken.
@@ -87,7 +87,10 @@ class ApproxDP(Guarantee):
         return _tangent(p, q, level, self.delta)
 
     def level_of(self, p: Array, q: Array) -> Array:
-        """Smallest epsilon at the claimed delta that allows (p, q); may be infinite, at least 0."""
+        """Smallest epsilon that allows (p, q), at least 0.
+
+        At the claimed delta; may be infinite.
+        """
         with np.errstate(divide="ignore", invalid="ignore"):
             steep = np.where(p > self.delta, np.log((p - self.delta) / q), -np.inf)
             flat = np.where(1.0 - q > self.delta, np.log((1.0 - q - self.delta) / (1.0 - p)), -np.inf)
@@ -167,7 +170,10 @@ class DeltaDP(Guarantee):
         return _tangent(p, q, self.epsilon, level)
 
     def level_of(self, p: Array, q: Array) -> Array:
-        """The larger excess of both orders, max(p - e^eps q, 1 - q - e^eps (1 - p)), at least 0."""
+        """The larger excess of both orders, at least 0.
+
+        The larger of p - e^eps q and 1 - q - e^eps (1 - p).
+        """
         e = math.exp(self.epsilon)
         larger: Array = np.maximum(np.maximum(p - e * q, 1.0 - q - e * (1.0 - p)), 0.0)
         return larger

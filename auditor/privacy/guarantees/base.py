@@ -37,7 +37,10 @@ _RARE = np.geomspace(1e-12, 0.5, 1_200)
 
 
 class Tangent(NamedTuple):
-    """A point (p0, q0) on a cap, or just above it, and the slope of a line through it that is nowhere below the cap."""
+    """A point (p0, q0) of a cap and a supporting slope.
+
+    The point is on the cap, or just above it; the line through it is nowhere below the cap.
+    """
 
     p0: Array
     q0: Array
@@ -95,7 +98,10 @@ class Guarantee(ABC):
 
     @classmethod
     def from_claim(cls, values: Mapping[str, str]) -> Self:
-        """Read the parameters of a claim's text; by default each is a number."""
+        """Read the parameters of a claim's text.
+
+        By default each is a number.
+        """
         return cls(**{name: number_in(name, text) for name, text in values.items()})
 
     def parameters(self) -> dict[str, Any]:
@@ -125,7 +131,9 @@ class Guarantee(ABC):
         return self.event_level(curve)
 
     def event_level(self, curve: PrivacyCurve) -> float:
-        """Largest level that a single event of the exact curve shows, of events of probability 1e-12 or more.
+        """Largest level that a single event of the curve shows.
+
+        The curve is exact; events have probability 1e-12 or more.
 
         For a notion that is no more than its cap it is the exact level.
         """
@@ -134,7 +142,9 @@ class Guarantee(ABC):
 
 
 def tangent_of(cap: Callable[[Array, Array], Array], p: Array, q: Array, level: Array | float) -> Tangent:
-    """Tangent at the projection on a cap that is known by its values only.
+    """Tangent at the projection on a cap without closed form.
+
+    The cap is known by its values only.
 
     Valid because: let l and r be the slopes of the chords of the cap c from q0 - h to q0 and from q0 to q0 + h. As c is
     concave, l >= r, every chord from q0 to a point q >= q0 + h has a slope of at most r, and every one from a point
@@ -167,7 +177,10 @@ def _chords(cap: Callable[[Array, Array], Array], q0: Array, level: Array) -> tu
 
 
 def level_of(cap: Callable[[Array, Array], Array], p: Array, q: Array, highest: float) -> Array:
-    """Smallest level whose cap allows (p, q), by bisection; infinite if none up to ``highest`` (at most 2^60) does."""
+    """Smallest level whose cap allows (p, q), by bisection.
+
+    Infinite if none up to ``highest`` (at most 2^60) does.
+    """
     p, q = np.broadcast_arrays(np.asarray(p, float), np.asarray(q, float))
     top = np.full(p.shape, min(highest, 2.0**60))
     allowed = p <= cap(q, top)
@@ -185,7 +198,10 @@ def level_of(cap: Callable[[Array, Array], Array], p: Array, q: Array, highest: 
 
 
 def cap_of(level_at: Callable[[Array, Array], Array], q: Array, level: Array | float) -> Array:
-    """Largest p with ``level_at(p, q) <= level``, by bisection: a cap that is known by its inverse. Rounded up."""
+    """Largest p with ``level_at(p, q) <= level``, by bisection.
+
+    A cap that is known by its inverse; rounded up.
+    """
     q, level = np.broadcast_arrays(np.asarray(q, float), np.asarray(level, float))
     low, high = q.copy(), np.ones(q.shape)
     for _ in range(_FINE_HALVINGS):
@@ -201,7 +217,10 @@ def spread(p: Array) -> Array:
 
 
 def ratio_slope(p: Array, q: Array, p0: Array, q0: Array) -> Array:
-    """Slope at which the two-sided bet between (p, q) and (p0, q0) is a likelihood ratio."""
+    """Slope at which the two-sided bet is a likelihood ratio.
+
+    It is a bet between (p, q) and (p0, q0).
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
         slope = ((q0 - q) / spread(q0)) / ((p - p0) / spread(p0))
     return np.nan_to_num(slope, nan=1.0, posinf=np.inf)

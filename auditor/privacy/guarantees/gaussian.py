@@ -51,7 +51,10 @@ class GaussianDP(Guarantee):
         return capped
 
     def tangent(self, p: Array, q: Array, level: Array | float) -> Tangent:
-        """Projection by the Illinois method in z = Phi^-1(q0); slope phi(z + mu) / phi(z) = exp(-z mu - mu^2 / 2)."""
+        """Projection by the Illinois method in z = Phi^-1(q0).
+
+        The slope is phi(z + mu) / phi(z) = exp(-z mu - mu^2 / 2).
+        """
         p, q, level = np.broadcast_arrays(np.asarray(p, float), np.asarray(q, float), np.asarray(level, float))
         low = special.ndtri(np.clip(q, TINY, 1 - TINY))
         high = np.maximum(special.ndtri(np.clip(p, TINY, 1 - TINY)) - level, low)

@@ -62,11 +62,17 @@ class _Renyi(Guarantee):
         """Bound on D_a at level 1, shape (n_orders,)."""
 
     def cap(self, q: Array, level: Array | float) -> Array:
-        """Largest p with D_a(p || q) and D_a(q || p) within the bounds of all orders; rounded up."""
+        """Largest p within the divergence bounds of all orders.
+
+        D_a(p || q) and D_a(q || p) are within them; rounded up.
+        """
         return cap_of(self.level_of, q, level)
 
     def level_of(self, p: Array, q: Array) -> Array:
-        """Largest ratio of a divergence to its bound at level 1; 0 where p <= q."""
+        """Largest ratio of a divergence to its bound.
+
+        Bounds are those at level 1; 0 where p <= q.
+        """
         p, q = np.broadcast_arrays(np.asarray(p, float), np.asarray(q, float))
         return np.where(p > q, np.maximum(self._ratios(p, q).max(axis=0), 0.0), 0.0)
 
@@ -81,7 +87,7 @@ class _Renyi(Guarantee):
         return np.concatenate([_divergence(orders, p, q) / slopes, _divergence(orders, q, p) / slopes])
 
     def tangent(self, p: Array, q: Array, level: Array | float) -> Tangent:
-        """Projection on the boundary of the order that binds, and the gradient there.
+        """Projection on the binding order's boundary, with the gradient.
 
         Valid because: F(p, q) = p^a q^(1-a) + (1-p)^a (1-q)^(1-a) is jointly convex (each term is the perspective of a
         convex power), and the claim says F <= C with C = exp((a - 1) r(a)). So the gradient at any point (p0, q0) with
@@ -241,13 +247,18 @@ class ZCDP(_Renyi):
         return _ORDERS
 
     def exact_level(self, curve: PrivacyCurve) -> float:
-        """Largest D_a / a over a grid of orders, which misses the supremum by less than 1e-4 of it."""
+        """Largest D_a / a over a grid of orders.
+
+        It misses the supremum by less than 1e-4 of it.
+        """
         return max(curve.renyi(float(a)) / float(a) for a in _FINE_ORDERS)
 
 
 @dataclass(frozen=True)
 class RenyiDP(_Renyi):
-    """Renyi differential privacy at several orders; the level is a factor on the claimed bounds, 1 is claimed.
+    """Renyi differential privacy at several orders.
+
+    The level is a factor on the claimed bounds, 1 is claimed.
 
     Parameters
     ----------

@@ -19,7 +19,9 @@ _ULPS = 4
 
 @dataclass(frozen=True)
 class TradeoffCurve(Guarantee):
-    """f-differential privacy for any trade-off function f; the level is a factor t, and 1 is claimed.
+    """f-differential privacy for any trade-off function f.
+
+    The level is a factor t, and 1 is claimed.
 
     Parameters
     ----------
@@ -69,7 +71,9 @@ class TradeoffCurve(Guarantee):
 
     @classmethod
     def below(cls, f: Callable[[Array], Array], points: int = 200, name: str = "f") -> TradeoffCurve:
-        """Piecewise linear curve that is nowhere above a convex trade-off function f, and close to it.
+        """Piecewise linear curve below a convex trade-off function f.
+
+        It is nowhere above f, and close to it.
 
         A claim of f implies a claim of the result, so no audit of it accuses what satisfies f. Between two points a
         convex function is above the chords of the two neighbouring intervals, extended. The points where these meet,
@@ -136,7 +140,7 @@ class TradeoffCurve(Guarantee):
         return np.concatenate(intercepts), np.concatenate([np.where(says, rise, 0.0), inverse, 0.0 * one])
 
     def tangent(self, p: Array, q: Array, level: Array | float) -> Tangent:
-        """Projection on the line or the kink of the cap that is nearest.
+        """Projection on the nearest line or kink of the cap.
 
         Valid because: every line of the cap is above it. Where two lines meet, the point is on both, and a line through
         it whose slope is between theirs is above the smaller of the two everywhere.
@@ -164,7 +168,10 @@ class TradeoffCurve(Guarantee):
         return Tangent(p0, q0, slope)
 
     def level_of(self, p: Array, q: Array) -> Array:
-        """Advantage p - q over the one that f allows, at the point or at its mirror image, whichever is larger."""
+        """Advantage p - q over the one that f allows.
+
+        At the point or at its mirror image, whichever is larger.
+        """
         p, q = np.asarray(p, float), np.asarray(q, float)
         with np.errstate(divide="ignore", invalid="ignore"):
             ratios = [np.where(p > q, (p - q) / self._allowed(at), 0.0) for at in (q, 1.0 - p)]

@@ -6,7 +6,7 @@ import itertools
 import json
 from dataclasses import astuple, dataclass
 
-from auditor.audits.privacy_loop import Past, Plan
+from auditor.audits.privacy_loop import ChunkPlan, Past
 from auditor.errors import SpecificationError
 from auditor.events.codec import chain_from_json
 from auditor.evidence.two_sample_bet import Chunk, Stake
@@ -21,7 +21,7 @@ class Begun:
     ----------
     number : int
         Its number.
-    plan : Plan
+    plan : ChunkPlan
         What was going to be drawn and bet; without events where these cannot be read from a record.
     seed : str or None
         Seed of its draws, if they follow from it.
@@ -30,7 +30,7 @@ class Begun:
     """
 
     number: int
-    plan: Plan
+    plan: ChunkPlan
     seed: str | None
     one_a_call: bool
 
@@ -62,7 +62,7 @@ def begun_of(store: Store, series: int) -> Begun | None:
         if bet is not None:
             found = store.query("SELECT chain FROM chains WHERE series = ? AND number = ?", series, bet.chain)
             chain = None if found[0][0] is None else chain_from_json(json.loads(found[0][0]))
-        plan = Plan(int(pair), int(n), bet, chain)
+        plan = ChunkPlan(int(pair), int(n), bet, chain)
     except (IndexError, KeyError, TypeError, ValueError, SpecificationError) as error:
         raise store.damaged(error) from error
     return Begun(int(number), plan, None if seed is None else str(seed), bool(one_a_call))

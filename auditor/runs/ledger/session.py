@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from auditor.audits.counterexamples.replay import claim_to_json
-from auditor.audits.privacy_loop import METHODS, Evidence, Past, Plan, Settings
+from auditor.audits.privacy_loop import METHODS, ChunkPlan, Evidence, Past, Settings
 from auditor.datasets import Pair
 from auditor.errors import SpecificationError
 from auditor.events.codec import chain_to_json
@@ -299,7 +299,7 @@ class Night:
                 (series, begun.number, night, begun.plan.pair, begun.plan.n, before[0] if before else 0.0),
             )
 
-    def plan(self, number: int, plan: Plan, sampler: Sampler) -> None:
+    def plan(self, number: int, plan: ChunkPlan, sampler: Sampler) -> None:
         """Write down a chunk before anything of it is drawn.
 
         Raises

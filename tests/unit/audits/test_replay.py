@@ -14,7 +14,7 @@ import pytest
 
 import auditor
 from auditor import AddRemoveOne, ApproxDP, DeltaDP, GaussianDP, Pair, PureDP, RenyiDP, TradeoffCurve
-from auditor.audits.counterexamples.confirm import Counts
+from auditor.audits.counterexamples.confirm import EventCounts
 from auditor.audits.counterexamples.replay import claim_from_json, claim_to_json, replay, to_replay, to_replay_unshrunk
 from auditor.audits.counterexamples.shrink import Shrunk, shrink
 from auditor.audits.counterexamples.snippet import snippet
@@ -168,7 +168,7 @@ EVENT = Chain(Numeric("value"), "above", (3.5, 4.5))
 
 
 def test_a_counterexample_that_was_not_shrunk_is_reproduced_by_fresh_draws() -> None:
-    stored = to_replay_unshrunk(PAIR, EVENT, 0, Counts(50, 0, 50), CLAIM, 0.01, private=False)
+    stored = to_replay_unshrunk(PAIR, EVENT, 0, EventCounts(50, 0, 50), CLAIM, 0.01, private=False)
     again = replay(record(stored), count)
     assert again.reproduced
     assert not again.exactly
@@ -260,7 +260,7 @@ def test_a_snippet_runs_and_finds_the_violation(
     module = types.ModuleType("their_library")
     module.count = count  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "their_library", module)
-    counts = Counts(found.x_count, found.y_count, found.n)
+    counts = EventCounts(found.x_count, found.y_count, found.n)
     text = snippet("their_library:count", claim, found.pair, found.chain.words()[0], counts)
     assert len(text.splitlines()) <= 15
     assert f"# {found.chain.words()[0]}: {found.x_count} of {found.n} draws on x, " in text
@@ -288,5 +288,5 @@ def test_datasets_that_are_too_large_make_no_snippet() -> None:
 
 
 def test_events_are_stored_as_the_record_of_one_event() -> None:
-    stored = to_replay_unshrunk(PAIR, EVENT, 1, Counts(5, 0, 5), CLAIM, 0.01, private=False)
+    stored = to_replay_unshrunk(PAIR, EVENT, 1, EventCounts(5, 0, 5), CLAIM, 0.01, private=False)
     assert stored["chain"] == chain_to_json(replace(EVENT, cuts=(4.5,)))

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from auditor import AddRemoveOne, Pair, PureDP, ReplaceOne
-from auditor.audits.counterexamples.confirm import Counts, confirm
+from auditor.audits.counterexamples.confirm import EventCounts, confirm
 from auditor.audits.counterexamples.shrink import Shrunk, shrink
 from auditor.audits.counterexamples.simplify_event import rounded, simple_events, simplest_event, single_events
 from auditor.datasets import Relation
@@ -90,7 +90,13 @@ def test_a_claim_that_holds_exactly_is_confirmed_against_with_probability_alpha_
     # Binomial(200, 0.05), which exceeds its quantile with probability below 1e-6.
     alarms = sum(
         confirm(
-            Sampler(response, 0, f"boundary {k}"), CLAIM, Pair([1], [0]), ONE, Counts(80, 20, 100), alpha=0.05, most=400
+            Sampler(response, 0, f"boundary {k}"),
+            CLAIM,
+            Pair([1], [0]),
+            ONE,
+            EventCounts(80, 20, 100),
+            alpha=0.05,
+            most=400,
         ).reached
         for k in range(200)
     )
@@ -99,7 +105,7 @@ def test_a_claim_that_holds_exactly_is_confirmed_against_with_probability_alpha_
 
 def test_the_same_draws_come_again_and_are_counted_in_all() -> None:
     target = Sampler(lambda data, n, rng: data[0] + rng.laplace(0, 0.05, n), 3, "again")
-    pair, before = Pair([1.0], [0.0]), Counts(50, 0, 50)
+    pair, before = Pair([1.0], [0.0]), EventCounts(50, 0, 50)
     first = confirm(target, CLAIM, pair, ONE, before, alpha=0.01, most=1_000)
     assert first.reached
     assert first.counts.n < 40
@@ -115,8 +121,8 @@ def test_a_call_that_raises_counts_as_the_worst() -> None:
         return np.array([data[0]])
 
     sampler = Sampler(sometimes, 0, "raises", catching=True)
-    found = confirm(sampler, CLAIM, Pair([1.0], [0.0]), ONE, Counts(50, 0, 50), alpha=0.01, most=8)
-    assert found.counts == Counts(0, 0, 8)  # drawn one a call from then on
+    found = confirm(sampler, CLAIM, Pair([1.0], [0.0]), ONE, EventCounts(50, 0, 50), alpha=0.01, most=8)
+    assert found.counts == EventCounts(0, 0, 8)  # drawn one a call from then on
     assert not found.reached
 
 

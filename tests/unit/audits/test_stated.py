@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from auditor.audits.self_reported.accountant import Statement, accountant_levels
+from auditor.audits.self_reported.accountant import SelfReport, accountant_levels
 from auditor.audits.self_reported.checks import DRAWS, Check, chance_of_agreement, check_statements, states_of
 from auditor.datasets import Pair, ReplaceOne
 from auditor.privacy.exact import GaussianCurve
@@ -369,7 +369,7 @@ def test_a_mixed_composition_by_dp_accounting() -> None:
 
 def test_sampled_steps_by_a_finer_grid() -> None:
     events = [{"gaussian": {"noise_multiplier": 2.0, "count": 20, "sampling_probability": 0.1}}]
-    levels = accountant_levels(Statement("accountant", {"events": events}), 1e-5)
+    levels = accountant_levels(SelfReport("accountant", {"events": events}), 1e-5)
     assert not isinstance(levels, str)
     low, high = levels
     bounds = [

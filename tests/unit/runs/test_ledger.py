@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from auditor import report
 from auditor.audits.context import Question
 from auditor.audits.privacy import run_audit
-from auditor.audits.privacy_loop import Plan, Settings
+from auditor.audits.privacy_loop import ChunkPlan, Settings
 from auditor.datasets import Pair
 from auditor.errors import SpecificationError
 from auditor.events.event_learner import EventLearner
@@ -286,7 +286,7 @@ def test_of_two_that_drew_the_same_chunk_numbers_only_one_counts(tmp_path: Path)
         past = late.past(sampler)
         night(path)
         with pytest.raises(SpecificationError, match="another process counted the same chunks"):
-            late.plan(len(past.chunks), Plan(0, 8, None, None), sampler)
+            late.plan(len(past.chunks), ChunkPlan(0, 8, None, None), sampler)
     assert rows(path, "SELECT verdict FROM nights ORDER BY number")[1] == (None,)
     assert rows(path, "SELECT count(*) FROM plans") == [(0,)]
     assert verify(path)[1]
