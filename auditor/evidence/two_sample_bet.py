@@ -135,6 +135,7 @@ _PLUG = np.array([kind == "plug" for kind, _, _ in EXPERTS])
 _VALUE = np.array([value for _, value, _ in EXPERTS])
 _MASS = np.array([mass for _, _, mass in EXPERTS])
 LOG_PRIOR: Array = np.log(np.outer(SLOTS, _MASS / _MASS.sum()))
+_LOG_SPREAD: Array = LOG_PRIOR[:, :, None] + math.log(SHARE)
 
 
 def log_factors(stakes: Sequence[Stake], guarantee: Guarantee, levels: Array) -> Array:
@@ -293,8 +294,7 @@ class Wealth:
         self._log += factors
         self.current = np.logaddexp.reduce(self._log.reshape(-1, len(self.levels)), axis=0)
         self.best = np.maximum(self.best, self.current)
-        spread = self.current + (LOG_PRIOR[:, :, None] + math.log(SHARE))
-        self._log = np.logaddexp(self._log + math.log1p(-SHARE), spread)
+        self._log = np.logaddexp(self._log + math.log1p(-SHARE), self.current + _LOG_SPREAD)
 
 
 def _in_order(stakes: Sequence[Stake], guarantee: Guarantee, levels: Array) -> list[Array]:

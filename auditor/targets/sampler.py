@@ -7,8 +7,8 @@ import hashlib
 import itertools
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -136,69 +136,117 @@ class _Alarm:
 
 
 _ALARM = _Alarm()
+_HAS_TIMER = hasattr(signal, "setitimer")
 
 
-@contextmanager
-def _alarm_set() -> Iterator[bool]:
-    """Put our handler of SIGALRM in place for a block, once for all its limits; false where there can be none."""
-    usable = hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread()
-    if not usable or (_ALARM.set and signal.getsignal(signal.SIGALRM) is _ALARM):  # a target may leave another one
-        yield usable
-        return
-    before = signal.signal(signal.SIGALRM, _ALARM)
-    _ALARM.set = True
-    try:
-        yield True
-    finally:
-        _ALARM.set = False
-        signal.signal(signal.SIGALRM, before)
+class _AlarmSet:
+    """Put our handler of SIGALRM in place for a block, once for all its limits.
+
+    Entering gives False where there can be no handler. Classes, not generators: a call for one draw enters three of
+    them, which then takes a third of the time.
+    """
+
+    __slots__ = ("_before", "_owner")
+
+    def __enter__(self) -> bool:
+        self._owner = False
+        if not _HAS_TIMER or threading.current_thread() is not threading.main_thread():
+            return False
+        if not (_ALARM.set and signal.getsignal(signal.SIGALRM) is _ALARM):  # a target may leave another one
+            self._before = signal.signal(signal.SIGALRM, _ALARM)
+            self._owner = _ALARM.set = True
+        return True
+
+    def __exit__(self, *_: object) -> None:
+        if self._owner:
+            _ALARM.set = False
+            signal.signal(signal.SIGALRM, self._before)
 
 
-@contextmanager
-def time_limit(seconds: float | None) -> Iterator[None]:
+class time_limit:  # noqa: N801 - it is used as a function is
     """Interrupt the block after ``seconds``.
 
     It works in the main thread of a POSIX process; elsewhere there is no limit.
 
     A block that swallows the interruption is interrupted again at its end.
+
+    Parameters
+    ----------
+    seconds : float or None
+        No limit if None.
     """
-    if seconds is None:
-        yield
-        return
-    with _alarm_set() as usable:
-        if not usable:
-            yield
+
+    __slots__ = ("_handler", "_running", "_seconds")
+
+    def __init__(self, seconds: float | None) -> None:
+        self._seconds, self._running = seconds, False
+
+    def __enter__(self) -> None:
+        if self._seconds is None:
             return
-        _ALARM.late = False
-        signal.setitimer(signal.ITIMER_REAL, seconds)
+        self._handler = _AlarmSet()
+        if self._handler.__enter__():
+            self._running, _ALARM.late = True, False
+            try:
+                signal.setitimer(signal.ITIMER_REAL, self._seconds)
+            except BaseException:
+                self._handler.__exit__()
+                raise
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if not self._running:
+            return
         try:
-            yield
-        finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
-        if _ALARM.late:
+        finally:
+            self._handler.__exit__()
+        if _ALARM.late and kind is None:
             raise _Hang
 
 
-@contextmanager
-def guarded(who: str, asked: str, limit: float | None) -> Iterator[None]:
-    """Turn exceptions and hangs of a target into `TargetError`.
+class guarded:  # noqa: N801 - it is used as a function is
+    """Turn exceptions and hangs of a target in a block into `TargetError`.
 
-    A call hangs if it takes more than ``limit`` seconds.
+    Parameters
+    ----------
+    who : str
+        What is called, for the message.
+    asked : str
+        What it is asked for.
+    limit : float or None
+        A call hangs if it takes more seconds.
+
+    Raises
+    ------
+    TargetError
+        If the block hangs, or ends the interpreter.
+    TargetRaised
+        If it raises anything else.
     """
-    try:
-        with time_limit(limit):
-            yield
-    except _Hang:
-        raise TargetError(f"{who} did not answer within {limit:g} s when asked for {asked}") from None
-    except TargetError:  # said by a part of ours that the target is made of, such as a dialogue
-        raise
-    except Exception as error:
-        name = type(error).__name__
-        what = f"{who} raised {name}"
-        raise TargetRaised(name, f"{what}: {error}", public=what) from error
-    except SystemExit as error:
-        what = f"{who} raised SystemExit"
-        raise TargetError(f"{what}: {error}", public=what) from error
+
+    __slots__ = ("_asked", "_limit", "_seconds", "_who")
+
+    def __init__(self, who: str, asked: str, limit: float | None) -> None:
+        self._who, self._asked, self._seconds, self._limit = who, asked, limit, time_limit(limit)
+
+    def __enter__(self) -> None:
+        self._limit.__enter__()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        try:
+            self._limit.__exit__(kind)
+        except _Hang as late:
+            error = late
+        if error is None or isinstance(error, TargetError):  # by a part of ours that the target is made of: a dialogue
+            return
+        if isinstance(error, _Hang):
+            limit = f"{self._seconds:g}"
+            raise TargetError(f"{self._who} did not answer within {limit} s when asked for {self._asked}") from None
+        what = f"{self._who} raised {type(error).__name__}"
+        if isinstance(error, Exception):
+            raise TargetRaised(type(error).__name__, f"{what}: {error}", public=what) from error
+        if isinstance(error, SystemExit):
+            raise TargetError(f"{what}: {error}", public=what) from error
 
 
 def check_seed(seed: object) -> None:
@@ -321,7 +369,7 @@ class Sampler:
 
     def _limits(self) -> AbstractContextManager[object]:
         """Make ready to limit many calls, which then costs less."""
-        return nullcontext() if self.limit is None else _alarm_set()
+        return nullcontext() if self.limit is None else _AlarmSet()
 
     def _apart(self, datasets: Sequence[Any], n: int, keys: Sequence[tuple[str | int, ...]]) -> list[Drawn]:
         """``n`` outputs on each dataset, one a call."""
