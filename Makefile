@@ -26,7 +26,7 @@ test-versions: .venv/installed
 bench: publish
 	$(BIN)/python -m benchmarks.false_alarms --out reports/false_alarms.md
 	$(BIN)/python -m benchmarks.ledgers --out reports/ledgers.md
-	$(BIN)/python -m benchmarks.dependent --first-seed 10000 --out reports/dependent.md
+	$(BIN)/python -m benchmarks.dependent --out reports/dependent.md
 	$(BIN)/python -m benchmarks.planted --out reports/planted.md
 	$(BIN)/python -m benchmarks.power --out reports/power.md
 	$(BIN)/dpaudit calibrate --out reports
