@@ -87,9 +87,10 @@ def _audited(
             key = question.id if night is None else night.key
             sampler = Sampler(target, settings.seed, key, settings.limit, catching=catching, ahead=ahead)
             try:
-                found = sampler.reviewed(
-                    work, lambda found: found[0].refuted(_own(settings, night).alpha) or found[1].alone
-                )
+                with sampler.limits():
+                    found = sampler.reviewed(
+                        work, lambda found: found[0].refuted(_own(settings, night).alpha) or found[1].alone
+                    )
                 if found[2].broken is not None and not found[0].refuted(_own(settings, night).alpha):
                     raise found[2].broken  # it raises for several draws, never for one: that is no outcome of a draw
             except TargetError:

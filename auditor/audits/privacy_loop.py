@@ -258,9 +258,8 @@ class Evidence:
             drawn[chunk.pair] += chunk.n
         return drawn.most_common(1)[0] if drawn else (0, 0)
 
-    def flag(self, p: float, q: float, n: int, guarantee: Guarantee, alpha: float) -> float:
-        """See `auditor.evidence.power.flag_probability`."""
-        return flag_probability(p, q, n, guarantee, alpha)
+    #: Probability that draws flag an event, a function of its probabilities and the claim.
+    flag = staticmethod(flag_probability)
 
     def gains(self) -> dict[int, float]:
         """Gain of the log wealth on each pair drawn from.

@@ -205,9 +205,23 @@ def resolution(
     Returns
     -------
     float
-        A level; infinite if none up to 40 would do. It depends on the arguments alone, never on what was found.
+        A level; infinite if none up to 40 would do. It depends on the arguments alone, never on what was found, and is
+        computed once for each.
     """
+    try:
+        return _resolution_of(probability, n, guarantee, alpha, flag)
+    except TypeError:  # a third party's guarantee may have no hash
+        return _resolution_of.__wrapped__(probability, n, guarantee, alpha, flag)
 
+
+@lru_cache(maxsize=4096)  # audits of one claim, by the seed or by the day, ask for the same ones
+def _resolution_of(
+    probability: float,
+    n: int,
+    guarantee: Guarantee,
+    alpha: float,
+    flag: Callable[[float, float, int, Guarantee, float], float],
+) -> float:
     def flagged(level: float) -> bool:
         often = float(guarantee.cap(np.array(probability), level))
         return flag(min(often, 1.0), probability, n, guarantee, alpha) >= POWER

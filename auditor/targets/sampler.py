@@ -347,7 +347,7 @@ class Sampler:
         if len(parts) == 1:
             return self._call(data, n, *key)
         place = Place(self._calls, self._drawn, n, tuple(part.n for part in parts))
-        with self._limits():
+        with self.limits():
             batch = concatenate([self._call(data, part.n, *part.key) for part in parts])
         self.place = place
         return batch
@@ -367,8 +367,8 @@ class Sampler:
         )
         return of_x, of_y
 
-    def _limits(self) -> AbstractContextManager[object]:
-        """Make ready to limit many calls, which then costs less."""
+    def limits(self) -> AbstractContextManager[object]:
+        """Block in which limiting a call costs less; for many calls."""
         return nullcontext() if self.limit is None else _AlarmSet()
 
     def _apart(self, datasets: Sequence[Any], n: int, keys: Sequence[tuple[str | int, ...]]) -> list[Drawn]:
@@ -380,7 +380,7 @@ class Sampler:
             turns, dummies = order.permutation(turns), order.integers(DUMMIES + 1, size=len(turns))
         outputs: list[list[Batch]] = [[] for _ in datasets]
         places: list[list[Place]] = [[] for _ in datasets]
-        with self._limits():
+        with self.limits():
             for k, before in zip(turns.tolist(), dummies.tolist(), strict=True):
                 if before:
                     self._throw_away([datasets[i] for i in order.integers(len(datasets), size=before)], order)
