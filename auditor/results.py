@@ -297,14 +297,14 @@ def say_resolution(symbol: str, level: float, pairs: int = 1) -> str:
     It is all that a pass states of its power.
 
     >>> say_resolution("ε", 1.76)
-    'had an event of probability 1 %, of the kinds that are learned, shown ε = 1.76, 9 of 10 audits would have found it'
+    '9 of 10 audits would find an event of probability 1 % that shows ε = 1.76 (of the kinds that are learned)'
     """
     if not math.isfinite(level):
-        return "whatever an event of probability 1 % had shown, so few draws might have missed it"
-    most = "" if pairs == 1 else " on the pair that was drawn from most"
+        return "there are too few draws to find an event of probability 1 % in 9 of 10 audits, whatever it shows"
+    most = "" if pairs == 1 else "; on the pair with the most draws"
     return (
-        f"had an event of probability 1 %, of the kinds that are learned, shown {symbol} = {level:.4g}{most}, 9 of 10 "
-        "audits would have found it"
+        f"9 of 10 audits would find an event of probability 1 % that shows {symbol} = {level:.4g} "
+        f"(of the kinds that are learned{most})"
     )
 
 

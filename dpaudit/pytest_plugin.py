@@ -423,8 +423,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
         if row.get("undecided"):
             terminalreporter.write_line(f"{row['test']}: {row['undecided']}")
     terminalreporter.write_line(
-        "Nothing found is no proof: had an event of probability 1 %, of the kinds that are learned, shown the level "
-        "that an audit resolves, 9 of 10 audits would have found it. Reached: the lower bound as a part of the claim."
+        "Nothing found is no proof: 9 of 10 audits would find an event of probability 1 % that shows the level under "
+        "resolves, of the kinds that are learned. Reached: the lower bound as a part of the claim."
     )
     if own.familywise:
         spent, alpha = math.fsum(row["alpha"] for row in rows), ALPHA if own.alpha is None else own.alpha

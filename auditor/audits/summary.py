@@ -174,7 +174,7 @@ def _evidence(result: AuditResult, found: Counterexample) -> str:
     """What the verdict rests on, in one line."""
     if found.e_value_log10 is not None:
         suffices = -math.log10(result.alpha)
-        return f"e-value      10^{found.e_value_log10:.1f} against the claim, 10^{suffices:.1f} suffices"
+        return f"e-value      10^{found.e_value_log10:.1f} against the claim; 10^{suffices:.1f} refutes it"
     judged = result.record["judged"]
     return (
         f"method       {result.method}: probability at least {judged['p_lower']:.4g} on x, "

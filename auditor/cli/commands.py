@@ -38,7 +38,10 @@ class GivenPath(click.Path):
 
 
 def _once(ctx: click.Context, param: click.Parameter, given: Sequence[str]) -> str | None:
-    """Refuse a second -k, of which one would be forgotten: whether "and" or "or" is meant, nobody can know."""
+    """Refuse a second -k.
+
+    "and" or "or" could be meant, and one of the two expressions would be forgotten.
+    """
     if len(given) > 1:
         joined = " and ".join(f"({expression})" for expression in given)
         raise click.BadParameter(f"given {len(given)} times; join them, as in -k {shlex.quote(joined)}", ctx, param)
@@ -58,14 +61,14 @@ LIMIT = click.option(
     type=float,
     default=60.0,
     show_default=True,
-    help="Seconds that one call may take; 10 at least for a process to start.",
+    help="Seconds that one call may take; a process has at least 10 s to start.",
 )
-ONE_DRAW = click.option("--one-draw", is_flag=True, help="The target is a Python function (data, rng) of one draw.")
+ONE_DRAW = click.option("--one-draw", is_flag=True, help="The target is a Python function (data, rng) that draws once.")
 BASELINE = click.option(
     "--baseline",
     type=GivenPath(),
     default=None,
-    help="File of known findings, which do not make the command fail (see `dpaudit baseline`).",
+    help="File of known findings; these do not make the command fail (see `dpaudit baseline`).",
 )
 
 
@@ -73,12 +76,12 @@ LEDGER = click.option(
     "--ledger",
     type=GivenPath(dir_okay=False),
     default=None,
-    help="File in which evidence adds up from run to run, for L1 and L2 claims (see `dpaudit ledger`).",
+    help="File in which the evidence of L1 and L2 claims adds up from run to run (see `dpaudit ledger`).",
 )
 LEDGER_KEY = click.option(
     "--ledger-key",
     default="",
-    help="What else must stay the same for evidence to add up, such as the version of a service.",
+    help="Text that must stay the same for evidence to add up, such as the version of a service.",
 )
 
 
@@ -89,7 +92,7 @@ def say(lines: Iterable[str]) -> None:
 
 
 def writable(out: Path) -> None:
-    """Make the folder before the work is done, not after."""
+    """Make the folder first, so that a bad path fails early."""
     try:
         out.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=out):
@@ -98,7 +101,7 @@ def writable(out: Path) -> None:
         raise SpecificationError(f"cannot write to {str(out)!r}: {error}") from error
 
 
-@click.command(short_help="Look whether a mechanism can be audited, and how fast.")
+@click.command(short_help="Check whether a mechanism can be audited, and how fast.")
 @click.argument("target")
 @click.option(
     "--data",
@@ -112,10 +115,10 @@ def writable(out: Path) -> None:
 @ONE_DRAW
 @LIMIT
 def check(target: str, data: Path | None, draws: int, one_draw: bool, limit: float) -> None:
-    """Check that TARGET answers, its speed, whether it is seeded, and whether its draws are independent.
+    """Check that TARGET answers, how fast it is, whether it is seeded, and whether its draws are independent.
 
-    TARGET is as for `dpaudit attack`. Exit codes: 0 it can be audited; 1 its draws are not independent; 2 it does not
-    answer.
+    TARGET is as for `dpaudit attack`. Exit codes: 0 the target can be audited; 1 its draws are not independent; 2 it
+    does not answer.
     """
     from auditor.cli.check import inspect_target
 
@@ -125,11 +128,11 @@ def check(target: str, data: Path | None, draws: int, one_draw: bool, limit: flo
     sys.exit(0 if sound else 1)
 
 
-@click.command(name="list", short_help="List what is declared.")
+@click.command(name="list", short_help="List the declared entries and claims.")
 @click.argument("paths", nargs=-1)
-@click.option("--json", "as_json", is_flag=True, help="An array with an object an entry.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON array with one object per entry.")
 def list_(paths: tuple[str, ...], as_json: bool) -> None:
-    """List the entries and claims that are declared in PATHS (default: experiments/)."""
+    """List the entries and claims that PATHS declare (default: experiments/)."""
     from auditor.cli import listing
 
     if as_json:
@@ -139,14 +142,14 @@ def list_(paths: tuple[str, ...], as_json: bool) -> None:
         click.echo(line)
 
 
-@click.command(short_help="Show what a claim states and would take.")
+@click.command(short_help="Show what a claim states and what its audit takes.")
 @click.argument("claim_id", metavar="ID")
 @click.argument("paths", nargs=-1)
 def show(claim_id: str, paths: tuple[str, ...]) -> None:
     """Show what a claim states and what its audit would take.
 
-    ID is a claim, an entry such as 003/laplace_mechanism, or the beginning of an id up to a slash; PATHS are where
-    it is declared (default: experiments/).
+    ID is a claim, an entry such as 003/laplace_mechanism, or the beginning of an id up to a slash. PATHS are the files
+    or folders that declare it (default: experiments/).
     """
     from auditor.cli.listing import show_lines
 
@@ -169,7 +172,7 @@ def report(results: Path, out: Path | None, baseline: Path | None, comment: bool
     from auditor.runs.diff import read_results, read_run_record
 
     if comment and out is not None:
-        raise click.UsageError(f"--comment prints and writes no files: it goes without --out {out}")
+        raise click.UsageError(f"--comment prints and writes no files: it cannot be used with --out {out}")
     content = read_results(results)
     folder = out or results.resolve().parent
     if baseline is not None:
@@ -195,7 +198,7 @@ def _results_of(content: Mapping[str, Any], path: Path) -> list[AuditResult]:
         raise SpecificationError(f"{str(path)!r}: {error}") from error
 
 
-@click.command(short_help="Write findings down as known.")
+@click.command(short_help="Write findings to a baseline, as known.")
 @click.argument("results", type=GivenPath())
 @click.option(
     "-o",
@@ -203,14 +206,14 @@ def _results_of(content: Mapping[str, Any], path: Path) -> list[AuditResult]:
     type=GivenPath(dir_okay=False),
     default=Path("dpaudit-baseline.toml"),
     show_default=True,
-    help="File to write; what it already says of the same findings is kept.",
+    help="File to write; what it already has about the same findings is kept.",
 )
 def baseline(results: Path, output: Path) -> None:
     """Write the findings of a results.json as known findings, for --baseline.
 
-    The file is meant to be read, given reasons and kept under version control. It knows a finding by its claim,
-    verdict, kind of cause and certified level: another cause, or a level above "up_to", is a new finding. Errors are no
-    findings, and are left out. Entries of claims that RESULTS does not have are kept.
+    Read the file, give each finding a reason, and keep the file under version control. It identifies a finding by its
+    claim, verdict, kind of cause and certified level: another cause, or a level above "up_to", is a new finding. Errors
+    are not findings and are left out. Entries of claims that RESULTS does not have are kept.
     """
     from auditor.runs.baseline import findings_of, read_baseline, write_baseline
     from auditor.runs.diff import read_results
@@ -227,33 +230,33 @@ def baseline(results: Path, output: Path) -> None:
         say([f"{results} is of an interrupted run: it does not have all claims"])
 
 
-@click.command(short_help="Run again what is recorded, and compare.")
+@click.command(short_help="Run recorded results again, and compare.")
 @click.argument("results", type=GivenPath())
 @SELECTION
 @click.option(
     "--sample",
     type=click.IntRange(min=1),
     default=None,
-    help="Only so many claims, the first by the hash of their ids: the same ones each time.",
+    help="Number of claims to run: the first by the hash of their ids, the same ones each time.",
 )
 @click.option(
     "--max-seconds",
     type=float,
     default=None,
-    help="Start no claims any more after so many seconds; those that were not reached are counted.",
+    help="Start no claim after this time; the output states how many were not reached.",
 )
 @click.option("--jobs", type=click.IntRange(min=1), default=None, help="Worker processes [default: all cores].")
 def reproduce(
     results: Path, expression: str | None, sample: int | None, max_seconds: float | None, jobs: int | None
 ) -> None:
-    """Run again what a results.json records, compare to the byte, and say why it differs where it does.
+    """Run the claims of a results.json again, compare to the byte, and give reasons for differences.
 
-    RESULTS may be packed (results.json.xz). Each claim has the share of alpha that it had, whatever part of the file is
-    run again, and runs as far as it ran if time had cut it short. What differs between the two runs, such as versions,
-    goes to standard error. Not compared are lines of code, and what a baseline says.
+    RESULTS may be packed (results.json.xz). Each claim keeps its share of alpha, whatever part of the file runs again.
+    A claim that a time limit had cut short runs as far as it ran before. Differences between the two runs, such as
+    versions, go to standard error. Lines of code and the notes of a baseline are not compared.
 
-    Exit codes: 0 every claim that was run has the same record; 1 some differ, or are not declared any more; 2 it could
-    not be run; 130 interrupted.
+    Exit codes: 0 every claim that ran has the same record; 1 some differ, or are not declared any more; 2 the claims
+    could not run; 130 interrupted.
     """
     from auditor.runs import reproduce
 
@@ -266,10 +269,10 @@ def reproduce(
     sys.exit(found.code)
 
 
-@click.command(short_help="Draw a counterexample again.")
+@click.command(short_help="Replay a counterexample.")
 @click.argument("results", type=GivenPath())
 @click.argument("claim_id", metavar="[ID]", required=False)
-@click.option("--target", default=None, help="What to draw from [default: what was attacked].")
+@click.option("--target", default=None, help="Target to draw from [default: the attacked one].")
 @click.option("--data", type=GivenPath(), default=None, help="Dataset of the attack, if it was private.")
 @click.option("--neighbor", type=GivenPath(), default=None, help="Neighbouring dataset of the attack.")
 @click.option("--seed", type=int, default=None, help="Draw afresh, with this seed.")
@@ -283,11 +286,11 @@ def replay(
     seed: int | None,
     limit: float,
 ) -> None:
-    """Draw the counterexample of a results.json again.
+    """Replay the counterexample of a results.json.
 
-    ID is the claim, where several have one. A target that is seeded gives the recorded draws again, exactly; from all
-    others fresh ones are taken, on which the evidence has to suffice again. Exit codes: 0 reproduced; 1 not
-    reproduced; 2 it could not be drawn.
+    ID is the claim, if several have a counterexample. A seeded target gives exactly the recorded draws. Any other
+    target gives fresh draws, and the evidence has to refute the claim again on these. Exit codes: 0 reproduced; 1 not
+    reproduced; 2 the target could not be drawn from.
     """
     from auditor.cli.replay import draw_again
 
@@ -303,7 +306,7 @@ def replay(
 def diff(first: Path, second: Path) -> None:
     """Compare two results.json claim by claim: verdicts, claims and lower bounds.
 
-    What the two runs themselves differ in, such as the seed, goes to standard error: other seeds alone move lower
+    Differences between the runs themselves, such as the seed, go to standard error: another seed alone moves lower
     bounds. Exit codes: 0 no claim differs; 1 some do; 2 a file cannot be read.
     """
     from auditor.runs.diff import differences, manifest_differences, read_results
@@ -321,13 +324,13 @@ def diff(first: Path, second: Path) -> None:
     "--audits",
     type=click.IntRange(min=1),
     default=None,
-    help="Audits of each mechanism by each stopping rule [default: 60; with --quick 4].",
+    help="Audits of each mechanism with each stopping rule [default: 60; with --quick 4].",
 )
 @click.option(
     "--draws",
     type=int,
     default=None,
-    help="Outputs an audit, both sides together [default: 20,000; with --quick 4,000].",
+    help="Outputs per audit, both sides together [default: 20,000; with --quick 4,000].",
 )
 @click.option(
     "--alpha", type=float, default=0.05, show_default=True, help="Probability of a false alarm in each audit."
@@ -344,11 +347,11 @@ def diff(first: Path, second: Path) -> None:
 def calibrate(
     audits: int | None, draws: int | None, alpha: float, seed: int, jobs: int | None, quick: bool, out: Path | None
 ) -> None:
-    """Measure the auditor itself on this machine: false alarms at zero margin, and what it finds above, and how fast.
+    """Measure the auditor itself on this machine: false alarms at zero margin, what it finds, and how fast.
 
-    Mechanisms of known level are audited many times: at the claimed level, where every finding is false and every lower
-    bound above it wrong, and beyond it, beside an oracle that knows the event and its probabilities. An auditor that
-    keeps its promise is called unsound with a probability of at most 1e-6.
+    It audits mechanisms of known level many times. At the claimed level every finding is false, and so is every lower
+    bound above it. Beyond the claimed level an oracle that knows the event and its probabilities gives the comparison.
+    The probability of calling an auditor unsound that keeps its promise is at most 1e-6.
 
     Exit codes: 0 the false alarms fit alpha; 2 there are too many.
     """
@@ -364,22 +367,23 @@ def calibrate(
 def helper() -> None:
     """Print a file that serves a Python function as a target, on any Python from 3.8, with nothing installed.
 
-    As in: dpaudit helper > dpaudit_target.py; dpaudit attack "exec:python dpaudit_target.py my_file.py:my_function" ...
+    Example: dpaudit helper > dpaudit_target.py; dpaudit check "exec:python dpaudit_target.py my_file.py:my_function"
     """
     from auditor.targets import helper as file
 
     click.echo(Path(str(file.__file__)).read_text(encoding="utf-8"), nl=False)
 
 
-@click.command(short_help="Show evidence that adds up from run to run.")
+@click.command(short_help="Show the evidence in a ledger.")
 @click.argument("file", type=GivenPath(dir_okay=False))
-@click.option("--verify", is_flag=True, help="Compute the wealth again from the recorded bets and counts.")
-@click.option("--all", "everything", is_flag=True, help="Earlier sources and specifications as well.")
-@click.option("--json", "as_json", is_flag=True, help="An object with an array of series.")
+@click.option("--verify", is_flag=True, help="Recompute the wealth from the recorded bets and counts.")
+@click.option("--all", "everything", is_flag=True, help="Show earlier sources and specifications as well.")
+@click.option("--json", "as_json", is_flag=True, help="Print a JSON object with an array of series.")
 def ledger(file: Path, verify: bool, everything: bool, as_json: bool) -> None:
     """Show what `dpaudit run` and `dpaudit attack` keep with --ledger: claims, nights, draws, wealth, verdict.
 
-    Exit codes: 0; 1 with --verify, something is not as recorded; 2 the file cannot be read.
+    Exit codes: 0 shown, and with --verify all as recorded; 1 with --verify, something is not as recorded; 2 the file
+    cannot be read.
     """
     from auditor.runs.ledger import show
 

@@ -57,14 +57,13 @@ _BACKEND = click.option(
     type=click.Choice(["loky", "dask"]),
     default="loky",
     show_default=True,
-    help="Who runs the workers: joblib on this machine, or dask, here or on a cluster (see --scheduler).",
+    help="Library that runs the workers: loky on this machine, or dask, here or on a cluster (see --scheduler).",
 )
 _SCHEDULER = click.option(
     "--scheduler",
     default=None,
     metavar="ADDRESS",
-    help="With --backend dask, the scheduler of a cluster, such as tcp://10.0.0.1:8786; its workers are used, in place "
-    "of --jobs here.",
+    help="With --backend dask, the scheduler of a cluster, such as tcp://10.0.0.1:8786. Its workers replace --jobs.",
 )
 _OUT = click.option(
     "--out",
@@ -77,16 +76,16 @@ _DETECT = click.option(
     "--detect",
     type=float,
     default=None,
-    help="Level that an event of probability 0.01 is to be found at, for every L1 and L2 claim; otherwise the verdict "
-    "is inconclusive [default: what the claim says, or twice the claimed level].",
+    help="Level at which every L1 and L2 audit must be able to find an event of probability 0.01; otherwise the "
+    "verdict is inconclusive [default: what the claim asks for, or twice the claimed level].",
 )
 _METHOD = click.option(
     "--method",
     type=click.Choice(METHODS),
     default=METHODS[0],
     show_default=True,
-    help="How L1 and L2 claims are judged: by bets that may stop at any time, or by the fixed-size method of the "
-    "literature, for comparison.",
+    help="Method for L1 and L2 claims: bets that may stop at any time, or the fixed-size method of the literature, for "
+    "comparison.",
 )
 
 
@@ -129,14 +128,14 @@ def cli() -> None:
     type=click.Choice(["smoke", "standard", "full"]),
     default="smoke",
     show_default=True,
-    help="Budget of each claim: 200 thousand, 2 million or 20 million draws. smoke stops at a verdict, the others run "
-    "on for the tightest bounds.",
+    help="Budget of each claim: 200 thousand, 2 million or 20 million draws. smoke stops at a verdict, the others "
+    "go on for the tightest bounds.",
 )
 @_options(
     _ALPHA, _SEED, _JOBS, _BACKEND, _SCHEDULER, _draws("that of --level"), _max_seconds("none"), _DETECT, _METHOD, _OUT
 )
 @_options(BASELINE, LEDGER, LEDGER_KEY)
-@click.option("--resume", is_flag=True, help="Go on with an interrupted run of the same claims and options in --out.")
+@click.option("--resume", is_flag=True, help="Continue an interrupted run of the same claims and options in --out.")
 @click.option("--dry-run", is_flag=True, help="List what would run and how long it would take, and stop.")
 def run(
     paths: tuple[str, ...],
@@ -160,8 +159,8 @@ def run(
 ) -> None:
     """Audit the claims declared in Python files or folders (default: experiments/).
 
-    With --out, each finished claim is kept as it ends: after Ctrl-C, a kill or a power cut, the same command with
-    --resume runs only the rest.
+    With --out, the run saves each claim as it ends. After Ctrl-C, a kill or a power cut, the same command with --resume
+    runs only the rest.
     """
     from auditor.cli import listing
     from auditor.runs.baseline import read_baseline
@@ -299,29 +298,31 @@ def _run_record(asked: Run, outcome: Outcome, begun: float) -> dict[str, Any]:
 @click.option(
     "--claim",
     required=True,
-    help='What is claimed: "epsilon=1", "epsilon=1, delta=1e-6", "mu=0.5", "rho=0.1", "renyi=2:0.3,8:1.1" or '
+    help='The claim: "epsilon=1", "epsilon=1, delta=1e-6", "mu=0.5", "rho=0.1", "renyi=2:0.3,8:1.1" or '
     '"tradeoff=curve.csv".',
 )
 @click.option(
     "--data",
     type=GivenPath(),
     default=None,
-    help="Dataset: .csv, .json or .npy. Its values are not shown.",
+    help="Dataset: .csv, .json or .npy. Reports do not show its values.",
 )
 @click.option("--neighbor", type=GivenPath(), default=None, help="Neighbouring dataset.")
-@click.option("--show-data", is_flag=True, help="Datasets from files may stand in the reports.")
+@click.option("--show-data", is_flag=True, help="Show datasets from files in the reports.")
 @click.option("--relation", default=None, help=f"How the datasets differ: {', '.join(RELATIONS)}.")
 @click.option("--domain", default=None, help='Instead of files, the values of a row: "0,1", "0:10", "a,b,c".')
 @click.option(
     "--adversary",
     default=None,
     metavar="NAME[:KEY=VALUE,...]",
-    help="Instead of datasets, an attack that makes them up: reconstruction, decoding, exhaustive, packing, tracing or "
+    help="Instead of datasets, an attack that makes up data: reconstruction, decoding, exhaustive, packing, tracing or "
     "tardos. For targets that release the sums (unit=means: means) of the columns of a table of 0 and 1.",
 )
-@click.option("--rows", type=int, default=10, show_default=True, help="Most rows of datasets made from the domain.")
 @click.option(
-    "--min-rows", "least", type=int, default=0, show_default=True, help="Fewest rows that the claim is about."
+    "--rows", type=int, default=10, show_default=True, help="Largest number of rows of a dataset made from the domain."
+)
+@click.option(
+    "--min-rows", "least", type=int, default=0, show_default=True, help="Smallest number of rows that the claim covers."
 )
 @click.option("--outside", is_flag=True, help="Try values outside the domain too: the claim does not assume it.")
 @ONE_DRAW
@@ -332,16 +333,18 @@ def _run_record(asked: Run, outcome: Outcome, begun: float) -> dict[str, Any]:
     type=click.Choice(["verdict", "budget"]),
     default="verdict",
     show_default=True,
-    help="Stop as soon as the claim is refuted, or run on for the tightest lower bound.",
+    help="Stop as soon as the claim is refuted, or go on for the tightest lower bound.",
 )
 @_options(_ALPHA, _SEED, _draws(f"{DRAWS:,}"), _max_seconds("60 without --draws, else none"), _DETECT, _METHOD)
 @click.option(
     "--jobs",
     type=click.IntRange(min=1),
     default=None,
-    help="Processes that draw, of which two are of use; a service has one [default: 1 for a command, else all cores].",
+    help="Processes that draw, at most two of use, one for a service [default: 1 for a command, else all cores].",
 )
-@click.option("--backend", type=click.Choice(["loky", "dask"]), default="loky", help="No effect: it is one claim.")
+@click.option(
+    "--backend", type=click.Choice(["loky", "dask"]), default="loky", help="No effect: an attack is one claim."
+)
 @_options(_OUT, BASELINE, LEDGER, LEDGER_KEY)
 def attack(
     jobs: int | None, backend: str, out: Path | None, baseline: Path | None, max_seconds: float | None, **asked: Any
@@ -353,13 +356,14 @@ def attack(
     \b
       package.module:callable       a Python function (data, n, rng) of n draws, or
       path/to/file.py:callable      (data, rng) of one draw with --one-draw
-      exec:COMMAND                  a process that speaks lines of JSON
-      http://..., https://...       a service that speaks the same
-      pip:REQUIREMENT ...#WHERE:F   a function in an environment of its own
+      exec:COMMAND                  a process that reads and writes lines of JSON
+      http://..., https://...       a service with the same protocol
+      pip:REQUIREMENT ...#WHERE:F   a function in a separate environment
 
-    Give the two datasets by --data and --neighbor, have them made by --relation and --domain, or name an --adversary,
-    which makes up its own, such as reconstruction:rows=64,queries=256 or packing:rows=50,columns=50,unit=means. Without
-    --draws and --max-seconds the attack ends after 400,000 draws or 60 seconds.
+    There are three ways to get datasets: give two by --data and --neighbor; let the attack make them from --relation
+    and --domain; or name an --adversary, which makes up its own, such as reconstruction:rows=64,queries=256 or
+    packing:rows=50,columns=50,unit=means. Without --draws and --max-seconds the attack ends after 400,000 draws or 60
+    seconds.
     """  # noqa: D301 - the escape is click's mark of lines to keep
     del backend  # the options of `run` are taken, so that one script can call both
     from auditor.audits.summary import explain

@@ -51,7 +51,7 @@ def draw_again(
         If the target does not answer.
     """
     if (data is None) != (neighbor is None):
-        raise SpecificationError("--data and --neighbor go together")
+        raise SpecificationError("--data and --neighbor need each other: give both or none")
     if seed is not None:
         check_seed(seed)
     content = read_results(results)

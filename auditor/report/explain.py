@@ -60,14 +60,14 @@ def verdict(claim: ClaimView) -> str:
         case "violation":
             exact = claim.number("exact")
             if not message and exact is not None:
-                sentence = f"The stated law has {claim.symbol} = {words.level(exact)}."
+                sentence = f"The stated distribution has {claim.symbol} = {words.level(exact)}."
             return f"Refuted: {claimed} does not hold. {sentence}"
         case "deviation":
             return f"Wrong, but by itself no violation of the guarantee: {message or 'see below.'} {_reached(claim)}"
         case "error" | "inconclusive":
             return claim.undecided
     if not claim.draws:
-        return f"Not refuted. The stated law was computed exactly and is within the claim. {sentence}"
+        return f"Not refuted. The stated distribution was computed exactly and is within the claim. {sentence}"
     against = claimed or "the claim"
     return f"Not refuted: {claim.draws:,} draws gave no sufficient evidence against {against}. {sentence}"
 
@@ -113,7 +113,7 @@ def _reached(claim: ClaimView) -> str:
     if not claim.conformity or highest is None or threshold is None:
         return ""
     if highest == math.inf:
-        return "One such output refutes the stated law, which excludes it."
+        return "One such output refutes the stated distribution, which excludes it."
     return f"The evidence reached {words.power(highest)}; {words.power(threshold)} decides."
 
 
@@ -141,7 +141,7 @@ def _certified_ratio(claim: ClaimView) -> str:
         return ""
     start = f"Certified at confidence {claim.confidence}:"
     if bound == math.inf:
-        return f"{start} outputs occur that the stated law excludes."
+        return f"{start} outputs occur that the stated distribution excludes."
     if bound <= 0:
         return f"That any outcome is more probable than stated could not be certified at confidence {claim.confidence}."
     factor = f": it is at least {math.exp(bound):.6g} times as probable" if bound <= FACTOR else ""
@@ -155,8 +155,8 @@ def _reach(claim: ClaimView) -> str:
         said = say_resolution(claim.symbol, resolves, len((claim.raw.get("record") or {}).get("pairs") or [""]))
         parts.append(said[0].upper() + said[1:] + ".")
         if claim.strength == "out of reach":
-            parts.append("Twice the claimed level is out of reach of so few.")
-        parts.append("A leak that lies in rarer events, or is spread over many numbers, may have been missed.")
+            parts.append("Twice the claimed level is out of reach of so few draws.")
+        parts.append("The audit may have missed a leak that lies in rarer events, or is spread over many numbers.")
     elif resolves is not None and math.isfinite(resolves):
         level = f"{claim.symbol} = {words.level(resolves)}"
         parts.append(f"A true {level}, through this adversary, would have been flagged with probability 0.9.")
@@ -191,9 +191,9 @@ def _reach_of_conformity(claim: ClaimView) -> str:
     text += "been flagged with probability 0.9"
     distance = math.sqrt(divergence / 2)
     if distance < 1:
-        text += "; a law whose total variation from the stated one over these cells exceeds "
+        text += "; a distribution whose total variation from the stated one over these cells exceeds "
         text += f"{words.percent(distance)} diverges by that much"
-    return text + ". A pass never proves that the law is followed."
+    return text + ". A pass never proves that the outputs follow the stated distribution."
 
 
 def _notes(claim: ClaimView) -> Iterator[str]:

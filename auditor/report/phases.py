@@ -21,20 +21,20 @@ _APART = 26.0
 def sentences(claim: ClaimView, found: Mapping[str, Any]) -> Iterator[str]:
     """Paragraphs on a diagram."""
     told = [cell for cell in found["cells"] if cell["stated"]]
-    for kind, said in (("promised", "succeeds with probability ≥"), ("excluded", "succeeds with probability ≤")):
+    for kind, bounded in (("promised", "≥"), ("excluded", "≤")):
         cells = [cell for cell in told if cell["stated"] == kind]
         if cells:
             successes, draws = (sum(int(cell[key]) for cell in cells) for key in ("successes", "draws"))
             bounds = sorted({number(cell["bound"]) or 0.0 for cell in cells})
             listed = words.enumeration(words.level(bound) for bound in bounds)
             yield (
-                f"In {words.number_of(len(cells), 'cell')} {found['success']} is stated: it {said} {listed}, and did "
-                f"in {successes:,} of {draws:,} draws there."
+                f"For {words.number_of(len(cells), 'cell')} the claim is that the probability of success "
+                f"({found['success']}) is {bounded} {listed}; {successes:,} of {draws:,} draws there succeeded."
             )
     if claim.verdict in ("consistent", "inconclusive"):
         level = words.level(claim.number("resolves"))
-        yield f"A cell that breaks its statement with a probability of {level} would have been found in 9 of 10 cases."
-    yield f"The rates of success by {found['across']} and {found['up']} are among the figures."
+        yield f"9 of 10 audits would find a cell that breaks its statement with a probability of {level}."
+    yield f"The section Figures shows the rates of success by {found['across']} and {found['up']}."
 
 
 def diagrams(claims: Sequence[ClaimView]) -> list[ClaimView]:

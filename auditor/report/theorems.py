@@ -159,7 +159,10 @@ def _expected(claim: ClaimView, found: Found) -> Iterator[str]:
         + _slack(number(found["slack"]), "the mean")
     )
     if (number(found["lower"]) or 0.0) > 0:
-        yield f"The expectation is at least {_num(found, 'lower')} at confidence {claim.confidence}, whatever the law."
+        yield (
+            f"The expectation is at least {_num(found, 'lower')} at confidence {claim.confidence}, "
+            "whatever the distribution."
+        )
     if claim.verdict in ("consistent", "inconclusive"):
         level = words.level(claim.number("resolves"))
         yield f"An expectation of about {level} would have been flagged with probability 0.9."

@@ -11,7 +11,7 @@ from typing import Any
 VERDICTS = ("violation", "deviation", "error", "inconclusive", "consistent")
 
 LEVELS = {
-    "L0": "exact law",
+    "L0": "exact distribution",
     "L1": "theorem",
     "L2": "component",
     "L3": "conformity",

@@ -294,7 +294,7 @@ def _evidence(found: Confirmation, known: _Record) -> str:
 def _wealth(log: float, reached: bool, known: _Record) -> str:
     power, enough = log / math.log(10), -math.log10(known.alpha)
     verdict = "reproduced" if reached else "not reproduced"
-    return f"{verdict}: e-value 10^{power:.1f} against {known.guarantee}, 10^{enough:.1f} suffices"
+    return f"{verdict}: e-value 10^{power:.1f} against {known.guarantee}; 10^{enough:.1f} refutes it"
 
 
 def _missed(known: _Record, n: int) -> str:

@@ -108,7 +108,7 @@ class Attack:
         if self.relation is not None and self.relation not in RELATIONS:
             raise SpecificationError(f"relation must be one of {', '.join(RELATIONS)}, got {self.relation!r}")
         if (self.data is None) != (self.neighbor is None):
-            raise SpecificationError("--data and --neighbor go together")
+            raise SpecificationError("--data and --neighbor need each other: give both or none")
         if self.adversary is not None:
             self._check_adversary()
         elif self.data is None and (self.relation is None or self.domain is None):
@@ -119,18 +119,18 @@ class Attack:
             raise SpecificationError(f"min-rows must be from 0 to rows={self.rows}, got {self.least}")
 
         if self.ledger_key and self.ledger is None:
-            raise SpecificationError(f"--ledger-key is for a --ledger, got {self.ledger_key!r} without one")
+            raise SpecificationError(f"--ledger-key needs --ledger, got {self.ledger_key!r} without it")
 
     def _check_adversary(self) -> None:
         if self.ledger is not None:
             raise SpecificationError(
-                f"evidence of games is not carried from run to run: --adversary goes without --ledger {self.ledger}"
+                f"a ledger does not carry evidence of games: --adversary cannot be used with --ledger {self.ledger}"
             )
         if self.data is not None or self.domain is not None:
-            raise SpecificationError("an adversary makes up its data: --adversary goes without --data and --domain")
+            raise SpecificationError("--adversary makes up its data: it cannot be used with --data or --domain")
         if self.relation not in (None, "replace-one", ADD_REMOVE):
             raise SpecificationError(
-                f"adversaries replace rows, or add and remove them, got --relation {self.relation}"
+                f"an adversary needs --relation replace-one or {ADD_REMOVE}, got --relation {self.relation}"
             )
 
     def settings(self) -> Settings:

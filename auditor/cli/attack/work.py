@@ -235,7 +235,8 @@ class _Work:
         if isinstance(self.relation, ReplaceOne | AddRemoveOne):
             sizes = sizes_of_interest(self.sampler, self.values, attack.rows, least=attack.least)
         if sizes:
-            self.tell(f"the target changes what it does at {', '.join(map(str, sizes))} rows")
+            rows = f"{', '.join(map(str, sizes))} row{'s' * (sizes != (1,))}"
+            self.tell(f"the target behaves differently with {rows} than with one row fewer")
         pairs = hard_pairs(
             self.relation, self.values, attack.rows, least=attack.least, outside=attack.outside, sizes=sizes
         )

@@ -126,7 +126,7 @@ def test_the_report_shows_cells_lines_and_numbers() -> None:
     assert page.count('<rect class="cell excluded"') == 4
     assert "noise = n" in page
     assert "n = 1, noise = 1: 50 of 50 succeed; promised: 0.95" in page
-    assert "In 6 cells half of the bits is stated" in page
+    assert "For 6 cells the claim is that the probability of success (half of the bits) is" in page
     head, listed = rows(found.accuracy)
     assert head == ["noise \\ n", "1", "2", "4"]
     assert [row[0] for row in listed] == ["16", "4", "2", "1"]

@@ -77,7 +77,7 @@ def test_a_seeded_target_gives_the_same_draws_again(found: Shrunk) -> None:
         f"drawn again with seed 4: output > 0.5: {found.x_count} of {found.n} draws on x, "
         f"{found.y_count} of {found.n} on x', exactly as recorded"
     )
-    assert "against ε = 1, 10^2.0 suffices" in again.lines[1]
+    assert "against ε = 1; 10^2.0 refutes it" in again.lines[1]
 
 
 def test_another_seed_takes_fresh_draws(found: Shrunk) -> None:
@@ -110,7 +110,7 @@ def test_a_corrected_target_is_not_reproduced(found: Shrunk) -> None:
     again = replay(known, sound)
     assert not again.reproduced
     assert again.lines[-2].startswith("not reproduced: e-value 10^")
-    assert "10^6.0 suffices" in again.lines[-2]
+    assert "10^6.0 refutes it" in again.lines[-2]
     assert "would miss the violation with probability" in again.lines[-1]
 
 

@@ -115,7 +115,7 @@ def test_a_target_that_resists(sums: str, dpaudit: Command) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"domain": "0,1", "relation": "replace-one"}, "goes without --data and --domain"),
+        ({"domain": "0,1", "relation": "replace-one"}, "it cannot be used with --data or --domain"),
         ({"relation": "edge"}, "got --relation edge"),
     ],
 )

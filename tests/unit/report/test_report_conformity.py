@@ -97,7 +97,7 @@ def test_a_pass_says_which_divergence_it_would_have_caught(honest: AuditResult) 
     # Shown with four and three digits.
     assert float(said[1]) == pytest.approx(honest.resolves, rel=1e-3)
     assert float(said[2]) == pytest.approx(100 * math.sqrt(honest.resolves / 2), rel=1e-2)
-    assert "A pass never proves that the law is followed." in text
+    assert "A pass never proves that the outputs follow the stated distribution." in text
 
 
 @pytest.mark.parametrize(
@@ -134,8 +134,8 @@ def test_a_deviation_is_said_with_its_evidence_and_a_certified_ratio(loaded: Aud
 
 def test_an_impossible_output_is_named(seven: AuditResult) -> None:
     text = " ".join(explain(view(seven)))
-    assert "outputs occur that the stated law excludes" in text
-    assert "One such output refutes the stated law" in text
+    assert "outputs occur that the stated distribution excludes" in text
+    assert "One such output refutes the stated distribution" in text
     assert "∞ nats" not in text
     picture = str(cells(view(seven)))
     assert picture.count('class="mark far"') == 1, "an infinite deviation is an arrow"
