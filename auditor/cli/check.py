@@ -124,13 +124,13 @@ def _lines(sampler: Sampler, rows: Any, draws: int) -> tuple[list[str], bool]:
     audit = audit_seconds(
         Speed((16, n), (short, took), width), Settings(draws=max(draws, 4 * FIRST)), 1, probe(PureDP(1.0))
     )
-    seeded = "yes" if _same(first, again) else "no: it has entropy of its own, so results differ from run to run"
+    seeded = "yes" if _same(first, again) else "no: it has its own randomness, so results differ from run to run"
     lines = [
         f"answers       {shape} for 16 draws",
         f"speed         {_duration(each)} a draw in batches of {n:,}",
         f"seeded        {seeded}",
         f"independent   {'no sign against it' if independence.passed else 'NO: ' + independence.finding}",
-        f"{draws:,} draws take about {_duration(each * draws)}, an audit with so many about {_duration(audit)}",
+        f"{draws:,} draws take about {_duration(each * draws)}, an audit with that many about {_duration(audit)}",
     ]
     return lines, independence.passed
 
@@ -146,7 +146,7 @@ def _of_remote(target: ProcessTarget | HttpTarget, sampler: Sampler, rows: Any, 
     yield f"first answer  after {_duration(start)}" + (" with its start" if isinstance(target, ProcessTarget) else "")
     yield f"round trip    {_duration(float(np.median(trips)))} for a request of one draw"
     if hello is None:
-        yield "says          nothing of itself: protocol 1, not seeded"
+        yield "says          nothing about itself: protocol 1, not seeded"
         return
     yield f"says          protocol {hello.protocol}, {'seeded' if hello.seeded else 'not seeded'}" + (
         ", interactive" if hello.interactive else ""
@@ -169,7 +169,7 @@ def _explained(error: TargetError, private: bool, remote: bool) -> TargetError:
     """The error of a target that does not answer, with what may help."""
     said = error.public if private else str(error)
     if private and error.public != str(error):
-        said += " (what it said is not shown, as the data are private; try it with others)"
+        said += " (its output is not shown, because the data are private; try other data)"
     if not private:
         said += " (on the dataset [0]; name another with --data)"
     if remote and not isinstance(error, TargetRaised):

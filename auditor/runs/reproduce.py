@@ -308,7 +308,7 @@ def _own_causes(old: Mapping[str, Any], new: Mapping[str, Any], asked: Run) -> I
         if declared:
             yield f"it is declared otherwise: {', '.join(declared)}"
     if old.get("unseeded") or new["unseeded"]:
-        yield "its target draws from entropy of its own, which no run repeats: the record itself is the evidence"
+        yield "its target has its own source of randomness, which no run repeats: the record itself is the evidence"
     if old.get("truncated_by") == "time" and old["id"] not in asked.chunks:
         yield "time cut it short, and the file does not say after how many chunks"
 

@@ -246,7 +246,7 @@ def replay(
         first = [
             f"drawn again with seed {known.seed}: {counted(again.counts, known.event)}, but these are not the recorded "
             f"draws ({known.counts.x:,} and {known.counts.y:,}): the target or its libraries have changed, or it has "
-            "entropy of its own"
+            "its own source of randomness"
         ]
     else:
         first = []

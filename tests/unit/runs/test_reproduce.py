@@ -244,7 +244,7 @@ def test_a_claim_that_is_not_declared_any_more(dpaudit: Command, results: Path) 
 @pytest.mark.parametrize(
     ("change_of", "cause"),
     [
-        ({"unseeded": True}, "its target draws from entropy of its own"),
+        ({"unseeded": True}, "its target has its own source of randomness"),
         ({"verdict": "error", "message": "it hung"}, "it ended in an error then: it hung"),
         ({"truncated_by": "time", "record": {}}, "time cut it short, and the file does not say after how many chunks"),
         ({"replay": "rm -rf '"}, "its replay line is not what a run writes"),

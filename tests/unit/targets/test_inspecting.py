@@ -73,7 +73,7 @@ def test_a_process_with_entropy_of_its_own(speaker: Callable[[str, str], str]) -
     assert sound
     assert said["independent"] == "no sign against it"
     assert said["seeded"].startswith("no")
-    assert said["says"] == "nothing of itself: protocol 1, not seeded"
+    assert said["says"] == "nothing about itself: protocol 1, not seeded"
     assert said["restarts"] == "its outputs differ after a restart"
     assert rest_of(said) == {"first answer", "round trip", "says", "restarts"}
     assert said["first answer"].endswith("with its start")
