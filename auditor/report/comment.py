@@ -53,7 +53,7 @@ def comment(results: Mapping[str, Any], limit: int = LIMIT) -> str:
             break
         lines.append(line)
     lines += [""] if run.unexpected else []
-    lines.append("A pass says “not refuted”, never “private”: the report says what each could have caught.")
+    lines.append("A pass means “not refuted”, never “private”. The report shows what each pass could have caught.")
     about = ", ".join(_about(run))
     lines += [f"<sub>{about}</sub>"] if about else []
     return "\n".join(lines) + "\n"

@@ -198,7 +198,7 @@ def _reach_of_conformity(claim: ClaimView) -> str:
 
 def _notes(claim: ClaimView) -> Iterator[str]:
     if claim.verdict == "violation" and claim.level == "L2":
-        yield "A part breaks its own, tight, bound; the theorem's looser claim may still stand."
+        yield "A part breaks its own, tight, bound; the theorem's looser claim may still hold."
     if claim.text("caveat"):
         yield claim.text("caveat")
     shown, exact = claim.number("event_level"), claim.number("exact")

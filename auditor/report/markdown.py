@@ -38,14 +38,14 @@ def markdown(results: Mapping[str, Any] | RunView) -> str:
         header = ["verdict", "as expected", "unexpected", "known"][:columns]
         lines += _table(header, [list(map(str, row[:columns])) for row in run.counts], numbers={1, 2, 3})
     lines += [
-        "A pass says “not refuted”; a pass never means private. Beside each stands what it could have caught.",
+        "A pass means “not refuted”; a pass never means private. The report shows what each could have caught.",
         "",
     ]
     if run.unexpected:
         lines += ["## Unexpected", ""]
         lines += [line for claim in run.unexpected for line in _finding(claim)]
     if run.known:
-        lines += ["## Known findings", "", "Listed in a baseline, with a reason. They do not make the run fail.", ""]
+        lines += ["## Known findings", "", "A baseline lists these, with a reason. They do not make the run fail.", ""]
         lines += [line for claim in run.known for line in _finding(claim)]
     for _, title, claims in run.caught:
         lines += [f"## {title}", ""]
@@ -56,7 +56,7 @@ def markdown(results: Mapping[str, Any] | RunView) -> str:
         lines += ["## Theorems", "", *theorems_table(run)]
     wrong = errata_table(run)
     if wrong:
-        about = "What is wrong in the copies of the documents that we have, as claims here show."
+        about = "These statements are wrong in the copies of the documents that we have; claims in this report show it."
         lines += ["## Errata", "", about, "", *wrong]
     lines += ["## Manifest", "", *_manifest(run)]
     return "\n".join(lines).rstrip() + "\n"

@@ -84,8 +84,8 @@ def _control(found: Found) -> Iterator[str]:
     control = found["control"]
     if control is None:
         yield (
-            "Nothing that was tried would have refuted the claim, such as more noise and less: it may be that nothing "
-            "can, and then it says nothing."
+            "Nothing that was tried, such as more noise and less, would have refuted the claim. Perhaps nothing can; "
+            "then the claim states nothing."
         )
     elif "by" in control:
         yield f"Would have been refuted by {control['what']}."

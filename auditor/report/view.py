@@ -321,7 +321,7 @@ class ClaimView:
         if not self.draws:
             computed = self.level == "L0" or self.found
             return "none needed" if computed and self.verdict != "error" else "none"
-        refuted = "the law" if self.conformity else "the claim"
+        refuted = "the stated distribution" if self.conformity else "the claim"
         stop = f"stops as soon as {refuted} is refuted" if self.text("stop") == "verdict" else "runs its whole budget"
         return f"{self.draws:,}{carried(self.raw.get('ledger') or {})}; {stop}"
 

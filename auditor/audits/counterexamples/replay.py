@@ -304,8 +304,8 @@ def _missed(known: _Record, n: int) -> str:
     p, q = (known.counts.x + before.x) / total, (known.counts.y + before.y) / total
     missed = 1.0 - flag_probability(p, q, n, known.guarantee, known.alpha)
     return (
-        f"with the recorded frequencies, {p:.3g} and {q:.3g}, so many draws would miss the violation with probability "
-        f"{missed:.2g}"
+        f"with the recorded frequencies, {p:.3g} and {q:.3g}, this number of draws would miss the violation with "
+        f"probability {missed:.2g}"
     )
 
 
