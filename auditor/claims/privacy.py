@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -256,6 +256,66 @@ def exact(
         parameters=parameters or {},
         relation=relation,
     )
+
+
+def reference(
+    mechanism: Mechanism,
+    guarantee: Guarantee,
+    pairs: Pair | Sequence[Pair],
+    *,
+    level: str = "L1",
+    case: str = "reference",
+    relation: Relation | None = None,
+    draws: Mapping[str, int] | None = None,
+    detect: float | None = None,
+    follows: bool | Mapping[str, Any] = True,
+    note: str = "",
+    parameters: Mapping[str, Any] | None = None,
+) -> Iterator[Draft]:
+    """Declare one mechanism at L0, L1 and L3.
+
+    For use as ``yield from reference(...)``: its stated distribution satisfies the guarantee (`exact`), its outputs
+    satisfy it (`privacy`), and its outputs follow the stated distribution (`conformity`).
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        What is audited. Its method ``law(data)`` states its distribution.
+    guarantee : Guarantee
+        What is claimed.
+    pairs : Pair or sequence of Pair
+        Neighbouring datasets; at L3 outputs are drawn on both of each.
+    level : {"L1", "L2"}
+        L2 if the mechanism is a part of another (`component`).
+    draws : mapping of str to int, optional
+        As for `privacy`, at every level that draws.
+    detect : float, optional
+        As for `privacy`, and not for L3, which counts in nats.
+    follows : bool or mapping
+        Whether to claim L3, or options of `conformity` that are others than those given here.
+    case, relation, note, parameters
+        As for `privacy`, at every level.
+
+    Yields
+    ------
+    Draft
+        The claims, in the order of their levels.
+
+    Raises
+    ------
+    SpecificationError
+        If the level is another, or the mechanism does not state its distribution.
+    """
+    if level not in ("L1", "L2"):
+        raise SpecificationError(f"case {case}: outputs are audited at level L1 or L2, got {level!r}")
+    listed = _pairs(pairs, relation)
+    shared: dict[str, Any] = {"case": case, "relation": relation, "note": note, "parameters": parameters}
+    yield exact(mechanism, guarantee, listed, **shared)
+    declare = privacy if level == "L1" else component
+    yield declare(mechanism, guarantee, listed, draws=draws, detect=detect, **shared)
+    if follows is not False:
+        others = {} if follows is True else follows
+        yield conformity(mechanism, *listed, **{**shared, "draws": draws, **others})
 
 
 def mutant(
