@@ -22,6 +22,7 @@ from auditor.claims import (
     exact,
     privacy,
     proof_step,
+    reference,
     scaling,
     smallest,
     statement_holds,
@@ -242,13 +243,14 @@ def learner() -> Iterator[Draft]:
     answers = FixedAnswers(_CONJUNCTION, _EPSILON, _ROWS, _STEP)
     in_chunk = _chunk_pair(4 * _ROWS + 7, "a person in chunk 4, whom no query counts or all do")
     at_border = _chunk_pair(9 * _ROWS, "the first person of the last chunk, whom no query counts or all do")
-    yield exact(answers, _CLAIM, [in_chunk, at_border], case="ten_answers", relation=REPLACE)
-    yield privacy(answers, _CLAIM, [in_chunk, at_border], case="ten_answers", relation=REPLACE, draws=_ENOUGH)
+    yield from reference(
+        answers, _CLAIM, [in_chunk, at_border], case="ten_answers", relation=REPLACE, draws=_ENOUGH, follows=False
+    )
     yield conformity(answers, in_chunk, case="ten_answers", draws=_DRAWS)
     learned, healthy = ConjunctionLearner(FixedAnswers(_EIGHT, _EPSILON, _EIGHT_ROWS, _STEP)), _health_pair()
-    yield exact(learned, _CLAIM, healthy, case="hypothesis", relation=REPLACE)
-    yield privacy(learned, _CLAIM, healthy, case="hypothesis", relation=REPLACE, draws=_ENOUGH)
-    yield conformity(learned, healthy, case="hypothesis", draws=_DRAWS)
+    yield from reference(
+        learned, _CLAIM, healthy, case="hypothesis", relation=REPLACE, draws=_ENOUGH, follows={"draws": _DRAWS}
+    )
     # Whatever threshold is asked for, the pair moves its answer by 1/s, so the transcript costs exactly epsilon.
     adaptive = ChunkedAnswers(_THRESHOLDS, _EPSILON, _ROWS, _STEP)
     asked = _chunk_pair(3 * _ROWS + 7, "a person in chunk 3, whom no query counts or all do")

@@ -19,6 +19,7 @@ from auditor.claims import (
     expectation,
     inequality,
     privacy,
+    reference,
     scaling,
 )
 from auditor.privacy.exact import FiniteLaw
@@ -40,9 +41,7 @@ def geometric() -> Iterator[Draft]:
     """Counts and sums of visits; the pair moves the answer by the whole sensitivity, event {output <= answer}."""
     count = TwoSidedGeometric(Count("hlthp", equals=1.0), math.e)
     pair = replaced("a person in poor health is replaced by one who is not", person(hlthp=1), person(hlthp=0))
-    yield exact(count, PureDP(1.0), pair, case="count", relation=REPLACE)
-    yield privacy(count, PureDP(1.0), pair, case="count", relation=REPLACE)
-    yield conformity(count, pair, case="count")
+    yield from reference(count, PureDP(1.0), pair, case="count", relation=REPLACE)
 
     total = TwoSidedGeometric(Sum("mdvis", 0.0, 20.0, resolution=1.0), math.exp(1 / 20))
     yield exact(total, PureDP(1.0), visits(0, 20), case="sum_of_visits", relation=REPLACE)
@@ -57,9 +56,7 @@ def geometric() -> Iterator[Draft]:
 
     cells = TwoSidedGeometric(Histogram("mdvis", edges=(0, 1, 3, 6, 11, 78), relation="add_remove_one"), math.e)
     one_more = added("one more person, with 2 visits", person(mdvis=2))
-    yield exact(cells, PureDP(1.0), one_more, case="histogram_of_visits", relation=ADD_REMOVE)
-    yield privacy(cells, PureDP(1.0), one_more, case="histogram_of_visits", relation=ADD_REMOVE)
-    yield conformity(cells, one_more, case="histogram_of_visits")
+    yield from reference(cells, PureDP(1.0), one_more, case="histogram_of_visits", relation=ADD_REMOVE)
 
     yield broken("one_sided", MUTANTS["one_sided"], count, pair)
     double = TwoSidedGeometric(Sum("mdvis", 0.0, 2.0, resolution=1.0), math.sqrt(math.e))
@@ -150,9 +147,7 @@ def truncated() -> Iterator[Draft]:
     # Nobody has 36 visits, so the clamped half of the noise is all in one cell.
     rare, at_zero = TruncatedGeometric(Count("mdvis", equals=36.0), math.e, 400), visits(0, 36)
     for mechanism, moved, case in ((count, pair, "count"), (rare, at_zero, "count_at_the_end")):
-        yield exact(mechanism, PureDP(1.0), moved, case=case, relation=REPLACE)
-        yield privacy(mechanism, PureDP(1.0), moved, case=case, relation=REPLACE)
-        yield conformity(mechanism, moved, case=case)
+        yield from reference(mechanism, PureDP(1.0), moved, case=case, relation=REPLACE)
 
     yield broken("reject_and_redraw", TRUNCATED["reject_and_redraw"], rare, at_zero, relation=REPLACE)
     yield deviating("reject_and_redraw", TRUNCATED["reject_and_redraw"], rare, at_zero)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from auditor.claims import Draft, Source, accuracy, conformity, entry, exact, privacy
+from auditor.claims import Draft, Source, accuracy, conformity, entry, reference
 from auditor.privacy.exact import FiniteLaw
 from auditor.privacy.guarantees import PureDP
 from experiments._queries import opposed_pair, stream
@@ -24,15 +24,13 @@ from mechanisms.selection.exponential import MUTANTS, ExponentialMechanism
 def exponential() -> Iterator[Draft]:
     """Choices among groups of persons; one replaced person moves one score up and all others down."""
     mechanism = ExponentialMechanism(stream("wwwwwwwwwd"), 1.0)
-    yield exact(mechanism, PureDP(1.0), opposed_pair(), case="largest_group", relation=REPLACE)
-    yield privacy(mechanism, PureDP(1.0), opposed_pair(), case="largest_group", relation=REPLACE)
+    yield from reference(mechanism, PureDP(1.0), opposed_pair(), case="largest_group", relation=REPLACE, follows=False)
     groups = ByDefinition((("hlthp", 1.0, 1.0),) * 9 + (("disea", 31.0, 37.9),), 1.0)
     yield conformity(mechanism, opposed_pair(), reference=groups, case="largest_group")
 
     frequent = ExponentialMechanism(_visits_of(*range(27, 39)), 1.0)
     move = replaced("a person goes from 34 to 38 visits", person(mdvis=34), person(mdvis=38))
-    yield exact(frequent, PureDP(1.0), move, case="most_common_visits", relation=REPLACE)
-    yield privacy(frequent, PureDP(1.0), move, case="most_common_visits", relation=REPLACE)
+    yield from reference(frequent, PureDP(1.0), move, case="most_common_visits", relation=REPLACE, follows=False)
     by_visits = ByDefinition(tuple(("mdvis", float(v), float(v)) for v in range(27, 39)), 1.0)
     yield conformity(frequent, move, reference=by_visits, case="most_common_visits")
 
