@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from auditor.claims import Draft, Source, accuracy, conformity, entry, reference
+from auditor.claims import Draft, Source, accuracy, entry, reference
 from auditor.privacy.exact import FiniteLaw
 from auditor.privacy.guarantees import PureDP
 from experiments._queries import opposed_pair, stream
@@ -24,15 +24,14 @@ from mechanisms.selection.exponential import MUTANTS, ExponentialMechanism
 def exponential() -> Iterator[Draft]:
     """Choices among groups of persons; one replaced person moves one score up and all others down."""
     mechanism = ExponentialMechanism(stream("wwwwwwwwwd"), 1.0)
-    yield from reference(mechanism, PureDP(1.0), opposed_pair(), case="largest_group", relation=REPLACE, follows=False)
-    groups = ByDefinition((("hlthp", 1.0, 1.0),) * 9 + (("disea", 31.0, 37.9),), 1.0)
-    yield conformity(mechanism, opposed_pair(), reference=groups, case="largest_group")
+    pair, groups = opposed_pair(), ByDefinition((("hlthp", 1.0, 1.0),) * 9 + (("disea", 31.0, 37.9),), 1.0)
+    law: dict[str, Any] = {"reference": groups}
+    yield from reference(mechanism, PureDP(1.0), pair, case="largest_group", relation=REPLACE, follows=law)
 
     frequent = ExponentialMechanism(_visits_of(*range(27, 39)), 1.0)
     move = replaced("a person goes from 34 to 38 visits", person(mdvis=34), person(mdvis=38))
-    yield from reference(frequent, PureDP(1.0), move, case="most_common_visits", relation=REPLACE, follows=False)
-    by_visits = ByDefinition(tuple(("mdvis", float(v), float(v)) for v in range(27, 39)), 1.0)
-    yield conformity(frequent, move, reference=by_visits, case="most_common_visits")
+    law = {"reference": ByDefinition(tuple(("mdvis", float(v), float(v)) for v in range(27, 39)), 1.0)}
+    yield from reference(frequent, PureDP(1.0), move, case="most_common_visits", relation=REPLACE, follows=law)
 
     yield broken("factor_two_missing", MUTANTS["missing_two"], mechanism, opposed_pair(), relation=REPLACE)
     yield broken("sign_flipped", MUTANTS["wrong_sign"], mechanism, opposed_pair(), relation=REPLACE)
@@ -99,10 +98,10 @@ class _Shortfall:
         return np.asarray(scores.max() - scores[np.asarray(outputs, dtype=np.int64)], dtype=np.float64)
 
 
-def _accurate(audited: Any, reference: ExponentialMechanism, case: str, mistake: str = "") -> Draft:
+def _accurate(audited: Any, correct: ExponentialMechanism, case: str, mistake: str = "") -> Draft:
     """``P[u <= u* - al] <= beta`` for ``al = (2 Du / eps)(ln |L| + ln(1/beta))``, on the whole data."""
-    beta, scores = 0.05, reference.scores(rand())
-    alpha = 2 * reference.sensitivity / reference.epsilon * (math.log(scores.size) + math.log(1 / beta))
+    beta, scores = 0.05, correct.scores(rand())
+    alpha = 2 * correct.sensitivity / correct.epsilon * (math.log(scores.size) + math.log(1 / beta))
     failing = scores.max() - scores >= alpha
     return accuracy(
         audited,
@@ -117,5 +116,5 @@ def _accurate(audited: Any, reference: ExponentialMechanism, case: str, mistake:
         is_mutant=bool(mistake),
         derived=True,
         note=mistake,
-        parameters={"outcomes": scores.size, "Du": reference.sensitivity, "eps": reference.epsilon},
+        parameters={"outcomes": scores.size, "Du": correct.sensitivity, "eps": correct.epsilon},
     )

@@ -13,12 +13,11 @@ from auditor.claims import (
     Draft,
     Source,
     accuracy,
-    conformity,
     entry,
     exact,
     expectation,
     inequality,
-    privacy,
+    reference,
     scaling,
 )
 from auditor.datasets import Pair
@@ -49,10 +48,9 @@ def gaussian() -> Iterator[Draft]:
         (tail, pair, "tail_rule"),
         (mean, visits(0, 20), "mean_of_visits"),
     ):
-        yield exact(mechanism, claim, moved, case=case, relation=REPLACE)
         # At a delta of 1e-5 the events that tell are rare.
-        yield privacy(mechanism, claim, moved, case=case, relation=REPLACE, draws={"smoke": 1_000_000})
-        yield conformity(mechanism, moved, case=case)
+        draws = {"smoke": 1_000_000}
+        yield from reference(mechanism, claim, moved, case=case, relation=REPLACE, draws=draws, follows={"draws": {}})
 
     mu, rho = count.plain().mu(), count.plain().rho()
     curve = TradeoffCurve.below(lambda x: special.ndtr(-special.ndtri(x) - mu), name=f"of a Gaussian, mu = {mu:.4g}")
@@ -63,9 +61,9 @@ def gaussian() -> Iterator[Draft]:
         curve,
     )
     for notion in notions:
-        yield exact(count, notion, pair, case="count", relation=REPLACE)
         # An event of probability 0.01 tells less under these than under epsilon.
-        yield privacy(count, notion, pair, case="count", relation=REPLACE, draws={"smoke": 500_000})
+        draws = {"smoke": 500_000}
+        yield from reference(count, notion, pair, case="count", relation=REPLACE, draws=draws, follows=False)
 
     yield from _accuracy(count, mean)
 

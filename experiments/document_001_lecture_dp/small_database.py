@@ -29,11 +29,8 @@ from auditor.claims import (
     Erratum,
     Source,
     accuracy,
-    conformity,
     entry,
-    exact,
     inequality,
-    privacy,
     proof_step,
     reference,
     scaling,
@@ -212,14 +209,8 @@ def small_database() -> Iterator[Draft]:
     """All nine conjunctions of two attributes; the tight pair is ten like persons, one replaced by the opposite."""
     small = SmallDatabase(_WEAK_AND_PLAN, 1.0, 8)
     opposite = _ten_persons(_WEAK_AND_PLAN, (0, 1), (1, 0), "one of ten like persons is replaced by the opposite")
-    yield from reference(
-        small,
-        PureDP(1.0),
-        opposite,
-        case="ten_persons",
-        relation=REPLACE,
-        follows={"reference": ByDefinition(_WEAK_AND_PLAN, 1.0, 8)},
-    )
+    law = {"reference": ByDefinition(_WEAK_AND_PLAN, 1.0, 8)}
+    yield from reference(small, PureDP(1.0), opposite, case="ten_persons", relation=REPLACE, follows=law)
     yield inequality(
         _worst_levels,
         statement="the largest privacy loss over all neighbours of all datasets is at most eps",
@@ -232,11 +223,17 @@ def small_database() -> Iterator[Draft]:
         "a person in poor health is replaced by the opposite", person(hlthp=1, idp=0), person(hlthp=0, idp=1)
     )
     claim, note = PureDP(_LEVEL_OF_ALL), "m = 2 ln(2k) / al^2 for an error al of 0.4"
-    yield exact(whole, claim, swapped, case="all_persons", relation=REPLACE, note=note)
-    draws = {"smoke": 400_000}  # 35 million would tell twice so small a level from it, by an event of probability 0.01
-    yield privacy(whole, claim, swapped, case="all_persons", relation=REPLACE, draws=draws, detect=0.6, note=note)
-    defined = ByDefinition(_WEAK_AND_PLAN, _LEVEL_OF_ALL, whole.size)
-    yield conformity(whole, swapped, reference=defined, case="all_persons", note=note)
+    yield from reference(
+        whole,
+        claim,
+        swapped,
+        case="all_persons",
+        relation=REPLACE,
+        draws={"smoke": 400_000},  # 35 million would tell twice so small a level, by an event of probability 0.01
+        detect=0.6,
+        follows={"reference": ByDefinition(_WEAK_AND_PLAN, _LEVEL_OF_ALL, whole.size), "draws": {}},
+        note=note,
+    )
 
     yield from _mutants(small, opposite)
     yield from _accuracy()
