@@ -27,11 +27,11 @@ from auditor.claims import (
     as_corrected,
     as_printed,
     component,
-    conformity,
     entry,
     exact,
     inequality,
     privacy,
+    reference,
     scaling,
 )
 from auditor.datasets import Pair
@@ -139,16 +139,14 @@ def _joint() -> Iterator[Draft]:
     in_training = flipped(rows, 0, "the row of the first block")
     in_tests = flipped(rows, 2, "the test row, on which the hypotheses agree")
     for case, pair in (("all_released_training", in_training), ("all_released_tests", in_tests)):
-        yield exact(everything, PureDP(1.0), pair, case=case, relation=REPLACE)
-        yield privacy(everything, PureDP(1.0), pair, case=case, relation=REPLACE)
+        yield from reference(everything, PureDP(1.0), pair, case=case, relation=REPLACE, follows=False)
 
 
 def _final_output() -> Iterator[Draft]:
     split = Split(4, 40, 60)
     learner, pair = astar(1.0, 2, split), one_block_counts(split, 39)
     tight = 2.0 * math.atanh(0.25)
-    yield exact(learner, PureDP(1.0), pair, case="final_output", relation=REPLACE)
-    yield privacy(learner, PureDP(1.0), pair, case="final_output", relation=REPLACE)
+    yield from reference(learner, PureDP(1.0), pair, case="final_output", relation=REPLACE, follows=False)
     yield exact(
         learner,
         PureDP(tight),
@@ -186,8 +184,8 @@ def choice_level(k: int, epsilon: float, errors: int, fineness: int = 1) -> floa
 def _joint_mutants() -> Iterator[Draft]:
     """Mutants of which everything is released; of some, one number that tells as much."""
     three = Split(3, 1, 1)
-    reference = astar(1.0, 1, three)
-    hypotheses = Candidates(reference.learner, reference.count, three, reference.selection)
+    correct = astar(1.0, 1, three)
+    hypotheses = Candidates(correct.learner, correct.count, three, correct.selection)
     yield broken(
         "same_training_data",
         _seen_through(VoteMargin, "same_training_data"),
@@ -251,11 +249,11 @@ def _largest(part: Mutant[Any]) -> Mutant[Any]:
 def _choice_mutants() -> Iterator[Draft]:
     """Mutants of which only the chosen hypothesis is seen."""
     split = Split(11, 1, 2)
-    reference, data = astar(EPSILON, 1, split), one_bit(split)
+    correct, data = astar(EPSILON, 1, split), one_bit(split)
     data[-1] = 0
     label = flipped(data, split.rounds, "a test label decides between the two parities")
     for name in ("shared_laplace_draw", "no_noise"):
-        yield broken(f"{name}__choice", MUTANTS[name], reference, label, relation=REPLACE)
+        yield broken(f"{name}__choice", MUTANTS[name], correct, label, relation=REPLACE)
     whole = astar(1.0, 1, split)
     yield broken("noise_2_over_s_eps", MUTANTS["noise_2_over_s_eps"], whole, label, relation=REPLACE)
     blocks = Split(4, 40, 60)
@@ -267,8 +265,9 @@ def _choice_mutants() -> Iterator[Draft]:
     catching_up = flipped(tests, 0, "a test label on which the first hypothesis errs, and no other")
     first, count = (1, 0, 0, 0), ParityErrors(1)
     choice = ChosenHypothesis(first, count, Estimates(0.5), 2.0)
-    yield exact(choice, PureDP(2.0), catching_up, case="choice_of_fixed_hypotheses", relation=REPLACE)
-    yield privacy(choice, PureDP(2.0), catching_up, case="choice_of_fixed_hypotheses", relation=REPLACE)
+    yield from reference(
+        choice, PureDP(2.0), catching_up, case="choice_of_fixed_hypotheses", relation=REPLACE, follows=False
+    )
     choice = ChosenHypothesis(first, count, Estimates(EPSILON / 4), EPSILON)
     yield broken(
         "noise_1_over_s_eps__choice", _level_of_choice("noise_1_over_s_eps"), choice, catching_up, relation=REPLACE
@@ -331,8 +330,8 @@ def _order() -> Iterator[Draft]:
     pair = flipped(data, 0, "the first record changes its label")
     yield as_corrected("E1", exact(shuffled, PureDP(1.0), pair, case="shuffled", relation=REPLACE))
     twelve = Split(12, 1, 1)
-    reference = astar(EPSILON, 1, twelve)
-    hypotheses = Candidates(reference.learner, reference.count, twelve, reference.selection)
+    correct = astar(EPSILON, 1, twelve)
+    hypotheses = Candidates(correct.learner, correct.count, twelve, correct.selection)
     alternating = rows_of(*((1, i % 2) for i in range(twelve.needed + 2)))
     deleted = Pair(alternating, alternating[1:], "the first of alternating records is deleted")
     yield as_printed(
@@ -363,19 +362,14 @@ def by_exponential_mechanism() -> Iterator[Draft]:
     split = Split(4, 40, 60)
     pair = one_block_counts(split, 39)
     learner = replace(astar(1.0, 2, split), selection=ExponentialSelection(1.0))
-    yield exact(learner, PureDP(1.0), pair, case="one_block", relation=REPLACE)
-    yield privacy(learner, PureDP(1.0), pair, case="one_block", relation=REPLACE)
-    yield conformity(learner, pair, case="one_block", relation=REPLACE)
+    yield from reference(learner, PureDP(1.0), pair, case="one_block", relation=REPLACE)
     boundaries = boundaries_of(Split(3, 2, 3))
     small = replace(astar(EPSILON, 1, Split(3, 2, 3)), selection=ExponentialSelection(EPSILON))
-    yield exact(small, PureDP(EPSILON), boundaries, case="boundaries", relation=REPLACE)
-    yield privacy(small, PureDP(EPSILON), boundaries, case="boundaries", relation=REPLACE)
+    yield from reference(small, PureDP(EPSILON), boundaries, case="boundaries", relation=REPLACE, follows=False)
     # The first of twelve candidates errs on two test rows and the others on none; then all err on one.
     choice = ChosenHypothesis((1, *(0,) * 11), ParityErrors(1), ExponentialSelection(1.0), 1.0)
     tests = flipped(one_bit(Split(1, 1, 1)), 0, "a test label on which one hypothesis errs, and no other")
-    yield exact(choice, PureDP(1.0), tests, case="test_part", relation=REPLACE)
-    yield privacy(choice, PureDP(1.0), tests, case="test_part", relation=REPLACE)
-    yield conformity(choice, tests, case="test_part", relation=REPLACE)
+    yield from reference(choice, PureDP(1.0), tests, case="test_part", relation=REPLACE)
     yield from choice_mutants()
     for case, distribution in (("uniform_bits", UniformBits(10)), ("sparse_bits", SparseBits(10, 4.0 * ALPHA))):
         sizes = corrected(10, EPSILON, ALPHA, BETA, choice_only=True)

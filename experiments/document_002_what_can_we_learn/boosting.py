@@ -17,7 +17,7 @@ from scipy import stats
 
 from auditor.audits.accuracy import Setting
 from auditor.audits.accuracy.measures import REPLICATES, Effort, Measure, Point
-from auditor.claims import Draft, Source, accuracy, entry, exact, privacy, scaling
+from auditor.claims import Draft, Source, accuracy, entry, reference, scaling
 from auditor.datasets import Pair
 from auditor.privacy.guarantees import PureDP
 from experiments.common import REPLACE, broken
@@ -78,8 +78,7 @@ def success_boosting() -> Iterator[Draft]:
         ("parities", parities, _in_turn(_parity_rows(split), split)),
         ("thresholds", thresholds, _in_turn(_threshold_rows(small), small)),
     ):
-        yield exact(learner, PureDP(1.0), pairs, case=case, relation=REPLACE)
-        yield privacy(learner, PureDP(1.0), pairs, case=case, relation=REPLACE, draws=_FEW)
+        yield from reference(learner, PureDP(1.0), pairs, case=case, relation=REPLACE, draws=_FEW, follows=False)
     yield from _mutants()
     yield from _accuracy()
     yield from _runs()

@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from auditor.audits.accuracy import Exactly, Figure, Largest, Setting, Smallest
-from auditor.claims import Draft, Source, accuracy, conformity, entry, exact, privacy, scaling, smallest
+from auditor.claims import Draft, Source, accuracy, entry, reference, scaling, smallest
 from auditor.privacy.guarantees import PureDP
 from experiments.common import REPLACE, person, rand, replaced
 from mechanisms.local_model.central_simulation import CentralQueries, FreshSample, rows_needed
@@ -112,9 +112,8 @@ def central() -> Iterator[Draft]:
     pair = replaced("a person goes from the lowest values to the highest", person(**_LOWEST), person(**_HIGHEST))
     one = CentralQueries(_QUERIES[:1], len(rand()), 1.0)
     for case, answered in (("four_queries", mechanism), ("one_query", one)):
-        yield exact(answered, _CLAIM, pair, case=case, relation=REPLACE)
-        yield privacy(answered, _CLAIM, pair, case=case, relation=REPLACE, draws={"smoke": 100_000})
-        yield conformity(answered, pair, case=case, draws={"smoke": 50_000})
+        draws, half = {"smoke": 100_000}, {"draws": {"smoke": 50_000}}
+        yield from reference(answered, _CLAIM, pair, case=case, relation=REPLACE, draws=draws, follows=half)
     yield from _errors(mechanism)
     yield from _sizes()
     yield from _exponents()

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from auditor.claims import Draft, Source, conformity, entry, exact, privacy
+from auditor.claims import Draft, Source, conformity, entry, exact, privacy, reference
 from auditor.datasets import Pair
 from auditor.privacy.guarantees import PureDP
 from auditor.targets.analysts import FixedList
@@ -56,8 +56,7 @@ def sequential() -> Iterator[Draft]:
         ("chosen_levels", chosen, pair),
         ("two_counts", two, both),
     ):
-        yield exact(mechanism, PureDP(mechanism.epsilon), pairs, case=case, relation=REPLACE)
-        yield privacy(mechanism, PureDP(mechanism.epsilon), pairs, case=case, relation=REPLACE)
+        yield from reference(mechanism, PureDP(mechanism.epsilon), pairs, case=case, relation=REPLACE, follows=False)
     yield conformity(number, pair, case="number_of_ones")
     yield conformity(chosen, pair, case="chosen_levels")
 
@@ -118,13 +117,13 @@ def parallel() -> Iterator[Draft]:
     """
     blocks = DisjointBlocks(_OFTEN, _ENDS, _LEVELS)
     pairs = [visits(0, 40, index) for start, end in blocks.blocks for index in (start, end - 1)]
-    yield exact(blocks, PureDP(blocks.epsilon), pairs, case="first_and_last_of_blocks", relation=REPLACE)
-    yield privacy(blocks, PureDP(blocks.epsilon), pairs, case="first_and_last_of_blocks", relation=REPLACE)
+    yield from reference(
+        blocks, PureDP(blocks.epsilon), pairs, case="first_and_last_of_blocks", relation=REPLACE, follows=False
+    )
     # Each block on its own: its level is that of its count.
     for i, level in enumerate(_LEVELS):
         case, ends = f"block_{i}", pairs[2 * i : 2 * i + 2]
-        yield exact(blocks, PureDP(level), ends, case=case, relation=REPLACE)
-        yield privacy(blocks, PureDP(level), ends, case=case, relation=REPLACE)
+        yield from reference(blocks, PureDP(level), ends, case=case, relation=REPLACE, follows=False)
     beyond = visits(0, 40, _ENDS[-1])
     yield exact(blocks, PureDP(0.0), beyond, case="first_row_beyond", relation=REPLACE)
     # The threshold is the first block's count, so that both questions are put to the second block.

@@ -17,7 +17,7 @@ import numpy as np
 
 from auditor.audits.accuracy import Exactly, Smallest
 from auditor.audits.inequality import Row
-from auditor.claims import Draft, Source, accuracy, conformity, entry, exact, inequality, privacy, scaling
+from auditor.claims import Draft, Source, accuracy, entry, inequality, reference, scaling
 from auditor.datasets import Group, Pair
 from auditor.privacy.guarantees import PureDP
 from experiments.common import REPLACE, broken, deviating
@@ -67,9 +67,7 @@ def finite_domain() -> Iterator[Draft]:
     ):
         learner = AgnosticLearner(hypotheses, 1.0)
         pair = flipped_last(records((x, 0, n)), f"{n} records ({x}, 0), the last label flipped")
-        yield exact(learner, _ONE, pair, case=case, relation=REPLACE)
-        yield privacy(learner, _ONE, pair, case=case, relation=REPLACE)
-        yield conformity(learner, pair, case=case)
+        yield from reference(learner, _ONE, pair, case=case, relation=REPLACE)
     yield from _mutants()
     yield from _counts()
     yield from _sizes()
@@ -244,11 +242,9 @@ def nonzero_error() -> Iterator[Draft]:
     """
     n, learner = 3, AgnosticLearner(Points(16), 1.0)
     far = Pair(_unanimous(n, 0), _unanimous(n, 1), "three records (0, 0), against three records (0, 1)")
-    yield exact(learner, PureDP(float(n)), far, case="all_records_replaced", relation=Group(n))
-    yield privacy(learner, PureDP(float(n)), far, case="all_records_replaced", relation=Group(n))
+    yield from reference(learner, PureDP(float(n)), far, case="all_records_replaced", relation=Group(n), follows=False)
     near = flipped_last(_unanimous(n, 1), "three records (0, 1), the last label flipped")
-    yield exact(learner, _ONE, near, case="one_record_replaced", relation=REPLACE)
-    yield privacy(learner, _ONE, near, case="one_record_replaced", relation=REPLACE)
+    yield from reference(learner, _ONE, near, case="one_record_replaced", relation=REPLACE, follows=False)
     never = MUTANTS["never_fails"]
     crossing = flipped_last(records((0, 1, 1)), "one record (0, 1), whose label is flipped")
     yield broken("never_fails", never, learner, crossing, relation=REPLACE)

@@ -21,7 +21,7 @@ from auditor.claims import (
     exact,
     inequality,
     mutant,
-    privacy,
+    reference,
 )
 from auditor.datasets import Pair
 from auditor.privacy.exact import curve
@@ -78,9 +78,7 @@ def agnostic() -> Iterator[Draft]:
     """Points, thresholds and parities; one label is flipped, after which the database may be inconsistent."""
     for case, hypotheses, pair in _cases():
         learner = AgnosticLearner(hypotheses, 1.0)
-        yield exact(learner, _ONE, pair, case=case, relation=REPLACE)
-        yield privacy(learner, _ONE, pair, case=case, relation=REPLACE)
-        yield conformity(learner, pair, case=case)
+        yield from reference(learner, _ONE, pair, case=case, relation=REPLACE)
     yield inequality(
         _levels,
         statement="exact level of a flip = max{eps - ln(1 + p (e^eps - 1)), ln(1 + p (e^eps - 1))}",
@@ -162,14 +160,14 @@ def _single_precision() -> Iterator[Draft]:
     another one was. By 34 records the others are lost on both sides: the law is wrong, and nothing leaks.
     """
     name, found, many = "float32_cumulative_sum", MUTANTS["float32_cumulative_sum"], AgnosticLearner(_MANY, 1.0)
-    reference, wrong = LabelsAt(many, (0, 1)), LabelsAt(SinglePrecision(_MANY, 1.0), (0, 1))
+    exactly, wrong = LabelsAt(many, (0, 1)), LabelsAt(SinglePrecision(_MANY, 1.0), (0, 1))
     lost, kept = (
         flipped_last(records((0, 1, lead), (1, 1, lead)), f"two of 2^17 points lead by {lead} records")
         for lead in (34, 32)
     )
     rare = {"smoke": 60_000, "standard": 200_000}
     yield mutant(name, wrong, _ONE, kept, relation=REPLACE, draws=rare, note=found.note)
-    yield conformity(wrong, lost, reference=reference, case=name, expected="deviation", draws=_FEW, note=found.note)
+    yield conformity(wrong, lost, reference=exactly, case=name, expected="deviation", draws=_FEW, note=found.note)
 
 
 # ----------------------------------------------------------------------- classes that depend on data
@@ -199,9 +197,7 @@ def realizable() -> Iterator[Draft]:
     """The same learner, on a database that is consistent with a point and one that is with none."""
     learner = AgnosticLearner(Points(16), 1.0)
     pair = flipped_last(records((0, 1, 3), (1, 0, 1)), "consistent with point 0, against a second point with label 1")
-    yield exact(learner, _ONE, pair, case="consistent_with_a_point", relation=REPLACE)
-    yield privacy(learner, _ONE, pair, case="consistent_with_a_point", relation=REPLACE)
-    yield conformity(learner, pair, case="consistent_with_a_point")
+    yield from reference(learner, _ONE, pair, case="consistent_with_a_point", relation=REPLACE)
     four, flip = AgnosticLearner(Points(4), 1.0), _zeros(4)
     yield broken("eps_halved", MUTANTS["eps_halved"], four, flip, relation=REPLACE)
     yield deviating("eps_halved", MUTANTS["eps_halved"], four, flip)
@@ -225,9 +221,7 @@ def improper() -> Iterator[Draft]:
     """Intervals are learned by thresholds: the error is close to the least one of a threshold, not to 0."""
     learner = AgnosticLearner(Thresholds(4), 1.0)
     pair = replaced_last(records((1, 1, 2), (3, 0, 2)), 0, 1, "an interval's labels, the last record replaced")
-    yield exact(learner, _ONE, pair, case="interval_by_thresholds", relation=REPLACE)
-    yield privacy(learner, _ONE, pair, case="interval_by_thresholds", relation=REPLACE)
-    yield conformity(learner, pair, case="interval_by_thresholds")
+    yield from reference(learner, _ONE, pair, case="interval_by_thresholds", relation=REPLACE)
 
     alpha, beta, epsilon = 0.1, 0.05, 0.5
     hypotheses = Thresholds(16)

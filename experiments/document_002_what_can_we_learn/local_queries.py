@@ -26,10 +26,10 @@ from auditor.claims import (
     Source,
     conformity,
     entry,
-    exact,
     inequality,
     mutant,
     privacy,
+    reference,
     scaling,
     smallest,
 )
@@ -90,14 +90,10 @@ def query() -> Iterator[Draft]:
     """The number of visits of every person; one person goes from none to twenty, from -b to b."""
     pair = visits(0, 20, _USER)
     message = Messages(_VISITS, EPSILON, _USER)
-    yield exact(message, _CLAIM, pair, case="message", relation=REPLACE)
-    yield privacy(message, _CLAIM, pair, case="message", relation=REPLACE)
-    yield conformity(message, pair, case="message", relation=REPLACE)
+    yield from reference(message, _CLAIM, pair, case="message", relation=REPLACE)
     five = Messages(_VISITS, EPSILON, tuple(range(5)))
     fewer = {"smoke": 100_000, "standard": 500_000}
-    yield exact(five, _CLAIM, pair, case="five_messages", relation=REPLACE)
-    yield privacy(five, _CLAIM, pair, case="five_messages", relation=REPLACE, draws=fewer)
-    yield conformity(five, pair, case="five_messages", relation=REPLACE, draws=fewer)
+    yield from reference(five, _CLAIM, pair, case="five_messages", relation=REPLACE, draws=fewer)
     yield privacy(
         MeanOfMessages(_VISITS, EPSILON, 5),
         _CLAIM,

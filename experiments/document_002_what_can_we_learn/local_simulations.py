@@ -28,10 +28,10 @@ from auditor.claims import (
     as_printed,
     conformity,
     entry,
-    exact,
     inequality,
     mutant,
     privacy,
+    reference,
     smallest,
 )
 from auditor.datasets import Pair
@@ -146,9 +146,7 @@ def simulation() -> Iterator[Draft]:
     for case, index in (("last_of_a_block", 2 * _THIRD - 1), ("first_of_a_block", 2 * _THIRD)):
         sent = MessagesOf(protocol, index)
         pair = _counted(index, f"person {index}, whom no query counts or all do")
-        yield exact(sent, _CLAIM, pair, case=case, relation=REPLACE)
-        yield privacy(sent, _CLAIM, pair, case=case, relation=REPLACE)
-        yield conformity(sent, pair, case=case, relation=REPLACE)
+        yield from reference(sent, _CLAIM, pair, case=case, relation=REPLACE)
     yield inequality(
         _messages_of_users,
         statement="every user sends one message",
@@ -159,9 +157,7 @@ def simulation() -> Iterator[Draft]:
     whole = FixedTranscript(_THREE, EPSILON, 2, _COARSE)
     at_border = _counted(2, "person 2, whom no query counts or all do")
     fewer = {"smoke": 100_000, "standard": 2_000_000}
-    yield exact(whole, _CLAIM, at_border, case="transcript", relation=REPLACE)
-    yield privacy(whole, _CLAIM, at_border, case="transcript", relation=REPLACE, draws=fewer)
-    yield conformity(whole, at_border, case="transcript", relation=REPLACE, draws=fewer)
+    yield from reference(whole, _CLAIM, at_border, case="transcript", relation=REPLACE, draws=fewer)
     # Whatever threshold is asked for, the person is below it, so the pair moves the message by all of 2b.
     search = Thresholds("fmde", _VISITED, rounds=2, low=0.0, width=1.0, tolerance=0.3)
     yield privacy(
@@ -212,8 +208,7 @@ def _symmetry() -> Iterator[Draft]:
     changed = rows.copy()
     changed[0, 2] = 0.0
     pair = Pair(rows, changed, "one of four persons, whom both queries count or none does")
-    yield exact(shuffled, _CLAIM, pair, case="in_random_order", relation=REPLACE)
-    yield privacy(shuffled, _CLAIM, pair, case="in_random_order", relation=REPLACE, draws=few)
+    yield from reference(shuffled, _CLAIM, pair, case="in_random_order", relation=REPLACE, draws=few, follows=False)
 
 
 #: Bits of the users whose answers are dredged: odd, and so many that the last query finds more than tau in the sample.

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from auditor.audits.accuracy import Absolute, Exactly, Setting
 from auditor.audits.accuracy import Mean as AverageError
 from auditor.audits.accuracy.errors import ErrorOf
-from auditor.claims import Draft, Source, accuracy, conformity, entry, exact, expectation, privacy, scaling
+from auditor.claims import Draft, Source, accuracy, entry, expectation, reference, scaling
 from auditor.datasets import Pair
 from auditor.privacy.guarantees import PureDP
 from experiments.common import REPLACE, broken, deviating, person, rand, replaced, visits
@@ -32,15 +32,11 @@ def laplace() -> Iterator[Draft]:
     """Counts, sums and means under replace-one neighbours."""
     count = LatticeLaplace(_VISITS, 1.0)
     pair = replaced("a person goes from 0 to 10 visits", person(mdvis=0), person(mdvis=10))
-    yield exact(count, PureDP(1.0), pair, case="count", relation=REPLACE)
-    yield privacy(count, PureDP(1.0), pair, case="count", relation=REPLACE)
-    yield conformity(count, pair, case="count")
+    yield from reference(count, PureDP(1.0), pair, case="count", relation=REPLACE)
     # Step: 2^-20, a thousandth of the mean's sensitivity of 20 / 20,190.
     mean = LatticeLaplace(Mean(len(rand()), "mdvis", 0.0, 20.0), 0.5, step=2.0**-20)
     extreme = replaced("a person goes from 0 to 20 visits", person(mdvis=0), person(mdvis=20))
-    yield exact(mean, PureDP(0.5), extreme, case="mean_of_visits", relation=REPLACE)
-    yield privacy(mean, PureDP(0.5), extreme, case="mean_of_visits", relation=REPLACE)
-    yield conformity(mean, extreme, case="mean_of_visits")
+    yield from reference(mean, PureDP(0.5), extreme, case="mean_of_visits", relation=REPLACE)
 
     yield broken("half_scale", MUTANTS["half_scale"], count, pair)
     yield broken("std_as_scale", MUTANTS["scale_as_deviation"], count, pair)
@@ -158,9 +154,7 @@ def warner() -> Iterator[Draft]:
     mechanism = from_epsilon(math.log(2), column="idp")
     few = rand().head(4).astype(float)
     pair = Pair(few, few.assign(idp=[0.0, *few["idp"].iloc[1:]]), "the first of four persons changes plan")
-    yield exact(mechanism, PureDP(math.log(2)), pair, case="four_persons", relation=REPLACE)
-    yield privacy(mechanism, PureDP(math.log(2)), pair, case="four_persons", relation=REPLACE)
-    yield conformity(mechanism, pair, case="four_persons")
+    yield from reference(mechanism, PureDP(math.log(2)), pair, case="four_persons", relation=REPLACE)
     yield broken("half_truth_half_coin", RESPONSES["fair_second_coin"], mechanism, pair)
     yield deviating("half_truth_half_coin", RESPONSES["fair_second_coin"], mechanism, pair)
     yield broken("memoised_seed", RESPONSES["memoised_seed"], mechanism, pair)

@@ -32,6 +32,7 @@ from auditor.claims import (
     exact,
     inequality,
     privacy,
+    reference,
     smallest,
 )
 from auditor.datasets import Pair
@@ -203,8 +204,7 @@ def private() -> Iterator[Draft]:
     padded = _beside("a row (x, 1) or (x, 0) beside 999 rows (0, 0)", *[_zero(0)] * 999)
     blocked = _beside("a row (x, 1) or (x, 0) beside (0, 1), (x', 1) and (x', 0)", _zero(1), ("110", 1), ("110", 0))
     for case, pair in (("one_row", one), ("padded", padded), ("inconsistent", blocked)):
-        yield exact(learner, claim, pair, case=case, relation=REPLACE)
-        yield privacy(learner, claim, pair, case=case, relation=REPLACE)
+        yield from reference(learner, claim, pair, case=case, relation=REPLACE, follows=False)
     others = [padded, null, blocked, _inconsistent(3)]
     yield exact(learner, sharp, others, case="sharp_on_other_pairs", relation=REPLACE)
     yield exact(learner, sharp, one, case="sharp", relation=REPLACE)
@@ -212,11 +212,11 @@ def private() -> Iterator[Draft]:
     # A null costs less than a hypothesis.
     at_two = ParityLearner(2.0, _D)
     for case, pair in (("null", null), ("fourteen_rows", many)):
-        yield exact(at_two, PureDP(2.0), pair, case=case, relation=REPLACE)
-        yield privacy(at_two, PureDP(2.0), pair, case=case, relation=REPLACE, draws={"smoke": 100_000})
+        yield from reference(
+            at_two, PureDP(2.0), pair, case=case, relation=REPLACE, draws={"smoke": 100_000}, follows=False
+        )
     eight = ParityLearner(1.0, 8)
-    yield exact(eight, PureDP(1.0), _one_row(8), case="eight_bits", relation=REPLACE)
-    yield privacy(eight, PureDP(1.0), _one_row(8), case="eight_bits", relation=REPLACE)
+    yield from reference(eight, PureDP(1.0), _one_row(8), case="eight_bits", relation=REPLACE, follows=False)
     yield conformity(_LEARNER, one, null, blocked, case="few_rows")
     yield conformity(at_two, many, case="fourteen_rows", draws={"smoke": 100_000})
     yield from _laws()

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.audits.inequality import Row
-from auditor.claims import Draft, Source, entry, exact, inequality, privacy
+from auditor.claims import Draft, Source, entry, exact, inequality, reference
 from auditor.datasets import Pair
 from auditor.privacy.exact import curve
 from auditor.privacy.guarantees import PureDP
@@ -73,16 +73,16 @@ def subsampling() -> Iterator[Draft]:
         ("independent_rows_added", added, _ADDED, ADD_REMOVE),
         ("one_row_of_four", fixed, _OF_FOUR, REPLACE),
     ):
-        yield exact(mechanism, PureDP(mechanism.epsilon), pair, case=case, relation=relation)
-        yield privacy(mechanism, PureDP(mechanism.epsilon), pair, case=case, relation=relation, draws=_ENOUGH)
+        yield from reference(
+            mechanism, PureDP(mechanism.epsilon), pair, case=case, relation=relation, draws=_ENOUGH, follows=False
+        )
     yield exact(
         added, PureDP(added.epsilon), _ADDED_TO_FOUR, case="independent_rows_added_to_four", relation=ADD_REMOVE
     )
     # The subset with a parity learner in place of the sum: L = 0 and U = 2.
     learner, one = ParityLearner(2.0, 1), _parity_pair("one row of one bit, (1, 1) or (1, 0)")
     amplified = PureDP(between(learner.p, 0.0, 2.0))
-    yield exact(learner, amplified, one, case="parities", relation=REPLACE)
-    yield privacy(learner, amplified, one, case="parities", relation=REPLACE)
+    yield from reference(learner, amplified, one, case="parities", relation=REPLACE, follows=False)
     yield from _wrong_bounds(replaced, fixed)
     yield inequality(
         _attained,
@@ -123,8 +123,15 @@ def _wrong_bounds(replaced: IndependentRows, fixed: FixedNumberOfRows) -> Iterat
         note="m of n rows: the inner level has to be that for replaced rows, of which one moves this sum by 2",
     )
     right = FixedNumberOfRows(NoisySum(_INNER, moves=2), 1, 4)
-    yield exact(right, PureDP(right.epsilon), moved, case="one_row_of_four_signed", relation=REPLACE)
-    yield privacy(right, PureDP(right.epsilon), moved, case="one_row_of_four_signed", relation=REPLACE, draws=_ENOUGH)
+    yield from reference(
+        right,
+        PureDP(right.epsilon),
+        moved,
+        case="one_row_of_four_signed",
+        relation=REPLACE,
+        draws=_ENOUGH,
+        follows=False,
+    )
 
 
 def _attained() -> list[Row]:
