@@ -20,6 +20,7 @@ from auditor.claims import (
     expectation,
     inequality,
     privacy,
+    reference,
     scaling,
 )
 from auditor.datasets import Pair
@@ -93,15 +94,13 @@ def basic_composition() -> Iterator[Draft]:
         ("disjoint_blocks", disjoint, middle),
         ("responses", Accountant(bits, 2.0), often),
     ):
-        yield exact(pure, PureDP(pure.epsilon), pair, case=case, relation=REPLACE)
-        yield privacy(pure, PureDP(pure.epsilon), pair, case=case, relation=REPLACE)
+        yield from reference(pure, PureDP(pure.epsilon), pair, case=case, relation=REPLACE, follows=False)
     # A bit is published as it is with probability 1 - 0.99^8 = 0.0773 against a claimed 0.08. By draws only as a law:
     # where the best event is impossible on one side, no level counts as detectable.
     rows = Accountant(bits, 0.0, 0.08)
     yield exact(rows, DeltaDP(0.08, 0.0), often, case="rows_published", relation=REPLACE)
     leaky = Accountant(bits, 2.0, 0.008)
-    yield exact(leaky, ApproxDP(2.0, 0.008), often, case="leaky_responses", relation=REPLACE)
-    yield privacy(leaky, ApproxDP(2.0, 0.008), often, case="leaky_responses", relation=REPLACE)
+    yield from reference(leaky, ApproxDP(2.0, 0.008), often, case="leaky_responses", relation=REPLACE, follows=False)
     yield conformity(counts, four, case="laplace_counts")
     yield conformity(rows, often, case="rows_published")
     yield conformity(leaky, often, case="leaky_responses")
@@ -180,8 +179,7 @@ def expected_privacy_loss() -> Iterator[Draft]:
     response = LeakyResponse(Bit(_POOR), 1.0)
     noisy = LatticeLaplace(_POOR, 1.0)
     for case, mechanism in (("geometric", count), ("response", response), ("laplace", noisy)):
-        yield exact(mechanism, PureDP(1.0), pair, case=case, relation=REPLACE)
-        yield privacy(mechanism, PureDP(1.0), pair, case=case, relation=REPLACE)
+        yield from reference(mechanism, PureDP(1.0), pair, case=case, relation=REPLACE, follows=False)
     yield inequality(
         lambda: [(label, mean(pair), largest_expected_loss(eps)) for label, eps, pair, mean in _means(expected_loss)],
         statement="E[L] <= eps tanh(eps/2) for every eps-DP mechanism",
@@ -321,11 +319,9 @@ def advanced() -> Iterator[Draft]:
         yield exact(many, ApproxDP(many.epsilon, 1e-6), pair, case=f"responses_{k}_small_delta", relation=REPLACE)
     # At delta' = 1e-6 no event that tells is seen in a million draws: by draws the same theorem at delta' = 0.01.
     many = ManyResponses(bit, 0.1, 99, 0.01)
-    yield exact(many, ApproxDP(many.epsilon, 0.01), pair, case="responses_99", relation=REPLACE)
-    yield privacy(many, ApproxDP(many.epsilon, 0.01), pair, case="responses_99", relation=REPLACE)
+    yield from reference(many, ApproxDP(many.epsilon, 0.01), pair, case="responses_99", relation=REPLACE, follows=False)
     sharp = optimal_composition(0.1, 99).epsilon(0.01)
-    yield exact(many, ApproxDP(sharp, 0.01), pair, case="responses_99_sharp", relation=REPLACE)
-    yield privacy(many, ApproxDP(sharp, 0.01), pair, case="responses_99_sharp", relation=REPLACE)
+    yield from reference(many, ApproxDP(sharp, 0.01), pair, case="responses_99_sharp", relation=REPLACE, follows=False)
     yield conformity(many, pair, case="responses_99")
 
     yield from _counts()
@@ -391,8 +387,7 @@ def _game(pair: Pair, bit: Bit) -> Iterator[Draft]:
         ("fixed_list", fixed, sharp),
     ):
         claim = ApproxDP(epsilon, slack)
-        yield exact(dialogue, claim, pair, case=case, relation=REPLACE)
-        yield privacy(dialogue, claim, pair, case=case, relation=REPLACE, draws=_LONG_OUTPUTS)
+        yield from reference(dialogue, claim, pair, case=case, relation=REPLACE, draws=_LONG_OUTPUTS, follows=False)
     yield conformity(quitting, pair, case="adaptive_game", draws=_LONG_OUTPUTS)
 
 

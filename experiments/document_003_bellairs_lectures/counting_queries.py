@@ -15,12 +15,10 @@ from auditor.claims import (
     Draft,
     Source,
     accuracy,
-    conformity,
     entry,
-    exact,
     expectation,
     inequality,
-    privacy,
+    reference,
     scaling,
 )
 from auditor.privacy.guarantees import ApproxDP, PureDP
@@ -80,12 +78,11 @@ def counting_queries() -> Iterator[Draft]:
     """
     pure, approximate = CountingQueries(_TEN, _N, _EPSILON), CountingQueries(_FIFTY, _N, _EPSILON, _DELTA)
     all_move = visits(0, 77)
-    yield exact(pure, _PURE, all_move, case="ten_counts", relation=REPLACE)
-    yield privacy(pure, _PURE, all_move, case="ten_counts", relation=REPLACE)
-    yield conformity(pure, all_move, case="ten_counts", draws=_FEWER)
-    yield exact(approximate, _APPROXIMATE, all_move, case="fifty_counts", relation=REPLACE)
-    yield privacy(approximate, _APPROXIMATE, all_move, case="fifty_counts", relation=REPLACE, draws=_FEWER)
-    yield conformity(approximate, all_move, case="fifty_counts", draws={"smoke": 25_000, "standard": 100_000})
+    yield from reference(pure, _PURE, all_move, case="ten_counts", relation=REPLACE, follows={"draws": _FEWER})
+    few = {"draws": {"smoke": 25_000, "standard": 100_000}}
+    yield from reference(
+        approximate, _APPROXIMATE, all_move, case="fifty_counts", relation=REPLACE, draws=_FEWER, follows=few
+    )
 
     # At a level of 4 the noise of an answer has a scale of 1.8 rows: the pair moves the sum of all answers by 50 rows,
     # nearly three standard deviations of its noise.

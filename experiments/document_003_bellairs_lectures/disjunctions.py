@@ -16,10 +16,9 @@ from auditor.claims import (
     accuracy,
     conformity,
     entry,
-    exact,
     expectation,
     inequality,
-    privacy,
+    reference,
     scaling,
 )
 from auditor.datasets import Pair
@@ -115,15 +114,8 @@ def disjunctions() -> Iterator[Draft]:
     """
     claimed = PureDP(_EPSILON)
     pairs = [complementary(), _visits_and_coinsurance()]
-    yield exact(_TEN, claimed, pairs, case="ten_attributes", relation=REPLACE)
-    yield privacy(
-        _TEN,
-        claimed,
-        pairs,
-        case="ten_attributes",
-        relation=REPLACE,
-        draws={"smoke": 70_000, "standard": 70_000},
-    )
+    draws = {"smoke": 70_000, "standard": 70_000}
+    yield from reference(_TEN, claimed, pairs, case="ten_attributes", relation=REPLACE, draws=draws, follows=False)
     yield conformity(_FOUR, rand(), case="four_attributes", draws={"smoke": 14_000, "standard": 200_000})
     yield from _mutants()
     yield from _polynomials()

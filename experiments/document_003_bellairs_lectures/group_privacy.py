@@ -11,7 +11,18 @@ import pandas as pd
 from scipy import special
 
 from auditor.audits.inequality import Row
-from auditor.claims import Draft, Erratum, Source, as_corrected, as_printed, entry, exact, inequality, privacy
+from auditor.claims import (
+    Draft,
+    Erratum,
+    Source,
+    as_corrected,
+    as_printed,
+    entry,
+    exact,
+    inequality,
+    privacy,
+    reference,
+)
 from auditor.datasets import Group, Pair
 from auditor.privacy.exact import curve
 from auditor.privacy.guarantees import DeltaDP, PureDP
@@ -98,14 +109,14 @@ def _chain() -> Iterator[Draft]:
     yield exact(chain, DeltaDP(delta, epsilon), steps, case="every_step_of_the_chain", relation=REPLACE)
     # By draws where the event {1} is at its most probable, and near the end of the chain, where it is rare.
     two = [steps[0], steps[k - 1]]
-    yield exact(chain, DeltaDP(delta, epsilon), two, case="chain_of_neighbours", relation=REPLACE)
-    yield privacy(chain, DeltaDP(delta, epsilon), two, case="chain_of_neighbours", relation=REPLACE)
+    yield from reference(
+        chain, DeltaDP(delta, epsilon), two, case="chain_of_neighbours", relation=REPLACE, follows=False
+    )
     yield from _both("chain", chain, epsilon, delta, k, _apart(0, k), Group(k))
     # From eps = ln 2 on the printed factor is large enough, for this mechanism as for all.
     large = Chain(_FREQUENT, math.log(2.0), 0.005, 6)
     wide = DeltaDP(printed_group_delta(large.epsilon, large.delta, 5), 5 * large.epsilon)
-    yield exact(large, wide, _apart(0, 5), case="chain_at_ln_2", relation=Group(5))
-    yield privacy(large, wide, _apart(0, 5), case="chain_at_ln_2", relation=Group(5))
+    yield from reference(large, wide, _apart(0, 5), case="chain_at_ln_2", relation=Group(5), follows=False)
 
 
 def _both(
@@ -124,21 +135,20 @@ def _gaussian(mu: float, epsilon: float, k: int) -> Iterator[Draft]:
     count, one = LatticeGaussian(_FREQUENT, 1.0 / mu, step=_STEP), _apart(0, 1)
     delta = curve(count.law(one.x), count.law(one.y)).delta(epsilon)
     case = f"gaussian_group_of_{k}"
-    yield exact(count, DeltaDP(delta, epsilon), one, case=f"{case}_one_person", relation=REPLACE)
-    yield privacy(count, DeltaDP(delta, epsilon), one, case=f"{case}_one_person", relation=REPLACE)
+    yield from reference(
+        count, DeltaDP(delta, epsilon), one, case=f"{case}_one_person", relation=REPLACE, follows=False
+    )
     yield from _both(case, count, epsilon, delta, k, _apart(0, k), Group(k))
 
 
 def _pure() -> Iterator[Draft]:
     """The pure part is exact: k persons cost k eps, up to everybody."""
     small, ten = LatticeLaplace(_FREQUENT, 0.1), _apart(0, 10)
-    yield exact(small, PureDP(1.0), ten, case="laplace_group_of_10", relation=Group(10))
-    yield privacy(small, PureDP(1.0), ten, case="laplace_group_of_10", relation=Group(10))
+    yield from reference(small, PureDP(1.0), ten, case="laplace_group_of_10", relation=Group(10), follows=False)
     n, all_of_them = len(rand()), _everybody("hlthp")
     # Step: one count; the noise is 20,190 of them.
     tiny = LatticeLaplace(_POOR, 1.0 / n, step=1.0)
-    yield exact(tiny, PureDP(1.0), all_of_them, case="laplace_everybody", relation=Group(n))
-    yield privacy(tiny, PureDP(1.0), all_of_them, case="laplace_everybody", relation=Group(n))
+    yield from reference(tiny, PureDP(1.0), all_of_them, case="laplace_everybody", relation=Group(n), follows=False)
 
 
 def _too_small() -> list[Row]:

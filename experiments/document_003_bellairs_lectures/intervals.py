@@ -20,10 +20,9 @@ from auditor.claims import (
     accuracy,
     conformity,
     entry,
-    exact,
     expectation,
     inequality,
-    privacy,
+    reference,
     scaling,
 )
 from auditor.datasets import Pair
@@ -126,8 +125,7 @@ def interval_queries() -> Iterator[Draft]:
     (d ln 2 - ln(1/p))/(2 eps n), lacks the rounding to whole rows: 1/(2n) less is right.
     """
     claimed, pairs = PureDP(_EPSILON), [visits(0, 77), visits(0, 1)]
-    yield exact(_TREE, claimed, pairs, case="visits", relation=REPLACE)
-    yield privacy(_TREE, claimed, pairs, case="visits", relation=REPLACE, draws=_ENOUGH)
+    yield from reference(_TREE, claimed, pairs, case="visits", relation=REPLACE, draws=_ENOUGH, follows=False)
     small = _of_depth(_SMALL_DEPTH)
     yield conformity(small, _up_to(_SMALL_DEPTH), case="seven_or_more", draws={"smoke": 12_000, "standard": 200_000})
     yield from _mutants()

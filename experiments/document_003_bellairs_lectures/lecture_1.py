@@ -11,7 +11,19 @@ from dataclasses import replace
 import numpy as np
 
 from auditor.audits.accuracy import Absolute, Setting, Squared
-from auditor.claims import Draft, Source, accuracy, conformity, entry, exact, expectation, inequality, privacy, scaling
+from auditor.claims import (
+    Draft,
+    Source,
+    accuracy,
+    conformity,
+    entry,
+    exact,
+    expectation,
+    inequality,
+    privacy,
+    reference,
+    scaling,
+)
 from auditor.datasets import Pair
 from auditor.privacy.guarantees import ApproxDP, DeltaDP, GaussianDP, PureDP
 from experiments.common import ADD_REMOVE, REPLACE, added, broken, deviating, person, rand, replaced, visits
@@ -38,16 +50,13 @@ def laplace() -> Iterator[Draft]:
     """Counts and means; the query moves by its sensitivity, event {output < smaller value}."""
     count = LatticeLaplace(_WEAK, 1.0)
     pair = _health_changes()
-    yield exact(count, PureDP(1.0), pair, case="count", relation=REPLACE)
-    yield privacy(count, PureDP(1.0), pair, case="count", relation=REPLACE)
-    yield conformity(count, pair, case="count")
+    yield from reference(count, PureDP(1.0), pair, case="count", relation=REPLACE)
     # The same mechanism under other notions: its own delta at half its epsilon, and the smallest mu of its curve.
     (curve,) = exact(count, PureDP(1.0), pair).curves
     half, gaussian = ApproxDP(0.5, _rounded_up(curve.delta(0.5))), GaussianDP(_rounded_up(curve.mu()))
     # With delta above the probability of 0.01 that is asked about, such an event has to show more.
     yield privacy(count, half, pair, case="count", relation=REPLACE, draws={"smoke": 700_000})
-    yield exact(count, DeltaDP(half.delta, half.epsilon), pair, case="count", relation=REPLACE)
-    yield privacy(count, DeltaDP(half.delta, half.epsilon), pair, case="count", relation=REPLACE)
+    yield from reference(count, DeltaDP(half.delta, half.epsilon), pair, case="count", relation=REPLACE, follows=False)
     yield privacy(count, gaussian, pair, case="count", relation=REPLACE)
 
     mean = LatticeLaplace(Mean(len(rand()), "mdvis", 0.0, 20.0), 1.0, step=2.0**-20)
@@ -150,9 +159,7 @@ def discrete_laplace() -> Iterator[Draft]:
     """Noise on the multiples of 1 for a count: the curve of randomised response."""
     count = LatticeLaplace(_WEAK, 1.0, step=1.0)
     pair = _health_changes()
-    yield exact(count, PureDP(1.0), pair, case="count", relation=REPLACE)
-    yield privacy(count, PureDP(1.0), pair, case="count", relation=REPLACE)
-    yield conformity(count, pair, case="count")
+    yield from reference(count, PureDP(1.0), pair, case="count", relation=REPLACE)
     fraction = LatticeLaplace(Sum("lncoins", 0.0, 1.0), 1.0)
     part = replaced("a person's value goes from 0.25 to 0.75", person(lncoins=0.25), person(lncoins=0.75))
     yield broken("query_off_lattice", MUTANTS["coarse_noise"], fraction, part, relation=REPLACE)
@@ -165,8 +172,7 @@ def discrete_laplace() -> Iterator[Draft]:
     yield deviating("half_lattice_step", MUTANTS["half_step"], count, pair)
 
     share = _share(16_384, 1.0)
-    yield exact(share, PureDP(1.0), _share_pair(), case="share", relation=REPLACE)
-    yield privacy(share, PureDP(1.0), _share_pair(), case="share", relation=REPLACE)
+    yield from reference(share, PureDP(1.0), _share_pair(), case="share", relation=REPLACE, follows=False)
     for mechanism, data, n, case in ((count, rand(), 1, "count"), (share, rand().head(16_384), 16_384, "share")):
         a = mechanism.base(1)
         variance = 2.0 * a / ((a - 1.0) * n) ** 2
@@ -231,11 +237,8 @@ def neighbours() -> Iterator[Draft]:
     one_more = added("one more person, with 2 visits", person(mdvis=2))
     moved = replaced("a person goes from 0 visits to 2", person(mdvis=0), person(mdvis=2))
     mechanism, correct = laplace_histogram(adding, 1.0), laplace_histogram(replacing, 1.0)
-    yield exact(mechanism, PureDP(1.0), one_more, case="histogram", relation=ADD_REMOVE)
-    yield privacy(mechanism, PureDP(1.0), one_more, case="histogram", relation=ADD_REMOVE)
-    yield exact(correct, PureDP(1.0), moved, case="histogram_under_replace", relation=REPLACE)
-    yield privacy(correct, PureDP(1.0), moved, case="histogram_under_replace", relation=REPLACE)
-    yield conformity(correct, moved, case="histogram_under_replace")
+    yield from reference(mechanism, PureDP(1.0), one_more, case="histogram", relation=ADD_REMOVE, follows=False)
+    yield from reference(correct, PureDP(1.0), moved, case="histogram_under_replace", relation=REPLACE)
     yield broken(
         "calibrated_for_the_other_relation", MUTANTS["add_remove_sensitivity"], correct, moved, relation=REPLACE
     )
@@ -246,8 +249,7 @@ def neighbours() -> Iterator[Draft]:
         (replacing, moved, "gaussian_histogram_under_replace"),
     ):
         noisy, relation = gaussian_histogram(cells, 1.0, 1e-5), REPLACE if cells is replacing else ADD_REMOVE
-        yield exact(noisy, ApproxDP(1.0, 1e-5), pair, case=case, relation=relation)
-        yield privacy(noisy, ApproxDP(1.0, 1e-5), pair, case=case, relation=relation)
+        yield from reference(noisy, ApproxDP(1.0, 1e-5), pair, case=case, relation=relation, follows=False)
     for_adding = gaussian_histogram(adding, 1.0, 1e-5)
     claim, case = GaussianDP(for_adding.plain(5).mu(5)), "gaussian_histogram_for_the_other_relation"
     note = "calibrated for add/remove, documented for replace: sqrt 2 times the claimed mu"
@@ -257,9 +259,7 @@ def neighbours() -> Iterator[Draft]:
     # A mean needs the number of rows, which is not public under add/remove.
     both = SumAndSize(Sum("mdvis", 0.0, 20.0, resolution=1.0, relation="add_remove_one"), 1.0)
     frequent = added("one more person, with 20 visits", person(mdvis=20))
-    yield exact(both, PureDP(1.0), frequent, case="sum_and_size", relation=ADD_REMOVE)
-    yield privacy(both, PureDP(1.0), frequent, case="sum_and_size", relation=ADD_REMOVE)
-    yield conformity(both, frequent, case="sum_and_size")
+    yield from reference(both, PureDP(1.0), frequent, case="sum_and_size", relation=ADD_REMOVE)
     yield broken("public_n_under_add_remove", SIZES["public_size"], both, frequent, relation=ADD_REMOVE)
     yield inequality(
         _moves_of_a_mean,
@@ -315,9 +315,7 @@ def randomized_response() -> Iterator[Draft]:
     few = rand().head(4).astype(float)
     pair = Pair(few, few.assign(idp=[0.0, *few["idp"].iloc[1:]]), "the first of four persons changes plan")
     claim = PureDP(mechanism.epsilon)
-    yield exact(mechanism, claim, pair, case="four_persons", relation=REPLACE)
-    yield privacy(mechanism, claim, pair, case="four_persons", relation=REPLACE)
-    yield conformity(mechanism, pair, case="four_persons")
+    yield from reference(mechanism, claim, pair, case="four_persons", relation=REPLACE)
     yield broken("shared_coin", RESPONSES["shared_coin"], mechanism, pair)
     yield deviating("shared_coin", RESPONSES["shared_coin"], mechanism, pair)
     small = RandomizedResponse(0.2, column="idp")
@@ -327,9 +325,8 @@ def randomized_response() -> Iterator[Draft]:
     yield deviating("memoised_seed", RESPONSES["memoised_seed"], mechanism, pair)
     # What is published of the others says nothing about the person who changes plan.
     others = OtherRows(mechanism, 0)
-    yield exact(others, PureDP(0.0), pair, case="other_rows", relation=REPLACE)
     # A level of 0.1, the usual one next to 0, takes millions of draws.
-    yield privacy(others, PureDP(0.0), pair, case="other_rows", relation=REPLACE, detect=0.7)
+    yield from reference(others, PureDP(0.0), pair, case="other_rows", relation=REPLACE, detect=0.7, follows=False)
     yield from _response_accuracy()
 
 

@@ -17,7 +17,7 @@ from auditor.claims import (
     exact,
     expectation,
     inequality,
-    privacy,
+    reference,
     scaling,
 )
 from auditor.datasets import Pair
@@ -113,8 +113,8 @@ def tway_marginals() -> Iterator[Draft]:
     claimed, apart = PureDP(_EPSILON), complementary()
     pairs = [apart, one_attribute()]
     pure = Marginals(TEN, 2, _N, _EPSILON)
-    yield exact(pure, claimed, pairs, case="two_way", relation=REPLACE)
-    yield privacy(pure, claimed, pairs, case="two_way", relation=REPLACE, draws={"smoke": 45_000, "standard": 45_000})
+    draws = {"smoke": 45_000, "standard": 45_000}
+    yield from reference(pure, claimed, pairs, case="two_way", relation=REPLACE, draws=draws, follows=False)
     small = Marginals(HEALTH, 2, _N, _EPSILON)
     yield conformity(small, rand(), case="health", draws={"smoke": 12_000, "standard": 200_000})
     yield exact(Marginals(TEN, 3, _N, _EPSILON), claimed, pairs, case="three_way", relation=REPLACE)
@@ -125,10 +125,8 @@ def tway_marginals() -> Iterator[Draft]:
     ):
         yield exact(mechanism, rough, apart, case=case, relation=REPLACE)
     gaussian = GaussianMarginals(HEALTH, 2, _N, _EPSILON, _DELTA)
-    yield exact(gaussian, rough, apart, case="health_gaussian", relation=REPLACE)
-    yield privacy(
-        gaussian, rough, apart, case="health_gaussian", relation=REPLACE, draws={"smoke": 40_000, "standard": 200_000}
-    )
+    draws = {"smoke": 40_000, "standard": 200_000}
+    yield from reference(gaussian, rough, apart, case="health_gaussian", relation=REPLACE, draws=draws, follows=False)
     yield from _mutants()
     yield from _accuracy()
     yield from _exponents()

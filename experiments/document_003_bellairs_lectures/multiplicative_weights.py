@@ -34,10 +34,10 @@ from auditor.claims import (
     component,
     conformity,
     entry,
-    exact,
     inequality,
     mutant,
     privacy,
+    reference,
     scaling,
 )
 from auditor.datasets import Pair
@@ -203,9 +203,7 @@ def _epochs() -> Iterator[Draft]:
         ("epoch", answered, 4.0, "and whether the released answer is above a cut"),
     ):
         target, claim = ExactDialogue(mechanism, stream), PureDP(times * _EPSILON0)
-        yield exact(target, claim, pair, case=case, relation=REPLACE, note=note)
-        yield component(target, claim, pair, case=case, relation=REPLACE, note=note)
-        yield conformity(target, pair, case=case, note=note)
+        yield from reference(target, claim, pair, level="L2", case=case, relation=REPLACE, note=note)
     # Three earlier queries, so that events which tell something are not rare.
     released, note = Dialogue(replace(pattern, cuts=None), FixedList([0] * 3 + [1])), "side and released answer in full"
     draws = {"smoke": 500_000}
@@ -215,9 +213,7 @@ def _epochs() -> Iterator[Draft]:
     twice, analyst = replace(pattern, cap=2), Phases(0, 1, length=4, epochs=2)
     target, claim = ExactDialogue(twice, analyst), PureDP(2 * 3 * _EPSILON0)
     note = "after an update the cheap query is asked again"
-    yield exact(target, claim, pair, case="two_patterns", relation=REPLACE, note=note)
-    yield privacy(target, claim, pair, case="two_patterns", relation=REPLACE, note=note)
-    yield conformity(target, pair, case="two_patterns", note=note)
+    yield from reference(target, claim, pair, case="two_patterns", relation=REPLACE, note=note)
     kept = "threshold_not_refreshed"
     built, note = ExactDialogue(_broken(kept, twice), analyst), MUTANTS[kept].note
     yield mutant(kept, built, claim, pair, expected="consistent", relation=REPLACE, note=note)

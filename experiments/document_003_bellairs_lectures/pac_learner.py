@@ -22,11 +22,9 @@ from auditor.claims import (
     accuracy,
     as_corrected,
     as_printed,
-    conformity,
     entry,
-    exact,
     inequality,
-    privacy,
+    reference,
     scaling,
     smallest,
 )
@@ -145,14 +143,11 @@ def pac_learner() -> Iterator[Draft]:
     claim, few = PureDP(learner.level), {"smoke": 60_000}
     flip, noisy = _flipped(7, 8), _noisy(72, 32)
     piece = _piece(long, noisy)
-    yield exact(learner, claim, flip, relation=REPLACE)
-    yield privacy(learner, claim, flip, relation=REPLACE, draws=few)
-    yield conformity(learner, flip, reference=ByDefinition(8, _EPSILON), draws=few)
+    law = {"reference": ByDefinition(8, _EPSILON)}
+    yield from reference(learner, claim, flip, relation=REPLACE, draws=few, follows=law)
     # A threshold of 32 bits is uniform in its piece, so where it lies says all that it says.
-    yield exact(piece, claim, noisy, case="inconsistent_labels", relation=REPLACE)
-    yield privacy(piece, claim, noisy, case="inconsistent_labels", relation=REPLACE, draws=few)
-    defined = ByDefinition(32, _EPSILON, piece.points)
-    yield conformity(piece, noisy, reference=defined, case="inconsistent_labels", draws=few)
+    law = {"reference": ByDefinition(32, _EPSILON, piece.points)}
+    yield from reference(piece, claim, noisy, case="inconsistent_labels", relation=REPLACE, draws=few, follows=law)
     yield inequality(
         _levels,
         statement="the level of a flip is 2 eps - ln(1 + p (e^(2 eps) - 1)), p the thresholds' that gain a mistake",

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from auditor.audits.accuracy import Exactly, Figure
 from auditor.audits.inequality import Row
-from auditor.claims import Draft, Source, accuracy, conformity, entry, exact, inequality, privacy, scaling
+from auditor.claims import Draft, Source, accuracy, conformity, entry, exact, inequality, reference, scaling
 from auditor.datasets import Pair
 from auditor.privacy.exact import curve
 from auditor.privacy.guarantees import PureDP
@@ -92,13 +92,9 @@ def private_parity_learner() -> Iterator[Draft]:
     """The exact level, on one row and over all small databases; sample sizes; what repeating in batches gives."""
     learner, few = CoinParity(0.3, 2), {"smoke": 120_000}
     claim = PureDP(learner.exact_epsilon)
-    yield exact(learner, claim, [_one_row(), _contradiction()], relation=REPLACE)
-    yield privacy(learner, claim, [_one_row(), _contradiction()], relation=REPLACE, draws=few)
-    yield conformity(learner, _one_row(), _contradiction(), draws=few)
+    yield from reference(learner, claim, [_one_row(), _contradiction()], relation=REPLACE, draws=few)
     twelve = CoinParity(0.3, 6)
-    yield exact(twelve, claim, _twelve(), case="twelve_rows", relation=REPLACE)
-    yield privacy(twelve, claim, _twelve(), case="twelve_rows", relation=REPLACE, draws=few)
-    yield conformity(twelve, _twelve(), case="twelve_rows", draws=few)
+    yield from reference(twelve, claim, _twelve(), case="twelve_rows", relation=REPLACE, draws=few)
     # Three batches of two rows, one of them contradictory.
     batches = FirstHypothesis(learner, 3)
     rest = (("10", 1), ("11", 0), ("11", 1), ("00", 0), ("01", 1))

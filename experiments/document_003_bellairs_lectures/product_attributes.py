@@ -9,7 +9,7 @@ import numpy as np
 
 from auditor.audits.accuracy import Figure, Setting
 from auditor.audits.inequality import Row
-from auditor.claims import Draft, Source, entry, exact, inequality, privacy, scaling
+from auditor.claims import Draft, Source, entry, exact, inequality, reference, scaling
 from auditor.privacy.guarantees import ApproxDP, GaussianDP
 from experiments.common import ADD_REMOVE, broken, rand
 from experiments.document_003_bellairs_lectures._projected import (
@@ -60,14 +60,9 @@ def _privacy() -> Iterator[Draft]:
         yield exact(noisy, GaussianDP(noisy.mu), more, case=case, relation=ADD_REMOVE)
     four = _noisy(4, 4, _LARGE)
     yield exact(four, ApproxDP(_LARGE, DELTA), more, case="4_way_4_attributes", relation=ADD_REMOVE)
-    yield exact(four, GaussianDP(four.mu), more, case="4_way_4_attributes", relation=ADD_REMOVE)
-    yield privacy(
-        four,
-        GaussianDP(four.mu),
-        more,
-        case="4_way_4_attributes",
-        relation=ADD_REMOVE,
-        draws={"smoke": 6_000, "standard": 80_000},
+    draws = {"smoke": 6_000, "standard": 80_000}
+    yield from reference(
+        four, GaussianDP(four.mu), more, case="4_way_4_attributes", relation=ADD_REMOVE, draws=draws, follows=False
     )
     large = NoisyMoments(ProductMoments(4, order=4), _LARGE, DELTA)
     yield broken(

@@ -20,6 +20,7 @@ from auditor.claims import (
     expectation,
     inequality,
     privacy,
+    reference,
 )
 from auditor.datasets import Pair
 from auditor.privacy.exact import GaussianCurve
@@ -104,25 +105,15 @@ def _privacy() -> Iterator[Draft]:
     yield exact(eight, ApproxDP(EPSILON, DELTA), more, case="eight_attributes", relation=ADD_REMOVE)
     yield exact(eight, GaussianDP(eight.mu), more, case="eight_attributes", relation=ADD_REMOVE)
     four = _noisy(4, _LARGE)
-    yield exact(four, GaussianDP(four.mu), more, case="four_attributes", relation=ADD_REMOVE)
-    yield privacy(
-        four,
-        GaussianDP(four.mu),
-        more,
-        case="four_attributes",
-        relation=ADD_REMOVE,
-        draws={"smoke": 6_000, "standard": 80_000},
+    draws = {"smoke": 6_000, "standard": 80_000}
+    yield from reference(
+        four, GaussianDP(four.mu), more, case="four_attributes", relation=ADD_REMOVE, draws=draws, follows=False
     )
     # A delta at which the events that tell are not rare.
     loose = _noisy(3, 1.0, 0.01)
-    yield exact(loose, ApproxDP(1.0, 0.01), more, case="three_attributes", relation=ADD_REMOVE)
-    yield privacy(
-        loose,
-        ApproxDP(1.0, 0.01),
-        more,
-        case="three_attributes",
-        relation=ADD_REMOVE,
-        draws={"smoke": 25_000, "standard": 100_000},
+    draws = {"smoke": 25_000, "standard": 100_000}
+    yield from reference(
+        loose, ApproxDP(1.0, 0.01), more, case="three_attributes", relation=ADD_REMOVE, draws=draws, follows=False
     )
     yield conformity(_noisy(2), more, case="two_attributes", draws={"smoke": 20_000, "standard": 200_000})
     for d in (4, 5):

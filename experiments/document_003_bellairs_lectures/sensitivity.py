@@ -24,6 +24,7 @@ from auditor.claims import (
     exact,
     inequality,
     privacy,
+    reference,
     scaling,
 )
 from auditor.datasets import Pair
@@ -351,9 +352,8 @@ def smooth_sensitivity() -> Iterator[Draft]:
             yield conformity(mechanism, worst, case=case, rounding=mechanism.step)
             if epsilon == 1.0:
                 whole = whole_range()
-                yield exact(fine, PureDP(epsilon), whole, case=f"{name}_of_the_index", relation=REPLACE)
-                yield privacy(fine, PureDP(epsilon), whole, case=f"{name}_of_the_index", relation=REPLACE)
-                yield conformity(fine, whole, case=f"{name}_of_the_index", rounding=fine.step)
+                case, law = f"{name}_of_the_index", {"rounding": fine.step}
+                yield from reference(fine, PureDP(epsilon), whole, case=case, relation=REPLACE, follows=law)
 
     base = sharp(_MEDIAN, 0.5)
     for name in ("laplace_noise", "gaussian_noise"):

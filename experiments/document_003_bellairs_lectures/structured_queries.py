@@ -8,7 +8,7 @@ from typing import Any
 
 from auditor.audits.accuracy import Absolute, Setting
 from auditor.audits.inequality import Row
-from auditor.claims import Draft, Source, accuracy, conformity, entry, exact, inequality, privacy, scaling
+from auditor.claims import Draft, Source, accuracy, entry, inequality, reference, scaling
 from auditor.privacy.guarantees import PureDP
 from experiments.common import REPLACE, broken, deviating, person, rand, replaced, visits
 from mechanisms.additive_noise.laplace import LatticeLaplace
@@ -113,9 +113,7 @@ def structured() -> Iterator[Draft]:
         (halves, plan, "distance_to_a_histogram", "how far from half of the persons on either plan"),
         (limited, limitation, "linear_query", "the mean of a score from 0 to 1"),
     ):
-        yield exact(mechanism, PureDP(1.0), pair, case=case, relation=REPLACE, note=what)
-        yield privacy(mechanism, PureDP(1.0), pair, case=case, relation=REPLACE, note=what)
-        yield conformity(mechanism, pair, case=case)
+        yield from reference(mechanism, PureDP(1.0), pair, case=case, relation=REPLACE, follows={"note": ""}, note=what)
         query: Any = mechanism.query
         # One step more for the rounding of an answer that is not on the lattice; counts are.
         rounding = mechanism.step if mechanism is limited else 0.0
