@@ -16,13 +16,13 @@ from auditor.claims import (
     Erratum,
     Source,
     accuracy,
-    component,
     conformity,
     entry,
     exact,
     inequality,
     privacy,
     proof_step,
+    reference,
     scaling,
     statement_holds,
 )
@@ -135,17 +135,16 @@ def _flips() -> Iterator[Draft]:
     # One question stable, and in a tie; at a delta that does not cover what the stable pair shows.
     run, claim = OnlineRelease(asked("+"), 8.0, 0.01), ApproxDP(8.0, 0.01)
     pairs = [asked_pair(), tied_pair(moving()[0], 33)]
-    yield exact(run, claim, pairs, case="one_query", relation=ADD_REMOVE)
-    yield privacy(run, claim, pairs, case="one_query", relation=ADD_REMOVE, draws={"smoke": 600_000})
+    yield from reference(
+        run, claim, pairs, case="one_query", relation=ADD_REMOVE, draws={"smoke": 600_000}, follows=False
+    )
 
 
 def _stable() -> Iterator[Draft]:
     """The same values on both sides: 2/lambda an epoch, for adaptive analysts too."""
     pair = asked_pair()
     epoch = _at(_EPOCH, 8.5, 0.5, epochs=1)
-    yield exact(epoch, PureDP(epoch.pure_level), pair, case="epoch", relation=ADD_REMOVE)
-    yield component(epoch, PureDP(epoch.pure_level), pair, case="epoch", relation=ADD_REMOVE)
-    yield conformity(epoch, pair, case="epoch", relation=ADD_REMOVE)
+    yield from reference(epoch, PureDP(epoch.pure_level), pair, level="L2", case="epoch", relation=ADD_REMOVE)
     two = _at(_TWO, 8.0, 0.5)
     for claim in (exact, privacy):
         yield claim(two, PureDP(two.pure_level), pair, case="two_epochs", relation=ADD_REMOVE)

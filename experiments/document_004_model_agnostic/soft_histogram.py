@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from auditor.audits.inequality import Row
-from auditor.claims import Draft, Source, component, conformity, entry, exact, inequality
+from auditor.claims import Draft, Source, entry, inequality, reference
 from auditor.privacy.guarantees import PureDP
 from experiments.common import REPLACE, broken, deviating
 from experiments.document_004_model_agnostic._soft_votes import (
@@ -53,9 +53,7 @@ def histograms() -> Iterator[Draft]:
     votes = [LOW_IN] * 4 + [LOW] * 5 + [HIGH]
     pair = votes_change("a vote leaves a bin", [*votes, LOW_IN], [*votes, HIGH])
     one = one_query(Echo(), HALVES, 0.5, 2.0)
-    yield exact(one, PureDP(2.0), pair, case="one_query", relation=REPLACE)
-    yield component(one, PureDP(2.0), pair, case="one_query", relation=REPLACE)
-    yield conformity(one, pair, case="one_query", relation=REPLACE)
+    yield from reference(one, PureDP(2.0), pair, level="L2", case="one_query", relation=REPLACE)
     yield from _other_partitions()
 
 

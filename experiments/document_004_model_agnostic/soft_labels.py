@@ -31,6 +31,7 @@ from auditor.claims import (
     mutant,
     privacy,
     proof_step,
+    reference,
     statement_holds,
 )
 from auditor.datasets import Pair, Relation
@@ -180,9 +181,7 @@ def _parts() -> Iterator[Draft]:
     pair = epoch_pair(8)
     part = until_first_failure(Echo(), HALVES, 1.0, 3.0)
     level = PureDP(part.epsilon)
-    yield exact(part, level, pair, case="until_first_failure", relation=REPLACE)
-    yield component(part, level, pair, case="until_first_failure", relation=REPLACE)
-    yield conformity(part, pair, case="until_first_failure", relation=REPLACE)
+    yield from reference(part, level, pair, level="L2", case="until_first_failure", relation=REPLACE)
 
     yield proof_step(
         "ERR-2",
