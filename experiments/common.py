@@ -1,18 +1,14 @@
-"""What the experiments share: the RAND microdata, neighbouring pairs of it, claims of mutants."""
+"""What the experiments share: the RAND microdata, neighbouring pairs of it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from auditor.claims import Draft, conformity, mutant
 from auditor.datasets import AddRemoveOne, Pair, ReplaceOne
-from auditor.privacy.guarantees import Guarantee, PureDP
-from mechanisms.base.mechanism import Mutant
 
 REPLACE, ADD_REMOVE = ReplaceOne(), AddRemoveOne()
 
@@ -63,38 +59,3 @@ def visits(first: float, second: float, index: int = 0) -> Pair:
 def answers(*values: float) -> np.ndarray[Any, np.dtype[np.float64]]:
     """A vector of query answers."""
     return np.array(values, dtype=float)
-
-
-def broken(
-    case: str,
-    found: Mutant[Any],
-    base: Any,
-    pairs: Pair | Sequence[Pair],
-    *,
-    guarantee: Guarantee | None = None,
-    attained: bool = True,
-    **options: Any,
-) -> Draft:
-    """Claim of a mutant of ``base``: it still claims the level of the reference, and is expected to be refuted.
-
-    A benign mutant is expected to be consistent. The exact level on the pairs is computed from the mutant's law; where
-    it states none, the mutant's table says it, if the pairs attain that (``attained``).
-    """
-    built = found.build(base)
-    if not hasattr(built, "law") and attained and found.true_epsilon is not None:
-        options.setdefault("true_level", found.true_epsilon(base))
-    return mutant(
-        case,
-        built,
-        guarantee if guarantee is not None else PureDP(base.epsilon),
-        pairs,
-        expected="consistent" if found.kind == "benign" else "violation",
-        note=found.note,
-        **options,
-    )
-
-
-def deviating(case: str, found: Mutant[Any], base: Any, *data: Any, **options: Any) -> Draft:
-    """Claim that a mutant of ``base`` does not sample from the law of ``base``; takes what `conformity` takes."""
-    built = found.build(base)
-    return conformity(built, *data, reference=base, case=case, expected="deviation", note=found.note, **options)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from auditor.claims import Draft, Source, entry, reference
+from auditor.claims import Draft, Source, broken, broken_and_deviating, entry, reference
 from auditor.privacy.guarantees import PureDP
 from experiments._queries import one_sided_pair, opposed_pair, stream
-from experiments.common import REPLACE, broken, deviating
+from experiments.common import REPLACE
 from mechanisms.selection.noisy_max import FLIP_MUTANTS, MUTANTS, PermuteAndFlip, ReportNoisyMax
 
 #: Ten groups of persons; which is the largest?
@@ -21,13 +21,10 @@ def noisy_max() -> Iterator[Draft]:
         mechanism = ReportNoisyMax(stream(_GROUPS), 1.0, noise=noise)
         yield from reference(mechanism, PureDP(1.0), opposed_pair(), case=noise, relation=REPLACE)
     mechanism = ReportNoisyMax(stream(_GROUPS), 1.0)
-    yield broken("half_scale", MUTANTS["half_scale"], mechanism, opposed_pair())
-    yield deviating("half_scale", MUTANTS["half_scale"], mechanism, opposed_pair())
+    yield from broken_and_deviating(MUTANTS["half_scale"], mechanism, opposed_pair())
     # Five counts that all rise by one: 5 eps / 2.
     five = ReportNoisyMax(stream("wwwww"), 1.0)
-    yield broken(
-        "released_maximum", MUTANTS["released_maximum"], five, one_sided_pair(), relation=REPLACE, true_level=2.5
-    )
+    yield broken(MUTANTS["released_maximum"], five, one_sided_pair(), relation=REPLACE, true_level=2.5)
 
 
 @entry("further/permute_and_flip", title="Permute-and-flip", source=Source("McKenna and Sheldon 2020", "Algorithm 1"))
@@ -37,5 +34,4 @@ def permute_and_flip() -> Iterator[Draft]:
     # The law of another mechanism, computed by other means: the two are one (Ding et al. 2021).
     law = {"reference": ReportNoisyMax(stream(_GROUPS), 1.0, noise="exponential")}
     yield from reference(mechanism, PureDP(1.0), opposed_pair(), case="largest_group", relation=REPLACE, follows=law)
-    yield broken("half_scale", FLIP_MUTANTS["half_scale"], mechanism, opposed_pair())
-    yield deviating("half_scale", FLIP_MUTANTS["half_scale"], mechanism, opposed_pair())
+    yield from broken_and_deviating(FLIP_MUTANTS["half_scale"], mechanism, opposed_pair())

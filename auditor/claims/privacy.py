@@ -318,28 +318,6 @@ def reference(
         yield conformity(mechanism, *listed, **{**shared, "draws": draws, **others})
 
 
-def mutant(
-    case: str,
-    mechanism: Mechanism,
-    guarantee: Guarantee,
-    pairs: Pair | Sequence[Pair],
-    *,
-    expected: str = "violation",
-    true_level: float | None = None,
-    **options: Any,
-) -> Draft:
-    """Declare a broken mechanism, expected to be refuted.
-
-    It takes what `privacy` takes.
-
-    ``true_level`` is the exact level on the pairs, where it is known and the mutant states no law.
-    """
-    draft = privacy(mechanism, guarantee, pairs, case=case, expected=expected, **options)
-    if true_level is not None and draft.curve_of is None:
-        draft = replace(draft, exact_level=true_level)
-    return replace(draft, is_mutant=True)
-
-
 def curve_of_law(mechanism: Mechanism) -> Callable[[Pair], PrivacyCurve] | None:
     """Exact curve of a pair by the mechanism's law, or None."""
     law = getattr(mechanism, "law", None)

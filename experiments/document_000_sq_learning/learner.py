@@ -17,7 +17,10 @@ from auditor.claims import (
     Erratum,
     Source,
     accuracy,
+    broken,
+    broken_and_deviating,
     conformity,
+    deviating,
     entry,
     exact,
     privacy,
@@ -30,7 +33,7 @@ from auditor.claims import (
 from auditor.datasets import Pair
 from auditor.privacy.guarantees import PureDP
 from experiments._errors import FirstError
-from experiments.common import REPLACE, broken, deviating, person, rand, replaced
+from experiments.common import REPLACE, person, rand, replaced
 from mechanisms.statistical_queries.query_algorithms import (
     AllOf,
     Bit,
@@ -274,15 +277,14 @@ def _mutants(answers: FixedAnswers, in_chunk: Pair) -> Iterator[Draft]:
     in_first = _chunk_pair(7, "a person in the first chunk, whom no query counts or all do")
     in_two = _chunk_pair(_ROWS - 7, "a person in two windows, whom no query counts or all do")
     precise = FixedAnswers(_CONJUNCTION, _LARGE_EPSILON, _ROWS, _STEP)
-    for name, found, pair in (
-        ("shared_chunk", MUTANTS["shared_chunk"], in_first),
-        ("overlapping_chunks", MUTANTS["overlapping_chunks"], in_two),
-        ("chunking_after_sorting", sorted_by("lpi"), _sorted_pair()),
+    for found, pair in (
+        (MUTANTS["shared_chunk"], in_first),
+        (MUTANTS["overlapping_chunks"], in_two),
+        (sorted_by("lpi"), _sorted_pair()),
     ):
-        yield broken(name, found, precise, pair, relation=REPLACE, draws=_DRAWS)
+        yield broken(found, precise, pair, relation=REPLACE, draws=_DRAWS)
     for name in ("noise_scale_alpha_over_s", "noise_scale_1_over_s"):
-        yield broken(name, MUTANTS[name], answers, in_chunk, relation=REPLACE, draws=_DRAWS)
-        yield deviating(name, MUTANTS[name], answers, in_chunk, draws=_DRAWS)
+        yield from broken_and_deviating(MUTANTS[name], answers, in_chunk, relation=REPLACE, draws=_DRAWS)
     # As printed it is M times as private as claimed; what it breaks is accuracy.
     printed = MUTANTS["printed_noise_scale"]
     yield exact(
@@ -293,7 +295,7 @@ def _mutants(answers: FixedAnswers, in_chunk: Pair) -> Iterator[Draft]:
         relation=REPLACE,
         note=printed.note,
     )
-    yield deviating("printed_noise_scale", printed, answers, in_chunk, draws=_DRAWS)
+    yield deviating(printed, answers, in_chunk, draws=_DRAWS)
 
 
 def _accuracy() -> Iterator[Draft]:

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from auditor.claims import Draft, Source, accuracy, entry, reference
+from auditor.claims import Draft, Source, accuracy, broken, broken_and_deviating, deviating, entry, reference
 from auditor.privacy.exact import FiniteLaw
 from auditor.privacy.guarantees import PureDP
 from experiments._queries import opposed_pair, stream
-from experiments.common import REPLACE, broken, deviating, person, rand, replaced
+from experiments.common import REPLACE, person, rand, replaced
 from mechanisms.base.mechanism import FloatArray, IntArray
 from mechanisms.base.queries import Count, SeveralCounts
 from mechanisms.selection.exponential import MUTANTS, ExponentialMechanism
@@ -33,20 +33,23 @@ def exponential() -> Iterator[Draft]:
     law = {"reference": ByDefinition(tuple(("mdvis", float(v), float(v)) for v in range(27, 39)), 1.0)}
     yield from reference(frequent, PureDP(1.0), move, case="most_common_visits", relation=REPLACE, follows=law)
 
-    yield broken("factor_two_missing", MUTANTS["missing_two"], mechanism, opposed_pair(), relation=REPLACE)
-    yield broken("sign_flipped", MUTANTS["wrong_sign"], mechanism, opposed_pair(), relation=REPLACE)
-    yield deviating("sign_flipped", MUTANTS["wrong_sign"], mechanism, opposed_pair())
-    yield broken("greedy_argmax", MUTANTS["greedy"], mechanism, opposed_pair(), relation=REPLACE)
-    yield broken("sum_for_mean_sensitivity", MUTANTS["mean_sensitivity"], mechanism, opposed_pair(), relation=REPLACE)
+    yield broken(MUTANTS["missing_two"], mechanism, opposed_pair(), case="factor_two_missing", relation=REPLACE)
+    yield from broken_and_deviating(
+        MUTANTS["wrong_sign"], mechanism, opposed_pair(), case="sign_flipped", relation=REPLACE
+    )
+    yield broken(MUTANTS["greedy"], mechanism, opposed_pair(), case="greedy_argmax", relation=REPLACE)
+    yield broken(
+        MUTANTS["mean_sensitivity"], mechanism, opposed_pair(), case="sum_for_mean_sensitivity", relation=REPLACE
+    )
     # Nobody has 36 visits: the value enters the range with the person who does.
     rare = ExponentialMechanism(_visits_of(33, 34, 35, 36, 37), 1.0)
     enters = replaced("a person goes from 36 to 33 visits", person(mdvis=36), person(mdvis=33))
-    yield broken("data_dependent_range", MUTANTS["occurring_only"], rare, enters, relation=REPLACE)
+    yield broken(MUTANTS["occurring_only"], rare, enters, case="data_dependent_range", relation=REPLACE)
     # 22 persons have 21 visits, 13 have 24: the lead is 10 or 8, and noise on [0, 8.9) can turn only the smaller one.
     behind = ExponentialMechanism(_visits_of(21, 24), 1.0)
     closer = replaced("a person goes from 24 to 21 visits", person(mdvis=24), person(mdvis=21))
-    yield broken("uniform_noise_for_gumbel", MUTANTS["uniform_noise"], behind, closer, relation=REPLACE)
-    yield deviating("uniform_noise_for_gumbel", MUTANTS["uniform_noise"], mechanism, opposed_pair())
+    yield broken(MUTANTS["uniform_noise"], behind, closer, case="uniform_noise_for_gumbel", relation=REPLACE)
+    yield deviating(MUTANTS["uniform_noise"], mechanism, opposed_pair(), case="uniform_noise_for_gumbel")
 
     # 22 persons have 21 visits and 10 have 26: with 20 outcomes the error of the theorem is 11.98 at a beta of 0.05, so
     # that nineteen outcomes that are 12 behind fail nearly as often as is allowed.

@@ -13,6 +13,8 @@ from auditor.claims import (
     Draft,
     Source,
     accuracy,
+    broken,
+    deviating,
     entry,
     exact,
     expectation,
@@ -22,7 +24,7 @@ from auditor.claims import (
 )
 from auditor.datasets import Pair
 from auditor.privacy.guarantees import ZCDP, ApproxDP, GaussianDP, Guarantee, RenyiDP, TradeoffCurve
-from experiments.common import REPLACE, broken, deviating, person, rand, replaced, visits
+from experiments.common import REPLACE, person, rand, replaced, visits
 from mechanisms.additive_noise.gaussian import MUTANTS as GAUSSIANS
 from mechanisms.additive_noise.gaussian import CalibratedGaussian, Rule, analytic_mu, tail_mu
 from mechanisms.additive_noise.laplace import default_step
@@ -68,16 +70,14 @@ def gaussian() -> Iterator[Draft]:
     yield from _accuracy(count, mean)
 
     def mutant(case: str, base: CalibratedGaussian, moved: Pair) -> Draft:
-        return broken(
-            case, GAUSSIANS[case], base, moved, guarantee=ApproxDP(base.epsilon, base.delta), relation=REPLACE
-        )
+        return broken(GAUSSIANS[case], base, moved, guarantee=ApproxDP(base.epsilon, base.delta), relation=REPLACE)
 
     yield mutant("variance_as_std", mean, visits(0, 20))
     yield mutant("delta_missing_from_log", count, pair)
     # Nobody has 36 visits: 0 against 1, where float32 is finest and the leak is largest.
     nobody = CalibratedGaussian(Count("mdvis", equals=36.0), 1.0, 1e-5)
     yield mutant("float32_noise", nobody, visits(0, 36))
-    yield deviating("float32_noise", GAUSSIANS["float32_noise"], nobody, visits(0, 36))
+    yield deviating(GAUSSIANS["float32_noise"], nobody, visits(0, 36))
     # From epsilon = 8.42 on, at this delta. No draws could show it: they would have to tell probabilities below e^-10
     # from 0. They show it where delta is large.
     case = "classical_formula_large_eps"

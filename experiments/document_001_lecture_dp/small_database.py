@@ -29,6 +29,8 @@ from auditor.claims import (
     Erratum,
     Source,
     accuracy,
+    broken,
+    broken_and_deviating,
     entry,
     inequality,
     proof_step,
@@ -39,7 +41,7 @@ from auditor.claims import (
 from auditor.datasets import Pair
 from auditor.privacy.exact import FiniteLaw
 from auditor.privacy.guarantees import PureDP
-from experiments.common import REPLACE, broken, deviating, person, rand, replaced
+from experiments.common import REPLACE, person, rand, replaced
 from mechanisms.query_release.small_database import (
     MUTANTS,
     SmallDatabase,
@@ -242,16 +244,15 @@ def small_database() -> Iterator[Draft]:
 def _mutants(small: SmallDatabase, opposite: Pair) -> Iterator[Draft]:
     # With 6 rows in place of 8 the telling event is less rare: a seventh of the draws show it.
     fewer = SmallDatabase(_WEAK_AND_PLAN, 1.0, 6)
-    yield broken("score_scale_halved", MUTANTS["score_scale_halved"], fewer, opposite, relation=REPLACE)
+    yield broken(MUTANTS["score_scale_halved"], fewer, opposite, relation=REPLACE)
     for case in ("score_not_divided_by_n", "random_subsample_of_data"):
-        yield broken(case, MUTANTS[case], small, opposite, relation=REPLACE)
+        yield broken(MUTANTS[case], small, opposite, relation=REPLACE)
     for case in ("score_times_m", "unordered_base_measure"):
-        yield broken(case, MUTANTS[case], small, opposite, relation=REPLACE)
-        yield deviating(case, MUTANTS[case], small, opposite)
+        yield from broken_and_deviating(MUTANTS[case], small, opposite, relation=REPLACE)
     # Shares of 6 and 4 in 10 are within alpha/2 of one row's; shares of 5 and 5 are not, and need two rows.
     health = SmallDatabase(_GOOD_AND_PLAN, 1.0, 8)
     even = _ten_persons(_GOOD_AND_PLAN, (1, 1), (0, 1), "shares of 5 and 5 in ten persons become 4 and 6")
-    yield broken("m_from_data", MUTANTS["m_from_data"], health, even, relation=REPLACE)
+    yield broken(MUTANTS["m_from_data"], health, even, relation=REPLACE)
 
 
 #: A control of the claims of errors.

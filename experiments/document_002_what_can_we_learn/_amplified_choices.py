@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from auditor.claims import Draft, accuracy, exact
+from auditor.claims import Draft, accuracy, broken, broken_and_deviating, deviating, exact
 from auditor.datasets import Pair
 from auditor.privacy.guarantees import PureDP
-from experiments.common import REPLACE, broken, deviating
+from experiments.common import REPLACE
 from experiments.document_002_what_can_we_learn._amplified_accuracy import ALPHA, BETA, EPSILON, target, true_error
 from experiments.document_002_what_can_we_learn._amplified_rows import Rows, flipped, one_bit, rows_of
 from mechanisms.learning.amplified_choices import MUTANTS
@@ -54,37 +54,37 @@ def parity_rows(right: int, wrong: int = 0) -> Rows:
 
 def _of_the_whole_learner() -> Iterator[Draft]:
     twelve, label = whole(12, 4)
-    yield broken("half_missing", MUTANTS["half_missing"], twelve, label, relation=REPLACE)
-    yield deviating("half_missing", MUTANTS["half_missing"], twelve, label, relation=REPLACE)
+    yield from broken_and_deviating(MUTANTS["half_missing"], twelve, label, relation=REPLACE)
     one, decided = whole(6, 1)
-    for name, case in (
-        ("deduplicated_on_sample", "deduplicated_on_sample"),
-        ("argmax_on_ties", "argmax_on_ties__whole_learner"),
-        ("sample_dependent_class", "sample_dependent_class__whole_learner"),
+    for name, asked in (
+        ("deduplicated_on_sample", ""),
+        ("argmax_on_ties", "whole_learner"),
+        ("sample_dependent_class", "whole_learner"),
     ):
-        yield broken(case, MUTANTS[name], one, decided, relation=REPLACE)
+        yield broken(MUTANTS[name], one, decided, asked=asked, relation=REPLACE)
     # Halves of four test rows, and runs that have found the same.
     four, among = whole(4, 4)
     for name in ("score_on_random_subset", "parameters_with_multiplicity"):
-        yield broken(name, MUTANTS[name], four, among, relation=REPLACE)
-        yield deviating(name, MUTANTS[name], four, among, relation=REPLACE)
+        yield from broken_and_deviating(MUTANTS[name], four, among, relation=REPLACE)
 
 
 def _of_the_test_part() -> Iterator[Draft]:
     twelve, agree = fixed(_TWELVE), "a test label on which one candidate errs, and no other"
     single = flipped(parity_rows(1), 0, agree)
-    yield broken("noisy_min_lap_1_over_eps", MUTANTS["noisy_min_lap_1_over_eps"], twelve, single, relation=REPLACE)
-    yield broken("sample_dependent_class", MUTANTS["sample_dependent_class"], twelve, single, relation=REPLACE)
+    yield broken(MUTANTS["noisy_min_lap_1_over_eps"], twelve, single, relation=REPLACE)
+    yield broken(MUTANTS["sample_dependent_class"], twelve, single, relation=REPLACE)
     double = flipped(parity_rows(2), 0, f"{agree}; two test rows")
-    yield broken("sample_dependent_class__consistent", MUTANTS["consistent_class"], twelve, double, relation=REPLACE)
+    yield broken(
+        MUTANTS["consistent_class"], twelve, double, case="sample_dependent_class__consistent", relation=REPLACE
+    )
     # All are wrong on one row each, or only the first is wrong on both.
-    yield broken("argmax_on_ties", MUTANTS["argmax_on_ties"], twelve, double, relation=REPLACE)
+    yield broken(MUTANTS["argmax_on_ties"], twelve, double, relation=REPLACE)
     # A lead of three test rows, against one of a single row; the noise is worth more than one and less than three.
     reused = flipped(parity_rows(3), 0, "a lead of three test rows, against one of one")
-    yield broken("gumbel_noise_reused", MUTANTS["gumbel_noise_reused"], fixed((0, 1)), reused, relation=REPLACE)
+    yield broken(MUTANTS["gumbel_noise_reused"], fixed((0, 1)), reused, relation=REPLACE)
     # At eps = 2 a candidate with 745 errors has the smallest weight there is, and with 746 it has none.
     edge = flipped(parity_rows(746, 745), 0, "candidates with 745 and 746 errors change places")
-    yield broken("exp_underflow", MUTANTS["exp_underflow"], fixed(_TWELVE, 2.0), edge, relation=REPLACE)
+    yield broken(MUTANTS["exp_underflow"], fixed(_TWELVE, 2.0), edge, relation=REPLACE)
     # Eleven equal weights, and the last one, e^-15 or e^-14, which is lost or kept beside them.
     last, lead = (*(0,) * 11, 1), flipped(parity_rows(30), 0, "the last candidate trails by 30 errors, or by 28")
     name = "float32_cumulative_sum"
@@ -114,11 +114,11 @@ def _useless() -> Iterator[Draft]:
         relation=REPLACE,
         note=f"four test rows, so eps/4; {MUTANTS['score_over_n'].note}",
     )
-    yield broken("sign_flipped", MUTANTS["sign_flipped"], learner, label, relation=REPLACE)
+    yield broken(MUTANTS["sign_flipped"], learner, label, relation=REPLACE)
     sizes, distribution = corrected(10, EPSILON, ALPHA, BETA, choice_only=True), UniformBits(10)
     fresh = FreshAmplified(EPSILON, sizes, ExponentialSelection(EPSILON), distribution)
     for name in ("score_over_n", "sign_flipped"):
-        yield deviating(name, MUTANTS[name], learner, label, relation=REPLACE)
+        yield deviating(MUTANTS[name], learner, label, relation=REPLACE)
         yield accuracy(
             MUTANTS[name].build(fresh),
             target(10),

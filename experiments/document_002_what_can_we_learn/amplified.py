@@ -26,6 +26,7 @@ from auditor.claims import (
     accuracy,
     as_corrected,
     as_printed,
+    broken,
     component,
     entry,
     exact,
@@ -37,7 +38,7 @@ from auditor.claims import (
 from auditor.datasets import Pair
 from auditor.privacy.exact import FiniteLaw, curve
 from auditor.privacy.guarantees import PureDP
-from experiments.common import ADD_REMOVE, REPLACE, broken
+from experiments.common import ADD_REMOVE, REPLACE
 from experiments.document_002_what_can_we_learn._amplified_accuracy import (
     ALPHA,
     BETA,
@@ -187,7 +188,6 @@ def _joint_mutants() -> Iterator[Draft]:
     correct = astar(1.0, 1, three)
     hypotheses = Candidates(correct.learner, correct.count, three, correct.selection)
     yield broken(
-        "same_training_data",
         _seen_through(VoteMargin, "same_training_data"),
         hypotheses,
         flipped(one_bit(three), 0, "the row of the first block"),
@@ -195,14 +195,12 @@ def _joint_mutants() -> Iterator[Draft]:
     )
     one = Split(1, 1, 1)
     yield broken(
-        "train_test_overlap",
         _seen_through(partial(OneNumber, radix=6), "train_test_overlap"),
         all_released(astar(2.0, 1, one)),
         flipped(one_bit(one), 0, "the row of the only block, which is tested on as well"),
         relation=REPLACE,
     )
     yield broken(
-        "no_noise",
         _seen_through(partial(OneNumber, radix=6), "no_noise"),
         all_released(astar(1.0, 1, one)),
         flipped(one_bit(one), 1, "the test row"),
@@ -210,7 +208,7 @@ def _joint_mutants() -> Iterator[Draft]:
     )
     swapped = flipped(rows_of((1, 0), (1, 0), (1, 1), (0, 0)), 0, "a test label on which the two hypotheses differ")
     base = all_released(astar(EPSILON, 1, Split(2, 1, 4)))
-    yield broken("shared_laplace_draw", _test_part("shared_laplace_draw", (0, 1)), base, swapped, relation=REPLACE)
+    yield broken(_test_part("shared_laplace_draw", (0, 1)), base, swapped, relation=REPLACE)
 
 
 def _seen_through(view: Callable[[Any], Any], name: str) -> Mutant[Any]:
@@ -234,7 +232,7 @@ def _noise_mutants() -> Iterator[Draft]:
     """Noise of the wrong scale, where all estimates are released."""
     base, label = all_released(astar(1.0, 1, Split(4, 2, 8))), flipped(one_bit(Split(1, 7, 1)), 3, "a test label")
     for name in ("noise_1_over_s_eps", "noise_k_over_n_eps", "noise_2_over_s_eps_logged"):
-        yield broken(name, _largest(_test_part(name, (0,) * 4)), base, label, relation=REPLACE)
+        yield broken(_largest(_test_part(name, (0,) * 4)), base, label, relation=REPLACE)
 
 
 def _largest(part: Mutant[Any]) -> Mutant[Any]:
@@ -253,13 +251,13 @@ def _choice_mutants() -> Iterator[Draft]:
     data[-1] = 0
     label = flipped(data, split.rounds, "a test label decides between the two parities")
     for name in ("shared_laplace_draw", "no_noise"):
-        yield broken(f"{name}__choice", MUTANTS[name], correct, label, relation=REPLACE)
+        yield broken(MUTANTS[name], correct, label, asked="choice", relation=REPLACE)
     whole = astar(1.0, 1, split)
-    yield broken("noise_2_over_s_eps", MUTANTS["noise_2_over_s_eps"], whole, label, relation=REPLACE)
+    yield broken(MUTANTS["noise_2_over_s_eps"], whole, label, relation=REPLACE)
     blocks = Split(4, 40, 60)
     block = one_block_counts(blocks, 39)
     for name in ("silent_bot_drop", "early_stop_at_first_hypothesis"):
-        yield broken(name, MUTANTS[name], astar(1.0, 2, blocks), block, relation=REPLACE)
+        yield broken(MUTANTS[name], astar(1.0, 2, blocks), block, relation=REPLACE)
     # The choice among fixed hypotheses: a bad one catches up, and all the others fall back.
     tests = one_bit(Split(1, 1, 2))
     catching_up = flipped(tests, 0, "a test label on which the first hypothesis errs, and no other")
@@ -269,12 +267,8 @@ def _choice_mutants() -> Iterator[Draft]:
         choice, PureDP(2.0), catching_up, case="choice_of_fixed_hypotheses", relation=REPLACE, follows=False
     )
     choice = ChosenHypothesis(first, count, Estimates(EPSILON / 4), EPSILON)
-    yield broken(
-        "noise_1_over_s_eps__choice", _level_of_choice("noise_1_over_s_eps"), choice, catching_up, relation=REPLACE
-    )
-    yield broken(
-        "noise_2_over_s_eps__choice", _level_of_choice("noise_2_over_s_eps"), choice, catching_up, relation=REPLACE
-    )
+    yield broken(_level_of_choice("noise_1_over_s_eps"), choice, catching_up, asked="choice", relation=REPLACE)
+    yield broken(_level_of_choice("noise_2_over_s_eps"), choice, catching_up, asked="choice", relation=REPLACE)
 
 
 def _level_of_choice(name: str) -> Mutant[Any]:

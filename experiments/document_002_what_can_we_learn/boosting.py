@@ -17,10 +17,10 @@ from scipy import stats
 
 from auditor.audits.accuracy import Setting
 from auditor.audits.accuracy.measures import REPLICATES, Effort, Measure, Point
-from auditor.claims import Draft, Source, accuracy, entry, reference, scaling
+from auditor.claims import Draft, Source, accuracy, broken, entry, reference, scaling
 from auditor.datasets import Pair
 from auditor.privacy.guarantees import PureDP
-from experiments.common import REPLACE, broken
+from experiments.common import REPLACE
 from experiments.document_002_what_can_we_learn._amplified_accuracy import target, true_error
 from mechanisms.base.mechanism import FloatArray
 from mechanisms.learning.agnostic_learner import AgnosticLearner
@@ -90,7 +90,6 @@ def _mutants() -> Iterator[Draft]:
     solved = inconsistent.copy()
     solved[0, 1] = 0
     yield broken(
-        "retries_on_the_same_data",
         MUTANTS["retries_on_the_same_data"],
         astar(2.0, 1, again),
         Pair(inconsistent, solved, "the record 0 = 1, which fails each run that takes it, becomes 0 = 0"),
@@ -102,7 +101,6 @@ def _mutants() -> Iterator[Draft]:
     other = data.copy()
     other[split.rounds, 1] = 1
     yield broken(
-        "nonprivate_selection",
         MUTANTS["nonprivate_selection"],
         astar(0.5, 1, split),
         Pair(data, other, "a test label decides between the two parities"),

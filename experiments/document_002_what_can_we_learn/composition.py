@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from auditor.claims import Draft, Source, conformity, entry, exact, privacy, reference
+from auditor.claims import Draft, Source, broken, conformity, entry, exact, privacy, reference
 from auditor.datasets import Pair
 from auditor.privacy.guarantees import PureDP
 from auditor.targets.analysts import FixedList
-from experiments.common import REPLACE, broken, person, rand, replaced, visits
+from experiments.common import REPLACE, person, rand, replaced, visits
 from mechanisms.base.queries import Count
 from mechanisms.composition.composition import Accountant, Bit, Response
 from mechanisms.composition.disjoint_blocks import (
@@ -60,19 +60,19 @@ def sequential() -> Iterator[Draft]:
     yield conformity(number, pair, case="number_of_ones")
     yield conformity(chosen, pair, case="chosen_levels")
 
-    yield broken("shared_seed", NOISE_MUTANTS["shared_seed"], two, both, relation=REPLACE)
+    yield broken(NOISE_MUTANTS["shared_seed"], two, both, relation=REPLACE)
     # The number that gives the bit away, two, has probability 0.53.
     name = "raw_data_to_post_processing"
-    yield broken(name, NUMBER_MUTANTS[name], NumberOfOnes(_BIT, 1.0, 2), pair, relation=REPLACE)
+    yield broken(NUMBER_MUTANTS[name], NumberOfOnes(_BIT, 1.0, 2), pair, relation=REPLACE)
     each_once = FilteredResponses(_BIT, (0.5, 1.0, 1.0), 1.0, FixedList((0, 1, 2)))
-    yield broken("maximum_for_sum", FILTER_MUTANTS["maximum_for_sum"], each_once, pair, relation=REPLACE)
+    yield broken(FILTER_MUTANTS["maximum_for_sum"], each_once, pair, relation=REPLACE)
     name = "budget_checked_at_the_end"
     # Levels 1 and 1.5 where the first answer is 1; the filter would end it there.
     raises = FilteredResponses(_BIT, (1.0, 1.5), 1.0, RaiseStakes(2, 2))
-    yield broken(name, FILTER_MUTANTS[name], raises, pair, relation=REPLACE)
+    yield broken(FILTER_MUTANTS[name], raises, pair, relation=REPLACE)
     # Query 1 says that the analyst stops for now.
     stops = FilteredResponses(_BIT, (1.0,), 1.0, FixedList((0, 1, 0)))
-    yield broken("early_stop_refunds", FILTER_MUTANTS["early_stop_refunds"], stops, pair, relation=REPLACE)
+    yield broken(FILTER_MUTANTS["early_stop_refunds"], stops, pair, relation=REPLACE)
 
 
 # --------------------------------------------------------------------------------------- blocks
@@ -140,18 +140,18 @@ def parallel() -> Iterator[Draft]:
     )
 
     shared = visits(0, 40, _ENDS[1])
-    yield broken("overlapping_blocks", MUTANTS["overlapping_blocks"], blocks, shared, relation=REPLACE)
+    yield broken(MUTANTS["overlapping_blocks"], blocks, shared, relation=REPLACE)
     valid = filtered_by(Count("disea", low=0.0))
-    yield broken("data_dependent_blocks", valid, blocks, _shifting_pair(), relation=REPLACE)
+    yield broken(valid, blocks, _shifting_pair(), relation=REPLACE)
     fewer = _distinct_pair()
     values = len(set(fewer.x["lpi"]))
     yield broken(
-        "data_dependent_blocks__deduplicated",
         deduplicated_by("lpi"),
         DisjointBlocks(_OFTEN, (200, 400, values), _LEVELS),
         fewer,
+        asked="deduplicated",
         relation=REPLACE,
     )
     often = int(np.argmax(WithReplacement(_OFTEN, _ENDS, _LEVELS).costs()))
     name = "blocks_with_replacement"
-    yield broken(name, MUTANTS[name], blocks, visits(0, 40, often), relation=REPLACE)
+    yield broken(MUTANTS[name], blocks, visits(0, 40, often), relation=REPLACE)

@@ -25,8 +25,7 @@ from numpy.typing import NDArray
 
 from auditor.audits.accuracy import Constant, Exactly
 from auditor.audits.inequality import Row
-from auditor.claims import Draft, Source, conformity, entry, expectation, inequality, scaling
-from experiments.common import deviating
+from auditor.claims import Draft, Source, conformity, deviating, entry, expectation, inequality, scaling
 from experiments.document_002_what_can_we_learn._simulated_calls import (
     Itself,
     distance_figure,
@@ -302,7 +301,7 @@ def _correlation(two: ConditionalSimulation) -> Iterator[Draft]:
 
 def _mutants(two: ConditionalSimulation) -> Iterator[Draft]:
     for name, mutant in MUTANTS.items():
-        yield deviating(name, mutant, two, _groups(), draws=_DRAWS)
+        yield deviating(mutant, two, _groups(), draws=_DRAWS)
         built = mutant.build(two)
         assert isinstance(built, ConditionalSimulation)
         yield _too_far(name, built, mutant.note)

@@ -11,10 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.audits.accuracy import Absolute
-from auditor.claims import Draft, Source, accuracy, entry, exact, expectation, reference
+from auditor.claims import (
+    Draft,
+    Source,
+    accuracy,
+    broken_and_deviating,
+    entry,
+    exact,
+    expectation,
+    reference,
+)
 from auditor.datasets import Pair
 from auditor.privacy.guarantees import PureDP
-from experiments.common import REPLACE, broken, deviating, rand
+from experiments.common import REPLACE, rand
 from mechanisms.base.mechanism import IntArray
 from mechanisms.learning.error_estimate import MUTANTS, NO_LABEL, ErrorEstimate
 
@@ -53,8 +62,7 @@ def estimate() -> Iterator[Draft]:
     flip = _flipped(data, 0, "whether the first person visited a doctor is flipped")
     yield from reference(mechanism, claim, flip, case="all_persons", relation=REPLACE)
 
-    yield broken("train_size_for_test_size", MUTANTS["train_size_for_test_size"], mechanism, flip, relation=REPLACE)
-    yield deviating("train_size_for_test_size", MUTANTS["train_size_for_test_size"], mechanism, flip)
+    yield from broken_and_deviating(MUTANTS["train_size_for_test_size"], mechanism, flip, relation=REPLACE)
     # Twelve persons of whom six have a label: a mistake is a sixth, and is hidden as if it were a twelfth.
     few = data[:12].copy()
     few[6:, 1] = NO_LABEL
@@ -62,8 +70,7 @@ def estimate() -> Iterator[Draft]:
     labelled = _flipped(few, 0, "one of six persons with a label, among twelve")
     yield from reference(small, claim, labelled, case="six_labels_of_twelve", relation=REPLACE, follows=False)
     divided = MUTANTS["divided_by_valid_records"]
-    yield broken("divided_by_valid_records", divided, small, labelled, relation=REPLACE)
-    yield deviating("divided_by_valid_records", divided, small, labelled)
+    yield from broken_and_deviating(divided, small, labelled, relation=REPLACE)
 
     yield from _accuracy()
 

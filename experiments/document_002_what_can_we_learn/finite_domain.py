@@ -17,10 +17,20 @@ import numpy as np
 
 from auditor.audits.accuracy import Exactly, Smallest
 from auditor.audits.inequality import Row
-from auditor.claims import Draft, Source, accuracy, entry, inequality, reference, scaling
+from auditor.claims import (
+    Draft,
+    Source,
+    accuracy,
+    broken,
+    broken_and_deviating,
+    entry,
+    inequality,
+    reference,
+    scaling,
+)
 from auditor.datasets import Group, Pair
 from auditor.privacy.guarantees import PureDP
-from experiments.common import REPLACE, broken, deviating
+from experiments.common import REPLACE
 from experiments.document_002_what_can_we_learn._learning import (
     by_size,
     flipped_last,
@@ -76,12 +86,11 @@ def finite_domain() -> Iterator[Draft]:
 def _mutants() -> Iterator[Draft]:
     thresholds, intervals = AgnosticLearner(Thresholds(16), 1.0), AgnosticLearner(Intervals(8), 1.0)
     appears = replaced_last(records((3, 0, 3)), 8, 0, "point 8 appears in the sample")
-    yield broken("labelings_of_the_sample", MUTANTS["labelings_of_the_sample"], thresholds, appears, relation=REPLACE)
+    yield broken(MUTANTS["labelings_of_the_sample"], thresholds, appears, relation=REPLACE)
     wider = replaced_last(records((3, 0, 1), (5, 1, 1), (7, 1, 1)), 12, 1, "the largest point goes from 7 to 12")
-    yield broken("grid_from_data_range", MUTANTS["grid_from_data_range"], thresholds, wider, relation=REPLACE)
+    yield broken(MUTANTS["grid_from_data_range"], thresholds, wider, relation=REPLACE)
     flip = flipped_last(records((0, 0, 3)), "three records (0, 0), the last label flipped")
-    yield broken("weighted_by_parameters", MUTANTS["weighted_by_parameters"], intervals, flip, relation=REPLACE)
-    yield deviating("weighted_by_parameters", MUTANTS["weighted_by_parameters"], intervals, flip)
+    yield from broken_and_deviating(MUTANTS["weighted_by_parameters"], intervals, flip, relation=REPLACE)
 
 
 def _classes() -> list[tuple[str, Hypotheses, int]]:
@@ -247,7 +256,7 @@ def nonzero_error() -> Iterator[Draft]:
     yield from reference(learner, _ONE, near, case="one_record_replaced", relation=REPLACE, follows=False)
     never = MUTANTS["never_fails"]
     crossing = flipped_last(records((0, 1, 1)), "one record (0, 1), whose label is flipped")
-    yield broken("never_fails", never, learner, crossing, relation=REPLACE)
+    yield broken(never, learner, crossing, relation=REPLACE)
 
     yield inequality(
         _all_databases,

@@ -16,7 +16,10 @@ from auditor.audits.inequality import Row
 from auditor.claims import (
     Draft,
     Source,
+    broken,
+    broken_and_deviating,
     conformity,
+    deviating,
     entry,
     exact,
     inequality,
@@ -26,7 +29,7 @@ from auditor.claims import (
 from auditor.datasets import Pair
 from auditor.privacy.exact import curve
 from auditor.privacy.guarantees import PureDP
-from experiments.common import REPLACE, broken, deviating
+from experiments.common import REPLACE
 from experiments.document_002_what_can_we_learn._learning import flipped_last, learns, records, replaced_last, up
 from experiments.document_002_what_can_we_learn._sample_sizes import E2, agnostic_sizes, realizable_sizes
 from mechanisms.learning.agnostic_learner import AgnosticLearner, LabelsAt, level_of_flip
@@ -110,24 +113,20 @@ def _weights() -> Iterator[Draft]:
     """Mutants with other weights or another noise."""
     sixteen, eight = AgnosticLearner(Points(16), 1.0), AgnosticLearner(Points(8), 1.0)
     one, two = _zeros(1), _zeros(2)
-    yield broken("half_missing", MUTANTS["half_missing"], sixteen, one, relation=REPLACE)
-    yield deviating("half_missing", MUTANTS["half_missing"], sixteen, two)
+    yield broken(MUTANTS["half_missing"], sixteen, one, relation=REPLACE)
+    yield deviating(MUTANTS["half_missing"], sixteen, two)
     rates = MUTANTS["score_over_n"]
     yield exact(
         rates.build(sixteen), PureDP(0.5), two, case="score_over_n", relation=REPLACE, note=f"two records; {rates.note}"
     )
-    yield deviating("score_over_n", rates, sixteen, _zeros(6))
-    yield broken("sign_flipped", MUTANTS["sign_flipped"], sixteen, two, relation=REPLACE)
-    yield deviating("sign_flipped", MUTANTS["sign_flipped"], sixteen, two)
-    yield broken("noisy_min_lap_1_over_eps", MUTANTS["noisy_min_lap_1_over_eps"], eight, one, relation=REPLACE)
-    yield deviating("noisy_min_lap_1_over_eps", MUTANTS["noisy_min_lap_1_over_eps"], eight, one)
+    yield deviating(rates, sixteen, _zeros(6))
+    yield from broken_and_deviating(MUTANTS["sign_flipped"], sixteen, two, relation=REPLACE)
+    yield from broken_and_deviating(MUTANTS["noisy_min_lap_1_over_eps"], eight, one, relation=REPLACE)
     few, four = AgnosticLearner(Points(4), 1.0), _zeros(4)
-    yield broken("score_on_random_subset", MUTANTS["score_on_random_subset"], few, four, relation=REPLACE)
-    yield deviating("score_on_random_subset", MUTANTS["score_on_random_subset"], few, four)
+    yield from broken_and_deviating(MUTANTS["score_on_random_subset"], few, four, relation=REPLACE)
     intervals = AgnosticLearner(Intervals(4), 1.0)
     counted = MUTANTS["parameters_with_multiplicity"]
-    yield broken("parameters_with_multiplicity", counted, intervals, four, relation=REPLACE)
-    yield deviating("parameters_with_multiplicity", counted, intervals, four)
+    yield from broken_and_deviating(counted, intervals, four, relation=REPLACE)
 
 
 def _arithmetic() -> Iterator[Draft]:
@@ -138,17 +137,16 @@ def _arithmetic() -> Iterator[Draft]:
     edge = replaced_last(
         records((0, 0, 372), (1, 0, 373)), 0, 0, "two hypotheses with 372 and 373 mistakes change places"
     )
-    yield broken("exp_underflow", MUTANTS["exp_underflow"], four, edge, relation=REPLACE)
-    yield deviating("exp_underflow", MUTANTS["exp_underflow"], four, edge)
+    yield from broken_and_deviating(MUTANTS["exp_underflow"], four, edge, relation=REPLACE)
     ties = flipped_last(records((0, 1, 1), (0, 0, 1)), "one mistake each, against none and two")
-    yield broken("argmax_on_ties", MUTANTS["argmax_on_ties"], two, ties, relation=REPLACE)
+    yield broken(MUTANTS["argmax_on_ties"], two, ties, relation=REPLACE)
     lost = replaced_last(
         records((0, 0, 373), (1, 0, 373)), 0, 0, "373 mistakes each, where both weights are 0, against 374 and 372"
     )
-    yield broken("argmax_on_ties__after_underflow", MUTANTS["argmax_on_ties"], four, lost, relation=REPLACE)
+    yield broken(MUTANTS["argmax_on_ties"], four, lost, asked="after_underflow", relation=REPLACE)
     reused = MUTANTS["gumbel_noise_reused"]
     crossing = flipped_last(records((0, 1, 3)), "a lead of three records, against one of a single record")
-    yield broken("gumbel_noise_reused", reused, two, crossing, relation=REPLACE)
+    yield broken(reused, two, crossing, relation=REPLACE)
     yield from _single_precision()
 
 
@@ -176,13 +174,13 @@ def _single_precision() -> Iterator[Draft]:
 def _classes_from_data() -> Iterator[Draft]:
     four, many = AgnosticLearner(Points(4), 1.0), AgnosticLearner(Points(64), 1.0)
     occurs = replaced_last(records((0, 1, 1), (1, 1, 1)), 0, 1, "the only record at point 1 goes to point 0")
-    yield broken("sample_dependent_class", MUTANTS["sample_dependent_class"], four, occurs, relation=REPLACE)
+    yield broken(MUTANTS["sample_dependent_class"], four, occurs, relation=REPLACE)
     contradicted = _zeros(2)
     yield broken(
-        "sample_dependent_class__consistent", MUTANTS["consistent_class"], four, contradicted, relation=REPLACE
+        MUTANTS["consistent_class"], four, contradicted, case="sample_dependent_class__consistent", relation=REPLACE
     )
     appears = replaced_last(records((63, 0, 4)), 0, 0, "point 0 appears in the sample")
-    yield broken("deduplicated_on_sample", MUTANTS["deduplicated_on_sample"], many, appears, relation=REPLACE)
+    yield broken(MUTANTS["deduplicated_on_sample"], many, appears, relation=REPLACE)
 
 
 # --------------------------------------------------------------------------------- consistent data
@@ -199,8 +197,7 @@ def realizable() -> Iterator[Draft]:
     pair = flipped_last(records((0, 1, 3), (1, 0, 1)), "consistent with point 0, against a second point with label 1")
     yield from reference(learner, _ONE, pair, case="consistent_with_a_point", relation=REPLACE)
     four, flip = AgnosticLearner(Points(4), 1.0), _zeros(4)
-    yield broken("eps_halved", MUTANTS["eps_halved"], four, flip, relation=REPLACE)
-    yield deviating("eps_halved", MUTANTS["eps_halved"], four, flip)
+    yield from broken_and_deviating(MUTANTS["eps_halved"], four, flip, relation=REPLACE)
     yield from realizable_sizes()
 
 

@@ -9,12 +9,12 @@ from typing import ClassVar
 import numpy as np
 
 from auditor.audits.inequality import Row
-from auditor.claims import Draft, Source, component, conformity, entry, exact, inequality, reference
+from auditor.claims import Draft, Source, broken, component, conformity, entry, exact, inequality, reference
 from auditor.datasets import Pair
 from auditor.privacy.guarantees import PureDP
 from auditor.targets.analysts import FixedList, Repeat
 from auditor.targets.interactive import History, Queries
-from experiments.common import REPLACE, broken
+from experiments.common import REPLACE
 from mechanisms.local_model.local_model import MUTANTS, LocalAlgorithm, LocalOracle
 from mechanisms.local_model.local_randomizers import LocalRandomizer, TwiceNoisy, alarm, noisy_value, response
 from mechanisms.local_model.noninteractive import Noninteractive
@@ -116,7 +116,7 @@ def oracle() -> Iterator[Draft]:
         ),
         ("answers_cached", LocalAlgorithm(whole, Repeat(0, 3)), single),
     ):
-        yield broken(name, MUTANTS[name], algorithm, pair, relation=REPLACE)
+        yield broken(MUTANTS[name], algorithm, pair, relation=REPLACE)
 
 
 # -------------------------------------------------------------------------------- transparency

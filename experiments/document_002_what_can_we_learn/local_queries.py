@@ -24,7 +24,9 @@ from auditor.audits.inequality import Row
 from auditor.claims import (
     Draft,
     Source,
+    broken,
     conformity,
+    deviating,
     entry,
     inequality,
     mutant,
@@ -35,7 +37,7 @@ from auditor.claims import (
 )
 from auditor.datasets import Pair
 from auditor.privacy.guarantees import PureDP
-from experiments.common import REPLACE, broken, deviating, visits
+from experiments.common import REPLACE, visits
 from experiments.document_002_what_can_we_learn._local import (
     BETA,
     E9,
@@ -118,19 +120,19 @@ def query() -> Iterator[Draft]:
 
 def _message_mutants(message: Messages, pair: Pair) -> Iterator[Draft]:
     for name in ("half_scale", "std_as_scale", "central_noise", "overwide_b"):
-        yield broken(name, MUTANTS[name], message, pair, relation=REPLACE)
+        yield broken(MUTANTS[name], message, pair, relation=REPLACE)
     for name in ("half_scale", "std_as_scale", "central_noise", "overwide_b"):
-        yield deviating(name, MUTANTS[name], message, pair)
+        yield deviating(MUTANTS[name], message, pair)
     # Of the two messages only what tells: how many of them are high.
     twice = CountOfHigh(QueriedTwice(_VISITS, EPSILON, _USER), _VISITS.bound)
     name = "user_queried_twice"
     yield mutant(name, twice, _CLAIM, pair, relation=REPLACE, note=MUTANTS[name].note)
     two = Messages(_VISITS, EPSILON, (_USER - 1, _USER))
     shared = MUTANTS["shared_noise"]
-    yield broken("shared_noise", shared, two, pair, relation=REPLACE)
+    yield broken(shared, two, pair, relation=REPLACE)
     # What one user sends does not show it.
     yield conformity(shared.build(message), pair, reference=message, case="shared_noise_in_one_message")
-    yield broken("no_clipping", MUTANTS["no_clipping"], message, visits(0, 77, _USER), relation=REPLACE)
+    yield broken(MUTANTS["no_clipping"], message, visits(0, 77, _USER), relation=REPLACE)
 
 
 def _query_accuracy() -> Iterator[Draft]:

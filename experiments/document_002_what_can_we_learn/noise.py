@@ -15,10 +15,21 @@ from numpy.typing import NDArray
 from auditor.audits.accuracy import Absolute, Exactly, Setting
 from auditor.audits.accuracy import Mean as AverageError
 from auditor.audits.accuracy.errors import ErrorOf
-from auditor.claims import Draft, Source, accuracy, entry, expectation, reference, scaling
+from auditor.claims import (
+    Draft,
+    Source,
+    accuracy,
+    broken,
+    broken_and_deviating,
+    deviating,
+    entry,
+    expectation,
+    reference,
+    scaling,
+)
 from auditor.datasets import Pair
 from auditor.privacy.guarantees import PureDP
-from experiments.common import REPLACE, broken, deviating, person, rand, replaced, visits
+from experiments.common import REPLACE, person, rand, replaced, visits
 from mechanisms.additive_noise.laplace import MUTANTS, LatticeLaplace
 from mechanisms.base.queries import Count, Mean, Sum
 from mechanisms.local_model.randomized_response import MUTANTS as RESPONSES
@@ -38,28 +49,28 @@ def laplace() -> Iterator[Draft]:
     extreme = replaced("a person goes from 0 to 20 visits", person(mdvis=0), person(mdvis=20))
     yield from reference(mean, PureDP(0.5), extreme, case="mean_of_visits", relation=REPLACE)
 
-    yield broken("half_scale", MUTANTS["half_scale"], count, pair)
-    yield broken("std_as_scale", MUTANTS["scale_as_deviation"], count, pair)
-    yield broken("one_sided_exponential", MUTANTS["one_sided"], count, pair)
+    yield broken(MUTANTS["half_scale"], count, pair)
+    yield broken(MUTANTS["scale_as_deviation"], count, pair, case="std_as_scale")
+    yield broken(MUTANTS["one_sided"], count, pair, case="one_sided_exponential")
     # A count of no rows has local sensitivity 0 and so no noise; two persons, because the mutant takes quadratic time.
     few = rand().head(2).astype(float)
     two = Pair(few, few.assign(mdvis=[12.0, *few["mdvis"].iloc[1:]]), "neither of two has 10 visits, against one")
-    yield broken("local_sensitivity", MUTANTS["local_sensitivity"], count, two, relation=REPLACE, exact_level=math.inf)
+    yield broken(MUTANTS["local_sensitivity"], count, two, relation=REPLACE, exact_level=math.inf)
     signed = LatticeLaplace(Sum("lncoins", -1.0, 1.0), 1.0)
     whole = replaced("a person's value goes from -1 to 1", person(lncoins=-1), person(lncoins=1))
-    yield broken("add_remove_sensitivity", MUTANTS["add_remove_sensitivity"], signed, whole, relation=REPLACE)
-    yield broken("output_rounded_or_clamped", MUTANTS["rounded_output"], count, pair)
-    yield deviating("output_rounded_or_clamped", MUTANTS["rounded_output"], count, pair)
+    yield broken(MUTANTS["add_remove_sensitivity"], signed, whole, relation=REPLACE)
+    yield from broken_and_deviating(MUTANTS["rounded_output"], count, pair, case="output_rounded_or_clamped")
     # Noise ends at three scales, and the pair is four apart: most outputs on one side are impossible on the other.
-    yield broken("bounded_support_noise", MUTANTS["truncated_noise"], LatticeLaplace(_VISITS, 4.0), pair)
-    yield deviating("bounded_support_noise", MUTANTS["truncated_noise"], count, pair)
+    yield broken(MUTANTS["truncated_noise"], LatticeLaplace(_VISITS, 4.0), pair, case="bounded_support_noise")
+    yield deviating(MUTANTS["truncated_noise"], count, pair, case="bounded_support_noise")
     fraction = LatticeLaplace(Sum("lncoins", 0.0, 1.0), 1.0)
     part = replaced("a person's value goes from 0.25 to 0.75", person(lncoins=0.25), person(lncoins=0.75))
-    yield broken("noise_rounded_before_adding", MUTANTS["coarse_noise"], fraction, part, relation=REPLACE)
+    yield broken(MUTANTS["coarse_noise"], fraction, part, case="noise_rounded_before_adding", relation=REPLACE)
     # Nobody has 36 visits: 0 against 1, where doubles are finest and the leak is largest.
     nobody = LatticeLaplace(Count("mdvis", equals=36.0), 1.0)
-    yield broken("low_order_bits", MUTANTS["textbook_float"], nobody, visits(0, 36), relation=REPLACE)
-    yield deviating("low_order_bits", MUTANTS["textbook_float"], nobody, visits(0, 36))
+    yield from broken_and_deviating(
+        MUTANTS["textbook_float"], nobody, visits(0, 36), case="low_order_bits", relation=REPLACE
+    )
     yield from _laplace_accuracy(count)
 
 
@@ -155,10 +166,8 @@ def warner() -> Iterator[Draft]:
     few = rand().head(4).astype(float)
     pair = Pair(few, few.assign(idp=[0.0, *few["idp"].iloc[1:]]), "the first of four persons changes plan")
     yield from reference(mechanism, PureDP(math.log(2)), pair, case="four_persons", relation=REPLACE)
-    yield broken("half_truth_half_coin", RESPONSES["fair_second_coin"], mechanism, pair)
-    yield deviating("half_truth_half_coin", RESPONSES["fair_second_coin"], mechanism, pair)
-    yield broken("memoised_seed", RESPONSES["memoised_seed"], mechanism, pair)
-    yield deviating("memoised_seed", RESPONSES["memoised_seed"], mechanism, pair)
+    yield from broken_and_deviating(RESPONSES["fair_second_coin"], mechanism, pair, case="half_truth_half_coin")
+    yield from broken_and_deviating(RESPONSES["memoised_seed"], mechanism, pair)
     yield from _estimates()
 
 

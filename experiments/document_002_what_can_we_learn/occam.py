@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.audits.inequality import Row
-from auditor.claims import Draft, Source, accuracy, conformity, entry, expectation, inequality, privacy
+from auditor.claims import Draft, Source, accuracy, broken, conformity, entry, expectation, inequality, privacy
 from auditor.datasets import Pair
 from auditor.privacy.exact import FiniteLaw, PrivacyCurve, curve
 from auditor.privacy.guarantees import PureDP
-from experiments.common import REPLACE, broken
+from experiments.common import REPLACE
 from mechanisms.learning.occam import MUTANTS, DoublingLearner, FreshExamples, schedule, share
 
 FloatArray = NDArray[np.float64]
@@ -201,7 +201,7 @@ def occam() -> Iterator[Draft]:
         ("unnoised_stopping_test", _tested(0, enough)),
         ("class_built_from_data", _pair(once, 2, (1, 1), "an example of a point that occurs only once")),
     ):
-        yield _known(broken(name, MUTANTS[name], _SMALL, pair, relation=REPLACE, exact_level=math.inf))
+        yield _known(broken(MUTANTS[name], _SMALL, pair, relation=REPLACE, exact_level=math.inf))
 
     learner, points = _fresh(), _SCHEDULE.lengths[_REACHED]
     few = {"smoke": 1_000, "standard": 5_000}

@@ -24,8 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.audits.accuracy import Constant, Exactly, Mean, Setting
-from auditor.claims import Draft, Source, conformity, entry, expectation, inequality, scaling
-from experiments.common import deviating
+from auditor.claims import Draft, Source, conformity, deviating, entry, expectation, inequality, scaling
 from experiments.document_002_what_can_we_learn._simulated_calls import (
     GROUPS,
     FreshEntries,
@@ -303,7 +302,7 @@ def _mutants(printed: RejectionSimulation) -> Iterator[Draft]:
     for name, mutant in MUTANTS.items():
         # Odds that are cut off by a hundredth leave a law that tens of thousands of draws do not tell from the right.
         if name != "acceptance_without_slack":
-            yield deviating(name, mutant, printed, visit_shares(), draws=_DRAWS)
+            yield deviating(mutant, printed, visit_shares(), draws=_DRAWS)
     coarse = MUTANTS["tau_without_e2eps"]
     response_at_2 = RejectionSimulation(response(_EPSILON), _BETA, 1, Exact())
     yield inequality(

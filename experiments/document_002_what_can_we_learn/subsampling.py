@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.audits.inequality import Row
-from auditor.claims import Draft, Source, entry, exact, inequality, reference
+from auditor.claims import Draft, Source, broken, entry, exact, inequality, reference
 from auditor.datasets import Pair
 from auditor.privacy.exact import curve
 from auditor.privacy.guarantees import PureDP
-from experiments.common import ADD_REMOVE, REPLACE, broken
+from experiments.common import ADD_REMOVE, REPLACE
 from mechanisms.learning.parity import ParityLearner
 from mechanisms.learning.subsampling import (
     MUTANTS,
@@ -93,12 +93,8 @@ def subsampling() -> Iterator[Draft]:
     )
     beside = _parity_pair("(1, 1) or (1, 0) beside (0, 1)", (0, 1))
     base = ParityLearner(1.0, 1)
-    yield broken(
-        "deterministic_consistent_learner", MUTANTS["deterministic_consistent_learner"], base, one, relation=REPLACE
-    )
-    yield broken(
-        "fixed_size_with_parity_steps", MUTANTS["fixed_size_with_parity_steps"], base, beside, relation=REPLACE
-    )
+    yield broken(MUTANTS["deterministic_consistent_learner"], base, one, relation=REPLACE)
+    yield broken(MUTANTS["fixed_size_with_parity_steps"], base, beside, relation=REPLACE)
 
 
 def _wrong_bounds(replaced: IndependentRows, fixed: FixedNumberOfRows) -> Iterator[Draft]:

@@ -14,6 +14,8 @@ from auditor.audits.inequality import Row
 from auditor.claims import (
     Draft,
     Source,
+    broken,
+    broken_and_deviating,
     conformity,
     entry,
     exact,
@@ -28,7 +30,7 @@ from auditor.privacy.exact import LossCurve, advanced_composition, curve, optima
 from auditor.privacy.guarantees import ApproxDP, DeltaDP, PureDP
 from auditor.targets.analysts import FixedList
 from auditor.targets.transcripts import ExactDialogue
-from experiments.common import REPLACE, broken, deviating, person, replaced, visits
+from experiments.common import REPLACE, person, replaced, visits
 from mechanisms.additive_noise.geometric import TwoSidedGeometric
 from mechanisms.additive_noise.laplace import LatticeLaplace
 from mechanisms.base.mechanism import FloatArray
@@ -111,16 +113,15 @@ def basic_composition() -> Iterator[Draft]:
         person(hlthp=0, hlthf=1),
         person(hlthp=1, hlthf=0),
     )
-    yield broken("noise_reused", ACCOUNTANTS["noise_reused"], apart, fair, relation=REPLACE)
-    yield deviating("noise_reused", ACCOUNTANTS["noise_reused"], apart, fair)
-    yield broken("budget_not_divided", ACCOUNTANTS["budget_not_divided"], counts, four, relation=REPLACE)
+    yield from broken_and_deviating(ACCOUNTANTS["noise_reused"], apart, fair, relation=REPLACE)
+    yield broken(ACCOUNTANTS["budget_not_divided"], counts, four, relation=REPLACE)
     # Both spend twice the budget. Of a budget of 4 that gives noise of half a row, with which a few draws tell the two
     # datasets apart.
     generous = Accountant(counts.parts, 4.0)
     asked_again = Accountant([_noisy(_POOR)] * 3 + [_noisy(_FOUR[1])], 4.0)
     for name, parts in (("budget_divided_by_sqrt_k", generous), ("counted_by_query_text", asked_again)):
-        yield broken(name, ACCOUNTANTS[name], parts, four, relation=REPLACE)
-    yield broken("parallel_on_overlap", ACCOUNTANTS["parallel_on_overlap"], overlapping, middle, relation=REPLACE)
+        yield broken(ACCOUNTANTS[name], parts, four, relation=REPLACE)
+    yield broken(ACCOUNTANTS["parallel_on_overlap"], overlapping, middle, relation=REPLACE)
 
     yield scaling(
         _cost_of_counts,
@@ -408,7 +409,7 @@ def _wrong_claims(pair: Pair, bit: Bit) -> Iterator[Draft]:
         refuted = exact(wrong, claim, pair, case=name, relation=REPLACE, expected="violation", note=found.note)
         yield replace(refuted, is_mutant=True)
         wrong = found.build(drawn)
-        yield broken(name, found, drawn, pair, guarantee=ApproxDP(wrong.epsilon, wrong.delta), relation=REPLACE)
+        yield broken(found, drawn, pair, guarantee=ApproxDP(wrong.epsilon, wrong.delta), relation=REPLACE)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,9 @@ from auditor.claims import (
     Draft,
     Source,
     accuracy,
+    broken,
+    broken_and_deviating,
+    deviating,
     entry,
     expectation,
     inequality,
@@ -23,7 +26,7 @@ from auditor.claims import (
 )
 from auditor.privacy.guarantees import ApproxDP, PureDP
 from experiments._errors import FirstError, TypicalError
-from experiments.common import REPLACE, broken, deviating, rand, visits
+from experiments.common import REPLACE, rand, visits
 from mechanisms.additive_noise.gaussian import CalibratedGaussian
 from mechanisms.query_release.counting_queries import MUTANTS, CountingQueries, ThresholdCounts, capacity, spread_cuts
 
@@ -88,7 +91,6 @@ def counting_queries() -> Iterator[Draft]:
     # nearly three standard deviations of its noise.
     generous = CountingQueries(_FIFTY, _N, 4.0, _DELTA)
     yield broken(
-        "sqrt_k_without_log",
         MUTANTS["sqrt_k_without_log"],
         generous,
         all_move,
@@ -96,12 +98,11 @@ def counting_queries() -> Iterator[Draft]:
         relation=REPLACE,
         draws=_FEWER,
     )
-    yield broken("largest_sensitivity_only", MUTANTS["largest_sensitivity_only"], pure, all_move, relation=REPLACE)
-    yield deviating("largest_sensitivity_only", MUTANTS["largest_sensitivity_only"], pure, all_move)
-    yield broken("noise_reused", MUTANTS["noise_reused"], pure, visits(0, 5), relation=REPLACE)
-    yield deviating("noise_reused", MUTANTS["noise_reused"], pure, all_move)
+    yield from broken_and_deviating(MUTANTS["largest_sensitivity_only"], pure, all_move, relation=REPLACE)
+    yield broken(MUTANTS["noise_reused"], pure, visits(0, 5), relation=REPLACE)
+    yield deviating(MUTANTS["noise_reused"], pure, all_move)
     twice = CountingQueries(ThresholdCounts("mdvis", (1.0, 5.0, 1.0, 5.0)), _N, _EPSILON)
-    yield broken("k_after_dedup", MUTANTS["k_after_dedup"], twice, all_move, relation=REPLACE)
+    yield broken(MUTANTS["k_after_dedup"], twice, all_move, relation=REPLACE)
     yield from _accuracy()
     yield from _exponents()
 

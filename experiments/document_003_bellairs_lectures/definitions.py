@@ -9,11 +9,23 @@ import numpy as np
 
 from auditor.audits.accuracy import Exactly
 from auditor.audits.inequality import Row
-from auditor.claims import Draft, Source, accuracy, conformity, entry, exact, inequality, privacy, reference, scaling
+from auditor.claims import (
+    Draft,
+    Source,
+    accuracy,
+    broken,
+    conformity,
+    entry,
+    exact,
+    inequality,
+    privacy,
+    reference,
+    scaling,
+)
 from auditor.datasets import Pair
 from auditor.privacy.exact import Law, curve
 from auditor.privacy.guarantees import ApproxDP, DeltaDP, PureDP
-from experiments.common import REPLACE, broken, person, rand, replaced, visits
+from experiments.common import REPLACE, person, rand, replaced, visits
 from experiments.document_003_bellairs_lectures._posterior import (
     average_distance,
     distances,
@@ -72,7 +84,7 @@ def differencing() -> Iterator[Draft]:
     yield conformity(noisy, target, case="noisy_counts")
 
     interface = INTERFACES["as_described"]
-    yield broken("as_described", interface, noisy, target, relation=REPLACE)
+    yield broken(interface, noisy, target, relation=REPLACE)
     datasets = (target.x, target.y)
     suppressed = GuessingGame(interface.build(noisy), attack)
     yield accuracy(
@@ -184,8 +196,8 @@ def statistical_distance() -> Iterator[Draft]:
     # Controls: half of the delta, no delta at all, twice the delta.
     described, whole = ROWS["as_described"], ROWS["without_the_half"]
     for claim in (PureDP(1.0), ApproxDP(1.0, delta / 2)):
-        yield broken("as_described", described, mechanism, few, guarantee=claim, relation=REPLACE)
-    yield broken("without_the_half", whole, mechanism, few, guarantee=ApproxDP(1.0, delta), relation=REPLACE)
+        yield broken(described, mechanism, few, guarantee=claim, relation=REPLACE)
+    yield broken(whole, mechanism, few, guarantee=ApproxDP(1.0, delta), relation=REPLACE)
 
 
 # ---------------------------------------------------------------------------------- posteriors

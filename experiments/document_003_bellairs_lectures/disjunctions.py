@@ -14,7 +14,9 @@ from auditor.claims import (
     Draft,
     Source,
     accuracy,
+    broken,
     conformity,
+    deviating,
     entry,
     expectation,
     inequality,
@@ -23,7 +25,7 @@ from auditor.claims import (
 )
 from auditor.datasets import Pair
 from auditor.privacy.guarantees import PureDP
-from experiments.common import REPLACE, broken, deviating, rand, replaced
+from experiments.common import REPLACE, rand, replaced
 from experiments.document_003_bellairs_lectures.marginals import (
     HEALTH,
     NOBODY,
@@ -127,14 +129,14 @@ def _mutants() -> Iterator[Draft]:
     one, wrong = MUTANTS["noise_of_one_coefficient"], MUTANTS["wrong_d_in_binomial"]
     # Two attributes, three coefficients: together they move by 2.85 times the largest of all.
     four = replace(_FOUR, epsilon=2.0)
-    yield broken("noise_of_one_coefficient", one, four, fair_and_poor(), relation=REPLACE, draws=_SOME)
+    yield broken(one, four, fair_and_poor(), relation=REPLACE, draws=_SOME)
     # Noise for one attribute and there are two: three coefficients of 1 move.
     two = DisjunctionSummary(TWO, 2, _ALPHA, _N, 2.0, 64)
-    yield broken("wrong_d_in_binomial", wrong, two, fair_and_poor(), relation=REPLACE, draws=_SOME)
+    yield broken(wrong, two, fair_and_poor(), relation=REPLACE, draws=_SOME)
     univariate = MUTANTS["power_basis_noise"]
-    yield deviating("power_basis_noise", univariate, _FOUR, rand(), draws={"smoke": 2_000, "standard": 20_000})
+    yield deviating(univariate, _FOUR, rand(), draws={"smoke": 2_000, "standard": 20_000})
     # On rows 1^d against 0^d the sum of all noise protects: what moves has the shape of the noise.
-    yield broken("power_basis_noise", univariate, _TEN, _one_for_another(), relation=REPLACE, draws=_FEWER)
+    yield broken(univariate, _TEN, _one_for_another(), relation=REPLACE, draws=_FEWER)
     long, constant = MUTANTS["long_queries_answered"], MUTANTS["constant_term_noised"]
     any_length = long.build(_TEN)
     query = tuple(range(len(TEN)))

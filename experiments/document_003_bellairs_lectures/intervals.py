@@ -18,7 +18,9 @@ from auditor.claims import (
     Draft,
     Source,
     accuracy,
+    broken,
     conformity,
+    deviating,
     entry,
     expectation,
     inequality,
@@ -27,7 +29,7 @@ from auditor.claims import (
 )
 from auditor.datasets import Pair
 from auditor.privacy.guarantees import PureDP
-from experiments.common import REPLACE, broken, deviating, rand, visits
+from experiments.common import REPLACE, rand, visits
 from mechanisms.base.mechanism import FloatArray
 from mechanisms.base.noise import base_for
 from mechanisms.query_release.interval_tree import (
@@ -138,17 +140,15 @@ def _mutants() -> Iterator[Draft]:
     apart = _from_none(_SMALL_DEPTH, 7)
     small, one = _of_depth(_SMALL_DEPTH), MUTANTS["noise_1_over_eps_n"]
     # Two nodes move, which is enough: 2 eps.
-    yield broken("noise_1_over_eps_n", one, small, _from_none(_SMALL_DEPTH, 1), relation=REPLACE, draws=_SOME)
-    yield broken("noise_1_over_eps_n__other_half", one, small, apart, relation=REPLACE, draws=_SOME)
+    yield broken(one, small, _from_none(_SMALL_DEPTH, 1), relation=REPLACE, draws=_SOME)
+    yield broken(one, small, apart, asked="other_half", relation=REPLACE, draws=_SOME)
     # 0 to 2 visits, and 3 or more: four counts that move by the noise's scale each.
     two, far = IntervalTree("mdvis", 2, _N, 2.0), _from_none(2, 3)
     side = MUTANTS["noise_d_over_eps_n"]
-    yield broken("noise_d_over_eps_n", side, two, far, relation=REPLACE, draws=_SOME)
+    yield broken(side, two, far, relation=REPLACE, draws=_SOME)
     rooted, leaves = MUTANTS["root_without_budget"], MUTANTS["leaves_only"]
-    yield broken(
-        "root_without_budget", rooted, two, far, relation=REPLACE, draws={"smoke": 40_000, "standard": 200_000}
-    )
-    yield deviating("root_without_budget", rooted, small, _up_to(_SMALL_DEPTH), draws={"smoke": 200, "standard": 2_000})
+    yield broken(rooted, two, far, relation=REPLACE, draws={"smoke": 40_000, "standard": 200_000})
+    yield deviating(rooted, small, _up_to(_SMALL_DEPTH), draws={"smoke": 200, "standard": 2_000})
     # Sums of up to 2^17 draws of noise against 17.
     deep = _of_depth(17)
     yield accuracy(

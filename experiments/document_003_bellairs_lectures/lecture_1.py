@@ -15,7 +15,10 @@ from auditor.claims import (
     Draft,
     Source,
     accuracy,
+    broken,
+    broken_and_deviating,
     conformity,
+    deviating,
     entry,
     exact,
     expectation,
@@ -26,7 +29,7 @@ from auditor.claims import (
 )
 from auditor.datasets import Pair
 from auditor.privacy.guarantees import ApproxDP, DeltaDP, GaussianDP, PureDP
-from experiments.common import ADD_REMOVE, REPLACE, added, broken, deviating, person, rand, replaced, visits
+from experiments.common import ADD_REMOVE, REPLACE, added, person, rand, replaced, visits
 from mechanisms.additive_noise.histogram import MUTANTS as SIZES
 from mechanisms.additive_noise.histogram import SumAndSize, gaussian_histogram, laplace_histogram
 from mechanisms.additive_noise.laplace import MUTANTS, LatticeLaplace, default_step
@@ -65,25 +68,24 @@ def laplace() -> Iterator[Draft]:
     yield privacy(mean, PureDP(1.0), pairs, case="mean_of_visits", relation=REPLACE, note="a search over five pairs")
     yield conformity(mean, pairs[0], case="mean_of_visits")
 
-    yield broken("scale_inverted", MUTANTS["scale_times_epsilon"], LatticeLaplace(_WEAK, 0.5), pair)
-    yield broken("std_as_scale", MUTANTS["scale_as_deviation"], count, pair)
-    yield deviating("std_as_scale", MUTANTS["scale_as_deviation"], count, pair)
-    yield broken("one_sided_exponential", MUTANTS["one_sided"], count, pair)
+    yield broken(MUTANTS["scale_times_epsilon"], LatticeLaplace(_WEAK, 0.5), pair, case="scale_inverted")
+    yield from broken_and_deviating(MUTANTS["scale_as_deviation"], count, pair, case="std_as_scale")
+    yield broken(MUTANTS["one_sided"], count, pair, case="one_sided_exponential")
     # The smaller the scale, the more outputs of either dataset are impossible on the other.
-    yield broken("truncated_noise", MUTANTS["truncated_noise"], LatticeLaplace(_WEAK, 4.0), pair)
-    yield broken("noise_seeded_by_data", MUTANTS["seeded_by_data"], count, pair)
+    yield broken(MUTANTS["truncated_noise"], LatticeLaplace(_WEAK, 4.0), pair)
+    yield broken(MUTANTS["seeded_by_data"], count, pair, case="noise_seeded_by_data")
     signed = LatticeLaplace(Sum("lncoins", -1.0, 1.0), 1.0)
     whole = replaced("a person's value goes from -1 to 1", person(lncoins=-1), person(lncoins=1))
     yield broken(
-        "add_remove_sensitivity_under_replace", MUTANTS["add_remove_sensitivity"], signed, whole, relation=REPLACE
+        MUTANTS["add_remove_sensitivity"], signed, whole, case="add_remove_sensitivity_under_replace", relation=REPLACE
     )
     # Nobody has 36 visits: 0 against 1, where doubles are finest and the leak is largest.
     nobody = LatticeLaplace(Count("mdvis", equals=36.0), 1.0)
-    yield broken("float_lattice", MUTANTS["textbook_float"], nobody, visits(0, 36), relation=REPLACE)
+    yield broken(MUTANTS["textbook_float"], nobody, visits(0, 36), case="float_lattice", relation=REPLACE)
     two = LatticeLaplace(SeveralCounts((_WEAK, Count("hlthf", equals=1.0))), 1.0)
-    yield broken("same_noise_for_two_queries", MUTANTS["shared_noise"], two, pair, relation=REPLACE)
+    yield broken(MUTANTS["shared_noise"], two, pair, case="same_noise_for_two_queries", relation=REPLACE)
     yield conformity(two, pair, case="two_counts")
-    yield deviating("same_noise_for_two_queries", MUTANTS["shared_noise"], two, pair)
+    yield deviating(MUTANTS["shared_noise"], two, pair, case="same_noise_for_two_queries")
     yield from _laplace_accuracy(count, mean)
 
 
@@ -162,14 +164,12 @@ def discrete_laplace() -> Iterator[Draft]:
     yield from reference(count, PureDP(1.0), pair, case="count", relation=REPLACE)
     fraction = LatticeLaplace(Sum("lncoins", 0.0, 1.0), 1.0)
     part = replaced("a person's value goes from 0.25 to 0.75", person(lncoins=0.25), person(lncoins=0.75))
-    yield broken("query_off_lattice", MUTANTS["coarse_noise"], fraction, part, relation=REPLACE)
-    yield deviating("query_off_lattice", MUTANTS["coarse_noise"], fraction, part)
+    yield from broken_and_deviating(MUTANTS["coarse_noise"], fraction, part, case="query_off_lattice", relation=REPLACE)
     # 302 persons in poor health, one of them replaced: 301 rounds to 300 and 302 to 304, in multiples of 4.
     index = int(np.flatnonzero(rand()["hlthp"].to_numpy() == 1)[0])
     straddles = replaced("one of 302 persons in poor health is replaced", person(hlthp=1), person(hlthp=0), index)
-    yield broken("coarse_grid_first", MUTANTS["coarse_rounding"], count, straddles, relation=REPLACE)
-    yield broken("half_lattice_step", MUTANTS["half_step"], count, pair)
-    yield deviating("half_lattice_step", MUTANTS["half_step"], count, pair)
+    yield broken(MUTANTS["coarse_rounding"], count, straddles, case="coarse_grid_first", relation=REPLACE)
+    yield from broken_and_deviating(MUTANTS["half_step"], count, pair, case="half_lattice_step")
 
     share = _share(16_384, 1.0)
     yield from reference(share, PureDP(1.0), _share_pair(), case="share", relation=REPLACE, follows=False)
@@ -240,7 +240,7 @@ def neighbours() -> Iterator[Draft]:
     yield from reference(mechanism, PureDP(1.0), one_more, case="histogram", relation=ADD_REMOVE, follows=False)
     yield from reference(correct, PureDP(1.0), moved, case="histogram_under_replace", relation=REPLACE)
     yield broken(
-        "calibrated_for_the_other_relation", MUTANTS["add_remove_sensitivity"], correct, moved, relation=REPLACE
+        MUTANTS["add_remove_sensitivity"], correct, moved, case="calibrated_for_the_other_relation", relation=REPLACE
     )
 
     # The same with Gaussian noise: a factor of sqrt 2, because the l2 norm of the move counts.
@@ -260,7 +260,7 @@ def neighbours() -> Iterator[Draft]:
     both = SumAndSize(Sum("mdvis", 0.0, 20.0, resolution=1.0, relation="add_remove_one"), 1.0)
     frequent = added("one more person, with 20 visits", person(mdvis=20))
     yield from reference(both, PureDP(1.0), frequent, case="sum_and_size", relation=ADD_REMOVE)
-    yield broken("public_n_under_add_remove", SIZES["public_size"], both, frequent, relation=ADD_REMOVE)
+    yield broken(SIZES["public_size"], both, frequent, case="public_n_under_add_remove", relation=ADD_REMOVE)
     yield inequality(
         _moves_of_a_mean,
         statement="one row more moves the mean of n values in [0, 1] by at most 1/(n + 1)",
@@ -316,13 +316,13 @@ def randomized_response() -> Iterator[Draft]:
     pair = Pair(few, few.assign(idp=[0.0, *few["idp"].iloc[1:]]), "the first of four persons changes plan")
     claim = PureDP(mechanism.epsilon)
     yield from reference(mechanism, claim, pair, case="four_persons", relation=REPLACE)
-    yield broken("shared_coin", RESPONSES["shared_coin"], mechanism, pair)
-    yield deviating("shared_coin", RESPONSES["shared_coin"], mechanism, pair)
+    yield from broken_and_deviating(RESPONSES["shared_coin"], mechanism, pair)
     small = RandomizedResponse(0.2, column="idp")
-    yield broken("keep_probability_eps", RESPONSES["keep_with_parameter"], small, pair)
-    yield broken("parameter_claimed_as_eps", RESPONSES["parameter_as_level"], mechanism, pair, guarantee=PureDP(0.5))
-    yield broken("memoised_seed", RESPONSES["memoised_seed"], mechanism, pair)
-    yield deviating("memoised_seed", RESPONSES["memoised_seed"], mechanism, pair)
+    yield broken(RESPONSES["keep_with_parameter"], small, pair, case="keep_probability_eps")
+    yield broken(
+        RESPONSES["parameter_as_level"], mechanism, pair, case="parameter_claimed_as_eps", guarantee=PureDP(0.5)
+    )
+    yield from broken_and_deviating(RESPONSES["memoised_seed"], mechanism, pair)
     # What is published of the others says nothing about the person who changes plan.
     others = OtherRows(mechanism, 0)
     # A level of 0.1, the usual one next to 0, takes millions of draws.

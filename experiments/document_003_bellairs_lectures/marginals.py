@@ -12,6 +12,7 @@ from auditor.audits.inequality import Row
 from auditor.claims import (
     Draft,
     Source,
+    broken,
     conformity,
     entry,
     exact,
@@ -22,7 +23,7 @@ from auditor.claims import (
 )
 from auditor.datasets import Pair
 from auditor.privacy.guarantees import ApproxDP, PureDP
-from experiments.common import REPLACE, broken, person, rand, replaced
+from experiments.common import REPLACE, person, rand, replaced
 from mechanisms.query_release.marginals import (
     MUTANTS,
     Attributes,
@@ -135,19 +136,12 @@ def tway_marginals() -> Iterator[Draft]:
 def _mutants() -> Iterator[Draft]:
     # One set of two attributes: two answers move, by twice the noise's scale together.
     one, two = MUTANTS["sensitivity_one_sided"], Marginals(TWO, 2, _N, _EPSILON)
-    yield broken("sensitivity_one_sided", one, two, fair_and_poor(), relation=REPLACE, draws=_SOME)
+    yield broken(one, two, fair_and_poor(), relation=REPLACE, draws=_SOME)
     # Two of the three sets have the attribute: four answers move.
     each, health = MUTANTS["no_composition"], Marginals(HEALTH, 2, _N, _EPSILON)
-    yield broken("no_composition", each, health, one_attribute(), relation=REPLACE, draws=_SOME)
+    yield broken(each, health, one_attribute(), relation=REPLACE, draws=_SOME)
     subtracted = MUTANTS["negatives_by_exact_subtraction"]
-    yield broken(
-        "negatives_by_exact_subtraction",
-        subtracted,
-        Marginals(TEN, 2, _N, _EPSILON),
-        one_attribute(),
-        relation=REPLACE,
-        draws=_FEWER,
-    )
+    yield broken(subtracted, Marginals(TEN, 2, _N, _EPSILON), one_attribute(), relation=REPLACE, draws=_FEWER)
     three = Marginals(TEN, 3, _N, _EPSILON)
     yield expectation(
         MUTANTS["sensitivity_k_over_n"].build(three),

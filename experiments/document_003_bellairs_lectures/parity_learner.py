@@ -20,11 +20,23 @@ from numpy.typing import NDArray
 
 from auditor.audits.accuracy import Exactly, Figure
 from auditor.audits.inequality import Row
-from auditor.claims import Draft, Source, accuracy, conformity, entry, exact, inequality, reference, scaling
+from auditor.claims import (
+    Draft,
+    Source,
+    accuracy,
+    broken,
+    conformity,
+    deviating,
+    entry,
+    exact,
+    inequality,
+    reference,
+    scaling,
+)
 from auditor.datasets import Pair
 from auditor.privacy.exact import curve
 from auditor.privacy.guarantees import PureDP
-from experiments.common import REPLACE, broken, deviating
+from experiments.common import REPLACE
 from experiments.document_002_what_can_we_learn._parity_accuracy import concept, error, name_of, probability
 from mechanisms.learning.coin_parity import (
     MUTANTS,
@@ -170,59 +182,34 @@ def _mutants() -> Iterator[Draft]:
     claim = PureDP(bit.exact_epsilon)
     contradicted = _pair("(1, 0) or (1, 1) beside (1, 1)", ("1", 0), ("1", 1), ("1", 1))
     # Both rows are kept in one run of a hundred.
-    yield broken(
-        "no_coin", MUTANTS["no_coin"], rare, contradicted, guarantee=PureDP(rare.exact_epsilon), relation=REPLACE
-    )
-    yield deviating("no_coin", MUTANTS["no_coin"], bit, contradicted, draws={"smoke": 30_000})
+    yield broken(MUTANTS["no_coin"], rare, contradicted, guarantee=PureDP(rare.exact_epsilon), relation=REPLACE)
+    yield deviating(MUTANTS["no_coin"], bit, contradicted, draws={"smoke": 30_000})
     fixed = MUTANTS["fixed_representative"]
     yield broken(
-        "fixed_representative",
         fixed,
         rare,
         _pair("one row, (1, 1) or (1, 0)", ("1", 1), ("1", 0)),
         guarantee=PureDP(rare.exact_epsilon),
         relation=REPLACE,
     )
-    yield deviating("fixed_representative", fixed, CoinParity(0.3, 2), _one_row(), draws={"smoke": 30_000})
+    yield deviating(fixed, CoinParity(0.3, 2), _one_row(), draws={"smoke": 30_000})
     # One row of five is kept; four of them contradict all parities, so a hypothesis, in one run of ten, is the first's.
     fifth, alone = (
         CoinParity(0.2, 1),
         _pair("(1, 1) or (1, 0) beside 4 rows (0, 1)", ("1", 1), ("1", 0), *[("0", 1)] * 4),
     )
-    yield broken(
-        "fixed_size_sample",
-        MUTANTS["fixed_size_sample"],
-        fifth,
-        alone,
-        guarantee=PureDP(fifth.exact_epsilon),
-        relation=REPLACE,
-    )
+    yield broken(MUTANTS["fixed_size_sample"], fifth, alone, guarantee=PureDP(fifth.exact_epsilon), relation=REPLACE)
     # Four runs: no hypothesis in 0.75^4 against 2^-4, a loss of 1.62 where 1.10 is claimed.
     four = FirstHypothesis(CoinParity(0.5, 1), 4)
     zero = _pair("(0, 1) or (0, 0) first of four batches of one row", ("0", 1), ("0", 0), *[("0", 0)] * 3)
     sharp = PureDP(CoinParity(0.5, 1).exact_epsilon)
-    yield broken("batch_reused", MUTANTS["batch_reused"], four, zero, guarantee=sharp, relation=REPLACE)
-    yield deviating("batch_reused", MUTANTS["batch_reused"], four, zero.x, draws={"smoke": 30_000})
+    yield broken(MUTANTS["batch_reused"], four, zero, guarantee=sharp, relation=REPLACE)
+    yield deviating(MUTANTS["batch_reused"], four, zero.x, draws={"smoke": 30_000})
     # In the sample one of these rows is as good as none.
     beside = _pair("one row, (1, 1) or (0, 0)", ("1", 1), ("0", 0))
-    yield broken(
-        "kept_rows_revealed",
-        MUTANTS["kept_rows_revealed"],
-        rare,
-        beside,
-        guarantee=PureDP(rare.exact_epsilon),
-        relation=REPLACE,
-    )
+    yield broken(MUTANTS["kept_rows_revealed"], rare, beside, guarantee=PureDP(rare.exact_epsilon), relation=REPLACE)
     dropped, learner = MUTANTS["zero_rows_dropped"], CoinParity(0.3, 2)
-    yield broken(
-        "zero_rows_dropped",
-        dropped,
-        learner,
-        _one_row(),
-        guarantee=claim,
-        relation=REPLACE,
-        draws={"smoke": 120_000},
-    )
+    yield broken(dropped, learner, _one_row(), guarantee=claim, relation=REPLACE, draws={"smoke": 120_000})
     yield conformity(
         dropped.build(CoinParity(0.3, 6)),
         _twelve(),

@@ -9,9 +9,9 @@ import numpy as np
 
 from auditor.audits.accuracy import Figure, Setting
 from auditor.audits.inequality import Row
-from auditor.claims import Draft, Source, entry, exact, inequality, reference, scaling
+from auditor.claims import Draft, Source, broken, entry, exact, inequality, reference, scaling
 from auditor.privacy.guarantees import ApproxDP, GaussianDP
-from experiments.common import ADD_REMOVE, broken, rand
+from experiments.common import ADD_REMOVE, rand
 from experiments.document_003_bellairs_lectures._projected import (
     ATTRIBUTES,
     DELTA,
@@ -66,7 +66,6 @@ def _privacy() -> Iterator[Draft]:
     )
     large = NoisyMoments(ProductMoments(4, order=4), _LARGE, DELTA)
     yield broken(
-        "R_d_kept",
         MUTANTS["R_d_kept"],
         large,
         few_and_one_more(30, 4),

@@ -14,6 +14,7 @@ from auditor.claims import (
     Draft,
     Erratum,
     Source,
+    broken,
     conformity,
     entry,
     exact,
@@ -25,7 +26,7 @@ from auditor.claims import (
 from auditor.datasets import Pair
 from auditor.privacy.exact import GaussianCurve
 from auditor.privacy.guarantees import ApproxDP, GaussianDP
-from experiments.common import ADD_REMOVE, REPLACE, broken, rand
+from experiments.common import ADD_REMOVE, REPLACE, rand
 from experiments.document_003_bellairs_lectures._projected import (
     ATTRIBUTES,
     DELTA,
@@ -200,7 +201,6 @@ def _mutants() -> Iterator[Draft]:
     few = {"smoke": 40_000, "standard": 200_000}
     noisy = NoisyMoments(SecondMoments(4), EPSILON, DELTA)
     yield broken(
-        "R_is_one",
         MUTANTS["R_is_one"],
         noisy,
         few_and_one_more(30, 4),
@@ -210,7 +210,6 @@ def _mutants() -> Iterator[Draft]:
     )
     swapped = NoisyMoments(SecondMoments(4, relation="replace_one"), _LARGE, DELTA)
     yield broken(
-        "replace_with_R_d",
         MUTANTS["replace_with_R_d"],
         swapped,
         _replaced(4),
@@ -221,7 +220,6 @@ def _mutants() -> Iterator[Draft]:
     # The same output every time takes thousands of calls to be believed: onto the body that costs least.
     for case, released in (("private_n", _small()), ("exact_y_projected", replace(_small(), body=NuclearBall()))):
         yield broken(
-            case,
             PROJECTIONS[case],
             released,
             few_and_one_more(30, 3),

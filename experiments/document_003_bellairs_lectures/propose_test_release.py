@@ -14,6 +14,8 @@ from auditor.claims import (
     Erratum,
     Source,
     accuracy,
+    broken,
+    broken_and_deviating,
     conformity,
     entry,
     exact,
@@ -27,7 +29,7 @@ from auditor.claims import (
 from auditor.datasets import Pair
 from auditor.privacy.guarantees import ApproxDP, DeltaDP
 from experiments._points import MIDDLE, around, index, moved, whole_range, zeros
-from experiments.common import REPLACE, broken, deviating
+from experiments.common import REPLACE
 from mechanisms.base.mechanism import FloatArray
 from mechanisms.stability.median import Median
 from mechanisms.stability.propose_test_release import MUTANTS, ProposeTestRelease
@@ -250,42 +252,40 @@ def _mutants() -> Iterator[Draft]:
     claimed, far = _claim(_TEST), _far_apart()
     # The threshold is 5.99, between both distances.
     yield broken(
-        "no_noise_on_distance",
         MUTANTS["exact_distance"],
         _TEST,
         _distances(5),
+        case="no_noise_on_distance",
         guarantee=claimed,
         relation=REPLACE,
     )
-    yield broken("threshold_zero", MUTANTS["threshold_zero"], _TEST, far, guarantee=claimed, relation=REPLACE)
+    yield broken(MUTANTS["threshold_zero"], _TEST, far, guarantee=claimed, relation=REPLACE)
     # At three times epsilon a release is within a few lattice steps of the median.
     sharper = replace(_TEST, epsilon=1.5)
-    yield broken("log_base_10", MUTANTS["log_base_10"], sharper, far, guarantee=_claim(sharper), relation=REPLACE)
+    yield broken(MUTANTS["log_base_10"], sharper, far, guarantee=_claim(sharper), relation=REPLACE)
     # Its threshold is 8.64, so releases are neither certain nor rare here.
-    yield broken("log_base_2", MUTANTS["log_base_2"], _TEST, _both_move(8), guarantee=claimed, relation=REPLACE)
-    yield deviating("log_base_2", MUTANTS["log_base_2"], _TEST, _both_move(8))
-    yield broken(
-        "yes_no_distance", MUTANTS["yes_no_distance"], _TEST, _distances(0), guarantee=claimed, relation=REPLACE
-    )
+    yield from broken_and_deviating(MUTANTS["log_base_2"], _TEST, _both_move(8), guarantee=claimed, relation=REPLACE)
+    yield broken(MUTANTS["yes_no_distance"], _TEST, _distances(0), guarantee=claimed, relation=REPLACE)
     # A delta so small that 2 eps at it and at 0 agree to ten digits; the threshold is 27.6.
     strict = replace(_TEST, epsilon=1.0, delta=1e-12)
     yield broken(
-        "eps_claimed",
         MUTANTS["reference_at_epsilon"],
         strict,
         _both_move(26),
+        case="eps_claimed",
         guarantee=ApproxDP(strict.epsilon, strict.delta),
         relation=REPLACE,
     )
-    yield broken("draw_reused", MUTANTS["reused_draw"], _TEST, _distances(4), guarantee=claimed, relation=REPLACE)
-    yield deviating("draw_reused", MUTANTS["reused_draw"], _TEST, _distances(4))
+    yield from broken_and_deviating(
+        MUTANTS["reused_draw"], _TEST, _distances(4), case="draw_reused", guarantee=claimed, relation=REPLACE
+    )
     edge = (0.0,) * 64 + (_BOUND / 2,) * 40 + (1.0,) * 23
     within = (0.0,) * 65 + (_BOUND / 2,) * 39 + (1.0,) * 23
     yield broken(
-        "release_at_local_sensitivity",
         MUTANTS["local_release"],
         _TEST,
         moved("local sensitivity of half the bound against 0, both far from any above it", edge, within),
+        case="release_at_local_sensitivity",
         guarantee=claimed,
         relation=REPLACE,
     )
@@ -293,10 +293,10 @@ def _mutants() -> Iterator[Draft]:
     # within reach of the threshold only for a small eps, of 13,816.
     wide = ProposeTestRelease(Median(), 0.625, 0.001, 1e-6)
     yield broken(
-        "nearest_observed_distance",
         MUTANTS["observed_distance"],
         wide,
         whole_range(),
+        case="nearest_observed_distance",
         guarantee=_claim(wide),
         relation=REPLACE,
     )

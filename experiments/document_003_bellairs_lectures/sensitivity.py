@@ -18,8 +18,10 @@ from auditor.claims import (
     accuracy,
     as_corrected,
     as_printed,
+    broken,
     component,
     conformity,
+    deviating,
     entry,
     exact,
     inequality,
@@ -31,7 +33,7 @@ from auditor.datasets import Pair
 from auditor.privacy.exact import curve
 from auditor.privacy.guarantees import ApproxDP, PureDP
 from experiments._points import around, index, moved, whole_range, zeros
-from experiments.common import REPLACE, broken, deviating
+from experiments.common import REPLACE
 from mechanisms.additive_noise.laplace import LatticeLaplace
 from mechanisms.base.mechanism import FloatArray, require, require_draws
 from mechanisms.stability.local_sensitivity import MUTANTS as LOCAL
@@ -82,11 +84,11 @@ def local_sensitivity() -> Iterator[Draft]:
 
     described = LOCAL["as_described"]
     yield _control("as_described", everywhere, atom)
-    yield broken("as_described", described, everywhere, atom, relation=REPLACE)
+    yield broken(described, everywhere, atom, relation=REPLACE)
     # The median is 0.5 on both sides: the event is that the output is further from it than t.
     stronger = LatticeLaplace(_MEDIAN, 1.5, step=2.0**-6)
     yield _control("as_described__both_positive", stronger, unequal)
-    yield _by_distance(broken("as_described__both_positive", described, stronger, unequal, relation=REPLACE), 0.5)
+    yield _by_distance(broken(described, stronger, unequal, asked="both_positive", relation=REPLACE), 0.5)
 
 
 def _control(case: str, base: LatticeLaplace, pair: Pair) -> Draft:
@@ -357,14 +359,14 @@ def smooth_sensitivity() -> Iterator[Draft]:
 
     base = sharp(_MEDIAN, 0.5)
     for name in ("laplace_noise", "gaussian_noise"):
-        yield broken(name, SMOOTH[name], base, pair, relation=REPLACE)
-        yield deviating(name, SMOOTH[name], base, pair, rounding=base.step)
+        yield broken(SMOOTH[name], base, pair, relation=REPLACE)
+        yield deviating(SMOOTH[name], base, pair, rounding=base.step)
     local = moved("local sensitivity 0.1 against 0.5", (0.4, 0.5, 0.6), (0.0, 0.5, 0.6))
-    yield broken("local_for_smooth", SMOOTH["local_for_smooth"], base, local, relation=REPLACE)
+    yield broken(SMOOTH["local_for_smooth"], base, local, relation=REPLACE)
     two_away = moved(
         "a gap comes within one row of the median", (0.46, 0.48, 0.5, 0.52, 0.54), (0.46, 0.48, 0.5, 0.52, 0.65)
     )
-    few = broken("maximum_over_few_k", SMOOTH["first_distances"], base, two_away, relation=REPLACE)
+    few = broken(SMOOTH["first_distances"], base, two_away, case="maximum_over_few_k", relation=REPLACE)
     yield _by_distance(few, 0.5)
 
     yield from _accuracy()

@@ -8,9 +8,19 @@ from typing import Any
 
 from auditor.audits.accuracy import Absolute, Setting
 from auditor.audits.inequality import Row
-from auditor.claims import Draft, Source, accuracy, entry, inequality, reference, scaling
+from auditor.claims import (
+    Draft,
+    Source,
+    accuracy,
+    broken,
+    broken_and_deviating,
+    entry,
+    inequality,
+    reference,
+    scaling,
+)
 from auditor.privacy.guarantees import PureDP
-from experiments.common import REPLACE, broken, deviating, person, rand, replaced, visits
+from experiments.common import REPLACE, person, rand, replaced, visits
 from mechanisms.additive_noise.laplace import LatticeLaplace
 from mechanisms.base.queries import Count, Histogram, Mean
 from mechanisms.query_release.structured_queries import (
@@ -163,7 +173,7 @@ def structured() -> Iterator[Draft]:
     # Both groups have 302 members without the person, who joins one: the top two tie on one side.
     tie = replaced("a person with many diseases is replaced", person(disea=33, hlthp=0), person(disea=10, hlthp=0))
     leader = LatticeLaplace(LargestCount((_WEAK, _DISEASED)), 1.0)
-    yield broken("argmax_released", MUTANTS["argmax_released"], leader, tie, relation=REPLACE)
+    yield broken(MUTANTS["argmax_released"], leader, tie, relation=REPLACE)
     over = MUTANTS["sum_of_sensitivities"]
     yield accuracy(
         over.build(largest),
@@ -177,8 +187,7 @@ def structured() -> Iterator[Draft]:
         note=over.note,
     )
     sampled = MUTANTS["distance_to_sampled_property"]
-    yield broken("distance_to_sampled_property", sampled, tenth, weaker, relation=REPLACE)
-    yield deviating("distance_to_sampled_property", sampled, tenth, weaker)
+    yield from broken_and_deviating(sampled, tenth, weaker, relation=REPLACE)
     # Persons with a disease index of 25 to 37.9 are many more than those in poor health, so the distance is not 0.
     moving = data_dependent_property(Count("disea", low=25.0, high=37.9))
     both = replaced(
@@ -187,9 +196,9 @@ def structured() -> Iterator[Draft]:
         person(disea=10, hlthp=1),
     )
     yield _declared("data_dependent_property", ThresholdFromData(Count(equals=1.0), Count(equals=2.0)))
-    yield broken("data_dependent_property", moving, tenth, both, relation=REPLACE)
+    yield broken(moving, tenth, both, relation=REPLACE)
     # The logarithm of the coinsurance rate goes up to ln 101 = 4.6 in these data.
     logs = LatticeLaplace(Mean(size, "lncoins", 0.0, 1.0), 1.0, step=2.0**-25)
     free = replaced("a person's plan goes from free to full coinsurance", person(lncoins=0), person(lncoins=4.61512))
     yield _declared("range_not_clipped", Unclipped(_SIZE, None, 3.0))
-    yield broken("range_not_clipped", range_not_clipped(5.0), logs, free, relation=REPLACE)
+    yield broken(range_not_clipped(5.0), logs, free, relation=REPLACE)

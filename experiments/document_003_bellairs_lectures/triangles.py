@@ -23,7 +23,10 @@ from auditor.claims import (
     Draft,
     Source,
     accuracy,
+    broken,
+    broken_and_deviating,
     conformity,
+    deviating,
     entry,
     expectation,
     inequality,
@@ -34,7 +37,6 @@ from auditor.claims import (
 from auditor.datasets import EdgeNeighbors, Pair
 from auditor.privacy.exact import LaplaceCurve, composed
 from auditor.privacy.guarantees import ApproxDP, DeltaDP
-from experiments.common import broken, deviating
 from mechanisms.stability.triangles import MUTANTS, Counts, NoisyLocalSensitivity, PublishedBound, counts, log_density
 
 Graph = NDArray[np.int64]
@@ -298,10 +300,10 @@ def _both_sides() -> Iterator[Draft]:
         yield _as_exact(
             _shown(
                 broken(
-                    f"noisy_bound_published__{case}",
                     MUTANTS["noisy_bound_published"],
                     hidden,
                     hubs_rising(_LARGE),
+                    asked=case,
                     guarantee=DeltaDP(_PART * limit, epsilon),
                     relation=EDGE,
                 )
@@ -401,7 +403,6 @@ def noisy_local_sensitivity() -> Iterator[Draft]:
     frank = NoisyLocalSensitivity(3.0, 1e-2)
     refuted = _shown(
         broken(
-            "noisy_bound_published",
             MUTANTS["noisy_bound_published"],
             frank,
             hubs_rising(2),
@@ -437,21 +438,15 @@ def noisy_local_sensitivity() -> Iterator[Draft]:
     # Nearly half of the bounds are below LS = 1, and then there is too little noise for the one triangle.
     loose = NoisyLocalSensitivity(1.25, 1e-2)
     yield broken(
-        "offset_dropped",
-        MUTANTS["offset_dropped"],
-        loose,
-        hubs(1),
-        guarantee=ApproxDP(loose.epsilon, loose.delta),
-        relation=EDGE,
+        MUTANTS["offset_dropped"], loose, hubs(1), guarantee=ApproxDP(loose.epsilon, loose.delta), relation=EDGE
     )
-    yield deviating("offset_dropped", MUTANTS["offset_dropped"], club, known, relation=EDGE)
+    yield deviating(MUTANTS["offset_dropped"], club, known, relation=EDGE)
     direct = MUTANTS["local_sensitivity_used_directly"]
-    yield broken("local_sensitivity_used_directly", direct, club, matching, guarantee=claimed, relation=EDGE)
-    yield deviating("local_sensitivity_used_directly", direct, club, known, relation=EDGE)
-    yield broken("ordered_triangles", MUTANTS["ordered_triangles"], club, known, guarantee=claimed, relation=EDGE)
-    yield deviating("ordered_triangles", MUTANTS["ordered_triangles"], club, known, relation=EDGE)
+    yield broken(direct, club, matching, guarantee=claimed, relation=EDGE)
+    yield deviating(direct, club, known, relation=EDGE)
+    yield from broken_and_deviating(MUTANTS["ordered_triangles"], club, known, guarantee=claimed, relation=EDGE)
     nodes = MUTANTS["local_sensitivity_taken_as_n"]
-    yield deviating("local_sensitivity_taken_as_n", nodes, club, known, relation=EDGE)
+    yield deviating(nodes, club, known, relation=EDGE)
 
     # ------------------------------------------------------------------------------- accuracy
     graph, of = karate(), counts(karate())

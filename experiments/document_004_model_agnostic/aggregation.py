@@ -7,7 +7,6 @@ as privacy does not depend on it; accuracy is claimed at the document's own numb
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from auditor.audits.inequality import Row
 from auditor.claims import (
     Draft,
     Source,
+    broken,
     component,
     conformity,
     entry,
@@ -26,7 +26,7 @@ from auditor.claims import (
     statement_holds,
 )
 from auditor.privacy.guarantees import ApproxDP, DeltaDP, PureDP
-from experiments.common import ADD_REMOVE, REPLACE, broken
+from experiments.common import ADD_REMOVE, REPLACE
 from experiments.document_004_model_agnostic._aggregation import DELTA, EPSILON, ERR2
 from experiments.document_004_model_agnostic._aggregation_accuracy import ERR8A, chunks_that_agree, numbers_of_chunks
 from experiments.document_004_model_agnostic._canaries import (
@@ -281,11 +281,11 @@ def _mutants() -> Iterator[Draft]:
         ("majority_on_bot", _base(chunks, echo), decided),
         ("chunk_number_tuned", _base(2 * chunks, echo), tuned_pair(2 * chunks)),
     ):
-        yield broken(name, MUTANTS[name], base, pair, guarantee=claim, relation=REPLACE)
+        yield broken(MUTANTS[name], base, pair, guarantee=claim, relation=REPLACE)
     name, pairs = "no_maximum_with_zero", [near(80), deciding(80)]
-    yield broken(name, MUTANTS[name], _at_level(80), pairs, guarantee=_WHOLE, relation=REPLACE)
+    yield broken(MUTANTS[name], _at_level(80), pairs, guarantee=_WHOLE, relation=REPLACE)
     # The whole claim leaves room for a leak that is 1.67 times as large.
     flips, name = flip(), "minus_one_missing"
     base = released(flips.x)
     leak = DeltaDP(fresh_leak(DELTA / 2.0), 2.0 / base.noise)
-    yield replace(broken(name, MUTANTS[name], base, flips, guarantee=leak, relation=REPLACE), level="L2")
+    yield broken(MUTANTS[name], base, flips, guarantee=leak, relation=REPLACE, level="L2")

@@ -19,8 +19,10 @@ from auditor.claims import (
     Erratum,
     Source,
     accuracy,
+    broken,
     component,
     conformity,
+    deviating,
     entry,
     exact,
     inequality,
@@ -31,7 +33,7 @@ from auditor.claims import (
 )
 from auditor.datasets import Pair
 from auditor.privacy.guarantees import ApproxDP, DeltaDP, PureDP
-from experiments.common import REPLACE, broken, deviating
+from experiments.common import REPLACE
 from experiments.document_004_model_agnostic._aggregation import DELTA, EPSILON, ERR2, missed
 from experiments.document_004_model_agnostic._canaries import (
     POINTS,
@@ -140,21 +142,21 @@ def _broken() -> Iterator[Draft]:
     claim, pair, reused = ApproxDP(4.0, 0.1), halves(), used_again()
     base = OnlineRelease(Votes(Contiguous(80, 160), NearestNeighbour((0.25,))), 4.0, 0.1)
     always = MUTANTS["majority_on_bot"]
-    yield broken("majority_for_bot", always, base, pair, guarantee=claim, relation=REPLACE)
-    yield broken("chunks_reused", MUTANTS["chunks_reused"], base, reused, guarantee=claim, relation=REPLACE)
+    yield broken(always, base, pair, case="majority_for_bot", guarantee=claim, relation=REPLACE)
+    yield broken(MUTANTS["chunks_reused"], base, reused, guarantee=claim, relation=REPLACE)
 
     # What one flip may leak, for a distance that is 0 on both sides of it.
     tied = tie()
     run = OnlineRelease(Votes(Contiguous(12, 12), Echo(1), distance=safe_distance), EPSILON, DELTA)
     name, leak = "tie_with_positive_distance", DeltaDP(fresh_leak(DELTA / 2.0), 2.0 / run.noise)
-    yield replace(broken(name, MUTANTS[name], run, tied, guarantee=leak, relation=REPLACE), level="L2")
+    yield broken(MUTANTS[name], run, tied, guarantee=leak, relation=REPLACE, level="L2")
 
     # One vote moves all distances from 8, which is w, to 9. Where it moves them in turn the level is higher, 5.1, but
     # no single event shows much of it.
     stream = turns("+" * 12)
     epoch = _at_bar(12)
     name = "answers_after_halt"
-    found = broken(name, MUTANTS[name], epoch, stream, guarantee=PureDP(epoch.pure_level), relation=REPLACE)
+    found = broken(MUTANTS[name], epoch, stream, guarantee=PureDP(epoch.pure_level), relation=REPLACE)
     yield replace(found, level="L2")
 
 
@@ -347,11 +349,11 @@ def private_labeller() -> Iterator[Draft]:
     run, pair = _borderline()
     yield conformity(run, pair, case="two_points", relation=REPLACE)
     name = "fresh_threshold_every_query"
-    yield deviating(name, MUTANTS[name], run, pair)
+    yield deviating(MUTANTS[name], run, pair)
     stream = turns("+" * 11 + "-")
     epoch = _at_bar(12)
     yield component(epoch, PureDP(epoch.pure_level), stream, case="epoch_by_half_the_gap", relation=REPLACE)
-    found = broken(name, MUTANTS[name], epoch, stream, guarantee=PureDP(epoch.pure_level), relation=REPLACE)
+    found = broken(MUTANTS[name], epoch, stream, guarantee=PureDP(epoch.pure_level), relation=REPLACE)
     yield replace(found, level="L2")
 
     for case, sizes, teachers in _labellers():

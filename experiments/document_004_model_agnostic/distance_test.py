@@ -15,6 +15,7 @@ from auditor.claims import (
     Draft,
     Source,
     accuracy,
+    broken,
     conformity,
     entry,
     exact,
@@ -25,7 +26,7 @@ from auditor.claims import (
 from auditor.datasets import Pair
 from auditor.privacy.exact import LaplaceCurve
 from auditor.privacy.guarantees import ApproxDP, DeltaDP, PureDP
-from experiments.common import ADD_REMOVE, broken
+from experiments.common import ADD_REMOVE
 from experiments.document_004_model_agnostic._questions import (
     far_lead,
     far_lead_pair,
@@ -116,7 +117,7 @@ def _mutants() -> Iterator[Draft]:
 
     def claimed(name: str, base: DistanceTest, pairs: Pair | list[Pair], **options: Any) -> Draft:
         guarantee = ApproxDP(base.epsilon, base.delta)
-        return broken(name, MUTANTS[name], base, pairs, guarantee=guarantee, relation=ADD_REMOVE, **options)
+        return broken(MUTANTS[name], base, pairs, guarantee=guarantee, relation=ADD_REMOVE, **options)
 
     # Twice 3 and 4, at thresholds of 6.9 and 9.2.
     yield claimed("distance_of_sensitivity_two", DistanceTest(lead(), 0.5, 0.01), near)
@@ -214,14 +215,7 @@ def independent_tests() -> Iterator[Draft]:
     yield exact(tests, DeltaDP(delta / 4.0, epsilon), flips, case="quarter_of_delta", relation=ADD_REMOVE)
     yield conformity(tests, near, flips, relation=ADD_REMOVE)
     many = IndependentTests(Asked((flip(),), (0,) * 10), 1.0, 0.2)
-    yield broken(
-        "delta_not_divided",
-        INDEPENDENT["delta_not_divided"],
-        many,
-        flip_pair(),
-        guarantee=ApproxDP(1.0, 0.2),
-        relation=ADD_REMOVE,
-    )
+    yield broken(INDEPENDENT["delta_not_divided"], many, flip_pair(), guarantee=ApproxDP(1.0, 0.2), relation=ADD_REMOVE)
     yield from _distances()
 
 

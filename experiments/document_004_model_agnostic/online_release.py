@@ -16,6 +16,8 @@ from auditor.claims import (
     Erratum,
     Source,
     accuracy,
+    broken,
+    broken_and_deviating,
     conformity,
     entry,
     exact,
@@ -28,7 +30,7 @@ from auditor.claims import (
 from auditor.privacy.guarantees import ApproxDP, DeltaDP, PureDP
 from auditor.targets.analysts import Phases
 from auditor.targets.transcripts import ExactDialogue
-from experiments.common import ADD_REMOVE, added, broken, deviating, person
+from experiments.common import ADD_REMOVE, added, person
 from experiments.document_004_model_agnostic._epochs import LEVELS, composed
 from experiments.document_004_model_agnostic._questions import (
     asked,
@@ -160,7 +162,7 @@ def _mutants() -> Iterator[Draft]:
     ):
         run = OnlineRelease(Asked((flip(),), (0,) * queries), 1.0, delta, cutoff)
         claim = ApproxDP(run.epsilon, run.delta)
-        yield broken(name, MUTANTS[name], run, flips, guarantee=claim, relation=ADD_REMOVE)
+        yield broken(MUTANTS[name], run, flips, guarantee=claim, relation=ADD_REMOVE)
     yield _elsewhere()
 
     pair = asked_pair()
@@ -171,11 +173,10 @@ def _mutants() -> Iterator[Draft]:
         ("answers_after_halt", _SAME, 8.0),
     ):
         run = _at(pattern, bar, 0.5, epochs=1)
-        found = broken(name, MUTANTS[name], run, pair, guarantee=PureDP(run.pure_level), relation=ADD_REMOVE)
+        found = broken(MUTANTS[name], run, pair, guarantee=PureDP(run.pure_level), relation=ADD_REMOVE)
         yield replace(found, level="L2")
     run, name = _at(_TWO, 8.0, 0.5), "threshold_not_refreshed"
-    yield broken(name, MUTANTS[name], run, pair, guarantee=PureDP(run.pure_level), relation=ADD_REMOVE)
-    yield deviating(name, MUTANTS[name], run, pair)
+    yield from broken_and_deviating(MUTANTS[name], run, pair, guarantee=PureDP(run.pure_level), relation=ADD_REMOVE)
 
 
 def _elsewhere() -> Draft:
@@ -183,7 +184,7 @@ def _elsewhere() -> Draft:
     run = OnlineRelease(Asked((far_lead(),)), 4.0, 0.3)
     found = elsewhere(1)
     pair = added("one more person, with 28 visits: distances 35 and 36", person(mdvis=28))
-    return broken(found.name, found, run, pair, guarantee=ApproxDP(4.0, 0.3), relation=ADD_REMOVE)
+    return broken(found, run, pair, guarantee=ApproxDP(4.0, 0.3), relation=ADD_REMOVE)
 
 
 def _inherited() -> Iterator[Draft]:
@@ -191,18 +192,18 @@ def _inherited() -> Iterator[Draft]:
     pair, run = asked_pair(), _at(_EPOCH, 8.5, 0.5, epochs=1)
     rows = bank(run.cutoff, run.delta, run.epsilon)
     found = {
-        name: broken(name, of_tests(rows[name]), run, pair, guarantee=PureDP(run.pure_level), relation=ADD_REMOVE)
+        name: broken(of_tests(rows[name]), run, pair, guarantee=PureDP(run.pure_level), relation=ADD_REMOVE)
         for name in _OF_SPARSE_VECTOR
     }
     # Distances that are twice as large, at a threshold that is.
     name, far = "distance_of_sensitivity_two", _at(_EPOCH, 17.0, 0.5, epochs=1)
     level = PureDP(far.pure_level)
-    found[name] = broken(name, of_questions(OF_A_TEST[name]), far, pair, guarantee=level, relation=ADD_REMOVE)
+    found[name] = broken(of_questions(OF_A_TEST[name]), far, pair, guarantee=level, relation=ADD_REMOVE)
     # A flip may show with probability delta/3: see `_flips`.
     flips, one = flip_pair(), OnlineRelease(Asked((flip(),)), 4.0, 0.3)
     share = DeltaDP(one.delta / 3.0, one.epsilon)
     for name in ("distance_off_by_one", "distance_not_capped_at_zero"):
-        found[name] = broken(name, of_questions(OF_A_TEST[name]), one, flips, guarantee=share, relation=ADD_REMOVE)
+        found[name] = broken(of_questions(OF_A_TEST[name]), one, flips, guarantee=share, relation=ADD_REMOVE)
     yield from (replace(draft, level="L2", draws=_MORE) for draft in found.values())
 
 

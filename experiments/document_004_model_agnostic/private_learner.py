@@ -31,6 +31,7 @@ from auditor.claims import (
     Draft,
     Source,
     accuracy,
+    broken,
     conformity,
     entry,
     exact,
@@ -40,7 +41,7 @@ from auditor.claims import (
 )
 from auditor.datasets import Pair, ReplaceLabel
 from auditor.privacy.guarantees import ApproxDP, PureDP
-from experiments.common import REPLACE, broken
+from experiments.common import REPLACE
 from mechanisms.base.mechanism import FloatArray
 from mechanisms.teacher_ensembles.private_learner import LabelPrivateLearner, Pipeline, PrivateLearner
 from mechanisms.teacher_ensembles.private_learner_mutants import LABEL_MUTANTS, MUTANTS, more_points
@@ -229,22 +230,14 @@ def private_learner() -> Iterator[Draft]:
 
 def _mutants(flip: Pair) -> Iterator[Draft]:
     for name in ("true_labels_on_bot", "private_validation", "majority_on_bot", "best_of_several_seeds"):
-        yield broken(name, MUTANTS[name], _ONE, flip, guarantee=_CLAIM, relation=REPLACE)
+        yield broken(MUTANTS[name], _ONE, flip, guarantee=_CLAIM, relation=REPLACE)
     two = PrivateLearner(_CHUNKS, _EPSILON, _DELTA, points=((1.0, 0.0),))
     name = "student_on_private_points"
-    yield broken(name, MUTANTS[name], two, _moved(), guarantee=_CLAIM, relation=REPLACE)
+    yield broken(MUTANTS[name], two, _moved(), guarantee=_CLAIM, relation=REPLACE)
     # 64 points on the budget of one. A leak does not depend on epsilon; a small one leaves it no room.
     many = PrivateLearner(_CHUNKS, 0.5, _DELTA, points=((1.0,),) * 64)
     claim = ApproxDP(many.epsilon, _DELTA)
-    yield broken(
-        "more_than_m_points",
-        more_points(1),
-        many,
-        flip,
-        guarantee=claim,
-        relation=REPLACE,
-        draws={"standard": 200_000},  # 64 numbers of noise a draw, and more
-    )
+    yield broken(more_points(1), many, flip, guarantee=claim, relation=REPLACE, draws={"standard": 200_000})
 
 
 def _accuracy() -> Iterator[Draft]:
@@ -336,7 +329,7 @@ def label_private() -> Iterator[Draft]:
         ("labels_for_early_stopping", sure, _dropped(21)),
         ("student_evaluated_on_training_part", _LABELS, _flip(1)),
     ):
-        yield broken(name, LABEL_MUTANTS[name], base, pair, guarantee=_CLAIM, relation=_LABEL)
+        yield broken(LABEL_MUTANTS[name], base, pair, guarantee=_CLAIM, relation=_LABEL)
     numbers = _numbers(_ALPHA, _BETA)
     yield accuracy(
         LabelPrivateStudents(OneSided(), numbers, _LEVEL, _SMALL_DELTA),

@@ -18,10 +18,10 @@ import numpy as np
 from scipy import optimize
 
 from auditor.audits.accuracy import Constant, Exactly, Figure, Quantile, Setting
-from auditor.claims import Draft, Source, accuracy, entry, scaling
+from auditor.claims import Draft, Source, accuracy, broken, entry, scaling
 from auditor.datasets import Pair
 from auditor.privacy.guarantees import ApproxDP
-from experiments.common import REPLACE, broken
+from experiments.common import REPLACE
 from experiments.document_004_model_agnostic._aggregation import missed
 from experiments.document_004_model_agnostic.classification import SURE, counted
 from mechanisms.base.mechanism import FloatArray
@@ -132,7 +132,7 @@ def _mutants() -> Iterator[Draft]:
     y[0, 1] = 1.0
     base = OnlineRelease(Votes(Contiguous(80, 80), NearestNeighbour((0.25,))), 4.0, 0.1)
     pair, name = Pair(x, y, "the label of the example that is nearest"), "all_data_in_every_chunk"
-    yield broken(name, MUTANTS[name], base, pair, guarantee=ApproxDP(4.0, 0.1), relation=REPLACE)
+    yield broken(MUTANTS[name], base, pair, guarantee=ApproxDP(4.0, 0.1), relation=REPLACE)
 
 
 # ------------------------------------------------------------------------------------------ rates

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 
 from auditor.audits.inequality import Row
-from auditor.claims import Draft, Source, entry, inequality, reference
+from auditor.claims import Draft, Source, broken, deviating, entry, inequality, reference
 from auditor.privacy.guarantees import PureDP
-from experiments.common import REPLACE, broken, deviating
+from experiments.common import REPLACE
 from experiments.document_004_model_agnostic._soft_votes import (
     HALVES,
     HIGH,
@@ -62,11 +61,11 @@ def _other_partitions() -> Iterator[Draft]:
     # Eleven scores in one bin, and one at the end that moves within its bin.
     pair = votes_change("the least score changes", [0.6] * 11 + [0.1], [0.6] * 11 + [0.2])
     for name in ("data_dependent_range", "bins_centred_on_the_mean", "mean_released"):
-        yield replace(broken(name, PARTITIONS[name], base, pair, relation=REPLACE), level="L2")
+        yield broken(PARTITIONS[name], base, pair, relation=REPLACE, level="L2")
     # 0.6 is in [1/2, 3/4), but nearer to 1/2; of the scores near 0 a shifted bin of half the width holds ten.
-    yield deviating("rounded_to_nearest", PARTITIONS["rounded_to_nearest"], base, one_query_of([0.6] * 12))
+    yield deviating(PARTITIONS["rounded_to_nearest"], base, one_query_of([0.6] * 12))
     near_zero = one_query_of([0.05] * 5 + [0.1] * 4 + [0.26] * 6 + [0.3] * 3)
-    yield deviating("end_half_bins_kept", PARTITIONS["end_half_bins_kept"], base, near_zero)
+    yield deviating(PARTITIONS["end_half_bins_kept"], base, near_zero)
 
 
 def _edges() -> list[Row]:

@@ -30,6 +30,7 @@ from auditor.claims import (
     accuracy,
     as_corrected,
     as_printed,
+    broken,
     entry,
     exact,
     inequality,
@@ -37,7 +38,7 @@ from auditor.claims import (
 )
 from auditor.datasets import Pair
 from auditor.privacy.guarantees import ApproxDP
-from experiments.common import REPLACE, broken
+from experiments.common import REPLACE
 from mechanisms.learning.concentration_window import enough_chunks
 from mechanisms.selection.free_tops import required_margin, tail
 from mechanisms.teacher_ensembles.soft_label_votes import (
@@ -206,7 +207,7 @@ def _released() -> Iterator[Draft]:
     }
     for name, pair in pairs.items():
         yield exact(base, claim, pair, case=f"pair_of_{name}", relation=REPLACE)
-        yield broken(name, MUTANTS[name], base, pair, guarantee=claim, relation=REPLACE)
+        yield broken(MUTANTS[name], base, pair, guarantee=claim, relation=REPLACE)
 
 
 def _first(votes: np.ndarray[Any, np.dtype[np.float64]], value: float) -> np.ndarray[Any, np.dtype[np.float64]]:

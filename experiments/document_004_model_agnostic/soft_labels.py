@@ -23,8 +23,11 @@ from auditor.claims import (
     Source,
     as_corrected,
     as_printed,
+    broken,
+    broken_and_deviating,
     component,
     conformity,
+    deviating,
     entry,
     exact,
     inequality,
@@ -37,7 +40,7 @@ from auditor.claims import (
 from auditor.datasets import Pair, Relation
 from auditor.privacy.exact import optimal_composition
 from auditor.privacy.guarantees import ApproxDP, DeltaDP, PureDP
-from experiments.common import ADD_REMOVE, REPLACE, added, broken, deviating, person, replaced
+from experiments.common import ADD_REMOVE, REPLACE, added, person, replaced
 from experiments.document_004_model_agnostic._soft_votes import (
     HALVES,
     HIGH,
@@ -148,7 +151,7 @@ def _persons() -> Iterator[Draft]:
         yield as_corrected("ERR-1", exact(run, claim, pair, case=case, relation=relation))
         yield as_corrected("ERR-1", privacy(run, claim, pair, case=case, relation=relation))
         yield conformity(run, pair, case=case, relation=relation)
-    yield broken("flag_released", MUTANTS["flag_released"], run, pair, guarantee=claim, relation=relation)
+    yield broken(MUTANTS["flag_released"], run, pair, guarantee=claim, relation=relation)
 
 
 def _threshold() -> Iterator[Draft]:
@@ -158,22 +161,22 @@ def _threshold() -> Iterator[Draft]:
     detectable by draws.
     """
     wrong = MUTANTS["printed_threshold"]
-    for case, delta, queries, cutoff in (
+    for asked, delta, queries, cutoff in (
         ("", 1e-2, 1, 1),
-        ("__thousandth", 1e-3, 1, 1),
-        ("__two_queries", 1e-2, 2, 2),
+        ("thousandth", 1e-3, 1, 1),
+        ("two_queries", 1e-2, 2, 2),
     ):
-        name, right = f"printed_threshold{case}", f"corrected_threshold{case}"
+        name, right = ("__".join(filter(None, (name, asked))) for name in (wrong.name, "corrected_threshold"))
         pair = scores_change("all scores 0.30 or 0.80", [[0.3] * queries], [[0.8] * queries])
         run, claim = corrected(Echo(), QUARTERS, 1.0, delta, cutoff, queries), DeltaDP(delta, 1.0)
         as_is = printed(Echo(), QUARTERS, 1.0, delta, cutoff, queries)
         yield as_printed("ERR-1", exact(as_is, claim, pair, case=name, relation=REPLACE, expected="violation"))
         yield as_corrected("ERR-1", exact(run, claim, pair, case=right, relation=REPLACE))
         if queries == 1:
-            yield as_printed("ERR-1", broken(name, wrong, run, pair, guarantee=claim, relation=REPLACE))
-        if not case:
+            yield as_printed("ERR-1", broken(wrong, run, pair, asked=asked, guarantee=claim, relation=REPLACE))
+        if not asked:
             yield conformity(run, pair, case=right, relation=REPLACE)
-            yield deviating(name, wrong, run, pair, relation=REPLACE)
+            yield deviating(wrong, run, pair, relation=REPLACE)
 
 
 def _parts() -> Iterator[Draft]:
@@ -249,7 +252,7 @@ def _mutants() -> Iterator[Draft]:
     share = DeltaDP(0.15, 1.0)
     pair = scores_change("the score 0.30 or 0.80", [[0.3]], [[0.8]])
     yield exact(run, share, pair, case="share_of_the_labels", relation=REPLACE)
-    yield at_level_two(broken(name, MUTANTS[name], run, pair, guarantee=share, relation=REPLACE))
+    yield at_level_two(broken(MUTANTS[name], run, pair, guarantee=share, relation=REPLACE))
 
     name, queries = "double_failure_costs_one", 5
     # A level so small that what distances give away does not hide what the vote does.
@@ -265,19 +268,18 @@ def _mutants() -> Iterator[Draft]:
     before = [LOW_IN] * 4 + [LOW] * 3 + [HIGH]
     one = one_query(Echo(), HALVES, 0.5, 2.0)
     pair = votes_change("a vote leaves the shifted bin", [*before, HIGH_IN], [*before, LOW])
-    yield at_level_two(broken(name, MUTANTS[name], one, pair, relation=REPLACE))
+    yield at_level_two(broken(MUTANTS[name], one, pair, relation=REPLACE))
 
     name = "one_threshold_for_both_tests"
     part, pair = until_first_failure(Echo(), HALVES, 1.0, 3.0), epoch_pair(8)
     yield _computed_level(name, part, pair)
-    yield deviating(name, MUTANTS[name], part, pair, relation=REPLACE)
+    yield deviating(MUTANTS[name], part, pair, relation=REPLACE)
 
     name = "threshold_not_refreshed_after_bot"
     # All of 700 votes, or all but one: distances 349 and 348 at the threshold.
     run, others = corrected(Echo(), SAFE, 1.0, 0.01, 2, 2), [[0.3, 0.3]] * 699
     pair = scores_change("a vote for the leading bins", [[0.3, 0.3], *others], [[0.8, 0.8], *others])
-    yield broken(name, MUTANTS[name], run, pair, guarantee=ApproxDP(1.0, 0.01), relation=REPLACE)
-    yield deviating(name, MUTANTS[name], run, pair, relation=REPLACE)
+    yield from broken_and_deviating(MUTANTS[name], run, pair, guarantee=ApproxDP(1.0, 0.01), relation=REPLACE)
 
 
 def _tests() -> Iterator[Draft]:
@@ -287,7 +289,7 @@ def _tests() -> Iterator[Draft]:
     always = scores_change("a vote leaves the leading bins", [[LOW_IN] * 8, *others], [[HIGH] * 8, *others])
     for name, threshold, pair in (("m4_no_threshold_noise", 3.0, epoch_pair(8)), ("m7_no_cutoff", 2.5, always)):
         part = until_first_failure(Echo(), HALVES, 1.0, threshold)
-        yield replace(broken(name, TESTS[name], part, pair, relation=REPLACE), level="L2")
+        yield broken(TESTS[name], part, pair, relation=REPLACE, level="L2")
 
 
 def _partitions() -> Iterator[Draft]:
@@ -296,13 +298,13 @@ def _partitions() -> Iterator[Draft]:
     agree = [0.3] * 1000
     apart = votes_change("a thousand votes of 0.3, the first becomes 0.05", agree, [0.05, *agree[1:]])
     for name in ("data_dependent_range", "bins_centred_on_the_mean", "mean_released"):
-        yield broken(name, PARTITIONS[name], run, apart, guarantee=ApproxDP(1.0, 0.01), relation=REPLACE)
+        yield broken(PARTITIONS[name], run, apart, guarantee=ApproxDP(1.0, 0.01), relation=REPLACE)
     # 0.6 is nearer to 1/2 than to 3/4; half of the votes at the end of [0, 1], as many as in the next shifted bin.
     part, votes = one_query(Echo(), SAFE, 1.0, 2.0), [0.3] * 7 + [0.6] * 2
     leaves = votes_change("a vote leaves the leading bins", [*votes, 0.3], [*votes, 0.6])
     for name, scores in (("rounded_to_nearest", [0.6] * 1000), ("end_half_bins_kept", [0.05] * 500 + [0.26] * 500)):
-        yield replace(broken(name, PARTITIONS[name], part, leaves, relation=REPLACE), level="L2")
-        yield deviating(name, PARTITIONS[name], run, one_query_of(scores))
+        yield broken(PARTITIONS[name], part, leaves, relation=REPLACE, level="L2")
+        yield deviating(PARTITIONS[name], run, one_query_of(scores))
 
 
 def _computed_level(name: str, base: SoftLabels, pair: Pair) -> Draft:

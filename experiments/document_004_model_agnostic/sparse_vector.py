@@ -12,6 +12,8 @@ from auditor.claims import (
     Draft,
     Source,
     accuracy,
+    broken,
+    broken_and_deviating,
     entry,
     inequality,
     mutant,
@@ -22,7 +24,7 @@ from auditor.privacy.guarantees import ApproxDP, PureDP
 from auditor.targets.analysts import Phases, ThresholdSeeker
 from auditor.targets.transcripts import ExactDialogue
 from experiments._queries import THRESHOLD, opposed_pair, stream
-from experiments.common import ADD_REMOVE, REPLACE, broken, deviating
+from experiments.common import ADD_REMOVE, REPLACE
 from experiments.document_004_model_agnostic import _streams
 from experiments.document_004_model_agnostic._accuracy import Unanswered, lows_and_highs
 from experiments.document_004_model_agnostic._epochs import twelve_tops, twelve_tops_printed
@@ -81,11 +83,10 @@ def sparse_vector() -> Iterator[Draft]:
 
     base = SparseVector(stream(_RARE), 1.0, THRESHOLD, cutoff=1)
     yield _released(SparseVector(stream(_FEW), 2.0, THRESHOLD, cutoff=1), pair)
-    yield broken("v4_lee_clifton", VARIANTS["V4"], base, pair)
-    yield deviating("v4_lee_clifton", VARIANTS["V4"], base, pair)
+    yield from broken_and_deviating(VARIANTS["V4"], base, pair, case="v4_lee_clifton")
     both = SparseVector(stream(_HALVES), 1.0, THRESHOLD, cutoff=1)
-    yield broken("v5_stoddard", VARIANTS["V5"], both, halves)
-    yield broken("v6_chen", VARIANTS["V6"], both, halves)
+    yield broken(VARIANTS["V5"], both, halves, case="v5_stoddard")
+    yield broken(VARIANTS["V6"], both, halves, case="v6_chen")
     yield from _asked_adaptively(pair)
     yield from _of_one_epoch()
     yield from _of_a_whole_run()
@@ -120,7 +121,7 @@ def _asked_adaptively(pair: Pair) -> Iterator[Draft]:
 def _released(base: SparseVector, pair: Pair) -> Draft:
     """V3 has no finite law; the supremum of its privacy loss on the pair is computed by quadrature."""
     worst = worst_release(Variation("V3")(base), pair.x, pair.y)
-    return broken("v3_roth_2011", VARIANTS["V3"], base, pair, exact_level=max(worst.loss, 0.0))
+    return broken(VARIANTS["V3"], base, pair, case="v3_roth_2011", exact_level=max(worst.loss, 0.0))
 
 
 def _of_one_epoch() -> Iterator[Draft]:
@@ -152,15 +153,15 @@ def _of_one_epoch() -> Iterator[Draft]:
             yield _computed(name, found, base, pair)
             continue
         # m9a has no law. All answers move: in the tails each of them costs all it can.
-        level = found.true_epsilon(base) if name == "m9a_value_released_on_top" and found.true_epsilon else None
+        level = found.true_level(base) if name == "m9a_value_released_on_top" and found.true_level else None
         # Rare events show m15: who knows both laws needs 20,000 draws a side.
         draws = {"smoke": 400_000} if name == "m15_gaussian_noise" else None
-        yield replace(broken(name, found, base, pair, relation=ADD_REMOVE, exact_level=level, draws=draws), level="L2")
+        yield broken(found, base, pair, relation=ADD_REMOVE, exact_level=level, draws=draws, level="L2")
     # At the level of the theorem, (4, 0.01): an impossible event with more than delta on the other side.
     run = inverted(_streams.stream("+-"), 4.0, 0.01)
     for name in ("m6_no_query_noise", "m14_one_query_draw"):
         yield broken(
-            f"{name}__whole_run", bank(*_RUN)[name], run, pair, guarantee=ApproxDP(4.0, 0.01), exact_level=math.inf
+            bank(*_RUN)[name], run, pair, asked="whole_run", guarantee=ApproxDP(4.0, 0.01), exact_level=math.inf
         )
 
 
@@ -184,9 +185,8 @@ def _of_a_whole_run() -> Iterator[Draft]:
     run = inverted(_streams.stream(_TWO), 4.71, 0.5)
     level = PureDP(2 * 2.0 * run.query.linf_sensitivity / run.threshold_scale)
     yield from reference(run, level, pair, case="two_epochs", relation=ADD_REMOVE)
-    for name, found in HARMLESS.items():
-        yield broken(name, found, run, pair, guarantee=level, relation=ADD_REMOVE)
-        yield deviating(name, found, run, pair)
+    for found in HARMLESS.values():
+        yield from broken_and_deviating(found, run, pair, guarantee=level, relation=ADD_REMOVE)
     # T answers are low, the first of all, and all others high enough that Theorem 2.8 promises them a top.
     beta, (low, queries) = 0.1, (3, 20)
     scale = inverted(Answers(), 8.0, 0.01, low).threshold_scale

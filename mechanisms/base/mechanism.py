@@ -8,24 +8,23 @@ outcomes are the outputs themselves. It draws from the generator it is given and
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, fields
-from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from auditor.targets import Mechanism as Mechanism
+from auditor.targets.mutants import Mutant as Mutant
+from auditor.targets.mutants import Twin as Twin
 
 Dataset: TypeAlias = Any
 """A pandas DataFrame (rows are people), an array or a sequence; each query says what it reads."""
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
-Kind: TypeAlias = Literal["violation", "benign"]
 
 Base = TypeVar("Base")
-Built = TypeVar("Built", covariant=True)
 
 
 class HasEpsilon(Protocol):
@@ -38,47 +37,8 @@ class HasEpsilon(Protocol):
 
 
 @dataclass(frozen=True)
-class Mutant(Generic[Base]):
-    """A wrong twin of a reference mechanism.
-
-    Parameters
-    ----------
-    name : str
-        Key in the family's ``MUTANTS``.
-    build : callable
-        From the reference mechanism to its mutant; the mutant still claims ``base.epsilon``.
-    true_epsilon : callable or None
-        From the reference mechanism to the mutant's true pure level: the supremum over
-        neighbouring pairs, for a scalar query unless the note says otherwise. None where it
-        depends on more than the reference mechanism; then the note says on what.
-    kind : {"violation", "benign"}
-        Whether the claim is broken. A benign mutant must never be called a violation; its law
-        may still differ from the reference's (a deviation).
-    note : str
-        What is wrong, and which pair shows it.
-    """
-
-    name: str
-    build: Callable[[Base], Mechanism]
-    true_epsilon: Callable[[Base], float] | None
-    kind: Kind
-    note: str
-
-
-@dataclass(frozen=True)
-class Twin(Generic[Built]):
-    """Builds `cls` from the fields of the reference mechanism (for `Mutant.build`)."""
-
-    cls: Callable[..., Built]
-
-    def __call__(self, base: Any) -> Built:
-        """Return the mutant with the same parameters as `base`."""
-        return self.cls(**{field.name: getattr(base, field.name) for field in fields(base)})
-
-
-@dataclass(frozen=True)
 class Times:
-    """A true level that is `factor` times the claimed one (for `Mutant.true_epsilon`)."""
+    """A true level that is `factor` times the claimed one (for `Mutant.true_level`)."""
 
     factor: float
 
@@ -87,7 +47,7 @@ class Times:
         return self.factor * base.epsilon
 
 
-def unbounded(base: object) -> float:  # noqa: ARG001 -- the signature of Mutant.true_epsilon
+def unbounded(base: object) -> float:  # noqa: ARG001 -- the signature of Mutant.true_level
     """Return `inf`: no pure level holds."""
     return math.inf
 

@@ -118,7 +118,7 @@ class HalfSteps(ManyResponses):
 
 @dataclass(frozen=True)
 class _AtItsDelta:
-    """Exact epsilon at the delta that a mutant claims (for `Mutant.true_epsilon`)."""
+    """Exact epsilon at the delta that a mutant claims (for `Mutant.true_level`)."""
 
     mutant: Callable[..., ManyResponses]
 

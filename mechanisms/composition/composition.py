@@ -326,7 +326,7 @@ class ParallelOnOverlap(Accountant):
 
 @dataclass(frozen=True)
 class _Shares:
-    """True pure level of a mutant that only has another divisor, if all parts' answers move (for `true_epsilon`)."""
+    """True pure level of a mutant that only has another divisor, if all answers move (for `Mutant.true_level`)."""
 
     mutant: Callable[..., _Accountant]
 

@@ -521,7 +521,7 @@ class Breaking:
         return replace(base, rules=self.broken)
 
 
-def _unbounded(base: MultiplicativeWeights) -> float:  # noqa: ARG001 -- the signature of Mutant.true_epsilon
+def _unbounded(base: MultiplicativeWeights) -> float:  # noqa: ARG001 -- the signature of Mutant.true_level
     return math.inf
 
 

@@ -305,7 +305,7 @@ class Variation:
 
 @dataclass(frozen=True)
 class VariationLevel:
-    """True level of another variant with the same parameters (for `Mutant.true_epsilon`)."""
+    """True level of another variant with the same parameters (for `Mutant.true_level`)."""
 
     variant: VariantName
 

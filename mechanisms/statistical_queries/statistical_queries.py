@@ -332,7 +332,7 @@ def _inverse(base: Any) -> float:
     return 1.0 / float(base.epsilon)
 
 
-def _one(base: object) -> float:  # noqa: ARG001 -- the signature of Mutant.true_epsilon
+def _one(base: object) -> float:  # noqa: ARG001 -- the signature of Mutant.true_level
     return 1.0
 
 

@@ -90,12 +90,12 @@ LAPLACE_PAIRS: list[tuple[str, LatticeLaplace, Dataset, Dataset]] = [
 @pytest.mark.parametrize(("name", "base", "data", "other"), LAPLACE_PAIRS)
 def test_laplace_mutants_have_their_true_level(name: str, base: LatticeLaplace, data: Dataset, other: Dataset) -> None:
     mutant = laplace.MUTANTS[name]
-    assert mutant.true_epsilon is not None
-    assert level_of(mutant.build(base), data, other) == pytest.approx(mutant.true_epsilon(base), rel=1e-9)
+    assert mutant.true_level is not None
+    assert level_of(mutant.build(base), data, other) == pytest.approx(mutant.true_level(base), rel=1e-9)
 
 
 def test_laplace_mutants_true_levels_in_numbers() -> None:
-    levels = {name: m.true_epsilon(SCALAR) for name, m in laplace.MUTANTS.items() if m.true_epsilon and name[0] != "a"}
+    levels = {name: m.true_level(SCALAR) for name, m in laplace.MUTANTS.items() if m.true_level and name[0] != "a"}
     finite = {name: value for name, value in levels.items() if math.isfinite(value)}
     assert finite == {
         "scale_times_epsilon": 2.0,
@@ -172,13 +172,13 @@ def test_geometric_mutants_have_their_true_level(a: float, shift: int) -> None:
         mutant = geometric.MUTANTS[name]
         built = mutant.build(base)
         assert isinstance(built, cls)
-        assert mutant.true_epsilon is not None
+        assert mutant.true_level is not None
         exact = curve(lumped(built, 0), lumped(built, shift)).epsilon(0.0)
-        assert exact == pytest.approx(mutant.true_epsilon(base), rel=1e-10)
+        assert exact == pytest.approx(mutant.true_level(base), rel=1e-10)
     wrong = geometric.MUTANTS["unit_sensitivity"]
-    assert wrong.true_epsilon is not None
-    assert level_of(wrong.build(base), 0.0, float(shift)) == pytest.approx(wrong.true_epsilon(base), rel=1e-12)
-    assert wrong.true_epsilon(base) == pytest.approx(shift * base.epsilon, rel=1e-15)
+    assert wrong.true_level is not None
+    assert level_of(wrong.build(base), 0.0, float(shift)) == pytest.approx(wrong.true_level(base), rel=1e-12)
+    assert wrong.true_level(base) == pytest.approx(shift * base.epsilon, rel=1e-15)
     # One-sided: no output below the answer, where the other dataset has mass 1 - 1/a and more.
     one_sided = geometric.MUTANTS["one_sided"].build(base)
     assert draw(one_sided, float(shift)).min() >= shift
@@ -207,7 +207,7 @@ def test_randomized_response_levels(parameter: float) -> None:
     assert level_of(base, x, y) == pytest.approx(math.log((1 + parameter) / (1 - parameter)), rel=1e-12)
     for name, mutant in randomized_response.MUTANTS.items():
         built = mutant.build(base)
-        assert mutant.true_epsilon is not None
+        assert mutant.true_level is not None
         if name == "shared_coin":  # the parity of two rows is published
             for data, parity in ((x, 1), (y, 0)):
                 outputs = draw(built, data)
@@ -215,7 +215,7 @@ def test_randomized_response_levels(parameter: float) -> None:
         elif name == "memoised_seed":
             assert np.ptp(draw(built, x), axis=0).max() == 0
         else:
-            assert level_of(built, x, y) == pytest.approx(mutant.true_epsilon(base), rel=1e-12)
+            assert level_of(built, x, y) == pytest.approx(mutant.true_level(base), rel=1e-12)
     claimed: Any = randomized_response.MUTANTS["parameter_as_level"].build(base)
     assert claimed.epsilon == parameter
     assert level_of(claimed, x, y) > 2 * claimed.epsilon
@@ -254,7 +254,7 @@ def test_selection_levels_approach_the_stated_suprema(gap: float) -> None:
     ):
         name = "missing_two" if mutants is exponential.MUTANTS else "half_scale"
         mutant: Any = mutants[name]
-        assert mutant.true_epsilon(base) == 2.0
+        assert mutant.true_level(base) == 2.0
         assert 1.5 < level_of(mutant.build(base), *pair) <= 2.0 + 1e-12
 
 

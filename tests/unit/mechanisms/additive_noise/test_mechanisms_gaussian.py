@@ -216,29 +216,29 @@ def level_of(mu: float, delta: float) -> float:
 def test_mutants_that_have_another_sigma_have_their_true_level() -> None:
     claim = CalibratedGaussian(Count(), 1.0, 1e-5)
     forgotten = MUTANTS["delta_missing_from_log"]
-    assert forgotten.true_epsilon is not None
+    assert forgotten.true_level is not None
     # s = sqrt(2 ln 1.25) = 0.668 in units of the sensitivity.
-    assert forgotten.true_epsilon(claim) == pytest.approx(level_of(1 / math.sqrt(2 * math.log(1.25)), 1e-5), rel=1e-6)
-    assert forgotten.true_epsilon(claim) == pytest.approx(7.034, abs=1e-3)
+    assert forgotten.true_level(claim) == pytest.approx(level_of(1 / math.sqrt(2 * math.log(1.25)), 1e-5), rel=1e-6)
+    assert forgotten.true_level(claim) == pytest.approx(7.034, abs=1e-3)
 
     large = MUTANTS["classical_formula_large_eps"]
-    assert large.true_epsilon is not None
+    assert large.true_level is not None
     for epsilon, delta in ((20.0, 1e-5), (10.0, 1e-2)):
         base = CalibratedGaussian(Count(), epsilon, delta)
         expected = level_of(epsilon / math.sqrt(2 * math.log(1.25 / delta)), delta)
-        assert large.true_epsilon(base) == pytest.approx(expected, rel=1e-6)
+        assert large.true_level(base) == pytest.approx(expected, rel=1e-6)
         assert expected > epsilon * 1.1
-    assert large.true_epsilon(CalibratedGaussian(Count(), 5.0, 1e-5)) < 5.0
+    assert large.true_level(CalibratedGaussian(Count(), 5.0, 1e-5)) < 5.0
 
     variance = MUTANTS["variance_as_std"]
-    assert variance.true_epsilon is not None
+    assert variance.true_level is not None
     mean = CalibratedGaussian(Mean(20, high=4.0, resolution=2.0**-10), 1.0, 1e-5, step=2.0**-12)
     assert mean.sigma() == pytest.approx(0.2 * 3.7306, rel=1e-3)
     # The rounding of the mean to the lattice costs up to one step of 820.
-    assert variance.true_epsilon(mean) == pytest.approx(level_of(0.2 / (0.2 * 3.7306) ** 2, 1e-5), rel=0.02)
-    assert variance.true_epsilon(mean) > 1.3
+    assert variance.true_level(mean) == pytest.approx(level_of(0.2 / (0.2 * 3.7306) ** 2, 1e-5), rel=0.02)
+    assert variance.true_level(mean) > 1.3
     # A count has a sigma above 1: its square is more noise, and no violation.
-    assert variance.true_epsilon(claim) < 1.0
+    assert variance.true_level(claim) < 1.0
     for mutant in MUTANTS.values():
         assert mutant.kind == "violation"
 
@@ -247,7 +247,7 @@ def test_mutants_that_have_another_sigma_have_their_true_level() -> None:
 def test_a_mutants_law_has_its_true_level(name: str) -> None:
     base = CalibratedGaussian(Answers(0.5, 0.5), 10.0, 1e-2, step=2.0**-8)
     built: Any = MUTANTS[name].build(base)
-    level = MUTANTS[name].true_epsilon
+    level = MUTANTS[name].true_level
     assert level is not None
     exact = curve(built.law(0.0), built.law(0.5)).epsilon(1e-2)
     # The true level is that of the Gaussian curve whose mu is the discrete Gaussian's: an upper bound, which is off by

@@ -62,8 +62,8 @@ def test_redrawing_has_the_level_of_the_catalogue(a: float, printed: float) -> N
     base = TruncatedGeometric(WHOLE, a, 400)
     mutant = MUTANTS["reject_and_redraw"]
     built: Any = mutant.build(base)
-    assert mutant.true_epsilon is not None
-    level = mutant.true_epsilon(base)
+    assert mutant.true_level is not None
+    level = mutant.true_level(base)
     assert level == pytest.approx(math.log((a * a + a - 1) / a), rel=1e-12)
     assert level == pytest.approx(printed, abs=5e-5)
     assert curve(built.law(0.0), built.law(1.0)).epsilon(0.0) == pytest.approx(level, rel=1e-12)
@@ -75,7 +75,7 @@ def test_redrawing_has_the_level_of_the_catalogue(a: float, printed: float) -> N
 def test_a_small_bound_makes_redrawing_no_better() -> None:
     # Three outcomes, by hand: answers 0 and 1 have normalisers 1 + r + r^2 and 1 + 2 r.
     base = TruncatedGeometric(WHOLE, 2.0, 2)
-    level = MUTANTS["reject_and_redraw"].true_epsilon
+    level = MUTANTS["reject_and_redraw"].true_level
     assert level is not None
     assert level(base) == pytest.approx(math.log((1 / 1.75) / (0.5 / 2.0)), rel=1e-14)
 
@@ -91,7 +91,7 @@ def test_mutants_with_impossible_outputs() -> None:
     assert draw(from_data, [1, 1]).max() == 2
     assert draw(from_data, [1, 1, 1]).max() == 3
     assert {m.kind for m in MUTANTS.values()} == {"violation"}
-    assert MUTANTS["noise_clamped"].true_epsilon is MUTANTS["bound_from_data"].true_epsilon
+    assert MUTANTS["noise_clamped"].true_level is MUTANTS["bound_from_data"].true_level
     assert not hasattr(clamped, "law")  # the reference's would be wrong
     assert not hasattr(from_data, "law")
 

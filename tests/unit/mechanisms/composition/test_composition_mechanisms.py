@@ -210,8 +210,8 @@ OVERLAPPING = tuple(NoisyCount(at_least(1), rows) for rows in ((0, 5), (0, 8), (
 def test_true_levels_of_the_accountants_mutants(name: str, parts: tuple[Part, ...], factor: float) -> None:
     base, found = Accountant(parts, 0.8), ACCOUNTANTS[name]
     built: Any = found.build(base)
-    assert found.true_epsilon is not None
-    assert found.true_epsilon(base) == pytest.approx(0.8 * factor, rel=1e-12)
+    assert found.true_level is not None
+    assert found.true_level(base) == pytest.approx(0.8 * factor, rel=1e-12)
     assert curve(built.law(X), built.law(Y)).epsilon(0.0) == pytest.approx(0.8 * factor, rel=1e-9)
 
 
@@ -223,8 +223,8 @@ def test_reused_noise_cancels_in_differences() -> None:
         outputs = built(data, 1000, np.random.default_rng(5))
         assert np.unique(outputs[:, 0] - outputs[:, 1]).tolist() == [apart]
         assert np.unique(outputs[:, 0]).size > 100
-    assert ACCOUNTANTS["noise_reused"].true_epsilon is not None
-    assert ACCOUNTANTS["noise_reused"].true_epsilon(base) == math.inf
+    assert ACCOUNTANTS["noise_reused"].true_level is not None
+    assert ACCOUNTANTS["noise_reused"].true_level(base) == math.inf
 
 
 # ---------------------------------------------------------------------------- advanced composition
@@ -285,9 +285,9 @@ def test_mutants_of_the_theorem_change_the_claim_only(found: Mutant[ManyResponse
     base = ManyResponses(BIT, 0.4, 100, 0.3)
     built: Any = found.build(base)
     assert built.law(X) == base.law(X)
-    assert found.true_epsilon is not None
+    assert found.true_level is not None
     exact = curve(built.law(X), built.law(Y)).epsilon(built.delta)
-    assert found.true_epsilon(base) == pytest.approx(exact, rel=1e-9)
+    assert found.true_level(base) == pytest.approx(exact, rel=1e-9)
     assert exact > built.epsilon
     assert curve(base.law(X), base.law(Y)).epsilon(base.delta) <= base.epsilon
 

@@ -129,7 +129,7 @@ def test_overlapping_blocks_share_their_border() -> None:
     mutant: Any = MUTANTS["overlapping_blocks"].build(BLOCKS)
     costs = [level_of(mutant, DATA, flipped(index)) for index in range(14)]
     assert costs == pytest.approx([0.5] * 4 + [1.5] + [1.0] * 3 + [1.75] + [0.75] * 3 + [0.0] * 2, rel=1e-9)
-    stated = MUTANTS["overlapping_blocks"].true_epsilon
+    stated = MUTANTS["overlapping_blocks"].true_level
     assert stated is not None
     assert stated(BLOCKS) == 1.75 == pytest.approx(max(costs), rel=1e-9)
 
@@ -143,8 +143,8 @@ def test_filtering_first_shifts_every_cut() -> None:
     mutant = filtered_by(Count(high=1.0))
     built: Any = mutant.build(BLOCKS)
     assert (built.centres(other) - built.centres(data)).tolist() == [1, -1, 1]
-    assert mutant.true_epsilon is not None
-    assert level_of(built, data, other) == pytest.approx(2.25, rel=1e-9) == mutant.true_epsilon(BLOCKS)
+    assert mutant.true_level is not None
+    assert level_of(built, data, other) == pytest.approx(2.25, rel=1e-9) == mutant.true_level(BLOCKS)
     # By position the same pair costs the first block's level.
     assert level_of(BLOCKS, data, other) <= 0.5 * (1 + 1e-9)
     # All rows valid: nothing is lost.
@@ -161,8 +161,8 @@ def test_deduplication_changes_the_number_of_blocks() -> None:
     assert not np.isnan(full).any()
     assert np.isnan(short[:, 2]).all()
     assert not np.isnan(short[:, :2]).any()
-    assert mutant.true_epsilon is not None
-    assert mutant.true_epsilon(BLOCKS) == math.inf
+    assert mutant.true_level is not None
+    assert mutant.true_level(BLOCKS) == math.inf
     # No row left for any block.
     assert np.isnan(np.asarray(built(table.assign(v=0.0), 5, rng(0)))).all()
 
@@ -177,7 +177,7 @@ def test_rows_drawn_again_and_again_cost_each_time() -> None:
         assert costs[index] == pytest.approx(sum(k * e for k, e in zip(times, BLOCKS.levels, strict=True)))
         assert level_of(mutant, DATA, flipped(index)) == pytest.approx(costs[index], rel=1e-9)
     assert costs.sum() == pytest.approx(4 * sum(BLOCKS.levels))
-    stated = MUTANTS["blocks_with_replacement"].true_epsilon
+    stated = MUTANTS["blocks_with_replacement"].true_level
     assert stated is not None
     assert stated(BLOCKS) == costs.max() > BLOCKS.epsilon
 

@@ -417,7 +417,7 @@ def test_ties_are_broken_without_noise() -> None:
 )
 def test_infinite_levels(name: str, hypotheses: Hypotheses, x: IntArray, y: IntArray) -> None:
     assert level_of(built(name, hypotheses), x, y) == math.inf
-    true = MUTANTS[name].true_epsilon
+    true = MUTANTS[name].true_level
     assert true is not None
     assert true(AgnosticLearner(hypotheses, 1.0)) == math.inf
 

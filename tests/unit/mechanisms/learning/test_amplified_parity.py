@@ -288,7 +288,7 @@ def test_levels_of_the_mutants() -> None:
         joint = mutant.build(all_released(astar(epsilon, 1, Split(4, 2, 8))))
         fixed = FixedErrors((0,) * 4, joint.count, joint.selection, epsilon)
         assert level_of(fixed, tests, flipped(tests, 0)) == pytest.approx(times * epsilon, rel=1e-9)
-        assert mutant.true_epsilon(joint) == pytest.approx(times * epsilon, rel=1e-9)
+        assert mutant.true_level(joint) == pytest.approx(times * epsilon, rel=1e-9)
 
 
 @pytest.mark.parametrize("name", ["shared_laplace_draw", "no_noise"])

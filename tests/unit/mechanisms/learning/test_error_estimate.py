@@ -78,8 +78,8 @@ def test_levels_of_the_mutants() -> None:
     for mutant, exact in ((trained, 1.0), (wide, 0.5 / 8)):
         built = mutant.build(base)
         assert isinstance(built, ErrorEstimate)
-        assert mutant.true_epsilon is not None
-        assert mutant.true_epsilon(base) == pytest.approx(exact)
+        assert mutant.true_level is not None
+        assert mutant.true_level(base) == pytest.approx(exact)
         assert level_of(built, DATA, flipped(DATA, 0)) == pytest.approx(exact, rel=1e-9)
 
 
@@ -95,8 +95,8 @@ def test_few_valid_records_weigh_more(valid: int) -> None:
     law = built.law(other)
     assert isinstance(law, TwoSidedGeometricLaw)
     assert law.loc * law.step == 1 / valid
-    assert mutant.true_epsilon is not None
-    assert level_of(built, data, other) <= mutant.true_epsilon(base) * (1 + 1e-9)
+    assert mutant.true_level is not None
+    assert level_of(built, data, other) <= mutant.true_level(base) * (1 + 1e-9)
 
 
 def test_without_a_valid_record_there_is_no_mistake() -> None:

@@ -161,7 +161,7 @@ def test_levels_of_the_mutants() -> None:
     once = np.array([(1, 1)] * 3 + [(0, 1)] + [(4, 0)] * 4 + [(0, 0)] * 16)
     assert level(of("class_built_from_data"), once, changed(once, 3, (1, 1))) == math.inf
     assert level(LEARNER, once, changed(once, 3, (1, 1))) <= 1.0 + 1e-9
-    stated = {name: mutant.true_epsilon(LEARNER) for name, mutant in MUTANTS.items() if mutant.true_epsilon}
+    stated = {name: mutant.true_level(LEARNER) for name, mutant in MUTANTS.items() if mutant.true_level}
     assert stated == {
         "earlier_rounds_reused": 2.0,
         "unnoised_stopping_test": math.inf,

@@ -230,8 +230,8 @@ def test_draws_of_a_mutant_follow_its_law(name: str) -> None:
 )
 def test_a_mutants_level_is_attained(name: str, epsilon: float, x: list[Row], y: list[Row]) -> None:
     base, mutant = ParityLearner(epsilon, 3), MUTANTS[name]
-    assert mutant.true_epsilon is not None
-    found, wanted = level(mutant.build(base), x, y), mutant.true_epsilon(base)
+    assert mutant.true_level is not None
+    found, wanted = level(mutant.build(base), x, y), mutant.true_level(base)
     assert found == wanted if math.isinf(wanted) else found == pytest.approx(wanted, rel=1e-9)
 
 

@@ -363,7 +363,7 @@ def test_calls_that_exceed_a_budget_are_refused_at_once() -> None:
 def built(name: str, oracle: LocalOracle, analyst: Any) -> tuple[Any, float | None]:
     base = LocalAlgorithm(oracle, analyst)
     mutant = MUTANTS[name]
-    return mutant.build(base), None if mutant.true_epsilon is None else mutant.true_epsilon(base)
+    return mutant.build(base), None if mutant.true_level is None else mutant.true_level(base)
 
 
 def test_levels_of_the_mutants() -> None:

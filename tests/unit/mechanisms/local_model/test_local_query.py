@@ -122,8 +122,8 @@ def test_the_event_of_the_catalogue() -> None:
 def test_levels_of_the_mutants(name: str, times: float) -> None:
     base, mutant = Messages(VALUES, 0.5, 0), MESSAGES[name]
     assert level_of(mutant.build(base), USERS, np.array([10.0, 10.0, 2.0, 7.0])) == pytest.approx(0.5 * times, rel=1e-9)
-    assert mutant.true_epsilon is not None
-    assert mutant.true_epsilon(base) == 0.5 * times
+    assert mutant.true_level is not None
+    assert mutant.true_level(base) == 0.5 * times
 
 
 def test_values_without_clipping_cost_their_range() -> None:

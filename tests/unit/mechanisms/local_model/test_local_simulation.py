@@ -83,7 +83,7 @@ def test_levels_of_the_simulations_mutants() -> None:
     for name, times in (("same_users_full_budget", 2.0), ("budget_split", 1.0)):
         mutant: Any = MUTANTS[name]
         assert level_of(mutant.build(base), x, y) == pytest.approx(0.7 * times, rel=1e-9)
-        assert mutant.true_epsilon(base) == pytest.approx(0.7 * times)
+        assert mutant.true_level(base) == pytest.approx(0.7 * times)
     random: Any = MUTANTS["blocks_with_replacement"]
     asked_times = []
     for user in range(6):
@@ -92,7 +92,7 @@ def test_levels_of_the_simulations_mutants() -> None:
         asked = sum(user in blocks.block(i) for i in range(2))
         asked_times.append(asked)
         if asked:
-            assert random.true_epsilon(one) == pytest.approx(0.7 * asked)
+            assert random.true_level(one) == pytest.approx(0.7 * asked)
             found = level_of(random.build(one), with_row(user, NONE), with_row(user, ALL))
             assert found == pytest.approx(0.7 * asked, rel=1e-9)
     assert sum(asked_times) == 6

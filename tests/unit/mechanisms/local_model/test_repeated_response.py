@@ -118,8 +118,8 @@ def test_a_shared_seed_publishes_the_difference() -> None:
         outputs = np.asarray(mutant(data, 500, rng(3)))
         assert set((outputs[:, 1] - outputs[:, 0]).tolist()) == {difference}
         assert np.unique(outputs[:, 0]).size > 3
-    assert NOISE_MUTANTS["shared_seed"].true_epsilon is not None
-    assert NOISE_MUTANTS["shared_seed"].true_epsilon(TWO) == math.inf
+    assert NOISE_MUTANTS["shared_seed"].true_level is not None
+    assert NOISE_MUTANTS["shared_seed"].true_level(TWO) == math.inf
 
 
 # ------------------------------------------------------------------------------ levels on the way
@@ -192,7 +192,7 @@ def test_what_raises_the_stakes() -> None:
 def test_levels_of_the_mutants() -> None:
     base = FilteredResponses(BIT, (0.5, 1.0, 1.0), 1.0, FixedList((0, 1, 2)))
     mutant: Any = FILTER_MUTANTS["maximum_for_sum"].build(base)
-    stated = FILTER_MUTANTS["maximum_for_sum"].true_epsilon
+    stated = FILTER_MUTANTS["maximum_for_sum"].true_level
     assert stated is not None
     assert level(base) == pytest.approx(0.5, rel=1e-9)
     assert level(mutant) == pytest.approx(2.5, rel=1e-9) == stated(base)
@@ -212,7 +212,7 @@ def test_levels_of_the_mutants() -> None:
     again = FilteredResponses(BIT, (0.5,), 1.0, FixedList((0, 0, 1, 0, 0, 0, 1, 0)))
     # Two of 0.5, a stop, two more and one that is refused, a stop, one more.
     assert level(FILTER_MUTANTS["early_stop_refunds"].build(again)) == pytest.approx(2.5, rel=1e-9)
-    assert all(FILTER_MUTANTS[n].true_epsilon is None for n in ("budget_checked_at_the_end", "early_stop_refunds"))
+    assert all(FILTER_MUTANTS[n].true_level is None for n in ("budget_checked_at_the_end", "early_stop_refunds"))
 
 
 def test_errors_show_the_value() -> None:

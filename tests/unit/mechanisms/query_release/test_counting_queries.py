@@ -207,13 +207,13 @@ def test_capacity_is_the_last_that_works() -> None:
 def test_levels_of_the_mutants() -> None:
     pure, approximate = CountingQueries(same(10), 8, 1.0), CountingQueries(same(50), 8, 1.0, 1e-5)
     largest = MUTANTS["largest_sensitivity_only"]
-    assert largest.true_epsilon is not None
-    assert largest.true_epsilon(pure) == pytest.approx(10.0, rel=1e-9)
+    assert largest.true_level is not None
+    assert largest.true_level(pure) == pytest.approx(10.0, rel=1e-9)
     built = largest.build(pure)
     assert isinstance(built, LargestSensitivity)
     assert curve(built.law(DATA), built.law(MOVED)).epsilon(0.0) == pytest.approx(10.0, rel=1e-9)
     root = MUTANTS["sqrt_k_without_log"]
-    assert root.true_epsilon is not None
+    assert root.true_level is not None
     # A4 as printed, at eps0 = 1 / sqrt 50: the smallest level at which the sum of max(0, p - e^eps q) is delta.
     e0 = 1 / math.sqrt(50)
     p = math.exp(e0) / (1 + math.exp(e0))
@@ -223,15 +223,15 @@ def test_levels_of_the_mutants() -> None:
     def excess(epsilon: float) -> float:
         return float(np.maximum(0, up - math.exp(epsilon) * down).sum()) - 1e-5
 
-    assert root.true_epsilon(approximate) == pytest.approx(optimize.brentq(excess, 0, 50 * e0), rel=1e-6)
+    assert root.true_level(approximate) == pytest.approx(optimize.brentq(excess, 0, 50 * e0), rel=1e-6)
     assert isinstance(root.build(approximate), SquareRootOnly)
 
 
 @pytest.mark.parametrize("cuts", [(1.0, 1.0, 1.0), (1.0, 2.0, 1.0, 2.0), (1.0, 2.0, 5.0)])
 def test_level_when_repetitions_are_not_counted(cuts: tuple[float, ...]) -> None:
     mutant = MUTANTS["k_after_dedup"]
-    assert mutant.true_epsilon is not None
-    level = mutant.true_epsilon(CountingQueries(ThresholdCounts(None, cuts), 8, 1.0))
+    assert mutant.true_level is not None
+    level = mutant.true_level(CountingQueries(ThresholdCounts(None, cuts), 8, 1.0))
     assert level == pytest.approx(len(cuts) / len(set(cuts)), rel=1e-9)
 
 
@@ -242,8 +242,8 @@ def test_reused_noise_gives_exact_differences() -> None:
     assert isinstance(built, ReusedNoise)
     steps = np.rint(built(DATA, 200, np.random.default_rng(2)) * 8)
     assert np.all(np.diff(steps, axis=1) == np.diff(base.query(DATA)))
-    assert mutant.true_epsilon is not None
-    assert mutant.true_epsilon(base) == math.inf
+    assert mutant.true_level is not None
+    assert mutant.true_level(base) == math.inf
 
 
 # ------------------------------------------------------------------------------------ errors

@@ -198,7 +198,7 @@ def test_levels_of_mutants() -> None:
     assert level_of(MUTANTS["noise_1_over_eps_n"].build(tree), pair.x, pair.y) == pytest.approx(6.0, rel=1e-9)
     assert level_of(MUTANTS["noise_d_over_eps_n"].build(tree), pair.x, pair.y) == pytest.approx(2.0, rel=1e-9)
     assert level_of(MUTANTS["root_without_budget"].build(tree), pair.x, pair.y) == pytest.approx(1.0, rel=1e-9)
-    levels = {name: found.true_epsilon(one) for name, found in MUTANTS.items() if found.true_epsilon}
+    levels = {name: found.true_level(one) for name, found in MUTANTS.items() if found.true_level}
     assert levels == {
         "noise_1_over_eps_n": 6.0,
         "noise_d_over_eps_n": 2.0,

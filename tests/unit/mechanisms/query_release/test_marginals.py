@@ -186,8 +186,8 @@ def test_levels_of_mutants() -> None:
         }
         for name, level in wanted.items():
             found = MUTANTS[name]
-            assert found.true_epsilon is not None
-            assert found.true_epsilon(base) == pytest.approx(level, rel=1e-12)
+            assert found.true_level is not None
+            assert found.true_level(base) == pytest.approx(level, rel=1e-12)
             assert pair_level(found.build(base), complementary()) == pytest.approx(level, rel=1e-9)
 
 

@@ -126,22 +126,22 @@ def test_levels_of_the_mutants() -> None:
     assert level_of(argmax, [0.0, 1.0], [1.0, 1.0]) == math.inf
     assert level_of(swapped, [0.0, 1.0], [1.0, 1.0]) == pytest.approx(0.5, rel=1e-9)
     summed = MUTANTS["sum_of_sensitivities"]
-    assert summed.true_epsilon is not None
+    assert summed.true_level is not None
     assert level_of(summed.build(LARGEST), [0.0, 2.0, 2.0], [1.0, 2.0, 2.0]) == pytest.approx(
-        summed.true_epsilon(LARGEST), rel=1e-9
+        summed.true_level(LARGEST), rel=1e-9
     )
-    assert summed.true_epsilon(LARGEST) == pytest.approx(0.5 / 3)
+    assert summed.true_level(LARGEST) == pytest.approx(0.5 / 3)
     dependent = data_dependent_property(Count(equals=2.0))
-    assert dependent.true_epsilon is not None
+    assert dependent.true_level is not None
     assert level_of(dependent.build(DISTANCE), [2.0, 2.0, 2.0], [1.0, 2.0, 2.0]) == pytest.approx(
-        dependent.true_epsilon(DISTANCE), rel=1e-9
+        dependent.true_level(DISTANCE), rel=1e-9
     )
     unclipped = range_not_clipped(3.0)
-    assert unclipped.true_epsilon is not None
+    assert unclipped.true_level is not None
     assert level_of(unclipped.build(LINEAR), [0] * 4, [3] + [0] * 3) == pytest.approx(
-        unclipped.true_epsilon(LINEAR), rel=1e-9
+        unclipped.true_level(LINEAR), rel=1e-9
     )
-    assert unclipped.true_epsilon(LINEAR) == pytest.approx(1.5)
+    assert unclipped.true_level(LINEAR) == pytest.approx(1.5)
 
 
 def test_draws_with_the_index() -> None:

@@ -144,7 +144,7 @@ def test_levels_of_scales_that_are_wrong() -> None:
         (found,) = levels(name, far)
         assert found <= cost + 1e-9, name
         assert found > 0.99 * cost, name
-        stated = BANK[name].true_epsilon
+        stated = BANK[name].true_level
         assert stated is not None
         assert stated(epoch(Answers(), 1.0)) == pytest.approx(cost)
 
@@ -160,7 +160,7 @@ def test_levels_where_every_answer_costs() -> None:
         assert found == pytest.approx(4 / 2, rel=1e-6), name
     base = epoch(stream("+" * 7 + "-"), 1.0)
     for name in ("m4_no_threshold_noise", "m7_no_cutoff", "m9b_value_released_on_bot"):
-        stated = BANK[name].true_epsilon
+        stated = BANK[name].true_level
         assert stated is not None
         assert stated(base) == 4.0
 
@@ -231,7 +231,7 @@ def test_a_sensitivity_of_two_doubles_the_cost() -> None:
         (lambda: required_margin(10, 1.0), r"a beta in \(0, 1\), got 1\.0"),
         (lambda: all_tops(1.0, 0), "a number of queries >= 1, got 0"),
         (lambda: bank(4, 2.0, 1.0), r"a delta in \(0, 1\), got 2\.0"),
-        (lambda: BANK["m4_no_threshold_noise"].true_epsilon(epoch(Answers(), 1.0)), "a stream of Differences"),  # type: ignore[misc]
+        (lambda: BANK["m4_no_threshold_noise"].true_level(epoch(Answers(), 1.0)), "a stream of Differences"),  # type: ignore[misc]
     ],
 )
 def test_what_is_refused(build: Any, message: str) -> None:

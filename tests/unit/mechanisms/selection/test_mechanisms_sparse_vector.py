@@ -233,8 +233,8 @@ def test_mutant_table() -> None:
     base = benchmark("V1", 2)
     levels = {}
     for name, mutant in MUTANTS.items():
-        assert mutant.true_epsilon is not None
-        levels[name] = mutant.true_epsilon(base)
+        assert mutant.true_level is not None
+        levels[name] = mutant.true_level(base)
         built = mutant.build(base)
         assert isinstance(built, SparseVector)
         assert built.variant == name
@@ -615,7 +615,7 @@ def test_released_free_answers_cost_as_much_as_all_queries_together() -> None:
     # far out in the tails costs nearly that.
     x, y = np.array([1.0, 1.0, -1.0]), np.zeros(3)
     base = epoch(Differences(_ONE, _ONE, "++-"), 1.0)
-    level_ = bank(4, 0.01, 0.25)["m9a_value_released_on_top"].true_epsilon
+    level_ = bank(4, 0.01, 0.25)["m9a_value_released_on_top"].true_level
     assert level_ is not None
     assert level_(base) == 1.5
 

@@ -196,7 +196,7 @@ def test_wrong_noise_of_the_same_scale(name: str) -> None:
     family = {"laplace_noise": stats.laplace, "gaussian_noise": stats.norm}[name]
     assert stats.ks_1samp(draws, family(0.3, base.scale(data)).cdf).statistic <= critical(n) + base.step
     assert not hasattr(MUTANTS[name].build(base), "law")
-    assert MUTANTS[name].true_epsilon is unbounded
+    assert MUTANTS[name].true_level is unbounded
 
 
 def test_laplace_noise_has_no_pure_level() -> None:

@@ -219,9 +219,9 @@ def test_levels_of_the_reference_and_its_mutants() -> None:
     for name, index in {"shared_chunk": 0, "overlapping_chunks": 7, "noise_scale_alpha_over_s": 0}.items():
         x, y = replaced(data, index, NONE), replaced(data, index, ALL)
         mutant = MUTANTS[name]
-        assert mutant.true_epsilon is not None
-        assert level_of(mutant.build(base), x, y) == pytest.approx(mutant.true_epsilon(base), rel=1e-9)
-    values = {name: m.true_epsilon(base) for name, m in MUTANTS.items() if m.true_epsilon is not None}
+        assert mutant.true_level is not None
+        assert level_of(mutant.build(base), x, y) == pytest.approx(mutant.true_level(base), rel=1e-9)
+    values = {name: m.true_level(base) for name, m in MUTANTS.items() if m.true_level is not None}
     assert values == pytest.approx(
         {
             "shared_chunk": 1.5,
@@ -260,12 +260,12 @@ def test_sorting_first_lets_one_row_move_every_answer() -> None:
     y = replaced(x, int(order[0]), [1, 1, 0, 1, 99])
     base = FixedAnswers(THREE, 0.5, 10, step=2.0**-4)
     mutant = sorted_by(4)
-    assert mutant.true_epsilon is not None
+    assert mutant.true_level is not None
     built: Any = mutant.build(base)
     rises = [q.loc - p.loc for p, q in zip(built.law(x).parts, built.law(y).parts, strict=True)]
     assert rises == [16, 16, 16]
-    assert level_of(built, x, y) == pytest.approx(mutant.true_epsilon(base), rel=1e-9)
-    assert mutant.true_epsilon(base) == 1.5
+    assert level_of(built, x, y) == pytest.approx(mutant.true_level(base), rel=1e-9)
+    assert mutant.true_level(base) == 1.5
     # Cut by position, the same pair costs what any other does.
     assert level_of(base, x, y) <= 0.5 * (1 + 1e-9)
 

@@ -157,8 +157,8 @@ def test_a_sensitivity_of_two_doubles_the_level() -> None:
     base = DistanceTest(lead(), 0.5, 0.01)
     mutant = MUTANTS["distance_of_sensitivity_two"]
     assert pair_curve(mutant.build(base), lead_pair()).epsilon(0.0) == pytest.approx(1.0, rel=1e-12)
-    assert mutant.true_epsilon is not None
-    assert mutant.true_epsilon(base) == 1.0
+    assert mutant.true_level is not None
+    assert mutant.true_level(base) == 1.0
 
 
 @pytest.mark.parametrize(("epsilon", "violates"), [(0.5, False), (0.69, False), (0.7, True), (2.0, True)])
@@ -182,8 +182,8 @@ def test_a_threshold_without_epsilon() -> None:
 def test_inverted_noise() -> None:
     base = DistanceTest(lead(), 0.5, 0.1)
     mutant = MUTANTS["noise_inverted"]
-    assert mutant.true_epsilon is not None
-    assert pair_curve(mutant.build(base), lead_pair()).epsilon(0.0) == pytest.approx(mutant.true_epsilon(base))
+    assert mutant.true_level is not None
+    assert pair_curve(mutant.build(base), lead_pair()).epsilon(0.0) == pytest.approx(mutant.true_level(base))
 
 
 def test_harmless_mutants_keep_the_claim() -> None:

@@ -282,7 +282,7 @@ def test_levels_of_mutants() -> None:
     for name, factor in (("noise_half_lambda", 2.5), ("log_1_over_delta_in_lambda", math.sqrt(2.0))):
         mutant: Any = MUTANTS[name].build(base)
         found = level(mutant, opposed(m, mutant.bar - 1))
-        stated = MUTANTS[name].true_epsilon
+        stated = MUTANTS[name].true_level
         assert stated is not None
         assert stated(base) == pytest.approx(factor * base.pure_level)
         assert 0.98 * stated(base) < found <= stated(base) * (1 + 1e-9)
@@ -290,7 +290,7 @@ def test_levels_of_mutants() -> None:
 
 def test_a_threshold_that_is_kept_costs_less() -> None:
     run = OnlineRelease(Given(8), 6.0, 0.5, 1)
-    mutant, stated = MUTANTS["threshold_not_refreshed"].build(run), MUTANTS["threshold_not_refreshed"].true_epsilon
+    mutant, stated = MUTANTS["threshold_not_refreshed"].build(run), MUTANTS["threshold_not_refreshed"].true_level
     assert stated is not None
     assert stated(run) == pytest.approx(3 / run.noise)
     assert stated(run) < run.pure_level
@@ -301,7 +301,7 @@ def test_a_threshold_that_is_kept_costs_less() -> None:
 
 def test_answers_after_the_halt_cost_half_a_shift_each() -> None:
     run = OnlineRelease(Given(5), 6.0, 0.5, epochs=1)
-    mutant, stated = MUTANTS["answers_after_halt"].build(run), MUTANTS["answers_after_halt"].true_epsilon
+    mutant, stated = MUTANTS["answers_after_halt"].build(run), MUTANTS["answers_after_halt"].true_level
     assert stated is not None
     far = run.bar - 60 * run.noise
     top = run.bar + 60 * run.noise

@@ -222,7 +222,7 @@ CASES: dict[str, tuple[OnlineRelease, Pair]] = {
 def test_a_mutant_shows_what_is_impossible_on_the_other_side(name: str) -> None:
     base, pair = CASES[name]
     mutant = MUTANTS[name].build(base)
-    level = MUTANTS[name].true_epsilon
+    level = MUTANTS[name].true_level
     assert level is not None
     assert level(base) == math.inf
     # More than a fifth of all draws, at any level; the mechanism it is made of stays below its delta.
@@ -243,7 +243,7 @@ def test_mutants_that_leak_a_little_more() -> None:
     assert delta_of(positive, ties, 2.0) == pytest.approx(tail(safe.bar - 1.0, safe.noise), rel=1e-9)
     below = MUTANTS["no_maximum_with_zero"].build(release(ties))
     assert delta_of(below, ties, 0.5) <= delta_of(release(ties), ties, 0.5) + 1e-12
-    level = MUTANTS["no_maximum_with_zero"].true_epsilon
+    level = MUTANTS["no_maximum_with_zero"].true_level
     assert level is not None
     assert level(release(ties)) == EPSILON
 
@@ -252,7 +252,7 @@ def test_mutants_that_never_halt_or_redraw_always_cost_every_query() -> None:
     pair = turns("-+" * 4)
     base = replace(release(pair, distance=safe_distance, epochs=1), threshold=8.0)
     for name in ("answers_after_halt", "fresh_threshold_every_query"):
-        mutant, most = MUTANTS[name].build(base), MUTANTS[name].true_epsilon
+        mutant, most = MUTANTS[name].build(base), MUTANTS[name].true_level
         assert most is not None
         assert most(base) == pytest.approx(8 / (2 * base.noise))
         assert loss(mutant, pair) <= most(base)
