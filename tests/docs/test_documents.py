@@ -132,7 +132,7 @@ def test_the_mechanism_of_contributing_needs_two_files_only(tmp_path: Path) -> N
     (tmp_path / "experiments" / "coin.py").write_text(claims, encoding="utf-8")
     done = run(["run", "experiments", "-k", "further/coin"], tmp_path)
     assert done.returncode == 0, done.stderr + done.stdout
-    assert "5 claims: 5 as expected" in done.stdout
+    assert "6 claims: 6 as expected" in done.stdout
 
 
 def test_the_notion_of_contributing_needs_one_file_only(tmp_path: Path) -> None:
