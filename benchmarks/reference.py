@@ -52,6 +52,7 @@ itself."""
 #: Modules whose ``__all__``, or what they take over from others, is public beside `auditor`'s own names.
 MODULES = {
     "auditor.claims": "what claim files import: entries, claims, errata",
+    "auditor.targets.mutants": "wrong twins of a mechanism, which `broken` declares",
     "auditor.audits.accuracy": "accuracy claims and measures of error",
     "auditor.privacy.exact": "exact laws and privacy curves",
     "auditor.privacy.laws": "laws that a mechanism may state, for conformity",

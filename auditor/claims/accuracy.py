@@ -78,6 +78,11 @@ def accuracy(
         `auditor.audits.accuracy.controls`.
     parameters : mapping, optional
         Parameters for the report.
+
+    Raises
+    ------
+    SpecificationError
+        If the case cannot be the last part of an id.
     """
     theorem, setting = HighProbability(at_most, beta, strict, exact), Setting(mechanism, data, error, at_most)
     described = (case, expected, draws, detect, is_mutant, derived, note, parameters, controls)
@@ -103,7 +108,23 @@ def expectation(
 ) -> Draft:
     """Declare that the expected error is below a bound (L4).
 
-    It is at most ``at_most``; takes what `accuracy` takes.
+    Parameters
+    ----------
+    mechanism, data, error
+        As for `accuracy`.
+    at_most : float
+        The bound.
+    exact : float, optional
+        The expected error itself, where it is known, see `auditor.audits.accuracy.Expectation`.
+    detect : float, optional
+        Expected error that is to be found, default twice the bound.
+    case, expected, draws, is_mutant, derived, note, controls, parameters
+        As for `accuracy`.
+
+    Raises
+    ------
+    SpecificationError
+        If the case cannot be the last part of an id.
     """
     theorem, setting = Expectation(at_most, exact), Setting(mechanism, data, error)
     return _draft(theorem, setting, "L4", case, expected, draws, detect, is_mutant, derived, note, parameters, controls)
@@ -271,6 +292,11 @@ def inequality(
         L0 for a statement about a law, L2 for one about a component, L4 for one about accuracy.
     case, expected, is_mutant, derived, note, parameters
         As for `accuracy`.
+
+    Raises
+    ------
+    SpecificationError
+        If the level is another.
     """
     if level not in _COMPUTED:
         raise SpecificationError(f"case {case}: a computed statement is of level {', '.join(_COMPUTED)}, got {level!r}")

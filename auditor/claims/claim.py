@@ -201,6 +201,16 @@ def entry(
         Where the document states it.
     errata : sequence of Erratum
         What is wrong in the statement as printed.
+
+    Returns
+    -------
+    callable
+        From the function, without parameters, to its `Entry`.
+
+    Raises
+    ------
+    SpecificationError
+        If the id is not of the form ``document/name``.
     """
     parts = id.split("/")
     if len(parts) != 2 or not all(_ID.fullmatch(part) for part in parts):
@@ -219,22 +229,74 @@ def check_case(case: str) -> None:
 
 
 def as_printed(erratum: str, draft: Draft) -> Draft:
-    """The statement as it is printed, expected to be refuted."""
+    """Tag a statement as it is printed, expected to be refuted.
+
+    Parameters
+    ----------
+    erratum : str
+        Its id, which the entry lists.
+    draft : Draft
+        The claim, of any kind.
+
+    Raises
+    ------
+    SpecificationError
+        Unless the claim expects a violation or a deviation.
+    """
     return _tagged(erratum, "as printed", draft)
 
 
 def as_corrected(erratum: str, draft: Draft) -> Draft:
-    """The statement as it should be, expected to hold."""
+    """Tag a statement as it should be, expected to hold.
+
+    Parameters
+    ----------
+    erratum : str
+        Its id, which the entry lists.
+    draft : Draft
+        The claim, of any kind.
+
+    Raises
+    ------
+    SpecificationError
+        Unless the claim expects to be consistent.
+    """
     return _tagged(erratum, "as corrected", draft)
 
 
 def proof_step(erratum: str, draft: Draft) -> Draft:
-    """A printed step of the proof by itself, expected to be refuted."""
+    """Tag a printed step of a proof, expected to be refuted.
+
+    Parameters
+    ----------
+    erratum : str
+        Its id, which the entry lists.
+    draft : Draft
+        The claim, of any kind.
+
+    Raises
+    ------
+    SpecificationError
+        Unless the claim expects a violation or a deviation.
+    """
     return _tagged(erratum, "printed step", draft)
 
 
 def statement_holds(erratum: str, draft: Draft) -> Draft:
-    """The statement whose proof has such a step, expected to hold."""
+    """Tag a statement whose printed proof has a wrong step.
+
+    Parameters
+    ----------
+    erratum : str
+        Its id, which the entry lists.
+    draft : Draft
+        The claim, of any kind.
+
+    Raises
+    ------
+    SpecificationError
+        Unless the claim expects to be consistent.
+    """
     return _tagged(erratum, "statement", draft)
 
 

@@ -64,6 +64,11 @@ def privacy(
         A sentence for the report.
     parameters : mapping, optional
         Parameters for the report, beside the guarantee's own.
+
+    Raises
+    ------
+    SpecificationError
+        If there is no pair, the datasets of one are not neighbours, or the case cannot be the last part of an id.
     """
     listed = _pairs(pairs, relation)
     check_case(case)
@@ -154,8 +159,16 @@ def component(
 
     A part is one epoch, or one noise draw.
 
-    Takes what `privacy` takes. A part that breaks its bound is a violation of that bound; a looser claim of the whole
-    may still stand.
+    A part that breaks its bound is a violation of that bound; a looser claim of the whole may still hold.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        The part.
+    guarantee : Guarantee
+        Its bound, tighter than what it contributes to the claim of the whole.
+    pairs, case, **options
+        As for `privacy`.
     """
     return replace(privacy(mechanism, guarantee, pairs, case=case, **options), level="L2")
 
@@ -238,6 +251,18 @@ def exact(
     """Declare that a stated law satisfies the guarantee (L0).
 
     It holds on the pairs, without draws, and is certain.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        What is audited. Its method ``law(data)`` states its distribution.
+    guarantee, pairs, case, relation, expected, note, parameters
+        As for `privacy`.
+
+    Raises
+    ------
+    SpecificationError
+        If the mechanism states no distribution, or the datasets of a pair are not neighbours.
     """
     listed = _pairs(pairs, relation)
     check_case(case)

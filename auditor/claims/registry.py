@@ -112,7 +112,18 @@ def claims(paths: Sequence[str]) -> list[Claim]:
 def select(available: Sequence[T], expression: str | None) -> list[T]:
     """Claims whose id matches an expression.
 
-    It has substrings with "and", "or", "not" and parentheses; or one whole id.
+    Parameters
+    ----------
+    available : sequence
+        Claims, or anything else with an ``id``.
+    expression : str, optional
+        Substrings of ids, without case, with "and", "or", "not" and parentheses; or one whole id. None and blanks
+        select all.
+
+    Returns
+    -------
+    list
+        In the order of ``available``.
 
     Raises
     ------
