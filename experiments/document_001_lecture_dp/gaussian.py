@@ -69,14 +69,14 @@ def gaussian() -> Iterator[Draft]:
 
     yield from _accuracy(count, mean)
 
-    def mutant(case: str, base: CalibratedGaussian, moved: Pair) -> Draft:
-        return broken(GAUSSIANS[case], base, moved, guarantee=ApproxDP(base.epsilon, base.delta), relation=REPLACE)
+    def wrong(name: str, base: CalibratedGaussian, moved: Pair) -> Draft:
+        return broken(GAUSSIANS[name], base, moved, guarantee=ApproxDP(base.epsilon, base.delta), relation=REPLACE)
 
-    yield mutant("variance_as_std", mean, visits(0, 20))
-    yield mutant("delta_missing_from_log", count, pair)
+    yield wrong("variance_as_std", mean, visits(0, 20))
+    yield wrong("delta_missing_from_log", count, pair)
     # Nobody has 36 visits: 0 against 1, where float32 is finest and the leak is largest.
     nobody = CalibratedGaussian(Count("mdvis", equals=36.0), 1.0, 1e-5)
-    yield mutant("float32_noise", nobody, visits(0, 36))
+    yield wrong("float32_noise", nobody, visits(0, 36))
     yield deviating(GAUSSIANS["float32_noise"], nobody, visits(0, 36))
     # From epsilon = 8.42 on, at this delta. No draws could show it: they would have to tell probabilities below e^-10
     # from 0. They show it where delta is large.
@@ -84,7 +84,7 @@ def gaussian() -> Iterator[Draft]:
     large = GAUSSIANS[case].build(CalibratedGaussian(_WEAK, 10.0, 1e-5))
     certain = exact(large, ApproxDP(10.0, 1e-5), pair, case=case, relation=REPLACE, expected="violation")
     yield dataclasses.replace(certain, is_mutant=True, note=GAUSSIANS[case].note)
-    yield mutant(case, CalibratedGaussian(_WEAK, 6.0, 0.5), pair)
+    yield wrong(case, CalibratedGaussian(_WEAK, 6.0, 0.5), pair)
 
 
 #: Median of the absolute value of a standard normal variable.

@@ -157,15 +157,15 @@ def _single_precision() -> Iterator[Draft]:
     are kept, with 1.1 % of the mass: an infinite level. What is released is which of the leaders was chosen, or that
     another one was. By 34 records the others are lost on both sides: the law is wrong, and nothing leaks.
     """
-    name, found, many = "float32_cumulative_sum", MUTANTS["float32_cumulative_sum"], AgnosticLearner(_MANY, 1.0)
+    found, many = MUTANTS["float32_cumulative_sum"], AgnosticLearner(_MANY, 1.0)
     exactly, wrong = LabelsAt(many, (0, 1)), LabelsAt(SinglePrecision(_MANY, 1.0), (0, 1))
     lost, kept = (
         flipped_last(records((0, 1, lead), (1, 1, lead)), f"two of 2^17 points lead by {lead} records")
         for lead in (34, 32)
     )
     rare = {"smoke": 60_000, "standard": 200_000}
-    yield mutant(name, wrong, _ONE, kept, relation=REPLACE, draws=rare, note=found.note)
-    yield conformity(wrong, lost, reference=exactly, case=name, expected="deviation", draws=_FEW, note=found.note)
+    yield mutant(found.name, wrong, _ONE, kept, relation=REPLACE, draws=rare, note=found.note)
+    yield conformity(wrong, lost, reference=exactly, case=found.name, expected="deviation", draws=_FEW, note=found.note)
 
 
 # ----------------------------------------------------------------------- classes that depend on data

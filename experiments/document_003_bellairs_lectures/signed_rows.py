@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from auditor.audits.accuracy import Constant
-from auditor.claims import Draft, Source, accuracy, entry, mutant, privacy
+from auditor.claims import Draft, Source, accuracy, broken, entry, privacy
 from auditor.datasets import Pair
 from auditor.privacy.guarantees import ApproxDP
 from experiments.common import REPLACE
@@ -93,17 +93,8 @@ def signature_dataset_hard_to_sanitize() -> Iterator[Draft]:
         note="noisy shares of 640 bits",
     )
     yield replace(draft, independence=False)
-    found = MUTANTS["subsampling_synthesiser"]
-    draft = mutant(
-        "subsampling_synthesiser",
-        found.build(private),
-        _CLAIM,
-        _PAIR,
-        relation=REPLACE,
-        true_level=math.inf,
-        draws={"smoke": 600, "standard": 1_500},
-        note=found.note,
-    )
+    found, draws = MUTANTS["subsampling_synthesiser"], {"smoke": 600, "standard": 1_500}
+    draft = broken(found, private, _PAIR, guarantee=_CLAIM, relation=REPLACE, true_level=math.inf, draws=draws)
     yield replace(draft, independence=False)
     yield from _dichotomy()
     yield from _mistakes()

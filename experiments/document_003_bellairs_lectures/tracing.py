@@ -25,7 +25,7 @@ from auditor.audits.accuracy import Constant, Figure, Largest, Setting, Smallest
 from auditor.audits.adversaries.fingerprints import BonehShaw, Tardos, innocent_tail, smallest_block, traced_law
 from auditor.audits.adversaries.tracing import Tracing
 from auditor.audits.inequality import Row
-from auditor.claims import Draft, Source, accuracy, entry, inequality, mutant, privacy, scaling
+from auditor.claims import Draft, Source, accuracy, broken, entry, inequality, privacy, scaling
 from auditor.datasets import Pair
 from auditor.privacy.exact import FiniteLaw, GaussianCurve, curve
 from auditor.privacy.guarantees import ApproxDP, PureDP
@@ -251,20 +251,17 @@ def _broken(
 def _mutants() -> Iterator[Draft]:
     # One of six majorities turns on one of nine rows: the level is 9/6 of the claimed one.
     base, columns = LaplaceMeans(1.0), 6
-    found = MUTANTS["rounding_before_noise"]
     before = np.zeros((_ROWS, columns), dtype=np.int64)
     before[: _ROWS // 2, 0] = 1
     after = before.copy()
     after[_ROWS // 2, 0] = 1
-    yield mutant(
-        "rounding_before_noise",
-        found.build(base),
-        PureDP(base.epsilon),
+    yield broken(
+        MUTANTS["rounding_before_noise"],
+        base,
         Pair(after, before, "the fifth of nine rows makes a majority in one of six columns"),
         relation=REPLACE,
         true_level=base.epsilon * _ROWS / columns,
         draws={"smoke": 40_000, "standard": 200_000},
-        note=found.note,
     )
 
 

@@ -356,14 +356,14 @@ def _accuracy() -> Iterator[Draft]:
         )
 
     # After T refusals it has halted.
-    name, found = "m13_stops_after_T", of_tests(HARMLESS["m13_stops_after_T"])
+    found = of_tests(HARMLESS["m13_stops_after_T"])
     yield accuracy(
         found.build(run),
         data,
         Missed(_CUTOFF),
         at_most=0,
         beta=_BETA,
-        case=name,
+        case=found.name,
         expected="deviation",
         is_mutant=True,
         note=f"{found.note}: T unstable queries come first, and no stable one is asked",

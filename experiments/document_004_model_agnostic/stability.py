@@ -69,13 +69,13 @@ def _equals(case: str, moves: SquaredMove, source: Atoms, value: float, most: fl
     yield expectation(moves, source, Short(most), at_most=short * (1 + 1e-9), exact=short, case=f"{case}_from_below")
 
 
-def _deviates(name: str, found: Mutant[SquaredMove], base: SquaredMove, source: Atoms, value: float) -> Draft:
+def _deviates(found: Mutant[SquaredMove], base: SquaredMove, source: Atoms, value: float) -> Draft:
     return expectation(
         found.build(base),
         source,
         Absolute(0.0),
         at_most=value,
-        case=name,
+        case=found.name,
         expected="deviation",
         is_mutant=True,
         note=found.note,
@@ -109,11 +109,10 @@ def stability() -> Iterator[Draft]:
         case="efron_stein_is_an_equality",
         derived=True,
     )
-    yield _deviates("first_moment", MUTANTS["first_moment"], mean, _LABELS, alpha_of_mean(_Q, size) ** 2)
-    yield _deviates("independent_coins", MUTANTS["independent_coins"], coupled, _LABELS, value)
-    yield _deviates("maximum_over_entries", MUTANTS["maximum_over_entries"], SquaredMove(descent, size), _LABELS, value)
-    replacement = MUTANTS["adversarial_replacement"]
-    yield _deviates("adversarial_replacement", replacement, mean, _LABELS, alpha_of_mean(_Q, size) ** 2)
+    yield _deviates(MUTANTS["first_moment"], mean, _LABELS, alpha_of_mean(_Q, size) ** 2)
+    yield _deviates(MUTANTS["independent_coins"], coupled, _LABELS, value)
+    yield _deviates(MUTANTS["maximum_over_entries"], SquaredMove(descent, size), _LABELS, value)
+    yield _deviates(MUTANTS["adversarial_replacement"], mean, _LABELS, alpha_of_mean(_Q, size) ** 2)
     removed, most = MUTANTS["add_remove_for_replace"], size**-2.0
     yield expectation(
         removed.build(mean),
@@ -206,9 +205,8 @@ def descent() -> Iterator[Draft]:
     few = SquaredMove(last, 10)
     value = alpha_of(coefficients(last, 10), _LABELS) ** 2
     for name in ("sampling_with_replacement", "several_epochs", "uncoupled_permutations"):
-        yield _deviates(name, DESCENT_MUTANTS[name], few, _LABELS, value)
+        yield _deviates(DESCENT_MUTANTS[name], few, _LABELS, value)
     yield _deviates(
-        "last_iterate_for_average",
         DESCENT_MUTANTS["last_iterate_for_average"],
         SquaredMove(mean, size),
         _LABELS,

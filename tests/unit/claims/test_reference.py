@@ -141,7 +141,7 @@ def test_a_mutant_names_its_claim_and_claims_what_its_reference_does() -> None:
         ({"case": "doubled", "asked": "far"}, "doubled__far"),
     ],
 )
-def test_a_case_is_the_mutants_name_and_how_it_is_asked(options: dict[str, str], case: str) -> None:
+def test_a_case_is_the_mutants_name_and_how_it_is_asked(options: dict[str, Any], case: str) -> None:
     base = Response()
     drafts = [broken(TWICE, base, PAIR, **options), deviating(TWICE, base, PAIR, **options)]
     assert [draft.case for draft in (*drafts, *broken_and_deviating(TWICE, base, PAIR, **options))] == [case] * 4
