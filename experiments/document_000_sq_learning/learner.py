@@ -291,7 +291,7 @@ def _mutants(answers: FixedAnswers, in_chunk: Pair) -> Iterator[Draft]:
         printed.build(answers),
         PureDP(_EPSILON / _CONJUNCTION.queries),
         in_chunk,
-        case="printed_noise_scale",
+        case=printed.name,
         relation=REPLACE,
         note=printed.note,
     )

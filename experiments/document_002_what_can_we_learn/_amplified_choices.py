@@ -106,18 +106,13 @@ def _of_the_test_part() -> Iterator[Draft]:
 def _useless() -> Iterator[Draft]:
     """What keeps privacy and loses accuracy, at the reference parameters."""
     learner, label = whole(12, 4)
-    yield exact(
-        MUTANTS["score_over_n"].build(learner),
-        PureDP(0.25),
-        label,
-        case="score_over_n",
-        relation=REPLACE,
-        note=f"four test rows, so eps/4; {MUTANTS['score_over_n'].note}",
-    )
+    rates = MUTANTS["score_over_n"]
+    note = f"four test rows, so eps/4; {rates.note}"
+    yield exact(rates.build(learner), PureDP(0.25), label, case=rates.name, relation=REPLACE, note=note)
     yield broken(MUTANTS["sign_flipped"], learner, label, relation=REPLACE)
     sizes, distribution = corrected(10, EPSILON, ALPHA, BETA, choice_only=True), UniformBits(10)
     fresh = FreshAmplified(EPSILON, sizes, ExponentialSelection(EPSILON), distribution)
-    for name in ("score_over_n", "sign_flipped"):
+    for name in (rates.name, "sign_flipped"):
         yield deviating(MUTANTS[name], learner, label, relation=REPLACE)
         yield accuracy(
             MUTANTS[name].build(fresh),

@@ -117,7 +117,7 @@ def _weights() -> Iterator[Draft]:
     yield deviating(MUTANTS["half_missing"], sixteen, two)
     rates = MUTANTS["score_over_n"]
     yield exact(
-        rates.build(sixteen), PureDP(0.5), two, case="score_over_n", relation=REPLACE, note=f"two records; {rates.note}"
+        rates.build(sixteen), PureDP(0.5), two, case=rates.name, relation=REPLACE, note=f"two records; {rates.note}"
     )
     yield deviating(rates, sixteen, _zeros(6))
     yield from broken_and_deviating(MUTANTS["sign_flipped"], sixteen, two, relation=REPLACE)

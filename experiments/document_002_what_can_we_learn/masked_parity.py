@@ -149,17 +149,18 @@ def two_rounds() -> Iterator[Draft]:
     )
     worst = Game(TwoRounds(8), eight["toward_the_threshold"])
     truth = Game(TwoRounds(8), eight["exact"])
+    found = MUTANTS["non_strict_comparison"]
     yield accuracy(
-        MUTANTS["non_strict_comparison"].build(worst),
+        found.build(worst),
         _EIGHT,
         ErrorOfHypothesis(8),
         at_most=0,
         beta=0,
         exact=0.0,
-        case="non_strict_comparison",
+        case=found.name,
         draws=_DRAWS,
         controls=_early(worst),
-        note=MUTANTS["non_strict_comparison"].note,
+        note=found.note,
     )
     # Over the 512 concepts: towards the threshold every bit comes out wrong; two parities are their own rotation; of
     # those with four ones or more, 163 of 256, the second answer is above 1/4 where a = 0; and a query for r = 0 is

@@ -333,7 +333,7 @@ def _mutants() -> Iterator[Draft]:
             half.build(_LEARNER),
             PureDP(_EPSILON),
             one,
-            case="p_half_eps",
+            case=half.name,
             relation=REPLACE,
             expected="violation",
             note=half.note,

@@ -346,7 +346,7 @@ def _mutants(printed: RejectionSimulation) -> Iterator[Draft]:
         ],
         statement="odds of acceptance are probabilities",
         level="L4",
-        case="acceptance_without_slack",
+        case=slack.name,
         expected="deviation",
         is_mutant=True,
         note=slack.note,

@@ -142,17 +142,17 @@ def _mutants() -> Iterator[Draft]:
     yield broken(each, health, one_attribute(), relation=REPLACE, draws=_SOME)
     subtracted = MUTANTS["negatives_by_exact_subtraction"]
     yield broken(subtracted, Marginals(TEN, 2, _N, _EPSILON), one_attribute(), relation=REPLACE, draws=_FEWER)
-    three = Marginals(TEN, 3, _N, _EPSILON)
+    three, found = Marginals(TEN, 3, _N, _EPSILON), MUTANTS["sensitivity_k_over_n"]
     yield expectation(
-        MUTANTS["sensitivity_k_over_n"].build(three),
+        found.build(three),
         rand(),
         Largest(three.counts(rand()) * three.unit),
         at_most=three.scale * _harmonic(three.queries),
-        case="sensitivity_k_over_n",
+        case=found.name,
         expected="deviation",
         is_mutant=True,
         draws={"smoke": 400, "standard": 2_000},
-        note=MUTANTS["sensitivity_k_over_n"].note,
+        note=found.note,
     )
 
 

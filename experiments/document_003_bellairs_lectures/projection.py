@@ -228,18 +228,18 @@ def _mutants() -> Iterator[Draft]:
             draws=few,
         )
     onto_one = projected(10, Hull(), 37.0)
-    data = repeated(10, 37, 1)
+    data, found = repeated(10, 37, 1), PROJECTIONS["projection_onto_K"]
     yield expectation(
-        PROJECTIONS["projection_onto_K"].build(onto_one),
+        found.build(onto_one),
         data,
         Squared(onto_one.noisy.query(data)),
         at_most=bound(10, 37),
-        case="projection_onto_K",
+        case=found.name,
         expected="deviation",
         is_mutant=True,
         derived=True,
         draws=EVERY,
-        note=PROJECTIONS["projection_onto_K"].note,
+        note=found.note,
     )
     yield from _upper_triangle()
 

@@ -83,7 +83,7 @@ def local_sensitivity() -> Iterator[Draft]:
     yield privacy(everywhere, PureDP(1.0), [across, atom, unequal], case="global_sensitivity", relation=REPLACE)
 
     described = LOCAL["as_described"]
-    yield _control("as_described", everywhere, atom)
+    yield _control(described.name, everywhere, atom)
     yield broken(described, everywhere, atom, relation=REPLACE)
     # The median is 0.5 on both sides: the event is that the output is further from it than t.
     stronger = LatticeLaplace(_MEDIAN, 1.5, step=2.0**-6)

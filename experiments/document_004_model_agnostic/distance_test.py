@@ -243,13 +243,14 @@ def _distances() -> Iterator[Draft]:
         case="hundred_queries",
         derived=True,
     )
+    found = INDEPENDENT["eps_over_m"]
     yield accuracy(
-        INDEPENDENT["eps_over_m"].build(tests),
+        found.build(tests),
         data,
         Missed(),
         at_most=0,
         beta=_BETA,
-        case="eps_over_m",
+        case=found.name,
         expected="deviation",
         is_mutant=True,
         note="eps/m for each test: the distance that suffices at eps/sqrt(8 m ln(2/delta)) does not",
