@@ -36,7 +36,7 @@ def privacy(
     note: str = "",
     parameters: Mapping[str, Any] | None = None,
 ) -> Draft:
-    """Claim at level L1: the outputs satisfy the guarantee.
+    """Declare that the outputs satisfy the guarantee (L1).
 
     Parameters
     ----------
