@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -14,6 +14,7 @@ from markupsafe import Markup, escape
 
 from auditor.evidence.power import LEARNED
 from auditor.report import phases, plots, theorems, words
+from auditor.report.columns import HTML, Column, columns_on
 from auditor.report.curves import curve
 from auditor.report.errata import errata
 from auditor.report.explain import explain, summarize_finding
@@ -42,20 +43,34 @@ def html(results: Mapping[str, Any] | RunView) -> str:
     policy allows no script but ours, by its hash.
     """
     run = RunView.of(results)
-    style, script = asset("report.css"), asset("report.js")
+    columns = columns_on(HTML)
+    style, script = asset("report.css") + _column_style(columns), asset("report.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     page = _template().render(
         run=run,
+        columns=columns,
         errata=errata(run.results.get("errata") or [], run.claims),
         figures=figures(run.claims),
         diagrams=phases.diagrams(run.claims),
         theorems=theorems.rows(run),
+        theorem_heads=theorems.HEADS,
         style=Markup(style),
         script=Markup(script),
         policy=f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'; "
         "base-uri 'none'; form-action 'none'",
     )
     return without_indentation(page)
+
+
+def _column_style(columns: Sequence[Column]) -> str:
+    """Rules for the table of claims: numbers on the right, and on a phone the head before each cell."""
+    placed = list(enumerate(columns, 1))
+    numbers = ", ".join(f":nth-child({i})" for i, column in placed if column.numeric)
+    heads = "\n".join(f'  .all td:nth-child({i})::before {{ content: "{column.name}"; }}' for i, column in placed[1:])
+    return (
+        f".all :is(th, td):is({numbers}) {{ text-align: right; font-variant-numeric: tabular-nums; }}\n"
+        f"@media screen and (max-width: 44rem) {{\n{heads}\n}}\n"
+    )
 
 
 @cache
@@ -84,6 +99,7 @@ def _template() -> jinja2.Template:
         phases=phases,
         levels=words.LEVELS,
         learned=LEARNED,
+        zip=zip,
     )
     return made.from_string(asset("report.html"))
 

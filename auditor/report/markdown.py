@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from auditor.report import theorems, words
+from auditor.report.columns import MARKDOWN, Column, columns_on
 from auditor.report.errata import ErratumView, errata
 from auditor.report.explain import explain
 from auditor.report.view import ClaimView, RunView
@@ -101,18 +102,17 @@ def _finding(claim: ClaimView) -> list[str]:
 
 
 def _claims(run: RunView) -> list[str]:
-    header = ["claim", "source", "claimed", "exact", "lower bound", "reached", "resolves", "ceiling", "draws"]
-    header += ["verdict", "expected"]
-    rows = []
-    for claim in run.claims:
-        levels = [words.level(claim.number(key)) for key in ("exact", "lower_bound", "resolves", "ceiling")]
-        levels.insert(2, words.share(claim.reached))
-        verdict = f"**{claim.verdict}, unexpected**" if claim.unexpected else claim.said
-        verdict += ", known" if claim.known else ""
-        draws = f"{claim.draws:,}" if claim.draws else "–"
-        texts = [escape(claim.id), escape(claim.source) or "–", escape(claim.text("claimed")) or "–"]
-        rows.append([*texts, *levels, draws, verdict, claim.expected])
-    return _table(header, rows, numbers=range(3, 9))
+    columns = columns_on(MARKDOWN)
+    rows = [[_cell(column, claim) for column in columns] for claim in run.claims]
+    numbers = [i for i, column in enumerate(columns) if column.number]
+    return _table([column.name for column in columns], rows, numbers)
+
+
+def _cell(column: Column, claim: ClaimView) -> str:
+    if column.name != "verdict":
+        return escape(column.text(claim))
+    verdict = f"**{claim.verdict}, unexpected**" if claim.unexpected else claim.said
+    return f"{verdict}, known" if claim.known else verdict
 
 
 def theorems_table(run: RunView) -> list[str]:
@@ -120,7 +120,7 @@ def theorems_table(run: RunView) -> list[str]:
 
     They have the claim, the finding, and what would have refuted it.
     """
-    header = ["claim", "source", "measured", "claimed", "found", "slack", "outcome", "basis", "refuted by"]
+    header = ["claim", "source", *theorems.HEADS]
     rows = [[escape(claim.id), escape(claim.source) or "–", *map(escape, row)] for claim, row in theorems.rows(run)]
     return _table(header, rows)
 

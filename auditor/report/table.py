@@ -2,36 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from auditor.report import words
+from auditor.report.columns import TERMINAL, Column, columns_on
 from auditor.report.view import ClaimView, RunView
 
 #: Characters a line may take, if the ids can be shortened so far.
 WIDTH = 160
 #: Narrowest id: enough to tell the entry and the case.
 NARROWEST = 44
-#: Widest source and claim: more belongs into the report.
-CAPS = {"source": 20, "claimed": 18}
-
-#: The lower bound has a short name here, for the sake of the ids.
-HEADER = (
-    "",
-    "id",
-    "source",
-    "claimed",
-    "exact",
-    "lower",
-    "reached",
-    "resolves",
-    "ceiling",
-    "draws",
-    "verdict",
-    "expected",
-)
-#: Columns of numbers, which are aligned on the right.
-RIGHT = range(4, 10)
 
 
 def summary_table(results: Mapping[str, Any] | RunView) -> str:
@@ -50,39 +32,20 @@ def summary_table(results: Mapping[str, Any] | RunView) -> str:
         cover, and why nothing is decided and what to do about it.
     """
     run = RunView.of(results)
-    rows = [_row(claim) for claim in run.claims]
-    widths = [max(1, *(len(row[i]) for row in [list(HEADER), *rows])) for i in range(len(HEADER))]
-    for name, cap in CAPS.items():
-        widths[HEADER.index(name)] = min(widths[HEADER.index(name)], cap)
-    others = sum(widths) - widths[1] + 2 * (len(widths) - 1)
-    widths[1] = min(widths[1], max(NARROWEST, WIDTH - others))
-    lines = [_line(list(HEADER), widths), "  ".join("-" * width for width in widths)] if rows else []
-    lines += [_line(row, widths) for row in rows]
+    columns = columns_on(TERMINAL)
+    heads = [column.name for column in columns]
+    rows = [[column.text(claim, "-") for column in columns] for claim in run.claims]
+    widths = _widths(columns, [heads, *rows])
+    lines = [_line("", heads, columns, widths), "  ".join("-" * width for width in (1, *widths))] if rows else []
+    lines += [_line(_mark(claim), row, columns, widths) for claim, row in zip(run.claims, rows, strict=True)]
     notes = [
         f"! {words.one_line(claim.id)}: {_note(claim)}" for claim in run.unexpected if claim.new or claim.undecided
     ]
     return "\n".join([*lines, *([""] if rows else []), *notes, *([""] if notes else []), _totals(run), ""])
 
 
-def _row(claim: ClaimView) -> list[str]:
-    exact, lower, resolves, ceiling = (
-        words.level(claim.number(key), "-") for key in ("exact", "lower_bound", "resolves", "ceiling")
-    )
-    levels = [exact, lower, words.share(claim.reached, "-"), resolves, ceiling]
-    expected = claim.expected
-    if not claim.ok and claim.verdict == claim.expected:
-        expected += " (check failed)"
-    # The id says that this is a claim of conformity; the law's name needs the room.
-    claimed = claim.text("claimed").removeprefix("the law of " if claim.conformity else "")
-    texts = [claim.id, claim.source or "-", claimed or "-"]
-    return [
-        "k" if claim.known else "!" if claim.unexpected else "",
-        *(words.one_line(text) for text in texts),
-        *levels,
-        f"{claim.draws:,}" if claim.draws else "-",
-        claim.verdict,
-        expected,
-    ]
+def _mark(claim: ClaimView) -> str:
+    return "k" if claim.known else "!" if claim.unexpected else ""
 
 
 def _note(claim: ClaimView) -> str:
@@ -90,10 +53,23 @@ def _note(claim: ClaimView) -> str:
     return ". ".join(filter(None, (claim.surprise if claim.new else "", claim.undecided)))
 
 
-def _line(cells: list[str], widths: list[int]) -> str:
+def _widths(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> list[int]:
+    """Widths of the columns; ids get what the others leave of a line."""
+    longest = (max(map(len, cells)) for cells in zip(*rows, strict=True))
+    widths = [min(width, column.widest or sys.maxsize) for width, column in zip(longest, columns, strict=True)]
+    id_ = next(i for i, column in enumerate(columns) if column.name == "id")
+    others = 1 + sum(widths) - widths[id_] + 2 * len(widths)  # with the mark, and two spaces before each column
+    widths[id_] = min(widths[id_], max(NARROWEST, WIDTH - others))
+    return widths
+
+
+def _line(mark: str, cells: Sequence[str], columns: Sequence[Column], widths: Sequence[int]) -> str:
     texts = [words.shorten(cell, width) for cell, width in zip(cells, widths, strict=True)]
-    padded = [t.rjust(w) if i in RIGHT else t.ljust(w) for i, (t, w) in enumerate(zip(texts, widths, strict=True))]
-    return "  ".join(padded).rstrip()
+    aligned = (
+        text.rjust(width) if column.number else text.ljust(width)
+        for text, column, width in zip(texts, columns, widths, strict=True)
+    )
+    return "  ".join([mark or " ", *aligned]).rstrip()
 
 
 def _totals(run: RunView) -> str:

@@ -14,7 +14,7 @@ Found = Mapping[str, Any]
 
 
 class TheoremRow(NamedTuple):
-    """A line of the table of theorems, as text."""
+    """A line of the table of theorems; its fields are the columns."""
 
     measured: str
     claimed: str
@@ -22,7 +22,11 @@ class TheoremRow(NamedTuple):
     slack: str
     outcome: str
     basis: str = ""
-    control: str = ""
+    refuted_by: str = ""
+
+
+#: Heads of the table of theorems, beside those that name the claim.
+HEADS = tuple(name.replace("_", " ") for name in TheoremRow._fields)
 
 
 def explain(claim: ClaimView) -> Iterator[str]:
@@ -65,7 +69,7 @@ def row(claim: ClaimView) -> TheoremRow | None:
     return line._replace(
         outcome=", ".join(filter(None, (line.outcome, claim.strength))),
         basis=str(found.get("basis") or "–"),
-        control=_control_in_short(found),
+        refuted_by=_control_in_short(found),
     )
 
 
