@@ -9,10 +9,15 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from auditor import report
 from auditor.privacy.guarantees import parse_claim
+from auditor.report import columns, words
+from auditor.report.view import RunView
+from auditor.runs.diff import read_results
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -125,7 +130,7 @@ def test_every_claim_of_the_guide_is_read() -> None:
 
 
 def test_the_mechanism_of_contributing_needs_two_files_only(tmp_path: Path) -> None:
-    mechanism, claims, _ = blocks(CONTRIBUTING, "python")
+    mechanism, claims, *_ = blocks(CONTRIBUTING, "python")
     for name in ("mechanisms", "experiments"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "mechanisms" / "local_model" / "coin.py").write_text(mechanism, encoding="utf-8")
@@ -136,7 +141,7 @@ def test_the_mechanism_of_contributing_needs_two_files_only(tmp_path: Path) -> N
 
 
 def test_the_notion_of_contributing_needs_one_file_only(tmp_path: Path) -> None:
-    *_, notion = blocks(CONTRIBUTING, "python")
+    _, _, notion, _ = blocks(CONTRIBUTING, "python")
     shutil.copytree(ROOT / "auditor", tmp_path / "auditor", ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "auditor" / "privacy" / "guarantees" / "total_variation.py").write_text(notion, encoding="utf-8")
     shutil.copy(ROOT / "examples" / "noisy_count.py", tmp_path)
@@ -147,6 +152,31 @@ def test_the_notion_of_contributing_needs_one_file_only(tmp_path: Path) -> None:
     assert "violates its claim TV = 0.3 (total variation)" in broken.stdout
     kept = run([*target, "--claim", "distance=0.64", "--draws", "20000"], tmp_path)
     assert kept.returncode in (0, 3), kept.stderr + kept.stdout
+
+
+def test_the_column_of_contributing_needs_one_line_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    *_, line = blocks(CONTRIBUTING, "python")
+    assert len(line.splitlines()) == 1
+    source = Path(str(columns.__file__)).read_text(encoding="utf-8")
+    changed: dict[str, Any] = {"__name__": columns.__name__}
+    exec(re.sub(r'^    Column\("draws".*\n', rf"\g<0>    {line.strip()},\n", source, flags=re.MULTILINE), changed)
+    monkeypatch.setattr(columns, "COLUMNS", changed["COLUMNS"])
+    content = read_results(ROOT / "reports" / "full" / "results.json.xz")
+    content["claims"] = content["claims"][:40]
+    run = RunView.of(content)
+    texts = [words.power(claim.log10_max) for claim in run.claims]
+    assert len(set(texts)) > 10
+    head, _, *rows = (re.split(r"\s{2,}", row) for row in report.summary_table(run).splitlines())
+    assert [row[head.index("e-value")] for row in rows[: len(texts)]] == [text.replace("–", "-") for text in texts]
+    table = report.markdown(run).partition("## All claims")[2].strip().splitlines()
+    head, _, *rows = ([cell.strip() for cell in row.split("|")] for row in table)
+    place = head.index("e-value")
+    assert [row[place] for row in rows[: len(texts)]] == texts
+    page = report.html(run)
+    assert f'.all td:nth-child({place})::before {{ content: "e-value"; }}' in page
+    body = page.partition('<table id="all"')[2].partition("</table>")[0].partition("<tbody>")[2]
+    cells = [row.split("<td")[place - 1] for row in body.split("<tr")[1:]]
+    assert [cell.partition(">")[2].strip() for cell in cells] == texts
 
 
 def test_the_draws_of_the_readme_are_those_of_the_report() -> None:
