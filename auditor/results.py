@@ -14,6 +14,10 @@ from typing import Any
 import numpy as np
 
 SCHEMA = "dpaudit-results/2"
+#: Properties of a result that its record has besides the fields.
+DERIVED = ("ok", "reached")
+#: Fields that a record leaves out where they are empty.
+ABSENT = ("ledger", "places", "new")
 #: The control of a theorem that every mechanism has, in words: see `auditor.audits.accuracy.controls`.
 ANSWER_ZERO = "the answer 0, whatever the data"
 
@@ -36,12 +40,18 @@ class Counterexample:
     ----------
     pair : str
         The pair, in words.
-    x, y : str
-        The two datasets, shortened; redacted where the data are private.
+    x : str
+        The dataset on which the event is more probable than the claim allows, shortened; redacted where it is private.
+    y : str
+        The other dataset, likewise.
     event : str
-        The event, in words: more probable under ``x`` than the claim allows.
-    x_count, y_count, n : int
-        How often it occurred in ``n`` draws on each dataset.
+        The event, in words.
+    x_count : int
+        Draws in the event on ``x``.
+    y_count : int
+        Draws in the event on ``y``.
+    n : int
+        Draws on each dataset.
     e_value_log10 : float or None
         Decimal logarithm of the evidence against the claim; None for a method without e-values.
     lower_bound : float
@@ -78,26 +88,33 @@ class Counterexample:
 class AuditResult:
     """Result of the audit of one claim.
 
-    Levels are in the notion's own unit (epsilon, mu).
+    Levels are in the notion's own unit (epsilon, mu). `auditor.report.results_schema` makes the schema of results.json
+    from these fields.
 
     Parameters
     ----------
-    id, entry : str
-        ``entry/level/notion/case``, and the entry alone.
-    source : dict
+    id : str
+        ``entry/level/notion/case``.
+    entry : str
+        The entry that declares the claim.
+    source : mapping of str to str
         ``document`` and ``place`` of the statement.
     level : str
-        L0 to L4.
-    notion, claimed : str
-        What is claimed, and in words.
+        What the claim is held against: L0 exact law, L1 theorem, L2 component, L3 conformity, L4 accuracy.
+    notion : str
+        What is claimed: a notion of privacy, conformity, or a kind of accuracy claim.
+    claimed : str
+        The claim in words.
     claimed_level : float
         The claimed level.
-    parameters : dict
+    parameters : mapping
         Parameters of the claim.
     alpha : float
         This claim's share of the run's alpha.
-    verdict, expected : Verdict
-        What was found, what was expected.
+    verdict : Verdict
+        What was found.
+    expected : Verdict
+        What was expected.
     draws : int
         Outputs drawn for the evidence, both sides together.
     lower_bound : float or None
@@ -114,38 +131,79 @@ class AuditResult:
         What is held against ``detect``: the resolution at probability 0.01; for an adversary's game the smallest level,
         for accuracy the failure rate or expectation, for conformity the divergence in nats a draw, that is flagged with
         probability 0.9.
-    log10_e_value, log10_max_e_value : float or None
-        Evidence against the claim when the run stopped, and its running maximum, which decides.
-    pair, event : str or None
-        Pair and event that speak most against the claim.
-    symbol, caveat : str
-        What the notion's level is called, and what has to be known about levels found through events.
+    detect : float or None
+        Level that was to be found: where ``resolves`` is larger and nothing was refuted, the verdict is "inconclusive".
+    log10_e_value : float or None
+        Decimal logarithm of the evidence against the claim when the run stopped.
+    log10_max_e_value : float or None
+        Running maximum of ``log10_e_value``, which decides.
+    pair : str or None
+        Pair that speaks most against the claim; for a game the adversary, for conformity all datasets.
+    event : str or None
+        Event that speaks most against the claim.
+    counterexample : Counterexample or None
+        Evidence that refutes a claim of privacy.
+    message : str
+        Reason of the verdict, in words; may be empty.
+    replay : str
+        A line that runs this claim again.
+    title : str
+        Title of the entry, with the note of the claim if it has one.
+    mechanism : str
+        Name of what was audited; "computed" for a statement about numbers.
+    source_hash : str
+        Hash of the source text of what was audited; empty where there is none.
+    stop : str
+        "verdict": the audit stops as soon as the claim is refuted; "budget": it makes all its draws.
+    truncated_by : str or None
+        "time" if that cut the audit short.
+    unseeded : bool
+        The target's outputs do not follow from the generator that it is given.
+    independence : mapping
+        Tests that draws are independent, see `auditor.audits.independence.Independence`; empty where there were none.
+    sandwich : str
+        Check of the lower bound against the exact level: "holds", "failed: " or "loose: " with the figures; empty where
+        no exact level is known. A failed check is a fault of the auditor or of the stated law.
+    tradeoff : mapping
+        The trade-off plot: on the grid ``q``, the ``claimed`` cap and the ``exact`` curve; ``points`` are (q, p) of
+        events found, and ``draws`` those a side in which each was counted.
+    wealth : mapping
+        Evidence after each chunk: ``draws`` so far, and ``log10_e_value``.
+    record : mapping
+        All bets and counts: enough to compute wealth, verdict and bound again. A chunk is [pair, n, stakes], a stake
+        [events, p, q, counts on x, counts on x']. Of conformity, a chunk is [draws so far, log wealth], and counts are
+        those when the evidence was largest, by dataset, view and cell.
+    cells : mapping
+        For a claim of conformity, what a plot shows: ``view`` and ``dataset`` in words, and for each cell its label,
+        stated probability and count.
+    symbol : str
+        What the notion's level is called.
+    caveat : str
+        What has to be known about levels found through events.
     event_level : float or None
         Largest level that a single event can show on the audited pairs, where the notion says more than its cap and
         the law is known.
-    cells : dict
-        For a claim of conformity, what a plot shows: ``view`` and ``dataset`` in words, and for each cell its label,
-        stated probability and count.
-    accuracy : dict
+    accuracy : mapping
         For a claim of accuracy and a computed statement: ``kind``, and what that kind of claim measures.
+    known : str
+        Where a baseline holds this finding: the reason given there. Such a finding does not make a run fail.
+    new : str
+        Where a baseline has a finding of this claim and verdict that does not cover this one: what differs, the cause
+        or the level. Absent from a record where it is empty.
     method : str
         "e-process", or "clopper-pearson" for the fixed-size method, which has no e-values.
     checks : sequence of mapping
         Checks of what the target states of itself: ``name``, ``passed`` (None if it could not be checked) and
         ``finding``.
-    known : str
-        Where a baseline holds this finding: the reason given there. Such a finding does not make a run fail.
-    new : str
-        Where a baseline has a finding of this claim and verdict that does not cover this one: what differs, the cause
-        or the level.
     ledger : mapping
         Where evidence is carried from run to run: ``file`` and ``identity`` of the ledger, ``series`` and ``night`` in
         it, ``own_draws`` of this run, ``draws`` of all, ``first_chunk`` and number of ``chunks`` of this run, and why
         it started ``afresh``. All other members are about all runs, but for ``record``, which has this run's chunks.
+        Absent from a record where it is empty.
     places : mapping
         ``file`` and ``line`` of the audited ``mechanism`` and of the entry that declares the ``claim``, relative to the
         folder in which the run was started; what is not known or stands elsewhere is left out. See
-        `auditor.runs.source_locations`.
+        `auditor.runs.source_locations`. Absent from a record where it is empty.
     """
 
     id: str
@@ -238,16 +296,12 @@ class AuditResult:
         return f"{text}. {self.undecided}" if self.undecided else text
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data with ``ok`` and ``reached``.
-
-        Without empty ledger, places and ``new``; see `plain`.
-        """
+        """Plain data with `DERIVED`, without `ABSENT` members that are empty; see `plain`."""
         record: dict[str, Any] = plain(self)
-        for name in ("ledger", "places", "new"):
+        for name in ABSENT:
             if not record[name]:
                 del record[name]
-        record["ok"] = self.ok
-        record["reached"] = plain(self.reached)
+        record |= {name: plain(getattr(self, name)) for name in DERIVED}
         return dict(sorted(record.items()))
 
 
@@ -443,7 +497,7 @@ def result_from(record: Mapping[str, Any]) -> AuditResult:
         If a member is missing, unknown, or not what `AuditResult.to_json` writes.
     """
     try:
-        values = _fields(AuditResult, {name: value for name, value in record.items() if name not in ("ok", "reached")})
+        values = _fields(AuditResult, {name: value for name, value in record.items() if name not in DERIVED})
         if values["counterexample"] is not None:
             values["counterexample"] = Counterexample(**_fields(Counterexample, values["counterexample"]))
         return AuditResult(**values)

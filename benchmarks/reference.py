@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import importlib
 import inspect
-import re
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ import click
 from auditor.audits.adversaries.named import BY_NAME, parameters_of
 from auditor.cli.main import cli
 from auditor.privacy.guarantees.base import NOTIONS
+from auditor.report.results_schema import describe_fields
 from auditor.results import AuditResult
 
 _HEAD = """\
@@ -119,13 +119,10 @@ def _adversaries() -> Iterator[str]:
 
 def _members() -> Iterator[str]:
     """The documented fields of a result, from the section of parameters of its docstring."""
-    section = (inspect.getdoc(AuditResult) or "").partition("----------\n")[2]
     yield "| member | is |"
     yield "|---|---|"
-    for part in re.split(r"^(?=\S)", section, flags=re.MULTILINE)[1:]:
-        head, _, said = part.partition("\n")
-        names, _, kind = head.partition(" : ")
-        yield f"| {', '.join(f'`{name.strip()}`' for name in names.split(','))} ({_cell(kind)}) | {_cell(said)} |"
+    for name, (kind, said) in describe_fields(AuditResult).items():
+        yield f"| `{name}` ({_cell(kind)}) | {_cell(said)} |"
 
 
 def _row(first: str, second: str) -> str:

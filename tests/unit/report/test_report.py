@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ET
-from dataclasses import replace
+from dataclasses import fields, replace
 from html import unescape
 from html.parser import HTMLParser
 from pathlib import Path
@@ -32,8 +32,9 @@ from auditor.privacy.guarantees import GaussianDP, Guarantee, PureDP
 from auditor.report import html, junit, markdown, sarif, schema, summary_table, write_reports
 from auditor.report import words as w
 from auditor.report.comment import comment
+from auditor.report.results_schema import SHAPES, build_schema, describe_fields
 from auditor.report.view import RunView
-from auditor.results import AuditResult, Counterexample, Verdict, document, plain, write_json
+from auditor.results import DERIVED, AuditResult, Counterexample, Verdict, document, plain, write_json
 
 Results = dict[str, Any]
 PAIR = Pair(np.array([0]), np.array([1]), "one row, 0 against 1")
@@ -164,6 +165,15 @@ def validate(content: Any) -> None:
 
 def test_the_schema_is_a_valid_schema() -> None:
     jsonschema.Draft202012Validator.check_schema(schema())
+
+
+def test_the_published_schema_is_made_from_the_fields_of_a_result() -> None:
+    assert schema() == build_schema()
+    for kind in (AuditResult, Counterexample):
+        assert list(describe_fields(kind)) == [part.name for part in fields(kind)]
+    names = {part.name for kind in (AuditResult, Counterexample) for part in fields(kind)}
+    assert SHAPES.keys() <= names
+    assert set(schema()["$defs"]["claim"]["properties"]) == {*(part.name for part in fields(AuditResult)), *DERIVED}
 
 
 def test_the_sample_is_valid(content: Results) -> None:

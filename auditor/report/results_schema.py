@@ -1,0 +1,290 @@
+"""The JSON Schema of results.json, made from the fields of `AuditResult`.
+
+Names, types and descriptions of members are those of the dataclasses. `SHAPES` adds what a type does not tell: the
+members of a mapping, and the values that a text may have. `python -m auditor.report.results_schema` prints the schema,
+and a test holds schema.json against it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import sys
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
+from typing import Any, get_origin, get_type_hints
+
+from auditor.results import DERIVED, SCHEMA, AuditResult, Counterexample, Verdict
+
+Schema = dict[str, Any]
+
+
+def _refer(name: str) -> Schema:
+    return {"$ref": f"#/$defs/{name}"}
+
+
+def _optional(schema: Schema) -> Schema:
+    return {"anyOf": [schema, {"type": "null"}]}
+
+
+def _list(items: Schema, **rest: Any) -> Schema:
+    return {"type": "array", "items": items, **rest}
+
+
+def _object(members: Mapping[str, Schema], required: bool = False, **rest: Any) -> Schema:
+    named = {"required": list(members)} if required else {}
+    return {"type": "object", **named, "additionalProperties": False, "properties": dict(members), **rest}
+
+
+def _described(description: str, schema: Schema) -> Schema:
+    return {"description": description, **schema}
+
+
+TEXT: Schema = {"type": "string"}
+FLAG: Schema = {"type": "boolean"}
+NAME, NUMBER, LEVEL = _refer("name"), _refer("number"), _refer("level")
+COUNT, PROBABILITY, POSITIVE = _refer("count"), _refer("probability"), {"type": "integer", "minimum": 1}
+
+#: Schema of a field by its type.
+TYPES: dict[Any, Schema] = {
+    str: TEXT,
+    bool: FLAG,
+    int: COUNT,
+    float: NUMBER,
+    str | None: {"type": ["string", "null"]},
+    float | None: LEVEL,
+    Verdict: _refer("verdict"),
+    Counterexample | None: _optional(_refer("counterexample")),
+    Mapping[str, float]: {"type": "object", "additionalProperties": NUMBER},
+}
+
+#: What a type does not tell, by the name of the field.
+SHAPES: dict[str, Schema] = {
+    "id": NAME,
+    "entry": NAME,
+    "source": _refer("source"),
+    "level": {"enum": ["L0", "L1", "L2", "L3", "L4"]},
+    "alpha": PROBABILITY,
+    "stop": {"enum": ["verdict", "budget"]},
+    "method": {"enum": ["e-process", "clopper-pearson"]},
+    "sandwich": {"type": "string", "pattern": "^(holds$|failed|loose|$)"},
+    "again": _optional(_refer("again")),
+    "checks": _list(
+        _object(
+            {
+                "name": TEXT,
+                "passed": _described("null if it could not be checked.", {"type": ["boolean", "null"]}),
+                "finding": TEXT,
+            },
+            required=True,
+        )
+    ),
+    "ledger": _object(
+        {
+            "file": TEXT,
+            "identity": _described("Made with the file; it keys the draws.", TEXT),
+            "series": POSITIVE,
+            "night": _described("Number of this run in the series.", POSITIVE),
+            "own_draws": _described("Draws of this run.", COUNT),
+            "draws": _described("Draws of all runs.", COUNT),
+            "first_chunk": COUNT,
+            "chunks": _described("Chunks of this run.", COUNT),
+            "afresh": _described("Why earlier evidence of the claim was not taken up; empty otherwise.", TEXT),
+        },
+        required=True,
+    ),
+    "places": _object({"mechanism": _refer("place"), "claim": _refer("place")}),
+    "independence": _object(
+        {
+            "passed": FLAG,
+            "finding": TEXT,
+            "p_values": {"type": "object", "additionalProperties": NUMBER},
+            "draws": COUNT,
+            "seeded": FLAG,
+            "untied": COUNT,
+            "asked": _described(
+                "What looked dependent in the draws of a first refutation, which had to be reached again.", TEXT
+            ),
+            "asked_p": PROBABILITY,
+            "still": _described("What looks dependent in draws that were taken one a call.", TEXT),
+        }
+    ),
+    "tradeoff": _object(
+        {
+            "q": _list(PROBABILITY),
+            "claimed": _list(NUMBER),
+            "exact": _optional(_list(NUMBER)),
+            "points": _list(_list(PROBABILITY, minItems=2, maxItems=2)),
+            "draws": _list(COUNT),
+        }
+    ),
+    "wealth": _object({"draws": _list(COUNT), "log10_e_value": _list(NUMBER)}),
+    "cells": _object(
+        {"view": TEXT, "dataset": TEXT, "labels": _list(TEXT), "stated": _list(PROBABILITY), "counts": _list(COUNT)}
+    ),
+    # Each kind of audit adds members to its record: others may follow.
+    "record": {
+        "type": "object",
+        "properties": {
+            "pairs": _list(TEXT),
+            "events": _list(_list(TEXT)),
+            "chunks": _list({"type": "array"}),
+            "method": _described("Given where it is not the e-process.", TEXT),
+            "judged": _described(
+                "Fixed-size method: counts of the event in the second half, and their limits.", {"type": "object"}
+            ),
+            "training": _described(
+                "Classifiers: models fitted, and rows that they were trained on, over all fits.",
+                _object({"fits": COUNT, "rows": COUNT}),
+            ),
+        },
+    },
+}
+
+#: What other schemas refer to, and is no dataclass of results.
+PARTS: dict[str, Schema] = {
+    "number": _described(
+        "A number, or one that JSON cannot write.", {"anyOf": [{"type": "number"}, {"enum": ["inf", "-inf", "nan"]}]}
+    ),
+    "level": _described(
+        "A level in the notion's own unit (epsilon, mu, rho); null where it does not apply.", _optional(NUMBER)
+    ),
+    "probability": {"type": "number", "minimum": 0, "maximum": 1},
+    "count": {"type": "integer", "minimum": 0},
+    "name": {"type": "string", "minLength": 1},
+    "verdict": {"enum": [str(verdict) for verdict in Verdict]},
+    "source": _described(
+        "Document and place of a statement.", _object({"document": TEXT, "place": TEXT}, required=True)
+    ),
+    "place": _object({"file": NAME, "line": POSITIVE}, required=True),
+    "manifest": {
+        "description": "What was run with what. Other members may follow.",
+        "type": "object",
+        "required": ["dpaudit", "seed", "alpha"],
+        "properties": {
+            "seed": {"type": "integer"},
+            "alpha": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
+            "level": TEXT,
+            "dpaudit": NAME,
+            "ledger": _described("File in which evidence is carried from run to run.", TEXT),
+            "ledger_key": TEXT,
+            "libraries": {"type": "object", "additionalProperties": TEXT},
+            "specification_hash": TEXT,
+            "source_hash": TEXT,
+            "claims_selected": COUNT,
+            "interrupted": FLAG,
+        },
+    },
+    "erratum": {
+        "description": "A statement of a document that is wrong.",
+        "type": "object",
+        "required": ["id", "source", "class", "summary", "claims"],
+        "additionalProperties": False,
+        "properties": {
+            "id": NAME,
+            "entry": NAME,
+            "source": _refer("source"),
+            "class": NAME,
+            "summary": _described("What is stated.", TEXT),
+            "fails": _described("What fails.", TEXT),
+            "correction": _described("What is right.", TEXT),
+            "claims": {
+                "description": "What each claim shows of it, by claim id.",
+                "type": "object",
+                "additionalProperties": {"enum": ["as printed", "as corrected", "printed step", "statement"]},
+            },
+        },
+    },
+    "again": {
+        "description": "What `dpaudit replay` needs: datasets, event, claim, and the key of the draws.",
+        "type": "object",
+        "required": ["data", "rows", "whole", "chain", "claim", "alpha", "counts"],
+        "additionalProperties": False,
+        "properties": {
+            "data": _described(
+                "Both datasets; null if they are private or too large.",
+                _optional({**_object({}, properties={"x": True, "y": True}), "required": ["x", "y"]}),
+            ),
+            "rows": _described("Which rows of the attack's datasets they have.", {"type": ["object", "null"]}),
+            "whole": _described("They are those of the attack.", FLAG),
+            "chain": _described("The event; null if it holds private values.", {"type": ["object", "null"]}),
+            "claim": {"type": ["object", "null"]},
+            "alpha": True,
+            "counts": _refer("counted"),
+            "before": _described("Counts that the first bets rest on.", _refer("counted")),
+            "key": TEXT,
+            "seed": COUNT,
+            "one_a_call": FLAG,
+            "digest": _described("Of the recorded draws.", {"type": ["string", "null"]}),
+        },
+    },
+    "counted": _described(
+        "Draws in the event on x, on x', and how many draws a side.", _list(COUNT, minItems=3, maxItems=3)
+    ),
+}
+
+
+def describe_fields(kind: type) -> dict[str, tuple[str, str]]:
+    """Type and description of each documented field of a dataclass.
+
+    Parameters
+    ----------
+    kind : type
+        Its docstring ends with the section of parameters.
+
+    Returns
+    -------
+    dict
+        By name, in the order of the docstring, each in one line.
+    """
+    section = (inspect.getdoc(kind) or "").partition("----------\n")[2]
+    parts = (part.partition("\n") for part in re.split(r"^(?=\S)", section, flags=re.MULTILINE)[1:])
+    heads = ((head.partition(" : "), " ".join(text.split())) for head, _, text in parts)
+    return {name: (written, text) for (name, _, written), text in heads}
+
+
+def build_schema() -> Schema:
+    """Build the JSON Schema (2020-12) of results.json."""
+    names = [part.name for part in fields(AuditResult)]
+    # Later fields were added to files of the same version, or are absent where they are empty.
+    claim = _record(AuditResult, names[: names.index("counterexample") + 1])
+    for name in DERIVED:
+        value = getattr(AuditResult, name)
+        claim["required"].append(name)
+        claim["properties"][name] = _described(
+            " ".join((inspect.getdoc(value) or "").split()), TYPES[get_type_hints(value.fget)["return"]]
+        )
+    needed = [part.name for part in fields(Counterexample) if part.default is MISSING]
+    members = {
+        "schema": {"const": SCHEMA},
+        "manifest": _refer("manifest"),
+        "claims": _list(_refer("claim")),
+        "errata": _list(_refer("erratum")),
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$comment": "Made from the code by `python -m auditor.report.results_schema`.",
+        "$id": f"urn:{SCHEMA.replace('-', ':').replace('/', ':')}",
+        "title": "dpaudit results",
+        "description": "Content of results.json. Numbers have 8 significant digits; infinities and NaN are the strings "
+        '"inf", "-inf" and "nan"; None is null.',
+        **_object(members, required=True),
+        "$defs": {**PARTS, "claim": claim, "counterexample": _record(Counterexample, needed)},
+    }
+
+
+def _record(kind: type, required: list[str]) -> Schema:
+    """Schema of the record of a dataclass."""
+    hints = get_type_hints(kind)
+    described = {name: text for name, (_, text) in describe_fields(kind).items()}
+    members = {name: _described(described[name], SHAPES.get(name) or _schema_of(hints[name])) for name in hints}
+    return {"type": "object", "required": required, "additionalProperties": False, "properties": members}
+
+
+def _schema_of(hint: Any) -> Schema:
+    return {"type": "object"} if get_origin(hint) is Mapping and hint not in TYPES else TYPES[hint]
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(build_schema(), indent=1, ensure_ascii=False) + "\n")
