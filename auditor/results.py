@@ -339,6 +339,15 @@ def part_reached(level: str, lower_bound: float | None, claimed_level: float | N
     None where no level of privacy is claimed, or it is 0.
 
     It is computed from both as they are written, so that it is the same for a result that was read.
+
+    Parameters
+    ----------
+    level : str
+        L0 to L4; only L1 and L2 certify a level of privacy.
+    lower_bound : float or None
+        The certified level.
+    claimed_level : float or None
+        The claimed level.
     """
     if level not in ("L1", "L2") or lower_bound is None or claimed_level is None or not 0 < claimed_level < math.inf:
         return None
@@ -350,6 +359,17 @@ def say_resolution(symbol: str, level: float, pairs: int = 1) -> str:
 
     It is all that a pass states of its power.
 
+    Parameters
+    ----------
+    symbol : str
+        What the notion's level is called.
+    level : float
+        The resolution at probability 0.01; may be infinite.
+    pairs : int
+        Pairs that were audited; with several, it is that of the pair with the most draws.
+
+    Examples
+    --------
     >>> say_resolution("ε", 1.76)
     '9 of 10 audits would find an event of probability 1 % that shows ε = 1.76 (of the kinds that are learned)'
     """
@@ -414,8 +434,17 @@ def _remedy(result: Mapping[str, Any]) -> str:
 def certainty(alpha: float, whole: int = 1) -> str:
     """Format ``1 - alpha`` with enough digits to tell it from 1.
 
-    Rounded down; a percentage if ``whole`` is 100.
+    Rounded down.
 
+    Parameters
+    ----------
+    alpha : float
+        Probability of an error, above 0.
+    whole : int
+        1, or 100 for a percentage.
+
+    Examples
+    --------
     >>> certainty(0.01), certainty(1.07e-5, 100)
     ('0.99', '99.9989')
     """
@@ -520,7 +549,17 @@ def _fields(kind: type, record: Mapping[str, Any]) -> dict[str, Any]:
 def document(
     manifest: Mapping[str, Any], claims: Sequence[AuditResult], errata: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
-    """The content of results.json."""
+    """Make the content of results.json.
+
+    Parameters
+    ----------
+    manifest : mapping
+        What was run with what; written as it is.
+    claims : sequence of AuditResult
+        Results, in the order of the file.
+    errata : sequence of mapping
+        Records of errata.
+    """
     return {
         "schema": SCHEMA,
         "manifest": dict(manifest),  # what was asked for is written as it was given
@@ -530,7 +569,20 @@ def document(
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Write strict JSON with one claim a line, atomically."""
+    """Write strict JSON with one claim a line, atomically.
+
+    Parameters
+    ----------
+    path : Path
+        File to write; it is replaced once all is written.
+    content : mapping
+        As `document` gives it; the claims are written last.
+
+    Raises
+    ------
+    ValueError
+        If a number is infinite or NaN, which `plain` turns into a text.
+    """
     lines = [f"{_dump(key)}: {_dump(value)}" for key, value in content.items() if key != "claims"]
     claims = ",\n".join(_dump(claim) for claim in content.get("claims", []))
     lines.append(f'"claims": [\n{claims}\n]')

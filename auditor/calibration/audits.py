@@ -45,6 +45,15 @@ def learned(family: Family, settings: Settings, key: str) -> AuditOutcome:
 
     It learns its events, and tests independence.
 
+    Parameters
+    ----------
+    family : Family
+        What is audited.
+    settings : Settings
+        Level, budget, seed and stopping rule.
+    key : str
+        Name of the audit, which keys its draws.
+
     Raises
     ------
     DpauditError
@@ -72,15 +81,24 @@ def stated(family: Family, settings: Settings, key: str) -> AuditOutcome:
 
     It bets as the engine does, and learns the probabilities.
 
-    Notes
-    -----
-    Valid because: the event is fixed, the estimates in each stake are of earlier draws, and every draw enters the
-    wealth once, so that `log_factors` and Ville's inequality apply; the bound is that of `lower_bound`.
+    Parameters
+    ----------
+    family : Family
+        What is audited, with its event; on its first pair.
+    settings : Settings
+        Level, budget, seed, stopping rule, and limit of a call.
+    key : str
+        Name of the audit, which keys its draws.
 
     Raises
     ------
     ValueError
         If the family states no event.
+
+    Notes
+    -----
+    Valid because: the event is fixed, the estimates in each stake are of earlier draws, and every draw enters the
+    wealth once, so that `log_factors` and Ville's inequality apply; the bound is that of `lower_bound`.
     """
     if family.event is None:
         raise ValueError(f"{family.name!r} states no event")

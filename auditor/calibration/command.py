@@ -32,7 +32,15 @@ class Rows(Progress):
         return self
 
     def row(self, name: str, audits: int) -> None:
-        """Count a row that is finished."""
+        """Count a row that is finished.
+
+        Parameters
+        ----------
+        name : str
+            Name of the row.
+        audits : int
+            How many audits it has.
+        """
         self.done += 1
         if self.bar and self.task is not None:
             self.bar.update(self.task, completed=self.done, description=name)
@@ -42,9 +50,27 @@ class Rows(Progress):
 
 
 def planned(audits: int | None, draws: int | None, quick: bool, alpha: float, seed: int, jobs: int | None) -> Plan:
-    """Plan of the options.
+    """Make the plan of the options.
 
-    None stands for the default, of --quick or without.
+    Parameters
+    ----------
+    audits : int or None
+        Audits of each mechanism by each stopping rule; None is `AUDITS`, with ``quick`` `FEW`.
+    draws : int or None
+        Outputs an audit, both sides together; None is `DRAWS`, with ``quick`` `SHORT`.
+    quick : bool
+        Whether the defaults are those of a short calibration.
+    alpha : float
+        Level of each audit.
+    seed : int
+        Of all draws.
+    jobs : int or None
+        Worker processes; None is as many as there are cores.
+
+    Raises
+    ------
+    SpecificationError
+        If one of the numbers is out of range.
     """
     return Plan(
         audits=audits if audits is not None else FEW if quick else AUDITS,
@@ -57,6 +83,13 @@ def planned(audits: int | None, draws: int | None, quick: bool, alpha: float, se
 
 def measured(plan: Plan, out: Path | None) -> bool:
     """Measure, print and write; whether the auditor is sound.
+
+    Parameters
+    ----------
+    plan : Plan
+        What is measured.
+    out : Path or None
+        Folder for the report; None writes none.
 
     Raises
     ------

@@ -140,9 +140,16 @@ class Coin:
 
 
 def at_the_cap(claim: Guarantee, q: float, level: float | None = None) -> Coin:
-    """A coin whose heads are on a level's cap.
+    """Make a coin whose heads are on a level's cap.
 
-    It is the claimed level for tests at zero margin, or another one.
+    Parameters
+    ----------
+    claim : Guarantee
+        Its cap is that of the coin.
+    q : float
+        Probability of heads on data 0, in [0, 1].
+    level : float, optional
+        The level; the claimed one, for tests at zero margin, if it is not given.
     """
     return Coin(float(claim.cap(np.array(q), claim.level if level is None else level)), q)
 

@@ -95,6 +95,13 @@ def over_draws(name: str, rows: Rows) -> Markup:
     """Plot the probability of detection over draws.
 
     There is a curve for each true level, and the oracle's beside it.
+
+    Parameters
+    ----------
+    name : str
+        The mechanism.
+    rows : sequence of mapping
+        Its points of power, one for each true level.
     """
     points = rows[0]["points"]
     across = Log(points[0]["draws"], points[-1]["draws"], svg.LEFT, svg.WIDTH - svg.RIGHT)
@@ -171,7 +178,12 @@ def _probabilities(said: str, ticks: list[tuple[float, str]], axis: str, curves:
 def draws(value: Any, budget: int) -> str:
     """Format a quantile of draws.
 
-    It is infinite where it is beyond the budget.
+    Parameters
+    ----------
+    value : float, str or None
+        The quantile, as JSON has it; None is a dash, "inf" is beyond the budget.
+    budget : int
+        Most draws of an audit.
     """
     found = number(value)
     return "–" if found is None else f"> {budget:,}" if found == math.inf else f"{found:,.0f}"

@@ -148,6 +148,13 @@ class AuditRow:
         """Run audits of these numbers.
 
         Each has a key, and with it draws that no other has.
+
+        Parameters
+        ----------
+        settings : Settings
+            Those of each audit.
+        numbers : sequence of int
+            Numbers of the audits within the row.
         """
         return [self.auditor(self.family, settings, f"calibrate/{self.name}/{k}") for k in numbers]
 
@@ -192,6 +199,20 @@ class Promises:
         """Count an event that the auditor promises to be rare.
 
         The test is remembered.
+
+        Parameters
+        ----------
+        what : str
+            The event, in words.
+        of : sequence of bool
+            Whether it occurred, for each audit.
+        promised : float
+            Largest probability of it that is promised.
+
+        Returns
+        -------
+        dict
+            The rate and its interval, see `counted`.
         """
         self.tests.append((what, sum(of), len(of), promised))
         return counted(sum(of), len(of))
@@ -215,7 +236,20 @@ class Promises:
 
 
 def counted(count: int, n: int) -> dict[str, Any]:
-    """A rate with its exact interval, of Clopper and Pearson."""
+    """A rate with its exact interval, of Clopper and Pearson.
+
+    Parameters
+    ----------
+    count : int
+        How often it occurred.
+    n : int
+        Out of how many, at least 1.
+
+    Returns
+    -------
+    dict
+        ``count``, ``of``, ``rate``, and the limits ``low`` and ``high``, at confidence `CONFIDENCE`.
+    """
     low, high = (float(clopper_pearson(count, n, (1 - CONFIDENCE) / 2, side)) for side in ("lower", "upper"))
     return {"count": count, "of": n, "rate": count / n, "low": low, "high": high}
 

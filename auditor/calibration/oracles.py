@@ -68,7 +68,13 @@ class Masses:
 
 
 def from_finite(first: FiniteLaw, second: FiniteLaw) -> Masses:
-    """Masses of two finite laws on the union of their outcomes."""
+    """Compute masses of two finite laws on the union of their outcomes.
+
+    Parameters
+    ----------
+    first, second : FiniteLaw
+        Output laws on the two datasets.
+    """
     index = {
         outcome: k for k, outcome in enumerate({**dict.fromkeys(first.outcomes), **dict.fromkeys(second.outcomes)})
     }
@@ -79,7 +85,15 @@ def from_finite(first: FiniteLaw, second: FiniteLaw) -> Masses:
 
 
 def from_cdfs(first: Cdf, second: Cdf, edges: Array) -> Masses:
-    """Masses of the cells between and beyond edges."""
+    """Compute masses of the cells between and beyond edges.
+
+    Parameters
+    ----------
+    first, second : callable
+        Distribution functions of the outputs on the two datasets, from an ndarray of points to one of probabilities.
+    edges : ndarray of shape (n_edges,)
+        Increasing edges; there are n_edges + 1 cells.
+    """
     p, q = (np.diff(np.concatenate([[0.0], cdf(edges), [1.0]])) for cdf in (first, second))
     return Masses(np.maximum(p, 0.0), np.maximum(q, 0.0))
 
@@ -208,7 +222,12 @@ def _approximate_rate(masses: Masses, epsilon: float, delta: float) -> float:
 class BestEvent(NamedTuple):
     """Event whose bet grows fastest.
 
-    With its probabilities under P and Q, or Q and P, and the growth in nats a draw.
+    Parameters
+    ----------
+    p, q : float
+        Its probabilities under P and Q, or under Q and P.
+    rate : float
+        Growth of the bet, in nats a draw of each side.
     """
 
     p: float
@@ -217,9 +236,16 @@ class BestEvent(NamedTuple):
 
 
 def best_event(masses: Masses, claim: Guarantee) -> BestEvent:
-    """Best single event, by the lemma of Neyman and Pearson.
+    """Find the best single event, by the lemma of Neyman and Pearson.
 
     It is a set of outcomes in the order of their likelihood ratio.
+
+    Parameters
+    ----------
+    masses : Masses
+        The pair of laws; it is tried in both orders.
+    claim : Guarantee
+        What is bet against.
     """
     found = []
     for a, b in ((masses.p, masses.q), (masses.q, masses.p)):
@@ -233,7 +259,20 @@ def best_event(masses: Masses, claim: Guarantee) -> BestEvent:
 
 
 def single_event_rate(masses: Masses, claim: Guarantee) -> float:
-    """Divergence rate of the best single event."""
+    """Divergence rate of the best single event.
+
+    Parameters
+    ----------
+    masses : Masses
+        The pair of laws.
+    claim : Guarantee
+        What is bet against.
+
+    Returns
+    -------
+    float
+        Nats a draw of each side; 0 where no event refutes the claim.
+    """
     return best_event(masses, claim).rate
 
 
@@ -291,9 +330,19 @@ def passages(event: BestEvent, claim: Guarantee, alpha: float, n: int, paths: in
 
 
 def rate(masses: Masses, claim: Guarantee) -> tuple[float, str]:
-    """The oracle's rate and name.
+    """Compute the oracle's rate, with its name.
 
-    "whole law", or "single event" for notions without a dual here.
+    Parameters
+    ----------
+    masses : Masses
+        The pair of laws.
+    claim : Guarantee
+        What is to be refuted.
+
+    Returns
+    -------
+    float, str
+        Nats a draw of each side, and "whole law", or "single event" for notions without a dual here.
     """
     if isinstance(claim, ApproxDP | DeltaDP):
         return whole_law_rate(masses, claim.epsilon, claim.delta), "whole law"

@@ -189,6 +189,13 @@ def repeats_after_restart(target: ProcessTarget, data: Any) -> bool | None:
 
     The two get different seeds, if they use any that they are sent.
 
+    Parameters
+    ----------
+    target : ProcessTarget
+        The target, of which further processes are started.
+    data : dataset
+        What is drawn on.
+
     Returns
     -------
     bool or None

@@ -31,7 +31,15 @@ class GivenPath(click.Path):
         super().__init__(file_okay=file_okay, dir_okay=dir_okay, path_type=Path)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """Refuse an empty path, and check others as click does."""
+        """Refuse an empty path, and check others as click does.
+
+        Parameters
+        ----------
+        value : str or Path
+            What was given.
+        param, ctx
+            Parameter and context of click, for its message.
+        """
         if value == "":
             self.fail("expected a path, got ''", param, ctx)
         return super().convert(value, param, ctx)

@@ -48,7 +48,20 @@ def declared(paths: Sequence[str]) -> list[Claim]:
 
 
 def selected(available: Sequence[Claim], expression: str | None) -> list[Claim]:
-    """`registry.select`, with close ids in its message if nothing matches."""
+    """Select claims, with close ids in the message if nothing matches.
+
+    Parameters
+    ----------
+    available : sequence of Claim
+        Claims to choose from.
+    expression : str or None
+        As for `registry.select`; None selects all.
+
+    Raises
+    ------
+    SpecificationError
+        If the expression cannot be read, or nothing matches.
+    """
     try:
         return registry.select(available, expression)
     except SpecificationError as error:
@@ -93,6 +106,13 @@ def suggestions(wanted: str, available: Sequence[Claim]) -> str:
     """Suggest ids close to an unknown one.
 
     They end a message; empty if there is none.
+
+    Parameters
+    ----------
+    wanted : str
+        The unknown id, or a part of one.
+    available : sequence of Claim
+        Claims whose ids, and whose entries' ids, are suggested.
     """
     ids = list(dict.fromkeys([*(claim.entry for claim in available), *(claim.id for claim in available)]))
     parts = [id_ for id_ in ids if wanted and wanted.lower() in id_.lower()]
@@ -109,6 +129,15 @@ def show_lines(wanted: str, paths: Sequence[str], alpha: float = 0.01) -> Iterat
     It is one claim, an entry, or all whose ids begin so.
 
     Of an entry that an inventory lists (`INVENTORY` in one of the folders), what it owes stands first.
+
+    Parameters
+    ----------
+    wanted : str
+        A whole id, or its beginning up to a slash.
+    paths : sequence of str
+        Where claims are declared, by default `DEFAULT`.
+    alpha : float
+        Level of a run of all claims, of which each has a share; the default is that of `dpaudit run`.
 
     Raises
     ------

@@ -19,9 +19,17 @@ from auditor.report.svg import BOTTOM, HEIGHT, LEFT, RIGHT, WIDTH, Point, px
 def path(listed: Iterable[Point], name: str, *, closed: bool = False) -> str:
     """Draw a line, or with `closed` an area.
 
-    It has a class of the style sheet, and coordinates to a tenth of a pixel.
+    Coordinates are to a tenth of a pixel. Every step is relative to the rounded point before it, so that roundings do
+    not add up.
 
-    Every step is relative to the rounded point before it, so that roundings do not add up.
+    Parameters
+    ----------
+    listed : iterable of (float, float)
+        Points in pixels; at least one.
+    name : str
+        Class of the style sheet.
+    closed : bool
+        Whether the last point is joined to the first.
     """
     tenths = [(round(10 * a), round(10 * b)) for a, b in listed]
     (a, b), *rest = tenths
@@ -40,7 +48,15 @@ def path(listed: Iterable[Point], name: str, *, closed: bool = False) -> str:
 
 
 def ticks_x(ticks: Iterable[tuple[float, str]], top: float, bottom: float) -> str:
-    """Vertical grid lines with labels below."""
+    """Vertical grid lines with labels below.
+
+    Parameters
+    ----------
+    ticks : iterable of (float, str)
+        Place, in pixels from the left, and label of each line.
+    top, bottom : float
+        Ends of the lines, in pixels from the top.
+    """
     listed = list(ticks)
     grid = "".join(f"M{px(x)}-14v{px(top - bottom)}" for x, _ in listed)
     labels = "".join(f'<text x="{px(x)}">{escape(said)}</text>' for x, said in listed)
@@ -58,23 +74,55 @@ def ticks_y(ticks: Iterable[tuple[float, str]]) -> str:
 
 
 def titles(x: str, y: str) -> str:
-    """Titles of both axes of a plot of the usual size."""
+    """Titles of both axes of a plot of the usual size.
+
+    Parameters
+    ----------
+    x, y : str
+        Titles of the horizontal and the vertical axis.
+    """
     return f'<text class="below">{escape(x)}</text><text class="beside">{escape(y)}</text>'
 
 
 def row(x: float, y: float, parts: Iterable[str], said: str = "") -> str:
-    """Place parts at a point, with a tooltip."""
+    """Place parts at a point, with a tooltip.
+
+    Parameters
+    ----------
+    x, y : float
+        The point, in pixels from the left and from the top.
+    parts : iterable of str
+        SVG elements, placed relative to the point.
+    said : str
+        Text of the tooltip; there is none if it is empty.
+    """
     title = f"<title>{escape(said)}</title>" if said else ""
     return f'<g transform="translate({px(x)} {px(y)})">{title}{"".join(parts)}</g>'
 
 
 def use(name: str, x: float = 0.0) -> str:
-    """A part that the page defines once, moved to the right."""
+    """A part that the page defines once, moved to the right.
+
+    Parameters
+    ----------
+    name : str
+        Id of the part, see `shared`.
+    x : float
+        How far it is moved, in pixels.
+    """
     return f'<use href="#{name}" x="{px(x)}"/>' if x else f'<use href="#{name}"/>'
 
 
 def shared(parts: Mapping[str, Sequence[str]], more: str = "") -> Markup:
-    """The definitions that `use` refers to, by name, and others."""
+    """The definitions that `use` refers to, by name, and others.
+
+    Parameters
+    ----------
+    parts : mapping of str to sequence of str
+        SVG elements of each part, by its id.
+    more : str
+        Further definitions, as SVG.
+    """
     groups = "".join(f'<g id="{name}">{"".join(drawn)}</g>' for name, drawn in parts.items())
     return Markup(f'<svg class="hidden" aria-hidden="true"><defs>{groups}{more}</defs></svg>')
 
@@ -83,6 +131,18 @@ def thinned(listed: Iterable[Point], tolerance: float = 0.05) -> list[Point]:
     """Drop points that a line passes within `tolerance` pixels.
 
     A twentieth of a pixel cannot be seen.
+
+    Parameters
+    ----------
+    listed : iterable of (float, float)
+        Points of a line, in pixels.
+    tolerance : float
+        Largest distance of a dropped point from the line, in pixels.
+
+    Returns
+    -------
+    list of (float, float)
+        Some of the points, in their order, with the first and the last.
     """
     points = list(listed)
     kept = points[:1]

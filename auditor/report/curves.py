@@ -58,7 +58,15 @@ def _ticks(x: list[float]) -> list[float]:
 
 
 class Log:
-    """A logarithmic axis with a margin."""
+    """A logarithmic axis with a margin.
+
+    Parameters
+    ----------
+    low, high : float
+        Smallest and largest value that is shown, above 0.
+    start, end : float
+        Places of both ends, in pixels.
+    """
 
     def __init__(self, low: float, high: float, start: float, end: float) -> None:
         a, b = math.log(low), math.log(high)

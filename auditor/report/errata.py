@@ -63,6 +63,13 @@ def errata(records: Sequence[Mapping[str, Any]], claims: Sequence[ClaimView]) ->
     What is printed was refuted, as expected, by at least one of them.
 
     A record whose claims are not among the results, or did not come out as expected, accuses nobody: it gives no row.
+
+    Parameters
+    ----------
+    records : sequence of mapping
+        Errata of results.json.
+    claims : sequence of ClaimView
+        Claims of the same results.
     """
     by_id = {claim.id: claim for claim in claims}
     found = []

@@ -155,7 +155,17 @@ def _decade(value: float) -> str:
 
 
 def mark(index: int, x: float, y: float, said: str) -> str:
-    """Draw the marker of a curve, with a tooltip."""
+    """Draw the marker of a curve, with a tooltip.
+
+    Parameters
+    ----------
+    index : int
+        Which marker: 0 to `COLOURS` - 1.
+    x, y : float
+        Its middle, in pixels from the left and from the top.
+    said : str
+        Text of the tooltip.
+    """
     a, b = svg.px(x), svg.px(y)
     shape = (
         f"M{a} {b}m-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0 -7 0z",

@@ -127,7 +127,12 @@ def terms(text: str, longest: int = 20) -> Markup:
 
     It may break between its terms only, unless they are long.
 
-    20 characters are what a column takes without squeezing the others.
+    Parameters
+    ----------
+    text : str
+        The claim in words.
+    longest : int
+        Most characters of a term that may not break: 20 are what a column takes without squeezing the others.
     """
     parts = text.split(", ")
     return Markup(", ").join(

@@ -112,6 +112,18 @@ def short_labels(labels: Sequence[str], view: str) -> list[str]:
 
     For example "= 3", "1.2…4" and, for two elements at once, "≤ 2, = 5". Numbers keep three digits of the width of
     all, and as many as make labels, and both ends of an interval, different.
+
+    Parameters
+    ----------
+    labels : sequence of str
+        Labels of the cells of one partition.
+    view : str
+        What of an output the cells are of, as the labels name it; two are joined by "and".
+
+    Returns
+    -------
+    list of str
+        Short labels, in the order of ``labels``; a label of another form keeps its words.
     """
     short = [_short(label, view) for label in labels]
     numbers = [float(number) for label in short for number in _DECIMAL.findall(label)]

@@ -19,7 +19,15 @@ _APART = 26.0
 
 
 def sentences(claim: ClaimView, found: Mapping[str, Any]) -> Iterator[str]:
-    """Paragraphs on a diagram."""
+    """Paragraphs on a diagram.
+
+    Parameters
+    ----------
+    claim : ClaimView
+        A claim that has a diagram.
+    found : mapping
+        Its `ClaimView.found`.
+    """
     told = [cell for cell in found["cells"] if cell["stated"]]
     for kind, bounded in (("promised", "≥"), ("excluded", "≤")):
         cells = [cell for cell in told if cell["stated"] == kind]

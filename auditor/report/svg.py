@@ -19,7 +19,15 @@ Point = tuple[float, float]
 
 
 class Axis:
-    """A linear map from data to the page."""
+    """A linear map from data to the page.
+
+    Parameters
+    ----------
+    low, high : float
+        Values at both ends; they differ.
+    start, end : float
+        Places of both ends, in pixels.
+    """
 
     def __init__(self, low: float, high: float, start: float, end: float) -> None:
         self.low, self.high, self.start, self.end = low, high, start, end
@@ -30,7 +38,20 @@ class Axis:
 
 
 def nice(low: float, high: float, count: int) -> list[float]:
-    """About ``count`` round numbers in an interval."""
+    """About ``count`` round numbers in an interval.
+
+    Parameters
+    ----------
+    low, high : float
+        The interval; ``low`` alone is given back if it is empty.
+    count : int
+        How many are wanted, at least 1.
+
+    Returns
+    -------
+    list of float
+        Multiples of 1, 2 or 5 times a power of ten.
+    """
     raw = (high - low) / count
     if not raw > 0:
         return [low]
@@ -44,6 +65,11 @@ def decades(low: float, high: float) -> list[float]:
     """Powers of ten in an interval.
 
     Other multiples of them are added if they are too few to read a scale from.
+
+    Parameters
+    ----------
+    low, high : float
+        The interval, above 0.
     """
     exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     tens = [10.0**k for k in exponents if low <= 10.0**k <= high]
@@ -75,22 +101,58 @@ def points(listed: Iterable[Point]) -> str:
 
 
 def line(listed: Iterable[Point], name: str) -> str:
-    """An open line of a class of the style sheet."""
+    """An open line of a class of the style sheet.
+
+    Parameters
+    ----------
+    listed : iterable of (float, float)
+        Its points, in pixels.
+    name : str
+        The class.
+    """
     return f'<polyline class="{name}" points="{points(listed)}"/>'
 
 
 def dot(x: float, y: float, title: str) -> str:
-    """A dot, with what a pointer that rests on it shows."""
+    """A dot, with what a pointer that rests on it shows.
+
+    Parameters
+    ----------
+    x, y : float
+        Its middle, in pixels from the left and from the top.
+    title : str
+        Text of the tooltip.
+    """
     return f'<circle class="point" cx="{px(x)}" cy="{px(y)}" r="3.5"><title>{escape(title)}</title></circle>'
 
 
 def text(x: float, y: float, said: str, anchor: str, name: str = "label") -> str:
-    """Text that starts, ends or has its middle at a point."""
+    """Text that starts, ends or has its middle at a point.
+
+    Parameters
+    ----------
+    x, y : float
+        The point, on the base line; in pixels from the left and from the top.
+    said : str
+        The text, which is escaped.
+    anchor : str
+        Which part of the text is at ``x``: "start", "middle" or "end".
+    name : str
+        Class of the style sheet.
+    """
     return f'<text class="{name}" x="{px(x)}" y="{px(y)}" text-anchor="{anchor}">{escape(said)}</text>'
 
 
 def ticks_x(ticks: Iterable[tuple[float, str]], top: float, bottom: float) -> str:
-    """Vertical grid lines with labels below."""
+    """Vertical grid lines with labels below.
+
+    Parameters
+    ----------
+    ticks : iterable of (float, str)
+        Place, in pixels from the left, and label of each line.
+    top, bottom : float
+        Ends of the lines, in pixels from the top.
+    """
     listed = list(ticks)
     grid = "".join(f"M{px(x)} {px(top)}V{px(bottom)}" for x, _ in listed)
     return f'<path class="grid" d="{grid}"/>' + "".join(text(x, bottom + 14, s, "middle", "tick") for x, s in listed)
@@ -104,7 +166,13 @@ def ticks_y(ticks: Iterable[tuple[float, str]]) -> str:
 
 
 def titles(x: str, y: str) -> list[str]:
-    """Titles of both axes."""
+    """Titles of both axes.
+
+    Parameters
+    ----------
+    x, y : str
+        Titles of the horizontal and the vertical axis.
+    """
     middle = (TOP + HEIGHT - BOTTOM) / 2
     turn = f"translate(11 {px(middle)}) rotate(-90)"
     turned = f'<text class="label" transform="{turn}" text-anchor="middle">{escape(y)}</text>'
@@ -112,7 +180,17 @@ def titles(x: str, y: str) -> list[str]:
 
 
 def picture(width: float, height: float, said: str, parts: Iterable[str]) -> Markup:
-    """The whole plot, with what it shows in words."""
+    """The whole plot, with what it shows in words.
+
+    Parameters
+    ----------
+    width, height : float
+        Size, in pixels.
+    said : str
+        What the plot shows, for readers who do not see it; it is escaped.
+    parts : iterable of str
+        SVG elements.
+    """
     label = escape(said)
     head = f'<svg viewBox="0 0 {px(width)} {px(height)}" role="img" aria-label="{label}">'
     return Markup(head + "".join(parts) + "</svg>")

@@ -14,7 +14,25 @@ Found = Mapping[str, Any]
 
 
 class TheoremRow(NamedTuple):
-    """A line of the table of theorems; its fields are the columns."""
+    """A line of the table of theorems; its fields are the columns.
+
+    Parameters
+    ----------
+    measured : str
+        What the claim bounds.
+    claimed : str
+        The bound, or the power that is claimed.
+    found : str
+        What was found, with its limits.
+    slack : str
+        How many times larger the bound is than what was found.
+    outcome : str
+        The verdict in words, with the strength of a pass.
+    basis : str
+        How the numbers were found: "measured", "exact" or "computed".
+    refuted_by : str
+        What would have refuted the claim.
+    """
 
     measured: str
     claimed: str

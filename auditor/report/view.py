@@ -357,7 +357,15 @@ def share_of(found: Mapping[str, Any]) -> float | None:
 
 @dataclass(frozen=True)
 class RunView:
-    """The content of results.json, as strings safe to print."""
+    """The content of results.json, as strings safe to print.
+
+    Parameters
+    ----------
+    results : mapping
+        The parsed content.
+    claims : tuple of ClaimView
+        Its claims, in the order of the file.
+    """
 
     results: Mapping[str, Any]
     claims: tuple[ClaimView, ...]

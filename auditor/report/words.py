@@ -60,6 +60,13 @@ def shorten(text: str, width: int) -> str:
     """Shorten text to ``width`` characters, cut in the middle.
 
     Both ends of an id tell claims apart.
+
+    Parameters
+    ----------
+    text : str
+        A text in one line.
+    width : int
+        Most characters; with less than 3 the text is cut at the end.
     """
     if len(text) <= width:
         return text
@@ -70,7 +77,15 @@ def shorten(text: str, width: int) -> str:
 
 
 def level(value: float | None, missing: str = "–") -> str:
-    """A level with 4 significant digits; a dash for None."""
+    """A level with 4 significant digits; a dash for None.
+
+    Parameters
+    ----------
+    value : float or None
+        The level; infinities are "∞" and "−∞".
+    missing : str
+        Text for None and NaN.
+    """
     if value is None or math.isnan(value):
         return missing
     if math.isinf(value):
@@ -79,7 +94,17 @@ def level(value: float | None, missing: str = "–") -> str:
 
 
 def number_of(count: int, noun: str, plural: str = "") -> str:
-    """For example "1 claim" and "58 claims"."""
+    """For example "1 claim" and "58 claims".
+
+    Parameters
+    ----------
+    count : int
+        How many.
+    noun : str
+        The noun for one.
+    plural : str
+        The noun for another number; ``noun`` with "s" if it is empty.
+    """
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
@@ -95,12 +120,28 @@ def percent(share: float) -> str:
 
 
 def share(part: float | None, missing: str = "–") -> str:
-    """A part of a claim as a percentage; a dash for None."""
+    """A part of a claim as a percentage; a dash for None.
+
+    Parameters
+    ----------
+    part : float or None
+        The part; 1 is the whole claim.
+    missing : str
+        Text for None.
+    """
     return missing if part is None else percent(part)
 
 
 def power(log10: float | None, missing: str = "–") -> str:
-    """An e-value from its decimal logarithm, for example "10^3.6"."""
+    """An e-value from its decimal logarithm, for example "10^3.6".
+
+    Parameters
+    ----------
+    log10 : float or None
+        The decimal logarithm; the e-value of infinity is "∞", that of minus infinity "0".
+    missing : str
+        Text for None and NaN.
+    """
     if log10 is None or math.isnan(log10):
         return missing
     if math.isinf(log10):
@@ -135,7 +176,20 @@ def slugs(ids: Sequence[str]) -> list[str]:
 
 
 def flat(value: Any, label: str = "") -> list[tuple[str, str]]:
-    """Nested data as labelled lines of text, for tables of two columns."""
+    """Nested data as labelled lines of text, for tables of two columns.
+
+    Parameters
+    ----------
+    value : JSON value
+        Mappings and lists of mappings are taken apart, other lists are one line.
+    label : str
+        Label of the whole, which begins the labels of its parts.
+
+    Returns
+    -------
+    list of (str, str)
+        Labels and values as text.
+    """
     if isinstance(value, Mapping):
         return [line for key, v in value.items() for line in flat(v, f"{label}, {key}" if label else str(key))]
     if isinstance(value, list | tuple):

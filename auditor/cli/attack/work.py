@@ -66,7 +66,20 @@ MADE_UP = 10
 
 
 def given_pair(data: Path, neighbor: Path, relation: Relation | None) -> Pair:
-    """The pair that two files hold."""
+    """The pair that two files hold.
+
+    Parameters
+    ----------
+    data, neighbor : Path
+        Files of the two datasets, see `auditor.datasets.files.read_data`.
+    relation : Relation or None
+        What the datasets have to satisfy; None checks nothing.
+
+    Raises
+    ------
+    SpecificationError
+        If a file cannot be read, or the datasets are not neighbours.
+    """
     pair = Pair(read_data(data), read_data(neighbor), f"{data.name} against {neighbor.name}")
     check_pairs([pair], relation)
     return pair
@@ -355,7 +368,15 @@ class _Work:
 
 
 def check_restart(target: ProcessTarget, data: Any) -> Check:
-    """Check that two fresh starts draw differently, see `repeats_after_restart`."""
+    """Check that two fresh starts draw differently, see `repeats_after_restart`.
+
+    Parameters
+    ----------
+    target : ProcessTarget
+        The target, of which further processes are started.
+    data : dataset
+        What is drawn on.
+    """
     try:
         repeats = repeats_after_restart(target, data)
     except TargetError as error:
