@@ -306,7 +306,7 @@ class AuditResult:
 
 
 def wealth_fields(path: Sequence[tuple[int, float]], highest: float, sides: int = 1) -> dict[str, Any]:
-    """Fields of a result from the path of its wealth.
+    """Compute fields of a result from the path of its wealth.
 
     Parameters
     ----------
@@ -326,7 +326,7 @@ def wealth_fields(path: Sequence[tuple[int, float]], highest: float, sides: int 
 
 
 def usual_level(claimed: float) -> float:
-    """Level to find where a claim names none.
+    """Choose the level to find where a claim names none.
 
     Twice the claimed one, 0.1 next to 0.
     """
@@ -334,7 +334,7 @@ def usual_level(claimed: float) -> float:
 
 
 def part_reached(level: str, lower_bound: float | None, claimed_level: float | None) -> float | None:
-    """Part of a claimed level that a lower bound certifies.
+    """Compute the part of a claimed level that a bound certifies.
 
     None where no level of privacy is claimed, or it is 0.
 
@@ -454,7 +454,7 @@ def certainty(alpha: float, whole: int = 1) -> str:
 
 
 def carried(ledger: Mapping[str, Any]) -> str:
-    """Part of the draws that this run made.
+    """Describe the part of the draws that this run made.
 
     Evidence may be carried from run to run; empty where it is not.
     """
@@ -509,7 +509,7 @@ def _rounded(value: float) -> float | str:
 
 
 def number(value: Any) -> float | None:
-    """A level read from JSON: the inverse of `plain` for floats."""
+    """Read a level from JSON; the inverse of `plain` for floats."""
     return None if value is None else float(value)
 
 

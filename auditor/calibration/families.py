@@ -166,7 +166,7 @@ class Above:
 
 
 def all_ones(outputs: NDArray[Any]) -> NDArray[np.bool_]:
-    """The event that every coordinate is 1."""
+    """Compute the event that every coordinate is 1."""
     return np.asarray((outputs == 1).all(axis=1))
 
 
@@ -190,12 +190,12 @@ _PIECES = TradeoffCurve((0.0, 0.2, 1.0), (0.7, 0.4, 0.0), "of two pieces")
 
 
 def response(level: float) -> Family:
-    """Randomised response on one bit."""
+    """Make a family of randomised response on one bit."""
     return Family("randomised response", Response(level), _PURE, PAIR, event=Above(0.5))
 
 
 def discrete_laplace(level: float) -> Family:
-    """A count with two-sided geometric noise.
+    """Make a family of a count with two-sided geometric noise.
 
     The likelihood ratio of every output above 0 is e^level.
     """
@@ -203,7 +203,7 @@ def discrete_laplace(level: float) -> Family:
 
 
 def lattice_laplace(level: float) -> Family:
-    """Laplace noise on a lattice.
+    """Make a family of Laplace noise on a lattice.
 
     Outputs beyond the larger value have the likelihood ratio e^level.
     """
@@ -211,22 +211,28 @@ def lattice_laplace(level: float) -> Family:
 
 
 def gaussian(level: float) -> Family:
-    """Gaussian noise and a claimed mu, which every threshold attains."""
+    """Make a family of Gaussian noise, with a claimed mu.
+
+    Every threshold attains it.
+    """
     return Family("Gaussian, claimed mu", Gaussian(level), GaussianDP(1.0), PAIR, event=Above(0.5 * level))
 
 
 def gaussian_delta(level: float) -> Family:
-    """Gaussian noise of which epsilon at the claimed delta is ``level``."""
+    """Make a family of Gaussian noise, with a claimed epsilon and delta.
+
+    Epsilon at the claimed delta is ``level``.
+    """
     return Family("Gaussian, claimed epsilon and delta", Gaussian(_mu(level)), _APPROXIMATE, PAIR)
 
 
 def rare(level: float) -> Family:
-    """An event that hardly ever happens, on the cap of ``level``."""
+    """Make a family with a rare event, on the cap of ``level``."""
     return Family("rare event", at_the_cap(_PURE, _RARE, level), _PURE, PAIR, event=Above(0.5))
 
 
 def several(level: float) -> Family:
-    """Randomised response on several bits, each with its part of ``level``."""
+    """Make a family of several randomised bits, with ``level`` for all."""
     return Family(f"{_BITS} bits at once", Response(level, _BITS), _PURE, _SEVERAL, event=all_ones)
 
 

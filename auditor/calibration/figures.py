@@ -31,7 +31,7 @@ _APART = 4.0
 
 
 def families(power: Rows) -> list[tuple[str, list[Mapping[str, Any]]]]:
-    """Points of power by mechanism, in their order."""
+    """Group points of power by mechanism, in their order."""
     return [(name, list(rows)) for name, rows in groupby(power, key=lambda row: str(row["family"]))]
 
 
@@ -143,7 +143,7 @@ def over_levels(name: str, rows: Rows, alarms: Mapping[str, Any] | None) -> Mark
 
 
 def budgets(rows: Rows) -> list[int]:
-    """Numbers of draws that `over_levels` has curves for."""
+    """List numbers of draws that `over_levels` has curves for."""
     draws = [int(point["draws"]) for point in rows[0]["points"]]
     return [n for n in (draws[-1] // part for part in _PARTS) if n in draws]
 

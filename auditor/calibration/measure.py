@@ -160,7 +160,7 @@ class AuditRow:
 
 
 def null_rows(plan: Plan) -> list[AuditRow]:
-    """Rows of false alarms.
+    """List rows of false alarms.
 
     Every family by both stopping rules, and once more where it states an event.
     """
@@ -174,7 +174,7 @@ def null_rows(plan: Plan) -> list[AuditRow]:
 
 
 def power_rows(plan: Plan) -> list[tuple[Graded, AuditRow]]:
-    """What power is measured on."""
+    """List the rows on which power is measured."""
     audits = math.ceil(POWER_SHARE * plan.audits)
     return [
         (graded, AuditRow(graded.at(ratio), "learned", plan.auditor, "verdict", audits, ratio))
@@ -236,7 +236,7 @@ class Promises:
 
 
 def counted(count: int, n: int) -> dict[str, Any]:
-    """A rate with its exact interval, of Clopper and Pearson.
+    """Estimate a rate, with the interval of Clopper and Pearson.
 
     Parameters
     ----------
@@ -306,7 +306,7 @@ def calibration(plan: Plan, progress: Progress | None = None) -> dict[str, Any]:
 
 
 def steps(plan: Plan) -> int:
-    """Rows of a calibration."""
+    """Count the rows of a calibration."""
     return len(null_rows(plan)) + len(power_rows(plan))
 
 

@@ -99,7 +99,7 @@ def from_cdfs(first: Cdf, second: Cdf, edges: Array) -> Masses:
 
 
 def whole_law_rate(masses: Masses, epsilon: float, delta: float = 0.0) -> float:
-    """Smallest divergence of (P, Q) from the pairs allowed.
+    """Compute the smallest divergence of (P, Q) from allowed pairs.
 
     KL(P || P0) + KL(Q || Q0) over the (P0, Q0) that satisfy (epsilon, delta)-DP in both orders.
 
@@ -259,7 +259,7 @@ def best_event(masses: Masses, claim: Guarantee) -> BestEvent:
 
 
 def single_event_rate(masses: Masses, claim: Guarantee) -> float:
-    """Divergence rate of the best single event.
+    """Compute the divergence rate of the best single event.
 
     Parameters
     ----------
@@ -277,7 +277,7 @@ def single_event_rate(masses: Masses, claim: Guarantee) -> float:
 
 
 def passages(event: BestEvent, claim: Guarantee, alpha: float, n: int, paths: int, rng: np.random.Generator) -> Array:
-    """Draws a side after which the single-event oracle refutes a claim, simulated.
+    """Simulate draws a side until the single-event oracle refutes a claim.
 
     Parameters
     ----------

@@ -43,7 +43,7 @@ def write(content: Mapping[str, Any], out: Path) -> list[Path]:
 
 
 def sentence(content: Mapping[str, Any]) -> str:
-    """What was found of the auditor, in a sentence."""
+    """Summarize a calibration in a sentence."""
     about = content["manifest"]
     if content["sound"]:
         return (
@@ -55,12 +55,12 @@ def sentence(content: Mapping[str, Any]) -> str:
 
 
 def rate(count: Mapping[str, Any]) -> str:
-    """A rate with its interval."""
+    """Format a rate with its interval."""
     return f"{words.percent(count['rate'])} ({words.percent(count['low'])} to {words.percent(count['high'])})"
 
 
 def lines(content: Mapping[str, Any]) -> list[str]:
-    """Lines for a terminal.
+    """Format a calibration as lines for a terminal.
 
     The last one is "sound", or begins with "UNSOUND".
     """
@@ -90,7 +90,7 @@ def lines(content: Mapping[str, Any]) -> list[str]:
 
 
 def markdown(content: Mapping[str, Any]) -> str:
-    """The report in Markdown: the numbers, without the figures."""
+    """Render the report in Markdown, without the figures."""
     about = content["manifest"]
     said = [
         "# Calibration: the auditor measured on itself",
@@ -145,7 +145,7 @@ def _counts(row: Mapping[str, Any]) -> str:
 
 
 def notes(content: Mapping[str, Any]) -> list[str]:
-    """How to read the numbers, in paragraphs."""
+    """Explain how to read the numbers, in paragraphs."""
     about = content["manifest"]
     alpha, confidence = float(about["alpha"]), float(about["confidence"])
     return [

@@ -226,7 +226,7 @@ def repeats_after_restart(target: ProcessTarget, data: Any) -> bool | None:
 
 
 def log_orders(outputs: NDArray[np.int64]) -> float:
-    """Log of the number of different orders of outputs.
+    """Compute the log of the number of orders of outputs.
 
     Outputs are given by their keys, of shape (n,); natural logarithm.
     """

@@ -29,7 +29,7 @@ INVENTORY = "inventory.toml"
 
 
 def declared(paths: Sequence[str]) -> list[Claim]:
-    """Claims declared in paths, by default in `DEFAULT`.
+    """Load claims declared in paths, by default in `DEFAULT`.
 
     A missing default is no mistake of the user's.
 
@@ -70,7 +70,7 @@ def selected(available: Sequence[Claim], expression: str | None) -> list[Claim]:
 
 
 def entries(paths: Sequence[str]) -> list[dict[str, Any]]:
-    """Entries with the ids of their claims, as JSON."""
+    """List entries with the ids of their claims, as JSON."""
     claims = declared(paths)
     listed = []
     for entry in registry.load(paths or (DEFAULT,)):
@@ -91,7 +91,7 @@ def entries(paths: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def list_lines(paths: Sequence[str]) -> Iterator[str]:
-    """Entries and claims as text, with a count at the end."""
+    """List entries and claims as text, with a count."""
     claims, listed = declared(paths), entries(paths)
     for item in listed:
         yield f"{item['entry']}  {item['name']}"

@@ -49,7 +49,7 @@ class Column:
         return self.number or self.sort is not None
 
     def text(self, claim: ClaimView, missing: str = "–") -> str:
-        """Text of a claim's cell, in one line.
+        """Format a claim's cell, in one line.
 
         Parameters
         ----------
@@ -97,5 +97,5 @@ COLUMNS = (
 
 
 def columns_on(output: str) -> list[Column]:
-    """Columns of one output, from left to right."""
+    """List the columns of one output, from left to right."""
     return [column for column in COLUMNS if output in column.on]

@@ -48,7 +48,7 @@ def path(listed: Iterable[Point], name: str, *, closed: bool = False) -> str:
 
 
 def ticks_x(ticks: Iterable[tuple[float, str]], top: float, bottom: float) -> str:
-    """Vertical grid lines with labels below.
+    """Draw vertical grid lines with labels below.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def ticks_x(ticks: Iterable[tuple[float, str]], top: float, bottom: float) -> st
 
 
 def ticks_y(ticks: Iterable[tuple[float, str]]) -> str:
-    """Horizontal grid lines with labels on the left."""
+    """Draw horizontal grid lines with labels on the left."""
     listed = list(ticks)
     grid = "".join(f"M6 {px(y - 4)}h{WIDTH - RIGHT - LEFT}" for y, _ in listed)
     labels = "".join(f'<text y="{px(y)}">{escape(said)}</text>' for y, said in listed)
@@ -74,7 +74,7 @@ def ticks_y(ticks: Iterable[tuple[float, str]]) -> str:
 
 
 def titles(x: str, y: str) -> str:
-    """Titles of both axes of a plot of the usual size.
+    """Draw titles of both axes of a plot of the usual size.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def row(x: float, y: float, parts: Iterable[str], said: str = "") -> str:
 
 
 def use(name: str, x: float = 0.0) -> str:
-    """A part that the page defines once, moved to the right.
+    """Draw a part that the page defines once, moved to the right.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def use(name: str, x: float = 0.0) -> str:
 
 
 def shared(parts: Mapping[str, Sequence[str]], more: str = "") -> Markup:
-    """The definitions that `use` refers to, by name, and others.
+    """Define the parts that `use` refers to, by name, and others.
 
     Parameters
     ----------

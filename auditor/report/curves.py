@@ -75,5 +75,5 @@ class Log:
         self.least, self.most = math.exp(a - margin), math.exp(b + margin)
 
     def at(self, value: float) -> float:
-        """Place of a positive value."""
+        """Place a positive value."""
         return self._axis.at(math.log(value))

@@ -33,7 +33,7 @@ class ErratumView:
     right: tuple[ClaimView, ...]
 
     def text(self, key: str) -> str:
-        """A field as text."""
+        """Read a field as text."""
         return str(self.raw.get(key) or "")
 
     @property
@@ -58,7 +58,7 @@ class ErratumView:
 
 
 def errata(records: Sequence[Mapping[str, Any]], claims: Sequence[ClaimView]) -> list[ErratumView]:
-    """Errata that the claims show.
+    """List errata that the claims show.
 
     What is printed was refuted, as expected, by at least one of them.
 

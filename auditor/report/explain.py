@@ -26,7 +26,7 @@ def explain(claim: ClaimView) -> list[str]:
 
 
 def summarize_finding(claim: ClaimView) -> str:
-    """What was found without a counterexample, in one line."""
+    """Summarize in one line what was found without a counterexample."""
     if claim.verdict == "deviation":
         return theorems.discrepancy(claim) if claim.theorem else claim.text("event") or claim.text("message")
     return f"{claim.text('claimed')}; exact {words.level(claim.number('exact'))}"
@@ -48,7 +48,7 @@ def _paragraphs(claim: ClaimView) -> Iterator[str]:
 
 
 def verdict(claim: ClaimView) -> str:
-    """The verdict, with the counterexample or the reason."""
+    """Describe the verdict, with the counterexample or the reason."""
     message = claim.text("message").strip()
     if message and not message.endswith((".", "!", "?")):
         message += "."

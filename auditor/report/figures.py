@@ -110,7 +110,7 @@ class FigureView:
 
 
 def figures(claims: Sequence[ClaimView]) -> list[FigureView]:
-    """Plots that the claims share, in the order of their first claims."""
+    """Group claims into plots, in the order of their first claims."""
     found: dict[str, list[ClaimView]] = {}
     for claim in claims:
         figure = claim.found.get("figure")
@@ -125,7 +125,7 @@ def figures(claims: Sequence[ClaimView]) -> list[FigureView]:
 
 
 def legend(index: int) -> Markup:
-    """The mark of a curve, for a key."""
+    """Draw the mark of a curve, for a key."""
     shape = mark(index % COLOURS, 8, 8, "")
     return Markup(f'<svg class="curve{index % COLOURS}" viewBox="0 0 16 16" aria-hidden="true">{shape}</svg>')
 

@@ -141,7 +141,7 @@ def terms(text: str, longest: int = 20) -> Markup:
 
 
 def command(text: str) -> Markup:
-    """A command, which may not break after the dashes of an option."""
+    """Format a command, which may not break after an option's dashes."""
     options = (Markup("<i>{}</i>").format(word) if word.startswith("--") else escape(word) for word in text.split(" "))
     return Markup(" ").join(options)
 

@@ -64,7 +64,7 @@ def markdown(results: Mapping[str, Any] | RunView) -> str:
 
 
 def escape(text: str) -> str:
-    """Text for one line of Markdown, where nothing in it is markup."""
+    """Escape text for one line of Markdown."""
     return _SPECIAL.sub(lambda found: _ENTITIES.get(found[1], "\\" + found[1]), words.one_line(text))
 
 
@@ -116,7 +116,7 @@ def _cell(column: Column, claim: ClaimView) -> str:
 
 
 def theorems_table(run: RunView) -> list[str]:
-    """Lines of the table of accuracy claims.
+    """Build the lines of the table of accuracy claims.
 
     They have the claim, the finding, and what would have refuted it.
     """
@@ -126,7 +126,7 @@ def theorems_table(run: RunView) -> list[str]:
 
 
 def errata_table(run: RunView) -> list[str]:
-    """Lines of the table of errata; none if the claims show none."""
+    """Build the table of errata; empty if the claims show none."""
     shown = errata(run.results.get("errata") or [], run.claims)
     header = ["id", "place", "stated", "class", "what fails", "by how much", "shown by", "correction"]
     return _table(header, [_erratum(erratum) for erratum in shown]) if shown else []

@@ -17,7 +17,7 @@ def asset(name: str) -> str:
 
 
 def environment() -> jinja2.Environment:
-    """Templates that escape everything and refuse unknown names."""
+    """Create templates that escape everything and refuse unknown names."""
     return jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)
 
 

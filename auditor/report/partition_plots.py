@@ -71,7 +71,7 @@ def cells(claim: ClaimView) -> Markup:
 
 
 def deviations(counts: Sequence[int], stated: Sequence[float]) -> list[float]:
-    """Signed roots of the binomial deviances of cells.
+    """Compute signed roots of the binomial deviances of cells.
 
     For a law that is followed each is about standard normal, in cells of few expected draws as well, where a
     difference over its standard deviation would be huge at the first draw.

@@ -19,7 +19,7 @@ _APART = 26.0
 
 
 def sentences(claim: ClaimView, found: Mapping[str, Any]) -> Iterator[str]:
-    """Paragraphs on a diagram.
+    """Describe a diagram, in paragraphs.
 
     Parameters
     ----------
@@ -46,12 +46,12 @@ def sentences(claim: ClaimView, found: Mapping[str, Any]) -> Iterator[str]:
 
 
 def diagrams(claims: Sequence[ClaimView]) -> list[ClaimView]:
-    """Claims that have a diagram."""
+    """Select the claims that have a diagram."""
     return [claim for claim in claims if claim.found.get("kind") == PHASE_DIAGRAM and claim.found.get("cells")]
 
 
 def statement_row(found: Mapping[str, Any]) -> tuple[str, str, str]:
-    """Row of the table of theorems for a diagram.
+    """Build the row of the table of theorems for a diagram.
 
     What was measured, what is stated, and what was found.
     """
@@ -66,7 +66,7 @@ def statement_row(found: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def rows(found: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
-    """Head and rows of the table of a diagram.
+    """Build head and rows of the table of a diagram.
 
     The largest value of the vertical parameter comes first.
     """

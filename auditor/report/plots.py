@@ -118,7 +118,7 @@ def _rates(q: float, p: float, n: int | None) -> str:
 
 
 def definitions() -> Markup:
-    """Definitions that plots share: axes, titles and marks."""
+    """Draw definitions that plots share: axes, titles and marks."""
     parts = {plane.name: plane.axes() for plane in (_Plane(), _Logarithmic())}
     parts |= {name.replace(" ", "_"): [f'<path class="mark {name}" d="{d}"/>'] for name, d in _MARKS.items()}
     parts["off"] = ['<path class="mark off" d="M-22 0h20m-6-5l6 5-6 5"/>']
@@ -207,7 +207,10 @@ class _Logarithmic(_Plane):
 
 
 def evidence(claim: ClaimView) -> Markup:
-    """Evidence over draws with the line that decides; empty without draws."""
+    """Plot evidence over draws, with the line that decides.
+
+    Empty without draws.
+    """
     data = claim.raw.get("wealth") or {}
     path = [
         (float(n), float(e)) for n, e in zip(data.get("draws") or [], data.get("log10_e_value") or [], strict=False)

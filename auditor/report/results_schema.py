@@ -226,7 +226,7 @@ PARTS: dict[str, Schema] = {
 
 
 def describe_fields(kind: type) -> dict[str, tuple[str, str]]:
-    """Type and description of each documented field of a dataclass.
+    """Read type and description of each field of a dataclass.
 
     Parameters
     ----------

@@ -123,7 +123,7 @@ def _artifact(file: str) -> dict[str, str]:
 
 
 def message(claim: ClaimView) -> str:
-    """What was found on a claim, with its counterexample, in words."""
+    """Describe what was found on a claim, with its counterexample."""
     parts = [f"{claim.id}: {claim.surprise or claim.verdict}.", *explain(claim)]
     found = claim.counterexample
     if found is not None:

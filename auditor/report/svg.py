@@ -33,12 +33,12 @@ class Axis:
         self.low, self.high, self.start, self.end = low, high, start, end
 
     def at(self, value: float) -> float:
-        """Place of a value."""
+        """Place a value."""
         return self.start + (self.end - self.start) * (value - self.low) / (self.high - self.low)
 
 
 def nice(low: float, high: float, count: int) -> list[float]:
-    """About ``count`` round numbers in an interval.
+    """List about ``count`` round numbers in an interval.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def nice(low: float, high: float, count: int) -> list[float]:
 
 
 def decades(low: float, high: float) -> list[float]:
-    """Powers of ten in an interval.
+    """List powers of ten in an interval.
 
     Other multiples of them are added if they are too few to read a scale from.
 
@@ -83,7 +83,7 @@ def decades(low: float, high: float) -> list[float]:
 
 
 def short(value: float) -> str:
-    """A count in as few characters as tell it, for example "20k"."""
+    """Format a count in few characters, for example "20k"."""
     for unit, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if value >= unit:
             return f"{value / unit:g}{name}"
@@ -91,17 +91,17 @@ def short(value: float) -> str:
 
 
 def px(value: float) -> str:
-    """A coordinate, to a tenth of a pixel."""
+    """Format a coordinate, to a tenth of a pixel."""
     return f"{value:.1f}".removesuffix(".0")
 
 
 def points(listed: Iterable[Point]) -> str:
-    """Points of a line or polygon."""
+    """Format the points of a line or polygon."""
     return " ".join(f"{px(a)},{px(b)}" for a, b in listed)
 
 
 def line(listed: Iterable[Point], name: str) -> str:
-    """An open line of a class of the style sheet.
+    """Draw an open line of a class of the style sheet.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def line(listed: Iterable[Point], name: str) -> str:
 
 
 def dot(x: float, y: float, title: str) -> str:
-    """A dot, with what a pointer that rests on it shows.
+    """Draw a dot, with a tooltip.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def dot(x: float, y: float, title: str) -> str:
 
 
 def text(x: float, y: float, said: str, anchor: str, name: str = "label") -> str:
-    """Text that starts, ends or has its middle at a point.
+    """Draw text that starts, ends or has its middle at a point.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def text(x: float, y: float, said: str, anchor: str, name: str = "label") -> str
 
 
 def ticks_x(ticks: Iterable[tuple[float, str]], top: float, bottom: float) -> str:
-    """Vertical grid lines with labels below.
+    """Draw vertical grid lines with labels below.
 
     Parameters
     ----------
@@ -159,14 +159,14 @@ def ticks_x(ticks: Iterable[tuple[float, str]], top: float, bottom: float) -> st
 
 
 def ticks_y(ticks: Iterable[tuple[float, str]]) -> str:
-    """Horizontal grid lines with labels on the left."""
+    """Draw horizontal grid lines with labels on the left."""
     listed = list(ticks)
     grid = "".join(f"M{LEFT} {px(y)}H{WIDTH - RIGHT}" for y, _ in listed)
     return f'<path class="grid" d="{grid}"/>' + "".join(text(LEFT - 6, y + 4, s, "end", "tick") for y, s in listed)
 
 
 def titles(x: str, y: str) -> list[str]:
-    """Titles of both axes.
+    """Draw titles of both axes.
 
     Parameters
     ----------
@@ -180,7 +180,7 @@ def titles(x: str, y: str) -> list[str]:
 
 
 def picture(width: float, height: float, said: str, parts: Iterable[str]) -> Markup:
-    """The whole plot, with what it shows in words.
+    """Draw the whole plot, with what it shows in words.
 
     Parameters
     ----------

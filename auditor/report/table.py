@@ -17,7 +17,7 @@ NARROWEST = 44
 
 
 def summary_table(results: Mapping[str, Any] | RunView) -> str:
-    """Plain-text table, one line a claim, with a line of totals.
+    """Render a plain-text table, one line a claim, with totals.
 
     Parameters
     ----------

@@ -48,7 +48,7 @@ HEADS = tuple(name.replace("_", " ") for name in TheoremRow._fields)
 
 
 def explain(claim: ClaimView) -> Iterator[str]:
-    """Paragraphs on one claim of accuracy, or computed statement."""
+    """Explain a claim of accuracy or computed statement, in paragraphs."""
     found, message = claim.found, claim.text("message").strip()
     if message and not message.endswith("."):
         message += "."
@@ -72,13 +72,13 @@ def explain(claim: ClaimView) -> Iterator[str]:
 
 
 def rows(run: RunView) -> list[tuple[ClaimView, TheoremRow]]:
-    """Claims of accuracy, each with its table row."""
+    """List claims of accuracy, each with its table row."""
     found = ((claim, row(claim)) for claim in run.claims)
     return [(claim, line) for claim, line in found if line is not None]
 
 
 def row(claim: ClaimView) -> TheoremRow | None:
-    """Row of the table of theorems, or None."""
+    """Build a row of the table of theorems, or None."""
     found = claim.found
     build = _ROWS.get(str(found.get("kind"))) if found else None
     if build is None or (found["kind"] == "inequality" and claim.level != "L4"):
@@ -118,7 +118,7 @@ def _control(found: Found) -> Iterator[str]:
 
 
 def discrepancy(claim: ClaimView) -> str:
-    """By how much a refuted claim fails, in one line."""
+    """Describe in one line by how much a refuted claim fails."""
     found = claim.found
     if found.get("kind") == "inequality":
         worst = found["worst"]

@@ -38,11 +38,11 @@ class ClaimView:
     line: int
 
     def text(self, key: str) -> str:
-        """A field as text; empty if it is absent or null."""
+        """Read a field as text; empty if it is absent or null."""
         return str(self.raw.get(key) or "")
 
     def number(self, key: str) -> float | None:
-        """A field as a number, or None.
+        """Read a field as a number, or None.
 
         None if it is absent, null or not a number.
         """

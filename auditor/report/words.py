@@ -41,7 +41,7 @@ _NUMBERS = frozenset((float, int))
 
 
 def cleaned(value: Any) -> Any:
-    """Parsed JSON with all its strings and keys passed through `clean`."""
+    """Pass all strings and keys of parsed JSON through `clean`."""
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, Mapping):
@@ -52,7 +52,7 @@ def cleaned(value: Any) -> Any:
 
 
 def one_line(text: str) -> str:
-    """Text with every run of white space turned into one space."""
+    """Turn every run of white space into one space."""
     return " ".join(text.split())
 
 
@@ -77,7 +77,7 @@ def shorten(text: str, width: int) -> str:
 
 
 def level(value: float | None, missing: str = "–") -> str:
-    """A level with 4 significant digits; a dash for None.
+    """Format a level with 4 significant digits; a dash for None.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def level(value: float | None, missing: str = "–") -> str:
 
 
 def number_of(count: int, noun: str, plural: str = "") -> str:
-    """For example "1 claim" and "58 claims".
+    """Count a noun, for example "1 claim" and "58 claims".
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def percent(share: float) -> str:
 
 
 def share(part: float | None, missing: str = "–") -> str:
-    """A part of a claim as a percentage; a dash for None.
+    """Format a part of a claim as a percentage.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def share(part: float | None, missing: str = "–") -> str:
 
 
 def power(log10: float | None, missing: str = "–") -> str:
-    """An e-value from its decimal logarithm, for example "10^3.6".
+    """Format an e-value from its decimal logarithm, for example "10^3.6".
 
     Parameters
     ----------
@@ -150,13 +150,13 @@ def power(log10: float | None, missing: str = "–") -> str:
 
 
 def place(source: Mapping[str, Any]) -> str:
-    """Document and place of a statement, in one line."""
+    """Format document and place of a statement, in one line."""
     parts = [str(source.get(key) or "") for key in ("document", "place")]
     return one_line(", ".join(part for part in parts if part))
 
 
 def slugs(ids: Sequence[str]) -> list[str]:
-    """Anchors of claims, from their ids alone.
+    """Make anchors of claims, from their ids alone.
 
     A link stays good when other claims are added.
 
@@ -176,7 +176,7 @@ def slugs(ids: Sequence[str]) -> list[str]:
 
 
 def flat(value: Any, label: str = "") -> list[tuple[str, str]]:
-    """Nested data as labelled lines of text, for tables of two columns.
+    """Flatten nested data to labelled lines, for tables of two columns.
 
     Parameters
     ----------
@@ -223,7 +223,7 @@ def _listed(texts: list[str]) -> str:
 
 
 def enumeration(texts: Iterable[str]) -> str:
-    """For example "a, b and c"."""
+    """Join texts, for example "a, b and c"."""
     listed = list(texts)
     if len(listed) < 2:
         return "".join(listed)

@@ -66,7 +66,7 @@ MADE_UP = 10
 
 
 def given_pair(data: Path, neighbor: Path, relation: Relation | None) -> Pair:
-    """The pair that two files hold.
+    """Read the pair that two files hold.
 
     Parameters
     ----------
