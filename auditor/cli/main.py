@@ -196,12 +196,13 @@ def run(
 
 def _dry_run(asked: Run, selected: Sequence[Claim], resumed: Path | None) -> None:
     from auditor.runs import dry_run, journal
+    from auditor.runs.manifest import fingerprint
 
     # What each worker does before its first claim: this process has just done it.
     start = time.process_time()
     done: Collection[str] = ()
     if resumed is not None:
-        done, said = journal.resumable(resumed / journal.NAME, journal.fingerprint(asked, selected))
+        done, said = journal.resumable(resumed / journal.NAME, fingerprint(asked, selected))
         say(said)
     for line in dry_run.lines(dry_run.estimates(asked, selected, done), asked.jobs, start):
         click.echo(line)
@@ -213,7 +214,7 @@ def _execute(asked: Run, selected: Sequence[Claim], out: Path | None, resume: bo
     from auditor.runs import runner
     from auditor.runs.baseline import apply
     from auditor.runs.journal import begin
-    from auditor.runs.provenance import code_of
+    from auditor.runs.manifest import code_of
     from auditor.runs.run import exit_code
     from auditor.runs.workers import workers
 

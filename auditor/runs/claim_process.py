@@ -17,7 +17,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping
-from importlib import metadata
 from typing import IO, Any
 
 from auditor.errors import DpauditError
@@ -61,14 +60,9 @@ class ProcessEnded(ProcessDied):
 def versions() -> dict[str, str]:
     """Versions of all that bears on the numbers, in this process."""
     from auditor.runs.manifest import LIBRARIES
+    from auditor.targets.sources import versions_of
 
-    found = {"Python": platform.python_version()}
-    for name in ("dpaudit", *LIBRARIES):
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            found[name] = "not installed"
-    return found
+    return {"Python": platform.python_version(), **versions_of(("dpaudit", *LIBRARIES))}
 
 
 def declared(run: Any) -> dict[str, str]:
@@ -85,7 +79,7 @@ def declared(run: Any) -> dict[str, str]:
         If it cannot be loaded.
     """
     from auditor.claims import registry
-    from auditor.runs.journal import fingerprint
+    from auditor.runs.manifest import fingerprint
 
     about = fingerprint(run, registry.select(registry.claims(run.paths), run.expression))
     return {what: about[name] for what, name in _HASHES.items()}

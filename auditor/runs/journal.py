@@ -6,26 +6,21 @@ further line holds one finished claim. It goes away when the run is complete.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-import sys
-import sysconfig
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-import numpy as np
-
-from auditor.claims import Claim, registry
-from auditor.datasets.pandas_types import is_frame, is_series
+from auditor.claims import Claim
 from auditor.errors import SpecificationError
-from auditor.results import AuditResult, Verdict, plain, result_from
+from auditor.results import AuditResult, Verdict, result_from
 from auditor.runs.diff import manifest_differences
-from auditor.runs.manifest import manifest, without_addresses
+from auditor.runs.manifest import fingerprint
 from auditor.runs.run import Run
+from auditor.targets.sources import hash_bytes
 
 SCHEMA = "dpaudit-journal/1"
 NAME = "journal.jsonl"
@@ -75,7 +70,7 @@ class Journal:
     """
 
     def __init__(self, path: Path, about: Mapping[str, Any], finished: Mapping[str, tuple[AuditResult, float]]):
-        self.path, self._run = path, _digest(about)
+        self.path, self._run = path, hash_bytes(json.dumps(about, sort_keys=True).encode())
         head = {"schema": SCHEMA, "run": self._run, "about": about}
         partial = path.with_name(path.name + ".part")
         try:
@@ -216,65 +211,6 @@ def check(path: Path, kept: Kept, about: Mapping[str, Any]) -> None:
         )
 
 
-def fingerprint(run: Run, selected: Sequence[Claim]) -> dict[str, Any]:
-    """Hash of all that the results of a run depend on.
-
-    Its manifest, and hashes of the code and of the datasets.
-
-    The manifest's hashes are of the claims and of the audited classes themselves; these are of all files that they
-    could call, because a claim that is taken from a journal is not looked at again.
-    """
-    about: dict[str, Any] = plain(manifest(run, selected))
-    # Sorted by content: on other machines folders lie elsewhere, and the order of paths is another.
-    code = hashlib.sha256(b"".join(sorted(_sha(file.read_bytes()) for file in code_files(run, selected))))
-    data, seen = hashlib.sha256(), dict[int, bytes]()
-    for claim in selected:
-        draft = claim.draft
-        for dataset in (*(side for pair in draft.pairs for side in (pair.x, pair.y)), *(d for _, d in draft.datasets)):
-            if id(dataset) not in seen:
-                seen[id(dataset)] = content_hash(dataset)
-            data.update(seen[id(dataset)])
-    return {**about, "code_hash": code.hexdigest()[:16], "data_hash": data.hexdigest()[:16]}
-
-
-def content_hash(data: Any) -> bytes:
-    """Hash of a dataset's content, the same in every process."""
-    if is_frame(data) or is_series(data):
-        import pandas as pd  # takes longer to import than all the rest together
-
-        names = repr(list(data.columns) if is_frame(data) else data.name)
-        return _sha(names.encode(), pd.util.hash_pandas_object(data).to_numpy().tobytes())
-    if isinstance(data, np.ndarray) and not data.dtype.hasobject:
-        return _sha(f"{data.dtype.str}{data.shape}".encode(), data.tobytes())
-    # Addresses in memory differ from process to process.
-    return _sha(without_addresses(repr(data)).encode())
-
-
-def code_files(run: Run, selected: Sequence[Claim]) -> set[Path]:
-    """Source files of this package, the claims and their mechanisms."""
-    names = {"auditor", *(entry.function.__module__ for entry in registry.load(run.paths))}
-    for claim in selected:
-        mechanism = claim.draft.mechanism
-        for part in (mechanism, type(mechanism), getattr(mechanism, "function", None)):
-            names.add(str(getattr(part, "__module__", "")))
-    files: set[Path] = set()
-    for name in names:
-        files.update(_files_of(name))
-    return files
-
-
-def _files_of(name: str) -> Iterable[Path]:
-    package = sys.modules.get(name.partition(".")[0])
-    own = getattr(sys.modules.get(name), "__file__", None)
-    folders = [Path(folder) for folder in getattr(package, "__path__", ())]
-    installed = [Path(sysconfig.get_path(kind)) for kind in ("stdlib", "purelib", "platlib")]
-    if name != "auditor" and any(folder.is_relative_to(place) for folder in folders for place in installed):
-        folders = []  # an installed package may be huge, and has a version
-    if folders:
-        return (file for folder in folders for file in folder.rglob("*.py"))
-    return [Path(own)] if own is not None and Path(own).is_file() else []
-
-
 def _aside(path: Path) -> Path:
     """First free name of journal.1.jsonl, journal.2.jsonl and so on."""
     k = 1
@@ -291,14 +227,6 @@ def _force(path: Path) -> None:
             os.fsync(file)
         finally:
             os.close(file)
-
-
-def _digest(about: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:16]
-
-
-def _sha(*parts: bytes) -> bytes:
-    return hashlib.sha256(b"\x1f".join(parts)).digest()
 
 
 def _line(value: Mapping[str, Any]) -> bytes:

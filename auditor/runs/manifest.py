@@ -1,30 +1,25 @@
-"""The manifest of a run: what its results depend on."""
+"""What the results of a run depend on: its manifest, and hashes of its code and of its datasets."""
 
 from __future__ import annotations
 
-import hashlib
 import platform
 import re
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 from auditor.audits.summary import describe
-from auditor.claims import Claim
+from auditor.claims import Claim, registry
+from auditor.results import plain
+from auditor.runs.content import spelled
 from auditor.runs.run import Run, settings_of, split_alpha
 from auditor.targets import source_hash
+from auditor.targets.sources import find_package, hash_bytes, hash_files, hash_parts, is_installed, versions_of
 
 #: Libraries whose versions bear on the numbers.
 LIBRARIES = ("numpy", "scipy", "pandas", "scikit-learn", "statsmodels")
-
-
-def without_addresses(text: str) -> str:
-    """Text that shows objects, without their addresses in memory.
-
-    They differ from process to process.
-    """
-    return re.sub(r" at 0x[0-9a-f]+", "", text)
 
 
 def manifest(run: Run, selected: Sequence[Claim]) -> dict[str, Any]:
@@ -43,9 +38,9 @@ def manifest(run: Run, selected: Sequence[Claim]) -> dict[str, Any]:
         {source_hash(c.draft.subject if c.draft.mechanism is None else c.draft.mechanism) for c in selected}
     )
     return {
-        "dpaudit": metadata.version("dpaudit"),
+        **versions_of(["dpaudit"]),
         "python": platform.python_version(),
-        "libraries": {name: metadata.version(name) for name in LIBRARIES},
+        "libraries": versions_of(LIBRARIES),
         "paths": list(run.paths),
         "selection": run.expression,
         "level": run.level,
@@ -58,7 +53,76 @@ def manifest(run: Run, selected: Sequence[Claim]) -> dict[str, Any]:
         "method": run.method,
         **({"ledger": str(run.ledger)} if run.ledger is not None else {}),
         **({"ledger_key": run.ledger_key} if run.ledger_key else {}),
-        "specification_hash": hashlib.sha256(without_addresses(specification).encode()).hexdigest()[:16],
-        "source_hash": hashlib.sha256("".join(sources).encode()).hexdigest()[:16],
+        # Without addresses in memory, which differ from process to process.
+        "specification_hash": hash_bytes(re.sub(r" at 0x[0-9a-f]+", "", specification).encode()),
+        "source_hash": hash_bytes("".join(sources).encode()),
         "claims_selected": len(selected),
     }
+
+
+def fingerprint(run: Run, selected: Sequence[Claim]) -> dict[str, Any]:
+    """Hash of all that the results of a run depend on.
+
+    Its manifest, and hashes of the code and of the datasets.
+
+    The manifest's hashes are of the claims and of the audited classes themselves; these are of all files that they
+    could call, because a claim that is taken from a journal is not looked at again.
+    """
+    texts: dict[int, bytes] = {}
+    data = []
+    for claim in selected:
+        draft = claim.draft
+        for dataset in (*(side for pair in draft.pairs for side in (pair.x, pair.y)), *(d for _, d in draft.datasets)):
+            if id(dataset) not in texts:
+                texts[id(dataset)] = hash_parts(spelled(dataset, key="seen by the class alone").encode()).encode()
+            data.append(texts[id(dataset)])
+    hashes = {"code_hash": hash_files(code_files(run, selected)), "data_hash": hash_parts(*data)}
+    return {**plain(manifest(run, selected)), **hashes}
+
+
+def code_of(run: Run, selected: Sequence[Claim]) -> dict[str, str]:
+    """Hashes of source files: engine, claims and mechanisms.
+
+    They are those on the disk now.
+
+    Returns
+    -------
+    dict of str to str
+        By names that are the same on every machine: from the package's folder on for what is in a package, else
+        relative to the working directory, or the bare name of a file elsewhere. Two files of one name share a hash.
+    """
+    found: dict[str, list[Path]] = {}
+    for file in code_files(run, selected):
+        found.setdefault(_name(file.resolve()), []).append(file)
+    return {name: hash_files(found[name]) for name in sorted(found)}
+
+
+def _name(file: Path) -> str:
+    folder, package = find_package(file)
+    if package:
+        return file.relative_to(folder).as_posix()
+    return file.relative_to(Path.cwd()).as_posix() if file.is_relative_to(Path.cwd()) else file.name
+
+
+def code_files(run: Run, selected: Sequence[Claim]) -> set[Path]:
+    """Source files of this package, the claims and their mechanisms."""
+    names = {"auditor", *(entry.function.__module__ for entry in registry.load(run.paths))}
+    for claim in selected:
+        mechanism = claim.draft.mechanism
+        for part in (mechanism, type(mechanism), getattr(mechanism, "function", None)):
+            names.add(str(getattr(part, "__module__", "")))
+    files: set[Path] = set()
+    for name in names:
+        files.update(_files_of(name))
+    return files
+
+
+def _files_of(name: str) -> Iterable[Path]:
+    package = sys.modules.get(name.partition(".")[0])
+    own = getattr(sys.modules.get(name), "__file__", None)
+    folders = [Path(folder) for folder in getattr(package, "__path__", ())]
+    if name != "auditor" and any(is_installed(folder.resolve()) for folder in folders):
+        folders = []  # an installed package may be huge, and has a version
+    if folders:
+        return (file for folder in folders for file in folder.rglob("*.py"))
+    return [Path(own)] if own is not None and Path(own).is_file() else []

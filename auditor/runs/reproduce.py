@@ -19,9 +19,8 @@ from auditor.errors import SpecificationError, positive
 from auditor.results import AuditResult, Verdict, plain
 from auditor.runs import runner
 from auditor.runs.diff import manifest_differences, read_results, read_run_record, record_differences
-from auditor.runs.manifest import LIBRARIES, manifest
+from auditor.runs.manifest import LIBRARIES, code_of, manifest
 from auditor.runs.progress import Progress
-from auditor.runs.provenance import changed_files, code_of, named
 from auditor.runs.run import Outcome, Run
 
 #: Claims a worker that are run between two looks at the clock; arbitrary, the workers wait for each other then.
@@ -30,6 +29,8 @@ _BATCH = 4
 _CHANGES = 6
 #: Claims of which members and causes are shown; arbitrary. Of further ones there are the ids, for -k.
 _DETAILED = 50
+#: Files that are named where some differ; arbitrary, a line holds them.
+_NAMED = 5
 #: Members of a record that follow from the declaration of the claim alone.
 _DECLARED = (
     *("entry", "source", "title", "level", "notion", "symbol", "claimed", "claimed_level", "parameters", "expected"),
@@ -357,6 +358,20 @@ def _nothing(files: Sequence[str] | None, results: Path) -> str:
         f"versions, {code}declarations and options are those of the run{where}: either the file was changed after the "
         "run, or this is a bug of dpaudit; please report it"
     )
+
+
+def changed_files(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
+    """Files that changed, are new, or are gone."""
+    return sorted(name for name in then.keys() | now.keys() if then.get(name) != now.get(name))
+
+
+def named(files: Sequence[str]) -> str:
+    """List some of the names, the engine's last.
+
+    Most often the others tell more.
+    """
+    ordered = sorted(files, key=lambda name: (name.startswith("auditor/"), name))
+    return ", ".join(ordered[:_NAMED]) + (f" and {len(files) - _NAMED} more" if len(files) > _NAMED else "")
 
 
 def lines_of(found: Reproduction) -> Iterator[str]:

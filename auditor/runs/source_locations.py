@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import functools
 import inspect
-import sysconfig
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from auditor.results import AuditResult
-from auditor.targets.source_text import source_text
+from auditor.targets.sources import is_installed, source_text
 from auditor.targets.transcripts import Dialogue
 
 if TYPE_CHECKING:
@@ -64,10 +63,7 @@ def place_of(thing: object) -> Mapping[str, Any]:
 @functools.lru_cache(maxsize=4096)  # arbitrary; many claims share one
 def _place(subject: Any, folder: Path) -> Mapping[str, Any]:
     path = Path(inspect.getsourcefile(subject) or "").resolve()
-    if not path.is_file() or not path.is_relative_to(folder):
-        return {}
-    installed = (Path(sysconfig.get_path(kind)).resolve() for kind in ("stdlib", "purelib", "platlib"))
-    if any(path.is_relative_to(place) for place in installed):
+    if not path.is_file() or not path.is_relative_to(folder) or is_installed(path):
         return {}
     return {"file": path.relative_to(folder).as_posix(), "line": max(source_text(subject)[1], 1)}
 

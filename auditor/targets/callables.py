@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib
 import importlib.util
 import inspect
@@ -17,7 +16,7 @@ import numpy as np
 
 from auditor.errors import SpecificationError
 from auditor.targets.outputs import Raised
-from auditor.targets.source_text import source_text
+from auditor.targets.sources import hash_bytes, source_text
 from auditor.targets.transcripts import Dialogue
 
 
@@ -100,7 +99,7 @@ def load_file(path: Path) -> Any:
     """Import a Python file by its path, once."""
     if not path.is_file():
         raise SpecificationError(f"no such file: {str(path)!r}")
-    name = f"dpaudit_file_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:16]}"
+    name = f"dpaudit_file_{hash_bytes(str(path.resolve()).encode())}"
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)
@@ -122,7 +121,7 @@ def source_hash(target: object) -> str:
     Where there is none, of its representation.
     """
     if isinstance(target, Dialogue):
-        return hashlib.sha256("".join(source_hash(part) for part in target.parts).encode()).hexdigest()[:16]
+        return hash_bytes("".join(source_hash(part) for part in target.parts).encode())
     function = target.function if isinstance(target, OneDraw) else target
     subject: Any = function if inspect.isroutine(function) or inspect.isclass(function) else type(function)
     return _source_hash(subject)
@@ -134,4 +133,4 @@ def _source_hash(subject: Any) -> str:
         text, _ = source_text(subject)
     except (OSError, TypeError):
         text = getattr(subject, "__qualname__", repr(type(subject)))
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return hash_bytes(text.encode())

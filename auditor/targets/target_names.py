@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import re
 import shlex
@@ -19,6 +18,7 @@ from auditor.targets.environments import pip_target
 from auditor.targets.http import HttpTarget
 from auditor.targets.process import ProcessTarget
 from auditor.targets.redacted import without_secrets
+from auditor.targets.sources import hash_bytes
 
 #: Forms of a target's name, see `target_named`.
 KINDS = (
@@ -123,12 +123,12 @@ def source_of(text: str) -> str:
         words += _words(text, rest)
     elif scheme.lower() == "pip":
         words.append(rest.rpartition("#")[2].rpartition(":")[0])
-    digest = hashlib.sha256()
+    content = b""
     for word in words:
-        digest.update(word.encode(errors="surrogateescape") + b"\0")
+        content += word.encode(errors="surrogateescape") + b"\0"
         with contextlib.suppress(OSError, ValueError):
-            digest.update(Path(word).read_bytes())
-    return digest.hexdigest()[:16]
+            content += Path(word).read_bytes()
+    return hash_bytes(content)
 
 
 def requirements_of(text: str) -> tuple[str, ...]:

@@ -22,7 +22,8 @@ from hypothesis import strategies as st
 from auditor.errors import SpecificationError
 from auditor.results import AuditResult, Counterexample, Verdict, result_from
 from auditor.runs import journal
-from auditor.runs.journal import Journal, content_hash
+from auditor.runs.content import spelled
+from auditor.runs.journal import Journal
 from tests.commandline import (
     HELD,
     QUICK,
@@ -217,23 +218,23 @@ DATASETS = (
 )
 
 
-def test_hashes_of_datasets_are_of_their_content_and_the_same_in_every_process() -> None:
-    code = "import numpy as np, pandas as pd; from auditor.runs.journal import content_hash as h; "
+def test_texts_of_datasets_are_of_their_content_and_the_same_in_every_process() -> None:
+    code = "import numpy as np, pandas as pd; from auditor.runs.content import spelled as h; "
     done = subprocess.run(
-        [sys.executable, "-c", f"{code}print([h(data).hex() for data in [{', '.join(DATASETS)}]])"],
+        [sys.executable, "-c", f"{code}print([h(data) for data in [{', '.join(DATASETS)}]])"],
         cwd=ROOT,
         env={**os.environ, "PYTHONHASHSEED": "7"},
         capture_output=True,
         text=True,
         check=True,
     )
-    here = [content_hash(eval(text, {"np": np, "pd": pd})).hex() for text in DATASETS]
+    here = [spelled(eval(text, {"np": np, "pd": pd})) for text in DATASETS]
     assert repr(here) == done.stdout.strip()
     assert len(set(here)) == len(DATASETS)
 
 
 def test_an_address_in_memory_is_no_content() -> None:
-    assert content_hash([lambda: 1]) == content_hash([lambda: 1])
+    assert spelled([lambda: 1]) == spelled([lambda: 1])
 
 
 # ---------------------------------------------------------------------------------- whole runs

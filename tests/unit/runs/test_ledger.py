@@ -31,8 +31,9 @@ from auditor.events.event_learner import EventLearner
 from auditor.events.learner_state import restore, written
 from auditor.privacy.guarantees import PureDP
 from auditor.results import AuditResult, Verdict, result_from
+from auditor.runs.content import spelled
 from auditor.runs.ledger import Ledger, Night
-from auditor.runs.ledger.fingerprint import about, fingerprint, spelled
+from auditor.runs.ledger.fingerprint import about, fingerprint
 from auditor.runs.ledger.show import as_json, lines, verify
 from auditor.runs.ledger.store import Store
 from auditor.targets import target_from
@@ -245,7 +246,7 @@ def test_a_change_of_an_imported_file_is_one_of_the_source(tmp_path: Path, monke
 def test_another_version_of_a_dependency_starts_afresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "ledger"
     night(path)
-    monkeypatch.setattr("auditor.runs.ledger.fingerprint.versions", lambda _names: ["numpy 99"])
+    monkeypatch.setattr("auditor.runs.ledger.fingerprint.list_versions", lambda _names: ["numpy 99"])
     assert night(path).ledger["afresh"] == "changed: versions"
 
 

@@ -26,8 +26,9 @@ from auditor.datasets import Pair
 from auditor.errors import SpecificationError
 from auditor.privacy.guarantees import PureDP
 from auditor.results import Verdict
+from auditor.runs.content import spelled
 from auditor.runs.ledger import Ledger
-from auditor.runs.ledger.fingerprint import about, fingerprint, spelled
+from auditor.runs.ledger.fingerprint import about, fingerprint
 from auditor.targets.http import HttpTarget
 from auditor.targets.process import ProcessTarget
 
@@ -275,7 +276,7 @@ def test_the_version_of_a_package_that_a_target_is_of_counts(monkeypatch: pytest
         asked.append(names)
         return []
 
-    monkeypatch.setattr("auditor.runs.ledger.fingerprint.versions", versions)
+    monkeypatch.setattr("auditor.runs.ledger.fingerprint.list_versions", versions)
     target: Any = stats.norm(loc=0, scale=1)
     about(target, PureDP(1.0), PAIR, None, "")
     assert "scipy" in asked[-1]

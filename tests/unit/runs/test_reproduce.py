@@ -16,9 +16,9 @@ import pytest
 
 from auditor.claims import registry
 from auditor.runs.diff import packed, read_results, record_differences
+from auditor.runs.manifest import code_of
 from auditor.runs.progress import Progress
-from auditor.runs.provenance import changed_files, code_of, named
-from auditor.runs.reproduce import Differing, Recorded, Reproduction, lines_of, sampled
+from auditor.runs.reproduce import Differing, Recorded, Reproduction, changed_files, lines_of, named, sampled
 from auditor.runs.run import Run
 from tests.commandline import FINE, HEADER, QUICK, Command, Said, declare, process, read, refused
 
