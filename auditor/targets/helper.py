@@ -81,7 +81,7 @@ def encode(value: Any, depth: int = 0) -> Any:
     if value is None or kind is bool or kind is str:
         return value
     if kind is float:
-        return value if value - value == 0 else {"__float__": _symbol(value)}
+        return value if value - value == 0 else {"__float__": repr(value)}
     if kind is int:
         return value if value.bit_length() <= BITS else {"__type__": "int", "value": hex(value)}
     if depth > DEEPEST:
@@ -96,10 +96,6 @@ def encode(value: Any, depth: int = 0) -> Any:
     if kind is bytes or kind is bytearray or kind is memoryview:
         return {"__bytes__": base64.b64encode(bytes(value)).decode("ascii")}
     return _object(value, depth)
-
-
-def _symbol(value: float) -> str:
-    return "nan" if value != value else "inf" if value > 0 else "-inf"
 
 
 def _dict(value: Any, depth: int) -> Any:

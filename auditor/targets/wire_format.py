@@ -17,6 +17,11 @@ Lists that are keys or members of sets are read as tuples. In a dataset arrays a
 a list of objects, one a row. Numbers with a fraction or an exponent are read as floats (-0.0 too; beyond the largest as
 infinite), others as integers of any size. A target that audits are to see the bits of writes floats so that they read
 back the same.
+
+This is not the encoding of files, `auditor.datasets.json_codec`, on purpose. A file holds a value with its types.
+A target may be hostile and is written in any language: it gets plain numbers and lists wherever JSON has them, and its
+answers are read strictly, with errors that hold nothing of them. `auditor.targets.helper` writes the same forms once
+more, as it is one file that runs without this package.
 """
 
 from __future__ import annotations
@@ -96,7 +101,7 @@ def _encode_value(value: Any) -> Any:
         return None
     if isinstance(value, float):
         if value != value or value in (_FLOATS["inf"], _FLOATS["-inf"]):
-            return {"__float__": "nan" if value != value else "inf" if value > 0 else "-inf"}
+            return {"__float__": float.__repr__(value)}
         return value
     if isinstance(value, bool | int | str):
         return value

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -17,10 +16,12 @@ from auditor.datasets import Pair
 from auditor.datasets.json_codec import (
     MOST_ENTRIES,
     NotStorableError,
+    ObjectCodec,
     data_from_json,
     data_to_json,
     decode,
     encode,
+    encode_exactly,
 )
 from auditor.errors import SpecificationError
 from auditor.events.codec import chain_from_json, chain_to_json
@@ -133,18 +134,17 @@ def _rows(pair: Pair, original: Pair) -> dict[str, Any] | None:
         return None
 
 
+#: Claims as JSON.
+_CLAIMS = ObjectCodec(lambda: {kind.__name__: kind for kind in NOTIONS.values()}, "a notion of privacy", "parameters")
+
+
 def claim_to_json(guarantee: Guarantee) -> dict[str, Any] | None:
     """JSON of a claim.
 
     None for one that is not made of its parameters.
     """
-    kind = type(guarantee)
-    try:
-        values = {name: encode(getattr(guarantee, name)) for name in inspect.signature(kind).parameters}
-        record = {"class": kind.__name__, "parameters": values}
-        return record if claim_from_json(record) == guarantee else None
-    except (NotStorableError, AttributeError, SpecificationError):
-        return None
+    record: dict[str, Any] | None = encode_exactly(guarantee, _CLAIMS.encode, _CLAIMS.decode)
+    return record
 
 
 def claim_from_json(record: Any) -> Guarantee:
@@ -155,15 +155,10 @@ def claim_from_json(record: Any) -> Guarantee:
     SpecificationError
         If the record is none. Notions are looked up among those that are declared.
     """
-    kinds = {kind.__name__: kind for kind in NOTIONS.values()}
-    name = record.get("class") if isinstance(record, Mapping) else None
-    if name not in kinds or not isinstance(record.get("parameters"), Mapping):
-        raise SpecificationError(f"the recorded claim is of no known notion: {name!r}, expected one of {sorted(kinds)}")
-    values = {key: decode(value) for key, value in record["parameters"].items()}
-    try:
-        return kinds[name](**values)
-    except (TypeError, ValueError) as error:
-        raise SpecificationError(f"the recorded claim cannot be read: {error}") from error
+    claim = _CLAIMS.decode(record)
+    if not isinstance(claim, Guarantee):
+        raise SpecificationError(f"expected the record of a notion of privacy, got that of a {type(claim).__name__}")
+    return claim
 
 
 # ------------------------------------------------------------------------------------------ replay

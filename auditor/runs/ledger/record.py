@@ -1,4 +1,8 @@
-"""Rows of a ledger's series: chunks, bets and events, and the chunk that was begun."""
+"""Rows of a ledger's series: chunks, bets and events, and the chunk that was begun.
+
+Events are in the encoding of all files, see `auditor.events.codec`. A bet is a plain list of its numbers: there is one
+a chunk, and names would be most of its text.
+"""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from hypothesis.extra import numpy as hnp
 from auditor.audits.counterexamples.snippet import python_of
 from auditor.datasets.json_codec import data_from_json, data_to_json, same_data
 from auditor.errors import SpecificationError
-from auditor.events.codec import chain_from_json, chain_to_json, object_from_json, object_to_json, registry
+from auditor.events.codec import OBJECTS, chain_from_json, chain_to_json, registry
 from auditor.events.elements import Elements
 from auditor.events.event_learner import Chain, EventLearner
 from auditor.events.features import Additive, Feature, LatticeExponent, Linear, Numeric, Part, Rank, Shape
@@ -76,7 +76,7 @@ def test_the_registry_has_features_parts_and_symbols() -> None:
 def test_every_class_of_features_and_parts_comes_back_as_it_was(kind: type) -> None:
     hints = typing.get_type_hints(kind)
     value = kind(**{name: sample(hint) for name, hint in hints.items() if name in kind.__dataclass_fields__})  # type: ignore[attr-defined]
-    again = object_from_json(through_json(object_to_json(value)))
+    again = OBJECTS.decode(through_json(OBJECTS.encode(value)))
     assert type(again) is kind
     assert repr(again) == repr(value)
     assert again == value
