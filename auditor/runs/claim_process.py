@@ -3,6 +3,11 @@
 A worker of a cluster runs its tasks in threads. Claims need a process of their own beside it: a target that hangs can
 be interrupted in the main thread only (`auditor.targets.sampler.time_limit`), libraries read their number of threads
 when they are loaded, and a target that kills its process must not take the worker with it.
+
+It is a plain subprocess and no executor of loky, as joblib's workers are, for three reasons (joblib 1.6). A worker that
+a nanny of dask started is daemonic, and loky refuses there ("daemonic processes are not allowed to have children"). A
+process of loky stays when its parent is killed in the middle of a call. How a process died, by itself or by others,
+decides whether a claim is tried again, and loky tells it in the text of an error only.
 """
 
 from __future__ import annotations
