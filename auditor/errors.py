@@ -64,6 +64,18 @@ class TargetRaised(TargetError):  # noqa: N818 - it is what the target did
 def positive(name: str, value: object) -> float:
     """Check an option that must be a positive number.
 
+    Parameters
+    ----------
+    name : str
+        What the option is called in the error.
+    value : object
+        What was given for it.
+
+    Returns
+    -------
+    float
+        The value.
+
     Raises
     ------
     SpecificationError

@@ -92,7 +92,17 @@ def encode(value: Any, other: Callable[[Any], Any] | None = None) -> Any:
 def decode(record: Any, other: Callable[[Mapping[str, Any]], Any] | None = None) -> Any:
     """Invert `encode`.
 
-    ``other`` reads what the callable of the same name wrote.
+    Parameters
+    ----------
+    record : JSON value
+        What `encode` wrote.
+    other : callable, optional
+        Reads what the callable of the same name wrote.
+
+    Returns
+    -------
+    object
+        Equal to the encoded value, with the same types.
 
     Raises
     ------
@@ -369,6 +379,11 @@ def same_data(a: Any, b: Any) -> bool:
     """Whether two datasets are equal in types and content.
 
     NaN is NaN, and 0.0 is not -0.0.
+
+    Parameters
+    ----------
+    a, b : ndarray, DataFrame, list, tuple, dict or what they hold
+        The two datasets.
     """
     if type(a) is not type(b):
         return False

@@ -37,6 +37,17 @@ def audit_claim(
     """Audit one declared claim.
 
     A failure of the auditor itself is an "error" and never stops the run.
+
+    Parameters
+    ----------
+    claim : Claim
+        What is declared.
+    run : Run
+        Gives budgets, seed, method and ledger.
+    alpha : float
+        The claim's share of alpha, in (0, 1).
+    ahead : callable, optional
+        Makes an `Ahead` for datasets; by default no call is made ahead of time.
     """
     draft = claim.draft
     labels: dict[str, Any] = {
@@ -87,6 +98,24 @@ def work(run: Run, id_: str, alpha: float, meeting: Meeting | None = None) -> tu
     """Audit one claim in a worker.
 
     It loads the declarations itself: pairs may be large, ids are not.
+
+    Parameters
+    ----------
+    run : Run
+        The run.
+    id_ : str
+        The claim's id.
+    alpha : float
+        The claim's share of alpha, in (0, 1).
+    meeting : Meeting, optional
+        Where partners wait; default no partner is looked for.
+
+    Returns
+    -------
+    AuditResult
+        The result; an "error" if the auditor itself failed.
+    float
+        Seconds that it took.
     """
     begun = time.perf_counter()
     ahead = None if meeting is None else partial(Ahead, meeting.take, id_)
@@ -98,12 +127,32 @@ def work(run: Run, id_: str, alpha: float, meeting: Meeting | None = None) -> tu
 
 
 def declared_claim(run: Run, id_: str) -> Claim:
-    """The claim of a run with this id."""
+    """The claim of a run with this id.
+
+    Parameters
+    ----------
+    run : Run
+        The run; its paths are searched.
+    id_ : str
+        The claim's id.
+    """
     return next(claim for claim in registry.claims(run.paths) if claim.id == id_)
 
 
 def failure(run: Run, id_: str, alpha: float, message: str) -> AuditResult:
-    """The "error" of a claim that could not be audited."""
+    """The "error" of a claim that could not be audited.
+
+    Parameters
+    ----------
+    run : Run
+        The run.
+    id_ : str
+        The claim's id.
+    alpha : float
+        The claim's share of alpha.
+    message : str
+        What failed.
+    """
     claim = declared_claim(run, id_)
     guarantee = claim.draft.guarantee
     return AuditResult(

@@ -268,6 +268,13 @@ def _line(text: str, table: int | None, key: str) -> str:
 def write_baseline(path: Path, findings: Iterable[Finding]) -> None:
     """Write a baseline atomically, findings by id.
 
+    Parameters
+    ----------
+    path : Path
+        The file; it is replaced, whole or not at all.
+    findings : iterable of Finding
+        In any order.
+
     Raises
     ------
     SpecificationError
@@ -311,6 +318,13 @@ def is_finding(verdict: str, expected: str, sandwich: str) -> bool:
     """Whether an unexpected verdict may be in a baseline.
 
     No error may, and no failed check of the auditor itself.
+
+    Parameters
+    ----------
+    verdict, expected : str
+        Verdict of a result, and the one that its claim expects.
+    sandwich : str
+        What the check of the auditor itself found; begins with "failed" if it failed.
     """
     return verdict in FINDINGS and verdict != expected and not sandwich.startswith("failed")
 
@@ -361,6 +375,18 @@ def apply(baseline: Baseline, results: Sequence[AuditResult]) -> list[AuditResul
     ``known`` is the finding's reason.
 
     Where it has a finding of the same claim and verdict that does not cover this one, ``new`` says why.
+
+    Parameters
+    ----------
+    baseline : Baseline
+        Findings that are known.
+    results : sequence of AuditResult
+        Results of a run.
+
+    Returns
+    -------
+    list of AuditResult
+        The same results in their order, with ``known`` and ``new`` set.
     """
     marked = []
     for result in results:
@@ -378,7 +404,14 @@ def notices(baseline: Baseline, results: Sequence[AuditResult]) -> list[str]:
 
     They name new, stale and changed findings, and claims not audited.
 
-    ``results`` are those of `apply`. An entry whose claim ended in an error is not stale: nothing is known of it.
+    An entry whose claim ended in an error is not stale: nothing is known of it.
+
+    Parameters
+    ----------
+    baseline : Baseline
+        Findings that are known.
+    results : sequence of AuditResult
+        Results as `apply` marks them.
     """
     by_id = {result.id: result for result in results}
     lines, absent = [], 0

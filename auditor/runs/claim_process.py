@@ -128,6 +128,13 @@ class ClaimProcess:
     def audit(self, id_: str, alpha: float) -> bytes:
         """Audit one claim; return the pickled result and seconds.
 
+        Parameters
+        ----------
+        id_ : str
+            The claim's id.
+        alpha : float
+            The claim's share of alpha, in (0, 1).
+
         Raises
         ------
         ProcessDied

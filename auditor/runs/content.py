@@ -235,7 +235,17 @@ def _qualified(kind: Any) -> str:
 
 
 def parts_of(value: Any, depth: int = 0, seen: dict[int, Any] | None = None) -> Iterator[Any]:
-    """An object with all that it is made of."""
+    """An object with all that it is made of.
+
+    Parameters
+    ----------
+    value : object
+        Of any class.
+    depth : int
+        How deep it lies; beyond `DEEPEST` nothing is looked into.
+    seen : dict, optional
+        Objects that were looked at, by id; default none.
+    """
     seen = {} if seen is None else seen
     if depth > DEEPEST or id(value) in seen:
         return

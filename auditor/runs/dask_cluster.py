@@ -47,7 +47,20 @@ RETRIES = 2
 
 @contextmanager
 def cluster(run: Run, say: Say) -> Iterator[HandOut]:
-    """Workers of a dask cluster, see `auditor.runs.workers.workers`."""
+    """Workers of a dask cluster, see `auditor.runs.workers.workers`.
+
+    Parameters
+    ----------
+    run : Run
+        With the back end "dask", and the address of a scheduler or None for this machine.
+    say : callable
+        Called with lines of progress while workers are waited for.
+
+    Raises
+    ------
+    SpecificationError
+        If dask is not installed, there is no scheduler or worker, or one would audit something else.
+    """
     try:
         import distributed
     except ImportError as error:

@@ -75,6 +75,15 @@ def present() -> None:
 def audit(job: Job, id_: str, alpha: float) -> bytes | str:
     """Audit one claim: the task of a worker's thread.
 
+    Parameters
+    ----------
+    job : Job
+        The run, as workers know it.
+    id_ : str
+        The claim's id.
+    alpha : float
+        The claim's share of alpha, in (0, 1).
+
     Returns
     -------
     bytes or str

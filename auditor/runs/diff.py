@@ -131,6 +131,11 @@ def manifest_differences(before: Mapping[str, Any], after: Mapping[str, Any]) ->
     """Differences of two manifests, as "seed: 0 then, 1 now".
 
     Empty if they agree.
+
+    Parameters
+    ----------
+    before, after : mapping
+        Manifests; members of mappings in them are compared one by one.
     """
     old, new = _flat(before), _flat(after)
     names = [name for name in dict.fromkeys([*old, *new]) if old.get(name) != new.get(name)]
@@ -196,6 +201,11 @@ def unreproduced(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[st
     """Ids of claims whose records differ to the byte.
 
     What `record_differences` leaves out does not count.
+
+    Parameters
+    ----------
+    before, after : mapping
+        Parsed contents of results.json.
     """
     old, new = ({claim["id"]: claim for claim in content["claims"]} for content in (before, after))
     return sorted(
@@ -212,6 +222,11 @@ def record_differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> l
 
     What a baseline says and lines of code are left out, and that time cut the first one short. What says most comes
     first, then whole members before what is inside of others.
+
+    Parameters
+    ----------
+    before, after : mapping
+        Records of one claim, see `AuditResult.to_json`.
     """
     beside = (*_BESIDE, *(("truncated_by",) if before.get("truncated_by") == "time" else ()))
     old, new = ({name: value for name, value in record.items() if name not in beside} for record in (before, after))

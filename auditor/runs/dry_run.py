@@ -111,6 +111,15 @@ def estimates(run: Run, selected: Sequence[Claim], done: Collection[str] = ()) -
     """Estimate each selected claim.
 
     Those that are ``done`` (by id) have their share of alpha, and are left out.
+
+    Parameters
+    ----------
+    run : Run
+        Gives budgets, seed and alpha.
+    selected : sequence of Claim
+        Claims that share alpha.
+    done : collection of str
+        Ids of claims that are left out; default none.
     """
     alpha = split_alpha(selected, run.alpha)
     factors: dict[str, float] = {}
@@ -130,6 +139,18 @@ def probe(guarantee: Guarantee, clock: Clock = time.perf_counter) -> float:
     """Speed of this machine, relative to the constants above.
 
     An audit of randomised response is timed, with a margin.
+
+    Parameters
+    ----------
+    guarantee : Guarantee
+        Claim that the audit is of; the cost of the engine depends on its notion.
+    clock : callable
+        Gives seconds; default the time of the machine.
+
+    Returns
+    -------
+    float
+        Cost of the engine here over its cost where it was measured, with a margin; above 1 on a slower machine.
     """
     settings = Settings(draws=_PROBE, stop="budget", independence=False)
     pair = Pair(np.array([0]), np.array([1]))
@@ -146,8 +167,18 @@ def _respond(data: Any, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
 def estimate(claim: Claim, settings: Settings, factor: float = 1.0, clock: Clock = time.perf_counter) -> Estimate:
     """Estimate one claim by a pilot on its first pair.
 
-    With ``stop="verdict"`` it is an estimate from above, as an audit that refutes its claim stops early. ``factor`` is
-    what the engine costs here over its cost where it was measured, see `probe`.
+    With ``stop="verdict"`` it is an estimate from above, as an audit that refutes its claim stops early.
+
+    Parameters
+    ----------
+    claim : Claim
+        What is declared.
+    settings : Settings
+        Its budgets.
+    factor : float
+        Cost of the engine here over its cost where it was measured, see `probe`.
+    clock : callable
+        Gives seconds; default the time of the machine.
     """
     draft = claim.draft
     if isinstance(draft.guarantee, Theorem):
@@ -187,6 +218,19 @@ def pilot(
     The draws are keyed apart from those of an audit, and come from the two datasets in turn. The first call is not
     counted, because it may load or compute what later calls find. A target that takes half a second for one draw is
     asked for one only, twice.
+
+    Parameters
+    ----------
+    mechanism : Mechanism
+        The target.
+    datasets : tuple of two datasets
+        Drawn from in turn.
+    seed : int
+        Seed of the run.
+    key : str
+        Id of the claim; keys the draws.
+    clock : callable
+        Gives seconds; default the time of the machine.
 
     Raises
     ------
@@ -232,6 +276,17 @@ def audit_seconds(speed: Speed, settings: Settings, pairs: int, factor: float = 
     """Seconds of an audit that exhausts its budget.
 
     Drawing, independence tests, and the engine's cost.
+
+    Parameters
+    ----------
+    speed : Speed
+        Of the target.
+    settings : Settings
+        Budgets of the audit.
+    pairs : int
+        Pairs of datasets, at least 1.
+    factor : float
+        Cost of the engine here over its cost where it was measured, see `probe`.
     """
     sizes = chunk_sizes(settings.draws // 2, pairs)
     chunks = sum(times for _, times in sizes)
@@ -251,6 +306,18 @@ def chunk_sizes(side: int, pairs: int) -> list[tuple[int, int]]:
     """Sizes of chunks a side, with their numbers, in order.
 
     ``side`` draws are taken to be spread evenly over the pairs, which makes the most chunks.
+
+    Parameters
+    ----------
+    side : int
+        Draws a side, over all pairs.
+    pairs : int
+        Pairs of datasets, at least 1.
+
+    Returns
+    -------
+    list of (int, int)
+        Draws of a chunk, and how many chunks of this size follow one another.
     """
     sizes: list[tuple[int, int]] = []
     for k in range(pairs):
@@ -270,6 +337,15 @@ def total_seconds(found: Sequence[Estimate], jobs: int, start: float) -> float:
 
     Valid because: a worker takes the next claim when it is free, and such a schedule ends no later than
     sum / jobs + (1 - 1 / jobs) * longest (Graham 1966).
+
+    Parameters
+    ----------
+    found : sequence of Estimate
+        Those without seconds count as 0.
+    jobs : int
+        Workers, at least 1.
+    start : float
+        Seconds that a worker takes to load the claims.
     """
     seconds = [part.seconds or 0.0 for part in found]
     if jobs == 1:
@@ -278,7 +354,17 @@ def total_seconds(found: Sequence[Estimate], jobs: int, start: float) -> float:
 
 
 def lines(found: Sequence[Estimate], jobs: int, start: float) -> list[str]:
-    """Table of the estimates, with total and failures below."""
+    """Table of the estimates, with total and failures below.
+
+    Parameters
+    ----------
+    found : sequence of Estimate
+        One a row.
+    jobs : int
+        Workers, at least 1.
+    start : float
+        Seconds that a worker takes to load the claims.
+    """
     rows = [("id", "claimed", "expected", "budget", "share of alpha", "time")]
     for part in found:
         draft, share, takes = part.claim.draft, "-", "-"

@@ -83,7 +83,15 @@ class Journal:
             raise self._failure(error) from error
 
     def append(self, result: AuditResult, seconds: float) -> None:
-        """Keep a finished claim."""
+        """Keep a finished claim.
+
+        Parameters
+        ----------
+        result : AuditResult
+            Its result.
+        seconds : float
+            Seconds that it took.
+        """
         rest = self._entry(result, seconds)
         try:
             while rest:  # one write, unless the disk is full
@@ -120,6 +128,17 @@ class Journal:
 def begin(out: Path, run: Run, selected: Sequence[Claim], resume: bool) -> tuple[Journal, Finished, list[str]]:
     """Start a run's journal, or resume an interrupted one.
 
+    Parameters
+    ----------
+    out : Path
+        Folder of the run's results.
+    run : Run
+        The run.
+    selected : sequence of Claim
+        Claims of the run.
+    resume : bool
+        Take finished claims from a journal in the folder; else it is kept aside.
+
     Returns
     -------
     Journal
@@ -151,6 +170,13 @@ def resumable(path: Path, about: Mapping[str, Any]) -> tuple[Finished, list[str]
     """Finished claims of a journal, and notices.
 
     It raises as `begin` does, and changes nothing.
+
+    Parameters
+    ----------
+    path : Path
+        The journal; there may be none.
+    about : mapping
+        What the run is asked for, see `fingerprint`.
     """
     if not path.exists():
         return {}, [f"nothing to resume in {path.parent}: the run starts anew"]
@@ -202,6 +228,15 @@ def check(path: Path, kept: Kept, about: Mapping[str, Any]) -> None:
     """Raise `SpecificationError` if a journal is of another run.
 
     The message names the differences.
+
+    Parameters
+    ----------
+    path : Path
+        The journal, as the message names it.
+    kept : Kept
+        What it holds.
+    about : mapping
+        What the run is asked for, see `fingerprint`.
     """
     differences = manifest_differences(kept.about, about)
     if differences:

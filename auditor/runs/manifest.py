@@ -26,6 +26,13 @@ def manifest(run: Run, selected: Sequence[Claim]) -> dict[str, Any]:
     """Manifest of a run: all that its results depend on.
 
     Versions, seed, options, and hashes of the specification and of the targets.
+
+    Parameters
+    ----------
+    run : Run
+        What was asked for.
+    selected : sequence of Claim
+        Claims of the run.
     """
     alpha = split_alpha(selected, run.alpha)
     specification = "\n".join(
@@ -67,6 +74,18 @@ def fingerprint(run: Run, selected: Sequence[Claim]) -> dict[str, Any]:
 
     The manifest's hashes are of the claims and of the audited classes themselves; these are of all files that they
     could call, because a claim that is taken from a journal is not looked at again.
+
+    Parameters
+    ----------
+    run : Run
+        What was asked for.
+    selected : sequence of Claim
+        Claims of the run.
+
+    Returns
+    -------
+    dict
+        The `manifest` as JSON has it, with ``code_hash`` and ``data_hash``, 16 digits each.
     """
     texts: dict[int, bytes] = {}
     data = []
@@ -84,6 +103,13 @@ def code_of(run: Run, selected: Sequence[Claim]) -> dict[str, str]:
     """Hashes of source files: engine, claims and mechanisms.
 
     They are those on the disk now.
+
+    Parameters
+    ----------
+    run : Run
+        Its paths declare the claims.
+    selected : sequence of Claim
+        Claims of the run.
 
     Returns
     -------
@@ -105,7 +131,15 @@ def _name(file: Path) -> str:
 
 
 def code_files(run: Run, selected: Sequence[Claim]) -> set[Path]:
-    """Source files of this package, the claims and their mechanisms."""
+    """Source files of this package, the claims and their mechanisms.
+
+    Parameters
+    ----------
+    run : Run
+        Its paths declare the claims.
+    selected : sequence of Claim
+        Claims whose mechanisms count.
+    """
     names = {"auditor", *(entry.function.__module__ for entry in registry.load(run.paths))}
     for claim in selected:
         mechanism = claim.draft.mechanism

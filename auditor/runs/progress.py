@@ -44,7 +44,15 @@ class Progress:
             self.bar.stop()
 
     def advance(self, result: AuditResult, took: float) -> None:
-        """Count a claim that is finished."""
+        """Count a claim that is finished.
+
+        Parameters
+        ----------
+        result : AuditResult
+            Its result.
+        took : float
+            Seconds that it took.
+        """
         self.done += 1
         self.surprises += not (result.ok or result.known)
         if self.bar and self.task is not None:

@@ -189,6 +189,13 @@ def sampled(recorded: Sequence[Recorded], sample: int | None) -> list[Recorded]:
     All of them in this order, without a size.
 
     The order has nothing to do with what the claims are about, and an added claim moves no other one in it.
+
+    Parameters
+    ----------
+    recorded : sequence of Recorded
+        Claims of the file.
+    sample : int or None
+        Size of the sample; None takes all.
     """
     return sorted(recorded, key=lambda claim: hashlib.sha256(claim.id.encode()).hexdigest())[:sample]
 
@@ -361,7 +368,13 @@ def _nothing(files: Sequence[str] | None, results: Path) -> str:
 
 
 def changed_files(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """Files that changed, are new, or are gone."""
+    """Files that changed, are new, or are gone.
+
+    Parameters
+    ----------
+    then, now : mapping of str to str
+        Hashes by name of file, see `code_of`.
+    """
     return sorted(name for name in then.keys() | now.keys() if then.get(name) != now.get(name))
 
 

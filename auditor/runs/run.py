@@ -127,13 +127,35 @@ def split_alpha(claims: Sequence[Claim], alpha: float) -> dict[str, float]:
     Valid because: the family-wise error counts claims that hold and are called violated. Claims that hold are among
     those expected to be consistent (or somebody's expectation is wrong, and then the alarm is no false one for the
     reader who expected it), and their shares add up to alpha.
+
+    Parameters
+    ----------
+    claims : sequence of Claim
+        Claims of a run.
+    alpha : float
+        Probability of a false alarm in the whole run, in (0, 1).
+
+    Returns
+    -------
+    dict of str to float
+        Shares by claim id.
     """
     holding = sum(claim.draft.expected == Verdict.CONSISTENT and claim.draft.draws_any for claim in claims)
     return {claim.id: alpha / max(holding, 1) for claim in claims}
 
 
 def settings_of(claim: Claim, run: Run, alpha: float) -> Settings:
-    """Budgets of one claim at the run's level."""
+    """Budgets of one claim at the run's level.
+
+    Parameters
+    ----------
+    claim : Claim
+        What is declared.
+    run : Run
+        What was asked for; its budgets replace those of its level.
+    alpha : float
+        The claim's share of alpha, in (0, 1).
+    """
     draws, stop = claim.draft.budgets[run.level]
     on_outputs = claim.draft.level in ("L1", "L2")
     return Settings(
@@ -156,6 +178,13 @@ def exit_code(results: Sequence[AuditResult], interrupted: bool = False) -> int:
     0 all as expected; 1 an unexpected finding; 2 an error or failed sandwich; 3 inconclusive; 130 interrupted.
 
     The worst wins: 130, 2, 1, 3. Findings that a baseline holds do not count.
+
+    Parameters
+    ----------
+    results : sequence of AuditResult
+        What was found; a baseline may have marked them.
+    interrupted : bool
+        The run did not reach its end.
     """
     if interrupted:
         return 130

@@ -70,6 +70,13 @@ def errata(run: Run, selected: Sequence[Claim]) -> list[dict[str, Any]]:
     """Errata of the entries that were run.
 
     With the claims that show what is wrong and what is right.
+
+    Parameters
+    ----------
+    run : Run
+        Its paths declare the entries.
+    selected : sequence of Claim
+        Claims of the run.
     """
     entries = {claim.entry for claim in selected}
     return [
@@ -94,7 +101,17 @@ def errata(run: Run, selected: Sequence[Claim]) -> list[dict[str, Any]]:
 
 
 def results_document(run: Run, selected: Sequence[Claim], outcome: Outcome) -> dict[str, Any]:
-    """The content of results.json."""
+    """The content of results.json.
+
+    Parameters
+    ----------
+    run : Run
+        What was asked for.
+    selected : sequence of Claim
+        Claims of the run.
+    outcome : Outcome
+        What was found.
+    """
     about = manifest(run, selected)
     if outcome.interrupted:
         about["interrupted"] = True

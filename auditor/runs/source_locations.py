@@ -21,6 +21,15 @@ def located(results: Sequence[AuditResult], claims: Iterable[Claim], entries: It
     """Set ``places`` of results: where mechanisms and entries stand in files.
 
     The process that was asked for the run does this, not its workers: these may stand in other folders.
+
+    Parameters
+    ----------
+    results : sequence of AuditResult
+        Results of a run.
+    claims : iterable of Claim
+        Their claims.
+    entries : iterable of Entry
+        Entries that declare the claims.
     """
     drafts = {claim.id: claim.draft for claim in claims}
     declared = {entry.id: entry.function for entry in entries}
@@ -36,6 +45,13 @@ def places(mechanism: object, declaration: object = None) -> dict[str, Any]:
     """Places of ``mechanism`` and ``claim``, where known.
 
     Each is as `place_of` has it.
+
+    Parameters
+    ----------
+    mechanism : object
+        What is audited.
+    declaration : object
+        Function that declares the claim; default none.
     """
     found = {"mechanism": place_of(_audited(mechanism)), "claim": place_of(declaration)}
     return {name: place for name, place in found.items() if place}

@@ -76,7 +76,15 @@ class Wrong(Exception):  # noqa: N818 - a message to the user
 
 
 def encode(value: Any, depth: int = 0) -> Any:
-    """Bring one output to what JSON has."""
+    """Bring one output to what JSON has.
+
+    Parameters
+    ----------
+    value : object
+        The output, of any class.
+    depth : int
+        Containers around it; beyond `DEEPEST` there is only a text.
+    """
     kind = type(value)
     if value is None or kind is bool or kind is str:
         return value
@@ -317,7 +325,17 @@ class Target:
         return self.sessions.close(request["close"]["session"])
 
     def started(self, data: Any, n: int, seed: int | None) -> list[Any]:
-        """Sessions of the mechanism: one of n runs, or n of one."""
+        """Sessions of the mechanism: one of n runs, or n of one.
+
+        Parameters
+        ----------
+        data : JSON value
+            The dataset, as it came.
+        n : int
+            Number of runs, at least 1.
+        seed : int or None
+            Decides all randomness; None for entropy.
+        """
         given: dict[str, Any] = {"rng": generator(seed)} if "rng" in self.names else {}
         seeds = random.Random(seed)
         started = []
@@ -328,7 +346,22 @@ class Target:
         return started
 
     def draw(self, data: Any, n: int, seed: int | None) -> str:
-        """Draw n outputs, and write them."""
+        """Draw n outputs, and write them.
+
+        Parameters
+        ----------
+        data : JSON value
+            The dataset, as it came.
+        n : int
+            Number of outputs, at least 1.
+        seed : int or None
+            Decides all randomness; None for entropy.
+
+        Returns
+        -------
+        str
+            The outputs as JSON.
+        """
         given: dict[str, Any] = {}
         if "rng" in self.names:
             given["rng"] = generator(seed)
@@ -359,6 +392,20 @@ class Sessions:
         """Open a session of n runs.
 
         They are one object (many) or one each.
+
+        Parameters
+        ----------
+        runs : list
+            The sessions of the mechanism.
+        n : int
+            Number of runs.
+        many : bool
+            They are one session of n runs, not n sessions of one.
+
+        Returns
+        -------
+        str
+            Members of the answer: the name, and the symbol for silence.
         """
         self.count += 1
         name = f"s{self.count}"
@@ -367,7 +414,20 @@ class Sessions:
         return f', "session": {json.dumps(name)}, "silence": {json.dumps(silence)}'
 
     def ask(self, name: str, queries: Any) -> str:
-        """Ask the runs of a session."""
+        """Ask the runs of a session.
+
+        Parameters
+        ----------
+        name : str
+            Name of the session.
+        queries : int or list of int
+            One query for all runs, or one each; `SKIP` asks nothing.
+
+        Returns
+        -------
+        str
+            Member of the answer: n answers.
+        """
         runs, n, many = self.opened[name]
         if isinstance(queries, int):
             queries = [queries] * n

@@ -77,6 +77,15 @@ class Interactive(Protocol):
         """Begin ``n`` independent runs on ``data``.
 
         All randomness of the session comes from ``rng``.
+
+        Parameters
+        ----------
+        data : dataset
+            What the runs are on.
+        n : int
+            Number of runs, at least 1.
+        rng : numpy Generator
+            All randomness of the session.
         """
         ...
 
@@ -120,7 +129,15 @@ class Branching(Interactive, Protocol):
     """An interactive mechanism whose transcripts have a known law."""
 
     def branches(self, data: Any, rounds: int, /) -> Branches:
-        """Begin the tree of answers on ``data``, for at most ``rounds`` queries."""
+        """Begin the tree of answers on ``data``, for at most ``rounds`` queries.
+
+        Parameters
+        ----------
+        data : dataset
+            What the runs are on.
+        rounds : int
+            Queries at most.
+        """
         ...
 
 
@@ -220,6 +237,18 @@ def equals(answers: NDArray[Any], symbol: Symbol) -> BoolArray:
     From shape (n, t) or (n, t, d) to (n, t).
 
     An answer of d numbers is the symbol if all d are.
+
+    Parameters
+    ----------
+    answers : ndarray of shape (n, t) or (n, t, d)
+        Answers of n trials in t rounds.
+    symbol : int, float or str
+        See `Session.silence`.
+
+    Returns
+    -------
+    ndarray of shape (n, t), bool
+        True where the answer is the symbol.
     """
     same = np.asarray(answers != answers if symbol != symbol else answers == symbol, dtype=np.bool_)
     return np.asarray(same.all(axis=2)) if same.ndim == 3 else same
@@ -258,6 +287,18 @@ def broadcast(queries: object, n: int) -> IntArray | None:
     """Queries of all n trials, or None.
 
     None if they are no integers, or not of n trials.
+
+    Parameters
+    ----------
+    queries : object
+        What `Session.ask` was given.
+    n : int
+        Number of trials.
+
+    Returns
+    -------
+    ndarray of shape (n,), int64, or None
+        The query of each trial.
     """
     if type(queries) is int:  # the usual case, and many calls are for few trials
         return np.full(n, queries, dtype=np.int64)

@@ -80,6 +80,15 @@ class ProcessSessions:
 
         At most `REQUEST` of them are in one session of the target.
 
+        Parameters
+        ----------
+        data : dataset
+            What JSON can hold, see `auditor.targets.wire_format.data_text`.
+        n : int
+            Number of runs, at least 1.
+        rng : numpy Generator
+            Gives a seed to each session of the target.
+
         Raises
         ------
         TargetError

@@ -157,6 +157,16 @@ def pooled(x: Batch, y: Batch) -> Batch:
     """Pool the outputs of both sides.
 
     It shows what they have in common; types of numbers do not count.
+
+    Parameters
+    ----------
+    x, y : Batch
+        Outputs on the two datasets.
+
+    Returns
+    -------
+    Batch
+        Those of ``x``, then those of ``y``.
     """
     if isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and x.shape[1:] == y.shape[1:]:
         return np.concatenate([x, y])
@@ -193,6 +203,13 @@ def matrix(batch: Batch, width: int) -> NDArray[np.float64]:
     """Outputs as rows of numbers, shape (n, width).
 
     A row is NaN for an output that has another form.
+
+    Parameters
+    ----------
+    batch : Batch
+        Outputs, n of them.
+    width : int
+        Numbers of a row.
     """
     if isinstance(batch, np.ndarray):
         if batch.ndim == 2 and batch.shape[1] == width:

@@ -220,6 +220,13 @@ class Ahead:
         """Announce the calls that come next, in order.
 
         Others that were expected are forgotten.
+
+        Parameters
+        ----------
+        sampler : Sampler
+            Makes the calls here.
+        calls : sequence of (dataset, Call)
+            The calls, each with its dataset.
         """
         wanted = {call for _, call in calls}
         self._made = {call: made for call, made in self._made.items() if call in wanted}
@@ -239,6 +246,15 @@ class Ahead:
         """Outputs of a call, whoever made it.
 
         It raises what the call raises.
+
+        Parameters
+        ----------
+        sampler : Sampler
+            Makes the call here, if it has to be.
+        data : dataset
+            What is drawn from.
+        call : Call
+            Number of draws and key.
         """
         while True:
             self._hear()

@@ -146,6 +146,15 @@ def read_answer(raw: bytes, id: int, n: int) -> list[Any]:  # noqa: A002 - the n
 
     Numbers with a fraction or an exponent are floats (beyond the largest: infinite), others integers of any size.
 
+    Parameters
+    ----------
+    raw : bytes
+        The answer, one line.
+    id : int
+        Number of the request.
+    n : int
+        Draws that were asked for.
+
     Raises
     ------
     TargetRaised
@@ -169,7 +178,15 @@ def read_answer(raw: bytes, id: int, n: int) -> list[Any]:  # noqa: A002 - the n
 
 
 def read_message(raw: bytes, id: int) -> dict[str, Any]:  # noqa: A002 - the name in the message
-    """Read an answer of whatever kind to message ``id``; raises as `read_answer`."""
+    """Read an answer to message ``id``, of whatever kind; raises as `read_answer`.
+
+    Parameters
+    ----------
+    raw : bytes
+        The answer, one line.
+    id : int
+        Number of the message.
+    """
     message = _object_of(raw)
     number = message.get("id")
     if type(number) is not int or number != id:
@@ -198,7 +215,15 @@ def read_hello(raw: bytes) -> Hello:
 
 
 def hello_of(said: Any, raw: bytes) -> Hello:
-    """Read the member "hello" of a message ``raw``; raises as `read_hello`."""
+    """Read the member "hello" of a message ``raw``; raises as `read_hello`.
+
+    Parameters
+    ----------
+    said : object
+        The member, as JSON was read.
+    raw : bytes
+        The message, for a quotation.
+    """
     if not isinstance(said, dict):
         raise unreadable("the target's hello is no object", raw)
     protocol, states = said.get("protocol", PROTOCOL), said.get("states", {})
@@ -216,6 +241,13 @@ def unreadable(what: str, raw: bytes) -> TargetError:
     """Make the error of an unreadable answer, with a quotation.
 
     ``public`` has nothing of it.
+
+    Parameters
+    ----------
+    what : str
+        What is wrong, without anything of the answer.
+    raw : bytes
+        The answer.
     """
     return TargetError(f"{what}: {quote(raw)}", public=what)
 

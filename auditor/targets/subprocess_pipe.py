@@ -79,6 +79,13 @@ class Running:
     def exchange(self, line: bytes, seconds: float) -> bytes:
         """Send a line and return the answer, within a time limit.
 
+        Parameters
+        ----------
+        line : bytes
+            The request, with its end of line.
+        seconds : float
+            Time limit.
+
         Raises
         ------
         TargetError

@@ -241,7 +241,15 @@ _SCALARS = frozenset({float, int, str, bool, type(None)})
 
 
 def deeper(values: Iterable[Any], most: int) -> bool:
-    """Whether containers are nested deeper than a limit."""
+    """Whether containers are nested deeper than a limit.
+
+    Parameters
+    ----------
+    values : iterable
+        Values as `decode` reads them.
+    most : int
+        Deepest nesting that is allowed.
+    """
     layer = list(values)
     for _ in range(most):
         if set(map(type, layer)) <= _SCALARS:

@@ -51,6 +51,13 @@ def begun_of(store: Store, series: int) -> Begun | None:
 
     None if there is none.
 
+    Parameters
+    ----------
+    store : Store
+        The file.
+    series : int
+        Number of the series.
+
     Raises
     ------
     SpecificationError
@@ -74,6 +81,13 @@ def begun_of(store: Store, series: int) -> Begun | None:
 
 def past_of(store: Store, series: int) -> Past:
     """All that was counted of one series.
+
+    Parameters
+    ----------
+    store : Store
+        The file.
+    series : int
+        Number of the series.
 
     Raises
     ------

@@ -79,6 +79,26 @@ class Ledger:
         """One run of one claim.
 
         Another process that runs the same claim with the same ledger waits until it ends.
+
+        Parameters
+        ----------
+        target : Mechanism
+            What is audited.
+        guarantee : Guarantee
+            The claim.
+        pairs : sequence of Pair
+            Datasets.
+        settings : Settings
+            Budgets; the method has to be the one of e-processes.
+        id_ : str
+            The claim's id.
+        private : bool
+            The datasets are not to be shown, see `Night`.
+
+        Raises
+        ------
+        SpecificationError
+            If the file cannot be used, or something of the target cannot be seen and there is no key.
         """
         self.prepare(settings.method)
         parts = about(target, guarantee, pairs, self.named, self.key, private)
@@ -302,6 +322,15 @@ class Night:
     def plan(self, number: int, plan: ChunkPlan, sampler: Sampler) -> None:
         """Write down a chunk before anything of it is drawn.
 
+        Parameters
+        ----------
+        number : int
+            Number of the chunk in its series, from 0.
+        plan : ChunkPlan
+            What is going to be drawn and bet.
+        sampler : Sampler
+            Draws it; one that scatters its calls adds to a series of its own.
+
         Raises
         ------
         SpecificationError
@@ -343,6 +372,17 @@ class Night:
 
         It does not wait for the disk: if a power cut takes this, the plan is still there.
 
+        Parameters
+        ----------
+        number : int
+            Number of the chunk in its series, from 0.
+        chunk : Chunk
+            What was counted.
+        log : float
+            Natural logarithm of the wealth after it.
+        sampler : Sampler
+            Drew it, as in `plan`.
+
         Raises
         ------
         UnrecordedError
@@ -370,7 +410,12 @@ class Night:
 
         An empty reason means that it does.
 
-        ``alone`` is the series of draws that were taken one a call.
+        Parameters
+        ----------
+        reason : str
+            Why it does not stand; empty if it does.
+        alone : bool
+            The series is the one of draws that were taken one a call.
 
         Raises
         ------

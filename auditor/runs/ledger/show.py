@@ -83,6 +83,13 @@ def lines(path: Path, everything: bool = False) -> list[str]:
     """The ledger as a table.
 
     Of each claim the latest series only, unless ``everything`` is asked for.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    everything : bool
+        Show all series.
     """
     with Store(path) as store:
         found = series_of(store)

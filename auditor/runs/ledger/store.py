@@ -207,7 +207,15 @@ class Store:
             raise UnrecordedError(f"the ledger {str(self.path)!r} cannot be written: {error}") from error
 
     def query(self, statement: str, *values: Any) -> list[tuple[Any, ...]]:
-        """Rows of a query."""
+        """Rows of a query.
+
+        Parameters
+        ----------
+        statement : str
+            SQL, with a question mark for each value.
+        values : object
+            Those values: None, numbers, texts or bytes.
+        """
         with self._said():
             return self._database.execute(statement, values).fetchall()
 
@@ -255,6 +263,13 @@ def held(path: Path, name: str) -> Iterator[None]:
 
     A lock of the operating system on one byte of a file beside the ledger; the byte is chosen by a hash of the name, so
     that two claims have to wait for one another once in 2^56 times, which costs time only.
+
+    Parameters
+    ----------
+    path : Path
+        The ledger; the lock is on a file beside it.
+    name : str
+        Id of the claim, or empty for the ledger as a whole.
 
     Raises
     ------
