@@ -270,7 +270,7 @@ class ObjectCodec:
         NotStorableError
             If it, or what it holds, is no data.
         """
-        kind = type(value)
+        kind: type = type(value)
         if self.classes().get(kind.__name__) is not kind:
             raise NotStorableError(f"a {kind.__name__} is no data")
         values = {name: encode(getattr(value, name), self.encode) for name in _parameters(kind)}
