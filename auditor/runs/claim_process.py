@@ -65,9 +65,9 @@ class ProcessEnded(ProcessDied):
 def versions() -> dict[str, str]:
     """Versions of all that bears on the numbers, in this process."""
     from auditor.runs.manifest import LIBRARIES
-    from auditor.targets.sources import versions_of
+    from auditor.targets.sources import find_versions
 
-    return {"Python": platform.python_version(), **versions_of(("dpaudit", *LIBRARIES))}
+    return {"Python": platform.python_version(), **find_versions(("dpaudit", *LIBRARIES))}
 
 
 def declared(run: Any) -> dict[str, str]:

@@ -234,7 +234,7 @@ def _qualified(kind: Any) -> str:
     return f"{module}.{getattr(kind, '__qualname__', kind)}"
 
 
-def parts_of(value: Any, depth: int = 0, seen: dict[int, Any] | None = None) -> Iterator[Any]:
+def walk_parts(value: Any, depth: int = 0, seen: dict[int, Any] | None = None) -> Iterator[Any]:
     """An object with all that it is made of.
 
     Parameters
@@ -256,4 +256,4 @@ def parts_of(value: Any, depth: int = 0, seen: dict[int, Any] | None = None) -> 
         yield value
         with contextlib.suppress(Exception):  # what does not show its state is told by `spelled`
             for _, item in _inside(value):
-                yield from parts_of(item, depth + 1, seen)
+                yield from walk_parts(item, depth + 1, seen)

@@ -16,7 +16,7 @@ from auditor.results import plain
 from auditor.runs.content import spelled
 from auditor.runs.run import Run, settings_of, split_alpha
 from auditor.targets import source_hash
-from auditor.targets.sources import find_package, hash_bytes, hash_files, hash_parts, is_installed, versions_of
+from auditor.targets.sources import find_package, find_versions, hash_bytes, hash_files, hash_parts, is_installed
 
 #: Libraries whose versions bear on the numbers.
 LIBRARIES = ("numpy", "scipy", "pandas", "scikit-learn", "statsmodels")
@@ -45,9 +45,9 @@ def manifest(run: Run, selected: Sequence[Claim]) -> dict[str, Any]:
         {source_hash(c.draft.subject if c.draft.mechanism is None else c.draft.mechanism) for c in selected}
     )
     return {
-        **versions_of(["dpaudit"]),
+        **find_versions(["dpaudit"]),
         "python": platform.python_version(),
-        "libraries": versions_of(LIBRARIES),
+        "libraries": find_versions(LIBRARIES),
         "paths": list(run.paths),
         "selection": run.expression,
         "level": run.level,

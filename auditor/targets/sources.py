@@ -227,7 +227,7 @@ def _modules(name: str, file: Path) -> list[Path]:
 # ------------------------------------------------------------------------------------------ versions
 
 
-def versions_of(names: Iterable[str]) -> dict[str, str]:
+def find_versions(names: Iterable[str]) -> dict[str, str]:
     """Versions of distributions by name, "not installed" where there is none."""
     found = dict[str, str]()
     for name in names:

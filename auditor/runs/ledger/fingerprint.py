@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from auditor.datasets import Pair
 from auditor.privacy.guarantees import Guarantee
-from auditor.runs.content import parts_of, spelled
+from auditor.runs.content import spelled, walk_parts
 from auditor.targets import Mechanism
 from auditor.targets.sources import (
     ENGINE,
@@ -71,7 +71,7 @@ def about(
     SpecificationError
         If the target, the claim or the data hold an object whose content cannot be seen, and no key is given.
     """
-    parts = list(parts_of(target))
+    parts = list(walk_parts(target))
     files = {file for part in parts for file in _file_of(part)} | set(_named_files(named))
     files_read, names = imported_files(frozenset(files))
     names |= {_module(kind).partition(".")[0] for part in parts for kind in _kinds(part)}

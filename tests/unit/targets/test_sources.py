@@ -13,7 +13,7 @@ import pytest
 
 from auditor.targets import one_draw, source_hash
 from auditor.targets.callables import load_file
-from auditor.targets.sources import hash_bytes, hash_files, hash_parts, imported_files, source_text, versions_of
+from auditor.targets.sources import find_versions, hash_bytes, hash_files, hash_parts, imported_files, source_text
 from auditor.targets.target_names import source_of
 from mechanisms.additive_noise import laplace
 from mechanisms.selection import sparse_vector
@@ -128,4 +128,4 @@ def test_imports_of_the_project_are_followed_and_others_named(tmp_path: Path) ->
 
 
 def test_a_library_that_is_missing_has_no_version() -> None:
-    assert versions_of(["numpy", "no-such-library"]) == {"numpy": np.__version__, "no-such-library": "not installed"}
+    assert find_versions(["numpy", "no-such-library"]) == {"numpy": np.__version__, "no-such-library": "not installed"}
