@@ -62,6 +62,18 @@ def lower_limit(count: int, n: int, alpha: float) -> float:
 
     The level is ``alpha``; 0 if none is rejected.
 
+    Parameters
+    ----------
+    count, n : int
+        Successes among n draws, 0 <= count <= n.
+    alpha : float
+        Probability, at most, that the limit is ever above the true probability; in (0, 1).
+
+    Returns
+    -------
+    float
+        In [0, 1].
+
     Notes
     -----
     Valid because: it exceeds the true probability r only if `log_evidence` at r reached ln(1/alpha), which has
@@ -90,6 +102,18 @@ def upper_limit(count: int, n: int, alpha: float) -> float:
     """Smallest bound rejected together with all larger ones.
 
     It is `lower_limit` of the complement.
+
+    Parameters
+    ----------
+    count, n : int
+        Successes among n draws, 0 <= count <= n.
+    alpha : float
+        Probability, at most, that the limit is ever below the true probability; in (0, 1).
+
+    Returns
+    -------
+    float
+        In [0, 1].
     """
     return 1.0 - lower_limit(n - count, n, alpha)
 
@@ -98,6 +122,15 @@ def detectable(n: int, bound: float, alpha: float) -> float:
     """Smallest probability above ``bound`` that n draws flag.
 
     They do with probability `POWER`; 1 if none is.
+
+    Parameters
+    ----------
+    n : int
+        Number of draws.
+    bound : float
+        The null hypothesis is that the probability is at most this, in [0, 1].
+    alpha : float
+        Level of the test, in (0, 1).
     """
     high = _enough(n, bound, alpha)
     if high > n:
@@ -112,6 +145,15 @@ def order_limits(n: int, q: float, alpha: float) -> tuple[int, int]:
     Ranks count from 0; they enclose it with probability at least 1 - alpha.
 
     Of n that is fixed before the draws; `anytime_order_limits` is for one that depends on them.
+
+    Parameters
+    ----------
+    n : int
+        Number of draws, fixed beforehand.
+    q : float
+        Which quantile, in (0, 1).
+    alpha : float
+        Probability, at most, that the ranks do not enclose it; in (0, 1).
 
     Returns
     -------
@@ -141,6 +183,20 @@ def anytime_order_limits(n: int, q: float, alpha: float) -> tuple[int, int]:
     """Ranks that enclose the q-quantile at any stopping time.
 
     With probability at least 1 - alpha they do at all numbers of draws together.
+
+    Parameters
+    ----------
+    n : int
+        Number of draws so far.
+    q : float
+        Which quantile, in (0, 1).
+    alpha : float
+        Probability, at most, that the ranks of any n do not enclose it; in (0, 1).
+
+    Returns
+    -------
+    tuple of (int, int)
+        As of `order_limits`: -1 and n stand for no limit.
 
     Notes
     -----

@@ -74,6 +74,15 @@ def _steps(low: float, high: float, spacing: float) -> Array:
 def rejects_below(chunks: Sequence[Chunk], guarantee: Guarantee, alpha: float) -> bool:
     """Whether the claimed level and all smaller ones are rejected.
 
+    Parameters
+    ----------
+    chunks : sequence of Chunk
+        The recorded draws, in order.
+    guarantee : Guarantee
+        The claim.
+    alpha : float
+        Level of the test, in (0, 1).
+
     Notes
     -----
     Valid because: this is the event that the wealth at the claimed level reached 1/alpha, or less. To reject a claim is
@@ -95,6 +104,17 @@ def lower_bound(chunks: Sequence[Chunk], guarantee: Guarantee, grid: Array, alph
     that one level is a true null whose wealth ever reaches 1/alpha with probability at most alpha. This holds at every
     stopping time. Blocks of levels are evaluated from below until one of them fails: no level above the first failure
     can matter, so the lazy evaluation gives what the full grid gives.
+
+    Parameters
+    ----------
+    chunks : sequence of Chunk
+        The recorded draws, in order.
+    guarantee : Guarantee
+        The notion of privacy.
+    grid : ndarray of shape (n_levels,)
+        Levels in increasing order, fixed before any draw; see `level_grid`.
+    alpha : float
+        Probability, at most, that the bound ever exceeds the true level; in (0, 1).
     """
     threshold = math.log(1 / alpha)
     bound = 0.0

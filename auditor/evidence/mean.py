@@ -62,6 +62,13 @@ class MeanWealth:
         """Bet on a chunk of draws, all at least 0.
 
         Each counts ``times`` times.
+
+        Parameters
+        ----------
+        x : ndarray of shape (n,)
+            Draws.
+        times : ndarray of shape (n,), optional
+            Multiplicity of each draw; by default 1.
         """
         block = max(1, _BLOCK // max(len(x), 1))
         for start in range(0, len(self.means), block):

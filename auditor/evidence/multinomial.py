@@ -132,6 +132,15 @@ def rejected_level(logs: Sequence[float], draws: Sequence[int], alpha: float) ->
 
     In nats; 0 if none is.
 
+    Parameters
+    ----------
+    logs : sequence of float
+        Logarithm of the wealth of each dataset, see `Multinomials.log_wealth`.
+    draws : sequence of int
+        Draws from each.
+    alpha : float
+        Level of the test, in (0, 1).
+
     Returns
     -------
     float

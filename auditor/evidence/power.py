@@ -74,6 +74,20 @@ def ceiling(n: int, guarantee: Guarantee, alpha: float) -> float:
 
     It is the largest t at which n times the minimum over the cap of -ln p0 - ln(1 - q0), what a bet on an event with
     p = 1 and q = 0 can gain at most, reaches ln(1/alpha): about ln(2 n / ln(1/alpha)) for pure DP.
+
+    Parameters
+    ----------
+    n : int
+        Draws a side that count, see `draws_that_count`.
+    guarantee : Guarantee
+        The notion of privacy.
+    alpha : float
+        Level of the test, in (0, 1).
+
+    Returns
+    -------
+    float
+        A level; 0 for no draws, or too few.
     """
     if n <= 0:
         return 0.0
@@ -89,6 +103,22 @@ def reachable_level(curve: PrivacyCurve, n: int, guarantee: Guarantee, alpha: fl
 
     It is the largest t at which n times the divergence rate of some event from the cap of t reaches ln(1/alpha): what
     an auditor that need not learn could certify. Events that carry the exact level may be too rare for n draws.
+
+    Parameters
+    ----------
+    curve : PrivacyCurve
+        Exact curve of the pair.
+    n : int
+        Draws a side.
+    guarantee : Guarantee
+        The notion of privacy.
+    alpha : float
+        Level of the test, in (0, 1).
+
+    Returns
+    -------
+    float
+        A level, at most 40.
     """
     q = np.concatenate([np.geomspace(1e-9, 0.5, 400), 1 - np.geomspace(0.5, 1e-9, 400)])
     p = np.minimum(curve.tradeoff(q), 1.0)
@@ -104,6 +134,20 @@ def divergence_rate(p: Array, q: Array, guarantee: Guarantee, level: Array | flo
     """Growth rate of the best bet on an event.
 
     In nats a draw against ``level``; 0 where (p, q) is inside the null.
+
+    Parameters
+    ----------
+    p, q : ndarray
+        Probabilities of the event under either dataset, of shapes that broadcast.
+    guarantee : Guarantee
+        The notion of privacy.
+    level : float or ndarray
+        Level of the null hypothesis.
+
+    Returns
+    -------
+    ndarray
+        Of the common shape, at least 0.
     """
     p0, q0, _ = guarantee.tangent(p, q, level)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -118,6 +162,22 @@ def flag_probability(p: float, q: float, n: int, guarantee: Guarantee, alpha: fl
     The event's probabilities are p and q.
 
     The bet is the one of `log_factors` with the estimates at (p, q), the real prior over experts and binomial counts.
+
+    Parameters
+    ----------
+    p, q : float
+        Probabilities of the event under either dataset, in [0, 1].
+    n : int
+        Draws a side.
+    guarantee : Guarantee
+        The claim.
+    alpha : float
+        Level of the test, in (0, 1).
+
+    Returns
+    -------
+    float
+        In [0, 1], to about 0.01.
     """
     outside_x, inside_x, outside_y, inside_y = known_event_gains(p, q, guarantee).T[:, None, :]
     x = _binomial_quantiles(n, p)[:, None]
@@ -249,6 +309,24 @@ def draws_to_resolve(
     """Draws a side that resolve ``level`` at `RESOLVED`.
 
     See `draws_that_count`; infinite if `MOST` are too few.
+
+    Parameters
+    ----------
+    level : float
+        Level to be shown.
+    guarantee : Guarantee
+        The claim.
+    alpha : float
+        Level of the test, in (0, 1).
+    count : callable
+        From draws a side to those that count; by default all do.
+    flag : callable
+        Probability that the claim is flagged, as a function of p, q, n, the claim and alpha.
+
+    Returns
+    -------
+    float
+        Number of draws, to 0.01 in its decimal logarithm.
     """
     often = min(float(guarantee.cap(np.array(RESOLVED), level)), 1.0)
 

@@ -224,6 +224,13 @@ def known_event_gains(p: float, q: float, guarantee: Guarantee) -> Array:
 
     At the claimed level, with the event's probabilities taken as known.
 
+    Parameters
+    ----------
+    p, q : float
+        Probabilities of the event under the first and the second dataset, in [0, 1].
+    guarantee : Guarantee
+        The claim.
+
     Returns
     -------
     ndarray of shape (n_experts, 4)
@@ -282,6 +289,13 @@ class Wealth:
         It stops when the best wealths of all levels have reached ``enough``.
 
         The same as `bet` on each, in less time: factors are computed for `_AT_ONCE` chunks together.
+
+        Parameters
+        ----------
+        stakes : iterable of Stake or None
+            Events, estimates and counts of each chunk, in order; None where nothing is bet.
+        enough : float
+            Natural logarithm of a wealth; by default there is none, and every chunk is played.
         """
         played = [stake for stake in stakes if stake is not None]
         for start in range(0, len(played), _AT_ONCE):
