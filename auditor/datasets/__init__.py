@@ -31,6 +31,13 @@ __all__ = [
 def check_pairs(pairs: Sequence[Pair], relation: Relation | None) -> None:
     """Check every pair at load.
 
+    Parameters
+    ----------
+    pairs : sequence of Pair
+        Pairs to be audited.
+    relation : Relation or None
+        When two datasets are neighbours; None leaves that unchecked.
+
     Raises
     ------
     SpecificationError

@@ -114,7 +114,20 @@ class _Craft:
     rows: int
 
     def pair(self, others: list[Any], index: int, a: tuple[str, Any], b: tuple[str, Any], what: str) -> Pair:
-        """``a`` against ``b`` between the other rows, or ``b`` against nothing."""
+        """``a`` against ``b`` between the other rows, or ``b`` against nothing.
+
+        Parameters
+        ----------
+        others : list
+            The rows that both datasets share.
+        index : int
+            Place of the row among them, from 0.
+        a, b : tuple of (str, value)
+            Description and value of the row in the first and in the second dataset. Where the row is gone the first
+            has ``b``, and ``a`` is not used.
+        what : str
+            What the other rows are, for the pair's name; it follows their number.
+        """
         before, after = others[:index], others[index:]
         n = len(others) + 1
         count = "one row" if n == 1 else f"{n} rows"

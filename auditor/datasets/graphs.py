@@ -94,6 +94,8 @@ class EdgeNeighbors:
 
         Values are those of an edge, 0 and 1. The edge between the hubs of K_{2, size - 2} makes size - 2 triangles; a
         missing spoke of it raises the local sensitivity of the number of triangles by one.
+
+        See `Relation.patterns`.
         """
         _check_values(values)
         yield from _distinct(self._patterns(max(size, 2)))
@@ -169,6 +171,8 @@ class NodeNeighbors:
         It gets all edges, or half of them; or it is added, down to the graph without nodes.
 
         Values are those of an edge, 0 and 1.
+
+        See `Relation.patterns`.
         """
         _check_values(values)
         yield from _distinct(self._patterns(max(size, 2)))

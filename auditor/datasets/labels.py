@@ -95,6 +95,8 @@ class ReplaceLabel:
 
         Values are labels, which then stand beside a feature (the row's number, or 0 everywhere), or whole rows, whose
         features are taken in turn.
+
+        See `Relation.patterns`.
         """
         ends(values)
         records = are_records(values)

@@ -51,6 +51,8 @@ class AnswersWithin:
         """All answers up, one up, and mixed patterns.
 
         One up and the rest down; half up and half down.
+
+        See `Relation.patterns`; here ``size`` is the number of answers, and the first value one of them.
         """
         base, s = np.full(size, float(values[0])), self.sensitivity
         moves = {"all up": np.full(size, s), "one up": np.where(np.arange(size) == 0, s, 0.0)}

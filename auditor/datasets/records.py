@@ -35,6 +35,8 @@ class ReplaceOne:
         """Pairs whose row goes from the first value to the last.
 
         The row is the first, middle and last of several datasets.
+
+        See `Relation.patterns`.
         """
         low, high = ends(values)
         for name, base in bases(low, high, size).items():
@@ -77,6 +79,8 @@ class Group:
         """Pairs whose first rows go from first to last value.
 
         There are as many as the group has, in several datasets.
+
+        See `Relation.patterns`.
         """
         low, high = ends(values)
         moved = min(self.size, size)
@@ -111,6 +115,8 @@ class AddRemoveOne:
         """Pairs without the first, middle or last row.
 
         They go down to the empty dataset.
+
+        See `Relation.patterns`.
         """
         low, high = ends(values)
         for name, base in bases(low, high, size).items():

@@ -37,4 +37,18 @@ class Relation(Protocol):
         """Raise `SpecificationError` if the pair's datasets are not neighbours."""
 
     def patterns(self, values: Sequence[Any], size: int) -> Iterator[Pair]:
-        """Neighbouring datasets of about ``size`` rows from ``values``."""
+        """Neighbouring datasets of about ``size`` rows from ``values``.
+
+        Parameters
+        ----------
+        values : sequence
+            What a row (for graphs an edge, for labels a label) may be, the two extremes first and last; the others may
+            go unused.
+        size : int
+            Rows of a dataset (nodes of a graph), at least 1; some pairs have fewer, or one more.
+
+        Yields
+        ------
+        Pair
+            Neighbours under the relation.
+        """

@@ -23,6 +23,11 @@ def differing(x: Any, y: Any) -> NDArray[np.bool_]:
     """Rows in which two datasets of one length differ.
 
     Shape (rows,); missing values equal one another.
+
+    Parameters
+    ----------
+    x, y : array, DataFrame, list or tuple
+        Datasets of one length.
     """
     if is_frame(x) and is_frame(y):
         import pandas as pd  # takes longer to import than all the rest together
@@ -37,12 +42,38 @@ def differing(x: Any, y: Any) -> NDArray[np.bool_]:
 
 
 def part(data: Any, start: int, stop: int) -> Any:
-    """Rows ``start`` to ``stop``."""
+    """Rows ``start`` to ``stop``.
+
+    Parameters
+    ----------
+    data : array, DataFrame, list or tuple
+        A dataset.
+    start, stop : int
+        As in a slice: from 0, ``stop`` left out.
+
+    Returns
+    -------
+    array, DataFrame, list or tuple
+        Of the type of the dataset.
+    """
     return data.iloc[start:stop] if is_frame(data) else data[start:stop]
 
 
 def where(data: Any, kept: NDArray[np.bool_]) -> Any:
-    """Rows at which ``kept``, of shape (rows,), is true."""
+    """Rows at which ``kept``, of shape (rows,), is true.
+
+    Parameters
+    ----------
+    data : array, DataFrame, list or tuple
+        A dataset.
+    kept : ndarray of bool, shape (rows,)
+        Which rows to keep.
+
+    Returns
+    -------
+    array, DataFrame or list
+        A list of a list's or tuple's rows.
+    """
     if isinstance(data, np.ndarray) or is_frame(data):
         return data[kept]
     return [row for row, keep in zip(data, kept, strict=True) if keep]
@@ -59,6 +90,11 @@ def same_row(a: Any, b: Any) -> bool:
     """Whether two rows are equal.
 
     Missing values (NaN, None, NaT) equal one another.
+
+    Parameters
+    ----------
+    a, b : value, sequence or mapping
+        Rows; sequences are compared entry by entry, whatever their types, and mappings key by key.
     """
     if isinstance(a, list | tuple | np.ndarray) and isinstance(b, list | tuple | np.ndarray):
         return len(a) == len(b) and all(same_row(c, d) for c, d in zip(a, b, strict=True))
@@ -74,7 +110,13 @@ def _missing(value: Any) -> bool:
 
 
 def same_columns(x: Any, y: Any) -> None:
-    """Raise `SpecificationError` if two DataFrames have different columns."""
+    """Raise `SpecificationError` if two DataFrames have different columns.
+
+    Parameters
+    ----------
+    x, y : array, DataFrame, list or tuple
+        Datasets; nothing is raised unless both are DataFrames.
+    """
     if is_frame(x) and is_frame(y) and list(x.columns) != list(y.columns):
         raise SpecificationError(f"the datasets have different columns: {list(x.columns)} and {list(y.columns)}")
 
@@ -83,6 +125,11 @@ def one_kind(x: Any, y: Any) -> None:
     """Raise `SpecificationError` unless two datasets' rows are alike.
 
     Entries of one dataset's rows have to be found as those of the other's.
+
+    Parameters
+    ----------
+    x, y : array, DataFrame, list or tuple
+        Datasets.
     """
     same_columns(x, y)
     if is_frame(x) != is_frame(y):
@@ -121,6 +168,13 @@ def position(data: Any, place: int | str) -> int:
 def entry(row: Any, place: int | str) -> Any:
     """Entry of a row, by its index or key.
 
+    Parameters
+    ----------
+    row : sequence or mapping
+        A row; a text counts as one value.
+    place : int or str
+        Index, which may count from the end, or key.
+
     Raises
     ------
     SpecificationError
@@ -138,7 +192,27 @@ def entry(row: Any, place: int | str) -> Any:
 
 
 def with_entry(row: Any, place: int | str, value: Any) -> Any:
-    """Return the row with one entry replaced."""
+    """Return the row with one entry replaced.
+
+    Parameters
+    ----------
+    row : sequence or mapping
+        A row, which is left as it is.
+    place : int or str
+        Index, which may count from the end, or key.
+    value : object
+        The new entry.
+
+    Returns
+    -------
+    dict, tuple or list
+        A list of a row that is neither mapping nor tuple.
+
+    Raises
+    ------
+    SpecificationError
+        If the row has no such entry.
+    """
     entry(row, place)
     if isinstance(row, Mapping):
         return {**row, place: value}
@@ -149,6 +223,13 @@ def with_entry(row: Any, place: int | str, value: Any) -> Any:
 
 def column(data: Any, place: int | str) -> NDArray[Any]:
     """One entry of every row, shape (rows,).
+
+    Parameters
+    ----------
+    data : array, DataFrame, list or tuple
+        A dataset.
+    place : int or str
+        Index of the entry, which may count from the end, or name of a column or key.
 
     Raises
     ------
@@ -181,6 +262,18 @@ def like(values: Sequence[Any], rows: list[Any]) -> Any:
     """Rows as an array of numbers, otherwise as a list.
 
     It goes by the domain's values.
+
+    Parameters
+    ----------
+    values : sequence
+        Domain of the rows.
+    rows : list
+        Rows, each a value of the domain.
+
+    Returns
+    -------
+    ndarray of shape (rows, ...) or list
+        An array of the domain's type if that is of numbers or booleans.
     """
     domain = np.asarray(values)
     return (
@@ -196,7 +289,15 @@ def are_records(values: Sequence[Any]) -> bool:
 
 
 def bases(low: Any, high: Any, size: int) -> dict[str, list[Any]]:
-    """Rows that patterns start from, by what they are."""
+    """Rows that patterns start from, by what they are.
+
+    Parameters
+    ----------
+    low, high : object
+        First and last value of the domain.
+    size : int
+        Number of rows.
+    """
     return {
         "all lowest": [low] * size,
         "all highest": [high] * size,

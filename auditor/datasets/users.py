@@ -113,6 +113,8 @@ class PerUser:
 
         The user has one row or as many as may be, at the beginning, in the middle, at the end, or scattered; or is the
         only user. Values stand beside the key, or are whole rows, whose key is overwritten.
+
+        See `Relation.patterns`.
         """
         low, high = ends(values)
         heavy = max(1, min(size if self.most is None else self.most, size // 2))
