@@ -39,12 +39,35 @@ def preferred(groups: Iterable[Candidates]) -> list[Candidates]:
 
 
 def shrunken(count: Array, n: Array | float) -> Array:
-    """Estimate of a probability that is never 0 or 1."""
+    """Estimate of a probability that is never 0 or 1.
+
+    Parameters
+    ----------
+    count : ndarray
+        How often it happened.
+    n : float or ndarray
+        Number of draws.
+    """
     return (count + _SHRINK) / (n + 2 * _SHRINK)
 
 
 def wilson(p: Array, n: Array | float, z: float) -> tuple[Array, Array]:
-    """Wilson's interval for a probability: the points z standard errors away."""
+    """Wilson's interval for a probability: the points z standard errors away.
+
+    Parameters
+    ----------
+    p : ndarray
+        Shares of the draws, in [0, 1].
+    n : float or ndarray
+        Number of draws, at least 1.
+    z : float
+        Half the width in standard errors.
+
+    Returns
+    -------
+    tuple of (ndarray, ndarray)
+        Lower and upper ends.
+    """
     centre = (p + z * z / (2 * n)) / (1 + z * z / n)
     half = z * np.sqrt(p * (1 - p) / n + z * z / (4 * n * n)) / (1 + z * z / n)
     return np.maximum(centre - half, 0.0), np.minimum(centre + half, 1.0)
@@ -60,7 +83,20 @@ def _positions(m: int) -> NDArray[np.int64]:
 
 
 def candidates_of(feature: Feature, x: Array, y: Array) -> list[Candidates]:
-    """Events of a feature at given values, with counts a side."""
+    """Events of a feature at given values, with counts a side.
+
+    Parameters
+    ----------
+    feature : Feature
+        The feature.
+    x, y : ndarray of shape (n,)
+        Its values for as many draws of each side; NaN lies in no event.
+
+    Returns
+    -------
+    list of Candidates
+        Events below and above cuts at quantiles; empty if all values are NaN.
+    """
     a, b = np.sort(x), np.sort(y)  # NaN go last
     valid_a, valid_b = len(a) - int(np.isnan(a).sum()), len(b) - int(np.isnan(b).sum())
     picks = [v[_positions(m)] for v, m in ((a, valid_a), (b, valid_b)) if m > 0]

@@ -56,7 +56,18 @@ class Score:
 
 
 def logistic(x: Batch, y: Batch) -> list[Feature]:
-    """Logistic regression on coordinates and, up to 12, their products."""
+    """Logistic regression on coordinates and, up to 12, their products.
+
+    Parameters
+    ----------
+    x, y : ndarray of shape (n,) or (n, d), or list
+        As many past draws on each dataset.
+
+    Returns
+    -------
+    list of Feature
+        One score; empty if the outputs are lists.
+    """
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import PolynomialFeatures, StandardScaler
@@ -73,6 +84,16 @@ def boosted_trees(x: Batch, y: Batch) -> list[Feature]:
     """Gradient boosting of trees on the coordinates.
 
     It is trained from 400 draws a side on.
+
+    Parameters
+    ----------
+    x, y : ndarray of shape (n,) or (n, d), or list
+        As many past draws on each dataset.
+
+    Returns
+    -------
+    list of Feature
+        One score; empty if the outputs are lists or too few.
     """
     if len(x) < _TREES_FROM:
         return []
@@ -162,6 +183,15 @@ class Training:
         """Fit all learners anew on some of the draws.
 
         ``go_on`` is asked before each fit; where it is False, all is left as it was.
+
+        Parameters
+        ----------
+        x, y : ndarray of shape (n,) or (n, d), or list
+            As many past draws of each side, of which the first `ROWS` are used.
+        held : int
+            Draws a side at hand now; `due` compares later numbers with it.
+        go_on : callable
+            Without arguments; whether there is time left.
 
         Returns
         -------

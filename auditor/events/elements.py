@@ -54,7 +54,15 @@ def token(element: object) -> Token | None:
 
 
 def elements(value: object, depth: int = 0) -> list[Any]:
-    """Elements of one output; that of no container is itself."""
+    """Elements of one output; that of no container is itself.
+
+    Parameters
+    ----------
+    value : object
+        The output, or a part of it.
+    depth : int
+        Containers around it; those at a depth of `DEEPEST` are not taken apart.
+    """
     value = plain(value) if isinstance(plain(value), CONTAINERS) else value
     if not isinstance(value, CONTAINERS) or depth == DEEPEST:
         return [value]

@@ -138,7 +138,15 @@ class Proposal:
     n: int
 
     def add(self, x: Sequence[int], y: Sequence[int], n: int) -> None:
-        """Count a chunk, by cells."""
+        """Count a chunk, by cells.
+
+        Parameters
+        ----------
+        x, y : sequence of int
+            Draws of each side in each cell of the chain, from outside of all events to the innermost.
+        n : int
+            Draws a side.
+        """
         self.x = self.x + np.cumsum(np.asarray(x)[::-1])[::-1][1:]
         self.y = self.y + np.cumsum(np.asarray(y)[::-1])[::-1][1:]
         self.n += n
@@ -255,6 +263,16 @@ class EventLearner:
         """Count the outputs of a chunk in each finalist's cells.
 
         Of the first finalist, `depths` has the cell of each output.
+
+        Parameters
+        ----------
+        x, y : ndarray of shape (n,) or (n, d), or list
+            As many draws of each side.
+
+        Returns
+        -------
+        list of tuple
+            For each finalist the draws of each side in its cells.
         """
         x, y = read_once(x), read_once(y)
         values = {feature: (feature(x), feature(y)) for feature in {f.chain.feature for f in self.finalists}}
@@ -265,7 +283,15 @@ class EventLearner:
         return [(chain.cells_of(a), chain.cells_of(b)) for chain, a, b in pairs]
 
     def add(self, x: Batch, y: Batch, counts: Sequence[tuple[Sequence[int], Sequence[int]]]) -> None:
-        """Take in a chunk of draws and its counts in cells."""
+        """Take in a chunk of draws and its counts in cells.
+
+        Parameters
+        ----------
+        x, y : ndarray of shape (n,) or (n, d), or list
+            As many draws of each side.
+        counts : sequence of tuple
+            What `count` returned for them.
+        """
         n = len(x)
         self.n += n
         self._past.add(x, y)

@@ -98,7 +98,13 @@ class Survey:
         self._types: tuple[set[str], set[str]] = (set(), set())
 
     def saw(self, x: Batch, y: Batch) -> None:
-        """Take note of the types of one call's outputs."""
+        """Take note of the types of one call's outputs.
+
+        Parameters
+        ----------
+        x, y : ndarray of shape (n,) or (n, d), or list
+            The outputs of each side.
+        """
         self._calls += 1
         for seen, batch in zip(self._types, (x, y), strict=True):
             seen.update(kinds_of(batch) if isinstance(batch, np.ndarray) else ["list"])

@@ -64,6 +64,15 @@ def columns_of(batch: Batch, columns: Sequence[int], width: int) -> Array:
     """Columns of numeric outputs, shape (n, len(columns)).
 
     Outputs that are not ``width`` numbers are NaN.
+
+    Parameters
+    ----------
+    batch : ndarray of shape (n, d), or list
+        Outputs.
+    columns : sequence of int
+        Which columns, from 0.
+    width : int
+        Numbers that an output should have.
     """
     if isinstance(batch, np.ndarray) and batch.shape[1:] == (width,):
         return np.asarray(batch[:, list(columns)], dtype=np.float64)  # the other columns need not become floats

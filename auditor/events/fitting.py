@@ -23,7 +23,18 @@ def _rows(batch: Batch) -> Array:
 
 
 def learn_distance(x: Batch, y: Batch) -> Distance | None:
-    """Distance from the pooled median, for outputs of shape (n,)."""
+    """Distance from the pooled median, for outputs of shape (n,).
+
+    Parameters
+    ----------
+    x, y : ndarray of shape (n,), or list
+        Draws of each side.
+
+    Returns
+    -------
+    Distance or None
+        None if no draw is finite.
+    """
     pooled = np.concatenate([column(x), column(y)])
     pooled = pooled[np.isfinite(pooled)]
     return Distance(float(np.median(pooled))) if len(pooled) else None
@@ -33,6 +44,16 @@ def learn_lattices(x: Batch, y: Batch) -> list[Lattice]:
     """Find a lattice on which one dataset's draws lie.
 
     The other dataset's do not all lie on it; outputs have shape (n,).
+
+    Parameters
+    ----------
+    x, y : ndarray of shape (n,), or list
+        Draws of each side.
+
+    Returns
+    -------
+    list of Lattice
+        At most one a side; empty if a draw is not finite, or draws have the full precision of floats.
     """
     a, b = column(x), column(y)
     pooled = np.concatenate([a, b])
@@ -60,6 +81,16 @@ def learn_linear(x: Batch, y: Batch) -> Linear | None:
     """Fit Fisher's linear discriminant between two datasets' draws.
 
     Outputs have shape (n, d), d > 1.
+
+    Parameters
+    ----------
+    x, y : ndarray of shape (n, d), or list
+        Draws of each side.
+
+    Returns
+    -------
+    Linear or None
+        None if nothing varies, the means are equal, or numbers overflow.
     """
     a, b = _rows(x), _rows(y)
     a, b = np.where(np.isfinite(a), a, 0.0), np.where(np.isfinite(b), b, 0.0)
@@ -79,6 +110,18 @@ def learn_additive(x: Batch, y: Batch, cells: int) -> Additive | None:
     """Fit log-likelihood ratios of each coordinate's cells.
 
     Outputs have shape (n, d), d > 1.
+
+    Parameters
+    ----------
+    x, y : ndarray of shape (n, d), or list
+        Draws of each side.
+    cells : int
+        Cells of a coordinate at most, between quantiles of both sides together.
+
+    Returns
+    -------
+    Additive or None
+        None unless at least two coordinates differ clearly.
     """
     a, b = _rows(x)[:, :MAX_COORDINATES], _rows(y)[:, :MAX_COORDINATES]
     edges, scores = [], []
@@ -109,6 +152,22 @@ def learn_symbols(
     None if there are more than ``most``.
 
     ``known`` are the keys of both batches, where they have been computed already, ``label`` a symbol in words.
+
+    Parameters
+    ----------
+    x, y : ndarray of shape (n,) or (n, d), or list
+        As many draws of each side.
+    most : int
+        Largest number of symbols.
+    known : tuple of (ndarray, ndarray), optional
+        The keys, each of shape (n,).
+    label : callable
+        From an output to words.
+
+    Returns
+    -------
+    Rank or None
+        None also if there is only one symbol, or more than draws a side.
     """
     key_x, key_y = known if known is not None else (keys(x), keys(y))
     table, first = np.unique(np.concatenate([key_x, key_y]), return_index=True)
@@ -122,7 +181,22 @@ def learn_symbols(
 
 
 def learn_histogram(base: Feature, x: Array, y: Array, cells: int) -> Rank | None:
-    """Order cells between pooled quantiles by shrunken likelihood ratio."""
+    """Order cells between pooled quantiles by shrunken likelihood ratio.
+
+    Parameters
+    ----------
+    base : Feature
+        The feature whose values are put into cells.
+    x, y : ndarray of shape (n,)
+        Its values for draws of each side.
+    cells : int
+        Number of cells at most.
+
+    Returns
+    -------
+    Rank or None
+        None if there are fewer than two distinct quantiles.
+    """
     pooled = np.concatenate([x, y])
     pooled = pooled[np.isfinite(pooled)]
     edges = np.unique(np.quantile(pooled, np.arange(1, cells) / cells, method="lower")) if len(pooled) else pooled

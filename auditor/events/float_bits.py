@@ -47,6 +47,11 @@ def precision_of(x: Array, y: Array) -> int:
 
     Numbers on a lattice have their bits between the first one of the largest and the last one of the lattice; the span
     is no longer than the numbers are. Floating-point numbers of different sizes span more.
+
+    Parameters
+    ----------
+    x, y : ndarray of shape (n,)
+        Numbers, of which the first `_LOOK` of each array are looked at.
     """
     first, last, bits = _split(np.concatenate([x[:_LOOK], y[:_LOOK]]))
     if bits.sum() < 2:

@@ -92,7 +92,15 @@ class OwnRatio:
 
 
 def own_ratio(sampler: Sampler, x: Any, y: Any) -> OwnRatio | None:
-    """Feature of a target that has a method ``log_likelihood_ratio``, None for others."""
+    """Feature of a target that has a method ``log_likelihood_ratio``, None for others.
+
+    Parameters
+    ----------
+    sampler : Sampler
+        Has the target and the limit of a call.
+    x, y : object
+        The pair's datasets.
+    """
     target = sampler.target.function if isinstance(sampler.target, OneDraw) else sampler.target
     function = getattr(target, "log_likelihood_ratio", None)
     return OwnRatio(function, x, y, sampler.limit) if callable(function) else None

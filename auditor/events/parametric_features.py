@@ -59,6 +59,16 @@ def learn_marked(x: Batch, y: Batch) -> Marked | None:
     """Find repeating values, each on its more frequent side.
 
     Outputs have shape (n,).
+
+    Parameters
+    ----------
+    x, y : ndarray of shape (n,), or list
+        As many draws of each side.
+
+    Returns
+    -------
+    Marked or None
+        None if no finite value repeats often enough.
     """
     a, b = (v[~np.isnan(v)] for v in (column(x), column(y)))
     if not len(a) or not len(b):
@@ -118,6 +128,16 @@ def learn_clipped(x: Batch, y: Batch) -> Clipped | None:
     """Medians of coordinates that differ clearly between the sides.
 
     There are at least two of them; outputs have shape (n, d).
+
+    Parameters
+    ----------
+    x, y : ndarray of shape (n, d), or list
+        As many draws of each side.
+
+    Returns
+    -------
+    Clipped or None
+        None if fewer than two coordinates differ.
     """
     width = np.shape(x)[1]
     a, b = matrix(x, width), matrix(y, width)

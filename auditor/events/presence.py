@@ -37,6 +37,11 @@ class PresenceCounts:
         """Count the elements of more outputs.
 
         For each output they are distinct, in an order that all processes share.
+
+        Parameters
+        ----------
+        x, y : sequence of sequence
+            The elements of each output of either side.
         """
         for counter, held in ((self.x, x), (self.y, y)):
             for one in held:
@@ -70,7 +75,13 @@ class Presence:
     members: PresenceCounts = field(default_factory=PresenceCounts)
 
     def add(self, x: Batch, y: Batch) -> None:
-        """Count as many further outputs of each side."""
+        """Count as many further outputs of each side.
+
+        Parameters
+        ----------
+        x, y : ndarray of shape (n,) or (n, d), or list
+            Outputs.
+        """
         self.n += len(x)
         self.kinds.add(_kinds(x), _kinds(y))
         self.keys.add(*(list(map(_keys, _listed(side))) for side in (x, y)))
@@ -120,6 +131,16 @@ def moved_items(x: Sequence[Any], y: Sequence[Any]) -> list[Item]:
     """Places of structured outputs whose numbers differ most.
 
     They are found from some draws of each side.
+
+    Parameters
+    ----------
+    x, y : sequence
+        Outputs of each side, of which the first `_ROWS` are read.
+
+    Returns
+    -------
+    list of Item
+        At most `_OFFERED`; empty if none differs.
     """
     rows = min(len(x), len(y), _ROWS)
     seen: Counter[tuple[Any, ...]] = Counter()

@@ -58,7 +58,13 @@ class Reservoir:
         return max(0, self.size - self.held)
 
     def add(self, x: Batch, y: Batch) -> None:
-        """Take in a chunk's draws, as far as there is room."""
+        """Take in a chunk's draws, as far as there is room.
+
+        Parameters
+        ----------
+        x, y : ndarray of shape (n,) or (n, d), or list
+            As many draws of each side.
+        """
         if not self._x and isinstance(x, np.ndarray) and x.ndim == 2:
             self.size = min(self.size, max(NUMBERS // max(x.shape[1], 1), _LEAST))
         room = self.room

@@ -99,6 +99,18 @@ def often(first: Array, second: Array, n: int) -> Array:
     """Difference of two counts of n, in standard errors.
 
     One is added to the variance, for small counts.
+
+    Parameters
+    ----------
+    first, second : ndarray
+        Counts of the two sides, from 0 to n.
+    n : int
+        Draws a side.
+
+    Returns
+    -------
+    ndarray
+        At least 0, of the shape of the counts.
     """
     total = first + second
     return np.asarray(np.abs(first - second) / np.sqrt(np.minimum(total, 2 * n - total) + 1.0))
@@ -148,6 +160,20 @@ def best_columns(scores: Array, most: int, least: float) -> list[int]:
     """Coordinates of the highest scores, at least ``least``.
 
     Of equal ones the first.
+
+    Parameters
+    ----------
+    scores : ndarray of shape (d,)
+        Score of each coordinate; NaN is never among the best.
+    most : int
+        Largest number of coordinates.
+    least : float
+        Lowest score.
+
+    Returns
+    -------
+    list of int
+        From the highest score down.
     """
     order = np.argsort(-scores, kind="stable")[:most]
     return [int(j) for j in order if scores[j] >= least]

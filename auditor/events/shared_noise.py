@@ -131,6 +131,16 @@ def equal_coordinates(x: Array, y: Array) -> list[Feature]:
     Rows have shape (n, d); other rows have none.
 
     It is for floats of full precision, which are not equal by chance.
+
+    Parameters
+    ----------
+    x, y : ndarray of shape (n, d)
+        Draws of each side, of which the first `_LOOK` are compared.
+
+    Returns
+    -------
+    list of Feature
+        Empty, or `Repeats` and one or two `Equal`.
     """
     d = x.shape[1]
     found: dict[tuple[int, int], int] = {}
@@ -207,6 +217,11 @@ def is_shown(x: Array, y: Array) -> bool:
     Differences of neighbouring coordinates and of halves are tried, and the sum.
 
     Those are looked at anyway, see `fixed_features`.
+
+    Parameters
+    ----------
+    x, y : ndarray of shape (n, d)
+        Draws of each side, all finite.
     """
     signs = np.where(np.arange(x.shape[1]) < x.shape[1] // 2, 1.0, -1.0)
     with np.errstate(over="ignore", invalid="ignore"):

@@ -216,6 +216,18 @@ def walk(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ..
     """Places of the elements of one output.
 
     Sets have none: the order of their elements means nothing.
+
+    Parameters
+    ----------
+    value : object
+        The output, or the part of it at ``path``.
+    path : tuple
+        Steps that lead there: keys and positions.
+
+    Yields
+    ------
+    tuple of (tuple, object)
+        Path and element; nothing for an output that is no container.
     """
     value = plain(value) if isinstance(plain(value), CONTAINERS) else value
     if isinstance(value, set | frozenset) or len(path) > DEEPEST:
