@@ -117,6 +117,17 @@ class Trace:
         """Add the scores of a call's draws.
 
         The oldest draws beyond `KEPT` a side are forgotten.
+
+        Parameters
+        ----------
+        group : hashable
+            Draws are compared within a group, such as a pair with the events that were bet on.
+        side : {0, 1}
+            The dataset.
+        place : Place
+            Where the draws were made: their calls, and places in these.
+        scores : array_like of shape (n,)
+            A number for each draw.
         """
         values, at = np.asarray(scores, dtype=np.float64), place.at()
         first = 0
@@ -280,6 +291,17 @@ def look_again(
     """Test draws that were taken one a call.
 
     `Independence.still` is set if a refutation by them does not hold.
+
+    Parameters
+    ----------
+    second : object
+        The evidence of these draws.
+    independence : Independence
+        What was tested before.
+    refuted : callable
+        Whether evidence refutes the claim.
+    traces : callable
+        From evidence to its traces.
     """
     doubt = doubt_of_all(traces(second)) if refuted(second) else Doubt()
     return replace(independence, still=doubt.finding) if doubt.p_value < DISMISS else independence

@@ -75,6 +75,15 @@ def end_in_error(labels: Mapping[str, Any], private: bool, error: TargetError | 
     """Result of an audit that an error ended.
 
     The target failed, or a ledger cannot be written.
+
+    Parameters
+    ----------
+    labels : mapping
+        Fields of the result that are known before any draw, see `labels_of`.
+    private : bool
+        Datasets are not shown; of an error of the target only its public message is.
+    error : TargetError or UnrecordedError
+        What ended it.
     """
     message = error.public if private and isinstance(error, TargetError) else str(error)
     return AuditResult(**labels, verdict=Verdict.ERROR, message=message)
@@ -86,6 +95,21 @@ def labels_of(
     """Fields of a result that are known before any draw.
 
     ``own`` are those of one level; those of the question replace others.
+
+    Parameters
+    ----------
+    target : Mechanism
+        What is audited.
+    statement : Guarantee or Theorem
+        What is claimed of it.
+    level : str
+        Level of the audit, "L0" to "L4".
+    settings : Settings
+        How it is audited.
+    question : Question
+        Labels of the result.
+    **own : object
+        Fields of one level of audits.
     """
     return {
         "id": question.id,

@@ -76,6 +76,8 @@ class FixedSize:
         """Probability of flagging an event, see `flag_probability`.
 
         Of the draws a third or less counts, while half of them judge.
+
+        See `Collected.flag`.
         """
         return flag_probability(p, q, n, guarantee, alpha)
 
@@ -146,6 +148,17 @@ def collect_fixed(sampler: Sampler, guarantee: Guarantee, pairs: Sequence[Pair],
 
     A budget in seconds cuts the first half short when half of it is over; the second half then has as many draws as the
     first had, which is settled before it begins.
+
+    Parameters
+    ----------
+    sampler : Sampler
+        Makes the draws.
+    guarantee : Guarantee
+        The claim.
+    pairs : sequence of Pair
+        Pairs to draw from; one of them is judged.
+    settings : Settings
+        Budget, level and learners.
     """
     found = FixedSize(guarantee, settings.alpha, learners_of(sampler, guarantee, pairs, settings))
     side = settings.draws // 2
@@ -172,7 +185,19 @@ def collect_fixed(sampler: Sampler, guarantee: Guarantee, pairs: Sequence[Pair],
 
 
 def look_on(found: FixedSize, sampler: Sampler, pairs: Sequence[Pair], settings: Settings) -> None:
-    """Extend a refutation's trace by draws that are not judged."""
+    """Extend a refutation's trace by draws that are not judged.
+
+    Parameters
+    ----------
+    found : FixedSize
+        Evidence with an event that was judged.
+    sampler : Sampler
+        Made its draws.
+    pairs : sequence of Pair
+        The pairs that were audited.
+    settings : Settings
+        Its ``comparisons`` say how many draws are looked at.
+    """
     assert found.judged is not None
     chain, pair = found.judged.chain, pairs[found.pair]
     for i, n in enumerate(found.trace.missing(looked_at(settings.comparisons))):
@@ -215,6 +240,19 @@ def fixed_findings(
     """Bound, power and the event, without an e-value.
 
     It is the counterpart of `auditor.audits.summary.findings`.
+
+    Parameters
+    ----------
+    found : FixedSize
+        The evidence.
+    guarantee : Guarantee
+        The claim.
+    pairs : sequence of Pair
+        The pairs that were audited.
+    settings : Settings
+        Level and method.
+    private : bool
+        Datasets are not shown.
     """
     judged = found.judged
     n = judged.n if judged is not None else 0
@@ -249,6 +287,15 @@ def fixed_ceiling(n: int, guarantee: Guarantee, alpha: float) -> float:
     """Largest level that n judging draws a side can certify.
 
     Every draw of P and none of Q lies in the event.
+
+    Parameters
+    ----------
+    n : int
+        Judging draws a side.
+    guarantee : Guarantee
+        The notion of privacy.
+    alpha : float
+        Level of the test, in (0, 1).
     """
     if n <= 0:
         return 0.0
@@ -260,6 +307,17 @@ def flag_probability(p: float, q: float, n: int, guarantee: Guarantee, alpha: fl
     """Probability that n judging draws refute the claim.
 
     Draws a side, of an event with probabilities p and q.
+
+    Parameters
+    ----------
+    p, q : float
+        Probabilities of the event under the first and the second dataset.
+    n : int
+        Judging draws a side.
+    guarantee : Guarantee
+        The claim.
+    alpha : float
+        Level of the test, in (0, 1).
     """
     from scipy import stats  # takes longer to import than numpy
 

@@ -205,7 +205,15 @@ def check_calls(groups: Iterable[Sequence[tuple[int, int]]]) -> float:
 
 
 def dependent_counts(groups: Iterable[Sequence[tuple[int, int]]], before: Independence) -> Independence:
-    """Outcome of the tests ``before``, and of `check_calls` at level `FALSE_ALARM`."""
+    """Outcome of the tests ``before``, and of `check_calls` at level `FALSE_ALARM`.
+
+    Parameters
+    ----------
+    groups : iterable of sequence of (int, int)
+        See `check_calls`.
+    before : Independence
+        Outcome of the other tests.
+    """
     p_value = min(1.0, math.exp(-check_calls(groups)))  # Markov's inequality
     p_values = {**before.p_values, "counts of calls": p_value}
     if p_value >= FALSE_ALARM:

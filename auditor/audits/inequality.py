@@ -84,6 +84,11 @@ class Inequality(Theorem):
         """Relative excess of a row beyond the tolerance.
 
         Relative to the larger side; not positive if the statement holds.
+
+        Parameters
+        ----------
+        left, right : float
+            Both sides; the excess is infinite if one is NaN.
         """
         if math.isnan(left) or math.isnan(right):
             return math.inf
@@ -96,6 +101,8 @@ class Inequality(Theorem):
 
     def audit(self, subject: Any, settings: Settings, question: Question) -> AuditResult:
         """Compute the rows and compare; ``subject`` is a function that returns them.
+
+        See `Theorem.audit`.
 
         Notes
         -----

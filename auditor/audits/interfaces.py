@@ -68,6 +68,13 @@ class EvidenceSession(Recorder, Protocol):
         """Keep why a refutation does not hold.
 
         An empty reason means that it does.
+
+        Parameters
+        ----------
+        reason : str
+            In words.
+        alone : bool
+            The draws were made one a call.
         """
 
     def doubted(self, alone: bool = False) -> str | None:
@@ -80,7 +87,17 @@ class EvidenceSession(Recorder, Protocol):
         """The target has ended the run."""
 
     def end(self, evidence: Evidence, alone: bool, result: AuditResult) -> AuditResult:
-        """Keep the evidence, and say so in the result."""
+        """Keep the evidence, and say so in the result.
+
+        Parameters
+        ----------
+        evidence : Evidence
+            All that was drawn and bet.
+        alone : bool
+            The draws were made one a call.
+        result : AuditResult
+            The result so far.
+        """
 
 
 class EvidenceStore(Protocol):
@@ -95,4 +112,20 @@ class EvidenceStore(Protocol):
         id_: str,
         private: bool,
     ) -> AbstractContextManager[EvidenceSession]:
-        """One run of one claim."""
+        """One run of one claim.
+
+        Parameters
+        ----------
+        target : Mechanism
+            What is audited.
+        guarantee : Guarantee
+            The claim.
+        pairs : sequence of Pair
+            The pairs to be audited.
+        settings : Settings
+            How it is audited.
+        id_ : str
+            The claim's id.
+        private : bool
+            Datasets are not shown.
+        """

@@ -36,6 +36,13 @@ class ChunkRule:
         """Draws in the next chunk after ``drawn``.
 
         No more than are left of a budget.
+
+        Parameters
+        ----------
+        drawn : int
+            Draws so far.
+        left : int or None
+            Rest of the budget; None for no limit.
         """
         growth = self.growth if self.late is None or drawn < self.late[0] else self.late[1]
         least = self.first if self.smallest is None else self.smallest

@@ -52,6 +52,19 @@ def run_audit(
 
     It never raises for what the target does.
 
+    Parameters
+    ----------
+    target : Mechanism
+        What is audited.
+    guarantee : Guarantee
+        The claim.
+    pairs : sequence of Pair
+        Neighbouring datasets.
+    settings : Settings
+        Budget, level, seed and method.
+    question : Question
+        Labels of the result, and the ledger.
+
     Notes
     -----
     Valid because: "violation" is returned only if the wealth at the claimed level reached 1/alpha, which under the
@@ -145,6 +158,19 @@ def error_result(
     """Result of an audit that an error ended.
 
     The target failed, or a ledger cannot be written.
+
+    Parameters
+    ----------
+    target : Mechanism
+        What is audited.
+    guarantee : Guarantee
+        The claim.
+    settings : Settings
+        How it is audited.
+    question : Question
+        Labels of the result.
+    error : TargetError or UnrecordedError
+        What ended it.
     """
     return end_in_error(_labels(target, guarantee, settings, question), question.private, error)
 

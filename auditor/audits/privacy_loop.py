@@ -157,12 +157,33 @@ class Recorder(Protocol):
     """Who writes down what is drawn while it is, see `auditor.runs.ledger.session.Night`."""
 
     def plan(self, number: int, plan: ChunkPlan, sampler: Sampler) -> None:
-        """A chunk is going to be drawn; nothing of it has been."""
+        """A chunk is going to be drawn; nothing of it has been.
+
+        Parameters
+        ----------
+        number : int
+            Number of the chunk.
+        plan : ChunkPlan
+            The chunk, without counts.
+        sampler : Sampler
+            Will make the draws.
+        """
 
     def count(self, number: int, chunk: Chunk, log: float, sampler: Sampler) -> None:
         """Record a chunk that was counted.
 
         ``log`` is the logarithm of the wealth after it.
+
+        Parameters
+        ----------
+        number : int
+            Number of the chunk.
+        chunk : Chunk
+            The chunk, with counts.
+        log : float
+            Natural logarithm of the wealth at the claimed level.
+        sampler : Sampler
+            Made the draws.
         """
 
 
@@ -335,6 +356,17 @@ class Collected(Protocol):
         """Probability that n draws a side flag an event.
 
         Its probabilities are p and q.
+
+        Parameters
+        ----------
+        p, q : float
+            In [0, 1].
+        n : int
+            Draws a side that count, see `draws_that_count`.
+        guarantee : Guarantee
+            The claim.
+        alpha : float
+            Level of the test, in (0, 1).
         """
 
     def most_drawn(self) -> tuple[int, int]:
@@ -348,6 +380,13 @@ def counted(drawn: Collected, n: float) -> int:
     """Effective draws of ``n``, the learning of events paid for.
 
     On the pair that was drawn from most.
+
+    Parameters
+    ----------
+    drawn : Collected
+        What was drawn.
+    n : float
+        Draws a side.
     """
     past = drawn.learners[drawn.most_drawn()[0]].reservoir
     return draws_that_count(n, past.width, past.size)
@@ -361,6 +400,19 @@ def resolutions(drawn: Collected, alpha: float) -> dict[str, Any]:
     Valid because: they are functions of the claim, the draws of that pair and how many numbers an output has, not of
     what the outputs are; a pair on which more is to be found is drawn from more. How far learning divides the draws is
     measured, see `auditor.evidence.power.draws_that_count`.
+
+    Parameters
+    ----------
+    drawn : Collected
+        What was drawn.
+    alpha : float
+        Level of the test, in (0, 1).
+
+    Returns
+    -------
+    dict
+        ``resolution``, a level for each of `PROBABILITIES`, and ``resolves``, the one at `RESOLVED`; empty if the claim
+        was refuted.
     """
     if drawn.refuted(alpha):
         return {}
@@ -372,7 +424,19 @@ def resolutions(drawn: Collected, alpha: float) -> dict[str, Any]:
 def learners_of(
     sampler: Sampler, guarantee: Guarantee, pairs: Sequence[Pair], settings: Settings
 ) -> list[EventLearner]:
-    """A learner of events for each pair."""
+    """A learner of events for each pair.
+
+    Parameters
+    ----------
+    sampler : Sampler
+        Has the target.
+    guarantee : Guarantee
+        The claim.
+    pairs : sequence of Pair
+        The pairs to be audited.
+    settings : Settings
+        Level, and the learners that were asked for.
+    """
     return [
         EventLearner(guarantee, settings.alpha, settings.learners, own_ratio(sampler, pair.x, pair.y)) for pair in pairs
     ]
@@ -402,6 +466,21 @@ def collect(
     It goes on from where earlier runs stopped.
 
     A claim that earlier runs have refuted is not drawn for again, unless what they learned was not kept.
+
+    Parameters
+    ----------
+    sampler : Sampler
+        Makes the draws.
+    guarantee : Guarantee
+        The claim.
+    pairs : sequence of Pair
+        Pairs to draw from.
+    settings : Settings
+        Budget, level, learners and when to stop.
+    past : Past or None
+        What earlier runs drew and learned.
+    recorder : Recorder or None
+        Writes down each chunk.
     """
     evidence = Evidence(Wealth(guarantee, np.array([guarantee.level])))
     evidence.learners = learners_of(sampler, guarantee, pairs, settings)
@@ -473,7 +552,19 @@ def _cells(
 
 
 def look_on(evidence: Evidence, sampler: Sampler, pairs: Sequence[Pair], settings: Settings) -> None:
-    """Extend a refutation's trace by draws without bets."""
+    """Extend a refutation's trace by draws without bets.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        Evidence that refutes the claim.
+    sampler : Sampler
+        Made its draws.
+    pairs : sequence of Pair
+        The pairs that were audited.
+    settings : Settings
+        Its ``comparisons`` say how many draws are looked at.
+    """
     gains = evidence.gains()
     k = max(gains, key=lambda pair: (gains[pair], -pair), default=0)
     best = evidence.learners[k].proposal

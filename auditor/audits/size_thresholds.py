@@ -161,7 +161,20 @@ def thresholds(draw: Callable[[int], Sequence[Any]], sizes: Iterable[int]) -> li
 
 
 def ladder_of(rows: int, least: int = 0) -> list[int]:
-    """Sizes 0, 1, 2, 4, 8, ... and ``rows``, from ``least`` on."""
+    """Sizes 0, 1, 2, 4, 8, ... and ``rows``, from ``least`` on.
+
+    Parameters
+    ----------
+    rows : int
+        Largest size.
+    least : int
+        Smallest size, by default 0.
+
+    Returns
+    -------
+    list of int
+        Increasing; empty if ``least`` is above ``rows``.
+    """
     powers = [2**k for k in range(rows.bit_length())]
     return sorted({size for size in (0, least, *powers, rows) if least <= size <= rows})
 

@@ -40,6 +40,19 @@ def findings(
     """Bounds, power and the best event.
 
     Names that begin with an underscore are for the functions below only.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        All that was drawn and bet.
+    guarantee : Guarantee
+        The claim.
+    pairs : sequence of Pair
+        The pairs that were audited.
+    settings : Settings
+        Of these, alpha counts.
+    private : bool
+        Datasets are not shown.
     """
     n = evidence.n
     k = max(range(len(pairs)), key=lambda i: (_gained(evidence, i), evidence.learners[i].reach, -i))
@@ -94,6 +107,15 @@ def describe_unresolved(evidence: Evidence | FixedSize, found: Mapping[str, Any]
     """Describe what too few draws may have missed.
 
     With the draws it takes; empty if nothing that was to be found.
+
+    Parameters
+    ----------
+    evidence : Evidence or FixedSize
+        All that was drawn.
+    found : mapping
+        Fields of the result, from `findings`.
+    settings : Settings
+        Level of the test, and what was to be found.
     """
     guarantee, detect = evidence.guarantee, settings.wanted(evidence.guarantee.level)
     what = "any level" if math.isinf(found["resolves"]) else "a level below {}"
@@ -126,6 +148,21 @@ def sandwich(
 
     "loose" is no failure: the events that carry the exact level may be too rare for the budget. Where the exact curve
     is known, the message says what the best single event known beforehand would have certified.
+
+    Parameters
+    ----------
+    found : mapping
+        Fields of the result, from `findings`.
+    exact : float or None
+        Exact level on the pairs; the message is empty without it.
+    event_level : float or None
+        Largest level that a single event can show, where that is less.
+    curves : sequence of PrivacyCurve
+        Exact curves of the pairs; empty where they are unknown.
+    guarantee : Guarantee
+        The claim.
+    settings : Settings
+        Level of the test, and when to stop.
     """
     if exact is None:
         return ""
@@ -149,6 +186,20 @@ def tradeoff(evidence: Evidence | FixedSize, guarantee: Guarantee, curves: Seque
     """Data of the trade-off plot.
 
     The claimed cap, the exact curve, the events found.
+
+    Parameters
+    ----------
+    evidence : Evidence or FixedSize
+        Has the learners, whose events are points.
+    guarantee : Guarantee
+        The claim.
+    curves : sequence of PrivacyCurve
+        Exact curves of the pairs; empty where they are unknown.
+
+    Returns
+    -------
+    dict
+        ``q`` and the curves ``claimed`` and ``exact`` (or None) there; ``points`` (q, p) and the ``draws`` of each.
     """
     # Steps of 0.02, and smaller ones near 0, where caps are steep.
     q = np.unique(np.concatenate([np.linspace(0, 1, 51), np.geomspace(1e-4, 0.02, 12)]))

@@ -87,7 +87,17 @@ class Theorem(ABC):
 
     @abstractmethod
     def audit(self, subject: Any, settings: Settings, question: Question) -> AuditResult:
-        """Check the statement about ``subject``; never raises for what a target does."""
+        """Check the statement about ``subject``; never raises for what a target does.
+
+        Parameters
+        ----------
+        subject : object
+            What draws or computes: a `Setting`, a function that builds settings, or one that returns rows.
+        settings : Settings
+            Budget, level and seed.
+        question : Question
+            Labels of the result.
+        """
 
 
 @dataclass
@@ -112,6 +122,20 @@ class Path:
         """Errors, chunk after chunk, up to the budget.
 
         `add` the evidence after each.
+
+        Parameters
+        ----------
+        draw : ErrorSampler
+            Makes the draws.
+        setting : Setting
+            Where to draw.
+        settings : Settings
+            Its ``draws``, ``seconds`` and ``chunks`` are the budget.
+
+        Yields
+        ------
+        ndarray of shape (n,)
+            Errors of one chunk.
         """
         loop = ChunkLoop(CHUNKS, settings.draws, settings.seconds, settings.chunks)
         for chunk in loop:
@@ -152,7 +176,17 @@ class Sampled(Theorem):
 
     @abstractmethod
     def collect(self, draw: ErrorSampler, setting: Setting, settings: Settings) -> dict[str, Any]:
-        """Draw and bet; fields of the result."""
+        """Draw and bet; fields of the result.
+
+        Parameters
+        ----------
+        draw : ErrorSampler
+            Makes the draws.
+        setting : Setting
+            Where to draw.
+        settings : Settings
+            Budget, level and when to stop.
+        """
 
     @abstractmethod
     def refuted(self, found: dict[str, Any]) -> str:
@@ -163,10 +197,19 @@ class Sampled(Theorem):
         """Describe what too few draws may have missed.
 
         Empty if they were enough.
+
+        Parameters
+        ----------
+        found : dict
+            Fields of the result, from `collect`.
+        detect : float
+            What was to be found, in the unit of the statement.
         """
 
     def audit(self, subject: Any, settings: Settings, question: Question) -> AuditResult:
         """Draw errors at the setting ``subject``.
+
+        See `Theorem.audit`.
 
         Notes
         -----
@@ -269,6 +312,15 @@ def independence_of(sampler: Sampler, setting: Setting, settings: Settings) -> I
     """Test that draws at a setting are independent.
 
     Passed without a draw where tests are not asked for.
+
+    Parameters
+    ----------
+    sampler : Sampler
+        Draws of the setting's mechanism.
+    setting : Setting
+        Its dataset is drawn on.
+    settings : Settings
+        Says whether to test.
     """
     if not settings.independence:
         return UNTESTED

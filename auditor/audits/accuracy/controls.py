@@ -85,6 +85,20 @@ def with_noise(subject: Any, factor: float, names: list[str]) -> Any:
     """A claim's subject with `noisier` mechanisms.
 
     ``names`` takes up the parameters that were changed, once it is built.
+
+    Parameters
+    ----------
+    subject : object
+        A `Setting`, or a function that builds one; anything else is returned as it is.
+    factor : float
+        Multiplies the noise.
+    names : list of str
+        Is added to.
+
+    Returns
+    -------
+    object
+        Of the kind of ``subject``.
     """
     if isinstance(subject, Setting):
         mechanism, said = noisier(subject.mechanism, factor)
@@ -119,6 +133,15 @@ def zero(setting: Setting, settings: Settings, question: Question) -> Setting | 
     """The setting of a mechanism that answers 0.
 
     Its outputs keep type and shape; None if they are no numbers.
+
+    Parameters
+    ----------
+    setting : Setting
+        Whose mechanism is replaced; it is drawn from once.
+    settings : Settings
+        Seed and limit of the draw.
+    question : Question
+        Its id keys the draw.
     """
     sampler = Sampler(setting.mechanism, settings.seed, f"{question.id}/control", settings.limit)
     output = sampler.draw(setting.data, 1, "zero")
@@ -168,6 +191,19 @@ def find_refuted(
     """The first control that a statement's check refutes.
 
     None if it refutes none. See `add_basis_and_control`.
+
+    Parameters
+    ----------
+    theorem : Theorem
+        The statement.
+    subject : object
+        What it was checked on, see `Theorem.audit`.
+    settings : Settings
+        Of these, the seed and the limit count here.
+    question : Question
+        Its id keys the draws.
+    given : mapping of str to object
+        Controls that are tried first: in words, and as a subject.
 
     Returns
     -------

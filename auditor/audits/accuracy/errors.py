@@ -149,6 +149,13 @@ class ErrorSampler:
         """Announce the chunks that come next.
 
         Draws and key of each; nothing depends on it.
+
+        Parameters
+        ----------
+        setting : Setting
+            Where they are drawn.
+        *chunks : tuple of (int, int)
+            Number of draws, and number of the chunk.
         """
         calls = [
             Call(min(n - first, LARGEST_CALL), ("accuracy", key, part))
@@ -191,7 +198,27 @@ class ErrorSampler:
 
 
 def errors_of(error: ErrorOf, outputs: Batch, n: int) -> Array:
-    """Errors of n outputs, checked."""
+    """Errors of n outputs, checked.
+
+    Parameters
+    ----------
+    error : callable
+        From outputs to errors.
+    outputs : ndarray of shape (n,) or (n, d), or list
+        The outputs.
+    n : int
+        Their number.
+
+    Returns
+    -------
+    ndarray of shape (n,)
+        At least 0; infinite where the error is NaN.
+
+    Raises
+    ------
+    SpecificationError
+        If the errors are not n numbers of at least 0.
+    """
     found = np.asarray(error(outputs), dtype=np.float64)
     if found.shape != (n,):
         raise SpecificationError(f"the error of {n} outputs must be an array of shape ({n},), got {found.shape}")

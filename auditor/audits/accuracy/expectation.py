@@ -66,11 +66,16 @@ class Expectation(Sampled):
         return f"the expected error is above the {self.at_most:.4g} that is claimed; {mean:.4g} in the draws"
 
     def missed(self, found: dict[str, Any], detect: float) -> str:
-        """See `Sampled`."""
+        """See `Sampled`.
+
+        See `Sampled.missed`.
+        """
         return describe_missed("an expected error below {}", found["resolves"], detect)
 
     def collect(self, draw: ErrorSampler, setting: Setting, settings: Settings) -> dict[str, Any]:
         """Bet that the expectation is larger.
+
+        See `Sampled.collect`.
 
         Returns
         -------

@@ -77,7 +77,10 @@ class HighProbability(Sampled):
         )
 
     def missed(self, found: dict[str, Any], detect: float) -> str:
-        """Empty where the rate is certified to be at most beta."""
+        """Empty where the rate is certified to be at most beta.
+
+        See `Sampled.missed`.
+        """
         if found["accuracy"]["upper"] <= self.beta:
             return ""
         return describe_missed("a failure rate below {}", found["resolves"], detect)
@@ -88,6 +91,8 @@ class HighProbability(Sampled):
 
     def collect(self, draw: ErrorSampler, setting: Setting, settings: Settings) -> dict[str, Any]:
         """Count failures.
+
+        See `Sampled.collect`.
 
         Notes
         -----

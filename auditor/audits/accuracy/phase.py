@@ -122,6 +122,8 @@ class PhaseDiagram(Theorem):
     def audit(self, subject: Any, settings: Settings, question: Question) -> AuditResult:
         """Draw in every cell, and bet in those with a statement.
 
+        See `Theorem.audit`; ``subject`` builds a setting from both parameters.
+
         Notes
         -----
         Valid because: in a cell of which a theorem promises a success with probability at least r, failures have a

@@ -216,6 +216,8 @@ class PowerLaw(Theorem):
 
         ``subject`` builds what is measured at a value.
 
+        See `Theorem.audit`.
+
         Returns
         -------
         AuditResult

@@ -88,6 +88,11 @@ class Search:
         """Geometric mean of a < b, if there is room.
 
         None if they are closer than the resolution, or than integers can be.
+
+        Parameters
+        ----------
+        a, b : float
+            Values of the parameter, positive.
         """
         if b <= a * self.resolution:
             return None
@@ -118,6 +123,26 @@ def decide(setting: Setting, draw: ErrorSampler, draws: int, beta: float, alpha:
     """Draw until the failure rate's side of beta is certain.
 
     It ends at the budget, too.
+
+    Parameters
+    ----------
+    setting : Setting
+        Where to draw; its ``at_most`` says what a failure is.
+    draw : ErrorSampler
+        Makes the draws.
+    draws : int
+        Budget.
+    beta : float
+        Allowed probability of failure.
+    alpha : float
+        Probability, at most, of a wrong decision.
+    *key : str or int
+        Keys the draws.
+
+    Raises
+    ------
+    SpecificationError
+        If the setting has no ``at_most``.
 
     Notes
     -----
@@ -173,6 +198,20 @@ class SearchPath:
         """Bootstrap replicates of the estimate.
 
         The failures at each value are drawn again, binomially.
+
+        Parameters
+        ----------
+        beta : float
+            Allowed probability of failure, in (0, 1).
+        rng : numpy.random.Generator
+            Of the replicates.
+        count : int
+            Number of replicates.
+
+        Returns
+        -------
+        ndarray of shape (count,)
+            Values of the parameter.
         """
         near = self.near()
         n = np.array([step["draws"] for step in near])
@@ -184,7 +223,20 @@ class SearchPath:
         return [step for step in self.steps if self.low <= step["value"] <= self.high]
 
     def crossings(self, beta: float, failures: Array) -> Array:
-        """Estimates from nearby values' failures, shape (n_values, n_replicates)."""
+        """Estimates from nearby values' failures, shape (n_values, n_replicates).
+
+        Parameters
+        ----------
+        beta : float
+            Allowed probability of failure, in (0, 1).
+        failures : ndarray of shape (n_values, n_replicates)
+            Number of failures at each value of `near`.
+
+        Returns
+        -------
+        ndarray of shape (n_replicates,)
+            Values of the parameter, within the interval.
+        """
         near = self.near()
         x = np.log([step["value"] for step in near])[:, None]
         n = np.array([step["draws"] for step in near], float)[:, None]
@@ -313,6 +365,8 @@ class SmallestParameter(Theorem):
         """Check that the theorem's value works, and bisect.
 
         ``subject`` builds a setting for each value.
+
+        See `Theorem.audit`.
 
         Notes
         -----

@@ -50,6 +50,15 @@ class Adversary(ABC):
         """Scores of n games in [0, 1], shape (n,).
 
         Each game makes up a dataset and asks once.
+
+        Parameters
+        ----------
+        ask : callable
+            From tables to releases: from shape (trials, rows, columns) to (trials, columns).
+        n : int
+            Number of games.
+        rng : numpy.random.Generator
+            Of the adversary.
         """
 
     @abstractmethod
@@ -57,6 +66,18 @@ class Adversary(ABC):
         """Largest expected score that a level of the guarantee allows.
 
         It increases with the level.
+
+        Parameters
+        ----------
+        guarantee : Guarantee
+            The notion of privacy.
+        level : float
+            Its level, at least 0.
+
+        Returns
+        -------
+        float
+            In [0, 1].
         """
 
     @abstractmethod

@@ -24,12 +24,28 @@ def cap_at(guarantee: Guarantee, q: float, level: float) -> float:
     """Largest probability of an event that the level allows.
 
     It has probability ``q`` on a neighbour.
+
+    Parameters
+    ----------
+    guarantee : Guarantee
+        The notion of privacy.
+    q : float
+        In [0, 1].
+    level : float
+        Its level, at least 0.
     """
     return float(guarantee.cap(np.array(q), np.array(level)))
 
 
 def guessing(guarantee: Guarantee, level: float) -> float:
     """Largest probability of guessing a secret, uniform bit of one row right.
+
+    Parameters
+    ----------
+    guarantee : Guarantee
+        The notion of privacy.
+    level : float
+        Its level, at least 0.
 
     Returns
     -------
@@ -64,6 +80,17 @@ def within(guarantee: Guarantee, level: float, n: int, wrong: int) -> float:
     """Largest probability of reconstructing all but ``wrong`` bits.
 
     Of n secret, uniform bits, one a row, at most ``wrong`` are wrong.
+
+    Parameters
+    ----------
+    guarantee : Guarantee
+        The notion of privacy.
+    level : float
+        Its level, at least 0.
+    n : int
+        Number of bits.
+    wrong : int
+        Wrong bits that are allowed, 0 <= wrong < n.
 
     Returns
     -------

@@ -37,6 +37,15 @@ def random_rows(rows: Rows, shape: tuple[int, ...], rng: np.random.Generator) ->
     """Independent entries of queries.
 
     Uniform on {0, 1} or {-1, 1}, or standard normal.
+
+    Parameters
+    ----------
+    rows : {"subset", "sign", "gaussian"}
+        Law of an entry, in the order above.
+    shape : tuple of int
+        Shape of the result.
+    rng : numpy.random.Generator
+        Of the adversary.
     """
     if rows not in get_args(Rows):
         raise SpecificationError(f"rows must be one of {', '.join(get_args(Rows))}, got {rows!r}")

@@ -321,7 +321,10 @@ class Exhaustive(Adversary):
         return every(self.people)
 
     def play(self, ask: Ask, n: int, rng: np.random.Generator) -> FloatArray:
-        """Part of right bits in n games, shape (n,)."""
+        """Part of right bits in n games, shape (n,).
+
+        See `Adversary.play`.
+        """
         asked = self.asked
         step = max(1, _BLOCK * 4 // asked.size)  # tables are of one byte an entry
         parts = []
@@ -345,6 +348,8 @@ class Exhaustive(Adversary):
 
     def most(self, guarantee: Guarantee, level: float) -> float:
         """Largest expected part of the bits that is right.
+
+        See `Adversary.most`.
 
         Notes
         -----

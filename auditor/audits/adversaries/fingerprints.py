@@ -35,12 +35,31 @@ class Codebook(Protocol):
         """Whether the tracer accuses a user in each trial.
 
         Shape (trials,), of a word (trials, columns).
+
+        Parameters
+        ----------
+        word : ndarray of bool, shape (trials, columns)
+            What was released, as bits.
+        users : ndarray of int, shape (trials,)
+            User of each trial, from 1.
         """
 
     def statistic(self, answers: FloatArray, users: IntArray, /) -> FloatArray:
         """Score of a user in each trial, large if included.
 
         The user's row is then among those whose means the answers are.
+
+        Parameters
+        ----------
+        answers : ndarray of shape (trials, columns)
+            Means of the columns, as they were released.
+        users : ndarray of int, shape (trials,)
+            User of each trial, from 1.
+
+        Returns
+        -------
+        ndarray of shape (trials,)
+            One score a trial.
         """
 
 
@@ -56,7 +75,15 @@ class Code(Protocol):
         """Number of columns."""
 
     def generate(self, trials: int, rng: np.random.Generator, /) -> Codebook:
-        """Draw independent codes."""
+        """Draw independent codes.
+
+        Parameters
+        ----------
+        trials : int
+            Number of codes.
+        rng : numpy.random.Generator
+            Of the codes.
+        """
 
 
 # ------------------------------------------------------------------------------------ Boneh and Shaw
@@ -103,6 +130,8 @@ class BonehShaw:
         """Draw the block of each column.
 
         A uniform order of (users + 1) times ``block`` labels for each trial.
+
+        See `Code.generate`.
         """
         return BlockCodebook(self, rng.permuted(self.ordered(trials), axis=1))
 
@@ -163,13 +192,18 @@ class BlockCodebook:
         return self.code.trace(self.sums(word).astype(np.int64))
 
     def accuses(self, word: Bits, users: IntArray) -> Bits:
-        """See `Codebook`."""
+        """See `Codebook`.
+
+        See `Codebook.accuses`.
+        """
         return np.asarray(self.trace(word) == users)
 
     def statistic(self, answers: FloatArray, users: IntArray) -> FloatArray:
         """Difference of the means of blocks i and i - 1.
 
         1/rows if user i's row is among the answers', else 0.
+
+        See `Codebook.statistic`.
         """
         means = self.sums(answers) / self.code.block
         trials = np.arange(len(means))
@@ -180,6 +214,13 @@ def sufficient_block(users: int, xi: float) -> int:
     """Block size at which no innocent user is traced.
 
     With probability 1 - xi: ``ceil(2 n^2 ln(n / xi))`` columns.
+
+    Parameters
+    ----------
+    users : int
+        Number of users n, at least 2.
+    xi : float
+        Probability, at most, that an innocent user is traced; in (0, 1).
 
     Notes
     -----
@@ -196,6 +237,18 @@ def innocent_tail(users: int, block: int) -> float:
     """Largest probability that an innocent user is traced.
 
     Over all words, that block i has the ones it takes.
+
+    Parameters
+    ----------
+    users : int
+        Number of users n, at least 2.
+    block : int
+        Columns a block, B, at least 1.
+
+    Returns
+    -------
+    float
+        In [0, 1], for one innocent user.
 
     Notes
     -----
@@ -214,6 +267,13 @@ def innocent_tail(users: int, block: int) -> float:
 
 def smallest_block(users: int, xi: float) -> int:
     """Fewest columns a block with ``users * innocent_tail(users, block) <= xi``.
+
+    Parameters
+    ----------
+    users : int
+        Number of users n, at least 2.
+    xi : float
+        Probability, at most, that an innocent user is traced; in (0, 1).
 
     Notes
     -----
@@ -342,11 +402,24 @@ class Tardos:
         return values
 
     def generate(self, trials: int, rng: np.random.Generator) -> BiasCodebook:
-        """Draw whole codes."""
+        """Draw whole codes.
+
+        See `Code.generate`.
+        """
         return self.part(trials, self.length, rng)
 
     def part(self, trials: int, columns: int, rng: np.random.Generator) -> BiasCodebook:
-        """Draw some columns of each of several codes: columns are independent."""
+        """Draw some columns of each of several codes: columns are independent.
+
+        Parameters
+        ----------
+        trials : int
+            Number of codes.
+        columns : int
+            Columns of each.
+        rng : numpy.random.Generator
+            Of the codes.
+        """
         end = math.asin(math.sqrt(self.cutoff))
         tangents = np.tan(rng.uniform(end, math.pi / 2 - end, (trials, columns)))
         # p = 1 / (1 + cot^2), as a multiple of 2^-32; the largest one below 1 where it would round to 1.
@@ -396,12 +469,18 @@ class BiasCodebook:
         return np.asarray(shared - (minus * counted).sum(axis=1, keepdims=True))
 
     def accuses(self, word: Bits, users: IntArray) -> Bits:
-        """See `Codebook`."""
+        """See `Codebook`.
+
+        See `Codebook.accuses`.
+        """
         scores = self.scores(word)[np.arange(len(users)), users - 1]
         return np.asarray(scores > self.code.threshold)
 
     def statistic(self, answers: FloatArray, users: IntArray) -> FloatArray:
-        """Score of the answers themselves, over the threshold."""
+        """Score of the answers themselves, over the threshold.
+
+        See `Codebook.statistic`.
+        """
         scores = self.scores(answers)[np.arange(len(users)), users - 1]
         return np.asarray(scores / self.code.threshold)
 

@@ -91,7 +91,20 @@ class Game:
         return ask
 
     def most(self, guarantee: Guarantee, level: float) -> float:
-        """Largest expected score that a level of the guarantee allows."""
+        """Largest expected score that a level of the guarantee allows.
+
+        Parameters
+        ----------
+        guarantee : Guarantee
+            The notion of privacy, for one neighbouring step.
+        level : float
+            Its level, at least 0.
+
+        Returns
+        -------
+        float
+            In [0, 1].
+        """
         if self.steps == 1:
             return self.adversary.most(guarantee, level)
         if _is_pure(guarantee):
@@ -131,7 +144,10 @@ class Repeated(Guarantee):
         return self.one.level
 
     def cap(self, q: FloatArray, level: FloatArray | float) -> FloatArray:
-        """The cap, applied once for each step."""
+        """The cap, applied once for each step.
+
+        See `Guarantee.cap`.
+        """
         for _ in range(self.steps):
             q = self.one.cap(q, level)
         return q
@@ -145,6 +161,13 @@ def bits_of(adversary: Adversary, guarantee: Guarantee) -> int:
     """Number of bets of a game.
 
     One for each bit that is guessed if the claim is pure, see `run_game`; 0 for one.
+
+    Parameters
+    ----------
+    adversary : Adversary
+        Plays the games.
+    guarantee : Guarantee
+        The claim.
     """
     return adversary.bits if _is_pure(guarantee) else 0
 
@@ -153,6 +176,17 @@ def run_game(game: Game, guarantee: Guarantee, settings: Settings, question: Que
     """Audit a claim by the games of an adversary.
 
     It never raises for what the target does.
+
+    Parameters
+    ----------
+    game : Game
+        The target and its adversary.
+    guarantee : Guarantee
+        The claim.
+    settings : Settings
+        Budget, level and seed.
+    question : Question
+        Labels of the result.
 
     Notes
     -----

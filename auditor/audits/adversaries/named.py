@@ -22,13 +22,40 @@ def boneh_shaw(users: int = 10, block: int = 100) -> Callable[[Mechanism, Unit],
     """Tracing by the code of Boneh and Shaw.
 
     (users + 1) block columns, and one user fewer in each table.
+
+    Parameters
+    ----------
+    users : int
+        Number of users, at least 2.
+    block : int
+        Columns a block, at least 1.
+
+    Returns
+    -------
+    callable
+        From a target and what it releases ("counts" or "means") to the tracing.
     """
     code = BonehShaw(users, block)
     return lambda target, unit: Tracing(target, code, unit, difference=True)
 
 
 def tardos(users: int = 10, coalition: int = 9, xi: float = 0.01) -> Callable[[Mechanism, Unit], Tracing]:
-    """Tracing by the code of Tardos, whose length is 100 coalition^2 ln(1/xi)."""
+    """Tracing by the code of Tardos, whose length is 100 coalition^2 ln(1/xi).
+
+    Parameters
+    ----------
+    users : int
+        Number of users, at least 2.
+    coalition : int
+        Largest coalition that is to be traced, at least 1.
+    xi : float
+        Probability of accusing a given innocent user, in (0, 1).
+
+    Returns
+    -------
+    callable
+        From a target and what it releases ("counts" or "means") to the tracing.
+    """
     code = Tardos(users, coalition, xi)
     return lambda target, unit: Tracing(target, code, unit)
 

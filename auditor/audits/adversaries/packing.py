@@ -46,7 +46,10 @@ class Packing(Adversary):
                 raise SpecificationError(f"{name} must be an integer of at least 1, got {value!r}")
 
     def play(self, ask: Ask, n: int, rng: np.random.Generator) -> FloatArray:
-        """Scores of n games, 0 or 1, shape (n,)."""
+        """Scores of n games, 0 or 1, shape (n,).
+
+        See `Adversary.play`.
+        """
         rows = rng.integers(0, 2, (n, self.columns), dtype=np.int8)
         released = ask(np.broadcast_to(rows[:, None, :], (n, self.rows, self.columns)))
         return self.won(released, rows.astype(np.float64)).astype(np.float64)
@@ -57,11 +60,20 @@ class Packing(Adversary):
         Releases have shape (n, columns); bool of shape (n,).
 
         Open balls: an answer of ``rows / 2`` is half-way between two tables, and good for neither.
+
+        Parameters
+        ----------
+        released : ndarray of shape (n, columns)
+            Column counts, as they were released.
+        rows : ndarray of shape (n, columns)
+            The row that each table repeats, zeros and ones.
         """
         return np.asarray(np.abs(released - self.rows * rows).max(axis=1) < 0.5 * self.rows)
 
     def most(self, guarantee: Guarantee, level: float) -> float:
         """Largest probability of a win that the level allows.
+
+        See `Adversary.most`.
 
         Notes
         -----

@@ -73,13 +73,30 @@ class Reconstruction(Adversary):
         return self.rows if self.wrong is None else 0
 
     def questions(self, n: int, rng: np.random.Generator) -> Bits:
-        """Queries of n games, zeros and ones of shape (n, queries, rows)."""
+        """Queries of n games, zeros and ones of shape (n, queries, rows).
+
+        Parameters
+        ----------
+        n : int
+            Number of games.
+        rng : numpy.random.Generator
+            Of the adversary.
+        """
         return rng.integers(0, 2, (n, self.queries, self.rows), dtype=np.int8)
 
     def released(self, questions: Bits, secret: Bits, ask: Ask) -> tuple[FloatArray, FloatArray]:
         """Rows of the linear programme, with their answers.
 
         Shapes (n, k, rows) and (n, k).
+
+        Parameters
+        ----------
+        questions : ndarray of shape (n, k, rows)
+            From `questions`.
+        secret : ndarray of shape (n, rows)
+            Secret bits of each game.
+        ask : callable
+            From tables to releases, see `Adversary.play`.
         """
         return questions.astype(np.float64), ask(tables(questions, secret))
 
@@ -88,7 +105,10 @@ class Reconstruction(Adversary):
         return (estimates > 0.5).astype(np.int8)
 
     def play(self, ask: Ask, n: int, rng: np.random.Generator) -> FloatArray:
-        """Scores of n games, shape (n,)."""
+        """Scores of n games, shape (n,).
+
+        See `Adversary.play`.
+        """
         size, scores = max(1, _BLOCK // (self.rows * self.queries)), []
         for first in range(0, n, size):
             secret, guess = self._games(ask, min(size, n - first), rng)
@@ -104,6 +124,8 @@ class Reconstruction(Adversary):
 
     def most(self, guarantee: Guarantee, level: float) -> float:
         """Largest expected score.
+
+        See `Adversary.most`.
 
         Notes
         -----
@@ -141,7 +163,10 @@ class Decoding(Reconstruction):
     name: ClassVar[str] = "decoding"
 
     def released(self, questions: Bits, secret: Bits, ask: Ask) -> tuple[FloatArray, FloatArray]:
-        """Rows of signs, and the differences of the answers to both halves."""
+        """Rows of signs, and the differences of the answers to both halves.
+
+        See `Reconstruction.released`.
+        """
         answers = ask(tables(np.concatenate([questions, 1 - questions], axis=1), secret))
         signs = 2.0 * questions.astype(np.float64) - 1.0
         return signs, answers[:, : self.queries] - answers[:, self.queries :]
@@ -151,5 +176,12 @@ def tables(questions: Bits, secret: Bits) -> Stack:
     """Tables whose column counts are the answers.
 
     Shape (n, rows, k) from (n, k, rows) and (n, rows).
+
+    Parameters
+    ----------
+    questions : ndarray of shape (n, k, rows)
+        Queries of each game, zeros and ones.
+    secret : ndarray of shape (n, rows)
+        Secret bits of each game.
     """
     return secret[:, :, None] * questions.transpose(0, 2, 1)

@@ -97,24 +97,64 @@ class Tracing:
         return np.column_stack([accused.astype(np.float64), book.statistic(answers, watched)])
 
     def two_users(self, n: int, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
-        """Draw i0 and i* of each trial, two different users."""
+        """Draw i0 and i* of each trial, two different users.
+
+        Parameters
+        ----------
+        n : int
+            Number of trials.
+        rng : numpy.random.Generator
+            Of the adversary.
+
+        Returns
+        -------
+        tuple of ndarray of int, shape (n,)
+            From 1; i0 is left out of the table, i* is watched.
+        """
         dropped = rng.integers(1, self.code.users + 1, n)
         watched = rng.integers(1, self.code.users, n)
         return dropped, watched + (watched >= dropped)
 
     def members(self, dropped: IntArray, watched: IntArray, present: int) -> IntArray:
-        """Users whose codewords are the rows of each table, shape (trials, rows)."""
+        """Users whose codewords are the rows of each table, shape (trials, rows).
+
+        Parameters
+        ----------
+        dropped, watched : ndarray of int, shape (trials,)
+            i0 and i* of each trial, see `two_users`.
+        present : int
+            1 if i* is in the tables; 0 if i0 is in its place.
+        """
         users = np.broadcast_to(np.arange(1, self.code.users + 1), (len(dropped), self.code.users))
         rows = users[users != dropped[:, None]].reshape(len(dropped), self.rows)
         return rows if present else np.where(rows == watched[:, None], dropped[:, None], rows)
 
     def accused(self, book: Codebook, answers: FloatArray, dropped: IntArray, watched: IntArray, present: int) -> Bits:
-        """Whether i* is accused, shape (trials,)."""
+        """Whether i* is accused, shape (trials,).
+
+        Parameters
+        ----------
+        book : Codebook
+            Codes of the trials.
+        answers : ndarray of shape (trials, columns)
+            Means of the columns, as they were released.
+        dropped, watched : ndarray of int, shape (trials,)
+            i0, which the tracer must not know, and i* of each trial.
+        present : int
+            1 if i* is in the tables, else 0; the tracer must not know it either.
+        """
         del dropped, present  # what the tracer must not know
         return book.accuses(answers > 0.5, watched)
 
     def released(self, stack: Stack, rng: np.random.Generator) -> FloatArray:
         """Means that the target releases of each table, shape (trials, columns).
+
+        Parameters
+        ----------
+        stack : ndarray of int8, shape (trials, rows, columns)
+            Tables of zeros and ones.
+        rng : numpy.random.Generator
+            Of the target.
 
         Raises
         ------

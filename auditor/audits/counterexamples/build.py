@@ -34,6 +34,28 @@ def counterexample(
     """Build the counterexample of a violation.
 
     As small as it can be made, if that is asked for.
+
+    Parameters
+    ----------
+    sampler : Sampler
+        Made the draws of the evidence.
+    evidence : Evidence or FixedSize
+        What refuted the claim.
+    found : dict
+        Fields of the result, from `findings` or `fixed_findings`.
+    guarantee : Guarantee
+        The claim.
+    pairs : sequence of Pair
+        The pairs that were audited.
+    settings : Settings
+        Of these, alpha counts.
+    question : Question
+        Says how to shrink it, and whether datasets may be shown.
+
+    Returns
+    -------
+    Counterexample or None
+        None if no event is at hand.
     """
     best = found["_best"]
     if best is None:
@@ -72,6 +94,19 @@ def first_seen(
     """The event that is the strongest evidence against the claim.
 
     For the e-process with the draws that it was learned from.
+
+    Parameters
+    ----------
+    found : mapping
+        Fields of the result; there is an event.
+    pair : Pair
+        The pair of the event.
+    guarantee : Guarantee
+        The claim.
+    settings : Settings
+        Of these, alpha counts.
+    question : Question
+        Says whether datasets may be shown.
     """
     best = found["_best"]
     counts = EventCounts(int(best.x[best.best]), int(best.y[best.best]), int(best.n))
@@ -87,7 +122,17 @@ def first_seen(
 
 
 def shrunk_to(smaller: Shrunk, found: Mapping[str, Any], question: Question) -> Counterexample:
-    """The smaller counterexample, with the fresh draws that confirmed it."""
+    """The smaller counterexample, with the fresh draws that confirmed it.
+
+    Parameters
+    ----------
+    smaller : Shrunk
+        The smaller counterexample.
+    found : mapping
+        Fields of the result; the lower bound is taken from them.
+    question : Question
+        Says whether datasets may be shown.
+    """
     private = question.private and not smaller.synthetic
     counts = EventCounts(smaller.x_count, smaller.y_count, smaller.n)
     event = say_event(smaller.chain, 0, private)

@@ -307,6 +307,13 @@ def _as(like: Any, values: NDArray[np.float64]) -> Any:
 def places_of(pair: Pair, original: Pair) -> tuple[list[int], list[int], list[Any]] | None:
     """Which rows of another pair a pair is made of.
 
+    Parameters
+    ----------
+    pair : Pair
+        The pair.
+    original : Pair
+        The other pair, from which it was made.
+
     Returns
     -------
     (list of int, list of int, list of rows) or None
@@ -332,6 +339,15 @@ def places_of(pair: Pair, original: Pair) -> tuple[list[int], list[int], list[An
 
 def pair_at(x: Sequence[int], y: Sequence[int], added: Sequence[Any], original: Pair) -> Pair:
     """Inverse of `places_of`.
+
+    Parameters
+    ----------
+    x, y : sequence of int
+        Places of the rows of either dataset.
+    added : sequence
+        Rows that are in neither of the original datasets.
+    original : Pair
+        The pair that the places refer to.
 
     Raises
     ------

@@ -179,7 +179,15 @@ _LONGEST = 1_000
 
 
 def counted(counts: EventCounts, event: str) -> str:
-    """What came of drawing from both datasets, in words."""
+    """What came of drawing from both datasets, in words.
+
+    Parameters
+    ----------
+    counts : EventCounts
+        Draws a side, and how many were in the event.
+    event : str
+        The event in words.
+    """
     return f"{event}: {counts.x:,} of {counts.n:,} draws on x, {counts.y:,} of {counts.n:,} on x'"
 
 

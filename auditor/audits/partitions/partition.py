@@ -65,6 +65,13 @@ class View:
         At most ``most``, the least deviating ones together.
 
         The impossible cell is added if it was hit.
+
+        Parameters
+        ----------
+        observed : ndarray of int, shape (cells + 1,)
+            Draws in each cell; the last is the impossible one.
+        most : int
+            Largest number of rows, the impossible cell aside.
         """
         labels, stated, counts = list(self.labels), self.probabilities.tolist(), observed.tolist()
         if len(labels) > most:

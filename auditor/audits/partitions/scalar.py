@@ -117,6 +117,15 @@ def continuous_cells(law: Scalar, name: str, rounding: float | None) -> Cells:
     """Cells of a continuous law.
 
     Outputs may be multiples of ``rounding``.
+
+    Parameters
+    ----------
+    law : Scalar
+        The stated law.
+    name : str
+        What is looked at, see `View`.
+    rounding : float or None
+        Step of the outputs' lattice; None if they are not rounded.
     """
     grain = GRAIN if rounding is None else rounding
 
@@ -163,6 +172,15 @@ def lattice_cells(law: Scalar, name: str, step: float) -> tuple[Cells, ...]:
     """Cells of a law on the multiples of a step.
 
     Ranges of them, and, where steps are small, residues.
+
+    Parameters
+    ----------
+    law : Scalar
+        The stated law.
+    name : str
+        What is looked at, see `View`.
+    step : float
+        Step of the lattice, positive.
     """
     centre = float(law.loc) * step
 

@@ -49,6 +49,13 @@ class SelfReport:
     def of(cls, name: str, value: object) -> SelfReport:
         """Read an object.
 
+        Parameters
+        ----------
+        name : str
+            Where it stands, for messages.
+        value : object
+            As read from JSON.
+
         Raises
         ------
         StatementError
@@ -59,7 +66,22 @@ class SelfReport:
         return cls(name, value)
 
     def number(self, key: str, expected: str, default: float | None = None) -> float:
-        """A finite number, or the default where there is none."""
+        """A finite number, or the default where there is none.
+
+        Parameters
+        ----------
+        key : str
+            Name of the value.
+        expected : str
+            What it should be, for the message.
+        default : float or None
+            In place of a missing value; None if it must be there.
+
+        Raises
+        ------
+        StatementError
+            If it is not a finite number.
+        """
         value = self.values.get(key, default)
         if isinstance(value, int | float) and not isinstance(value, bool):
             try:
@@ -71,7 +93,20 @@ class SelfReport:
         raise StatementError(f"{self.name}: {key} must be {expected}, got {shown(value)}")
 
     def positive(self, key: str, default: float | None = None) -> float:
-        """A finite number above 0."""
+        """A finite number above 0.
+
+        Parameters
+        ----------
+        key : str
+            Name of the value.
+        default : float or None
+            In place of a missing value; None if it must be there.
+
+        Raises
+        ------
+        StatementError
+            If it is something else.
+        """
         expected = "a finite number above 0"
         value = self.number(key, expected, default)
         if value <= 0:
@@ -79,7 +114,22 @@ class SelfReport:
         return value
 
     def least(self, key: str, least: float, default: float | None = None) -> float:
-        """A finite number of at least ``least``."""
+        """A finite number of at least ``least``.
+
+        Parameters
+        ----------
+        key : str
+            Name of the value.
+        least : float
+            Smallest value allowed.
+        default : float or None
+            In place of a missing value; None if it must be there.
+
+        Raises
+        ------
+        StatementError
+            If it is something else.
+        """
         expected = f"a finite number of at least {least:g}"
         value = self.number(key, expected, default)
         if value < least:
@@ -187,6 +237,13 @@ def accountant_levels(stated: SelfReport, delta: float) -> tuple[float, float] |
     """Bounds on the true epsilon of the stated events.
 
     At a delta, for adding or removing a row.
+
+    Parameters
+    ----------
+    stated : SelfReport
+        The statement's events.
+    delta : float
+        In [0, 1).
 
     Returns
     -------

@@ -173,6 +173,18 @@ def check_noise(noise: Any, guarantee: Guarantee) -> Check:
 
     At the stated sensitivity.
 
+    Parameters
+    ----------
+    noise : object
+        The statement's noise, as read from JSON.
+    guarantee : Guarantee
+        The claim.
+
+    Raises
+    ------
+    StatementError
+        If the noise cannot be read.
+
     Notes
     -----
     Valid because: the level is computed from the exact privacy curve of two laws whose centres are the stated
@@ -376,6 +388,18 @@ def check_accountant(accountant: Any) -> Check:
 
 def check_events(accountant: Any, guarantee: Guarantee) -> Check:
     """Check that composed events have at most the claimed level.
+
+    Parameters
+    ----------
+    accountant : object
+        The statement's events, as read from JSON.
+    guarantee : Guarantee
+        The claim.
+
+    Raises
+    ------
+    StatementError
+        If the events cannot be read.
 
     Notes
     -----
