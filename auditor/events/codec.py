@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import is_dataclass
 from functools import cache
 from importlib import import_module
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 from typing import Any
 
 import auditor.events
@@ -31,8 +31,8 @@ def registry() -> Mapping[str, type]:
         If two classes have one name, which is a mistake of ours.
     """
     found: dict[str, type] = {kind.__name__: kind for kind in (Raised, Typed)}
-    for module in iter_modules(auditor.events.__path__):
-        for value in vars(import_module(f"{auditor.events.__name__}.{module.name}")).values():
+    for module in walk_packages(auditor.events.__path__, f"{auditor.events.__name__}."):
+        for value in vars(import_module(module.name)).values():
             if not (isinstance(value, type) and is_dataclass(value)) or value.__name__.startswith("_"):
                 continue
             if not value.__module__.startswith(f"{auditor.events.__name__}."):  # imported there, such as a target

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from auditor.events.features import MAX_COORDINATES, Feature, LatticeExponent, Missing, Numeric, Part, Shape, is_coarse
 from auditor.events.float_bits import BitPattern, NegativeZero, near_answers, precision_of
+from auditor.events.learners import LEARNERS
 from auditor.events.numbers_in_text import Written, written_in
-from auditor.events.output_types import BitsSet, Flag, IsValue, KeyOrder, KindIs, bits_of, kinds_of
+from auditor.events.output_types import Flag, IsValue, KeyOrder, KindIs, kinds_of
 from auditor.events.presence import Presence, moved_items
 from auditor.events.reservoir import Reservoir
 from auditor.events.screening import best_columns, often, screen, screen_tails
@@ -120,6 +121,9 @@ class Survey:
             self._look_at_values(x, y)
         elif x.ndim == 2 and x.shape[1:] == y.shape[1:]:
             self._look_at_rows(x, y)
+        for learn_features in LEARNERS:
+            for feature, score in learn_features(x[::2], y[::2]):
+                self._offer(feature, score)
         self.features += _odd_numbers(x, y)
         self.features += _constants(x, y, *past.keys())
         self._add_floats(past, x, y)
@@ -155,12 +159,6 @@ class Survey:
             if any(isinstance(plain(value), dict) for value in (*even_x[:_LOOK], *even_y[:_LOOK])):
                 self.parts.append(KeyOrder())
             self.chosen += moved_items(even_x, even_y)
-            a, b = bits_of(even_x), bits_of(even_y)
-            if a is not None and b is not None and a.shape[1] == b.shape[1]:
-                self.features.append(BitsSet())
-                scores = screen(a, b)
-                for j in best_columns(scores, _OFFERED, 0.0):
-                    self._offer(Flag(j, a.shape[1]), scores[j])
 
     def _offer(self, feature: Feature, score: float) -> None:
         """Offer what was chosen among many by its score: to be judged on all draws only if it is beyond doubt."""

@@ -1,4 +1,4 @@
-"""Features of an output's type: an exception, one certain value, the bits of bytes."""
+"""Features of an output's type: an exception, one certain value, a bit."""
 
 from __future__ import annotations
 
@@ -148,37 +148,3 @@ class Flag:
         """In words."""
         del cut
         return f"output[{self.i}] is 1"
-
-
-@dataclass(frozen=True)
-class BitsSet:
-    """How many bits of an output that is bytes are 1."""
-
-    def __call__(self, batch: Batch) -> Array:
-        """See `Feature`."""
-        if isinstance(batch, np.ndarray):
-            return np.full(len(batch), np.nan)
-        return np.array(
-            [int.from_bytes(v, "big").bit_count() if isinstance(v, bytes) else np.nan for v in batch], dtype=np.float64
-        )
-
-    def below(self, cut: float) -> str:
-        """In words."""
-        return f"bits of the output that are 1 <= {cut:.6g}"
-
-    def above(self, cut: float) -> str:
-        """In words."""
-        return f"bits of the output that are 1 > {cut:.6g}"
-
-
-def bits_of(batch: Batch) -> NDArray[np.uint8] | None:
-    """Bytes of one length as bits, shape (n, bits).
-
-    None for all other batches.
-    """
-    if isinstance(batch, np.ndarray) or not batch or not all(isinstance(value, bytes) for value in batch):
-        return None
-    size = len(batch[0])
-    if not size or any(len(value) != size for value in batch):
-        return None
-    return np.unpackbits(np.frombuffer(b"".join(batch), dtype=np.uint8).reshape(len(batch), size), axis=1)

@@ -21,9 +21,10 @@ from auditor.events.features import (
     Shape,
 )
 from auditor.events.float_bits import BitPattern, NegativeZero, Unreachable
+from auditor.events.learners import CAUSES
 from auditor.events.log_likelihood_ratio import OwnRatio
 from auditor.events.numbers_in_text import Written
-from auditor.events.output_types import BitsSet, Flag, IsValue, KeyOrder, KindIs
+from auditor.events.output_types import Flag, IsValue, KeyOrder, KindIs
 from auditor.events.parametric_features import Clipped, Marked
 from auditor.events.shared_noise import Cancelled, Equal, Repeats
 from auditor.events.structure import Item
@@ -118,7 +119,6 @@ def _item(feature: Any) -> str:
 #: Phrase of each class of features, or a function that gives it.
 PHRASES: Mapping[type, str | Callable[[Any], str]] = {
     Additive: _SCORE,
-    BitsSet: "number of bits that are set in the output",
     Cancelled: lambda feature: (
         "shared noise: equal noise in coordinates "
         + ", ".join(map(str, feature.columns[:_FEW]))
@@ -149,6 +149,7 @@ PHRASES: Mapping[type, str | Callable[[Any], str]] = {
     ),
     Unreachable: lambda feature: _FLOATS + _place(feature.base),
     Written: "threshold on the value of a number that the output writes",
+    **{kind: phrase for kind, (phrase, _) in CAUSES.items()},
 }
 
 #: Beginnings of phrases that stand for the kind of all of them, see `kind_of`.
@@ -186,11 +187,12 @@ def kind_of(cause: str) -> str:
 _RANKS: Mapping[type, int] = {
     **dict.fromkeys((KindIs, Missing, NegativeZero, Flag, IsValue), 0),
     **dict.fromkeys((Equal, Repeats, Cancelled), 1),
-    **dict.fromkeys((Distance, Marked, Elements, BitsSet, Written), 2),
+    **dict.fromkeys((Distance, Marked, Elements, Written), 2),
     **dict.fromkeys((LatticeExponent, Lattice, Unreachable), 3),
     Clipped: 4,
     **dict.fromkeys((Linear, Additive), 5),
     **dict.fromkeys((OwnRatio, Score), 6),
+    **{kind: rank for kind, (_, rank) in CAUSES.items()},
 }
 
 

@@ -30,6 +30,12 @@ def blocks(text: str, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
 
 
+def example(words: str) -> str:
+    """The one example in Python of CONTRIBUTING that has these words."""
+    (found,) = (block for block in blocks(CONTRIBUTING, "python") if words in block)
+    return found
+
+
 COMMANDS = [
     line[2:]
     for text in (README, GUIDE)
@@ -130,7 +136,7 @@ def test_every_claim_of_the_guide_is_read() -> None:
 
 
 def test_the_mechanism_of_contributing_needs_two_files_only(tmp_path: Path) -> None:
-    mechanism, claims, *_ = blocks(CONTRIBUTING, "python")
+    mechanism, claims = example("class Coin"), example("def coin()")
     for name in ("mechanisms", "experiments"):
         shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "mechanisms" / "local_model" / "coin.py").write_text(mechanism, encoding="utf-8")
@@ -141,9 +147,9 @@ def test_the_mechanism_of_contributing_needs_two_files_only(tmp_path: Path) -> N
 
 
 def test_the_notion_of_contributing_needs_one_file_only(tmp_path: Path) -> None:
-    _, _, notion, _ = blocks(CONTRIBUTING, "python")
     shutil.copytree(ROOT / "auditor", tmp_path / "auditor", ignore=shutil.ignore_patterns("__pycache__"))
-    (tmp_path / "auditor" / "privacy" / "guarantees" / "total_variation.py").write_text(notion, encoding="utf-8")
+    notion = tmp_path / "auditor" / "privacy" / "guarantees" / "total_variation.py"
+    notion.write_text(example("class TotalVariation"), encoding="utf-8")
     shutil.copy(ROOT / "examples" / "noisy_count.py", tmp_path)
     target = ["attack", "noisy_count.py:noisy_count", "--relation", "replace-one", "--domain", "0,1", "--rows", "3"]
     # Laplace noise of scale 1/2 and a shift of 1: the total variation is 1 - e^-1 = 0.632, and rounding adds nothing.
@@ -155,7 +161,7 @@ def test_the_notion_of_contributing_needs_one_file_only(tmp_path: Path) -> None:
 
 
 def test_the_column_of_contributing_needs_one_line_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    *_, line = blocks(CONTRIBUTING, "python")
+    line = example('Column("e-value"')
     assert len(line.splitlines()) == 1
     source = Path(str(columns.__file__)).read_text(encoding="utf-8")
     changed: dict[str, Any] = {"__name__": columns.__name__}
@@ -177,6 +183,34 @@ def test_the_column_of_contributing_needs_one_line_only(monkeypatch: pytest.Monk
     body = page.partition('<table id="all"')[2].partition("</table>")[0].partition("<tbody>")[2]
     cells = [row.split("<td")[place - 1] for row in body.split("<tr")[1:]]
     assert [cell.partition(">")[2].strip() for cell in cells] == texts
+
+
+#: Any 63 of the 64 bits are independent fair coins; the parity of all is the data's bit.
+MASKED = """
+import numpy as np
+
+def masked(data, n, rng):
+    bits = rng.integers(0, 2, (n, 64), dtype=np.uint8)
+    bits[:, 0] = (bits[:, 1:].sum(axis=1) + data[0]) % 2
+    return [np.packbits(row).tobytes() for row in bits]
+"""
+
+
+def test_the_event_learner_of_contributing_needs_one_file_only(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "auditor", tmp_path / "auditor", ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "masked.py").write_text(MASKED, encoding="utf-8")
+    attack = ["attack", "masked.py:masked", "--relation", "replace-one", "--domain", "0,1", "--rows", "1"]
+    attack += ["--claim", "epsilon=2", "--draws", "2000", "--alpha", "1e-6"]
+    # Events that leave out a bit are equally probable on both datasets; with the number of set bits, those that show
+    # more than epsilon = 2 have probability below 1e-7. So a false alarm has probability 1e-6.
+    before = run(attack, tmp_path)
+    assert before.returncode in (0, 3), before.stderr + before.stdout
+    learner = tmp_path / "auditor" / "events" / "learners" / "bit_parity.py"
+    learner.write_text(example("class Parity"), encoding="utf-8")
+    after = run(attack, tmp_path)
+    assert after.returncode == 1, after.stderr + after.stdout
+    assert "number of bits are 1" in after.stdout
+    assert "parity of the output's bits" in after.stdout
 
 
 def test_the_draws_of_the_readme_are_those_of_the_report() -> None:

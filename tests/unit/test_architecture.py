@@ -121,6 +121,7 @@ def test_files_that_pages_name_are_there() -> None:
     assert ("architecture.md", "auditor/audits/interfaces.py") in named
     missing = {path for _, path in named if not (ROOT / path).exists()}
     assert missing == {  # the examples of CONTRIBUTING
+        "auditor/events/learners/bit_parity.py",
         "auditor/privacy/guarantees/total_variation.py",
         "experiments/coin.py",
         "mechanisms/local_model/coin.py",

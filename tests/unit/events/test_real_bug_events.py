@@ -30,8 +30,9 @@ from auditor.events.feature_detection import WIDE
 from auditor.events.features import Feature, LatticeExponent, Linear, Missing, Numeric, Rank, Shape
 from auditor.events.fitting import learn_symbols
 from auditor.events.float_bits import BitPattern, NegativeZero, Unreachable, near_answers, precision_of
+from auditor.events.learners.bit_strings import BitsSet, bits_of
 from auditor.events.numbers_in_text import Written, written_in
-from auditor.events.output_types import BitsSet, Flag, IsValue, KeyOrder, KindIs, bits_of, kinds_of
+from auditor.events.output_types import Flag, IsValue, KeyOrder, KindIs, kinds_of
 from auditor.events.presence import Presence, moved_items
 from auditor.events.reservoir import NUMBERS, Reservoir
 from auditor.events.root_causes import cause_of, simplicity
