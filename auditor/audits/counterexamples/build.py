@@ -42,7 +42,7 @@ def counterexample(
     evidence : Evidence or FixedSize
         What refuted the claim.
     found : dict
-        Fields of the result, from `findings` or `fixed_findings`.
+        Fields of the result, from `auditor.audits.summary.findings` or `fixed_findings`.
     guarantee : Guarantee
         The claim.
     pairs : sequence of Pair
