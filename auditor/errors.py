@@ -61,7 +61,7 @@ class TargetRaised(TargetError):  # noqa: N818 - it is what the target did
         self.error = error
 
 
-def positive(name: str, value: object) -> float:
+def check_positive(name: str, value: object) -> float:
     """Check an option that must be a positive number.
 
     Parameters
@@ -86,7 +86,7 @@ def positive(name: str, value: object) -> float:
     return float(value)
 
 
-def finite(**options: float | None) -> None:
+def check_finite(**options: float | None) -> None:
     """Check that given numbers are finite.
 
     The record of a run holds the options as strict JSON.

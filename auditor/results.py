@@ -125,8 +125,8 @@ class AuditResult:
         Largest level that so many draws could have rejected, were the outputs fully distinguishable.
     resolution : mapping of str to float
         For a claim that is audited through events and not refuted: by probability, the smallest level that an event of
-        that probability is flagged at with probability 0.9, see `auditor.evidence.power.resolution`. It depends on the
-        claim and the draws, never on what was found.
+        that probability is flagged at with probability 0.9, see `auditor.evidence.power.find_resolution`. It depends on
+        the claim and the draws, never on what was found.
     resolves : float or None
         What is held against ``detect``: the resolution at probability 0.01; for an adversary's game the smallest level,
         for accuracy the failure rate or expectation, for conformity the divergence in nats a draw, that is flagged with
@@ -271,9 +271,9 @@ class AuditResult:
     def undecided(self) -> str:
         """Why nothing is decided, and what to do.
 
-        Empty where something is decided, see `undecided`.
+        Empty where something is decided, see `explain_undecided`.
         """
-        return undecided(vars(self))
+        return explain_undecided(vars(self))
 
     def __bool__(self) -> bool:
         return self.verdict == Verdict.CONSISTENT
@@ -288,7 +288,7 @@ class AuditResult:
             return f"{self.id}: error: {self.undecided}"
         text = f"{self.id}: {self.verdict}: claimed {self.claimed}"
         if self.lower_bound is not None:
-            text += f"; lower bound {self.lower_bound:.4g} at confidence {certainty(self.alpha)}"
+            text += f"; lower bound {self.lower_bound:.4g} at confidence {format_certainty(self.alpha)}"
         if self.reached is not None:
             text += f", {100 * self.reached:.3g} % of the claim"
         if self.resolution and self.resolves is not None:
@@ -296,12 +296,12 @@ class AuditResult:
         return f"{text}. {self.undecided}" if self.undecided else text
 
     def to_json(self) -> dict[str, Any]:
-        """Plain data with `DERIVED`, without `ABSENT` members that are empty; see `plain`."""
-        record: dict[str, Any] = plain(self)
+        """Plain data with `DERIVED`, without `ABSENT` members that are empty; see `make_plain`."""
+        record: dict[str, Any] = make_plain(self)
         for name in ABSENT:
             if not record[name]:
                 del record[name]
-        record |= {name: plain(getattr(self, name)) for name in DERIVED}
+        record |= {name: make_plain(getattr(self, name)) for name in DERIVED}
         return dict(sorted(record.items()))
 
 
@@ -382,7 +382,7 @@ def say_resolution(symbol: str, level: float, pairs: int = 1) -> str:
     )
 
 
-def undecided(result: Mapping[str, Any]) -> str:
+def explain_undecided(result: Mapping[str, Any]) -> str:
     """Explain why an audit decides nothing, and what to do.
 
     One sentence, the same wherever it is shown.
@@ -431,7 +431,7 @@ def _remedy(result: Mapping[str, Any]) -> str:
     return f"give it more {most}{weaker}"
 
 
-def certainty(alpha: float, whole: int = 1) -> str:
+def format_certainty(alpha: float, whole: int = 1) -> str:
     """Format ``1 - alpha`` with enough digits to tell it from 1.
 
     Rounded down.
@@ -445,7 +445,7 @@ def certainty(alpha: float, whole: int = 1) -> str:
 
     Examples
     --------
-    >>> certainty(0.01), certainty(1.07e-5, 100)
+    >>> format_certainty(0.01), format_certainty(1.07e-5, 100)
     ('0.99', '99.9989')
     """
     error = Decimal(whole) * Decimal(repr(float(alpha)))
@@ -453,7 +453,7 @@ def certainty(alpha: float, whole: int = 1) -> str:
     return f"{(whole - error).quantize(step, rounding=ROUND_FLOOR).normalize():f}"
 
 
-def carried(ledger: Mapping[str, Any]) -> str:
+def describe_carried(ledger: Mapping[str, Any]) -> str:
     """Describe the part of the draws that this run made.
 
     Evidence may be carried from run to run; empty where it is not.
@@ -465,7 +465,7 @@ def carried(ledger: Mapping[str, Any]) -> str:
     return f", of which {int(ledger['own_draws']):,} in this run, number {int(ledger['night']):,} of its ledger{why}"
 
 
-def plain(value: Any) -> Any:
+def make_plain(value: Any) -> Any:
     """Convert data for strict JSON.
 
     Floats are rounded to 8 significant digits; infinities are "inf" and "-inf", NaN is "nan".
@@ -476,7 +476,7 @@ def plain(value: Any) -> Any:
     if kind in _AS_IT_IS:
         return value
     if kind is list or kind is tuple:
-        return [_rounded(v) if type(v) is float else plain(v) for v in value]
+        return [_rounded(v) if type(v) is float else make_plain(v) for v in value]
     if isinstance(value, StrEnum):
         return str(value)
     if isinstance(value, np.bool_):
@@ -488,13 +488,13 @@ def plain(value: Any) -> Any:
     if isinstance(value, float | np.floating):
         return _rounded(float(value))
     if is_dataclass(value) and not isinstance(value, type):
-        return {f.name: plain(getattr(value, f.name)) for f in fields(value)}
+        return {f.name: make_plain(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, Mapping):
-        return {str(k): plain(v) for k, v in value.items()}
+        return {str(k): make_plain(v) for k, v in value.items()}
     if isinstance(value, np.ndarray):
-        return plain(value.tolist())
+        return make_plain(value.tolist())
     if isinstance(value, list | tuple):
-        return [plain(v) for v in value]
+        return [make_plain(v) for v in value]
     raise TypeError(f"no JSON for {value!r}")
 
 
@@ -508,8 +508,8 @@ def _rounded(value: float) -> float | str:
     return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
 
 
-def number(value: Any) -> float | None:
-    """Read a level from JSON; the inverse of `plain` for floats."""
+def parse_number(value: Any) -> float | None:
+    """Read a level from JSON; the inverse of `make_plain` for floats."""
     return None if value is None else float(value)
 
 
@@ -546,7 +546,7 @@ def _fields(kind: type, record: Mapping[str, Any]) -> dict[str, Any]:
     return values
 
 
-def document(
+def make_document(
     manifest: Mapping[str, Any], claims: Sequence[AuditResult], errata: Sequence[Mapping[str, Any]]
 ) -> dict[str, Any]:
     """Make the content of results.json.
@@ -564,7 +564,7 @@ def document(
         "schema": SCHEMA,
         "manifest": dict(manifest),  # what was asked for is written as it was given
         "claims": [claim.to_json() for claim in claims],
-        "errata": plain(list(errata)),
+        "errata": make_plain(list(errata)),
     }
 
 
@@ -576,12 +576,12 @@ def write_json(path: Path, content: Mapping[str, Any]) -> None:
     path : Path
         File to write; it is replaced once all is written.
     content : mapping
-        As `document` gives it; the claims are written last.
+        As `make_document` gives it; the claims are written last.
 
     Raises
     ------
     ValueError
-        If a number is infinite or NaN, which `plain` turns into a text.
+        If a number is infinite or NaN, which `make_plain` turns into a text.
     """
     lines = [f"{_dump(key)}: {_dump(value)}" for key, value in content.items() if key != "claims"]
     claims = ",\n".join(_dump(claim) for claim in content.get("claims", []))

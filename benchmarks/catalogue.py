@@ -46,9 +46,9 @@ def document(paths: Sequence[str] = ("experiments",)) -> str:
     paths : sequence of str
         Files or folders that declare claims.
     """
-    entries = registry.load(paths)
+    entries = registry.load_entries(paths)
     of: dict[str, list[Claim]] = {entry.id: [] for entry in entries}
-    for claim in registry.claims(paths):
+    for claim in registry.load_claims(paths):
         of[claim.entry].append(claim)
     documents: dict[str, list[Entry]] = {}
     for entry in sorted(entries, key=lambda entry: entry.id.partition("/")[0]):

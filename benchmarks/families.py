@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.audits.privacy_loop import Settings, collect
+from auditor.audits.privacy_loop import Settings, collect_evidence
 from auditor.calibration import families
 from auditor.calibration.families import Family, Geometric, Response
 from auditor.evidence.lower_bound import level_grid, lower_bound
@@ -98,10 +98,10 @@ EXTREMES = (
 )
 
 FAMILIES = (
-    replace(families.response(1.0), share=3.5),
-    families.discrete_laplace(1.0),
-    families.gaussian(1.0),
-    families.gaussian_delta(1.0),
+    replace(families.make_response(1.0), share=3.5),
+    families.make_discrete_laplace(1.0),
+    families.make_gaussian(1.0),
+    families.make_gaussian_delta(1.0),
     families.SEARCH,
     families.KINK,
     families.RHO,
@@ -143,7 +143,7 @@ def trial(family: Family, stop: str, seed: int, draws_a_side: int) -> Outcome:
         is on the grid of levels, so rounding to the grid needs no slack.
     """
     settings = Settings(alpha=ALPHA, draws=2 * draws_a_side, stop=stop, seed=seed)
-    evidence = collect(Sampler(family.mechanism, seed, family.name), family.guarantee, family.pairs, settings)
+    evidence = collect_evidence(Sampler(family.mechanism, seed, family.name), family.guarantee, family.pairs, settings)
     level = family.guarantee.level
     bound = lower_bound(
         evidence.chunks, family.guarantee, level_grid(level, family.guarantee.highest, family.guarantee.unit), ALPHA

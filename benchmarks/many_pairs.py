@@ -22,8 +22,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from auditor import Pair, PureDP
-from auditor.audits.pair_search import affordable
-from auditor.audits.privacy_loop import Settings, collect
+from auditor.audits.pair_search import keep_affordable
+from auditor.audits.privacy_loop import Settings, collect_evidence
 from auditor.targets.sampler import Sampler
 from benchmarks.false_alarms import upper_bound
 from benchmarks.families import ALPHA, Family, Outcome, discrete_laplace, randomised_response, trial
@@ -132,7 +132,7 @@ def search(defect: Defect, pairs: int, places: Sequence[int], draws: int, first_
     for seed, where in enumerate(places, first_seed):
         settings = Settings(alpha=_LEVEL, draws=draws, seed=seed)
         begun = time.process_time()
-        evidence = collect(Sampler(defect.on(where), seed, defect.name), CLAIM, crowd(pairs), settings)
+        evidence = collect_evidence(Sampler(defect.on(where), seed, defect.name), CLAIM, crowd(pairs), settings)
         took.append(time.process_time() - begun)
         used.append(2 * evidence.n)
         found += evidence.refuted(_LEVEL)
@@ -192,7 +192,7 @@ def slow_rows(audits: int) -> list[str]:
     """Table of what few draws find, on lists that are cut to what they can look at, and on all pairs."""
     rows = ["| draws | pairs | defect | found, on one of the first 15 pairs |", "|---:|---:|---|---:|"]
     for draws in SLOW:
-        for pairs in (len(affordable(crowd(PAIRS), draws)), PAIRS):
+        for pairs in (len(keep_affordable(crowd(PAIRS), draws)), PAIRS):
             for defect in DEFECTS[:2]:
                 result = search(defect, pairs, spread(15, audits), draws)
                 rows.append(f"| {draws:,} | {pairs} | {defect.name} | {result.found} of {audits} |")
@@ -208,7 +208,7 @@ def cost_rows(draws: int) -> list[str]:
             if traced:
                 tracemalloc.start()
             begun = time.process_time()
-            evidence = collect(
+            evidence = collect_evidence(
                 Sampler(discrete_laplace, 0, "cost"), CLAIM, crowd(pairs), Settings(alpha=_LEVEL, draws=draws)
             )
             took.append(time.process_time() - begun)
@@ -257,7 +257,8 @@ def document(options: argparse.Namespace) -> tuple[str, bool]:
         "## Slow targets",
         "",
         "A target of 20 milliseconds a draw has some 2,000 draws in a minute beside those of the independence tests. "
-        "What they find on a list that is cut to what they can look at (`auditor.audits.pair_search.affordable`), and "
+        "What they find on a list that is cut to what they can look at "
+        "(`auditor.audits.pair_search.keep_affordable`), and "
         "on all pairs.",
         "",
         *slow_rows(options.searches),

@@ -18,12 +18,12 @@ import joblib
 import numpy as np
 from scipy import stats
 
-from auditor.audits.privacy_loop import FIRST, SMALLEST, Settings, collect
+from auditor.audits.privacy_loop import FIRST, SMALLEST, Settings, collect_evidence
 from auditor.claims import Claim, Draft, registry
 from auditor.results import Verdict
 from auditor.targets.sampler import Sampler
 from benchmarks.mutant_laws import masses_of
-from benchmarks.oracles import rate
+from benchmarks.oracles import compute_rate
 
 ALPHA = 0.01
 #: What the requirement allows: caught within so many times the oracle's draws.
@@ -60,7 +60,7 @@ class Oracle:
 
 def mutants() -> list[Claim]:
     """Mutants of levels L1 and L2 (parts of mechanisms), in the registry's order."""
-    claims = registry.claims(["experiments"])
+    claims = registry.load_claims(["experiments"])
     return [c for c in claims if c.draft.is_mutant and c.draft.level in ("L1", "L2") and c.draft.pairs]
 
 
@@ -74,7 +74,7 @@ def oracle(draft: Draft) -> Oracle | None:
     masses = masses_of(draft)
     if masses is None:
         return None
-    nats, kind = rate(masses, draft.privacy_guarantee)
+    nats, kind = compute_rate(masses, draft.privacy_guarantee)
     return Oracle(math.log(1 / ALPHA) / nats if nats > _ZERO else math.inf, kind)
 
 
@@ -94,7 +94,9 @@ def trial(claim: Claim, draws_a_side: int, seed: int) -> float:
     if draft.mechanism is None:
         raise ValueError(f"expected a mechanism to draw from, got none in {claim.id}")
     settings = Settings(alpha=ALPHA, draws=2 * draws_a_side, seed=seed, learners=draft.learners)
-    evidence = collect(Sampler(draft.mechanism, seed, claim.id), draft.privacy_guarantee, draft.pairs, settings)
+    evidence = collect_evidence(
+        Sampler(draft.mechanism, seed, claim.id), draft.privacy_guarantee, draft.pairs, settings
+    )
     return evidence.n if evidence.wealth.best[0] >= math.log(1 / ALPHA) else math.inf
 
 

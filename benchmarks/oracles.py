@@ -3,11 +3,11 @@
 from auditor.calibration.oracles import (
     Cdf,
     Masses,
+    compute_rate,
     from_cdfs,
     from_finite,
-    rate,
     single_event_rate,
     whole_law_rate,
 )
 
-__all__ = ["Cdf", "Masses", "from_cdfs", "from_finite", "rate", "single_event_rate", "whole_law_rate"]
+__all__ = ["Cdf", "Masses", "compute_rate", "from_cdfs", "from_finite", "single_event_rate", "whole_law_rate"]

@@ -1,6 +1,6 @@
 """Plant violations at the level that an audit is said to resolve, and count how often they are flagged.
 
-A planted mechanism attains a level on one event, by `auditor.evidence.power.resolution` the smallest one that is
+A planted mechanism attains a level on one event, by `auditor.evidence.power.find_resolution` the smallest one that is
 flagged in 9 of 10 audits, and keeps it elsewhere. The constants by which learning is paid for,
 `auditor.evidence.power.LEARNING`, were chosen by this on seeds below 100; what is published has others. Beside it:
 mechanisms that keep their claim, which are to get the same verdict whatever the seed.
@@ -25,7 +25,7 @@ from auditor import audit
 from auditor.calibration.families import Response
 from auditor.datasets import Pair
 from auditor.events.event_learner import RESERVOIR
-from auditor.evidence.power import LEARNED, POWER, draws_that_count, resolution
+from auditor.evidence.power import LEARNED, POWER, draws_that_count, find_resolution
 from auditor.privacy.guarantees import ZCDP, ApproxDP, GaussianDP, Guarantee, PureDP
 from auditor.results import Verdict
 from benchmarks.options import parser_of
@@ -207,7 +207,7 @@ class Case:
     def level(self) -> float:
         """What such an audit is said to resolve."""
         n = draws_that_count(self.draws // 2, self.kind.width, RESERVOIR)
-        return resolution(self.probability, n, self.claim, self.alpha)
+        return find_resolution(self.probability, n, self.claim, self.alpha)
 
     def flagged(self, seed: int) -> bool:
         """Whether one audit finds it."""
@@ -324,7 +324,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "",
         f"Each row has {options.audits} audits of a mechanism that attains the level on one event and keeps it "
         "elsewhere. The event has the stated probability under the dataset where it is rarer; the level is what "
-        "`auditor.evidence.power.resolution` gives for the claim, alpha, the draws and the width of an output. It is "
+        "`auditor.evidence.power.find_resolution` gives for the claim, alpha, the draws and the width of an output. It "
+        "is "
         f"to be flagged in {POWER:g} of the audits. Kinds of events that a pass speaks of: {LEARNED}. Intervals in the "
         "middle of a distribution are not among them: narrow ones are not found.",
         "",

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from auditor.errors import SpecificationError
-from auditor.report.markdown import escape
+from auditor.report.markdown import escape_markdown
 from auditor.report.view import ClaimView, RunView
 from auditor.results import Verdict
-from auditor.runs.diff import packed, read_results, read_run_record
+from auditor.runs.diff import pack_bytes, read_results, read_run_record
 
 #: What is asked at each level.
 LEVELS = {
@@ -41,12 +41,12 @@ def summary(results: Mapping[str, Any]) -> str:
     view = RunView.of(results)
     about = view.manifest
     libraries = ", ".join(f"{name} {version}" for name, version in about["libraries"].items())
-    part = f" of the claims that match {escape(about['selection'])}" if about.get("selection") else ""
+    part = f" of the claims that match {escape_markdown(about['selection'])}" if about.get("selection") else ""
     cut = sum(bool(claim.raw.get("truncated_by")) for claim in view.claims)
     text = [
         "# The published run",
         "",
-        f"**{escape(view.sentence)}**",
+        f"**{escape_markdown(view.sentence)}**",
         "",
         f"`dpaudit run {' '.join(about['paths'])}` at level {about['level']}{part}, with seed {about['seed']} and "
         f"alpha {about['alpha']} for all claims together; dpaudit {about['dpaudit']}, Python {about['python']}, "
@@ -83,7 +83,7 @@ def _table(claims: Sequence[ClaimView], what: str, groups: Sequence[str], about:
 def _unexpected(claims: Sequence[ClaimView]) -> Iterable[str]:
     if claims:
         yield from ("## Unexpected", "")
-        yield from (f"- {escape(claim.id)}: {escape(claim.surprise)}" for claim in claims)
+        yield from (f"- {escape_markdown(claim.id)}: {escape_markdown(claim.surprise)}" for claim in claims)
         yield ""
 
 
@@ -114,7 +114,7 @@ def publish(results: Path, out: Path) -> list[Path]:
         raise SpecificationError(f"there is no run.json beside {str(results)!r} that says which code made it")
     kept = {name: record[name] for name in ("schema", "machine", "sources")}
     contents = {
-        "results.json.xz": results.read_bytes() if results.suffix == ".xz" else packed(results.read_bytes()),
+        "results.json.xz": results.read_bytes() if results.suffix == ".xz" else pack_bytes(results.read_bytes()),
         "summary.md": summary(content).encode("utf-8"),
         "run.json": f"{json.dumps(kept, indent=1)}\n".encode(),
     }

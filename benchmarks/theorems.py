@@ -16,7 +16,7 @@ from typing import Any
 from markupsafe import escape
 
 from auditor.report import svg, words
-from auditor.report.figures import COLOURS, FigureView, figures, mark
+from auditor.report.figures import COLOURS, FigureView, build_figures, draw_marker
 from auditor.report.markdown import errata_table, theorems_table
 from auditor.report.view import RunView
 
@@ -39,12 +39,12 @@ def picture(figure: FigureView) -> str:
     inner = drawn[drawn.index(">") + 1 : drawn.rindex("</svg>")]
     lines = [(i % COLOURS, curve.title) for i, curve in enumerate(figure.curves)]
     key = [
-        f'<g class="curve{i}">{mark(i, 14, svg.HEIGHT + 12 + _LINE * row, "")}</g>'
-        + svg.text(26, svg.HEIGHT + 16 + _LINE * row, title, "start")
+        f'<g class="curve{i}">{draw_marker(i, 14, svg.HEIGHT + 12 + _LINE * row, "")}</g>'
+        + svg.draw_text(26, svg.HEIGHT + 16 + _LINE * row, title, "start")
         for row, (i, title) in enumerate(lines)
     ]
     if figure.bounded:
-        key.append(svg.text(26, svg.HEIGHT + 16 + _LINE * len(lines), "dashed: the theorem's curve", "start"))
+        key.append(svg.draw_text(26, svg.HEIGHT + 16 + _LINE * len(lines), "dashed: the theorem's curve", "start"))
     height = svg.HEIGHT + 20 + _LINE * len(key)
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {svg.WIDTH} {height}" width="{2 * svg.WIDTH}">'
     return f"{head}<title>{escape(figure.name)}</title><style>{_STYLE}</style>{inner}{''.join(key)}</svg>\n"
@@ -52,8 +52,8 @@ def picture(figure: FigureView) -> str:
 
 def pictures(results: Mapping[str, Any]) -> dict[str, FigureView]:
     """The figures of a run by the name of their file."""
-    found = figures(RunView.of(results).claims)
-    slugs = words.slugs([figure.name.lower() for figure in found])
+    found = build_figures(RunView.of(results).claims)
+    slugs = words.make_slugs([figure.name.lower() for figure in found])
     return {f"{slug.removeprefix('claim-')}.svg": figure for slug, figure in zip(slugs, found, strict=True)}
 
 

@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from auditor.report import svg
 from auditor.report.curves import Log
-from auditor.report.figures import mark
+from auditor.report.figures import draw_marker
 from benchmarks.teachers import LEARNERS, METHODS, TASKS, certified, cutoff
 from mechanisms.teacher_ensembles.vote_aggregation import printed_chunks
 
@@ -96,21 +96,21 @@ class Plot:
         across = Log(places[0], places[-1], svg.LEFT, svg.WIDTH - svg.RIGHT)
         up = svg.Axis(0.0, 100.0, svg.HEIGHT - svg.BOTTOM, svg.TOP)
         parts = [
-            svg.ticks_x([(across.at(v), f"{v:g}") for v in places], svg.TOP, svg.HEIGHT - svg.BOTTOM),
-            svg.ticks_y([(up.at(v), f"{v:g}") for v in range(0, 101, 20)]),
+            svg.draw_ticks_x([(across.at(v), f"{v:g}") for v in places], svg.TOP, svg.HEIGHT - svg.BOTTOM),
+            svg.draw_ticks_y([(up.at(v), f"{v:g}") for v in range(0, 101, 20)]),
         ]
         for i, curve in enumerate(self.curves):
             parts += [
                 f'<g class="curve{i}">',
-                svg.line([(across.at(x), up.at(y)) for x, y, _, _ in curve.points], "joined"),
+                svg.draw_line([(across.at(x), up.at(y)) for x, y, _, _ in curve.points], "joined"),
             ]
             for x, y, low, high in curve.points:
                 limits = f"M{svg.px(across.at(x))} {svg.px(up.at(high))}V{svg.px(up.at(low))}"
                 said = f"{curve.title}, {self.axis} = {x:g}: {y:.1f}"
-                parts += [f'<path class="mark limits" d="{limits}"/>', mark(i, across.at(x), up.at(y), said)]
+                parts += [f'<path class="mark limits" d="{limits}"/>', draw_marker(i, across.at(x), up.at(y), said)]
             parts.append("</g>")
-        parts += svg.titles(self.axis, self.measured)
-        return svg.picture(svg.WIDTH, svg.HEIGHT, f"{self.name}: {self.measured} over {self.axis}", parts)
+        parts += svg.draw_titles(self.axis, self.measured)
+        return svg.draw_picture(svg.WIDTH, svg.HEIGHT, f"{self.name}: {self.measured} over {self.axis}", parts)
 
 
 def _curve(title: str, at: Sequence[float], values: Sequence[Mean]) -> Curve:

@@ -203,9 +203,12 @@ class Session:
             (f"{PREFIX}{self.audits}.{name}", found[name]) for name in FIELDS if found[name] is not None
         ]
         if result.undecided:
-            from auditor.report.words import clean, one_line  # whoever audits has paid for more; it may quote a target
+            from auditor.report.words import (  # whoever audits has paid for more; it may quote a target
+                escape_controls,
+                one_line,
+            )
 
-            self.properties.append((f"{PREFIX}{self.audits}.undecided", clean(one_line(result.undecided))))
+            self.properties.append((f"{PREFIX}{self.audits}.undecided", escape_controls(one_line(result.undecided))))
 
     def rows(self) -> list[dict[str, Any]]:
         """All audits that were reported, by test and number: `FIELDS`, ``test``, and ``undecided`` where that is so."""

@@ -14,7 +14,7 @@ from auditor.audits.conformity import check_conformity
 from auditor.errors import DpauditError, SpecificationError
 from auditor.results import Verdict
 from auditor.targets import Mechanism
-from auditor.targets.outputs import as_batch, keys, show
+from auditor.targets.outputs import as_batch, hash_outputs, show_output
 
 #: Draws of the calls that are compared, and generators that must not all give what the first one gave. A pattern of
 #: this many draws that are not all equal comes again with probability at most 0.6 %, of four generators at most 2e-9.
@@ -53,7 +53,7 @@ def check_mechanism(mechanism: Mechanism, *datasets: Any, seeded: bool = True, d
         raise SpecificationError(f"mechanism must be callable as (data, n, rng), got {mechanism!r}")
     if not datasets:
         raise SpecificationError("expected at least one dataset, got none")
-    broken = [f"on {show(data)}: {line}" for data in datasets for line in _broken_on(mechanism, data, seeded)]
+    broken = [f"on {show_output(data)}: {line}" for data in datasets for line in _broken_on(mechanism, data, seeded)]
     if not broken and draws and hasattr(mechanism, "law"):
         result = check_conformity(mechanism, *datasets, alpha=1e-6, draws=draws)
         if result.verdict in (Verdict.DEVIATION, Verdict.ERROR):
@@ -85,7 +85,7 @@ def _broken_on(mechanism: Mechanism, data: Any, seeded: bool) -> Iterator[str]:
         return
 
     def repeats(target: Mechanism, seed: int = 1) -> bool:
-        return np.array_equal(keys(as_batch(draw(target, seed=seed), _DRAWS)), keys(first))
+        return np.array_equal(hash_outputs(as_batch(draw(target, seed=seed), _DRAWS)), hash_outputs(first))
 
     np.random.rand()  # noqa: NPY002 - moves the global generators, which a seeded target does not use
     random.random()
@@ -99,7 +99,7 @@ def _broken_on(mechanism: Mechanism, data: Any, seeded: bool) -> Iterator[str]:
     else:
         if not repeats(copy):
             yield "a copy, as a worker process gets it, gives other outputs from an equal generator"
-    varies = len(np.unique(keys(first))) > 1
+    varies = len(np.unique(hash_outputs(first))) > 1
     if varies and all(repeats(mechanism, seed) for seed in range(2, 2 + _OTHERS)):
         yield "other generators give the same outputs: the randomness is not that of rng"
 

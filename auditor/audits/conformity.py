@@ -16,15 +16,21 @@ import numpy as np
 
 from auditor.audits.context import Question
 from auditor.audits.dependence import Trace, confirm_refutation, looked_at, scores_of
-from auditor.audits.finish import Conclusion, finish, labels_of
+from auditor.audits.finish import Conclusion, finish_audit, labels_of
 from auditor.audits.independence import UNTESTED, Independence, check_independence, worst_of
 from auditor.audits.loop import ChunkLoop, ChunkRule
 from auditor.audits.partitions import IntArray, LawCells, cells_of
 from auditor.audits.privacy_loop import DRAWS, LARGEST, Settings
-from auditor.audits.summary import describe
+from auditor.audits.summary import describe_target
 from auditor.audits.verdict import decide_verdict, describe_missed
-from auditor.errors import SpecificationError, positive
-from auditor.evidence.multinomial import Multinomials, average, combined, detectable_divergence, rejected_level
+from auditor.errors import SpecificationError, check_positive
+from auditor.evidence.multinomial import (
+    Multinomials,
+    average_wealths,
+    combine_wealths,
+    detectable_divergence,
+    rejected_level,
+)
 from auditor.privacy.laws import Law
 from auditor.results import AuditResult, Verdict, wealth_fields
 from auditor.targets import Mechanism
@@ -75,9 +81,9 @@ class StatedLaw:
     def __post_init__(self) -> None:
         if not callable(getattr(self.reference, "law", None)):
             raise SpecificationError(f"expected a reference with a method law(data), got {self.reference!r}")
-        positive("error", self.error)
+        check_positive("error", self.error)
         if self.rounding is not None:
-            positive("rounding", self.rounding)
+            check_positive("rounding", self.rounding)
 
     @property
     def level(self) -> float:
@@ -89,11 +95,11 @@ class StatedLaw:
         return {"error": self.error} | ({} if self.rounding is None else {"rounding": self.rounding})
 
     def __str__(self) -> str:
-        return f"the law of {describe(self.reference)}"
+        return f"the law of {describe_target(self.reference)}"
 
     def __repr__(self) -> str:
         # Not the reference's own: that may hold data, or an address that differs between processes.
-        return f"StatedLaw({describe(self.reference)}, {self.error!r}, {self.rounding!r})"
+        return f"StatedLaw({describe_target(self.reference)}, {self.error!r}, {self.rounding!r})"
 
 
 @dataclass
@@ -161,8 +167,9 @@ def collect_cells(
 
     Notes
     -----
-    Valid because: see `Multinomials.log_wealth` for one view, `combined` for several datasets. Views of one dataset
-    read the same draws: their wealths are averaged, never multiplied. Chunk sizes depend on nothing that was drawn.
+    Valid because: see `Multinomials.log_wealth` for one view, `combine_wealths` for several datasets. Views of one
+    dataset read the same draws: their wealths are averaged, never multiplied. Chunk sizes depend on nothing that was
+    drawn.
     """
     tally = Tally(list(cells))
     stated = [Multinomials([view.probabilities for view in one.views]) for one in cells]
@@ -177,8 +184,8 @@ def collect_cells(
             drawn = cells[k].counts(batch)
             tally.counts[k] = [total + new for total, new in zip(tally.counts[k], drawn, strict=True)]
             tally.draws[k] += n
-        logs = [average(m.log_wealth(c)) for m, c in zip(stated, tally.counts, strict=True)]
-        log = combined(logs, tally.draws, level)
+        logs = [average_wealths(m.log_wealth(c)) for m, c in zip(stated, tally.counts, strict=True)]
+        log = combine_wealths(logs, tally.draws, level)
         if log > tally.highest or not tally.path:
             tally.best = [list(counts) for counts in tally.counts]
         tally.path.append((sum(tally.draws), log))
@@ -285,7 +292,7 @@ def run_conformity(
         )
         return Conclusion(decided, found, independence)
 
-    return finish(labels, question.private, collect, conclude)
+    return finish_audit(labels, question.private, collect, conclude)
 
 
 def _found(tally: Tally, names: Sequence[str], settings: Settings) -> dict[str, Any]:
@@ -369,7 +376,7 @@ def check_conformity(
     stated = StatedLaw(mechanism if reference is None else reference, error, rounding)  # type: ignore[arg-type]
     settings = Settings(alpha=alpha, draws=draws, seconds=seconds, stop=stop, seed=seed, detect=detect, limit=limit)
     replay = (
-        f"auditor.check_conformity({describe(mechanism)}, *data, reference={describe(stated.reference)}, "
+        f"auditor.check_conformity({describe_target(mechanism)}, *data, reference={describe_target(stated.reference)}, "
         f"error={error!r}, rounding={rounding!r}, alpha={alpha!r}, draws={draws}, stop={stop!r}, seed={seed}, "
         f"id={id!r})"
     )

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from auditor.audits.independence import UNTESTED, Independence, worst_of
-from auditor.targets.outputs import Batch, keys
+from auditor.targets.outputs import Batch, hash_outputs
 from auditor.targets.sampler import PARTS, SPLIT, Place
 
 T = TypeVar("T")
@@ -151,7 +151,7 @@ def scores_of(batch: Batch) -> Array:
         finite = np.nan_to_num(rows, nan=0.0, posinf=0.0, neginf=0.0)
         return finite.sum(axis=1) if rows.shape[1] > 1 else finite[:, 0]
     # The lower half of a key is as good as random; doubles hold it.
-    return (keys(batch).astype(np.uint64) & np.uint64(0xFFFFFFFF)).astype(np.float64)
+    return (hash_outputs(batch).astype(np.uint64) & np.uint64(0xFFFFFFFF)).astype(np.float64)
 
 
 @dataclass(frozen=True)

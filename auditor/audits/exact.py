@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from auditor.audits.summary import describe
+from auditor.audits.summary import describe_target
 from auditor.audits.verdict import decide_verdict
 from auditor.datasets import Pair
 from auditor.privacy.exact import PrivacyCurve
@@ -73,7 +73,7 @@ def audit_exactly(
         verdict=verdict,
         exact=levels[worst],
         pair=pairs[worst].name,
-        mechanism=describe(mechanism),
+        mechanism=describe_target(mechanism),
         source_hash=source_hash(mechanism),
         message=message,
         **labels,

@@ -10,7 +10,7 @@ from auditor.audits.context import Question
 from auditor.audits.independence import Independence
 from auditor.audits.interfaces import Statement
 from auditor.audits.privacy_loop import Settings
-from auditor.audits.summary import describe
+from auditor.audits.summary import describe_target
 from auditor.errors import TargetError, UnrecordedError
 from auditor.results import AuditResult, Verdict
 from auditor.targets import Mechanism, source_hash
@@ -40,7 +40,7 @@ class Conclusion:
     keep: Callable[[AuditResult], AuditResult] | None = None
 
 
-def finish(
+def finish_audit(
     labels: dict[str, Any], private: bool, collect: Callable[[], T], conclude: Callable[[T], Conclusion]
 ) -> AuditResult:
     """Collect evidence and conclude from it.
@@ -123,7 +123,7 @@ def labels_of(
         "parameters": statement.parameters(),
         "alpha": settings.alpha,
         "expected": Verdict.CONSISTENT,
-        "mechanism": describe(target),
+        "mechanism": describe_target(target),
         "source_hash": source_hash(target),
         "stop": settings.stop,
         "replay": question.replay,

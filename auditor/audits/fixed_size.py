@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from auditor.audits.dependence import Trace, looked_at
 from auditor.audits.loop import ChunkLoop, ChunkRule
 from auditor.audits.pair_search import next_pair
-from auditor.audits.privacy_loop import CHUNKS, LARGEST, Settings, learners_of, resolutions, training_record
+from auditor.audits.privacy_loop import CHUNKS, LARGEST, Settings, find_resolutions, learners_of, training_record
 from auditor.datasets import Pair
 from auditor.events.descriptions import say_event
 from auditor.events.event_learner import Chain, EventLearner, Proposal
@@ -239,7 +239,7 @@ def fixed_findings(
 ) -> dict[str, Any]:
     """Bound, power and the event, without an e-value.
 
-    It is the counterpart of `auditor.audits.summary.findings`.
+    It is the counterpart of `auditor.audits.summary.summarise_findings`.
 
     Parameters
     ----------
@@ -261,7 +261,7 @@ def fixed_findings(
         "draws": 2 * found.n,
         "lower_bound": found.lower_bound(),
         "ceiling": fixed_ceiling(n, guarantee, settings.alpha),
-        **resolutions(found, settings.alpha),
+        **find_resolutions(found, settings.alpha),
         "pair": pairs[found.pair].name,
         "truncated_by": found.truncated_by,
         "record": {

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from auditor.targets.outputs import Batch, keys
+from auditor.targets.outputs import Batch, hash_outputs
 from auditor.targets.sampler import Call, Sampler
 
 #: What is bounded, where draws are independent: the four tests of `check_independence` together fail on one dataset
@@ -158,7 +158,7 @@ def check_independence(
     p_values = {name: _at_least(*outcome) for name, outcome in outcomes.items()}
     failed = [_FINDINGS[name] for name, p in p_values.items() if p < FALSE_ALARM / len(p_values)]
     again = sampler.draw(data, size, "independence", *key, 0)
-    seeded = bool((keys(again) == keys(calls[0])).all())
+    seeded = bool((hash_outputs(again) == hash_outputs(calls[0])).all())
     untied = min(trials for name, (_, trials) in outcomes.items() if name != "draws at a distance")
     return Independence(not failed, "; ".join(failed), p_values, sum(map(len, calls)) + size, seeded, untied)
 
@@ -269,7 +269,7 @@ def _numbers(calls: list[Batch]) -> list[NDArray[np.float64]]:
     """Outputs of each call as rows of numbers: values where all are numbers of one shape, keys otherwise."""
     arrays = [call for call in calls if isinstance(call, np.ndarray)]
     if len(arrays) < len(calls) or len({array.shape[1:] for array in arrays}) > 1:
-        return [keys(call).astype(np.float64)[:, None] for call in calls]
+        return [hash_outputs(call).astype(np.float64)[:, None] for call in calls]
     # Symbols far from one another and from any usual output: what is not finite is equal to its like only.
     return [
         np.nan_to_num(array.astype(np.float64).reshape(len(array), -1), nan=-1e17, posinf=1e18, neginf=-1e18)

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from auditor.datasets import Pair, Relation
-from auditor.datasets.crafted_pairs import fingerprint
+from auditor.datasets.crafted_pairs import hash_dataset
 from auditor.datasets.strategies import is_strategy
-from auditor.errors import SpecificationError, TargetError, TargetRaised, positive
+from auditor.errors import SpecificationError, TargetError, TargetRaised, check_positive
 from auditor.events.event_learner import RESERVOIR, EventLearner
 from auditor.events.log_likelihood_ratio import own_ratio
 from auditor.privacy.guarantees import Guarantee
 from auditor.targets import Mechanism
 from auditor.targets.outputs import Batch
-from auditor.targets.sampler import Sampler, generator
+from auditor.targets.sampler import Sampler, make_generator
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -107,7 +107,7 @@ def _most_hopeful(learners: Sequence[EventLearner], among: Iterable[int]) -> int
     return max(among, key=lambda k: (learners[k].hope, -learners[k].n, -k))
 
 
-def affordable(pairs: Sequence[Pair], draws: int) -> list[Pair]:
+def keep_affordable(pairs: Sequence[Pair], draws: int) -> list[Pair]:
     """Cut a list of pairs to those within a budget.
 
     The most promising come first.
@@ -206,12 +206,12 @@ def search_pairs(
             raise SpecificationError(f"{name} must be an integer of at least {least}, got {value!r}")
     if isinstance(alpha, bool) or not isinstance(alpha, int | float) or not 0 < alpha < 1:
         raise SpecificationError(f"alpha must be a number in (0, 1), got {alpha!r}")
-    end = math.inf if seconds is None else time.monotonic() + positive("seconds", seconds)
+    end = math.inf if seconds is None else time.monotonic() + check_positive("seconds", seconds)
     trials = _Trials(Sampler(mechanism, seed, id, limit, catching=True), guarantee, alpha, int(draws), relation, end)
     with _same_in_every_process():
         for k in range(ROUNDS):
             before = len(trials.pairs)
-            _explore(strategy, trials, int(generator(seed, id, "search", "strategy", k).integers(2**63)))
+            _explore(strategy, trials, int(make_generator(seed, id, "search", "strategy", k).integers(2**63)))
             if trials.full or len(trials.pairs) == before:
                 break
     best = trials.compare(COMPARED * keep) if trials.failed is None else trials.failed_first()
@@ -263,7 +263,7 @@ class _Trials:
             raise SpecificationError(f"the strategy must give a Pair, got {pair!r}")
         if self.relation is not None:
             self.relation.check(pair)
-        key = (fingerprint(pair.x), fingerprint(pair.y))
+        key = (hash_dataset(pair.x), hash_dataset(pair.y))
         if key in self._known:
             return self._known[key]
         if self.full:

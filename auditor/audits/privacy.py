@@ -11,9 +11,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from auditor.audits.context import Question
-from auditor.audits.counterexamples.build import counterexample
+from auditor.audits.counterexamples.build import build_counterexample
 from auditor.audits.dependence import Trace, confirm_refutation, look_again
-from auditor.audits.finish import Conclusion, end_in_error, finish, labels_of
+from auditor.audits.finish import Conclusion, end_in_error, finish_audit, labels_of
 from auditor.audits.fixed_size import FixedSize, collect_fixed, fixed_findings
 from auditor.audits.fixed_size import look_on as look_on_fixed
 from auditor.audits.independence import (
@@ -29,8 +29,15 @@ from auditor.audits.independence import (
 )
 from auditor.audits.interfaces import EvidenceSession
 from auditor.audits.pair_search import LEAST, search_pairs
-from auditor.audits.privacy_loop import DRAWS, METHODS, Evidence, Past, Settings, collect, look_on
-from auditor.audits.summary import describe, describe_unresolved, explain, findings, sandwich, tradeoff
+from auditor.audits.privacy_loop import DRAWS, METHODS, Evidence, Past, Settings, collect_evidence, look_on
+from auditor.audits.summary import (
+    check_sandwich,
+    collect_tradeoff,
+    describe_target,
+    describe_unresolved,
+    explain,
+    summarise_findings,
+)
 from auditor.audits.verdict import decide_verdict
 from auditor.datasets import Pair, Relation, check_pairs
 from auditor.datasets.strategies import is_strategy
@@ -126,21 +133,21 @@ def _audited(
         )
         seen = None
         if decided[0] == Verdict.VIOLATION:
-            seen = counterexample(sampler, evidence, found, guarantee, pairs, own, question)
+            seen = build_counterexample(sampler, evidence, found, guarantee, pairs, own, question)
         event_level = labels.get("event_level")
         fields = {
             **{name: value for name, value in found.items() if not name.startswith("_")},
             "alpha": own.alpha,
-            "sandwich": sandwich(found, labels["exact"], event_level, question.curves, guarantee, own),
+            "sandwich": check_sandwich(found, labels["exact"], event_level, question.curves, guarantee, own),
             "counterexample": seen,
-            "tradeoff": tradeoff(evidence, guarantee, question.curves),
+            "tradeoff": collect_tradeoff(evidence, guarantee, question.curves),
         }
         keep = None
         if night is not None and isinstance(evidence, Evidence):
             keep = partial(night.end, evidence, independence.alone)
         return Conclusion(decided, fields, independence, keep)
 
-    return finish(labels, question.private, collect, conclude)
+    return finish_audit(labels, question.private, collect, conclude)
 
 
 def _own(settings: Settings, night: EvidenceSession | None) -> Settings:
@@ -317,7 +324,7 @@ def _evidence(
 ) -> Evidence | FixedSize:
     if settings.method == "clopper-pearson":
         return collect_fixed(sampler, guarantee, pairs, settings)
-    return collect(sampler, guarantee, pairs, settings, past, night)
+    return collect_evidence(sampler, guarantee, pairs, settings, past, night)
 
 
 def _findings(
@@ -325,7 +332,7 @@ def _findings(
 ) -> dict[str, Any]:
     if isinstance(evidence, FixedSize):
         return fixed_findings(evidence, guarantee, pairs, settings, private)
-    return findings(evidence, guarantee, pairs, settings, private)
+    return summarise_findings(evidence, guarantee, pairs, settings, private)
 
 
 def audit(
@@ -437,8 +444,8 @@ def audit(
         raise SpecificationError(f"search_draws is for a strategy of pairs, got {search_draws!r} with given pairs")
     check_pairs(listed, relation)
     replay = (
-        f"auditor.audit({describe(mechanism)}, {guarantee!r}, {what}, alpha={alpha!r}, draws={draws}, stop={stop!r}, "
-        f"seed={seed}, id={id!r}"
+        f"auditor.audit({describe_target(mechanism)}, {guarantee!r}, {what}, alpha={alpha!r}, draws={draws}, "
+        f"stop={stop!r}, seed={seed}, id={id!r}"
         + (f", learners={learners!r}" if isinstance(learners, str) else "")
         + (f", method={method!r}" if method != METHODS[0] else "")
         + ")"

@@ -16,14 +16,14 @@ from auditor.audits.independence import COMPARISONS
 from auditor.audits.loop import ChunkLoop, ChunkRule
 from auditor.audits.pair_search import next_pair
 from auditor.datasets import Pair
-from auditor.errors import SpecificationError, positive
+from auditor.errors import SpecificationError, check_positive
 from auditor.events.classifier import Learners, fitters_of
 from auditor.events.elements import read_once
 from auditor.events.event_learner import Chain, EventLearner
-from auditor.events.learner_state import restore
+from auditor.events.learner_state import restore_state
 from auditor.events.log_likelihood_ratio import own_ratio
 from auditor.evidence.lower_bound import rejects_below
-from auditor.evidence.power import PROBABILITIES, RESOLVED, draws_that_count, flag_probability, resolution
+from auditor.evidence.power import PROBABILITIES, RESOLVED, draws_that_count, find_resolution, flag_probability
 from auditor.evidence.two_sample_bet import Chunk, Stake, Wealth, worst_counts
 from auditor.privacy.guarantees import Guarantee
 from auditor.results import usual_level
@@ -105,7 +105,7 @@ class Settings:
             raise SpecificationError(f"draws must be an integer of at least {4 * FIRST}, got {self.draws!r}")
         for name in ("seconds", "detect", "limit"):
             if getattr(self, name) is not None:
-                positive(name, getattr(self, name))
+                check_positive(name, getattr(self, name))
         if self.stop not in ("verdict", "budget"):
             raise SpecificationError(f'stop must be "verdict" or "budget", got {self.stop!r}')
         if self.chunks is not None and self.chunks < 1:
@@ -255,7 +255,7 @@ class Evidence:
             self.wealth.bet(chunk.stake)
             self.path.append((self.n_of_path + chunk.n, float(self.wealth.current[0])))
         for k, content in past.memory.items():
-            restore(self.learners[k], content)
+            restore_state(self.learners[k], content)
 
     @property
     def n_of_path(self) -> int:
@@ -376,7 +376,7 @@ class Collected(Protocol):
         """Whether the claim is refuted."""
 
 
-def counted(drawn: Collected, n: float) -> int:
+def count_effective_draws(drawn: Collected, n: float) -> int:
     """Effective draws of ``n``, the learning of events paid for.
 
     On the pair that was drawn from most.
@@ -392,7 +392,7 @@ def counted(drawn: Collected, n: float) -> int:
     return draws_that_count(n, past.width, past.size)
 
 
-def resolutions(drawn: Collected, alpha: float) -> dict[str, Any]:
+def find_resolutions(drawn: Collected, alpha: float) -> dict[str, Any]:
     """Fields of a result on its resolution.
 
     On the pair that was drawn from most; none where nothing was drawn.
@@ -416,8 +416,8 @@ def resolutions(drawn: Collected, alpha: float) -> dict[str, Any]:
     """
     if drawn.refuted(alpha):
         return {}
-    n = counted(drawn, drawn.most_drawn()[1])
-    found = {p: resolution(p, n, drawn.guarantee, alpha, drawn.flag) for p in PROBABILITIES}
+    n = count_effective_draws(drawn, drawn.most_drawn()[1])
+    found = {p: find_resolution(p, n, drawn.guarantee, alpha, drawn.flag) for p in PROBABILITIES}
     return {"resolution": {f"{p:g}": level for p, level in found.items()}, "resolves": found[RESOLVED]}
 
 
@@ -453,7 +453,7 @@ def training_record(learners: Sequence[EventLearner]) -> dict[str, Any]:
     return {"training": {"fits": sum(t.fits for t in trainings), "rows": sum(t.rows for t in trainings)}}
 
 
-def collect(
+def collect_evidence(
     sampler: Sampler,
     guarantee: Guarantee,
     pairs: Sequence[Pair],

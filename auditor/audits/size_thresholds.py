@@ -11,9 +11,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from auditor.datasets.rows import ends, like
+from auditor.datasets.rows import find_ends, make_rows
 from auditor.errors import SpecificationError, TargetRaised
-from auditor.targets.outputs import Raised, Typed, keys
+from auditor.targets.outputs import Raised, Typed, hash_outputs
 from auditor.targets.sampler import Sampler
 
 #: A property of an output: where in it, of what kind, and what.
@@ -68,7 +68,7 @@ class Behaviour:
         return (place, aspect, size) if aspect == "length" and what == self.size else trait
 
 
-def behaviour(outputs: Sequence[Any], size: int = 0) -> Behaviour:
+def summarise_behaviour(outputs: Sequence[Any], size: int = 0) -> Behaviour:
     """Coarse signature of what a target does on a dataset.
 
     Parameters
@@ -87,7 +87,7 @@ def behaviour(outputs: Sequence[Any], size: int = 0) -> Behaviour:
     seen = [frozenset(_traits(output, "", 0)) for output in outputs]
     if not seen:
         return Behaviour(frozenset(), frozenset(), size)
-    repeats = {("", "repeats", bool(a == b)) for a, b in pairwise(keys(list(outputs)).tolist())}
+    repeats = {("", "repeats", bool(a == b)) for a, b in pairwise(hash_outputs(list(outputs)).tolist())}
     always = frozenset.intersection(*seen) | (repeats if len(repeats) == 1 else set())
     return Behaviour(always, frozenset.union(*seen) | repeats, size)
 
@@ -123,7 +123,7 @@ def _traits(value: Any, place: str, depth: int) -> Iterator[Trait]:
                 yield from _traits(element, f"{place}[]", depth + 1)
 
 
-def thresholds(draw: Callable[[int], Sequence[Any]], sizes: Iterable[int]) -> list[int]:
+def find_thresholds(draw: Callable[[int], Sequence[Any]], sizes: Iterable[int]) -> list[int]:
     """Sizes on which a target behaves differently than with one row less.
 
     Parameters
@@ -143,7 +143,7 @@ def thresholds(draw: Callable[[int], Sequence[Any]], sizes: Iterable[int]) -> li
 
     def at(size: int) -> Behaviour:
         if size not in known:
-            known[size] = behaviour(draw(size), size)
+            known[size] = summarise_behaviour(draw(size), size)
         return known[size]
 
     ladder = sorted(set(sizes))[:MOST_SIZES]
@@ -219,13 +219,13 @@ def sizes_of_interest(
     for name, value, smallest in (("rows", rows, 1), ("least", least, 0), ("draws", draws, 2)):
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < smallest:
             raise SpecificationError(f"{name} must be an integer of at least {smallest}, got {value!r}")
-    low, high = ends(values)
+    low, high = find_ends(values)
 
     def draw(size: int) -> list[Any]:
-        data = like(values, [(low, high)[k % 2] for k in range(size)])
+        data = make_rows(values, [(low, high)[k % 2] for k in range(size)])
         return [_output(sampler, data, size, k) for k in range(draws)]
 
-    return tuple(thresholds(draw, ladder_of(int(rows), int(least))))
+    return tuple(find_thresholds(draw, ladder_of(int(rows), int(least))))
 
 
 def _output(sampler: Sampler, data: Any, size: int, k: int) -> Any:

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 
 from auditor.audits.fixed_size import FixedSize
-from auditor.audits.privacy_loop import Evidence, Settings, counted, resolutions, training_record
+from auditor.audits.privacy_loop import Evidence, Settings, count_effective_draws, find_resolutions, training_record
 from auditor.audits.verdict import describe_missed
 from auditor.datasets import Pair
 from auditor.events.descriptions import say_event
 from auditor.evidence.lower_bound import level_grid, lower_bound
-from auditor.evidence.power import RESOLVED, ceiling, draws_to_resolve, reachable_level
+from auditor.evidence.power import RESOLVED, draws_to_resolve, find_ceiling, reachable_level
 from auditor.privacy.exact import PrivacyCurve
 from auditor.privacy.guarantees import Guarantee
-from auditor.results import AuditResult, Counterexample, carried, certainty, wealth_fields
+from auditor.results import AuditResult, Counterexample, describe_carried, format_certainty, wealth_fields
 from auditor.targets.transcripts import Dialogue
 
 #: Fraction of the smaller of exact level and ceiling that a tight audit is to certify; below it the sandwich is
@@ -26,15 +26,15 @@ from auditor.targets.transcripts import Dialogue
 TIGHT = 0.9
 
 
-def describe(target: object) -> str:
+def describe_target(target: object) -> str:
     """A target's name for people."""
     if isinstance(target, Dialogue):
-        return " asked by ".join(map(describe, target.parts))
+        return " asked by ".join(map(describe_target, target.parts))
     function = getattr(target, "function", target)
     return str(getattr(function, "__qualname__", type(function).__qualname__))
 
 
-def findings(
+def summarise_findings(
     evidence: Evidence, guarantee: Guarantee, pairs: Sequence[Pair], settings: Settings, private: bool
 ) -> dict[str, Any]:
     """Bounds, power and the best event.
@@ -63,8 +63,8 @@ def findings(
         "lower_bound": lower_bound(
             evidence.chunks, guarantee, level_grid(guarantee.level, guarantee.highest, guarantee.unit), settings.alpha
         ),
-        "ceiling": ceiling(n, guarantee, settings.alpha),
-        **resolutions(evidence, settings.alpha),
+        "ceiling": find_ceiling(n, guarantee, settings.alpha),
+        **find_resolutions(evidence, settings.alpha),
         **wealth_fields(evidence.path, float(evidence.wealth.best[0]), sides=2),
         "pair": pairs[k].name,
         "truncated_by": evidence.truncated_by,
@@ -113,7 +113,7 @@ def describe_unresolved(evidence: Evidence | FixedSize, found: Mapping[str, Any]
     evidence : Evidence or FixedSize
         All that was drawn.
     found : mapping
-        Fields of the result, from `findings`.
+        Fields of the result, from `summarise_findings`.
     settings : Settings
         Level of the test, and what was to be found.
     """
@@ -124,7 +124,9 @@ def describe_unresolved(evidence: Evidence | FixedSize, found: Mapping[str, Any]
         return ""
     if detect <= guarantee.level:
         return f"{text}, which is no more than is claimed"
-    needed = draws_to_resolve(detect, guarantee, settings.alpha, partial(counted, evidence), evidence.flag)
+    needed = draws_to_resolve(
+        detect, guarantee, settings.alpha, partial(count_effective_draws, evidence), evidence.flag
+    )
     needed *= 2 * evidence.n / max(evidence.most_drawn()[1], 1)  # other pairs take their part
     if math.isinf(needed):
         return text
@@ -132,7 +134,7 @@ def describe_unresolved(evidence: Evidence | FixedSize, found: Mapping[str, Any]
     return f"{text}: {math.ceil(needed / step) * step:,} draws would do"
 
 
-def sandwich(
+def check_sandwich(
     found: Mapping[str, Any],
     exact: float | None,
     event_level: float | None,
@@ -152,7 +154,7 @@ def sandwich(
     Parameters
     ----------
     found : mapping
-        Fields of the result, from `findings`.
+        Fields of the result, from `summarise_findings`.
     exact : float or None
         Exact level on the pairs; the message is empty without it.
     event_level : float or None
@@ -182,7 +184,9 @@ def sandwich(
     return text
 
 
-def tradeoff(evidence: Evidence | FixedSize, guarantee: Guarantee, curves: Sequence[PrivacyCurve]) -> dict[str, Any]:
+def collect_tradeoff(
+    evidence: Evidence | FixedSize, guarantee: Guarantee, curves: Sequence[PrivacyCurve]
+) -> dict[str, Any]:
     """Data of the trade-off plot.
 
     The claimed cap, the exact curve, the events found.
@@ -236,7 +240,7 @@ def _evidence(result: AuditResult, found: Counterexample) -> str:
 def explain(result: AuditResult) -> str:
     """The counterexample of a violation, as text that fits on a screen."""
     found = result.counterexample
-    summed = f"{result.draws:,} draws{carried(result.ledger)}" if result.ledger else ""
+    summed = f"{result.draws:,} draws{describe_carried(result.ledger)}" if result.ledger else ""
     if found is None:
         note = f"\n  ledger       {summed}" if summed else ""
         note += f"\n  note         {result.message}" if result.message and not result.undecided else ""
@@ -252,7 +256,7 @@ def explain(result: AuditResult) -> str:
         f"    on x'      {found.y_count:,} of {found.n:,} draws",
         *([f"  shrunk       {found.shrunk}"] if found.shrunk else []),
         f"  {_evidence(result, found)}",
-        f"  lower bound  {found.lower_bound:.4g} at confidence {certainty(result.alpha)}",
+        f"  lower bound  {found.lower_bound:.4g} at confidence {format_certainty(result.alpha)}",
         *([f"  ledger       {summed}"] if summed else []),
         *([f"  note         {result.message}"] if result.message else []),
         f"  replay       {found.replay}",

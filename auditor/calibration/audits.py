@@ -40,7 +40,7 @@ class AuditOutcome(NamedTuple):
 Auditor = Callable[[Family, Settings, str], AuditOutcome]
 
 
-def learned(family: Family, settings: Settings, key: str) -> AuditOutcome:
+def audit_learned(family: Family, settings: Settings, key: str) -> AuditOutcome:
     """Audit as users do, with `auditor.audit`.
 
     It learns its events, and tests independence.
@@ -76,7 +76,7 @@ def learned(family: Family, settings: Settings, key: str) -> AuditOutcome:
     )
 
 
-def stated(family: Family, settings: Settings, key: str) -> AuditOutcome:
+def audit_stated(family: Family, settings: Settings, key: str) -> AuditOutcome:
     """Audit with the event given.
 
     It bets as the engine does, and learns the probabilities.

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 
-from auditor.calibration.measure import Plan, calibration, steps
-from auditor.calibration.rendering import lines, write
+from auditor.calibration.measure import Plan, count_rows, run_calibration
+from auditor.calibration.rendering import format_lines, write_report
 from auditor.errors import SpecificationError
 from auditor.runs.progress import Progress
 
@@ -49,7 +49,7 @@ class Rows(Progress):
             click.echo(f"[{self.done}/{self.total}] {audits} audits {took:6.1f} s  {name}", err=True)
 
 
-def planned(audits: int | None, draws: int | None, quick: bool, alpha: float, seed: int, jobs: int | None) -> Plan:
+def make_plan(audits: int | None, draws: int | None, quick: bool, alpha: float, seed: int, jobs: int | None) -> Plan:
     """Make the plan of the options.
 
     Parameters
@@ -81,7 +81,7 @@ def planned(audits: int | None, draws: int | None, quick: bool, alpha: float, se
     )
 
 
-def measured(plan: Plan, out: Path | None) -> bool:
+def report_calibration(plan: Plan, out: Path | None) -> bool:
     """Measure, print and write; whether the auditor is sound.
 
     Parameters
@@ -96,13 +96,13 @@ def measured(plan: Plan, out: Path | None) -> bool:
     SpecificationError
         If the report cannot be written.
     """
-    with Rows(steps(plan)) as rows:
-        content = calibration(plan, rows.row)
-    for line in lines(content):
+    with Rows(count_rows(plan)) as rows:
+        content = run_calibration(plan, rows.row)
+    for line in format_lines(content):
         click.echo(line)
     if out is not None:
         try:
-            *_, page = write(content, out)
+            *_, page = write_report(content, out)
         except OSError as error:
             raise SpecificationError(f"cannot write to {str(out)!r}: {error}") from error
         click.echo(f"the report is in {out}: open {page}", err=True)

@@ -56,7 +56,7 @@ class Family:
         are fast and the rate is highest.
     event : callable, optional
         An event on which the first pair attains the claim, ``outputs -> ndarray of bool, shape (n,)``: for an auditor
-        that is told, see `auditor.calibration.audits.stated`.
+        that is told, see `auditor.calibration.audits.audit_stated`.
     """
 
     name: str
@@ -189,12 +189,12 @@ _KINK = float(optimize.brentq(lambda p: float(_RHO.level_of(np.array(p), np.arra
 _PIECES = TradeoffCurve((0.0, 0.2, 1.0), (0.7, 0.4, 0.0), "of two pieces")
 
 
-def response(level: float) -> Family:
+def make_response(level: float) -> Family:
     """Make a family of randomised response on one bit."""
     return Family("randomised response", Response(level), _PURE, PAIR, event=Above(0.5))
 
 
-def discrete_laplace(level: float) -> Family:
+def make_discrete_laplace(level: float) -> Family:
     """Make a family of a count with two-sided geometric noise.
 
     The likelihood ratio of every output above 0 is e^level.
@@ -202,7 +202,7 @@ def discrete_laplace(level: float) -> Family:
     return Family("discrete Laplace", Geometric(level), _PURE, PAIR)
 
 
-def lattice_laplace(level: float) -> Family:
+def make_lattice_laplace(level: float) -> Family:
     """Make a family of Laplace noise on a lattice.
 
     Outputs beyond the larger value have the likelihood ratio e^level.
@@ -210,7 +210,7 @@ def lattice_laplace(level: float) -> Family:
     return Family("Laplace on a lattice", Geometric(level, _STEPS), _PURE, PAIR, event=Above(_STEPS - 0.5))
 
 
-def gaussian(level: float) -> Family:
+def make_gaussian(level: float) -> Family:
     """Make a family of Gaussian noise, with a claimed mu.
 
     Every threshold attains it.
@@ -218,7 +218,7 @@ def gaussian(level: float) -> Family:
     return Family("Gaussian, claimed mu", Gaussian(level), GaussianDP(1.0), PAIR, event=Above(0.5 * level))
 
 
-def gaussian_delta(level: float) -> Family:
+def make_gaussian_delta(level: float) -> Family:
     """Make a family of Gaussian noise, with a claimed epsilon and delta.
 
     Epsilon at the claimed delta is ``level``.
@@ -226,12 +226,12 @@ def gaussian_delta(level: float) -> Family:
     return Family("Gaussian, claimed epsilon and delta", Gaussian(_mu(level)), _APPROXIMATE, PAIR)
 
 
-def rare(level: float) -> Family:
+def make_rare(level: float) -> Family:
     """Make a family with a rare event, on the cap of ``level``."""
     return Family("rare event", at_the_cap(_PURE, _RARE, level), _PURE, PAIR, event=Above(0.5))
 
 
-def several(level: float) -> Family:
+def make_several(level: float) -> Family:
     """Make a family of several randomised bits, with ``level`` for all."""
     return Family(f"{_BITS} bits at once", Response(level, _BITS), _PURE, _SEVERAL, event=all_ones)
 
@@ -297,12 +297,12 @@ def _several_masses(level: float) -> Masses:
 
 #: What power is measured on.
 GRADED = (
-    Graded(response, _response_masses),
-    Graded(lattice_laplace, _laplace_masses),
-    Graded(gaussian, _gaussian_masses),
-    Graded(gaussian_delta, _delta_masses),
-    Graded(rare, _rare_masses),
-    Graded(several, _several_masses),
+    Graded(make_response, _response_masses),
+    Graded(make_lattice_laplace, _laplace_masses),
+    Graded(make_gaussian, _gaussian_masses),
+    Graded(make_gaussian_delta, _delta_masses),
+    Graded(make_rare, _rare_masses),
+    Graded(make_several, _several_masses),
 )
 
 SEARCH = Family("search over 20 pairs", Response(1.0), _PURE, _SEARCH)

@@ -15,13 +15,13 @@ import numpy as np
 from scipy import stats
 
 from auditor.audits.privacy_loop import Settings
-from auditor.calibration.audits import Auditor, AuditOutcome, learned, stated
+from auditor.calibration.audits import Auditor, AuditOutcome, audit_learned, audit_stated
 from auditor.calibration.families import GRADED, NULLS, Family, Graded
-from auditor.calibration.oracles import best_event, passages, rate
+from auditor.calibration.oracles import best_event, compute_rate, simulate_passages
 from auditor.errors import SpecificationError
 from auditor.evidence.binomial import clopper_pearson
-from auditor.results import plain
-from auditor.targets.sampler import check_seed, generator
+from auditor.results import make_plain
+from auditor.targets.sampler import check_seed, make_generator
 
 SCHEMA = "dpaudit-calibration/1"
 #: Stopping rules, by the name that `auditor.audit` has for them.
@@ -89,7 +89,7 @@ class Plan:
     nulls: tuple[Family, ...] = NULLS
     graded: tuple[Graded, ...] = GRADED
     ratios: tuple[float, ...] = RATIOS
-    auditor: Auditor = learned
+    auditor: Auditor = audit_learned
 
     def __post_init__(self) -> None:
         for name in ("audits", "jobs"):
@@ -167,7 +167,7 @@ def null_rows(plan: Plan) -> list[AuditRow]:
     return [
         AuditRow(family, events, auditor, stop, math.ceil(family.share * plan.audits), family.guarantee.level)
         for family in plan.nulls
-        for events, auditor in (("learned", plan.auditor), ("stated", stated))
+        for events, auditor in (("learned", plan.auditor), ("stated", audit_stated))
         if events == "learned" or family.event is not None
         for stop in STOPS
     ]
@@ -212,10 +212,10 @@ class Promises:
         Returns
         -------
         dict
-            The rate and its interval, see `counted`.
+            The rate and its interval, see `estimate_rate`.
         """
         self.tests.append((what, sum(of), len(of), promised))
-        return counted(sum(of), len(of))
+        return estimate_rate(sum(of), len(of))
 
     def broken(self) -> list[str]:
         """Tests that fail, in words.
@@ -235,7 +235,7 @@ class Promises:
         ]
 
 
-def counted(count: int, n: int) -> dict[str, Any]:
+def estimate_rate(count: int, n: int) -> dict[str, Any]:
     """Estimate a rate, with the interval of Clopper and Pearson.
 
     Parameters
@@ -254,7 +254,7 @@ def counted(count: int, n: int) -> dict[str, Any]:
     return {"count": count, "of": n, "rate": count / n, "low": low, "high": high}
 
 
-def calibration(plan: Plan, progress: Progress | None = None) -> dict[str, Any]:
+def run_calibration(plan: Plan, progress: Progress | None = None) -> dict[str, Any]:
     """Measure, and judge.
 
     Parameters
@@ -262,7 +262,7 @@ def calibration(plan: Plan, progress: Progress | None = None) -> dict[str, Any]:
     plan : Plan
         What.
     progress : callable, optional
-        Called after each of `steps` rows, in their order.
+        Called after each of `count_rows` rows, in their order.
 
     Returns
     -------
@@ -279,7 +279,7 @@ def calibration(plan: Plan, progress: Progress | None = None) -> dict[str, Any]:
     curves = [_power(row, graded, found[len(nulls) + k], plan, promises) for k, (graded, row) in enumerate(power)]
     broken = promises.broken()
     return dict(
-        plain(
+        make_plain(
             {
                 "schema": SCHEMA,
                 "manifest": {
@@ -305,7 +305,7 @@ def calibration(plan: Plan, progress: Progress | None = None) -> dict[str, Any]:
     )
 
 
-def steps(plan: Plan) -> int:
+def count_rows(plan: Plan) -> int:
     """Count the rows of a calibration."""
     return len(null_rows(plan)) + len(power_rows(plan))
 
@@ -386,16 +386,16 @@ def _power(
     claim, masses = row.family.guarantee, graded.masses(row.true)
     draws = np.array([outcome.draws if outcome.finding else math.inf for outcome in found])
     event = best_event(masses, claim)
-    rng = generator(plan.seed, "calibrate/oracle", row.name)
-    oracle = 2 * passages(event, claim, plan.alpha, plan.draws // 2, _PATHS, rng)
-    whole, kind = rate(masses, claim)
+    rng = make_generator(plan.seed, "calibrate/oracle", row.name)
+    oracle = 2 * simulate_passages(event, claim, plan.alpha, plan.draws // 2, _PATHS, rng)
+    whole, kind = compute_rate(masses, claim)
     nats = math.log(1 / plan.alpha)
     points = [plan.draws >> k for k in range(_POINTS - 1, -1, -1) if plan.draws >> k >= 2]
     median, ninety = (float(v) for v in np.quantile(draws, [0.5, 0.9], method="higher"))
     return {
         **_about(row),
         "ratio": row.true,
-        "found": counted(int(np.isfinite(draws).sum()), len(draws)),
+        "found": estimate_rate(int(np.isfinite(draws).sum()), len(draws)),
         "above": _above(row, found, plan, promises),
         "median_draws": median,
         "ninety_draws": ninety,
@@ -405,7 +405,7 @@ def _power(
         "event_draws": 2 * nats / event.rate if event.rate > 0 else math.inf,
         "whole_law_draws": 2 * nats / whole if kind == "whole law" and whole > 0 else None,
         "points": [
-            {"draws": n, **counted(int((draws <= n).sum()), len(draws)), "oracle": float((oracle <= n).mean())}
+            {"draws": n, **estimate_rate(int((draws <= n).sum()), len(draws)), "oracle": float((oracle <= n).mean())}
             for n in points
         ],
     }

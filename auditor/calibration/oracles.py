@@ -3,7 +3,8 @@
 An audit of P and Q that keeps its false alarms below alpha cannot, for every pair of laws (P0, Q0) that satisfies the
 claim, gain more than KL(P || P0) + KL(Q || Q0) nats a draw of each side on average; the *whole-law oracle* is
 ln(1/alpha) over the smallest such sum. The *single-event oracle* is the same with one event {output in A} only;
-`passages` plays it: it knows the best event and both its probabilities, and bets what grows fastest on every draw.
+`simulate_passages` plays it: it knows the best event and both its probabilities, and bets what grows fastest on every
+draw.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _GAP = 1e-7
 #: Steps after which the ellipsoid method has failed: in four dimensions it shrinks the gap by a factor of e every
 #: 2 (4 + 1) = 10 steps about the radius, so 1e-7 takes some 300.
 _STEPS = 5_000
-#: Draws of `passages` that are simulated at once; arbitrary, a few megabytes.
+#: Draws of `simulate_passages` that are simulated at once; arbitrary, a few megabytes.
 _BLOCK = 256
 
 
@@ -276,7 +277,9 @@ def single_event_rate(masses: Masses, claim: Guarantee) -> float:
     return best_event(masses, claim).rate
 
 
-def passages(event: BestEvent, claim: Guarantee, alpha: float, n: int, paths: int, rng: np.random.Generator) -> Array:
+def simulate_passages(
+    event: BestEvent, claim: Guarantee, alpha: float, n: int, paths: int, rng: np.random.Generator
+) -> Array:
     """Simulate draws a side until the single-event oracle refutes a claim.
 
     Parameters
@@ -329,7 +332,7 @@ def passages(event: BestEvent, claim: Guarantee, alpha: float, n: int, paths: in
     return passed
 
 
-def rate(masses: Masses, claim: Guarantee) -> tuple[float, str]:
+def compute_rate(masses: Masses, claim: Guarantee) -> tuple[float, str]:
     """Compute the oracle's rate, with its name.
 
     Parameters

@@ -14,27 +14,27 @@ from markupsafe import Markup
 
 from auditor.calibration import figures
 from auditor.report import words
-from auditor.report.figures import legend
-from auditor.report.page import asset, environment, without_indentation
+from auditor.report.figures import draw_legend
+from auditor.report.page import create_environment, read_asset, without_indentation
 
 NAMES = ("calibration.json", "calibration.md", "calibration.html")
 #: How the stopping rules are told to people.
 _STOPS = {"verdict": "at the verdict", "budget": "runs on"}
 
 
-def write(content: Mapping[str, Any], out: Path) -> list[Path]:
+def write_report(content: Mapping[str, Any], out: Path) -> list[Path]:
     """Write calibration.json, calibration.md and calibration.html, each whole or not at all.
 
     Parameters
     ----------
     content : mapping
-        What `auditor.calibration.measure.calibration` returns.
+        What `auditor.calibration.measure.run_calibration` returns.
     out : Path
         Folder; it has to be there.
     """
     said = json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1) + "\n"
     paths = []
-    for name, text in zip(NAMES, (said, markdown(content), html(content)), strict=True):
+    for name, text in zip(NAMES, (said, render_markdown(content), render_html(content)), strict=True):
         path, partial = out / name, out / f"{name}.part"
         partial.write_bytes(text.encode("utf-8"))
         partial.replace(path)
@@ -42,7 +42,7 @@ def write(content: Mapping[str, Any], out: Path) -> list[Path]:
     return paths
 
 
-def sentence(content: Mapping[str, Any]) -> str:
+def summarize_calibration(content: Mapping[str, Any]) -> str:
     """Summarize a calibration in a sentence."""
     about = content["manifest"]
     if content["sound"]:
@@ -54,12 +54,13 @@ def sentence(content: Mapping[str, Any]) -> str:
     return f"UNSOUND: {broken[0]}" + (f", and {words.number_of(len(broken) - 1, 'more')}." if broken[1:] else ".")
 
 
-def rate(count: Mapping[str, Any]) -> str:
+def format_rate(count: Mapping[str, Any]) -> str:
     """Format a rate with its interval."""
-    return f"{words.percent(count['rate'])} ({words.percent(count['low'])} to {words.percent(count['high'])})"
+    rate, low, high = (words.format_percent(count[part]) for part in ("rate", "low", "high"))
+    return f"{rate} ({low} to {high})"
 
 
-def lines(content: Mapping[str, Any]) -> list[str]:
+def format_lines(content: Mapping[str, Any]) -> list[str]:
     """Format a calibration as lines for a terminal.
 
     The last one is "sound", or begins with "UNSOUND".
@@ -76,28 +77,29 @@ def lines(content: Mapping[str, Any]) -> list[str]:
         )
     for row in content["together"]:
         name = f"all together, events {row['events']}"
-        said.append(f"  {name:<43} {rate(row['alarms'])} flagged, {rate(row['above'])} bounds above the truth")
+        said.append(
+            f"  {name:<43} {format_rate(row['alarms'])} flagged, {format_rate(row['above'])} bounds above the truth"
+        )
     said.append("claims that are exceeded: found, and draws in the median beside an oracle that knows the event")
     for row in content["power"]:
         name = f"{row['family']}, {row['ratio']:g} times the claim"
-        said.append(
-            f"  {name:<57} {row['found']['count']} of {row['found']['of']} flagged, "
-            f"{figures.draws(row['median_draws'], budget)} / {figures.draws(row['oracle_median_draws'], budget)} draws"
-        )
+        own, oracle = (figures.format_draws(row[key], budget) for key in ("median_draws", "oracle_median_draws"))
+        flagged = f"{row['found']['count']} of {row['found']['of']} flagged"
+        said.append(f"  {name:<57} {flagged}, {own} / {oracle} draws")
     if content["sound"]:
         return [*said, "sound"]
     return [*said, *(f"UNSOUND: {what}" for what in content["broken"])]
 
 
-def markdown(content: Mapping[str, Any]) -> str:
+def render_markdown(content: Mapping[str, Any]) -> str:
     """Render the report in Markdown, without the figures."""
     about = content["manifest"]
     said = [
         "# Calibration: the auditor measured on itself",
         "",
-        f"**{sentence(content)}**",
+        f"**{summarize_calibration(content)}**",
         "",
-        *notes(content),
+        *explain_numbers(content),
         "",
         "## False alarms at zero margin",
         "",
@@ -123,11 +125,11 @@ def markdown(content: Mapping[str, Any]) -> str:
     for row in content["power"]:
         found, ratio = row["found"], f"{row['ratio']:g}"
         median, ninety, oracle, whole = (
-            figures.draws(row[key], int(about["draws"]))
+            figures.format_draws(row[key], int(about["draws"]))
             for key in ("median_draws", "ninety_draws", "oracle_median_draws", "whole_law_draws")
         )
         said.append(
-            f"| {row['family']} | {row['claim']} | {ratio} | {found['count']} of {found['of']} | {rate(found)} "
+            f"| {row['family']} | {row['claim']} | {ratio} | {found['count']} of {found['of']} | {format_rate(found)} "
             f"| {median} ({ninety}) | {oracle} | {whole} |"
         )
     command = f"dpaudit calibrate --audits {about['audits']} --draws {about['draws']} --alpha {about['alpha']:g}"
@@ -141,18 +143,18 @@ def markdown(content: Mapping[str, Any]) -> str:
 
 def _counts(row: Mapping[str, Any]) -> str:
     alarms, above = row["alarms"], row["above"]
-    return f"{alarms['of']} | {alarms['count']} | {rate(alarms)} | {above['count']} | {rate(above)}"
+    return f"{alarms['of']} | {alarms['count']} | {format_rate(alarms)} | {above['count']} | {format_rate(above)}"
 
 
-def notes(content: Mapping[str, Any]) -> list[str]:
+def explain_numbers(content: Mapping[str, Any]) -> list[str]:
     """Explain how to read the numbers, in paragraphs."""
     about = content["manifest"]
     alpha, confidence = float(about["alpha"]), float(about["confidence"])
     return [
         f"Audited at alpha = {alpha:g} with up to {int(about['draws']):,} draws, both sides together. At zero margin "
         "the exact level of a mechanism is the claimed one: every finding is false, and a lower bound above that level "
-        f"is wrong. Each may happen in {words.percent(alpha)} of the audits. Intervals are exact (Clopper and "
-        f"Pearson), at {words.percent(confidence)} each.",
+        f"is wrong. Each may happen in {words.format_percent(alpha)} of the audits. Intervals are exact (Clopper and "
+        f"Pearson), at {words.format_percent(confidence)} each.",
         "",
         "An event is *learned* from past draws, as in every audit, or *stated* beforehand. An audit stops at the "
         "verdict, or runs on to its budget.",
@@ -169,7 +171,7 @@ def notes(content: Mapping[str, Any]) -> list[str]:
     ]
 
 
-def html(content: Mapping[str, Any]) -> str:
+def render_html(content: Mapping[str, Any]) -> str:
     """Render the report as one offline file with figures.
 
     It depends on nothing but ``content``.
@@ -182,18 +184,18 @@ def html(content: Mapping[str, Any]) -> str:
     page = _template().render(
         content=content,
         about=content["manifest"],
-        sentence=sentence(content),
-        notes=[Markup(re.sub(r"\*([^*]+)\*", r"<em>\1</em>", text)) for text in notes(content) if text],
-        curves=figures.families(content["power"]),
+        sentence=summarize_calibration(content),
+        notes=[Markup(re.sub(r"\*([^*]+)\*", r"<em>\1</em>", text)) for text in explain_numbers(content) if text],
+        curves=figures.group_families(content["power"]),
         alarms=alarms,
-        style=Markup(asset("report.css")),
+        style=Markup(read_asset("report.css")),
     )
     return without_indentation(page)
 
 
 @cache
 def _template() -> jinja2.Template:
-    made = environment()
-    made.filters.update(rate=rate, draws=figures.draws)
-    made.globals.update(figures=figures, legend=legend, stops=_STOPS)
-    return made.from_string(asset("calibration.html"))
+    made = create_environment()
+    made.filters.update(rate=format_rate, draws=figures.format_draws)
+    made.globals.update(figures=figures, legend=draw_legend, stops=_STOPS)
+    return made.from_string(read_asset("calibration.html"))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from auditor.audits.summary import describe
+from auditor.audits.summary import describe_target
 from auditor.claims.claim import Draft
 from auditor.claims.privacy import conformity, privacy
 from auditor.datasets import Pair, Relation
@@ -96,7 +96,9 @@ def broken(
     """
     if guarantee is None:
         if not hasattr(base, "epsilon"):
-            raise SpecificationError(f"mutant {found.name}: {describe(base)} has no epsilon, so give the guarantee")
+            raise SpecificationError(
+                f"mutant {found.name}: {describe_target(base)} has no epsilon, so give the guarantee"
+            )
         guarantee = PureDP(base.epsilon)
     built = found.build(base)
     if not hasattr(built, "law") and attained and found.true_level is not None:

@@ -10,7 +10,7 @@ from auditor.audits.adversaries.base import Adversary
 from auditor.audits.adversaries.game import Game
 from auditor.audits.adversaries.releases import Unit
 from auditor.audits.conformity import ERROR, HasLaw, StatedLaw, dataset_names
-from auditor.audits.summary import describe
+from auditor.audits.summary import describe_target
 from auditor.claims.claim import Draft, check_case
 from auditor.datasets import Pair, Relation, check_pairs
 from auditor.errors import SpecificationError
@@ -268,7 +268,7 @@ def exact(
     check_case(case)
     of_law = curve_of_law(mechanism)
     if of_law is None:
-        raise SpecificationError(f"{describe(mechanism)} states no law, so there is nothing to check at L0")
+        raise SpecificationError(f"{describe_target(mechanism)} states no law, so there is nothing to check at L0")
     return Draft(
         "L0",
         case,

@@ -29,7 +29,7 @@ class Identified(Protocol):
 T = TypeVar("T", bound=Identified)
 
 
-def load(paths: Sequence[str]) -> list[Entry]:
+def load_entries(paths: Sequence[str]) -> list[Entry]:
     """Entries declared in files and folders, in order.
 
     Paths come in their order, then file names, then lines.
@@ -104,12 +104,12 @@ def _claims(paths: tuple[str, ...]) -> tuple[Claim, ...]:
     return tuple(found)
 
 
-def claims(paths: Sequence[str]) -> list[Claim]:
+def load_claims(paths: Sequence[str]) -> list[Claim]:
     """All claims of all entries; loaded once in a process."""
     return list(_claims(tuple(paths)))
 
 
-def select(available: Sequence[T], expression: str | None) -> list[T]:
+def select_claims(available: Sequence[T], expression: str | None) -> list[T]:
     """Claims whose id matches an expression.
 
     Parameters

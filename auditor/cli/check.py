@@ -20,10 +20,10 @@ from auditor.audits.privacy_loop import FIRST, Settings
 from auditor.datasets.files import read_data
 from auditor.errors import TargetError, TargetRaised
 from auditor.privacy.guarantees import PureDP
-from auditor.runs.dry_run import Speed, audit_seconds, probe
-from auditor.targets.environments import environment_of, installed
+from auditor.runs.dry_run import Speed, audit_seconds, probe_speed
+from auditor.targets.environments import environment_of, list_installed
 from auditor.targets.http import HttpTarget
-from auditor.targets.outputs import Batch, keys
+from auditor.targets.outputs import Batch, hash_outputs
 from auditor.targets.process import ProcessTarget
 from auditor.targets.protocol import FIRST_REQUEST, request_line
 from auditor.targets.sampler import Sampler
@@ -122,7 +122,7 @@ def _lines(sampler: Sampler, rows: Any, draws: int) -> tuple[list[str], bool]:
     shape = f"an array of shape {first.shape}, {first.dtype}" if isinstance(first, np.ndarray) else "a list of values"
     width = int(np.prod(first.shape[1:])) if isinstance(first, np.ndarray) else 1
     audit = audit_seconds(
-        Speed((16, n), (short, took), width), Settings(draws=max(draws, 4 * FIRST)), 1, probe(PureDP(1.0))
+        Speed((16, n), (short, took), width), Settings(draws=max(draws, 4 * FIRST)), 1, probe_speed(PureDP(1.0))
     )
     seeded = "yes" if _same(first, again) else "no: it has its own randomness, so results differ from run to run"
     lines = [
@@ -158,7 +158,7 @@ def _of_remote(target: ProcessTarget | HttpTarget, sampler: Sampler, rows: Any, 
 
 def _of_environment(folder: Path, requirements: tuple[str, ...]) -> str:
     """Versions of the required packages, and how many others there are."""
-    versions = installed(folder)
+    versions = list_installed(folder)
     asked = {"".join(itertools.takewhile(lambda c: c.isalnum() or c in "-_.", text)).lower() for text in requirements}
     named = [f"{name} {version}" for name, version in versions.items() if name.lower() in asked]
     said = ", ".join(named) or "no required package"
@@ -237,7 +237,7 @@ def log_orders(outputs: NDArray[np.int64]) -> float:
 def _of_fresh_start(target: ProcessTarget, data: Any, n: int, k: int) -> NDArray[np.int64]:
     """Keys of n outputs of another process of the same command: a copy has none of the target's own."""
     with copy(target) as other:
-        return keys(Sampler(other, 0, "restart").draw(data, n, k))
+        return hash_outputs(Sampler(other, 0, "restart").draw(data, n, k))
 
 
 def _same(a: Batch, b: Batch) -> bool:

@@ -93,13 +93,13 @@ LEDGER_KEY = click.option(
 )
 
 
-def say(lines: Iterable[str]) -> None:
+def print_notices(lines: Iterable[str]) -> None:
     """Print notices on standard error."""
     for line in lines:
         click.echo(line, err=True)
 
 
-def writable(out: Path) -> None:
+def make_folder(out: Path) -> None:
     """Make the folder first, so that a bad path fails early."""
     try:
         out.mkdir(parents=True, exist_ok=True)
@@ -144,7 +144,7 @@ def list_(paths: tuple[str, ...], as_json: bool) -> None:
     from auditor.cli import listing
 
     if as_json:
-        click.echo(json.dumps(listing.entries(paths), indent=1, ensure_ascii=False))
+        click.echo(json.dumps(listing.list_entries(paths), indent=1, ensure_ascii=False))
         return
     for line in listing.list_lines(paths):
         click.echo(line)
@@ -175,8 +175,8 @@ def show(claim_id: str, paths: tuple[str, ...]) -> None:
 def report(results: Path, out: Path | None, baseline: Path | None, comment: bool) -> None:
     """Render the reports again from a results.json, and print the names of the files."""
     from auditor import report as rendering
-    from auditor.report.comment import comment as as_comment
-    from auditor.runs.baseline import apply, notices, read_baseline
+    from auditor.report.comment import render_comment as as_comment
+    from auditor.runs.baseline import apply_baseline, list_notices, read_baseline
     from auditor.runs.diff import read_results, read_run_record
 
     if comment and out is not None:
@@ -185,13 +185,13 @@ def report(results: Path, out: Path | None, baseline: Path | None, comment: bool
     folder = out or results.resolve().parent
     if baseline is not None:
         known = read_baseline(baseline)
-        marked = apply(known, _results_of(content, results))
+        marked = apply_baseline(known, _results_of(content, results))
         content["claims"] = [result.to_json() for result in marked]
-        say(notices(known, marked))
+        print_notices(list_notices(known, marked))
     if comment:
         click.echo(as_comment(content), nl=False)
         return
-    writable(folder)
+    make_folder(folder)
     for path in rendering.write_reports(content, folder, read_run_record(results)):
         click.echo(path)
 
@@ -233,9 +233,9 @@ def baseline(results: Path, output: Path) -> None:
     text = f"{len(found)} known finding{'s' * (len(found) != 1)} in {output}"
     click.echo(text + (f", and {len(kept)} of claims that {results} does not have" if kept else ""))
     if others:
-        say([f"left out: {others} unexpected errors or failed checks, which a baseline cannot hold"])
+        print_notices([f"left out: {others} unexpected errors or failed checks, which a baseline cannot hold"])
     if content["manifest"].get("interrupted"):
-        say([f"{results} is of an interrupted run: it does not have all claims"])
+        print_notices([f"{results} is of an interrupted run: it does not have all claims"])
 
 
 @click.command(short_help="Run recorded results again, and compare.")
@@ -268,12 +268,12 @@ def reproduce(
     """
     from auditor.runs import reproduce
 
-    found = reproduce.reproduce(results, expression, sample, jobs, max_seconds)
-    say(found.notices)
+    found = reproduce.reproduce_results(results, expression, sample, jobs, max_seconds)
+    print_notices(found.notices)
     for line in reproduce.lines_of(found):
         click.echo(line)
     if found.lost or found.interrupted:
-        say([found.lost or "interrupted"])
+        print_notices([found.lost or "interrupted"])
     sys.exit(found.code)
 
 
@@ -317,11 +317,11 @@ def diff(first: Path, second: Path) -> None:
     Differences between the runs themselves, such as the seed, go to standard error: another seed alone moves lower
     bounds. Exit codes: 0 no claim differs; 1 some do; 2 a file cannot be read.
     """
-    from auditor.runs.diff import differences, manifest_differences, read_results
+    from auditor.runs.diff import list_differences, manifest_differences, read_results
 
     before, after = read_results(first), read_results(second)
-    say(f"the runs differ: {line}" for line in manifest_differences(before["manifest"], after["manifest"]))
-    lines = differences(before, after, (str(first), str(second)))
+    print_notices(f"the runs differ: {line}" for line in manifest_differences(before["manifest"], after["manifest"]))
+    lines = list_differences(before, after, (str(first), str(second)))
     for line in lines or ["no claim differs"]:
         click.echo(line)
     sys.exit(1 if lines else 0)
@@ -363,12 +363,12 @@ def calibrate(
 
     Exit codes: 0 the false alarms fit alpha; 2 there are too many.
     """
-    from auditor.calibration.command import measured, planned
+    from auditor.calibration.command import make_plan, report_calibration
 
-    plan = planned(audits, draws, quick, alpha, seed, jobs)
+    plan = make_plan(audits, draws, quick, alpha, seed, jobs)
     if out is not None:
-        writable(out)
-    sys.exit(0 if measured(plan, out) else FAILED)
+        make_folder(out)
+    sys.exit(0 if report_calibration(plan, out) else FAILED)
 
 
 @click.command(short_help="Print the helper for targets in Python.")
@@ -396,9 +396,9 @@ def ledger(file: Path, verify: bool, everything: bool, as_json: bool) -> None:
     from auditor.runs.ledger import show
 
     if verify:
-        lines, sound = show.verify(file)
+        lines, sound = show.verify_ledger(file)
     else:
-        lines, sound = show.as_json(file) if as_json else show.lines(file, everything), True
+        lines, sound = show.as_json(file) if as_json else show.format_ledger(file, everything), True
     for line in lines:
         click.echo(line)
     sys.exit(0 if sound else 1)

@@ -10,11 +10,11 @@ from typing import Any
 
 from auditor.audits.adversaries.game import Game
 from auditor.audits.counterexamples.snippet import show_data
-from auditor.audits.summary import describe
+from auditor.audits.summary import describe_target
 from auditor.claims import BUDGETS, Claim, registry
 from auditor.errors import SpecificationError
 from auditor.events.event_learner import RESERVOIR
-from auditor.evidence.power import NARROW, RESOLVED, draws_that_count, resolution
+from auditor.evidence.power import NARROW, RESOLVED, draws_that_count, find_resolution
 from auditor.privacy.guarantees import Guarantee
 from auditor.runs.run import Run, settings_of, split_alpha
 
@@ -28,7 +28,7 @@ DEFAULT = "experiments"
 INVENTORY = "inventory.toml"
 
 
-def declared(paths: Sequence[str]) -> list[Claim]:
+def load_claims(paths: Sequence[str]) -> list[Claim]:
     """Load claims declared in paths, by default in `DEFAULT`.
 
     A missing default is no mistake of the user's.
@@ -36,7 +36,7 @@ def declared(paths: Sequence[str]) -> list[Claim]:
     Raises
     ------
     SpecificationError
-        See `registry.claims`.
+        See `registry.load_claims`.
     """
     if not paths and not Path(DEFAULT).exists():
         raise SpecificationError(
@@ -44,10 +44,10 @@ def declared(paths: Sequence[str]) -> list[Claim]:
         )
     if "" in paths:
         raise SpecificationError("a path must not be empty, got ''")
-    return registry.claims(paths or (DEFAULT,))
+    return registry.load_claims(paths or (DEFAULT,))
 
 
-def selected(available: Sequence[Claim], expression: str | None) -> list[Claim]:
+def select_claims(available: Sequence[Claim], expression: str | None) -> list[Claim]:
     """Select claims, with close ids in the message if nothing matches.
 
     Parameters
@@ -55,7 +55,7 @@ def selected(available: Sequence[Claim], expression: str | None) -> list[Claim]:
     available : sequence of Claim
         Claims to choose from.
     expression : str or None
-        As for `registry.select`; None selects all.
+        As for `registry.select_claims`; None selects all.
 
     Raises
     ------
@@ -63,24 +63,26 @@ def selected(available: Sequence[Claim], expression: str | None) -> list[Claim]:
         If the expression cannot be read, or nothing matches.
     """
     try:
-        return registry.select(available, expression)
+        return registry.select_claims(available, expression)
     except SpecificationError as error:
-        close = suggestions(expression or "", available) if str(error).startswith("no claim") else ""
+        close = suggest_ids(expression or "", available) if str(error).startswith("no claim") else ""
         raise SpecificationError(f"{error}{close}") from error
 
 
-def entries(paths: Sequence[str]) -> list[dict[str, Any]]:
+def list_entries(paths: Sequence[str]) -> list[dict[str, Any]]:
     """List entries with the ids of their claims, as JSON."""
-    claims = declared(paths)
+    claims = load_claims(paths)
     listed = []
-    for entry in registry.load(paths or (DEFAULT,)):
+    for entry in registry.load_entries(paths or (DEFAULT,)):
         own = [claim for claim in claims if claim.entry == entry.id]
         listed.append(
             {
                 "entry": entry.id,
                 "name": entry.title,
                 "source": {"document": entry.source.document, "place": entry.source.place},
-                "mechanism": ", ".join(sorted({describe(c.draft.mechanism) for c in own if not c.draft.is_mutant})),
+                "mechanism": ", ".join(
+                    sorted({describe_target(c.draft.mechanism) for c in own if not c.draft.is_mutant})
+                ),
                 "claims": [claim.id for claim in own if not claim.draft.is_mutant],
                 "mutants": [claim.id for claim in own if claim.draft.is_mutant],
                 "exact": any(claim.draft.curve_of is not None for claim in own),
@@ -92,7 +94,7 @@ def entries(paths: Sequence[str]) -> list[dict[str, Any]]:
 
 def list_lines(paths: Sequence[str]) -> Iterator[str]:
     """List entries and claims as text, with a count."""
-    claims, listed = declared(paths), entries(paths)
+    claims, listed = load_claims(paths), list_entries(paths)
     for item in listed:
         yield f"{item['entry']}  {item['name']}"
         for claim in claims:
@@ -102,7 +104,7 @@ def list_lines(paths: Sequence[str]) -> Iterator[str]:
     yield f"{len(listed)} {plural}, {len(claims)} claim{'s' * (len(claims) != 1)}"
 
 
-def suggestions(wanted: str, available: Sequence[Claim]) -> str:
+def suggest_ids(wanted: str, available: Sequence[Claim]) -> str:
     """Suggest ids close to an unknown one.
 
     They end a message; empty if there is none.
@@ -144,10 +146,10 @@ def show_lines(wanted: str, paths: Sequence[str], alpha: float = 0.01) -> Iterat
     SpecificationError
         If no id fits; the message has ids that are close.
     """
-    available = declared(paths)
+    available = load_claims(paths)
     chosen = [claim for claim in available if f"{claim.id}/".startswith(f"{wanted.rstrip('/')}/")]
     if not chosen:
-        close = suggestions(wanted, available)
+        close = suggest_ids(wanted, available)
         raise SpecificationError(f"no claim or entry has the id {wanted!r} (see `dpaudit list`){close}")
     yield from owed_lines(wanted.rstrip("/"), paths, chosen)
     shares = split_alpha(available, alpha)
@@ -203,7 +205,7 @@ def _claim_lines(claim: Claim, share: float, share_of: str) -> Iterator[str]:
     if draft.shows is not None:
         yield f"  shows       erratum {draft.shows.erratum}, {draft.shows.role}"
     if draft.mechanism is not None:
-        yield f"  mechanism   {describe(draft.mechanism)}"
+        yield f"  mechanism   {describe_target(draft.mechanism)}"
     if isinstance(draft.subject, Game):
         yield f"  adversary   {draft.subject.adversary}"
     for pair in draft.pairs[:_PAIRS]:
@@ -230,6 +232,6 @@ def _claim_lines(claim: Claim, share: float, share_of: str) -> Iterator[str]:
         if not isinstance(draft.subject, Game) and draft.expected == "consistent":
             # As if each pair had the same part of the draws.
             n = draws_that_count(budgets["smoke"].draws / 2 / len(draft.pairs), NARROW, RESERVOIR)
-            level = resolution(RESOLVED, n, draft.privacy_guarantee, share)
+            level = find_resolution(RESOLVED, n, draft.privacy_guarantee, share)
             text += f"; {level:.4g} at smoke, for outputs of up to {NARROW} numbers"
         yield text

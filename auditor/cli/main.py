@@ -25,8 +25,8 @@ from auditor.cli.commands import (
     ONE_DRAW,
     SELECTION,
     GivenPath,
-    say,
-    writable,
+    make_folder,
+    print_notices,
 )
 from auditor.datasets import RELATIONS
 from auditor.errors import DpauditError, SpecificationError, TargetError
@@ -187,7 +187,7 @@ def run(
         ledger_key=ledger_key,
     )
     known = read_baseline(baseline) if baseline is not None else None
-    selected = listing.selected(listing.declared(paths), expression)
+    selected = listing.select_claims(listing.load_claims(paths), expression)
     if dry_run:
         _dry_run(asked, selected, out if resume else None)
     else:
@@ -196,15 +196,15 @@ def run(
 
 def _dry_run(asked: Run, selected: Sequence[Claim], resumed: Path | None) -> None:
     from auditor.runs import dry_run, journal
-    from auditor.runs.manifest import fingerprint
+    from auditor.runs.manifest import fingerprint_run
 
     # What each worker does before its first claim: this process has just done it.
     start = time.process_time()
     done: Collection[str] = ()
     if resumed is not None:
-        done, said = journal.resumable(resumed / journal.NAME, fingerprint(asked, selected))
-        say(said)
-    for line in dry_run.lines(dry_run.estimates(asked, selected, done), asked.jobs, start):
+        done, said = journal.find_resumable(resumed / journal.NAME, fingerprint_run(asked, selected))
+        print_notices(said)
+    for line in dry_run.format_estimates(dry_run.estimate_claims(asked, selected, done), asked.jobs, start):
         click.echo(line)
 
 
@@ -212,11 +212,11 @@ def _execute(asked: Run, selected: Sequence[Claim], out: Path | None, resume: bo
     """Run, write the reports, print the table, and exit with the run's code."""
     from auditor import report
     from auditor.runs import runner
-    from auditor.runs.baseline import apply
-    from auditor.runs.journal import begin
+    from auditor.runs.baseline import apply_baseline
+    from auditor.runs.journal import begin_journal
     from auditor.runs.manifest import code_of
     from auditor.runs.run import exit_code
-    from auditor.runs.workers import workers
+    from auditor.runs.workers import start_workers
 
     begun, sources = time.time(), code_of(asked, selected)
     if asked.ledger is not None:
@@ -224,22 +224,22 @@ def _execute(asked: Run, selected: Sequence[Claim], out: Path | None, resume: bo
 
         Ledger(asked.ledger, asked.ledger_key).prepare(asked.method)
     with ExitStack() as stack:
-        hand_out = stack.enter_context(workers(asked, lambda line: say([line])))
+        hand_out = stack.enter_context(start_workers(asked, lambda line: print_notices([line])))
         log: Journal | None = None
         finished: Finished = {}
         if out is not None:
-            writable(out)
-            log, finished, said = begin(out, asked, selected, resume)
+            make_folder(out)
+            log, finished, said = begin_journal(out, asked, selected, resume)
             stack.enter_context(log)
-            say(said)
+            print_notices(said)
         progress = stack.enter_context(Progress(len(selected), len(finished)))
 
         def advance(result: AuditResult, took: float) -> None:
             if log is not None:
                 log.append(result, took)
-            progress.advance(apply(known, [result])[0] if known is not None else result, took)
+            progress.advance(apply_baseline(known, [result])[0] if known is not None else result, took)
 
-        outcome = runner.execute(asked, selected, advance, finished=finished, hand_out=hand_out)
+        outcome = runner.execute_run(asked, selected, advance, finished=finished, hand_out=hand_out)
     _mark_known(known, outcome)
     content = runner.results_document(asked, selected, outcome)
     if known is not None:
@@ -254,7 +254,7 @@ def _execute(asked: Run, selected: Sequence[Claim], out: Path | None, resume: bo
     if outcome.interrupted:
         further = "; the same command with --resume runs the rest" if out is not None else ""
         why = outcome.lost or "interrupted"
-        say([f"{why}: {len(outcome.results)} of {len(selected)} claims were finished{further}"])
+        print_notices([f"{why}: {len(outcome.results)} of {len(selected)} claims were finished{further}"])
     sys.exit(FAILED if outcome.lost else exit_code(outcome.results, outcome.interrupted))
 
 
@@ -263,8 +263,8 @@ def _mark_known(known: Baseline | None, outcome: Outcome) -> None:
     from auditor.runs import baseline
 
     if known is not None:
-        outcome.results = baseline.apply(known, outcome.results)
-        say(baseline.notices(known, outcome.results))
+        outcome.results = baseline.apply_baseline(known, outcome.results)
+        print_notices(baseline.list_notices(known, outcome.results))
 
 
 def _write(out: Path, content: dict[str, Any], record: dict[str, Any], shown: RunView | None = None) -> None:
@@ -369,25 +369,25 @@ def attack(
     del backend  # the options of `run` are taken, so that one script can call both
     from auditor.audits.summary import explain
     from auditor.cli.attack import Attack, attack_once
-    from auditor.results import document
+    from auditor.results import make_document
     from auditor.runs.baseline import read_baseline
     from auditor.runs.run import Outcome, exit_code
 
     given = Attack(**asked, seconds=max_seconds)
     known = read_baseline(baseline) if baseline is not None else None
     if out is not None:
-        writable(out)
+        make_folder(out)
     if given.ledger is not None:
         from auditor.runs.ledger import Ledger
 
         Ledger(given.ledger, given.ledger_key).prepare(given.method)
-    about, result, seconds = attack_once(given, lambda line: say([line]), jobs)
+    about, result, seconds = attack_once(given, lambda line: print_notices([line]), jobs)
     outcome = Outcome([result], {result.id: seconds})
     _mark_known(known, outcome)
     (result,) = outcome.results
     if out is not None:
         about |= {"baseline": str(known.path)} if known is not None else {}
-        content = document(about, [result], [])
+        content = make_document(about, [result], [])
         _write(out, content, {"schema": "dpaudit-run/1", "seconds": round(seconds, 3), "machine": platform.platform()})
     click.echo(explain(result))
     if result.known:

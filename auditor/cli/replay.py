@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from auditor.audits.counterexamples.replay import Replayed, replay
+from auditor.audits.counterexamples.replay import Replayed, replay_event
 from auditor.claims import registry
 from auditor.datasets import Pair
 from auditor.datasets.files import read_data
@@ -27,7 +27,7 @@ def draw_again(
     seed: int | None,
     limit: float,
 ) -> Replayed:
-    """Draw a counterexample of a results.json again, see `replay`.
+    """Draw a counterexample of a results.json again, see `replay_event`.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ def draw_again(
     with _drawn_from(content["manifest"], record, target, limit) as (mechanism, declared):
         own = None if is_remote(mechanism) else limit
         try:
-            return replay(record, mechanism, given or declared, seed=seed, limit=own)
+            return replay_event(record, mechanism, given or declared, seed=seed, limit=own)
         except TargetError as error:
             raise error if given is None else TargetError(error.public) from None
 
@@ -90,7 +90,7 @@ def _drawn_from(
         with closing_target(target_named(str(name), limit=limit, one_draw=single)) as mechanism:
             yield mechanism, None
         return
-    found = [claim for claim in registry.claims(tuple(about.get("paths", ()))) if claim.id == record["id"]]
+    found = [claim for claim in registry.load_claims(tuple(about.get("paths", ()))) if claim.id == record["id"]]
     if not found:
         raise SpecificationError(f"claim {record['id']!r} is not declared in {list(about.get('paths', ()))}")
     draft = found[0].draft

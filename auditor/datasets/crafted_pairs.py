@@ -13,7 +13,7 @@ import numpy as np
 from auditor.datasets.pandas_types import is_frame
 from auditor.datasets.records import AddRemoveOne, ReplaceOne
 from auditor.datasets.relation import Pair, Relation
-from auditor.datasets.rows import ends, length, like, rows_of, same_row, with_entry
+from auditor.datasets.rows import count_rows, find_ends, make_rows, rows_of, same_row, with_entry
 from auditor.errors import SpecificationError
 
 #: Pairs at most: the last is looked at after 12,800 draws, 3 % of an audit's default budget, see
@@ -90,9 +90,9 @@ def hard_pairs(
         kinds += [craft.beyond()] if outside else []
     pairs: dict[frozenset[Any], Pair] = {}
     for pair in _in_turn(kinds):
-        if min(length(pair.x), length(pair.y)) < least:
+        if min(count_rows(pair.x), count_rows(pair.y)) < least:
             continue
-        key = frozenset((fingerprint(pair.x), fingerprint(pair.y)))
+        key = frozenset((hash_dataset(pair.x), hash_dataset(pair.y)))
         if key not in pairs and _neighbours(relation, pair):
             pairs[key] = pair
         if len(pairs) == MOST_PAIRS:
@@ -131,11 +131,11 @@ class _Craft:
         before, after = others[:index], others[index:]
         n = len(others) + 1
         count = "one row" if n == 1 else f"{n} rows"
-        x = like(self.values, [*before, b[1], *after])
+        x = make_rows(self.values, [*before, b[1], *after])
         if self.gone:
-            return Pair(x, like(self.values, others), f"{count}{what}, row {index} ({b[0]}) removed")
+            return Pair(x, make_rows(self.values, others), f"{count}{what}, row {index} ({b[0]}) removed")
         name = f"{count}{what}, row {index} {a[0]} against {b[0]}"
-        return Pair(like(self.values, [*before, a[1], *after]), x, name)
+        return Pair(make_rows(self.values, [*before, a[1], *after]), x, name)
 
     def moves(self, rows: _Rows) -> Iterator[tuple[tuple[str, Any], tuple[str, Any]]]:
         """Pairs of changes of one row, and its removals.
@@ -151,7 +151,7 @@ class _Craft:
 
     def ends(self) -> _Rows:
         """The two ends of the domain."""
-        low, high = ends(self.values)
+        low, high = find_ends(self.values)
         return {"lowest": low, "highest": high}
 
     def landmarks(self) -> _Rows:
@@ -168,7 +168,7 @@ class _Craft:
 
     def bases(self, n: int) -> dict[str, list[Any]]:
         """Other rows, n of them, by what they are."""
-        low, high = ends(self.values)
+        low, high = find_ends(self.values)
         found = {", the others lowest": [low] * n, ", the others highest": [high] * n}
         if n > 1:
             found[", half of the others highest"] = [low] * (n // 2) + [high] * (n - n // 2)
@@ -221,7 +221,7 @@ class _Craft:
 
         The others are all different, or each is there twice.
         """
-        n, (low, high) = self.rows - 1, ends(self.values)
+        n, (low, high) = self.rows - 1, find_ends(self.values)
         if n < 1:
             return
         cycle = [self.values[k % len(self.values)] for k in range(n)]
@@ -264,7 +264,7 @@ class _Craft:
 
 def _outside(values: Sequence[Any]) -> _Rows:
     """Rows out of the domain, of the kind of those in it; none for truth values."""
-    low, high = ends(values)
+    low, high = find_ends(values)
     if all(_is_number(v) for v in values):
         return _numbers_outside(values)
     if all(isinstance(v, str) for v in values):
@@ -344,12 +344,12 @@ def _shown(values: Sequence[Any]) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def fingerprint(data: Any) -> Any:
+def hash_dataset(data: Any) -> Any:
     """Hashable key, equal for datasets of equal type and content."""
     if isinstance(data, np.ndarray) and data.dtype != object:
         return (data.dtype.str, data.shape, data.tobytes())
     if is_frame(data):
         return (repr(list(data.columns)), repr(list(data.dtypes)), repr(rows_of(data)))
     if isinstance(data, list | tuple | np.ndarray):
-        return (type(data).__name__, *map(fingerprint, data))
+        return (type(data).__name__, *map(hash_dataset, data))
     return repr(data)

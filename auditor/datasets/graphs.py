@@ -17,7 +17,7 @@ Graph = NDArray[np.int64]
 CHANGES = ("rewire", "add-remove")
 
 
-def adjacency(name: str, data: Any) -> NDArray[Any]:
+def check_adjacency(name: str, data: Any) -> NDArray[Any]:
     """Check that a dataset is a graph.
 
     Parameters
@@ -55,7 +55,7 @@ def adjacency(name: str, data: Any) -> NDArray[Any]:
 
 def _differing(pair: Pair, relation: str) -> NDArray[np.bool_]:
     """Where two graphs on the same nodes differ, shape (n, n)."""
-    x, y = adjacency(pair.name, pair.x), adjacency(pair.name, pair.y)
+    x, y = check_adjacency(pair.name, pair.x), check_adjacency(pair.name, pair.y)
     if x.shape != y.shape:
         raise SpecificationError(f"{pair.name}: not neighbours under {relation}: {len(x)} nodes against {len(y)}")
     return np.asarray(x != y)
@@ -101,7 +101,7 @@ class EdgeNeighbors:
         yield from _distinct(self._patterns(max(size, 2)))
 
     def _patterns(self, size: int) -> Iterator[Pair]:
-        last, graphs = size - 1, shapes(size)
+        last, graphs = size - 1, make_shapes(size)
         for name in ("empty graph", "complete graph", "star", "path", "two cliques"):
             for i, j in sorted({(0, 1), (0, last), (last - 1, last), (max(size // 2 - 1, 0), max(size // 2, 1))}):
                 yield _flipped(graphs[name], i, j, f"{name}, edge ({i}, {j})")
@@ -152,7 +152,7 @@ class NodeNeighbors:
         return f"{count} edges differ and no node has all of them: beside those of node {node} there is ({i}, {j})"
 
     def _removed(self, pair: Pair) -> str:
-        x, y = adjacency(pair.name, pair.x), adjacency(pair.name, pair.y)
+        x, y = check_adjacency(pair.name, pair.x), check_adjacency(pair.name, pair.y)
         if abs(len(x) - len(y)) != 1:
             return f"{len(x)} nodes against {len(y)}"
         long, short = (x, y) if len(x) > len(y) else (y, x)
@@ -178,7 +178,7 @@ class NodeNeighbors:
         yield from _distinct(self._patterns(max(size, 2)))
 
     def _patterns(self, size: int) -> Iterator[Pair]:
-        graphs = shapes(size)
+        graphs = make_shapes(size)
         nodes = np.arange(size)
         for name in ("empty graph", "complete graph", "star", "path", "two cliques", "two hubs"):
             for node in sorted({0, size // 2, size - 1}):
@@ -193,7 +193,7 @@ class NodeNeighbors:
                     yield Pair(base, less, f"{name}, node {node} removed")
                     yield Pair(full, less, f"{name}, node {node} with all edges removed")
         if self.change == "rewire":
-            yield Pair(shapes(2)["empty graph"], shapes(2)["complete graph"], "two nodes, one rewired")
+            yield Pair(make_shapes(2)["empty graph"], make_shapes(2)["complete graph"], "two nodes, one rewired")
         else:
             yield Pair(np.zeros((1, 1), dtype=np.int64), np.zeros((0, 0), dtype=np.int64), "one node against none")
 
@@ -217,7 +217,7 @@ def _wrong_without(long: NDArray[Any], short: NDArray[Any]) -> NDArray[np.int64]
     return found
 
 
-def shapes(size: int) -> dict[str, Graph]:
+def make_shapes(size: int) -> dict[str, Graph]:
     """Graphs of ``size`` >= 1 nodes that stand for extremes, by name."""
     nodes = np.arange(size)
     distance = np.abs(nodes[:, None] - nodes[None, :])

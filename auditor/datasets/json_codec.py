@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.datasets.pandas_types import is_frame, loaded
+from auditor.datasets.pandas_types import find_pandas, is_frame
 from auditor.errors import SpecificationError
 
 if TYPE_CHECKING:
@@ -40,10 +40,10 @@ class NotStorableError(ValueError):
 # ------------------------------------------------------------------------------------------ values
 
 
-def encode(value: Any, other: Callable[[Any], Any] | None = None) -> Any:
+def encode_value(value: Any, other: Callable[[Any], Any] | None = None) -> Any:
     """Encode a value as plain JSON, with its types.
 
-    `decode` makes an equal value of the same types from it.
+    `decode_value` makes an equal value of the same types from it.
 
     Parameters
     ----------
@@ -73,29 +73,29 @@ def encode(value: Any, other: Callable[[Any], Any] | None = None) -> Any:
     if kind is list:
         if value and all(type(v) is float for v in value):
             return {"floats": [repr(v) for v in value]}
-        return [encode(v, other) for v in value]
+        return [encode_value(v, other) for v in value]
     if kind is tuple:
-        return {"tuple": encode(list(value), other)}
+        return {"tuple": encode_value(list(value), other)}
     if kind is dict:
-        return {"dict": [[encode(k, other), encode(v, other)] for k, v in value.items()]}
+        return {"dict": [[encode_value(k, other), encode_value(v, other)] for k, v in value.items()]}
     if isinstance(value, np.generic):
-        return {"scalar": encode(np.asarray(value), other)}
+        return {"scalar": encode_value(np.asarray(value), other)}
     if kind is np.ndarray:
         return _encode_array(value, other)
-    if kind is getattr(loaded(), "DataFrame", None):
+    if kind is getattr(find_pandas(), "DataFrame", None):
         return _encode_frame(value, other)
     if other is not None:
         return other(value)
     raise NotStorableError(f"no JSON for a {kind.__name__}")
 
 
-def decode(record: Any, other: Callable[[Mapping[str, Any]], Any] | None = None) -> Any:
-    """Invert `encode`.
+def decode_value(record: Any, other: Callable[[Mapping[str, Any]], Any] | None = None) -> Any:
+    """Invert `encode_value`.
 
     Parameters
     ----------
     record : JSON value
-        What `encode` wrote.
+        What `encode_value` wrote.
     other : callable, optional
         Reads what the callable of the same name wrote.
 
@@ -107,7 +107,7 @@ def decode(record: Any, other: Callable[[Mapping[str, Any]], Any] | None = None)
     Raises
     ------
     SpecificationError
-        If it is not what `encode` writes. Nothing in it is imported or evaluated.
+        If it is not what `encode_value` writes. Nothing in it is imported or evaluated.
     """
     try:
         return _decode(record, other)
@@ -169,7 +169,7 @@ def _encode_array(array: NDArray[Any], other: Callable[[Any], Any] | None) -> di
     if array.dtype.kind in "Mm":
         flat = flat.view(array.dtype.str[0] + "i8")
     values: list[Any] = flat.tolist()
-    return {"array": array.dtype.str, "shape": list(array.shape), "values": encode(values, other)}
+    return {"array": array.dtype.str, "shape": list(array.shape), "values": encode_value(values, other)}
 
 
 def _decode_array(record: Mapping[str, Any], other: Callable[[Mapping[str, Any]], Any] | None) -> NDArray[Any]:
@@ -193,9 +193,11 @@ def _encode_frame(frame: pd.DataFrame, other: Callable[[Any], Any] | None) -> di
 
     columns = []
     for j, label in enumerate(frame.columns):
-        columns.append([encode(label, other), _encode_column(frame.iloc[:, j], other)])
+        columns.append([encode_value(label, other), _encode_column(frame.iloc[:, j], other)])
     plain_index = frame.index.equals(pd.RangeIndex(len(frame))) and frame.index.name is None
-    index = None if plain_index else [encode(frame.index.to_numpy(), other), encode(frame.index.name, other)]
+    index = (
+        None if plain_index else [encode_value(frame.index.to_numpy(), other), encode_value(frame.index.name, other)]
+    )
     return {"frame": {"rows": len(frame), "columns": columns, "index": index}}
 
 
@@ -204,14 +206,14 @@ def _encode_column(column: pd.Series[Any], other: Callable[[Any], Any] | None) -
 
     if isinstance(column.dtype, pd.CategoricalDtype):
         return {
-            "categories": encode(column.dtype.categories.to_numpy(), other),
+            "categories": encode_value(column.dtype.categories.to_numpy(), other),
             "ordered": bool(column.dtype.ordered),
             "codes": column.cat.codes.tolist(),
         }
     if isinstance(column.dtype, np.dtype):
-        return encode(column.to_numpy(), other)
+        return encode_value(column.to_numpy(), other)
     values = [None if missing else v for v, missing in zip(column.tolist(), column.isna(), strict=True)]
-    return {"extension": str(column.dtype), "values": encode(values, other)}
+    return {"extension": str(column.dtype), "values": encode_value(values, other)}
 
 
 def _decode_frame(record: Mapping[str, Any], other: Callable[[Mapping[str, Any]], Any] | None) -> pd.DataFrame:
@@ -273,18 +275,18 @@ class ObjectCodec:
         kind: type = type(value)
         if self.classes().get(kind.__name__) is not kind:
             raise NotStorableError(f"a {kind.__name__} is no data")
-        values = {name: encode(getattr(value, name), self.encode) for name in _parameters(kind)}
+        values = {name: encode_value(getattr(value, name), self.encode) for name in _parameters(kind)}
         return {"class": kind.__name__, self.member: values}
 
     def decode(self, record: Mapping[str, Any]) -> Any:
-        """Invert `encode`.
+        """Invert `encode_value`.
 
         Raises
         ------
         SpecificationError
             If the record is none, or its class does not take what it holds.
         """
-        return decode(record, self._object)
+        return decode_value(record, self._object)
 
     def _object(self, record: Mapping[str, Any]) -> Any:
         name, values = record.get("class"), record.get(self.member)
@@ -296,7 +298,7 @@ class ObjectCodec:
         # A record that is older than a parameter with a default lacks it.
         if not {n for n, needed in parameters.items() if needed} <= set(values) <= set(parameters):
             raise SpecificationError(f"the record of a {name} has {sorted(values)}, expected {sorted(parameters)}")
-        return kind(**{key: decode(value, self._object) for key, value in values.items()})
+        return kind(**{key: decode_value(value, self._object) for key, value in values.items()})
 
 
 @cache
@@ -347,7 +349,7 @@ def data_to_json(data: Any, most: int = MOST_ENTRIES) -> Any:
     """
     if _entries(data, most) > most:
         return None
-    return encode_exactly(data, encode, decode, same_data)
+    return encode_exactly(data, encode_value, decode_value, same_data)
 
 
 def data_from_json(record: Any) -> Any:
@@ -358,7 +360,7 @@ def data_from_json(record: Any) -> Any:
     SpecificationError
         If the record is not what `data_to_json` writes.
     """
-    return decode(record)
+    return decode_value(record)
 
 
 def _entries(data: Any, most: int) -> int:

@@ -12,18 +12,18 @@ from auditor.datasets.pandas_types import is_frame
 from auditor.datasets.relation import Pair
 from auditor.datasets.rows import (
     are_records,
-    bases,
-    beside,
-    differing,
-    ends,
-    entry,
-    length,
-    like,
+    count_rows,
+    find_column,
+    find_differing_rows,
+    find_ends,
+    get_entry,
+    join_entries,
+    make_bases,
+    make_rows,
     one_kind,
-    part,
-    position,
     rows_of,
     same_row,
+    slice_rows,
     with_entry,
 )
 from auditor.errors import SpecificationError
@@ -51,11 +51,11 @@ class ReplaceLabel:
 
     def check(self, pair: Pair) -> None:
         """See `Relation`."""
-        n, m = length(pair.x), length(pair.y)
+        n, m = count_rows(pair.x), count_rows(pair.y)
         if n != m:
             raise SpecificationError(f"{pair.name}: not neighbours under {self.name}: {n} rows against {m}")
         one_kind(pair.x, pair.y)
-        changed = np.flatnonzero(differing(pair.x, pair.y))
+        changed = np.flatnonzero(find_differing_rows(pair.x, pair.y))
         if len(changed) != 1:
             raise SpecificationError(
                 f"{pair.name}: not neighbours under {self.name}: {len(changed)} rows differ, expected exactly 1"
@@ -72,13 +72,13 @@ class ReplaceLabel:
         """Places beside the label in which row k differs."""
         data = pair.x
         if (isinstance(data, np.ndarray) or is_frame(data)) and not (data.ndim == 1 and data.dtype == object):
-            label: int | str = position(data, self.label)
+            label: int | str = find_column(data, self.label)
             names = list(data.columns) if is_frame(data) else list(range(data.shape[1]))
         else:
             label, names = self.label, []
-        a, b = rows_of(part(pair.x, k, k + 1))[0], rows_of(part(pair.y, k, k + 1))[0]
-        entry(a, label)
-        entry(b, label)
+        a, b = rows_of(slice_rows(pair.x, k, k + 1))[0], rows_of(slice_rows(pair.y, k, k + 1))[0]
+        get_entry(a, label)
+        get_entry(b, label)
         if isinstance(a, Mapping):
             places = {*a, *b} - {label}
             return sorted((p for p in places if p not in a or p not in b or not same_row(a[p], b[p])), key=str)
@@ -98,9 +98,9 @@ class ReplaceLabel:
 
         See `Relation.patterns`.
         """
-        ends(values)
+        find_ends(values)
         records = are_records(values)
-        labels = [entry(row, self.label) for row in values] if records else list(values)
+        labels = [get_entry(row, self.label) for row in values] if records else list(values)
         low, high = labels[0], next((v for v in reversed(labels) if not same_row(v, labels[0])), labels[0])
         if same_row(low, high):
             raise SpecificationError(f"a domain of rows needs at least two labels, got only {low!r}")
@@ -108,11 +108,11 @@ class ReplaceLabel:
         def build(chosen: list[Any], distinct: bool) -> Any:
             if records:
                 turn = [values[k % len(values) if distinct else 0] for k in range(len(chosen))]
-                return like(values, [with_entry(r, self.label, v) for r, v in zip(turn, chosen, strict=True)])
-            return beside(chosen, [k if distinct else 0 for k in range(len(chosen))], self.label, "feature")
+                return make_rows(values, [with_entry(r, self.label, v) for r, v in zip(turn, chosen, strict=True)])
+            return join_entries(chosen, [k if distinct else 0 for k in range(len(chosen))], self.label, "feature")
 
         for features, distinct in (("features differ", True), ("features agree", False)):
-            for name, base in bases(low, high, size).items():
+            for name, base in make_bases(low, high, size).items():
                 for index in sorted({0, size // 2, size - 1}):
                     a, b = list(base), list(base)
                     a[index], b[index] = low, high

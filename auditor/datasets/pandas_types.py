@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _SCALARS = (type, np.generic, numbers.Number, str, bytes)
 
 
-def loaded() -> ModuleType | None:
+def find_pandas() -> ModuleType | None:
     """Return pandas if it has been imported, else None.
 
     It is None while pandas is being imported.
@@ -31,25 +31,25 @@ def loaded() -> ModuleType | None:
 
 def is_frame(value: Any) -> TypeGuard[pd.DataFrame]:
     """Whether a value is a DataFrame."""
-    pandas = loaded()
+    pandas = find_pandas()
     return pandas is not None and isinstance(value, pandas.DataFrame)
 
 
 def is_series(value: Any) -> TypeGuard[pd.Series[Any]]:
     """Whether a value is a Series."""
-    pandas = loaded()
+    pandas = find_pandas()
     return pandas is not None and isinstance(value, pandas.Series)
 
 
 def is_index(value: Any) -> TypeGuard[pd.Index[Any]]:
     """Whether a value is an Index."""
-    pandas = loaded()
+    pandas = find_pandas()
     return pandas is not None and isinstance(value, pandas.Index)
 
 
 def is_na(value: Any) -> bool:
     """Whether a value is None or pandas' NA or NaT."""
-    pandas = loaded()
+    pandas = find_pandas()
     return value is None or (pandas is not None and (value is pandas.NA or value is pandas.NaT))
 
 
@@ -63,7 +63,7 @@ def is_missing(value: Any) -> bool:
     >>> is_missing(float("nan")), is_missing(np.datetime64("NaT")), is_missing("nan")
     (True, True, False)
     """
-    if loaded() is None and (isinstance(value, _SCALARS) or not hasattr(value, "__array__")):
+    if find_pandas() is None and (isinstance(value, _SCALARS) or not hasattr(value, "__array__")):
         return _missing_scalar(value)
     import pandas as pd  # takes longer to import than all the rest together
 

@@ -9,7 +9,15 @@ from typing import Any, ClassVar
 import numpy as np
 
 from auditor.datasets.relation import Pair
-from auditor.datasets.rows import bases, differing, ends, length, like, part, same_columns
+from auditor.datasets.rows import (
+    count_rows,
+    find_differing_rows,
+    find_ends,
+    make_bases,
+    make_rows,
+    same_columns,
+    slice_rows,
+)
 from auditor.errors import SpecificationError
 
 
@@ -21,11 +29,11 @@ class ReplaceOne:
 
     def check(self, pair: Pair) -> None:
         """See `Relation`."""
-        n, m = length(pair.x), length(pair.y)
+        n, m = count_rows(pair.x), count_rows(pair.y)
         if n != m:
             raise SpecificationError(f"{pair.name}: not neighbours under {self.name}: {n} rows against {m}")
         same_columns(pair.x, pair.y)
-        changed = int(differing(pair.x, pair.y).sum())
+        changed = int(find_differing_rows(pair.x, pair.y).sum())
         if changed != 1:
             raise SpecificationError(
                 f"{pair.name}: not neighbours under {self.name}: {changed} rows differ, expected exactly 1"
@@ -38,13 +46,13 @@ class ReplaceOne:
 
         See `Relation.patterns`.
         """
-        low, high = ends(values)
-        for name, base in bases(low, high, size).items():
+        low, high = find_ends(values)
+        for name, base in make_bases(low, high, size).items():
             for index in sorted({0, size // 2, size - 1}):
                 a, b = list(base), list(base)
                 a[index], b[index] = low, high
-                yield Pair(like(values, a), like(values, b), f"{name}, row {index} replaced")
-        yield Pair(like(values, [low]), like(values, [high]), "one row, replaced")
+                yield Pair(make_rows(values, a), make_rows(values, b), f"{name}, row {index} replaced")
+        yield Pair(make_rows(values, [low]), make_rows(values, [high]), "one row, replaced")
 
 
 @dataclass(frozen=True)
@@ -65,11 +73,11 @@ class Group:
 
     def check(self, pair: Pair) -> None:
         """See `Relation`."""
-        n, m = length(pair.x), length(pair.y)
+        n, m = count_rows(pair.x), count_rows(pair.y)
         if n != m:
             raise SpecificationError(f"{pair.name}: no group of {self.size} apart: {n} rows against {m}")
         same_columns(pair.x, pair.y)
-        changed = int(differing(pair.x, pair.y).sum())
+        changed = int(find_differing_rows(pair.x, pair.y).sum())
         if not 1 <= changed <= self.size:
             raise SpecificationError(
                 f"{pair.name}: no group of {self.size} apart: {changed} rows differ, expected 1 to {self.size}"
@@ -82,11 +90,11 @@ class Group:
 
         See `Relation.patterns`.
         """
-        low, high = ends(values)
+        low, high = find_ends(values)
         moved = min(self.size, size)
-        for name, base in bases(low, high, size).items():
+        for name, base in make_bases(low, high, size).items():
             kept = list(base[moved:])
-            x, y = like(values, [low] * moved + kept), like(values, [high] * moved + kept)
+            x, y = make_rows(values, [low] * moved + kept), make_rows(values, [high] * moved + kept)
             yield Pair(x, y, f"{name}, first {moved} rows replaced")
 
 
@@ -98,14 +106,14 @@ class AddRemoveOne:
 
     def check(self, pair: Pair) -> None:
         """See `Relation`."""
-        n, m = length(pair.x), length(pair.y)
+        n, m = count_rows(pair.x), count_rows(pair.y)
         if abs(n - m) != 1:
             raise SpecificationError(f"{pair.name}: not neighbours under {self.name}: {n} rows against {m}")
         same_columns(pair.x, pair.y)
         long, short, size = (pair.x, pair.y, m) if n > m else (pair.y, pair.x, n)
-        moved = np.flatnonzero(differing(part(long, 0, size), short))
+        moved = np.flatnonzero(find_differing_rows(slice_rows(long, 0, size), short))
         k = int(moved[0]) if len(moved) else size
-        if differing(part(long, k + 1, size + 1), part(short, k, size)).any():
+        if find_differing_rows(slice_rows(long, k + 1, size + 1), slice_rows(short, k, size)).any():
             raise SpecificationError(
                 f"{pair.name}: not neighbours under {self.name}: rows {k} and later are not those of the longer "
                 "dataset with one row removed"
@@ -118,12 +126,12 @@ class AddRemoveOne:
 
         See `Relation.patterns`.
         """
-        low, high = ends(values)
-        for name, base in bases(low, high, size).items():
+        low, high = find_ends(values)
+        for name, base in make_bases(low, high, size).items():
             if name == "alternating":  # adding a row to it is much like adding it to half and half
                 continue
             for index in sorted({0, size // 2, size - 1}):
                 for what, row in (("lowest", low), ("highest", high)):
                     long = [*base[:index], row, *base[index:]]
-                    yield Pair(like(values, long), like(values, base), f"{name}, {what} row added at {index}")
-        yield Pair(like(values, [high]), like(values, []), "one row against none")
+                    yield Pair(make_rows(values, long), make_rows(values, base), f"{name}, {what} row added at {index}")
+        yield Pair(make_rows(values, [high]), make_rows(values, []), "one row against none")

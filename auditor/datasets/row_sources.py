@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from auditor.datasets.pandas_types import is_frame
-from auditor.datasets.rows import position, rows_of, same_row
+from auditor.datasets.rows import find_column, rows_of, same_row
 from auditor.errors import SpecificationError
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class RowSource:
 
         A DataFrame's rows are drawn as tuples.
         """
-        return position(self.example, place) if is_frame(self.example) else place
+        return find_column(self.example, place) if is_frame(self.example) else place
 
 
 def source_of(rows: Any) -> RowSource:

@@ -12,14 +12,14 @@ from auditor.datasets.pandas_types import is_frame, is_missing
 from auditor.errors import SpecificationError
 
 
-def length(data: Any) -> int:
+def count_rows(data: Any) -> int:
     """Count the rows."""
     if not hasattr(data, "__len__"):
         raise SpecificationError(f"a dataset must have rows (an array, DataFrame, list or tuple), got {data!r}")
     return len(data)
 
 
-def differing(x: Any, y: Any) -> NDArray[np.bool_]:
+def find_differing_rows(x: Any, y: Any) -> NDArray[np.bool_]:
     """Rows in which two datasets of one length differ.
 
     Shape (rows,); missing values equal one another.
@@ -41,7 +41,7 @@ def differing(x: Any, y: Any) -> NDArray[np.bool_]:
     return np.array([not same_row(a, b) for a, b in zip(rows_of(x), rows_of(y), strict=True)], dtype=bool)
 
 
-def part(data: Any, start: int, stop: int) -> Any:
+def slice_rows(data: Any, start: int, stop: int) -> Any:
     """Rows ``start`` to ``stop``.
 
     Parameters
@@ -59,7 +59,7 @@ def part(data: Any, start: int, stop: int) -> Any:
     return data.iloc[start:stop] if is_frame(data) else data[start:stop]
 
 
-def where(data: Any, kept: NDArray[np.bool_]) -> Any:
+def select_rows(data: Any, kept: NDArray[np.bool_]) -> Any:
     """Rows at which ``kept``, of shape (rows,), is true.
 
     Parameters
@@ -141,7 +141,7 @@ def one_kind(x: Any, y: Any) -> None:
 # ------------------------------------------------------------------------------------- entries
 
 
-def position(data: Any, place: int | str) -> int:
+def find_column(data: Any, place: int | str) -> int:
     """Index of a column of a DataFrame or a 2-d array.
 
     Parameters
@@ -165,7 +165,7 @@ def position(data: Any, place: int | str) -> int:
     return place % int(data.shape[1])
 
 
-def entry(row: Any, place: int | str) -> Any:
+def get_entry(row: Any, place: int | str) -> Any:
     """Entry of a row, by its index or key.
 
     Parameters
@@ -213,7 +213,7 @@ def with_entry(row: Any, place: int | str, value: Any) -> Any:
     SpecificationError
         If the row has no such entry.
     """
-    entry(row, place)
+    get_entry(row, place)
     if isinstance(row, Mapping):
         return {**row, place: value}
     changed = list(row)
@@ -221,7 +221,7 @@ def with_entry(row: Any, place: int | str, value: Any) -> Any:
     return tuple(changed) if isinstance(row, tuple) else changed
 
 
-def column(data: Any, place: int | str) -> NDArray[Any]:
+def get_column(data: Any, place: int | str) -> NDArray[Any]:
     """One entry of every row, shape (rows,).
 
     Parameters
@@ -239,26 +239,26 @@ def column(data: Any, place: int | str) -> NDArray[Any]:
     if not len(data):
         return np.empty(0, dtype=object)
     if is_frame(data):
-        return np.asarray(data.iloc[:, position(data, place)].to_numpy())
+        return np.asarray(data.iloc[:, find_column(data, place)].to_numpy())
     if isinstance(data, np.ndarray) and (data.ndim >= 2 or data.dtype.kind in "biuf"):
-        return np.asarray(data[:, position(data, place)])
+        return np.asarray(data[:, find_column(data, place)])
     found = np.empty(len(data), dtype=object)
     for k, row in enumerate(data):
-        found[k] = entry(row, place)
+        found[k] = get_entry(row, place)
     return found
 
 
 # ---------------------------------------------------------------------------- datasets of patterns
 
 
-def ends(values: Sequence[Any]) -> tuple[Any, Any]:
+def find_ends(values: Sequence[Any]) -> tuple[Any, Any]:
     """First and last value of a domain."""
     if len(values) < 2:
         raise SpecificationError(f"a domain needs at least two values, got {list(values)!r}")
     return values[0], values[-1]
 
 
-def like(values: Sequence[Any], rows: list[Any]) -> Any:
+def make_rows(values: Sequence[Any], rows: list[Any]) -> Any:
     """Rows as an array of numbers, otherwise as a list.
 
     It goes by the domain's values.
@@ -288,7 +288,7 @@ def are_records(values: Sequence[Any]) -> bool:
     return all(isinstance(v, Mapping | list | tuple) or np.ndim(v) > 0 for v in values)
 
 
-def bases(low: Any, high: Any, size: int) -> dict[str, list[Any]]:
+def make_bases(low: Any, high: Any, size: int) -> dict[str, list[Any]]:
     """Rows that patterns start from, by what they are.
 
     Parameters
@@ -306,7 +306,7 @@ def bases(low: Any, high: Any, size: int) -> dict[str, list[Any]]:
     }
 
 
-def beside(entries: Sequence[Any], others: Sequence[Any], place: int | str, name: str) -> Any:
+def join_entries(entries: Sequence[Any], others: Sequence[Any], place: int | str, name: str) -> Any:
     """Rows of two entries.
 
     A DataFrame where the place is a name; otherwise an array or, with symbols, a list.

@@ -23,10 +23,10 @@ from auditor.datasets import (
     ReplaceLabel,
     ReplaceOne,
 )
-from auditor.datasets.graphs import Graph, shapes
+from auditor.datasets.graphs import Graph, make_shapes
 from auditor.datasets.query_answers import SLACK
 from auditor.datasets.row_sources import RowSource, source_of
-from auditor.datasets.rows import entry, same_row, with_entry
+from auditor.datasets.rows import get_entry, same_row, with_entry
 from auditor.errors import SpecificationError
 
 if TYPE_CHECKING:
@@ -199,8 +199,8 @@ def _replace_label(draw: DrawFn, relation: ReplaceLabel, source: RowSource, low:
     place = source.place(relation.label)
     x = _list(draw, source.row, max(low, 1), high)
     k = _integer(draw, 0, len(x) - 1)
-    old = entry(x[k], place)
-    label = entry(draw(source.row.filter(lambda row: not same_row(entry(row, place), old))), place)
+    old = get_entry(x[k], place)
+    label = get_entry(draw(source.row.filter(lambda row: not same_row(get_entry(row, place), old))), place)
     y = [*x[:k], with_entry(x[k], place, label), *x[k + 1 :]]
     return _checked(Pair(*source.build(x, y), f"label {k} of {len(x)} replaced"), relation)
 
@@ -215,8 +215,8 @@ def _per_user(draw: DrawFn, relation: PerUser, source: RowSource, low: int, high
     # Rows of the user in x and y; their difference is at most that of the sizes.
     own_x = _integer(draw, 1, min(most, high - low) if gone else most)
     own_y = 0 if gone else _integer(draw, max(1, own_x - (high - low)), min(most, own_x + high - low))
-    user = entry(draw(source.row), place)
-    others = source.row.filter(lambda row: not same_row(entry(row, place), user))
+    user = get_entry(draw(source.row), place)
+    others = source.row.filter(lambda row: not same_row(get_entry(row, place), user))
     least, room = max(0, low - min(own_x, own_y)), high - max(own_x, own_y)
     rest = _at_most(_list(draw, others, least, room), place, relation.most) if room else []
     assume(len(rest) >= least)
@@ -231,7 +231,7 @@ def _at_most(rows: Sequence[Any], place: int | str, most: int | None) -> list[An
     """The first ``most`` rows of every user."""
     kept: list[Any] = []
     for row in rows:
-        same = sum(same_row(entry(other, place), entry(row, place)) for other in kept)
+        same = sum(same_row(get_entry(other, place), get_entry(row, place)) for other in kept)
         if most is None or same < most:
             kept.append(row)
     return kept
@@ -255,7 +255,7 @@ def _graph(draw: DrawFn, n: int) -> tuple[Graph, str]:
     from hypothesis import strategies as st
 
     upper = [(i, j) for i in range(n) for j in range(i + 1, n)]
-    known = shapes(n)
+    known = make_shapes(n)
     name = draw(st.sampled_from([*known, ""])) if upper else "empty graph"
     if name:
         flips = draw(st.lists(st.sampled_from(upper), max_size=_FEW, unique=True)) if upper else []

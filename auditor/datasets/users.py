@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 from auditor.datasets.relation import Pair
 from auditor.datasets.rows import (
     are_records,
-    beside,
-    column,
-    differing,
-    ends,
-    length,
-    like,
+    count_rows,
+    find_differing_rows,
+    find_ends,
+    get_column,
+    join_entries,
+    make_rows,
     one_kind,
-    part,
-    where,
+    select_rows,
+    slice_rows,
     with_entry,
 )
 from auditor.errors import SpecificationError
@@ -65,13 +65,13 @@ class PerUser:
         Where the two datasets first differ, one of the two rows is the user's: the rows before are the same, so if
         neither were, both would be the next one of the other users' rows.
         """
-        n, m = length(pair.x), length(pair.y)
+        n, m = count_rows(pair.x), count_rows(pair.y)
         one_kind(pair.x, pair.y)
-        x, y = _users(column(pair.x, self.key), column(pair.y, self.key))
+        x, y = _users(get_column(pair.x, self.key), get_column(pair.y, self.key))
         self._bounded(pair.name, x)
         self._bounded(pair.name, y)
         common = min(n, m)
-        moved = np.flatnonzero(differing(part(pair.x, 0, common), part(pair.y, 0, common)))
+        moved = np.flatnonzero(find_differing_rows(slice_rows(pair.x, 0, common), slice_rows(pair.y, 0, common)))
         first = int(moved[0]) if len(moved) else common
         reasons: list[tuple[bool, str]] = []
         for name, users in (("x", x), ("y", y)):
@@ -87,11 +87,11 @@ class PerUser:
     def _reason(self, pair: Pair, x: NDArray[np.intp], y: NDArray[np.intp], user: int, row: str) -> tuple[bool, str]:
         """Whether the datasets are the same without this user's rows, and why they are no neighbours (or nothing)."""
         own_x, own_y = x == user, y == user
-        a, b = where(pair.x, ~own_x), where(pair.y, ~own_y)
+        a, b = select_rows(pair.x, ~own_x), select_rows(pair.y, ~own_y)
         who = f"the user of {row}, where they first differ"
         if len(a) != len(b):
             return False, f"without {who}, there are {len(a)} rows against {len(b)}"
-        others = np.flatnonzero(differing(a, b))
+        others = np.flatnonzero(find_differing_rows(a, b))
         if len(others):
             return False, f"without {who}, {len(others)} rows differ, the first at {int(others[0])}"
         rows = f"{who}, has {int(own_x.sum())} rows against {int(own_y.sum())}"
@@ -116,7 +116,7 @@ class PerUser:
 
         See `Relation.patterns`.
         """
-        low, high = ends(values)
+        low, high = find_ends(values)
         heavy = max(1, min(size if self.most is None else self.most, size // 2))
         for name, rest in {"all lowest": low, "all highest": high}.items():
             for count in sorted({1, heavy}):
@@ -150,8 +150,8 @@ class PerUser:
 
     def _build(self, values: Sequence[Any], rows: list[tuple[int, Any]]) -> Any:
         if are_records(values):
-            return like(values, [with_entry(row, self.key, user) for user, row in rows])
-        return beside([user for user, _ in rows], [value for _, value in rows], self.key, "value")
+            return make_rows(values, [with_entry(row, self.key, user) for user, row in rows])
+        return join_entries([user for user, _ in rows], [value for _, value in rows], self.key, "value")
 
 
 def _users(x: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

@@ -33,12 +33,12 @@ class Candidates:
     penalty: float = 0.0
 
 
-def preferred(groups: Iterable[Candidates]) -> list[Candidates]:
+def prefer_candidates(groups: Iterable[Candidates]) -> list[Candidates]:
     """Events of the survey, preferred to others that are hardly better."""
     return [replace(group, penalty=-_PREFERENCE) for group in groups]
 
 
-def shrunken(count: Array, n: Array | float) -> Array:
+def estimate_probability(count: Array, n: Array | float) -> Array:
     """Estimate of a probability that is never 0 or 1.
 
     Parameters
@@ -51,7 +51,7 @@ def shrunken(count: Array, n: Array | float) -> Array:
     return (count + _SHRINK) / (n + 2 * _SHRINK)
 
 
-def wilson(p: Array, n: Array | float, z: float) -> tuple[Array, Array]:
+def compute_wilson_interval(p: Array, n: Array | float, z: float) -> tuple[Array, Array]:
     """Wilson's interval for a probability: the points z standard errors away.
 
     Parameters

@@ -17,7 +17,7 @@ from auditor.targets.values import Raised, Typed
 
 
 @cache
-def registry() -> Mapping[str, type]:
+def list_event_classes() -> Mapping[str, type]:
     """Classes that an event may be made of, by name.
 
     They are the frozen dataclasses of this package, and values.
@@ -44,7 +44,7 @@ def registry() -> Mapping[str, type]:
 
 
 #: Parts of events, and outputs that are objects, as JSON.
-OBJECTS = ObjectCodec(registry, "an event")
+OBJECTS = ObjectCodec(list_event_classes, "an event")
 
 
 def chain_to_json(chain: Chain) -> dict[str, Any] | None:
@@ -70,7 +70,8 @@ def chain_from_json(record: Mapping[str, Any]) -> Chain:
     Raises
     ------
     SpecificationError
-        If the record is none. Classes are looked up in `registry`; nothing in the record is imported or evaluated.
+        If the record is none. Classes are looked up in `list_event_classes`; nothing in the record is imported or
+        evaluated.
     """
     chain = OBJECTS.decode(record)
     if not isinstance(chain, Chain):

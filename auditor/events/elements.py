@@ -17,8 +17,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.targets.outputs import Batch, Raised, float_of, is_number, show
-from auditor.targets.values import DEEPEST, Typed, plain
+from auditor.targets.outputs import Batch, Raised, float_of, is_number, show_output
+from auditor.targets.values import DEEPEST, Typed, strip_type
 
 Array = NDArray[np.float64]
 
@@ -33,7 +33,7 @@ Token: TypeAlias = tuple[str, Any]
 _NAN: Token = ("number", "nan")
 
 
-def token(element: object) -> Token | None:
+def make_token(element: object) -> Token | None:
     """A plain value with its kind, or None.
 
     Values of other types are None; they are not counted.
@@ -43,17 +43,17 @@ def token(element: object) -> Token | None:
     if is_number(element):
         value = float_of(element)
         if math.isnan(value):  # NaN, or an integer larger than any float
-            return _NAN if plain(element) != plain(element) else None
+            return _NAN if strip_type(element) != strip_type(element) else None
         return "number", value
     if element is None or isinstance(element, str | bytes | Raised):
         return type(element).__name__, element
     if isinstance(element, Typed):
-        inner = token(element.value)
+        inner = make_token(element.value)
         return None if inner is None else (element.kind, inner[1])
     return None
 
 
-def elements(value: object, depth: int = 0) -> list[Any]:
+def list_elements(value: object, depth: int = 0) -> list[Any]:
     """Elements of one output; that of no container is itself.
 
     Parameters
@@ -63,19 +63,19 @@ def elements(value: object, depth: int = 0) -> list[Any]:
     depth : int
         Containers around it; those at a depth of `DEEPEST` are not taken apart.
     """
-    value = plain(value) if isinstance(plain(value), CONTAINERS) else value
+    value = strip_type(value) if isinstance(strip_type(value), CONTAINERS) else value
     if not isinstance(value, CONTAINERS) or depth == DEEPEST:
         return [value]
     found: list[Any] = []
-    for _, part in children(value):
-        if isinstance(plain(part), CONTAINERS):
-            found += elements(part, depth + 1)
+    for _, part in list_children(value):
+        if isinstance(strip_type(part), CONTAINERS):
+            found += list_elements(part, depth + 1)
         else:
             found.append(part)
     return found
 
 
-def children(value: Any) -> Iterable[tuple[Any, Any]]:
+def list_children(value: Any) -> Iterable[tuple[Any, Any]]:
     """Keys and parts of a container, in a canonical order.
 
     Equal containers share the order.
@@ -130,13 +130,15 @@ class Table:
             self.numeric = np.full(n * d, self._booleans is None)
         else:
             rows = _flat_rows(batch)
-            self.inside = np.array([isinstance(plain(value), CONTAINERS) for value in batch], dtype=bool)
+            self.inside = np.array([isinstance(strip_type(value), CONTAINERS) for value in batch], dtype=bool)
             self.length = np.fromiter(map(len, rows), np.int64, len(rows))
             self._flat = flat = list(itertools.chain.from_iterable(rows))
             if set(map(type, flat)) <= {float}:
                 self.numbers, self.numeric = np.array(flat, dtype=np.float64), np.full(len(flat), True)
             else:
-                read = [(float_of(e), plain(e) != plain(e)) if is_number(e) else (math.nan, False) for e in flat]
+                read = [
+                    (float_of(e), strip_type(e) != strip_type(e)) if is_number(e) else (math.nan, False) for e in flat
+                ]
                 self.numbers = np.array([value for value, _ in read], dtype=np.float64)
                 # An integer larger than any float is no number here, NaN is one.
                 self.numeric = ~np.isnan(self.numbers) | np.array([nan for _, nan in read], dtype=bool)
@@ -153,7 +155,7 @@ class Table:
         codes = np.full(len(self.owner), -1)
         if self._flat is not None:
             for k in np.flatnonzero(~self.numeric).tolist():
-                found = token(self._flat[k])
+                found = make_token(self._flat[k])
                 if found is not None:
                     codes[k] = numbers.setdefault(found, len(numbers))
         return codes, numbers
@@ -203,7 +205,7 @@ def _flat_rows(batch: Sequence[Any]) -> Sequence[Sequence[Any]]:
         kinds = set(map(type, itertools.chain.from_iterable(batch)))
         if not any(issubclass(kind, (*CONTAINERS, Typed)) for kind in kinds):
             return batch
-    return [elements(value) if isinstance(plain(value), CONTAINERS) else [] for value in batch]
+    return [list_elements(value) if isinstance(strip_type(value), CONTAINERS) else [] for value in batch]
 
 
 def read_once(batch: Batch) -> Batch:
@@ -312,4 +314,4 @@ class Elements:
 
 
 def _word(value: Token) -> str:
-    return "NaN" if value == _NAN else show(value[1])
+    return "NaN" if value == _NAN else show_output(value[1])

@@ -12,7 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from auditor.events.candidates import PREFERRED, Candidates, candidates_of, preferred, shrunken, wilson
+from auditor.events.candidates import (
+    PREFERRED,
+    Candidates,
+    candidates_of,
+    compute_wilson_interval,
+    estimate_probability,
+    prefer_candidates,
+)
 from auditor.events.classifier import Learners, Training, fitters_of
 from auditor.events.elements import read_once
 from auditor.events.feature_detection import WIDE, Survey
@@ -42,7 +49,7 @@ from auditor.events.reservoir import Reservoir
 from auditor.events.structure import Structure, structure_of
 from auditor.evidence.power import divergence_rate
 from auditor.privacy.guarantees import Guarantee
-from auditor.targets.outputs import Batch, column, pooled, show
+from auditor.targets.outputs import Batch, pool_outputs, read_column, show_output
 from auditor.targets.threads import one_thread
 
 Array = NDArray[np.float64]
@@ -153,7 +160,9 @@ class Proposal:
 
     def estimates(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """Shrunken estimates of the events' probabilities under P and Q."""
-        return tuple(shrunken(self.x, self.n).tolist()), tuple(shrunken(self.y, self.n).tolist())
+        return tuple(estimate_probability(self.x, self.n).tolist()), tuple(
+            estimate_probability(self.y, self.n).tolist()
+        )
 
 
 class EventLearner:
@@ -356,15 +365,15 @@ class EventLearner:
     def _rate(self, best: Proposal) -> None:
         p, q = np.array([best.x[best.best] / best.n]), np.array([best.y[best.best] / best.n])
         self.reach = float(self._pessimistic(p, q, best.n, self.nats + _EXTRA)[0])
-        low, _ = wilson(q, best.n, 1.0)
-        _, high = wilson(p, best.n, 1.0)
+        low, _ = compute_wilson_interval(q, best.n, 1.0)
+        _, high = compute_wilson_interval(p, best.n, 1.0)
         # No less than one draw in all: else an event that was never seen on either side looks hopeful for ever.
         self.hope = float(self.guarantee.level_of(high, np.maximum(low, 1.0 / best.n))[0])
 
     def _pessimistic(self, p: Array, q: Array, n: Array | float, nats: float) -> Array:
         """Level of (p, q) when each is moved towards the other by half of ``nats``."""
-        low, _ = wilson(p, n, math.sqrt(nats))
-        _, high = wilson(q, n, math.sqrt(nats))
+        low, _ = compute_wilson_interval(p, n, math.sqrt(nats))
+        _, high = compute_wilson_interval(q, n, math.sqrt(nats))
         return self.guarantee.level_of(low, high)
 
     def _learn(self, rejected: bool) -> None:
@@ -376,7 +385,7 @@ class EventLearner:
 
     def _propose(self, x: Batch, y: Batch, rejected: bool) -> None:
         if self._fixed is None:
-            self._fixed = fixed_features(pooled(x, y))
+            self._fixed = fixed_features(pool_outputs(x, y))
             if self.own is not None:
                 self.own.check(x)
                 self._fixed.append(self.own)
@@ -390,14 +399,14 @@ class EventLearner:
             penalty = 0.0 if symbols else _PENALTIES.get(type(feature), 0.0)
             groups += [replace(group, penalty=penalty) for group in candidates_of(feature, a, b)]
         # Floats of shape (n,) on no coarse lattice.
-        fine = near_answers(column(x), column(y)) if LatticeExponent() in self._fixed else []
+        fine = near_answers(read_column(x), read_column(y)) if LatticeExponent() in self._fixed else []
         for feature in dict.fromkeys((*self._structure.features, *fine)):
             groups += candidates_of(feature, *self._past.values(feature))
         for feature in dict.fromkeys(self._survey.features):
-            groups += preferred(candidates_of(feature, *self._past.values(feature)))
+            groups += prefer_candidates(candidates_of(feature, *self._past.values(feature)))
         for feature in dict.fromkeys(self._survey.chosen):
             a, b = self._past.values(feature)
-            groups += preferred(candidates_of(feature, a[1::2], b[1::2]))
+            groups += prefer_candidates(candidates_of(feature, a[1::2], b[1::2]))
         if groups:
             self._select(groups, rejected)
 
@@ -442,14 +451,14 @@ class EventLearner:
             yield feature, a[1::2], b[1::2]
         for part in (*self._structure.parts, *self._survey.parts):
             key_x, key_y = self._past.keys(part)
-            label = getattr(part, "label", show)
+            label = getattr(part, "label", show_output)
             symbols = learn_symbols(part(even_x), part(even_y), MOST_SYMBOLS, (key_x[::2], key_y[::2]), label)
             if symbols is not None:
                 yield replace(symbols, part=part), symbols.of_keys(key_x[1::2]), symbols.of_keys(key_y[1::2])
 
     def _score(self, x: Array, y: Array, n: Array, rejected: bool) -> tuple[Array, Array]:
         """Score of events with the given counts, to be maximised, and their growth against the same level."""
-        p, q = shrunken(x, n), shrunken(y, n)
+        p, q = estimate_probability(x, n), estimate_probability(y, n)
         growth = divergence_rate(p, q, self.guarantee, self.guarantee.level)
         if not rejected and float((growth * n).max()) >= _NATS:
             return growth, growth
@@ -469,7 +478,7 @@ class EventLearner:
         score = np.where(growth > 0, np.maximum(growth - penalty, 1e-300), score)
         sizes = np.cumsum([0, *(len(g.cuts) for g in groups)])
         owner = np.repeat(np.arange(len(groups)), np.diff(sizes))
-        p, q = shrunken(x, n), shrunken(y, n)
+        p, q = estimate_probability(x, n), estimate_probability(y, n)
         odds = special.logit(p)
         left, self.finalists = score.copy(), []
         floor = _CLOSE * max(float(score.max()), 0.0)

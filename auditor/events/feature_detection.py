@@ -19,11 +19,11 @@ from auditor.events.numbers_in_text import Written, written_in
 from auditor.events.output_types import Flag, IsValue, KeyOrder, KindIs, kinds_of
 from auditor.events.presence import Presence, moved_items
 from auditor.events.reservoir import Reservoir
-from auditor.events.screening import best_columns, often, screen, screen_tails
+from auditor.events.screening import best_columns, compare_counts, screen_coordinates, screen_tails
 from auditor.events.shared_noise import MOST, equal_coordinates, is_shown, without_noise
 from auditor.events.structure import Item
-from auditor.targets.outputs import Batch, column, show
-from auditor.targets.values import plain
+from auditor.targets.outputs import Batch, read_column, show_output
+from auditor.targets.values import strip_type
 
 Array = NDArray[np.float64]
 
@@ -156,7 +156,7 @@ class Survey:
             written = written_in([*even_x[:_LOOK], *even_y[:_LOOK]])
             self.features += written
             self._written = tuple(written)
-            if any(isinstance(plain(value), dict) for value in (*even_x[:_LOOK], *even_y[:_LOOK])):
+            if any(isinstance(strip_type(value), dict) for value in (*even_x[:_LOOK], *even_y[:_LOOK])):
                 self.parts.append(KeyOrder())
             self.chosen += moved_items(even_x, even_y)
 
@@ -170,7 +170,7 @@ class Survey:
         even_x, even_y = x[::2], y[::2]
         columns = tuple(range(d))
         if d > MAX_COORDINATES:
-            scores = screen(even_x, even_y)
+            scores = screen_coordinates(even_x, even_y)
             self.columns = tuple(sorted(best_columns(scores, SCORED, 0.0))) if d > WIDE else ()
             for j in best_columns(scores, _OFFERED, max(_LEAST, _EFFECT * math.sqrt(len(even_x)))):
                 pooled = np.concatenate([even_x[:, j], even_y[:, j]])
@@ -198,14 +198,14 @@ class Survey:
             first, second = (which(side).sum(axis=0, dtype=np.float64) for side in (a, b))
             if first.any() or second.any():
                 never = np.minimum(first, second) == 0  # otherwise their number says as much, see `Missing`
-                for k in best_columns(np.where(never, often(first, second, len(a)), 0.0), 2, _CLEAR):
+                for k in best_columns(np.where(never, compare_counts(first, second, len(a)), 0.0), 2, _CLEAR):
                     base = Numeric("coordinate", columns[k], width=d)
                     self.chosen.append(Missing(base=base) if which is _missing else NegativeZero(base))
 
     def _add_floats(self, past: Reservoir, x: Batch, y: Batch) -> None:
         """Bits of floats at the places that differ most."""
         for base in self._places(x, y):
-            a, b = (column(x), column(y)) if base is None else past.values(base)
+            a, b = (read_column(x), read_column(y)) if base is None else past.values(base)
             # Decimal fractions have all bits, but repeat.
             repeat = base is not None and any(_repeat(v[:_LOOK]) for v in (a, b))
             if repeat or not precision_of(a, b):
@@ -226,7 +226,7 @@ class Survey:
             d, least = x.shape[1], _CLEAR if x.shape[1] <= MAX_COORDINATES else _LEAST
             if not precision_of(*(side[:_ROWS].reshape(-1).astype(np.float64) for side in (x, y))):
                 return []
-            best = best_columns(screen(x[::2], y[::2]), _FLOATS, least)
+            best = best_columns(screen_coordinates(x[::2], y[::2]), _FLOATS, least)
             return [Numeric("coordinate", j, width=d) for j in best]
         found: list[Feature | None] = [] if self.numbers is None else [self.numbers]
         found += self._written
@@ -273,7 +273,7 @@ def _negative_zero(values: Array) -> NDArray[np.bool_]:
 
 def _odd_numbers(x: Batch, y: Batch) -> Iterator[Feature]:
     """Plain numbers that are -0.0 somewhere."""
-    if any(_negative_zero(column(side)).any() for side in (x, y)):
+    if any(_negative_zero(read_column(side)).any() for side in (x, y)):
         yield NegativeZero()
 
 
@@ -291,4 +291,4 @@ def _constants(x: Batch, y: Batch, key_x: NDArray[np.int64], key_y: NDArray[np.i
         # Rows of few numbers repeat without being symbols; only those that never vary are one.
         least = len(key) if isinstance(side, np.ndarray) else max(_OFTEN, _SHARE * len(key))
         if counts[top] >= least:
-            yield IsValue(int(values[top]), show(side[int(first[top])]))
+            yield IsValue(int(values[top]), show_output(side[int(first[top])]))

@@ -14,8 +14,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.targets.outputs import Batch, column, keys, matrix
-from auditor.targets.values import plain
+from auditor.targets.outputs import Batch, hash_outputs, read_column, read_matrix
+from auditor.targets.values import strip_type
 
 Array = NDArray[np.float64]
 
@@ -57,7 +57,7 @@ def subject_of(base: Feature | None) -> str:
 
 def _rows(batch: Batch, width: int) -> Array:
     """Rows of ``width`` numbers; 0 stands for the width of the batch, which must be an array then."""
-    return matrix(batch, width or np.shape(batch)[1])
+    return read_matrix(batch, width or np.shape(batch)[1])
 
 
 def columns_of(batch: Batch, columns: Sequence[int], width: int) -> Array:
@@ -76,7 +76,7 @@ def columns_of(batch: Batch, columns: Sequence[int], width: int) -> Array:
     """
     if isinstance(batch, np.ndarray) and batch.shape[1:] == (width,):
         return np.asarray(batch[:, list(columns)], dtype=np.float64)  # the other columns need not become floats
-    return matrix(batch, width)[:, list(columns)]
+    return read_matrix(batch, width)[:, list(columns)]
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class Numeric:
     def __call__(self, batch: Batch) -> Array:
         """See `Feature`."""
         if self.kind == "value":
-            return column(batch)
+            return read_column(batch)
         if self.kind in ("coordinate", "difference"):
             return self._columns(batch)
         values = _rows(batch, self.width)
@@ -159,7 +159,7 @@ class Distance:
     def __call__(self, batch: Batch) -> Array:
         """See `Feature`."""
         with np.errstate(invalid="ignore", over="ignore"):
-            return np.abs(column(batch) - self.centre)
+            return np.abs(read_column(batch) - self.centre)
 
     def below(self, cut: float) -> str:
         """In words."""
@@ -284,7 +284,7 @@ class LatticeExponent:
         if self.base is not None:
             values = self.base(batch)
         else:
-            values = column(batch) if self.i is None else Numeric("coordinate", self.i, width=self.width)(batch)
+            values = read_column(batch) if self.i is None else Numeric("coordinate", self.i, width=self.width)(batch)
         finite = np.isfinite(values) & (values != 0)
         mantissa, exponent = np.frexp(np.where(finite, values, 1.0))
         whole = np.abs(mantissa * 2.0**53).astype(np.int64)
@@ -318,7 +318,7 @@ class Lattice:
     def __call__(self, batch: Batch) -> Array:
         """See `Feature`."""
         with np.errstate(invalid="ignore"):
-            away = np.fmod(column(batch) - self.offset, self.step)
+            away = np.fmod(read_column(batch) - self.offset, self.step)
             return np.asarray(np.minimum(np.abs(away), self.step - np.abs(away)))
 
     def below(self, cut: float) -> str:
@@ -350,10 +350,12 @@ class Shape:
         if isinstance(batch, np.ndarray):
             if self.kind == "length":
                 return np.full(len(batch), batch.shape[1] if batch.ndim == 2 else -1.0)
-            return np.full(len(batch), np.nan) if batch.dtype.kind == "b" else column(batch)
+            return np.full(len(batch), np.nan) if batch.dtype.kind == "b" else read_column(batch)
         if self.kind == "length":
-            return np.array([len(v) if hasattr(v, "__len__") else -1.0 for v in map(plain, batch)], dtype=np.float64)
-        values = column(batch)
+            return np.array(
+                [len(v) if hasattr(v, "__len__") else -1.0 for v in map(strip_type, batch)], dtype=np.float64
+            )
+        values = read_column(batch)
         values[[isinstance(v, bool | np.bool_) for v in batch]] = np.nan
         return values
 
@@ -385,7 +387,7 @@ class Missing:
         elif self.width or (isinstance(batch, np.ndarray) and batch.ndim == 2):
             values = _rows(batch, self.width)
         else:
-            values = column(batch)
+            values = read_column(batch)
         bad = ~np.isfinite(values)
         return np.asarray(bad.astype(np.float64) if bad.ndim == 1 else bad.sum(axis=1, dtype=np.float64))
 
@@ -435,7 +437,7 @@ class Rank:
     def __call__(self, batch: Batch) -> Array:
         """See `Feature`."""
         if self.base is None:
-            return self.of_keys(keys(batch if self.part is None else self.part(batch)))
+            return self.of_keys(hash_outputs(batch if self.part is None else self.part(batch)))
         ranks = np.array(self.ranks, dtype=np.float64)
         values = self.base(batch)
         cell = np.searchsorted(np.array(self.table), values, side="left")

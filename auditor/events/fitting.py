@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.events.features import MAX_COORDINATES, Additive, Distance, Feature, Lattice, Linear, Rank
-from auditor.targets.outputs import Batch, column, keys, matrix, show
+from auditor.targets.outputs import Batch, hash_outputs, read_column, read_matrix, show_output
 
 Array = NDArray[np.float64]
 
@@ -19,7 +19,7 @@ _SPAN = 53
 
 
 def _rows(batch: Batch) -> Array:
-    return matrix(batch, np.shape(batch)[1])
+    return read_matrix(batch, np.shape(batch)[1])
 
 
 def learn_distance(x: Batch, y: Batch) -> Distance | None:
@@ -35,7 +35,7 @@ def learn_distance(x: Batch, y: Batch) -> Distance | None:
     Distance or None
         None if no draw is finite.
     """
-    pooled = np.concatenate([column(x), column(y)])
+    pooled = np.concatenate([read_column(x), read_column(y)])
     pooled = pooled[np.isfinite(pooled)]
     return Distance(float(np.median(pooled))) if len(pooled) else None
 
@@ -55,7 +55,7 @@ def learn_lattices(x: Batch, y: Batch) -> list[Lattice]:
     list of Lattice
         At most one a side; empty if a draw is not finite, or draws have the full precision of floats.
     """
-    a, b = column(x), column(y)
+    a, b = read_column(x), read_column(y)
     pooled = np.concatenate([a, b])
     if not np.isfinite(pooled).all():
         return []
@@ -145,7 +145,7 @@ def learn_symbols(
     y: Batch,
     most: int,
     known: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None,
-    label: Callable[[Any], str] = show,
+    label: Callable[[Any], str] = show_output,
 ) -> Rank | None:
     """Order outputs, as symbols, by shrunken likelihood ratio.
 
@@ -169,7 +169,7 @@ def learn_symbols(
     Rank or None
         None also if there is only one symbol, or more than draws a side.
     """
-    key_x, key_y = known if known is not None else (keys(x), keys(y))
+    key_x, key_y = known if known is not None else (hash_outputs(x), hash_outputs(y))
     table, first = np.unique(np.concatenate([key_x, key_y]), return_index=True)
     if not 1 < len(table) <= min(most, len(key_x)):  # values that hardly repeat are no symbols
         return None

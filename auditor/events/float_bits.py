@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.events.features import Feature, LatticeExponent, subject_of
-from auditor.targets.outputs import Batch, column
+from auditor.targets.outputs import Batch, read_column
 
 Array = NDArray[np.float64]
 
@@ -88,7 +88,7 @@ class Unreachable:
 
     def __call__(self, batch: Batch) -> Array:
         """See `Feature`."""
-        read = column(batch) if self.base is None else self.base(batch)
+        read = read_column(batch) if self.base is None else self.base(batch)
         with np.errstate(over="ignore", invalid="ignore"):
             values: NDArray[Any] = read.astype(np.float32 if self.single else np.float64)
             # A Python number takes the precision of the array.
@@ -125,7 +125,7 @@ class BitPattern:
 
     def __call__(self, batch: Batch) -> Batch:
         """See `Part`; what has no bits is 0."""
-        values = column(batch) if self.base is None else self.base(batch)
+        values = read_column(batch) if self.base is None else self.base(batch)
         first, last, bits = _split(values)
         code = ((first + _ZERO) << 20) | ((last + _ZERO) << 4) | (values < 0)
         return np.asarray(np.where(bits, code, 0))
@@ -153,7 +153,7 @@ class NegativeZero:
 
     def __call__(self, batch: Batch) -> Array:
         """See `Feature`."""
-        values = column(batch) if self.base is None else self.base(batch)
+        values = read_column(batch) if self.base is None else self.base(batch)
         return np.where(values == 0, np.signbit(values), np.nan)
 
     def below(self, cut: float) -> str:

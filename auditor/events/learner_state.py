@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from auditor.datasets.json_codec import NotStorableError, decode, encode
+from auditor.datasets.json_codec import NotStorableError, decode_value, encode_value
 from auditor.errors import SpecificationError
 from auditor.events.codec import OBJECTS, chain_from_json, chain_to_json
 from auditor.events.event_learner import EventLearner, Proposal
@@ -26,10 +26,10 @@ from auditor.targets.outputs import Batch
 MOST = 8_000_000
 
 
-def written(learner: EventLearner) -> bytes:
+def write_state(learner: EventLearner) -> bytes:
     """What a learner knows.
 
-    Draws that have no exact JSON are left out, and events that hold functions or fitted models; see `restore`.
+    Draws that have no exact JSON are left out, and events that hold functions or fitted models; see `restore_state`.
     """
     record: dict[str, Any] = {"n": learner.n, "draws": None, "finalists": []}
     if learner.n:
@@ -50,7 +50,7 @@ def written(learner: EventLearner) -> bytes:
     return zlib.compress(json.dumps(record).encode(), 6)
 
 
-def restore(learner: EventLearner, content: bytes) -> None:
+def restore_state(learner: EventLearner, content: bytes) -> None:
     """Give a new learner what an earlier one knew.
 
     Parameters
@@ -58,7 +58,7 @@ def restore(learner: EventLearner, content: bytes) -> None:
     learner : EventLearner
         One that has not seen any draws.
     content : bytes
-        What `written` wrote.
+        What `write_state` wrote.
 
     Raises
     ------
@@ -90,14 +90,14 @@ def _batch(batch: Batch) -> Any:
         file = io.BytesIO()
         np.save(file, np.ascontiguousarray(batch), allow_pickle=False)
         return {"npy": base64.b64encode(file.getvalue()).decode("ascii")}
-    return {"list": encode(list(batch), OBJECTS.encode)}
+    return {"list": encode_value(list(batch), OBJECTS.encode)}
 
 
 def _read(record: Mapping[str, Any]) -> Batch:
     if "npy" in record:
         array: Batch = np.load(io.BytesIO(base64.b64decode(record["npy"], validate=True)), allow_pickle=False)
         return array
-    found = decode(record["list"], OBJECTS.decode)
+    found = decode_value(record["list"], OBJECTS.decode)
     if not isinstance(found, list):
         raise SpecificationError(f"expected a list of outputs, got a {type(found).__name__}")
     return found

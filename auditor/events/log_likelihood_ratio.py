@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from auditor.errors import TargetError
 from auditor.targets.callables import OneDraw
 from auditor.targets.outputs import Batch
-from auditor.targets.sampler import Sampler, guarded
+from auditor.targets.sampler import GuardedCall, Sampler
 
 Array = NDArray[np.float64]
 
@@ -55,7 +55,7 @@ class OwnRatio:
     def __call__(self, batch: Batch) -> Array:
         """See `Feature`."""
         n = len(batch)
-        with guarded(_NAME, f"{n} outputs", self.limit):
+        with GuardedCall(_NAME, f"{n} outputs", self.limit):
             found = self.function(batch, self.x, self.y)
         try:
             values = np.array(found, dtype=np.float64)

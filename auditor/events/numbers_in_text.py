@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.targets.outputs import Batch
-from auditor.targets.values import plain
+from auditor.targets.values import strip_type
 
 Array = NDArray[np.float64]
 
@@ -48,7 +48,7 @@ class Written:
         """See `Feature`."""
         if isinstance(batch, np.ndarray):
             return np.full(len(batch), math.nan)
-        return np.array([self._read(plain(value)) for value in batch], dtype=np.float64)
+        return np.array([self._read(strip_type(value)) for value in batch], dtype=np.float64)
 
     def _read(self, value: Any) -> float:
         if self.form == "text":
@@ -68,7 +68,7 @@ class Written:
 
 def written_in(outputs: Sequence[Any]) -> list[Written]:
     """Forms in which nearly all of some outputs write a number."""
-    if not any(isinstance(plain(value), str | bytes) for value in outputs):
+    if not any(isinstance(strip_type(value), str | bytes) for value in outputs):
         return []
     found = []
     for form in ("text", *_LAYOUTS):

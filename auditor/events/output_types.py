@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.targets.outputs import Batch, keys, shorten
-from auditor.targets.values import USUAL, kind_of, plain, text_of
+from auditor.targets.outputs import Batch, hash_outputs, shorten_text
+from auditor.targets.values import USUAL, kind_of, strip_type, text_of
 
 Array = NDArray[np.float64]
 
@@ -68,12 +68,12 @@ class KeyOrder:
 
     def __call__(self, batch: Batch) -> Batch:
         """See `Part`; None for what is no dict."""
-        values = [plain(value) for value in batch] if isinstance(batch, list) else [None] * len(batch)
+        values = [strip_type(value) for value in batch] if isinstance(batch, list) else [None] * len(batch)
         return [text_of(list(value)) if isinstance(value, dict) else None for value in values]
 
     def label(self, symbol: object) -> str:
         """A symbol in words."""
-        return "none" if symbol is None else shorten(str(symbol))
+        return "none" if symbol is None else shorten_text(str(symbol))
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class IsValue:
     Parameters
     ----------
     key : int
-        The value's key, see `keys`.
+        The value's key, see `hash_outputs`.
     label : str
         The value in words.
     """
@@ -93,7 +93,7 @@ class IsValue:
 
     def __call__(self, batch: Batch) -> Array:
         """See `Feature`."""
-        return np.asarray(keys(batch) == self.key, dtype=np.float64)
+        return np.asarray(hash_outputs(batch) == self.key, dtype=np.float64)
 
     def below(self, cut: float) -> str:
         """In words."""
@@ -129,12 +129,12 @@ class Flag:
             values = batch[:, self.i].astype(np.float64)
             return np.where((values == 0) | (values == 1), values, np.nan)
         found = np.full(len(batch), np.nan)
-        for k, value in enumerate(map(plain, batch)):
+        for k, value in enumerate(map(strip_type, batch)):
             if isinstance(value, bytes):
                 if 8 * len(value) == self.width:
                     found[k] = value[self.i // 8] >> (7 - self.i % 8) & 1
             elif isinstance(value, list | tuple) and len(value) == self.width:
-                bit = plain(value[self.i])
+                bit = strip_type(value[self.i])
                 if isinstance(bit, bool | int | float | np.number | np.bool_) and bit in (0, 1):
                     found[k] = float(bit)
         return found

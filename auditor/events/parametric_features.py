@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.targets.outputs import Batch, column, matrix
+from auditor.targets.outputs import Batch, read_column, read_matrix
 
 Array = NDArray[np.float64]
 
@@ -37,7 +37,7 @@ class Marked:
 
     def __call__(self, batch: Batch) -> Array:
         """See `Feature`."""
-        values = column(batch)
+        values = read_column(batch)
         return np.where(np.isin(values, self.low), -np.inf, np.where(np.isin(values, self.high), np.inf, values))
 
     def below(self, cut: float) -> str:
@@ -70,7 +70,7 @@ def learn_marked(x: Batch, y: Batch) -> Marked | None:
     Marked or None
         None if no finite value repeats often enough.
     """
-    a, b = (v[~np.isnan(v)] for v in (column(x), column(y)))
+    a, b = (v[~np.isnan(v)] for v in (read_column(x), read_column(y)))
     if not len(a) or not len(b):
         return None
     values, counts = np.unique(np.concatenate([a, b]), return_counts=True)
@@ -103,7 +103,7 @@ class Clipped:
     def __call__(self, batch: Batch) -> Array:
         """See `Feature`; a missing coordinate counts as the middle."""
         first, second = np.array(self.first), np.array(self.second)
-        values, middle, half = matrix(batch, len(first)), 0.5 * (first + second), 0.5 * (first - second)
+        values, middle, half = read_matrix(batch, len(first)), 0.5 * (first + second), 0.5 * (first - second)
         away = np.where(np.isnan(values), 0.0, np.clip(values - middle, -np.abs(half), np.abs(half)))
         return np.asarray(away @ np.sign(half))
 
@@ -140,7 +140,7 @@ def learn_clipped(x: Batch, y: Batch) -> Clipped | None:
         None if fewer than two coordinates differ.
     """
     width = np.shape(x)[1]
-    a, b = matrix(x, width), matrix(y, width)
+    a, b = read_matrix(x, width), read_matrix(y, width)
     with np.errstate(invalid="ignore", over="ignore"):  # a coordinate that is missing somewhere is not clear
         first, second = np.median(a, axis=0), np.median(b, axis=0)
         spread = 0.5 * (np.abs(a - first).mean(axis=0) + np.abs(b - second).mean(axis=0))

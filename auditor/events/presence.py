@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from auditor.events.elements import Elements, Token, elements, token
+from auditor.events.elements import Elements, Token, list_elements, make_token
 from auditor.events.features import Feature
 from auditor.events.output_types import kinds_of
-from auditor.events.screening import best_columns, often, screen
-from auditor.events.structure import Item, walk
+from auditor.events.screening import best_columns, compare_counts, screen_coordinates
+from auditor.events.structure import Item, walk_elements
 from auditor.targets.outputs import Batch, float_of, is_number
-from auditor.targets.values import plain
+from auditor.targets.values import strip_type
 
 #: Kinds, keys and members that are counted; arbitrary, bounds memory. Keys beyond are those that came last.
 MOST = 5_000
@@ -56,7 +56,7 @@ class PresenceCounts:
         if not held:
             return []
         first, second = (np.array([float(side[what]) for what in held]) for side in (self.x, self.y))
-        return [held[k] for k in best_columns(often(first, second, n), _OFFERED, _LEAST)]
+        return [held[k] for k in best_columns(compare_counts(first, second, n), _OFFERED, _LEAST)]
 
 
 @dataclass
@@ -109,21 +109,21 @@ def _kinds(batch: Batch) -> list[list[str]]:
 
 def _keys(value: Any) -> list[tuple[Any, ...]]:
     """Places of an output that end in a key of a dict."""
-    return [path for path, _ in walk(value) if not isinstance(path[-1], int) or _in_dict(value, path)]
+    return [path for path, _ in walk_elements(value) if not isinstance(path[-1], int) or _in_dict(value, path)]
 
 
 def _in_dict(value: Any, path: tuple[Any, ...]) -> bool:
     """Whether the last step of a place is a key, not an index."""
     for step in path[:-1]:
-        value = plain(value)[step]
-    return isinstance(plain(value), dict)
+        value = strip_type(value)[step]
+    return isinstance(strip_type(value), dict)
 
 
 def _members(value: Any) -> list[Token]:
     """Plain values that a container holds; numbers with a fraction hardly ever repeat and are left out."""
-    if not isinstance(plain(value), list | tuple | set | frozenset):
+    if not isinstance(strip_type(value), list | tuple | set | frozenset):
         return []
-    found = dict.fromkeys(token(element) for element in elements(value))
+    found = dict.fromkeys(make_token(element) for element in list_elements(value))
     return [one for one in found if one is not None and not (type(one[1]) is float and not one[1].is_integer())]
 
 
@@ -146,7 +146,7 @@ def moved_items(x: Sequence[Any], y: Sequence[Any]) -> list[Item]:
     seen: Counter[tuple[Any, ...]] = Counter()
     held: list[dict[tuple[Any, ...], float]] = []
     for value in (*x[:rows], *y[:rows]):
-        numbers = {path: float_of(part) for path, part in walk(value) if is_number(part)}
+        numbers = {path: float_of(part) for path, part in walk_elements(value) if is_number(part)}
         held.append(numbers)
         if len(seen) < _PLACES:
             seen.update(numbers.keys())
@@ -154,5 +154,5 @@ def moved_items(x: Sequence[Any], y: Sequence[Any]) -> list[Item]:
     if not places or rows < 2:
         return []
     table = np.array([[numbers.get(path, np.nan) for path in places] for numbers in held])
-    scores = screen(table[:rows], table[rows:])
+    scores = screen_coordinates(table[:rows], table[rows:])
     return [Item(places[k]) for k in best_columns(scores, _OFFERED, _LEAST)]

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from auditor.events.elements import read_once
 from auditor.events.features import Feature, Part
-from auditor.targets.outputs import Batch, concatenate, keys
+from auditor.targets.outputs import Batch, concatenate_batches, hash_outputs
 
 Array = NDArray[np.float64]
 Keys = NDArray[np.int64]
@@ -77,7 +77,7 @@ class Reservoir:
     def draws(self) -> tuple[Batch, Batch]:
         """All draws of each side."""
         if len(self._x) > 1:
-            self._x, self._y = [concatenate(self._x)], [concatenate(self._y)]
+            self._x, self._y = [concatenate_batches(self._x)], [concatenate_batches(self._y)]
         return self._x[0], self._y[0]
 
     @property
@@ -106,7 +106,7 @@ class Reservoir:
             x, y = self._from(len(a))
             if part is not None:
                 x, y = part(x), part(y)
-            a, b = np.append(a, keys(x)), np.append(b, keys(y))
+            a, b = np.append(a, hash_outputs(x)), np.append(b, hash_outputs(y))
             self._keys[part] = a, b
         return a, b
 

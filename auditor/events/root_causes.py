@@ -196,7 +196,7 @@ _RANKS: Mapping[type, int] = {
 }
 
 
-def simplicity(chain: Chain) -> int:
+def rank_simplicity(chain: Chain) -> int:
     """Rank of a chain's feature, 0 for the simplest.
 
     Simple is what a reader grasps at once.

@@ -20,7 +20,7 @@ TAILS = (0.002, 0.01, 0.04, 0.16)
 _CERTAIN = 1e6
 
 
-def screen(x: NDArray[np.generic], y: NDArray[np.generic]) -> Array:
+def screen_coordinates(x: NDArray[np.generic], y: NDArray[np.generic]) -> Array:
     """How clearly each coordinate differs between two sides, roughly in standard errors.
 
     Parameters
@@ -92,10 +92,10 @@ def _apart(a: Array, b: Array) -> Array:
 def _often(a: NDArray[np.bool_], b: NDArray[np.bool_], n: int) -> Array:
     """Difference of frequencies in standard errors, as for small counts."""
     first, second = a.sum(axis=0, dtype=np.float64), b.sum(axis=0, dtype=np.float64)
-    return often(first, second, n)
+    return compare_counts(first, second, n)
 
 
-def often(first: Array, second: Array, n: int) -> Array:
+def compare_counts(first: Array, second: Array, n: int) -> Array:
     """Difference of two counts of n, in standard errors.
 
     One is added to the variance, for small counts.
@@ -119,9 +119,9 @@ def often(first: Array, second: Array, n: int) -> Array:
 def screen_tails(x: NDArray[np.generic], y: NDArray[np.generic]) -> Array:
     """Difference of each coordinate's tails, in standard errors.
 
-    Standard errors are those of `often`, for small counts.
+    Standard errors are those of `compare_counts`, for small counts.
 
-    A tail of probability 0.01 moves a mean by too little for `screen`.
+    A tail of probability 0.01 moves a mean by too little for `screen_coordinates`.
 
     Parameters
     ----------

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.events.elements import CONTAINERS, Elements, Table, children
+from auditor.events.elements import CONTAINERS, Elements, Table, list_children
 from auditor.events.features import MAX_COORDINATES, Feature
-from auditor.targets.outputs import Batch, float_of, is_number, keys
-from auditor.targets.values import DEEPEST, plain
+from auditor.targets.outputs import Batch, float_of, hash_outputs, is_number
+from auditor.targets.values import DEEPEST, strip_type
 
 Array = NDArray[np.float64]
 
@@ -109,7 +109,7 @@ def _at(batch: Batch, path: tuple[Any, ...]) -> list[Any]:
 
 
 def _step(part: Any, step: Any) -> Any:
-    part = plain(part)
+    part = strip_type(part)
     if isinstance(part, np.ndarray):
         part = part.tolist()
     if isinstance(part, list | tuple):
@@ -190,7 +190,7 @@ def _of_rows(rows: NDArray[Any]) -> Iterator[Feature]:
     table = Table(rows)
     frequent = table.most_frequent()
     covered = [int(table.equal(value).sum()) for value in frequent]
-    if sum(covered) < _COVERED * len(table.owner) or len(np.unique(keys(rows))) <= _REPEATED * len(rows):
+    if sum(covered) < _COVERED * len(table.owner) or len(np.unique(hash_outputs(rows))) <= _REPEATED * len(rows):
         return
     for value in frequent:
         if sum(covered[:2]) < len(table.owner):  # of two values the sum tells how many there are
@@ -204,7 +204,7 @@ def _places(outputs: Sequence[Any]) -> tuple[list[tuple[Any, ...]], list[tuple[A
     numbers: Counter[tuple[Any, ...]] = Counter()
     others: Counter[tuple[Any, ...]] = Counter()
     for output in outputs:
-        for path, part in walk(output):
+        for path, part in walk_elements(output):
             (numbers if is_number(part) else others)[path] += 1
     counted = numbers + others
     often = [path for path in counted if counted[path] >= 2][:MAX_COORDINATES]
@@ -212,7 +212,7 @@ def _places(outputs: Sequence[Any]) -> tuple[list[tuple[Any, ...]], list[tuple[A
     return [p for p in often if numbers[p] >= 2], [p for p in often if others[p] >= 2], optional
 
 
-def walk(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
+def walk_elements(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
     """Places of the elements of one output.
 
     Sets have none: the order of their elements means nothing.
@@ -229,11 +229,11 @@ def walk(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ..
     tuple of (tuple, object)
         Path and element; nothing for an output that is no container.
     """
-    value = plain(value) if isinstance(plain(value), CONTAINERS) else value
+    value = strip_type(value) if isinstance(strip_type(value), CONTAINERS) else value
     if isinstance(value, set | frozenset) or len(path) > DEEPEST:
         return
     if isinstance(value, CONTAINERS):
-        for step, part in children(value):
-            yield from walk(part, (*path, step))
+        for step, part in list_children(value):
+            yield from walk_elements(part, (*path, step))
     elif path:
         yield path, value

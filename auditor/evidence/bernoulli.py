@@ -118,7 +118,7 @@ def upper_limit(count: int, n: int, alpha: float) -> float:
     return 1.0 - lower_limit(n - count, n, alpha)
 
 
-def detectable(n: int, bound: float, alpha: float) -> float:
+def find_detectable(n: int, bound: float, alpha: float) -> float:
     """Smallest probability above ``bound`` that n draws flag.
 
     They do with probability `POWER`; 1 if none is.

@@ -86,7 +86,7 @@ class Multinomials:
         return np.where([c[-1] > 0 for c in counts], np.inf, wealth)
 
 
-def average(logs: FloatArray) -> float:
+def average_wealths(logs: FloatArray) -> float:
     """Logarithm of the average of wealths.
 
     They are given by their logarithms, some of which may be infinite.
@@ -101,7 +101,7 @@ def average(logs: FloatArray) -> float:
     return float(special.logsumexp(logs)) - math.log(len(logs)) if np.max(logs) < math.inf else math.inf
 
 
-def combined(logs: Sequence[float], draws: Sequence[int], level: float) -> float:
+def combine_wealths(logs: Sequence[float], draws: Sequence[int], level: float) -> float:
     """Log wealth of several datasets against the widened null.
 
     The null is widened by ``level``.
@@ -124,7 +124,7 @@ def combined(logs: Sequence[float], draws: Sequence[int], level: float) -> float
     supermartingales is one; and averages are, see `Multinomials.log_wealth`.
     """
     widened = [log - n * level for log, n in zip(logs, draws, strict=True)]
-    return average(np.array([*widened, sum(widened)] if len(widened) > 1 else widened))
+    return average_wealths(np.array([*widened, sum(widened)] if len(widened) > 1 else widened))
 
 
 def rejected_level(logs: Sequence[float], draws: Sequence[int], alpha: float) -> float:
@@ -150,15 +150,15 @@ def rejected_level(logs: Sequence[float], draws: Sequence[int], alpha: float) ->
 
     Notes
     -----
-    Valid because: `combined` decreases in the level, so the bound exceeds the true largest log-ratio L only if the
-    null widened by L, which holds, is rejected.
+    Valid because: `combine_wealths` decreases in the level, so the bound exceeds the true largest log-ratio L only if
+    the null widened by L, which holds, is rejected.
     """
     from scipy import optimize  # takes longer to import than numpy
 
     threshold = math.log(1 / alpha)
 
     def excess(level: float) -> float:
-        return combined(logs, draws, level) - threshold
+        return combine_wealths(logs, draws, level) - threshold
 
     if excess(0.0) <= 0:
         return 0.0
@@ -206,7 +206,7 @@ def detectable_divergence(cells: int, n: int, log_threshold: float) -> float:
     cost = 0.5 * degrees * np.log1p(n / CONCENTRATIONS)
 
     def excess(statistic: float) -> float:
-        return average(0.5 * shrink * statistic - cost) - log_threshold
+        return average_wealths(0.5 * shrink * statistic - cost) - log_threshold
 
     # Enough for each concentration by itself, even with all others at 0.
     high = 2 * float(np.min((log_threshold + math.log(len(CONCENTRATIONS)) + cost) / shrink)) + 1.0

@@ -67,7 +67,7 @@ MOST = 10**9
 _HIGHEST = 40.0
 
 
-def ceiling(n: int, guarantee: Guarantee, alpha: float) -> float:
+def find_ceiling(n: int, guarantee: Guarantee, alpha: float) -> float:
     """Largest level that ``n`` draws a side can reject.
 
     They do if the outputs are fully distinguishable.
@@ -230,14 +230,14 @@ def draws_that_count(n: float, width: int, learned_from: int) -> int:
     int
         A third of the draws, or a fifth for wide outputs, and less of those far beyond ``learned_from``. Measured with
         planted violations, see ``benchmarks/planted.py``: at least 0.9 of them are flagged at the level that
-        `resolution` gives for it, for each kind of `LEARNED`.
+        `find_resolution` gives for it, for each kind of `LEARNED`.
     """
     cost = next(cost for cost in LEARNING if width <= cost.widest)
     known = min(n, cost.full * learned_from)
     return int(known * (n / known) ** cost.power / cost.divisor) if n > 0 else 0
 
 
-def resolution(
+def find_resolution(
     probability: float,
     n: int,
     guarantee: Guarantee,

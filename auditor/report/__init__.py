@@ -8,14 +8,23 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from auditor.report.html import html
-from auditor.report.junit import junit
-from auditor.report.markdown import markdown
-from auditor.report.sarif import sarif
+from auditor.report.html import render_html
+from auditor.report.junit import render_junit
+from auditor.report.markdown import render_markdown
+from auditor.report.sarif import render_sarif
 from auditor.report.table import summary_table
 from auditor.report.view import RunView
 
-__all__ = ["RunView", "html", "junit", "markdown", "sarif", "schema", "summary_table", "write_reports"]
+__all__ = [
+    "RunView",
+    "read_schema",
+    "render_html",
+    "render_junit",
+    "render_markdown",
+    "render_sarif",
+    "summary_table",
+    "write_reports",
+]
 
 
 def write_reports(results: Mapping[str, Any] | RunView, out: Path, run: Mapping[str, Any] | None = None) -> list[Path]:
@@ -28,8 +37,8 @@ def write_reports(results: Mapping[str, Any] | RunView, out: Path, run: Mapping[
     out : Path
         Directory to write to; it is made if it is not there.
     run : mapping, optional
-        Content of run.json (times and host), see `junit`. It goes into junit.xml alone, so that the other files are
-        the same to the byte whenever results.json is.
+        Content of run.json (times and host), see `render_junit`. It goes into junit.xml alone, so that the other files
+        are the same to the byte whenever results.json is.
 
     Returns
     -------
@@ -39,10 +48,10 @@ def write_reports(results: Mapping[str, Any] | RunView, out: Path, run: Mapping[
     out.mkdir(parents=True, exist_ok=True)
     view = RunView.of(results)
     contents = {
-        "report.html": html(view),
-        "report.md": markdown(view),
-        "junit.xml": junit(view, run),
-        "results.sarif": sarif(view),
+        "report.html": render_html(view),
+        "report.md": render_markdown(view),
+        "junit.xml": render_junit(view, run),
+        "results.sarif": render_sarif(view),
     }
     paths = []
     for name, content in contents.items():
@@ -54,7 +63,7 @@ def write_reports(results: Mapping[str, Any] | RunView, out: Path, run: Mapping[
     return paths
 
 
-def schema() -> dict[str, Any]:
+def read_schema() -> dict[str, Any]:
     """Return the published JSON Schema (2020-12) of results.json."""
     content: dict[str, Any] = json.loads((files("auditor.report") / "schema.json").read_text(encoding="utf-8"))
     return content

@@ -7,7 +7,7 @@ from typing import Any
 
 from auditor.report import words
 from auditor.report.explain import summarize_finding
-from auditor.report.markdown import code, escape
+from auditor.report.markdown import escape_markdown, format_code
 from auditor.report.view import ClaimView, RunView
 
 #: First line of a comment, by which a job finds its own again to replace it.
@@ -20,7 +20,7 @@ _TAIL = 1_000
 _ID, _GIST, _REPLAY = 300, 600, 1_000
 
 
-def comment(results: Mapping[str, Any], limit: int = LIMIT) -> str:
+def render_comment(results: Mapping[str, Any], limit: int = LIMIT) -> str:
     """Render results as a short comment in GitHub-flavoured Markdown.
 
     Parameters
@@ -39,9 +39,9 @@ def comment(results: Mapping[str, Any], limit: int = LIMIT) -> str:
     if limit < 2 * _TAIL:
         raise ValueError(f"limit must be at least {2 * _TAIL} bytes, got {limit}")
     run = RunView.of(results)
-    lines = [MARK, f"### dpaudit: {_heading(run)}", "", escape(run.sentence), ""]
+    lines = [MARK, f"### dpaudit: {_heading(run)}", "", escape_markdown(run.sentence), ""]
     if run.interrupted:
-        lines += [f"**{escape(run.interrupted)}**", ""]
+        lines += [f"**{escape_markdown(run.interrupted)}**", ""]
     if run.claims:
         lines += [*_counts(run), ""]
     room = limit - _TAIL - _size(lines)
@@ -79,10 +79,10 @@ def _finding(claim: ClaimView) -> str:
     where = next((place for place in _places(claim) if place), None)
     replay = claim.replay if len(claim.replay) <= _REPLAY else "see the report: the line is too long for a comment"
     parts = [
-        f"**{escape(claim.surprise or claim.verdict)}**: {code(words.shorten(claim.id, _ID))}",
-        *([f"at {code(where)}"] if where else []),
-        _quiet(words.shorten(_gist(claim), _GIST)),
-        f"replay: {code(replay)}",
+        f"**{escape_markdown(claim.surprise or claim.verdict)}**: {format_code(words.shorten_text(claim.id, _ID))}",
+        *([f"at {format_code(where)}"] if where else []),
+        _quiet(words.shorten_text(_gist(claim), _GIST)),
+        f"replay: {format_code(replay)}",
     ]
     return "- " + "; ".join(part for part in parts if part)
 
@@ -105,7 +105,9 @@ def _gist(claim: ClaimView) -> str:
     parts = [f"claimed {claim.text('claimed')}"]
     bound = claim.number("lower_bound")
     if bound is not None:
-        parts.append(f"certified {claim.symbol} of at least {words.level(bound)} on {words.one_line(found['pair'])}")
+        parts.append(
+            f"certified {claim.symbol} of at least {words.format_level(bound)} on {words.one_line(found['pair'])}"
+        )
     return ", ".join([*parts, f"cause: {found['cause']}"] if found.get("cause") else parts)
 
 
@@ -113,12 +115,12 @@ def _about(run: RunView) -> Iterator[str]:
     """What the run was, for the last line."""
     for label, key in (("dpaudit", "dpaudit"), ("level", "level"), ("seed", "seed"), ("alpha", "alpha")):
         if run.manifest.get(key) is not None:
-            yield f"{label} {_quiet(words.shorten(words.scalar(run.manifest[key]), 60))}"
+            yield f"{label} {_quiet(words.shorten_text(words.format_scalar(run.manifest[key]), 60))}"
 
 
 def _quiet(text: str) -> str:
     """Text without markup, and with a space of no width where it would call people: it may come from the target."""
-    return escape(text).replace("@", "@\u200b")
+    return escape_markdown(text).replace("@", "@\u200b")
 
 
 def _size(lines: list[str]) -> int:

@@ -16,7 +16,7 @@ from markupsafe import Markup, escape
 from auditor.report.svg import BOTTOM, HEIGHT, LEFT, RIGHT, WIDTH, Point, px
 
 
-def path(listed: Iterable[Point], name: str, *, closed: bool = False) -> str:
+def draw_path(listed: Iterable[Point], name: str, *, closed: bool = False) -> str:
     """Draw a line, or with `closed` an area.
 
     Coordinates are to a tenth of a pixel. Every step is relative to the rounded point before it, so that roundings do
@@ -47,7 +47,7 @@ def path(listed: Iterable[Point], name: str, *, closed: bool = False) -> str:
     return f'<path class="{name}" d="{"".join(parts)}{"z" if closed else ""}"/>'
 
 
-def ticks_x(ticks: Iterable[tuple[float, str]], top: float, bottom: float) -> str:
+def draw_ticks_x(ticks: Iterable[tuple[float, str]], top: float, bottom: float) -> str:
     """Draw vertical grid lines with labels below.
 
     Parameters
@@ -65,7 +65,7 @@ def ticks_x(ticks: Iterable[tuple[float, str]], top: float, bottom: float) -> st
     return f'<g {where}><path d="{grid}"/>{labels}</g>'
 
 
-def ticks_y(ticks: Iterable[tuple[float, str]]) -> str:
+def draw_ticks_y(ticks: Iterable[tuple[float, str]]) -> str:
     """Draw horizontal grid lines with labels on the left."""
     listed = list(ticks)
     grid = "".join(f"M6 {px(y - 4)}h{WIDTH - RIGHT - LEFT}" for y, _ in listed)
@@ -73,7 +73,7 @@ def ticks_y(ticks: Iterable[tuple[float, str]]) -> str:
     return f'<g class="up"><path d="{grid}"/>{labels}</g>'
 
 
-def titles(x: str, y: str) -> str:
+def draw_titles(x: str, y: str) -> str:
     """Draw titles of both axes of a plot of the usual size.
 
     Parameters
@@ -84,7 +84,7 @@ def titles(x: str, y: str) -> str:
     return f'<text class="below">{escape(x)}</text><text class="beside">{escape(y)}</text>'
 
 
-def row(x: float, y: float, parts: Iterable[str], said: str = "") -> str:
+def place_parts(x: float, y: float, parts: Iterable[str], said: str = "") -> str:
     """Place parts at a point, with a tooltip.
 
     Parameters
@@ -100,21 +100,21 @@ def row(x: float, y: float, parts: Iterable[str], said: str = "") -> str:
     return f'<g transform="translate({px(x)} {px(y)})">{title}{"".join(parts)}</g>'
 
 
-def use(name: str, x: float = 0.0) -> str:
+def use_part(name: str, x: float = 0.0) -> str:
     """Draw a part that the page defines once, moved to the right.
 
     Parameters
     ----------
     name : str
-        Id of the part, see `shared`.
+        Id of the part, see `define_parts`.
     x : float
         How far it is moved, in pixels.
     """
     return f'<use href="#{name}" x="{px(x)}"/>' if x else f'<use href="#{name}"/>'
 
 
-def shared(parts: Mapping[str, Sequence[str]], more: str = "") -> Markup:
-    """Define the parts that `use` refers to, by name, and others.
+def define_parts(parts: Mapping[str, Sequence[str]], more: str = "") -> Markup:
+    """Define the parts that `use_part` refers to, by name, and others.
 
     Parameters
     ----------
@@ -127,7 +127,7 @@ def shared(parts: Mapping[str, Sequence[str]], more: str = "") -> Markup:
     return Markup(f'<svg class="hidden" aria-hidden="true"><defs>{groups}{more}</defs></svg>')
 
 
-def thinned(listed: Iterable[Point], tolerance: float = 0.05) -> list[Point]:
+def thin_points(listed: Iterable[Point], tolerance: float = 0.05) -> list[Point]:
     """Drop points that a line passes within `tolerance` pixels.
 
     A twentieth of a pixel cannot be seen.

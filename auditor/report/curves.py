@@ -8,13 +8,13 @@ from markupsafe import Markup
 
 from auditor.report import compact, svg, words
 from auditor.report.view import ClaimView
-from auditor.results import number
+from auditor.results import parse_number
 
 #: The axes reach beyond the outermost points by this part of their width.
 _MARGIN = 0.06
 
 
-def curve(claim: ClaimView) -> Markup:
+def plot_growth(claim: ClaimView) -> Markup:
     """Plot measured points with limits on logarithmic axes.
 
     Empty for claims that have none.
@@ -24,18 +24,20 @@ def curve(claim: ClaimView) -> Markup:
     if found.get("kind") != "exponent" or not points:
         return Markup("")
     x = [float(point["at"]) for point in points]
-    values = {key: [number(point[key]) for point in points] for key in ("value", "lower", "upper", "fit", "curve")}
+    values = {
+        key: [parse_number(point[key]) for point in points] for key in ("value", "lower", "upper", "fit", "curve")
+    }
     shown = [v for several in values.values() for v in several if v is not None and 0 < v < math.inf]
     across = Log(min(x), max(x), svg.LEFT, svg.WIDTH - svg.RIGHT)
     up = Log(min(shown), max(shown), svg.HEIGHT - svg.BOTTOM, svg.TOP)
     parts = [
-        compact.ticks_x([(across.at(v), f"{v:g}") for v in _ticks(x)], svg.TOP, svg.HEIGHT - svg.BOTTOM),
-        compact.ticks_y([(up.at(v), words.level(v)) for v in svg.decades(up.least, up.most)]),
+        compact.draw_ticks_x([(across.at(v), f"{v:g}") for v in _ticks(x)], svg.TOP, svg.HEIGHT - svg.BOTTOM),
+        compact.draw_ticks_y([(up.at(v), words.format_level(v)) for v in svg.list_decades(up.least, up.most)]),
     ]
     for key, name in (("curve", "claimed"), ("fit", "fit")):
         line = [(across.at(a), up.at(v)) for a, v in zip(x, values[key], strict=True) if v is not None and v > 0]
         if len(line) > 1:
-            parts.append(compact.path(line, name))
+            parts.append(compact.draw_path(line, name))
     name, what = str(found["parameter"]), str(found["measured"])
     for i, a in enumerate(x):
         value, low, high = (values[key][i] for key in ("value", "lower", "upper"))
@@ -43,12 +45,13 @@ def curve(claim: ClaimView) -> Markup:
             continue
         top = up.at(high) if high is not None and high < math.inf else svg.TOP
         bottom = up.at(low) if low else svg.HEIGHT - svg.BOTTOM
-        said = f"{name} = {a:g}: {words.level(value)}, between {words.level(low)} and {words.level(high)}"
+        middle, least, most = (words.format_level(level) for level in (value, low, high))
+        said = f"{name} = {a:g}: {middle}, between {least} and {most}"
         limits = f"M{svg.px(across.at(a))} {svg.px(top)}V{svg.px(bottom)}"
-        parts.append(f'<path class="mark limits" d="{limits}"/>' + svg.dot(across.at(a), up.at(value), said))
-    parts.append(compact.titles(name, what))
-    said = f"{what} over {name}: {len(points)} points, exponent {words.level(number(found['exponent']))}"
-    return svg.picture(svg.WIDTH, svg.HEIGHT, said, parts)
+        parts.append(f'<path class="mark limits" d="{limits}"/>' + svg.draw_dot(across.at(a), up.at(value), said))
+    parts.append(compact.draw_titles(name, what))
+    said = f"{what} over {name}: {len(points)} points, exponent {words.format_level(parse_number(found['exponent']))}"
+    return svg.draw_picture(svg.WIDTH, svg.HEIGHT, said, parts)
 
 
 def _ticks(x: list[float]) -> list[float]:

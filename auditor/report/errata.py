@@ -44,12 +44,12 @@ class ErratumView:
     @property
     def place(self) -> str:
         """Document and place."""
-        return words.place(self.raw.get("source") or {})
+        return words.format_place(self.raw.get("source") or {})
 
     @property
     def how_much(self) -> list[str]:
         """By how much each of the claims of what is printed fails."""
-        return [words.one_line(theorems.discrepancy(claim)) for claim in self.wrong]
+        return [words.one_line(theorems.describe_discrepancy(claim)) for claim in self.wrong]
 
     @property
     def held(self) -> bool:
@@ -57,7 +57,7 @@ class ErratumView:
         return bool(self.right) and all(claim.verdict == "consistent" for claim in self.right)
 
 
-def errata(records: Sequence[Mapping[str, Any]], claims: Sequence[ClaimView]) -> list[ErratumView]:
+def list_errata(records: Sequence[Mapping[str, Any]], claims: Sequence[ClaimView]) -> list[ErratumView]:
     """List errata that the claims show.
 
     What is printed was refuted, as expected, by at least one of them.

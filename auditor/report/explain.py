@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from auditor.privacy.exact import GaussianLaw, curve
 from auditor.report import theorems, words
 from auditor.report.view import ClaimView
-from auditor.results import carried, number, say_resolution
+from auditor.results import describe_carried, parse_number, say_resolution
 
 #: Delta at which a bound on mu is also shown as an epsilon: the usual one for datasets of some thousand rows.
 DELTA = 1e-5
@@ -16,25 +16,25 @@ DELTA = 1e-5
 FACTOR = 10.0
 
 
-def explain(claim: ClaimView) -> list[str]:
+def explain_verdict(claim: ClaimView) -> list[str]:
     """Explain a verdict in plain words, a paragraph each.
 
     It ends with what the audit could have caught.
     """
-    paragraphs = theorems.explain(claim) if claim.theorem else _paragraphs(claim)
+    paragraphs = theorems.explain_theorem(claim) if claim.theorem else _paragraphs(claim)
     return [words.one_line(paragraph) for paragraph in paragraphs if paragraph]
 
 
 def summarize_finding(claim: ClaimView) -> str:
     """Summarize in one line what was found without a counterexample."""
     if claim.verdict == "deviation":
-        return theorems.discrepancy(claim) if claim.theorem else claim.text("event") or claim.text("message")
-    return f"{claim.text('claimed')}; exact {words.level(claim.number('exact'))}"
+        return theorems.describe_discrepancy(claim) if claim.theorem else claim.text("event") or claim.text("message")
+    return f"{claim.text('claimed')}; exact {words.format_level(claim.number('exact'))}"
 
 
 def _paragraphs(claim: ClaimView) -> Iterator[str]:
     """Paragraphs on a claim of privacy or conformity, of which some may be empty."""
-    yield verdict(claim)
+    yield describe_verdict(claim)
     if claim.conformity:
         if claim.draws:
             yield _certified_ratio(claim)
@@ -47,7 +47,7 @@ def _paragraphs(claim: ClaimView) -> Iterator[str]:
     yield from _notes(claim)
 
 
-def verdict(claim: ClaimView) -> str:
+def describe_verdict(claim: ClaimView) -> str:
     """Describe the verdict, with the counterexample or the reason."""
     message = claim.text("message").strip()
     if message and not message.endswith((".", "!", "?")):
@@ -56,11 +56,11 @@ def verdict(claim: ClaimView) -> str:
     claimed = claim.text("claimed")
     match claim.verdict:
         case "violation" if claim.counterexample is not None:
-            return f"Refuted. {counterexample(claim)} {sentence}"
+            return f"Refuted. {describe_counterexample(claim)} {sentence}"
         case "violation":
             exact = claim.number("exact")
             if not message and exact is not None:
-                sentence = f"The stated distribution has {claim.symbol} = {words.level(exact)}."
+                sentence = f"The stated distribution has {claim.symbol} = {words.format_level(exact)}."
             return f"Refuted: {claimed} does not hold. {sentence}"
         case "deviation":
             return f"Wrong, but by itself no violation of the guarantee: {message or 'see below.'} {_reached(claim)}"
@@ -72,7 +72,7 @@ def verdict(claim: ClaimView) -> str:
     return f"Not refuted: {claim.draws:,} draws gave no sufficient evidence against {against}. {sentence}"
 
 
-def counterexample(claim: ClaimView) -> str:
+def describe_counterexample(claim: ClaimView) -> str:
     """Describe a counterexample: event, counts and evidence.
 
     One or two sentences; empty without a counterexample.
@@ -87,12 +87,12 @@ def counterexample(claim: ClaimView) -> str:
     if cap == 0:
         text += f", where {claim.text('claimed')} does not allow it on x either"
     elif cap is not None and cap < 1:
-        text += f"; at the latter rate, {claim.text('claimed')} allows about {words.percent(cap)} on x at most"
+        text += f"; at the latter rate, {claim.text('claimed')} allows about {words.format_percent(cap)} on x at most"
     if found["e_value_log10"] is None:
         return text + "."
-    text += f". The evidence reached {words.power(number(found['e_value_log10']))}"
+    text += f". The evidence reached {words.format_e_value(parse_number(found['e_value_log10']))}"
     if claim.threshold is not None:
-        text += f"; {words.power(claim.threshold)} decides"
+        text += f"; {words.format_e_value(claim.threshold)} decides"
     return text + "."
 
 
@@ -114,7 +114,7 @@ def _reached(claim: ClaimView) -> str:
         return ""
     if highest == math.inf:
         return "One such output refutes the stated distribution, which excludes it."
-    return f"The evidence reached {words.power(highest)}; {words.power(threshold)} decides."
+    return f"The evidence reached {words.format_e_value(highest)}; {words.format_e_value(threshold)} decides."
 
 
 def _certified(claim: ClaimView) -> str:
@@ -124,11 +124,11 @@ def _certified(claim: ClaimView) -> str:
     if bound <= 0:
         part = "." if claim.reached is None else ": 0 % of the claim is reached."
         return f"No level above 0 could be certified at confidence {claim.confidence}{part}"
-    text = f"Certified at confidence {claim.confidence}: {claim.symbol} ≥ {words.level(bound)} on these pairs"
-    text += "." if claim.reached is None else f", {words.percent(claim.reached)} of the claim."
+    text = f"Certified at confidence {claim.confidence}: {claim.symbol} ≥ {words.format_level(bound)} on these pairs"
+    text += "." if claim.reached is None else f", {words.format_percent(claim.reached)} of the claim."
     if claim.symbol == "μ" and bound < math.inf:
         epsilon = curve(GaussianLaw(0.0, 1.0), GaussianLaw(bound, 1.0)).epsilon(DELTA)
-        text += f" If the curve is Gaussian, that is ε = {words.level(epsilon)} at δ = {DELTA:g}."
+        text += f" If the curve is Gaussian, that is ε = {words.format_level(epsilon)} at δ = {DELTA:g}."
     if claim.symbol == "t":
         text += " Here t is a factor on what is claimed: the claim itself is t = 1."
     return text
@@ -145,7 +145,8 @@ def _certified_ratio(claim: ClaimView) -> str:
     if bound <= 0:
         return f"That any outcome is more probable than stated could not be certified at confidence {claim.confidence}."
     factor = f": it is at least {math.exp(bound):.6g} times as probable" if bound <= FACTOR else ""
-    return f"{start} some outcome exceeds its stated probability by a log-ratio of {words.level(bound)} nats{factor}."
+    ratio = words.format_level(bound)
+    return f"{start} some outcome exceeds its stated probability by a log-ratio of {ratio} nats{factor}."
 
 
 def _reach(claim: ClaimView) -> str:
@@ -158,14 +159,14 @@ def _reach(claim: ClaimView) -> str:
             parts.append("Twice the claimed level is out of reach of so few draws.")
         parts.append("The audit may have missed a leak that lies in rarer events, or is spread over many numbers.")
     elif resolves is not None and math.isfinite(resolves):
-        level = f"{claim.symbol} = {words.level(resolves)}"
+        level = f"{claim.symbol} = {words.format_level(resolves)}"
         parts.append(f"A true {level}, through this adversary, would have been flagged with probability 0.9.")
     elif resolves is not None:
         parts.append("No level was sure to be flagged through this adversary.")
     if ceiling is not None:
         parts.append(
             f"Even outputs that give the dataset away could not have shown more than {claim.symbol} = "
-            f"{words.level(ceiling)} with {claim.draws:,} draws."
+            f"{words.format_level(ceiling)} with {claim.draws:,} draws."
         )
     if parts and claim.verdict in ("consistent", "inconclusive"):
         parts.append("A pass never means private.")
@@ -185,14 +186,12 @@ def _reach_of_conformity(claim: ClaimView) -> str:
         return "No divergence was sure to be flagged."
     if divergence <= 0:
         return "There is one outcome only: any other would have been flagged."
-    text = (
-        f"A divergence of {words.level(divergence)} nats a draw, over the finest cells that were looked at, would have "
-    )
-    text += "been flagged with probability 0.9"
+    text = f"A divergence of {words.format_level(divergence)} nats a draw, over the finest cells that were looked at, "
+    text += "would have been flagged with probability 0.9"
     distance = math.sqrt(divergence / 2)
     if distance < 1:
         text += "; a distribution whose total variation from the stated one over these cells exceeds "
-        text += f"{words.percent(distance)} diverges by that much"
+        text += f"{words.format_percent(distance)} diverges by that much"
     return text + ". A pass never proves that the outputs follow the stated distribution."
 
 
@@ -203,8 +202,8 @@ def _notes(claim: ClaimView) -> Iterator[str]:
         yield claim.text("caveat")
     shown, exact = claim.number("event_level"), claim.number("exact")
     if shown is not None and exact:
-        part = f", {words.percent(shown / exact)} of the exact level" if 0 < exact < math.inf else ""
-        yield f"On these pairs one event can show {claim.symbol} = {words.level(shown)} at most{part}."
+        part = f", {words.format_percent(shown / exact)} of the exact level" if 0 < exact < math.inf else ""
+        yield f"On these pairs one event can show {claim.symbol} = {words.format_level(shown)} at most{part}."
     sandwich, _, why = claim.text("sandwich").partition(": ")
     if sandwich == "failed":
         yield f"The auditor's own check against the exact level failed: {why}."
@@ -218,7 +217,7 @@ def _notes(claim: ClaimView) -> Iterator[str]:
     if claim.raw.get("ledger"):
         yield (
             "Evidence is carried from run to run: e-value, bounds, ceiling and resolution are about all draws"
-            f"{carried(claim.raw['ledger'])}. `dpaudit ledger` shows it."
+            f"{describe_carried(claim.raw['ledger'])}. `dpaudit ledger` shows it."
         )
     if claim.raw.get("unseeded"):
         yield "The target takes its randomness from elsewhere: a replay recomputes the verdict from the record."

@@ -11,7 +11,7 @@ from markupsafe import Markup, escape
 from auditor.report import svg, words
 from auditor.report.curves import Log
 from auditor.report.view import ClaimView
-from auditor.results import number
+from auditor.results import parse_number
 
 #: Curves that are told apart by colour and shape; more begin again with the first. The style sheet has as many.
 COLOURS = 6
@@ -79,27 +79,27 @@ class FigureView:
             if not ticks or across.at(place) - ticks[-1][0] >= _APART:
                 ticks.append((across.at(place), f"{place:g}" if place.is_integer() else f"{place:.3g}"))
         parts = [
-            svg.ticks_x(ticks, svg.TOP, svg.HEIGHT - svg.BOTTOM),
-            svg.ticks_y([(up.at(v), _decade(v)) for v in _sparse(svg.decades(up.least, up.most))]),
+            svg.draw_ticks_x(ticks, svg.TOP, svg.HEIGHT - svg.BOTTOM),
+            svg.draw_ticks_y([(up.at(v), _decade(v)) for v in _sparse(svg.list_decades(up.least, up.most))]),
         ]
         for i, curve in enumerate(self.curves):
             parts.append(f'<g class="curve{i % COLOURS}">')
             if len(curve.bound) > 1:
-                parts.append(svg.line([(across.at(x), up.at(v)) for x, v in curve.bound], "bounds"))
-            parts.append(svg.line([(across.at(x), up.at(v)) for x, v, _, _ in curve.points], "joined"))
+                parts.append(svg.draw_line([(across.at(x), up.at(v)) for x, v in curve.bound], "bounds"))
+            parts.append(svg.draw_line([(across.at(x), up.at(v)) for x, v, _, _ in curve.points], "joined"))
             for x, value, low, high in curve.points:
                 bottom = up.at(low) if low > 0 else svg.HEIGHT - svg.BOTTOM
                 top = up.at(high) if high < math.inf else svg.TOP
                 limits = f"M{svg.px(across.at(x))} {svg.px(top)}V{svg.px(bottom)}"
-                said = f"{curve.title}, {self.axis} = {x:g}: {words.level(value)}"
+                said = f"{curve.title}, {self.axis} = {x:g}: {words.format_level(value)}"
                 if low < high:
-                    said += f", between {words.level(low)} and {words.level(high)}"
+                    said += f", between {words.format_level(low)} and {words.format_level(high)}"
                 parts.append(f'<path class="mark limits" d="{limits}"/>')
-                parts.append(mark(i % COLOURS, across.at(x), up.at(value), said))
+                parts.append(draw_marker(i % COLOURS, across.at(x), up.at(value), said))
             parts.append("</g>")
-        parts += svg.titles(self.axis, self.measured)
+        parts += svg.draw_titles(self.axis, self.measured)
         said = f"{self.name}: {self.measured} over {self.axis}, {words.number_of(len(self.curves), 'curve')}"
-        return svg.picture(svg.WIDTH, svg.HEIGHT, said, parts)
+        return svg.draw_picture(svg.WIDTH, svg.HEIGHT, said, parts)
 
     def _across(self, places: Sequence[float]) -> Log | svg.Axis:
         start, end = svg.LEFT, svg.WIDTH - svg.RIGHT
@@ -109,7 +109,7 @@ class FigureView:
         return svg.Axis(places[0] - margin, places[-1] + margin, start, end)
 
 
-def figures(claims: Sequence[ClaimView]) -> list[FigureView]:
+def build_figures(claims: Sequence[ClaimView]) -> list[FigureView]:
     """Group claims into plots, in the order of their first claims."""
     found: dict[str, list[ClaimView]] = {}
     for claim in claims:
@@ -124,9 +124,9 @@ def figures(claims: Sequence[ClaimView]) -> list[FigureView]:
     return views
 
 
-def legend(index: int) -> Markup:
+def draw_legend(index: int) -> Markup:
     """Draw the mark of a curve, for a key."""
-    shape = mark(index % COLOURS, 8, 8, "")
+    shape = draw_marker(index % COLOURS, 8, 8, "")
     return Markup(f'<svg class="curve{index % COLOURS}" viewBox="0 0 16 16" aria-hidden="true">{shape}</svg>')
 
 
@@ -135,8 +135,8 @@ def _curve(claim: ClaimView) -> Curve:
     listed = zip(figure["at"], claim.found["points"], strict=True)
     points, bound = [], []
     for place, point in listed:
-        value, low, high, above = (number(point[key]) for key in ("value", "lower", "upper", "curve"))
-        x = number(place) or 0.0
+        value, low, high, above = (parse_number(point[key]) for key in ("value", "lower", "upper", "curve"))
+        x = parse_number(place) or 0.0
         if value is not None:
             points.append((x, value, value if low is None else low, value if high is None else high))
         if above is not None:
@@ -151,10 +151,10 @@ def _sparse(decades: list[float]) -> list[float]:
 
 def _decade(value: float) -> str:
     """Label of a power of ten."""
-    return svg.short(value) if 1 <= value < 1e6 else words.level(value)
+    return svg.shorten_count(value) if 1 <= value < 1e6 else words.format_level(value)
 
 
-def mark(index: int, x: float, y: float, said: str) -> str:
+def draw_marker(index: int, x: float, y: float, said: str) -> str:
     """Draw the marker of a curve, with a tooltip.
 
     Parameters

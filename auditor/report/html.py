@@ -15,16 +15,16 @@ from markupsafe import Markup, escape
 from auditor.evidence.power import LEARNED
 from auditor.report import phases, plots, theorems, words
 from auditor.report.columns import HTML, Column, columns_on
-from auditor.report.curves import curve
-from auditor.report.errata import errata
-from auditor.report.explain import explain, summarize_finding
-from auditor.report.figures import figures, legend
-from auditor.report.page import asset, environment, without_indentation
-from auditor.report.partition_plots import cells
+from auditor.report.curves import plot_growth
+from auditor.report.errata import list_errata
+from auditor.report.explain import explain_verdict, summarize_finding
+from auditor.report.figures import build_figures, draw_legend
+from auditor.report.page import create_environment, read_asset, without_indentation
+from auditor.report.partition_plots import plot_cells
 from auditor.report.view import RunView
 
 
-def html(results: Mapping[str, Any] | RunView) -> str:
+def render_html(results: Mapping[str, Any] | RunView) -> str:
     """Render results as one self-contained page.
 
     Parameters
@@ -44,15 +44,15 @@ def html(results: Mapping[str, Any] | RunView) -> str:
     """
     run = RunView.of(results)
     columns = columns_on(HTML)
-    style, script = asset("report.css") + _column_style(columns), asset("report.js")
+    style, script = read_asset("report.css") + _column_style(columns), read_asset("report.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     page = _template().render(
         run=run,
         columns=columns,
-        errata=errata(run.results.get("errata") or [], run.claims),
-        figures=figures(run.claims),
-        diagrams=phases.diagrams(run.claims),
-        theorems=theorems.rows(run),
+        errata=list_errata(run.results.get("errata") or [], run.claims),
+        figures=build_figures(run.claims),
+        diagrams=phases.select_diagrams(run.claims),
+        theorems=theorems.tabulate_theorems(run),
         theorem_heads=theorems.HEADS,
         style=Markup(style),
         script=Markup(script),
@@ -75,36 +75,36 @@ def _column_style(columns: Sequence[Column]) -> str:
 
 @cache
 def _template() -> jinja2.Template:
-    made = environment()
+    made = create_environment()
     made.filters.update(
-        level=words.level,
-        share=words.share,
+        level=words.format_level,
+        share=words.format_share,
         power=_power,
-        soft=soft,
-        prose=prose,
-        terms=terms,
-        command=command,
-        place=words.place,
+        soft=add_breaks,
+        prose=format_prose,
+        terms=format_terms,
+        command=format_command,
+        place=words.format_place,
         sort_key=sort_key,
-        flat=words.flat,
-        scalar=words.scalar,
+        flat=words.flatten_value,
+        scalar=words.format_scalar,
     )
     made.globals.update(
         plots=plots,
-        cells=cells,
-        curve=curve,
-        explain=explain,
+        cells=plot_cells,
+        curve=plot_growth,
+        explain=explain_verdict,
         summarize_finding=summarize_finding,
-        legend=legend,
+        legend=draw_legend,
         phases=phases,
         levels=words.LEVELS,
         learned=LEARNED,
         zip=zip,
     )
-    return made.from_string(asset("report.html"))
+    return made.from_string(read_asset("report.html"))
 
 
-def soft(text: str) -> Markup:
+def add_breaks(text: str) -> Markup:
     """Let text break after slashes and commas.
 
     A long id would widen its column.
@@ -115,14 +115,14 @@ def soft(text: str) -> Markup:
     return Markup("<wbr>").join(escape(part) for part in parts)
 
 
-def prose(text: str) -> Markup:
+def format_prose(text: str) -> Markup:
     """Format a sentence: raise exponents, let long ids break."""
     parts = re.split(r"\b10\^(-?\d+(?:\.\d+)?)", text)
-    raised = (Markup("10<sup>{}</sup>").format(part) if i % 2 else soft(part) for i, part in enumerate(parts))
+    raised = (Markup("10<sup>{}</sup>").format(part) if i % 2 else add_breaks(part) for i, part in enumerate(parts))
     return Markup("").join(raised)
 
 
-def terms(text: str, longest: int = 20) -> Markup:
+def format_terms(text: str, longest: int = 20) -> Markup:
     """Format a claim, such as "ε = 1, δ = 1e-05".
 
     It may break between its terms only, unless they are long.
@@ -136,11 +136,11 @@ def terms(text: str, longest: int = 20) -> Markup:
     """
     parts = text.split(", ")
     return Markup(", ").join(
-        escape(p.replace(" ", "\N{NO-BREAK SPACE}")) if len(p) <= longest else soft(p) for p in parts
+        escape(p.replace(" ", "\N{NO-BREAK SPACE}")) if len(p) <= longest else add_breaks(p) for p in parts
     )
 
 
-def command(text: str) -> Markup:
+def format_command(text: str) -> Markup:
     """Format a command, which may not break after an option's dashes."""
     options = (Markup("<i>{}</i>").format(word) if word.startswith("--") else escape(word) for word in text.split(" "))
     return Markup(" ").join(options)
@@ -158,4 +158,4 @@ def sort_key(value: float | None) -> str:
 
 def _power(log10: float | None) -> Markup:
     """An e-value with its exponent raised."""
-    return prose(words.power(log10))
+    return format_prose(words.format_e_value(log10))

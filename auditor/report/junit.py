@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from auditor.report import words
-from auditor.report.explain import explain
+from auditor.report.explain import explain_verdict
 from auditor.report.view import ClaimView, RunView
 
 
-def junit(results: Mapping[str, Any] | RunView, run: Mapping[str, Any] | None = None) -> str:
+def render_junit(results: Mapping[str, Any] | RunView, run: Mapping[str, Any] | None = None) -> str:
     """Render results as JUnit XML.
 
     Parameters
@@ -30,7 +30,7 @@ def junit(results: Mapping[str, Any] | RunView, run: Mapping[str, Any] | None = 
         of the auditor's own is an error; a finding that a baseline holds is skipped, with its reason.
     """
     view = RunView.of(results)
-    run = words.cleaned(run or {})
+    run = words.clean_values(run or {})
     seconds = run.get("claim_seconds") or {}
     root = ET.Element("testsuites", {"name": "dpaudit", **_numbers(view.claims)})
     entries = dict.fromkeys(claim.entry for claim in view.claims)
@@ -68,7 +68,7 @@ def _case(suite: ET.Element, claim: ClaimView, seconds: Any) -> None:
         case.set("line", str(place["line"]))
     if isinstance(seconds, int | float):
         case.set("time", f"{seconds:.3f}")
-    text = "\n".join([*explain(claim), f"Replay: {claim.replay}"])
+    text = "\n".join([*explain_verdict(claim), f"Replay: {claim.replay}"])
     if claim.ok:
         ET.SubElement(case, "system-out").text = text
         return

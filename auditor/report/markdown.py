@@ -8,8 +8,8 @@ from typing import Any
 
 from auditor.report import theorems, words
 from auditor.report.columns import MARKDOWN, Column, columns_on
-from auditor.report.errata import ErratumView, errata
-from auditor.report.explain import explain
+from auditor.report.errata import ErratumView, list_errata
+from auditor.report.explain import explain_verdict
 from auditor.report.view import ClaimView, RunView
 
 #: Characters that Markdown or HTML might take for markup.
@@ -17,7 +17,7 @@ _SPECIAL = re.compile(r"([\\`*_\[\]#|~<>&])")
 _ENTITIES = {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
 
 
-def markdown(results: Mapping[str, Any] | RunView) -> str:
+def render_markdown(results: Mapping[str, Any] | RunView) -> str:
     """Render results as GitHub-flavoured Markdown.
 
     Parameters
@@ -31,9 +31,9 @@ def markdown(results: Mapping[str, Any] | RunView) -> str:
         Summary, unexpected results, counterexamples, all claims and errata.
     """
     run = RunView.of(results)
-    lines = ["# Audit of differential-privacy claims", "", f"**{escape(run.sentence)}**", ""]
+    lines = ["# Audit of differential-privacy claims", "", f"**{escape_markdown(run.sentence)}**", ""]
     if run.interrupted:
-        lines += [f"**{escape(run.interrupted)}**", ""]
+        lines += [f"**{escape_markdown(run.interrupted)}**", ""]
     if run.claims:
         columns = 4 if run.known else 3
         header = ["verdict", "as expected", "unexpected", "known"][:columns]
@@ -53,7 +53,7 @@ def markdown(results: Mapping[str, Any] | RunView) -> str:
         lines += [line for claim in claims for line in _finding(claim)]
     if run.claims:
         lines += ["## All claims", "", *_claims(run)]
-    if theorems.rows(run):
+    if theorems.tabulate_theorems(run):
         lines += ["## Theorems", "", *theorems_table(run)]
     wrong = errata_table(run)
     if wrong:
@@ -63,12 +63,12 @@ def markdown(results: Mapping[str, Any] | RunView) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def escape(text: str) -> str:
+def escape_markdown(text: str) -> str:
     """Escape text for one line of Markdown."""
     return _SPECIAL.sub(lambda found: _ENTITIES.get(found[1], "\\" + found[1]), words.one_line(text))
 
 
-def code(text: str) -> str:
+def format_code(text: str) -> str:
     """Format text as code.
 
     It is fenced by more backticks than it has in a row; not for tables, whose cells end at a pipe.
@@ -87,18 +87,22 @@ def _table(header: Sequence[str], rows: Iterable[Sequence[str]], numbers: Iterab
 
 def _finding(claim: ClaimView) -> list[str]:
     about = ", ".join(text for text in (claim.source, claim.text("mechanism"), claim.text("claimed")) if text)
-    lines = [f"### {escape(claim.id)}", "", escape(about), ""]
+    lines = [f"### {escape_markdown(claim.id)}", "", escape_markdown(about), ""]
     if claim.known:
-        lines += [f"**Known: {escape(claim.known)}** ({escape(claim.surprise)})", ""]
+        lines += [f"**Known: {escape_markdown(claim.known)}** ({escape_markdown(claim.surprise)})", ""]
     elif claim.surprise:
-        lines += [f"**Unexpected: {escape(claim.surprise)}.**", ""]
-    lines += [line for part in explain(claim) for line in (escape(part), "")]
+        lines += [f"**Unexpected: {escape_markdown(claim.surprise)}.**", ""]
+    lines += [line for part in explain_verdict(claim) for line in (escape_markdown(part), "")]
     found = claim.counterexample
     if found is not None:
-        lines += [f"- cause: {escape(found['cause'])}"] if found.get("cause") else []
-        lines += [f"- pair: {escape(found['pair'])}", f"- x: {code(found['x'])}", f"- x′: {code(found['y'])}"]
-        lines += [f"- shrunk: {escape(found['shrunk'])}"] if found.get("shrunk") else []
-    return [*lines, f"- replay: {code(claim.replay)}", ""]
+        lines += [f"- cause: {escape_markdown(found['cause'])}"] if found.get("cause") else []
+        lines += [
+            f"- pair: {escape_markdown(found['pair'])}",
+            f"- x: {format_code(found['x'])}",
+            f"- x′: {format_code(found['y'])}",
+        ]
+        lines += [f"- shrunk: {escape_markdown(found['shrunk'])}"] if found.get("shrunk") else []
+    return [*lines, f"- replay: {format_code(claim.replay)}", ""]
 
 
 def _claims(run: RunView) -> list[str]:
@@ -110,7 +114,7 @@ def _claims(run: RunView) -> list[str]:
 
 def _cell(column: Column, claim: ClaimView) -> str:
     if column.name != "verdict":
-        return escape(column.text(claim))
+        return escape_markdown(column.text(claim))
     verdict = f"**{claim.verdict}, unexpected**" if claim.unexpected else claim.said
     return f"{verdict}, known" if claim.known else verdict
 
@@ -121,26 +125,29 @@ def theorems_table(run: RunView) -> list[str]:
     They have the claim, the finding, and what would have refuted it.
     """
     header = ["claim", "source", *theorems.HEADS]
-    rows = [[escape(claim.id), escape(claim.source) or "–", *map(escape, row)] for claim, row in theorems.rows(run)]
+    rows = [
+        [escape_markdown(claim.id), escape_markdown(claim.source) or "–", *map(escape_markdown, row)]
+        for claim, row in theorems.tabulate_theorems(run)
+    ]
     return _table(header, rows)
 
 
 def errata_table(run: RunView) -> list[str]:
     """Build the table of errata; empty if the claims show none."""
-    shown = errata(run.results.get("errata") or [], run.claims)
+    shown = list_errata(run.results.get("errata") or [], run.claims)
     header = ["id", "place", "stated", "class", "what fails", "by how much", "shown by", "correction"]
     return _table(header, [_erratum(erratum) for erratum in shown]) if shown else []
 
 
 def _erratum(erratum: ErratumView) -> list[str]:
-    evidence = ", ".join(escape(claim.id) for claim in erratum.wrong)
-    right = escape(erratum.text("correction"))
+    evidence = ", ".join(escape_markdown(claim.id) for claim in erratum.wrong)
+    right = escape_markdown(erratum.text("correction"))
     if erratum.right:
         checked = "not refuted" if erratum.held else "not confirmed here"
-        right += f" ({checked}: {', '.join(escape(claim.id) for claim in erratum.right)})"
+        right += f" ({checked}: {', '.join(escape_markdown(claim.id) for claim in erratum.right)})"
     texts = (erratum.text("id"), erratum.place, erratum.text("summary"), erratum.kind, erratum.text("fails"))
-    return [*(escape(text) for text in texts), escape("; ".join(erratum.how_much)), evidence, right]
+    return [*(escape_markdown(text) for text in texts), escape_markdown("; ".join(erratum.how_much)), evidence, right]
 
 
 def _manifest(run: RunView) -> list[str]:
-    return [f"- {escape(label)}: {code(value)}" for label, value in words.flat(run.manifest)]
+    return [f"- {escape_markdown(label)}: {format_code(value)}" for label, value in words.flatten_value(run.manifest)]

@@ -8,7 +8,7 @@ from importlib.resources import files
 import jinja2
 
 
-def asset(name: str) -> str:
+def read_asset(name: str) -> str:
     """Read a file of this package.
 
     Git may have changed line ends on checkout; the bytes of a page must not change.
@@ -16,7 +16,7 @@ def asset(name: str) -> str:
     return (files("auditor.report") / name).read_text(encoding="utf-8").replace("\r\n", "\n")
 
 
-def environment() -> jinja2.Environment:
+def create_environment() -> jinja2.Environment:
     """Create templates that escape everything and refuse unknown names."""
     return jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)
 

@@ -25,7 +25,7 @@ _DECIMAL = re.compile(r"(?<!of )(?<![\w.-])-?\d+\.\d+(?![\w.])")
 _POINT = re.compile(r"(\S+)…\1")
 
 
-def cells(claim: ClaimView) -> Markup:
+def plot_cells(claim: ClaimView) -> Markup:
     """Plot frequencies of cells, and deviations from stated ones.
 
     Frequencies are on a root scale, deviations are signed; empty without cells.
@@ -39,7 +39,7 @@ def cells(claim: ClaimView) -> Markup:
     n = sum(counts)
     if not n or not len(labels) == len(stated) == len(counts):
         return Markup("")
-    apart = deviations(counts, stated)
+    apart = compute_deviations(counts, stated)
     names = short_labels(labels, str(data.get("view") or ""))
     bottom = 8 + ROW * len(labels)
     top = 1.04 * max(math.sqrt(v) for v in [*stated, *(c / n for c in counts)])
@@ -47,30 +47,34 @@ def cells(claim: ClaimView) -> Markup:
     x, z = svg.Axis(0.0, top, *FREQUENCY), svg.Axis(-far, far, *DEVIATION)
     largest, wide = _round(top * top), z.at(USUAL) - z.at(-USUAL)
     parts = [
-        compact.ticks_x([(x.at(math.sqrt(v)), f"{v:g}") for v in (0.0, largest / 10, largest)], 8, bottom),
+        compact.draw_ticks_x([(x.at(math.sqrt(v)), f"{v:g}") for v in (0.0, largest / 10, largest)], 8, bottom),
         f'<path class="usual" d="M{svg.px(z.at(-USUAL))} 8h{svg.px(wide)}V{svg.px(bottom)}h{svg.px(-wide)}z"/>',
-        compact.ticks_x([(z.at(v), words.level(v).replace("-", "−")) for v in svg.nice(-far, far, 6)], 8, bottom),
+        compact.draw_ticks_x(
+            [(z.at(v), words.format_level(v).replace("-", "−")) for v in svg.list_round_numbers(-far, far, 6)],
+            8,
+            bottom,
+        ),
     ]
     drawn: dict[str, list[str]] = {"observed": [], "mark claimed": [], "apart": [], "apart far": [], "mark far": []}
     for i, (label, p, count, d) in enumerate(zip(labels, stated, counts, apart, strict=True)):
         y = 8 + ROW * (i + 0.5)
         said = f"{label}: {count:,} of {n:,} draws, {count / n:.4g} of them; stated {p:.4g}, deviation {d:+.2g}"
-        name = f'<text class="bin">{escape(words.shorten(names[i], LABEL))}</text>'
-        parts.append(compact.row(FREQUENCY[0], y, ['<path class="row" d="M-124 0h360"/>', name], said))
+        name = f'<text class="bin">{escape(words.shorten_text(names[i], LABEL))}</text>'
+        parts.append(compact.place_parts(FREQUENCY[0], y, ['<path class="row" d="M-124 0h360"/>', name], said))
         observed = x.at(math.sqrt(count / n)) - FREQUENCY[0]
         drawn["observed"].append(f"M{svg.px(FREQUENCY[0])} {svg.px(y)}h{svg.px(observed)}")
         drawn["mark claimed"].append(f"M{svg.px(x.at(math.sqrt(p)))} {svg.px(y - 6)}v12")
         kind = "mark far" if math.isinf(d) else "apart far" if abs(d) > USUAL else "apart"
         drawn[kind].append(_bar(z, d, y))
     parts += [f'<path class="{name}" d="{"".join(bars)}"/>' for name, bars in drawn.items() if bars]
-    parts.append(svg.text(sum(FREQUENCY) / 2, bottom + 30, "frequency (root scale)", "middle"))
-    parts.append(svg.text(sum(DEVIATION) / 2, bottom + 30, "deviation", "middle"))
+    parts.append(svg.draw_text(sum(FREQUENCY) / 2, bottom + 30, "frequency (root scale)", "middle"))
+    parts.append(svg.draw_text(sum(DEVIATION) / 2, bottom + 30, "deviation", "middle"))
     worst = max(range(len(apart)), key=lambda i: abs(apart[i]))
     said = f"{len(labels)} cells, stated and observed: {labels[worst]} deviates most"
-    return svg.picture(svg.WIDTH, bottom + 36, said, parts)
+    return svg.draw_picture(svg.WIDTH, bottom + 36, said, parts)
 
 
-def deviations(counts: Sequence[int], stated: Sequence[float]) -> list[float]:
+def compute_deviations(counts: Sequence[int], stated: Sequence[float]) -> list[float]:
     """Compute signed roots of the binomial deviances of cells.
 
     For a law that is followed each is about standard normal, in cells of few expected draws as well, where a

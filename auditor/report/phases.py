@@ -10,7 +10,7 @@ from markupsafe import Markup, escape
 
 from auditor.report import svg, words
 from auditor.report.view import PHASE_DIAGRAM, ClaimView
-from auditor.results import number
+from auditor.results import parse_number
 
 #: Colours of the lines: that of the frames of promised cells, of excluded ones, and others that are not a cell's own.
 COLOURS = (2, 1, 3, 4, 5)
@@ -18,7 +18,7 @@ COLOURS = (2, 1, 3, 4, 5)
 _APART = 26.0
 
 
-def sentences(claim: ClaimView, found: Mapping[str, Any]) -> Iterator[str]:
+def describe_diagram(claim: ClaimView, found: Mapping[str, Any]) -> Iterator[str]:
     """Describe a diagram, in paragraphs.
 
     Parameters
@@ -33,19 +33,19 @@ def sentences(claim: ClaimView, found: Mapping[str, Any]) -> Iterator[str]:
         cells = [cell for cell in told if cell["stated"] == kind]
         if cells:
             successes, draws = (sum(int(cell[key]) for cell in cells) for key in ("successes", "draws"))
-            bounds = sorted({number(cell["bound"]) or 0.0 for cell in cells})
-            listed = words.enumeration(words.level(bound) for bound in bounds)
+            bounds = sorted({parse_number(cell["bound"]) or 0.0 for cell in cells})
+            listed = words.join_texts(words.format_level(bound) for bound in bounds)
             yield (
                 f"For {words.number_of(len(cells), 'cell')} the claim is that the probability of success "
                 f"({found['success']}) is {bounded} {listed}; {successes:,} of {draws:,} draws there succeeded."
             )
     if claim.verdict in ("consistent", "inconclusive"):
-        level = words.level(claim.number("resolves"))
+        level = words.format_level(claim.number("resolves"))
         yield f"9 of 10 audits would find a cell that breaks its statement with a probability of {level}."
     yield f"The section Figures shows the rates of success by {found['across']} and {found['up']}."
 
 
-def diagrams(claims: Sequence[ClaimView]) -> list[ClaimView]:
+def select_diagrams(claims: Sequence[ClaimView]) -> list[ClaimView]:
     """Select the claims that have a diagram."""
     return [claim for claim in claims if claim.found.get("kind") == PHASE_DIAGRAM and claim.found.get("cells")]
 
@@ -65,7 +65,7 @@ def statement_row(found: Mapping[str, Any]) -> tuple[str, str, str]:
     )
 
 
-def rows(found: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
+def tabulate_cells(found: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
     """Build head and rows of the table of a diagram.
 
     The largest value of the vertical parameter comes first.
@@ -75,7 +75,7 @@ def rows(found: Mapping[str, Any]) -> tuple[list[str], list[list[str]]]:
     return head, [[f"{y:g}", *(_short(cells.get((x, y))) for x in xs)] for y in reversed(ys)]
 
 
-def picture(found: Mapping[str, Any]) -> Markup:
+def draw_diagram(found: Mapping[str, Any]) -> Markup:
     """Draw the diagram: darker where more trials succeeded.
 
     Cells that a theorem is about are framed.
@@ -93,7 +93,7 @@ def picture(found: Mapping[str, Any]) -> Markup:
             rate = int(cell["successes"]) / max(int(cell["draws"]), 1)
             said = f"{found['across']} = {x:g}, {found['up']} = {y:g}: {_short(cell)} succeed"
             if cell["stated"]:
-                said += f"; {cell['stated']}: {words.level(number(cell['bound']))}"
+                said += f"; {cell['stated']}: {words.format_level(parse_number(cell['bound']))}"
             name = f"cell {cell['stated']}".strip()
             left, top = svg.LEFT + i * width, bottom - (j + 1) * height
             parts.append(
@@ -103,16 +103,16 @@ def picture(found: Mapping[str, Any]) -> Markup:
     for i, line in enumerate(found.get("lines") or []):
         placed = [
             (svg.LEFT + (k + 0.5) * width, bottom - (_place(ys, value) + 0.5) * height)
-            for k, value in enumerate(number(point[1]) for point in line["points"])
+            for k, value in enumerate(parse_number(point[1]) for point in line["points"])
             if value is not None and -0.5 <= _place(ys, value) <= len(ys) - 0.5
         ]
         if len(placed) > 1:
             parts.append(f'<g class="curve{COLOURS[i % len(COLOURS)]}"><title>{escape(line["title"])}</title>')
-            parts.append(svg.line(placed, "joined") + "</g>")
+            parts.append(svg.draw_line(placed, "joined") + "</g>")
     parts += _labels(xs, ys, width, height)
-    parts += svg.titles(str(found["across"]), str(found["up"]))
+    parts += svg.draw_titles(str(found["across"]), str(found["up"]))
     said = f"{found['success']}: rate over {found['across']} and {found['up']}, {len(cells)} cells"
-    return svg.picture(svg.WIDTH, svg.HEIGHT, said, parts)
+    return svg.draw_picture(svg.WIDTH, svg.HEIGHT, said, parts)
 
 
 def _labels(xs: Sequence[float], ys: Sequence[float], width: float, height: float) -> Iterator[str]:
@@ -120,11 +120,11 @@ def _labels(xs: Sequence[float], ys: Sequence[float], width: float, height: floa
     for i, x in enumerate(xs):
         at = svg.LEFT + (i + 0.5) * width
         if at - last >= _APART:
-            yield svg.text(at, svg.HEIGHT - svg.BOTTOM + 14, svg.short(x), "middle", "tick")
+            yield svg.draw_text(at, svg.HEIGHT - svg.BOTTOM + 14, svg.shorten_count(x), "middle", "tick")
             last = at
     for j, y in enumerate(ys):
         at = svg.HEIGHT - svg.BOTTOM - (j + 0.5) * height
-        yield svg.text(svg.LEFT - 6, at + 4, f"{y:.3g}" if y < 1000 else svg.short(y), "end", "tick")
+        yield svg.draw_text(svg.LEFT - 6, at + 4, f"{y:.3g}" if y < 1000 else svg.shorten_count(y), "end", "tick")
 
 
 def _place(values: Sequence[float], value: float) -> float:

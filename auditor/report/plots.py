@@ -11,7 +11,7 @@ from markupsafe import Markup
 from auditor.report import compact, svg, words
 from auditor.report.svg import Point
 from auditor.report.view import ClaimView
-from auditor.results import number
+from auditor.results import parse_number
 
 #: A level beyond so many times the claimed one is drawn as an arrow at the edge: the ceiling would squeeze the rest.
 OFF_SCALE = 4.0
@@ -28,7 +28,7 @@ STRIP = 14.0
 _DIAGONAL = ((LEAST, LEAST), (1.0, 1.0))
 
 
-def sandwich(claim: ClaimView) -> Markup:
+def plot_levels(claim: ClaimView) -> Markup:
     """Plot lower bound, exact, claimed and resolved level, ceiling.
 
     All are on one axis; empty without a level.
@@ -55,15 +55,17 @@ def sandwich(claim: ClaimView) -> Markup:
     def x(value: float) -> float:
         return left + (right - left) * min(max(value, 0.0), top) / top
 
-    parts = [compact.ticks_x([(x(t), words.level(t)) for t in svg.nice(0.0, top, 4)], 8, bottom)]
+    parts = [
+        compact.draw_ticks_x([(x(t), words.format_level(t)) for t in svg.list_round_numbers(0.0, top, 4)], 8, bottom)
+    ]
     claimed = known.get("claimed")
     if claimed is not None and claimed <= top:
-        parts.append(compact.path([(x(claimed), 8.0), (x(claimed), float(bottom))], "claimed thin"))
+        parts.append(compact.draw_path([(x(claimed), 8.0), (x(claimed), float(bottom))], "claimed thin"))
     for i, (name, value) in enumerate(rows):
-        said = f'<text class="name">{name}</text><text class="value">{words.level(value)}</text>'
+        said = f'<text class="name">{name}</text><text class="value">{words.format_level(value)}</text>'
         parts.append(f'<g class="level{i}">{said}{_mark(name, x(value) - left, right - left, value <= top)}</g>')
-    said = ", ".join(f"{name} {words.level(value)}" for name, value in rows)
-    return svg.picture(svg.WIDTH, bottom + 24, f"Levels of {claim.symbol}: {said}", parts)
+    said = ", ".join(f"{name} {words.format_level(value)}" for name, value in rows)
+    return svg.draw_picture(svg.WIDTH, bottom + 24, f"Levels of {claim.symbol}: {said}", parts)
 
 
 #: Marks of levels, about their places; the lower bound is a bar.
@@ -79,19 +81,19 @@ _MARKS = {
 def _mark(name: str, x: float, right: float, inside: bool) -> str:
     """Mark at a place of a row that begins at 0; an arrow at its end for what is beyond."""
     if not inside:
-        return compact.use("off", right)
+        return compact.use_part("off", right)
     if name == "lower bound":
         return f'<path class="bound" d="M0 0h{svg.px(max(x, 1.5))}"/>'
-    return compact.use(name.replace(" ", "_"), x)
+    return compact.use_part(name.replace(" ", "_"), x)
 
 
-def tradeoff(claim: ClaimView) -> Markup:
+def plot_tradeoff(claim: ClaimView) -> Markup:
     """Plot claimed cap, exact curve and events.
 
     They are drawn over the diagonal; empty without a curve.
     """
     data = claim.raw.get("tradeoff") or {}
-    grid = [number(v) for v in data.get("q") or []]
+    grid = [parse_number(v) for v in data.get("q") or []]
     cap = _pairs(grid, data.get("claimed"))
     if not cap:
         return Markup("")
@@ -101,14 +103,14 @@ def tradeoff(claim: ClaimView) -> Markup:
     highest = max((p for _, p in [*points, *([ring] if ring else [])]), default=1.0)
     plane = _Logarithmic() if highest < CORNER else _Plane()
     exact = _pairs(grid, data.get("exact"))
-    parts = [compact.use(plane.name), plane.refuted(cap)]
+    parts = [compact.use_part(plane.name), plane.refuted(cap)]
     parts += [plane.curve(cap, "claimed"), *([plane.curve(exact, "exact")] if exact else [])]
     drawn = data.get("draws") or [None] * len(points)
-    parts += [svg.dot(plane.x(q), plane.y(p), _rates(q, p, n)) for (q, p), n in zip(points, drawn, strict=False)]
+    parts += [svg.draw_dot(plane.x(q), plane.y(p), _rates(q, p, n)) for (q, p), n in zip(points, drawn, strict=False)]
     if ring:
         parts.append(f'<circle class="ring" cx="{svg.px(plane.x(ring[0]))}" cy="{svg.px(plane.y(ring[1]))}" r="8"/>')
     said = f"Trade-off plot: claimed cap, {'exact curve, ' if exact else ''}{len(points)} events found"
-    return svg.picture(svg.WIDTH, svg.HEIGHT, said + plane.said, parts)
+    return svg.draw_picture(svg.WIDTH, svg.HEIGHT, said + plane.said, parts)
 
 
 def _rates(q: float, p: float, n: int | None) -> str:
@@ -117,13 +119,13 @@ def _rates(q: float, p: float, n: int | None) -> str:
     return f"{round(q * n):,} of {n:,} draws on x′ ({q:.4g}), {round(p * n):,} on x ({p:.4g})"
 
 
-def definitions() -> Markup:
+def draw_definitions() -> Markup:
     """Draw definitions that plots share: axes, titles and marks."""
     parts = {plane.name: plane.axes() for plane in (_Plane(), _Logarithmic())}
     parts |= {name.replace(" ", "_"): [f'<path class="mark {name}" d="{d}"/>'] for name, d in _MARKS.items()}
     parts["off"] = ['<path class="mark off" d="M-22 0h20m-6-5l6 5-6 5"/>']
     marker = '<marker id="end" refX="4" refY="4" markerWidth="8" markerHeight="8" markerUnits="userSpaceOnUse">'
-    return compact.shared(parts, f'{marker}<circle class="point" cx="4" cy="4" r="3.5"/></marker>')
+    return compact.define_parts(parts, f'{marker}<circle class="point" cx="4" cy="4" r="3.5"/></marker>')
 
 
 class _Plane:
@@ -144,23 +146,23 @@ class _Plane:
 
     def ticks(self) -> list[str]:
         marks = [(t, f"{t:g}") for t in (0.0, 0.25, 0.5, 0.75, 1.0)]
-        across = compact.ticks_x([(self.x(t), s) for t, s in marks], svg.TOP, svg.HEIGHT - svg.BOTTOM)
-        return [across, compact.ticks_y([(self.y(t), s) for t, s in marks])]
+        across = compact.draw_ticks_x([(self.x(t), s) for t, s in marks], svg.TOP, svg.HEIGHT - svg.BOTTOM)
+        return [across, compact.draw_ticks_y([(self.y(t), s) for t, s in marks])]
 
     def axes(self) -> list[str]:
         """Ticks, titles, and the line on which nothing leaks."""
         diagonal = self.curve([(0.0, 0.0), *_DIAGONAL], "diagonal")
-        return [*self.ticks(), compact.titles("probability under x′ (q)", "probability under x (p)"), diagonal]
+        return [*self.ticks(), compact.draw_titles("probability under x′ (q)", "probability under x (p)"), diagonal]
 
     def screen(self, points: Iterable[Point]) -> list[Point]:
-        return compact.thinned((self.x(q), self.y(p)) for q, p in points)
+        return compact.thin_points((self.x(q), self.y(p)) for q, p in points)
 
     def curve(self, points: Sequence[Point], name: str) -> str:
-        return compact.path(self.screen(points), name)
+        return compact.draw_path(self.screen(points), name)
 
     def refuted(self, cap: Sequence[Point]) -> str:
         around = [*self.screen(cap), (self.x(1), self.y(1)), (self.x(0), self.y(1))]
-        return compact.path(around, "refuted", closed=True)
+        return compact.draw_path(around, "refuted", closed=True)
 
 
 class _Logarithmic(_Plane):
@@ -184,8 +186,8 @@ class _Logarithmic(_Plane):
         marks = [(10.0**k, f"1e{k}" if k else "1") for k in range(round(math.log10(LEAST)), 1)]
         across = [(svg.LEFT + STRIP / 2, "0"), *((self.x(t), s) for t, s in marks)]
         return [
-            compact.ticks_x(across, svg.TOP, svg.HEIGHT - svg.BOTTOM),
-            compact.ticks_y([(self.y(t), s) for t, s in marks]),
+            compact.draw_ticks_x(across, svg.TOP, svg.HEIGHT - svg.BOTTOM),
+            compact.draw_ticks_y([(self.y(t), s) for t, s in marks]),
         ]
 
     def screen(self, points: Iterable[Point]) -> list[Point]:
@@ -193,8 +195,8 @@ class _Logarithmic(_Plane):
 
     def curve(self, points: Sequence[Point], name: str) -> str:
         at_zero = [self.y(p) for q, p in points if q == 0]
-        strip = "".join(compact.path([(svg.LEFT, y), (svg.LEFT + STRIP, y)], name) for y in at_zero)
-        return strip + compact.path(self.screen(points), name)
+        strip = "".join(compact.draw_path([(svg.LEFT, y), (svg.LEFT + STRIP, y)], name) for y in at_zero)
+        return strip + compact.draw_path(self.screen(points), name)
 
     def refuted(self, cap: Sequence[Point]) -> str:
         inside = self.screen(cap)
@@ -203,10 +205,10 @@ class _Logarithmic(_Plane):
         strip = [
             [(left, self.y(p)), (right, self.y(p)), (right, self.y(1)), (left, self.y(1))] for q, p in cap if q == 0
         ]
-        return "".join(compact.path(area, "refuted", closed=True) for area in [around, *strip])
+        return "".join(compact.draw_path(area, "refuted", closed=True) for area in [around, *strip])
 
 
-def evidence(claim: ClaimView) -> Markup:
+def plot_evidence(claim: ClaimView) -> Markup:
     """Plot evidence over draws, with the line that decides.
 
     Empty without draws.
@@ -233,22 +235,22 @@ def evidence(claim: ClaimView) -> Markup:
         if highest:
             highest.append((a, highest[-1][1]))
         highest.append((a, best))
-    counts = [(x.at(math.log10(n)), svg.short(n)) for n in svg.decades(path[0][0], 10**x.high)]
+    counts = [(x.at(math.log10(n)), svg.shorten_count(n)) for n in svg.list_decades(path[0][0], 10**x.high)]
     parts = [
-        compact.ticks_x(counts, svg.TOP, svg.HEIGHT - svg.BOTTOM),
-        compact.ticks_y([(y.at(t), words.level(t)) for t in svg.nice(low, high, 5)]),
-        compact.path([(svg.LEFT, y.at(threshold)), (svg.WIDTH - svg.RIGHT, y.at(threshold))], "decides"),
-        compact.path(compact.thinned(current, 0.2), "current"),
-        compact.path(compact.thinned(highest, 0.2), "maximum"),
-        compact.titles(
+        compact.draw_ticks_x(counts, svg.TOP, svg.HEIGHT - svg.BOTTOM),
+        compact.draw_ticks_y([(y.at(t), words.format_level(t)) for t in svg.list_round_numbers(low, high, 5)]),
+        compact.draw_path([(svg.LEFT, y.at(threshold)), (svg.WIDTH - svg.RIGHT, y.at(threshold))], "decides"),
+        compact.draw_path(compact.thin_points(current, 0.2), "current"),
+        compact.draw_path(compact.thin_points(highest, 0.2), "maximum"),
+        compact.draw_titles(
             "draws, all datasets together" if claim.conformity else "draws, both sides together", "log10 of the e-value"
         ),
     ]
-    said = f"Evidence over {claim.draws:,} draws: running maximum {words.power(claim.log10_max)}"
-    return svg.picture(svg.WIDTH, svg.HEIGHT, f"{said}, {words.power(threshold)} decides", parts)
+    said = f"Evidence over {claim.draws:,} draws: running maximum {words.format_e_value(claim.log10_max)}"
+    return svg.draw_picture(svg.WIDTH, svg.HEIGHT, f"{said}, {words.format_e_value(threshold)} decides", parts)
 
 
 def _pairs(grid: Sequence[float | None], values: Sequence[Any] | None) -> list[Point]:
     """Points of a curve, up to where it has reached the corner, so that a flat end costs one point."""
-    listed = [(q, v) for q, v in zip(grid, (number(v) for v in values or []), strict=False)]
+    listed = [(q, v) for q, v in zip(grid, (parse_number(v) for v in values or []), strict=False)]
     return [(q, v) for q, v in listed if q is not None and v is not None and math.isfinite(q) and math.isfinite(v)]

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote
 
 from auditor.report import words
-from auditor.report.explain import explain
+from auditor.report.explain import explain_verdict
 from auditor.report.view import ClaimView, RunView
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -22,7 +22,7 @@ _HELP = (
 )
 
 
-def sarif(results: Mapping[str, Any] | RunView) -> str:
+def render_sarif(results: Mapping[str, Any] | RunView) -> str:
     """Render unexpected results as SARIF.
 
     Code hosts show that format beside the code.
@@ -86,7 +86,7 @@ def _result(claim: ClaimView, rule: int) -> dict[str, Any]:
         "ruleId": claim.entry,
         "ruleIndex": rule,
         "level": "warning" if warning else "error",
-        "message": {"text": message(claim)},
+        "message": {"text": describe_finding(claim)},
         "locations": [first],
         **({"relatedLocations": [{"id": k, **place} for k, place in enumerate(related, 1)]} if related else {}),
         # The id alone, so that a finding keeps its identity when the evidence changes. The second is what GitHub reads:
@@ -122,9 +122,9 @@ def _artifact(file: str) -> dict[str, str]:
     return {"uri": quote(file), "uriBaseId": _ROOT}
 
 
-def message(claim: ClaimView) -> str:
+def describe_finding(claim: ClaimView) -> str:
     """Describe what was found on a claim, with its counterexample."""
-    parts = [f"{claim.id}: {claim.surprise or claim.verdict}.", *explain(claim)]
+    parts = [f"{claim.id}: {claim.surprise or claim.verdict}.", *explain_verdict(claim)]
     found = claim.counterexample
     if found is not None:
         parts += [f"Cause: {found['cause']}."] if found.get("cause") else []

@@ -37,7 +37,7 @@ class Axis:
         return self.start + (self.end - self.start) * (value - self.low) / (self.high - self.low)
 
 
-def nice(low: float, high: float, count: int) -> list[float]:
+def list_round_numbers(low: float, high: float, count: int) -> list[float]:
     """List about ``count`` round numbers in an interval.
 
     Parameters
@@ -61,7 +61,7 @@ def nice(low: float, high: float, count: int) -> list[float]:
     return [round(k * step, 12) + 0.0 for k in range(first, math.floor(high / step + 1e-9) + 1)]
 
 
-def decades(low: float, high: float) -> list[float]:
+def list_decades(low: float, high: float) -> list[float]:
     """List powers of ten in an interval.
 
     Other multiples of them are added if they are too few to read a scale from.
@@ -82,7 +82,7 @@ def decades(low: float, high: float) -> list[float]:
     return found
 
 
-def short(value: float) -> str:
+def shorten_count(value: float) -> str:
     """Format a count in few characters, for example "20k"."""
     for unit, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if value >= unit:
@@ -95,12 +95,12 @@ def px(value: float) -> str:
     return f"{value:.1f}".removesuffix(".0")
 
 
-def points(listed: Iterable[Point]) -> str:
+def format_points(listed: Iterable[Point]) -> str:
     """Format the points of a line or polygon."""
     return " ".join(f"{px(a)},{px(b)}" for a, b in listed)
 
 
-def line(listed: Iterable[Point], name: str) -> str:
+def draw_line(listed: Iterable[Point], name: str) -> str:
     """Draw an open line of a class of the style sheet.
 
     Parameters
@@ -110,10 +110,10 @@ def line(listed: Iterable[Point], name: str) -> str:
     name : str
         The class.
     """
-    return f'<polyline class="{name}" points="{points(listed)}"/>'
+    return f'<polyline class="{name}" points="{format_points(listed)}"/>'
 
 
-def dot(x: float, y: float, title: str) -> str:
+def draw_dot(x: float, y: float, title: str) -> str:
     """Draw a dot, with a tooltip.
 
     Parameters
@@ -126,7 +126,7 @@ def dot(x: float, y: float, title: str) -> str:
     return f'<circle class="point" cx="{px(x)}" cy="{px(y)}" r="3.5"><title>{escape(title)}</title></circle>'
 
 
-def text(x: float, y: float, said: str, anchor: str, name: str = "label") -> str:
+def draw_text(x: float, y: float, said: str, anchor: str, name: str = "label") -> str:
     """Draw text that starts, ends or has its middle at a point.
 
     Parameters
@@ -143,7 +143,7 @@ def text(x: float, y: float, said: str, anchor: str, name: str = "label") -> str
     return f'<text class="{name}" x="{px(x)}" y="{px(y)}" text-anchor="{anchor}">{escape(said)}</text>'
 
 
-def ticks_x(ticks: Iterable[tuple[float, str]], top: float, bottom: float) -> str:
+def draw_ticks_x(ticks: Iterable[tuple[float, str]], top: float, bottom: float) -> str:
     """Draw vertical grid lines with labels below.
 
     Parameters
@@ -155,17 +155,19 @@ def ticks_x(ticks: Iterable[tuple[float, str]], top: float, bottom: float) -> st
     """
     listed = list(ticks)
     grid = "".join(f"M{px(x)} {px(top)}V{px(bottom)}" for x, _ in listed)
-    return f'<path class="grid" d="{grid}"/>' + "".join(text(x, bottom + 14, s, "middle", "tick") for x, s in listed)
+    return f'<path class="grid" d="{grid}"/>' + "".join(
+        draw_text(x, bottom + 14, s, "middle", "tick") for x, s in listed
+    )
 
 
-def ticks_y(ticks: Iterable[tuple[float, str]]) -> str:
+def draw_ticks_y(ticks: Iterable[tuple[float, str]]) -> str:
     """Draw horizontal grid lines with labels on the left."""
     listed = list(ticks)
     grid = "".join(f"M{LEFT} {px(y)}H{WIDTH - RIGHT}" for y, _ in listed)
-    return f'<path class="grid" d="{grid}"/>' + "".join(text(LEFT - 6, y + 4, s, "end", "tick") for y, s in listed)
+    return f'<path class="grid" d="{grid}"/>' + "".join(draw_text(LEFT - 6, y + 4, s, "end", "tick") for y, s in listed)
 
 
-def titles(x: str, y: str) -> list[str]:
+def draw_titles(x: str, y: str) -> list[str]:
     """Draw titles of both axes.
 
     Parameters
@@ -176,10 +178,10 @@ def titles(x: str, y: str) -> list[str]:
     middle = (TOP + HEIGHT - BOTTOM) / 2
     turn = f"translate(11 {px(middle)}) rotate(-90)"
     turned = f'<text class="label" transform="{turn}" text-anchor="middle">{escape(y)}</text>'
-    return [text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 6, x, "middle"), turned]
+    return [draw_text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 6, x, "middle"), turned]
 
 
-def picture(width: float, height: float, said: str, parts: Iterable[str]) -> Markup:
+def draw_picture(width: float, height: float, said: str, parts: Iterable[str]) -> Markup:
     """Draw the whole plot, with what it shows in words.
 
     Parameters

@@ -64,7 +64,7 @@ def _widths(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> list[in
 
 
 def _line(mark: str, cells: Sequence[str], columns: Sequence[Column], widths: Sequence[int]) -> str:
-    texts = [words.shorten(cell, width) for cell, width in zip(cells, widths, strict=True)]
+    texts = [words.shorten_text(cell, width) for cell, width in zip(cells, widths, strict=True)]
     aligned = (
         text.rjust(width) if column.number else text.ljust(width)
         for text, column, width in zip(texts, columns, widths, strict=True)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from auditor.report import phases, words
 from auditor.report.view import PHASE_DIAGRAM, ClaimView, RunView
-from auditor.results import ANSWER_ZERO, number
+from auditor.results import ANSWER_ZERO, parse_number
 
 Found = Mapping[str, Any]
 
@@ -47,7 +47,7 @@ class TheoremRow(NamedTuple):
 HEADS = tuple(name.replace("_", " ") for name in TheoremRow._fields)
 
 
-def explain(claim: ClaimView) -> Iterator[str]:
+def explain_theorem(claim: ClaimView) -> Iterator[str]:
     """Explain a claim of accuracy or computed statement, in paragraphs."""
     found, message = claim.found, claim.text("message").strip()
     if message and not message.endswith("."):
@@ -71,13 +71,13 @@ def explain(claim: ClaimView) -> Iterator[str]:
         yield f"Cut short by {claim.text('truncated_by')}."
 
 
-def rows(run: RunView) -> list[tuple[ClaimView, TheoremRow]]:
+def tabulate_theorems(run: RunView) -> list[tuple[ClaimView, TheoremRow]]:
     """List claims of accuracy, each with its table row."""
-    found = ((claim, row(claim)) for claim in run.claims)
+    found = ((claim, build_row(claim)) for claim in run.claims)
     return [(claim, line) for claim, line in found if line is not None]
 
 
-def row(claim: ClaimView) -> TheoremRow | None:
+def build_row(claim: ClaimView) -> TheoremRow | None:
     """Build a row of the table of theorems, or None."""
     found = claim.found
     build = _ROWS.get(str(found.get("kind"))) if found else None
@@ -117,7 +117,7 @@ def _control(found: Found) -> Iterator[str]:
         yield f"Tried with {control['what']}, it was refuted: {control['message']}.{zero}"
 
 
-def discrepancy(claim: ClaimView) -> str:
+def describe_discrepancy(claim: ClaimView) -> str:
     """Describe in one line by how much a refuted claim fails."""
     found = claim.found
     if found.get("kind") == "inequality":
@@ -125,22 +125,22 @@ def discrepancy(claim: ClaimView) -> str:
         return f"{_num(worst, 'left')} where {found['comparison']} {_num(worst, 'right')} is stated ({worst['case']})"
     exact = claim.number("exact")
     if found.get("kind") == "failure rate":
-        known = f"exactly {words.level(exact)}" if exact is not None else f"{_num(found, 'rate')} in the draws"
+        known = f"exactly {words.format_level(exact)}" if exact is not None else f"{_num(found, 'rate')} in the draws"
         return f"fails with probability ≥ {_num(found, 'lower')} ({known}) where ≤ {_num(found, 'claimed')} is stated"
     if claim.theorem:
         return claim.text("message")
     claimed = f"where {claim.text('claimed')} is stated"
     bound = claim.number("lower_bound")
     if claim.level == "L0" and exact is not None:
-        return f"{claim.symbol} = {words.level(exact)} {claimed}"
+        return f"{claim.symbol} = {words.format_level(exact)} {claimed}"
     if bound is not None and claim.verdict == "violation":
-        known = f", exactly {words.level(exact)}," if exact is not None else ""
-        return f"{claim.symbol} ≥ {words.level(bound)}{known} {claimed}"
+        known = f", exactly {words.format_level(exact)}," if exact is not None else ""
+        return f"{claim.symbol} ≥ {words.format_level(bound)}{known} {claimed}"
     return claim.text("message")
 
 
 def _num(found: Found, key: str) -> str:
-    return words.level(number(found.get(key)))
+    return words.format_level(parse_number(found.get(key)))
 
 
 def _nothing(claim: ClaimView, found: Found) -> Iterator[str]:
@@ -163,14 +163,14 @@ def _failure(claim: ClaimView, found: Found) -> Iterator[str]:
         f"({_num(found, 'rate')}). The failure rate is at least {_num(found, 'lower')}, and at most "
         f"{_num(found, 'upper')}, each at confidence {claim.confidence}; {_num(found, 'claimed')} is claimed."
     )
-    beta = number(found["claimed"]) or 0.0
+    beta = parse_number(found["claimed"]) or 0.0
     yield (
-        f"{words.percent(1 - beta)} of the errors were at most {_num(found, 'quantile')} (this quantile is between "
-        f"{_num(found, 'quantile_lower')} and {_num(found, 'quantile_upper')} at confidence {claim.confidence}, "
-        "whenever the audit stopped). " + _slack(number(found["slack"]), "this quantile")
+        f"{words.format_percent(1 - beta)} of the errors were at most {_num(found, 'quantile')} (this quantile is "
+        f"between {_num(found, 'quantile_lower')} and {_num(found, 'quantile_upper')} at confidence "
+        f"{claim.confidence}, whenever the audit stopped). " + _slack(parse_number(found["slack"]), "this quantile")
     )
     if claim.verdict in ("consistent", "inconclusive"):
-        rate = words.level(claim.number("resolves"))
+        rate = words.format_level(claim.number("resolves"))
         yield f"A failure rate of {rate} would have been flagged with probability 0.9."
 
 
@@ -178,15 +178,15 @@ def _expected(claim: ClaimView, found: Found) -> Iterator[str]:
     yield (
         f"The mean error was {_num(found, 'mean')} in {int(found['draws']):,} draws (between "
         f"{_num(found, 'mean_lower')} and {_num(found, 'mean_upper')} at 95 %, if the mean is about normal). "
-        + _slack(number(found["slack"]), "the mean")
+        + _slack(parse_number(found["slack"]), "the mean")
     )
-    if (number(found["lower"]) or 0.0) > 0:
+    if (parse_number(found["lower"]) or 0.0) > 0:
         yield (
             f"The expectation is at least {_num(found, 'lower')} at confidence {claim.confidence}, "
             "whatever the distribution."
         )
     if claim.verdict in ("consistent", "inconclusive"):
-        level = words.level(claim.number("resolves"))
+        level = words.format_level(claim.number("resolves"))
         yield f"An expectation of about {level} would have been flagged with probability 0.9."
 
 
@@ -208,7 +208,7 @@ def _exponent(claim: ClaimView, found: Found) -> Iterator[str]:
     interval = f"{_num(found, 'exponent_lower')} to {_num(found, 'exponent_upper')}"
     how = f"between neighbouring values it is {interval}" if computed else f"{interval} in 95 % of bootstrap samples"
     bound = "the claim is" if found["criterion"] else "the bound has, in the limit,"
-    here = number(found.get("curve_exponent"))
+    here = parse_number(found.get("curve_exponent"))
     if not found["criterion"] and here is not None:
         bound = f"the bound has {here:.3g} over these values and, in the limit,"
     text = (
@@ -216,11 +216,11 @@ def _exponent(claim: ClaimView, found: Found) -> Iterator[str]:
         f"{', after the log factor is divided out' if found.get('factors') else ''}); "
         f"{bound} {_num(found, 'claimed')}."
     )
-    candidates = [number(value) for value in found.get("candidates") or []]
-    low, high = number(found["exponent_lower"]) or 0.0, number(found["exponent_upper"]) or 0.0
-    excluded = [words.level(value) for value in candidates if value is not None and not low <= value <= high]
+    candidates = [parse_number(value) for value in found.get("candidates") or []]
+    low, high = parse_number(found["exponent_lower"]) or 0.0, parse_number(found["exponent_upper"]) or 0.0
+    excluded = [words.format_level(value) for value in candidates if value is not None and not low <= value <= high]
     if excluded:
-        text += f" The interval excludes {words.enumeration(excluded)}."
+        text += f" The interval excludes {words.join_texts(excluded)}."
     if str(found.get("outcome", "")).startswith("looser"):
         text += " What is measured does better than the claimed power."
     yield text
@@ -230,7 +230,7 @@ def _exponent(claim: ClaimView, found: Found) -> Iterator[str]:
             f"exponent is at least {_num(found, 'growth_lower')}, and between some two at most "
             f"{_num(found, 'growth_upper')}."
         )
-    slack = [value for value in map(number, found.get("slack") or []) if value is not None]
+    slack = [value for value in map(parse_number, found.get("slack") or []) if value is not None]
     if slack:
         span = f"{min(slack):.3g}" if min(slack) == max(slack) else f"{min(slack):.3g} to {max(slack):.3g}"
         yield f"The theorem's curve is {span} times what was measured."
@@ -250,7 +250,7 @@ _SENTENCES: dict[str, Callable[[ClaimView, Found], Iterator[str]]] = {
     "smallest parameter": _smallest,
     "exponent": _exponent,
     "inequality": _inequality,
-    PHASE_DIAGRAM: phases.sentences,
+    PHASE_DIAGRAM: phases.describe_diagram,
 }
 
 
@@ -286,7 +286,7 @@ def _smallest_row(claim: ClaimView, found: Found) -> TheoremRow:
 
 
 def _exponent_row(claim: ClaimView, found: Found) -> TheoremRow:
-    slack = [value for value in map(number, found.get("slack") or []) if value is not None]
+    slack = [value for value in map(parse_number, found.get("slack") or []) if value is not None]
     span = "–" if not slack else f"{min(slack):.3g} to {max(slack):.3g}"
     return TheoremRow(
         f"{found['measured']}, exponent of {found['parameter']}",

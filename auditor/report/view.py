@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from auditor.report import words
-from auditor.results import carried, certainty, number, undecided, usual_level
+from auditor.results import describe_carried, explain_undecided, format_certainty, parse_number, usual_level
 
 #: Words for the facts of a claim of conformity, which has datasets in the place of a pair, and cells in that of events.
 _CONFORMITY = {"pair": "datasets", "event": "worst cell"}
@@ -46,7 +46,7 @@ class ClaimView:
 
         None if it is absent, null or not a number.
         """
-        value = number(self.raw.get(key))
+        value = parse_number(self.raw.get(key))
         return None if value is None or math.isnan(value) else value
 
     @property
@@ -88,7 +88,7 @@ class ClaimView:
 
         Empty where something is decided.
         """
-        return words.one_line(undecided(self.raw)) if self.verdict else ""
+        return words.one_line(explain_undecided(self.raw)) if self.verdict else ""
 
     @property
     def unexpected(self) -> bool:
@@ -156,7 +156,7 @@ class ClaimView:
     @property
     def source(self) -> str:
         """Document and place, in one line."""
-        return words.place(self.raw.get("source") or {})
+        return words.format_place(self.raw.get("source") or {})
 
     @property
     def symbol(self) -> str:
@@ -196,7 +196,7 @@ class ClaimView:
         claimed, resolved = self.number("claimed_level"), self.number("resolves")
         if claimed is None or resolved is None or resolved <= usual_level(claimed) * (1 + 1e-9):
             return False
-        shown = number(self.found.get("upper"))  # a failure rate may be certified to be as small as it should be
+        shown = parse_number(self.found.get("upper"))  # a failure rate may be certified to be as small as it should be
         return shown is None or shown > claimed
 
     @property
@@ -207,7 +207,7 @@ class ClaimView:
     @property
     def confidence(self) -> str:
         """Confidence of the lower bound, as a percentage."""
-        return f"{certainty(self.alpha, 100)} %"
+        return f"{format_certainty(self.alpha, 100)} %"
 
     @property
     def broken(self) -> bool:
@@ -220,7 +220,7 @@ class ClaimView:
 
         They are fresh ones where it was made smaller.
         """
-        return number((self.counterexample or {}).get("e_value_log10"))
+        return parse_number((self.counterexample or {}).get("e_value_log10"))
 
     @property
     def log10_max(self) -> float | None:
@@ -253,7 +253,7 @@ class ClaimView:
     def facts(self) -> list[tuple[str, str]]:
         """Labels and values beside the sentences and the plots."""
         raw = self.raw
-        parameters = ", ".join(f"{key} = {value}" for key, value in words.flat(raw.get("parameters") or {}))
+        parameters = ", ".join(f"{key} = {value}" for key, value in words.flatten_value(raw.get("parameters") or {}))
         notion = self.text("notion")
         lines = [
             ("known", self.known),
@@ -266,7 +266,7 @@ class ClaimView:
             ("pair", self.text("pair")),
             ("event", self.text("event")),
             ("evidence", self._evidence()),
-            ("share of alpha", words.level(self.number("alpha")) if self.draws else ""),
+            ("share of alpha", words.format_level(self.number("alpha")) if self.draws else ""),
             ("wanted", self._wanted()),
             ("draws", self._drawn()),
             ("sandwich", self.text("sandwich").partition(":")[0]),
@@ -295,9 +295,9 @@ class ClaimView:
             )
         if self.log10_max is None:
             return ""
-        text = f"e-value {words.power(self.number('log10_e_value'))} at the stop, running maximum "
-        text += words.power(self.log10_max)
-        return text + (f" ({words.power(self.threshold)} decides)" if self.threshold is not None else "")
+        text = f"e-value {words.format_e_value(self.number('log10_e_value'))} at the stop, running maximum "
+        text += words.format_e_value(self.log10_max)
+        return text + (f" ({words.format_e_value(self.threshold)} decides)" if self.threshold is not None else "")
 
     @property
     def limits(self) -> str:
@@ -311,9 +311,9 @@ class ClaimView:
         detect = self.number("detect")
         if detect is None or self.number("resolves") is None:
             return ""
-        wanted = f"{self.symbol} {'of' if self.theorem else '='} {words.level(detect)}"
+        wanted = f"{self.symbol} {'of' if self.theorem else '='} {words.format_level(detect)}"
         if self.conformity:
-            wanted = f"a divergence of {words.level(detect)} nats a draw"
+            wanted = f"a divergence of {words.format_level(detect)} nats a draw"
         events = ", of events of probability 1 %" if self.raw.get("resolution") else ""
         return f"{wanted} was to be found{events}"
 
@@ -323,7 +323,7 @@ class ClaimView:
             return "none needed" if computed and self.verdict != "error" else "none"
         refuted = "the stated distribution" if self.conformity else "the claim"
         stop = f"stops as soon as {refuted} is refuted" if self.text("stop") == "verdict" else "runs its whole budget"
-        return f"{self.draws:,}{carried(self.raw.get('ledger') or {})}; {stop}"
+        return f"{self.draws:,}{describe_carried(self.raw.get('ledger') or {})}; {stop}"
 
     def _independence(self) -> str:
         tested = self.raw.get("independence") or {}
@@ -345,9 +345,9 @@ def share_of(found: Mapping[str, Any]) -> float | None:
     Of an error, or of a failure rate; None where there is none.
     """
     slack = found.get("slack")
-    known = [number(value) for value in (slack if isinstance(slack, list | tuple) else [slack])]
+    known = [parse_number(value) for value in (slack if isinstance(slack, list | tuple) else [slack])]
     shares = [1 / value if value else math.inf for value in known if value is not None and not math.isnan(value)]
-    rate, upper, allowed = (number(found.get(key)) for key in ("rate", "upper", "claimed"))
+    rate, upper, allowed = (parse_number(found.get(key)) for key in ("rate", "upper", "claimed"))
     if found.get("kind") == "failure rate" and rate is not None and upper is not None and allowed:
         # Where most errors are 0 their quantile says nothing of the bound: then the failure rate does.
         shares = [share for share in shares if share] or [min(0.5, upper / allowed)]
@@ -378,9 +378,9 @@ class RunView:
         """
         if isinstance(results, RunView):
             return results
-        safe: dict[str, Any] = words.cleaned(results)
+        safe: dict[str, Any] = words.clean_values(results)
         records = safe.get("claims") or []
-        anchors = words.slugs([str(record.get("id") or "") for record in records])
+        anchors = words.make_slugs([str(record.get("id") or "") for record in records])
         # `write_json` puts a brace, each other member and the opening of the claims on a line of their own.
         first = len([key for key in safe if key != "claims"]) + 3
         views = (ClaimView(r, a, first + i) for i, (r, a) in enumerate(zip(records, anchors, strict=True)))
@@ -478,5 +478,5 @@ class RunView:
         if not self.unexpected:
             return "nothing unexpected"
         kinds = Counter(c.verdict if c.verdict != c.expected else "failed check" for c in self.unexpected)
-        listed = words.enumeration(f"{count:,} {kind}" for kind, count in kinds.items())
+        listed = words.join_texts(f"{count:,} {kind}" for kind, count in kinds.items())
         return f"{len(self.unexpected):,} unexpected ({listed})"

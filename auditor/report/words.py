@@ -19,7 +19,7 @@ LEVELS = {
 }
 
 
-def clean(text: str) -> str:
+def escape_controls(text: str) -> str:
     r"""Escape control characters and lone surrogates, such as ``\x1b``.
 
     Names and events can come from the audited target: they must not reach a terminal as commands, and XML and UTF-8
@@ -40,14 +40,14 @@ def _escaped(c: str) -> str:
 _NUMBERS = frozenset((float, int))
 
 
-def cleaned(value: Any) -> Any:
-    """Pass all strings and keys of parsed JSON through `clean`."""
+def clean_values(value: Any) -> Any:
+    """Pass all strings and keys of parsed JSON through `escape_controls`."""
     if isinstance(value, str):
-        return clean(value)
+        return escape_controls(value)
     if isinstance(value, Mapping):
-        return {clean(str(k)): cleaned(v) for k, v in value.items()}
+        return {escape_controls(str(k)): clean_values(v) for k, v in value.items()}
     if isinstance(value, list | tuple):  # most of a file are long lists of numbers
-        return [v if type(v) in _NUMBERS else cleaned(v) for v in value]
+        return [v if type(v) in _NUMBERS else clean_values(v) for v in value]
     return value
 
 
@@ -56,7 +56,7 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def shorten(text: str, width: int) -> str:
+def shorten_text(text: str, width: int) -> str:
     """Shorten text to ``width`` characters, cut in the middle.
 
     Both ends of an id tell claims apart.
@@ -76,7 +76,7 @@ def shorten(text: str, width: int) -> str:
     return f"{text[:head]}…{text[len(text) - (width - 1 - head) :]}"
 
 
-def level(value: float | None, missing: str = "–") -> str:
+def format_level(value: float | None, missing: str = "–") -> str:
     """Format a level with 4 significant digits; a dash for None.
 
     Parameters
@@ -108,7 +108,7 @@ def number_of(count: int, noun: str, plural: str = "") -> str:
     return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
-def percent(share: float) -> str:
+def format_percent(share: float) -> str:
     """Format a probability as a percentage.
 
     It has as many digits as tell it from 0 and 1.
@@ -119,7 +119,7 @@ def percent(share: float) -> str:
     return f"{value:.3g} %"
 
 
-def share(part: float | None, missing: str = "–") -> str:
+def format_share(part: float | None, missing: str = "–") -> str:
     """Format a part of a claim as a percentage.
 
     Parameters
@@ -129,10 +129,10 @@ def share(part: float | None, missing: str = "–") -> str:
     missing : str
         Text for None.
     """
-    return missing if part is None else percent(part)
+    return missing if part is None else format_percent(part)
 
 
-def power(log10: float | None, missing: str = "–") -> str:
+def format_e_value(log10: float | None, missing: str = "–") -> str:
     """Format an e-value from its decimal logarithm, for example "10^3.6".
 
     Parameters
@@ -149,13 +149,13 @@ def power(log10: float | None, missing: str = "–") -> str:
     return f"10^{log10 + 0.0:.1f}".replace("^-0.0", "^0.0")
 
 
-def place(source: Mapping[str, Any]) -> str:
+def format_place(source: Mapping[str, Any]) -> str:
     """Format document and place of a statement, in one line."""
     parts = [str(source.get(key) or "") for key in ("document", "place")]
     return one_line(", ".join(part for part in parts if part))
 
 
-def slugs(ids: Sequence[str]) -> list[str]:
+def make_slugs(ids: Sequence[str]) -> list[str]:
     """Make anchors of claims, from their ids alone.
 
     A link stays good when other claims are added.
@@ -175,7 +175,7 @@ def slugs(ids: Sequence[str]) -> list[str]:
     return result
 
 
-def flat(value: Any, label: str = "") -> list[tuple[str, str]]:
+def flatten_value(value: Any, label: str = "") -> list[tuple[str, str]]:
     """Flatten nested data to labelled lines, for tables of two columns.
 
     Parameters
@@ -191,15 +191,15 @@ def flat(value: Any, label: str = "") -> list[tuple[str, str]]:
         Labels and values as text.
     """
     if isinstance(value, Mapping):
-        return [line for key, v in value.items() for line in flat(v, f"{label}, {key}" if label else str(key))]
+        return [line for key, v in value.items() for line in flatten_value(v, f"{label}, {key}" if label else str(key))]
     if isinstance(value, list | tuple):
         if any(isinstance(v, Mapping) for v in value):
-            return [line for i, v in enumerate(value, 1) for line in flat(v, f"{label} {i}")]
-        return [(label, _listed([scalar(v) for v in value]))]
-    return [(label, scalar(value))]
+            return [line for i, v in enumerate(value, 1) for line in flatten_value(v, f"{label} {i}")]
+        return [(label, _listed([format_scalar(v) for v in value]))]
+    return [(label, format_scalar(value))]
 
 
-def scalar(value: Any) -> str:
+def format_scalar(value: Any) -> str:
     """Format one value of JSON.
 
     "inf" is how an infinite number is stored.
@@ -213,7 +213,7 @@ def scalar(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, list | tuple):
-        return "[" + _listed([scalar(v) for v in value]) + "]"
+        return "[" + _listed([format_scalar(v) for v in value]) + "]"
     return {"inf": "∞", "-inf": "−∞", "nan": "not a number"}.get(str(value), str(value))
 
 
@@ -222,7 +222,7 @@ def _listed(texts: list[str]) -> str:
     return ", ".join(texts) if len(texts) <= 12 else f"{', '.join(texts[:10])}, … ({len(texts)} values)"
 
 
-def enumeration(texts: Iterable[str]) -> str:
+def join_texts(texts: Iterable[str]) -> str:
     """Join texts, for example "a, b and c"."""
     listed = list(texts)
     if len(listed) < 2:

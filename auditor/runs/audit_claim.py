@@ -94,7 +94,7 @@ def _ledger(run: Run) -> Ledger | None:
     return Ledger(run.ledger.absolute(), run.ledger_key)
 
 
-def work(run: Run, id_: str, alpha: float, meeting: Meeting | None = None) -> tuple[AuditResult, float]:
+def audit_by_id(run: Run, id_: str, alpha: float, meeting: Meeting | None = None) -> tuple[AuditResult, float]:
     """Audit one claim in a worker.
 
     It loads the declarations itself: pairs may be large, ids are not.
@@ -122,7 +122,7 @@ def work(run: Run, id_: str, alpha: float, meeting: Meeting | None = None) -> tu
     try:
         result = audit_claim(declared_claim(run, id_), run, alpha, ahead)
     except Exception as error:  # noqa: BLE001 - a failure of ours is reported with the claim, and the others still run
-        result = failure(run, id_, alpha, f"dpaudit failed: {type(error).__name__}: {error}")
+        result = make_failure(run, id_, alpha, f"dpaudit failed: {type(error).__name__}: {error}")
     return result, time.perf_counter() - begun
 
 
@@ -136,10 +136,10 @@ def declared_claim(run: Run, id_: str) -> Claim:
     id_ : str
         The claim's id.
     """
-    return next(claim for claim in registry.claims(run.paths) if claim.id == id_)
+    return next(claim for claim in registry.load_claims(run.paths) if claim.id == id_)
 
 
-def failure(run: Run, id_: str, alpha: float, message: str) -> AuditResult:
+def make_failure(run: Run, id_: str, alpha: float, message: str) -> AuditResult:
     """The "error" of a claim that could not be audited.
 
     Parameters

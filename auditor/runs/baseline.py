@@ -30,7 +30,7 @@ FINDINGS = (Verdict.VIOLATION, Verdict.DEVIATION, Verdict.CONSISTENT, Verdict.IN
 #: What a result says of a known finding for which the file has no reason.
 NO_REASON = "no reason given"
 
-#: Head-room of a level over the certified one, by when the audit stops; see `room`.
+#: Head-room of a level over the certified one, by when the audit stops; see `find_leeway`.
 HEADROOM: Mapping[str, float] = {"verdict": 2.0, "budget": 1.25}
 #: Keys of a finding, in the order in which they are written.
 KEYS = ("id", "verdict", "claimed", "cause", "lower_bound", "up_to", "reason")
@@ -135,7 +135,7 @@ def level_of_result(result: AuditResult) -> float | None:
     return None if level is None or math.isnan(level) else float(f"{level:.8g}")
 
 
-def room(result: AuditResult) -> float | None:
+def find_leeway(result: AuditResult) -> float | None:
     """Level up to which a finding is forgiven.
 
     It is written down rounded up to 3 digits.
@@ -358,7 +358,7 @@ def findings_of(
             others += not result.ok
             continue
         level = level_of_result(result)
-        new = Finding(result.id, result.verdict, result.claimed, (cause_of_result(result),), level, room(result))
+        new = Finding(result.id, result.verdict, result.claimed, (cause_of_result(result),), level, find_leeway(result))
         old = known.get(result.id)
         if old is not None and old.verdict == result.verdict and not old.exceeded(result):
             new = replace(new, reason=old.reason)
@@ -369,7 +369,7 @@ def findings_of(
     return found, [finding for finding in known.values() if finding.id not in audited], others
 
 
-def apply(baseline: Baseline, results: Sequence[AuditResult]) -> list[AuditResult]:
+def apply_baseline(baseline: Baseline, results: Sequence[AuditResult]) -> list[AuditResult]:
     """Mark the results that the baseline covers as ``known``.
 
     ``known`` is the finding's reason.
@@ -399,7 +399,7 @@ def apply(baseline: Baseline, results: Sequence[AuditResult]) -> list[AuditResul
     return marked
 
 
-def notices(baseline: Baseline, results: Sequence[AuditResult]) -> list[str]:
+def list_notices(baseline: Baseline, results: Sequence[AuditResult]) -> list[str]:
     """Notices on a baseline after a run.
 
     They name new, stale and changed findings, and claims not audited.
@@ -411,7 +411,7 @@ def notices(baseline: Baseline, results: Sequence[AuditResult]) -> list[str]:
     baseline : Baseline
         Findings that are known.
     results : sequence of AuditResult
-        Results as `apply` marks them.
+        Results as `apply_baseline` marks them.
     """
     by_id = {result.id: result for result in results}
     lines, absent = [], 0

@@ -1,7 +1,7 @@
 """A process that audits claims of a run, one after another.
 
 A worker of a cluster runs its tasks in threads. Claims need a process of their own beside it: a target that hangs can
-be interrupted in the main thread only (`auditor.targets.sampler.time_limit`), libraries read their number of threads
+be interrupted in the main thread only (`auditor.targets.sampler.TimeLimit`), libraries read their number of threads
 when they are loaded, and a target that kills its process must not take the worker with it.
 
 It is a plain subprocess and no executor of loky, as joblib's workers are, for three reasons (joblib 1.6). A worker that
@@ -62,7 +62,7 @@ class ProcessEnded(ProcessDied):
     """Others ended the process, such as a manager of jobs."""
 
 
-def versions() -> dict[str, str]:
+def read_versions() -> dict[str, str]:
     """Versions of all that bears on the numbers, in this process."""
     from auditor.runs.manifest import LIBRARIES
     from auditor.targets.sources import find_versions
@@ -70,7 +70,7 @@ def versions() -> dict[str, str]:
     return {"Python": platform.python_version(), **find_versions(("dpaudit", *LIBRARIES))}
 
 
-def declared(run: Any) -> dict[str, str]:
+def hash_declarations(run: Any) -> dict[str, str]:
     """Hashes of what a run would audit, as this process loads it.
 
     Parameters
@@ -84,9 +84,9 @@ def declared(run: Any) -> dict[str, str]:
         If it cannot be loaded.
     """
     from auditor.claims import registry
-    from auditor.runs.manifest import fingerprint
+    from auditor.runs.manifest import fingerprint_run
 
-    about = fingerprint(run, registry.select(registry.claims(run.paths), run.expression))
+    about = fingerprint_run(run, registry.select_claims(registry.load_claims(run.paths), run.expression))
     return {what: about[name] for what, name in _HASHES.items()}
 
 
@@ -98,7 +98,7 @@ class ClaimProcess:
     folder : str
         Its working directory, if there is such a folder; else it is the worker's.
     expected : mapping
-        What `versions` and `declared` have to be.
+        What `read_versions` and `hash_declarations` have to be.
     run : bytes
         The pickled `Run`.
 
@@ -191,13 +191,13 @@ class ClaimProcess:
         return ProcessDied(f"its process crashed with signal {-code} ({signal.strsignal(-code)})")
 
 
-def refusal(expected: tuple[Mapping[str, str], Mapping[str, str]], content: bytes) -> tuple[Any, str]:
+def find_refusal(expected: tuple[Mapping[str, str], Mapping[str, str]], content: bytes) -> tuple[Any, str]:
     """Read a run and compare what it would audit here.
 
     Parameters
     ----------
     expected : tuple of mappings
-        What `versions` and `declared` have to be.
+        What `read_versions` and `hash_declarations` have to be.
     content : bytes
         The pickled `Run`, which may not be readable with other versions: they are compared first.
 
@@ -209,14 +209,14 @@ def refusal(expected: tuple[Mapping[str, str], Mapping[str, str]], content: byte
         Why it cannot be audited here; empty if it can.
     """
     try:
-        here = versions()
+        here = read_versions()
         others = [
             f"{name} {here[name]} instead of {wanted}" for name, wanted in expected[0].items() if here[name] != wanted
         ]
         if others:
             return None, f"it has {', '.join(others)}"
         run = pickle.loads(content)
-        found = declared(run)
+        found = hash_declarations(run)
         others = [what for what, wanted in expected[1].items() if found[what] != wanted]
         return run, f"in {os.getcwd()!r} {' and '.join(others)} are not those of the run" if others else ""
     except Exception as error:  # noqa: BLE001 - whatever is wrong here is said there, with the worker's name
@@ -243,9 +243,9 @@ def main() -> None:
         pickle.dump(value, answers)
         answers.flush()
 
-    run, refused = refusal(*asked.get())
+    run, refused = find_refusal(*asked.get())
     answer(refused)
-    from auditor.runs.audit_claim import failure, work
+    from auditor.runs.audit_claim import audit_by_id, make_failure
 
     while not refused:
         try:
@@ -254,12 +254,12 @@ def main() -> None:
             # Not by its own doing: if a question is on its way, it is asked again elsewhere.
             os.kill(os.getpid(), signal.SIGTERM)
             return
-        done = work(run, id_, alpha)
+        done = audit_by_id(run, id_, alpha)
         try:
             content = pickle.dumps(done)
         except Exception as error:  # noqa: BLE001 - an answer of ours that cannot be sent is a failure of ours
             message = f"dpaudit failed: its result cannot be sent: {type(error).__name__}: {error}"
-            content = pickle.dumps((failure(run, id_, alpha, message), done[1]))
+            content = pickle.dumps((make_failure(run, id_, alpha, message), done[1]))
         answer(content)
 
 

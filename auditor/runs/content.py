@@ -28,7 +28,7 @@ from auditor.targets.sources import hash_parts
 DEEPEST = 12
 
 
-def spelled(value: Any, name: str = "it", key: str = "") -> str:
+def spell_out(value: Any, name: str = "it", key: str = "") -> str:
     """Content of an object as the same text in every process.
 
     Parameters
@@ -254,6 +254,6 @@ def walk_parts(value: Any, depth: int = 0, seen: dict[int, Any] | None = None) -
         yield value
     elif _plain(value) is None:
         yield value
-        with contextlib.suppress(Exception):  # what does not show its state is told by `spelled`
+        with contextlib.suppress(Exception):  # what does not show its state is told by `spell_out`
             for _, item in _inside(value):
                 yield from walk_parts(item, depth + 1, seen)

@@ -23,9 +23,9 @@ from typing import Any, TypeVar
 
 from auditor.errors import SpecificationError
 from auditor.results import AuditResult
-from auditor.runs.audit_claim import failure
-from auditor.runs.claim_process import ProcessEnded, declared, versions
-from auditor.runs.dask_tasks import Job, RefusedError, audit, check, end, present
+from auditor.runs.audit_claim import make_failure
+from auditor.runs.claim_process import ProcessEnded, hash_declarations, read_versions
+from auditor.runs.dask_tasks import Job, RefusedError, check_import, check_worker, end_processes, run_audit_task
 from auditor.runs.run import Done, HandOut, Run, Say, WorkersLost
 
 T = TypeVar("T")
@@ -46,8 +46,8 @@ RETRIES = 2
 
 
 @contextmanager
-def cluster(run: Run, say: Say) -> Iterator[HandOut]:
-    """Workers of a dask cluster, see `auditor.runs.workers.workers`.
+def connect_cluster(run: Run, say: Say) -> Iterator[HandOut]:
+    """Workers of a dask cluster, see `auditor.runs.workers.start_workers`.
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def cluster(run: Run, say: Say) -> Iterator[HandOut]:
         stack.enter_context(_quiet())
         if run.scheduler is not None:
             _look_for_scheduler(run.scheduler)
-        job = Job(uuid.uuid4().hex, os.getcwd(), (versions(), declared(run)), pickle.dumps(run))
+        job = Job(uuid.uuid4().hex, os.getcwd(), (read_versions(), hash_declarations(run)), pickle.dumps(run))
         if run.scheduler is None:
             # Its workers are threads here, each with a process beside it that audits. Its pages, which cannot be
             # switched off, are for this machine alone, at any free port.
@@ -188,7 +188,7 @@ def _connected(address: Any, name: str) -> Any:
 def _check_scheduler(client: Any, name: str) -> None:
     """The scheduler reads what is handed out, so it has to know this package."""
     try:
-        _asked(client, lambda: client.run_on_scheduler(present), ANSWER)
+        _asked(client, lambda: client.run_on_scheduler(check_import), ANSWER)
     except Exception as error:
         raise SpecificationError(
             f"the scheduler {name!r} cannot use dpaudit: {type(error).__name__}: {_one_line(error)}"
@@ -221,7 +221,7 @@ def _check_workers(client: Any, job: Job, name: str) -> None:
 
     async def ask(address: str) -> str:
         try:
-            answers: dict[str, str] = await asyncio.wait_for(client.run(check, job, workers=[address]), LOADING)
+            answers: dict[str, str] = await asyncio.wait_for(client.run(check_worker, job, workers=[address]), LOADING)
             return answers.get(address, "")  # a worker that has gone meanwhile is none
         except TimeoutError:
             return f"it has not loaded the claims within {LOADING:g} s"
@@ -277,7 +277,7 @@ class _Cluster:
         with contextlib.suppress(Exception):
             if futures:
                 _asked(self.client, lambda: self.client.cancel(futures), ANSWER)
-            _asked(self.client, lambda: self.client.run(end, self.job.token, on_error="ignore"), ANSWER)
+            _asked(self.client, lambda: self.client.run(end_processes, self.job.token, on_error="ignore"), ANSWER)
 
     def _batch(self, ids: Sequence[str], alpha: Mapping[str, float], suspects: list[str] | None) -> Iterator[Done]:
         from distributed.scheduler import KilledWorker
@@ -288,7 +288,7 @@ class _Cluster:
             # A key of its own: dask would take the result of an earlier task with the same.
             key = f"{id_}-{uuid.uuid4().hex}"
             future = self.client.submit(
-                audit, self.job, id_, alpha[id_], key=key, pure=False, retries=RETRIES, fifo_timeout="0 s"
+                run_audit_task, self.job, id_, alpha[id_], key=key, pure=False, retries=RETRIES, fifo_timeout="0 s"
             )
             self._futures[key] = id_, future
             future.add_done_callback(arrived.put)
@@ -343,7 +343,7 @@ class _Cluster:
             message = f"{error}, {RETRIES + 1} times"
         else:
             message = f"dpaudit failed: {type(error).__name__}: {_one_line(error)}"
-        return failure(self.run, id_, alpha, message)
+        return make_failure(self.run, id_, alpha, message)
 
     def _look(self) -> None:
         """Raise `WorkersLost` if there has been nobody for too long."""

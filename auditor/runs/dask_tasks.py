@@ -68,11 +68,11 @@ def _given_back(job: Job, process: ClaimProcess) -> None:
             _waiting.setdefault(job.token, []).append(process)
 
 
-def present() -> None:
+def check_import() -> None:
     """Nothing, where this package can be imported; else the question fails."""
 
 
-def audit(job: Job, id_: str, alpha: float) -> bytes | str:
+def run_audit_task(job: Job, id_: str, alpha: float) -> bytes | str:
     """Audit one claim: the task of a worker's thread.
 
     Parameters
@@ -113,7 +113,7 @@ def audit(job: Job, id_: str, alpha: float) -> bytes | str:
     return content
 
 
-async def check(job: Job) -> str:
+async def check_worker(job: Job) -> str:
     """Why this worker cannot audit the run, empty if it can; the process that was started waits for a claim."""
 
     def start() -> str:
@@ -126,7 +126,7 @@ async def check(job: Job) -> str:
     return await asyncio.to_thread(start)
 
 
-async def end(token: str) -> None:
+async def end_processes(token: str) -> None:
     """End a run's processes on this worker, also in the middle of a claim."""
     with _lock:
         _waiting.pop(token, None)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from auditor.errors import SpecificationError
-from auditor.results import SCHEMA, Verdict, number, part_reached, plain
+from auditor.results import SCHEMA, Verdict, make_plain, parse_number, part_reached
 
 #: Members of a manifest that follow from others, or say how a run went, not what it was.
 _DERIVED = ("alpha_split", "claims_selected", "interrupted", "baseline")
@@ -78,11 +78,13 @@ def _brought_up(content: Mapping[str, Any]) -> dict[str, Any]:
     for claim in content["claims"]:
         members = {name: value for name, value in claim.items() if name != "detectable_level"}
         events = claim.get("level") in ("L1", "L2") and "adversary" not in (claim.get("record") or {})
-        reached = part_reached(claim.get("level", ""), number(claim["lower_bound"]), number(claim.get("claimed_level")))
+        reached = part_reached(
+            claim.get("level", ""), parse_number(claim["lower_bound"]), parse_number(claim.get("claimed_level"))
+        )
         members |= {
             "resolution": {},
             "resolves": None if events else claim.get("detectable_level"),
-            "reached": plain(reached),
+            "reached": make_plain(reached),
         }
         claims.append(members)
     return {**content, "schema": SCHEMA, "claims": claims}
@@ -110,7 +112,7 @@ def read_run_record(results: Path) -> dict[str, Any] | None:
     return content
 
 
-def packed(content: bytes) -> bytes:
+def pack_bytes(content: bytes) -> bytes:
     """Compress a file as .xz, deterministically.
 
     A results.json becomes about a tenth as long.
@@ -159,7 +161,7 @@ def _shown(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
-def differences(before: Mapping[str, Any], after: Mapping[str, Any], names: tuple[str, str]) -> list[str]:
+def list_differences(before: Mapping[str, Any], after: Mapping[str, Any], names: tuple[str, str]) -> list[str]:
     """Lines on claims that differ between two results.
 
     They are by id, with a count at the end; empty if none differs.
@@ -197,7 +199,7 @@ def differences(before: Mapping[str, Any], after: Mapping[str, Any], names: tupl
     return lines
 
 
-def unreproduced(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+def list_unreproduced(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     """Ids of claims whose records differ to the byte.
 
     What `record_differences` leaves out does not count.

@@ -38,7 +38,7 @@ _STEP = 64
 _SHORT = BLOCK * BLOCKS
 #: The engine's own seconds: for an audit, for each chunk (and coordinate of the outputs in it), and for each output
 #: (and coordinate). Measured on the machine of reports/cost.md, on claims of pure DP at 200,000 and 2,000,000 draws
-#: with 1, 4 and 10 coordinates (65 to 190 ms an audit); `probe` corrects them for other machines and notions.
+#: with 1, 4 and 10 coordinates (65 to 190 ms an audit); `probe_speed` corrects them for other machines and notions.
 _AUDIT, _CHUNK, _CHUNK_COORDINATE, _OUTPUT_COORDINATE = 0.030, 0.8e-3, 0.3e-3, 5e-9
 #: Draws of the probe: with some 30 chunks it takes about as long as a pilot.
 _PROBE = 4_000
@@ -107,7 +107,7 @@ class Speed:
         return calls * self.call(n / calls)
 
 
-def estimates(run: Run, selected: Sequence[Claim], done: Collection[str] = ()) -> list[Estimate]:
+def estimate_claims(run: Run, selected: Sequence[Claim], done: Collection[str] = ()) -> list[Estimate]:
     """Estimate each selected claim.
 
     Those that are ``done`` (by id) have their share of alpha, and are left out.
@@ -129,13 +129,13 @@ def estimates(run: Run, selected: Sequence[Claim], done: Collection[str] = ()) -
             continue
         guarantee = claim.draft.guarantee
         if guarantee.notion not in factors and claim.draft.draws_any:
-            factors[guarantee.notion] = probe(guarantee if isinstance(guarantee, Guarantee) else PureDP(1.0))
+            factors[guarantee.notion] = probe_speed(guarantee if isinstance(guarantee, Guarantee) else PureDP(1.0))
         settings = settings_of(claim, run, alpha[claim.id])
-        found.append(estimate(claim, settings, factors.get(guarantee.notion, 1.0)))
+        found.append(estimate_claim(claim, settings, factors.get(guarantee.notion, 1.0)))
     return found
 
 
-def probe(guarantee: Guarantee, clock: Clock = time.perf_counter) -> float:
+def probe_speed(guarantee: Guarantee, clock: Clock = time.perf_counter) -> float:
     """Speed of this machine, relative to the constants above.
 
     An audit of randomised response is timed, with a margin.
@@ -164,7 +164,7 @@ def _respond(data: Any, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
     return np.asarray(np.where(rng.random(n) < 1 / (1 + math.exp(-1.0)), data[0], 1 - data[0]))
 
 
-def estimate(claim: Claim, settings: Settings, factor: float = 1.0, clock: Clock = time.perf_counter) -> Estimate:
+def estimate_claim(claim: Claim, settings: Settings, factor: float = 1.0, clock: Clock = time.perf_counter) -> Estimate:
     """Estimate one claim by a pilot on its first pair.
 
     With ``stop="verdict"`` it is an estimate from above, as an audit that refutes its claim stops early.
@@ -176,7 +176,7 @@ def estimate(claim: Claim, settings: Settings, factor: float = 1.0, clock: Clock
     settings : Settings
         Its budgets.
     factor : float
-        Cost of the engine here over its cost where it was measured, see `probe`.
+        Cost of the engine here over its cost where it was measured, see `probe_speed`.
     clock : callable
         Gives seconds; default the time of the machine.
     """
@@ -190,7 +190,7 @@ def estimate(claim: Claim, settings: Settings, factor: float = 1.0, clock: Clock
     if draft.level == "L0" or mechanism is None or not datasets:
         return Estimate(claim, settings, None)
     try:
-        speed = pilot(mechanism, (datasets[0], datasets[-1]), settings.seed, claim.id, clock)
+        speed = time_calls(mechanism, (datasets[0], datasets[-1]), settings.seed, claim.id, clock)
     except TargetError as error:
         return Estimate(claim, settings, None, str(error))
     return Estimate(claim, settings, audit_seconds(speed, settings, max(len(draft.pairs), 1), factor))
@@ -202,13 +202,13 @@ def _accuracy_estimate(claim: Claim, theorem: Theorem, settings: Settings, clock
         place = theorem.place(claim.draft.subject) if claim.draft.draws_any else None
         if place is None:
             return Estimate(claim, settings, None)
-        speed = pilot(place.mechanism, (place.data, place.data), settings.seed, claim.id, clock)
+        speed = time_calls(place.mechanism, (place.data, place.data), settings.seed, claim.id, clock)
     except TargetError as error:
         return Estimate(claim, settings, None, str(error))
     return Estimate(claim, settings, speed.draw(settings.draws))
 
 
-def pilot(
+def time_calls(
     mechanism: Mechanism, datasets: tuple[Any, Any], seed: int, key: str, clock: Clock = time.perf_counter
 ) -> Speed:
     """Time calls of a target for growing batches.
@@ -286,7 +286,7 @@ def audit_seconds(speed: Speed, settings: Settings, pairs: int, factor: float = 
     pairs : int
         Pairs of datasets, at least 1.
     factor : float
-        Cost of the engine here over its cost where it was measured, see `probe`.
+        Cost of the engine here over its cost where it was measured, see `probe_speed`.
     """
     sizes = chunk_sizes(settings.draws // 2, pairs)
     chunks = sum(times for _, times in sizes)
@@ -353,7 +353,7 @@ def total_seconds(found: Sequence[Estimate], jobs: int, start: float) -> float:
     return start + sum(seconds) / jobs + (1 - 1 / jobs) * max(seconds, default=0.0)
 
 
-def lines(found: Sequence[Estimate], jobs: int, start: float) -> list[str]:
+def format_estimates(found: Sequence[Estimate], jobs: int, start: float) -> list[str]:
     """Table of the estimates, with total and failures below.
 
     Parameters
@@ -374,7 +374,7 @@ def lines(found: Sequence[Estimate], jobs: int, start: float) -> list[str]:
         if part.failure:
             takes = "FAILS"
         elif part.seconds is not None:
-            takes = f"{'at most' if part.settings.stop == 'verdict' else 'about'} {duration(part.seconds)}"
+            takes = f"{'at most' if part.settings.stop == 'verdict' else 'about'} {format_duration(part.seconds)}"
         rows.append((part.claim.id, str(draft.guarantee), str(draft.expected), budget, share, takes))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     table = ["  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip() for row in rows]
@@ -387,14 +387,14 @@ def lines(found: Sequence[Estimate], jobs: int, start: float) -> list[str]:
         "",
         *failed,
         f"{len(found)} claim{'s' * (len(found) != 1)} would run: {draws:,} draws, {most}about "
-        f"{duration(total_seconds(found, jobs, start))} on {workers}",
+        f"{format_duration(total_seconds(found, jobs, start))} on {workers}",
         f"These are estimates, from pilots of about {1e3 * PILOT:.0f} ms a claim"
         + ("; audits that refute their claim stop early" if most else "")
         + ("; claims that fail are not counted" if failed else ""),
     ]
 
 
-def duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Seconds in words, with two digits."""
     if seconds < 1:
         return f"{max(seconds, 0.001):.2g} s"

@@ -18,7 +18,7 @@ from auditor.claims import Claim
 from auditor.errors import SpecificationError
 from auditor.results import AuditResult, Verdict, result_from
 from auditor.runs.diff import manifest_differences
-from auditor.runs.manifest import fingerprint
+from auditor.runs.manifest import fingerprint_run
 from auditor.runs.run import Run
 from auditor.targets.sources import hash_bytes
 
@@ -36,7 +36,7 @@ class Kept:
     Parameters
     ----------
     about : mapping
-        What the interrupted run was asked for, see `fingerprint`.
+        What the interrupted run was asked for, see `fingerprint_run`.
     finished : dict
         Results by claim id, with the seconds that each took.
     unreadable : int
@@ -59,7 +59,7 @@ class Journal:
     path : Path
         The file. It is replaced, whole or not at all.
     about : mapping
-        What the run was asked for, see `fingerprint`.
+        What the run was asked for, see `fingerprint_run`.
     finished : mapping
         Claims that are finished already.
 
@@ -125,7 +125,7 @@ class Journal:
         return SpecificationError(f"cannot write to {str(self.path)!r}: {error}")
 
 
-def begin(out: Path, run: Run, selected: Sequence[Claim], resume: bool) -> tuple[Journal, Finished, list[str]]:
+def begin_journal(out: Path, run: Run, selected: Sequence[Claim], resume: bool) -> tuple[Journal, Finished, list[str]]:
     """Start a run's journal, or resume an interrupted one.
 
     Parameters
@@ -154,9 +154,9 @@ def begin(out: Path, run: Run, selected: Sequence[Claim], resume: bool) -> tuple
     SpecificationError
         If ``resume`` is asked for and the journal is of another run; nothing is changed then.
     """
-    path, about = out / NAME, fingerprint(run, selected)
+    path, about = out / NAME, fingerprint_run(run, selected)
     if resume:
-        finished, notices = resumable(path, about)
+        finished, notices = find_resumable(path, about)
         return Journal(path, about, finished), finished, notices
     notices = []
     if path.exists():
@@ -166,22 +166,22 @@ def begin(out: Path, run: Run, selected: Sequence[Claim], resume: bool) -> tuple
     return Journal(path, about, {}), {}, notices
 
 
-def resumable(path: Path, about: Mapping[str, Any]) -> tuple[Finished, list[str]]:
+def find_resumable(path: Path, about: Mapping[str, Any]) -> tuple[Finished, list[str]]:
     """Finished claims of a journal, and notices.
 
-    It raises as `begin` does, and changes nothing.
+    It raises as `begin_journal` does, and changes nothing.
 
     Parameters
     ----------
     path : Path
         The journal; there may be none.
     about : mapping
-        What the run is asked for, see `fingerprint`.
+        What the run is asked for, see `fingerprint_run`.
     """
     if not path.exists():
         return {}, [f"nothing to resume in {path.parent}: the run starts anew"]
-    kept = read(path)
-    check(path, kept, about)
+    kept = read_journal(path)
+    check_journal(path, kept, about)
     finished = {id_: found for id_, found in kept.finished.items() if found[0].verdict != Verdict.ERROR}
     notices = [f"resumed: {len(finished)} of {about['claims_selected']} claims are taken from {path}"]
     failed = len(kept.finished) - len(finished)
@@ -192,7 +192,7 @@ def resumable(path: Path, about: Mapping[str, Any]) -> tuple[Finished, list[str]
     return finished, notices
 
 
-def read(path: Path) -> Kept:
+def read_journal(path: Path) -> Kept:
     """Read a journal.
 
     Raises
@@ -224,7 +224,7 @@ def read(path: Path) -> Kept:
     return Kept(head["about"], finished, unreadable)
 
 
-def check(path: Path, kept: Kept, about: Mapping[str, Any]) -> None:
+def check_journal(path: Path, kept: Kept, about: Mapping[str, Any]) -> None:
     """Raise `SpecificationError` if a journal is of another run.
 
     The message names the differences.
@@ -236,7 +236,7 @@ def check(path: Path, kept: Kept, about: Mapping[str, Any]) -> None:
     kept : Kept
         What it holds.
     about : mapping
-        What the run is asked for, see `fingerprint`.
+        What the run is asked for, see `fingerprint_run`.
     """
     differences = manifest_differences(kept.about, about)
     if differences:

@@ -10,10 +10,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from auditor.audits.summary import describe
+from auditor.audits.summary import describe_target
 from auditor.claims import Claim, registry
-from auditor.results import plain
-from auditor.runs.content import spelled
+from auditor.results import make_plain
+from auditor.runs.content import spell_out
 from auditor.runs.run import Run, settings_of, split_alpha
 from auditor.targets import source_hash
 from auditor.targets.sources import find_package, find_versions, hash_bytes, hash_files, hash_parts, is_installed
@@ -22,7 +22,7 @@ from auditor.targets.sources import find_package, find_versions, hash_bytes, has
 LIBRARIES = ("numpy", "scipy", "pandas", "scikit-learn", "statsmodels")
 
 
-def manifest(run: Run, selected: Sequence[Claim]) -> dict[str, Any]:
+def build_manifest(run: Run, selected: Sequence[Claim]) -> dict[str, Any]:
     """Manifest of a run: all that its results depend on.
 
     Versions, seed, options, and hashes of the specification and of the targets.
@@ -36,7 +36,7 @@ def manifest(run: Run, selected: Sequence[Claim]) -> dict[str, Any]:
     """
     alpha = split_alpha(selected, run.alpha)
     specification = "\n".join(
-        f"{c.id}|{c.draft.guarantee!r}|{c.draft.expected}|{describe(c.draft.mechanism)}|"
+        f"{c.id}|{c.draft.guarantee!r}|{c.draft.expected}|{describe_target(c.draft.mechanism)}|"
         f"{[p.name for p in c.draft.pairs] or [name for name, _ in c.draft.datasets]}|"
         f"{replace(settings_of(c, run, alpha[c.id]), seconds=None, chunks=None)}"
         for c in selected
@@ -67,7 +67,7 @@ def manifest(run: Run, selected: Sequence[Claim]) -> dict[str, Any]:
     }
 
 
-def fingerprint(run: Run, selected: Sequence[Claim]) -> dict[str, Any]:
+def fingerprint_run(run: Run, selected: Sequence[Claim]) -> dict[str, Any]:
     """Hash of all that the results of a run depend on.
 
     Its manifest, and hashes of the code and of the datasets.
@@ -85,7 +85,7 @@ def fingerprint(run: Run, selected: Sequence[Claim]) -> dict[str, Any]:
     Returns
     -------
     dict
-        The `manifest` as JSON has it, with ``code_hash`` and ``data_hash``, 16 digits each.
+        The `build_manifest` as JSON has it, with ``code_hash`` and ``data_hash``, 16 digits each.
     """
     texts: dict[int, bytes] = {}
     data = []
@@ -93,10 +93,10 @@ def fingerprint(run: Run, selected: Sequence[Claim]) -> dict[str, Any]:
         draft = claim.draft
         for dataset in (*(side for pair in draft.pairs for side in (pair.x, pair.y)), *(d for _, d in draft.datasets)):
             if id(dataset) not in texts:
-                texts[id(dataset)] = hash_parts(spelled(dataset, key="seen by the class alone").encode()).encode()
+                texts[id(dataset)] = hash_parts(spell_out(dataset, key="seen by the class alone").encode()).encode()
             data.append(texts[id(dataset)])
     hashes = {"code_hash": hash_files(code_files(run, selected)), "data_hash": hash_parts(*data)}
-    return {**plain(manifest(run, selected)), **hashes}
+    return {**make_plain(build_manifest(run, selected)), **hashes}
 
 
 def code_of(run: Run, selected: Sequence[Claim]) -> dict[str, str]:
@@ -140,7 +140,7 @@ def code_files(run: Run, selected: Sequence[Claim]) -> set[Path]:
     selected : sequence of Claim
         Claims whose mechanisms count.
     """
-    names = {"auditor", *(entry.function.__module__ for entry in registry.load(run.paths))}
+    names = {"auditor", *(entry.function.__module__ for entry in registry.load_entries(run.paths))}
     for claim in selected:
         mechanism = claim.draft.mechanism
         for part in (mechanism, type(mechanism), getattr(mechanism, "function", None)):

@@ -15,11 +15,11 @@ from typing import Any
 
 from auditor.audits.privacy_loop import METHODS
 from auditor.claims import Claim, registry
-from auditor.errors import SpecificationError, positive
-from auditor.results import AuditResult, Verdict, plain
+from auditor.errors import SpecificationError, check_positive
+from auditor.results import AuditResult, Verdict, make_plain
 from auditor.runs import runner
 from auditor.runs.diff import manifest_differences, read_results, read_run_record, record_differences
-from auditor.runs.manifest import LIBRARIES, code_of, manifest
+from auditor.runs.manifest import LIBRARIES, build_manifest, code_of
 from auditor.runs.progress import Progress
 from auditor.runs.run import Outcome, Run
 
@@ -109,7 +109,7 @@ class Reproduction:
         return 2 if self.lost else 130 if self.interrupted else 1 if self.differing else 0
 
 
-def reproduce(
+def reproduce_results(
     results: Path,
     expression: str | None = None,
     sample: int | None = None,
@@ -125,9 +125,9 @@ def reproduce(
     results : Path
         The file, which may be packed.
     expression : str, optional
-        Claims to take, see `registry.select`; default all that the file has.
+        Claims to take, see `registry.select_claims`; default all that the file has.
     sample : int, optional
-        Take so many of them, see `sampled`.
+        Take so many of them, see `take_sample`.
     jobs : int, optional
         Worker processes; default all cores. Results do not depend on it.
     seconds : float, optional
@@ -142,32 +142,32 @@ def reproduce(
     about = before["manifest"]
     asked = _run_of(before, results, jobs)
     if seconds is not None:
-        positive("--max-seconds", seconds)
+        check_positive("--max-seconds", seconds)
     if not before["claims"]:
         raise SpecificationError(f"{str(results)!r} has no claims to run again")
     recorded = [Recorded(claim["id"], claim) for claim in before["claims"]]
-    chosen = sampled(registry.select(recorded, expression), sample)
+    chosen = take_sample(registry.select_claims(recorded, expression), sample)
     declared = _declared(asked, results)
     try:
-        selected = registry.select(declared, asked.expression)
+        selected = registry.select_claims(declared, asked.expression)
     except SpecificationError:  # nothing of it is declared any more
         selected = []
     shares = _shares(chosen, declared, asked, results)
     then, code = read_run_record(results) or {}, code_of(asked, selected)
     fresh, outcome = _run(asked, declared, shares, seconds)
     differing = tuple(_differing(chosen, fresh, shares, asked))
-    lines = manifest_differences({**about, "seconds": None}, manifest(asked, selected))
+    lines = manifest_differences({**about, "seconds": None}, build_manifest(asked, selected))
     files = changed_files(then["sources"], code) if isinstance(then.get("sources"), dict) else None
     causes = _causes(lines, files)
     if any(not found.causes for found in differing):
         causes += _other_causes(lines, then.get("machine"))
         causes = causes or [_nothing(files, results)]
     notices = [f"differs: {line}" for line in lines]
-    if before.get("errata", []) != plain(runner.errata(asked, selected)):
+    if before.get("errata", []) != make_plain(runner.collect_errata(asked, selected)):
         notices.append("differs: errata, what the entries list is not what it was")
     if files is not None:
         notices.append(
-            f"code: {len(files)} of its files are not those of the run: {named(files)}"
+            f"code: {len(files)} of its files are not those of the run: {list_names(files)}"
             if files
             else f"code: all {len(code)} files are those of the run"
         )
@@ -183,7 +183,7 @@ def reproduce(
     )
 
 
-def sampled(recorded: Sequence[Recorded], sample: int | None) -> list[Recorded]:
+def take_sample(recorded: Sequence[Recorded], sample: int | None) -> list[Recorded]:
     """A sample of the claims by SHA-256 of their ids.
 
     All of them in this order, without a size.
@@ -243,7 +243,7 @@ def _run_of(before: Mapping[str, Any], results: Path, jobs: int | None) -> Run:
 
 def _declared(asked: Run, results: Path) -> list[Claim]:
     try:
-        return registry.claims(asked.paths)
+        return registry.load_claims(asked.paths)
     except SpecificationError as error:
         raise SpecificationError(
             f"{error}; {str(results)!r} is of a run of {shlex.join(asked.paths)}, and is run again in the same folder"
@@ -283,7 +283,7 @@ def _run(
     with Progress(len(ids)) as progress:
         for start in range(0, len(ids), size):
             batch = {id_: shares[id_] for id_ in ids[start : start + size]}
-            outcome = runner.execute(asked, declared, progress.advance, only=batch)
+            outcome = runner.execute_run(asked, declared, progress.advance, only=batch)
             fresh |= {result.id: result for result in outcome.results}
             if outcome.interrupted or (seconds is not None and time.monotonic() - begun >= seconds):
                 break
@@ -344,7 +344,7 @@ def _contradictions(old: Mapping[str, Any], asked: Run) -> Iterator[str]:
 def _causes(lines: Sequence[str], files: Sequence[str] | None) -> list[str]:
     """Versions and code that differ, which bear on every claim."""
     causes = [line for line in lines if line.partition(":")[0] in ("dpaudit", "python", *LIBRARIES)]
-    return causes + ([f"the code, {len(files)} file{'s' * (len(files) != 1)}: {named(files)}"] if files else [])
+    return causes + ([f"the code, {len(files)} file{'s' * (len(files) != 1)}: {list_names(files)}"] if files else [])
 
 
 def _other_causes(lines: Sequence[str], machine: Any) -> list[str]:
@@ -378,7 +378,7 @@ def changed_files(then: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
     return sorted(name for name in then.keys() | now.keys() if then.get(name) != now.get(name))
 
 
-def named(files: Sequence[str]) -> str:
+def list_names(files: Sequence[str]) -> str:
     """List some of the names, the engine's last.
 
     Most often the others tell more.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from auditor.audits.privacy_loop import DRAWS, METHODS, Settings
 from auditor.claims import BUDGETS, Claim
-from auditor.errors import DpauditError, SpecificationError, finite
+from auditor.errors import DpauditError, SpecificationError, check_finite
 from auditor.results import AuditResult, Verdict
 from auditor.targets.sampler import check_seed
 
@@ -37,7 +37,7 @@ class Run:
     paths : tuple of str
         Files and folders that declare claims.
     expression : str or None
-        Selection, see `registry.select`.
+        Selection, see `registry.select_claims`.
     level : str
         "smoke", "standard" or "full": the budgets of `BUDGETS`.
     alpha : float
@@ -96,7 +96,7 @@ class Run:
                 f"a ledger is a file of this machine, which workers of the scheduler {self.scheduler!r} cannot share, "
                 f"got {str(self.ledger)!r}; without a scheduler the workers run here"
             )
-        finite(seconds=self.seconds, detect=self.detect)
+        check_finite(seconds=self.seconds, detect=self.detect)
         draws = DRAWS if self.draws is None else self.draws
         Settings(alpha=self.alpha, seconds=self.seconds, draws=draws, detect=self.detect, method=self.method)
         check_seed(self.seed)

@@ -7,14 +7,14 @@ from contextlib import nullcontext
 from typing import Any
 
 from auditor.claims import Claim, registry
-from auditor.results import AuditResult, document
-from auditor.runs.manifest import manifest
+from auditor.results import AuditResult, make_document
+from auditor.runs.manifest import build_manifest
 from auditor.runs.run import HandOut, Outcome, Progress, Run, WorkersLost, split_alpha
-from auditor.runs.source_locations import located
-from auditor.runs.workers import workers
+from auditor.runs.source_locations import add_places
+from auditor.runs.workers import start_workers
 
 
-def execute(
+def execute_run(
     run: Run,
     selected: Sequence[Claim],
     progress: Progress | None = None,
@@ -39,7 +39,7 @@ def execute(
     finished : mapping, optional
         Results with their seconds, by claim id, that an interrupted run left: these claims are not audited again.
     hand_out : callable, optional
-        Workers that wait for work; by default, those of `auditor.runs.workers.workers`.
+        Workers that wait for work; by default, those of `auditor.runs.workers.start_workers`.
 
     Raises
     ------
@@ -53,7 +53,7 @@ def execute(
     wanted = [claim.id for claim in selected if (only is None or claim.id in only) and claim.id not in done]
     interrupted, lost = False, ""
     try:
-        with workers(run) if hand_out is None else nullcontext(hand_out) as available:
+        with start_workers(run) if hand_out is None else nullcontext(hand_out) as available:
             for result, took in available(wanted, alpha):
                 done[result.id], seconds[result.id] = result, took
                 if progress is not None:
@@ -66,7 +66,7 @@ def execute(
     return Outcome(ordered, seconds, interrupted, lost)
 
 
-def errata(run: Run, selected: Sequence[Claim]) -> list[dict[str, Any]]:
+def collect_errata(run: Run, selected: Sequence[Claim]) -> list[dict[str, Any]]:
     """Errata of the entries that were run.
 
     With the claims that show what is wrong and what is right.
@@ -94,7 +94,7 @@ def errata(run: Run, selected: Sequence[Claim]) -> list[dict[str, Any]]:
                 if claim.entry == entry.id and claim.draft.shows and claim.draft.shows.erratum == erratum.id
             },
         }
-        for entry in registry.load(run.paths)
+        for entry in registry.load_entries(run.paths)
         if entry.id in entries
         for erratum in entry.errata
     ]
@@ -112,8 +112,8 @@ def results_document(run: Run, selected: Sequence[Claim], outcome: Outcome) -> d
     outcome : Outcome
         What was found.
     """
-    about = manifest(run, selected)
+    about = build_manifest(run, selected)
     if outcome.interrupted:
         about["interrupted"] = True
-    results = located(outcome.results, selected, registry.load(run.paths))
-    return document(about, results, errata(run, selected))
+    results = add_places(outcome.results, selected, registry.load_entries(run.paths))
+    return make_document(about, results, collect_errata(run, selected))

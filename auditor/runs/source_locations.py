@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from auditor.claims import Claim, Entry
 
 
-def located(results: Sequence[AuditResult], claims: Iterable[Claim], entries: Iterable[Entry]) -> list[AuditResult]:
+def add_places(results: Sequence[AuditResult], claims: Iterable[Claim], entries: Iterable[Entry]) -> list[AuditResult]:
     """Set ``places`` of results: where mechanisms and entries stand in files.
 
     The process that was asked for the run does this, not its workers: these may stand in other folders.
@@ -37,11 +37,11 @@ def located(results: Sequence[AuditResult], claims: Iterable[Claim], entries: It
     for result in results:
         draft = drafts.get(result.id)
         subject = None if draft is None else draft.subject if draft.mechanism is None else draft.mechanism
-        found.append(replace(result, places=places(subject, declared.get(result.entry))))
+        found.append(replace(result, places=find_places(subject, declared.get(result.entry))))
     return found
 
 
-def places(mechanism: object, declaration: object = None) -> dict[str, Any]:
+def find_places(mechanism: object, declaration: object = None) -> dict[str, Any]:
     """Places of ``mechanism`` and ``claim``, where known.
 
     Each is as `place_of` has it.

@@ -17,7 +17,7 @@ from functools import cache
 import joblib
 
 from auditor.results import AuditResult
-from auditor.runs.audit_claim import declared_claim, drawn_from, work
+from auditor.runs.audit_claim import audit_by_id, declared_claim, drawn_from
 from auditor.runs.run import Done, HandOut, Run, Say, WorkersLost
 from auditor.targets.prefetch import POSSIBLE, Meeting
 
@@ -26,7 +26,7 @@ _LOOK = 1.0
 
 
 @contextmanager
-def workers(run: Run, say: Say | None = None) -> Iterator[HandOut]:
+def start_workers(run: Run, say: Say | None = None) -> Iterator[HandOut]:
     """Workers of a run, which are ended with the block.
 
     Parameters
@@ -44,12 +44,12 @@ def workers(run: Run, say: Say | None = None) -> Iterator[HandOut]:
         By what is yielded, if all are lost before the end.
     """
     if run.backend == "dask":
-        from auditor.runs.dask_cluster import cluster
+        from auditor.runs.dask_cluster import connect_cluster
 
-        with cluster(run, say or (lambda _: None)) as hand_out:
+        with connect_cluster(run, say or (lambda _: None)) as hand_out:
             yield hand_out
     elif run.jobs == 1:
-        yield lambda ids, alpha: (work(run, id_, alpha[id_]) for id_ in ids)
+        yield lambda ids, alpha: (audit_by_id(run, id_, alpha[id_]) for id_ in ids)
     else:
         yield lambda ids, alpha: _processes(run, ids, alpha)
 
@@ -115,7 +115,7 @@ def _end_with(parent: int) -> None:
 
 def _in_worker(run: Run, id_: str, alpha: float, meeting: Meeting) -> tuple[AuditResult, float]:
     _end_with(os.getppid())
-    return work(run, id_, alpha, meeting)
+    return audit_by_id(run, id_, alpha, meeting)
 
 
 def _help(run: Run, meeting: Meeting) -> None:

@@ -99,7 +99,7 @@ def cache_folder() -> Path:
     return base / "dpaudit" / "environments"
 
 
-def environment(
+def find_environment(
     requirements: Sequence[str], *, cache: Path | None = None, python: str | None = None, limit: float = BUILD
 ) -> Path:
     """Return a virtual environment's folder; build it if missing.
@@ -147,7 +147,7 @@ def environment(
     return folder
 
 
-def installed(folder: Path) -> dict[str, str]:
+def list_installed(folder: Path) -> dict[str, str]:
     """Versions of everything that is installed in an environment, by name."""
     answer = _run([_python(folder), "-I", "-c", _INSTALLED], f"the environment {str(folder)!r} does not run", _ASK)
     return dict(json.loads(answer))
@@ -161,7 +161,7 @@ def pip_target(
     Parameters
     ----------
     requirements : sequence of str
-        What the environment must hold, see `environment`.
+        What the environment must hold, see `find_environment`.
     where : str
         ``module:name`` or ``path/to/file.py:name``, as the helper of the protocol reads it. It is imported in the
         environment, so it may import what is installed there, the standard library, and what lies in the folder one
@@ -170,7 +170,7 @@ def pip_target(
     limit : float
         Seconds that one request may take.
     cache : Path, optional
-        See `environment`.
+        See `find_environment`.
 
     Raises
     ------
@@ -182,10 +182,10 @@ def pip_target(
         raise SpecificationError(f"function {where!r}: expected module:name or path/to/file.py:name")
     if module.endswith(".py") and not Path(module).is_file():
         raise SpecificationError(f"no such file: {module!r}")
-    folder = environment(requirements, cache=cache)
+    folder = find_environment(requirements, cache=cache)
     # Without -I the helper's own folder would come first on its path, where http.py hides the standard library's.
     command = [_python(folder), "-I", str(Path(__file__).with_name("helper.py")), where]
-    return ProcessTarget(command, limit=limit, env=activated(folder))
+    return ProcessTarget(command, limit=limit, env=make_variables(folder))
 
 
 def environment_of(target: object) -> Path | None:
@@ -196,7 +196,7 @@ def environment_of(target: object) -> Path | None:
     return folder if (folder / _MARKER).is_file() else None
 
 
-def activated(folder: Path) -> dict[str, str]:
+def make_variables(folder: Path) -> dict[str, str]:
     """Variables of this process with an environment activated.
 
     Those of any other Python are left out.

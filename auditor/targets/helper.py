@@ -75,7 +75,7 @@ class Wrong(Exception):  # noqa: N818 - a message to the user
 # Writing outputs.
 
 
-def encode(value: Any, depth: int = 0) -> Any:
+def encode_output(value: Any, depth: int = 0) -> Any:
     """Bring one output to what JSON has.
 
     Parameters
@@ -95,11 +95,11 @@ def encode(value: Any, depth: int = 0) -> Any:
     if depth > DEEPEST:
         return {"__type__": _name(kind), "value": "..."}
     if kind is list or kind is tuple:
-        return [encode(element, depth + 1) for element in value]
+        return [encode_output(element, depth + 1) for element in value]
     if kind is dict:
         return _dict(value, depth)
     if kind is set or kind is frozenset:
-        members = [encode(element, depth + 1) for element in value]
+        members = [encode_output(element, depth + 1) for element in value]
         return {"__set__": sorted(members, key=lambda member: json.dumps(member, sort_keys=True))}
     if kind is bytes or kind is bytearray or kind is memoryview:
         return {"__bytes__": base64.b64encode(bytes(value)).decode("ascii")}
@@ -108,8 +108,12 @@ def encode(value: Any, depth: int = 0) -> Any:
 
 def _dict(value: Any, depth: int) -> Any:
     if all(type(key) is str and key not in RESERVED for key in value):
-        return {key: encode(element, depth + 1) for key, element in value.items()}
-    return {"__pairs__": [[encode(key, depth + 1), encode(element, depth + 1)] for key, element in value.items()]}
+        return {key: encode_output(element, depth + 1) for key, element in value.items()}
+    return {
+        "__pairs__": [
+            [encode_output(key, depth + 1), encode_output(element, depth + 1)] for key, element in value.items()
+        ]
+    }
 
 
 def _object(value: Any, depth: int) -> Any:
@@ -125,7 +129,7 @@ def _object(value: Any, depth: int) -> Any:
     if isinstance(value, enum.Enum):
         seen: Any = value.name
     elif isinstance(value, BaseException):
-        return {"__type__": _name(kind), "value": [encode(part, depth + 1) for part in value.args]}
+        return {"__type__": _name(kind), "value": [encode_output(part, depth + 1) for part in value.args]}
     elif isinstance(value, type) or inspect.isroutine(value):
         seen = _name(value)
     elif dataclasses.is_dataclass(value):
@@ -142,10 +146,10 @@ def _object(value: Any, depth: int) -> Any:
     elif isinstance(value, complex):
         seen = [value.real, value.imag]
     elif callable(getattr(value, "tolist", None)) and hasattr(value, "dtype"):  # a tensor of some library
-        return {"__type__": str(value.dtype), "value": encode(value.tolist(), depth + 1)}
+        return {"__type__": str(value.dtype), "value": encode_output(value.tolist(), depth + 1)}
     else:
         seen = _attributes(value)
-    return {"__type__": _name(kind), "value": encode(seen, depth + 1)}
+    return {"__type__": _name(kind), "value": encode_output(seen, depth + 1)}
 
 
 def _attributes(value: Any) -> Any:
@@ -163,9 +167,9 @@ def _of_numpy(value: Any, depth: int) -> Any:
     """A scalar or an array: plain if of a usual type, else with the name of its type."""
     if hasattr(value, "mask") and hasattr(value, "filled"):
         parts = {"data": value.data, "mask": value.mask.tolist()}
-        return {"__type__": "numpy.ma.MaskedArray", "value": encode(parts, depth + 1)}
+        return {"__type__": "numpy.ma.MaskedArray", "value": encode_output(parts, depth + 1)}
     if not hasattr(value, "dtype") or not hasattr(value, "tolist"):
-        return {"__type__": _name(type(value)), "value": encode(_attributes(value), depth + 1)}
+        return {"__type__": _name(type(value)), "value": encode_output(_attributes(value), depth + 1)}
     return _typed(value.dtype.name, _plain(value), depth)
 
 
@@ -177,8 +181,8 @@ def _plain(array: Any) -> Any:
 
 def _typed(name: str, plain: Any, depth: int) -> Any:
     if name in USUAL or name == "object" or name.startswith("str"):
-        return encode(plain, depth)
-    return {"__type__": name, "value": encode(plain, depth + 1)}
+        return encode_output(plain, depth)
+    return {"__type__": name, "value": encode_output(plain, depth + 1)}
 
 
 def _of_pandas(value: Any, depth: int) -> Any:
@@ -197,7 +201,7 @@ def _of_pandas(value: Any, depth: int) -> Any:
     for name in ("name", "attrs"):
         if getattr(value, name, None):
             parts[name] = getattr(value, name)
-    return {"__type__": "pandas." + type(value).__name__, "value": encode(parts, depth + 1)}
+    return {"__type__": "pandas." + type(value).__name__, "value": encode_output(parts, depth + 1)}
 
 
 def _name(kind: Any) -> str:
@@ -215,11 +219,11 @@ def write_outputs(outputs: Any) -> str:
         if not isinstance(rows, list):
             raise TypeError("expected n outputs, trial axis first, got an array without axes")
         if name == "object":
-            return json.dumps([encode(row) for row in rows])
+            return json.dumps([encode_output(row) for row in rows])
         try:
             written = json.dumps(rows, allow_nan=False)
         except (TypeError, ValueError):  # what JSON has not: NaN, an infinity, bytes
-            written = json.dumps([encode(row) for row in rows])
+            written = json.dumps([encode_output(row) for row in rows])
         plain = name in USUAL or name.startswith("str")
         return written if plain else f'{{"__type__": {json.dumps(name)}, "value": {written}}}'
     if isinstance(outputs, (str, bytes, dict)) or not hasattr(outputs, "__len__"):
@@ -234,7 +238,7 @@ def write_outputs(outputs: Any) -> str:
             return json.dumps(rows, allow_nan=False)
         except ValueError:  # NaN, an infinity or a very large integer
             pass
-    return json.dumps([encode(row) for row in rows])
+    return json.dumps([encode_output(row) for row in rows])
 
 
 class RaisedDraw:
@@ -296,7 +300,7 @@ class Target:
         states = states if isinstance(states, dict) else getattr(module, "STATES", {})
         if not isinstance(states, dict):
             raise Wrong(f"STATES must be a dict, got {states!r}")
-        self.states = encode(states)
+        self.states = encode_output(states)
 
     def hello(self) -> str:
         """First message of the target, about itself."""
@@ -336,7 +340,7 @@ class Target:
         seed : int or None
             Decides all randomness; None for entropy.
         """
-        given: dict[str, Any] = {"rng": generator(seed)} if "rng" in self.names else {}
+        given: dict[str, Any] = {"rng": make_generator(seed)} if "rng" in self.names else {}
         seeds = random.Random(seed)
         started = []
         for _ in range(1 if self.many else n):
@@ -364,7 +368,7 @@ class Target:
         """
         given: dict[str, Any] = {}
         if "rng" in self.names:
-            given["rng"] = generator(seed)
+            given["rng"] = make_generator(seed)
         if self.many:
             if "seed" in self.names:
                 given["seed"] = seed
@@ -410,7 +414,7 @@ class Sessions:
         self.count += 1
         name = f"s{self.count}"
         self.opened[name] = runs, n, many
-        silence = encode(getattr(runs[0], "silence", float("nan")))
+        silence = encode_output(getattr(runs[0], "silence", float("nan")))
         return f', "session": {json.dumps(name)}, "silence": {json.dumps(silence)}'
 
     def ask(self, name: str, queries: Any) -> str:
@@ -464,7 +468,7 @@ def _text(error: BaseException) -> str:
         return ""
 
 
-def generator(seed: int | None) -> Any:
+def make_generator(seed: int | None) -> Any:
     """Source of randomness: numpy's where there is one."""
     try:
         import numpy
@@ -473,7 +477,7 @@ def generator(seed: int | None) -> Any:
     return numpy.random.default_rng(seed)
 
 
-def load(text: str) -> Target:
+def load_function(text: str) -> Target:
     """Import what ``WHERE:NAME`` names."""
     where, colon, name = text.rpartition(":")
     if not colon or not where or not name:
@@ -513,7 +517,7 @@ def _load_file(path: str) -> Any:
     return module
 
 
-def streams() -> tuple[Any, Any]:
+def take_streams() -> tuple[Any, Any]:
     """Take over standard input and output for the protocol.
 
     Other code reads nothing, and its output goes to standard error.
@@ -529,11 +533,11 @@ def streams() -> tuple[Any, Any]:
 
 def main(words: list[str]) -> int:
     """Serve the function that the command line names, until standard input ends."""
-    questions, answers = streams()
+    questions, answers = take_streams()
     try:
         if len(words) != 1:
             raise Wrong(f"expected one argument, WHERE:NAME, got {len(words)}")
-        target = load(words[0])
+        target = load_function(words[0])
     except Wrong as error:
         print(f"helper.py: {error}", file=sys.stderr)
         return 2

@@ -13,12 +13,21 @@ from urllib.parse import SplitResult, urlsplit
 
 import numpy as np
 
-from auditor.errors import SpecificationError, TargetError, TargetRaised, positive
+from auditor.errors import SpecificationError, TargetError, TargetRaised, check_positive
 from auditor.targets.http_connection import LateError, Reply, Service, TooLongError
 from auditor.targets.outputs import Batch
-from auditor.targets.protocol import HELLO, LINE, Hello, draw, hello_of, quote, read_message, unreadable
+from auditor.targets.protocol import (
+    HELLO,
+    LINE,
+    Hello,
+    draw_outputs,
+    hello_of,
+    quote_bytes,
+    quote_unreadable,
+    read_message,
+)
 from auditor.targets.redacted import without_secrets
-from auditor.targets.wire_format import decode
+from auditor.targets.wire_format import decode_json
 
 #: Headers that are this module's business.
 _OWN = {"host", "content-length", "content-type", "accept", "accept-encoding", "transfer-encoding", "connection"}
@@ -68,7 +77,7 @@ class HttpTarget:
         context = ssl.create_default_context() if parts.scheme == "https" else None
         self._url, self._headers = url, _check_headers(headers or {})
         sent = {**self._headers, "Content-Type": "application/json", "Accept": "application/json"}
-        self.shown, self.limit = without_secrets(url), positive("limit", limit)
+        self.shown, self.limit = without_secrets(url), check_positive("limit", limit)
         self.hello: Hello | None = None
         self._service = Service(parts, sent, self.limit, context)
         self._id = 0
@@ -79,7 +88,7 @@ class HttpTarget:
         return self.hello is not None and self.hello.seeded
 
     def __call__(self, data: Any, n: int, rng: np.random.Generator | None) -> Batch:
-        """Draw ``n`` outputs, see `auditor.targets.protocol.draw`.
+        """Draw ``n`` outputs, see `auditor.targets.protocol.draw_outputs`.
 
         Raises
         ------
@@ -88,7 +97,7 @@ class HttpTarget:
         TargetError
             If it answers anything else, nothing within the limit, or cannot be reached.
         """
-        return draw(self._exchange, self._numbers(), data, n, rng)
+        return draw_outputs(self._exchange, self._numbers(), data, n, rng)
 
     def close(self) -> None:
         """Close the connection; a later call opens another."""
@@ -120,7 +129,7 @@ class HttpTarget:
             raise self._failure(error) from error
         if reply.encoding.lower() not in ("", "identity"):
             what = f"{self.shown} answered in an encoding that was not asked for"
-            raise TargetError(f"{what}: {quote(reply.encoding.encode())}", public=what)
+            raise TargetError(f"{what}: {quote_bytes(reply.encoding.encode())}", public=what)
         if reply.status != 200:
             raise self._refusal(reply)
         if self.hello is None:
@@ -141,7 +150,7 @@ class HttpTarget:
             return TargetError(f"no connection to {self.shown}, or it broke: {error}")
         what = f"{self.shown} did not answer in HTTP, or broke off"
         kind = type(error).__name__ if isinstance(error, HTTPException) else "malformed response"
-        return TargetError(f"{what}: {kind}: {quote(str(error).encode(errors='backslashreplace'))}", public=what)
+        return TargetError(f"{what}: {kind}: {quote_bytes(str(error).encode(errors='backslashreplace'))}", public=what)
 
     def _refusal(self, reply: Reply) -> TargetError:
         """What a response of another status than 200 means."""
@@ -155,7 +164,7 @@ class HttpTarget:
             return error
         except TargetError:
             pass  # any other body: what matters is the status
-        said = quote(reply.reason.encode(errors="backslashreplace")) + " " + quote(reply.body)
+        said = quote_bytes(reply.reason.encode(errors="backslashreplace")) + " " + quote_bytes(reply.body)
         return TargetError(f"{what}: {said}", public=what)
 
 
@@ -198,14 +207,14 @@ def _check_headers(headers: Mapping[str, str]) -> dict[str, str]:
 def _hello_in(body: bytes) -> Hello:
     """What the first answer says of the service; a body that cannot be read is reported by who reads its outputs."""
     try:
-        message = decode(body)
+        message = decode_json(body)
     except ValueError:
         return Hello()
     if not isinstance(message, dict) or "hello" not in message:
         return Hello()
     found = hello_of(message["hello"], body)
     if len(repr(message["hello"])) > HELLO:
-        raise unreadable(f"the service's hello is longer than {HELLO} characters", body)
+        raise quote_unreadable(f"the service's hello is longer than {HELLO} characters", body)
     return found
 
 
@@ -215,4 +224,4 @@ def _place(location: str) -> str:
         host = urlsplit(location).hostname
     except ValueError:
         host = None
-    return f"host {quote(host.encode(errors='backslashreplace'))}" if host else "the same host"
+    return f"host {quote_bytes(host.encode(errors='backslashreplace'))}" if host else "the same host"

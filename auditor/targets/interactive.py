@@ -185,7 +185,7 @@ class History:
 
         An answer of d numbers, if all of them are the symbol.
         """
-        return equals(self.answers, symbol)
+        return match_symbol(self.answers, symbol)
 
     def halted(self) -> BoolArray:
         """Trials that have asked and got `silence`, shape (n,)."""
@@ -231,7 +231,7 @@ class Analyst(Protocol):
         ...
 
 
-def equals(answers: NDArray[Any], symbol: Symbol) -> BoolArray:
+def match_symbol(answers: NDArray[Any], symbol: Symbol) -> BoolArray:
     """Where answers are a symbol; NaN equals NaN.
 
     From shape (n, t) or (n, t, d) to (n, t).
@@ -274,7 +274,7 @@ def pool_indices(queries: Queries, n: int, pool: int) -> IntArray:
     ValueError
         If an index is outside of the pool, or there are not n.
     """
-    indices = broadcast(queries, n)
+    indices = broadcast_queries(queries, n)
     if indices is None:
         raise ValueError(f"expected one query or {n} of them, got {queries!r}")
     outside = indices[(indices < SKIP) | (indices >= pool)]
@@ -283,7 +283,7 @@ def pool_indices(queries: Queries, n: int, pool: int) -> IntArray:
     return indices
 
 
-def broadcast(queries: object, n: int) -> IntArray | None:
+def broadcast_queries(queries: object, n: int) -> IntArray | None:
     """Queries of all n trials, or None.
 
     None if they are no integers, or not of n trials.

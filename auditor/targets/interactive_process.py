@@ -27,9 +27,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.errors import TargetError
-from auditor.targets.interactive import Queries, Symbol, broadcast
+from auditor.targets.interactive import Queries, Symbol, broadcast_queries
 from auditor.targets.process import START, ProcessTarget
-from auditor.targets.protocol import REQUEST, SEEDS, read_message, unreadable
+from auditor.targets.protocol import REQUEST, SEEDS, quote_unreadable, read_message
 from auditor.targets.wire_format import data_text
 
 #: Integers up to here are floats exactly.
@@ -103,7 +103,7 @@ class ProcessSessions:
                 handle, silence = answer.get("session"), answer.get("silence")
                 if type(handle) not in (str, int) or type(silence) not in (str, int, float):
                     what = "the target did not open a session, with a name or a number, and a symbol for silence"
-                    raise unreadable(what, raw)
+                    raise quote_unreadable(what, raw)
                 opened.append((json.dumps(handle), size, silence))
         except TargetError:
             ProcessSession(self.process, opened).close()
@@ -168,7 +168,7 @@ class ProcessSession:
             If the process that held the session has ended, or answers what cannot be read.
         """
         n = sum(size for _, size, _ in self._opened)
-        indices = broadcast(queries, n)
+        indices = broadcast_queries(queries, n)
         if indices is None:
             raise ValueError(f"expected one query or {n} of them, got {queries!r}")
         if not self._alive():
@@ -180,7 +180,7 @@ class ProcessSession:
             answer, raw = _say(self._process, f'"ask":{{"session":{handle},"queries":{text}}}')
             given = answer.get("answers")
             if not isinstance(given, list) or len(given) != size:
-                raise unreadable(f"{size} answers were asked for, the target did not give so many", raw)
+                raise quote_unreadable(f"{size} answers were asked for, the target did not give so many", raw)
             answers += given
         return _as_answers(answers)
 

@@ -11,23 +11,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.errors import TargetError
-from auditor.targets.values import USUAL, Raised, Typed, plain, text_of, visible
+from auditor.targets.values import USUAL, Raised, Typed, make_visible, strip_type, text_of
 
 __all__ = [
     "Batch",
     "Raised",
     "Typed",
     "as_batch",
-    "column",
-    "concatenate",
+    "concatenate_batches",
     "float_of",
+    "hash_outputs",
     "is_number",
-    "keys",
-    "listed",
-    "matrix",
-    "pooled",
-    "shorten",
-    "show",
+    "list_outputs",
+    "pool_outputs",
+    "read_column",
+    "read_matrix",
+    "shorten_text",
+    "show_output",
 ]
 
 #: A batch of outputs, trial axis first: numbers of shape (n,) or (n, d), or a list of any Python values.
@@ -57,7 +57,7 @@ def as_batch(outputs: object, n: int) -> Batch:
     -------
     ndarray of shape (n,) or (n, d), or list of length n
         A list is turned into an array if all its elements are numbers of one type, or sequences of numbers of one
-        length. Otherwise each element is brought to plain data by itself, see `visible`.
+        length. Otherwise each element is brought to plain data by itself, see `make_visible`.
 
     Raises
     ------
@@ -68,11 +68,11 @@ def as_batch(outputs: object, n: int) -> Batch:
         if outputs.ndim == 0 or outputs.shape[0] != n:
             raise TargetError(f"{n} outputs were asked for, the target returned an array of shape {outputs.shape}")
         if isinstance(outputs, np.ma.MaskedArray):
-            return [visible(outputs[k : k + 1]) for k in range(n)]
+            return [make_visible(outputs[k : k + 1]) for k in range(n)]
         outputs = np.asarray(outputs)
         if outputs.dtype.kind in "biuf":
             return outputs if outputs.ndim <= 2 else outputs.reshape(n, -1)
-        return [visible(value) for value in outputs.tolist()]
+        return [make_visible(value) for value in outputs.tolist()]
     asked = f"{n} outputs were asked for, the target returned"
     if isinstance(outputs, str | bytes) or not isinstance(outputs, Sequence):
         if hasattr(outputs, "__array__"):
@@ -105,8 +105,8 @@ def _from_list(values: list[Any]) -> Batch:
         if width and all(isinstance(r, list | tuple) and len(r) == width and all(map(_is_plain, r)) for r in rows):
             numbers = [e for r in rows for e in r]
             return np.array(rows, dtype=np.float64) if _exact(numbers) else rows
-        return [visible(row) for row in rows]
-    return [visible(_row(v)) for v in values]
+        return [make_visible(row) for row in rows]
+    return [make_visible(_row(v)) for v in values]
 
 
 def _from_arrays(values: list[NDArray[Any]]) -> Batch:
@@ -116,7 +116,7 @@ def _from_arrays(values: list[NDArray[Any]]) -> Batch:
     if alike and first.ndim == 1 and first.size and first.dtype.kind in "iuf":
         return np.stack(values)
     rows = [_row(v) for v in values]
-    return [visible(row) for row in rows]
+    return [make_visible(row) for row in rows]
 
 
 def _row(value: Any) -> Any:
@@ -138,11 +138,11 @@ def _exact(numbers: list[Any]) -> bool:
 
 def is_number(value: object) -> bool:
     """Whether a Python value is a number; booleans are symbols."""
-    value = plain(value)
+    value = strip_type(value)
     return isinstance(value, _NUMBER) and not isinstance(value, bool | np.bool_)
 
 
-def concatenate(parts: Sequence[Batch]) -> Batch:
+def concatenate_batches(parts: Sequence[Batch]) -> Batch:
     """Join batches of one target.
 
     A target that changes its shape or type between calls gives a list.
@@ -150,10 +150,10 @@ def concatenate(parts: Sequence[Batch]) -> Batch:
     kinds = {((p.shape[1:], p.dtype) if isinstance(p, np.ndarray) else None) for p in parts}
     if len(kinds) == 1 and None not in kinds:
         return np.concatenate([np.asarray(p) for p in parts])
-    return [value for part in parts for value in listed(part)]
+    return [value for part in parts for value in list_outputs(part)]
 
 
-def pooled(x: Batch, y: Batch) -> Batch:
+def pool_outputs(x: Batch, y: Batch) -> Batch:
     """Pool the outputs of both sides.
 
     It shows what they have in common; types of numbers do not count.
@@ -170,10 +170,10 @@ def pooled(x: Batch, y: Batch) -> Batch:
     """
     if isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and x.shape[1:] == y.shape[1:]:
         return np.concatenate([x, y])
-    return concatenate([x, y])
+    return concatenate_batches([x, y])
 
 
-def listed(batch: Batch) -> list[Any]:
+def list_outputs(batch: Batch) -> list[Any]:
     """Outputs as a list of Python values, with number types."""
     if not isinstance(batch, np.ndarray):
         return batch
@@ -183,11 +183,12 @@ def listed(batch: Batch) -> list[Any]:
     return [Typed(name, value) for value in batch.tolist()]
 
 
-def column(batch: Batch) -> NDArray[np.float64]:
+def read_column(batch: Batch) -> NDArray[np.float64]:
     """Outputs as numbers, shape (n,); NaN for what is no number.
 
-    Like `matrix` and `keys` it reads each output by itself: what else is in the batch, and whether the batch is an
-    array or a list, changes nothing. Otherwise the draws of a chunk would fall into an event together or not at all.
+    Like `read_matrix` and `hash_outputs` it reads each output by itself: what else is in the batch, and whether the
+    batch is an array or a list, changes nothing. Otherwise the draws of a chunk would fall into an event together or
+    not at all.
     """
     if isinstance(batch, np.ndarray):
         return np.asarray(batch, dtype=np.float64) if batch.ndim == 1 else np.full(len(batch), np.nan)
@@ -199,7 +200,7 @@ def column(batch: Batch) -> NDArray[np.float64]:
     return np.array([float_of(v) for v in batch], dtype=np.float64)
 
 
-def matrix(batch: Batch, width: int) -> NDArray[np.float64]:
+def read_matrix(batch: Batch, width: int) -> NDArray[np.float64]:
     """Outputs as rows of numbers, shape (n, width).
 
     A row is NaN for an output that has another form.
@@ -216,7 +217,7 @@ def matrix(batch: Batch, width: int) -> NDArray[np.float64]:
             return np.asarray(batch, dtype=np.float64)
         return np.full((len(batch), width), np.nan)
     rows = np.full((len(batch), width), np.nan)
-    for k, value in enumerate(map(plain, batch)):
+    for k, value in enumerate(map(strip_type, batch)):
         if isinstance(value, list | tuple) and len(value) == width and all(map(is_number, value)):
             rows[k] = [float_of(e) for e in value]
     return rows
@@ -227,7 +228,7 @@ def float_of(value: object) -> float:
 
     NaN, too, for integers larger than any float.
     """
-    value = plain(value)
+    value = strip_type(value)
     if not isinstance(value, int | float | np.number | np.bool_) or isinstance(value, np.complexfloating):
         return math.nan
     try:
@@ -236,7 +237,7 @@ def float_of(value: object) -> float:
         return math.nan
 
 
-def keys(batch: Batch) -> NDArray[np.int64]:
+def hash_outputs(batch: Batch) -> NDArray[np.int64]:
     """Identify each output by 64 bits: equal outputs have equal keys.
 
     Two different outputs share a key with probability about 2^-64. A shared key makes an event somewhat different from
@@ -307,7 +308,7 @@ def _canonical(value: object) -> str:
     return f"{type(value).__name__}:{text_of(value)}"
 
 
-def show(value: object) -> str:
+def show_output(value: object) -> str:
     """Write one output in at most 60 characters."""
     if isinstance(value, np.ndarray):
         return _short(value.tolist())
@@ -317,9 +318,9 @@ def show(value: object) -> str:
 
 
 def _short(value: object) -> str:
-    return shorten(f"{value:.6g}" if isinstance(value, float) else repr(value))
+    return shorten_text(f"{value:.6g}" if isinstance(value, float) else repr(value))
 
 
-def shorten(text: str) -> str:
+def shorten_text(text: str) -> str:
     """At most 60 characters of a text."""
     return text if len(text) <= 60 else text[:57] + "..."

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from auditor.errors import TargetError
-from auditor.targets.outputs import Batch, Raised, keys
+from auditor.targets.outputs import Batch, Raised, hash_outputs
 from auditor.targets.sampler import Call, Sampler
 
 #: Seconds that the calls of a claim have taken before a partner is looked for, and between two looks; arbitrary.
@@ -381,4 +381,4 @@ class Ahead:
 def _digest(batch: Batch) -> bytes:
     """Short form of outputs: those of equal form are equal, but with probability 2^-64 each."""
     shape = batch.shape if isinstance(batch, np.ndarray) else len(batch)
-    return hashlib.blake2b(repr((type(batch).__name__, shape)).encode() + keys(batch).tobytes()).digest()
+    return hashlib.blake2b(repr((type(batch).__name__, shape)).encode() + hash_outputs(batch).tobytes()).digest()

@@ -26,7 +26,7 @@ _GRACE = 0.5
 
 
 @contextmanager
-def hired(find: Callable[[Any], Any]) -> Iterator[Callable[[], Connection | None]]:
+def hire_partner(find: Callable[[Any], Any]) -> Iterator[Callable[[], Connection | None]]:
     """A partner of one's own, for `Ahead`.
 
     The process is started when it is first looked for, and ended with the block.

@@ -22,9 +22,9 @@ from typing import Any
 
 import numpy as np
 
-from auditor.errors import SpecificationError, TargetError, TargetRaised, finite, positive
+from auditor.errors import SpecificationError, TargetError, TargetRaised, check_finite, check_positive
 from auditor.targets.outputs import Batch
-from auditor.targets.protocol import Hello, draw
+from auditor.targets.protocol import Hello, draw_outputs
 from auditor.targets.subprocess_pipe import GRACE, Running
 
 #: Seconds in which an interpreter and large libraries start; arbitrary.
@@ -89,8 +89,8 @@ class ProcessTarget:
         if not hasattr(select, "poll"):
             raise SpecificationError(f"targets that are processes need a POSIX system, this is {sys.platform!r}")
         self.command = _checked_command(command, cwd, env)
-        finite(limit=limit, start_limit=start_limit)
-        self.limit, self.start_limit = positive("limit", limit), positive("start_limit", start_limit)
+        check_finite(limit=limit, start_limit=start_limit)
+        self.limit, self.start_limit = check_positive("limit", limit), check_positive("start_limit", start_limit)
         self.cwd, self.env = cwd, None if env is None else dict(env)
         self.hello: Hello | None = None
         self._begin()
@@ -142,7 +142,7 @@ class ProcessTarget:
             If it dies, is past its limit, or answers what cannot be read.
         """
         with self.connected() as (exchange, numbers):
-            return draw(exchange, numbers, data, n, rng)
+            return draw_outputs(exchange, numbers, data, n, rng)
 
     @contextlib.contextmanager
     def connected(self) -> Iterator[tuple[Any, Iterator[int]]]:

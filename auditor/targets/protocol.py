@@ -26,7 +26,7 @@ import numpy as np
 
 from auditor.errors import TargetError, TargetRaised
 from auditor.targets.outputs import Batch, Typed
-from auditor.targets.wire_format import NESTING, as_array, data_text, decode, deeper, is_name
+from auditor.targets.wire_format import NESTING, as_array, data_text, decode_json, is_deeper, is_name
 
 #: Version of the protocol.
 PROTOCOL = 1
@@ -91,7 +91,7 @@ def request_line(id: int, text: str, n: int, seed: int | None) -> bytes:  # noqa
     return f'{{"id":{id},"data":{text},"n":{n},"seed":{"null" if seed is None else seed}}}\n'.encode("ascii")
 
 
-def draw(
+def draw_outputs(
     exchange: Callable[[bytes], bytes], ids: Iterator[int], data: Any, n: int, rng: np.random.Generator | None
 ) -> Batch:
     """Draw ``n`` outputs by requests of at most `REQUEST` draws.
@@ -164,16 +164,16 @@ def read_answer(raw: bytes, id: int, n: int) -> list[Any]:  # noqa: A002 - the n
     """
     message = read_message(raw, id)
     if "outputs" not in message:
-        raise unreadable("the target answered without outputs", raw)
+        raise quote_unreadable("the target answered without outputs", raw)
     outputs = message["outputs"]
     if isinstance(outputs, Typed) and isinstance(outputs.value, list):
         outputs = [Typed(outputs.kind, value) for value in outputs.value]
     if not isinstance(outputs, list):
-        raise unreadable("the target's outputs are no list", raw)
+        raise quote_unreadable("the target's outputs are no list", raw)
     if len(outputs) != n:
-        raise unreadable(f"{n} outputs were asked for, the target answered with {len(outputs)}", raw)
-    if deeper(outputs, NESTING + 1):
-        raise unreadable(f"the target's outputs are nested more than {NESTING} deep", raw)
+        raise quote_unreadable(f"{n} outputs were asked for, the target answered with {len(outputs)}", raw)
+    if is_deeper(outputs, NESTING + 1):
+        raise quote_unreadable(f"the target's outputs are nested more than {NESTING} deep", raw)
     return outputs
 
 
@@ -190,7 +190,7 @@ def read_message(raw: bytes, id: int) -> dict[str, Any]:  # noqa: A002 - the nam
     message = _object_of(raw)
     number = message.get("id")
     if type(number) is not int or number != id:
-        raise unreadable(f"the target did not answer message {id}", raw)
+        raise quote_unreadable(f"the target did not answer message {id}", raw)
     if message.get("error") is not None:  # some languages write null where there is none
         raise _failure(message, raw)
     return message
@@ -210,7 +210,7 @@ def read_hello(raw: bytes) -> Hello:
         If it cannot be read, or is of another protocol.
     """
     if len(raw) > HELLO:
-        raise unreadable(f"the target's hello is longer than {HELLO} bytes", raw)
+        raise quote_unreadable(f"the target's hello is longer than {HELLO} bytes", raw)
     return hello_of(_object_of(raw).get("hello"), raw)
 
 
@@ -225,19 +225,19 @@ def hello_of(said: Any, raw: bytes) -> Hello:
         The message, for a quotation.
     """
     if not isinstance(said, dict):
-        raise unreadable("the target's hello is no object", raw)
+        raise quote_unreadable("the target's hello is no object", raw)
     protocol, states = said.get("protocol", PROTOCOL), said.get("states", {})
     seeded, interactive = said.get("seeded", False), said.get("interactive", False)
     if type(protocol) is not int or protocol != PROTOCOL:
-        raise unreadable(f"the target does not speak version {PROTOCOL} of the protocol", raw)
+        raise quote_unreadable(f"the target does not speak version {PROTOCOL} of the protocol", raw)
     if not isinstance(seeded, bool) or not isinstance(interactive, bool) or not isinstance(states, dict):
-        raise unreadable("a target's hello has seeded and interactive, true or false, and states, an object", raw)
-    if deeper([states], NESTING + 1):
-        raise unreadable(f"the target's states are nested more than {NESTING} deep", raw)
+        raise quote_unreadable("a target's hello has seeded and interactive, true or false, and states, an object", raw)
+    if is_deeper([states], NESTING + 1):
+        raise quote_unreadable(f"the target's states are nested more than {NESTING} deep", raw)
     return Hello(protocol, seeded, interactive, states)
 
 
-def unreadable(what: str, raw: bytes) -> TargetError:
+def quote_unreadable(what: str, raw: bytes) -> TargetError:
     """Make the error of an unreadable answer, with a quotation.
 
     ``public`` has nothing of it.
@@ -249,10 +249,10 @@ def unreadable(what: str, raw: bytes) -> TargetError:
     raw : bytes
         The answer.
     """
-    return TargetError(f"{what}: {quote(raw)}", public=what)
+    return TargetError(f"{what}: {quote_bytes(raw)}", public=what)
 
 
-def quote(raw: bytes, most: int = _QUOTED, end: bool = False) -> str:
+def quote_bytes(raw: bytes, most: int = _QUOTED, end: bool = False) -> str:
     """Quote at most ``most`` characters, without control characters.
 
     Parameters
@@ -277,18 +277,18 @@ def quote(raw: bytes, most: int = _QUOTED, end: bool = False) -> str:
 
 def _object_of(raw: bytes) -> dict[str, Any]:
     try:
-        message = decode(raw)
+        message = decode_json(raw)
     except ValueError as error:
-        raise unreadable(f"the target's answer cannot be read ({error})", raw) from None
+        raise quote_unreadable(f"the target's answer cannot be read ({error})", raw) from None
     if type(message) is not dict:
-        raise unreadable("the target answered with JSON that is no object", raw)
+        raise quote_unreadable("the target answered with JSON that is no object", raw)
     return message
 
 
 def _failure(message: dict[str, Any], raw: bytes) -> TargetError:
     error = message["error"]
     if not isinstance(error, dict) or "outputs" in message or not is_name(error.get("type")):
-        return unreadable("the target answered with an error of another form than an object with a type", raw)
+        return quote_unreadable("the target answered with an error of another form than an object with a type", raw)
     what = f"the target raised {error['type']}"
-    said = quote(str(error.get("message", "")).encode("utf-8", errors="backslashreplace"))
+    said = quote_bytes(str(error.get("message", "")).encode("utf-8", errors="backslashreplace"))
     return TargetRaised(error["type"], f"{what}: {said}", public=what)

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.errors import SpecificationError, TargetError, TargetRaised, positive
+from auditor.errors import SpecificationError, TargetError, TargetRaised, check_positive
 from auditor.targets import Mechanism
-from auditor.targets.outputs import Batch, Raised, as_batch, concatenate
+from auditor.targets.outputs import Batch, Raised, as_batch, concatenate_batches
 
 T = TypeVar("T")
 
@@ -30,7 +30,7 @@ DUMMIES = 3
 SPLIT, PARTS = 200, 4
 
 
-def generator(seed: int, *key: str | int) -> np.random.Generator:
+def make_generator(seed: int, *key: str | int) -> np.random.Generator:
     """Generator of one piece of work.
 
     It is a child of the run's seed, keyed by the piece.
@@ -163,7 +163,7 @@ class _AlarmSet:
             signal.signal(signal.SIGALRM, self._before)
 
 
-class time_limit:  # noqa: N801 - it is used as a function is
+class TimeLimit:
     """Interrupt the block after ``seconds``.
 
     It works in the main thread of a POSIX process; elsewhere there is no limit.
@@ -204,7 +204,7 @@ class time_limit:  # noqa: N801 - it is used as a function is
             raise _Hang
 
 
-class guarded:  # noqa: N801 - it is used as a function is
+class GuardedCall:
     """Turn exceptions and hangs of a target in a block into `TargetError`.
 
     Parameters
@@ -227,7 +227,7 @@ class guarded:  # noqa: N801 - it is used as a function is
     __slots__ = ("_asked", "_limit", "_seconds", "_who")
 
     def __init__(self, who: str, asked: str, limit: float | None) -> None:
-        self._who, self._asked, self._seconds, self._limit = who, asked, limit, time_limit(limit)
+        self._who, self._asked, self._seconds, self._limit = who, asked, limit, TimeLimit(limit)
 
     def __enter__(self) -> None:
         self._limit.__enter__()
@@ -302,7 +302,7 @@ class Sampler:
     ):
         check_seed(seed)
         if limit is not None:
-            positive("limit", limit)
+            check_positive("limit", limit)
         self.target, self.seed, self.key, self.limit = target, int(seed), key, limit
         self.one_a_call, self.catching, self.ahead, self.scattered = one_a_call, catching, ahead, scattered
         self.place = Place(0, 0, 0)
@@ -348,7 +348,7 @@ class Sampler:
             return self._call(data, n, *key)
         place = Place(self._calls, self._drawn, n, tuple(part.n for part in parts))
         with self.limits():
-            batch = concatenate([self._call(data, part.n, *part.key) for part in parts])
+            batch = concatenate_batches([self._call(data, part.n, *part.key) for part in parts])
         self.place = place
         return batch
 
@@ -376,7 +376,7 @@ class Sampler:
         turns = np.repeat(np.arange(len(datasets)), n)
         dummies = np.zeros(len(turns), dtype=np.int64)
         if self.scattered:
-            order = generator(self.seed, self.key, "order", *keys[0])
+            order = make_generator(self.seed, self.key, "order", *keys[0])
             turns, dummies = order.permutation(turns), order.integers(DUMMIES + 1, size=len(turns))
         outputs: list[list[Batch]] = [[] for _ in datasets]
         places: list[list[Place]] = [[] for _ in datasets]
@@ -389,7 +389,7 @@ class Sampler:
         found = []
         for batches, where in zip(outputs, places, strict=True):
             at = np.array([place.first for place in where], dtype=np.int64)
-            found.append(Drawn(concatenate(batches), True, Place(where[0].call, where[0].first, n, (), at)))
+            found.append(Drawn(concatenate_batches(batches), True, Place(where[0].call, where[0].first, n, (), at)))
         self.place = found[-1].place
         return found
 
@@ -398,7 +398,7 @@ class Sampler:
         limit = None if self.limit is None else self.limit * len(datasets)
         for _ in datasets:
             self._count(1)
-        with guarded("the target", f"{len(datasets)} times 1 draw", limit):
+        with GuardedCall("the target", f"{len(datasets)} times 1 draw", limit):
             for data in datasets:
                 with contextlib.suppress(Exception):
                     self.target(data, 1, rng)
@@ -454,8 +454,8 @@ class Sampler:
         TargetError
             As `draw`.
         """
-        rng = generator(self.seed, self.key, *call.key)
-        with guarded("the target", f"{call.n} draws", self.limit):
+        rng = make_generator(self.seed, self.key, *call.key)
+        with GuardedCall("the target", f"{call.n} draws", self.limit):
             outputs = self.target(data, call.n, rng)
         return as_batch(outputs, call.n)
 

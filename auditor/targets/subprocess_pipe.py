@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from auditor.errors import TargetError
-from auditor.targets.protocol import LINE, Hello, is_hello, quote, read_hello
+from auditor.targets.protocol import LINE, Hello, is_hello, quote_bytes, read_hello
 from auditor.targets.supervisor import kill_marked
 
 #: Bytes of standard error that are kept, of which an error shows the end: about a screen.
@@ -193,9 +193,9 @@ class Running:
             self._read_errors()
         message = what
         if said:
-            message += f"; it wrote {quote(said)}"
+            message += f"; it wrote {quote_bytes(said)}"
         if self._errors:
-            message += f"; its standard error ends {quote(bytes(self._errors), LAST_WORDS, end=True)}"
+            message += f"; its standard error ends {quote_bytes(bytes(self._errors), LAST_WORDS, end=True)}"
         return TargetError(message, public=what)
 
     def end(self, grace: float) -> None:

@@ -69,7 +69,7 @@ def target_named(text: str, *, limit: float = 60.0, one_draw: bool = False) -> M
     if scheme in ("exec", "pip", "http", "https") and colon:
         if one_draw:
             raise SpecificationError(
-                f"target {shown(text)!r}: one draw a call (--one-draw) is for callables in this process; "
+                f"target {show_target(text)!r}: one draw a call (--one-draw) is for callables in this process; "
                 "the helper of processes knows such functions by their parameters"
             )
         if scheme == "exec":
@@ -80,7 +80,7 @@ def target_named(text: str, *, limit: float = 60.0, one_draw: bool = False) -> M
         return HttpTarget(text, limit=limit, headers={"Authorization": secret} if secret else None)
     where, _, name = text.rpartition(":")
     if not (where.endswith(".py") or _DOTTED.fullmatch(where)) or not _DOTTED.fullmatch(name):
-        raise SpecificationError(f"target {shown(text)!r}: expected one of {', '.join(KINDS)}")
+        raise SpecificationError(f"target {show_target(text)!r}: expected one of {', '.join(KINDS)}")
     function = callables.function_from(text)
     target: Mechanism = callables.one_draw(function) if one_draw else function
     return target
@@ -104,7 +104,7 @@ def closing_target(target: Mechanism) -> Iterator[Mechanism]:
             target.close()
 
 
-def shown(text: str) -> str:
+def show_target(text: str) -> str:
     """A target's name for reports, without secrets of URLs.
 
     User names, passwords and queries are left out.
@@ -140,14 +140,14 @@ def requirements_of(text: str) -> tuple[str, ...]:
 def _pip(text: str, rest: str, limit: float) -> ProcessTarget:
     _, mark, where = rest.rpartition("#")
     if not mark:
-        raise SpecificationError(f"target {shown(text)!r}: expected {KINDS[-1]}")
+        raise SpecificationError(f"target {show_target(text)!r}: expected {KINDS[-1]}")
     return pip_target(requirements_of(text), where, limit=limit)
 
 
 def _command(text: str, rest: str) -> list[str]:
     words = _words(text, rest)
     if not words:
-        raise SpecificationError(f"target {shown(text)!r}: expected a command after 'exec:'")
+        raise SpecificationError(f"target {show_target(text)!r}: expected a command after 'exec:'")
     return words
 
 
@@ -155,4 +155,4 @@ def _words(text: str, rest: str) -> list[str]:
     try:
         return shlex.split(rest)
     except ValueError as error:
-        raise SpecificationError(f"target {shown(text)!r}: {error}") from None
+        raise SpecificationError(f"target {show_target(text)!r}: {error}") from None

@@ -27,8 +27,8 @@ from auditor.targets.interactive import (
     Interactive,
     Session,
     Symbol,
-    broadcast,
-    equals,
+    broadcast_queries,
+    match_symbol,
 )
 
 
@@ -230,7 +230,7 @@ def _require_no_coins(analyst: Analyst) -> None:
 
 
 def _checked_queries(queries: object, n: int, analyst: Analyst) -> IntArray:
-    indices = broadcast(queries, n)
+    indices = broadcast_queries(queries, n)
     if indices is None or bool((indices < SKIP).any()):
         raise SpecificationError(
             f"expected one query or {n} of them, integers of at least {SKIP}, got {queries!r} from {analyst!r}"
@@ -246,7 +246,7 @@ def _checked_answers(given: object, quiet: BoolArray, silence: Symbol) -> NDArra
     # Strings of different lengths are of different types; as objects they are not.
     answers: NDArray[Any] = given if given.dtype.kind in "biuf" else given.astype(object)
     if quiet.any():
-        spoke = ~equals(answers[quiet, None], silence)
+        spoke = ~match_symbol(answers[quiet, None], silence)
         if spoke.any():
             raise TargetError(f"{int(spoke.sum())} of {n} trials asked nothing and were answered")
     return answers

@@ -55,7 +55,7 @@ class Typed:
         return f"{self.kind}({self.value!r})"
 
 
-def plain(value: Any) -> Any:
+def strip_type(value: Any) -> Any:
     """The value of a `Typed`, any other value itself."""
     return value.value if type(value) is Typed else value
 
@@ -84,7 +84,7 @@ def kind_of(value: object) -> str:
     return kind.__qualname__
 
 
-def visible(value: Any, depth: int = 0) -> Any:
+def make_visible(value: Any, depth: int = 0) -> Any:
     """One output as plain data.
 
     Objects have the names of their types and their public attributes.
@@ -119,7 +119,7 @@ def visible(value: Any, depth: int = 0) -> Any:
     if (kind.__module__ or "").partition(".")[0] == "pandas":
         return _of_pandas(value, depth)
     seen = _attributes(value)
-    return Typed(_name(kind), visible(seen, depth + 1)) if seen else value
+    return Typed(_name(kind), make_visible(seen, depth + 1)) if seen else value
 
 
 def _inside(value: Any, depth: int) -> Any:
@@ -127,7 +127,7 @@ def _inside(value: Any, depth: int) -> Any:
     parts = list(value.values()) if isinstance(value, dict) else value
     if all(type(part) in _PLAIN for part in parts):
         return value
-    changed = [visible(part, depth + 1) for part in parts]
+    changed = [make_visible(part, depth + 1) for part in parts]
     if all(new is old for new, old in zip(changed, parts, strict=True)):
         return value
     return dict(zip(value, changed, strict=True)) if isinstance(value, dict) else type(value)(changed)
@@ -140,11 +140,11 @@ def _of_numpy(value: Any, depth: int) -> Any:
     if isinstance(value, np.generic):
         return value if name in USUAL or value.dtype.kind not in "biuf" else Typed(name, value.item())
     if value.ndim == 0:
-        return visible(value[()], depth)
+        return make_visible(value[()], depth)
     listed = value.tolist()
     if value.dtype.kind in "biuf":
         return listed if name in USUAL else Typed(name, listed)
-    return visible(listed, depth)
+    return make_visible(listed, depth)
 
 
 def _of_pandas(value: Any, depth: int) -> Any:
@@ -159,7 +159,7 @@ def _of_pandas(value: Any, depth: int) -> Any:
     else:
         seen |= {"name": value.name, "type": str(value.dtype), "values": value.tolist()}
     seen["attrs"] = dict(value.attrs)
-    return Typed(f"pandas.{type(value).__qualname__}", visible(seen, depth + 1))
+    return Typed(f"pandas.{type(value).__qualname__}", make_visible(seen, depth + 1))
 
 
 def _attributes(value: Any) -> Mapping[str, Any]:

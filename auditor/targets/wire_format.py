@@ -124,7 +124,7 @@ def _encode_value(value: Any) -> Any:
     )
 
 
-def decode(raw: bytes) -> Any:
+def decode_json(raw: bytes) -> Any:
     """Read one value of JSON from a target.
 
     Raises
@@ -240,13 +240,13 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_no_consta
 _SCALARS = frozenset({float, int, str, bool, type(None)})
 
 
-def deeper(values: Iterable[Any], most: int) -> bool:
+def is_deeper(values: Iterable[Any], most: int) -> bool:
     """Whether containers are nested deeper than a limit.
 
     Parameters
     ----------
     values : iterable
-        Values as `decode` reads them.
+        Values as `decode_json` reads them.
     most : int
         Deepest nesting that is allowed.
     """

@@ -18,7 +18,7 @@ from auditor.evidence.power import divergence_rate
 from auditor.privacy.exact import GaussianCurve
 from auditor.privacy.guarantees import Guarantee
 from auditor.targets import Mechanism
-from auditor.targets.sampler import generator
+from auditor.targets.sampler import make_generator
 from mechanisms.additive_noise.gaussian import LatticeGaussian
 from mechanisms.additive_noise.laplace import LatticeLaplace
 from mechanisms.base.queries import Answers
@@ -96,7 +96,7 @@ class Case:
     def draws(self, seed: int, n: int) -> Draws:
         """``n`` outputs a side: the same for every contender, and by themselves for every case, seed and n."""
         x, y = (
-            np.asarray(self.mechanism(data, n, generator(seed, "peers", self.name, side, n)))
+            np.asarray(self.mechanism(data, n, make_generator(seed, "peers", self.name, side, n)))
             for side, data in (("x", self.pair.x), ("y", self.pair.y))
         )
         return Draws(x.reshape(n), y.reshape(n))

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from auditor import GaussianDP, Pair, audit
 from auditor.audits.fixed_size import collect_fixed
-from auditor.audits.privacy_loop import Settings, collect
+from auditor.audits.privacy_loop import Settings, collect_evidence
 from auditor.evidence.binomial import clopper_pearson
 from auditor.evidence.lower_bound import level_grid, lower_bound
 from auditor.privacy.guarantees import Guarantee
@@ -96,7 +96,7 @@ def bound(contender: str, case: Case, draws: Draws, seed: int, command: Command 
     if contender == DPAUDIT:
         settings = Settings(alpha=ALPHA, draws=2 * n, stop="budget", seed=seed)
         claim = case.claim
-        evidence = collect(Sampler(Recorded(draws), seed, case.name), claim, [_SIDES], settings)
+        evidence = collect_evidence(Sampler(Recorded(draws), seed, case.name), claim, [_SIDES], settings)
         return lower_bound(evidence.chunks, claim, level_grid(claim.level, claim.highest, claim.unit), ALPHA)
     if contender == SPLIT:
         settings = Settings(alpha=ALPHA, draws=2 * n, seed=seed, method="clopper-pearson")
@@ -109,7 +109,7 @@ def bound(contender: str, case: Case, draws: Draws, seed: int, command: Command 
 def verdict_draws(case: Case, draws: Draws, seed: int) -> float:
     """Draws a side after which dpaudit refutes the claim that is too small; infinite if it does not."""
     settings = Settings(alpha=ALPHA, draws=2 * len(draws.x), stop="verdict", seed=seed)
-    evidence = collect(Sampler(Recorded(draws), seed, case.name), case.too_small, [_SIDES], settings)
+    evidence = collect_evidence(Sampler(Recorded(draws), seed, case.name), case.too_small, [_SIDES], settings)
     return evidence.n if evidence.refuted(ALPHA) else math.inf
 
 

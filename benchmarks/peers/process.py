@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.errors import TargetError
-from auditor.targets.environments import activated, environment, installed
+from auditor.targets.environments import find_environment, list_installed, make_variables
 from auditor.targets.subprocess_pipe import GRACE, Running
 
 #: The peer, and what it computes bounds with; pinned, so that figures can be made again.
@@ -54,11 +54,11 @@ def command() -> tuple[Command, dict[str, str]]:
     SpecificationError
         If the environment cannot be built; pip's last lines are quoted.
     """
-    folder = environment(REQUIREMENTS)
+    folder = find_environment(REQUIREMENTS)
     # One thread, as dpaudit has; -I as for every helper: nothing of this interpreter's packages is seen.
-    variables = {**activated(folder), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "JAX_PLATFORMS": "cpu"}
+    variables = {**make_variables(folder), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "JAX_PLATFORMS": "cpu"}
     words = (str(folder / "bin" / "python"), "-I", str(_HELPER))
-    return Command(words, tuple(sorted(variables.items()))), installed(folder)
+    return Command(words, tuple(sorted(variables.items()))), list_installed(folder)
 
 
 class Peer:

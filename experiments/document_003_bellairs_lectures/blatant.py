@@ -11,7 +11,7 @@ import numpy as np
 
 from auditor.audits.accuracy import Line, PhaseDiagram, Setting
 from auditor.audits.adversaries import Adversary, Game
-from auditor.audits.adversaries.bounds import guessing, within
+from auditor.audits.adversaries.bounds import bound_guessing, bound_reconstruction
 from auditor.audits.adversaries.exhaustive import Exhaustive
 from auditor.audits.adversaries.reconstruction import Decoding, Reconstruction
 from auditor.claims import Draft, Source, accuracy, adversary, entry, expectation, phases
@@ -80,7 +80,7 @@ def _bounds() -> Iterator[Draft]:
         game,
         None,
         itself,
-        at_most=guessing(_APPROXIMATE, 1.0),
+        at_most=bound_guessing(_APPROXIMATE, 1.0),
         case="at_least_a_quarter_wrong",
         draws={"smoke": 300, "standard": 1_000},
         note="the part of the bits that is right is at most 0.758 on average",
@@ -92,7 +92,7 @@ def _bounds() -> Iterator[Draft]:
         None,
         Nearly(n, wrong),
         at_most=0.5,
-        beta=within(_APPROXIMATE, 1.0, n, wrong),
+        beta=bound_reconstruction(_APPROXIMATE, 1.0, n, wrong),
         case="all_or_nothing",
         draws={"smoke": 300, "standard": 1_000},
         independence=False,

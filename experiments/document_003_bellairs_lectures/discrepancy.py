@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from auditor.audits.accuracy import Absolute, Exactly, Figure
-from auditor.audits.adversaries.exhaustive import Bits, Exhaustive, every
+from auditor.audits.adversaries.exhaustive import Bits, Exhaustive, enumerate_bits
 from auditor.audits.inequality import Row
 from auditor.claims import (
     Draft,
@@ -395,7 +395,7 @@ def _constant_and_half() -> list[Row]:
     rows: list[Row] = []
     for n in (2, 3, 6):
         queries = np.eye(n, dtype=np.int8)
-        tables = every(n)[:, :, None] * queries
+        tables = enumerate_bits(n)[:, :, None] * queries
         released = ConstantCounts(n, 0.5).each(tables, np.random.default_rng(0))
         error = float(np.abs(released - tables.sum(axis=1)).max())
         rows.append((f"{n} people, identity", float(partial_discrepancy(queries, allowed_places(0.01, n))), error))

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from auditor.audits.accuracy import Absolute, Constant
-from auditor.audits.adversaries.exhaustive import Bits, Exhaustive, every
+from auditor.audits.adversaries.exhaustive import Bits, Exhaustive, enumerate_bits
 from auditor.audits.inequality import Row
 from auditor.claims import Draft, Source, accuracy, adversary, entry, inequality
 from auditor.privacy.guarantees import PureDP
@@ -234,7 +234,7 @@ def _different(attack: type[Reconstruction]) -> list[Row]:
         built = attack(MidpointAnswers(error))
         flips = worst_distance(error) // 2
         for number in (0b000000111111, 0b101010101010, 0b011100011100):
-            x = every(12)[number]
+            x = enumerate_bits(12)[number]
             other, rng = partner(x, flips), np.random.default_rng(0)
             answers = built.answers.draw(x, 1, rng)
             differ = (built.guessed(answers, x) != built.guessed(answers, other)).sum()

@@ -13,7 +13,7 @@ from scipy import special, stats
 from auditor.audits.accuracy import Figure, Quantile, Setting
 from auditor.audits.accuracy.errors import ErrorOf
 from auditor.audits.adversaries import Game
-from auditor.audits.adversaries.bounds import guessing
+from auditor.audits.adversaries.bounds import bound_guessing
 from auditor.audits.adversaries.decoding import Consistent, LeastSquares
 from auditor.audits.adversaries.reconstruction import Reconstruction
 from auditor.audits.inequality import Row
@@ -370,7 +370,7 @@ def _mutants() -> Iterator[Draft]:
             note=found.note,
         )
     private = Game(GaussianCounts(256, 1.0, 0.1), Reconstruction())
-    most = guessing(ApproxDP(1.0, 0.1), 1.0)
+    most = bound_guessing(ApproxDP(1.0, 0.1), 1.0)
     cheat = MUTANTS["attack_handed_x"]
     yield _expected(
         cheat.build(private), itself, most, cheat.name, expected="deviation", is_mutant=True, note=cheat.note

@@ -27,7 +27,7 @@ from mechanisms.base.mechanism import (
     require,
     require_draws,
     require_positive,
-    table,
+    tabulate_mutants,
     unbounded,
 )
 from mechanisms.base.noise import base_for, draw_index, two_sided_geometric
@@ -270,7 +270,7 @@ def _gaussian(base: LaplaceCounts) -> GaussianCounts:
     return GaussianCounts(base.columns, 1.0, 0.1)
 
 
-MUTANTS: dict[str, Mutant[LaplaceCounts]] = table(
+MUTANTS: dict[str, Mutant[LaplaceCounts]] = tabulate_mutants(
     Mutant(
         "gaussian_presented_as_pure",
         _gaussian,

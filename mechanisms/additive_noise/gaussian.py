@@ -27,7 +27,7 @@ from mechanisms.base.mechanism import (
     require,
     require_draws,
     require_positive,
-    table,
+    tabulate_mutants,
     unbounded,
 )
 from mechanisms.base.noise import lattice_steps, round_to_lattice
@@ -322,7 +322,7 @@ class _Level:
         return GaussianCurve(built.plain().mu()).epsilon(base.delta)
 
 
-MUTANTS: dict[str, Mutant[CalibratedGaussian]] = table(
+MUTANTS: dict[str, Mutant[CalibratedGaussian]] = tabulate_mutants(
     Mutant(
         "variance_as_std",
         Twin(VarianceAsDeviation),

@@ -21,10 +21,10 @@ from mechanisms.base.mechanism import (
     Twin,
     require,
     require_draws,
-    table,
+    tabulate_mutants,
     unbounded,
 )
-from mechanisms.base.noise import geometric, lattice_law, two_sided_geometric
+from mechanisms.base.noise import draw_geometric, lattice_law, two_sided_geometric
 from mechanisms.base.queries import Query
 
 
@@ -103,7 +103,7 @@ class OneSided(OnIntegers):
 
     def noise(self, size: tuple[int, ...], rng: np.random.Generator) -> IntArray:
         """Draw G >= 0."""
-        return geometric(self.a, size, rng)
+        return draw_geometric(self.a, size, rng)
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ class SignTimesGeometric(OnIntegers):
 
     def noise(self, size: tuple[int, ...], rng: np.random.Generator) -> IntArray:
         """Draw sign times G."""
-        return rng.choice(np.array([-1, 1]), size) * geometric(self.a, size, rng)
+        return rng.choice(np.array([-1, 1]), size) * draw_geometric(self.a, size, rng)
 
     def cell_probability(self, k: IntArray) -> FloatArray:
         """Probability of noise k (any shape): (1 - 1/a) a^-|k| / 2, and twice that at 0."""
@@ -156,7 +156,7 @@ def _double_zero_epsilon(base: TwoSidedGeometric) -> float:
     return base.epsilon + math.log(2.0)
 
 
-MUTANTS: dict[str, Mutant[TwoSidedGeometric]] = table(
+MUTANTS: dict[str, Mutant[TwoSidedGeometric]] = tabulate_mutants(
     Mutant(
         "one_sided",
         Twin(OneSided),

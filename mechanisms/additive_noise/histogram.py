@@ -12,7 +12,16 @@ import numpy as np
 from auditor.privacy.exact import FiniteLaw, Law, ProductLaw, TwoSidedGeometricLaw
 from mechanisms.additive_noise.gaussian import CalibratedGaussian, Rule
 from mechanisms.additive_noise.laplace import LatticeLaplace
-from mechanisms.base.mechanism import Dataset, FloatArray, Mutant, Twin, require, require_positive, table, unbounded
+from mechanisms.base.mechanism import (
+    Dataset,
+    FloatArray,
+    Mutant,
+    Twin,
+    require,
+    require_positive,
+    tabulate_mutants,
+    unbounded,
+)
 from mechanisms.base.noise import base_for, two_sided_geometric
 from mechanisms.base.queries import Histogram, Sum
 
@@ -117,7 +126,7 @@ class PublicSize(_SumAndSize):
         return ProductLaw((self.noisy_total().law(data), FiniteLaw((float(len(data)),), np.ones(1))))
 
 
-MUTANTS: dict[str, Mutant[SumAndSize]] = table(
+MUTANTS: dict[str, Mutant[SumAndSize]] = tabulate_mutants(
     Mutant(
         "public_size",
         Twin(PublicSize),

@@ -29,10 +29,17 @@ from mechanisms.base.mechanism import (
     require,
     require_draws,
     require_positive,
-    table,
+    tabulate_mutants,
     unbounded,
 )
-from mechanisms.base.noise import base_for, geometric, lattice_law, lattice_steps, round_to_lattice, two_sided_geometric
+from mechanisms.base.noise import (
+    base_for,
+    draw_geometric,
+    lattice_law,
+    lattice_steps,
+    round_to_lattice,
+    two_sided_geometric,
+)
 from mechanisms.base.queries import Query
 
 
@@ -227,7 +234,7 @@ class OneSidedNoise(_OnLattice):
     def noise(self, size: tuple[int, ...], a: float, data: Dataset, rng: np.random.Generator) -> IntArray:
         """Draw G >= 0."""
         del data
-        return geometric(a, size, rng)
+        return draw_geometric(a, size, rng)
 
 
 @dataclass(frozen=True)
@@ -369,7 +376,7 @@ def _linf(base: LatticeLaplace) -> float:
     return base.epsilon * base.query.sensitivity / base.query.linf_sensitivity
 
 
-MUTANTS: dict[str, Mutant[LatticeLaplace]] = table(
+MUTANTS: dict[str, Mutant[LatticeLaplace]] = tabulate_mutants(
     Mutant(
         "scale_times_epsilon",
         Miscalibrated(_inverse),

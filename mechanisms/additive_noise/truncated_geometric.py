@@ -20,7 +20,7 @@ from mechanisms.base.mechanism import (
     Twin,
     require,
     require_draws,
-    table,
+    tabulate_mutants,
     unbounded,
 )
 from mechanisms.base.noise import two_sided_geometric
@@ -148,7 +148,7 @@ def _redrawn_epsilon(base: TruncatedGeometric) -> float:
     return base.log_a + math.log(second / first)
 
 
-MUTANTS: dict[str, Mutant[TruncatedGeometric]] = table(
+MUTANTS: dict[str, Mutant[TruncatedGeometric]] = tabulate_mutants(
     Mutant(
         "reject_and_redraw",
         Twin(RejectAndRedraw),

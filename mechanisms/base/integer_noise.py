@@ -41,7 +41,7 @@ _NARROWEST, _WIDEST = 2.0**-10, 2.0**40
 Words = NDArray[np.uint16]
 
 
-def geometric(a: float, size: int | tuple[int, ...], rng: np.random.Generator) -> IntArray:
+def draw_geometric(a: float, size: int | tuple[int, ...], rng: np.random.Generator) -> IntArray:
     """Draw G >= 0 with ``P[G = k] = (1 - 1/a) a^-k``.
 
     Parameters
@@ -73,10 +73,10 @@ def geometric(a: float, size: int | tuple[int, ...], rng: np.random.Generator) -
 
 
 def two_sided_geometric(a: float, size: int | tuple[int, ...], rng: np.random.Generator) -> IntArray:
-    """Draw Z with ``P[Z = k] = a^-|k| (a - 1) / (a + 1)``: the difference of two draws of `geometric`.
+    """Draw Z with ``P[Z = k] = a^-|k| (a - 1) / (a + 1)``: the difference of two draws of `draw_geometric`.
 
-    Parameters as in `geometric`. Exact because: ``sum over j of P[G = j + |k|] P[G = j]`` is
-    ``(1 - 1/a)^2 a^-|k| / (1 - a^-2)``, the stated mass; twice what `geometric` misses is missing.
+    Parameters as in `draw_geometric`. Exact because: ``sum over j of P[G = j + |k|] P[G = j]`` is
+    ``(1 - 1/a)^2 a^-|k| / (1 - a^-2)``, the stated mass; twice what `draw_geometric` misses is missing.
 
     Source: 000, section 2 (geometric_mechanism).
     """

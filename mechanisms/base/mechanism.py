@@ -52,7 +52,7 @@ def unbounded(base: object) -> float:  # noqa: ARG001 -- the signature of Mutant
     return math.inf
 
 
-def table(*mutants: Mutant[Base]) -> dict[str, Mutant[Base]]:
+def tabulate_mutants(*mutants: Mutant[Base]) -> dict[str, Mutant[Base]]:
     """Return the mutants keyed by name; ValueError if a name repeats."""
     named = {mutant.name: mutant for mutant in mutants}
     if len(named) != len(mutants):

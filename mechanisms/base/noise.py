@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 
 from auditor.privacy.exact import Law, ProductLaw, TwoSidedGeometricLaw
-from mechanisms.base.integer_noise import geometric as geometric
+from mechanisms.base.integer_noise import draw_geometric as draw_geometric
 from mechanisms.base.integer_noise import two_sided_geometric as two_sided_geometric
 from mechanisms.base.mechanism import FloatArray, IntArray, require, require_positive
 

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import special, stats
 
 from auditor.privacy.exact import FiniteLaw, LossCurve, advanced_composition, optimal_composition
-from mechanisms.base.mechanism import Dataset, IntArray, Mutant, Twin, require, require_draws, table
+from mechanisms.base.mechanism import Dataset, IntArray, Mutant, Twin, require, require_draws, tabulate_mutants
 from mechanisms.composition.composition import Bit
 
 
@@ -133,7 +133,7 @@ def _claiming(name: str, cls: Callable[..., ManyResponses], note: str) -> Mutant
 
 
 #: The mechanism is the reference; what is wrong is the claim, `epsilon` and `delta` of the mutant.
-MUTANTS: dict[str, Mutant[ManyResponses]] = table(
+MUTANTS: dict[str, Mutant[ManyResponses]] = tabulate_mutants(
     _claiming("log_dropped", LogDropped, "claims sqrt(k) e at delta'"),
     _claiming("second_order_dropped", SecondOrderDropped, "claims e sqrt(2k ln(1/delta')), too little for large k e^2"),
     _claiming("delta_prime_missing", SlackMissing, "claims the theorem's epsilon with a delta of 0"),

@@ -16,10 +16,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from auditor.datasets.rows import part
+from auditor.datasets.rows import slice_rows
 from auditor.privacy.exact import FiniteLaw, Law, ProductLaw
 from mechanisms.additive_noise.laplace import LatticeLaplace
-from mechanisms.base.mechanism import Dataset, FloatArray, Mutant, Twin, require, require_draws, table, unbounded
+from mechanisms.base.mechanism import (
+    Dataset,
+    FloatArray,
+    Mutant,
+    Twin,
+    require,
+    require_draws,
+    tabulate_mutants,
+    unbounded,
+)
 from mechanisms.base.queries import Count, Counting, Query, Relation
 
 #: First and last row, the last one excluded, that a part of a composition reads; None for all rows.
@@ -60,7 +69,7 @@ class OnRows(Counting):
     def __call__(self, data: Dataset) -> FloatArray:
         """Return the count, shape (); ValueError if the data have fewer rows."""
         require(self.rows[1] <= len(data), f"at least {self.rows[1]} rows", len(data))
-        return self.count(part(data, *self.rows))
+        return self.count(slice_rows(data, *self.rows))
 
 
 @dataclass(frozen=True)
@@ -335,7 +344,7 @@ class _Shares:
         return base.epsilon * base.divisor / self.mutant(base.parts, base.epsilon, base.delta).divisor
 
 
-MUTANTS: dict[str, Mutant[Accountant]] = table(
+MUTANTS: dict[str, Mutant[Accountant]] = tabulate_mutants(
     Mutant(
         "noise_reused",
         Twin(NoiseReused),

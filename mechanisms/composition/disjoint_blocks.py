@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from auditor.datasets.pandas_types import is_frame
-from auditor.datasets.rows import part
+from auditor.datasets.rows import slice_rows
 from auditor.privacy.exact import ProductLaw
 from mechanisms.base.mechanism import (
     Dataset,
@@ -28,7 +28,7 @@ from mechanisms.base.mechanism import (
     require,
     require_draws,
     require_positive,
-    table,
+    tabulate_mutants,
     unbounded,
 )
 from mechanisms.base.noise import base_for, lattice_law, two_sided_geometric
@@ -66,7 +66,7 @@ class _Blocks:
 
     def rows(self, data: Dataset, index: int) -> Dataset:
         """Rows of a block; a row may be repeated."""
-        return part(data, *self.blocks[index])
+        return slice_rows(data, *self.blocks[index])
 
     def centres(self, data: Dataset) -> IntArray:
         """Count of each block, shape (blocks,)."""
@@ -162,7 +162,7 @@ class OverlappingBlocks(_Blocks):
     def rows(self, data: Dataset, index: int) -> Dataset:
         """Rows of a block, and one more."""
         low, high = self.blocks[index]
-        return part(data, low, high + (index < len(self.ends) - 1))
+        return slice_rows(data, low, high + (index < len(self.ends) - 1))
 
 
 @dataclass(frozen=True)
@@ -177,7 +177,7 @@ class FilteredFirst(_Blocks):
     def rows(self, data: Dataset, index: int) -> Dataset:
         """Rows of a block of the valid ones; short or empty where there are not so many."""
         kept = data.loc[self.valid.matches(data)] if is_frame(data) else data[self.valid.matches(data)]
-        return part(kept, *self.blocks[index])
+        return slice_rows(kept, *self.blocks[index])
 
 
 @dataclass(frozen=True)
@@ -279,7 +279,7 @@ def deduplicated_by(column: Hashable) -> Mutant[DisjointBlocks]:
     )
 
 
-MUTANTS: dict[str, Mutant[DisjointBlocks]] = table(
+MUTANTS: dict[str, Mutant[DisjointBlocks]] = tabulate_mutants(
     Mutant(
         "overlapping_blocks",
         _Made(OverlappingBlocks),

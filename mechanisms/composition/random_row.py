@@ -13,7 +13,16 @@ from typing import ClassVar
 import numpy as np
 
 from auditor.privacy.exact import FiniteLaw
-from mechanisms.base.mechanism import Dataset, FloatArray, Mutant, Twin, require, require_draws, table, unbounded
+from mechanisms.base.mechanism import (
+    Dataset,
+    FloatArray,
+    Mutant,
+    Twin,
+    require,
+    require_draws,
+    tabulate_mutants,
+    unbounded,
+)
 from mechanisms.base.queries import column_values
 
 #: Published in the other half of the cases. Infinite, so that it is no row's value.
@@ -72,7 +81,7 @@ class AlwaysARow(RandomRow):
     share: ClassVar[float] = 1.0
 
 
-MUTANTS: dict[str, Mutant[RandomRow]] = table(
+MUTANTS: dict[str, Mutant[RandomRow]] = tabulate_mutants(
     Mutant("as_described", Twin(RandomRow), unbounded, "violation", "a value that one row has: no pure level"),
     Mutant("without_the_half", Twin(AlwaysARow), unbounded, "violation", "a row every time: delta = 1/n"),
 )

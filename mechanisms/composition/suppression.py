@@ -24,7 +24,7 @@ from mechanisms.base.mechanism import (
     require,
     require_draws,
     require_positive,
-    table,
+    tabulate_mutants,
     unbounded,
 )
 from mechanisms.base.queries import Count, Counting, Relation
@@ -280,7 +280,7 @@ class _Suppressing:
         return SuppressedCounts(base.queries, self.threshold)
 
 
-MUTANTS: dict[str, Mutant[NoisyCounts]] = table(
+MUTANTS: dict[str, Mutant[NoisyCounts]] = tabulate_mutants(
     Mutant(
         "as_described",
         _Suppressing(SMALLEST),

@@ -22,7 +22,7 @@ from mechanisms.base.mechanism import (
     Twin,
     require,
     require_draws,
-    table,
+    tabulate_mutants,
     unbounded,
 )
 from mechanisms.learning.agnostic_learner import AgnosticLearner, Choice, gumbel_choice
@@ -266,7 +266,7 @@ def _points_of(data: Dataset) -> IntArray:
     return np.unique(np.asarray(data)[:, 0]).astype(np.int64)
 
 
-MUTANTS: dict[str, Mutant[AgnosticLearner]] = table(
+MUTANTS: dict[str, Mutant[AgnosticLearner]] = tabulate_mutants(
     Mutant(
         "half_missing",
         Twin(HalfMissing),

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from auditor.privacy.exact import FiniteLaw
-from mechanisms.base.mechanism import Dataset, FloatArray, IntArray, Mechanism, Mutant, require, table
+from mechanisms.base.mechanism import Dataset, FloatArray, IntArray, Mechanism, Mutant, require, tabulate_mutants
 from mechanisms.learning.agnostic_learner import AgnosticLearner, Choice
 from mechanisms.learning.agnostic_mutants import MUTANTS as OF_THE_LEARNER
 from mechanisms.learning.amplified_parity import ParityErrors
@@ -251,7 +251,7 @@ def _by_choice(name: str, note: str = "") -> Mutant[Any]:
 
 
 #: The bank of the generic learner, of A* with `ExponentialSelection` or of its test part.
-MUTANTS: dict[str, Mutant[Any]] = table(
+MUTANTS: dict[str, Mutant[Any]] = tabulate_mutants(
     _by_weights("half_missing"),
     _by_weights("score_over_n"),
     _by_weights("sign_flipped"),

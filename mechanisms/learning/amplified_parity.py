@@ -23,7 +23,7 @@ from mechanisms.base.mechanism import (
     Mutant,
     require,
     require_positive,
-    table,
+    tabulate_mutants,
     unbounded,
 )
 from mechanisms.learning.amplified_selection import Estimates, SharedDraw, Unperturbed
@@ -303,7 +303,7 @@ def _ratio(base: Any) -> float:
     return float(base.split.needed / base.split.tests)
 
 
-MUTANTS: dict[str, Mutant[Any]] = table(
+MUTANTS: dict[str, Mutant[Any]] = tabulate_mutants(
     Mutant(
         "same_training_data",
         lambda base: _split(SameBlock, base),

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mechanisms.base.mechanism import FloatArray, IntArray, Mutant, Twin, require, require_draws, table
+from mechanisms.base.mechanism import FloatArray, IntArray, Mutant, Twin, require, require_draws, tabulate_mutants
 from mechanisms.learning.stable_learners import Atoms, Descent, Learner, Order
 
 
@@ -217,7 +217,7 @@ class Removed(SquaredMove):
 
 
 #: None of them breaks a claim of privacy, as there is none: each estimates another number than alpha^2.
-MUTANTS: dict[str, Mutant[SquaredMove]] = table(
+MUTANTS: dict[str, Mutant[SquaredMove]] = tabulate_mutants(
     Mutant("first_moment", Twin(FirstMoment), None, "benign", "|.| for |.|^2: of the order 1/n, not 1/n^2"),
     Mutant(
         "independent_coins", Twin(IndependentCoins), None, "benign", "the coins' own variance is counted, for every n"
@@ -250,7 +250,7 @@ def _uncoupled(base: SquaredMove) -> SquaredMove:
 
 
 #: Gradient descent that is held against the closed form of another one.
-DESCENT_MUTANTS: dict[str, Mutant[SquaredMove]] = table(
+DESCENT_MUTANTS: dict[str, Mutant[SquaredMove]] = tabulate_mutants(
     Mutant(
         "sampling_with_replacement",
         _descent(order="replacement"),

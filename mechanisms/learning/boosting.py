@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from auditor.privacy.exact import FiniteLaw, ProductLaw
-from mechanisms.base.mechanism import Dataset, FloatArray, IntArray, Mutant, require, require_draws, table
+from mechanisms.base.mechanism import Dataset, FloatArray, IntArray, Mutant, require, require_draws, tabulate_mutants
 from mechanisms.learning.amplified_selection import Estimates, Selection, Unperturbed, clamped
 
 #: Code of "no hypothesis".
@@ -328,7 +328,7 @@ class RetriedOnSameData(_Rounds):
         return FiniteLaw(tuple(found), np.array(list(found.values())))
 
 
-MUTANTS: dict[str, Mutant[Boosted]] = table(
+MUTANTS: dict[str, Mutant[Boosted]] = tabulate_mutants(
     Mutant(
         "retries_on_the_same_data",
         lambda base: RetriedOnSameData(base.learner, base.count, base.split, base.selection),

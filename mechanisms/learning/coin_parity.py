@@ -26,7 +26,7 @@ from mechanisms.base.mechanism import (
     Twin,
     require,
     require_draws,
-    table,
+    tabulate_mutants,
     unbounded,
 )
 from mechanisms.base.noise import draw_index
@@ -280,7 +280,7 @@ class ZeroRowsDropped(CoinParity):
         return found, none
 
 
-MUTANTS: dict[str, Mutant[Any]] = table(
+MUTANTS: dict[str, Mutant[Any]] = tabulate_mutants(
     Mutant("no_coin", Twin(NoCoin), unbounded, "violation", "no null but for a contradiction: it shows one"),
     Mutant(
         "fixed_representative",

@@ -17,7 +17,15 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from mechanisms.base.mechanism import FloatArray, Mutant, Twin, require, require_draws, require_positive, table
+from mechanisms.base.mechanism import (
+    FloatArray,
+    Mutant,
+    Twin,
+    require,
+    require_draws,
+    require_positive,
+    tabulate_mutants,
+)
 
 #: Share of a window by which a vote may miss it and be inside: votes and windows are computed in floating point.
 _ROUNDING = 1e-9
@@ -241,10 +249,10 @@ class SampleMeanCentre(FarVotes):
 
 
 #: None of them breaks a claim of privacy, as there is none.
-MUTANTS: dict[str, Mutant[Deviation]] = table(
+MUTANTS: dict[str, Mutant[Deviation]] = tabulate_mutants(
     Mutant("expectation_over_coins_too", Twin(OverallCentre), None, "benign", "E also over r, which need not agree"),
 )
-FAR_MUTANTS: dict[str, Mutant[FarVotes]] = table(
+FAR_MUTANTS: dict[str, Mutant[FarVotes]] = tabulate_mutants(
     Mutant(
         "centred_at_the_sample_mean",
         Twin(SampleMeanCentre),

@@ -21,7 +21,7 @@ from mechanisms.base.mechanism import (
     require,
     require_draws,
     require_positive,
-    table,
+    tabulate_mutants,
 )
 from mechanisms.base.noise import base_for, round_to_lattice, two_sided_geometric
 
@@ -162,7 +162,7 @@ def _all_but_one(base: ErrorEstimate) -> float:
     return base.size * base.epsilon
 
 
-MUTANTS: dict[str, Mutant[ErrorEstimate]] = table(
+MUTANTS: dict[str, Mutant[ErrorEstimate]] = tabulate_mutants(
     Mutant(
         "divided_by_valid_records",
         Twin(DividedByValid),

@@ -36,7 +36,7 @@ from mechanisms.base.mechanism import (
     require,
     require_draws,
     require_positive,
-    table,
+    tabulate_mutants,
     unbounded,
 )
 from mechanisms.base.noise import base_for, two_sided_geometric
@@ -341,7 +341,7 @@ def _all_rounds(base: DoublingLearner) -> float:
     return len(base.lengths) * base.epsilon
 
 
-MUTANTS: dict[str, Mutant[DoublingLearner]] = table(
+MUTANTS: dict[str, Mutant[DoublingLearner]] = tabulate_mutants(
     Mutant(
         "earlier_rounds_reused",
         Twin(EarlierRoundsReused),

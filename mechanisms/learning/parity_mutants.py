@@ -14,7 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.privacy.exact import FiniteLaw
-from mechanisms.base.mechanism import Dataset, FloatArray, Mutant, Twin, require, require_draws, table, unbounded
+from mechanisms.base.mechanism import (
+    Dataset,
+    FloatArray,
+    Mutant,
+    Twin,
+    require,
+    require_draws,
+    tabulate_mutants,
+    unbounded,
+)
 from mechanisms.base.noise import draw_index
 from mechanisms.learning.gf2 import BoolArray, Echelon, Words, inner, pack, random_words, unpack, words
 from mechanisms.learning.parity import NULL, Equations, ParityLearner, SubsetLearner, equations, hypotheses, labelled
@@ -296,7 +305,7 @@ class ConflictsDropped(SubsetLearner):
         return replace(super().systems(read, drawn), consistent=np.ones(len(drawn), dtype=np.bool_))
 
 
-MUTANTS: dict[str, Mutant[ParityLearner]] = table(
+MUTANTS: dict[str, Mutant[ParityLearner]] = tabulate_mutants(
     Mutant(
         "p_half_eps",
         Twin(HalfEpsilon),

@@ -33,7 +33,7 @@ from mechanisms.base.mechanism import (
     require,
     require_draws,
     require_positive,
-    table,
+    tabulate_mutants,
     unbounded,
 )
 from mechanisms.base.noise import base_for, two_sided_geometric
@@ -257,7 +257,7 @@ class SubsampledElimination(DeterministicSolution):
         return 0.0
 
 
-MUTANTS: dict[str, Mutant[ParityLearner]] = table(
+MUTANTS: dict[str, Mutant[ParityLearner]] = tabulate_mutants(
     Mutant(
         "deterministic_consistent_learner",
         lambda base: SubsampledElimination(base.epsilon, base.d),

@@ -25,7 +25,7 @@ from mechanisms.base.mechanism import (
     require,
     require_draws,
     require_positive,
-    table,
+    tabulate_mutants,
     unbounded,
 )
 from mechanisms.base.noise import draw_index
@@ -298,7 +298,7 @@ class SampleRealised(ThresholdLearner):
         return chosen
 
 
-MUTANTS: dict[str, Mutant[ThresholdLearner]] = table(
+MUTANTS: dict[str, Mutant[ThresholdLearner]] = tabulate_mutants(
     Mutant("scale_halved", Twin(ScaleHalved), lambda base: base.epsilon, "benign", "eps/2 in the exponent"),
     Mutant("scale_doubled", Twin(ScaleDoubled), lambda base: 4.0 * base.epsilon, "violation", "2 eps in the exponent"),
     Mutant("argmin_with_ties", Twin(ArgminWithTies), unbounded, "violation", "no randomness: the first of the best"),

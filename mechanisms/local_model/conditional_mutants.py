@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mechanisms.base.mechanism import FloatArray, Mutant, Twin, table
+from mechanisms.base.mechanism import FloatArray, Mutant, Twin, tabulate_mutants
 from mechanisms.local_model.conditional_simulation import ConditionalSimulation
 
 
@@ -43,7 +43,7 @@ class OthersHistory(ConditionalSimulation):
         return (entry + 1) % self.entries
 
 
-MUTANTS: dict[str, Mutant[Any]] = table(
+MUTANTS: dict[str, Mutant[Any]] = tabulate_mutants(
     Mutant("independent_marginals", Twin(IndependentMarginals), None, "benign", "past answers ignored: correlation 0"),
     Mutant("step_eps_in_scaling", Twin(StepScaling), None, "benign", "the level of one call scales the query of all"),
     Mutant("wrong_history", Twin(OthersHistory), None, "benign", "conditioned on the answers of another entry"),

@@ -30,7 +30,7 @@ from mechanisms.base.mechanism import (
     Times,
     require,
     require_draws,
-    table,
+    tabulate_mutants,
 )
 from mechanisms.local_model.local_randomizers import LocalRandomizer as LocalRandomizer
 
@@ -376,7 +376,7 @@ def _each_person(base: LocalAlgorithm) -> float:
     return _oracle(base).people * base.epsilon
 
 
-MUTANTS: dict[str, Mutant[LocalAlgorithm]] = table(
+MUTANTS: dict[str, Mutant[LocalAlgorithm]] = tabulate_mutants(
     Mutant(
         "budget_per_randomizer",
         _With(BudgetPerRandomizer),

@@ -31,7 +31,7 @@ from mechanisms.base.mechanism import (
     require,
     require_draws,
     require_positive,
-    table,
+    tabulate_mutants,
     unbounded,
 )
 from mechanisms.base.noise import base_for, lattice_law, round_to_lattice, two_sided_geometric
@@ -349,7 +349,7 @@ class QueriedTwice(Messages):
         return np.repeat(np.asarray(self.asked, dtype=np.int64), 2)
 
 
-MUTANTS: dict[str, Mutant[Messages]] = table(
+MUTANTS: dict[str, Mutant[Messages]] = tabulate_mutants(
     Mutant("half_scale", Twin(HalfScale), Times(2.0), "violation", "scale b / eps for 2 b / eps"),
     Mutant(
         "central_noise",

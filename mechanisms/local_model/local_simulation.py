@@ -31,7 +31,7 @@ from mechanisms.base.mechanism import (
     require,
     require_draws,
     require_positive,
-    table,
+    tabulate_mutants,
 )
 from mechanisms.base.noise import base_for, round_to_lattice, two_sided_geometric
 from mechanisms.local_model.fresh_users import users_needed
@@ -373,7 +373,7 @@ def _as_often_as_asked(base: MessagesOf) -> float:
     return base.epsilon * len(_InProtocol(BlocksWithReplacement)(base).queries)
 
 
-MUTANTS: dict[str, Mutant[MessagesOf]] = table(
+MUTANTS: dict[str, Mutant[MessagesOf]] = tabulate_mutants(
     Mutant(
         "same_users_full_budget",
         _InProtocol(SameUsers),

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mechanisms.base.mechanism import FloatArray, IntArray, Mutant, require, table
+from mechanisms.base.mechanism import FloatArray, IntArray, Mutant, require, tabulate_mutants
 from mechanisms.local_model.masked_parity import Asked, Faithful, Game, Learner, hypothesis
 from mechanisms.statistical_queries.lazy_oracles import MOST_BITS, Decomposed, masked_queries, parity_signs
 from mechanisms.statistical_queries.sq_oracles import valid_oracles
@@ -187,7 +187,7 @@ class _Learns:
 
 
 #: Nothing private is claimed, so none of them can violate it.
-MUTANTS: dict[str, Mutant[Game]] = table(
+MUTANTS: dict[str, Mutant[Game]] = tabulate_mutants(
     Mutant("non_strict_comparison", _Learns(NonStrict), None, "benign", ">= for >: the margins are strict, no effect"),
     Mutant(
         "tolerance_1_over_2d",

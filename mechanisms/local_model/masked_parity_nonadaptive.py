@@ -16,7 +16,7 @@ from typing import Protocol
 
 import numpy as np
 
-from mechanisms.base.mechanism import FloatArray, IntArray, Mutant, require, table
+from mechanisms.base.mechanism import FloatArray, IntArray, Mutant, require, tabulate_mutants
 from mechanisms.local_model.masked_parity import Asked, Game, hypothesis
 from mechanisms.local_model.masked_parity_learner import TwoRounds
 from mechanisms.statistical_queries.lazy_oracles import (
@@ -236,7 +236,7 @@ def _constant_guess(base: Game) -> Game:
 
 
 #: Nothing private is claimed, so it cannot violate that.
-MUTANTS: dict[str, Mutant[Game]] = table(
+MUTANTS: dict[str, Mutant[Game]] = tabulate_mutants(
     Mutant(
         "constant_guess",
         _constant_guess,

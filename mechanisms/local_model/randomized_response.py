@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.privacy.exact import FiniteLaw, ProductLaw
-from mechanisms.base.mechanism import Dataset, Mutant, Twin, require, require_draws, table, unbounded
+from mechanisms.base.mechanism import Dataset, Mutant, Twin, require, require_draws, tabulate_mutants, unbounded
 from mechanisms.base.queries import column_values
 
 Bits = NDArray[np.uint8]
@@ -235,7 +235,7 @@ def _fair_second_coin(base: RandomizedResponse) -> float:  # noqa: ARG001 -- as 
     return math.log(3.0)
 
 
-MUTANTS: dict[str, Mutant[RandomizedResponse]] = table(
+MUTANTS: dict[str, Mutant[RandomizedResponse]] = tabulate_mutants(
     Mutant("shared_coin", Twin(SharedCoin), unbounded, "violation", "two rows or more: x and x' have disjoint outputs"),
     Mutant(
         "keep_with_parameter",

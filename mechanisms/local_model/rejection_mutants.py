@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mechanisms.base.mechanism import Dataset, FloatArray, IntArray, Mutant, require_draws, table
+from mechanisms.base.mechanism import Dataset, FloatArray, IntArray, Mutant, require_draws, tabulate_mutants
 from mechanisms.base.noise import draw_index
 from mechanisms.local_model.rejection_simulation import RejectionSimulation
 from mechanisms.local_model.rejection_variants import TruncatedSimulation
@@ -109,7 +109,7 @@ def _twin(cls: type[RejectionSimulation], **changed: Any) -> Any:
     return build
 
 
-MUTANTS: dict[str, Mutant[RejectionSimulation]] = table(
+MUTANTS: dict[str, Mutant[RejectionSimulation]] = tabulate_mutants(
     Mutant("tau_without_e2eps", _twin(CoarseTolerance), None, "benign", "tolerance beta/(3t): TV 0.64 at eps = 2"),
     Mutant("acceptance_without_slack", _twin(NoSlack), None, "benign", "odds of acceptance above 1"),
     Mutant("acceptance_without_e_eps", _twin(NoGrowth), None, "benign", "odds of acceptance up to e^eps, cut off"),

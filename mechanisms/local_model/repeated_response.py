@@ -29,7 +29,7 @@ from mechanisms.base.mechanism import (
     require,
     require_draws,
     require_positive,
-    table,
+    tabulate_mutants,
     unbounded,
 )
 from mechanisms.base.noise import base_for, lattice_law, two_sided_geometric
@@ -305,7 +305,7 @@ def _sum(base: FilteredResponses) -> float:
 
 
 #: Mutants of answers with noise, of post-processing, and of the filter.
-NOISE_MUTANTS: dict[str, Mutant[IndependentAnswers]] = table(
+NOISE_MUTANTS: dict[str, Mutant[IndependentAnswers]] = tabulate_mutants(
     Mutant(
         "shared_seed",
         Twin(SharedSeed),
@@ -314,7 +314,7 @@ NOISE_MUTANTS: dict[str, Mutant[IndependentAnswers]] = table(
         "one draw of noise for two answers that move by 1 and by 2: their difference is published exactly",
     ),
 )
-NUMBER_MUTANTS: dict[str, Mutant[NumberOfOnes]] = table(
+NUMBER_MUTANTS: dict[str, Mutant[NumberOfOnes]] = tabulate_mutants(
     Mutant(
         "raw_data_to_post_processing",
         Twin(PlausibleNumber),
@@ -323,7 +323,7 @@ NUMBER_MUTANTS: dict[str, Mutant[NumberOfOnes]] = table(
         "what publishes the number of ones sees the bit, and marks the number that is farthest from it",
     ),
 )
-FILTER_MUTANTS: dict[str, Mutant[FilteredResponses]] = table(
+FILTER_MUTANTS: dict[str, Mutant[FilteredResponses]] = tabulate_mutants(
     Mutant(
         "maximum_for_sum",
         Twin(MaximumForSum),

@@ -21,7 +21,7 @@ from mechanisms.base.mechanism import (
     require,
     require_draws,
     require_positive,
-    table,
+    tabulate_mutants,
 )
 from mechanisms.base.noise import without_low_bits
 
@@ -151,7 +151,7 @@ class RoundedFirst(LaplaceMeans):
         return np.asarray(rows * (2 * super().counts(tables) > rows), dtype=np.int64)
 
 
-MUTANTS: dict[str, Mutant[LaplaceMeans]] = table(
+MUTANTS: dict[str, Mutant[LaplaceMeans]] = tabulate_mutants(
     Mutant(
         "rounding_before_noise",
         Twin(RoundedFirst),

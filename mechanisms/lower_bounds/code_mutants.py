@@ -13,7 +13,7 @@ import numpy as np
 
 from auditor.audits.adversaries.fingerprints import Bits, BlockCodebook, BonehShaw, Codebook, Tardos
 from auditor.audits.adversaries.tracing import Tracing
-from mechanisms.base.mechanism import FloatArray, IntArray, Mutant, Twin, table
+from mechanisms.base.mechanism import FloatArray, IntArray, Mutant, Twin, tabulate_mutants
 from mechanisms.lower_bounds.pirates import Piracy, Scoring, SecondRelease
 
 # ------------------------------------------------------------------------------------ Boneh and Shaw
@@ -154,7 +154,7 @@ class WithCode:
         return type(base)(**{**values, "code": code})
 
 
-MUTANTS: dict[str, Mutant[Any]] = table(
+MUTANTS: dict[str, Mutant[Any]] = tabulate_mutants(
     Mutant(
         "permutation_omitted",
         WithCode(Unpermuted),

@@ -15,7 +15,7 @@ import numpy as np
 from auditor.audits.adversaries import Ask, Game, Stack
 from auditor.audits.adversaries.decoding import LeastAbsolute, LeastSquares
 from auditor.audits.adversaries.reconstruction import Bits, Reconstruction
-from mechanisms.base.mechanism import FloatArray, Mutant, Twin, table
+from mechanisms.base.mechanism import FloatArray, Mutant, Twin, tabulate_mutants
 from mechanisms.lower_bounds.noisy_counts import SpoiledQueries
 
 #: A box that holds nothing back: a thousand times as wide as the bits need.
@@ -96,7 +96,7 @@ def _by_least_squares(base: SpoiledQueries) -> SpoiledQueries:
     return replace(base, decoder=LeastSquares())
 
 
-MUTANTS: dict[str, Mutant[Game]] = table(
+MUTANTS: dict[str, Mutant[Game]] = tabulate_mutants(
     Mutant(
         "no_box_constraint",
         _Played(_without_box),
@@ -121,7 +121,7 @@ MUTANTS: dict[str, Mutant[Game]] = table(
     ),
 )
 
-ROBUST_MUTANTS: dict[str, Mutant[SpoiledQueries]] = table(
+ROBUST_MUTANTS: dict[str, Mutant[SpoiledQueries]] = tabulate_mutants(
     Mutant(
         "l2_for_l1",
         _by_least_squares,

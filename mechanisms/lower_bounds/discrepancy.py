@@ -15,8 +15,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.audits.adversaries.bounds import within
-from auditor.audits.adversaries.exhaustive import Bits, every
+from auditor.audits.adversaries.bounds import bound_reconstruction
+from auditor.audits.adversaries.exhaustive import Bits, enumerate_bits
 from auditor.privacy.guarantees import ApproxDP
 from mechanisms.base.mechanism import FloatArray, IntArray, require
 
@@ -164,7 +164,7 @@ def witness(queries: Matrix, m: int) -> Bits:
     require(0 <= m < n, f"m from 0 to {n - 1}", m)
     places = int(np.where(_sizes(n) > m, by_support(queries), np.inf).argmin())
     used = np.flatnonzero((places >> np.arange(n)) & 1)
-    signs = 1 - 2 * every(len(used))
+    signs = 1 - 2 * enumerate_bits(len(used))
     best = np.abs(signs @ columns[used]).max(axis=1).argmin()
     z = np.zeros(n, dtype=np.int8)
     z[used] = signs[best]
@@ -248,7 +248,7 @@ def exact_recovery(n: int, epsilon: float, delta: float) -> float:
 
 def most_reconstructed(n: int, m: int, epsilon: float, delta: float) -> float:
     """Bound on the probability that at most m of n secret uniform bits are reconstructed wrong, for (eps, delta)-DP."""
-    bound = within(ApproxDP(epsilon, delta), epsilon, n, m)
+    bound = bound_reconstruction(ApproxDP(epsilon, delta), epsilon, n, m)
     return min(bound, exact_recovery(n, epsilon, delta)) if m == 0 else bound
 
 

@@ -25,7 +25,7 @@ from mechanisms.base.mechanism import (
     require,
     require_draws,
     require_positive,
-    table,
+    tabulate_mutants,
     unbounded,
 )
 from mechanisms.query_release.small_database import SmallDatabase
@@ -344,7 +344,7 @@ def _published(base: Appears) -> Appears:
     return replace(base, signed=replace(base.signed, published=True))
 
 
-MUTANTS: dict[str, Mutant[Appears]] = table(
+MUTANTS: dict[str, Mutant[Appears]] = tabulate_mutants(
     Mutant(
         "subsampling_synthesiser",
         _subsampling,

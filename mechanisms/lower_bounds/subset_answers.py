@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from auditor.audits.adversaries.exhaustive import Bits, every, from_all_subsets, subset_counts
+from auditor.audits.adversaries.exhaustive import Bits, enumerate_bits, from_all_subsets, subset_counts
 from mechanisms.base.mechanism import Dataset, FloatArray, IntArray, require, require_draws, require_positive
 
 #: Part by which uniform noise stays below its bound: far above rounding, far below what anybody sees.
@@ -189,10 +189,10 @@ class StopsAtFirstFailure(Reconstruction):
     def guessed(self, answers: FloatArray, truth: Bits) -> Bits:
         """The lexicographically first candidate that passes that query."""
         people, error = truth.size, self.answers.error
-        sizes = every(people).sum(axis=1)
+        sizes = enumerate_bits(people).sum(axis=1)
         # The counts of candidates on a query go from 0 to its size.
         fails = (answers >= error) | (sizes - answers >= error)
-        query = every(people)[fails.argmax(axis=1)]
+        query = enumerate_bits(people)[fails.argmax(axis=1)]
         answered = answers[np.arange(len(answers)), fails.argmax(axis=1)]
         guess = np.zeros((len(answers), people), dtype=np.int8)
         return _with_ones(guess, query, _fewest(answered, error))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mechanisms.base.mechanism import IntArray, Mutant, table
+from mechanisms.base.mechanism import IntArray, Mutant, tabulate_mutants
 from mechanisms.lower_bounds.code_mutants import Unpermuted
 from mechanisms.lower_bounds.traitor_tracing import KEY, BoxTraced, Bytes, Scheme, TraitorTracing
 
@@ -67,7 +67,7 @@ def _in_order(base: BoxTraced) -> BoxTraced:
     return replace(base, tracing=replace(base.tracing, code=Unpermuted(code.users, code.block)))
 
 
-MUTANTS: dict[str, Mutant[BoxTraced]] = table(
+MUTANTS: dict[str, Mutant[BoxTraced]] = tabulate_mutants(
     Mutant(
         "randomness_reused",
         WithScheme(PositionNonces),

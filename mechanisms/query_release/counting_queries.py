@@ -28,7 +28,7 @@ from mechanisms.base.mechanism import (
     require,
     require_draws,
     require_positive,
-    table,
+    tabulate_mutants,
     unbounded,
 )
 from mechanisms.base.noise import base_for, two_sided_geometric
@@ -349,7 +349,7 @@ class _Level:
         return self.mutant(base.query, base.size, base.epsilon, base.delta, base.step).exact_epsilon(base.delta)
 
 
-MUTANTS: dict[str, Mutant[CountingQueries]] = table(
+MUTANTS: dict[str, Mutant[CountingQueries]] = tabulate_mutants(
     Mutant(
         "sqrt_k_without_log",
         Twin(SquareRootOnly),

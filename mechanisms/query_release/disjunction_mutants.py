@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from mechanisms.base.mechanism import HasEpsilon, IntArray, Mutant, Times, Twin, table, unbounded
+from mechanisms.base.mechanism import HasEpsilon, IntArray, Mutant, Times, Twin, tabulate_mutants, unbounded
 from mechanisms.base.noise import two_sided_geometric
 from mechanisms.query_release.disjunctions import DisjunctionSummary, Summary, l1_sensitivity
 
@@ -111,7 +111,7 @@ class _ByNoise:
         return base.epsilon * float(whole / made.moved())
 
 
-MUTANTS: dict[str, Mutant[DisjunctionSummary]] = table(
+MUTANTS: dict[str, Mutant[DisjunctionSummary]] = tabulate_mutants(
     Mutant(
         "noise_of_one_coefficient",
         Twin(OneCoefficient),

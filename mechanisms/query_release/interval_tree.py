@@ -31,7 +31,7 @@ from mechanisms.base.mechanism import (
     require,
     require_draws,
     require_positive,
-    table,
+    tabulate_mutants,
 )
 from mechanisms.base.noise import base_for, two_sided_geometric
 from mechanisms.base.queries import column_values
@@ -330,7 +330,7 @@ class _TimesDepth:
         return self.factor * base.depth * base.epsilon  # type: ignore[attr-defined, no-any-return]
 
 
-MUTANTS: dict[str, Mutant[IntervalTree]] = table(
+MUTANTS: dict[str, Mutant[IntervalTree]] = tabulate_mutants(
     Mutant(
         "noise_1_over_eps_n",
         Twin(NoiseForOneNode),

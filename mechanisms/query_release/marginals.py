@@ -30,7 +30,7 @@ from mechanisms.base.mechanism import (
     require,
     require_draws,
     require_positive,
-    table,
+    tabulate_mutants,
     unbounded,
 )
 from mechanisms.base.noise import base_for, two_sided_geometric
@@ -372,7 +372,7 @@ def _over_noised(base: Marginals) -> float:
     return base.epsilon / 2.0 ** (base.t - 1)
 
 
-MUTANTS: dict[str, Mutant[Marginals]] = table(
+MUTANTS: dict[str, Mutant[Marginals]] = tabulate_mutants(
     Mutant(
         "sensitivity_k_over_n",
         Twin(SensitivityOfAll),

@@ -34,7 +34,7 @@ from mechanisms.base.mechanism import (
     require,
     require_draws,
     require_positive,
-    table,
+    tabulate_mutants,
 )
 from mechanisms.base.noise import base_for, round_to_lattice, two_sided_geometric
 from mechanisms.base.queries import column_values
@@ -525,7 +525,7 @@ def _unbounded(base: MultiplicativeWeights) -> float:  # noqa: ARG001 -- the sig
     return math.inf
 
 
-MUTANTS: dict[str, Mutant[MultiplicativeWeights]] = table(
+MUTANTS: dict[str, Mutant[MultiplicativeWeights]] = tabulate_mutants(
     Mutant(
         "answer_noise_reused",
         Breaking(Rules(answer="reused")),

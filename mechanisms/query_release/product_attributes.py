@@ -17,7 +17,7 @@ from functools import cached_property
 
 import numpy as np
 
-from mechanisms.base.mechanism import Dataset, FloatArray, IntArray, Mutant, Twin, require, table
+from mechanisms.base.mechanism import Dataset, FloatArray, IntArray, Mutant, Twin, require, tabulate_mutants
 from mechanisms.query_release.second_moments import NoisyMoments, NormOfDimension, SecondMoments, SignedHistogram
 
 
@@ -99,6 +99,6 @@ class SmallestSign(ProductMoments):
         return np.asarray(signs.min(axis=2))
 
 
-MUTANTS: dict[str, Mutant[NoisyMoments]] = table(
+MUTANTS: dict[str, Mutant[NoisyMoments]] = tabulate_mutants(
     Mutant("R_d_kept", Twin(NormOfDimension), None, "violation", "R = d for D attributes: mu is D/d times larger"),
 )

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mechanisms.base.mechanism import Dataset, FloatArray, Mutant, Twin, require_draws, table, unbounded
+from mechanisms.base.mechanism import Dataset, FloatArray, Mutant, Twin, require_draws, tabulate_mutants, unbounded
 from mechanisms.query_release.projections import Body, ProjectedMoments, Projection, Relaxed
 from mechanisms.query_release.second_moments import SignedHistogram
 
@@ -104,7 +104,7 @@ class _With:
         return replace(base, body=self.body)
 
 
-MUTANTS: dict[str, Mutant[ProjectedMoments]] = table(
+MUTANTS: dict[str, Mutant[ProjectedMoments]] = tabulate_mutants(
     Mutant(
         "private_n",
         Twin(PrivateSize),

@@ -16,7 +16,7 @@ import numpy as np
 
 from auditor.datasets.pandas_types import is_frame
 from mechanisms.additive_noise.gaussian import CalibratedGaussian, l2_steps, sigma_for
-from mechanisms.base.mechanism import Dataset, FloatArray, Mutant, Twin, require, require_positive, table
+from mechanisms.base.mechanism import Dataset, FloatArray, Mutant, Twin, require, require_positive, tabulate_mutants
 from mechanisms.base.noise import round_to_lattice
 from mechanisms.base.queries import Relation
 
@@ -243,7 +243,7 @@ class NormOfDimension(NoisyMoments):
         return sigma_for(self.rule, self.epsilon, self.delta, self.query.dimension / self.step) * self.step
 
 
-MUTANTS: dict[str, Mutant[NoisyMoments]] = table(
+MUTANTS: dict[str, Mutant[NoisyMoments]] = tabulate_mutants(
     Mutant("R_is_one", Twin(LargestEntry), None, "violation", "the largest entry for the norm: mu is d times larger"),
     Mutant(
         "replace_with_R_d",

@@ -33,7 +33,7 @@ from mechanisms.base.mechanism import (
     require,
     require_draws,
     require_positive,
-    table,
+    tabulate_mutants,
     unbounded,
 )
 from mechanisms.base.queries import column_values
@@ -491,7 +491,7 @@ class Subsample(_Synthetic):
         return FiniteLaw(tuple(outcomes), np.exp(log_orderings(types) + special.xlogy(types, share).sum(axis=1)))
 
 
-MUTANTS: dict[str, Mutant[SmallDatabase]] = table(
+MUTANTS: dict[str, Mutant[SmallDatabase]] = tabulate_mutants(
     Mutant(
         "score_scale_halved",
         Twin(ScaleHalved),

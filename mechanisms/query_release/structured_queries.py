@@ -27,7 +27,7 @@ from mechanisms.base.mechanism import (
     Twin,
     require,
     require_draws,
-    table,
+    tabulate_mutants,
     unbounded,
 )
 from mechanisms.base.queries import Count, Histogram, Mean, Relation, SeveralCounts
@@ -389,7 +389,7 @@ def _over_noised(base: LatticeLaplace) -> float:
     return base.epsilon / float(query.several().sensitivity)
 
 
-MUTANTS: dict[str, Mutant[LatticeLaplace]] = table(
+MUTANTS: dict[str, Mutant[LatticeLaplace]] = tabulate_mutants(
     Mutant(
         "argmax_released",
         Twin(ArgmaxReleased),

@@ -23,7 +23,7 @@ from mechanisms.base.mechanism import (
     require,
     require_draws,
     require_positive,
-    table,
+    tabulate_mutants,
     unbounded,
 )
 from mechanisms.base.noise import draw_index, gauss_legendre
@@ -183,7 +183,7 @@ class UniformNoise(_Choice):
         return np.asarray(np.argmax(scaled + noise, axis=1), dtype=np.int64)
 
 
-MUTANTS: dict[str, Mutant[ExponentialMechanism]] = table(
+MUTANTS: dict[str, Mutant[ExponentialMechanism]] = tabulate_mutants(
     Mutant(
         "missing_two",
         Twin(MissingTwo),

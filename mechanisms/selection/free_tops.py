@@ -16,7 +16,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import optimize
 
-from mechanisms.base.mechanism import Dataset, FloatArray, Mutant, require, require_positive, table, unbounded
+from mechanisms.base.mechanism import (
+    Dataset,
+    FloatArray,
+    Mutant,
+    require,
+    require_positive,
+    tabulate_mutants,
+    unbounded,
+)
 from mechanisms.base.noise import gauss_legendre
 from mechanisms.base.queries import Count, Query, Relation
 from mechanisms.selection.sparse_vector import SparseVector, Variant
@@ -349,7 +357,7 @@ def bank(cutoff: int, delta: float, epsilon: float) -> dict[str, Mutant[SparseVe
     def infinite(name: str, change: Callable[[Variant], Variant], note: str) -> Mutant[SparseVector]:
         return Mutant(name, Row(change), unbounded, "violation", note)
 
-    return table(
+    return tabulate_mutants(
         row("m1_query_noise_lambda", Scaled(1, 0.5), 1.5, "query noise Lap(lambda): 3 Delta/lambda an epoch"),
         row("m2_scales_swapped", Scaled(2, 0.5), 1.25, "threshold 2 lambda, query lambda: 2.5 Delta/lambda an epoch"),
         costly("m4_no_threshold_noise", With("threshold", 0.0), "tops are no longer free"),
@@ -376,7 +384,7 @@ def bank(cutoff: int, delta: float, epsilon: float) -> dict[str, Mutant[SparseVe
 
 #: What is wrong with a whole run, and private all the same: at most (E + 1) Delta/lambda in E epochs instead of
 #: 2 E Delta/lambda, and one epoch less.
-HARMLESS = table(
+HARMLESS = tabulate_mutants(
     Mutant("m3_threshold_not_redrawn", Row(With("redraws", "never")), None, "benign", "one threshold for all epochs"),
     Mutant("m13_stops_after_T", Row(_same, cutoff=-1), None, "benign", "T bottoms, where T + 1 are to be given out"),
 )

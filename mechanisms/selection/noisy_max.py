@@ -25,7 +25,7 @@ from mechanisms.base.mechanism import (
     require,
     require_draws,
     require_positive,
-    table,
+    tabulate_mutants,
 )
 from mechanisms.base.noise import gauss_legendre, without_low_bits
 from mechanisms.base.queries import Query
@@ -253,7 +253,7 @@ class ReleasedMaximum(_NoisyMax):
         return np.where(z < 0, z - math.log(2.0), np.log1p(-0.5 * away)), -np.abs(z) - math.log(2.0)
 
 
-MUTANTS: dict[str, Mutant[ReportNoisyMax]] = table(
+MUTANTS: dict[str, Mutant[ReportNoisyMax]] = tabulate_mutants(
     Mutant("half_scale", Twin(HalfScaleMax), Times(2.0), "violation", "scale Du/eps: up to 2 eps"),
     Mutant(
         "released_maximum",
@@ -264,6 +264,6 @@ MUTANTS: dict[str, Mutant[ReportNoisyMax]] = table(
     ),
 )
 
-FLIP_MUTANTS: dict[str, Mutant[PermuteAndFlip]] = table(
+FLIP_MUTANTS: dict[str, Mutant[PermuteAndFlip]] = tabulate_mutants(
     Mutant("half_scale", Twin(HalfScaleFlip), Times(2.0), "violation", "scale Du/eps: up to 2 eps"),
 )

@@ -23,7 +23,15 @@ from auditor.privacy.exact import FiniteLaw
 from auditor.targets.analysts import FixedList
 from auditor.targets.interactive import SKIP, Queries, pool_indices
 from auditor.targets.transcripts import transcript_law, transcripts
-from mechanisms.base.mechanism import Dataset, FloatArray, Mutant, require, require_draws, require_positive, table
+from mechanisms.base.mechanism import (
+    Dataset,
+    FloatArray,
+    Mutant,
+    require,
+    require_draws,
+    require_positive,
+    tabulate_mutants,
+)
 from mechanisms.base.noise import without_low_bits
 from mechanisms.base.queries import Query
 from mechanisms.selection.sparse_vector_law import NoiseKind, SparseVectorBranches, noiseless_law, shared_draw_law
@@ -318,7 +326,7 @@ def _mutant(variant: VariantName, note: str) -> Mutant[SparseVector]:
     return Mutant(variant, Variation(variant), VariationLevel(variant), "violation", note)
 
 
-MUTANTS: dict[str, Mutant[SparseVector]] = table(
+MUTANTS: dict[str, Mutant[SparseVector]] = tabulate_mutants(
     _mutant("V3", "releases the compared answer: K cheap answers cost K D/b_q; long runs of 0 against 1"),
     _mutant("V4", "(1 + 6c) eps / 4: 0^K 1 against 1^K 0 as K grows; (1 + 3c) eps / 4 for monotone queries"),
     _mutant("V5", "no query noise: 0 1 against 1 0, the order of two answers is published"),

@@ -21,7 +21,7 @@ from mechanisms.base.mechanism import (
     require,
     require_draws,
     require_positive,
-    table,
+    tabulate_mutants,
     unbounded,
 )
 from mechanisms.base.noise import base_for, lattice_steps, round_to_lattice, two_sided_geometric
@@ -82,7 +82,7 @@ class LocalSensitivityLaplace:
         return FiniteLaw(tuple(((centre + k) * self.step).tolist()), mass)
 
 
-MUTANTS: dict[str, Mutant[LatticeLaplace]] = table(
+MUTANTS: dict[str, Mutant[LatticeLaplace]] = tabulate_mutants(
     Mutant(
         "as_described",
         Twin(LocalSensitivityLaplace),

@@ -22,7 +22,7 @@ from mechanisms.base.mechanism import (
     require,
     require_draws,
     require_positive,
-    table,
+    tabulate_mutants,
     unbounded,
 )
 from mechanisms.base.noise import base_for, lattice_steps, round_to_lattice, two_sided_geometric
@@ -280,7 +280,7 @@ def _self(base: ProposeTestRelease) -> ProposeTestRelease:
     return base
 
 
-MUTANTS: dict[str, Mutant[ProposeTestRelease]] = table(
+MUTANTS: dict[str, Mutant[ProposeTestRelease]] = tabulate_mutants(
     Mutant(
         "exact_distance",
         Twin(ExactDistance),

@@ -25,7 +25,7 @@ from mechanisms.base.mechanism import (
     require,
     require_draws,
     require_positive,
-    table,
+    tabulate_mutants,
     unbounded,
 )
 from mechanisms.base.noise import LOW_BITS, without_low_bits
@@ -220,7 +220,7 @@ class _WithQuery:
         return SmoothCauchy(query, base.epsilon, base.smoothing, base.factor, base.step)
 
 
-MUTANTS: dict[str, Mutant[SmoothCauchy]] = table(
+MUTANTS: dict[str, Mutant[SmoothCauchy]] = tabulate_mutants(
     Mutant(
         "laplace_noise",
         Twin(LaplaceNoise),

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize
 
-from auditor.datasets.graphs import adjacency
+from auditor.datasets.graphs import check_adjacency
 from auditor.privacy.exact import FiniteLaw, LossCurve, TwoSidedGeometricLaw
 from auditor.privacy.exact.discrete_curves import geometric_pair
 from auditor.privacy.exact.privacy_loss import grouped
@@ -31,7 +31,7 @@ from mechanisms.base.mechanism import (
     require,
     require_draws,
     require_positive,
-    table,
+    tabulate_mutants,
     unbounded,
 )
 from mechanisms.base.noise import base_for, gauss_legendre, two_sided_geometric
@@ -81,7 +81,7 @@ def counts(graph: Dataset) -> Counts:
     Entry (u, v) of the square of the adjacency array is the number of common neighbours of u and v. Summed over the
     edges, both ways, it counts each triangle six times.
     """
-    edges = adjacency("triangles", graph).astype(np.float32)
+    edges = check_adjacency("triangles", graph).astype(np.float32)
     common = edges @ edges
     closed = int(np.sum(common * edges, dtype=np.float64))
     np.fill_diagonal(common, 0.0)
@@ -408,7 +408,7 @@ class OrderedTriangles(NoisyLocalSensitivity):
         return 6.0 * of.triangles
 
 
-MUTANTS = table(
+MUTANTS = tabulate_mutants(
     Mutant(
         "offset_dropped",
         Twin(OffsetDropped),

@@ -24,7 +24,7 @@ from mechanisms.base.mechanism import (
     require,
     require_draws,
     require_positive,
-    table,
+    tabulate_mutants,
 )
 from mechanisms.statistical_queries.sq_oracles import Oracle
 
@@ -145,7 +145,7 @@ class FlooredOne(BooleanQueries):
 
 
 #: None of them is about privacy; what they break is the tolerance.
-MUTANTS: dict[str, Mutant[BooleanQueries]] = table(
+MUTANTS: dict[str, Mutant[BooleanQueries]] = tabulate_mutants(
     Mutant("tolerance_tau_per_bit", Twin(WholeTolerance), None, "benign", "tolerance tau for tau / (2 b) a query"),
     Mutant("one_bit_too_few", Twin(OneBitFewer), None, "benign", "L - 1 queries"),
     Mutant("floor_at_one", Twin(FlooredOne), None, "benign", "g = b has the digits of g = -b"),

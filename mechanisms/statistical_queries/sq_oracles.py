@@ -21,7 +21,15 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechanisms.base.mechanism import FloatArray, Mutant, Twin, require, require_draws, require_positive, table
+from mechanisms.base.mechanism import (
+    FloatArray,
+    Mutant,
+    Twin,
+    require,
+    require_draws,
+    require_positive,
+    tabulate_mutants,
+)
 from mechanisms.statistical_queries.query_algorithms import Algorithm, Conjunctions
 
 
@@ -313,7 +321,7 @@ def _needing_the_exact_oracle(base: LearnerOf) -> LearnerOf:
 
 
 #: It is not about privacy; what it breaks is what is learned.
-MUTANTS: dict[str, Mutant[LearnerOf]] = table(
+MUTANTS: dict[str, Mutant[LearnerOf]] = tabulate_mutants(
     Mutant(
         "learner_needs_the_exact_oracle",
         _needing_the_exact_oracle,

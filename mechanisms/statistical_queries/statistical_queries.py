@@ -33,7 +33,7 @@ from mechanisms.base.mechanism import (
     require,
     require_draws,
     require_positive,
-    table,
+    tabulate_mutants,
 )
 from mechanisms.base.noise import base_for, two_sided_geometric
 from mechanisms.base.queries import column_values
@@ -359,7 +359,7 @@ def sorted_by(column: Hashable) -> Mutant[FixedAnswers]:
     )
 
 
-MUTANTS: dict[str, Mutant[FixedAnswers]] = table(
+MUTANTS: dict[str, Mutant[FixedAnswers]] = tabulate_mutants(
     Mutant(
         "shared_chunk",
         Twin(SharedChunk),

@@ -15,7 +15,16 @@ from typing import Any
 import numpy as np
 
 from auditor.privacy.exact import FiniteLaw
-from mechanisms.base.mechanism import Dataset, FloatArray, IntArray, Mutant, require, require_draws, table, unbounded
+from mechanisms.base.mechanism import (
+    Dataset,
+    FloatArray,
+    IntArray,
+    Mutant,
+    require,
+    require_draws,
+    tabulate_mutants,
+    unbounded,
+)
 from mechanisms.selection.free_tops import With
 from mechanisms.teacher_ensembles.aggregation_parts import (
     Everything,
@@ -185,7 +194,7 @@ def _tuned(base: OnlineRelease) -> OnlineRelease:
     return _chunked(lambda b: Tuned((_k(b), _rows(b)), votes_of(b).learner))(base)
 
 
-MUTANTS: dict[str, Mutant[OnlineRelease]] = table(
+MUTANTS: dict[str, Mutant[OnlineRelease]] = tabulate_mutants(
     Mutant(
         "second_distinct_count",
         _voting(lambda votes: replace(votes, distance=second_distinct_distance)),

@@ -28,7 +28,7 @@ from mechanisms.base.mechanism import (
     require,
     require_draws,
     require_positive,
-    table,
+    tabulate_mutants,
     unbounded,
 )
 from mechanisms.base.noise import without_low_bits
@@ -316,7 +316,7 @@ def _inverse(base: DistanceTest) -> float:
     return 1.0 / base.epsilon
 
 
-MUTANTS: dict[str, Mutant[DistanceTest]] = table(
+MUTANTS: dict[str, Mutant[DistanceTest]] = tabulate_mutants(
     Mutant(
         "distance_of_sensitivity_two",
         Twin(Doubled),
@@ -398,7 +398,7 @@ class UndividedDelta(IndependentTests):
         return self.delta
 
 
-INDEPENDENT: dict[str, Mutant[IndependentTests]] = table(
+INDEPENDENT: dict[str, Mutant[IndependentTests]] = tabulate_mutants(
     Mutant("eps_over_m", Twin(OverM), Times(1.0), "benign", "eps/m for each test: more noise than is due"),
     Mutant(
         "delta_not_divided",

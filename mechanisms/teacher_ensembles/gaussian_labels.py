@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import special
 
-from mechanisms.base.mechanism import IntArray, Mutant, Twin, require, require_draws, require_positive, table
+from mechanisms.base.mechanism import IntArray, Mutant, Twin, require, require_draws, require_positive, tabulate_mutants
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class SquaredDeviation(GaussianLabels):
         return self.margin**2 / 8.0
 
 
-MUTANTS: dict[str, Mutant[GaussianLabels]] = table(
+MUTANTS: dict[str, Mutant[GaussianLabels]] = tabulate_mutants(
     Mutant("variance_c_over_8", Twin(LinearVariance), None, "benign", "variance c/8 for c^2/8: too wide for c < 1"),
     Mutant("std_for_variance", Twin(SquaredDeviation), None, "benign", "c^2/8 as deviation: too wide for c > 2 sqrt 2"),
 )

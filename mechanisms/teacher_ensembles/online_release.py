@@ -20,7 +20,16 @@ from auditor.privacy.exact import FiniteLaw
 from auditor.targets.analysts import FixedList
 from auditor.targets.interactive import SKIP, Queries, pool_indices
 from auditor.targets.transcripts import transcript_law, transcripts
-from mechanisms.base.mechanism import Dataset, FloatArray, IntArray, Mutant, require, require_positive, table, unbounded
+from mechanisms.base.mechanism import (
+    Dataset,
+    FloatArray,
+    IntArray,
+    Mutant,
+    require,
+    require_positive,
+    tabulate_mutants,
+    unbounded,
+)
 from mechanisms.base.queries import Answers
 from mechanisms.selection.free_tops import Opposite, Scaled, With, noise_scale
 from mechanisms.selection.sparse_vector import SparseVector, SparseVectorSession, Variant
@@ -332,7 +341,7 @@ def _answers_after_halt(base: OnlineRelease) -> float:
     return base.stream.queries / (2.0 * base.noise)
 
 
-MUTANTS: dict[str, Mutant[OnlineRelease]] = table(
+MUTANTS: dict[str, Mutant[OnlineRelease]] = tabulate_mutants(
     Mutant(
         "threshold_lambda_log",
         _refused_at(lambda base: release_threshold(base.delta, base.stream.queries) / 2.0),

@@ -21,7 +21,7 @@ from mechanisms.base.mechanism import (
     Twin,
     require,
     require_draws,
-    table,
+    tabulate_mutants,
     unbounded,
 )
 from mechanisms.base.noise import gauss_legendre
@@ -206,7 +206,7 @@ def more_points(budgeted: int) -> Mutant[PrivateLearner]:
     )
 
 
-MUTANTS: dict[str, Mutant[PrivateLearner]] = table(
+MUTANTS: dict[str, Mutant[PrivateLearner]] = tabulate_mutants(
     Mutant(
         "student_on_private_points",
         Twin(StudentOnPrivatePoints),
@@ -294,7 +294,7 @@ class EvaluatedOnTrainingPart(LabelPrivateLearner):
         return np.column_stack([weights, wrong])
 
 
-LABEL_MUTANTS: dict[str, Mutant[LabelPrivateLearner]] = table(
+LABEL_MUTANTS: dict[str, Mutant[LabelPrivateLearner]] = tabulate_mutants(
     Mutant(
         "stratified_split",
         Twin(StratifiedSplit),

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from mechanisms.base.mechanism import Mutant, Times, table, unbounded
+from mechanisms.base.mechanism import Mutant, Times, tabulate_mutants, unbounded
 from mechanisms.selection.free_tops import tail
 from mechanisms.teacher_ensembles.soft_histogram import (
     BinsCentredOnTheMean,
@@ -88,7 +88,7 @@ def run_cost(mechanism: SoftLabels) -> float:
 
 
 #: Of Algorithms 6 and 8 with the corrected threshold.
-MUTANTS: dict[str, Mutant[SoftLabels]] = table(
+MUTANTS: dict[str, Mutant[SoftLabels]] = tabulate_mutants(
     Mutant(
         "printed_threshold",
         _half_threshold,
@@ -136,7 +136,7 @@ MUTANTS: dict[str, Mutant[SoftLabels]] = table(
 )
 
 #: Of the sparse vector of the distances; by the names of its bank.
-TESTS: dict[str, Mutant[SoftLabels]] = table(
+TESTS: dict[str, Mutant[SoftLabels]] = tabulate_mutants(
     Mutant(
         "m4_no_threshold_noise",
         With("noisy_threshold", False),
@@ -154,7 +154,7 @@ TESTS: dict[str, Mutant[SoftLabels]] = table(
 )
 
 #: Of the partitions.
-PARTITIONS: dict[str, Mutant[SoftLabels]] = table(
+PARTITIONS: dict[str, Mutant[SoftLabels]] = tabulate_mutants(
     Mutant(
         "data_dependent_range",
         Over(DataDependentRange),

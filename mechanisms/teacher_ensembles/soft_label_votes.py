@@ -28,7 +28,7 @@ from mechanisms.base.mechanism import (
     require,
     require_draws,
     require_positive,
-    table,
+    tabulate_mutants,
     unbounded,
 )
 from mechanisms.selection.free_tops import tail
@@ -368,7 +368,7 @@ class NoTest(OneLabel):
         return FiniteLaw((self._code(data),), np.ones(1))
 
 
-MUTANTS: dict[str, Mutant[OneLabel]] = table(
+MUTANTS: dict[str, Mutant[OneLabel]] = tabulate_mutants(
     Mutant(
         "sample_mean_output", Twin(MeanReleased), unbounded, "violation", "the mean of the votes tells each of them"
     ),

@@ -41,8 +41,8 @@ COVERED_BY_DELTA = {
     "004/weak_to_strong/L0/approximate_dp/pair_of_threshold_test_skipped": "likewise; slq has pairs near the threshold",
 }
 
-ENTRIES: list[Entry] = registry.load([str(EXPERIMENTS)])
-CLAIMS: list[Claim] = registry.claims([str(EXPERIMENTS)])
+ENTRIES: list[Entry] = registry.load_entries([str(EXPERIMENTS)])
+CLAIMS: list[Claim] = registry.load_claims([str(EXPERIMENTS)])
 INVENTORY: dict[str, dict[str, Any]] = {
     item["id"]: item for item in tomllib.loads((EXPERIMENTS / "inventory.toml").read_text(encoding="utf-8"))["entry"]
 }

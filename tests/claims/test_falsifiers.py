@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from auditor.audits.accuracy.controls import noisier
+from auditor.audits.accuracy.controls import scale_noise
 from auditor.audits.conformity import StatedLaw, run_conformity
 from auditor.audits.context import Question
 from auditor.audits.privacy import run_audit
@@ -62,7 +62,7 @@ def versions(claim: Claim, factors: tuple[float, ...]) -> list[Any]:
     """The claim's mechanism with its noise multiplied, or what is broken in its place."""
     if claim.entry in BROKEN:
         return [BROKEN[claim.entry](claim.draft.mechanism)]
-    found = [noisier(claim.draft.mechanism, factor) for factor in factors]
+    found = [scale_noise(claim.draft.mechanism, factor) for factor in factors]
     return [mechanism for mechanism, names in found if names]
 
 

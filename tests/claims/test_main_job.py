@@ -17,8 +17,8 @@ import pytest
 
 from auditor import report
 from auditor.claims import registry
-from auditor.results import number
-from auditor.runs.manifest import manifest
+from auditor.results import parse_number
+from auditor.runs.manifest import build_manifest
 from auditor.runs.run import Run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -73,7 +73,7 @@ def test_everything_is_as_expected(job: Job) -> None:
 
 
 def test_every_declared_claim_was_audited(job: Job) -> None:
-    declared = [claim.id for claim in registry.claims([str(ROOT / "experiments")])]
+    declared = [claim.id for claim in registry.load_claims([str(ROOT / "experiments")])]
     assert [claim["id"] for claim in job.claims] == declared
     assert job.content["manifest"]["claims_selected"] == len(declared)
 
@@ -86,7 +86,7 @@ def test_no_lower_bound_is_above_the_exact_level(job: Job) -> None:
     assert [c["id"] for c in job.claims if c["sandwich"].startswith("failed")] == []
     compared, outputs = 0, [claim for claim in job.claims if claim["level"] == "L1"]
     for claim in outputs:
-        bound, exact = number(claim["lower_bound"]), number(claim["exact"])
+        bound, exact = parse_number(claim["lower_bound"]), parse_number(claim["exact"])
         if bound is not None and exact is not None:
             assert bound <= exact * (1 + 1e-8) + 1e-9, claim["id"]
             compared += 1
@@ -99,7 +99,7 @@ def test_violations_come_with_an_example_and_nothing_else_does(job: Job) -> None
         assert (claim["counterexample"] is not None) == refuted, claim["id"]
         if refuted:
             assert claim["log10_max_e_value"] >= -math.log10(claim["alpha"])
-            bound = number(claim["lower_bound"])
+            bound = parse_number(claim["lower_bound"])
             assert bound is not None
             assert bound >= claim["claimed_level"] * (1 - 1e-8)  # written to 8 digits
 
@@ -107,7 +107,7 @@ def test_violations_come_with_an_example_and_nothing_else_does(job: Job) -> None
 def test_every_claim_that_holds_says_what_would_have_been_found(job: Job) -> None:
     for claim in job.claims:
         if claim["verdict"] == "consistent" and claim["level"] == "L1":
-            bound, resolves, ceiling = (number(claim[k]) for k in ("lower_bound", "resolves", "ceiling"))
+            bound, resolves, ceiling = (parse_number(claim[k]) for k in ("lower_bound", "resolves", "ceiling"))
             assert bound is not None
             assert resolves is not None
             assert ceiling is not None
@@ -129,7 +129,7 @@ def test_every_claim_of_accuracy_that_holds_has_something_that_refutes_it(job: J
 
 def test_what_was_asked_has_the_same_hash_in_another_process(job: Job) -> None:
     asked = Run()
-    here = manifest(asked, registry.claims(asked.paths))
+    here = build_manifest(asked, registry.load_claims(asked.paths))
     assert job.content["manifest"]["specification_hash"] == here["specification_hash"]
     assert job.content["manifest"]["source_hash"] == here["source_hash"]
 
@@ -159,7 +159,7 @@ def test_the_reports_are_written_and_of_a_size_to_open(job: Job) -> None:
     names = {"results.json", "run.json", "report.html", "report.md", "junit.xml", "results.sarif"}
     assert {path.name for path in job.folder.iterdir()} == names
     assert (job.folder / "report.html").stat().st_size < LARGEST_REPORT
-    jsonschema.validate(job.content, report.schema())
+    jsonschema.validate(job.content, report.read_schema())
     cases = ET.parse(job.folder / "junit.xml").getroot().iter("testcase")
     assert len(list(cases)) == len(job.claims)
     assert json.loads((job.folder / "results.sarif").read_text(encoding="utf-8"))["runs"][0]["results"] == []

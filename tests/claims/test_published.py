@@ -14,7 +14,7 @@ import pytest
 
 from auditor.claims.claim import ACCURACY_BUDGETS, BUDGETS
 from auditor.runs.diff import read_results
-from auditor.runs.reproduce import Recorded, lines_of, reproduce, sampled
+from auditor.runs.reproduce import Recorded, lines_of, reproduce_results, take_sample
 from benchmarks.publish import summary
 from tests.docs.test_pages import dpaudit
 
@@ -38,8 +38,8 @@ def part(content: dict[str, Any]) -> list[dict[str, Any]]:
     chosen: list[Recorded] = []
     for level in sorted({claim["level"] for claim in content["claims"]}):
         of = [Recorded(claim["id"], claim) for claim in content["claims"] if claim["level"] == level]
-        chosen += sampled([claim for claim in of if claim.record["draws"] == 0], DRAWLESS)
-        chosen += sampled([claim for claim in of if claim.record["draws"] in budgets], DRAWN)
+        chosen += take_sample([claim for claim in of if claim.record["draws"] == 0], DRAWLESS)
+        chosen += take_sample([claim for claim in of if claim.record["draws"] in budgets], DRAWN)
     return [dict(claim.record) for claim in chosen]
 
 
@@ -75,7 +75,7 @@ def test_a_part_of_it_comes_out_the_same_to_the_byte(
     file = tmp_path / "results.json"
     file.write_text(json.dumps({**published, "claims": chosen}), encoding="utf-8")
     (tmp_path / "run.json").write_bytes((FOLDER / "run.json").read_bytes())
-    found = reproduce(file, jobs=1)
+    found = reproduce_results(file, jobs=1)
     assert (found.same, found.code) == (len(chosen), 0), "\n".join([*found.notices, *lines_of(found)])
 
 

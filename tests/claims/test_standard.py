@@ -12,7 +12,7 @@ from auditor.runs.audit_claim import audit_claim
 from auditor.runs.run import Run, settings_of, split_alpha
 
 RUN = Run(level="standard")
-ALL = registry.claims(RUN.paths)
+ALL = registry.load_claims(RUN.paths)
 ALPHA = split_alpha(ALL, RUN.alpha)
 #: Claims that hold, with one pair whose exact curve is known.
 KNOWN = [

@@ -170,15 +170,15 @@ def test_the_column_of_contributing_needs_one_line_only(monkeypatch: pytest.Monk
     content = read_results(ROOT / "reports" / "full" / "results.json.xz")
     content["claims"] = content["claims"][:40]
     run = RunView.of(content)
-    texts = [words.power(claim.log10_max) for claim in run.claims]
+    texts = [words.format_e_value(claim.log10_max) for claim in run.claims]
     assert len(set(texts)) > 10
     head, _, *rows = (re.split(r"\s{2,}", row) for row in report.summary_table(run).splitlines())
     assert [row[head.index("e-value")] for row in rows[: len(texts)]] == [text.replace("–", "-") for text in texts]
-    table = report.markdown(run).partition("## All claims")[2].strip().splitlines()
+    table = report.render_markdown(run).partition("## All claims")[2].strip().splitlines()
     head, _, *rows = ([cell.strip() for cell in row.split("|")] for row in table)
     place = head.index("e-value")
     assert [row[place] for row in rows[: len(texts)]] == texts
-    page = report.html(run)
+    page = report.render_html(run)
     assert f'.all td:nth-child({place})::before {{ content: "e-value"; }}' in page
     body = page.partition('<table id="all"')[2].partition("</table>")[0].partition("<tbody>")[2]
     cells = [row.split("<td")[place - 1] for row in body.split("<tr")[1:]]

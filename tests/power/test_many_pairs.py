@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from scipy import stats
 
-from auditor.audits.pair_search import affordable
+from auditor.audits.pair_search import keep_affordable
 from auditor.audits.privacy_loop import FIRST
 from benchmarks.many_pairs import DEFECTS, PAIRS, Defect, crowd, search, spread
 
@@ -44,7 +44,7 @@ def test_a_defect_on_any_of_200_pairs_is_found(defect: Defect, draws: int) -> No
 @pytest.mark.parametrize("defect", [LEVEL_TWO, HALF], ids=lambda d: d.name)
 def test_a_slow_target_with_a_defect_on_an_early_pair_is_found(defect: Defect) -> None:
     draws = 2_500
-    check(defect, len(affordable(crowd(PAIRS), draws)), spread(15, AUDITS)[::-1], draws)
+    check(defect, len(keep_affordable(crowd(PAIRS), draws)), spread(15, AUDITS)[::-1], draws)
 
 
 def test_a_defect_on_the_first_of_200_pairs_is_found_with_a_quarter_of_what_one_look_at_all_would_take() -> None:

@@ -14,10 +14,10 @@ from scipy import optimize, special, stats
 from auditor.claims import Claim
 from auditor.privacy.exact import GaussianCurve, LaplaceCurve
 from auditor.privacy.guarantees import ApproxDP, GaussianDP, PureDP
-from auditor.targets.sampler import generator
+from auditor.targets.sampler import make_generator
 from benchmarks.mutant_laws import float_masses, from_curve, masses_of
 from benchmarks.mutants import FACTOR, MOST, Oracle, benign_row, budget, is_benign, mutants, oracle, row, trial
-from benchmarks.oracles import Masses, from_cdfs, rate, single_event_rate, whole_law_rate
+from benchmarks.oracles import Masses, compute_rate, from_cdfs, single_event_rate, whole_law_rate
 from benchmarks.power import whole_law
 from tests.counting import first_that_hold
 
@@ -129,8 +129,8 @@ def test_merging_outcomes_loses_and_splitting_them_does_not() -> None:
 
 def test_notions_without_a_dual_have_the_single_event() -> None:
     masses = pair(1)
-    assert rate(masses, GaussianDP(0.1)) == (single_event_rate(masses, GaussianDP(0.1)), "single event")
-    assert rate(masses, PureDP(0.1))[1] == "whole law"
+    assert compute_rate(masses, GaussianDP(0.1)) == (single_event_rate(masses, GaussianDP(0.1)), "single event")
+    assert compute_rate(masses, PureDP(0.1))[1] == "whole law"
 
 
 @pytest.mark.parametrize("p", [[0.5, 0.6], [-0.1, 1.1], [[1.0]]])
@@ -159,7 +159,7 @@ def claim_of(part: str) -> Claim:
 def outputs(claim: Claim, side: str) -> Any:
     mechanism, datasets = claim.draft.mechanism, claim.draft.pairs[0]
     assert mechanism is not None
-    return mechanism(getattr(datasets, side), DRAWS, generator(1, claim.id, side))
+    return mechanism(getattr(datasets, side), DRAWS, make_generator(1, claim.id, side))
 
 
 def agrees(count: int, probability: float) -> bool:

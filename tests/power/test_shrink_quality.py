@@ -12,8 +12,8 @@ import pandas as pd
 import pytest
 
 from auditor import AddRemoveOne, AnswersWithin, EdgeNeighbors, Pair, PureDP, ReplaceOne
-from auditor.audits.counterexamples.shrink import Shrunk, shrink
-from auditor.audits.privacy_loop import Settings, collect
+from auditor.audits.counterexamples.shrink import Shrunk, shrink_counterexample
+from auditor.audits.privacy_loop import Settings, collect_evidence
 from auditor.datasets import Relation
 from auditor.datasets.json_codec import same_data
 from auditor.events.event_learner import Chain
@@ -178,10 +178,10 @@ ALPHA = 1e-6
 def found_by(target: Any, pair: Pair, relation: Relation | None, values: Any, seed: int) -> Shrunk | None:
     """Attack, then shrink, as an audit does."""
     sampler = Sampler(target, seed, "quality", 10.0, catching=True)
-    evidence = collect(sampler, CLAIM, [pair], Settings(alpha=ALPHA, draws=20_000, seed=seed))
+    evidence = collect_evidence(sampler, CLAIM, [pair], Settings(alpha=ALPHA, draws=20_000, seed=seed))
     assert evidence.refuted(ALPHA)
     chains: list[Chain] = [proposal.chain for proposal in evidence.learners[0].finalists]
-    return shrink(sampler, CLAIM, relation, pair, chains, alpha=ALPHA, draws=50_000, values=values)
+    return shrink_counterexample(sampler, CLAIM, relation, pair, chains, alpha=ALPHA, draws=50_000, values=values)
 
 
 @pytest.mark.parametrize("name", CASES)

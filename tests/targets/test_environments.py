@@ -18,9 +18,9 @@ from auditor.targets import environments
 from auditor.targets.environments import (
     cache_folder,
     check_requirements,
-    environment,
     environment_of,
-    installed,
+    find_environment,
+    list_installed,
     pip_target,
 )
 from auditor.targets.process import ProcessTarget
@@ -46,7 +46,7 @@ def wheel(folder: Path, version: str, scale: int) -> Path:
 def shared(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A cache with an environment that has the tiny library, and the library's wheel."""
     cache, library = tmp_path_factory.mktemp("cache"), wheel(tmp_path_factory.mktemp("wheels"), "1.5", 3)
-    environment([str(library)], cache=cache)
+    find_environment([str(library)], cache=cache)
     return cache, library
 
 
@@ -57,16 +57,16 @@ def test_an_environment_is_built_once_and_has_what_was_asked_for(
     shared: tuple[Path, Path], capfd: pytest.CaptureFixture[str]
 ) -> None:
     cache, library = shared
-    folder = environment([str(library)], cache=cache)
+    folder = find_environment([str(library)], cache=cache)
     said = capfd.readouterr()
     assert said.out + said.err == ""  # it was there
     assert folder.parent == cache
-    assert installed(folder)["tinynoise"] == "1.5"
-    assert "numpy" not in installed(folder)
+    assert list_installed(folder)["tinynoise"] == "1.5"
+    assert "numpy" not in list_installed(folder)
 
 
 def test_an_environment_says_that_it_is_built_and_where(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    folder = environment([], cache=tmp_path)
+    folder = find_environment([], cache=tmp_path)
     said = capfd.readouterr()
     assert said.out == ""
     assert said.err == f"building an environment with no packages ...; kept in {folder}\n"
@@ -74,24 +74,24 @@ def test_an_environment_says_that_it_is_built_and_where(tmp_path: Path, capfd: p
 
 
 def test_a_build_that_was_killed_is_done_again(tmp_path: Path) -> None:
-    folder = environment([], cache=tmp_path)
+    folder = find_environment([], cache=tmp_path)
     (folder / "dpaudit-environment.json").unlink()  # it is written last
     (folder / "half").touch()
-    assert environment([], cache=tmp_path) == folder
+    assert find_environment([], cache=tmp_path) == folder
     assert not (folder / "half").exists()
 
 
 def test_an_environment_whose_interpreter_has_gone_is_built_again(tmp_path: Path) -> None:
-    folder = environment([], cache=tmp_path)
+    folder = find_environment([], cache=tmp_path)
     (folder / "bin" / "python").unlink()
     (folder / "bin" / "python").symlink_to(tmp_path / "gone")
-    assert environment([], cache=tmp_path) == folder
-    assert installed(folder) == {}
+    assert find_environment([], cache=tmp_path) == folder
+    assert list_installed(folder) == {}
 
 
 def test_two_builders_at_once_build_once(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     found: list[Path] = []
-    builders = [threading.Thread(target=lambda: found.append(environment([], cache=tmp_path))) for _ in range(3)]
+    builders = [threading.Thread(target=lambda: found.append(find_environment([], cache=tmp_path))) for _ in range(3)]
     for builder in builders:
         builder.start()
     for builder in builders:
@@ -103,7 +103,7 @@ def test_two_builders_at_once_build_once(tmp_path: Path, capfd: pytest.CaptureFi
 
 def test_a_failed_build_leaves_nothing_and_quotes_pip(tmp_path: Path) -> None:
     with pytest.raises(SpecificationError, match=r"no environment with .*missing.* could be built") as caught:
-        environment([str(tmp_path / "missing.whl")], cache=tmp_path / "cache")
+        find_environment([str(tmp_path / "missing.whl")], cache=tmp_path / "cache")
     assert "missing.whl" in str(caught.value).splitlines()[-1]
     assert [path.suffix for path in (tmp_path / "cache").iterdir()] == [".lock"]
 
@@ -114,7 +114,7 @@ def test_a_build_past_its_limit_ends_with_all_that_it_started(tmp_path: Path) ->
     slow.chmod(0o755)
     begun = time.monotonic()
     with pytest.raises(SpecificationError, match=r"within 2 s"):
-        environment([], cache=tmp_path, python=str(slow), limit=2.0)
+        find_environment([], cache=tmp_path, python=str(slow), limit=2.0)
     assert time.monotonic() - begun < 20
     child = Path("/proc") / (tmp_path / "child").read_text().strip() / "cmdline"
     while child.exists() and child.read_bytes():  # it is empty of a process that is dead and not yet reaped
@@ -124,7 +124,7 @@ def test_a_build_past_its_limit_ends_with_all_that_it_started(tmp_path: Path) ->
 
 def test_interpreters_that_do_not_run_are_refused(tmp_path: Path) -> None:
     with pytest.raises(SpecificationError, match="does not run"):
-        environment([], cache=tmp_path, python=str(tmp_path / "python"))
+        find_environment([], cache=tmp_path, python=str(tmp_path / "python"))
 
 
 # ------------------------------------------------------------------------------------- names in the cache
@@ -138,14 +138,14 @@ def unbuilt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_the_order_of_requirements_does_not_matter_and_anything_else_does(unbuilt: Path) -> None:
-    folder = environment(["b<2", "a==1"], cache=unbuilt)
-    assert folder == environment(["a==1", "b<2", "a==1"], cache=unbuilt)
-    assert folder != environment(["a==1", "b<3"], cache=unbuilt)
-    assert folder != environment(["a==1"], cache=unbuilt)
+    folder = find_environment(["b<2", "a==1"], cache=unbuilt)
+    assert folder == find_environment(["a==1", "b<2", "a==1"], cache=unbuilt)
+    assert folder != find_environment(["a==1", "b<3"], cache=unbuilt)
+    assert folder != find_environment(["a==1"], cache=unbuilt)
     other = unbuilt.parent / "python"
     other.write_text("#!/bin/sh\necho another version\n")
     other.chmod(0o755)
-    assert folder != environment(["b<2", "a==1"], cache=unbuilt, python=str(other))
+    assert folder != find_environment(["b<2", "a==1"], cache=unbuilt, python=str(other))
 
 
 def test_a_changed_local_package_is_installed_again(
@@ -156,7 +156,7 @@ def test_a_changed_local_package_is_installed_again(
     (source / "src" / "module.py").write_text("SCALE = 1\n")
     monkeypatch.chdir(source.parent)
     forms = ["./package", "./package[fast]", str(source), f"package @ file://{source}"]
-    before = [environment([form], cache=unbuilt) for form in forms]
+    before = [find_environment([form], cache=unbuilt) for form in forms]
     assert len(set(before)) == len(forms)
     # What building and importing it writes is no change.
     (source / "build").mkdir()
@@ -164,26 +164,26 @@ def test_a_changed_local_package_is_installed_again(
     (source / "src" / "package.egg-info" / "PKG-INFO").touch()
     (source / ".git").mkdir()
     (source / ".git" / "HEAD").touch()
-    assert [environment([form], cache=unbuilt) for form in forms] == before
+    assert [find_environment([form], cache=unbuilt) for form in forms] == before
     (source / "src" / "module.py").write_text("SCALE = 2\n")
-    after = [environment([form], cache=unbuilt) for form in forms]
+    after = [find_environment([form], cache=unbuilt) for form in forms]
     assert not set(before) & set(after)
     # pip takes this name for a package of the index, so the folder beside it does not count.
-    plain = environment(["package"], cache=unbuilt)
+    plain = find_environment(["package"], cache=unbuilt)
     (source / "src" / "module.py").write_text("SCALE = 3\n")
-    assert environment(["package"], cache=unbuilt) == plain
+    assert find_environment(["package"], cache=unbuilt) == plain
 
 
 def test_a_changed_wheel_is_installed_again(unbuilt: Path, tmp_path: Path) -> None:
     library = wheel(tmp_path, "1.5", 3)
-    before = environment([str(library)], cache=unbuilt)
+    before = find_environment([str(library)], cache=unbuilt)
     assert before.name.startswith("tinynoise-1.5")
     wheel(tmp_path, "1.5", 4)
-    assert environment([str(library)], cache=unbuilt) != before
+    assert find_environment([str(library)], cache=unbuilt) != before
 
 
 def test_names_in_the_cache_hold_no_secrets(unbuilt: Path) -> None:
-    folder = environment(["name @ https://user:hidden@host/name.zip?token=hidden"], cache=unbuilt)
+    folder = find_environment(["name @ https://user:hidden@host/name.zip?token=hidden"], cache=unbuilt)
     assert "hidden" not in str(folder)
 
 
@@ -202,7 +202,7 @@ def test_where_environments_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyP
 def test_a_cache_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(SpecificationError, match="DPAUDIT_CACHE names another"):
-        environment([], cache=tmp_path / "file" / "cache")
+        find_environment([], cache=tmp_path / "file" / "cache")
 
 
 @pytest.mark.parametrize(
@@ -263,10 +263,10 @@ def test_a_target_in_an_environment_sees_its_libraries_and_none_of_ours(
     for where in ("adapter.py", "adapter"):
         with pip_target([str(library)], f"{where}:noise", cache=cache) as target:
             assert target([10], 3, rng) == [14, 14, 14]
-            assert environment_of(target) == environment([str(library)], cache=cache)
+            assert environment_of(target) == find_environment([str(library)], cache=cache)
     with pip_target([str(library)], "adapter.py:surroundings", cache=cache) as target:
         no_numpy, no_auditor, variables, python, prefix, standard, folder = target([0], 1, rng)[0]
-    environment_ = str(environment([str(library)], cache=cache))
+    environment_ = str(find_environment([str(library)], cache=cache))
     assert (no_numpy, no_auditor, variables, standard) == (True, True, False, True)
     assert prefix == environment_
     assert python == os.path.join(environment_, "bin", "python")

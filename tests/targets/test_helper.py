@@ -20,7 +20,7 @@ from auditor.errors import TargetError, TargetRaised
 from auditor.targets import helper
 from auditor.targets.outputs import Raised, Typed
 from auditor.targets.process import ProcessTarget
-from auditor.targets.wire_format import decode
+from auditor.targets.wire_format import decode_json
 
 HELPER = Path(helper.__file__)
 
@@ -288,7 +288,7 @@ def test_objects_that_hold_themselves_end(serving: Serving) -> None:
 @pytest.mark.parametrize("shape", [(3,), (3, 2), (3, 2, 2)])
 def test_arrays_are_written_row_by_row(kind: str, shape: tuple[int, ...]) -> None:
     array = np.ones(shape).astype(kind)
-    read = decode(helper.write_outputs(array).encode())
+    read = decode_json(helper.write_outputs(array).encode())
     if kind in ("float32", "uint8"):
         assert read.kind == kind
         read = read.value
@@ -297,18 +297,24 @@ def test_arrays_are_written_row_by_row(kind: str, shape: tuple[int, ...]) -> Non
 
 
 def test_arrays_with_nan_and_objects_are_written_element_by_element() -> None:
-    assert repr(decode(helper.write_outputs(np.array([1.0, np.nan, -np.inf])).encode())) == "[1.0, nan, -inf]"
-    assert decode(helper.write_outputs(np.array([{1: 2}, None, b"x"], dtype=object)).encode()) == [{1: 2}, None, b"x"]
-    assert decode(helper.write_outputs(pd.Series([1.5, 2.5])).encode()) == [1.5, 2.5]
-    assert decode(helper.write_outputs([np.float64(1.5), 2, None]).encode()) == [1.5, 2, None]
+    assert repr(decode_json(helper.write_outputs(np.array([1.0, np.nan, -np.inf])).encode())) == "[1.0, nan, -inf]"
+    assert decode_json(helper.write_outputs(np.array([{1: 2}, None, b"x"], dtype=object)).encode()) == [
+        {1: 2},
+        None,
+        b"x",
+    ]
+    assert decode_json(helper.write_outputs(pd.Series([1.5, 2.5])).encode()) == [1.5, 2.5]
+    assert decode_json(helper.write_outputs([np.float64(1.5), 2, None]).encode()) == [1.5, 2, None]
 
 
 def test_floats_keep_their_bits() -> None:
     values = np.random.default_rng(0).standard_normal(2000)
     values = np.concatenate([values, values * 1e-310, values * 1e300, [0.0, 5e-324]])
-    assert decode(helper.write_outputs(values).encode()) == values.tolist()
+    assert decode_json(helper.write_outputs(values).encode()) == values.tolist()
     narrow = np.random.default_rng(0).standard_normal(2000).astype(np.float32)
-    assert np.array(decode(helper.write_outputs(narrow).encode()).value, dtype=np.float32).tolist() == narrow.tolist()
+    assert (
+        np.array(decode_json(helper.write_outputs(narrow).encode()).value, dtype=np.float32).tolist() == narrow.tolist()
+    )
 
 
 def test_it_is_of_python_3_8_and_of_the_standard_library() -> None:

@@ -13,7 +13,7 @@ import pytest
 from auditor.errors import SpecificationError, TargetError
 from auditor.targets.http import HttpTarget
 from auditor.targets.process import ProcessTarget
-from auditor.targets.target_names import KINDS, closing_target, requirements_of, shown, target_named
+from auditor.targets.target_names import KINDS, closing_target, requirements_of, show_target, target_named
 
 SOURCE = """
 import random
@@ -172,4 +172,4 @@ def test_one_draw_a_call_is_for_callables_in_this_process(text: str) -> None:
     ],
 )
 def test_names_are_shown_without_secrets(text: str, seen: str) -> None:
-    assert shown(text) == seen
+    assert show_target(text) == seen

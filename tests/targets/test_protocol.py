@@ -25,14 +25,14 @@ from auditor.targets.protocol import (
     REQUEST,
     SEEDS,
     Hello,
-    draw,
+    draw_outputs,
     is_hello,
-    quote,
+    quote_bytes,
     read_answer,
     read_hello,
     request_line,
 )
-from auditor.targets.wire_format import NESTING, as_array, data_text, decode, encode_data
+from auditor.targets.wire_format import NESTING, as_array, data_text, decode_json, encode_data
 
 LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.binary()
 KEYS = st.none() | st.booleans() | st.integers() | st.text() | st.tuples(st.integers(), st.text())
@@ -61,7 +61,7 @@ def same(a: Any, b: Any) -> bool:
 def test_outputs_that_the_helper_writes_read_back_the_same(value: Any) -> None:
     written = helper.write_outputs([value])
     assert "\n" not in written
-    assert same(decode(written.encode()), [value])
+    assert same(decode_json(written.encode()), [value])
 
 
 @given(VALUES)
@@ -214,12 +214,12 @@ def test_a_hello_is_read() -> None:
 
 
 def test_a_quotation_is_short_and_harmless() -> None:
-    assert quote(b"abc\r\n") == "'abc'"
-    assert quote(b"\x1b[2J\x00\xff\n\ttail") == r"'\x1b[2J\x00\xff\n\ttail'"
-    assert quote("é\u202e".encode()) == "'é\\u202e'"
-    assert quote(b"x" * 1000) == f"'{'x' * 200}...' (1000 bytes)"
-    assert quote(b"x" * 999 + b"end", 5, end=True) == "the last of 1002 bytes '...xxend'"
-    assert len(quote(b"\x00" * LINE)) < 1000
+    assert quote_bytes(b"abc\r\n") == "'abc'"
+    assert quote_bytes(b"\x1b[2J\x00\xff\n\ttail") == r"'\x1b[2J\x00\xff\n\ttail'"
+    assert quote_bytes("é\u202e".encode()) == "'é\\u202e'"
+    assert quote_bytes(b"x" * 1000) == f"'{'x' * 200}...' (1000 bytes)"
+    assert quote_bytes(b"x" * 999 + b"end", 5, end=True) == "the last of 1002 bytes '...xxend'"
+    assert len(quote_bytes(b"\x00" * LINE)) < 1000
 
 
 def echo(output: Callable[[int], Any], asked: list[dict[str, Any]]) -> Callable[[bytes], bytes]:
@@ -235,7 +235,7 @@ def echo(output: Callable[[int], Any], asked: list[dict[str, Any]]) -> Callable[
 
 def test_a_call_is_split_into_requests_with_seeds_of_their_own() -> None:
     asked: list[dict[str, Any]] = []
-    outputs = draw(echo(lambda n: [1.5] * n, asked), itertools.count(7), [0], 2500, np.random.default_rng(0))
+    outputs = draw_outputs(echo(lambda n: [1.5] * n, asked), itertools.count(7), [0], 2500, np.random.default_rng(0))
     assert outputs == [1.5] * 2500
     assert [request["n"] for request in asked] == [FIRST_REQUEST, REQUEST, REQUEST, 500 - FIRST_REQUEST]
     assert [request["id"] for request in asked] == [7, 8, 9, 10]
@@ -245,14 +245,14 @@ def test_a_call_is_split_into_requests_with_seeds_of_their_own() -> None:
 
 def test_without_a_generator_no_seed_is_sent() -> None:
     asked: list[dict[str, Any]] = []
-    draw(echo(lambda n: [1.5] * n, asked), itertools.count(1), [0], 20, None)
+    draw_outputs(echo(lambda n: [1.5] * n, asked), itertools.count(1), [0], 20, None)
     assert [request["seed"] for request in asked] == [None, None]
 
 
 def test_long_outputs_are_asked_for_a_few_at_a_time() -> None:
     asked: list[dict[str, Any]] = []
     long = "x" * (LINE // 100)
-    draw(echo(lambda n: [long] * n, asked), itertools.count(1), [0], 60, np.random.default_rng(0))
+    draw_outputs(echo(lambda n: [long] * n, asked), itertools.count(1), [0], 60, np.random.default_rng(0))
     sizes = [request["n"] for request in asked]
     assert sizes[0] == FIRST_REQUEST
     assert set(sizes[1:-1]) == {24}  # a quarter of the longest line
@@ -263,7 +263,7 @@ def test_outputs_of_one_type_of_numpy_are_an_array() -> None:
     for kind in ("float32", "int8", "uint64"):
         for shape in ((3,), (3, 2), (3, 2, 2)):
             array = np.arange(np.prod(shape)).reshape(shape).astype(kind)
-            read = draw(echo_array(array), itertools.count(1), [0], 3, None)
+            read = draw_outputs(echo_array(array), itertools.count(1), [0], 3, None)
             assert isinstance(read, np.ndarray)
             assert read.dtype == kind
             np.testing.assert_array_equal(read, array)

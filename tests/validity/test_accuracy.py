@@ -17,7 +17,7 @@ from scipy import stats
 from auditor.audits.accuracy import HighProbability, PowerLaw, Quantile, Setting
 from auditor.audits.accuracy.errors import ErrorSampler
 from auditor.audits.accuracy.measures import Effort, Mean
-from auditor.audits.accuracy.smallest import Search, bisect
+from auditor.audits.accuracy.smallest import Search, bisect_parameter
 from auditor.audits.context import Question
 from auditor.audits.privacy_loop import Settings
 from auditor.evidence.bernoulli import anytime_order_limits, log_evidence, lower_limit, order_limits, upper_limit
@@ -159,7 +159,7 @@ def test_the_interval_of_a_bisection_holds_the_crossing() -> None:
 
     for run in range(runs):
         search = Search(0.1, 0.2, 20.0, 1.05, integer=False)
-        found = bisect(build, search, ErrorSampler(run, "bisect"), 1500, alpha)
+        found = bisect_parameter(build, search, ErrorSampler(run, "bisect"), 1500, alpha)
         missed += not found.low <= math.log(10) <= found.high
     assert at_most(missed, runs, alpha)
 

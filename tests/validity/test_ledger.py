@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from auditor.audits.privacy_loop import Evidence, Settings, collect
+from auditor.audits.privacy_loop import Evidence, Settings, collect_evidence
 from auditor.datasets import Pair
 from auditor.evidence.lower_bound import level_grid, lower_bound
 from auditor.evidence.two_sample_bet import Stake, Wealth
@@ -49,7 +49,7 @@ def one_night(path: Path) -> Evidence:
     with Ledger(path).night(coin, CLAIM, PAIR, SETTINGS, "own/coin/L1/pure_dp/exact", False) as night:
         assert isinstance(night, Night)
         sampler = Sampler(coin, SETTINGS.seed, night.key)
-        evidence = collect(sampler, CLAIM, PAIR, night.settings, night.past(sampler), night)
+        evidence = collect_evidence(sampler, CLAIM, PAIR, night.settings, night.past(sampler), night)
         verdict = Verdict.VIOLATION if evidence.refuted(night.settings.alpha) else Verdict.CONSISTENT
         night.end(evidence, False, _result(verdict))
     return evidence

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from auditor.audits import pair_search
-from auditor.audits.privacy_loop import FIRST, Settings, collect
+from auditor.audits.privacy_loop import FIRST, Settings, collect_evidence
 from auditor.targets.sampler import Sampler
 from benchmarks.families import ALPHA, Family, Outcome, trial
 from benchmarks.many_pairs import NULLS, PAIRS
@@ -53,7 +53,9 @@ def test_false_alarms_are_rare_where_the_luckiest_of_200_pairs_is_followed(
     monkeypatch.setattr(pair_search, "OPENING", 1.0)
     side = FIRST * PAIRS + 400
     check([trial(null, "budget", seed, side) for seed in range(audits)])
-    found = collect(Sampler(null.mechanism, 0, null.name), null.guarantee, null.pairs, Settings(draws=2 * side))
+    found = collect_evidence(
+        Sampler(null.mechanism, 0, null.name), null.guarantee, null.pairs, Settings(draws=2 * side)
+    )
     assert {chunk.pair for chunk in found.chunks} == set(range(PAIRS))
 
 

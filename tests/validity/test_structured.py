@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from auditor import Pair, PureDP
-from auditor.audits.privacy_loop import Settings, collect
+from auditor.audits.privacy_loop import Settings, collect_evidence
 from auditor.targets.sampler import Sampler
 
 ALPHA, AUDITS, DRAWS_A_SIDE = 0.05, 100, 400
@@ -91,7 +91,7 @@ MECHANISMS = {
 def test_false_alarms_are_rare(mechanism: Any) -> None:
     options = Settings(alpha=ALPHA, draws=2 * DRAWS_A_SIDE, stop="budget")
     alarms = sum(
-        collect(Sampler(mechanism, seed, "structured"), PureDP(1.0), [PAIR], options).refuted(ALPHA)
+        collect_evidence(Sampler(mechanism, seed, "structured"), PureDP(1.0), [PAIR], options).refuted(ALPHA)
         for seed in range(AUDITS)
     )
     assert alarms <= MOST
@@ -103,4 +103,4 @@ def test_a_claim_of_half_the_level_is_refuted(mechanism: Any) -> None:
     # So that the audits above are of something that events see. A bit gains about 0.05 nats a draw against half of its
     # level; 7 are needed at alpha = 1e-3.
     options = Settings(alpha=1e-3, draws=8_000, seed=1)
-    assert collect(Sampler(mechanism, 1, "structured"), PureDP(0.5), [PAIR], options).refuted(1e-3)
+    assert collect_evidence(Sampler(mechanism, 1, "structured"), PureDP(0.5), [PAIR], options).refuted(1e-3)

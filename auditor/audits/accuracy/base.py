@@ -11,7 +11,7 @@ from typing import Any, ClassVar, TypeVar
 from auditor.audits.accuracy.errors import Array, ErrorSampler, Setting
 from auditor.audits.context import Question
 from auditor.audits.dependence import confirm_refutation, looked_at
-from auditor.audits.finish import Conclusion, finish, labels_of
+from auditor.audits.finish import Conclusion, finish_audit, labels_of
 from auditor.audits.independence import UNTESTED, Independence, check_independence
 from auditor.audits.loop import ChunkLoop, ChunkRule
 from auditor.audits.privacy_loop import Settings
@@ -253,7 +253,7 @@ class Sampled(Theorem):
             )
             return Conclusion(decided, found, tested)
 
-        return finish(labels, question.private, collect, conclude)
+        return finish_audit(labels, question.private, collect, conclude)
 
 
 def measured_again(

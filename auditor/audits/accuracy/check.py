@@ -9,7 +9,7 @@ from auditor.audits.accuracy.errors import ErrorOf, Setting
 from auditor.audits.accuracy.failure import HighProbability
 from auditor.audits.context import Question
 from auditor.audits.privacy_loop import DRAWS, Settings
-from auditor.audits.summary import describe
+from auditor.audits.summary import describe_target
 from auditor.errors import SpecificationError
 from auditor.results import AuditResult
 from auditor.targets import Mechanism
@@ -70,7 +70,7 @@ def check_accuracy(
         raise SpecificationError(f"error must be callable as (outputs), got {error!r}")
     settings = Settings(alpha=alpha, draws=draws, seconds=seconds, stop=stop, seed=seed, detect=detect, limit=limit)
     replay = (
-        f"auditor.check_accuracy({describe(mechanism)}, data, error, at_most={at_most!r}, beta={beta!r}, "
+        f"auditor.check_accuracy({describe_target(mechanism)}, data, error, at_most={at_most!r}, beta={beta!r}, "
         f"strict={strict!r}, alpha={alpha!r}, draws={draws}, stop={stop!r}, seed={seed}, id={id!r})"
     )
     question = Question(id=id, replay=replay)

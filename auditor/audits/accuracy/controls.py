@@ -41,7 +41,7 @@ class Noisy(Protocol):
         """The mechanism with ``factor`` times the noise."""
 
 
-def noisier(mechanism: Any, factor: float, depth: int = _DEPTH) -> tuple[Any, tuple[str, ...]]:
+def scale_noise(mechanism: Any, factor: float, depth: int = _DEPTH) -> tuple[Any, tuple[str, ...]]:
     """A mechanism with its noise multiplied, and the parameters.
 
     None if no parameter is known to scale the noise.
@@ -67,7 +67,7 @@ def noisier(mechanism: Any, factor: float, depth: int = _DEPTH) -> tuple[Any, tu
             changed[name] = tuple(part * times for part in value) if isinstance(value, tuple) else value * times
             names.append(f"{times:g} {name}" if times > 1 else f"{name} / {1 / times:g}")
         elif callable(value):  # sizes that were computed for some epsilon are no part of the mechanism that has noise
-            inner, said = noisier(value, factor, depth - 1)
+            inner, said = scale_noise(value, factor, depth - 1)
             if said:
                 changed[name] = inner
                 names += said
@@ -82,7 +82,7 @@ def is_numeric(value: Any) -> bool:
 
 
 def with_noise(subject: Any, factor: float, names: list[str]) -> Any:
-    """A claim's subject with `noisier` mechanisms.
+    """A claim's subject with `scale_noise` mechanisms.
 
     ``names`` takes up the parameters that were changed, once it is built.
 
@@ -101,7 +101,7 @@ def with_noise(subject: Any, factor: float, names: list[str]) -> Any:
         Of the kind of ``subject``.
     """
     if isinstance(subject, Setting):
-        mechanism, said = noisier(subject.mechanism, factor)
+        mechanism, said = scale_noise(subject.mechanism, factor)
         names += [name for name in said if name not in names]
         return replace(subject, mechanism=mechanism)
     if callable(subject):
@@ -129,7 +129,7 @@ class Constant:
         return np.broadcast_to(value, (n, *value.shape)).copy()
 
 
-def zero(setting: Setting, settings: Settings, question: Question) -> Setting | None:
+def answer_zero(setting: Setting, settings: Settings, question: Question) -> Setting | None:
     """The setting of a mechanism that answers 0.
 
     Its outputs keep type and shape; None if they are no numbers.
@@ -238,7 +238,7 @@ def find_refuted(
         if message is not None:
             found = {"what": ", ".join(names), "message": message}
             break
-    if not isinstance(subject, Setting) or (constant := zero(subject, settings, question)) is None:
+    if not isinstance(subject, Setting) or (constant := answer_zero(subject, settings, question)) is None:
         return found
     message = refuted(constant, 0)
     if found is None:

@@ -13,7 +13,7 @@ from auditor.audits.accuracy.errors import ErrorSampler, Setting
 from auditor.audits.privacy_loop import Settings
 from auditor.audits.verdict import describe_missed
 from auditor.errors import SpecificationError
-from auditor.evidence.bernoulli import anytime_order_limits, detectable, log_evidence, lower_limit, upper_limit
+from auditor.evidence.bernoulli import anytime_order_limits, find_detectable, log_evidence, lower_limit, upper_limit
 from auditor.results import usual_level
 
 #: Errors that are kept for the quantile: enough for its second digit, in a bounded memory.
@@ -122,7 +122,7 @@ class HighProbability(Sampled):
         return {
             **found,
             "lower_bound": lower,
-            "resolves": detectable(n, self.beta, settings.alpha),
+            "resolves": find_detectable(n, self.beta, settings.alpha),
             "record": {**found["record"], "failures": count},
             "accuracy": {
                 "kind": self.notion,

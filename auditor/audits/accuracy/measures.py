@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.audits.accuracy.errors import ErrorSampler, Setting
-from auditor.audits.accuracy.smallest import Search, bisect
+from auditor.audits.accuracy.smallest import Search, bisect_parameter
 from auditor.errors import SpecificationError
 from auditor.evidence.bernoulli import order_limits
 
@@ -153,7 +153,7 @@ class Smallest(Measure):
     def __call__(self, subject: Any, effort: Effort) -> Point:
         """Bisect over the second parameter."""
         search = Search(self.beta, self.low, self.high, self.resolution, self.integer, self.largest)
-        found = bisect(subject, search, effort.draw, effort.n, effort.alpha, effort.key)
+        found = bisect_parameter(subject, search, effort.draw, effort.n, effort.alpha, effort.key)
         low, high = found.low, found.high
         if not (low > 0 and math.isfinite(high)):
             raise SpecificationError(

@@ -10,14 +10,14 @@ from typing import Any, ClassVar
 from auditor.audits.accuracy.base import CHUNKS, Theorem, measured_again
 from auditor.audits.accuracy.errors import ErrorSampler, Setting
 from auditor.audits.context import Question
-from auditor.audits.finish import Conclusion, finish, labels_of
+from auditor.audits.finish import Conclusion, finish_audit, labels_of
 from auditor.audits.independence import Independence
 from auditor.audits.loop import ChunkLoop
 from auditor.audits.privacy_loop import Settings
-from auditor.audits.summary import describe
+from auditor.audits.summary import describe_target
 from auditor.audits.verdict import decide_verdict
 from auditor.errors import SpecificationError
-from auditor.evidence.bernoulli import detectable, log_evidence, lower_limit, upper_limit
+from auditor.evidence.bernoulli import find_detectable, log_evidence, lower_limit, upper_limit
 from auditor.results import AuditResult, Verdict
 from auditor.targets import source_hash
 
@@ -136,7 +136,9 @@ class PhaseDiagram(Theorem):
         build: Place = subject
         stated = self.bounds()
         alpha = settings.alpha / len(stated)
-        labels = labels_of(subject, self, "L4", settings, question, mechanism=describe(self.place(build).mechanism))
+        labels = labels_of(
+            subject, self, "L4", settings, question, mechanism=describe_target(self.place(build).mechanism)
+        )
         labels |= {"source_hash": source_hash(self.place(build).mechanism)}
         places = [(x, y) for x in self.xs for y in self.ys]
         draws, threshold = max(settings.draws // len(places), 1), -math.log10(alpha)
@@ -188,7 +190,7 @@ class PhaseDiagram(Theorem):
             }
             return Conclusion(decided, fields, independence)
 
-        return finish(labels, question.private, collect, conclude)
+        return finish_audit(labels, question.private, collect, conclude)
 
 
 def _cell(
@@ -221,5 +223,5 @@ def _cell(
         "stated": kind,
         "bound": bound if kind else None,
         "log10_e_value": best / math.log(10),
-        "detectable": detectable(n, beta, alpha) if kind else None,
+        "detectable": find_detectable(n, beta, alpha) if kind else None,
     }

@@ -17,15 +17,15 @@ from auditor.audits.accuracy.failure import HighProbability
 from auditor.audits.accuracy.figure import Figure
 from auditor.audits.accuracy.measures import Effort, Exactly, Measure, Point, Smallest
 from auditor.audits.context import Question
-from auditor.audits.finish import Conclusion, finish, labels_of
+from auditor.audits.finish import Conclusion, finish_audit, labels_of
 from auditor.audits.independence import Independence
 from auditor.audits.privacy_loop import Settings
-from auditor.audits.summary import describe
+from auditor.audits.summary import describe_target
 from auditor.audits.verdict import decide_verdict
 from auditor.errors import SpecificationError
 from auditor.results import AuditResult, Verdict
 from auditor.targets import source_hash
-from auditor.targets.sampler import generator
+from auditor.targets.sampler import make_generator
 
 Array = NDArray[np.float64]
 _Measured: TypeAlias = tuple[Verdict, str, dict[str, Any]]
@@ -236,13 +236,13 @@ class PowerLaw(Theorem):
         n, share = settings.draws // len(self.at), settings.alpha / len(self.at)
 
         def measure(draw: ErrorSampler) -> _Measured:
-            rng = generator(settings.seed, question.id, "bootstrap")
+            rng = make_generator(settings.seed, question.id, "bootstrap")
             points: list[Point] = []
             for i, x in enumerate(self.at):
                 built = subject(x)
                 if isinstance(built, Setting) and not points:
                     mechanism = built.mechanism
-                    labels.update(mechanism=describe(mechanism), source_hash=source_hash(mechanism))
+                    labels.update(mechanism=describe_target(mechanism), source_hash=source_hash(mechanism))
                 points.append(self.measure(built, Effort(draw, n, share, rng, i)))
             found = self._fit(points)
             return *self._judge(points, found), found
@@ -261,7 +261,7 @@ class PowerLaw(Theorem):
             decided = decide_verdict(Verdict.DEVIATION, refuted(measured), text, lambda: text, independence)
             return Conclusion(decided, {"draws": draw.draws, "accuracy": found}, independence if self.drawn else None)
 
-        return finish(labels, question.private, collect, conclude)
+        return finish_audit(labels, question.private, collect, conclude)
 
     def _factors(self) -> Array:
         return np.array([1.0 if self.log_factor is None else float(self.log_factor(x)) for x in self.at])

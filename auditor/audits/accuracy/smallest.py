@@ -15,11 +15,11 @@ from auditor.audits.accuracy.base import CHUNKS, Theorem, measured_again
 from auditor.audits.accuracy.errors import ErrorSampler, Setting
 from auditor.audits.accuracy.failure import HighProbability
 from auditor.audits.context import Question
-from auditor.audits.finish import Conclusion, finish, labels_of
+from auditor.audits.finish import Conclusion, finish_audit, labels_of
 from auditor.audits.independence import Independence
 from auditor.audits.loop import ChunkLoop
 from auditor.audits.privacy_loop import Settings
-from auditor.audits.summary import describe
+from auditor.audits.summary import describe_target
 from auditor.audits.verdict import decide_verdict
 from auditor.errors import SpecificationError
 from auditor.evidence.bernoulli import lower_limit, upper_limit
@@ -119,7 +119,9 @@ class Decision:
     words: str
 
 
-def decide(setting: Setting, draw: ErrorSampler, draws: int, beta: float, alpha: float, *key: str | int) -> Decision:
+def decide_setting(
+    setting: Setting, draw: ErrorSampler, draws: int, beta: float, alpha: float, *key: str | int
+) -> Decision:
     """Draw until the failure rate's side of beta is certain.
 
     It ends at the budget, too.
@@ -253,7 +255,9 @@ class SearchPath:
         return estimates
 
 
-def bisect(build: Build, search: Search, draw: ErrorSampler, draws: int, alpha: float, *key: str | int) -> SearchPath:
+def bisect_parameter(
+    build: Build, search: Search, draw: ErrorSampler, draws: int, alpha: float, *key: str | int
+) -> SearchPath:
     """Find where the failure rate crosses beta.
 
     Parameters
@@ -272,9 +276,9 @@ def bisect(build: Build, search: Search, draw: ErrorSampler, draws: int, alpha: 
     Notes
     -----
     Valid because: each decision is wrong with probability at most alpha over the number of values that may be tried,
-    which is fixed beforehand (see `decide`), and each value has draws of its own. With a failure rate that is monotone
-    in the parameter, which is assumed, the value that is sought lies between certified ones. Where the rate is so close
-    to beta that the budget does not decide, the search goes on from both sides.
+    which is fixed beforehand (see `decide_setting`), and each value has draws of its own. With a failure rate that is
+    monotone in the parameter, which is assumed, the value that is sought lies between certified ones. Where the rate is
+    so close to beta that the budget does not decide, the search goes on from both sides.
     """
     found, share = SearchPath(), alpha / search.evaluations
 
@@ -282,7 +286,7 @@ def bisect(build: Build, search: Search, draw: ErrorSampler, draws: int, alpha: 
         setting = build(int(value) if search.integer else value)
         left = draws - sum(step["draws"] for step in found.steps)
         budget = max(math.ceil(PART * left), CHUNKS.first)
-        decision = decide(setting, draw, budget, search.beta, share, *key, len(found.steps))
+        decision = decide_setting(setting, draw, budget, search.beta, share, *key, len(found.steps))
         found.steps.append(
             {"value": value, "failures": decision.count, "draws": decision.n, "decision": decision.words}
         )
@@ -370,23 +374,23 @@ class SmallestParameter(Theorem):
 
         Notes
         -----
-        Valid because: "deviation" is returned only if the theorem's own value was certified to fail, by `decide` at
-        half of alpha, and again if the draws of any value looked dependent, see `confirm_refutation`; the other half is
-        the bisection's, which decides nothing.
+        Valid because: "deviation" is returned only if the theorem's own value was certified to fail, by
+        `decide_setting` at half of alpha, and again if the draws of any value looked dependent, see
+        `confirm_refutation`; the other half is the bisection's, which decides nothing.
         """
         labels = labels_of(subject, self, "L4", settings, question)
         draw, search = ErrorSampler(settings.seed, question.id, settings.limit), self.search
 
         def measure(draw: ErrorSampler) -> tuple[Decision, SearchPath]:
             setting = subject(int(self.claimed) if search.integer else self.claimed)
-            labels.update(mechanism=describe(setting.mechanism), source_hash=source_hash(setting.mechanism))
-            own = decide(setting, draw, settings.draws // 2, search.beta, settings.alpha / 2, "claimed")
-            return own, bisect(subject, search, draw, settings.draws // 2, settings.alpha / 2)
+            labels.update(mechanism=describe_target(setting.mechanism), source_hash=source_hash(setting.mechanism))
+            own = decide_setting(setting, draw, settings.draws // 2, search.beta, settings.alpha / 2, "claimed")
+            return own, bisect_parameter(subject, search, draw, settings.draws // 2, settings.alpha / 2)
 
         def collect() -> tuple[tuple[Decision, SearchPath], ErrorSampler, Independence]:
             return measured_again(measure, lambda found: found[0].words == "fails", draw, [], settings)
 
-        return finish(labels, question.private, collect, self._conclude)
+        return finish_audit(labels, question.private, collect, self._conclude)
 
     def _conclude(self, made: tuple[tuple[Decision, SearchPath], ErrorSampler, Independence]) -> Conclusion:
         (own, found), draw, independence = made

@@ -37,7 +37,7 @@ def cap_at(guarantee: Guarantee, q: float, level: float) -> float:
     return float(guarantee.cap(np.array(q), np.array(level)))
 
 
-def guessing(guarantee: Guarantee, level: float) -> float:
+def bound_guessing(guarantee: Guarantee, level: float) -> float:
     """Largest probability of guessing a secret, uniform bit of one row right.
 
     Parameters
@@ -76,7 +76,7 @@ def guessing(guarantee: Guarantee, level: float) -> float:
     return min(1.0, 0.5 * (1.0 + best) + 1e-12)
 
 
-def within(guarantee: Guarantee, level: float, n: int, wrong: int) -> float:
+def bound_reconstruction(guarantee: Guarantee, level: float, n: int, wrong: int) -> float:
     """Largest probability of reconstructing all but ``wrong`` bits.
 
     Of n secret, uniform bits, one a row, at most ``wrong`` are wrong.
@@ -110,7 +110,7 @@ def within(guarantee: Guarantee, level: float, n: int, wrong: int) -> float:
     return min(1.0, cap_at(guarantee, min((wrong + 1) / n, 1.0), level) / (1.0 - wrong / n))
 
 
-def packing(guarantee: Guarantee, level: float, log_datasets: float, steps: int) -> float:
+def bound_packing(guarantee: Guarantee, level: float, log_datasets: float, steps: int) -> float:
     """Largest average probability of disjoint good outputs.
 
     There are many datasets, and no output is good for two of them.

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.audits.adversaries.base import Adversary, Ask, FloatArray, Stack
-from auditor.audits.adversaries.bounds import guessing
+from auditor.audits.adversaries.bounds import bound_guessing
 from auditor.errors import SpecificationError
 from auditor.privacy.guarantees import Guarantee
 
@@ -62,7 +62,7 @@ def subset_counts(bits: Bits) -> Bits:
     return counts
 
 
-def every(people: int) -> Bits:
+def enumerate_bits(people: int) -> Bits:
     """All vectors of bits, shape (2^people, people).
 
     Row q has the bits of the number q.
@@ -318,7 +318,7 @@ class Exhaustive(Adversary):
             return np.array(self.matrix, dtype=np.int8)
         if self.queries:
             return np.random.default_rng(self.seed).integers(0, 2, (self.queries, self.people), dtype=np.int8)
-        return every(self.people)
+        return enumerate_bits(self.people)
 
     def play(self, ask: Ask, n: int, rng: np.random.Generator) -> FloatArray:
         """Part of right bits in n games, shape (n,).
@@ -353,10 +353,10 @@ class Exhaustive(Adversary):
 
         Notes
         -----
-        Valid because: a bit is one row of the table, and `auditor.audits.adversaries.bounds.guessing` bounds the
+        Valid because: a bit is one row of the table, and `auditor.audits.adversaries.bounds.bound_guessing` bounds the
         probability that it is guessed right; the score is the average over the bits.
         """
-        return guessing(guarantee, level)
+        return bound_guessing(guarantee, level)
 
     def __str__(self) -> str:
         asked = len(self.matrix) or self.queries

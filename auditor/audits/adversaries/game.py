@@ -9,10 +9,10 @@ from typing import ClassVar
 import numpy as np
 
 from auditor.audits.adversaries.base import Adversary, Ask, FloatArray, Stack
-from auditor.audits.adversaries.releases import Unit, check_unit, released
+from auditor.audits.adversaries.releases import Unit, check_unit, release_tables
 from auditor.audits.context import Question
 from auditor.audits.dependence import Trace, confirm_refutation, look_again, looked_at
-from auditor.audits.finish import Conclusion, finish, labels_of
+from auditor.audits.finish import Conclusion, finish_audit, labels_of
 from auditor.audits.independence import UNTESTED, Independence, check_independence
 from auditor.audits.loop import ChunkLoop, ChunkRule
 from auditor.audits.privacy_loop import Settings
@@ -23,7 +23,7 @@ from auditor.evidence.mean import MeanWealth, detectable_mean
 from auditor.privacy.guarantees import ApproxDP, Guarantee
 from auditor.results import AuditResult, Counterexample, Verdict, wealth_fields
 from auditor.targets import Mechanism
-from auditor.targets.sampler import Place, Sampler, guarded
+from auditor.targets.sampler import GuardedCall, Place, Sampler
 
 #: Chunks of games, of which one may take seconds. Evidence does not depend on chunks, so they only bound how late a
 #: verdict is.
@@ -80,8 +80,8 @@ class Game:
         """What the adversary asks with."""
 
         def ask(stack: Stack) -> FloatArray:
-            with guarded("the target", f"releases of {len(stack)} tables", self.limit):
-                found = released(self.target, stack, rng)
+            with GuardedCall("the target", f"releases of {len(stack)} tables", self.limit):
+                found = release_tables(self.target, stack, rng)
             rows = stack.shape[1]
             counts = found * rows if self.unit == "means" else found
             # A function of the output, so that it changes nothing of what a guarantee allows: what is outside of
@@ -232,7 +232,7 @@ def run_game(game: Game, guarantee: Guarantee, settings: Settings, question: Que
         )
         return played, tested
 
-    return finish(
+    return finish_audit(
         labels,
         question.private,
         collect,
@@ -245,7 +245,7 @@ def _tested(game: Game, settings: Settings, question: Question) -> Independence:
     table = game.table(np.random.default_rng(settings.seed))
 
     def repeated(data: Stack, n: int, rng: np.random.Generator) -> FloatArray:
-        return released(game.target, np.repeat(data[None], n, axis=0), rng)
+        return release_tables(game.target, np.repeat(data[None], n, axis=0), rng)
 
     played = hasattr(game.target, "each")
     sampler = Sampler(repeated if played else game.target, settings.seed, question.id, game.limit)

@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from auditor.audits.adversaries.base import Adversary, Ask, FloatArray
-from auditor.audits.adversaries.bounds import packing
+from auditor.audits.adversaries.bounds import bound_packing
 from auditor.errors import SpecificationError
 from auditor.privacy.guarantees import Guarantee
 
@@ -79,9 +79,9 @@ class Packing(Adversary):
         -----
         Valid because: counts of two of the tables differ by ``rows`` in some column, so no release is within less than
         ``rows / 2`` of both; each table becomes any other by replacing ``rows`` rows, one after the other; the rest is
-        `auditor.audits.adversaries.bounds.packing`.
+        `auditor.audits.adversaries.bounds.bound_packing`.
         """
-        return packing(guarantee, level, self.columns * math.log(2.0), self.rows)
+        return bound_packing(guarantee, level, self.columns * math.log(2.0), self.rows)
 
     def __str__(self) -> str:
         return f"which of 2^{self.columns} tables of {self.rows} identical rows"

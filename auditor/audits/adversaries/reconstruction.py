@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.audits.adversaries.base import Adversary, Ask, FloatArray, Stack
-from auditor.audits.adversaries.bounds import guessing, within
+from auditor.audits.adversaries.bounds import bound_guessing, bound_reconstruction
 from auditor.audits.adversaries.decoding import Decoder, LeastAbsolute
 from auditor.errors import SpecificationError
 from auditor.privacy.guarantees import Guarantee
@@ -98,7 +98,7 @@ class Reconstruction(Adversary):
         ask : callable
             From tables to releases, see `Adversary.play`.
         """
-        return questions.astype(np.float64), ask(tables(questions, secret))
+        return questions.astype(np.float64), ask(build_tables(questions, secret))
 
     def rounded(self, estimates: FloatArray) -> Bits:
         """Bits from estimates in [0, 1], shape (n, rows)."""
@@ -130,12 +130,12 @@ class Reconstruction(Adversary):
         Notes
         -----
         Valid because: the bits are uniform, independent of one another and of the queries, and each decides one row; a
-        guess is a function of the answers and the queries. So `guessing` bounds the probability that any one of them is
-        right, and the mean of those; `within` bounds that of at most ``wrong`` errors.
+        guess is a function of the answers and the queries. So `bound_guessing` bounds the probability that any one of
+        them is right, and the mean of those; `bound_reconstruction` bounds that of at most ``wrong`` errors.
         """
         if self.wrong is None:
-            return guessing(guarantee, level)
-        return within(guarantee, level, self.rows, self.wrong)
+            return bound_guessing(guarantee, level)
+        return bound_reconstruction(guarantee, level, self.rows, self.wrong)
 
     def __str__(self) -> str:
         aim = "" if self.wrong is None else f" but for {self.wrong}" if self.wrong else " without an error"
@@ -167,12 +167,12 @@ class Decoding(Reconstruction):
 
         See `Reconstruction.released`.
         """
-        answers = ask(tables(np.concatenate([questions, 1 - questions], axis=1), secret))
+        answers = ask(build_tables(np.concatenate([questions, 1 - questions], axis=1), secret))
         signs = 2.0 * questions.astype(np.float64) - 1.0
         return signs, answers[:, : self.queries] - answers[:, self.queries :]
 
 
-def tables(questions: Bits, secret: Bits) -> Stack:
+def build_tables(questions: Bits, secret: Bits) -> Stack:
     """Tables whose column counts are the answers.
 
     Shape (n, rows, k) from (n, k, rows) and (n, rows).

@@ -20,7 +20,7 @@ def check_unit(unit: str) -> None:
         raise SpecificationError(f"unit must be one of {', '.join(get_args(Unit))}, got {unit!r}")
 
 
-def released(target: Mechanism, stack: Stack, rng: np.random.Generator) -> FloatArray:
+def release_tables(target: Mechanism, stack: Stack, rng: np.random.Generator) -> FloatArray:
     """One release for each of several tables.
 
     Parameters

@@ -9,7 +9,7 @@ import numpy as np
 
 from auditor.audits.adversaries.base import FloatArray, Stack
 from auditor.audits.adversaries.fingerprints import Bits, Code, Codebook, IntArray
-from auditor.audits.adversaries.releases import Unit, check_unit, released
+from auditor.audits.adversaries.releases import Unit, check_unit, release_tables
 from auditor.datasets import Pair
 from auditor.targets import Mechanism
 
@@ -161,7 +161,7 @@ class Tracing:
         TargetError
             If it releases something else.
         """
-        found = released(self.target, stack, rng)
+        found = release_tables(self.target, stack, rng)
         means = found / stack.shape[1] if self.unit == "counts" else found
         if np.isfinite(means).all():
             return means

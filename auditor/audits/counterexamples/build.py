@@ -22,7 +22,7 @@ from auditor.results import Counterexample
 from auditor.targets.sampler import Sampler
 
 
-def counterexample(
+def build_counterexample(
     sampler: Sampler,
     evidence: Evidence | FixedSize,
     found: dict[str, Any],
@@ -42,7 +42,7 @@ def counterexample(
     evidence : Evidence or FixedSize
         What refuted the claim.
     found : dict
-        Fields of the result, from `auditor.audits.summary.findings` or `fixed_findings`.
+        Fields of the result, from `auditor.audits.summary.summarise_findings` or `fixed_findings`.
     guarantee : Guarantee
         The claim.
     pairs : sequence of Pair

@@ -14,7 +14,7 @@ from auditor.datasets import Pair
 from auditor.events.event_learner import Chain, Proposal
 from auditor.evidence.two_sample_bet import Stake, Wealth, worst_counts
 from auditor.privacy.guarantees import Guarantee
-from auditor.targets.outputs import keys
+from auditor.targets.outputs import hash_outputs
 from auditor.targets.sampler import Sampler
 
 
@@ -50,7 +50,7 @@ class Confirmation:
     digest: str
 
 
-def confirm(
+def confirm_event(
     sampler: Sampler,
     guarantee: Guarantee,
     pair: Pair,
@@ -110,7 +110,7 @@ def confirm(
         n = loop.take()
         batches = (sampler.draw_either_way(data, n, key, side, chunk) for data, side in ((pair.x, "x"), (pair.y, "y")))
         (batch_x, whole_x), (batch_y, whole_y) = batches
-        digest.update(keys(batch_x).tobytes() + keys(batch_y).tobytes())
+        digest.update(hash_outputs(batch_x).tobytes() + hash_outputs(batch_y).tobytes())
         stake = Stake(0, 0, *event.estimates(), chain.cells(batch_x), chain.cells(batch_y))
         stake = worst_counts(stake, n, not whole_x, not whole_y)
         wealth.bet(stake)

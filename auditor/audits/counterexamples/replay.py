@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from auditor.audits.counterexamples.confirm import Confirmation, EventCounts, confirm
+from auditor.audits.counterexamples.confirm import Confirmation, EventCounts, confirm_event
 from auditor.audits.counterexamples.shrink import Shrunk
 from auditor.audits.counterexamples.shrink_data import pair_at, places_of
-from auditor.audits.counterexamples.snippet import counted
-from auditor.audits.privacy_loop import Settings, collect
+from auditor.audits.counterexamples.snippet import describe_counts
+from auditor.audits.privacy_loop import Settings, collect_evidence
 from auditor.datasets import Pair
 from auditor.datasets.json_codec import (
     MOST_ENTRIES,
@@ -19,9 +19,9 @@ from auditor.datasets.json_codec import (
     ObjectCodec,
     data_from_json,
     data_to_json,
-    decode,
-    encode,
+    decode_value,
     encode_exactly,
+    encode_value,
 )
 from auditor.errors import SpecificationError
 from auditor.events.codec import chain_from_json, chain_to_json
@@ -58,7 +58,7 @@ class Replayed:
 
 
 def to_replay(found: Shrunk, private: bool) -> dict[str, Any]:
-    """What a result has to hold for `replay`, as strict JSON.
+    """What a result has to hold for `replay_event`, as strict JSON.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def _stored(pair: Pair, chain: Chain, guarantee: Guarantee, alpha: float, shown:
         "whole": False,
         "chain": chain_to_json(chain) if shown else None,
         "claim": claim_to_json(guarantee),
-        "alpha": encode(float(alpha)),
+        "alpha": encode_value(float(alpha)),
     }
 
 
@@ -129,7 +129,7 @@ def _rows(pair: Pair, original: Pair) -> dict[str, Any] | None:
         return None
     x, y, added = places
     try:
-        return {"x": x, "y": y, "added": encode(added)}
+        return {"x": x, "y": y, "added": encode_value(added)}
     except NotStorableError:
         return None
 
@@ -185,7 +185,7 @@ class _Record:
         return Sampler(target, seed, key, limit, one_a_call=self.one_a_call, catching=True)
 
 
-def replay(
+def replay_event(
     record: Mapping[str, Any],
     target: Mechanism,
     pair: Pair | None = None,
@@ -229,19 +229,21 @@ def replay(
     Notes
     -----
     Valid because: event and pair come from the record, and fresh draws are keyed apart from all that they were chosen
-    on, see `confirm`. So "reproduced" on fresh draws has probability at most alpha if the claim holds.
+    on, see `confirm_event`. So "reproduced" on fresh draws has probability at most alpha if the claim holds.
     """
     known = _read(record, pair, guarantee)
     if seed is None and known.before is not None and known.chain is not None and not known.unseeded:
         sampler = known.sampler(target, limit, known.seed, known.key)
         again = _judge(sampler, known, known.counts.n, "confirm", to_the_end=True)
         if again.counts == known.counts and known.digest in (None, again.digest):
-            lines = [f"drawn again with seed {known.seed}: {counted(again.counts, known.event)}, exactly as recorded"]
+            lines = [
+                f"drawn again with seed {known.seed}: {describe_counts(again.counts, known.event)}, exactly as recorded"
+            ]
             return Replayed(again.reached, [*lines, _evidence(again, known)], exactly=True)
         first = [
-            f"drawn again with seed {known.seed}: {counted(again.counts, known.event)}, but these are not the recorded "
-            f"draws ({known.counts.x:,} and {known.counts.y:,}): the target or its libraries have changed, or it has "
-            "its own source of randomness"
+            f"drawn again with seed {known.seed}: {describe_counts(again.counts, known.event)}, but these are not the "
+            f"recorded draws ({known.counts.x:,} and {known.counts.y:,}): the target or its libraries have changed, or "
+            "it has its own source of randomness"
         ]
     else:
         first = []
@@ -250,7 +252,7 @@ def replay(
         return _learned_anew(fresh, known, first)
     most = _TIMES * known.counts.n
     found = _judge(fresh, known, most, "replay")
-    lines = [*first, f"fresh draws: {counted(found.counts, known.event)}", _evidence(found, known)]
+    lines = [*first, f"fresh draws: {describe_counts(found.counts, known.event)}", _evidence(found, known)]
     if not found.reached:
         lines.append(_missed(known, found.counts.n))
     return Replayed(found.reached, lines)
@@ -259,7 +261,7 @@ def replay(
 def _judge(sampler: Sampler, known: _Record, most: int, key: str, to_the_end: bool = False) -> Confirmation:
     assert known.chain is not None  # both callers have looked
     before = known.before if known.before is not None else known.counts
-    return confirm(
+    return confirm_event(
         sampler,
         known.guarantee,
         known.pair,
@@ -276,7 +278,7 @@ def _learned_anew(sampler: Sampler, known: _Record, first: list[str]) -> Replaye
     """The event is not stored: an audit learns one on fresh draws, and is given more of them for that."""
     draws = 2 * _TIMES * (known.counts.n + (known.before.n if known.before is not None else 0))
     settings = Settings(alpha=known.alpha, draws=max(draws, 1_000), seed=sampler.seed, limit=sampler.limit)
-    evidence = collect(sampler, known.guarantee, [known.pair], settings)
+    evidence = collect_evidence(sampler, known.guarantee, [known.pair], settings)
     reached = evidence.refuted(known.alpha)
     lines = [*first, f"the event is not stored: one was learned anew on {evidence.n:,} fresh draws on each dataset"]
     return Replayed(reached, [*lines, _wealth(float(evidence.wealth.best[0]), reached, known)])
@@ -316,7 +318,7 @@ def _read(record: Mapping[str, Any], pair: Pair | None, guarantee: Guarantee | N
             chain=None if again["chain"] is None else chain_from_json(again["chain"]),
             event=str(found.get("event", "the event")),
             guarantee=claim_from_json(again["claim"]) if guarantee is None else guarantee,
-            alpha=_level(decode(again["alpha"])),
+            alpha=_level(decode_value(again["alpha"])),
             counts=_counts(counts),
             before=None if before is None else _counts(before),
             key=str(again.get("key", record.get("id", "replay"))),
@@ -361,4 +363,4 @@ def _datasets(again: Mapping[str, Any], name: str, given: Pair | None) -> Pair:
             "the record does not hold the datasets, nor which rows of those of the attack they have: attack again"
         )
     rows = again["rows"]
-    return pair_at(rows["x"], rows["y"], decode(rows["added"]), given)
+    return pair_at(rows["x"], rows["y"], decode_value(rows["added"]), given)

@@ -10,12 +10,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from auditor.audits.counterexamples.confirm import EventCounts, confirm
+from auditor.audits.counterexamples.confirm import EventCounts, confirm_event
 from auditor.audits.counterexamples.shrink_data import EnoughError, smaller_pair
 from auditor.audits.counterexamples.simplify_event import simple_events, simplest_event, single_events
 from auditor.audits.independence import check_independence, worst_of
 from auditor.audits.loop import Clock
-from auditor.audits.privacy_loop import FIRST, Settings, collect
+from auditor.audits.privacy_loop import FIRST, Settings, collect_evidence
 from auditor.datasets import Pair, Relation
 from auditor.errors import SpecificationError, TargetError, TargetRaised
 from auditor.events.elements import read_once
@@ -74,7 +74,7 @@ class Shrunk:
     original : Pair
         The pair of the violation.
     guarantee, alpha
-        As `shrink` was given them.
+        As `shrink_counterexample` was given them.
     seed, key : int, str
         Of the sampler that the confirming draws came from.
     before : EventCounts
@@ -105,7 +105,7 @@ class Shrunk:
     digest: str
 
 
-def shrink(
+def shrink_counterexample(
     sampler: Sampler,
     guarantee: Guarantee,
     relation: Relation | None,
@@ -162,8 +162,9 @@ def shrink(
     -----
     Valid because: the verdict rests on the audit's evidence and on nothing here. Draws of this function are keyed apart
     from all others. Which pair and event are kept is decided on draws keyed by "try", "past" and "fresh"; the two are
-    then fixed, and judged once, at level alpha, on draws keyed by "confirm" that nothing was chosen on, see `confirm`.
-    So if the claim holds on the pair that was kept, a counterexample is returned with probability at most alpha.
+    then fixed, and judged once, at level alpha, on draws keyed by "confirm" that nothing was chosen on, see
+    `confirm_event`. So if the claim holds on the pair that was kept, a counterexample is returned with probability at
+    most alpha.
     """
     if isinstance(draws, bool) or not isinstance(draws, int) or draws < 4 * FIRST:
         raise SpecificationError(f"draws must be an integer of at least {4 * FIRST}, got {draws!r}")
@@ -259,7 +260,7 @@ class _Tries:
             seed=self.sampler.seed,
             limit=self.sampler.limit,
         )
-        evidence = collect(self.sampler, self.guarantee, [pair], settings)
+        evidence = collect_evidence(self.sampler, self.guarantee, [pair], settings)
         self.used += 2 * evidence.n
         if not evidence.refuted(settings.alpha):
             return None
@@ -302,7 +303,7 @@ class _Tries:
         sampler = self._independent(pair, most)
         one_a_call = sampler.one_a_call
         clock = Clock(None if self.seconds is None else max(self._seconds(), _TICK))
-        judged = confirm(sampler, self.guarantee, pair, chain, before, alpha=self.alpha, most=most, clock=clock)
+        judged = confirm_event(sampler, self.guarantee, pair, chain, before, alpha=self.alpha, most=most, clock=clock)
         self.used += 2 * judged.counts.n
         if not judged.reached:
             return None

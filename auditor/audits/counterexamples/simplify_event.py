@@ -16,12 +16,12 @@ from auditor.events.event_learner import MOST_SYMBOLS, Chain, Proposal
 from auditor.events.feature_detection import telling_features
 from auditor.events.features import Feature, Rank, fixed_features
 from auditor.events.fitting import learn_symbols
-from auditor.events.root_causes import cause_of, simplicity
+from auditor.events.root_causes import cause_of, rank_simplicity
 from auditor.events.structure import structure_of
 from auditor.evidence.power import divergence_rate
 from auditor.evidence.two_sample_bet import Stake, Wealth
 from auditor.privacy.guarantees import Guarantee
-from auditor.targets.outputs import Batch, pooled
+from auditor.targets.outputs import Batch, pool_outputs
 
 Array = NDArray[np.float64]
 
@@ -57,7 +57,11 @@ def simple_events(x: Batch, y: Batch, guarantee: Guarantee) -> list[Chain]:
         The claim.
     """
     found: list[Chain] = []
-    features: list[Feature] = [*fixed_features(pooled(x, y)), *structure_of(x, y).features, *telling_features(x, y)]
+    features: list[Feature] = [
+        *fixed_features(pool_outputs(x, y)),
+        *structure_of(x, y).features,
+        *telling_features(x, y),
+    ]
     symbols = learn_symbols(x, y, MOST_SYMBOLS)
     if symbols is not None:
         # Few symbols from either end of the order, and all but few.
@@ -81,7 +85,7 @@ def simple_events(x: Batch, y: Batch, guarantee: Guarantee) -> list[Chain]:
     return found
 
 
-def rounded(chain: Chain) -> Iterator[Chain]:
+def round_cuts(chain: Chain) -> Iterator[Chain]:
     """The event with cuts of fewer digits, fewest first.
 
     None for ranks, which are no numbers to be read.
@@ -133,13 +137,13 @@ def simplest_event(
     judge = _Judge(past, fresh, guarantee, alpha)
     groups: dict[tuple[bool, int, bool], list[Chain]] = {}
     for chain in chains:
-        order = len(chain.words()[0]) > _LINE, simplicity(chain), cause_of(chain) != cause
+        order = len(chain.words()[0]) > _LINE, rank_simplicity(chain), cause_of(chain) != cause
         groups.setdefault(order, []).append(chain)
     for _, group in sorted(groups.items()):
         wins: dict[Chain, int] = {}
         for chain in group[:_MOST]:
             judge.into(wins, chain)
-            for rounder in rounded(chain) if chain in wins else ():
+            for rounder in round_cuts(chain) if chain in wins else ():
                 judge.into(wins, rounder)
         if wins:
             fastest = min(wins.values())

@@ -178,7 +178,7 @@ def _index_text(index: pd.Index[Any]) -> str:
 _LONGEST = 1_000
 
 
-def counted(counts: EventCounts, event: str) -> str:
+def describe_counts(counts: EventCounts, event: str) -> str:
     """What came of drawing from both datasets, in words.
 
     Parameters
@@ -191,7 +191,7 @@ def counted(counts: EventCounts, event: str) -> str:
     return f"{event}: {counts.x:,} of {counts.n:,} draws on x, {counts.y:,} of {counts.n:,} on x'"
 
 
-def snippet(
+def write_snippet(
     target: str,
     claim: str | Guarantee,
     pair: Pair,
@@ -241,7 +241,7 @@ def snippet(
         "",
         f"x = {x}",
         f"y = {y}",
-        *([f"# {counted(counts, event)}".replace("x'", "y")] if event and counts is not None else []),
+        *([f"# {describe_counts(counts, event)}".replace("x'", "y")] if event and counts is not None else []),
         f"with closing_target(target_named({target!r}{once})) as target:",
         f"    result = auditor.audit(target, {stated}, auditor.Pair(x, y), alpha={alpha!r})",
         "    print(auditor.explain(result))",

@@ -8,7 +8,7 @@ import numpy as np
 
 from auditor.audits.partitions.partition import Cells, FloatArray, IntArray, Merge, View
 from auditor.privacy.laws import FiniteLaw
-from auditor.targets.outputs import Batch, keys, show
+from auditor.targets.outputs import Batch, hash_outputs, show_output
 
 #: Most outcomes that have cells of their own, the most probable ones; and the smallest probability of a cell: a part in
 #: a million that is missing or too many shows after some millions of draws.
@@ -45,20 +45,20 @@ def finite_cells(law: FiniteLaw, name: str) -> Cells:
     group = _parts(mass[rare], SHARED, RARE)
     cell = np.empty(len(possible), dtype=np.int64)
     cell[common], cell[~common] = np.arange(len(own)), len(own) + group
-    labels = [f"{name} = {show(law.outcomes[i])}" for i in own.tolist()]
+    labels = [f"{name} = {show_output(law.outcomes[i])}" for i in own.tolist()]
     for g in range(group.max(initial=-1) + 1):
         members = rare[group == g]
         which = f", group {g + 1}" if group.max() else ""
         if numeric:
-            which = f" from {show(law.outcomes[members[0]])} to {show(law.outcomes[members[-1]])}"
+            which = f" from {show_output(law.outcomes[members[0]])} to {show_output(law.outcomes[members[-1]])}"
         labels.append(f"{name} is one of {len(members):,} rare outcomes{which}")
     probabilities = np.bincount(cell, mass[possible]).astype(np.float64)
-    known = keys([law.outcomes[i] for i in possible.tolist()])
+    known = hash_outputs([law.outcomes[i] for i in possible.tolist()])
     sort = np.argsort(known)
     known, number = known[sort], cell[sort]
 
     def index(batch: Batch) -> IntArray:
-        found = keys(batch)
+        found = hash_outputs(batch)
         place = np.minimum(np.searchsorted(known, found), len(known) - 1)
         return np.where(known[place] == found, number[place], len(labels))
 
@@ -97,7 +97,7 @@ def _groups(outcomes: Sequence[Hashable], view: View) -> Iterable[Merge]:
         symbols = list(dict.fromkeys(row[i] for row in rows))
         if len(symbols) > 1:
             index = [symbols.index(row[i]) for row in rows]
-            labels = [f"{view.name}[{i}] = {show(s)}" for s in symbols]
+            labels = [f"{view.name}[{i}] = {show_output(s)}" for s in symbols]
             yield Merge(np.array([*index, *range(len(symbols), len(symbols) + len(rest))]), (*labels, *rest))
 
 

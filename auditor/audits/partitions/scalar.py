@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from auditor.audits.partitions.partition import Cells, FloatArray, IntArray, Merge, View
 from auditor.errors import SpecificationError
 from auditor.privacy.laws import TwoSidedGeometricLaw
-from auditor.targets.outputs import Batch, column
+from auditor.targets.outputs import Batch, read_column
 
 #: Cells of equal probability, from fine to coarse: a narrow spike shows in the fine ones, a wrong scale with fewest
 #: draws in the coarse ones. Each divides the one before, so that the coarse cells are unions of fine ones.
@@ -141,7 +141,7 @@ def continuous_cells(law: Scalar, name: str, rounding: float | None) -> Cells:
         view = View(name, view.probabilities, view.labels, f"{name} is not a multiple of {rounding:.6g}")
 
     def index(batch: Batch) -> IntArray:
-        values = column(batch)
+        values = read_column(batch)
         good = np.isfinite(values) if rounding is None else _whole_steps(values, rounding, float(law.loc))[1]
         return np.where(good, np.searchsorted(edges, values), cells)
 
@@ -202,7 +202,7 @@ def lattice_cells(law: Scalar, name: str, step: float) -> tuple[Cells, ...]:
     cells = len(view.labels)
 
     def index(batch: Batch) -> IntArray:
-        values = column(batch)
+        values = read_column(batch)
         return np.where(_whole_steps(values, step, centre)[1], np.searchsorted(edges, values), cells)
 
     ranges = Cells(view, index, merges)
@@ -218,7 +218,7 @@ def _residue_cells(probabilities: FloatArray, name: str, step: float, centre: fl
         return tuple(f"{name} is {r} modulo {modulus}, in steps of {step:.6g}" for r in range(modulus))
 
     def index(batch: Batch) -> IntArray:
-        steps, good = _whole_steps(column(batch), step, centre)
+        steps, good = _whole_steps(read_column(batch), step, centre)
         # The remainder of a float is exact, and beyond 2^53 the float is all that there is.
         return np.where(good, np.mod(np.where(good, steps, 0.0), MODULUS), MODULUS).astype(np.int64)
 

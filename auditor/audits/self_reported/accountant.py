@@ -62,7 +62,7 @@ class SelfReport:
             If it is none.
         """
         if not isinstance(value, Mapping):
-            raise StatementError(f"{name} must be a JSON object, got {shown(value)}")
+            raise StatementError(f"{name} must be a JSON object, got {shorten_value(value)}")
         return cls(name, value)
 
     def number(self, key: str, expected: str, default: float | None = None) -> float:
@@ -90,7 +90,7 @@ class SelfReport:
                 found = math.inf
             if math.isfinite(found):
                 return found
-        raise StatementError(f"{self.name}: {key} must be {expected}, got {shown(value)}")
+        raise StatementError(f"{self.name}: {key} must be {expected}, got {shorten_value(value)}")
 
     def positive(self, key: str, default: float | None = None) -> float:
         """A finite number above 0.
@@ -186,7 +186,9 @@ def events_of(stated: SelfReport) -> tuple[Event, ...]:
     """
     listed = stated.values.get("events")
     if not isinstance(listed, list | tuple) or not 1 <= len(listed) <= _MOST_EVENTS:
-        raise StatementError(f"accountant: events must be a list of 1 to {_MOST_EVENTS} objects, got {shown(listed)}")
+        raise StatementError(
+            f"accountant: events must be a list of 1 to {_MOST_EVENTS} objects, got {shorten_value(listed)}"
+        )
     return tuple(_event(one) for one in listed)
 
 
@@ -194,7 +196,7 @@ def _event(one: object) -> Event:
     kind = next(iter(one)) if isinstance(one, Mapping) and len(one) == 1 else None
     if kind not in ("gaussian", "laplace") or not isinstance(one, Mapping):
         raise StatementError(
-            f'accountant: an event must be {{"gaussian": ...}} or {{"laplace": ...}}, got {shown(one)}'
+            f'accountant: an event must be {{"gaussian": ...}} or {{"laplace": ...}}, got {shorten_value(one)}'
         )
     stated = SelfReport.of(f"accountant: {kind}", one[kind])
     if "noise_multiplier" in stated.values:
@@ -331,7 +333,7 @@ def _losses(events: tuple[Event, ...], step: float) -> Any:
     return reduce(lambda one, two: one.compose(two), composed)
 
 
-def shown(value: object) -> str:
+def shorten_value(value: object) -> str:
     """A value in at most 80 characters."""
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:77]}..."

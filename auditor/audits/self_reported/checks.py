@@ -28,7 +28,7 @@ from auditor.audits.self_reported.accountant import (
     StatementError,
     accountant_levels,
     curve_of_events,
-    shown,
+    shorten_value,
 )
 from auditor.datasets import Pair
 from auditor.errors import TargetError
@@ -42,8 +42,8 @@ from auditor.privacy.exact import (
     curve,
 )
 from auditor.privacy.guarantees import ZCDP, ApproxDP, DeltaDP, Guarantee
-from auditor.targets.outputs import Batch, keys
-from auditor.targets.sampler import Sampler, guarded
+from auditor.targets.outputs import Batch, hash_outputs
+from auditor.targets.sampler import GuardedCall, Sampler
 
 Array: TypeAlias = NDArray[np.float64]
 
@@ -134,7 +134,9 @@ def check_statements(
     """
     checks: list[Check] = []
     if not isinstance(states, Mapping):
-        checks.append(Check("statement", False, f"what the target states must be a JSON object, got {shown(states)}"))
+        checks.append(
+            Check("statement", False, f"what the target states must be a JSON object, got {shorten_value(states)}")
+        )
         states = {}
     if "noise" in states:
         checks.append(_checked("noise scale", lambda: check_noise(states["noise"], guarantee)))
@@ -236,9 +238,9 @@ def _law(stated: SelfReport) -> tuple[str, float, float]:
     asked = stated.values.get("distribution")
     kind = _ALIASES.get(asked.lower(), asked.lower()) if isinstance(asked, str) else ""
     if kind and kind not in _NORM:
-        raise ValueError(f"the law of {shown(asked)} noise is not known here, only {', '.join(_NORM)}")
+        raise ValueError(f"the law of {shorten_value(asked)} noise is not known here, only {', '.join(_NORM)}")
     if not kind:
-        raise StatementError(f"noise: distribution must be one of {', '.join(_NORM)}, got {shown(asked)}")
+        raise StatementError(f"noise: distribution must be one of {', '.join(_NORM)}, got {shorten_value(asked)}")
     scale, sensitivity = stated.positive("scale"), stated.least("sensitivity", 0.0)
     if kind in _GEOMETRIC and sensitivity != round(sensitivity):
         raise StatementError(f"noise: integer noise needs a sensitivity that is an integer, got {sensitivity!r}")
@@ -290,7 +292,7 @@ def _query(states: Mapping[str, Any], sampler: Sampler | None) -> Callable[[Any]
         limit = sampler.limit
 
         def asked(data: Any) -> Any:
-            with guarded("the query", "a noiseless answer", limit):
+            with GuardedCall("the query", "a noiseless answer", limit):
                 return own(data)
 
         return asked
@@ -354,7 +356,7 @@ def check_sensitivity(
 
 def _named(query: object) -> Callable[[Any], Any]:
     if not isinstance(query, str) or query not in _QUERIES:
-        raise StatementError(f"query must be one of {', '.join(map(repr, _QUERIES))}, got {shown(query)}")
+        raise StatementError(f"query must be one of {', '.join(map(repr, _QUERIES))}, got {shorten_value(query)}")
     return lambda data: _QUERIES[query](np.asarray(data, dtype=np.float64))
 
 
@@ -451,12 +453,12 @@ def check_determinism(sampler: Sampler, data: Any, says: bool | None) -> Check:
         other = sampler.draw(data, DRAWS, name, "two")
     except TargetError as error:
         return Check(name, None, f"not checked: {error.public}")
-    repeats = bool((keys(first) == keys(again)).all())
+    repeats = bool((hash_outputs(first) == hash_outputs(again)).all())
     if says and not repeats:
         return Check(
             name, False, "it says that it is seeded, and answers otherwise when asked again with the same seed"
         )
-    if (keys(first) == keys(other)).all():
+    if (hash_outputs(first) == hash_outputs(other)).all():
         if chance_of_agreement(first) < FALSE_ALARM:
             return Check(name, False, "constant seed: its outputs are the same whatever the seed")
         return Check(name, None, "not checked: its outputs vary too little to tell a constant seed from luck")
@@ -470,7 +472,7 @@ def chance_of_agreement(outputs: Batch) -> float:
 
     Given the values of both; see above.
     """
-    _, counts = np.unique(keys(outputs), return_counts=True)
+    _, counts = np.unique(hash_outputs(outputs), return_counts=True)
     n = int(counts.sum())
     logs = special.gammaln(2 * counts + 1) - special.gammaln(counts + 1)
     return float(np.exp(special.gammaln(n + 1) - special.gammaln(2 * n + 1) + logs.sum()))

@@ -9,9 +9,9 @@ from pathlib import Path
 from auditor.audits.privacy_loop import DRAWS, METHODS, Settings
 from auditor.datasets import RELATIONS
 from auditor.datasets.files import MOST
-from auditor.errors import SpecificationError, finite
+from auditor.errors import SpecificationError, check_finite
 from auditor.targets.sampler import check_seed
-from auditor.targets.target_names import shown
+from auditor.targets.target_names import show_target
 
 #: Budget in seconds where none is given: a person waits that long. Targets of 3 microseconds a draw spend their draws
 #: first, those of 20 milliseconds have 3,000.
@@ -103,7 +103,7 @@ class Attack:
 
     def __post_init__(self) -> None:
         check_seed(self.seed)
-        finite(seconds=self.seconds, detect=self.detect, limit=self.limit)
+        check_finite(seconds=self.seconds, detect=self.detect, limit=self.limit)
         self.settings()  # which checks the others
         if self.relation is not None and self.relation not in RELATIONS:
             raise SpecificationError(f"relation must be one of {', '.join(RELATIONS)}, got {self.relation!r}")
@@ -153,7 +153,7 @@ class Attack:
 
     def replay(self) -> str:
         """The command that makes the same attack again."""
-        words = ["dpaudit", "attack", shown(self.target), "--claim", self.claim]
+        words = ["dpaudit", "attack", show_target(self.target), "--claim", self.claim]
         for name, value in (
             ("--data", self.data),
             ("--neighbor", self.neighbor),

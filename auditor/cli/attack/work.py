@@ -19,9 +19,9 @@ from auditor.audits.adversaries.game import Game, run_game
 from auditor.audits.adversaries.named import Asked, adversary_named
 from auditor.audits.context import Question
 from auditor.audits.counterexamples.confirm import EventCounts
-from auditor.audits.counterexamples.shrink import Shrunk, shrink
-from auditor.audits.counterexamples.snippet import snippet
-from auditor.audits.pair_search import affordable
+from auditor.audits.counterexamples.shrink import Shrunk, shrink_counterexample
+from auditor.audits.counterexamples.snippet import write_snippet
+from auditor.audits.pair_search import keep_affordable
 from auditor.audits.privacy import error_result, run_audit
 from auditor.audits.privacy_loop import Settings
 from auditor.audits.self_reported.checks import Check, check_statements, states_of
@@ -35,15 +35,15 @@ from auditor.errors import SpecificationError, TargetError
 from auditor.events.event_learner import Chain
 from auditor.privacy.guarantees import Guarantee, parse_claim
 from auditor.results import AuditResult, Verdict
-from auditor.runs.source_locations import places
+from auditor.runs.source_locations import find_places
 from auditor.targets import Mechanism
-from auditor.targets.environments import environment_of, installed
+from auditor.targets.environments import environment_of, list_installed
 from auditor.targets.http import HttpTarget
 from auditor.targets.prefetch import POSSIBLE, Ahead
-from auditor.targets.prefetch_worker import hired
+from auditor.targets.prefetch_worker import hire_partner
 from auditor.targets.process import ProcessTarget
 from auditor.targets.sampler import Sampler
-from auditor.targets.target_names import closing_target, is_remote, shown, source_of, target_named
+from auditor.targets.target_names import closing_target, is_remote, show_target, source_of, target_named
 from auditor.targets.threads import one_thread
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def _partner(target: Mechanism, jobs: int | None) -> AbstractContextManager[Call
         jobs = 1 if is_remote(target) else os.cpu_count() or 1
     if jobs == 1 or isinstance(target, HttpTarget) or not POSSIBLE:
         return nullcontext()
-    return hired(_target)
+    return hire_partner(_target)
 
 
 def attack_on(
@@ -169,7 +169,7 @@ def attack_on(
                 result = work.with_checks(result, pairs)
         except TargetError as error:
             result = error_result(target, guarantee, work.settings(), work.question, error)
-        result = replace(result, places=places(target))
+        result = replace(result, places=find_places(target))
         return work.manifest(), result, time.monotonic() - work.begun
 
 
@@ -204,7 +204,7 @@ class _Work:
     @cached_property
     def question(self) -> Question:
         """Labels of the result, and what follows a violation."""
-        name = shown(self.attack.target)
+        name = show_target(self.attack.target)
         labels = {"entry": "attack", "source": {"document": "command line", "place": name}, "title": name}
         if is_remote(self.target):
             labels |= {"mechanism": name, "source_hash": source_of(self.attack.target)}
@@ -258,7 +258,7 @@ class _Work:
         if settings.seconds is not None and attack.ledger is None:
             self.measure(pairs[0].x)
             draws = max(1, min(draws, int(settings.seconds / self.each)))
-        kept = affordable(pairs, draws)
+        kept = keep_affordable(pairs, draws)
         more = f" of {len(pairs)}, which is what the budget allows" if len(kept) < len(pairs) else ""
         self.tell(f"trying {len(kept)} pair{'s' * (len(kept) != 1)} of neighbouring datasets{more}")
         return kept
@@ -285,7 +285,7 @@ class _Work:
         made_up: list[Pair] = []
         if attack.data is not None and self.relation is not None and self.values is not None:
             made_up = hard_pairs(self.relation, self.values, attack.rows, least=attack.least)[:MADE_UP]
-        return shrink(
+        return shrink_counterexample(
             sampler,
             self.guarantee,
             self.relation,
@@ -302,8 +302,8 @@ class _Work:
     def snippet(self, pair: Pair, event: str, counts: EventCounts) -> str:
         """Lines of Python that show a counterexample."""
         attack = self.attack
-        name = shown(attack.target)
-        return snippet(name, attack.claim, pair, event, counts, alpha=attack.alpha, one_draw=attack.one_draw)
+        name = show_target(attack.target)
+        return write_snippet(name, attack.claim, pair, event, counts, alpha=attack.alpha, one_draw=attack.one_draw)
 
     def with_adversary(self, asked: Asked) -> AuditResult:
         """What an adversary finds that makes up the data."""
@@ -353,9 +353,9 @@ class _Work:
         return {
             "dpaudit": metadata.version("dpaudit"),
             "libraries": {"numpy": np.__version__},
-            "target": shown(attack.target),
+            "target": show_target(attack.target),
             "one_draw": attack.one_draw,
-            **({"environment": installed(folder)} if folder is not None else {}),
+            **({"environment": list_installed(folder)} if folder is not None else {}),
             "seed": attack.seed,
             "alpha": attack.alpha,
             "draws": settings.draws,

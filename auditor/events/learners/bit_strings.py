@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from auditor.events.features import Feature
 from auditor.events.output_types import Flag
-from auditor.events.screening import best_columns, screen
+from auditor.events.screening import best_columns, screen_coordinates
 from auditor.targets.outputs import Batch
 
 Array = NDArray[np.float64]
@@ -66,7 +66,7 @@ def learn_features(x: Batch, y: Batch) -> Iterator[tuple[Feature, float]]:
     if a is None or b is None or a.shape[1] != b.shape[1]:
         return
     yield BitsSet(), math.inf
-    scores = screen(a, b)
+    scores = screen_coordinates(a, b)
     for j in best_columns(scores, _OFFERED, 0.0):
         yield Flag(j, a.shape[1]), scores[j]
 

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from auditor.datasets import Pair
 from auditor.privacy.guarantees import Guarantee
-from auditor.runs.content import spelled, walk_parts
+from auditor.runs.content import spell_out, walk_parts
 from auditor.targets import Mechanism
 from auditor.targets.sources import (
     ENGINE,
@@ -26,10 +26,10 @@ from auditor.targets.sources import (
     list_versions,
     project_files,
 )
-from auditor.targets.target_names import is_remote, shown
+from auditor.targets.target_names import is_remote, show_target
 
 
-def about(
+def collect_parts(
     target: Mechanism, guarantee: Guarantee, pairs: Sequence[Pair], named: str | None, key: str, private: bool = False
 ) -> dict[str, str]:
     """All that must stay for evidence to add up.
@@ -60,7 +60,7 @@ def about(
 
     Notes
     -----
-    ``mechanism`` is the content of the target with all its attributes, see `spelled`. ``source`` covers the modules
+    ``mechanism`` is the content of the target with all its attributes, see `spell_out`. ``source`` covers the modules
     that hold the parts of the mechanism, wherever they are, and every module of the project that they import, directly
     or not, as far as import statements tell; installed packages count by their versions, with all that they require.
     What is read at run time (data files, models), imported by a computed name, set on a class or a module by other code
@@ -76,9 +76,9 @@ def about(
     files_read, names = imported_files(frozenset(files))
     names |= {_module(kind).partition(".")[0] for part in parts for kind in _kinds(part)}
     found = {
-        "claim": hash_parts(spelled(guarantee, "the claim", key).encode()),
+        "claim": hash_parts(spell_out(guarantee, "the claim", key).encode()),
         "mechanism": hash_parts(
-            (_remote(named) if named and is_remote(target) else spelled(target, "the target", key)).encode()
+            (_remote(named) if named and is_remote(target) else spell_out(target, "the target", key)).encode()
         ),
         "data": hash_parts(*(text.encode() for pair in pairs for text in _data(pair, key, private))),
         "source": hash_parts(
@@ -92,19 +92,20 @@ def about(
 
 def _remote(named: str) -> str:
     """Name of a process or service, without who may use it."""
-    return f"{shown(named)} {urlsplit(named).query}" if named.lower().startswith("http") else shown(named)
+    return f"{show_target(named)} {urlsplit(named).query}" if named.lower().startswith("http") else show_target(named)
 
 
 def _data(pair: Pair, key: str, private: bool) -> list[str]:
     if private:
         return [pair.name]
     return [
-        spelled(data, f"dataset {side} of the pair {pair.name!r}", key) for side, data in (("x", pair.x), ("y", pair.y))
+        spell_out(data, f"dataset {side} of the pair {pair.name!r}", key)
+        for side, data in (("x", pair.x), ("y", pair.y))
     ]
 
 
-def fingerprint(parts: Mapping[str, str]) -> str:
-    """One text for the content of `about`."""
+def fingerprint_parts(parts: Mapping[str, str]) -> str:
+    """One text for the content of `collect_parts`."""
     return hash_parts(json.dumps(parts, sort_keys=True).encode())
 
 
@@ -158,7 +159,7 @@ def _content(file: Path, _changed: int) -> str:
 
 def _environment(target: Mechanism) -> list[str]:
     """Versions in the environment of a target that has one of its own."""
-    from auditor.targets.environments import environment_of, installed
+    from auditor.targets.environments import environment_of, list_installed
 
     folder = environment_of(target)
-    return [] if folder is None else [json.dumps(installed(folder), sort_keys=True)]
+    return [] if folder is None else [json.dumps(list_installed(folder), sort_keys=True)]

@@ -17,13 +17,13 @@ from auditor.errors import SpecificationError
 from auditor.events.codec import chain_to_json
 from auditor.events.descriptions import say_event
 from auditor.events.event_learner import Chain
-from auditor.events.learner_state import written
+from auditor.events.learner_state import write_state
 from auditor.evidence.two_sample_bet import Chunk
 from auditor.privacy.guarantees import Guarantee
 from auditor.results import AuditResult, Verdict
-from auditor.runs.ledger.fingerprint import about, fingerprint
+from auditor.runs.ledger.fingerprint import collect_parts, fingerprint_parts
 from auditor.runs.ledger.record import Begun, begun_of, past_of, stake_text
-from auditor.runs.ledger.store import Series, Store, held, now
+from auditor.runs.ledger.store import Series, Store, hold_claim, read_time
 from auditor.targets import Mechanism
 from auditor.targets.sampler import Sampler
 
@@ -63,7 +63,7 @@ class Ledger:
             )
         if not self.path.absolute().parent.is_dir():
             raise SpecificationError(f"no such folder for the ledger: {str(self.path.parent)!r}")
-        with held(self.path, ""), Store(self.path, create=True):
+        with hold_claim(self.path, ""), Store(self.path, create=True):
             pass
 
     @contextmanager
@@ -101,8 +101,8 @@ class Ledger:
             If the file cannot be used, or something of the target cannot be seen and there is no key.
         """
         self.prepare(settings.method)
-        parts = about(target, guarantee, pairs, self.named, self.key, private)
-        with held(self.path, id_), Store(self.path) as store:
+        parts = collect_parts(target, guarantee, pairs, self.named, self.key, private)
+        with hold_claim(self.path, id_), Store(self.path) as store:
             yield Night(store, id_, parts, guarantee, pairs, settings, private)
 
 
@@ -136,11 +136,11 @@ class Night:
     Parameters
     ----------
     store : Store
-        The file; the claim is held, see `auditor.runs.ledger.store.held`.
+        The file; the claim is held, see `auditor.runs.ledger.store.hold_claim`.
     id_ : str
         The claim's id.
     parts : mapping
-        What evidence is about, see `auditor.runs.ledger.fingerprint.about`.
+        What evidence is about, see `auditor.runs.ledger.fingerprint.collect_parts`.
     guarantee, pairs, settings
         What is audited, and how.
     private : bool
@@ -188,7 +188,7 @@ class Night:
     1/(alpha share_of(k)) with probability at most alpha share_of(k); any of them, with at most alpha. That holds for
     any rule by which nights end, one that looks at the wealth or at the draws too.
 
-    What event learners know is carried for power only (see `auditor.events.learner_state.restore`): proposals may
+    What event learners know is carried for power only (see `auditor.events.learner_state.restore_state`): proposals may
     be any function of past draws, also of some of them, or of none.
 
     A change of what the evidence is about begins a series of its own: another null hypothesis, another wealth from 1,
@@ -220,7 +220,7 @@ class Night:
     ) -> None:
         self.store, self.id, self.parts = store, id_, parts
         self.guarantee, self.pairs, self.private = guarantee, pairs, private
-        self.fingerprint = fingerprint(parts)
+        self.fingerprint = fingerprint_parts(parts)
         self.seeded = False
         self._given = settings
         self._open: dict[bool, _Open] = {}
@@ -291,7 +291,7 @@ class Night:
             night = 1 + int(database.execute("SELECT count(*) FROM nights WHERE series = ?", (number,)).fetchone()[0])
             database.execute(
                 "INSERT INTO nights (series, number, begun, seed, alpha, first, judged) VALUES (?, ?, ?, ?, ?, ?, 0)",
-                (number, night, now(), str(self._given.seed), self.settings.alpha, chunks),
+                (number, night, read_time(), str(self._given.seed), self.settings.alpha, chunks),
             )
         self._open[alone] = _Open(number, night, int(chunks), afresh)
         found = past_of(self.store, number)
@@ -457,7 +457,11 @@ class Night:
             if not self.private and own:
                 database.executemany(
                     "INSERT OR REPLACE INTO memory VALUES (?, ?, ?)",
-                    ((mine.series, k, written(learner)) for k, learner in enumerate(evidence.learners) if learner.n),
+                    (
+                        (mine.series, k, write_state(learner))
+                        for k, learner in enumerate(evidence.learners)
+                        if learner.n
+                    ),
                 )
         return replace(
             result,
@@ -496,7 +500,7 @@ class Night:
         with self.store.transaction() as database:
             database.execute(
                 "UPDATE series SET closed = ? WHERE claim = ? AND fingerprint = ? AND closed IS NULL",
-                (f"{now()}: {reason}", self.id, self.fingerprint),
+                (f"{read_time()}: {reason}", self.id, self.fingerprint),
             )
         self._open.clear()
         self._count_attempts()
@@ -519,7 +523,7 @@ class Night:
                 f"{self.guarantee} ({self.guarantee.notion})",
                 None if guarantee is None else json.dumps(guarantee),
                 json.dumps([pair.name for pair in self.pairs]),
-                now(),
+                read_time(),
                 doubts.fetchone()[0],
             ),
         )
@@ -532,7 +536,7 @@ class Night:
         if not same:
             return ""
         last = same[-1]
-        if last.closed is not None and fingerprint(last.about) == self.fingerprint:
+        if last.closed is not None and fingerprint_parts(last.about) == self.fingerprint:
             return f"{last.closed}; this is attempt {self.attempt}, with {share_of(self.attempt):.2g} of alpha"
         names = sorted(k for k in {*last.about, *self.parts} if last.about.get(k) != self.parts.get(k))
         return f"changed: {', '.join(names)}"
@@ -553,5 +557,5 @@ def _close_night(
     database.execute(
         "UPDATE nights SET ended = ?, chunks = ?, draws = ?, judged = ?, verdict = ?, lower_bound = ? "
         "WHERE series = ? AND number = ?",
-        (now(), chunks, 2 * (n or 0), int(judged), str(verdict), bound if judged else None, *where),
+        (read_time(), chunks, 2 * (n or 0), int(judged), str(verdict), bound if judged else None, *where),
     )

@@ -16,7 +16,7 @@ from auditor.errors import SpecificationError
 from auditor.evidence.lower_bound import rejects_below
 from auditor.evidence.two_sample_bet import Chunk, Wealth
 from auditor.privacy.guarantees import Guarantee
-from auditor.results import Verdict, plain
+from auditor.results import Verdict, make_plain
 from auditor.runs.ledger.record import past_of
 from auditor.runs.ledger.session import share_of
 from auditor.runs.ledger.store import Series, Store
@@ -79,7 +79,7 @@ def series_of(store: Store) -> list[Shown]:
     return found
 
 
-def lines(path: Path, everything: bool = False) -> list[str]:
+def format_ledger(path: Path, everything: bool = False) -> list[str]:
     """The ledger as a table.
 
     Of each claim the latest series only, unless ``everything`` is asked for.
@@ -163,10 +163,12 @@ def as_json(path: Path) -> list[str]:
         }
         for one in found
     ]
-    return json.dumps(plain({**head, "series": series}), indent=1, ensure_ascii=False, allow_nan=False).splitlines()
+    return json.dumps(
+        make_plain({**head, "series": series}), indent=1, ensure_ascii=False, allow_nan=False
+    ).splitlines()
 
 
-def verify(path: Path) -> tuple[list[str], bool]:
+def verify_ledger(path: Path) -> tuple[list[str], bool]:
     """Compute all series' wealth again and compare with the record.
 
     It is computed from bets and counts.

@@ -72,7 +72,7 @@ class Series:
     attempt : int
         Number of the series among those of the same claim and state, see `auditor.runs.ledger.session.share_of`.
     about : mapping
-        See `auditor.runs.ledger.fingerprint.about`.
+        See `auditor.runs.ledger.fingerprint.collect_parts`.
     claimed : str
         The claim in words.
     guarantee : mapping or None
@@ -152,7 +152,7 @@ class Store:
                 if self._database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
                     for statement in filter(str.strip, _TABLES.split(";")):
                         self._database.execute(statement)
-                    head = {"schema": SCHEMA, "identity": uuid.uuid4().hex, "begun": now()}
+                    head = {"schema": SCHEMA, "identity": uuid.uuid4().hex, "begun": read_time()}
                     self._database.executemany("INSERT INTO meta VALUES (?, ?)", head.items())
         try:
             meta = dict(self._database.execute("SELECT name, value FROM meta").fetchall())
@@ -256,7 +256,7 @@ class Store:
 
 
 @contextmanager
-def held(path: Path, name: str) -> Iterator[None]:
+def hold_claim(path: Path, name: str) -> Iterator[None]:
     """Lock one claim of a ledger.
 
     Other processes wait until the block ends, or the process does, however it does.
@@ -294,6 +294,6 @@ def held(path: Path, name: str) -> Iterator[None]:
         os.close(file)
 
 
-def now() -> str:
+def read_time() -> str:
     """Return the present moment, as a ledger holds it."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -12,7 +12,7 @@ from scipy import stats
 
 from auditor.audits.adversaries import Adversary, Ask, Game, run_game
 from auditor.audits.adversaries.base import FloatArray
-from auditor.audits.adversaries.bounds import guessing, packing, within
+from auditor.audits.adversaries.bounds import bound_guessing, bound_packing, bound_reconstruction
 from auditor.audits.context import Question
 from auditor.audits.privacy_loop import Settings
 from auditor.errors import SpecificationError
@@ -37,7 +37,7 @@ class Reading(Adversary):
         return np.asarray(((answers > 0.5) == secret).mean(axis=1))
 
     def most(self, guarantee: Guarantee, level: float) -> float:
-        return guessing(guarantee, level)
+        return bound_guessing(guarantee, level)
 
     def __str__(self) -> str:
         return f"reads {self.rows} bits"
@@ -55,7 +55,7 @@ class AllOrNothing(Reading):
         return np.asarray(super().play(ask, n, rng) == 1.0, dtype=np.float64)
 
     def most(self, guarantee: Guarantee, level: float) -> float:
-        return within(guarantee, level, self.rows, 0)
+        return bound_reconstruction(guarantee, level, self.rows, 0)
 
 
 @dataclass(frozen=True)
@@ -90,40 +90,40 @@ def audited(target: Any, guarantee: Guarantee, adversary: Adversary, games: int 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.3, 1.0, 4.0])
 def test_a_guess_is_right_as_often_as_the_likelier_response(epsilon: float) -> None:
-    assert guessing(PureDP(1.0), epsilon) == pytest.approx(math.exp(epsilon) / (1 + math.exp(epsilon)))
+    assert bound_guessing(PureDP(1.0), epsilon) == pytest.approx(math.exp(epsilon) / (1 + math.exp(epsilon)))
 
 
 def test_the_guessing_bound_of_the_document() -> None:
     """(1, 0.1): 0.75795; a wrong part of at least 0.242 (003, Definition 4.1.1)."""
-    assert guessing(ApproxDP(1.0, 0.1), 1.0) == pytest.approx(0.75795, abs=5e-6)
+    assert bound_guessing(ApproxDP(1.0, 0.1), 1.0) == pytest.approx(0.75795, abs=5e-6)
 
 
 @pytest.mark.parametrize("mu", [0.1, 1.0, 3.0])
 def test_a_gaussian_guess_is_that_of_the_midpoint(mu: float) -> None:
     """One plus the total variation of two Gaussians, halved: Phi(mu / 2)."""
-    assert guessing(GaussianDP(1.0), mu) == pytest.approx(stats.norm.cdf(mu / 2), abs=1e-9)
+    assert bound_guessing(GaussianDP(1.0), mu) == pytest.approx(stats.norm.cdf(mu / 2), abs=1e-9)
 
 
 def test_guesses_by_caps_agree_with_the_closed_form() -> None:
     """At a claimed epsilon the level is delta, and the maximum is searched for."""
     for delta in (0.0, 0.02, 0.3):
-        assert guessing(DeltaDP(0.1, 1.0), delta) == pytest.approx((math.e + delta) / (1 + math.e), abs=1e-9)
+        assert bound_guessing(DeltaDP(0.1, 1.0), delta) == pytest.approx((math.e + delta) / (1 + math.e), abs=1e-9)
 
 
 def test_reconstruction_within_a_distance() -> None:
     """p (1 - c) <= e^epsilon (c + 1/n) + delta."""
-    assert within(ApproxDP(1.0, 0.1), 1.0, 100, 10) == pytest.approx((math.e * 0.11 + 0.1) / 0.9)
-    assert within(PureDP(3.0), 3.0, 100, 10) == 1.0
+    assert bound_reconstruction(ApproxDP(1.0, 0.1), 1.0, 100, 10) == pytest.approx((math.e * 0.11 + 0.1) / 0.9)
+    assert bound_reconstruction(PureDP(3.0), 3.0, 100, 10) == 1.0
     with pytest.raises(SpecificationError, match="from 0 to 99, got 100"):
-        within(PureDP(1.0), 1.0, 100, 100)
+        bound_reconstruction(PureDP(1.0), 1.0, 100, 100)
 
 
 def test_packings_of_pure_and_of_other_claims() -> None:
     """e^(epsilon g) / l; for (epsilon, delta) the sum of group privacy on top."""
-    assert packing(PureDP(1.0), 0.1, math.log(1000), 3) == pytest.approx(math.exp(0.3) / 1000)
+    assert bound_packing(PureDP(1.0), 0.1, math.log(1000), 3) == pytest.approx(math.exp(0.3) / 1000)
     e = math.exp(0.1)
     expected = e**3 / 1000 + 0.01 * (1 + e + e**2)
-    assert packing(ApproxDP(0.1, 0.01), 0.1, math.log(1000), 3) == pytest.approx(expected)
+    assert bound_packing(ApproxDP(0.1, 0.01), 0.1, math.log(1000), 3) == pytest.approx(expected)
 
 
 # ------------------------------------------------------------------------------------------ games

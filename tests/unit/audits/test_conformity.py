@@ -24,8 +24,8 @@ from auditor.errors import SpecificationError
 from auditor.evidence.multinomial import (
     CONCENTRATIONS,
     Multinomials,
-    average,
-    combined,
+    average_wealths,
+    combine_wealths,
     detectable_divergence,
     rejected_level,
 )
@@ -39,7 +39,7 @@ from auditor.privacy.laws import (
     ProductLaw,
     TwoSidedGeometricLaw,
 )
-from auditor.results import AuditResult, Verdict, document
+from auditor.results import AuditResult, Verdict, make_document
 from auditor.targets.sampler import Sampler
 
 #: Level of audits of correct samplers in tests: each such test fails with at most this probability.
@@ -105,28 +105,28 @@ def test_several_datasets_are_averaged_with_their_product() -> None:
     pi = np.array([0.7, 0.3])
     logs = [math.log(wealth(pi, np.array(c))) for c in ([9, 1], [2, 4])]
     x, y = np.exp(logs)
-    assert math.exp(combined(logs, [10, 6], 0.0)) == pytest.approx((x + y + x * y) / 3)
+    assert math.exp(combine_wealths(logs, [10, 6], 0.0)) == pytest.approx((x + y + x * y) / 3)
     # Widened by a level, each draw costs that much.
     x, y = x * math.exp(-10 * 0.1), y * math.exp(-6 * 0.1)
-    assert math.exp(combined(logs, [10, 6], 0.1)) == pytest.approx((x + y + x * y) / 3)
+    assert math.exp(combine_wealths(logs, [10, 6], 0.1)) == pytest.approx((x + y + x * y) / 3)
 
     def both(c: NDArray[np.int64]) -> float:
         log = math.log(wealth(pi, c))
-        return expectation(lambda d: math.exp(combined([log, math.log(wealth(pi, d))], [5, 5], 0.0)), pi, 5)
+        return expectation(lambda d: math.exp(combine_wealths([log, math.log(wealth(pi, d))], [5, 5], 0.0)), pi, 5)
 
     assert expectation(both, pi, 5) == pytest.approx(1, rel=1e-6)
 
 
 def test_an_average_of_wealths_is_no_average_of_logarithms() -> None:
-    assert average(np.log([8.0, 2.0])) == pytest.approx(math.log(5.0))
-    assert math.isinf(average(np.array([0.0, np.inf])))
+    assert average_wealths(np.log([8.0, 2.0])) == pytest.approx(math.log(5.0))
+    assert math.isinf(average_wealths(np.array([0.0, np.inf])))
 
 
 def test_the_rejected_level_is_where_the_evidence_just_suffices() -> None:
     logs, draws = [200.0, 3.0], [1000, 1000]
     level = rejected_level(logs, draws, 0.01)
-    assert combined(logs, draws, level) == pytest.approx(math.log(100), abs=1e-6)
-    assert combined(logs, draws, 1.01 * level) < math.log(100) < combined(logs, draws, 0.99 * level)
+    assert combine_wealths(logs, draws, level) == pytest.approx(math.log(100), abs=1e-6)
+    assert combine_wealths(logs, draws, 1.01 * level) < math.log(100) < combine_wealths(logs, draws, 0.99 * level)
     assert rejected_level([1.0, 1.0], [10, 10], 0.01) == 0.0
     assert math.isinf(rejected_level([math.inf, 1.0], [10, 10], 0.01))
 
@@ -392,7 +392,7 @@ def test_a_joint_cell_too_small_for_a_double_is_neither_impossible_nor_evidence(
     assert np.isfinite(wealth.log_wealth([np.array([50, 0, 0])])).all()
     assert np.isfinite(wealth.log_wealth([np.array([49, 1, 0])])).all()
     with pytest.raises(ValueError, match="not a number"):
-        average(np.array([0.0, math.nan]))
+        average_wealths(np.array([0.0, math.nan]))
 
 
 def test_of_many_coordinates_some_are_looked_at() -> None:
@@ -581,7 +581,9 @@ def test_the_verdict_can_be_computed_again_from_the_record() -> None:
     result = check_conformity(LOADED, 0, draws=50_000, stop="budget")
     counts = [[np.array(c) for c in several] for several in result.record["counts"]]
     pi = [view.probabilities for view in cells_of(Rolls().law(0)).views]
-    log = combined([average(Multinomials(pi).log_wealth(counts[0]))], [int(counts[0][0].sum())], math.log1p(1e-9))
+    log = combine_wealths(
+        [average_wealths(Multinomials(pi).log_wealth(counts[0]))], [int(counts[0][0].sum())], math.log1p(1e-9)
+    )
     assert result.log10_max_e_value == pytest.approx(log / math.log(10))
 
 
@@ -615,8 +617,8 @@ def test_results_fit_the_schema_and_the_reports() -> None:
         check_conformity(Two(), 0, alpha=RARELY, draws=20_000, id="a/b/L3/conformity/right"),
         check_conformity(off, 0, 1, reference=Two(), id="a/b/L3/conformity/wrong"),
     ]
-    content = json.loads(json.dumps(document({"dpaudit": "0", "seed": 0, "alpha": 0.01}, found, [])))
-    jsonschema.validate(content, report.schema())
+    content = json.loads(json.dumps(make_document({"dpaudit": "0", "seed": 0, "alpha": 0.01}, found, [])))
+    jsonschema.validate(content, report.read_schema())
     for claim in content["claims"]:
         assert len(claim["cells"]["labels"]) == len(claim["cells"]["stated"]) == len(claim["cells"]["counts"])
         assert len(claim["cells"]["labels"]) <= SHOWN + 1

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from auditor.audits.accuracy import Absolute, Constant, Expectation, HighProbability, PowerLaw, Quantile, Setting
 from auditor.audits.accuracy.base import Theorem
-from auditor.audits.accuracy.controls import add_basis_and_control, noisier
+from auditor.audits.accuracy.controls import add_basis_and_control, scale_noise
 from auditor.audits.accuracy.measures import Exactly, Smallest
 from auditor.audits.accuracy.smallest import Search, SmallestParameter
 from auditor.audits.context import Question
@@ -59,19 +59,19 @@ def setting(mechanism: Any, at_most: float = 5.0) -> Setting:
 
 
 def test_more_noise_is_the_same_mechanism_with_other_parameters() -> None:
-    assert noisier(Noisy(1.0), 4.0) == (Noisy(0.25), ("epsilon / 4",))
-    assert noisier(Noisy(1.0), 0.25) == (Noisy(4.0), ("4 epsilon",))
-    assert noisier(Within(Noisy(2.0)), 2.0) == (Within(Noisy(1.0)), ("epsilon / 2",))
-    assert noisier(Constant(0.0), 2.0)[1] == ()
-    assert noisier(lambda data, n, rng: None, 2.0)[1] == ()
+    assert scale_noise(Noisy(1.0), 4.0) == (Noisy(0.25), ("epsilon / 4",))
+    assert scale_noise(Noisy(1.0), 0.25) == (Noisy(4.0), ("4 epsilon",))
+    assert scale_noise(Within(Noisy(2.0)), 2.0) == (Within(Noisy(1.0)), ("epsilon / 2",))
+    assert scale_noise(Constant(0.0), 2.0)[1] == ()
+    assert scale_noise(lambda data, n, rng: None, 2.0)[1] == ()
 
 
 @pytest.mark.parametrize("factor", [0.5, 1.0, 3.0])
 def test_mechanisms_that_know_their_noise_have_the_level_of_the_factor(factor: float) -> None:
     geometric, bits, values = TwoSidedGeometric(Answers(), 2.0), from_epsilon(1.0), response(1.0, 5)
-    assert noisier(geometric, factor)[0].epsilon == pytest.approx(geometric.epsilon / factor)
-    assert noisier(bits, factor)[0].epsilon == pytest.approx(1.0 / factor)
-    assert noisier(values, factor)[0].level == pytest.approx(1.0 / factor)
+    assert scale_noise(geometric, factor)[0].epsilon == pytest.approx(geometric.epsilon / factor)
+    assert scale_noise(bits, factor)[0].epsilon == pytest.approx(1.0 / factor)
+    assert scale_noise(values, factor)[0].level == pytest.approx(1.0 / factor)
 
 
 def test_a_bound_that_holds_says_how_much_noise_breaks_it() -> None:

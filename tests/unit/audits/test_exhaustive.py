@@ -15,8 +15,15 @@ import pytest
 from scipy import stats
 
 from auditor.audits.adversaries import exhaustive as module
-from auditor.audits.adversaries.bounds import guessing
-from auditor.audits.adversaries.exhaustive import Exhaustive, Goal, every, from_all_subsets, from_queries, subset_counts
+from auditor.audits.adversaries.bounds import bound_guessing
+from auditor.audits.adversaries.exhaustive import (
+    Exhaustive,
+    Goal,
+    enumerate_bits,
+    from_all_subsets,
+    from_queries,
+    subset_counts,
+)
 from auditor.audits.adversaries.game import Game, run_game
 from auditor.audits.context import Question
 from auditor.audits.privacy_loop import Settings
@@ -64,7 +71,7 @@ def noisy(people: int, error: float, trials: int) -> Any:
 
 
 def test_subset_counts_are_inner_products() -> None:
-    assert np.array_equal(subset_counts(every(5)), every(5) @ every(5).T)
+    assert np.array_equal(subset_counts(enumerate_bits(5)), enumerate_bits(5) @ enumerate_bits(5).T)
 
 
 @pytest.mark.parametrize("error", [0.4, 1.0, 1.7, 3.0])
@@ -78,7 +85,7 @@ def test_the_search_finds_what_trying_everything_finds(error: float, shrunk: boo
         MidpointAnswers(error).draw(np.array([1, 0, 0, 1, 0], dtype=np.int8), 1, RNG)[0] if error < 1.5 else answers[0]
     )
     for limit in (error, 2 * error):
-        known = [tried(every(5), row, limit) for row in answers]
+        known = [tried(enumerate_bits(5), row, limit) for row in answers]
         everything = from_all_subsets(answers, limit, "all")
         for i, wanted in enumerate(known):
             assert [tuple(bits) for bits in everything.bits[everything.trial == i].tolist()] == [x for x, _ in wanted]
@@ -93,15 +100,15 @@ def test_the_search_finds_what_trying_everything_finds(error: float, shrunk: boo
 def test_answers_that_fit_nothing(goal: Goal) -> None:
     answers = np.full((3, 16), 10.0)
     assert from_all_subsets(answers, 2.0, goal).trial.size == 0
-    assert from_queries(every(4), answers, 2.0, goal).bits.shape == (0, 4)
+    assert from_queries(enumerate_bits(4), answers, 2.0, goal).bits.shape == (0, 4)
 
 
 def test_without_a_limit_the_closest_is_found_for_any_answers() -> None:
     answers = RNG.normal(2, 3, (8, 16))
     found = from_all_subsets(answers, goal="closest")
-    best = [min(off for _, off in tried(every(4), row, math.inf)) for row in answers]
+    best = [min(off for _, off in tried(enumerate_bits(4), row, math.inf)) for row in answers]
     assert found.largest == pytest.approx(best)
-    assert from_queries(every(4), answers, goal="closest").largest == pytest.approx(best)
+    assert from_queries(enumerate_bits(4), answers, goal="closest").largest == pytest.approx(best)
 
 
 def test_given_queries_against_trying_everything() -> None:
@@ -134,7 +141,7 @@ def test_answers_of_another_number_are_refused(shape: tuple[int, ...]) -> None:
 
 def test_queries_and_answers_must_match() -> None:
     with pytest.raises(SpecificationError, match=r"\(16, 4\) and \(1, 15\)"):
-        from_queries(every(4), np.zeros((1, 15)))
+        from_queries(enumerate_bits(4), np.zeros((1, 15)))
 
 
 # ---------------------------------------------------------------------------------- the theorem
@@ -150,7 +157,7 @@ def test_the_worst_distance_is_that_of_all_differences(error: float) -> None:
 
 @pytest.mark.parametrize("error", [0.5, 1.0, 1.25, 1.5, 2.0])
 def test_midpoint_answers_are_within_the_error_of_both(error: float) -> None:
-    x = every(8)[0b10110100]
+    x = enumerate_bits(8)[0b10110100]
     answers = MidpointAnswers(error)
     other = partner(x, answers.flips)
     y = answers.draw(x, 1, RNG)[0]
@@ -160,23 +167,23 @@ def test_midpoint_answers_are_within_the_error_of_both(error: float) -> None:
 
 
 def test_uniform_answers_are_within_the_error() -> None:
-    x = every(10)[700]
+    x = enumerate_bits(10)[700]
     off = np.abs(UniformAnswers(1.5).draw(x, 200, RNG) - subset_counts(x))
     assert 1.49 < off.max() < 1.5
     assert np.array_equal(ExactAnswers(1.0).draw(x, 2, RNG)[1], subset_counts(x))
 
 
 def test_the_farthest_candidate_is_the_farthest() -> None:
-    x = every(6)[0b000111]
+    x = enumerate_bits(6)[0b000111]
     for answers in (MidpointAnswers(1.0), UniformAnswers(2.5)):
         drawn = answers.draw(x, 5, np.random.default_rng(3))
         wrong = (Farthest(answers).guessed(drawn, x) != x).sum(axis=1)
-        known = [max(sum(np.array(c) != x) for c, _ in tried(every(6), row, answers.error)) for row in drawn]
+        known = [max(sum(np.array(c) != x) for c, _ in tried(enumerate_bits(6), row, answers.error)) for row in drawn]
         assert wrong.tolist() == known
 
 
 def test_answers_beyond_the_error_are_refused() -> None:
-    x = every(6)[0b000111]
+    x = enumerate_bits(6)[0b000111]
     for attack in (Reconstruction, Farthest):
         with pytest.raises(ValueError, match="within the error of some x"):
             attack(ClosedMidpointAnswers(1.0))(x, 1, RNG)
@@ -196,12 +203,12 @@ def test_not_strict_reaches_four_times_the_error() -> None:
 
 
 def test_stopping_early_is_what_its_loop_does() -> None:
-    x = every(5)[0b10111]
+    x = enumerate_bits(5)[0b10111]
     attack = StopsAtFirstFailure(UniformAnswers(1.2))
     answers = attack.answers.draw(x, 30, RNG)
     for row, guess in zip(answers, attack.guessed(answers, x).tolist(), strict=True):
         left = list(itertools.product((0, 1), repeat=5))
-        for query, y in zip(every(5), row, strict=True):
+        for query, y in zip(enumerate_bits(5), row, strict=True):
             kept = [c for c in left if abs(y - query @ np.array(c)) < 1.2]
             stop, left = len(kept) < len(left), kept
             if stop:
@@ -211,7 +218,7 @@ def test_stopping_early_is_what_its_loop_does() -> None:
 
 def test_true_queries_are_what_their_loop_does() -> None:
     attack = TrueQueries(UniformAnswers(1.7))
-    for x in every(5)[[0b10110, 0b00001, 0b11111]]:
+    for x in enumerate_bits(5)[[0b10110, 0b00001, 0b11111]]:
         answers = attack.answers.draw(x, 10, RNG)
         numbers = (int((1 - x) @ (1 << np.arange(5))), int(x @ (1 << np.arange(5))))
         for row, guess in zip(answers, attack.guessed(answers, x).tolist(), strict=True):
@@ -252,7 +259,7 @@ def test_the_adversary_says_what_it_does() -> None:
     assert str(played) == "exhaustive reconstruction of 10 bits from 40 subset counts"
     assert str(Exhaustive(10)) == "exhaustive reconstruction of 10 bits from all 1,024 subset counts"
     assert played.bits == 10
-    assert played.most(ApproxDP(1.0, 0.1), 1.0) == guessing(ApproxDP(1.0, 0.1), 1.0)
+    assert played.most(ApproxDP(1.0, 0.1), 1.0) == bound_guessing(ApproxDP(1.0, 0.1), 1.0)
     assert np.array_equal(played.asked, Exhaustive(10, queries=40).asked)
 
 
@@ -287,7 +294,7 @@ class Responses:
         # Every person is in the last query.
         right = rng.random(stack.shape[:2]) < (math.exp(self.epsilon) + self.delta) / (1 + math.exp(self.epsilon))
         said = np.where(right, stack[:, :, -1], 1 - stack[:, :, -1])
-        return said @ every(stack.shape[1]).T.astype(np.float64)
+        return said @ enumerate_bits(stack.shape[1]).T.astype(np.float64)
 
 
 @pytest.mark.parametrize("guarantee", [PureDP(1.0), ApproxDP(1.0, 0.1)], ids=str)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from auditor.audits.context import Question
-from auditor.audits.finish import Conclusion, finish, labels_of
+from auditor.audits.finish import Conclusion, finish_audit, labels_of
 from auditor.audits.independence import UNTESTED
 from auditor.audits.privacy_loop import Settings
 from auditor.errors import TargetError, TargetRaised
@@ -20,7 +20,9 @@ LABELS = labels_of(max, PureDP(1.0), "L1", Settings(), Question("a/b/L1/pure_dp/
 def test_what_was_found_replaces_what_was_known_before() -> None:
     tested = replace(UNTESTED, seeded=False, draws=7)
     conclusion = Conclusion((Verdict.CONSISTENT, "so"), {"alpha": 0.5}, tested)
-    result = finish(LABELS, False, lambda: 3, lambda drawn: replace(conclusion, fields={"alpha": 0.5, "draws": drawn}))
+    result = finish_audit(
+        LABELS, False, lambda: 3, lambda drawn: replace(conclusion, fields={"alpha": 0.5, "draws": drawn})
+    )
     assert (result.id, result.verdict, result.message) == ("a/b/L1/pure_dp/c", Verdict.CONSISTENT, "so")
     assert (result.alpha, result.draws, result.unseeded, result.independence["draws"]) == (0.5, 3, True, 7)
 
@@ -35,7 +37,7 @@ def test_a_target_that_fails_is_an_error_and_a_private_one_is_not_quoted(private
     def conclude(drawn: int) -> Conclusion:
         raise AssertionError(drawn)
 
-    result = finish(LABELS, private, collect, conclude)
+    result = finish_audit(LABELS, private, collect, conclude)
     assert result.verdict == Verdict.ERROR
     assert shown in result.message
     assert ("Alice" in result.message) is not private
@@ -46,12 +48,12 @@ def test_a_failure_after_the_draws_is_ours() -> None:
         raise TargetError(str(drawn))
 
     with pytest.raises(TargetError):
-        finish(LABELS, False, lambda: 3, conclude)
+        finish_audit(LABELS, False, lambda: 3, conclude)
 
 
 def test_evidence_is_kept_with_the_result() -> None:
     conclusion = Conclusion((Verdict.CONSISTENT, ""), keep=lambda result: replace(result, ledger={"draws": 5}))
-    assert finish(LABELS, False, lambda: None, lambda _: conclusion).ledger == {"draws": 5}
+    assert finish_audit(LABELS, False, lambda: None, lambda _: conclusion).ledger == {"draws": 5}
 
 
 def test_wealth_is_shown_in_decimal_logarithms() -> None:

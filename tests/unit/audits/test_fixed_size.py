@@ -22,7 +22,7 @@ from auditor.audits.privacy import run_audit
 from auditor.audits.privacy_loop import Settings
 from auditor.evidence.binomial import clopper_pearson
 from auditor.evidence.power import LEARNING
-from auditor.results import document, plain
+from auditor.results import make_document, make_plain
 
 PAIR = Pair(np.array([0]), np.array([1]))
 #: Randomised response with epsilon = ln 3.
@@ -233,9 +233,9 @@ def test_results_say_which_method_it_was() -> None:
 
 
 def test_results_fit_the_schema_and_the_reports(tmp_path: Any) -> None:
-    content = document({"dpaudit": "0", "seed": 0, "alpha": 0.01}, [fixed(claim=PureDP(0.5)), fixed()], [])
-    content = json.loads(json.dumps(plain(content)))
-    jsonschema.validate(content, report.schema())
+    content = make_document({"dpaudit": "0", "seed": 0, "alpha": 0.01}, [fixed(claim=PureDP(0.5)), fixed()], [])
+    content = json.loads(json.dumps(make_plain(content)))
+    jsonschema.validate(content, report.read_schema())
     written = report.write_reports(content, tmp_path, None)
     texts = {path.name: path.read_text(encoding="utf-8") for path in written}
     assert "clopper-pearson" in texts["report.html"]

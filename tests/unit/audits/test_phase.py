@@ -13,10 +13,10 @@ from auditor.audits.context import Question
 from auditor.audits.privacy_loop import Settings
 from auditor.claims import phases
 from auditor.errors import SpecificationError
-from auditor.report.html import html
-from auditor.report.markdown import markdown
-from auditor.report.phases import rows
-from auditor.results import Verdict, document
+from auditor.report.html import render_html
+from auditor.report.markdown import render_markdown
+from auditor.report.phases import tabulate_cells
+from auditor.results import Verdict, make_document
 
 
 def coin(success: float) -> Any:
@@ -121,17 +121,17 @@ def test_what_cannot_be_drawn_is_refused(change: dict[str, Any], said: str) -> N
 
 def test_the_report_shows_cells_lines_and_numbers() -> None:
     found = audited(diagram())
-    page = html(document({}, [found], []))
+    page = render_html(make_document({}, [found], []))
     assert page.count('<rect class="cell promised"') == 6
     assert page.count('<rect class="cell excluded"') == 4
     assert "noise = n" in page
     assert "n = 1, noise = 1: 50 of 50 succeed; promised: 0.95" in page
     assert "For 6 cells the claim is that the probability of success (half of the bits) is" in page
-    head, listed = rows(found.accuracy)
+    head, listed = tabulate_cells(found.accuracy)
     assert head == ["noise \\ n", "1", "2", "4"]
     assert [row[0] for row in listed] == ["16", "4", "2", "1"]
     assert listed[-1][1:] == ["50 of 50"] * 3
-    assert "10 of 10 cells hold" in markdown(document({}, [found], []))
+    assert "10 of 10 cells hold" in render_markdown(make_document({}, [found], []))
 
 
 def test_it_is_declared_like_the_others() -> None:

@@ -15,9 +15,9 @@ import pytest
 from scipy import special, stats
 
 from auditor.audits.adversaries import Game
-from auditor.audits.adversaries.bounds import guessing, within
+from auditor.audits.adversaries.bounds import bound_guessing, bound_reconstruction
 from auditor.audits.adversaries.decoding import LeastAbsolute, LeastSquares, random_rows
-from auditor.audits.adversaries.reconstruction import Decoding, Reconstruction, tables
+from auditor.audits.adversaries.reconstruction import Decoding, Reconstruction, build_tables
 from auditor.datasets import Pair, ReplaceOne
 from auditor.errors import SpecificationError
 from auditor.privacy.guarantees import ApproxDP
@@ -44,7 +44,7 @@ def exact(stack: Any) -> Any:
 
 def test_column_counts_are_the_answers() -> None:
     secret, questions = RNG(0).integers(0, 2, (5, 16), dtype=np.int8), SMALL.questions(5, RNG(1))
-    stack = tables(questions, secret)
+    stack = build_tables(questions, secret)
     assert stack.shape == (5, 16, 64)
     np.testing.assert_array_equal(exact(stack), (questions.astype(int) @ secret[:, :, None])[:, :, 0])
 
@@ -53,8 +53,8 @@ def test_a_bit_is_a_row() -> None:
     secret, questions = np.zeros((1, 16), dtype=np.int8), SMALL.questions(1, RNG(1))
     other = secret.copy()
     other[0, 3] = 1
-    ReplaceOne().check(Pair(tables(questions, secret)[0], tables(questions, other)[0]))
-    assert (tables(questions, secret)[0] != tables(questions, other)[0]).any(axis=1).sum() == 1
+    ReplaceOne().check(Pair(build_tables(questions, secret)[0], build_tables(questions, other)[0]))
+    assert (build_tables(questions, secret)[0] != build_tables(questions, other)[0]).any(axis=1).sum() == 1
 
 
 @pytest.mark.parametrize("attack", [SMALL, Decoding(16, 64)], ids=str)
@@ -108,9 +108,13 @@ def test_games_are_played_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_bounds_are_those_of_a_guess_and_of_a_reconstruction() -> None:
     claimed = ApproxDP(1.0, 0.1)
-    assert SMALL.most(claimed, 1.0) == guessing(claimed, 1.0) == pytest.approx(0.75795, abs=5e-6)
+    assert SMALL.most(claimed, 1.0) == bound_guessing(claimed, 1.0) == pytest.approx(0.75795, abs=5e-6)
     few = replace(SMALL, wrong=1)
-    assert few.most(claimed, 1.0) == within(claimed, 1.0, 16, 1) == pytest.approx((math.e / 8 + 0.1) / (15 / 16))
+    assert (
+        few.most(claimed, 1.0)
+        == bound_reconstruction(claimed, 1.0, 16, 1)
+        == pytest.approx((math.e / 8 + 0.1) / (15 / 16))
+    )
     assert (SMALL.bits, few.bits) == (16, 0)
 
 

@@ -15,16 +15,22 @@ import pytest
 import auditor
 from auditor import AddRemoveOne, ApproxDP, DeltaDP, GaussianDP, Pair, PureDP, RenyiDP, TradeoffCurve
 from auditor.audits.counterexamples.confirm import EventCounts
-from auditor.audits.counterexamples.replay import claim_from_json, claim_to_json, replay, to_replay, to_replay_unshrunk
-from auditor.audits.counterexamples.shrink import Shrunk, shrink
-from auditor.audits.counterexamples.snippet import snippet
+from auditor.audits.counterexamples.replay import (
+    claim_from_json,
+    claim_to_json,
+    replay_event,
+    to_replay,
+    to_replay_unshrunk,
+)
+from auditor.audits.counterexamples.shrink import Shrunk, shrink_counterexample
+from auditor.audits.counterexamples.snippet import write_snippet
 from auditor.datasets import Relation
 from auditor.errors import SpecificationError, TargetError
 from auditor.events.codec import chain_to_json
 from auditor.events.event_learner import Chain
 from auditor.events.features import Numeric
 from auditor.privacy.guarantees import ZCDP, Guarantee
-from auditor.results import plain
+from auditor.results import make_plain
 from auditor.targets.sampler import Sampler
 
 CLAIM = PureDP(1.0)
@@ -53,7 +59,7 @@ class Unseeded:
 
 def found_in(target: Any, relation: Relation | None = None, **options: Any) -> Shrunk:
     arguments: dict[str, Any] = {"alpha": 0.01, "draws": 20_000, **options}
-    found = shrink(Sampler(target, 4, "claim", catching=True), CLAIM, relation, PAIR, [], **arguments)
+    found = shrink_counterexample(Sampler(target, 4, "claim", catching=True), CLAIM, relation, PAIR, [], **arguments)
     assert found is not None
     return found
 
@@ -61,7 +67,7 @@ def found_in(target: Any, relation: Relation | None = None, **options: Any) -> S
 def record(again: Any, event: str = "the event", **fields: Any) -> Any:
     """A claim's record as results.json has it: numbers of 8 digits, strict JSON."""
     content = {"id": "claim", "counterexample": {"pair": "a pair", "event": event, "again": again}, **fields}
-    return json.loads(json.dumps(plain(content), allow_nan=False))
+    return json.loads(json.dumps(make_plain(content), allow_nan=False))
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +76,7 @@ def found() -> Shrunk:
 
 
 def test_a_seeded_target_gives_the_same_draws_again(found: Shrunk) -> None:
-    again = replay(record(to_replay(found, private=False), "output > 0.5"), count)
+    again = replay_event(record(to_replay(found, private=False), "output > 0.5"), count)
     assert again.reproduced
     assert again.exactly
     assert again.lines[0] == (
@@ -81,7 +87,7 @@ def test_a_seeded_target_gives_the_same_draws_again(found: Shrunk) -> None:
 
 
 def test_another_seed_takes_fresh_draws(found: Shrunk) -> None:
-    again = replay(record(to_replay(found, private=False)), count, seed=99)
+    again = replay_event(record(to_replay(found, private=False)), count, seed=99)
     assert again.reproduced
     assert not again.exactly
     assert again.lines[0].startswith("fresh draws")
@@ -89,14 +95,16 @@ def test_another_seed_takes_fresh_draws(found: Shrunk) -> None:
 
 def test_an_unseeded_target_is_reproduced_statistically(found: Shrunk) -> None:
     known = record(to_replay(found_in(Unseeded(), AddRemoveOne()), private=False), unseeded=True)
-    again = replay(known, Unseeded())
+    again = replay_event(known, Unseeded())
     assert again.reproduced
     assert not again.exactly
     assert again.lines[0].startswith("fresh draws")
 
 
 def test_a_target_that_draws_otherwise_now_is_said_to(found: Shrunk) -> None:
-    again = replay(record(to_replay(found, private=False)), lambda data, n, rng: count(data, n, rng) + rng.random() / 9)
+    again = replay_event(
+        record(to_replay(found, private=False)), lambda data, n, rng: count(data, n, rng) + rng.random() / 9
+    )
     assert again.reproduced
     assert not again.exactly
     assert "have changed" in again.lines[0]
@@ -107,7 +115,7 @@ def test_a_corrected_target_is_not_reproduced(found: Shrunk) -> None:
     # Its outputs are the same on all datasets: the wealth reaches 100 with probability below 0.01; seed 4 is no such
     # case, nor is it for most seeds, and the record asks for 10^-6 below.
     known = record(to_replay(replace(found, alpha=1e-6), private=False))
-    again = replay(known, sound)
+    again = replay_event(known, sound)
     assert not again.reproduced
     assert again.lines[-2].startswith("not reproduced: e-value 10^")
     assert "10^6.0 refutes it" in again.lines[-2]
@@ -120,15 +128,15 @@ def test_private_data_are_given_again_and_nothing_of_them_is_stored() -> None:
     stored = to_replay(found, private=True)
     assert stored["data"] is None
     assert stored["chain"] is None
-    text = json.dumps(plain(stored))
+    text = json.dumps(make_plain(stored))
     assert not any(value in text for value in ("37", "41", "58"))
-    again = replay(record(stored), count, PAIR)
+    again = replay_event(record(stored), count, PAIR)
     assert again.reproduced
     assert "learned anew" in again.lines[0]
     with pytest.raises(SpecificationError, match="--data and --neighbor"):
-        replay(record(stored), count)
+        replay_event(record(stored), count)
     with pytest.raises(SpecificationError, match="are they those of the attack"):
-        replay(record(stored), count, Pair(np.array([1]), np.array([0], dtype=np.int64)[:0]))
+        replay_event(record(stored), count, Pair(np.array([1]), np.array([0], dtype=np.int64)[:0]))
 
 
 def test_private_data_that_could_not_be_made_smaller_are_given_as_they_are() -> None:
@@ -139,7 +147,7 @@ def test_private_data_that_could_not_be_made_smaller_are_given_as_they_are() -> 
     assert found.pair is PAIR
     stored = to_replay(found, private=True)
     assert stored["whole"]
-    assert replay(record(stored), whole, PAIR).reproduced
+    assert replay_event(record(stored), whole, PAIR).reproduced
 
 
 def test_made_up_rows_are_stored_though_the_data_are_private() -> None:
@@ -147,7 +155,7 @@ def test_made_up_rows_are_stored_though_the_data_are_private() -> None:
     assert found.synthetic
     stored = to_replay(found, private=True)
     assert stored["data"] is not None
-    assert replay(record(stored), count).exactly
+    assert replay_event(record(stored), count).exactly
 
 
 def test_rows_of_the_domain_are_stored_though_the_data_are_private() -> None:
@@ -156,12 +164,14 @@ def test_rows_of_the_domain_are_stored_though_the_data_are_private() -> None:
 
     pair = Pair(np.array([45, 41]), np.array([38, 41]), "one row")
     sampler = Sampler(large, 4, "claim", catching=True)
-    found = shrink(sampler, CLAIM, auditor.ReplaceOne(), pair, [], alpha=0.01, draws=20_000, values=range(30, 60))
+    found = shrink_counterexample(
+        sampler, CLAIM, auditor.ReplaceOne(), pair, [], alpha=0.01, draws=20_000, values=range(30, 60)
+    )
     assert found is not None
     assert {found.pair.x.tolist()[0], found.pair.y.tolist()[0]} == {30, 59}
     stored = to_replay(found, private=True)
     assert stored["rows"] == {"x": [4], "y": [5], "added": found.pair.x.tolist() + found.pair.y.tolist()}
-    assert replay(record(stored), large, pair).reproduced
+    assert replay_event(record(stored), large, pair).reproduced
 
 
 EVENT = Chain(Numeric("value"), "above", (3.5, 4.5))
@@ -169,7 +179,7 @@ EVENT = Chain(Numeric("value"), "above", (3.5, 4.5))
 
 def test_a_counterexample_that_was_not_shrunk_is_reproduced_by_fresh_draws() -> None:
     stored = to_replay_unshrunk(PAIR, EVENT, 0, EventCounts(50, 0, 50), CLAIM, 0.01, private=False)
-    again = replay(record(stored), count)
+    again = replay_event(record(stored), count)
     assert again.reproduced
     assert not again.exactly
 
@@ -180,9 +190,11 @@ def test_a_table_is_stored_and_drawn_again() -> None:
 
     frame = pd.DataFrame({"age": [1, 2], "city": ["a", "b"]})
     sampler = Sampler(rows, 4, "claim", catching=True)
-    found = shrink(sampler, CLAIM, AddRemoveOne(), Pair(frame, frame.iloc[:1]), [], alpha=0.01, draws=20_000)
+    found = shrink_counterexample(
+        sampler, CLAIM, AddRemoveOne(), Pair(frame, frame.iloc[:1]), [], alpha=0.01, draws=20_000
+    )
     assert found is not None
-    assert replay(record(to_replay(found, private=False)), rows).exactly
+    assert replay_event(record(to_replay(found, private=False)), rows).exactly
 
 
 @pytest.mark.parametrize(
@@ -199,7 +211,7 @@ def test_a_table_is_stored_and_drawn_again() -> None:
     ],
 )
 def test_claims_of_every_notion_come_back_as_they_were(claim: Guarantee) -> None:
-    again = claim_from_json(json.loads(json.dumps(plain(claim_to_json(claim)))))
+    again = claim_from_json(json.loads(json.dumps(make_plain(claim_to_json(claim)))))
     assert type(again) is type(claim)
     assert again == claim
 
@@ -233,13 +245,13 @@ def test_every_notion_has_such_a_test() -> None:
 def test_a_damaged_record_is_refused_with_what_is_wrong(found: Shrunk, changes: Any, shown: str) -> None:
     stored = to_replay(found, private=False) | changes
     with pytest.raises(SpecificationError, match=shown):
-        replay(record(stored), count)
+        replay_event(record(stored), count)
 
 
 @pytest.mark.parametrize("content", [{"id": "claim", "counterexample": None}, {"id": "claim", "counterexample": {}}])
 def test_a_record_without_a_counterexample_is_refused(content: Any) -> None:
     with pytest.raises(SpecificationError, match="claim"):
-        replay(content, count)
+        replay_event(content, count)
 
 
 def test_a_target_that_fails_is_an_error(found: Shrunk) -> None:
@@ -247,7 +259,7 @@ def test_a_target_that_fails_is_an_error(found: Shrunk) -> None:
         raise TargetError("the process died")
 
     with pytest.raises(TargetError, match="died"):
-        replay(record(to_replay(found, private=False)), dies)
+        replay_event(record(to_replay(found, private=False)), dies)
 
 
 # ---------------------------------------------------------------------------------------- snippets
@@ -261,7 +273,7 @@ def test_a_snippet_runs_and_finds_the_violation(
     module.count = count  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "their_library", module)
     counts = EventCounts(found.x_count, found.y_count, found.n)
-    text = snippet("their_library:count", claim, found.pair, found.chain.words()[0], counts)
+    text = write_snippet("their_library:count", claim, found.pair, found.chain.words()[0], counts)
     assert len(text.splitlines()) <= 15
     assert f"# {found.chain.words()[0]}: {found.x_count} of {found.n} draws on x, " in text
     space: dict[str, Any] = {}
@@ -272,19 +284,19 @@ def test_a_snippet_runs_and_finds_the_violation(
 
 def test_a_snippet_of_tables_imports_what_it_needs() -> None:
     frame = pd.DataFrame({"age": [1, 2]})
-    text = snippet("module:name", "epsilon=1", Pair(frame, frame.iloc[:1]))
+    text = write_snippet("module:name", "epsilon=1", Pair(frame, frame.iloc[:1]))
     assert "import pandas as pd" in text
     assert "import numpy" not in text
     compile(text, "snippet", "exec")
 
 
 def test_a_snippet_of_functions_of_one_draw_says_so() -> None:
-    assert "one_draw=True" in snippet("module:name", "epsilon=1", Pair([1], [0]), one_draw=True)
+    assert "one_draw=True" in write_snippet("module:name", "epsilon=1", Pair([1], [0]), one_draw=True)
 
 
 def test_datasets_that_are_too_large_make_no_snippet() -> None:
     rows = np.random.default_rng(0).random(500)
-    assert snippet("module:name", "epsilon=1", Pair(rows, rows[1:])) == ""
+    assert write_snippet("module:name", "epsilon=1", Pair(rows, rows[1:])) == ""
 
 
 def test_events_are_stored_as_the_record_of_one_event() -> None:

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from auditor import AddRemoveOne, Pair, PureDP, ReplaceOne, SpecificationError, Verdict, audit, pairs_of, search_pairs
-from auditor.audits.pair_search import AT_ONCE, EACH, EVEN, LEAST, OPENING, affordable, next_pair
-from auditor.audits.privacy_loop import CHUNKS, FIRST, Settings, collect
+from auditor.audits.pair_search import AT_ONCE, EACH, EVEN, LEAST, OPENING, keep_affordable, next_pair
+from auditor.audits.privacy_loop import CHUNKS, FIRST, Settings, collect_evidence
 from auditor.datasets.crafted_pairs import hard_pairs
 from auditor.events.event_learner import EventLearner
 from auditor.targets.sampler import PARTS, Sampler
@@ -373,7 +373,8 @@ def test_what_the_first_of_many_pairs_shows_is_found_as_if_it_were_alone() -> No
 
 def test_an_audit_of_many_pairs_is_the_same_again() -> None:
     one, other = (
-        collect(Sampler(leaks_on(17), 5, "test"), CLAIM, MANY, Settings(draws=8_000, stop="budget")) for _ in range(2)
+        collect_evidence(Sampler(leaks_on(17), 5, "test"), CLAIM, MANY, Settings(draws=8_000, stop="budget"))
+        for _ in range(2)
     )
     assert one.chunks == other.chunks
     assert one.path == other.path
@@ -382,20 +383,20 @@ def test_an_audit_of_many_pairs_is_the_same_again() -> None:
 @pytest.mark.parametrize(("draws", "kept"), [(1, 1), (EACH - 1, 1), (EACH * 15, 15), (1_000_000, 200)])
 def test_a_list_of_pairs_is_cut_to_what_a_budget_can_look_at(draws: int, kept: int) -> None:
     assert EACH == 2 * FIRST / OPENING
-    assert affordable(MANY, draws) == MANY[:kept]
+    assert keep_affordable(MANY, draws) == MANY[:kept]
 
 
 def test_the_last_of_a_list_that_was_cut_is_drawn_from() -> None:
     for draws in (1_000, 4_000):
-        pairs = affordable(MANY, draws)
-        chunks = collect(Sampler(sizes, 0, "test"), CLAIM, pairs, Settings(draws=draws)).chunks
+        pairs = keep_affordable(MANY, draws)
+        chunks = collect_evidence(Sampler(sizes, 0, "test"), CLAIM, pairs, Settings(draws=draws)).chunks
         assert {chunk.pair for chunk in chunks} == set(range(len(pairs)))
 
 
 @pytest.mark.parametrize("draws", [0, -5, 2.5, True])
 def test_a_budget_that_cannot_be_is_refused(draws: Any) -> None:
     with pytest.raises(SpecificationError, match=f"got {draws!r}"):
-        affordable(MANY, draws)
+        keep_affordable(MANY, draws)
 
 
 def test_hard_pairs_can_be_audited() -> None:

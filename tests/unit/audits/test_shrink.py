@@ -11,14 +11,14 @@ import pytest
 from scipy import stats
 
 from auditor import AddRemoveOne, Pair, PureDP, ReplaceOne
-from auditor.audits.counterexamples.confirm import EventCounts, confirm
-from auditor.audits.counterexamples.shrink import Shrunk, shrink
-from auditor.audits.counterexamples.simplify_event import rounded, simple_events, simplest_event, single_events
+from auditor.audits.counterexamples.confirm import EventCounts, confirm_event
+from auditor.audits.counterexamples.shrink import Shrunk, shrink_counterexample
+from auditor.audits.counterexamples.simplify_event import round_cuts, simple_events, simplest_event, single_events
 from auditor.datasets import Relation
 from auditor.errors import SpecificationError, TargetError
 from auditor.events.event_learner import Chain
 from auditor.events.features import Numeric, Rank, Shape
-from auditor.events.root_causes import cause_of, simplicity
+from auditor.events.root_causes import cause_of, rank_simplicity
 from auditor.targets.sampler import Sampler
 
 CLAIM = PureDP(1.0)
@@ -29,13 +29,13 @@ LONG = [0, 1] * 50
 
 
 def test_cuts_are_rounded_and_places_in_an_order_are_not() -> None:
-    cuts = [chain.cuts[0] for chain in rounded(Chain(Numeric("value"), "below", (0.4871,)))]
+    cuts = [chain.cuts[0] for chain in round_cuts(Chain(Numeric("value"), "below", (0.4871,)))]
     assert cuts == [0.0, 0.4, 0.5, 0.48, 0.49, 0.487, 0.488]
-    cuts = [chain.cuts[0] for chain in rounded(Chain(Numeric("value"), "below", (-15120.125,)))]
+    cuts = [chain.cuts[0] for chain in round_cuts(Chain(Numeric("value"), "below", (-15120.125,)))]
     assert cuts[:5] == [0.0, -15121.0, -15120.0, -20000.0, -10000.0]
-    assert not list(rounded(Chain(Numeric("value"), "below", (17.0,))))
-    assert not list(rounded(Chain(Numeric("value"), "below", (math.inf,))))
-    assert not list(rounded(Chain(Rank(None, (1, 2), (0, 1), ("a", "b")), "below", (0.5,))))
+    assert not list(round_cuts(Chain(Numeric("value"), "below", (17.0,))))
+    assert not list(round_cuts(Chain(Numeric("value"), "below", (math.inf,))))
+    assert not list(round_cuts(Chain(Rank(None, (1, 2), (0, 1), ("a", "b")), "below", (0.5,))))
 
 
 def test_each_event_of_a_chain_stands_by_itself() -> None:
@@ -60,7 +60,7 @@ def test_of_equally_simple_events_the_one_with_the_known_cause_is_taken() -> Non
     past: tuple[Any, Any] = [[1.0]] * 200, [[]] * 200
     chains = simple_events(*past, CLAIM)
     length = next(chain for chain in chains if isinstance(chain.feature, Shape) and chain.feature.kind == "length")
-    for cause in {cause_of(chain) for chain in chains if simplicity(chain) == simplicity(length)}:
+    for cause in {cause_of(chain) for chain in chains if rank_simplicity(chain) == rank_simplicity(length)}:
         found = simplest_event(chains, past, past, CLAIM, 0.01, cause)
         assert found is not None
         assert cause_of(found[0]) == cause
@@ -89,7 +89,7 @@ def test_a_claim_that_holds_exactly_is_confirmed_against_with_probability_alpha_
     # 200 confirmations at alpha = 0.05, on a pair that attains the level: the number of false ones is at most
     # Binomial(200, 0.05), which exceeds its quantile with probability below 1e-6.
     alarms = sum(
-        confirm(
+        confirm_event(
             Sampler(response, 0, f"boundary {k}"),
             CLAIM,
             Pair([1], [0]),
@@ -106,10 +106,10 @@ def test_a_claim_that_holds_exactly_is_confirmed_against_with_probability_alpha_
 def test_the_same_draws_come_again_and_are_counted_in_all() -> None:
     target = Sampler(lambda data, n, rng: data[0] + rng.laplace(0, 0.05, n), 3, "again")
     pair, before = Pair([1.0], [0.0]), EventCounts(50, 0, 50)
-    first = confirm(target, CLAIM, pair, ONE, before, alpha=0.01, most=1_000)
+    first = confirm_event(target, CLAIM, pair, ONE, before, alpha=0.01, most=1_000)
     assert first.reached
     assert first.counts.n < 40
-    again = confirm(target, CLAIM, pair, ONE, before, alpha=0.5, most=first.counts.n, to_the_end=True)
+    again = confirm_event(target, CLAIM, pair, ONE, before, alpha=0.5, most=first.counts.n, to_the_end=True)
     assert again.counts == first.counts
     assert again.log_wealth == first.log_wealth
 
@@ -121,7 +121,7 @@ def test_a_call_that_raises_counts_as_the_worst() -> None:
         return np.array([data[0]])
 
     sampler = Sampler(sometimes, 0, "raises", catching=True)
-    found = confirm(sampler, CLAIM, Pair([1.0], [0.0]), ONE, EventCounts(50, 0, 50), alpha=0.01, most=8)
+    found = confirm_event(sampler, CLAIM, Pair([1.0], [0.0]), ONE, EventCounts(50, 0, 50), alpha=0.01, most=8)
     assert found.counts == EventCounts(0, 0, 8)  # drawn one a call from then on
     assert not found.reached
 
@@ -137,7 +137,7 @@ def count(data: Any, n: int, rng: np.random.Generator) -> Any:
 def shrunk(target: Any, pair: Pair, relation: Relation | None, **options: Any) -> Shrunk | None:
     arguments: dict[str, Any] = {"alpha": 0.01, "draws": 20_000, "values": [0, 1], **options}
     sampler = Sampler(target, 5, "claim", 10.0, catching=True)
-    return shrink(sampler, CLAIM, relation, pair, [], **arguments)
+    return shrink_counterexample(sampler, CLAIM, relation, pair, [], **arguments)
 
 
 BIG = Pair(np.array([*LONG, 1]), np.array(LONG), "big")
@@ -271,7 +271,7 @@ def test_a_known_event_is_confirmed_where_finding_one_again_takes_too_many_draws
     event = Chain(Numeric("value"), "above", (0.5,))
     sampler = Sampler(weak, 5, "claim", catching=True)
     # The event has probabilities 0.877 and 0.123, that is a level of 1.97: 200 draws a side suffice in nearly all runs.
-    found = shrink(sampler, CLAIM, None, Pair([1], [0]), [event], alpha=0.01, draws=4_000)
+    found = shrink_counterexample(sampler, CLAIM, None, Pair([1], [0]), [event], alpha=0.01, draws=4_000)
     assert found is not None
     assert found.pair.x == [1]
 

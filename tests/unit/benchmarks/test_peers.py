@@ -283,7 +283,7 @@ def test_a_run_that_fails_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_the_claims_that_are_timed() -> None:
-    found = registry.claims([str(Path(claims.__file__))])
+    found = registry.load_claims([str(Path(claims.__file__))])
     count = {entry: sum(claim.entry == f"cores/{entry}" for claim in found) for entry in cores.RUNS}
     assert count == {"start": 2, "single": 1, "slow": claims.SLOW, "cheap": claims.CHEAP}
     # A draw works, and is randomised response: the two answers are opposite for the same coin.

@@ -20,7 +20,7 @@ from scipy import stats
 from auditor import PureDP
 from auditor.audits.privacy_loop import Settings
 from auditor.calibration import command, rendering
-from auditor.calibration.audits import Auditor, AuditOutcome, learned, stated
+from auditor.calibration.audits import Auditor, AuditOutcome, audit_learned, audit_stated
 from auditor.calibration.families import (
     GRADED,
     NULLS,
@@ -29,21 +29,21 @@ from auditor.calibration.families import (
     Family,
     Gaussian,
     Graded,
-    gaussian_delta,
-    lattice_laplace,
-    response,
-    several,
+    make_gaussian_delta,
+    make_lattice_laplace,
+    make_response,
+    make_several,
 )
-from auditor.calibration.measure import FALSE_ALARM, Plan, calibration, steps
-from auditor.calibration.oracles import BestEvent, Masses, best_event, passages
+from auditor.calibration.measure import FALSE_ALARM, Plan, count_rows, run_calibration
+from auditor.calibration.oracles import BestEvent, Masses, best_event, simulate_passages
 from auditor.errors import DpauditError, SpecificationError
 from auditor.evidence.power import divergence_rate
 from auditor.privacy.exact import GaussianCurve
-from auditor.targets.sampler import generator
+from auditor.targets.sampler import make_generator
 from tests.commandline import ROOT, Command, refused
 
 #: Fast families of which one has a stated event and one has several pairs, and one mechanism for power.
-FEW = (lattice_laplace(1.0), replace(SEARCH, share=0.5))
+FEW = (make_lattice_laplace(1.0), replace(SEARCH, share=0.5))
 ONE = (GRADED[0],)
 
 
@@ -53,16 +53,16 @@ def small(**options: Any) -> Plan:
 
 @pytest.fixture(scope="module")
 def content() -> dict[str, Any]:
-    return calibration(small())
+    return run_calibration(small())
 
 
 # ---------------------------------------------------------------------------------------- counts
 
 
 def test_the_same_plan_gives_the_same_bytes_whatever_the_jobs(content: dict[str, Any], tmp_path: Path) -> None:
-    for name, found in (("one", content), ("two", calibration(small(jobs=2)))):
+    for name, found in (("one", content), ("two", run_calibration(small(jobs=2)))):
         (tmp_path / name).mkdir()
-        rendering.write(found, tmp_path / name)
+        rendering.write_report(found, tmp_path / name)
     for name in rendering.NAMES:
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes(), name
 
@@ -72,12 +72,12 @@ def test_another_seed_draws_anew_and_so_does_every_audit() -> None:
 
     def spy(family: Family, settings: Settings, key: str) -> AuditOutcome:
         # What the audit would draw first: a double, of which two are alike with probability 2^-53.
-        seen.add(float(generator(settings.seed, key).random()))
+        seen.add(float(make_generator(settings.seed, key).random()))
         return AuditOutcome(False, 0.0, settings.draws)
 
     audits = 2 * (6 + 3) + 2 * 4
     for seed in (0, 1):
-        calibration(small(auditor=spy, seed=seed))
+        run_calibration(small(auditor=spy, seed=seed))
     assert len(seen) == 2 * audits
 
 
@@ -101,7 +101,7 @@ def test_intervals_are_those_of_clopper_and_pearson() -> None:
     def every_third(family: Family, settings: Settings, key: str) -> AuditOutcome:
         return AuditOutcome(int(key.rpartition("/")[2]) % 3 == 0, 0.0, settings.draws)
 
-    row = calibration(small(audits=30, auditor=every_third))["false_alarms"][0]
+    row = run_calibration(small(audits=30, auditor=every_third))["false_alarms"][0]
     limits = stats.binomtest(10, 30).proportion_ci(0.99, method="exact")
     found = [row["alarms"][name] for name in ("rate", "low", "high")]
     assert found == pytest.approx([1 / 3, limits.low, limits.high], rel=1e-6)
@@ -117,7 +117,7 @@ def test_power_is_counted_over_draws() -> None:
         n = next(draws)
         return AuditOutcome(n < 400, 0.0, n)
 
-    row = calibration(small(auditor=found))["power"][0]
+    row = run_calibration(small(auditor=found))["power"][0]
     assert {point["draws"]: point["count"] for point in row["points"]} == {
         3: 0,
         6: 0,
@@ -138,7 +138,7 @@ def erring(alarms: float, above: float = 0.0) -> Auditor:
     """An auditor that errs with these probabilities, whatever it is asked for."""
 
     def answer(family: Family, settings: Settings, key: str) -> AuditOutcome:
-        alarm, over = generator(settings.seed, key, "errs").random(2)
+        alarm, over = make_generator(settings.seed, key, "errs").random(2)
         return AuditOutcome(
             bool(alarm < alarms), family.guarantee.level * (9.0 if over < above else 0.5), settings.draws
         )
@@ -148,7 +148,7 @@ def erring(alarms: float, above: float = 0.0) -> Auditor:
 
 def judged(auditor: Auditor, audits: int = 100) -> dict[str, Any]:
     # 100 audits of one family by both rules; the stated event is left out, it has an auditor of its own.
-    return calibration(small(audits=audits, nulls=(replace(FEW[0], event=None),), ratios=(), auditor=auditor))
+    return run_calibration(small(audits=audits, nulls=(replace(FEW[0], event=None),), ratios=(), auditor=auditor))
 
 
 def test_an_auditor_that_errs_as_often_as_it_may_is_sound() -> None:
@@ -156,7 +156,7 @@ def test_an_auditor_that_errs_as_often_as_it_may_is_sound() -> None:
     content = judged(erring(0.05, 0.05))
     assert content["sound"] is True
     assert content["manifest"]["unsound_by_chance"] == FALSE_ALARM == 1e-6
-    assert rendering.lines(content)[-1] == "sound"
+    assert rendering.format_lines(content)[-1] == "sound"
 
 
 @pytest.mark.parametrize(
@@ -170,21 +170,21 @@ def test_an_auditor_that_errs_too_often_is_unsound(auditor: Auditor, what: str) 
     assert stats.binom.cdf(limit, 200, 0.3) < 1e-6  # so that this test fails with less than that, for any seed
     assert content["sound"] is False
     assert any(line.startswith(f"all together, events learned: {what}: ") for line in content["broken"])
-    assert rendering.lines(content)[-1].startswith("UNSOUND")
-    assert rendering.sentence(content).startswith("UNSOUND: ")
-    assert 'class="sentence bad"' in rendering.html(content)
-    assert "**UNSOUND" in rendering.markdown(content)
+    assert rendering.format_lines(content)[-1].startswith("UNSOUND")
+    assert rendering.summarize_calibration(content).startswith("UNSOUND: ")
+    assert 'class="sentence bad"' in rendering.render_html(content)
+    assert "**UNSOUND" in rendering.render_markdown(content)
 
 
 def halved(family: Family, settings: Settings, key: str) -> AuditOutcome:
     """The engine with a mistake: it tests half of the level that is claimed."""
-    return learned(replace(family, guarantee=PureDP(family.guarantee.level / 2)), settings, key)
+    return audit_learned(replace(family, guarantee=PureDP(family.guarantee.level / 2)), settings, key)
 
 
 def test_the_engine_with_a_mistake_in_it_is_unsound() -> None:
     # In 1,000 draws a side the oracle's wealth grows by 50 nats, of which 3 are needed, so that an audit fails to find
     # twice the level that it tests with a probability of at most 0.1. Half of 24 do, for sure: wrong below 1e-6.
-    content = calibration(small(audits=12, draws=2_000, nulls=(response(1.0),), ratios=(), auditor=halved))
+    content = run_calibration(small(audits=12, draws=2_000, nulls=(make_response(1.0),), ratios=(), auditor=halved))
     assert stats.binom.cdf(11, 24, 0.9) < 1e-6
     assert stats.binom.sf(11, 24, 0.05) < FALSE_ALARM / content["manifest"]["tests"]
     assert content["sound"] is False
@@ -202,7 +202,7 @@ def test_bounds_above_the_truth_count_above_the_claim_too() -> None:
             else AuditOutcome(False, 0.0, settings.draws)
         )
 
-    content = calibration(small(audits=60, nulls=(replace(FEW[0], event=None),), auditor=bold))
+    content = run_calibration(small(audits=60, nulls=(replace(FEW[0], event=None),), auditor=bold))
     assert [row["above"]["count"] for row in content["power"]] == [40, 0]
     assert content["broken"] == [
         "randomised response, level 1.5, events learned, stop at verdict: lower bounds above the exact level: "
@@ -215,7 +215,7 @@ def test_an_audit_that_fails_ends_the_calibration() -> None:
         return np.zeros(n + 1, np.int64)
 
     with pytest.raises(DpauditError, match=r"too long.*ended in an error"):
-        calibration(small(nulls=(Family("too long", broken, PureDP(1.0), PAIR),)))
+        run_calibration(small(nulls=(Family("too long", broken, PureDP(1.0), PAIR),)))
 
 
 @pytest.mark.parametrize(
@@ -297,7 +297,7 @@ def test_a_stated_event_attains_the_claim(family: Family) -> None:
 
 def test_the_gaussian_with_delta_has_its_epsilon() -> None:
     for level in (1.0, 1.5):
-        family = gaussian_delta(level)
+        family = make_gaussian_delta(level)
         assert isinstance(family.mechanism, Gaussian)
         delta = float(family.guarantee.parameters()["delta"])
         assert GaussianCurve(family.mechanism.mu).epsilon(delta) == pytest.approx(level, rel=1e-6)
@@ -306,16 +306,16 @@ def test_the_gaussian_with_delta_has_its_epsilon() -> None:
 def test_an_auditor_that_is_told_bets_on_that_event_alone() -> None:
     settings = Settings(alpha=0.05, draws=4_000, stop="verdict", seed=1)
     # Infinite epsilon: 30 draws a side are enough, whatever comes.
-    sure = replace(response(1.0), mechanism=lambda data, n, rng: np.full(n, data[0]))
-    outcome = stated(sure, settings, "sure")
+    sure = replace(make_response(1.0), mechanism=lambda data, n, rng: np.full(n, data[0]))
+    outcome = audit_stated(sure, settings, "sure")
     assert outcome.finding
     assert outcome.draws <= 60
     assert outcome.bound >= 1.0
     # Another event, which says nothing, although the outputs give everything away.
     blind = replace(sure, event=lambda outputs: np.zeros(len(outputs), bool))
-    assert stated(blind, settings, "blind") == AuditOutcome(False, 0.0, 4_000)
+    assert audit_stated(blind, settings, "blind") == AuditOutcome(False, 0.0, 4_000)
     with pytest.raises(ValueError, match="search over 20 pairs"):
-        stated(SEARCH, settings, "none")
+        audit_stated(SEARCH, settings, "none")
 
 
 # ---------------------------------------------------------------------------------------- oracle
@@ -336,7 +336,7 @@ def test_an_oracle_that_is_certain_takes_as_long_as_was_computed() -> None:
     # Without overlap every draw of both sides multiplies the wealth by e^rate: 1/(p0 (1 - q0)), with p0 = 1 - q0.
     event = best_event(Masses(np.array([1.0, 0.0]), np.array([0.0, 1.0])), PureDP(1.0))
     assert event.rate == pytest.approx(-2 * math.log(math.e / (1 + math.e)))
-    found = passages(event, PureDP(1.0), 0.01, 1_000, 5, np.random.default_rng(0))
+    found = simulate_passages(event, PureDP(1.0), 0.01, 1_000, 5, np.random.default_rng(0))
     assert found.tolist() == [math.ceil(math.log(100) / event.rate)] * 5
 
 
@@ -351,7 +351,7 @@ def test_the_oracle_passes_as_often_as_all_outcomes_of_three_draws_say() -> None
         if walk.max() >= math.log(1 / alpha):
             exact += 0.9 ** sum(right) * 0.1 ** (2 * n - sum(right))
     assert 0.3 < exact < 0.99
-    count = int(np.isfinite(passages(event, claim, alpha, n, paths, np.random.default_rng(7))).sum())
+    count = int(np.isfinite(simulate_passages(event, claim, alpha, n, paths, np.random.default_rng(7))).sum())
     assert stats.binom.isf(1 - 5e-7, paths, exact) <= count <= stats.binom.isf(5e-7, paths, exact)
 
 
@@ -372,7 +372,7 @@ def test_the_oracle_keeps_its_promise_where_the_claim_holds() -> None:
 
 
 def test_the_page_has_a_figure_of_alarms_and_two_of_every_power_curve(content: dict[str, Any]) -> None:
-    page = rendering.html(content)
+    page = rendering.render_html(content)
     pictures = re.findall(r'<svg viewBox="0 0 [^"]+" role="img".*?</svg>', page, flags=re.DOTALL)
     assert len(pictures) == 1 + 2 * len(ONE)
     for picture in pictures:
@@ -391,18 +391,18 @@ def test_the_page_has_a_figure_of_alarms_and_two_of_every_power_curve(content: d
 
 
 def test_the_report_is_made_from_the_file_alone(content: dict[str, Any], tmp_path: Path) -> None:
-    rendering.write(content, tmp_path)
+    rendering.write_report(content, tmp_path)
     read = json.loads((tmp_path / "calibration.json").read_text(encoding="utf-8"))
     assert read == content
-    assert rendering.html(read) == (tmp_path / "calibration.html").read_text(encoding="utf-8")
-    assert rendering.markdown(read) == (tmp_path / "calibration.md").read_text(encoding="utf-8")
+    assert rendering.render_html(read) == (tmp_path / "calibration.html").read_text(encoding="utf-8")
+    assert rendering.render_markdown(read) == (tmp_path / "calibration.md").read_text(encoding="utf-8")
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(rendering.NAMES)
 
 
 def test_the_published_tables_are_what_the_published_numbers_say() -> None:
     read = json.loads((ROOT / "reports" / "calibration.json").read_text(encoding="utf-8"))
     # `dpaudit calibrate --out reports` makes both anew.
-    assert rendering.markdown(read) == (ROOT / "reports" / "calibration.md").read_text(encoding="utf-8")
+    assert rendering.render_markdown(read) == (ROOT / "reports" / "calibration.md").read_text(encoding="utf-8")
     assert read["sound"] is True
     about = read["manifest"]
     assert (about["audits"], about["draws"], about["seed"]) == (command.AUDITS, command.DRAWS, 0)
@@ -410,13 +410,13 @@ def test_the_published_tables_are_what_the_published_numbers_say() -> None:
 
 def test_names_are_escaped(content: dict[str, Any]) -> None:
     hostile = json.loads(json.dumps(content).replace("Laplace on a lattice", "<script>alert(1)</script>"))
-    page = rendering.html(hostile)
+    page = rendering.render_html(hostile)
     assert "<script>" not in page
     assert "&lt;script&gt;" in page
 
 
 def test_the_tables_have_a_row_for_every_count(content: dict[str, Any]) -> None:
-    table = [line for line in rendering.markdown(content).splitlines() if line.startswith("|")]
+    table = [line for line in rendering.render_markdown(content).splitlines() if line.startswith("|")]
     assert len(table) == 2 * 2 + len(content["false_alarms"]) + len(content["together"]) + len(content["power"])
     widths = [line.count("|") for line in table]
     assert len(set(widths)) == 2
@@ -430,10 +430,10 @@ def _few(monkeypatch: pytest.MonkeyPatch) -> Callable[[Auditor], None]:
     """The command with fewer families, and an auditor."""
 
     def use(auditor: Auditor) -> None:
-        planned = command.planned
+        planned = command.make_plan
         monkeypatch.setattr(
             command,
-            "planned",
+            "make_plan",
             lambda *given: replace(planned(*given), nulls=FEW, graded=ONE, ratios=(1.5, 4.0), auditor=auditor),
         )
 
@@ -443,7 +443,7 @@ def _few(monkeypatch: pytest.MonkeyPatch) -> Callable[[Auditor], None]:
 def test_the_command_writes_three_files_and_says_how_far_it_is(
     dpaudit: Command, few: Callable[[Auditor], None], tmp_path: Path
 ) -> None:
-    few(learned)
+    few(audit_learned)
     out = tmp_path / "new" / "folder"
     said = dpaudit("calibrate", "--quick", "--audits", 2, "--draws", 400, "--jobs", 1, "--seed", 3, "--out", out)
     # Wrong with a probability of at most 1e-6, for any seed.
@@ -457,7 +457,7 @@ def test_the_command_writes_three_files_and_says_how_far_it_is(
         "alpha": 0.05,
         "seed": 3,
     }
-    total = steps(small())
+    total = count_rows(small())
     marks = [line.split()[0] for line in said.err.splitlines() if line.startswith("[")]
     assert marks == [f"[{k}/{total}]" for k in range(1, total + 1)]
     assert str(out / "calibration.html") in said.err
@@ -478,9 +478,9 @@ def test_the_defaults_are_those_that_the_help_says(dpaudit: Command) -> None:
     told = " ".join(dpaudit("calibrate", "--help").out.split())
     assert f"[default: {command.AUDITS}; with --quick {command.FEW}]" in told
     assert f"[default: {command.DRAWS:,}; with --quick {command.SHORT:,}]" in told
-    assert command.planned(None, None, True, 0.05, 0, 1) == Plan(command.FEW, command.SHORT)
-    assert command.planned(7, None, True, 0.05, 0, 1) == Plan(7, command.SHORT)
-    assert command.planned(None, 900, False, 0.1, 2, 3) == Plan(command.AUDITS, 900, 0.1, 2, 3)
+    assert command.make_plan(None, None, True, 0.05, 0, 1) == Plan(command.FEW, command.SHORT)
+    assert command.make_plan(7, None, True, 0.05, 0, 1) == Plan(7, command.SHORT)
+    assert command.make_plan(None, 900, False, 0.1, 2, 3) == Plan(command.AUDITS, 900, 0.1, 2, 3)
 
 
 def test_a_folder_that_cannot_be_is_refused_before_any_audit(dpaudit: Command, tmp_path: Path) -> None:
@@ -502,6 +502,6 @@ def test_a_report_that_cannot_be_written_is_an_error_and_the_numbers_are_shown(
 
 
 def test_several_bits_are_drawn_from_all_of_the_row() -> None:
-    family = several(1.0)
+    family = make_several(1.0)
     outputs = family.mechanism(family.pairs[0].x, 3, np.random.default_rng(0))
     assert outputs.shape == (3, 4)

@@ -25,13 +25,13 @@ from auditor.audits.accuracy import (
     check_accuracy,
 )
 from auditor.audits.accuracy.errors import ErrorSampler, errors_of
-from auditor.audits.accuracy.smallest import Search, bisect, decide
+from auditor.audits.accuracy.smallest import Search, bisect_parameter, decide_setting
 from auditor.audits.context import Question
 from auditor.audits.inequality import Inequality
 from auditor.audits.privacy_loop import Settings
 from auditor.claims import accuracy, inequality, scaling, smallest
 from auditor.errors import SpecificationError
-from auditor.evidence.bernoulli import detectable, log_evidence, lower_limit, upper_limit
+from auditor.evidence.bernoulli import find_detectable, log_evidence, lower_limit, upper_limit
 from auditor.results import AuditResult, Verdict
 
 Rng = np.random.Generator
@@ -95,11 +95,11 @@ def test_a_limit_is_where_the_evidence_reaches_its_threshold(count: int, n: int)
 
 @pytest.mark.parametrize(("n", "bound"), [(50, 0.05), (2000, 0.05), (2000, 0.001), (100_000, 0.3)])
 def test_a_detectable_rate_is_flagged_nine_times_in_ten(n: int, bound: float) -> None:
-    rate = detectable(n, bound, 0.01)
+    rate = find_detectable(n, bound, 0.01)
     counts = np.arange(n + 1)
     flagged = np.array([k / n > bound and log_evidence(int(k), n, bound) >= math.log(100) for k in counts])
     assert float(stats.binom.pmf(counts[flagged], n, rate).sum()) == pytest.approx(0.9, abs=1e-6)
-    assert detectable(0, bound, 0.01) == 1.0
+    assert find_detectable(0, bound, 0.01) == 1.0
 
 
 # -------------------------------------------------------------------------------------- errors
@@ -241,7 +241,7 @@ def crossing_at(value: float, beta: float) -> Callable[[float], Setting]:
 @pytest.mark.parametrize("beta", [0.01, 0.1, 0.5])
 def test_a_bisection_finds_the_crossing(beta: float) -> None:
     search = Search(beta, 1.0, 10_000.0, 1.05)
-    found = bisect(crossing_at(300.0, beta), search, ErrorSampler(3, "s"), 40_000, 0.001)
+    found = bisect_parameter(crossing_at(300.0, beta), search, ErrorSampler(3, "s"), 40_000, 0.001)
     assert found.low < 300 <= found.high
     assert found.value(beta) == pytest.approx(300, rel=0.1)
     assert sum(step["draws"] for step in found.steps) <= 40_000
@@ -254,15 +254,15 @@ def test_a_capacity_is_the_largest_value_that_works() -> None:
         return exponential(k / 90.0, 1.0)
 
     search = Search(0.1, 1.0, 1_000.0, 1.02, largest=True)
-    found = bisect(build, search, ErrorSampler(3, "s"), 100_000, 0.001)
+    found = bisect_parameter(build, search, ErrorSampler(3, "s"), 100_000, 0.001)
     assert found.low <= 90 / math.log(10) <= found.high
     assert found.value(0.1) == pytest.approx(90 / math.log(10), rel=0.08)
 
 
 def test_a_crossing_outside_the_range_is_said_to_be_there() -> None:
     build = crossing_at(300.0, 0.1)
-    below = bisect(build, Search(0.1, 600.0, 900.0), ErrorSampler(3, "s"), 10_000, 0.01)
-    above = bisect(build, Search(0.1, 10.0, 150.0), ErrorSampler(3, "s"), 10_000, 0.01)
+    below = bisect_parameter(build, Search(0.1, 600.0, 900.0), ErrorSampler(3, "s"), 10_000, 0.01)
+    above = bisect_parameter(build, Search(0.1, 10.0, 150.0), ErrorSampler(3, "s"), 10_000, 0.01)
     assert (below.low, below.high) == (0.0, 600.0)
     assert (above.low, above.high) == (150.0, math.inf)
 
@@ -283,7 +283,7 @@ def test_a_search_is_refused_with_the_value_shown() -> None:
         with pytest.raises(SpecificationError, match=message):
             Search(*arguments)
     with pytest.raises(SpecificationError, match="needs at_most, got nan"):
-        decide(exponential(1.0), ErrorSampler(0, "s"), 100, 0.1, 0.01)
+        decide_setting(exponential(1.0), ErrorSampler(0, "s"), 100, 0.1, 0.01)
 
 
 # ----------------------------------------------------------------------------------- exponents

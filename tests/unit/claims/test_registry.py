@@ -24,9 +24,9 @@ from auditor.privacy.guarantees import ApproxDP, GaussianDP, PureDP
 from auditor.results import AuditResult, Verdict
 from auditor.runs import runner
 from auditor.runs.audit_claim import audit_claim
-from auditor.runs.manifest import manifest
+from auditor.runs.manifest import build_manifest
 from auditor.runs.run import Outcome, Run, exit_code, settings_of, split_alpha
-from auditor.runs.runner import execute
+from auditor.runs.runner import execute_run
 
 Rng = np.random.Generator
 PAIR = Pair(np.array([0]), np.array([1]), "one bit")
@@ -111,7 +111,7 @@ def imports(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def test_entries_of_a_file_come_in_the_order_of_its_lines(tmp_path: Path) -> None:
     file = write(tmp_path / "a.py", declared("900/z"), declared("900/b"), declared("900/m"))
-    assert ids(registry.load([str(file)])) == ["900/z", "900/b", "900/m"]
+    assert ids(registry.load_entries([str(file)])) == ["900/z", "900/b", "900/m"]
 
 
 def test_entries_of_a_folder_come_in_the_order_of_file_names(tmp_path: Path) -> None:
@@ -119,12 +119,12 @@ def test_entries_of_a_folder_come_in_the_order_of_file_names(tmp_path: Path) -> 
     write(tmp_path / "ant.py", declared("900/second"))
     write(tmp_path / "middle" / "x.py", declared("900/third"))
     write(tmp_path / "_private.py", declared("900/not_found"))
-    assert ids(registry.load([str(tmp_path)])) == ["900/second", "900/third", "900/first"]
+    assert ids(registry.load_entries([str(tmp_path)])) == ["900/second", "900/third", "900/first"]
 
 
 def test_paths_come_in_the_order_given(tmp_path: Path) -> None:
     a, b = write(tmp_path / "a.py", declared("900/a")), write(tmp_path / "b.py", declared("900/b"))
-    assert ids(registry.load([str(b), str(a)])) == ["900/b", "900/a"]
+    assert ids(registry.load_entries([str(b), str(a)])) == ["900/b", "900/a"]
 
 
 @pytest.mark.usefixtures("imports")
@@ -135,8 +135,8 @@ def test_files_of_a_package_may_import_one_another(tmp_path: Path) -> None:
     write(package / "one.py", "\nfrom ._shared import TITLE\n", declared("900/one"))
     write(package / "two.py", "\nfrom .one import entry_900_one\n", declared("900/two"))
     # What `two` imports from `one` is an entry of `one` alone.
-    assert ids(registry.load([str(package)])) == ["900/one", "900/two"]
-    assert ids(registry.load([str(package / "two.py")])) == ["900/two"]
+    assert ids(registry.load_entries([str(package)])) == ["900/one", "900/two"]
+    assert ids(registry.load_entries([str(package / "two.py")])) == ["900/two"]
 
 
 def test_claim_ids_are_entry_level_notion_and_case(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_claim_ids_are_entry_level_notion_and_case(tmp_path: Path) -> None:
             "yield mutant('strong', response, PureDP(0.5), PAIR)",
         ),
     )
-    assert ids(registry.claims([str(file)])) == [
+    assert ids(registry.load_claims([str(file)])) == [
         "900/rr/L1/pure_dp/reference",
         "900/rr/L1/pure_dp/four-bits.2+1",
         "900/rr/L1/pure_dp/strong",
@@ -175,14 +175,14 @@ def test_declarations_are_loaded_once(tmp_path: Path) -> None:
     log = tmp_path / "log"
     line = f"Path({str(log)!r}).open('a').write('x')"
     file = write(tmp_path / "a.py", declared("900/a", line, "yield privacy(response, PureDP(1.0), PAIR)"))
-    assert registry.claims([str(file)]) == registry.claims([str(file)])
+    assert registry.load_claims([str(file)]) == registry.load_claims([str(file)])
     assert log.read_text() == "x"
 
 
 # ----------------------------------------------------------------------------------- refusals
 
 
-def refusal(path: Path, load: Callable[[list[str]], Any] = registry.claims) -> str:
+def refusal(path: Path, load: Callable[[list[str]], Any] = registry.load_claims) -> str:
     """The message with which a path is refused, on one line."""
     with pytest.raises(SpecificationError) as caught:
         load([str(path)])
@@ -194,7 +194,7 @@ def refusal(path: Path, load: Callable[[list[str]], Any] = registry.claims) -> s
 def test_two_entries_with_one_id_are_refused(tmp_path: Path) -> None:
     write(tmp_path / "a.py", declared("900/twice"))
     write(tmp_path / "b.py", declared("900/twice"))
-    assert "'900/twice'" in refusal(tmp_path, registry.load)
+    assert "'900/twice'" in refusal(tmp_path, registry.load_entries)
 
 
 def test_two_claims_with_one_id_are_refused(tmp_path: Path) -> None:
@@ -215,7 +215,7 @@ def test_two_claims_with_one_id_are_refused(tmp_path: Path) -> None:
 )
 def test_a_broken_module_is_refused_by_name(tmp_path: Path, source: str, shown: str) -> None:
     file = write(tmp_path / "broken.py", source, header="")
-    message = refusal(file, registry.load)
+    message = refusal(file, registry.load_entries)
     assert str(file) in message
     assert shown in message
 
@@ -224,7 +224,7 @@ def test_a_broken_module_is_refused_by_name(tmp_path: Path, source: str, shown: 
 def test_a_broken_module_of_a_package_is_refused_by_name(tmp_path: Path) -> None:
     write(tmp_path / "package_that_breaks" / "__init__.py", header="")
     file = write(tmp_path / "package_that_breaks" / "module.py", "1 / 0\n", header="")
-    message = refusal(file, registry.load)
+    message = refusal(file, registry.load_entries)
     assert str(file) in message
     assert "ZeroDivisionError" in message
 
@@ -326,7 +326,7 @@ CASES = ["count", "mean_of_visits", "half_scale", "Half_Range"]
 
 def selected(expression: str | None) -> list[str]:
     claims = made(*(privacy(lawless, PureDP(1.0), PAIR, case=case) for case in CASES))
-    return [claim.draft.case for claim in registry.select(claims, expression)]
+    return [claim.draft.case for claim in registry.select_claims(claims, expression)]
 
 
 @pytest.mark.parametrize(
@@ -359,8 +359,8 @@ def test_a_selection_is_a_logical_expression(expression: str | None, expected: l
 
 def test_a_whole_id_selects_one_claim_even_where_others_contain_it() -> None:
     claims = made(*(privacy(lawless, PureDP(1.0), PAIR, case=case) for case in ("scale", "scale_two")))
-    assert ids(registry.select(claims, "900/made/L1/pure_dp/scale")) == ["900/made/L1/pure_dp/scale"]
-    assert len(registry.select(claims, "pure_dp/scale")) == 2
+    assert ids(registry.select_claims(claims, "900/made/L1/pure_dp/scale")) == ["900/made/L1/pure_dp/scale"]
+    assert len(registry.select_claims(claims, "pure_dp/scale")) == 2
 
 
 @pytest.mark.parametrize("expression", ["(count", "count)", "and", "count and", "or count", "not", "()", "count mean"])
@@ -490,8 +490,8 @@ def test_a_statement_that_is_false_as_printed_is_expected_to_be_violated() -> No
 def run_of(file: Path) -> tuple[list[Claim], Outcome]:
     # alpha = 1e-6: a claim that holds is called violated, and stops early, with at most this probability.
     run = Run(paths=(str(file),), draws=2_000, alpha=1e-6)
-    claims = registry.claims(run.paths)
-    return claims, execute(run, claims)
+    claims = registry.load_claims(run.paths)
+    return claims, execute_run(run, claims)
 
 
 FAILURES = {
@@ -538,21 +538,21 @@ def test_a_failure_is_an_error_and_the_other_claims_still_run(tmp_path: Path, fa
 def test_progress_hears_of_every_claim_and_interruption_keeps_what_is_finished(tmp_path: Path) -> None:
     lines = [f"yield privacy(response, PureDP(1.0), PAIR, case='{case}')" for case in "abc"]
     run = Run(paths=(str(write(tmp_path / "a.py", declared("900/a", *lines))),), draws=2_000)
-    claims = registry.claims(run.paths)
+    claims = registry.load_claims(run.paths)
     heard: list[str] = []
 
     def listen(result: AuditResult, took: float) -> None:
         heard.append(result.id)
         assert took >= 0
 
-    assert not execute(run, claims, listen).interrupted
+    assert not execute_run(run, claims, listen).interrupted
     assert heard == ids(claims)
 
     def press(result: AuditResult, took: float) -> None:
         if result.id == claims[1].id:
             raise KeyboardInterrupt
 
-    outcome = execute(run, claims, press)
+    outcome = execute_run(run, claims, press)
     assert outcome.interrupted
     assert [result.id for result in outcome.results] == ids(claims[:2])
     content = runner.results_document(run, claims, outcome)
@@ -562,18 +562,18 @@ def test_progress_hears_of_every_claim_and_interruption_keeps_what_is_finished(t
 
 def test_the_manifest_says_what_results_depend_on_and_no_more() -> None:
     claims = made(privacy(Response(1.0), PureDP(1.0), PAIR), mutant("m", Response(2.0), PureDP(1.0), PAIR))
-    base = manifest(Run(), claims)
-    assert base == manifest(Run(jobs=2), claims)
+    base = build_manifest(Run(), claims)
+    assert base == build_manifest(Run(jobs=2), claims)
     assert base["claims_selected"] == 2
     stronger = [replace(c, draft=replace(c.draft, guarantee=PureDP(0.9))) for c in claims]
     for other in (
-        manifest(Run(), stronger),
-        manifest(Run(), claims[:1]),
-        manifest(Run(draws=DRAWS + 1), claims),
+        build_manifest(Run(), stronger),
+        build_manifest(Run(), claims[:1]),
+        build_manifest(Run(draws=DRAWS + 1), claims),
     ):
         assert other["specification_hash"] != base["specification_hash"]
     other_source = [replace(claims[0], draft=replace(claims[0].draft, mechanism=lawless))]
-    assert manifest(Run(), other_source)["source_hash"] != base["source_hash"]
+    assert build_manifest(Run(), other_source)["source_hash"] != base["source_hash"]
 
 
 ERRATUM = 'errata=[Erratum("J1", "false", "as stated", "what fails", "what is right")]'
@@ -584,8 +584,8 @@ def test_errata_name_the_claims_that_show_them(tmp_path: Path) -> None:
     right = 'yield as_corrected("J1", privacy(response, PureDP(1.0), PAIR, case="right"))'
     text = declared("900/a", wrong, right).replace('"1")', f'"1"), {ERRATUM}')
     run = Run(paths=(str(write(tmp_path / "a.py", text, declared("900/b"))),))
-    claims = registry.claims(run.paths)
-    assert runner.errata(run, claims) == [
+    claims = registry.load_claims(run.paths)
+    assert runner.collect_errata(run, claims) == [
         {
             "id": "J1",
             "entry": "900/a",
@@ -597,8 +597,8 @@ def test_errata_name_the_claims_that_show_them(tmp_path: Path) -> None:
             "claims": {"900/a/L1/pure_dp/wrong": "as printed", "900/a/L1/pure_dp/right": "as corrected"},
         }
     ]
-    assert [list(e["claims"]) for e in runner.errata(run, claims[1:])] == [["900/a/L1/pure_dp/right"]]
-    assert runner.errata(run, claims[2:]) == []
+    assert [list(e["claims"]) for e in runner.collect_errata(run, claims[1:])] == [["900/a/L1/pure_dp/right"]]
+    assert runner.collect_errata(run, claims[2:]) == []
 
 
 @pytest.mark.parametrize(
@@ -617,7 +617,7 @@ def test_errata_name_the_claims_that_show_them(tmp_path: Path) -> None:
 def test_nothing_is_accused_that_no_claim_shows(tmp_path: Path, line: str, message: str) -> None:
     text = declared("900/a", line).replace('"1")', f'"1"), {ERRATUM}')
     with pytest.raises(SpecificationError, match=re.escape(message)):
-        registry.claims([str(write(tmp_path / "a.py", text))])
+        registry.load_claims([str(write(tmp_path / "a.py", text))])
 
 
 def test_an_erratum_is_false_or_one_of_a_proof() -> None:

@@ -19,7 +19,7 @@ import pytest
 
 from auditor import PureDP, report
 from auditor.cli.main import cli, main
-from auditor.evidence.power import NARROW, draws_that_count, resolution
+from auditor.evidence.power import NARROW, draws_that_count, find_resolution
 from tests.commandline import (
     FINE,
     HEADER,
@@ -140,7 +140,7 @@ def test_surprises_are_marked(dpaudit: Command, tmp_path: Path) -> None:
 
 def test_results_follow_the_published_schema(results: Path) -> None:
     content = read(results)
-    jsonschema.validate(content, report.schema())
+    jsonschema.validate(content, report.read_schema())
     assert [claim["id"] for claim in content["claims"]] == [
         "900/response/L0/pure_dp/reference",
         "900/response/L1/pure_dp/reference",
@@ -367,7 +367,7 @@ def test_show_says_what_an_audit_would_take(dpaudit: Command, claims: Path) -> N
         assert text in said.out
     (level,) = re.findall(r"for events of probability 0.01; ([0-9.]+) at smoke", said.out)
     counted = draws_that_count(100_000, NARROW, 20_000)
-    assert float(level) == pytest.approx(resolution(0.01, counted, PureDP(1.0), 0.01), rel=1e-3)
+    assert float(level) == pytest.approx(find_resolution(0.01, counted, PureDP(1.0), 0.01), rel=1e-3)
     assert "no draws" in dpaudit("show", "900/response/L0", claims).out
 
 
@@ -745,7 +745,7 @@ def test_a_target_that_keeps_its_claim_is_consistent(dpaudit: Command, targets: 
     for name in REPORTS:
         assert (tmp_path / "out" / name).is_file()
     content = read(tmp_path / "out" / "results.json")
-    jsonschema.validate(content, report.schema())
+    jsonschema.validate(content, report.read_schema())
     (claim,) = content["claims"]
     assert claim["alpha"] == 1e-6
     assert 0 < claim["lower_bound"] <= 1
@@ -1060,7 +1060,7 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path: Path, jobs: int) -> None:
     assert "KeyboardInterrupt" not in said.err, said
     assert "2 of 5 claims were finished" in said.err
     content = read(out / "results.json")
-    jsonschema.validate(content, report.schema())
+    jsonschema.validate(content, report.read_schema())
     assert content["manifest"]["interrupted"] is True
     assert [claim["id"].rpartition("/")[2] for claim in content["claims"]] == ["quick_1", "quick_2"]
     for name in REPORTS:

@@ -115,7 +115,7 @@ MADE_OF = {
 @pytest.fixture
 def without_pandas(monkeypatch: pytest.MonkeyPatch) -> None:
     """What holds where pandas was never imported."""
-    monkeypatch.setattr(pandas_types, "loaded", lambda: None)
+    monkeypatch.setattr(pandas_types, "find_pandas", lambda: None)
 
 
 def kinds(value: Any) -> list[str]:
@@ -144,7 +144,7 @@ def test_nothing_is_a_frame_before_pandas_is_there(
     module: types.ModuleType | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pandas", module)
-    assert pandas_types.loaded() is None
+    assert pandas_types.find_pandas() is None
     assert [kinds(value) for value in (FRAME, FRAME["a"], FRAME.index)] == [[], [], []]
     assert is_na(None)
     assert not is_na(math.nan)

@@ -10,7 +10,7 @@ import pytest
 
 from auditor.events import root_causes
 from auditor.events.classifier import Score
-from auditor.events.codec import registry
+from auditor.events.codec import list_event_classes
 from auditor.events.elements import Elements
 from auditor.events.event_learner import Chain
 from auditor.events.features import (
@@ -31,7 +31,7 @@ from auditor.events.log_likelihood_ratio import OwnRatio
 from auditor.events.numbers_in_text import Written
 from auditor.events.output_types import Flag, IsValue, KeyOrder, KindIs
 from auditor.events.parametric_features import Clipped, Marked
-from auditor.events.root_causes import cause_of, simplicity
+from auditor.events.root_causes import cause_of, rank_simplicity
 from auditor.events.shared_noise import Cancelled, Equal, Repeats
 from auditor.events.structure import Item, PartAt
 
@@ -111,12 +111,14 @@ def test_the_cause_names_the_kind_of_event_and_no_value(feature: Any, phrase: st
     assert found == phrase
     assert TEXT not in found
     assert "31337" not in found.replace(",", "")
-    assert 0 <= simplicity(chain(feature)) <= 6
+    assert 0 <= rank_simplicity(chain(feature)) <= 6
 
 
 def test_every_class_of_features_has_a_cause() -> None:
     # A new class of features without a phrase of its own fails here.
-    features = {kind for kind in registry().values() if all(word in vars(kind) for word in ("__call__", "below"))}
+    features = {
+        kind for kind in list_event_classes().values() if all(word in vars(kind) for word in ("__call__", "below"))
+    }
     features |= {Score, OwnRatio}
     assert features == set(root_causes.PHRASES)
     # The phrases of learners are constants, in which there is no room for a value.
@@ -139,7 +141,7 @@ def test_a_feature_of_somebody_elses_is_a_learned_score() -> None:
         above = below
 
     assert cause_of(chain(Own())) == "learned score"
-    assert simplicity(chain(Own())) == 6
+    assert rank_simplicity(chain(Own())) == 6
 
 
 def test_causes_have_the_usual_words() -> None:
@@ -158,11 +160,11 @@ def test_what_says_by_itself_what_is_the_matter_is_simplest() -> None:
         Linear((1.0, 2.0)),
         Score(None, "logistic", False),
     ]
-    ranks = [simplicity(chain(feature)) for feature in order]
+    ranks = [rank_simplicity(chain(feature)) for feature in order]
     assert ranks == sorted(set(ranks))
-    assert simplicity(chain(symbols(size=2))) < simplicity(chain(symbols(size=9)))
-    assert simplicity(chain(symbols(BitPattern()))) > simplicity(chain(LatticeExponent()))
+    assert rank_simplicity(chain(symbols(size=2))) < rank_simplicity(chain(symbols(size=9)))
+    assert rank_simplicity(chain(symbols(BitPattern()))) > rank_simplicity(chain(LatticeExponent()))
     # Keys that are there or not are in another order as well, which says less.
-    assert simplicity(chain(Shape("length"))) == simplicity(chain(Item(("k",), "present"))) == 0
-    assert simplicity(chain(symbols(KeyOrder()))) == 1
-    assert simplicity(chain(Item(("k",), "present"))) < simplicity(chain(Item(("k",))))
+    assert rank_simplicity(chain(Shape("length"))) == rank_simplicity(chain(Item(("k",), "present"))) == 0
+    assert rank_simplicity(chain(symbols(KeyOrder()))) == 1
+    assert rank_simplicity(chain(Item(("k",), "present"))) < rank_simplicity(chain(Item(("k",))))

@@ -30,7 +30,7 @@ from auditor.events.features import (
     Shape,
 )
 from auditor.events.fitting import learn_histogram, learn_symbols
-from auditor.targets.outputs import Batch, Raised, as_batch, concatenate, keys, show
+from auditor.targets.outputs import Batch, Raised, as_batch, concatenate_batches, hash_outputs, show_output
 
 Array = NDArray[np.float64]
 
@@ -142,17 +142,17 @@ def test_what_is_not_n_outputs_is_an_error_that_shows_it(outputs: Any, shown: st
 
 
 def test_batches_of_one_shape_are_joined_as_an_array_and_others_as_a_list() -> None:
-    joined = concatenate([np.zeros((2, 3)), np.ones((1, 3))])
+    joined = concatenate_batches([np.zeros((2, 3)), np.ones((1, 3))])
     assert isinstance(joined, np.ndarray)
     assert joined.shape == (3, 3)
-    assert concatenate([np.zeros((1, 2)), np.ones((1, 3))]) == [[0.0, 0.0], [1.0, 1.0, 1.0]]
-    assert concatenate([np.array([1, 2]), ["a"]]) == [1, 2, "a"]
+    assert concatenate_batches([np.zeros((1, 2)), np.ones((1, 3))]) == [[0.0, 0.0], [1.0, 1.0, 1.0]]
+    assert concatenate_batches([np.array([1, 2]), ["a"]]) == [1, 2, "a"]
 
 
 def test_a_long_output_is_shown_short() -> None:
-    assert show("a" * 100) == "'" + "a" * 56 + "..."
-    assert show(np.float64(1 / 3)) == "0.333333"
-    assert show(np.arange(3)) == "[0, 1, 2]"
+    assert show_output("a" * 100) == "'" + "a" * 56 + "..."
+    assert show_output(np.float64(1 / 3)) == "0.333333"
+    assert show_output(np.arange(3)) == "[0, 1, 2]"
 
 
 # ---------------------------------------------------------------------------------------- keys
@@ -168,7 +168,7 @@ VALUES = st.recursive(
 @settings(deadline=None)
 @given(st.lists(VALUES, min_size=1, max_size=5))
 def test_equal_outputs_of_one_type_have_equal_keys(values: list[Any]) -> None:
-    found = keys([*values, *values])
+    found = hash_outputs([*values, *values])
     assert np.array_equal(found[: len(values)], found[len(values) :])
 
 
@@ -178,34 +178,34 @@ def test_different_outputs_have_different_keys(values: list[Any]) -> None:
     # Keys agree by chance with probability about 2^-64 a pair. Equal numbers are one output, whatever their type: a
     # batch of numbers is an array, in which 1 and 1.0 are the same.
     texts = [repr(float(v)) if type(v) is int and float(v) == v else repr(v) for v in values]
-    by_text = dict(zip(texts, keys(values).tolist(), strict=True))
+    by_text = dict(zip(texts, hash_outputs(values).tolist(), strict=True))
     assert len(set(by_text.values())) == len(by_text)
 
 
 def test_nan_has_one_key_and_so_has_zero() -> None:
     payload = np.array([0x7FF8000000000001], dtype=np.uint64).view(np.float64)[0]
-    found = keys(np.array([np.nan, -np.nan, payload, 0.0, -0.0, 1.0]))
+    found = hash_outputs(np.array([np.nan, -np.nan, payload, 0.0, -0.0, 1.0]))
     assert len(set(found[:3].tolist())) == 1
     assert found[3] == found[4] != found[5]
-    in_lists = keys([math.nan, float("nan"), None])
+    in_lists = hash_outputs([math.nan, float("nan"), None])
     assert in_lists[0] == in_lists[1] != in_lists[2]
-    rows = keys(np.array([[np.nan, 1.0], [np.nan, 1.0], [1.0, np.nan]]))
+    rows = hash_outputs(np.array([[np.nan, 1.0], [np.nan, 1.0], [1.0, np.nan]]))
     assert rows[0] == rows[1] != rows[2]
 
 
 def test_rows_of_small_numbers_all_have_different_keys() -> None:
     bits = (np.arange(2**16)[:, None] >> np.arange(16)) & 1
-    assert len(np.unique(keys(bits))) == 2**16
+    assert len(np.unique(hash_outputs(bits))) == 2**16
     grid = np.stack(np.meshgrid(np.arange(200), np.arange(200)), axis=-1).reshape(-1, 2)
-    assert len(np.unique(keys(grid))) == 40_000
-    assert len(np.unique(keys(grid / 7))) == 40_000
+    assert len(np.unique(hash_outputs(grid))) == 40_000
+    assert len(np.unique(hash_outputs(grid / 7))) == 40_000
 
 
 def test_dicts_and_sets_that_are_equal_have_equal_keys() -> None:
-    found = keys([{"a": 1, "b": 2}, {"b": 2, "a": 1}, {"a": 2, "b": 1}])
+    found = hash_outputs([{"a": 1, "b": 2}, {"b": 2, "a": 1}, {"a": 2, "b": 1}])
     assert found[0] == found[1] != found[2]
     # 8 and 16 collide in a small hash table, so that the order of insertion shows in the order of iteration.
-    sets = keys([{8, 16}, {16, 8}, {8, 17}])
+    sets = hash_outputs([{8, 16}, {16, 8}, {8, 17}])
     assert sets[0] == sets[1] != sets[2]
 
 
@@ -225,13 +225,13 @@ MIXED: list[tuple[list[Any], list[Any]]] = [
 def test_an_outputs_key_does_not_depend_on_what_else_is_in_its_batch(one: list[Any], other: list[Any]) -> None:
     # Otherwise the draws of a chunk fall into an event together or not at all, and the bet, which takes them to be
     # independent, raises false alarms.
-    assert keys(as_batch(one, 2))[0] == keys(as_batch(other, 2))[0]
+    assert hash_outputs(as_batch(one, 2))[0] == hash_outputs(as_batch(other, 2))[0]
 
 
 _PRINT_KEYS = """
 import numpy as np
-from auditor.targets.outputs import Raised, keys
-print(keys({values}).tolist(), keys(np.array([[1.5, 2], [3, 4]])).tolist())
+from auditor.targets.outputs import Raised, hash_outputs
+print(hash_outputs({values}).tolist(), hash_outputs(np.array([[1.5, 2], [3, 4]])).tolist())
 """
 
 
@@ -611,9 +611,9 @@ def test_a_kind_of_output_that_comes_first_after_learning_is_counted(later: Batc
 @pytest.mark.parametrize("kind", [np.int64, np.uint64, object])
 @pytest.mark.parametrize("value", [2**53 - 1, 2**53, 2**53 + 1, 2**53 + 2, -(2**53) - 1, 2**62 + 1, 2**63 + 1])
 def test_the_key_of_a_large_integer_depends_on_nothing_else_in_the_batch(kind: Any, value: int) -> None:
-    alone = keys([value])[0]
-    assert keys(["word", value, None])[1] == alone
+    alone = hash_outputs([value])[0]
+    assert hash_outputs(["word", value, None])[1] == alone
     if kind is object or np.iinfo(kind).min <= value <= np.iinfo(kind).max:
         for others in ([], [0], [2**53 + 2], [2**53]):
             batch = as_batch(np.array([value, *others], dtype=kind), 1 + len(others))
-            assert keys(batch)[0] == alone
+            assert hash_outputs(batch)[0] == alone

@@ -35,12 +35,21 @@ from auditor.events.numbers_in_text import Written, written_in
 from auditor.events.output_types import Flag, IsValue, KeyOrder, KindIs, kinds_of
 from auditor.events.presence import Presence, moved_items
 from auditor.events.reservoir import NUMBERS, Reservoir
-from auditor.events.root_causes import cause_of, simplicity
-from auditor.events.screening import best_columns, screen
+from auditor.events.root_causes import cause_of, rank_simplicity
+from auditor.events.screening import best_columns, screen_coordinates
 from auditor.events.shared_noise import Cancelled, Equal, Repeats, equal_coordinates, without_noise
 from auditor.events.structure import Item
-from auditor.targets.outputs import Batch, Raised, Typed, as_batch, column, concatenate, keys, matrix
-from auditor.targets.values import kind_of, visible
+from auditor.targets.outputs import (
+    Batch,
+    Raised,
+    Typed,
+    as_batch,
+    concatenate_batches,
+    hash_outputs,
+    read_column,
+    read_matrix,
+)
+from auditor.targets.values import kind_of, make_visible
 
 NAN = math.nan
 PAIR = Pair(np.array([0.0]), np.array([1.0]))
@@ -289,7 +298,7 @@ def test_screening_scores_what_differs_and_nothing_else() -> None:
     x[:, 17], y[:, 17] = 1.0, 2.0  # constants
     x[:, 19], y[:, 19] = 3.0, 3.0
     x[:, 23] = np.rint(x[:, 23])  # last bits
-    scores = screen(x, y)
+    scores = screen_coordinates(x, y)
     # The largest of 43 coordinates' dozen scores is above 6 with probability below 1e-6 (normal tails, 500 of them),
     # each of those above is beyond 6 but for a probability of the same order.
     assert set(np.flatnonzero(scores > 6).tolist()) == {3, 7, 11, 13, 17, 23}
@@ -368,13 +377,13 @@ class Release:
     ids=lambda value: str(value)[:30],
 )
 def test_what_can_be_seen_of_a_value(value: Any, plain: Any) -> None:
-    assert visible(value) == plain
+    assert make_visible(value) == plain
 
 
 def test_a_table_shows_its_labels_types_and_attributes() -> None:
     table = pd.DataFrame({"n": [1, 2], "m": [0.5, None]}, index=[3, 4])
     table.attrs["rows"] = 17
-    seen = visible(table)
+    seen = make_visible(table)
     assert seen.kind == "pandas.DataFrame"
     assert seen.value["columns"] == ["n", "m"]
     assert seen.value["types"] == ["int64", "float64"]
@@ -388,14 +397,14 @@ def test_an_object_that_holds_itself_ends() -> None:
             self.me = self
             self._hidden = 1
 
-    assert visible(Ring()).kind.endswith("Ring")
-    assert keys([visible(Ring())]).shape == (1,)
+    assert make_visible(Ring()).kind.endswith("Ring")
+    assert hash_outputs([make_visible(Ring())]).shape == (1,)
 
 
 def test_objects_without_attributes_stay_what_they_are() -> None:
     thing = object()
     for value in (thing, len, Release, {1, 2}, "text", Raised("ValueError"), range(3), 1j):
-        assert visible(value) is value
+        assert make_visible(value) is value
 
 
 @pytest.mark.parametrize(
@@ -685,7 +694,7 @@ def test_an_output_that_never_varies_on_one_dataset_is_caught(form: str) -> None
 
 def test_a_value_in_words_is_that_value() -> None:
     rows = as_batch([(1.0, 2.0), (3.0, 4.0)], 2)
-    feature = IsValue(int(keys(rows)[1]), "[3.0, 4.0]")
+    feature = IsValue(int(hash_outputs(rows)[1]), "[3.0, 4.0]")
     np.testing.assert_array_equal(feature(rows), [0, 1])
     np.testing.assert_array_equal(feature([[3.0, 4.0], "a"]), [1, 0])
     assert (feature.above(0.0), feature.below(0.0)) == ("output is [3.0, 4.0]", "output is not [3.0, 4.0]")
@@ -757,7 +766,7 @@ FEATURES: list[Feature] = [
     Repeats(2),
     Cancelled((1.0, -1.0), (0, 1), 2),
     Linear((1.0, 2.0), (0, 1), 2),
-    IsValue(int(keys([0.5])[0]), "0.5"),
+    IsValue(int(hash_outputs([0.5])[0]), "0.5"),
     Item(("x",), "present"),
     Shape("length"),
 ]
@@ -773,8 +782,8 @@ def test_what_else_is_in_the_batch_changes_nothing(values: list[Any], others: li
         np.testing.assert_array_equal(
             feature(together), np.concatenate([feature(batch) for batch in alone]), err_msg=str(feature)
         )
-    np.testing.assert_array_equal(keys(together), np.concatenate([keys(batch) for batch in alone]))
-    joined = concatenate(alone)
+    np.testing.assert_array_equal(hash_outputs(together), np.concatenate([hash_outputs(batch) for batch in alone]))
+    joined = concatenate_batches(alone)
     for feature in FEATURES:
         np.testing.assert_array_equal(feature(joined), feature(together), err_msg=str(feature))
 
@@ -796,17 +805,17 @@ def test_numbers_keep_their_types_whatever_is_beside_them(values: list[Any]) -> 
     for k, value in enumerate(values):
         kinds = kinds_of(together)
         assert kinds[0 if isinstance(together, np.ndarray) else k] == kind_of(value)
-        assert column(together)[k] == float(value)
+        assert read_column(together)[k] == float(value)
 
 
 def test_batches_of_several_types_are_joined_with_their_types() -> None:
-    joined = concatenate([np.array([1, 2]), np.array([0.5]), np.array([3], dtype=np.float32), np.array([True])])
+    joined = concatenate_batches([np.array([1, 2]), np.array([0.5]), np.array([3], dtype=np.float32), np.array([True])])
     assert joined == [1, 2, 0.5, Typed("float32", 3.0), True]
-    np.testing.assert_array_equal(keys(joined)[:4], keys(np.array([1, 2, 0.5, 3.0])))
-    rows = concatenate([np.ones((1, 2)), np.ones((1, 2), dtype=np.int8)])
+    np.testing.assert_array_equal(hash_outputs(joined)[:4], hash_outputs(np.array([1, 2, 0.5, 3.0])))
+    rows = concatenate_batches([np.ones((1, 2)), np.ones((1, 2), dtype=np.int8)])
     assert rows == [[1.0, 1.0], Typed("int8", [1, 1])]
-    np.testing.assert_array_equal(matrix(rows, 2), np.ones((2, 2)))
-    assert keys(rows)[0] == keys(rows)[1]
+    np.testing.assert_array_equal(read_matrix(rows, 2), np.ones((2, 2)))
+    assert hash_outputs(rows)[0] == hash_outputs(rows)[1]
 
 
 def test_arrays_of_each_draw_become_one_array_or_keep_their_types() -> None:
@@ -841,7 +850,7 @@ def learn_from(*chunks: tuple[Batch, Batch]) -> None:
         for finalist in learner.finalists:
             assert all(finalist.chain.words())
             assert cause_of(finalist.chain)
-            assert 0 <= simplicity(finalist.chain) <= 6
+            assert 0 <= rank_simplicity(finalist.chain) <= 6
 
 
 @settings(deadline=None, max_examples=60)

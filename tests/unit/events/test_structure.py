@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from auditor import Pair, PureDP, audit
-from auditor.events.elements import Elements, Outputs, Table, elements, read_once, token
+from auditor.events.elements import Elements, Outputs, Table, list_elements, make_token, read_once
 from auditor.events.event_learner import EventLearner
 from auditor.events.features import Numeric
 from auditor.events.reservoir import Reservoir
 from auditor.events.structure import Item, PartAt, structure_of
-from auditor.targets.outputs import Batch, Raised, as_batch, keys
+from auditor.targets.outputs import Batch, Raised, as_batch, hash_outputs
 
 NAN = math.nan
 
@@ -25,24 +25,33 @@ NAN = math.nan
 
 
 def test_elements_are_what_no_container_holds_deeper() -> None:
-    assert elements([1, (2, [3]), {"b": 5, "a": 4}, np.array([6.0, 7.0]), "text"]) == [1, 2, 3, 4, 5, 6.0, 7.0, "text"]
-    assert elements({3, 1, 2}) == [1, 2, 3]
-    assert elements("text") == ["text"]
+    assert list_elements([1, (2, [3]), {"b": 5, "a": 4}, np.array([6.0, 7.0]), "text"]) == [
+        1,
+        2,
+        3,
+        4,
+        5,
+        6.0,
+        7.0,
+        "text",
+    ]
+    assert list_elements({3, 1, 2}) == [1, 2, 3]
+    assert list_elements("text") == ["text"]
 
 
 def test_a_list_that_holds_itself_ends() -> None:
     ring: list[Any] = [1]
     ring.append(ring)
-    assert elements(ring)[:2] == [1, 1]
+    assert list_elements(ring)[:2] == [1, 1]
     assert np.isfinite(Elements("sum")([ring])).all()
 
 
 def test_values_are_told_apart_by_kind_and_numbers_by_value() -> None:
-    assert token(True) != token(1) == token(1.0) == token(np.float32(1))
-    assert token(NAN) == token(np.float64("nan")) != token(None)
-    assert token("a") != token(b"a")
-    assert token(10**400) is None
-    assert token(object()) is None
+    assert make_token(True) != make_token(1) == make_token(1.0) == make_token(np.float32(1))
+    assert make_token(NAN) == make_token(np.float64("nan")) != make_token(None)
+    assert make_token("a") != make_token(b"a")
+    assert make_token(10**400) is None
+    assert make_token(object()) is None
 
 
 RAGGED: list[Any] = [[3, 1, 2, 2], ["a", "b", "a"], [None, NAN, 2.0, math.inf], [], {"k": 1, "m": [True, "a"]}, "a", 7]
@@ -213,9 +222,9 @@ def test_what_is_remembered_is_what_reading_all_draws_anew_gives(kind: str) -> N
         assert past.held == len(draws) == min(9 * (k + 1), 50)
         for feature in (Elements("sum"), Elements("first", ("number", 1.0)), Item((2,)), Numeric("max", width=4)):
             np.testing.assert_array_equal(past.values(feature)[0], feature(as_batch(given[: past.held], past.held)))
-        np.testing.assert_array_equal(past.keys()[0], keys(as_batch(given[: past.held], past.held)))
+        np.testing.assert_array_equal(past.keys()[0], hash_outputs(as_batch(given[: past.held], past.held)))
         part = PartAt((0,))
-        np.testing.assert_array_equal(past.keys(part)[0], keys(part(given[: past.held])))
+        np.testing.assert_array_equal(past.keys(part)[0], hash_outputs(part(given[: past.held])))
 
 
 def test_what_is_forgotten_is_read_again() -> None:

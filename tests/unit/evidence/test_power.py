@@ -15,11 +15,11 @@ from auditor.evidence.power import (
     NARROW,
     POWER,
     RESOLVED,
-    ceiling,
     draws_that_count,
     draws_to_resolve,
+    find_ceiling,
+    find_resolution,
     flag_probability,
-    resolution,
 )
 from auditor.evidence.two_sample_bet import LOG_PRIOR, Stake, Wealth, log_factors
 from auditor.privacy.guarantees import Guarantee
@@ -45,7 +45,7 @@ def test_the_ceiling_is_where_all_that_can_be_gained_is_just_enough(guarantee: G
         q = np.concatenate([np.geomspace(1e-9, 0.5, 400_001), np.linspace(0.5, 1 - 1e-9, 1001)])
         return n * float((-np.log(guarantee.cap(q, level)) - np.log1p(-q)).min())
 
-    found = ceiling(n, guarantee, alpha)
+    found = find_ceiling(n, guarantee, alpha)
     needed = math.log(1 / alpha)
     assert found > 0
     assert most(0.999 * found) > needed > most(1.001 * found)
@@ -56,20 +56,20 @@ def test_the_ceiling_is_where_all_that_can_be_gained_is_just_enough(guarantee: G
 def test_the_ceiling_of_pure_privacy_is_about_the_logarithm_of_the_draws(n: int, alpha: float) -> None:
     # With L = ln(1/alpha) / n, the ceiling is ln(x / (1 - x)), x = e^(-L/2), which is ln(2 / L) - L/4 + O(L^2).
     length = math.log(1 / alpha) / n
-    assert ceiling(n, PureDP(1.0), alpha) == pytest.approx(math.log(2 / length) - length / 4, abs=length**2)
+    assert find_ceiling(n, PureDP(1.0), alpha) == pytest.approx(math.log(2 / length) - length / 4, abs=length**2)
 
 
 @pytest.mark.parametrize("guarantee", CLAIMS, ids=str)
 def test_too_few_draws_can_reject_no_level(guarantee: Guarantee) -> None:
-    assert ceiling(0, guarantee, 0.05) == 0.0
-    assert ceiling(1, guarantee, 0.05) == 0.0
+    assert find_ceiling(0, guarantee, 0.05) == 0.0
+    assert find_ceiling(1, guarantee, 0.05) == 0.0
 
 
 @pytest.mark.parametrize("delta", [1e-3, 0.1])
 def test_a_positive_delta_lowers_the_ceiling(delta: float) -> None:
     # An event of probability 1 against 0 has p - delta in the place of p.
     for n in (100, 10**7):
-        assert ceiling(n, ApproxDP(1.0, delta), 0.05) < ceiling(n, PureDP(1.0), 0.05)
+        assert find_ceiling(n, ApproxDP(1.0, delta), 0.05) < find_ceiling(n, PureDP(1.0), 0.05)
 
 
 @pytest.mark.parametrize("guarantee", CLAIMS, ids=str)
@@ -79,7 +79,7 @@ def test_no_bet_of_the_engine_rejects_more_than_the_ceiling(
 ) -> None:
     n, alpha = 500, 0.05
     p, q = estimates
-    wealth = Wealth(guarantee, np.array([ceiling(n, guarantee, alpha) * (1 + 1e-9)]))
+    wealth = Wealth(guarantee, np.array([find_ceiling(n, guarantee, alpha) * (1 + 1e-9)]))
     best_x, best_y = (0,) * len(p) + (n,), (n, *((0,) * len(p)))
     wealth.bet(Stake(0, 0, p, q, best_x, best_y))
     assert wealth.best[0] <= math.log(1 / alpha)
@@ -87,8 +87,8 @@ def test_no_bet_of_the_engine_rejects_more_than_the_ceiling(
 
 @pytest.mark.parametrize("guarantee", CLAIMS, ids=str)
 def test_the_ceiling_grows_with_the_draws_and_with_alpha(guarantee: Guarantee) -> None:
-    by_draws = [ceiling(n, guarantee, 0.01) for n in (100, 1_000, 10_000)]
-    by_alpha = [ceiling(1_000, guarantee, alpha) for alpha in (1e-6, 1e-3, 0.1)]
+    by_draws = [find_ceiling(n, guarantee, 0.01) for n in (100, 1_000, 10_000)]
+    by_alpha = [find_ceiling(1_000, guarantee, alpha) for alpha in (1e-6, 1e-3, 0.1)]
     assert by_draws == sorted(set(by_draws))
     assert by_alpha == sorted(set(by_alpha))
 
@@ -180,7 +180,7 @@ def cap(guarantee: Guarantee, level: float, q: float) -> float:
 def test_what_is_resolved_is_flagged_with_probability_nine_tenths_and_nothing_below_it(
     guarantee: Guarantee, q: float, n: int
 ) -> None:
-    level = resolution(q, n, guarantee, 0.01)
+    level = find_resolution(q, n, guarantee, 0.01)
     assert guarantee.level < level < math.inf
     assert flag_probability(cap(guarantee, level, q), q, n, guarantee, 0.01) >= POWER
     # The search halves the interval until it is about 0.001 of the level long.
@@ -193,27 +193,27 @@ def test_what_is_resolved_is_flagged_with_probability_nine_tenths_and_nothing_be
 
 @pytest.mark.parametrize(("guarantee", "q", "n"), RESOLVABLE)
 def test_more_draws_resolve_more(guarantee: Guarantee, q: float, n: int) -> None:
-    found = [resolution(q, k * n, guarantee, 0.01) for k in (1, 3, 10, 100)]
+    found = [find_resolution(q, k * n, guarantee, 0.01) for k in (1, 3, 10, 100)]
     assert found == sorted(found, reverse=True)
     assert len(set(found)) == 4
 
 
 def test_a_smaller_alpha_resolves_less() -> None:
-    found = [resolution(0.2, 2_000, PureDP(1.0), alpha) for alpha in (0.1, 0.01, 1e-6)]
+    found = [find_resolution(0.2, 2_000, PureDP(1.0), alpha) for alpha in (0.1, 0.01, 1e-6)]
     assert found == sorted(set(found))
 
 
 def test_what_no_level_can_flag_is_infinite() -> None:
-    assert resolution(0.2, 0, PureDP(1.0), 0.01) == math.inf
-    assert resolution(0.2, 3, PureDP(1.0), 0.01) == math.inf
+    assert find_resolution(0.2, 0, PureDP(1.0), 0.01) == math.inf
+    assert find_resolution(0.2, 3, PureDP(1.0), 0.01) == math.inf
     assert draws_to_resolve(1.00001, PureDP(1.0), 1e-12) == math.inf
 
 
 @pytest.mark.parametrize("guarantee", CLAIMS, ids=str)
 def test_so_many_draws_resolve_a_level_and_hardly_fewer_do_not(guarantee: Guarantee) -> None:
     n = draws_to_resolve(1.5, guarantee, 0.01)
-    assert resolution(RESOLVED, math.ceil(1.01 * n), guarantee, 0.01) <= 1.502
-    assert resolution(RESOLVED, math.floor(0.95 * n), guarantee, 0.01) > 1.5
+    assert find_resolution(RESOLVED, math.ceil(1.01 * n), guarantee, 0.01) <= 1.502
+    assert find_resolution(RESOLVED, math.floor(0.95 * n), guarantee, 0.01) > 1.5
 
 
 def test_learning_takes_more_of_wide_outputs() -> None:

@@ -24,7 +24,7 @@ from mechanisms.additive_noise.histogram import MUTANTS as SIZES
 from mechanisms.additive_noise.histogram import SumAndSize, gaussian_histogram, laplace_histogram
 from mechanisms.additive_noise.laplace import LatticeLaplace
 from mechanisms.additive_noise.truncated_geometric import TruncatedGeometric
-from mechanisms.base.mechanism import Dataset, Mechanism, Mutant, Times, table, unbounded
+from mechanisms.base.mechanism import Dataset, Mechanism, Mutant, Times, tabulate_mutants, unbounded
 from mechanisms.base.queries import Answers, Count, Histogram, SeveralCounts, Sum
 from mechanisms.local_model import randomized_response
 from mechanisms.local_model.randomized_response import RandomizedResponse, estimated_mean, from_epsilon
@@ -260,7 +260,7 @@ def test_randomized_response_estimates_the_mean() -> None:
         lambda: STREAMING.law([0.0, 1e9]),
         lambda: SparseVector(Answers(), 1.0, variant="V3").law([0.0]),
         lambda: SparseVector(Answers(), 1.0, variant="V6").law([0.0] * 20),
-        lambda: table(
+        lambda: tabulate_mutants(
             Mutant("a", lambda base: base, unbounded, "benign", ""), Mutant("a", lambda base: base, None, "benign", "")
         ),
     ],

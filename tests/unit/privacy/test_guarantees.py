@@ -14,7 +14,7 @@ from scipy import special, stats
 
 import auditor
 from auditor import ApproxDP, GaussianDP, PureDP
-from auditor.evidence.power import ceiling
+from auditor.evidence.power import find_ceiling
 from auditor.privacy.exact import GaussianLaw, LaplaceLaw, curve
 from auditor.privacy.guarantees import Guarantee
 
@@ -234,7 +234,7 @@ def smallest_divergence(guarantee: Guarantee, level: float) -> float:
 @pytest.mark.parametrize("guarantee", [PureDP(1.0), ApproxDP(1.0, 1e-3), ApproxDP(1.0, 0.2), GaussianDP(1.0)], ids=str)
 @pytest.mark.parametrize("wanted", [0.003, 0.02, 0.1, 0.5])
 def test_the_ceiling_is_the_largest_level_that_keeps_the_divergence(guarantee: Guarantee, wanted: float) -> None:
-    level = ceiling(1, guarantee, math.exp(-wanted))
+    level = find_ceiling(1, guarantee, math.exp(-wanted))
     if smallest_divergence(guarantee, 0.0) < wanted:
         assert level == 0
     elif math.isfinite(level):
@@ -245,7 +245,7 @@ def test_the_ceiling_is_the_largest_level_that_keeps_the_divergence(guarantee: G
 @pytest.mark.parametrize("guarantee", [PureDP(1.0), GaussianDP(1.0), ApproxDP(1.0, 0.2)], ids=str)
 def test_the_ceiling_is_0_where_even_level_0_is_not_that_far(guarantee: Guarantee) -> None:
     # At level 0 and delta 0 the minimum over p0 = q0 is 2 ln 2.
-    assert ceiling(1, guarantee, math.exp(-2 * math.log(2) - 0.01)) == 0
+    assert find_ceiling(1, guarantee, math.exp(-2 * math.log(2) - 0.01)) == 0
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0])

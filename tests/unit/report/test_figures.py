@@ -15,11 +15,11 @@ from auditor.audits.accuracy import Exactly, Figure, PowerLaw
 from auditor.audits.accuracy.figure import check_figures
 from auditor.claims import registry
 from auditor.errors import SpecificationError
-from auditor.report.figures import COLOURS, figures, legend
-from auditor.report.html import html
+from auditor.report.figures import COLOURS, build_figures, draw_legend
+from auditor.report.html import render_html
 from auditor.report.view import RunView
 from auditor.runs.run import Run
-from auditor.runs.runner import execute, results_document
+from auditor.runs.runner import execute_run, results_document
 from benchmarks.theorems import document, picture, pictures
 
 DECLARED = """
@@ -45,13 +45,13 @@ def gap():
 def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder: Path = tmp_path_factory.mktemp("figures")
     (folder / "gap.py").write_text(DECLARED, encoding="utf-8")
-    claims = registry.claims([str(folder)])
+    claims = registry.load_claims([str(folder)])
     run = Run((str(folder),), None, "smoke", 0.05, 1)
-    return results_document(run, claims, execute(run, claims))
+    return results_document(run, claims, execute_run(run, claims))
 
 
 def test_claims_of_one_figure_share_a_plot(results: dict[str, Any]) -> None:
-    (view,) = figures(RunView.of(results).claims)
+    (view,) = build_figures(RunView.of(results).claims)
     assert view.name == "Samples for <parity>"
     assert [curve.title for curve in view.curves] == ["local & brute", "central"]
     local, central = view.curves
@@ -67,7 +67,7 @@ def heights(points: str) -> list[float]:
 
 
 def test_exponential_growth_is_a_straight_line_over_a_linear_axis(results: dict[str, Any]) -> None:
-    (view,) = figures(RunView.of(results).claims)
+    (view,) = build_figures(RunView.of(results).claims)
     lines = str(view.picture).split('<polyline class="joined" points="')[1:]
     local, central = (heights(part.split('"')[0]) for part in lines)
     rises = [b - a for a, b in pairwise(local)]
@@ -76,7 +76,7 @@ def test_exponential_growth_is_a_straight_line_over_a_linear_axis(results: dict[
 
 
 def test_the_report_shows_the_figure_and_escapes_its_titles(results: dict[str, Any]) -> None:
-    page = html(results)
+    page = render_html(results)
     assert '<section id="figures">' in page
     assert "<parity>" not in page
     assert "Samples for &lt;parity&gt;" in page
@@ -84,7 +84,7 @@ def test_the_report_shows_the_figure_and_escapes_its_titles(results: dict[str, A
     without = copy.deepcopy(results)
     for claim in without["claims"]:
         claim["accuracy"]["figure"] = None
-    assert '<section id="figures">' not in html(without)
+    assert '<section id="figures">' not in render_html(without)
 
 
 def test_a_figure_as_a_file_stands_alone(results: dict[str, Any]) -> None:
@@ -99,7 +99,7 @@ def test_a_figure_as_a_file_stands_alone(results: dict[str, Any]) -> None:
 
 
 def test_every_curve_of_a_plot_has_a_mark_of_its_own() -> None:
-    assert len({str(legend(i)) for i in range(COLOURS)}) == COLOURS
+    assert len({str(draw_legend(i)) for i in range(COLOURS)}) == COLOURS
 
 
 @pytest.mark.parametrize("key", ["name", "curve", "axis", "measured"])

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from auditor.report import junit
+from auditor.report import render_junit
 
 DECLARED, MECHANISM = {"file": "claims/counts.py", "line": 3}, {"file": "a lib/counts.py", "line": 12}
 
@@ -27,5 +27,5 @@ def test_a_case_stands_where_its_claim_is_declared(
 ) -> None:
     claim = {"id": "a/b/L1/x/y", "entry": "a/b", "verdict": verdict, "expected": "consistent", "places": places}
     content = {"manifest": {}, "claims": [{**claim, "ok": verdict == "consistent"}]}
-    (case,) = ET.fromstring(junit(content)).iter("testcase")
+    (case,) = ET.fromstring(render_junit(content)).iter("testcase")
     assert (case.get("file"), case.get("line")) == expected

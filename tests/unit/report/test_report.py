@@ -29,12 +29,20 @@ from auditor.audits.privacy_loop import Settings
 from auditor.audits.summary import explain
 from auditor.datasets import Pair
 from auditor.privacy.guarantees import GaussianDP, Guarantee, PureDP
-from auditor.report import html, junit, markdown, sarif, schema, summary_table, write_reports
+from auditor.report import (
+    read_schema,
+    render_html,
+    render_junit,
+    render_markdown,
+    render_sarif,
+    summary_table,
+    write_reports,
+)
 from auditor.report import words as w
-from auditor.report.comment import comment
+from auditor.report.comment import render_comment
 from auditor.report.results_schema import SHAPES, build_schema, describe_fields
 from auditor.report.view import RunView
-from auditor.results import DERIVED, AuditResult, Counterexample, Verdict, document, plain, write_json
+from auditor.results import DERIVED, AuditResult, Counterexample, Verdict, make_document, make_plain, write_json
 
 Results = dict[str, Any]
 PAIR = Pair(np.array([0]), np.array([1]), "one row, 0 against 1")
@@ -111,7 +119,7 @@ def failure_rate(
 def results(*claims: AuditResult, errata: list[dict[str, Any]] | None = None) -> Results:
     """Results as they are read back from results.json."""
     manifest = {"seed": 0, "alpha": 0.01, "level": "smoke", "dpaudit": "0.1.0", "libraries": {"numpy": "2.4.6"}}
-    content: Results = json.loads(json.dumps(document(manifest, list(claims), list(errata or []))))
+    content: Results = json.loads(json.dumps(make_document(manifest, list(claims), list(errata or []))))
     return content
 
 
@@ -160,20 +168,23 @@ UNEXPECTED = ("surprise", "missed", "weak", "crash", "ours", "dependent")
 
 
 def validate(content: Any) -> None:
-    jsonschema.Draft202012Validator(schema()).validate(content)
+    jsonschema.Draft202012Validator(read_schema()).validate(content)
 
 
 def test_the_schema_is_a_valid_schema() -> None:
-    jsonschema.Draft202012Validator.check_schema(schema())
+    jsonschema.Draft202012Validator.check_schema(read_schema())
 
 
 def test_the_published_schema_is_made_from_the_fields_of_a_result() -> None:
-    assert schema() == build_schema()
+    assert read_schema() == build_schema()
     for kind in (AuditResult, Counterexample):
         assert list(describe_fields(kind)) == [part.name for part in fields(kind)]
     names = {part.name for kind in (AuditResult, Counterexample) for part in fields(kind)}
     assert SHAPES.keys() <= names
-    assert set(schema()["$defs"]["claim"]["properties"]) == {*(part.name for part in fields(AuditResult)), *DERIVED}
+    assert set(read_schema()["$defs"]["claim"]["properties"]) == {
+        *(part.name for part in fields(AuditResult)),
+        *DERIVED,
+    }
 
 
 def test_the_sample_is_valid(content: Results) -> None:
@@ -258,7 +269,7 @@ def test_files_are_the_same_to_the_byte_and_only_junit_knows_the_run(content: Re
 def test_bytes_do_not_depend_on_the_hash_seed(content: Results, tmp_path: Path) -> None:
     (tmp_path / "results.json").write_text(json.dumps(content))
     code = (
-        "import hashlib, json, sys; from auditor.report import html; "
+        "import hashlib, json, sys; from auditor.report import render_html; "
         "print(hashlib.sha256(html(json.load(open(sys.argv[1]))).encode()).hexdigest())"
     )
     done = subprocess.run(
@@ -268,29 +279,29 @@ def test_bytes_do_not_depend_on_the_hash_seed(content: Results, tmp_path: Path) 
         text=True,
         check=True,
     )
-    assert done.stdout.strip() == hashlib.sha256(html(content).encode()).hexdigest()
+    assert done.stdout.strip() == hashlib.sha256(render_html(content).encode()).hexdigest()
 
 
 def test_nothing_refers_to_the_outside_or_to_this_machine(content: Results) -> None:
-    page = html(content)
+    page = render_html(content)
     assert "http:" not in page
     assert "https:" not in page
     assert "//" not in re.sub(r"<script>.*?</script>", "", page, flags=re.DOTALL)
-    for text in (page, markdown(content), junit(content), sarif(content)):
+    for text in (page, render_markdown(content), render_junit(content), render_sarif(content)):
         assert str(Path.cwd()) not in text
         assert "site-packages" not in text
-    assert "http" not in markdown(content) + junit(content)
-    assert re.findall(r"https?://[^\"]+", sarif(content)) == ["https://json.schemastore.org/sarif-2.1.0.json"]
+    assert "http" not in render_markdown(content) + render_junit(content)
+    assert re.findall(r"https?://[^\"]+", render_sarif(content)) == ["https://json.schemastore.org/sarif-2.1.0.json"]
 
 
 def test_no_claims(tmp_path: Path) -> None:
     content = results()
     validate(content)
     write_reports(content, tmp_path)
-    assert "No claims were audited." in html(content)
-    assert 'class="sentence bad"' in html(content), "nothing selected is a failure, not a pass"
+    assert "No claims were audited." in render_html(content)
+    assert 'class="sentence bad"' in render_html(content), "nothing selected is a failure, not a pass"
     assert summary_table(content) == "no claims\n"
-    assert ET.fromstring(junit(content)).get("tests") == "0"
+    assert ET.fromstring(render_junit(content)).get("tests") == "0"
 
 
 def test_400_claims_are_fast_and_small(tmp_path: Path) -> None:
@@ -367,18 +378,24 @@ def hostile() -> Results:
 def test_hostile_text_stays_text(tmp_path: Path) -> None:
     content = hostile()
     write_reports(content, tmp_path)
-    tags = parsed(html(content))
+    tags = parsed(render_html(content))
     assert tags.tags.count("script") == 1
     assert tags.tags.count("img") == 0
     assert tags.handlers == []
     assert all(link.startswith("#") or link == "data:," for link in tags.links)
-    assert "{{ 7*7 }}" in html(content)
-    for text in (html(content), markdown(content), junit(content), sarif(content), summary_table(content)):
+    assert "{{ 7*7 }}" in render_html(content)
+    for text in (
+        render_html(content),
+        render_markdown(content),
+        render_junit(content),
+        render_sarif(content),
+        summary_table(content),
+    ):
         assert not set(text) & set("\x1b\x00\ud800\u202e")
-    assert "<script>" not in re.sub(r"(`+) ?.*? ?\1(?!`)", "", markdown(content))
-    cases = ET.fromstring(junit(content)).iter("testcase")
+    assert "<script>" not in re.sub(r"(`+) ?.*? ?\1(?!`)", "", render_markdown(content))
+    cases = ET.fromstring(render_junit(content)).iter("testcase")
     assert all("]]>" in str(case.get("name")) for case in cases)
-    json.loads(sarif(content))
+    json.loads(render_sarif(content))
 
 
 def test_hostile_text_does_not_break_a_table() -> None:
@@ -386,13 +403,13 @@ def test_hostile_text_does_not_break_a_table() -> None:
     undecided = sum(c["verdict"] in ("error", "inconclusive") and not c["ok"] for c in content["claims"])
     notes = undecided + 1 if undecided else 0  # and a line without text
     assert len(summary_table(content).splitlines()) == len(content["claims"]) + 4 + notes
-    rows = [line for line in markdown(content).splitlines() if line.startswith("| ") and "Section" not in line]
+    rows = [line for line in render_markdown(content).splitlines() if line.startswith("| ") and "Section" not in line]
     widths = {len(re.findall(r"(?<!\\)\|", row)) for row in rows}
     assert widths == {4, 9, 12}, "columns of the counts, the errata and the claims"
 
 
 def test_only_our_script_may_run(content: Results) -> None:
-    page = html(content)
+    page = render_html(content)
     script = re.search(r"<script>(.*)</script>", page, re.DOTALL)
     policy = re.search(r"script-src &#39;sha256-([^&]+)&#39;", page)
     assert script is not None
@@ -402,8 +419,8 @@ def test_only_our_script_may_run(content: Results) -> None:
 
 
 def test_clean_leaves_ordinary_text_alone() -> None:
-    assert w.clean("ε ≤ 1, δ = 1e-5\nx′\t∞") == "ε ≤ 1, δ = 1e-5\nx′\t∞"
-    assert w.clean("\x1b[1m\u202e\U000e0001") == "\\x1b[1m\\u202e\\U000e0001"
+    assert w.escape_controls("ε ≤ 1, δ = 1e-5\nx′\t∞") == "ε ≤ 1, δ = 1e-5\nx′\t∞"
+    assert w.escape_controls("\x1b[1m\u202e\U000e0001") == "\\x1b[1m\\u202e\\U000e0001"
 
 
 # --------------------------------------------------------------------------------------------- html
@@ -415,7 +432,7 @@ def text_of(page: str) -> str:
 
 
 def test_the_page_says_what_it_must(content: Results) -> None:
-    page = html(content)
+    page = render_html(content)
     text = text_of(page)
     assert RunView.of(content).sentence in text
     assert "6 unexpected" in text
@@ -433,7 +450,7 @@ def test_the_page_says_what_it_must(content: Results) -> None:
 
 
 def test_every_claim_has_a_section_that_can_be_linked_to(content: Results) -> None:
-    tags = parsed(html(content))
+    tags = parsed(render_html(content))
     assert len(set(tags.ids)) == len(tags.ids)
     assert {link[1:] for link in tags.links if link.startswith("#")} <= set(tags.ids)
     assert "claim-003-laplace-L1-pure-fine" in tags.ids
@@ -441,7 +458,13 @@ def test_every_claim_has_a_section_that_can_be_linked_to(content: Results) -> No
 
 
 def test_never_says_private_of_a_mechanism(content: Results) -> None:
-    texts = (text_of(html(content)), markdown(content), junit(content), sarif(content), summary_table(content))
+    texts = (
+        text_of(render_html(content)),
+        render_markdown(content),
+        render_junit(content),
+        render_sarif(content),
+        summary_table(content),
+    )
     for text in texts:
         rest = re.sub(r"pass never means private", "", text)
         assert not re.search(r"\bprivate\b", rest)
@@ -458,7 +481,7 @@ def test_sentence() -> None:
 
 
 def test_what_is_optional_may_be_absent(content: Results, tmp_path: Path) -> None:
-    definition = schema()["$defs"]
+    definition = read_schema()["$defs"]
     content["manifest"] = {key: content["manifest"][key] for key in definition["manifest"]["required"]}
     required = definition["claim"]["required"]
     content["claims"] = [{key: record[key] for key in required} for record in content["claims"]]
@@ -471,13 +494,13 @@ def test_an_interrupted_run_says_so() -> None:
     content = results(claim("a/b/L1/x/y"))
     content["manifest"] |= {"interrupted": True, "claims_selected": 7}
     validate(content)
-    for text in (html(content), markdown(content)):
+    for text in (render_html(content), render_markdown(content)):
         assert "Interrupted: 1 of 7 claims were finished." in text
-    assert 'class="sentence bad"' in html(content)
+    assert 'class="sentence bad"' in render_html(content)
 
 
 def test_infinities_are_shown_and_sorted(content: Results) -> None:
-    page = html(content)
+    page = render_html(content)
     # Of mutant: level and bound as they are shown, which is what the script reads; and of the law: no bound.
     assert "<td>∞<td>0.9<td>90 %<td>1.7<td>4.2<td>308<td>" in page
     assert "<td>1<td>–<td>–<td>–<td>–<td>–<td>" in page
@@ -486,7 +509,7 @@ def test_infinities_are_shown_and_sorted(content: Results) -> None:
 
 
 def test_plots_are_there_where_there_are_data(content: Results) -> None:
-    page = html(content)
+    page = render_html(content)
     sections = {r["id"]: s for r, s in zip(content["claims"], page.split('<article class="claim')[1:], strict=True)}
     assert sections["003/laplace/L1/pure/fine"].count("<svg") == 3
     assert sections["003/laplace/L1/pure/mutant"].count('class="ring"') == 2  # plot and key
@@ -521,9 +544,9 @@ def test_plots_are_there_where_there_are_data(content: Results) -> None:
 )
 def test_extreme_numbers_render(fields: dict[str, Any]) -> None:
     content = results(claim("a/b/L1/x/y", "violation", **fields))
-    page = html(content)
+    page = render_html(content)
     assert not re.search(r'(?:points|d|cx|cy|x|y|width)="[^"]*(?:nan|inf|e[+-])', page)
-    for render in (markdown, junit, sarif, summary_table):
+    for render in (render_markdown, render_junit, render_sarif, summary_table):
         assert render(content)
 
 
@@ -561,15 +584,18 @@ def test_an_audit_that_decides_nothing_says_the_same_everywhere(fields: dict[str
     assert str(result).endswith(sentence)
     assert explain(result).endswith(sentence)  # what `dpaudit attack` prints
     content = results(result)
-    (failure,) = [*ET.fromstring(junit(content)).iter("failure"), *ET.fromstring(junit(content)).iter("error")]
+    (failure,) = [
+        *ET.fromstring(render_junit(content)).iter("failure"),
+        *ET.fromstring(render_junit(content)).iter("error"),
+    ]
     assert str(failure.get("message")).endswith(sentence)
     assert sentence in str(failure.text)
     shown = {
         "table": summary_table(content),
-        "html": unescape(re.sub("<[^>]+>", "", html(content))),
-        "markdown": markdown(content).replace("\\", ""),
-        "comment": comment(content).replace("\\", ""),
-        "sarif": json.loads(sarif(content))["runs"][0]["results"][0]["message"]["text"],
+        "html": unescape(re.sub("<[^>]+>", "", render_html(content))),
+        "markdown": render_markdown(content).replace("\\", ""),
+        "comment": render_comment(content).replace("\\", ""),
+        "sarif": json.loads(render_sarif(content))["runs"][0]["results"][0]["message"]["text"],
     }
     assert [name for name, text in shown.items() if sentence not in text] == []
 
@@ -637,7 +663,7 @@ def test_long_ids_are_shortened_in_the_middle() -> None:
 
 
 def test_junit_counts(content: Results) -> None:
-    root = ET.fromstring(junit(content).encode())
+    root = ET.fromstring(render_junit(content).encode())
     assert (root.get("tests"), root.get("failures"), root.get("errors")) == ("11", "4", "2")
     assert sum(int(str(s.get("failures"))) for s in root) == len(root.findall(".//failure")) == 4
     errors = [case.get("name") for case in root.iter("testcase") if case.find("error") is not None]
@@ -651,7 +677,7 @@ def test_junit_counts(content: Results) -> None:
 
 
 def test_sarif_structure(content: Results, tmp_path: Path) -> None:
-    document = json.loads(sarif(content))
+    document = json.loads(render_sarif(content))
     assert document["version"] == "2.1.0"
     (run,) = document["runs"]
     driver = run["tool"]["driver"]
@@ -678,7 +704,7 @@ def test_sarif_structure(content: Results, tmp_path: Path) -> None:
 
 
 def test_sarif_without_findings_is_an_empty_run() -> None:
-    (run,) = json.loads(sarif(results(claim("a/b/L1/x/y"))))["runs"]
+    (run,) = json.loads(render_sarif(results(claim("a/b/L1/x/y"))))["runs"]
     assert run["results"] == run["tool"]["driver"]["rules"] == []
 
 
@@ -690,11 +716,11 @@ def test_sarif_without_findings_is_an_empty_run() -> None:
     [(None, "–"), (1.0, "1"), (0.04382, "0.04382"), (float("inf"), "∞"), (1e-5, "1e-5"), (12345.6, "1.235e4")],
 )
 def test_levels(value: float | None, text: str) -> None:
-    assert w.level(value) == text
+    assert w.format_level(value) == text
 
 
 def test_slugs_are_stable_and_unique() -> None:
-    assert w.slugs(["a/b c", "a b/c", "a-b-c", "ε"]) == [
+    assert w.make_slugs(["a/b c", "a b/c", "a-b-c", "ε"]) == [
         "claim-a-b-c",
         "claim-a-b-c-2",
         "claim-a-b-c-3",
@@ -703,15 +729,15 @@ def test_slugs_are_stable_and_unique() -> None:
 
 
 def test_flat_and_shorten() -> None:
-    assert w.flat({"a": {"b": 1}, "c": [{"d": None}, {"d": True}], "e": list(range(20))}) == [
+    assert w.flatten_value({"a": {"b": 1}, "c": [{"d": None}, {"d": True}], "e": list(range(20))}) == [
         ("a, b", "1"),
         ("c 1, d", "–"),
         ("c 2, d", "yes"),
         ("e", "0, 1, 2, 3, 4, 5, 6, 7, 8, 9, … (20 values)"),
     ]
-    assert [w.shorten("abcdefgh", n) for n in (8, 7, 4, 2)] == ["abcdefgh", "abc…fgh", "ab…h", "ab"]
-    assert w.power(-0.01) == "10^0.0"
-    assert plain(float("nan")) == "nan"
+    assert [w.shorten_text("abcdefgh", n) for n in (8, 7, 4, 2)] == ["abcdefgh", "abc…fgh", "ab…h", "ab"]
+    assert w.format_e_value(-0.01) == "10^0.0"
+    assert make_plain(float("nan")) == "nan"
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from auditor.report import compact
-from auditor.report.html import command, terms
-from auditor.report.plots import definitions
+from auditor.report.html import format_command, format_terms
+from auditor.report.plots import draw_definitions
 
 
 def walked(drawn: str) -> list[tuple[float, float]]:
@@ -33,28 +33,28 @@ def walked(drawn: str) -> list[tuple[float, float]]:
 
 def test_a_path_ends_where_it_should_however_long_it_is() -> None:
     points = np.random.default_rng(0).uniform(-300, 300, (2_000, 2))
-    found = np.array(walked(compact.path(points.tolist(), "current")))
+    found = np.array(walked(compact.draw_path(points.tolist(), "current")))
     # Every point is rounded by itself, to a tenth of a pixel.
     assert np.abs(found - points).max() <= 0.05 + 1e-9
 
 
 def test_a_path_says_no_more_than_it_must() -> None:
     points = [(52.0, 10.0), (60.0, 10.0), (60.0, 9.7), (60.0, 9.7), (61.5, 9.2), (62.0, 9.0)]
-    assert compact.path(points, "a") == '<path class="a" d="M52 10h8v-.3l1.5-.5 .5-.2"/>'
-    assert compact.path(points[:3], "a", closed=True).endswith('v-.3z"/>')
+    assert compact.draw_path(points, "a") == '<path class="a" d="M52 10h8v-.3l1.5-.5 .5-.2"/>'
+    assert compact.draw_path(points[:3], "a", closed=True).endswith('v-.3z"/>')
 
 
 def test_a_turn_is_kept() -> None:
     turns = [(0.0, 0.0), (0.0, 10.0), (0.0, 5.0), (4.0, 5.0), (9.0, 5.0)]
-    assert compact.thinned(turns) == [*turns[:3], turns[-1]]
-    assert compact.thinned(turns[:1]) == turns[:1]
-    assert compact.thinned([]) == []
+    assert compact.thin_points(turns) == [*turns[:3], turns[-1]]
+    assert compact.thin_points(turns[:1]) == turns[:1]
+    assert compact.thin_points([]) == []
 
 
 @pytest.mark.parametrize("tolerance", [0.05, 0.2])
 def test_points_that_are_left_out_lie_on_the_line(tolerance: float) -> None:
     x = np.linspace(0, 300, 301)
-    kept = compact.thinned(zip(x.tolist(), (100 * np.sin(x / 60)).tolist(), strict=True), tolerance)
+    kept = compact.thin_points(zip(x.tolist(), (100 * np.sin(x / 60)).tolist(), strict=True), tolerance)
     there = np.interp(x, *np.array(kept).T)
     assert len(kept) < len(x) / 2
     # A slope of at most 5/3: upwards a point is further from the line than across it, by a factor of 1.95 at most.
@@ -62,16 +62,16 @@ def test_points_that_are_left_out_lie_on_the_line(tolerance: float) -> None:
 
 
 def test_what_is_drawn_once_has_a_name_of_its_own() -> None:
-    names = re.findall(r'id="([^"]+)"', definitions())
+    names = re.findall(r'id="([^"]+)"', draw_definitions())
     assert len(set(names)) == len(names)
     assert {"square", "corner", "exact", "one_event", "claimed", "resolves", "ceiling", "off", "end"} == set(names)
-    assert compact.use("exact", 12.34) == '<use href="#exact" x="12.3"/>'
+    assert compact.use_part("exact", 12.34) == '<use href="#exact" x="12.3"/>'
 
 
 def test_terms_and_options_do_not_break() -> None:
     assert (
-        terms("ε = 1, δ = 1e-05")
+        format_terms("ε = 1, δ = 1e-05")
         == "ε\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}1, δ\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}1e-05"
     )
-    assert "<wbr>" in terms("a claim/that is longer than a column is wide")
-    assert command("dpaudit run --seed 0 <b>") == "dpaudit run <i>--seed</i> 0 &lt;b&gt;"
+    assert "<wbr>" in format_terms("a claim/that is longer than a column is wide")
+    assert format_command("dpaudit run --seed 0 <b>") == "dpaudit run <i>--seed</i> 0 &lt;b&gt;"

@@ -19,12 +19,12 @@ from auditor.audits.privacy_loop import Settings
 from auditor.datasets import Pair
 from auditor.privacy.guarantees import ZCDP, ApproxDP, DeltaDP, GaussianDP, Guarantee, PureDP, RenyiDP, TradeoffCurve
 from auditor.privacy.laws import FiniteLaw
-from auditor.report import html, junit, markdown, sarif, schema, summary_table
-from auditor.report.explain import explain
-from auditor.report.partition_plots import cells, deviations, short_labels
-from auditor.report.plots import evidence, sandwich, tradeoff
+from auditor.report import read_schema, render_html, render_junit, render_markdown, render_sarif, summary_table
+from auditor.report.explain import explain_verdict
+from auditor.report.partition_plots import compute_deviations, plot_cells, short_labels
+from auditor.report.plots import plot_evidence, plot_levels, plot_tradeoff
 from auditor.report.view import ClaimView, RunView
-from auditor.results import AuditResult, Verdict, document
+from auditor.results import AuditResult, Verdict, make_document
 
 Results = dict[str, Any]
 PAIR = Pair(np.array([0]), np.array([1]), "one row, 0 against 1")
@@ -52,8 +52,8 @@ def response(data: Any, n: int, rng: np.random.Generator) -> Any:
 
 def results(*claims: AuditResult) -> Results:
     manifest = {"seed": 0, "alpha": 0.01, "dpaudit": "0.1.0"}
-    content: Results = json.loads(json.dumps(document(manifest, list(claims), [])))
-    jsonschema.Draft202012Validator(schema()).validate(content)
+    content: Results = json.loads(json.dumps(make_document(manifest, list(claims), [])))
+    jsonschema.Draft202012Validator(read_schema()).validate(content)
     return content
 
 
@@ -81,7 +81,13 @@ def _seven() -> AuditResult:
 
 
 def every(content: Results) -> tuple[str, ...]:
-    return html(content), markdown(content), junit(content), sarif(content), summary_table(content)
+    return (
+        render_html(content),
+        render_markdown(content),
+        render_junit(content),
+        render_sarif(content),
+        summary_table(content),
+    )
 
 
 # --------------------------------------------------------------------------------------- conformity
@@ -89,7 +95,7 @@ def every(content: Results) -> tuple[str, ...]:
 
 def test_a_pass_says_which_divergence_it_would_have_caught(honest: AuditResult) -> None:
     assert honest.verdict == Verdict.CONSISTENT
-    text = " ".join(explain(view(honest)))
+    text = " ".join(explain_verdict(view(honest)))
     assert "20,000 draws gave no sufficient evidence against the law of Die." in text
     said = re.search(r"A divergence of (\S+) nats a draw.*probability 0.9; .* exceeds (\S+) % diverges", text)
     assert said is not None
@@ -109,7 +115,7 @@ def test_a_pass_says_which_divergence_it_would_have_caught(honest: AuditResult) 
     ],
 )
 def test_extreme_reach_of_a_pass(honest: AuditResult, resolves: Any, said: str) -> None:
-    text = " ".join(explain(view(honest, resolves=resolves)))
+    text = " ".join(explain_verdict(view(honest, resolves=resolves)))
     assert said in text
     assert "total variation" not in text, "a distance beyond 1 says nothing"
 
@@ -117,7 +123,7 @@ def test_extreme_reach_of_a_pass(honest: AuditResult, resolves: Any, said: str) 
 def test_a_deviation_is_said_with_its_evidence_and_a_certified_ratio(loaded: AuditResult) -> None:
     assert loaded.verdict == Verdict.DEVIATION
     claim = view(loaded)
-    text = " ".join(explain(claim))
+    text = " ".join(explain_verdict(claim))
     assert text.startswith("Wrong, but by itself no violation of the guarantee: outputs do not follow the law of Die:")
     assert re.search(r"The evidence reached 10\^\d+\.\d; 10\^2\.0 decides\.", text)
     assert loaded.lower_bound is not None
@@ -133,11 +139,11 @@ def test_a_deviation_is_said_with_its_evidence_and_a_certified_ratio(loaded: Aud
 
 
 def test_an_impossible_output_is_named(seven: AuditResult) -> None:
-    text = " ".join(explain(view(seven)))
+    text = " ".join(explain_verdict(view(seven)))
     assert "outputs occur that the stated distribution excludes" in text
     assert "One such output refutes the stated distribution" in text
     assert "∞ nats" not in text
-    picture = str(cells(view(seven)))
+    picture = str(plot_cells(view(seven)))
     assert picture.count('class="mark far"') == 1, "an infinite deviation is an arrow"
     assert not re.search(r'(?:d|x|y|width)="[^"]*(?:nan|inf)', picture)
 
@@ -158,35 +164,35 @@ def test_dependent_draws_are_a_deviation_without_evidence(honest: AuditResult) -
         message="draws are not independent: the same twice",
     )
     claim = view(dependent)
-    assert explain(claim) == [
+    assert explain_verdict(claim) == [
         "Wrong, but by itself no violation of the guarantee: draws are not independent: the same twice."
     ]
     assert dict(claim.facts)["draws"] == "none"
-    assert cells(claim) == evidence(claim) == sandwich(claim) == tradeoff(claim) == ""
+    assert plot_cells(claim) == plot_evidence(claim) == plot_levels(claim) == plot_tradeoff(claim) == ""
     assert all(every(results(dependent, honest)))
 
 
 def test_a_claim_of_conformity_has_cells_and_evidence_and_no_levels(honest: AuditResult, loaded: AuditResult) -> None:
     for result in (honest, loaded):
         claim = view(result)
-        assert cells(claim)
-        assert evidence(claim)
-        assert "all datasets together" in evidence(claim)
-        assert sandwich(claim) == tradeoff(claim) == ""
-        assert str(cells(claim)).count('class="row"') == len(claim.raw["cells"]["labels"])
+        assert plot_cells(claim)
+        assert plot_evidence(claim)
+        assert "all datasets together" in plot_evidence(claim)
+        assert plot_levels(claim) == plot_tradeoff(claim) == ""
+        assert str(plot_cells(claim)).count('class="row"') == len(claim.raw["cells"]["labels"])
     shown = view(loaded).raw["cells"]
     n, ones = sum(shown["counts"]), shown["counts"][shown["labels"].index("output = 1")]
     assert f"<title>output = 1: {ones:,} of {n:,} draws, {ones / n:.4g} of them; stated 0.1667" in str(
-        cells(view(loaded))
+        plot_cells(view(loaded))
     )
 
 
 def test_deviations_that_were_expected_have_a_section(loaded: AuditResult) -> None:
     record = results(loaded)["claims"][0] | {"expected": "deviation", "ok": True}
-    page = html({"claims": [record]})
+    page = render_html({"claims": [record]})
     assert 'href="#deviations"' in page
     assert 'id="violations"' not in page
-    assert "## Deviations, as expected" in markdown({"claims": [record]})
+    assert "## Deviations, as expected" in render_markdown({"claims": [record]})
     table = summary_table({"claims": [record]})
     assert " Die " in table
     assert "the law of" not in table
@@ -194,14 +200,14 @@ def test_deviations_that_were_expected_have_a_section(loaded: AuditResult) -> No
 
 def test_an_unexpected_deviation_is_a_warning_and_a_failure(loaded: AuditResult) -> None:
     content = results(loaded)
-    (found,) = json.loads(sarif(content))["runs"][0]["results"]
+    (found,) = json.loads(render_sarif(content))["runs"][0]["results"]
     assert found["level"] == "warning"
     assert found["properties"]["checked"] == "L3, conformity"
-    assert 'type="deviation"' in junit(content)
+    assert 'type="deviation"' in render_junit(content)
 
 
 def test_claims_of_conformity_are_not_sorted_by_a_level(honest: AuditResult) -> None:
-    assert '<td data-sort="">' in html(results(honest))
+    assert '<td data-sort="">' in render_html(results(honest))
 
 
 # -------------------------------------------------------------------------------------------- cells
@@ -210,23 +216,23 @@ def test_claims_of_conformity_are_not_sorted_by_a_level(honest: AuditResult) -> 
 @pytest.mark.parametrize(("count", "n", "p"), [(579, 1480, 0.46211716), (3, 10, 0.5), (0, 100, 0.02), (40, 40, 0.9)])
 def test_deviations_are_signed_roots_of_binomial_deviances(count: int, n: int, p: float) -> None:
     ratio = stats.binom.logpmf(count, n, count / n) - stats.binom.logpmf(count, n, p)
-    found = deviations([count, n - count], [p, 1 - p])
+    found = compute_deviations([count, n - count], [p, 1 - p])
     # Log-likelihoods of thousands of draws cancel to about ten digits.
     assert found[0] == pytest.approx(math.copysign(math.sqrt(2 * ratio), count / n - p), rel=1e-6)
     assert found[1] == pytest.approx(-found[0], rel=1e-6)
 
 
 def test_deviations_at_the_ends() -> None:
-    assert deviations([5], [1.0]) == [0.0]
-    assert deviations([4, 1], [1.0, 0.0]) == [-math.inf, math.inf]
+    assert compute_deviations([5], [1.0]) == [0.0]
+    assert compute_deviations([4, 1], [1.0, 0.0]) == [-math.inf, math.inf]
     # 1 - p is rounded to 0 here, the probability of the other cell is not.
-    assert all(map(math.isfinite, deviations([10, 1], [1.0, 1e-20])))
+    assert all(map(math.isfinite, compute_deviations([10, 1], [1.0, 1e-20])))
 
 
 def test_deviations_of_a_law_that_is_followed_are_about_standard_normal() -> None:
     stated = [0.5, 0.3, 0.15, 0.05]
     counts = np.random.default_rng(7).multinomial(10_000, stated, size=2_000)
-    found = np.array([deviations(row.tolist(), stated) for row in counts])
+    found = np.array([compute_deviations(row.tolist(), stated) for row in counts])
     # The mean square of 2,000 values deviates from 1 by sqrt(2 / 2000) = 0.032: five of these have probability 6e-7,
     # and the approximation is off by less than 1 % at 500 expected draws.
     assert np.abs((found**2).mean(axis=0) - 1).max() < 5 * 0.032 + 0.01
@@ -257,13 +263,13 @@ def test_short_labels(labels: list[str], of: str, expected: list[str]) -> None:
 
 @pytest.mark.parametrize("shown", [{}, {"labels": ["a"], "stated": [1.0], "counts": [0]}, {"labels": ["a"]}])
 def test_no_plot_without_draws_in_cells(honest: AuditResult, shown: Results) -> None:
-    assert cells(view(honest, cells=shown)) == ""
+    assert plot_cells(view(honest, cells=shown)) == ""
 
 
 def test_hostile_labels_stay_text(honest: AuditResult) -> None:
     text = '<script>alert(1)</script>\x1b"'
     shown = {"view": text, "dataset": text, "labels": [text, "output = 2"], "stated": [0.5, 0.5], "counts": [3, 4]}
-    page = html({"claims": [results(honest)["claims"][0] | {"cells": shown}]})
+    page = render_html({"claims": [results(honest)["claims"][0] | {"cells": shown}]})
     assert "<script>alert" not in page
     assert "\x1b" not in page
     assert page.count("&lt;script&gt;alert") >= 4, "view, dataset, label and title"
@@ -292,15 +298,15 @@ def test_every_notion_renders_with_both_methods(guarantee: Guarantee, method: st
     assert all(texts)
     assert f"Levels</strong> of {guarantee.symbol}<" in texts[0]
     assert dict(claim.facts)["checked"] == "L2, component"
-    assert tradeoff(claim)
-    text = " ".join(explain(claim))
+    assert plot_tradeoff(claim)
+    text = " ".join(explain_verdict(claim))
     assert ("Here t is a factor on what is claimed" in text) == (guarantee.symbol == "t")
     assert (guarantee.caveat in text) if guarantee.caveat else True
     if method == "e-process":
-        assert evidence(claim)
+        assert plot_evidence(claim)
         assert claim.limits == ""
     else:
-        assert evidence(claim) == ""
+        assert plot_evidence(claim) == ""
         judged = result.record["judged"]
         counts = f"{judged['x']:,} of {judged['n']:,} draws on x and in {judged['y']:,} on x′"
         assert counts in dict(claim.facts)["evidence"]
@@ -313,7 +319,7 @@ def test_a_counterexample_without_e_value_shows_its_limits() -> None:
         response, PureDP(0.1), [PAIR], Settings(draws=20_000, method="clopper-pearson"), Question(id="d/r/L1/n/c")
     )
     assert result.verdict == Verdict.VIOLATION
-    page = html(results(result))
+    page = render_html(results(result))
     assert '<th scope="row">limits</th>' in page
     assert '<th scope="row">e-value</th>' not in page
 
@@ -325,7 +331,9 @@ def test_points_of_the_trade_off_plot_say_how_often_they_were_seen() -> None:
     assert len(points) == len(draws) > 0
     for (q, p), n in zip(points, draws, strict=True):
         # Rates have 8 digits, so that the counts can be told from them.
-        assert f"{round(q * n):,} of {n:,} draws on x′ ({q:.4g}), {round(p * n):,} on x ({p:.4g})" in tradeoff(claim)
+        assert f"{round(q * n):,} of {n:,} draws on x′ ({q:.4g}), {round(p * n):,} on x ({p:.4g})" in plot_tradeoff(
+            claim
+        )
         assert abs(q * n - round(q * n)) < 1e-3
 
 
@@ -333,7 +341,7 @@ def test_points_of_the_trade_off_plot_say_how_often_they_were_seen() -> None:
 def test_rare_events_are_plotted_on_logarithmic_axes(point: list[float], logarithmic: bool) -> None:
     result = run_audit(response, PureDP(1.2), [PAIR], Settings(draws=2_000), Question(id="d/r/L1/n/c"))
     claim = view(result, tradeoff=results(result)["claims"][0]["tradeoff"] | {"points": [point], "draws": [1000]})
-    picture = str(tradeoff(claim))
+    picture = str(plot_tradeoff(claim))
     assert ("on logarithmic axes" in picture) == logarithmic
     xs = [float(x) for x in re.findall(r'<circle class="point" cx="([\d.]+)"', picture)]
     assert len(xs) == 1

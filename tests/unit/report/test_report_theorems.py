@@ -16,15 +16,15 @@ import pytest
 import auditor.report
 from auditor.claims import registry
 from auditor.report import write_reports
-from auditor.report.curves import curve
-from auditor.report.explain import explain
-from auditor.report.html import html
-from auditor.report.markdown import markdown
-from auditor.report.theorems import rows
+from auditor.report.curves import plot_growth
+from auditor.report.explain import explain_verdict
+from auditor.report.html import render_html
+from auditor.report.markdown import render_markdown
+from auditor.report.theorems import tabulate_theorems
 from auditor.report.view import RunView
 from auditor.results import result_from
 from auditor.runs.run import Run
-from auditor.runs.runner import execute, results_document
+from auditor.runs.runner import execute_run, results_document
 
 DECLARED = """
 import math
@@ -74,8 +74,8 @@ def _run(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     path = tmp_path_factory.mktemp("claims") / "noise.py"
     path.write_text(DECLARED, encoding="utf-8")
     run = Run(paths=(str(path),))
-    claims = registry.claims(run.paths)
-    outcome = execute(run, claims)
+    claims = registry.load_claims(run.paths)
+    outcome = execute_run(run, claims)
     content: dict[str, Any] = json.loads(json.dumps(results_document(run, claims, outcome)))
     return content
 
@@ -87,7 +87,7 @@ def without(content: dict[str, Any], *cases: str) -> dict[str, Any]:
 
 def rows_of(content: dict[str, Any]) -> list[str]:
     """Ids of the rows of the table of errata, in both formats."""
-    page, text = html(content), markdown(content)
+    page, text = render_html(content), render_markdown(content)
     table = page.partition('<section id="errata">')[2].partition("</section>")[0]
     in_page = re.findall(r'<tr><th scope="row">(.*?)</th>', table)
     in_text = re.findall(r"^\| (J\d) \|", text, re.MULTILINE)
@@ -106,7 +106,7 @@ def test_results_are_valid_and_come_back_from_their_records(run: dict[str, Any],
 
 def test_an_erratum_has_a_row_with_what_fails_by_how_much_and_what_is_right(run: dict[str, Any]) -> None:
     assert rows_of(run) == ["J1", "J2"]
-    text = markdown(run)
+    text = render_markdown(run)
     (first,) = (line for line in text.splitlines() if line.startswith("| J1"))
     assert "900, Theorem 1" in first
     assert "false as printed" in first
@@ -126,7 +126,10 @@ def test_a_row_is_gone_with_the_claims_that_show_it(run: dict[str, Any]) -> None
     assert rows_of(without(run, "failure_rate/wrong")) == ["J1", "J2"], "another claim shows it"
     assert rows_of(without(run, "/wrong")) == ["J2"]
     assert rows_of(without(run, "/wrong", "/step")) == []
-    assert "Errata" not in html(without(run, "/wrong", "/step")).partition('id="manifest"')[0].partition("<main>")[2]
+    assert (
+        "Errata"
+        not in render_html(without(run, "/wrong", "/step")).partition('id="manifest"')[0].partition("<main>")[2]
+    )
 
 
 def test_a_claim_that_did_not_come_out_accuses_nobody(run: dict[str, Any]) -> None:
@@ -138,16 +141,16 @@ def test_a_claim_that_did_not_come_out_accuses_nobody(run: dict[str, Any]) -> No
 
 
 def test_a_correction_that_was_not_checked_says_so(run: dict[str, Any]) -> None:
-    assert "(not confirmed here" not in markdown(run)
+    assert "(not confirmed here" not in render_markdown(run)
     content = json.loads(json.dumps(run))
     for record in content["claims"]:
         if record["id"].endswith("/right"):
             record |= {"verdict": "deviation", "ok": False}
-    assert "(not confirmed here" in markdown(content)
+    assert "(not confirmed here" in render_markdown(content)
 
 
 def test_the_table_of_theorems_has_what_is_claimed_found_and_the_slack(run: dict[str, Any]) -> None:
-    found = {claim.id.partition("/L")[2]: row for claim, row in rows(RunView.of(run))}
+    found = {claim.id.partition("/L")[2]: row for claim, row in tabulate_theorems(RunView.of(run))}
     assert set(found) == {
         "4/failure_rate/wrong",
         "4/failure_rate/right",
@@ -164,7 +167,7 @@ def test_the_table_of_theorems_has_what_is_claimed_found_and_the_slack(run: dict
 
 
 def test_every_kind_is_said_in_words(run: dict[str, Any]) -> None:
-    said = {claim.id.partition("/L")[2]: " ".join(explain(claim)) for claim in RunView.of(run).claims}
+    said = {claim.id.partition("/L")[2]: " ".join(explain_verdict(claim)) for claim in RunView.of(run).claims}
     assert "Not refuted: error ≤ 2.996 with probability ≥ 0.95." in said["4/failure_rate/right"]
     assert "would have been flagged with probability 0.9" in said["4/failure_rate/right"]
     assert said["4/failure_rate/wrong"].startswith("Not as claimed: error ≤ 2.996 with probability ≥ 0.97.")
@@ -176,7 +179,7 @@ def test_every_kind_is_said_in_words(run: dict[str, Any]) -> None:
 
 
 def test_points_limits_fit_and_the_theorems_curve_are_drawn(run: dict[str, Any]) -> None:
-    plots = {claim.id: curve(claim) for claim in RunView.of(run).claims}
+    plots = {claim.id: plot_growth(claim) for claim in RunView.of(run).claims}
     drawn = [id_ for id_, plot in plots.items() if plot]
     assert drawn == ["900/noise/L4/exponent/reference"]
     plot = plots[drawn[0]]
@@ -198,13 +201,15 @@ def test_hostile_names_stay_text(run: dict[str, Any]) -> None:
     hostile = "<img src=x onerror=alert(1)>|\x1b[31m"
     content = json.loads(json.dumps(run).replace('"b"', json.dumps(hostile)).replace('"k = 10"', json.dumps(hostile)))
     tags = Tags()
-    tags.feed(html(content))
+    tags.feed(render_html(content))
     assert "img" not in tags.names
     assert "b" not in tags.names, "markup in an erratum is text"
-    for text in (html(content), markdown(content)):
+    for text in (render_html(content), render_markdown(content)):
         assert "\x1b" not in text
     widths = {
-        len(re.findall(r"(?<!\\)\|", line)) for line in markdown(content).splitlines() if line.startswith("| 900/noise")
+        len(re.findall(r"(?<!\\)\|", line))
+        for line in render_markdown(content).splitlines()
+        if line.startswith("| 900/noise")
     }
     assert widths == {10, 12}
 
@@ -214,4 +219,4 @@ def test_limits_that_are_infinite_or_zero_are_drawn_to_the_edge(run: dict[str, A
     (record,) = (r for r in content["claims"] if r["notion"] == "exponent")
     record["accuracy"]["points"][0] |= {"lower": 0.0, "upper": "inf"}
     (claim,) = (c for c in RunView.of(content).claims if c.text("notion") == "exponent")
-    assert np.isfinite([float(v) for v in re.findall(r"[MV](-?[\d.]+)", curve(claim))]).all()
+    assert np.isfinite([float(v) for v in re.findall(r"[MV](-?[\d.]+)", plot_growth(claim))]).all()

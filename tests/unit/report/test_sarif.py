@@ -17,11 +17,11 @@ import pytest
 from auditor.claims import Source, entry, inequality, privacy
 from auditor.datasets import Pair
 from auditor.privacy.guarantees import PureDP
-from auditor.report import sarif, schema
-from auditor.report.comment import LIMIT, MARK, comment
-from auditor.results import AuditResult, Counterexample, Verdict, document, result_from
-from auditor.runs.diff import unreproduced
-from auditor.runs.source_locations import located, place_of, places
+from auditor.report import read_schema, render_sarif
+from auditor.report.comment import LIMIT, MARK, render_comment
+from auditor.results import AuditResult, Counterexample, Verdict, make_document, result_from
+from auditor.runs.diff import list_unreproduced
+from auditor.runs.source_locations import add_places, find_places, place_of
 from auditor.targets import one_draw
 from auditor.targets.process import ProcessTarget
 from tests.commandline import Command, complaints, declare, read, refused
@@ -62,8 +62,8 @@ def claim(name: str = "a/b/L1/pure/x", verdict: str = "violation", **fields: Any
 
 def results(*claims: AuditResult, **manifest: Any) -> dict[str, Any]:
     about = {"seed": 0, "alpha": 0.01, "level": "smoke", "dpaudit": "0.1.0", **manifest}
-    content: dict[str, Any] = json.loads(json.dumps(document(about, claims, [])))
-    jsonschema.Draft202012Validator(schema()).validate(content)
+    content: dict[str, Any] = json.loads(json.dumps(make_document(about, claims, [])))
+    jsonschema.Draft202012Validator(read_schema()).validate(content)
     return content
 
 
@@ -92,7 +92,7 @@ def _valid() -> jsonschema.Draft4Validator:
     "content", [EVERY, results(), results(claim("a/b/L1/pure/fine", "consistent")), results(claim(), interrupted=True)]
 )
 def test_sarif_is_valid_by_its_schema(valid: jsonschema.Draft4Validator, content: dict[str, Any]) -> None:
-    log = json.loads(sarif(content))
+    log = json.loads(render_sarif(content))
     valid.validate(log)
     (run,) = log["runs"]
     assert run["invocations"] == [{"executionSuccessful": not content["manifest"].get("interrupted", False)}]
@@ -111,13 +111,13 @@ BREAKS: list[Callable[[dict[str, Any]], Any]] = [
 def test_the_schema_refuses_what_is_no_sarif(
     valid: jsonschema.Draft4Validator, break_it: Callable[[dict[str, Any]], Any]
 ) -> None:
-    log = json.loads(sarif(EVERY))
+    log = json.loads(render_sarif(EVERY))
     break_it(log["runs"][0])
     assert not valid.is_valid(log)
 
 
 def test_findings_stand_beside_the_mechanism_then_the_claim_then_the_record() -> None:
-    (run,) = json.loads(sarif(EVERY))["runs"]
+    (run,) = json.loads(render_sarif(EVERY))["runs"]
     found = {result["partialFingerprints"]["claimId/v1"].rpartition("/")[2]: result for result in run["results"]}
     assert set(found) == {"x", "known", "elsewhere", "weak", "crash", "ours"}
 
@@ -145,11 +145,11 @@ def test_findings_stand_beside_the_mechanism_then_the_claim_then_the_record() ->
 
 
 def test_claims_on_one_line_are_not_taken_for_one_finding() -> None:
-    (run,) = json.loads(sarif(EVERY))["runs"]
+    (run,) = json.loads(render_sarif(EVERY))["runs"]
     prints = [result["partialFingerprints"]["primaryLocationLineHash"] for result in run["results"]]
     assert len(set(prints)) == len(prints)
     moved = json.loads(json.dumps(EVERY).replace('"line": 12', '"line": 99'))
-    (after,) = json.loads(sarif(moved))["runs"]
+    (after,) = json.loads(render_sarif(moved))["runs"]
     assert [result["partialFingerprints"]["primaryLocationLineHash"] for result in after["results"]] == prints
 
 
@@ -215,9 +215,9 @@ DRAWS = line_of("    def draws(self, data: Any, n: int, rng: np.random.Generator
 )
 def test_the_place_of_a_mechanism(mechanism: Any, line: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(FOLDER)
-    assert places(mechanism) == {"mechanism": {"file": "tests/unit/report/test_sarif.py", "line": line}}
+    assert find_places(mechanism) == {"mechanism": {"file": "tests/unit/report/test_sarif.py", "line": line}}
     monkeypatch.chdir(HERE.parent)
-    assert places(mechanism) == {"mechanism": {"file": "test_sarif.py", "line": line}}
+    assert find_places(mechanism) == {"mechanism": {"file": "test_sarif.py", "line": line}}
 
 
 def test_no_place_is_better_than_one_of_this_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,9 +226,9 @@ def test_no_place_is_better_than_one_of_this_machine(tmp_path: Path, monkeypatch
     process = ProcessTarget.__new__(ProcessTarget)
     for thing in (np.random.default_rng, np.random.default_rng(0).random, pytest.approx, len, 3, None, Odd(), circle):
         assert place_of(thing) == {}
-    assert places(names["typed_in"]) == places(process) == places(None) == {}
+    assert find_places(names["typed_in"]) == find_places(process) == find_places(None) == {}
     monkeypatch.chdir(tmp_path)
-    assert places(Coin()) == {}
+    assert find_places(Coin()) == {}
 
 
 PAIR = Pair(np.array([0]), np.array([1]), "one row")
@@ -245,7 +245,7 @@ def test_results_of_a_run_are_located(monkeypatch: pytest.MonkeyPatch) -> None:
     claims = list(coin.claims())
     begins = line_of('@entry("a/b", title="A coin", source=Source("a", "section 1"))')
     declared = {"file": "tests/unit/report/test_sarif.py", "line": begins}
-    found = located([claim(one.id) for one in claims] + [claim("z/z/L1/pure/other")], claims, [coin])
+    found = add_places([claim(one.id) for one in claims] + [claim("z/z/L1/pure/other")], claims, [coin])
     assert found[0].places == {
         "mechanism": {"file": "tests/unit/report/test_sarif.py", "line": COIN},
         "claim": declared,
@@ -278,7 +278,7 @@ def test_a_run_points_at_file_and_line(
     said = dpaudit("run", "of library/claims.py", "--jobs", 1, "--draws", 26_000, "--out", "out")
     assert said.code == 1, said
     content = read(tmp_path / "out" / "results.json")
-    jsonschema.validate(content, schema())
+    jsonschema.validate(content, read_schema())
     assert [one["places"] for one in content["claims"]] == [expected, expected]
     log = json.loads((tmp_path / "out" / "results.sarif").read_text(encoding="utf-8"))
     valid.validate(log)
@@ -290,7 +290,7 @@ def test_a_run_points_at_file_and_line(
     # Code that has moved in its file gives the same result.
     moved = json.loads(json.dumps(content).replace(f'"line": {expected["claim"]["line"]}', '"line": 999'))
     assert moved != content
-    assert unreproduced(content, moved) == []
+    assert list_unreproduced(content, moved) == []
 
 
 def test_an_attack_points_at_its_target(dpaudit: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -300,14 +300,14 @@ def test_an_attack_points_at_its_target(dpaudit: Command, tmp_path: Path, monkey
     assert said.code == 1, said
     (one,) = read(tmp_path / "results.json")["claims"]
     assert one["places"] == {"mechanism": {"file": "examples/noisy_count.py", "line": 9}}
-    assert "at `examples/noisy_count.py:9`" in comment(read(tmp_path / "results.json"))
+    assert "at `examples/noisy_count.py:9`" in render_comment(read(tmp_path / "results.json"))
 
 
 # ----------------------------------------------------------------------------------------- comment
 
 
 def test_the_comment_has_a_line_for_each_unexpected_result() -> None:
-    lines = comment(EVERY).splitlines()
+    lines = render_comment(EVERY).splitlines()
     assert lines[:2] == [MARK, "### dpaudit: 5 unexpected of 7 claims"]
     assert "| violation | 0 | 2 | 1 |" in lines
     assert "| consistent | 1 | 1 | 0 |" in lines
@@ -328,9 +328,9 @@ def test_the_comment_has_a_line_for_each_unexpected_result() -> None:
 
 
 def test_the_comment_of_a_fine_an_empty_and_an_interrupted_run() -> None:
-    assert "### dpaudit: nothing unexpected in 1 claim\n" in comment(results(claim(verdict="consistent")))
-    assert "### dpaudit: nothing was audited\n" in comment(results())
-    interrupted = comment(results(claim(verdict="consistent"), interrupted=True, claims_selected=9))
+    assert "### dpaudit: nothing unexpected in 1 claim\n" in render_comment(results(claim(verdict="consistent")))
+    assert "### dpaudit: nothing was audited\n" in render_comment(results())
+    interrupted = render_comment(results(claim(verdict="consistent"), interrupted=True, claims_selected=9))
     assert "### dpaudit: interrupted\n" in interrupted
     assert "**Interrupted: 1 of 9 claims were finished.**" in interrupted
 
@@ -339,7 +339,7 @@ def test_the_comment_of_a_fine_an_empty_and_an_interrupted_run() -> None:
 @pytest.mark.parametrize("text", ["x", "ε" * 5_000, "`" * 3_000, "<" * 2_000])
 def test_the_comment_fits_and_says_what_does_not(limit: int, text: str) -> None:
     many = [claim(f"a/b/L1/pure/{text}{k}", "error", message=text * 3, lower_bound=None) for k in range(700)]
-    said = comment(document({}, many, []), limit)
+    said = render_comment(make_document({}, many, []), limit)
     assert len(said.encode()) <= limit
     shown = sum(line.startswith("- **error") for line in said.splitlines())
     assert f"- … and {700 - shown} more" in said
@@ -348,7 +348,7 @@ def test_the_comment_fits_and_says_what_does_not(limit: int, text: str) -> None:
 
 def test_a_limit_too_small_is_refused() -> None:
     with pytest.raises(ValueError, match="got 100"):
-        comment(results(), 100)
+        render_comment(results(), 100)
 
 
 def test_hostile_text_is_no_markup_in_a_comment() -> None:
@@ -357,7 +357,7 @@ def test_hostile_text_is_no_markup_in_a_comment() -> None:
         claim(f"a/b/L1/pure/{hostile}", "error", message=hostile, places={"claim": {"file": hostile, "line": 1}})
     )
     content["manifest"]["dpaudit"] = hostile
-    said = comment(content)
+    said = render_comment(content)
     assert "\x1b" not in said
     outside = re.sub(r"(`+).+?\1(?!`)", "", said)  # code shows what stands in it as it is
     assert "<script" not in outside
@@ -370,7 +370,7 @@ def test_report_prints_the_comment(dpaudit: Command, tmp_path: Path) -> None:
     path = tmp_path / "results.json"
     path.write_text(json.dumps(EVERY), encoding="utf-8")
     said = dpaudit("report", path, "--comment")
-    assert (said.code, said.out) == (0, comment(EVERY))
+    assert (said.code, said.out) == (0, render_comment(EVERY))
     assert complaints(said) == []
     assert [file.name for file in tmp_path.iterdir()] == ["results.json"]
     refused(dpaudit("report", path, "--comment", "--out", tmp_path / "x"), "--out", tmp_path / "x")

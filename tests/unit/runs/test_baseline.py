@@ -26,13 +26,13 @@ from auditor.runs.baseline import (
     SCHEMA,
     Baseline,
     Finding,
-    apply,
+    apply_baseline,
     cause_of_result,
+    find_leeway,
     findings_of,
     level_of_result,
-    notices,
+    list_notices,
     read_baseline,
-    room,
     write_baseline,
 )
 from auditor.runs.run import exit_code
@@ -199,15 +199,15 @@ def test_a_finding_of_the_same_cause_is_known_by_id_and_verdict(
     verdict: str, expected: str, sandwich: str, held: bool
 ) -> None:
     given_ = result(verdict, expected, sandwich=sandwich, counterexample=shown(FLOATS))
-    (marked,) = apply(known(VIOLATION), [given_])
+    (marked,) = apply_baseline(known(VIOLATION), [given_])
     assert marked.known == ("mended in 2.0" if held else "")
     assert (marked.verdict, marked.ok) == (given_.verdict, given_.ok)
     assert exit_code([marked]) == (0 if held else exit_code([given_]))
-    assert apply(known(VIOLATION), [result(verdict, expected, "other", sandwich=sandwich)])[0].known == ""
+    assert apply_baseline(known(VIOLATION), [result(verdict, expected, "other", sandwich=sandwich)])[0].known == ""
 
 
 def test_a_finding_without_a_reason_is_known_all_the_same() -> None:
-    (marked,) = apply(known(Finding(ID, Verdict.VIOLATION)), [result("violation")])
+    (marked,) = apply_baseline(known(Finding(ID, Verdict.VIOLATION)), [result("violation")])
     assert marked.known == NO_REASON
 
 
@@ -226,21 +226,21 @@ COVERED_OR_NOT: list[tuple[str, float | None, list[str]]] = [
 
 @pytest.mark.parametrize(("cause", "bound", "said"), COVERED_OR_NOT)
 def test_another_cause_or_a_higher_level_is_a_new_finding(cause: str, bound: float | None, said: list[str]) -> None:
-    (marked,) = apply(known(VIOLATION), [result("violation", lower_bound=bound, counterexample=shown(cause))])
+    (marked,) = apply_baseline(known(VIOLATION), [result("violation", lower_bound=bound, counterexample=shown(cause))])
     assert marked.known == ("" if said else "mended in 2.0")
     assert exit_code([marked]) == (1 if said else 0)
     assert bool(marked.new) == bool(said)
     for text in said:
         assert text in marked.new
     # As it is read from its record, of 8 digits.
-    assert apply(known(VIOLATION), [result_from(marked.to_json())])[0].new == marked.new
+    assert apply_baseline(known(VIOLATION), [result_from(marked.to_json())])[0].new == marked.new
 
 
 def test_people_may_list_causes_and_forgive_any_level() -> None:
     both = known(replace(VIOLATION, causes=(FLOATS, SCALE), up_to=math.inf))
     for cause in (FLOATS, SCALE):
-        assert apply(both, [result("violation", lower_bound=40.0, counterexample=shown(cause))])[0].known
-    assert apply(both, [result("violation", counterexample=shown("length of the output"))])[0].new
+        assert apply_baseline(both, [result("violation", lower_bound=40.0, counterexample=shown(cause))])[0].known
+    assert apply_baseline(both, [result("violation", counterexample=shown("length of the output"))])[0].new
 
 
 def test_an_entry_of_the_old_form_is_known_by_id_and_verdict_and_is_said_to_be(tmp_path: Path) -> None:
@@ -249,9 +249,9 @@ def test_an_entry_of_the_old_form_is_known_by_id_and_verdict_and_is_said_to_be(t
     old = read_baseline(path)
     assert old.findings == {ID: Finding(ID, Verdict.VIOLATION, lower_bound=1.0, reason="r")}
     found = result("violation", lower_bound=40.0, counterexample=shown(SCALE))
-    (marked,) = apply(old, [found])
+    (marked,) = apply_baseline(old, [found])
     assert (marked.known, marked.new) == ("r", "")
-    (line,) = notices(old, [marked])
+    (line,) = list_notices(old, [marked])
     assert line.startswith(
         f"baseline: 1 of 1 entries have no cause, as in files of the form {OLD}: they are known by id"
     )
@@ -326,14 +326,14 @@ def test_cause_and_level_of_a_result(verdict: str, fields: dict[str, Any], cause
     ],
 )
 def test_a_finding_is_written_with_head_room(fields: dict[str, Any], up_to: float | None) -> None:
-    assert room(result("violation", **fields)) == up_to
+    assert find_leeway(result("violation", **fields)) == up_to
 
 
 def test_other_findings_still_decide_the_exit_code() -> None:
     both = [result("violation", counterexample=shown(FLOATS)), result("inconclusive", id_="a/b/L1/x/z")]
     assert exit_code(both) == 1
-    assert exit_code(apply(known(VIOLATION), both)) == 3
-    assert exit_code(apply(known(VIOLATION), both[:1]), interrupted=True) == 130
+    assert exit_code(apply_baseline(known(VIOLATION), both)) == 3
+    assert exit_code(apply_baseline(known(VIOLATION), both[:1]), interrupted=True) == 130
 
 
 @pytest.mark.parametrize(
@@ -348,25 +348,25 @@ def test_other_findings_still_decide_the_exit_code() -> None:
 )
 def test_stale_entries_are_noticed(verdict: str, claimed: str, said: list[str]) -> None:
     baseline = known(Finding(ID, Verdict.VIOLATION, claimed, ("",)))
-    lines = notices(baseline, apply(baseline, [result(verdict)]))
+    lines = list_notices(baseline, apply_baseline(baseline, [result(verdict)]))
     assert lines == [f"baseline: {ID}: {text}" for text in said]
 
 
 def test_a_failed_check_of_ours_makes_nothing_stale() -> None:
     failed = result("violation", sandwich="failed: lower bound 2 is above the exact level 1")
     baseline = known(VIOLATION)
-    assert notices(baseline, apply(baseline, [failed])) == [
+    assert list_notices(baseline, apply_baseline(baseline, [failed])) == [
         f"baseline: {ID}: known as violation, could not be audited now"
     ]
     now_expected = result("violation", "violation")
-    assert notices(baseline, apply(baseline, [now_expected])) == [
+    assert list_notices(baseline, apply_baseline(baseline, [now_expected])) == [
         f"baseline: {ID}: stale: known as violation, now violation as expected"
     ]
 
 
 def test_a_claim_that_was_not_audited_is_not_stale() -> None:
     baseline = known(VIOLATION, Finding("c", Verdict.VIOLATION, causes=("",)))
-    lines = notices(baseline, apply(baseline, [result("violation", counterexample=shown(FLOATS))]))
+    lines = list_notices(baseline, apply_baseline(baseline, [result("violation", counterexample=shown(FLOATS))]))
     assert lines == ["baseline: 1 of 2 entries are of claims that were not audited here"]
 
 
@@ -436,7 +436,7 @@ def test_a_known_finding_does_not_make_a_run_fail(dpaudit: Command, tmp_path: Pa
     assert "UNEXPECTED" not in said.err
     assert sum(line.endswith("  known") for line in said.err.splitlines()) == 1
     content = read(out / "results.json")
-    jsonschema.validate(content, report.schema())
+    jsonschema.validate(content, report.read_schema())
     assert [claim["known"] for claim in content["claims"]] == ["", "issue 7 <b>"]
     assert [claim["ok"] for claim in content["claims"]] == [True, False]
     assert content["manifest"]["baseline"] == str(baseline)
@@ -484,7 +484,7 @@ def test_a_larger_leak_behind_known_floats_is_a_new_finding(dpaudit: Command, tm
     assert complaints(said)[0].startswith(f"baseline: {id_}: new: {new}")
     assert f"UNEXPECTED, new to the baseline: {new}" in said.err
     content = read(out / "results.json")
-    jsonschema.validate(content, report.schema())
+    jsonschema.validate(content, report.read_schema())
     assert content["claims"][0]["new"].startswith(new)
     (failure,) = ET.fromstring((out / "junit.xml").read_text(encoding="utf-8")).iter("failure")
     assert new in str(failure.get("message"))

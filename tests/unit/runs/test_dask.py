@@ -13,7 +13,7 @@ import pytest
 
 from auditor.claims import registry
 from auditor.runs import dask_cluster as handing_out
-from auditor.runs.claim_process import declared, refusal, versions
+from auditor.runs.claim_process import find_refusal, hash_declarations, read_versions
 from auditor.runs.run import Run
 from tests.clusters import Cluster, cluster, wait
 from tests.commandline import FINE, HEADER, REPORTS, ROOT, Command, interrupt, read, refused, start, until
@@ -208,7 +208,7 @@ def test_a_cluster_without_workers_or_with_other_versions_is_refused(
     assert said.code == 2, said
     assert said.err.splitlines()[-1] == (
         f"dpaudit: {alone.address} would not audit the same: worker {address}: it has numpy 0.0.1 instead of "
-        f"{versions()['numpy']}"
+        f"{read_versions()['numpy']}"
     )
     assert not out.exists()
 
@@ -217,17 +217,17 @@ def test_other_declarations_are_refused(tmp_path: Path, monkeypatch: pytest.Monk
     declare(tmp_path, FINE)
     run = pickle.dumps(Run(paths=("claims.py",)))
     monkeypatch.chdir(tmp_path)
-    expected = declared(pickle.loads(run))
-    assert refusal((versions(), expected), run)[1] == ""
+    expected = hash_declarations(pickle.loads(run))
+    assert find_refusal((read_versions(), expected), run)[1] == ""
     for changed in expected:
-        said = refusal((versions(), {**expected, changed: "0"}), run)[1]
+        said = find_refusal((read_versions(), {**expected, changed: "0"}), run)[1]
         assert said == f"in {str(tmp_path)!r} {changed} are not those of the run"
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     registry._load.cache_clear()
     registry._claims.cache_clear()
     reason = "SpecificationError: no such file or folder: 'claims.py'"
-    said = refusal((versions(), expected), run)[1]
+    said = find_refusal((read_versions(), expected), run)[1]
     assert said == f"it cannot load the claims in {str(tmp_path / 'elsewhere')!r}: {reason}"
 
 

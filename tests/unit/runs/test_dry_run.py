@@ -27,10 +27,10 @@ from auditor.runs.dry_run import (
     Speed,
     audit_seconds,
     chunk_sizes,
-    duration,
-    estimate,
-    lines,
-    pilot,
+    estimate_claim,
+    format_duration,
+    format_estimates,
+    time_calls,
     total_seconds,
 )
 from auditor.targets import Mechanism
@@ -127,7 +127,7 @@ def test_a_budget_of_seconds_bounds_the_estimate() -> None:
 @pytest.mark.parametrize("each", [1e-8, 1e-6, 1e-4, 1e-2])
 def test_a_pilot_is_short_and_finds_the_speed(start: float, each: float) -> None:
     target = Timed(start, each)
-    speed = pilot(target, (PAIR.x, PAIR.y), 0, "a", target.clock)
+    speed = time_calls(target, (PAIR.x, PAIR.y), 0, "a", target.clock)
     # Calls that begin before the end of a pilot and draw for half of it at most, or some calls that take longer.
     assert target.now <= max(1.5 * dry_run.PILOT + start, 9 * (start + each)) + 1e-12
     assert speed.width == 1
@@ -137,7 +137,7 @@ def test_a_pilot_is_short_and_finds_the_speed(start: float, each: float) -> None
 
 def test_a_very_slow_target_is_asked_for_two_draws_only() -> None:
     target = Timed(0.0, 1.0)
-    speed = pilot(target, (PAIR.x, PAIR.y), 0, "a", target.clock)
+    speed = time_calls(target, (PAIR.x, PAIR.y), 0, "a", target.clock)
     assert target.calls == [1, 1]
     assert speed.call(1000) == 1000.0
 
@@ -154,7 +154,7 @@ def test_what_only_the_first_call_costs_is_not_counted() -> None:
         target.now += 0.005 * (not target.calls)
         return target(data, n, rng)
 
-    assert math.isclose(pilot(loads, (PAIR.x, PAIR.y), 0, "a", target.clock).call(1), 1e-4 + 1e-6)
+    assert math.isclose(time_calls(loads, (PAIR.x, PAIR.y), 0, "a", target.clock).call(1), 1e-4 + 1e-6)
 
 
 @pytest.mark.parametrize("fixed", [0.06, 0.2, 0.4])
@@ -165,7 +165,7 @@ def test_a_long_call_is_not_taken_for_a_slow_draw(fixed: float) -> None:
         target.now += 0.7 * (not target.calls)
         return target(data, n, rng)
 
-    speed = pilot(loads, (PAIR.x, PAIR.y), 0, "a", target.clock)
+    speed = time_calls(loads, (PAIR.x, PAIR.y), 0, "a", target.clock)
     assert math.isclose(speed.call(10_000_000), fixed + 1.0, rel_tol=1e-6)
 
 
@@ -173,8 +173,8 @@ def test_coordinates_are_counted() -> None:
     def wide(data: Any, n: int, rng: np.random.Generator) -> Any:
         return rng.random((n, 7))
 
-    assert pilot(wide, (PAIR.x, PAIR.y), 0, "a").width == 7
-    assert pilot(lambda data, n, rng: ["a"] * n, (PAIR.x, PAIR.y), 0, "a").width == 1
+    assert time_calls(wide, (PAIR.x, PAIR.y), 0, "a").width == 7
+    assert time_calls(lambda data, n, rng: ["a"] * n, (PAIR.x, PAIR.y), 0, "a").width == 1
 
 
 def test_a_pilot_uses_other_draws_than_the_audit() -> None:
@@ -184,7 +184,7 @@ def test_a_pilot_uses_other_draws_than_the_audit() -> None:
         seen.append(int(rng.bit_generator.state["state"]["state"]))
         return np.where(rng.random(n) < 0.7, data[0], 1 - data[0])
 
-    estimate(claim(records), Settings(draws=400))
+    estimate_claim(claim(records), Settings(draws=400))
     piloted = set(seen)
     seen.clear()
     audit(records, PureDP(1.0), PAIR, id="a/b/L1/x/y", draws=400)
@@ -199,23 +199,23 @@ def test_a_target_that_hangs_is_found_out(monkeypatch: pytest.MonkeyPatch) -> No
         time.sleep(60)
 
     begun = time.monotonic()
-    found = estimate(claim(sleeps), Settings())
+    found = estimate_claim(claim(sleeps), Settings())
     assert time.monotonic() - begun < 30
     assert found.seconds is None
     assert "did not answer within 0.2 s" in found.failure
     with pytest.raises(TargetError):
-        pilot(sleeps, (PAIR.x, PAIR.y), 0, "a")
+        time_calls(sleeps, (PAIR.x, PAIR.y), 0, "a")
 
 
 def test_exact_claims_draw_nothing() -> None:
     target = Timed()
-    found = estimate(claim(target, exact), Settings())
+    found = estimate_claim(claim(target, exact), Settings())
     assert (found.seconds, found.failure, target.calls) == (None, "", [])
 
 
 def test_claims_of_conformity_are_estimated() -> None:
     target = Timed()
-    found = estimate(claim(target, conformity, PAIR.x), Settings(draws=10_000), clock=target.clock)
+    found = estimate_claim(claim(target, conformity, PAIR.x), Settings(draws=10_000), clock=target.clock)
     assert found.seconds is not None
     assert found.seconds >= 10_000 * target.each
 
@@ -255,14 +255,14 @@ def test_no_schedule_ends_later_than_the_total(jobs: int) -> None:
     ],
 )
 def test_durations_in_words(seconds: float, text: str) -> None:
-    assert duration(seconds) == text
+    assert format_duration(seconds) == text
 
 
 def test_the_table_says_what_is_bounded_and_what_failed() -> None:
     early = of_seconds(0.5)[0]
     late = Estimate(early.claim, Settings(draws=1_000, stop="budget"), 0.5)
     failing = Estimate(early.claim, Settings(draws=1_000), None, "the target raised KeyError: 'age'")
-    head, first, second, third, blank, why, total, note = lines([early, late, failing], 1, 0.0)
+    head, first, second, third, blank, why, total, note = format_estimates([early, late, failing], 1, 0.0)
     assert head.split() == ["id", "claimed", "expected", "budget", "share", "of", "alpha", "time"]
     assert first.endswith("at most 0.5 s")
     assert second.endswith("about 0.5 s")
@@ -272,7 +272,7 @@ def test_the_table_says_what_is_bounded_and_what_failed() -> None:
     assert total == "3 claims would run: 2,000 draws, at most about 1 s on 1 worker"
     assert "estimates" in note
     assert "claims that fail are not counted" in note
-    assert "at most" not in lines([late], 1, 0.0)[-2]
+    assert "at most" not in format_estimates([late], 1, 0.0)[-2]
 
 
 # -------------------------------------------------------------------------------- command line

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from auditor.errors import SpecificationError
 from auditor.results import AuditResult, Counterexample, Verdict, result_from
 from auditor.runs import journal
-from auditor.runs.content import spelled
+from auditor.runs.content import spell_out
 from auditor.runs.journal import Journal
 from tests.commandline import (
     HELD,
@@ -132,7 +132,7 @@ def test_a_journal_gives_back_what_was_appended(tmp_path: Path) -> None:
     first, second = a_result("a/b/L1/x/1", exact=math.inf), a_result("a/b/L1/x/2", message="line\nbreak \u2028")
     with Journal(path, ABOUT, {first.id: (first, 0.25)}) as log:
         log.append(second, 1 / 3)
-    kept = journal.read(path)
+    kept = journal.read_journal(path)
     assert kept.about == ABOUT
     assert kept.unreadable == 0
     assert [(written(result), took) for result, took in kept.finished.values()] == [
@@ -175,7 +175,7 @@ def test_a_line_that_was_cut_by_a_power_failure_is_left_out(tmp_path: Path, cut:
         for k in range(3):
             log.append(a_result(f"a/b/L1/x/{k}"), 1.0)
     path.write_bytes(path.read_bytes()[:-cut])
-    kept = journal.read(path)
+    kept = journal.read_journal(path)
     # Without its line break alone, the last line is still whole.
     assert (len(kept.finished), kept.unreadable) == ((3, 0) if cut == 1 else (2, 1))
 
@@ -189,7 +189,7 @@ def test_a_line_that_cannot_be_read_loses_its_own_claim_only(tmp_path: Path, bad
     lines = path.read_bytes().split(b"\n")
     lines[2] = bad
     path.write_bytes(b"\n".join(lines))
-    kept = journal.read(path)
+    kept = journal.read_journal(path)
     assert list(kept.finished) == ["a/b/L1/x/0", "a/b/L1/x/2"]
     assert kept.unreadable == 1
 
@@ -221,7 +221,7 @@ DATASETS = (
 
 
 def test_texts_of_datasets_are_of_their_content_and_the_same_in_every_process() -> None:
-    code = "import numpy as np, pandas as pd; from auditor.runs.content import spelled as h; "
+    code = "import numpy as np, pandas as pd; from auditor.runs.content import spell_out as h; "
     done = subprocess.run(
         [sys.executable, "-c", f"{code}print([h(data) for data in [{', '.join(DATASETS)}]])"],
         cwd=ROOT,
@@ -230,13 +230,13 @@ def test_texts_of_datasets_are_of_their_content_and_the_same_in_every_process() 
         text=True,
         check=True,
     )
-    here = [spelled(eval(text, {"np": np, "pd": pd})) for text in DATASETS]
+    here = [spell_out(eval(text, {"np": np, "pd": pd})) for text in DATASETS]
     assert repr(here) == done.stdout.strip()
     assert len(set(here)) == len(DATASETS)
 
 
 def test_an_address_in_memory_is_no_content() -> None:
-    assert spelled([lambda: 1]) == spelled([lambda: 1])
+    assert spell_out([lambda: 1]) == spell_out([lambda: 1])
 
 
 # ---------------------------------------------------------------------------------- whole runs
@@ -279,7 +279,7 @@ def test_a_run_that_was_cut_goes_on_and_ends_with_the_same_bytes(
             running.wait(timeout=30)
             assert not (out / "results.json").exists()
     assert (out / journal.NAME).exists()
-    kept = journal.read(out / journal.NAME)
+    kept = journal.read_journal(out / journal.NAME)
     assert len(kept.finished) >= BEFORE_THE_CUT
     (tmp_path / "gate").touch()
     said = process(*again, "--resume")
@@ -384,7 +384,7 @@ def test_claims_that_ended_in_an_error_run_again(
     with monkeypatch.context() as patch:
         patch.setattr("auditor.results.write_json", fails)
         assert dpaudit("run", claims, *QUICK, "--out", out).code == 2
-    kept = journal.read(out / journal.NAME)
+    kept = journal.read_journal(out / journal.NAME)
     assert [result.verdict for result, _ in kept.finished.values()] == ["error", "consistent"]
     said = dpaudit("run", claims, *QUICK, "--out", out, "--resume")
     assert said.code == 2, said

@@ -28,13 +28,13 @@ from auditor.audits.privacy_loop import ChunkPlan, Settings
 from auditor.datasets import Pair
 from auditor.errors import SpecificationError
 from auditor.events.event_learner import EventLearner
-from auditor.events.learner_state import restore, written
+from auditor.events.learner_state import restore_state, write_state
 from auditor.privacy.guarantees import PureDP
 from auditor.results import AuditResult, Verdict, result_from
-from auditor.runs.content import spelled
+from auditor.runs.content import spell_out
 from auditor.runs.ledger import Ledger, Night
-from auditor.runs.ledger.fingerprint import about, fingerprint
-from auditor.runs.ledger.show import as_json, lines, verify
+from auditor.runs.ledger.fingerprint import collect_parts, fingerprint_parts
+from auditor.runs.ledger.show import as_json, format_ledger, verify_ledger
 from auditor.runs.ledger.store import Store
 from auditor.targets import target_from
 from auditor.targets.process import ProcessTarget
@@ -102,7 +102,7 @@ def test_nights_add_up_and_chunk_numbers_continue(tmp_path: Path) -> None:
         0,
         first[2] + results[2].ledger["chunks"] - 1,
     )
-    assert verify(path) == (["1 series: all are as recorded"], True)
+    assert verify_ledger(path) == (["1 series: all are as recorded"], True)
 
 
 def test_no_draw_is_made_twice_with_the_same_seed_every_night(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_a_violation_too_small_for_a_night_is_found_and_stays(tmp_path: Path) ->
     assert again.counterexample is not None
     assert again.log10_max_e_value == pytest.approx(results[-1].log10_max_e_value)
     assert again.lower_bound == results[-1].lower_bound
-    assert verify(path)[1]
+    assert verify_ledger(path)[1]
 
 
 def test_the_bound_is_that_of_all_chunks(tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ def test_what_learners_know_comes_back(tmp_path: Path) -> None:
         learner.add(x, y, learner.count(x, y))
         learner.learn(False)
     other = EventLearner(PureDP(1.0), 0.01)
-    restore(other, written(learner))
+    restore_state(other, write_state(learner))
     assert other.n == learner.n
     known = {(finalist.chain, finalist.best): finalist for finalist in other.finalists}
     assert learner.finalists
@@ -166,7 +166,7 @@ def test_what_learners_know_comes_back(tmp_path: Path) -> None:
     for own, theirs in zip(other.reservoir.draws(), learner.reservoir.draws(), strict=True):
         np.testing.assert_array_equal(own, theirs)
     with pytest.raises(SpecificationError, match="what was learned cannot be read"):
-        restore(EventLearner(PureDP(1.0), 0.01), b"not that")
+        restore_state(EventLearner(PureDP(1.0), 0.01), b"not that")
 
 
 def test_outputs_of_any_kind_are_remembered(tmp_path: Path) -> None:
@@ -196,17 +196,19 @@ def test_what_a_mechanism_is_made_of_is_spelled_out() -> None:
     def made(p: float) -> Callable[..., Any]:
         return lambda data, n, rng: np.where(rng.random(n) < p, data, 1 - data)
 
-    assert spelled(made(0.7)) == spelled(made(0.7)) != spelled(made(0.8))
-    assert spelled(np.arange(3)) == spelled(np.arange(3)) != spelled(np.arange(3.0))
-    assert spelled({"a", "b", "c"}) == spelled({"c", "b", "a"})
-    parts = about(made(0.7), PureDP(1.0), PAIR, None, "")
-    assert fingerprint(parts) != fingerprint(about(made(0.7), PureDP(1.0), [Pair(0, 2, "0 against 1")], None, ""))
-    assert fingerprint(parts) == fingerprint(about(made(0.7), PureDP(1.0), PAIR, None, ""))
+    assert spell_out(made(0.7)) == spell_out(made(0.7)) != spell_out(made(0.8))
+    assert spell_out(np.arange(3)) == spell_out(np.arange(3)) != spell_out(np.arange(3.0))
+    assert spell_out({"a", "b", "c"}) == spell_out({"c", "b", "a"})
+    parts = collect_parts(made(0.7), PureDP(1.0), PAIR, None, "")
+    assert fingerprint_parts(parts) != fingerprint_parts(
+        collect_parts(made(0.7), PureDP(1.0), [Pair(0, 2, "0 against 1")], None, "")
+    )
+    assert fingerprint_parts(parts) == fingerprint_parts(collect_parts(made(0.7), PureDP(1.0), PAIR, None, ""))
 
 
 def test_a_private_dataset_leaves_no_hash() -> None:
     one, other = [Pair([0], [1], "a against b")], [Pair([0], [2], "a against b")]
-    parts = [about(coin, PureDP(1.0), pairs, None, "", True) for pairs in (one, other)]
+    parts = [collect_parts(coin, PureDP(1.0), pairs, None, "", True) for pairs in (one, other)]
     assert parts[0] == parts[1]
 
 
@@ -231,7 +233,7 @@ def test_a_change_of_an_imported_file_is_one_of_the_source(tmp_path: Path, monke
     for target, named in ((loaded, None), (process, "exec:python target.py")):
 
         def parts(target: Any = target, named: str | None = named) -> dict[str, str]:
-            return about(target, PureDP(1.0), PAIR, named, "")
+            return collect_parts(target, PureDP(1.0), PAIR, named, "")
 
         before = parts()
         (tmp_path / "noise" / "unused.py").write_text("Q = 22\n", encoding="utf-8")
@@ -273,7 +275,7 @@ def test_concurrent_processes_lose_nothing_and_count_nothing_twice(tmp_path: Pat
     assert [process.exitcode for process in workers] == [0, 0]
     assert rows(path, "SELECT count(*), sum(draws) FROM nights") == [(8, 16_000)]
     assert rows(path, "SELECT 2 * sum(n) FROM chunks") == [(16_000,)]
-    assert verify(path) == (["1 series: all are as recorded"], True)
+    assert verify_ledger(path) == (["1 series: all are as recorded"], True)
 
 
 def test_of_two_that_drew_the_same_chunk_numbers_only_one_counts(tmp_path: Path) -> None:
@@ -290,7 +292,7 @@ def test_of_two_that_drew_the_same_chunk_numbers_only_one_counts(tmp_path: Path)
             late.plan(len(past.chunks), ChunkPlan(0, 8, None, None), sampler)
     assert rows(path, "SELECT verdict FROM nights ORDER BY number")[1] == (None,)
     assert rows(path, "SELECT count(*) FROM plans") == [(0,)]
-    assert verify(path)[1]
+    assert verify_ledger(path)[1]
 
 
 # ------------------------------------------------------------------------------------------ targets
@@ -338,7 +340,7 @@ def test_what_is_no_ledger_is_refused_and_left_alone(tmp_path: Path) -> None:
         with pytest.raises(SpecificationError, match=said):
             night(path)
         with pytest.raises(SpecificationError, match=said):
-            lines(path)
+            format_ledger(path)
     assert [path.read_bytes() for path in (text, other)] == contents
     with pytest.raises(SpecificationError, match="is a file, got"):
         Ledger(tmp_path)
@@ -366,7 +368,7 @@ def test_verify_sees_what_is_not_as_recorded(statement: str, said: str, tmp_path
     for _ in range(2):  # 1,000 draws a side and night leave no doubt of 1.0986 against 0.5: every late chunk is bet on
         night(path, settings=replace(SMALL, stop="budget"), epsilon=0.5)
     change(path, statement)
-    found, sound = verify(path)
+    found, sound = verify_ledger(path)
     assert not sound
     assert said in " ".join(found)
 
@@ -377,9 +379,9 @@ def test_verify_judges_by_the_rule_of_the_verdict(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr("auditor.audits.privacy_loop.rejects_below", lambda *_: False)
     assert night(path, epsilon=0.5).verdict != Verdict.VIOLATION
     assert rows(path, "SELECT max(log) > 7 FROM chunks") == [(1,)]  # ln(1/alpha) = 6.9
-    assert "its wealth says otherwise" in " ".join(verify(path)[0])
+    assert "its wealth says otherwise" in " ".join(verify_ledger(path)[0])
     monkeypatch.setattr("auditor.runs.ledger.show.rejects_below", lambda *_: False)
-    assert verify(path)[1]
+    assert verify_ledger(path)[1]
 
 
 def test_what_was_learned_and_cannot_be_read_is_an_error(tmp_path: Path) -> None:
@@ -407,14 +409,14 @@ def test_a_list_of_claims(tmp_path: Path) -> None:
     night(path)
     night(path)
     night(path, epsilon=1.7)
-    shown = lines(path)
+    shown = format_ledger(path)
     assert any("ε = 1.7" in line and "2,000" in line for line in shown)
     assert not any("ε = 1.5" in line for line in shown)
-    assert any("ε = 1.5" in line and "4,000" in line for line in lines(path, everything=True))
+    assert any("ε = 1.5" in line and "4,000" in line for line in format_ledger(path, everything=True))
     content = json.loads("\n".join(as_json(path)))
     assert [series["nights"] for series in content["series"]] == [2, 1]
     Ledger(tmp_path / "empty").prepare()
-    assert lines(tmp_path / "empty")[1] == "nothing is counted yet"
+    assert format_ledger(tmp_path / "empty")[1] == "nothing is counted yet"
 
 
 CLAIMS = """
@@ -443,7 +445,7 @@ def test_runs_carry_claims_and_say_so(dpaudit: Command, tmp_path: Path, monkeypa
         content = json.loads((tmp_path / "out" / "results.json").read_text(encoding="utf-8"))
         assert [claim["draws"] for claim in content["claims"]] == [expected] * 2
         assert content["manifest"]["ledger"] == "nights.db"
-        jsonschema.validate(content, report.schema())
+        jsonschema.validate(content, report.read_schema())
     assert "--ledger nights.db" in content["claims"][0]["replay"]
     shown = (tmp_path / "out" / "report.md").read_text(encoding="utf-8") + (
         tmp_path / "out" / "report.html"

@@ -34,7 +34,7 @@ from auditor.results import AuditResult, Verdict
 from auditor.runs.ledger import Ledger
 from auditor.runs.ledger.record import past_of
 from auditor.runs.ledger.session import FIRST_SHARE, LOST, share_of
-from auditor.runs.ledger.show import lines, verify
+from auditor.runs.ledger.show import format_ledger, verify_ledger
 from auditor.runs.ledger.store import Store
 from auditor.targets.sampler import Call, Sampler
 from tests.unit.runs.test_ledger import ID, PAIR, change, rows
@@ -119,7 +119,7 @@ def test_draws_that_cannot_come_again_close_the_series(tmp_path: Path, error: Ba
     forget()
     assert rows(path, "SELECT count(*) FROM chunks") == [(before.ledger["chunks"] + 1,)]  # the first was counted
     assert rows(path, "SELECT number, stake IS NULL FROM plans") == [(before.ledger["chunks"] + 1, 0)]
-    assert verify(path)[1]
+    assert verify_ledger(path)[1]
     after = night(path, UNSEEDED)
     assert (after.ledger["night"], after.draws) == (1, 2_000)
     assert LOST in after.ledger["afresh"]
@@ -128,8 +128,8 @@ def test_draws_that_cannot_come_again_close_the_series(tmp_path: Path, error: Ba
     assert before.alpha == pytest.approx(0.9 * UNSEEDED.alpha)
     assert [series.attempt for series in Store(path).series()] == [1, 2]
     assert night(path, UNSEEDED).draws == 4_000  # it goes on
-    assert any(LOST in line for line in lines(path, everything=True))
-    assert verify(path) == (["2 series: all are as recorded"], True)
+    assert any(LOST in line for line in format_ledger(path, everything=True))
+    assert verify_ledger(path) == (["2 series: all are as recorded"], True)
 
 
 @pytest.mark.parametrize("error", [Killed(), TargetError("it hung")])
@@ -158,7 +158,7 @@ def test_draws_that_come_again_are_bet_on_as_planned(tmp_path: Path, error: Base
         chunks = past_of(Store(reference), 1).chunks
         assert past_of(Store(path), 1).chunks[: begun + 1] == chunks[: begun + 1]
         assert begun >= first
-        assert verify(path) == (["1 series: all are as recorded"], True)
+        assert verify_ledger(path) == (["1 series: all are as recorded"], True)
 
 
 def leave_a_chunk_begun(path: Path) -> None:
@@ -174,7 +174,7 @@ def test_another_seed_closes_the_series(tmp_path: Path) -> None:
     path = tmp_path / "ledger"
     leave_a_chunk_begun(path)
     assert LOST in night(path, replace(SEEDED, seed=7)).ledger["afresh"]
-    assert verify(path)[1]
+    assert verify_ledger(path)[1]
 
 
 def test_a_target_that_is_not_seeded_any_more_closes_the_series(tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ def test_a_target_that_is_not_seeded_any_more_closes_the_series(tmp_path: Path) 
     # The draws of the new series have keys of their own: none of the old ones comes again, at the same numbers.
     chunks = [past_of(Store(path), number).chunks[5] for number in (1, 2)]
     assert chunks[0] != chunks[1]
-    assert verify(path)[1]
+    assert verify_ledger(path)[1]
 
 
 def test_a_chunk_on_which_nothing_was_bet_is_counted_as_nothing(tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ def test_a_chunk_on_which_nothing_was_bet_is_counted_as_nothing(tmp_path: Path) 
     assert (result.ledger["afresh"], result.ledger["first_chunk"], result.ledger["own_draws"]) == ("", 1, 2_000)
     assert result.draws == 2_016
     assert past_of(Store(path), 1).chunks[0].stake is None
-    assert verify(path) == (["1 series: all are as recorded"], True)
+    assert verify_ledger(path) == (["1 series: all are as recorded"], True)
 
 
 def test_private_data_keep_no_events_to_bet_on_again(tmp_path: Path) -> None:
@@ -290,7 +290,7 @@ def test_a_kill_at_any_time_loses_nothing_that_was_counted(tmp_path: Path) -> No
         assert process.exitcode == -signal.SIGKILL
         counted = _chunks(path)
         assert counted >= before
-        assert verify(path)[1]
+        assert verify_ledger(path)[1]
     closed = [series for series in Store(path).series() if series.closed]
     assert night(path, UNSEEDED).verdict != Verdict.ERROR
     assert len(closed) <= 5
@@ -316,11 +316,11 @@ def test_a_kill_when_the_night_is_written_keeps_its_chunks(tmp_path: Path) -> No
     process.join(100)
     assert process.exitcode == -signal.SIGKILL
     assert rows(path, "SELECT verdict FROM nights ORDER BY number")[1:] == [(None,)]
-    assert any("did not end" in line for line in lines(path))
+    assert any("did not end" in line for line in format_ledger(path))
     after = night(path, UNSEEDED)
     assert (after.ledger["night"], after.draws, after.ledger["afresh"]) == (3, 6_000, "")
     assert after.ledger["first_chunk"] > before.ledger["chunks"]
-    assert verify(path) == (["1 series: all are as recorded"], True)
+    assert verify_ledger(path) == (["1 series: all are as recorded"], True)
 
 
 def test_a_full_disk_stops_before_drawing_or_closes(tmp_path: Path) -> None:
@@ -351,7 +351,7 @@ def test_a_full_disk_stops_before_drawing_or_closes(tmp_path: Path) -> None:
         ((counted,),) = rows(path, "SELECT 2 * sum(n) FROM chunks")
         ((begun,),) = rows(path, "SELECT coalesce(2 * sum(n), 0) FROM plans")
         assert counted - 2_000 <= drawn <= counted - 2_000 + begun
-        assert verify(path)[1]
+        assert verify_ledger(path)[1]
         seen.add((said, drawn == counted - 2_000))
     # It stops before a chunk, or before a chunk is counted; if the disk is large enough, neither.
     assert seen == {(True, True), (True, False), (False, True)}
@@ -382,7 +382,7 @@ def test_a_refutation_is_looked_at_once(tmp_path: Path, monkeypatch: pytest.Monk
     assert [night(path, REFUTED, 0.5).verdict for _ in range(3)] == [Verdict.VIOLATION] * 3
     assert left == []
     assert [series.looked for series in Store(path).series()] == [""]
-    assert verify(path)[1]
+    assert verify_ledger(path)[1]
 
 
 def test_a_doubt_stays_and_draws_made_one_a_call_are_carried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -403,7 +403,7 @@ def test_a_doubt_stays_and_draws_made_one_a_call_are_carried(tmp_path: Path, mon
     assert asked[-1].draws == 500 * (len(asked) - 1) + asked[-1].ledger["own_draws"]
     assert rows(path, "SELECT count(*) FROM nights WHERE series = 1") == [(len(results) - len(asked) + 1,)]
     assert night(path, small, 0.9).verdict == Verdict.VIOLATION
-    assert verify(path)[1]
+    assert verify_ledger(path)[1]
 
 
 def test_draws_made_one_a_call_that_look_dependent_never_refute(
@@ -415,8 +415,8 @@ def test_draws_made_one_a_call_that_look_dependent_never_refute(
     assert [result.verdict for result in results] == [Verdict.INCONCLUSIVE] * 3
     assert all(result.independence["still"] for result in results)
     assert left == []
-    assert verify(path)[1]
-    assert any(line.startswith("doubted: ") for line in lines(path))
+    assert verify_ledger(path)[1]
+    assert any(line.startswith("doubted: ") for line in format_ledger(path))
 
 
 def test_a_night_that_ends_during_the_look_leaves_a_doubt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -468,4 +468,4 @@ def test_an_alarm_that_does_not_stand_review_closes_the_series(tmp_path: Path, m
     first, second = Store(path).series()
     assert (first.closed is None, second.closed is None) == (False, True)
     assert past_of(Store(path), 1).chunks != past_of(Store(path), 2).chunks  # other draws
-    assert verify(path)[1]
+    assert verify_ledger(path)[1]

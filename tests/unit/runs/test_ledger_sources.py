@@ -26,9 +26,9 @@ from auditor.datasets import Pair
 from auditor.errors import SpecificationError
 from auditor.privacy.guarantees import PureDP
 from auditor.results import Verdict
-from auditor.runs.content import spelled
+from auditor.runs.content import spell_out
 from auditor.runs.ledger import Ledger
-from auditor.runs.ledger.fingerprint import about, fingerprint
+from auditor.runs.ledger.fingerprint import collect_parts, fingerprint_parts
 from auditor.targets.http import HttpTarget
 from auditor.targets.process import ProcessTarget
 
@@ -171,14 +171,14 @@ MADE: list[Callable[[float], Any]] = [
 
 @pytest.mark.parametrize("made", MADE)
 def test_every_attribute_counts(made: Callable[[float], Any]) -> None:
-    assert spelled(made(1.0)) == spelled(made(1.0))
-    assert spelled(made(1.0)) != spelled(made(3.0))
-    held = [spelled(types.SimpleNamespace(_inside=made(eps))) for eps in (1.0, 1.0, 3.0)]
+    assert spell_out(made(1.0)) == spell_out(made(1.0))
+    assert spell_out(made(1.0)) != spell_out(made(3.0))
+    held = [spell_out(types.SimpleNamespace(_inside=made(eps))) for eps in (1.0, 1.0, 3.0)]
     assert held[0] == held[1] != held[2]
 
 
 def test_slots_that_are_not_set_are_no_error() -> None:
-    assert spelled(Inherited(1.0)) != spelled(Slotted(1.0))
+    assert spell_out(Inherited(1.0)) != spell_out(Slotted(1.0))
 
 
 class Keeping:
@@ -200,15 +200,15 @@ class Keeping:
 
 def test_caches_locks_and_loggers_are_left_out_by_type() -> None:
     keeping = Keeping()
-    before = spelled(keeping)
+    before = spell_out(keeping)
     assert keeping.table
     assert keeping.remembered(3) == 3
     keeping._lock.acquire()
     keeping._log.setLevel(10)
-    assert spelled(keeping) == before
+    assert spell_out(keeping) == before
     keeping._lock.release()
     keeping._cache = {1: 2}  # type: ignore[attr-defined]
-    assert spelled(keeping) != before  # by name nothing is: a dictionary may hold parameters
+    assert spell_out(keeping) != before  # by name nothing is: a dictionary may hold parameters
 
 
 def _deep(levels: int) -> Any:
@@ -232,24 +232,24 @@ def test_what_cannot_be_seen_is_named_and_a_key_is_asked_for(held: Callable[[], 
     with pytest.raises(
         SpecificationError, match=r"the target\._of\[0\].*" + named.replace(".", r"\.") + ".*--ledger-key"
     ):
-        about(made, PureDP(1.0), PAIR, None, "")
+        collect_parts(made, PureDP(1.0), PAIR, None, "")
     assert (
-        about(made, PureDP(1.0), PAIR, None, "v1")["mechanism"]
-        == about(made, PureDP(1.0), PAIR, None, "v1")["mechanism"]
+        collect_parts(made, PureDP(1.0), PAIR, None, "v1")["mechanism"]
+        == collect_parts(made, PureDP(1.0), PAIR, None, "v1")["mechanism"]
     )
     if hasattr(made._of[0], "close"):
         made._of[0].close()
 
 
 def test_the_generators_of_the_process_may_be_named() -> None:
-    assert spelled([np.random.normal, random.gauss]) == spelled([np.random.normal, random.gauss])
+    assert spell_out([np.random.normal, random.gauss]) == spell_out([np.random.normal, random.gauss])
 
 
 def test_a_dataset_that_cannot_be_seen_is_named() -> None:
     pairs = [Pair([1], [iter([random.Random(1)])], "odd")]
     with pytest.raises(SpecificationError, match=r"dataset y of the pair 'odd'\[0\]"):
-        about(Private(1.0), PureDP(1.0), pairs, None, "")
-    assert about(Private(1.0), PureDP(1.0), pairs, None, "", private=True)  # only their names count
+        collect_parts(Private(1.0), PureDP(1.0), pairs, None, "")
+    assert collect_parts(Private(1.0), PureDP(1.0), pairs, None, "", private=True)  # only their names count
 
 
 def test_the_source_of_a_private_part_counts_wherever_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -263,9 +263,9 @@ def test_the_source_of_a_private_part_counts_wherever_it_is(tmp_path: Path, monk
     import ledger_whole  # type: ignore[import-not-found]
 
     target = ledger_whole.Whole(ledger_part.Part())
-    before = about(target, PureDP(1.0), PAIR, None, "")
+    before = collect_parts(target, PureDP(1.0), PAIR, None, "")
     part.write_text("class Part:\n    eps = 3\n", encoding="utf-8")
-    after = about(target, PureDP(1.0), PAIR, None, "")
+    after = collect_parts(target, PureDP(1.0), PAIR, None, "")
     assert {name for name in before if before[name] != after[name]} == {"source"}
 
 
@@ -278,13 +278,16 @@ def test_the_version_of_a_package_that_a_target_is_of_counts(monkeypatch: pytest
 
     monkeypatch.setattr("auditor.runs.ledger.fingerprint.list_versions", versions)
     target: Any = stats.norm(loc=0, scale=1)
-    about(target, PureDP(1.0), PAIR, None, "")
+    collect_parts(target, PureDP(1.0), PAIR, None, "")
     assert "scipy" in asked[-1]
 
 
 def test_what_follows_the_question_mark_of_a_url_counts() -> None:
     names = [f"http://me:{secret}@localhost:1/flip?eps={eps}" for secret, eps in (("a", 1), ("b", 1), ("a", 3))]
-    prints = [fingerprint(about(HttpTarget("http://localhost:1"), PureDP(1.0), PAIR, name, "")) for name in names]
+    prints = [
+        fingerprint_parts(collect_parts(HttpTarget("http://localhost:1"), PureDP(1.0), PAIR, name, ""))
+        for name in names
+    ]
     assert prints[0] == prints[1] != prints[2]
 
 

@@ -18,10 +18,10 @@ from auditor.datasets import Pair
 from auditor.errors import SpecificationError
 from auditor.privacy.exact import FiniteLaw, Law, LossCurve, PrivacyCurve
 from auditor.privacy.guarantees import PureDP
-from auditor.results import AuditResult, Verdict, plain
+from auditor.results import AuditResult, Verdict, make_plain
 from auditor.runs import runner
 from auditor.runs.audit_claim import audit_claim
-from auditor.runs.manifest import manifest
+from auditor.runs.manifest import build_manifest
 from auditor.runs.run import Run, split_alpha
 
 PAIR = Pair(np.array([1]), np.array([0]), "1 against 0")
@@ -180,12 +180,12 @@ def test_a_failure_of_ours_on_a_claim_of_conformity_is_an_error(tmp_path: Path) 
         "    yield conformity(Lawless(), [1])\n"
     )
     run = Run(paths=(str(file),))
-    claims = registry.claims(run.paths)
-    (result,) = runner.execute(run, claims).results
+    claims = registry.load_claims(run.paths)
+    (result,) = runner.execute_run(run, claims).results
     assert result.verdict == Verdict.ERROR
     assert "no law on these data" in result.message
     assert (result.level, result.notion, result.claimed) == ("L3", "conformity", "the law of Lawless")
-    json.dumps(plain(manifest(run, claims)))
+    json.dumps(make_plain(build_manifest(run, claims)))
 
 
 def test_the_share_of_alpha_counts_claims_of_conformity() -> None:

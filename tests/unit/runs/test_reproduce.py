@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from auditor.claims import registry
-from auditor.runs.diff import packed, read_results, record_differences
+from auditor.runs.diff import pack_bytes, read_results, record_differences
 from auditor.runs.manifest import code_of
 from auditor.runs.progress import Progress
-from auditor.runs.reproduce import Differing, Recorded, Reproduction, changed_files, lines_of, named, sampled
+from auditor.runs.reproduce import Differing, Recorded, Reproduction, changed_files, lines_of, list_names, take_sample
 from auditor.runs.run import Run
 from tests.commandline import FINE, HEADER, QUICK, Command, Said, declare, process, read, refused
 
@@ -43,7 +43,7 @@ def why(said: Said) -> list[str]:
 
 def test_a_packed_file_is_reproduced(dpaudit: Command, results: Path) -> None:
     small = results.with_name("results.json.xz")
-    small.write_bytes(packed(results.read_bytes()))
+    small.write_bytes(pack_bytes(results.read_bytes()))
     results.unlink()
     said = dpaudit("reproduce", small, "--jobs", 1)
     assert (said.code, said.out) == (0, "3 of 3 claims reproduced\n"), said
@@ -80,8 +80,8 @@ def test_a_sample_goes_by_the_hashes_of_ids(dpaudit: Command, results: Path) -> 
 def test_an_added_claim_moves_no_other_one_in_a_sample() -> None:
     some = [Recorded(f"a/b/L1/x/{k}", {}) for k in range(40)]
     without = [claim for claim in some if claim.id != "a/b/L1/x/7"]
-    assert [claim for claim in sampled(some, None) if claim.id != "a/b/L1/x/7"] == sampled(without, None)
-    assert sampled(some, 5) == sampled(list(reversed(some)), None)[:5]
+    assert [claim for claim in take_sample(some, None) if claim.id != "a/b/L1/x/7"] == take_sample(without, None)
+    assert take_sample(some, 5) == take_sample(list(reversed(some)), None)[:5]
 
 
 def test_time_that_runs_out_is_said(dpaudit: Command, tmp_path: Path) -> None:
@@ -318,7 +318,9 @@ def test_a_file_that_cannot_be_run_again_is_refused(
     refused(dpaudit("reproduce", results, "--jobs", 1), results, shown)
 
 
-@pytest.mark.parametrize("content", [packed(b"{}")[:-9], packed(b"{}")[:5], packed(b"[" * 100_000), packed(b"\xff{}")])
+@pytest.mark.parametrize(
+    "content", [pack_bytes(b"{}")[:-9], pack_bytes(b"{}")[:5], pack_bytes(b"[" * 100_000), pack_bytes(b"\xff{}")]
+)
 def test_a_packed_file_that_cannot_be_read_is_refused(dpaudit: Command, tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "results.json.xz"
     file.write_bytes(content)
@@ -349,15 +351,15 @@ def test_a_second_selection_of_a_run_is_refused(dpaudit: Command, claims: Path) 
 
 def test_packing_gives_the_same_bytes_and_loses_none(results: Path) -> None:
     content = results.read_bytes()
-    small = packed(content)
-    assert small == packed(content)
+    small = pack_bytes(content)
+    assert small == pack_bytes(content)
     assert len(small) < len(content)
     assert lzma.decompress(small) == content
 
 
 def test_every_command_reads_packed_results(dpaudit: Command, results: Path, tmp_path: Path) -> None:
     small = tmp_path / "small.xz"
-    small.write_bytes(packed(results.read_bytes()))
+    small.write_bytes(pack_bytes(results.read_bytes()))
     assert read_results(small) == read_results(results)
     assert dpaudit("diff", small, results).out == "no claim differs\n"
     assert dpaudit("replay", small).code == 0
@@ -408,13 +410,13 @@ def test_a_long_text_is_shown_where_it_differs() -> None:
 def test_the_hashes_of_code_are_of_the_files(tmp_path: Path) -> None:
     first, second = declare(tmp_path, name="first.py"), declare(tmp_path, name="second.py")
     paths = (str(first), str(second))
-    then = code_of(Run(paths=paths[:1]), registry.claims(paths[:1]))
+    then = code_of(Run(paths=paths[:1]), registry.load_claims(paths[:1]))
     assert "first.py" in then
     assert "second.py" not in then
     assert "auditor/results.py" in then
     assert not any(name.startswith("/") for name in then)
     first.write_text(first.read_text(encoding="utf-8") + "# changed\n", encoding="utf-8")
-    assert "first.py" in changed_files(then, code_of(Run(paths=paths[:1]), registry.claims(paths[:1])))
+    assert "first.py" in changed_files(then, code_of(Run(paths=paths[:1]), registry.load_claims(paths[:1])))
     assert changed_files({"a": "1", "b": "2"}, {"b": "3", "c": "4"}) == ["a", "b", "c"]
-    assert named(["auditor/a.py", "b.py"]) == "b.py, auditor/a.py"
-    assert named([f"{k}.py" for k in range(7)]).endswith("4.py and 2 more")
+    assert list_names(["auditor/a.py", "b.py"]) == "b.py, auditor/a.py"
+    assert list_names([f"{k}.py" for k in range(7)]).endswith("4.py and 2 more")

@@ -8,10 +8,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from auditor.audits.size_thresholds import DRAWS, MOST_SIZES, behaviour, ladder_of, sizes_of_interest, thresholds
+from auditor.audits.size_thresholds import (
+    DRAWS,
+    MOST_SIZES,
+    find_thresholds,
+    ladder_of,
+    sizes_of_interest,
+    summarise_behaviour,
+)
 from auditor.errors import SpecificationError, TargetError, TargetRaised
 from auditor.targets.outputs import Raised, Typed
-from auditor.targets.sampler import Sampler, generator
+from auditor.targets.sampler import Sampler, make_generator
 
 
 class Counting:
@@ -114,7 +121,9 @@ def test_the_draws_are_one_a_call_and_no_evidence() -> None:
     sizes_of_interest(Sampler(target, 3, "claim"), [0, 1], 20)
     assert len(set(target.first)) == len(target.first)
     # Evidence is keyed by (pair, side, chunk); an equal first number has probability 2^-62.
-    evidence = {int(generator(3, "claim", k, s, c).integers(2**62)) for k in range(9) for s in "xy" for c in range(9)}
+    evidence = {
+        int(make_generator(3, "claim", k, s, c).integers(2**62)) for k in range(9) for s in "xy" for c in range(9)
+    }
     assert not evidence & set(target.first)
     again = Counting(noisy)
     sizes_of_interest(Sampler(again, 3, "claim"), [0, 1], 20)
@@ -157,9 +166,9 @@ def test_a_bad_argument_is_refused_with_its_value(change: dict[str, Any]) -> Non
 
 def test_signatures_are_hashable_and_equal_for_equal_outputs() -> None:
     outputs = [1.5, float("nan"), None, {"a": [1, 2]}, b"xy", Raised("KeyError"), Typed("numpy.float32", 1.0), {3}]
-    assert hash(behaviour(outputs, 2)) == hash(behaviour(list(outputs), 2))
-    assert behaviour(outputs, 2) == behaviour(list(outputs), 2)
-    assert not behaviour([], 2).differs(behaviour([], 3))
+    assert hash(summarise_behaviour(outputs, 2)) == hash(summarise_behaviour(list(outputs), 2))
+    assert summarise_behaviour(outputs, 2) == summarise_behaviour(list(outputs), 2)
+    assert not summarise_behaviour([], 2).differs(summarise_behaviour([], 3))
 
 
 @pytest.mark.parametrize(
@@ -181,14 +190,14 @@ def test_signatures_are_hashable_and_equal_for_equal_outputs() -> None:
     ids=repr,
 )
 def test_what_counts_as_another_behaviour(a: list[Any], b: list[Any], differ: bool) -> None:
-    assert behaviour(a, 2).differs(behaviour(b, 3)) is differ
-    assert behaviour(b, 3).differs(behaviour(a, 2)) is differ
+    assert summarise_behaviour(a, 2).differs(summarise_behaviour(b, 3)) is differ
+    assert summarise_behaviour(b, 3).differs(summarise_behaviour(a, 2)) is differ
 
 
 def test_thresholds_between_sizes_of_ones_own() -> None:
-    assert thresholds(lambda size: [size > 17] * 3, [0, 100]) == [18]
-    assert thresholds(lambda size: [0] * 3, [5]) == []
-    assert thresholds(lambda size: [0] * 3, []) == []
+    assert find_thresholds(lambda size: [size > 17] * 3, [0, 100]) == [18]
+    assert find_thresholds(lambda size: [0] * 3, [5]) == []
+    assert find_thresholds(lambda size: [0] * 3, []) == []
 
 
 def test_the_ladder() -> None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from auditor import Pair, PureDP, SpecificationError, TargetError, Verdict, audit
-from auditor.audits.summary import describe
+from auditor.audits.summary import describe_target
 from auditor.privacy.exact import curve
 from auditor.targets import source_hash
 from auditor.targets.analysts import (
@@ -26,7 +26,7 @@ from auditor.targets.analysts import (
     Repeat,
     ThresholdSeeker,
 )
-from auditor.targets.interactive import SKIP, Analyst, History, equals, pool_indices
+from auditor.targets.interactive import SKIP, Analyst, History, match_symbol, pool_indices
 from auditor.targets.transcripts import Dialogue, ExactDialogue, transcript_law, transcripts
 
 
@@ -217,9 +217,9 @@ def test_a_late_first_query_leaves_silence_before_it() -> None:
 
 
 def test_symbols() -> None:
-    np.testing.assert_array_equal(equals(np.array([[1.0, math.nan]]), math.nan), [[False, True]])
-    np.testing.assert_array_equal(equals(np.array([[1, -1]]), -1), [[False, True]])
-    np.testing.assert_array_equal(equals(np.array([[[0, 1], [1, 1]]]), 1), [[False, True]])
+    np.testing.assert_array_equal(match_symbol(np.array([[1.0, math.nan]]), math.nan), [[False, True]])
+    np.testing.assert_array_equal(match_symbol(np.array([[1, -1]]), -1), [[False, True]])
+    np.testing.assert_array_equal(match_symbol(np.array([[[0, 1], [1, 1]]]), 1), [[False, True]])
     history = History(np.array([[0, SKIP], [0, 0]]), np.array([[1, -1], [1, -1]]), -1, np.empty((2, 0)))
     np.testing.assert_array_equal(history.halted(), [False, True])
 
@@ -573,7 +573,7 @@ def test_an_adaptive_analyst_is_what_finds_a_leak_behind_an_answer() -> None:
 
 def test_a_dialogue_is_named_and_hashed_by_its_parts() -> None:
     target = Dialogue(MECHANISM, Repeat(0, 2))
-    assert describe(target) == "NoisyBits asked by Repeat"
-    assert describe(Dialogue(MECHANISM, Adaptive(parity, 2))) == "NoisyBits asked by parity"
+    assert describe_target(target) == "NoisyBits asked by Repeat"
+    assert describe_target(Dialogue(MECHANISM, Adaptive(parity, 2))) == "NoisyBits asked by parity"
     assert source_hash(target) != source_hash(Dialogue(MECHANISM, FixedList([0])))
     assert source_hash(target) != source_hash(Dialogue(Broken([]), Repeat(0, 2)))

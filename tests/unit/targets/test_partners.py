@@ -25,10 +25,10 @@ from auditor.audits.conformity import StatedLaw, run_conformity
 from auditor.audits.context import Question
 from auditor.audits.privacy import run_audit
 from auditor.audits.privacy_loop import Settings
-from auditor.results import AuditResult, Verdict, document
+from auditor.results import AuditResult, Verdict, make_document
 from auditor.targets import Mechanism
 from auditor.targets.prefetch import POSSIBLE, Ahead, Meeting
-from auditor.targets.prefetch_worker import hired
+from auditor.targets.prefetch_worker import hire_partner
 from mechanisms.additive_noise.laplace import LatticeLaplace
 from mechanisms.base.queries import Answers
 
@@ -97,7 +97,7 @@ def audit(target: Mechanism, partners: Partners | None = None, claimed: float = 
 
 def told(result: AuditResult) -> dict[str, Any]:
     """A result as a file has it, but for what the target is called."""
-    (claim,) = json.loads(json.dumps(document({}, [result], [])))["claims"]
+    (claim,) = json.loads(json.dumps(make_document({}, [result], [])))["claims"]
     return {name: value for name, value in claim.items() if name not in ("mechanism", "source_hash")}
 
 
@@ -400,7 +400,7 @@ def test_no_partner_is_left_when_the_command_ends(folder: Path, command: str, ho
 
 
 def test_a_hired_partner_is_started_when_it_is_looked_for() -> None:
-    with hired(find) as take:
+    with hire_partner(find) as take:
         until = time.monotonic() + 60
         while (partner := take()) is None:
             assert time.monotonic() < until

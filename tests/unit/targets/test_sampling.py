@@ -15,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 from auditor import SpecificationError, TargetError
-from auditor.targets.sampler import Sampler, generator, time_limit
+from auditor.targets.sampler import Sampler, TimeLimit, make_generator
 
 
 def noise(data: Any, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
@@ -26,7 +26,7 @@ def noise(data: Any, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
 
 
 def test_the_same_key_gives_the_same_draws() -> None:
-    np.testing.assert_array_equal(generator(1, "claim", 3).random(5), generator(1, "claim", 3).random(5))
+    np.testing.assert_array_equal(make_generator(1, "claim", 3).random(5), make_generator(1, "claim", 3).random(5))
 
 
 def test_different_seeds_and_keys_give_different_draws() -> None:
@@ -43,7 +43,7 @@ def test_different_seeds_and_keys_give_different_draws() -> None:
         (1, ()),
         (2**64 + 1, ("claim", 0, "x", 0)),
     ]
-    assert len({generator(seed, *key).random() for seed, key in keys}) == len(keys)
+    assert len({make_generator(seed, *key).random() for seed, key in keys}) == len(keys)
 
 
 def test_draws_do_not_depend_on_what_else_was_drawn() -> None:
@@ -230,8 +230,8 @@ def test_outside_the_main_thread_draws_are_made_without_a_limit() -> None:
 
 
 def test_no_limit_sets_no_alarm() -> None:
-    with time_limit(None):
+    with TimeLimit(None):
         assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
-    with time_limit(5.0):
+    with TimeLimit(5.0):
         assert signal.getitimer(signal.ITIMER_REAL)[0] > 0
     assert signal.getitimer(signal.ITIMER_REAL)[0] == 0

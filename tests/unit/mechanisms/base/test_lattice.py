@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from mechanisms.base import integer_noise as lattice
-from mechanisms.base.integer_noise import discrete_gaussian, geometric, two_sided_geometric
+from mechanisms.base.integer_noise import discrete_gaussian, draw_geometric, two_sided_geometric
 
 FALSE_ALARM = 1e-7
 DRAWS = 100_000
@@ -46,7 +46,7 @@ def cells_of_width(spread: float, low: float = -3.0) -> NDArray[np.int64]:
 @pytest.mark.parametrize("a", [1 + 2.0**-30, 1.001, 1.5, math.e, 7.0, 1e9])
 def test_geometric_draws_follow_their_law(a: float) -> None:
     log_a = math.log1p(a - 1.0)
-    draws = geometric(a, DRAWS, np.random.default_rng(1))
+    draws = draw_geometric(a, DRAWS, np.random.default_rng(1))
     assert draws.min() >= 0
     assert_counts(draws, cells_of_width(1.0 / log_a, 0.0), lambda k: -math.expm1(-(k + 1) * log_a))
     draws = two_sided_geometric(a, DRAWS, np.random.default_rng(2))
@@ -102,7 +102,7 @@ def test_the_fast_path_decides_nearly_everything(monkeypatch: pytest.MonkeyPatch
 def test_wide_noise_fits_into_its_integers() -> None:
     # The narrowest ratio there is: G is below 2^60 and 2^52 on average; its mean of 1,000 is within 30 % but for
     # probability below 1e-10 (Chernoff bounds for the exponential law, of which G / 2^52 is a rounding).
-    draws = geometric(math.nextafter(1.0, 2.0), 1_000, np.random.default_rng(6))
+    draws = draw_geometric(math.nextafter(1.0, 2.0), 1_000, np.random.default_rng(6))
     assert 0.7 < draws.mean() / 2.0**52 < 1.3
     assert draws.max() < 2**60
     # The chi-square law of the sum of squares, two-sided 1e-7; the lattice is far too fine to show.
@@ -197,7 +197,7 @@ def test_ties_are_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
         return later(expansions, digit, rng)
 
     monkeypatch.setattr(lattice, "_later_words", counted)
-    geometric(1.2, 2_000_000, np.random.default_rng(9))
+    draw_geometric(1.2, 2_000_000, np.random.default_rng(9))
     digits = len(lattice._of_base(1.2))
     ties = np.bincount(np.concatenate(seen), minlength=digits)
     law = stats.binom(2_000_000 * digits, 2.0**-16)
@@ -239,7 +239,7 @@ def test_proposals_are_accepted_often_enough() -> None:
 
 Draw = Callable[[np.random.Generator, Any], NDArray[np.int64]]
 SAMPLERS: list[Draw] = [
-    lambda rng, size: geometric(1.3, size, rng),
+    lambda rng, size: draw_geometric(1.3, size, rng),
     lambda rng, size: two_sided_geometric(1.3, size, rng),
     lambda rng, size: discrete_gaussian(5.0, size, rng),
     lambda rng, size: discrete_gaussian(5.0, size, rng, resolution=4),
@@ -261,7 +261,7 @@ def test_draws_depend_on_the_generator_alone(draw: Draw) -> None:
 
 def test_blocks_are_not_seen_in_the_law() -> None:
     # Three blocks and a part of one; the draws of the last part follow the law as well.
-    draws = geometric(2.0, 3 * lattice._BLOCK + 1_000, np.random.default_rng(13))
+    draws = draw_geometric(2.0, 3 * lattice._BLOCK + 1_000, np.random.default_rng(13))
     assert_counts(draws[-1_000:], np.arange(6), lambda k: 1.0 - 0.5 ** (k + 1))
 
 
@@ -276,8 +276,8 @@ def test_no_loop_runs_over_draws() -> None:
 @pytest.mark.parametrize(
     "build",
     [
-        lambda rng: geometric(1.0, 3, rng),
-        lambda rng: geometric(math.inf, 3, rng),
+        lambda rng: draw_geometric(1.0, 3, rng),
+        lambda rng: draw_geometric(math.inf, 3, rng),
         lambda rng: two_sided_geometric(0.5, 3, rng),
         lambda rng: two_sided_geometric(math.nan, 3, rng),
         lambda rng: discrete_gaussian(0.0, 3, rng),

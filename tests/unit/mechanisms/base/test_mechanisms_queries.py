@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from statsmodels.datasets import randhie
 
-from mechanisms.base.noise import base_for, geometric, round_to_lattice, two_sided_geometric
+from mechanisms.base.noise import base_for, draw_geometric, round_to_lattice, two_sided_geometric
 from mechanisms.base.queries import Answers, Count, Histogram, Mean, Query, SeveralCounts, Sum, column_values
 
 # Values inside, outside and on the edges of every range below.
@@ -135,7 +135,7 @@ def test_on_the_rand_health_insurance_table() -> None:
         lambda: column_values(np.zeros((2, 2, 2)), 0),
         lambda: round_to_lattice(np.array([math.inf]), 1.0),
         lambda: round_to_lattice(np.array(2.0**53), 1.0),
-        lambda: geometric(1.0, 3, np.random.default_rng(0)),
+        lambda: draw_geometric(1.0, 3, np.random.default_rng(0)),
         lambda: two_sided_geometric(0.5, 3, np.random.default_rng(0)),
         lambda: base_for(0.0, 1),
         lambda: base_for(1.0, 0),
