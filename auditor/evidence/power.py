@@ -122,12 +122,12 @@ def reachable_level(curve: PrivacyCurve, n: int, guarantee: Guarantee, alpha: fl
     """
     q = np.concatenate([np.geomspace(1e-9, 0.5, 400), 1 - np.geomspace(0.5, 1e-9, 400)])
     p = np.minimum(curve.tradeoff(q), 1.0)
-    low, high = np.zeros(len(q)), np.full(len(q), min(_HIGHEST, guarantee.highest))
+    low, high = 0.0, min(_HIGHEST, guarantee.highest)
     for _ in range(_HALVINGS + 10):
         middle = 0.5 * (low + high)
-        enough = n * divergence_rate(p, q, guarantee, middle) >= math.log(1 / alpha)
-        low, high = np.where(enough, middle, low), np.where(enough, high, middle)
-    return float(low.max())
+        enough = n * divergence_rate(p, q, guarantee, middle).max() >= math.log(1 / alpha)
+        low, high = (middle, high) if enough else (low, middle)
+    return low
 
 
 def divergence_rate(p: Array, q: Array, guarantee: Guarantee, level: Array | float) -> Array:

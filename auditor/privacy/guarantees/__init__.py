@@ -9,9 +9,10 @@ from importlib import import_module
 from pkgutil import iter_modules
 
 from auditor.privacy.guarantees.approximate import ApproxDP, DeltaDP, PureDP
-from auditor.privacy.guarantees.base import NOTIONS, Guarantee, Tangent, parse_claim
+from auditor.privacy.guarantees.base import NOTIONS, Guarantee, parse_claim
 from auditor.privacy.guarantees.gaussian import GaussianDP
 from auditor.privacy.guarantees.renyi import ZCDP, RenyiDP
+from auditor.privacy.guarantees.supporting_lines import Tangent
 from auditor.privacy.guarantees.tradeoff import TradeoffCurve
 
 for _module in iter_modules(__path__):

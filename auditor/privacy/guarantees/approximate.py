@@ -10,16 +10,8 @@ from typing import ClassVar
 import numpy as np
 
 from auditor.privacy.exact import PrivacyCurve
-from auditor.privacy.guarantees.base import (
-    BISECTIONS,
-    Array,
-    Guarantee,
-    Tangent,
-    number,
-    number_in,
-    ratio_slope,
-    spread,
-)
+from auditor.privacy.guarantees.base import BISECTIONS, Array, Guarantee, number, number_in
+from auditor.privacy.guarantees.supporting_lines import Tangent, ratio_slope, spread
 
 
 def _checked_delta(delta: object) -> float:

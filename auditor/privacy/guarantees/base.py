@@ -7,44 +7,28 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import fields
-from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
+from functools import lru_cache
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 from auditor.privacy.exact import PrivacyCurve
+from auditor.privacy.guarantees.supporting_lines import Table, Tangent, lines_above, make_table, project
 
 Array: TypeAlias = NDArray[np.float64]
-
-#: Probabilities are kept this far from 0 and 1 where a quotient needs it. It only moves the point at which a tangent is
-#: taken, and a tangent at any point of the cap is valid, so the value cannot cost validity.
-TINY = 1e-12
 
 #: Bisection steps for the projection on a smooth cap. 30 halvings of an interval of length at most 1 put the point
 #: within 1e-9 of the best one; errors along the cap cost growth to second order only.
 BISECTIONS = 30
-#: Halvings of an interval of levels: 36 leave a relative error of 1e-11.
-_HALVINGS = 36
-#: Halvings of an interval of probabilities: 60 leave nothing that a float could tell.
-_FINE_HALVINGS = 60
-#: Halvings for the projection on a cap that is known by its values only; 20 put the point within 1e-6 of the best one.
-_COARSE = 20
-#: Step of the differences that give a slope, relative to q0 (1 - q0). Rounding errors of the cap, 2^-52 relative, are
-#: divided by it: the slope is right to about 1e-10 of itself.
-_STEP = 1e-6
+_EPSILON = float(np.finfo(float).eps)
+#: Logits that floats cannot tell from the probabilities 1 and 0.
+_CERTAIN, _IMPOSSIBLE = 40.0, 700.0
+#: Steps of a search for a root: some 15 leave nothing that a float could tell, and no more than this are tried.
+_SEARCHES = 100
 #: Probabilities at which `exact_level_of` compares an exact curve with a cap: down to events of probability 1e-12.
 _RARE = np.geomspace(1e-12, 0.5, 1_200)
-
-
-class Tangent(NamedTuple):
-    """A point (p0, q0) of a cap and a supporting slope.
-
-    The point is on the cap, or just above it; the line through it is nowhere below the cap.
-    """
-
-    p0: Array
-    q0: Array
-    slope: Array
 
 
 #: Every notion that has been declared, by the names of its parameters in the text of a claim.
@@ -60,8 +44,9 @@ class Guarantee(ABC):
     a cap covers both orders of a pair, so it is symmetric: the point (p, q) is allowed if and only if (1 - q, 1 - p)
     is.
 
-    A subclass is a frozen dataclass. It needs ``notion``, ``symbol``, ``claim_keys``, `level` and `cap`; everything
-    else has a default that is computed from the cap, and may be replaced by a closed form.
+    A subclass is a frozen dataclass whose fields can be hashed. It needs ``notion``, ``symbol``, ``claim_keys``,
+    `level`, and `cap` or its inverse in the level, `level_of`; everything else has a default that is computed from
+    these, and may be replaced by a closed form.
 
     Attributes
     ----------
@@ -84,6 +69,8 @@ class Guarantee(ABC):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
+        if cls.cap is Guarantee.cap and cls.level_of is Guarantee.level_of:
+            raise TypeError(f"{cls.__name__} must define cap or level_of")
         if "claim_keys" in cls.__dict__:
             NOTIONS[frozenset(cls.claim_keys)] = cls
 
@@ -92,9 +79,24 @@ class Guarantee(ABC):
     def level(self) -> float:
         """The claimed level t."""
 
-    @abstractmethod
     def cap(self, q: Array, level: Array | float) -> Array:
-        """Largest p that level ``level`` allows at ``q``; the two are broadcast."""
+        """Largest p that a level allows at q.
+
+        Found from `level_of` unless it is replaced.
+
+        Parameters
+        ----------
+        q : ndarray
+            Probability under one dataset.
+        level : ndarray or float
+            Level; the two are broadcast.
+
+        Returns
+        -------
+        ndarray
+            Probability under the other dataset.
+        """
+        return cap_of(self.level_of, q, level)
 
     @classmethod
     def from_claim(cls, values: Mapping[str, str]) -> Self:
@@ -111,19 +113,85 @@ class Guarantee(ABC):
     def __str__(self) -> str:
         return f"{self.symbol} = {self.level:g}"
 
+    def lines(self, levels: Array) -> Tangent:
+        """Lines that are nowhere below the caps of levels, and nearly touch them.
+
+        `tangent` projects on them, for which they are tabulated.
+
+        Parameters
+        ----------
+        levels : ndarray of shape (n_levels,)
+            Levels.
+
+        Returns
+        -------
+        Tangent of arrays of shape (n_levels, n_lines)
+            By increasing q0, up to the antidiagonal p0 = 1 - q0 or beyond; ``n_lines`` is a multiple of 16.
+        """
+        return lines_above(self.cap, levels)
+
     def tangent(self, p: Array, q: Array, level: Array | float) -> Tangent:
         """Projection of points above the cap on it, with a supporting slope.
 
-        The projection minimises KL(p || p0) + KL(q || q0) over the cap: the nearest null hypothesis.
+        The projection minimises KL(p || p0) + KL(q || q0) over the cap: the nearest null hypothesis. By default it is
+        found in a table of `lines` of each level.
+
+        Parameters
+        ----------
+        p, q : ndarray
+            Probabilities under the two datasets.
+        level : ndarray or float
+            Level; the three are broadcast.
+
+        Returns
+        -------
+        Tangent
+            Points and slopes, of the shape of the three.
         """
-        return tangent_of(self.cap, p, q, level)
+        level = np.asarray(level, float)
+        if level.size == 1:
+            row, table = np.zeros(level.shape, np.intp), _table(self, (level.item(),))
+        else:
+            distinct, row = np.unique(level, return_inverse=True)
+            row, table = row.reshape(level.shape), _table(self, tuple(distinct.tolist()))
+        p, q, row = np.broadcast_arrays(np.asarray(p, float), np.asarray(q, float), row)
+        return project(table, p, q, row)
 
     def beyond(self, p: Array, q: Array, level: Array | float) -> NDArray[np.bool_]:
-        """Whether (p, q) is above the cap of a level."""
+        """Whether (p, q) is above the cap of a level.
+
+        By the inverse, if that is given and the projection is not: then the cap may be the slower of the two.
+
+        Parameters
+        ----------
+        p, q : ndarray
+            Probabilities under the two datasets.
+        level : ndarray or float
+            Level; the three are broadcast.
+
+        Returns
+        -------
+        ndarray of bool
+        """
+        if type(self).tangent is Guarantee.tangent and type(self).level_of is not Guarantee.level_of:
+            return np.asarray(self.level_of(p, q) > level)
         return np.asarray(p > self.cap(q, level))
 
     def level_of(self, p: Array, q: Array) -> Array:
-        """Smallest level whose cap allows (p, q), 0 where p <= q."""
+        """Smallest level whose cap allows (p, q), 0 where p <= q.
+
+        Found from `cap` unless it is replaced.
+
+        Parameters
+        ----------
+        p, q : ndarray
+            Probabilities under the two datasets, broadcast.
+
+        Returns
+        -------
+        ndarray
+            Levels; infinite where none allows the point.
+        """
         return level_of(self.cap, p, q, self.highest)
 
     def exact_level(self, curve: PrivacyCurve) -> float:
@@ -141,45 +209,28 @@ class Guarantee(ABC):
         return float(np.max(self.level_of(np.minimum(curve.tradeoff(q), 1.0), q)))
 
 
-def tangent_of(cap: Callable[[Array, Array], Array], p: Array, q: Array, level: Array | float) -> Tangent:
-    """Tangent at the projection on a cap without closed form.
-
-    The cap is known by its values only.
-
-    Valid because: let l and r be the slopes of the chords of the cap c from q0 - h to q0 and from q0 to q0 + h. As c is
-    concave, l >= r, every chord from q0 to a point q >= q0 + h has a slope of at most r, and every one from a point
-    q <= q0 - h a slope of at least l. So for any slope s between r and l the line c(q0) + s (q - q0) is above c
-    outside of (q0 - h, q0 + h), and inside c exceeds it by at most (l - r) h. The point is raised by that much, and by
-    what rounding can do to the slopes.
-    """
-    p, q, level = np.broadcast_arrays(np.asarray(p, float), np.asarray(q, float), np.asarray(level, float))
-    low = np.clip(q, TINY, 1 - TINY)
-    high = np.clip(1.0 - cap(1.0 - p, level), low, 1 - TINY)  # where the cap is at p, by its symmetry
-    for _ in range(_COARSE):
-        q0 = 0.5 * (low + high)
-        p0, _, left, right = _chords(cap, q0, level)
-        pull = (p0 - p) / np.maximum(p0 * (1.0 - p0), TINY)
-        uphill = 0.5 * (left + right) * pull + (q0 - q) / (q0 * (1.0 - q0)) > 0
-        low, high = np.where(uphill, low, q0), np.where(uphill, q0, high)
-    q0 = 0.5 * (low + high)
-    p0, step, left, right = _chords(cap, q0, level)
-    slope = np.clip(ratio_slope(p, q, p0, q0), right, left)
-    rounding = 4 * np.finfo(float).eps * p0 / step
-    return Tangent(np.minimum(p0 + (left - right) * step + rounding, 1.0), q0, slope)
-
-
-def _chords(cap: Callable[[Array, Array], Array], q0: Array, level: Array) -> tuple[Array, Array, Array, Array]:
-    """The cap at q0, the step, and the slopes of the chords to the left and to the right."""
-    step = _STEP * q0 * (1.0 - q0)
-    below, p0, above = cap(q0 - step, level), cap(q0, level), cap(q0 + step, level)
-    right = np.maximum((above - p0) / step, 0.0)
-    return p0, step, np.maximum((p0 - below) / step, right), right
+@lru_cache(maxsize=24)  # the levels of an audit's grid are evaluated in at most 16 blocks
+def _table(notion: Guarantee, levels: tuple[float, ...]) -> Table:
+    """Lines of a notion's levels; bets are made at the same levels again and again."""
+    return make_table(notion.lines(np.array(levels)))
 
 
 def level_of(cap: Callable[[Array, Array], Array], p: Array, q: Array, highest: float) -> Array:
-    """Smallest level whose cap allows (p, q), by bisection.
+    """Smallest level whose cap allows (p, q), by a search.
 
-    Infinite if none up to ``highest`` (at most 2^60) does.
+    Parameters
+    ----------
+    cap : callable
+        Largest p allowed at q, of q and the level.
+    p, q : ndarray
+        Probabilities under the two datasets, broadcast.
+    highest : float
+        No level is above it.
+
+    Returns
+    -------
+    ndarray
+        Levels, infinite where none up to ``highest`` (at most 2^60) allows the point.
     """
     p, q = np.broadcast_arrays(np.asarray(p, float), np.asarray(q, float))
     top = np.full(p.shape, min(highest, 2.0**60))
@@ -190,40 +241,69 @@ def level_of(cap: Callable[[Array, Array], Array], p: Array, q: Array, highest: 
         if not short.any():
             break
         low, high = np.where(short, high, low), np.where(short, np.minimum(2 * high, top), high)
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        inside = p <= cap(q, middle)
-        low, high = np.where(inside, low, middle), np.where(inside, middle, high)
-    return np.where(p <= q, 0.0, np.where(allowed, high, np.inf))
+    found = _upper_root(lambda t: cap(q, t) - p, low, high, lambda t: 4.0 * _EPSILON * t)
+    return np.where(p <= q, 0.0, np.where(allowed, found, np.inf))
 
 
 def cap_of(level_at: Callable[[Array, Array], Array], q: Array, level: Array | float) -> Array:
-    """Largest p with ``level_at(p, q) <= level``, by bisection.
+    """Largest p with ``level_at(p, q) <= level``, rounded up.
 
-    A cap that is known by its inverse; rounded up.
+    A cap that is known by its inverse.
+
+    Parameters
+    ----------
+    level_at : callable
+        Level of (p, q), growing with p from 0 at p = q.
+    q : ndarray
+        Probability under one dataset.
+    level : ndarray or float
+        Level; the two are broadcast.
+
+    Returns
+    -------
+    ndarray
+        Probability under the other dataset.
     """
     q, level = np.broadcast_arrays(np.asarray(q, float), np.asarray(level, float))
-    low, high = q.copy(), np.ones(q.shape)
-    for _ in range(_FINE_HALVINGS):
-        middle = 0.5 * (low + high)
-        inside = level_at(middle, q) <= level
-        low, high = np.where(inside, middle, low), np.where(inside, high, middle)
-    return high
+
+    def excess(logit: Array) -> Array:
+        return np.asarray(level_at(special.expit(logit), q) - level)
+
+    low, high = np.clip(special.logit(q), -_IMPOSSIBLE, _CERTAIN), np.full(q.shape, _CERTAIN)
+    # The probability 1 - p has a rounding error of its own, which is relative to p.
+    found = _upper_root(excess, low, high, lambda x: _EPSILON * (4.0 + np.abs(x) + np.exp(x)))
+    return np.where(excess(high) <= 0, 1.0, special.expit(found))
 
 
-def spread(p: Array) -> Array:
-    """Variance p (1 - p), kept away from 0."""
-    return np.maximum(p * (1.0 - p), TINY)
+def _upper_root(
+    rising: Callable[[Array], Array], low: Array, high: Array, resolution: Callable[[Array], Array]
+) -> Array:
+    """Upper end of an interval around the root of a rising function, at which it is at least 0.
 
-
-def ratio_slope(p: Array, q: Array, p0: Array, q0: Array) -> Array:
-    """Slope at which the two-sided bet is a likelihood ratio.
-
-    It is a bet between (p, q) and (p0, q0).
+    By the method of Chandrupatla (1997, Advances in Engineering Software 28): it interpolates where that is safe and
+    bisects elsewhere, until all intervals are as short as the resolution at their ends.
     """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        slope = ((q0 - q) / spread(q0)) / ((p - p0) / spread(p0))
-    return np.nan_to_num(slope, nan=1.0, posinf=np.inf)
+    # The newest point a, the end b on the other side of the root, and the point c before.
+    a, b = high, low
+    at_a, at_b, part = rising(a), rising(b), np.asarray(0.5)
+    with np.errstate(all="ignore"):  # infinite values end in a bisection
+        for _ in range(_SEARCHES):
+            x = a + part * (b - a)
+            at_x = rising(x)
+            same = (at_x >= 0) == (at_a >= 0)
+            c, at_c = np.where(same, a, b), np.where(same, at_a, at_b)
+            b, at_b = np.where(same, b, a), np.where(same, at_b, at_a)
+            a, at_a = x, at_x
+            least = resolution(x) / np.abs(b - a)
+            if not np.any((least <= 0.5) & (at_x != 0)):
+                break
+            run, rise = (a - b) / (c - b), (at_a - at_b) / (at_c - at_b)
+            part = at_a / (at_b - at_a) * at_c / (at_b - at_c)
+            part += (c - a) / (b - a) * at_a / (at_c - at_a) * at_b / (at_c - at_b)
+            part = np.where((rise * rise < run) & ((1.0 - rise) ** 2 < 1.0 - run), part, 0.5)
+            least = np.minimum(least, 0.5)
+            part = np.clip(part, least, 1.0 - least)
+    return np.where(at_a >= 0, a, b)
 
 
 def number(name: str, value: object, least: float = 0.0) -> float:

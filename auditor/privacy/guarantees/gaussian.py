@@ -10,7 +10,8 @@ import numpy as np
 from scipy import special
 
 from auditor.privacy.exact import PrivacyCurve
-from auditor.privacy.guarantees.base import TINY, Array, Guarantee, Tangent, number
+from auditor.privacy.guarantees.base import Array, Guarantee, number
+from auditor.privacy.guarantees.supporting_lines import TINY, Tangent
 
 #: Steps for the projection, whose stationarity condition is nearly linear in z = Phi^-1(q0) but for rare events: 18
 #: leave a relative error of the divergence below 1e-6.

@@ -21,20 +21,24 @@ from numpy.typing import NDArray
 from scipy import special
 
 from auditor.privacy.exact import PrivacyCurve
-from auditor.privacy.guarantees.base import TINY, Array, Guarantee, Tangent, cap_of, number, number_in, ratio_slope
+from auditor.privacy.guarantees.base import Array, Guarantee, number, number_in
+from auditor.privacy.guarantees.supporting_lines import TINY, Tangent, logits
 
 Indices: TypeAlias = NDArray[np.intp]
 
-#: Halvings along the boundary for the projection; errors along it cost growth to second order only, and 14 leave less
-#: than 1e-5 of it.
-_STEPS = 14
-#: Newton steps for the point of the boundary with a given ratio, from the point of a smaller one, and at the end. They
-#: converge quadratically and from the valid side, so that stopping early costs growth and not validity.
-_NEWTON, _LAST_NEWTON = 3, 7
-#: Orders that are tried anew at the projected point; the order that binds there is not always the one at the estimate.
-_ROUNDS = 3
-#: Halvings for the kink; they leave an error of 1e-13.
-_HALVINGS = 42
+#: Points of the boundary of a level at which the gradient is taken: their lines touch the cap, so that half as many as
+#: of lines from values of a cap are as near to it.
+_LINES = 128
+#: Means of logit p and logit q of these points; 0 is the kink, p = 1 - q.
+_MEANS = logits(_LINES)
+#: Differences of logit p and logit q at which levels are tabulated, for a first estimate of the boundary.
+_GAPS = np.geomspace(1e-5, 1_200.0, 64)
+#: Orders that are tried there: those that bind at neighbouring gaps are at most so many apart.
+_TRIED = 4
+#: Rounds of choosing the order, and Newton steps in each, which begin within 2 % and converge quadratically.
+_ROUNDS, _NEWTON = 2, 2
+#: Rounding that lines allow for, 64 units in the last place: what logarithms at q = 1e-9 are off by.
+_ROUNDING = 64 * float(np.finfo(float).eps)
 #: Orders at which a zCDP claim is tested. The claim holds at all orders above 1, so fewer of them only make the cap
 #: larger; with neighbours 25 % apart in a - 1 the largest D_a / a is missed by less than 1.5 %.
 _ORDERS = 1.0 + np.geomspace(0.02, 500.0, 46)
@@ -61,155 +65,110 @@ class _Renyi(Guarantee):
     def slopes(self) -> Array:
         """Bound on D_a at level 1, shape (n_orders,)."""
 
-    def cap(self, q: Array, level: Array | float) -> Array:
-        """Largest p within the divergence bounds of all orders.
-
-        D_a(p || q) and D_a(q || p) are within them; rounded up.
-        """
-        return cap_of(self.level_of, q, level)
-
     def level_of(self, p: Array, q: Array) -> Array:
-        """Largest ratio of a divergence to its bound.
+        """Largest ratio of a divergence to its bound at level 1, 0 where p <= q.
 
-        Bounds are those at level 1; 0 where p <= q.
+        D_a(p || q) and D_a(q || p) are both bounded. The first is the larger one if p + q <= 1, and else the second,
+        which is the first of the mirrored point (1 - q, 1 - p).
+
+        Parameters
+        ----------
+        p, q : ndarray
+            Probabilities under the two datasets, broadcast.
+
+        Returns
+        -------
+        ndarray
+
+        Notes
+        -----
+        Valid because: a divergence of a convex f is the integral over c >= 1 of f''(c) E_c(P || Q) and of
+        c^-3 f''(1/c) E_c(Q || P), where E_c of two coins with p > q is max(0, p - c q) in one order and
+        max(0, 1 - q - c (1 - p)) in the other (Sason and Verdu 2016). For p + q <= 1 the first is the larger at every
+        c; and for f = x^a with a > 1/2 its weight is the larger, as c^(a - 2) >= c^(-a - 1).
         """
         p, q = np.broadcast_arrays(np.asarray(p, float), np.asarray(q, float))
-        return np.where(p > q, np.maximum(self._ratios(p, q).max(axis=0), 0.0), 0.0)
-
-    def beyond(self, p: Array, q: Array, level: Array | float) -> NDArray[np.bool_]:
-        """Whether (p, q) is above the cap of a level."""
-        return np.asarray(self.level_of(p, q) > level)
-
-    def _ratios(self, p: Array, q: Array) -> Array:
-        """D_a / slope of every order, first of (p, q), then of (q, p); shape (2 n_orders, ...)."""
+        mirrored = p + q > 1.0
+        x, y = np.where(mirrored, 1.0 - q, p), np.where(mirrored, 1.0 - p, q)
         shape = (-1, *(1,) * p.ndim)
-        orders, slopes = self.orders.reshape(shape), self.slopes.reshape(shape)
-        return np.concatenate([_divergence(orders, p, q) / slopes, _divergence(orders, q, p) / slopes])
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # p < q is no level at all
+            u, v = np.log(x / y), np.log1p(-x) - np.log1p(-y)
+            levels = _divergence(self.orders.reshape(shape), x, u, v) / self.slopes.reshape(shape)
+            return np.where(p > q, np.maximum(levels.max(axis=0), 0.0), 0.0)
 
-    def tangent(self, p: Array, q: Array, level: Array | float) -> Tangent:
-        """Projection on the binding order's boundary, with the gradient.
+    def lines(self, levels: Array) -> Tangent:
+        """Lines along the gradient of the binding order.
 
+        Parameters
+        ----------
+        levels : ndarray of shape (n_levels,)
+            Levels.
+
+        Returns
+        -------
+        Tangent of arrays of shape (n_levels, `_LINES`)
+
+        Notes
+        -----
         Valid because: F(p, q) = p^a q^(1-a) + (1-p)^a (1-q)^(1-a) is jointly convex (each term is the perspective of a
-        convex power), and the claim says F <= C with C = exp((a - 1) r(a)). So the gradient at any point (p0, q0) with
-        F(p0, q0) >= C bounds a half-plane that holds all allowed points: a line that is nowhere below the cap, of
-        slope -(dF/dq)/(dF/dp). This holds for each order and each order of the pair alone, so which one is taken, and
-        at which point, is a matter of growth and not of validity; `_tail_ratio` gives points on the outer side. Where
-        the bounds of the two orders of the pair meet, at p0 = 1 - q0, two such lines of slopes E and 1/E go through
-        one point, and every line between them is above the smaller of the two: there the slope that makes the bet a
-        likelihood ratio is taken, if it is one of these.
+        convex power), and the claim is F <= C with C = exp((a - 1) r(a)). So at any point (p0, q0), with the
+        derivatives F_p > 0 and F_q there, all that is allowed has F(p0, q0) + F_p (p - p0) + F_q (q - q0) <= C: it is
+        below the line of slope -F_q / F_p through (p0 - (F(p0, q0) - C) / F_p, q0). This holds for each order alone, so
+        which one is taken and at which point is a matter of growth and not of validity. All is divided by
+        (p0 / q0)^(a-1). Rounding moves the fraction by some units in the last place, and the slope by some over
+        ln(p0 / q0).
         """
-        # At level 0 the gradient is 0/0; the cap of a slightly higher level is above it.
-        level = np.maximum(np.asarray(level, float), TINY)
-        p, q, level = np.broadcast_arrays(np.asarray(p, float), np.asarray(q, float), level)
-        estimate = np.clip(p, TINY, 1 - TINY), np.clip(q, TINY, 1 - TINY)
-        above = estimate[0] > estimate[1]
-        p1, q1 = np.where(above, estimate[0], 0.5 + TINY), np.where(above, estimate[1], 0.5 - TINY)
-        found: tuple[Array, ...] = self._project(p1, q1, level, self._ratios(p1, q1).argmax(axis=0))
-        # The nearest point of a larger region is at most as far: of several orders the farthest projection is best.
-        for _ in range(_ROUNDS - 1):
-            again = self._project(p1, q1, level, self._ratios(found[0], found[1]).argmax(axis=0))
-            farther = _distance(p1, q1, again) > _distance(p1, q1, found)
-            found = tuple(np.where(farther, new, old) for new, old in zip(again, found, strict=True))
-        kink, steep = self._kink(level)
-        slope = ratio_slope(p1, q1, kink, 1.0 - kink)
-        at_kink = (slope <= steep) & (slope >= 1.0 / steep)
-        found = tuple(np.where(at_kink, new, old) for new, old in zip((kink, 1.0 - kink, slope), found, strict=True))
-        # Where nothing is above the diagonal there is nothing to bet on: the corner (1, 1) gives no weight.
-        return Tangent(*(np.where(above, value, 1.0) for value in found))
-
-    def _kink(self, level: Array) -> tuple[Array, Array]:
-        """The p0 at which (p0, 1 - p0) is on or just beyond the cap of each level, and the steeper slope there."""
-        distinct, inverse = np.unique(level, return_inverse=True)
-        p0, slope = _kinks(self, tuple(distinct.tolist()))
-        return p0[inverse].reshape(level.shape), slope[inverse].reshape(level.shape)
-
-    def _project(self, p: Array, q: Array, level: Array, binding: Indices) -> tuple[Array, Array, Array]:
-        """Projection on the boundary of one order for each point."""
-        swapped = binding >= len(self.orders)
-        order = self.orders[binding % len(self.orders)]
-        bound = level * self.slopes[binding % len(self.orders)]
-        # D_a(q || p) is the divergence of the mirrored point (1 - q, 1 - p).
-        x, y = np.where(swapped, 1.0 - q, p), np.where(swapped, 1.0 - p, q)
-        low = bound + TINY
-        high = np.maximum(np.log(x / y), low)
-        v = np.zeros_like(x)
-        for _ in range(_STEPS):
-            middle = 0.5 * (low + high)
-            u = np.exp(middle)
-            at = _tail_ratio(u, middle, order, bound, v, _NEWTON)
-            x0, y0, slope = _point(u, at, order)
-            # d/dy of KL(x || x0) + KL(y || y0) along the boundary; y0 falls where the ratio x0 / y0 grows.
-            pull = slope * (x0 - x) / (x0 * (1 - x0) + TINY) + (y0 - y) / (y0 * (1 - y0) + TINY)
-            up = pull > 0
-            low, high, v = np.where(up, middle, low), np.where(up, high, middle), np.where(up, at, v)
-        middle = 0.5 * (low + high)
-        u = np.exp(middle)
-        x0, y0, slope = _point(u, _tail_ratio(u, middle, order, bound, v, _LAST_NEWTON), order)
-        return (
-            np.where(swapped, 1.0 - y0, x0),
-            np.where(swapped, 1.0 - x0, y0),
-            np.where(swapped, 1.0 / slope, slope),
-        )
+        level = np.maximum(levels, TINY)[:, None]
+        known, binding = _map(tuple(self.orders.tolist()), tuple(self.slopes.tolist()))
+        wanted, row = np.log(level), np.arange(_LINES)
+        k = np.clip((known < wanted[:, :, None]).sum(axis=-1), 1, len(_GAPS) - 1)
+        part = np.clip((wanted - known[row, k - 1]) / (known[row, k] - known[row, k - 1]), 0.0, 1.0)
+        gap = np.exp((1.0 - part) * np.log(_GAPS[k - 1]) + part * np.log(_GAPS[k]))
+        # The order that binds is between those of the two neighbours in the map.
+        share = np.linspace(0.0, 1.0, _TRIED)[:, None, None]
+        tried = np.rint((1.0 - share) * binding[row, k - 1] + share * binding[row, k]).astype(np.intp)
+        for _ in range(_ROUNDS):
+            p, _, u, v = _coins(gap)
+            best = (_divergence(self.orders[tried], p, u, v) / self.slopes[tried]).argmax(axis=0)
+            order = np.take_along_axis(tried, best[None], axis=0)[0]
+            a, bound = self.orders[order], level * self.slopes[order]
+            for _ in range(_NEWTON):
+                p, q, u, v = _coins(gap)
+                rest, slope = _gradient(a, u, v)
+                rise = 0.5 * a / (a - 1.0) * rest * (p * (1.0 - p) + slope * q * (1.0 - q)) / (1.0 - (1.0 - p) * rest)
+                gap = np.maximum(gap - (_divergence(a, p, u, v) - bound) / rise, 0.5 * gap)
+        p, q, u, v = _coins(gap)
+        rest, slope = _gradient(a, u, v)
+        excess = -np.expm1((a - 1.0) * (bound - u)) - (1.0 - p) * rest
+        rounding = _ROUNDING * (1.0 + 1.0 / np.minimum(u, 1.0))
+        return Tangent(p - excess / (a * rest) + rounding, q, slope)
 
 
-def _distance(p: Array, q: Array, at: tuple[Array, ...]) -> Array:
-    """KL(p || p0) + KL(q || q0)."""
-    pairs = ((p, at[0]), (1 - p, 1 - at[0]), (q, at[1]), (1 - q, 1 - at[1]))
-    return np.asarray(sum(special.rel_entr(a, b) for a, b in pairs))
+def _divergence(a: Array, p: Array, u: Array, v: Array) -> Array:
+    """Renyi divergence of order a of two coins, u = ln(p / q) > 0 > v = ln((1 - p) / (1 - q)); infinite for q = 0."""
+    return np.asarray(u + np.log1p((1.0 - p) * np.expm1((a - 1.0) * (v - u))) / (a - 1.0))
 
 
-def _divergence(order: Array, p: Array, q: Array) -> Array:
-    """Renyi divergence of two coins; infinite where q rules out what p allows."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        heads = np.where(p > 0, order * np.log(p) - (order - 1) * np.log(q), -np.inf)
-        tails = np.where(p < 1, order * np.log1p(-p) - (order - 1) * np.log1p(-q), -np.inf)
-        return np.asarray(np.logaddexp(heads, tails) / (order - 1))
+def _coins(gap: Array) -> tuple[Array, Array, Array, Array]:
+    """p, q, ln(p / q) and ln((1 - p) / (1 - q)) of the logits `_MEANS` + gap / 2 and `_MEANS` - gap / 2."""
+    high, low = _MEANS + 0.5 * gap, _MEANS - 0.5 * gap
+    u, v = special.log_expit(high) - special.log_expit(low), special.log_expit(-high) - special.log_expit(-low)
+    return special.expit(high), special.expit(low), u, v
 
 
-def _tail_ratio(u: Array, log_u: Array, a: Array, bound: Array, v: Array, steps: int) -> Array:
-    """Ratio v = (1 - p0) / (1 - q0) at which the point with u = p0 / q0 > 1 is on the boundary, or just beyond it.
-
-    With q0 = (1 - v) / (u - v), F(p0, q0) >= C says phi(v) = (1 - v) u^a + (u - 1) v^a - C (u - v) >= 0. phi is convex,
-    phi(0) >= 0 if ln u is at least the bound, and phi(1) < 0. So Newton's method from the left of the root rises to it
-    and stays where phi >= 0, on the outer side, whenever it is stopped. The root grows with u, because v is the slope
-    of the chord from the point to the corner (1, 1) and the boundary is concave: the ``v`` of a smaller u is a start.
-    From the right of the root, where phi falls, one step of Newton's leads to its left: so the first step is made from
-    a guess, D_a = a / 2 (u - 1)(1 - v) for small divergences. All is divided by u^a.
-    """
-    c = np.exp((a - 1) * bound - a * log_u)
-    rise = (u - 1.0) / u
-    guess = np.maximum(1.0 - 2.0 * bound / (a * (u - 1.0)), v)
-    power = rise * (guess / u) ** (a - 1)
-    fall = 1.0 - a * power - c
-    phi = 1.0 - guess + power * guess - c * (u - guess)
-    v = np.where(fall > 0, np.maximum(guess + phi / np.maximum(fall, TINY), v), v)
-    for _ in range(steps):
-        power = rise * (v / u) ** (a - 1)
-        phi = 1.0 - v + power * v - c * (u - v)
-        v = v + np.maximum(phi, 0.0) / np.maximum(1.0 - a * power - c, TINY)
-    return np.asarray(np.minimum(v, 1.0 - TINY) * (1.0 - TINY))  # rounding must not carry it over the root
+def _gradient(a: Array, u: Array, v: Array) -> tuple[Array, Array]:
+    """F_p / (a e^((a-1) u)) and -F_q / F_p of the F of `_Renyi.lines`."""
+    rest = -np.expm1((a - 1.0) * (v - u))
+    return rest, (a - 1.0) / a * (np.exp(u) - np.exp(v) + np.exp(v) * rest) / rest
 
 
-def _point(u: Array, v: Array, a: Array) -> tuple[Array, Array, Array]:
-    """The point with ratios u and v, and -(dF/dq)/(dF/dp) there."""
-    power = (v / u) ** (a - 1)
-    q0 = (1.0 - v) / (u - v)
-    return u * q0, q0, (a - 1) / a * u * (1.0 - power * v / u) / (1.0 - power)
-
-
-@lru_cache(maxsize=64)
-def _kinks(notion: _Renyi, levels: tuple[float, ...]) -> tuple[Array, Array]:
-    """See `_Renyi._kink`; bets are made at the same levels again and again."""
-    level = np.array(levels)
-    low, high = np.full(len(level), 0.5), np.full(len(level), 1 - TINY)
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        inside = notion.level_of(middle, 1.0 - middle) <= level
-        low, high = np.where(inside, middle, low), np.where(inside, high, middle)
-    order = notion.orders[notion._ratios(high, 1.0 - high).argmax(axis=0) % len(notion.orders)]
-    ratio = high / (1.0 - high)
-    power = ratio ** (-2.0 * (order - 1))
-    return high, np.maximum((order - 1) / order * (ratio - power / ratio) / (1.0 - power), 1.0)
+@lru_cache(maxsize=16)
+def _map(orders: tuple[float, ...], slopes: tuple[float, ...]) -> tuple[Array, Indices]:
+    """Logarithm of the level and index of the binding order, by `_MEANS` and `_GAPS`."""
+    p, _, u, v = (value.T for value in _coins(_GAPS[:, None]))
+    a, r = (np.array(values)[:, None, None] for values in (orders, slopes))
+    levels = _divergence(a, p, u, v) / r
+    return np.log(levels.max(axis=0)), levels.argmax(axis=0)
 
 
 @dataclass(frozen=True)

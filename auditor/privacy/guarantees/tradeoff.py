@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from auditor.privacy.guarantees.base import BISECTIONS, TINY, Array, Guarantee, Tangent, ratio_slope, spread
+from auditor.privacy.guarantees.base import Array, Guarantee
 
 #: Slack for vertices that were computed in floating point.
 _ROUNDING = 1e-12
@@ -123,49 +123,30 @@ class TradeoffCurve(Guarantee):
         return f"trade-off curve {self.name}"
 
     def cap(self, q: Array, level: Array | float) -> Array:
-        """Largest p allowed at q: the least of all lines at it."""
-        q, level = np.broadcast_arrays(np.asarray(q, float), np.asarray(level, float))
-        intercept, rise = self._scaled(level)
-        return np.asarray((intercept + rise * q).min(axis=0))
+        """Largest p allowed at q: the least of all lines at it.
 
-    def _scaled(self, level: Array) -> tuple[Array, Array]:
-        """Intercepts and rises of all lines whose least is the cap of each level, shape (n_lines, ...)."""
-        intercept, rise = (line.reshape(-1, *(1,) * level.ndim) for line in self._lines)
-        intercept, rise = level * intercept, 1.0 + level * (rise - 1.0)
-        # The mirror image of p <= A + B q is 1 - q <= A + B (1 - p); lines that do not rise say nothing below 1.
-        says = rise > 0
-        inverse = np.divide(1.0, rise, out=np.zeros_like(rise), where=says)
-        one = np.ones((1, *level.shape))
-        intercepts = [np.where(says, intercept, 1.0), np.where(says, 1.0 - (1.0 - intercept) * inverse, 1.0), one]
-        return np.concatenate(intercepts), np.concatenate([np.where(says, rise, 0.0), inverse, 0.0 * one])
+        The lines of f are scaled by the level. The mirror image of such a line p <= A + B q is 1 - q <= A + B (1 - p);
+        lines that do not rise say nothing below 1.
 
-    def tangent(self, p: Array, q: Array, level: Array | float) -> Tangent:
-        """Projection on the nearest line or kink of the cap.
+        Parameters
+        ----------
+        q : ndarray
+            Type I errors.
+        level : ndarray or float
+            Factor on the advantage; the two are broadcast.
 
-        Valid because: every line of the cap is above it. Where two lines meet, the point is on both, and a line through
-        it whose slope is between theirs is above the smaller of the two everywhere.
+        Returns
+        -------
+        ndarray
         """
-        p, q, level = np.broadcast_arrays(np.asarray(p, float), np.asarray(q, float), np.asarray(level, float))
-        intercept, rise = self._scaled(level)
-
-        def line_at(at: Array) -> tuple[Array, Array]:
-            least = (intercept + rise * at).argmin(axis=0)[None]
-            return np.take_along_axis(intercept, least, 0)[0], np.take_along_axis(rise, least, 0)[0]
-
-        low = np.clip(q, TINY, 1 - TINY)
-        high = np.clip(1.0 - self.cap(1.0 - p, level), low, 1 - TINY)
-        for _ in range(BISECTIONS):
-            q0 = 0.5 * (low + high)
-            a, b = line_at(q0)
-            p0 = a + b * q0
-            uphill = b * (p0 - p) / spread(p0) + (q0 - q) / spread(q0) > 0
-            low, high = np.where(uphill, low, q0), np.where(uphill, q0, high)
-        (a, steep), (c, flat) = line_at(low), line_at(high)
-        kink = steep > flat
-        q0 = np.where(kink, np.clip((c - a) / np.where(kink, steep - flat, 1.0), low, high), 0.5 * (low + high))
-        p0 = np.maximum(a + steep * q0, c + flat * q0)
-        slope = np.where(kink, np.clip(ratio_slope(p, q, p0, q0), flat, steep), steep)
-        return Tangent(p0, q0, slope)
+        q, level = np.asarray(q, float), np.asarray(level, float)
+        intercept, rise = (line.reshape(-1, *(1,) * max(q.ndim, level.ndim)) for line in self._lines)
+        least = np.minimum(q + level * ((intercept + rise * q).min(axis=0) - q), 1.0)
+        intercept, rise = level * intercept, 1.0 + level * (rise - 1.0)
+        inverse = np.divide(1.0, rise, out=np.zeros_like(rise), where=rise > 0)
+        mirrored = inverse * q
+        mirrored += 1.0 - (1.0 - intercept) * inverse
+        return np.asarray(np.minimum(least, mirrored.min(axis=0)))
 
     def level_of(self, p: Array, q: Array) -> Array:
         """Advantage p - q over the one that f allows.
