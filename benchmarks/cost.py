@@ -1,8 +1,9 @@
 """The engine's own cost: the time of an audit over the time of drawing the same samples.
 
-Run as ``python -m benchmarks.cost [--pairs 7] [--out reports/cost.md]``. Each pair of runs draws an audit's samples
-alone (the same calls, chunk by chunk), then audits; the ratio of the two is taken pair by pair and the median quoted,
-so that a drifting machine does not matter. The lattice samplers' speed stands in a table of its own.
+Run as ``python -m benchmarks.cost [--pairs 7] [--notions] [--out reports/cost.md]``. Each pair of runs draws an audit's
+samples alone (the same calls, chunk by chunk), then audits; the ratio of the two is taken pair by pair and the median
+quoted, so that a drifting machine does not matter. The lattice samplers' speed stands in a table of its own, and so
+does the cost of a notion of privacy beside pure DP, which ``--notions`` shows alone.
 """
 
 from __future__ import annotations
@@ -15,11 +16,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+from scipy import special
 
-from auditor import AuditResult, Pair, PureDP, audit, one_draw
+from auditor import ZCDP, ApproxDP, AuditResult, GaussianDP, Pair, PureDP, RenyiDP, TradeoffCurve, audit, one_draw
+from auditor.privacy.guarantees import Guarantee
+from auditor.privacy.guarantees.base import Array
 from auditor.targets import Mechanism
 from auditor.targets.sampler import Sampler
 from mechanisms.additive_noise.laplace import LatticeLaplace
@@ -30,6 +34,8 @@ from mechanisms.selection.sparse_vector import SparseVector
 
 #: Draws in one timed batch of a sampler.
 _BATCH = 1_000_000
+#: Draws of both sides in the audits that show the cost of a notion, and audits of each.
+_NOTION_DRAWS, _NOTION_AUDITS = (2_000, 50_000, 400_000), 3
 
 
 @dataclass(frozen=True)
@@ -132,12 +138,102 @@ def _gaussian(sigma: float, rng: np.random.Generator) -> Any:
     return discrete_gaussian(sigma, _BATCH, rng)
 
 
+@dataclass(frozen=True)
+class TotalVariation(Guarantee):
+    """Closeness in total variation, of which the cap is given."""
+
+    distance: float
+
+    notion: ClassVar[str] = "total variation"
+    symbol: ClassVar[str] = "TV"
+    highest: ClassVar[float] = 1.0
+
+    @property
+    def level(self) -> float:
+        """Claimed distance."""
+        return self.distance
+
+    def cap(self, q: Array, level: Array | float) -> Array:
+        """Largest p allowed at q."""
+        return np.asarray(np.minimum(1.0, q + level))
+
+
+@dataclass(frozen=True)
+class KLPrivacy(Guarantee):
+    """Bounded Kullback-Leibler divergences in both orders, of which the inverse of the cap is given."""
+
+    kappa: float
+
+    notion: ClassVar[str] = "KL"
+    symbol: ClassVar[str] = "κ"
+
+    @property
+    def level(self) -> float:
+        """Claimed divergence."""
+        return self.kappa
+
+    def level_of(self, p: Array, q: Array) -> Array:
+        """The larger of the two divergences."""
+        both = [special.rel_entr(a, b) + special.rel_entr(1 - a, 1 - b) for a, b in ((p, q), (q, p))]
+        return np.where(p > q, np.maximum(*both), 0.0)
+
+
+def _gaussian_curve(t: float) -> TradeoffCurve:
+    return TradeoffCurve.below(lambda a: np.asarray(special.ndtr(special.ndtri(1.0 - a) - 1.3 * t)))
+
+
+#: Claims that Laplace noise of scale 1 satisfies, with bounds times a number: each audit has another one, near 1, so
+#: that it makes its tables anew.
+NOTIONS: tuple[tuple[str, Callable[[float], Guarantee]], ...] = (
+    ("pure DP", lambda t: PureDP(t)),
+    ("approximate DP", lambda t: ApproxDP(t, 1e-3)),
+    ("Gaussian DP", lambda t: GaussianDP(1.3 * t)),
+    ("zCDP", lambda t: ZCDP(0.5 * t)),
+    ("Renyi DP, 2 orders", lambda t: RenyiDP({2: 0.8 * t, 8: 1.0 * t})),
+    ("trade-off curve, 200 points", _gaussian_curve),
+    ("total variation, by its cap", lambda t: TotalVariation(0.5 * t)),
+    ("KL divergence, by the inverse of its cap", lambda t: KLPrivacy(0.5 * t)),
+)
+
+
+def notion_rows() -> list[str]:
+    """Least time of an audit by notion, over that under pure DP."""
+    mechanism, pair = LatticeLaplace(Answers(), 1.0), Pair(np.array([0.0]), np.array([1.0]))
+    audit(mechanism, PureDP(1.0), pair, draws=_NOTION_DRAWS[0], id="cost")  # warm-up
+    ratios: dict[str, list[float]] = {name: [] for name, _ in NOTIONS}
+    for draws in _NOTION_DRAWS:
+        least = dict.fromkeys(ratios, math.inf)
+        for k in range(_NOTION_AUDITS):
+            for name, claim in NOTIONS:
+                guarantee = claim(1.0 + 1e-6 * k + 1e-9 * draws)
+                begun = time.process_time()
+                audit(mechanism, guarantee, pair, draws=draws, id="cost")
+                least[name] = min(least[name], time.process_time() - begun)
+        for name, _ in NOTIONS:
+            ratios[name].append(least[name] / least["pure DP"])
+    return [f"| {name} | " + " | ".join(f"{ratio:.2f}" for ratio in found) + " |" for name, found in ratios.items()]
+
+
 def main() -> None:
     """Command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, default=7, help="pairs of runs of each case")
+    parser.add_argument("--notions", action="store_true", help="the cost of a notion alone")
     parser.add_argument("--out", type=Path, default=None)
     options = parser.parse_args()
+    notions = [
+        "",
+        "## Cost of a notion",
+        "",
+        f"CPU time of an audit of Laplace noise over that under pure DP, the least of {_NOTION_AUDITS} audits each.",
+        "",
+        "| notion | " + " | ".join(f"{draws:,} draws" for draws in _NOTION_DRAWS) + " |",
+        "|---" * (1 + len(_NOTION_DRAWS)) + "|",
+        *notion_rows(),
+    ]
+    print("\n".join(notions), flush=True)
+    if options.notions:
+        return
     lines = [
         f"Median of {options.pairs} pairs of runs: drawing the samples alone, and the whole audit.",
         "",
@@ -149,6 +245,7 @@ def main() -> None:
         print(lines[-1], flush=True)
     lines += ["", "| sampler | million draws a second, one core |", "|---|---|", *sampler_rows(options.pairs)]
     print("\n".join(lines[-6:]), flush=True)
+    lines += notions
     if options.out is not None:
         options.out.write_text("# The engine's own cost\n\n" + "\n".join(lines) + "\n", encoding="utf-8")
 

@@ -117,6 +117,18 @@ def losses(curve: PrivacyCurve, step: float) -> Losses:
 
     For a curve with a density, by quadrature on cells no wider than `step`.
 
+    Parameters
+    ----------
+    curve : PrivacyCurve
+        The curve.
+    step : float
+        Width of the cells, in units of the loss.
+
+    Returns
+    -------
+    Losses
+        By increasing loss.
+
     Raises
     ------
     TypeError
@@ -196,6 +208,18 @@ def shared_out(listed: Losses, step: float) -> LatticeMasses:
     """Move each group to the lattice points on both sides.
 
     An upper bound: the two masses are unchanged.
+
+    Parameters
+    ----------
+    listed : Losses
+        Groups with their losses.
+    step : float
+        Spacing of the lattice.
+
+    Returns
+    -------
+    LatticeMasses
+        Masses of the lattice points.
     """
     size = math.ceil((listed.loss[-1] - listed.loss[0]) / step - _SNAP) + 1
     start = float(listed.loss[-1]) - (size - 1) * step
@@ -223,6 +247,18 @@ def merged(listed: Losses, step: float) -> LatticeMasses:
     Cells are centred on the lattice that ends in the largest loss, so that atoms at both ends, or all over such a
     lattice, are in the middle of theirs. The points lie at the offset within the cells that costs the least; a cell
     whose merged loss is below its point moves to the point below.
+
+    Parameters
+    ----------
+    listed : Losses
+        Groups with their losses.
+    step : float
+        Spacing of the lattice.
+
+    Returns
+    -------
+    LatticeMasses
+        Masses of the lattice points.
     """
     size = math.ceil((listed.loss[-1] - listed.loss[0]) / step - _SNAP) + 2
     start = float(listed.loss[-1]) - (size - 0.5) * step

@@ -26,6 +26,15 @@ def finite_pair(law_p: FiniteLaw, law_q: FiniteLaw) -> LossCurve:
     """Curve of two finite laws.
 
     Outcomes that only one of them has carry an infinite loss.
+
+    Parameters
+    ----------
+    law_p, law_q : FiniteLaw
+        The two laws.
+
+    Returns
+    -------
+    LossCurve
     """
     index = {outcome: i for i, outcome in enumerate(law_p.outcomes)}
     for outcome in law_q.outcomes:
@@ -41,6 +50,17 @@ def geometric_pair(law: TwoSidedGeometricLaw, shift: int) -> LossCurve:
     """Curve of two geometric laws at centres 0 and `shift`.
 
     Bases are equal and `shift` > 0: outcomes 1..shift-1 have one loss each, the tails one each.
+
+    Parameters
+    ----------
+    law : TwoSidedGeometricLaw
+        The first law, about 0.
+    shift : int
+        Centre of the second, in steps, at least 1.
+
+    Returns
+    -------
+    LossCurve
     """
     if shift > MAX_GROUPS:
         raise ValueError(f"expected a shift of at most {MAX_GROUPS} steps, got {shift}")
@@ -58,6 +78,15 @@ def unequal_geometric_pair(law_p: TwoSidedGeometricLaw, law_q: TwoSidedGeometric
 
     The loss grows without bound in both tails. Outcomes are listed until less than 1e-40 of either law is left beyond;
     what is left counts as infinite loss, so every answer is an upper bound, by at most that much in delta.
+
+    Parameters
+    ----------
+    law_p, law_q : TwoSidedGeometricLaw
+        The two laws.
+
+    Returns
+    -------
+    LossCurve
     """
     laws = (law_p, law_q)
     # P[|Z| > reach] = 2 a^-reach / (a + 1).

@@ -113,6 +113,20 @@ def solved_epsilon(delta_of: Callable[[float], float], delta: float, low: float,
     """Root of ``delta_of(eps) = delta``, to 1e-14.
 
     It lies between `low` and `high`, for 0 < delta < 1.
+
+    Parameters
+    ----------
+    delta_of : callable
+        delta of an epsilon, decreasing.
+    delta : float
+        In (0, 1).
+    low, high : float
+        Interval of epsilons that holds the root.
+
+    Returns
+    -------
+    float
+        The epsilon.
     """
 
     from scipy import optimize  # takes longer to import than numpy

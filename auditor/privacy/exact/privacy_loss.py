@@ -119,13 +119,37 @@ def excess(loss: FloatArray, log_mass: FloatArray, epsilon: float) -> float:
     """Sum of ``mass (1 - e^(eps - loss))`` over losses above eps.
 
     Nothing cancels.
+
+    Parameters
+    ----------
+    loss, log_mass : ndarray of shape (n_groups,)
+        Losses and log masses of the groups.
+    epsilon : float
+        The epsilon.
+
+    Returns
+    -------
+    float
     """
     above = loss > epsilon
     return float(-np.sum(np.exp(log_mass[above]) * np.expm1(epsilon - loss[above])))
 
 
 def solve(loss: FloatArray, log_mass: FloatArray, room: float) -> float:
-    """Smallest eps with ``excess(loss, log_mass, eps) <= room``, for decreasing losses."""
+    """Smallest eps with ``excess(loss, log_mass, eps) <= room``, for decreasing losses.
+
+    Parameters
+    ----------
+    loss, log_mass : ndarray of shape (n_groups,)
+        Decreasing losses, and log masses of the groups.
+    room : float
+        Largest excess.
+
+    Returns
+    -------
+    float
+        Infinite if the room is negative.
+    """
     if room < 0.0:
         return math.inf
     if loss.size == 0:
@@ -147,7 +171,18 @@ def solve(loss: FloatArray, log_mass: FloatArray, room: float) -> float:
 
 
 def concave_hull(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Corners of the least concave function above the points (monotone chain)."""
+    """Corners of the least concave function above the points (monotone chain).
+
+    Parameters
+    ----------
+    x, y : ndarray of shape (n_points,)
+        Coordinates, in any order.
+
+    Returns
+    -------
+    tuple of ndarray of shape (n_corners,)
+        Coordinates of the corners by increasing x.
+    """
     hull: list[tuple[float, float]] = []
     for point in sorted(zip(x.tolist(), y.tolist(), strict=True)):
         while hull and hull[-1][0] == point[0]:
@@ -163,7 +198,19 @@ def concave_hull(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def grouped(log_p: FloatArray, log_q: FloatArray, p_only: float, q_only: float) -> LossCurve:
-    """Sort outcomes by decreasing loss and merge those of equal loss."""
+    """Sort outcomes by decreasing loss and merge those of equal loss.
+
+    Parameters
+    ----------
+    log_p, log_q : ndarray of shape (n_outcomes,)
+        Log masses of the outcomes that both laws have.
+    p_only, q_only : float
+        Masses of what only one law has.
+
+    Returns
+    -------
+    LossCurve
+    """
     if log_p.size == 0:
         return LossCurve(log_p, log_q, p_only, q_only)
     order = np.argsort(log_q - log_p, kind="stable")
@@ -205,7 +252,19 @@ def _power(curve: LossCurve, count: int) -> LossCurve | None:
 
 
 def binomial(curve: LossCurve, count: int) -> LossCurve:
-    """`count` independent copies of a curve with two losses."""
+    """`count` independent copies of a curve with two losses.
+
+    Parameters
+    ----------
+    curve : LossCurve
+        A curve of two losses.
+    count : int
+        Number of copies, at least 1.
+
+    Returns
+    -------
+    LossCurve
+    """
     lower = np.arange(count + 1, dtype=np.float64)  # copies that show the smaller loss
     upper = count - lower
     ways = special.gammaln(count + 1.0) - (special.gammaln(lower + 1.0) + special.gammaln(upper + 1.0))
@@ -243,6 +302,18 @@ def vertices(log_p: FloatArray, log_q: FloatArray, p_only: float) -> tuple[Float
     Groups are cumulated in order of decreasing loss.
 
     The last p is at least 1, and may exceed it by rounding: what is read off the corners is to be cut at 1.
+
+    Parameters
+    ----------
+    log_p, log_q : ndarray of shape (n_groups,)
+        Log masses of the groups, by decreasing loss.
+    p_only : float
+        Mass of what only the first law has.
+
+    Returns
+    -------
+    tuple of ndarray of shape (n_groups + 1,)
+        q and p of the corners.
     """
     x = np.concatenate([[0.0], np.cumsum(np.exp(log_q))])
     y = np.concatenate([[p_only], p_only + np.cumsum(np.exp(log_p))])
@@ -259,6 +330,11 @@ def normal_scores(log_mass: FloatArray, log_rest: FloatArray) -> FloatArray:
         Log masses as they count for the sums from the first group on, and for the sums of the groups that are left.
         The same array, unless the masses are known within bounds: large ones in the first and small ones in the second
         place make every score too large, or right.
+
+    Returns
+    -------
+    ndarray of shape (n_groups - 1,)
+        One score for each sum but the last, which is 1.
     """
     below = np.logaddexp.accumulate(log_mass)[:-1]
     above = np.logaddexp.accumulate(log_rest[::-1])[::-1][1:]

@@ -67,7 +67,20 @@ class ApproxDP(Guarantee):
         return f"ε = {self.epsilon:g}" + (f", δ = {self.delta:g}" if self.delta else "")
 
     def cap(self, q: Array, level: Array | float) -> Array:
-        """Largest p allowed at q (see the class)."""
+        """Largest p allowed at q (see the class).
+
+        Parameters
+        ----------
+        q : ndarray
+            Probability under one dataset.
+        level : ndarray or float
+            Level; the two are broadcast.
+
+        Returns
+        -------
+        ndarray
+            Probability under the other dataset.
+        """
         return _cap(q, level, self.delta)
 
     def tangent(self, p: Array, q: Array, level: Array | float) -> Tangent:
@@ -75,6 +88,18 @@ class ApproxDP(Guarantee):
 
         At the kink every slope in [e^-eps, e^eps] supports the cap, and the one that makes the two-sided bet a
         likelihood ratio is taken.
+
+        Parameters
+        ----------
+        p, q : ndarray
+            Probabilities under the two datasets.
+        level : ndarray or float
+            Level; the three are broadcast.
+
+        Returns
+        -------
+        Tangent
+            Points and slopes, of the shape of the three.
         """
         return _tangent(p, q, level, self.delta)
 
@@ -82,6 +107,16 @@ class ApproxDP(Guarantee):
         """Smallest epsilon that allows (p, q), at least 0.
 
         At the claimed delta; may be infinite.
+
+        Parameters
+        ----------
+        p, q : ndarray
+            Probabilities under the two datasets, broadcast.
+
+        Returns
+        -------
+        ndarray
+            Levels; infinite where none allows the point.
         """
         with np.errstate(divide="ignore", invalid="ignore"):
             steep = np.where(p > self.delta, np.log((p - self.delta) / q), -np.inf)
@@ -154,17 +189,53 @@ class DeltaDP(Guarantee):
         return f"δ = {self.delta:g} at ε = {self.epsilon:g}"
 
     def cap(self, q: Array, level: Array | float) -> Array:
-        """Largest p allowed at q, see `ApproxDP`."""
+        """Largest p allowed at q, see `ApproxDP`.
+
+        Parameters
+        ----------
+        q : ndarray
+            Probability under one dataset.
+        level : ndarray or float
+            Level; the two are broadcast.
+
+        Returns
+        -------
+        ndarray
+            Probability under the other dataset.
+        """
         return _cap(q, self.epsilon, level)
 
     def tangent(self, p: Array, q: Array, level: Array | float) -> Tangent:
-        """See `ApproxDP`."""
+        """See `ApproxDP`.
+
+        Parameters
+        ----------
+        p, q : ndarray
+            Probabilities under the two datasets.
+        level : ndarray or float
+            Level; the three are broadcast.
+
+        Returns
+        -------
+        Tangent
+            Points and slopes, of the shape of the three.
+        """
         return _tangent(p, q, self.epsilon, level)
 
     def level_of(self, p: Array, q: Array) -> Array:
         """The larger excess of both orders, at least 0.
 
         The larger of p - e^eps q and 1 - q - e^eps (1 - p).
+
+        Parameters
+        ----------
+        p, q : ndarray
+            Probabilities under the two datasets, broadcast.
+
+        Returns
+        -------
+        ndarray
+            Levels.
         """
         e = math.exp(self.epsilon)
         larger: Array = np.maximum(np.maximum(p - e * q, 1.0 - q - e * (1.0 - p)), 0.0)

@@ -309,6 +309,19 @@ def _upper_root(
 def number(name: str, value: object, least: float = 0.0) -> float:
     """A parameter that must be a finite number of at least ``least``.
 
+    Parameters
+    ----------
+    name : str
+        What it is, for the message.
+    value : object
+        The number.
+    least : float
+        Smallest value that is accepted.
+
+    Returns
+    -------
+    float
+
     Raises
     ------
     ValueError
@@ -323,6 +336,17 @@ def number(name: str, value: object, least: float = 0.0) -> float:
 
 def number_in(name: str, text: str) -> float:
     """A number in the text of a claim.
+
+    Parameters
+    ----------
+    name : str
+        What it is, for the message.
+    text : str
+        The text.
+
+    Returns
+    -------
+    float
 
     Raises
     ------

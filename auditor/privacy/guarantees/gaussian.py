@@ -47,7 +47,20 @@ class GaussianDP(Guarantee):
         return self.mu
 
     def cap(self, q: Array, level: Array | float) -> Array:
-        """Largest p allowed at q."""
+        """Largest p allowed at q.
+
+        Parameters
+        ----------
+        q : ndarray
+            Probability under one dataset.
+        level : ndarray or float
+            Level; the two are broadcast.
+
+        Returns
+        -------
+        ndarray
+            Probability under the other dataset.
+        """
         capped: Array = special.ndtr(special.ndtri(q) + level)
         return capped
 
@@ -55,6 +68,18 @@ class GaussianDP(Guarantee):
         """Projection by the Illinois method in z = Phi^-1(q0).
 
         The slope is phi(z + mu) / phi(z) = exp(-z mu - mu^2 / 2).
+
+        Parameters
+        ----------
+        p, q : ndarray
+            Probabilities under the two datasets.
+        level : ndarray or float
+            Level; the three are broadcast.
+
+        Returns
+        -------
+        Tangent
+            Points and slopes, of the shape of the three.
         """
         p, q, level = np.broadcast_arrays(np.asarray(p, float), np.asarray(q, float), np.asarray(level, float))
         low = special.ndtri(np.clip(q, TINY, 1 - TINY))
@@ -74,7 +99,18 @@ class GaussianDP(Guarantee):
         return Tangent(special.ndtr(z + level), special.ndtr(z), np.exp(-z * level - 0.5 * level * level))
 
     def level_of(self, p: Array, q: Array) -> Array:
-        """Phi^-1(p) - Phi^-1(q), at least 0."""
+        """Phi^-1(p) - Phi^-1(q), at least 0.
+
+        Parameters
+        ----------
+        p, q : ndarray
+            Probabilities under the two datasets, broadcast.
+
+        Returns
+        -------
+        ndarray
+            Levels; infinite where none allows the point.
+        """
         with np.errstate(invalid="ignore"):  # inf - inf: both impossible or both certain, no difference
             larger: Array = np.fmax(special.ndtri(p) - special.ndtri(q), 0.0)
         return larger

@@ -88,6 +88,10 @@ class TradeoffCurve(Guarantee):
             Points at which f is taken, denser at both ends.
         name : str
             What the curve is.
+
+        Returns
+        -------
+        TradeoffCurve
         """
         half = np.concatenate([[0.0], np.geomspace(1e-6, 0.5, max(points // 2, 3))])
         x = np.concatenate([half, 1.0 - half[-2::-1]])
@@ -152,6 +156,16 @@ class TradeoffCurve(Guarantee):
         """Advantage p - q over the one that f allows.
 
         At the point or at its mirror image, whichever is larger.
+
+        Parameters
+        ----------
+        p, q : ndarray
+            Probabilities under the two datasets, broadcast.
+
+        Returns
+        -------
+        ndarray
+            Levels; infinite where none allows the point.
         """
         p, q = np.asarray(p, float), np.asarray(q, float)
         with np.errstate(divide="ignore", invalid="ignore"):
