@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from auditor.privacy.exact import PrivacyCurve
-from auditor.privacy.guarantees.supporting_lines import Table, Tangent, lines_above, make_table, project
+from auditor.privacy.guarantees.supporting_lines import LineTable, Tangent, lines_above, make_table, project
 
 Array: TypeAlias = NDArray[np.float64]
 
@@ -114,9 +114,9 @@ class Guarantee(ABC):
         return f"{self.symbol} = {self.level:g}"
 
     def lines(self, levels: Array) -> Tangent:
-        """Lines that are nowhere below the caps of levels, and nearly touch them.
+        """Lines that are nowhere below the caps of levels.
 
-        `tangent` projects on them, for which they are tabulated.
+        They touch the caps, or nearly so. `tangent` projects on them, for which they are tabulated.
 
         Parameters
         ----------
@@ -210,7 +210,7 @@ class Guarantee(ABC):
 
 
 @lru_cache(maxsize=24)  # the levels of an audit's grid are evaluated in at most 16 blocks
-def _table(notion: Guarantee, levels: tuple[float, ...]) -> Table:
+def _table(notion: Guarantee, levels: tuple[float, ...]) -> LineTable:
     """Lines of a notion's levels; bets are made at the same levels again and again."""
     return make_table(notion.lines(np.array(levels)))
 

@@ -66,10 +66,10 @@ class _Renyi(Guarantee):
         """Bound on D_a at level 1, shape (n_orders,)."""
 
     def level_of(self, p: Array, q: Array) -> Array:
-        """Largest ratio of a divergence to its bound at level 1, 0 where p <= q.
+        """Largest ratio of a divergence to its bound at level 1.
 
-        D_a(p || q) and D_a(q || p) are both bounded. The first is the larger one if p + q <= 1, and else the second,
-        which is the first of the mirrored point (1 - q, 1 - p).
+        It is 0 where p <= q. D_a(p || q) and D_a(q || p) are both bounded. The first is the larger one if p + q <= 1,
+        and else the second, which is the first of the mirrored point (1 - q, 1 - p).
 
         Parameters
         ----------

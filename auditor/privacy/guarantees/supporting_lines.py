@@ -48,7 +48,7 @@ class Tangent(NamedTuple):
     slope: Array
 
 
-class Table(NamedTuple):
+class LineTable(NamedTuple):
     """Supporting lines of the caps of some levels.
 
     Attributes
@@ -137,7 +137,7 @@ def lines_above(cap: Callable[[Array, Array], Array], levels: Array) -> Tangent:
     return Tangent(highest, np.broadcast_to(q, highest.shape), slope)
 
 
-def make_table(lines: Tangent) -> Table:
+def make_table(lines: Tangent) -> LineTable:
     """The table of lines and of their mirror images.
 
     Parameters
@@ -162,17 +162,17 @@ def make_table(lines: Tangent) -> Table:
     a, b = slope / spread(p0), 1.0 / spread(q0)
     derivative = np.stack([a * p0 + b * q0, a, b])
     fine = derivative.reshape(3, -1, _BLOCK)
-    return Table(Tangent(p0.ravel(), q0.ravel(), slope.ravel()), derivative[:, :, ::_BLOCK].copy(), fine)
+    return LineTable(Tangent(p0.ravel(), q0.ravel(), slope.ravel()), derivative[:, :, ::_BLOCK].copy(), fine)
 
 
-def project(table: Table, p: Array, q: Array, row: Indices) -> Tangent:
+def project(table: LineTable, p: Array, q: Array, row: Indices) -> Tangent:
     """Nearest points of the polygons that the lines of a table bound.
 
     The projection minimises KL(p || p0) + KL(q || q0), but for the interpolation between two lines of the table.
 
     Parameters
     ----------
-    table : Table
+    table : LineTable
         Lines by level.
     p, q : ndarray
         Points above the caps.
