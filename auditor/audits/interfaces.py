@@ -1,8 +1,22 @@
-"""Protocols of the engine: what it asks of a statement and of where evidence is kept.
+"""Protocols of the engine: what others implement, and what it asks of them.
 
-Others are beside what uses them: `auditor.targets.Mechanism` is a target, `auditor.targets.sampler.Prefetch` makes
-its calls ahead of time, `auditor.audits.privacy_loop.Recorder` records each chunk, and
-`auditor.privacy.guarantees.Guarantee` is a notion of privacy.
+=================== ======================================= =============================================
+protocol            who implements it                       what it is
+=================== ======================================= =============================================
+`Mechanism`         whoever is audited                      a callable ``(data, n, rng) -> outputs``
+`Interactive`       a mechanism that answers queries        begins sessions, which an `Analyst` asks
+`Relation`          who defines neighbouring datasets       checks a pair, and makes typical ones
+`PrivacyCurve`      `auditor.privacy.exact`                 all levels of two distributions, without draws
+`Guarantee`         a notion of privacy (a class)           the cap on an event's probability
+`Feature`           `auditor.events`                        one number read off each output
+`Statement`         guarantees, distributions, theorems     what a result says was claimed
+`Recorder`          a ledger                                is told of each chunk before and after its draws
+`EvidenceStore`     a ledger                                evidence that adds up from run to run
+`Prefetch`          `auditor.targets.prefetch`              makes the calls of a target ahead of time
+=================== ======================================= =============================================
+
+Those that a lower room needs are defined there; they are gathered here. The statistical core knows these alone, and
+neither ledgers nor second processes.
 """
 
 from __future__ import annotations
@@ -12,11 +26,21 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from auditor.audits.privacy_loop import Evidence, Past, Recorder, Settings
-from auditor.datasets import Pair
+from auditor.datasets import Pair, Relation
+from auditor.events.features import Feature
+from auditor.privacy.exact import PrivacyCurve
 from auditor.privacy.guarantees import Guarantee
 from auditor.results import AuditResult
 from auditor.targets import Mechanism
-from auditor.targets.sampler import Sampler
+from auditor.targets.interactive import Analyst, Interactive, Session
+from auditor.targets.sampler import Prefetch, Sampler
+
+# fmt: off
+__all__ = [
+    "Analyst", "EvidenceSession", "EvidenceStore", "Feature", "Guarantee", "Interactive", "Mechanism", "Prefetch",
+    "PrivacyCurve", "Recorder", "Relation", "Session", "Statement",
+]
+# fmt: on
 
 
 class Statement(Protocol):
