@@ -26,21 +26,16 @@ from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 from auditor.audits.privacy_loop import Evidence, Past, Recorder, Settings
-from auditor.datasets import Pair, Relation
-from auditor.events.features import Feature
-from auditor.privacy.exact import PrivacyCurve
+from auditor.datasets import Pair
+from auditor.datasets import Relation as Relation
+from auditor.events.features import Feature as Feature
+from auditor.privacy.exact import PrivacyCurve as PrivacyCurve
 from auditor.privacy.guarantees import Guarantee
 from auditor.results import AuditResult
 from auditor.targets import Mechanism
-from auditor.targets.interactive import Analyst, Interactive, Session
-from auditor.targets.sampler import Prefetch, Sampler
-
-# fmt: off
-__all__ = [
-    "Analyst", "EvidenceSession", "EvidenceStore", "Feature", "Guarantee", "Interactive", "Mechanism", "Prefetch",
-    "PrivacyCurve", "Recorder", "Relation", "Session", "Statement",
-]
-# fmt: on
+from auditor.targets.interactive import Interactive as Interactive
+from auditor.targets.sampler import Prefetch as Prefetch
+from auditor.targets.sampler import Sampler
 
 
 class Statement(Protocol):
