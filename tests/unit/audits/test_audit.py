@@ -453,7 +453,8 @@ def test_a_result_in_one_line_says_what_was_found_and_what_could_have_been() -> 
         "claimed ε = 1",
         "lower bound",
         "% of the claim",
-        "of probability 1 %, of the kinds",
+        "of probability 1 %",
+        "of the kinds that are learned",
         "9 of 10 audits",
     ):
         assert part in text

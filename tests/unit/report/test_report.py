@@ -270,7 +270,7 @@ def test_bytes_do_not_depend_on_the_hash_seed(content: Results, tmp_path: Path) 
     (tmp_path / "results.json").write_text(json.dumps(content))
     code = (
         "import hashlib, json, sys; from auditor.report import render_html; "
-        "print(hashlib.sha256(html(json.load(open(sys.argv[1]))).encode()).hexdigest())"
+        "print(hashlib.sha256(render_html(json.load(open(sys.argv[1]))).encode()).hexdigest())"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, str(tmp_path / "results.json")],

@@ -309,7 +309,7 @@ def test_a_kill_when_the_night_is_written_keeps_its_chunks(tmp_path: Path) -> No
             os.kill(os.getpid(), signal.SIGKILL)
             raise AssertionError
 
-        vars(auditor.runs.ledger.session)["written"] = kill
+        vars(auditor.runs.ledger.session)["write_state"] = kill
         night(path, UNSEEDED)
 
     process = worker(work)
