@@ -9,7 +9,7 @@ section 0.4 for exact laws.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -160,19 +160,24 @@ def transcripts(session: Session, analyst: Analyst, n: int, rng: np.random.Gener
     coins = rng.spawn(1)[0].random((n, analyst.coins)) if analyst.coins else np.empty((n, 0))
     asked = np.full((n, analyst.rounds), SKIP, dtype=np.int64)
     answers: NDArray[Any] | None = None
-    silence = session.silence
+    silence, nobody = session.silence, np.zeros(n, dtype=np.bool_)
     for t in range(analyst.rounds):
         seen = np.full((n, t), silence) if answers is None else answers[:, :t]
         queries = analyst(History(asked[:, :t], seen, silence, coins))
-        asked[:, t] = _checked_queries(queries, n, analyst)
-        quiet = asked[:, t] == SKIP
-        if quiet.all():
-            continue
+        if type(queries) is int and queries > SKIP:  # the usual case
+            asked[:, t], quiet = queries, nobody
+        else:
+            asked[:, t] = _checked_queries(queries, n, analyst)
+            quiet = asked[:, t] == SKIP
+            if quiet.all():
+                continue
         given = _checked_answers(session.ask(queries), quiet, silence)
         if answers is None:
             if given.dtype.kind in "biu" and not _fits(silence, given.dtype):
                 raise TargetError(f"answers of type {given.dtype} cannot hold the symbol for silence, {silence!r}")
-            answers = np.full((n, analyst.rounds, *given.shape[1:]), silence, dtype=given.dtype)
+            # Round by round for integers, see `concatenate_batches`.
+            order: Literal["C", "F"] = "F" if given.dtype.kind in "biu" else "C"
+            answers = np.full((n, analyst.rounds, *given.shape[1:]), silence, dtype=given.dtype, order=order)
         if given.dtype != answers.dtype or given.shape[1:] != answers.shape[2:]:
             before = f"{answers.dtype} of shape {(n, *answers.shape[2:])}"
             raise TargetError(f"answers were {before}, in round {t + 1} they are {given.dtype} of shape {given.shape}")
