@@ -98,7 +98,7 @@ EXTREMES = (
 )
 
 FAMILIES = (
-    replace(families.make_response(1.0), share=3.5),
+    replace(families.make_response(1.0), share=2.0),
     families.make_discrete_laplace(1.0),
     families.make_gaussian(1.0),
     families.make_gaussian_delta(1.0),
