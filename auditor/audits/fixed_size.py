@@ -34,6 +34,31 @@ _CALLS = 20
 _QUANTILES = 32
 
 
+def flag_probability(p: float, q: float, n: int, guarantee: Guarantee, alpha: float) -> float:
+    """Probability that n judging draws refute the claim.
+
+    Draws a side, of an event with probabilities p and q.
+
+    Parameters
+    ----------
+    p, q : float
+        Probabilities of the event under the first and the second dataset.
+    n : int
+        Judging draws a side.
+    guarantee : Guarantee
+        The claim.
+    alpha : float
+        Level of the test, in (0, 1).
+    """
+    from scipy import stats  # takes longer to import than numpy
+
+    grid = (np.arange(_QUANTILES) + 0.5) / _QUANTILES
+    lower = clopper_pearson(stats.binom.ppf(grid, n, p), n, alpha / 2, "lower")[:, None]
+    upper = clopper_pearson(stats.binom.ppf(grid, n, q), n, alpha / 2, "upper")[None, :]
+    flagged = (lower > upper) & (guarantee.level_of(lower, upper) > guarantee.level)
+    return float(flagged.mean())
+
+
 @dataclass
 class FixedSize:
     """Draws, and counts of the one event that was judged.
@@ -72,14 +97,8 @@ class FixedSize:
     judgements: list[tuple[int, int, int]] = field(default_factory=list)
     trace: Trace = field(default_factory=Trace)
 
-    def flag(self, p: float, q: float, n: int, guarantee: Guarantee, alpha: float) -> float:
-        """Probability of flagging an event, see `flag_probability`.
-
-        Of the draws a third or less counts, while half of them judge.
-
-        See `Collected.flag`.
-        """
-        return flag_probability(p, q, n, guarantee, alpha)
+    #: Probability that draws flag an event. Of the draws a third or less counts, while half of them judge.
+    flag = staticmethod(flag_probability)
 
     def most_drawn(self) -> tuple[int, int]:
         """The pair that was judged, and its draws.
@@ -301,28 +320,3 @@ def fixed_ceiling(n: int, guarantee: Guarantee, alpha: float) -> float:
         return 0.0
     p, q = clopper_pearson(n, n, alpha / 2, "lower"), clopper_pearson(0, n, alpha / 2, "upper")
     return float(guarantee.level_of(p, q)) if p > q else 0.0
-
-
-def flag_probability(p: float, q: float, n: int, guarantee: Guarantee, alpha: float) -> float:
-    """Probability that n judging draws refute the claim.
-
-    Draws a side, of an event with probabilities p and q.
-
-    Parameters
-    ----------
-    p, q : float
-        Probabilities of the event under the first and the second dataset.
-    n : int
-        Judging draws a side.
-    guarantee : Guarantee
-        The claim.
-    alpha : float
-        Level of the test, in (0, 1).
-    """
-    from scipy import stats  # takes longer to import than numpy
-
-    grid = (np.arange(_QUANTILES) + 0.5) / _QUANTILES
-    lower = clopper_pearson(stats.binom.ppf(grid, n, p), n, alpha / 2, "lower")[:, None]
-    upper = clopper_pearson(stats.binom.ppf(grid, n, q), n, alpha / 2, "upper")[None, :]
-    flagged = (lower > upper) & (guarantee.level_of(lower, upper) > guarantee.level)
-    return float(flagged.mean())

@@ -251,10 +251,8 @@ def as_corrected(erratum: str, draft: Draft) -> Draft:
 
     Parameters
     ----------
-    erratum : str
-        Its id, which the entry lists.
-    draft : Draft
-        The claim, of any kind.
+    erratum, draft
+        As for `as_printed`.
 
     Raises
     ------
@@ -269,10 +267,8 @@ def proof_step(erratum: str, draft: Draft) -> Draft:
 
     Parameters
     ----------
-    erratum : str
-        Its id, which the entry lists.
-    draft : Draft
-        The claim, of any kind.
+    erratum, draft
+        As for `as_printed`.
 
     Raises
     ------
@@ -287,10 +283,8 @@ def statement_holds(erratum: str, draft: Draft) -> Draft:
 
     Parameters
     ----------
-    erratum : str
-        Its id, which the entry lists.
-    draft : Draft
-        The claim, of any kind.
+    erratum, draft
+        As for `as_printed`.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """State of an event learner as JSON: its reservoir of past draws and the events in the race.
 
-Arrays of draws are bytes of numpy here, not texts as in `auditor.datasets.json_codec`: nobody reads them, they are half
-as long, and they are written and read ten times as fast (20,000 rows of 25 numbers).
+Arrays of draws are bytes of numpy here, not texts as in `auditor.datasets.json_codec`: they are half as long, and are
+written and read ten times as fast (20,000 rows of 25 numbers).
 """
 
 from __future__ import annotations

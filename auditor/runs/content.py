@@ -109,7 +109,7 @@ def _called(where: str, part: str) -> str:
     return f"{where}.{part}" if part.isidentifier() else f"{where}[{part}]"
 
 
-#: What draws random numbers by a state of its own.
+#: Random generators: their state is another one every night, or the same every night.
 _GENERATORS = (np.random.Generator, np.random.BitGenerator, np.random.RandomState, random.Random)
 #: Attributes that hold no parameters, but how to call a process or service and what is known of the running one.
 _MACHINERY: Mapping[type, frozenset[str]] = {

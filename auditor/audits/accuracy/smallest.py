@@ -276,7 +276,7 @@ def bisect_parameter(
     Notes
     -----
     Valid because: each decision is wrong with probability at most alpha over the number of values that may be tried,
-    which is fixed beforehand (see `decide_setting`), and each value has draws of its own. With a failure rate that is
+    which is fixed beforehand (see `decide_setting`), and each value has separate draws. With a failure rate that is
     monotone in the parameter, which is assumed, the value that is sought lies between certified ones. Where the rate is
     so close to beta that the budget does not decide, the search goes on from both sides.
     """

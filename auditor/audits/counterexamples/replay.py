@@ -37,7 +37,7 @@ _TIMES = 8
 
 @dataclass(frozen=True)
 class Replayed:
-    """What came of drawing a counterexample again.
+    """Outcome of replaying a counterexample.
 
     Parameters
     ----------

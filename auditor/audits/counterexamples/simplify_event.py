@@ -132,7 +132,7 @@ def simplest_event(
     -------
     (Chain, EventCounts, int) or None
         The event, its counts in all these draws, and how many draws a side it needs to reach 1/alpha, as estimated from
-        what it gained. Nothing here is evidence: the event is to be confirmed on draws of its own.
+        what it gained. Nothing here is evidence: the event is to be confirmed on fresh draws.
     """
     judge = _Judge(past, fresh, guarantee, alpha)
     groups: dict[tuple[bool, int, bool], list[Chain]] = {}

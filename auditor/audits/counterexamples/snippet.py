@@ -179,7 +179,7 @@ _LONGEST = 1_000
 
 
 def describe_counts(counts: EventCounts, event: str) -> str:
-    """What came of drawing from both datasets, in words.
+    """Describe the counts on both datasets in words.
 
     Parameters
     ----------

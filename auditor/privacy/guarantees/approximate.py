@@ -69,17 +69,7 @@ class ApproxDP(Guarantee):
     def cap(self, q: Array, level: Array | float) -> Array:
         """Largest p allowed at q (see the class).
 
-        Parameters
-        ----------
-        q : ndarray
-            Probability under one dataset.
-        level : ndarray or float
-            Level; the two are broadcast.
-
-        Returns
-        -------
-        ndarray
-            Probability under the other dataset.
+        See `Guarantee.cap`.
         """
         return _cap(q, level, self.delta)
 
@@ -89,17 +79,7 @@ class ApproxDP(Guarantee):
         At the kink every slope in [e^-eps, e^eps] supports the cap, and the one that makes the two-sided bet a
         likelihood ratio is taken.
 
-        Parameters
-        ----------
-        p, q : ndarray
-            Probabilities under the two datasets.
-        level : ndarray or float
-            Level; the three are broadcast.
-
-        Returns
-        -------
-        Tangent
-            Points and slopes, of the shape of the three.
+        See `Guarantee.tangent`.
         """
         return _tangent(p, q, level, self.delta)
 
@@ -108,15 +88,7 @@ class ApproxDP(Guarantee):
 
         At the claimed delta; may be infinite.
 
-        Parameters
-        ----------
-        p, q : ndarray
-            Probabilities under the two datasets, broadcast.
-
-        Returns
-        -------
-        ndarray
-            Levels; infinite where none allows the point.
+        See `Guarantee.level_of`.
         """
         with np.errstate(divide="ignore", invalid="ignore"):
             steep = np.where(p > self.delta, np.log((p - self.delta) / q), -np.inf)
@@ -189,36 +161,16 @@ class DeltaDP(Guarantee):
         return f"δ = {self.delta:g} at ε = {self.epsilon:g}"
 
     def cap(self, q: Array, level: Array | float) -> Array:
-        """Largest p allowed at q, see `ApproxDP`.
+        """Largest p allowed at q.
 
-        Parameters
-        ----------
-        q : ndarray
-            Probability under one dataset.
-        level : ndarray or float
-            Level; the two are broadcast.
-
-        Returns
-        -------
-        ndarray
-            Probability under the other dataset.
+        See `Guarantee.cap`.
         """
         return _cap(q, self.epsilon, level)
 
     def tangent(self, p: Array, q: Array, level: Array | float) -> Tangent:
-        """See `ApproxDP`.
+        """Projection as for `ApproxDP`.
 
-        Parameters
-        ----------
-        p, q : ndarray
-            Probabilities under the two datasets.
-        level : ndarray or float
-            Level; the three are broadcast.
-
-        Returns
-        -------
-        Tangent
-            Points and slopes, of the shape of the three.
+        See `Guarantee.tangent`.
         """
         return _tangent(p, q, self.epsilon, level)
 
@@ -227,15 +179,7 @@ class DeltaDP(Guarantee):
 
         The larger of p - e^eps q and 1 - q - e^eps (1 - p).
 
-        Parameters
-        ----------
-        p, q : ndarray
-            Probabilities under the two datasets, broadcast.
-
-        Returns
-        -------
-        ndarray
-            Levels.
+        See `Guarantee.level_of`.
         """
         e = math.exp(self.epsilon)
         larger: Array = np.maximum(np.maximum(p - e * q, 1.0 - q - e * (1.0 - p)), 0.0)

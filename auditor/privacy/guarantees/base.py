@@ -270,7 +270,7 @@ def cap_of(level_at: Callable[[Array, Array], Array], q: Array, level: Array | f
         return np.asarray(level_at(special.expit(logit), q) - level)
 
     low, high = np.clip(special.logit(q), -_IMPOSSIBLE, _CERTAIN), np.full(q.shape, _CERTAIN)
-    # The probability 1 - p has a rounding error of its own, which is relative to p.
+    # The probability 1 - p also has a rounding error, which is relative to p.
     found = _upper_root(excess, low, high, lambda x: _EPSILON * (4.0 + np.abs(x) + np.exp(x)))
     return np.where(excess(high) <= 0, 1.0, special.expit(found))
 

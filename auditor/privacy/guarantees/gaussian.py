@@ -49,17 +49,7 @@ class GaussianDP(Guarantee):
     def cap(self, q: Array, level: Array | float) -> Array:
         """Largest p allowed at q.
 
-        Parameters
-        ----------
-        q : ndarray
-            Probability under one dataset.
-        level : ndarray or float
-            Level; the two are broadcast.
-
-        Returns
-        -------
-        ndarray
-            Probability under the other dataset.
+        See `Guarantee.cap`.
         """
         capped: Array = special.ndtr(special.ndtri(q) + level)
         return capped
@@ -69,17 +59,7 @@ class GaussianDP(Guarantee):
 
         The slope is phi(z + mu) / phi(z) = exp(-z mu - mu^2 / 2).
 
-        Parameters
-        ----------
-        p, q : ndarray
-            Probabilities under the two datasets.
-        level : ndarray or float
-            Level; the three are broadcast.
-
-        Returns
-        -------
-        Tangent
-            Points and slopes, of the shape of the three.
+        See `Guarantee.tangent`.
         """
         p, q, level = np.broadcast_arrays(np.asarray(p, float), np.asarray(q, float), np.asarray(level, float))
         low = special.ndtri(np.clip(q, TINY, 1 - TINY))
@@ -101,15 +81,7 @@ class GaussianDP(Guarantee):
     def level_of(self, p: Array, q: Array) -> Array:
         """Phi^-1(p) - Phi^-1(q), at least 0.
 
-        Parameters
-        ----------
-        p, q : ndarray
-            Probabilities under the two datasets, broadcast.
-
-        Returns
-        -------
-        ndarray
-            Levels; infinite where none allows the point.
+        See `Guarantee.level_of`.
         """
         with np.errstate(invalid="ignore"):  # inf - inf: both impossible or both certain, no difference
             larger: Array = np.fmax(special.ndtri(p) - special.ndtri(q), 0.0)

@@ -33,7 +33,7 @@ _LINES = 128
 _MEANS = logits(_LINES)
 #: Differences of logit p and logit q at which levels are tabulated, for a first estimate of the boundary.
 _GAPS = np.geomspace(1e-5, 1_200.0, 64)
-#: Orders that are tried there: those that bind at neighbouring gaps are at most so many apart.
+#: Orders that are tried there: the orders that bind at neighbouring gaps are at most this many apart.
 _TRIED = 4
 #: Rounds of choosing the order, and Newton steps in each, which begin within 2 % and converge quadratically.
 _ROUNDS, _NEWTON = 2, 2

@@ -21,6 +21,7 @@ from auditor.privacy.exact import FiniteLaw, GaussianLaw, LaplaceLaw, curve
 from auditor.privacy.guarantees import NOTIONS, Guarantee, parse_claim
 from auditor.privacy.guarantees.base import cap_of, level_of
 from auditor.privacy.guarantees.supporting_lines import lines_above, make_table
+from benchmarks.cost import KLPrivacy
 
 Array = NDArray[np.float64]
 
@@ -254,30 +255,13 @@ def _gaussian(data: NDArray[np.int64], n: int, rng: np.random.Generator) -> Arra
     return np.asarray(np.round((data[0] + rng.standard_normal(n)) * 1024) / 1024)
 
 
-@dataclass(frozen=True)
-class ByInverse(Guarantee):
-    """Bounded Kullback-Leibler divergences, of which only the inverse of the cap is given."""
-
-    kappa: float
-    notion: ClassVar[str] = "KL"
-    symbol: ClassVar[str] = "k"
-
-    @property
-    def level(self) -> float:
-        return self.kappa
-
-    def level_of(self, p: Array, q: Array) -> Array:
-        both = [special.rel_entr(a, b) + special.rel_entr(1 - a, 1 - b) for a, b in ((p, q), (q, p))]
-        return np.where(p > q, np.maximum(*both), 0.0)
-
-
 #: Levels from 0 to where an event is certain.
 LEVELS = np.array([0.0, 0.02, 0.5, 12.0])
 
 
 @pytest.mark.parametrize(
     "claim",
-    [*CLAIMS[2:6], *CLAIMS[8:], ByInverse(1.0), CapOnly(1.0), PureDP(1.0), ApproxDP(1.0, 0.05), DeltaDP(0.05, 1.0)],
+    [*CLAIMS[2:6], *CLAIMS[8:], KLPrivacy(1.0), CapOnly(1.0), PureDP(1.0), ApproxDP(1.0, 0.05), DeltaDP(0.05, 1.0)],
     ids=str,
 )
 def test_no_line_of_a_table_is_below_the_cap(claim: Guarantee) -> None:
@@ -295,7 +279,7 @@ def test_no_line_of_a_table_is_below_the_cap(claim: Guarantee) -> None:
         assert (p0[:, None] + slope[:, None] * away - cap).min() >= 0
 
 
-@pytest.mark.parametrize("claim", [*CLAIMS[1:6], *CLAIMS[8:], ByInverse(0.5), CapOnly(1.0)], ids=str)
+@pytest.mark.parametrize("claim", [*CLAIMS[1:6], *CLAIMS[8:], KLPrivacy(0.5), CapOnly(1.0)], ids=str)
 def test_the_table_makes_a_level_larger_by_less_than_half_a_per_cent(claim: Guarantee) -> None:
     """The least of all lines at q is on the cap of a slightly higher level: what a lower bound loses at most."""
     q = special.expit(np.linspace(-13.0, 2.0, 400))
@@ -306,7 +290,7 @@ def test_the_table_makes_a_level_larger_by_less_than_half_a_per_cent(claim: Guar
     assert shown.mean() < 0.0005
 
 
-@pytest.mark.parametrize("claim", [*CLAIMS[1:6], *CLAIMS[8:], ByInverse(0.5), CapOnly(1.0)], ids=str)
+@pytest.mark.parametrize("claim", [*CLAIMS[1:6], *CLAIMS[8:], KLPrivacy(0.5), CapOnly(1.0)], ids=str)
 def test_no_bet_on_tabulated_lines_gains_under_the_null(claim: Guarantee) -> None:
     """The expected factor of one draw a side, by its definition, over 1,000 points of the cap."""
     q = np.concatenate([np.geomspace(1e-300, 1e-13, 50), special.expit(np.linspace(-30, 36, 950))])
