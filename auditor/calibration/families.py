@@ -307,11 +307,11 @@ GRADED = (
 
 SEARCH = Family("search over 20 pairs", Response(1.0), _PURE, _SEARCH)
 #: Symmetric, where the bounds of both orders of the pair meet, and far from it.
-KINK = Family("coin at the kink of a zCDP cap", Coin(_KINK, 1 - _KINK), _RHO, PAIR, 0.5)
-RHO = Family("coin, claimed rho", at_the_cap(_RHO, 0.02), _RHO, PAIR, 0.5)
-RENYI = Family("coin, claimed Renyi bounds", at_the_cap(_RENYI, 0.1), _RENYI, PAIR, 0.5)
+KINK = Family("coin at the kink of a zCDP cap", Coin(_KINK, 1 - _KINK), _RHO, PAIR)
+RHO = Family("coin, claimed rho", at_the_cap(_RHO, 0.02), _RHO, PAIR)
+RENYI = Family("coin, claimed Renyi bounds", at_the_cap(_RENYI, 0.1), _RENYI, PAIR)
 DELTA = Family("coin, claimed delta at an epsilon", at_the_cap(DeltaDP(0.05, 1.0), 0.1), DeltaDP(0.05, 1.0), PAIR)
-PIECES = Family("coin, claimed trade-off curve", at_the_cap(_PIECES, 0.2), _PIECES, PAIR, 0.5)
+PIECES = Family("coin, claimed trade-off curve", at_the_cap(_PIECES, 0.2), _PIECES, PAIR)
 
 #: What false alarms are counted on: what power is measured on, at the claimed level, and the rest. Those that take long
 #: are audited less often.
