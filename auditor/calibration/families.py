@@ -52,8 +52,8 @@ class Family:
     pairs : tuple of Pair
         What is searched.
     share : float
-        Part of the usual number of audits that is made: less where the notion's tangents take long, more where audits
-        are fast and the rate is highest.
+        Part of the usual number of audits that is made: less to save time, more where audits are fast and the rate is
+        highest.
     event : callable, optional
         An event on which the first pair attains the claim, ``outputs -> ndarray of bool, shape (n,)``: for an auditor
         that is told, see `auditor.calibration.audits.audit_stated`.
@@ -313,8 +313,8 @@ RENYI = Family("coin, claimed Renyi bounds", at_the_cap(_RENYI, 0.1), _RENYI, PA
 DELTA = Family("coin, claimed delta at an epsilon", at_the_cap(DeltaDP(0.05, 1.0), 0.1), DeltaDP(0.05, 1.0), PAIR)
 PIECES = Family("coin, claimed trade-off curve", at_the_cap(_PIECES, 0.2), _PIECES, PAIR)
 
-#: What false alarms are counted on: what power is measured on, at the claimed level, and the rest. Those that take long
-#: are audited less often.
+#: What false alarms are counted on: what power is measured on, at the claimed level, and the rest, which have fewer
+#: audits to save time.
 NULLS = (
     *(graded.at(1.0) for graded in GRADED),
     DELTA,

@@ -160,12 +160,12 @@ def transcripts(session: Session, analyst: Analyst, n: int, rng: np.random.Gener
     coins = rng.spawn(1)[0].random((n, analyst.coins)) if analyst.coins else np.empty((n, 0))
     asked = np.full((n, analyst.rounds), SKIP, dtype=np.int64)
     answers: NDArray[Any] | None = None
-    silence, nobody = session.silence, np.zeros(n, dtype=np.bool_)
+    silence, all_ask = session.silence, np.zeros(n, dtype=np.bool_)
     for t in range(analyst.rounds):
         seen = np.full((n, t), silence) if answers is None else answers[:, :t]
         queries = analyst(History(asked[:, :t], seen, silence, coins))
-        if type(queries) is int and queries > SKIP:  # the usual case
-            asked[:, t], quiet = queries, nobody
+        if type(queries) is int and queries > SKIP:  # one query in all trials, the usual case
+            asked[:, t], quiet = queries, all_ask
         else:
             asked[:, t] = _checked_queries(queries, n, analyst)
             quiet = asked[:, t] == SKIP
