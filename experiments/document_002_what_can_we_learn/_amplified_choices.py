@@ -21,7 +21,7 @@ from mechanisms.learning.amplified_choices import MUTANTS
 from mechanisms.learning.amplified_fresh import FreshAmplified, UniformBits
 from mechanisms.learning.amplified_parity import ParityErrors, astar, corrected
 from mechanisms.learning.amplified_selection import ExponentialSelection
-from mechanisms.learning.boosting import Boosted, Split
+from mechanisms.learning.boosting import BoostedLearner, TrainTestSplit
 from mechanisms.learning.boosting_parts import ChosenHypothesis
 
 #: The first of twelve candidates is the wrong one; twelve runs are those of the reference parameters.
@@ -35,9 +35,9 @@ def choice_mutants() -> Iterator[Draft]:
     yield from _useless()
 
 
-def whole(runs: int, tests: int) -> tuple[Boosted, Pair]:
+def whole(runs: int, tests: int) -> tuple[BoostedLearner, Pair]:
     """The learner at eps = 1 on rows (1, 0), one for each run, and a pair of which a test label is flipped."""
-    split = Split(runs, 1, tests)
+    split = TrainTestSplit(runs, 1, tests)
     learner = replace(astar(1.0, 1, split), selection=ExponentialSelection(1.0))
     return learner, flipped(one_bit(split), runs, "a test label on which the two parities differ")
 
@@ -74,9 +74,7 @@ def _of_the_test_part() -> Iterator[Draft]:
     yield broken(MUTANTS["noisy_min_lap_1_over_eps"], twelve, single, relation=REPLACE)
     yield broken(MUTANTS["sample_dependent_class"], twelve, single, relation=REPLACE)
     double = flipped(parity_rows(2), 0, f"{agree}; two test rows")
-    yield broken(
-        MUTANTS["consistent_class"], twelve, double, case="sample_dependent_class__consistent", relation=REPLACE
-    )
+    yield broken(MUTANTS["sample_dependent_class__consistent"], twelve, double, relation=REPLACE)
     # All are wrong on one row each, or only the first is wrong on both.
     yield broken(MUTANTS["argmax_on_ties"], twelve, double, relation=REPLACE)
     # A lead of three test rows, against one of a single row; the noise is worth more than one and less than three.

@@ -31,11 +31,11 @@ from auditor.privacy.guarantees import ApproxDP, DeltaDP
 from experiments._points import MIDDLE, around, index, moved, whole_range, zeros
 from experiments.common import REPLACE
 from mechanisms.base.mechanism import FloatArray
-from mechanisms.stability.median import Median
+from mechanisms.stability.median import ClippedMedian
 from mechanisms.stability.propose_test_release import MUTANTS, ProposeTestRelease
 
 _BOUND = 1 / 64
-_TEST = ProposeTestRelease(Median(), _BOUND, 0.5, 0.05)
+_TEST = ProposeTestRelease(ClippedMedian(), _BOUND, 0.5, 0.05)
 
 
 def _claim(mechanism: ProposeTestRelease) -> ApproxDP:
@@ -220,7 +220,7 @@ def propose_test_release() -> Iterator[Draft]:
     yield exact(_TEST, DeltaDP(half.delta, half.epsilon), [far, both], case="half_of_delta", relation=REPLACE)
     yield conformity(_TEST, both, case="reference")
     # The index between 0.25 and 0.3125, where its median lies: 37 rows or so from a local sensitivity above the bound.
-    narrow = replace(_TEST, query=Median(low=0.25, high=0.3125), bound=1 / 256, step=2.0**-12)
+    narrow = replace(_TEST, query=ClippedMedian(low=0.25, high=0.3125), bound=1 / 256, step=2.0**-12)
     whole = whole_range()
     yield from reference(narrow, claimed, whole, case="index", relation=REPLACE)
 
@@ -252,10 +252,9 @@ def _mutants() -> Iterator[Draft]:
     claimed, far = _claim(_TEST), _far_apart()
     # The threshold is 5.99, between both distances.
     yield broken(
-        MUTANTS["exact_distance"],
+        MUTANTS["no_noise_on_distance"],
         _TEST,
         _distances(5),
-        case="no_noise_on_distance",
         guarantee=claimed,
         relation=REPLACE,
     )
@@ -269,34 +268,29 @@ def _mutants() -> Iterator[Draft]:
     # A delta so small that 2 eps at it and at 0 agree to ten digits; the threshold is 27.6.
     strict = replace(_TEST, epsilon=1.0, delta=1e-12)
     yield broken(
-        MUTANTS["reference_at_epsilon"],
+        MUTANTS["eps_claimed"],
         strict,
         _both_move(26),
-        case="eps_claimed",
         guarantee=ApproxDP(strict.epsilon, strict.delta),
         relation=REPLACE,
     )
-    yield from broken_and_deviating(
-        MUTANTS["reused_draw"], _TEST, _distances(4), case="draw_reused", guarantee=claimed, relation=REPLACE
-    )
+    yield from broken_and_deviating(MUTANTS["draw_reused"], _TEST, _distances(4), guarantee=claimed, relation=REPLACE)
     edge = (0.0,) * 64 + (_BOUND / 2,) * 40 + (1.0,) * 23
     within = (0.0,) * 65 + (_BOUND / 2,) * 39 + (1.0,) * 23
     yield broken(
-        MUTANTS["local_release"],
+        MUTANTS["release_at_local_sensitivity"],
         _TEST,
         moved("local sensitivity of half the bound against 0, both far from any above it", edge, within),
-        case="release_at_local_sensitivity",
         guarantee=claimed,
         relation=REPLACE,
     )
     # The index is at most 0.6, below the bound. One value of 1 makes 10,094 rows the observed distance; so many are
     # within reach of the threshold only for a small eps, of 13,816.
-    wide = ProposeTestRelease(Median(), 0.625, 0.001, 1e-6)
+    wide = ProposeTestRelease(ClippedMedian(), 0.625, 0.001, 1e-6)
     yield broken(
-        MUTANTS["observed_distance"],
+        MUTANTS["nearest_observed_distance"],
         wide,
         whole_range(),
-        case="nearest_observed_distance",
         guarantee=_claim(wide),
         relation=REPLACE,
     )

@@ -11,10 +11,10 @@ import pytest
 
 from auditor.privacy.exact import FiniteLaw, ProductLaw, curve
 from mechanisms.additive_noise.truncated_geometric import MUTANTS, TruncatedGeometric
-from mechanisms.base.queries import Answers, Count, SeveralCounts
+from mechanisms.base.queries import Count, IdentityQuery, SeveralCounts
 
 #: The answer is the dataset.
-WHOLE = Answers(granularity=1.0)
+WHOLE = IdentityQuery(granularity=1.0)
 BASES = [math.exp(0.1), math.exp(0.5), math.e, 20.0]
 
 
@@ -87,11 +87,11 @@ def test_mutants_with_impossible_outputs() -> None:
     assert draw(clamped, [1, 1]).min() == 2
     assert draw(clamped, [1, 0]).min() == 1
     everybody = TruncatedGeometric(Count(low=1, relation="add_remove_one"), math.e, 400)
-    from_data = MUTANTS["bound_from_data"].build(everybody)
+    from_data = MUTANTS["data_dependent_bound"].build(everybody)
     assert draw(from_data, [1, 1]).max() == 2
     assert draw(from_data, [1, 1, 1]).max() == 3
     assert {m.kind for m in MUTANTS.values()} == {"violation"}
-    assert MUTANTS["noise_clamped"].true_level is MUTANTS["bound_from_data"].true_level
+    assert MUTANTS["noise_clamped"].true_level is MUTANTS["data_dependent_bound"].true_level
     assert not hasattr(clamped, "law")  # the reference's would be wrong
     assert not hasattr(from_data, "law")
 
@@ -111,7 +111,7 @@ def test_a_law_whose_probabilities_would_underflow_is_refused() -> None:
         lambda: TruncatedGeometric(WHOLE, math.exp(-1.0), 5),  # 1/a for a
         lambda: TruncatedGeometric(WHOLE, 2.0, 0),
         lambda: TruncatedGeometric(WHOLE, 2.0, 2.5),  # type: ignore[arg-type]
-        lambda: TruncatedGeometric(Answers(1.5), 2.0, 5),
+        lambda: TruncatedGeometric(IdentityQuery(1.5), 2.0, 5),
         lambda: TruncatedGeometric(WHOLE, 2.0, 5)(0.5, 1, np.random.default_rng(0)),
     ],
 )
