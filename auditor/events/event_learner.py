@@ -452,7 +452,7 @@ class EventLearner:
         for part in (*self._structure.parts, *self._survey.parts):
             key_x, key_y = self._past.keys(part)
             label = getattr(part, "label", show_output)
-            symbols = learn_symbols(part(even_x), part(even_y), MOST_SYMBOLS, (key_x[::2], key_y[::2]), label)
+            symbols = learn_symbols(even_x, even_y, MOST_SYMBOLS, (key_x[::2], key_y[::2]), label, part)
             if symbols is not None:
                 yield replace(symbols, part=part), symbols.of_keys(key_x[1::2]), symbols.of_keys(key_y[1::2])
 
