@@ -203,7 +203,7 @@ class Table:
         """How many different plain values each output has, shape (n,)."""
         if self.rows is not None:
             ordered = np.sort(self.rows, axis=1)
-            return 1.0 + (ordered[:, 1:] != ordered[:, :-1]).sum(axis=1)
+            return np.asarray(1.0 + (ordered[:, 1:] != ordered[:, :-1]).sum(axis=1))
         values, of_number = np.unique(self.numbers, return_inverse=True)  # one NaN
         codes = np.where(self.numeric, of_number, len(values) + self._codes[0])
         plain = self.numeric | (self._codes[0] >= 0)
@@ -214,7 +214,7 @@ class Table:
     def count(self, chosen: NDArray[np.bool_]) -> Array:
         """How many of the chosen elements each output has, shape (n,)."""
         if self.rows is not None:
-            return chosen.reshape(self.rows.shape).sum(axis=1, dtype=np.float64)
+            return np.asarray(chosen.reshape(self.rows.shape).sum(axis=1, dtype=np.float64))
         return np.bincount(self.owner[chosen], minlength=len(self.length)).astype(np.float64)
 
     def most_frequent(self) -> list[Token]:
@@ -335,7 +335,7 @@ class Elements:
         return extreme
 
     def _of_numbers(self, rows: Array) -> Array | None:
-        """The same of rows of numbers without NaN, element by element in the same order; None where zeros have signs."""
+        """The same of rows without NaN, element by element in the same order; None where zeros have signs."""
         if self.kind == "descents":
             return np.asarray((rows[:, 1:] < rows[:, :-1]).sum(axis=1, dtype=np.float64))
         if np.signbit(rows[rows == 0]).any():
@@ -346,7 +346,7 @@ class Elements:
             for column in columns:
                 total += np.where(np.isfinite(column), column, 0.0)
             return total
-        return reduce(np.fmax if self.kind == "max" else np.fmin, columns)
+        return np.asarray(reduce(np.fmax if self.kind == "max" else np.fmin, columns))
 
     def _subject(self) -> str:
         return _WORDS[self.kind].format("" if self.value is None else _word(self.value))
