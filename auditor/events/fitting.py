@@ -173,8 +173,12 @@ def learn_symbols(
         None also if there is only one symbol, or more than draws a side.
     """
     key_x, key_y = known if known is not None else (hash_outputs(x), hash_outputs(y))
-    table, first = np.unique(np.concatenate([key_x, key_y]), return_index=True)
-    if not 1 < len(table) <= min(most, len(key_x)):  # values that hardly repeat are no symbols
+    # Values that hardly repeat are no symbols; that there are too many is often seen by the first ones.
+    limit, keys = min(most, len(key_x)), np.concatenate([key_x, key_y])
+    if len(keys) > 4 * limit and len(np.unique(keys[: 2 * limit])) > limit:
+        return None
+    table, first = np.unique(keys, return_index=True)
+    if not 1 < len(table) <= limit:
         return None
     count_x = np.bincount(np.searchsorted(table, key_x), minlength=len(table))
     count_y = np.bincount(np.searchsorted(table, key_y), minlength=len(table))
