@@ -24,7 +24,7 @@ MOST = 5_000
 #: feature costs a look at every draw.
 _OFFERED, _LEAST = 4, 1.7
 #: Draws a side, and places, whose numbers are compared; arbitrary, the numbers are read one by one.
-_ROWS, _PLACES = 256, 1_024
+ROWS, _PLACES = 256, 1_024
 
 
 @dataclass
@@ -165,14 +165,14 @@ def moved_items(x: Sequence[Any], y: Sequence[Any]) -> list[Item]:
     Parameters
     ----------
     x, y : sequence
-        Outputs of each side, of which the first `_ROWS` are read.
+        Outputs of each side, of which the first `ROWS` are read.
 
     Returns
     -------
     list of Item
         At most `_OFFERED`; empty if none differs.
     """
-    rows = min(len(x), len(y), _ROWS)
+    rows = min(len(x), len(y), ROWS)
     columns = columns_of([*x[:rows], *y[:rows]])
     if columns is not None and rows >= 2 and all(column.numeric is not None for column in columns.columns):
         numeric = [column for column in columns.columns if column.numeric][:_PLACES]
@@ -194,6 +194,6 @@ def _moved(places: Sequence[tuple[Any, ...]], numbers: Sequence[Any], rows: int)
     """Places whose numbers differ most, from those of each place: the first ``rows`` are of the first side."""
     if not places:
         return []
-    table = np.column_stack(numbers)
+    table = np.ascontiguousarray(np.column_stack(numbers))
     scores = screen_coordinates(table[:rows], table[rows:])
     return [Item(places[k]) for k in best_columns(scores, _OFFERED, _LEAST)]

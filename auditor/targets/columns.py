@@ -10,6 +10,7 @@ import itertools
 import math
 from collections.abc import Sequence
 from functools import cached_property
+from operator import itemgetter
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -163,8 +164,8 @@ def _split(values: Sequence[Any], path: Path, keyed: bool, found: list[Column]) 
     if kinds == {dict}:
         return _split_dicts(values, path, found)
     if kinds <= {list, tuple} and len(set(map(len, values))) == 1:
-        parts = list(enumerate(zip(*values, strict=True)))
-        return bool(parts) and all(_split(part, (*path, k), False, found) for k, part in parts)
+        width = len(values[0])
+        return width > 0 and all(_split(_take(values, k), (*path, k), False, found) for k in range(width))
     return False
 
 
@@ -173,5 +174,10 @@ def _split_dicts(values: Sequence[dict[Any, Any]], path: Path, found: list[Colum
     # Keys of one type: 1, 1.0 and True are equal.
     if kinds not in ({str}, {int}) or len(set(map(tuple, values))) > 1:
         return False
-    parts = dict(zip(values[0], zip(*map(dict.values, values), strict=True), strict=True))
-    return all(_split(parts[key], (*path, key), True, found) for key in sorted(parts, key=repr))
+    keys = sorted(values[0], key=repr)
+    return bool(keys) and all(_split(_take(values, key), (*path, key), True, found) for key in keys)
+
+
+def _take(values: Sequence[Any], step: Any) -> list[Any]:
+    """What all hold at a step, with no container for each: so many would call the garbage collector."""
+    return list(map(itemgetter(step), values))
