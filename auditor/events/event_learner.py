@@ -323,11 +323,12 @@ class EventLearner:
             self._learned_at = self._past.held
             self._learn(rejected)
         elif self.finalists:
-            score = self._race(rejected)
-            # At each doubling of the draws past the reservoir the worst one goes, so that late draws cost little.
-            room = max(1, FINALISTS - int(math.log2(max(self.n / RESERVOIR, 1.0))))
-            kept = sorted(range(len(score)), key=lambda k: (-score[k], k))[:room]
-            self.finalists = [self.finalists[k] for k in kept]
+            if len(self.finalists) > 1:
+                score = self._race(rejected)
+                # At each doubling of the draws past the reservoir the worst one goes, so that late draws cost little.
+                room = max(1, FINALISTS - int(math.log2(max(self.n / RESERVOIR, 1.0))))
+                kept = sorted(range(len(score)), key=lambda k: (-score[k], k))[:room]
+                self.finalists = [self.finalists[k] for k in kept]
             self._rate(self.finalists[0])
 
     def fit(self, rejected: bool, go_on: Callable[[], bool] = lambda: True) -> bool:
@@ -363,18 +364,17 @@ class EventLearner:
         return self._score(x, y, np.array([float(f.n) for f in self.finalists]), rejected)[0]
 
     def _rate(self, best: Proposal) -> None:
-        p, q = np.array([best.x[best.best] / best.n]), np.array([best.y[best.best] / best.n])
-        self.reach = float(self._pessimistic(p, q, best.n, self.nats + _EXTRA)[0])
-        low, _ = compute_wilson_interval(q, best.n, 1.0)
-        _, high = compute_wilson_interval(p, best.n, 1.0)
+        shares = np.array([best.x[best.best] / best.n, best.y[best.best] / best.n])
+        lows, highs = compute_wilson_interval(shares, best.n, math.sqrt(self.nats + _EXTRA))
+        low, high = compute_wilson_interval(shares, best.n, 1.0)
+        self.reach = float(self.guarantee.level_of(lows[:1], highs[1:])[0])
         # No less than one draw in all: else an event that was never seen on either side looks hopeful for ever.
-        self.hope = float(self.guarantee.level_of(high, np.maximum(low, 1.0 / best.n))[0])
+        self.hope = float(self.guarantee.level_of(high[:1], np.maximum(low[1:], 1.0 / best.n))[0])
 
     def _pessimistic(self, p: Array, q: Array, n: Array | float, nats: float) -> Array:
         """Level of (p, q) when each is moved towards the other by half of ``nats``."""
-        low, _ = compute_wilson_interval(p, n, math.sqrt(nats))
-        _, high = compute_wilson_interval(q, n, math.sqrt(nats))
-        return self.guarantee.level_of(low, high)
+        low, high = compute_wilson_interval(np.stack([p, q]), n, math.sqrt(nats))
+        return self.guarantee.level_of(low[0], high[1])
 
     def _learn(self, rejected: bool) -> None:
         x, y = self._past.draws()
@@ -452,7 +452,7 @@ class EventLearner:
         for part in (*self._structure.parts, *self._survey.parts):
             key_x, key_y = self._past.keys(part)
             label = getattr(part, "label", show_output)
-            symbols = learn_symbols(part(even_x), part(even_y), MOST_SYMBOLS, (key_x[::2], key_y[::2]), label)
+            symbols = learn_symbols(even_x, even_y, MOST_SYMBOLS, (key_x[::2], key_y[::2]), label, part)
             if symbols is not None:
                 yield replace(symbols, part=part), symbols.of_keys(key_x[1::2]), symbols.of_keys(key_y[1::2])
 
@@ -470,32 +470,33 @@ class EventLearner:
     def _select(self, groups: list[Candidates], rejected: bool) -> None:
         x = np.concatenate([g.x for g in groups])
         y = np.concatenate([g.y for g in groups])
-        n = np.concatenate([np.full(len(g.cuts), g.n) for g in groups]).astype(float)
-        penalty = np.concatenate([np.full(len(g.cuts), g.penalty) for g in groups]) / n
+        counts = np.array([len(g.cuts) for g in groups])
+        n = np.repeat([float(g.n) for g in groups], counts)
+        penalty = np.repeat([g.penalty for g in groups], counts) / n
         score, growth = self._score(x, y, n, rejected)
         # What is preferred is so where it has gained much, not where it has gained little and may be luck.
         penalty = np.maximum(penalty, -PREFERRED * growth)
         score = np.where(growth > 0, np.maximum(growth - penalty, 1e-300), score)
-        sizes = np.cumsum([0, *(len(g.cuts) for g in groups)])
-        owner = np.repeat(np.arange(len(groups)), np.diff(sizes))
+        ends = np.cumsum(counts)
         p, q = estimate_probability(x, n), estimate_probability(y, n)
         odds = special.logit(p)
         left, self.finalists = score.copy(), []
         floor = _CLOSE * max(float(score.max()), 0.0)
         common, found = np.abs(odds) <= _COMMON, False
-        while len(self.finalists) < FINALISTS and left.max() > -np.inf:
-            close = not self.finalists or left.max() >= floor
+        while len(self.finalists) < FINALISTS and (top := left.max()) > -np.inf:
+            close = not self.finalists or top >= floor
             if not found and (not close or len(self.finalists) == FINALISTS - 1) and (left[common] > -np.inf).any():
                 left = np.where(common, left, -np.inf)
             elif not close:
                 break
             best = int(np.argmax(left))
             found = found or bool(common[best])
-            group, first = groups[owner[best]], int(sizes[owner[best]])
+            owner = int(ends.searchsorted(best, side="right"))
+            group, first = groups[owner], int(ends[owner] - counts[owner])
             here = slice(first, first + len(group.cuts))
             partner = _partner(p[here], q[here], growth[here], best - first)
             self.finalists.append(_proposal(group, best - first, partner))
-            left[(owner == owner[best]) & (np.abs(odds - odds[best]) < _APART)] = -np.inf
+            left[here][np.abs(odds[here] - odds[best]) < _APART] = -np.inf
         self._rate(self.finalists[0])
 
 

@@ -135,10 +135,13 @@ _PLUG = np.array([kind == "plug" for kind, _, _ in EXPERTS])
 _VALUE = np.array([value for _, value, _ in EXPERTS])
 _MASS = np.array([mass for _, _, mass in EXPERTS])
 LOG_PRIOR: Array = np.log(np.outer(SLOTS, _MASS / _MASS.sum()))
+_LOG_KEPT = math.log1p(-SHARE)
 _LOG_SPREAD: Array = LOG_PRIOR[:, :, None] + math.log(SHARE)
 
 
-def log_factors(stakes: Sequence[Stake], guarantee: Guarantee, levels: Array) -> Array:
+def log_factors(
+    stakes: Sequence[Stake], guarantee: Guarantee, levels: Array, among: NDArray[np.intp] | None = None
+) -> Array:
     """Log factors of the wealth of each slot's experts.
 
     Parameters
@@ -150,10 +153,13 @@ def log_factors(stakes: Sequence[Stake], guarantee: Guarantee, levels: Array) ->
         The notion of privacy.
     levels : ndarray of shape (n_levels,)
         Levels at which to bet.
+    among : ndarray of int, optional
+        Indices of the levels whose factors are asked for; by default all.
 
     Returns
     -------
     ndarray of shape (n_stakes, n_slots, n_experts, n_levels)
+        Or, with ``among``, as many levels as that has.
 
     Notes
     -----
@@ -177,6 +183,8 @@ def log_factors(stakes: Sequence[Stake], guarantee: Guarantee, levels: Array) ->
     if not use.all():  # nothing is bet where the estimate is inside the null, or at an end of the cap
         weight, slope = np.where(use, weight, 0.0), np.where(use, slope, 0.0)
         p0, q0 = np.where(use, p0, 0.5), np.where(use, q0, 0.5)
+    if among is not None:
+        weight, slope, p0, q0 = (np.take(value, among, axis=-1) for value in (weight, slope, p0, q0))
     best = np.arange(len(stakes))[:, None], np.array([[stake.best] for stake in stakes])
     x, y = np.array([_two_cells(stake) for stake in stakes]).swapaxes(0, 1)
     alone = _gains(weight[best], p0[best], q0[best], slope[best], x, y, 1.0)
@@ -286,9 +294,9 @@ class Wealth:
     def bet_all(self, stakes: Iterable[Stake | None], enough: float = math.inf) -> None:
         """Bet on chunk after chunk until all levels are decided.
 
-        It stops when the best wealths of all levels have reached ``enough``.
+        A level whose best wealth has reached ``enough`` is decided, and may be played no further.
 
-        The same as `bet` on each, in less time: factors are computed for `_AT_ONCE` chunks together.
+        The same as `bet` on each until then, in less time: factors are computed for `_AT_ONCE` chunks together.
 
         Parameters
         ----------
@@ -299,22 +307,32 @@ class Wealth:
         """
         played = [stake for stake in stakes if stake is not None]
         for start in range(0, len(played), _AT_ONCE):
-            for factors in _in_order(played[start : start + _AT_ONCE], self.guarantee, self.levels):
-                self._play(factors)
+            left = np.flatnonzero(self.best < enough)
+            among = left if len(left) < len(self.levels) else None
+            for factors in _in_order(played[start : start + _AT_ONCE], self.guarantee, self.levels, among):
+                self._play(factors, among)
                 if self.best.min() >= enough:
                     return
 
-    def _play(self, factors: Array) -> None:
-        self._log += factors
-        self.current = np.logaddexp.reduce(self._log.reshape(-1, len(self.levels)), axis=0)
-        self.best = np.maximum(self.best, self.current)
-        self._log = np.logaddexp(self._log + math.log1p(-SHARE), self.current + _LOG_SPREAD)
+    def _play(self, factors: Array, among: NDArray[np.intp] | None = None) -> None:
+        """Multiply the wealth by the factors of a chunk, at some of the levels if there are indices."""
+        log = self._log if among is None else self._log[:, :, among]
+        log = log + factors
+        current = np.logaddexp.reduce(log.reshape(-1, log.shape[-1]), axis=0)
+        log = np.logaddexp(log + _LOG_KEPT, current + _LOG_SPREAD)
+        if among is None:
+            self._log, self.current, self.best = log, current, np.maximum(self.best, current)
+        else:
+            self._log[:, :, among], self.current[among] = log, current
+            self.best[among] = np.maximum(self.best[among], current)
 
 
-def _in_order(stakes: Sequence[Stake], guarantee: Guarantee, levels: Array) -> list[Array]:
+def _in_order(
+    stakes: Sequence[Stake], guarantee: Guarantee, levels: Array, among: NDArray[np.intp] | None = None
+) -> list[Array]:
     """`log_factors` of each stake."""
     found: dict[int, Array] = {}
     for events in {len(stake.p) for stake in stakes}:
-        among = [k for k, stake in enumerate(stakes) if len(stake.p) == events]
-        found.update(zip(among, log_factors([stakes[k] for k in among], guarantee, levels), strict=True))
+        those = [k for k, stake in enumerate(stakes) if len(stake.p) == events]
+        found.update(zip(those, log_factors([stakes[k] for k in those], guarantee, levels, among), strict=True))
     return [found[k] for k in range(len(stakes))]
