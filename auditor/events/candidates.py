@@ -13,11 +13,50 @@ from auditor.events.features import Feature
 
 Array = NDArray[np.float64]
 
-#: Estimates add this to the count and twice this to the number of draws.
-_SHRINK = 1.0
+#: Draws that a prior estimate of 1/2 stands for.
+_SHRINK = 2.0
 #: Nats by which an event of the survey may be worse than others, and the part of its growth that this is at most: it
 #: says what is the matter, while the others may only show its traces. Arbitrary, small.
 _PREFERENCE, PREFERRED = 1.0, 0.1
+
+
+@dataclass(frozen=True)
+class Prior:
+    """Prior estimates of events' probabilities, as if from a number of draws.
+
+    Parameters
+    ----------
+    p, q : ndarray of shape (n_events,), or float
+        Under the first and the second dataset, in (0, 1).
+    weight : float
+        Draws a side that the estimates stand for.
+    """
+
+    p: Array | float = 0.5
+    q: Array | float = 0.5
+    weight: float = _SHRINK
+
+    def estimate(self, x: Array, y: Array, n: float) -> tuple[Array, Array]:
+        """Estimates after ``n`` draws a side.
+
+        Parameters
+        ----------
+        x, y : ndarray of shape (n_events,)
+            How often each event happened on either side.
+        n : float
+            Draws a side.
+        """
+        total = n + self.weight
+        return (x + self.weight * self.p) / total, (y + self.weight * self.q) / total
+
+    def take(self, events: int | list[int]) -> Prior:
+        """Prior of some of the events."""
+        p, q = (v if isinstance(v, float) else v[events] for v in (self.p, self.q))
+        return Prior(p, q, self.weight)
+
+
+#: Nothing is known before the draws.
+VAGUE = Prior()
 
 
 @dataclass(frozen=True)
@@ -31,24 +70,12 @@ class Candidates:
     y: Array
     n: int
     penalty: float = 0.0
+    prior: Prior = VAGUE
 
 
 def prefer_candidates(groups: Iterable[Candidates]) -> list[Candidates]:
     """Events of the survey, preferred to others that are hardly better."""
     return [replace(group, penalty=-_PREFERENCE) for group in groups]
-
-
-def estimate_probability(count: Array, n: Array | float) -> Array:
-    """Estimate of a probability that is never 0 or 1.
-
-    Parameters
-    ----------
-    count : ndarray
-        How often it happened.
-    n : float or ndarray
-        Number of draws.
-    """
-    return (count + _SHRINK) / (n + 2 * _SHRINK)
 
 
 def compute_wilson_interval(p: Array, n: Array | float, z: float) -> tuple[Array, Array]:

@@ -34,7 +34,8 @@ def growth(law: Any, shift: float, claim: Guarantee) -> tuple[float, float]:
     best = 0 if rate[outer] > rate[inner] else 1
     stake = Stake(0, best, (p[outer], p[inner]), (q[outer], q[inner]), counts(p), counts(q))
     plug = [kind == "plug" for kind, _, _ in EXPERTS]
-    alone, chain = log_factors([stake], claim, np.array([claim.level]))[0][:, plug, 0].max(axis=1) / MANY
+    alone, chain, every = log_factors([stake], claim, np.array([claim.level]))[0][:, plug, 0].max(axis=1) / MANY
+    assert every == chain  # nothing is spread
     return float(alone), float(chain)
 
 
