@@ -509,7 +509,7 @@ def collect_evidence(
                 if chain not in numbers:
                     numbers[chain] = known + len(evidence.chains)
                     evidence.chains.append(chain)
-                bet = Stake(numbers[chain], learner.proposal.best, *learner.proposal.estimates(), (), ())
+                bet = learner.proposal.stake_on(numbers[chain], guarantee)
             plan = ChunkPlan(k, n, bet, chain)
         if recorder is not None:
             recorder.plan(chunk, plan, sampler)

@@ -11,12 +11,13 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from auditor.targets.columns import Columns, Rows, columns_of
 from auditor.targets.outputs import Batch, Raised, float_of, is_number, show_output
 from auditor.targets.values import DEEPEST, Typed, strip_type
 
@@ -87,7 +88,7 @@ def list_children(value: Any) -> Iterable[tuple[Any, Any]]:
     return enumerate(value.tolist() if isinstance(value, np.ndarray) else value)
 
 
-class Outputs(list[Any]):
+class Outputs(Rows):
     """A list of outputs whose elements are read once for all features."""
 
     @cached_property
@@ -107,8 +108,6 @@ class Table:
         The output is a container.
     length : ndarray of shape (n,), int64
         Number of elements, 0 for what is no container.
-    owner, place : ndarray of shape (m,), int64
-        Output that an element belongs to, and its place there.
     numbers : ndarray of shape (m,)
         Elements as numbers, NaN for what is none.
     numeric : ndarray of shape (m,), bool
@@ -118,7 +117,12 @@ class Table:
     def __init__(self, batch: Batch) -> None:
         self._flat: list[Any] | None = None
         self._booleans: NDArray[np.bool_] | None = None
-        if isinstance(batch, np.ndarray):
+        #: Numbers of each output, shape (n, d), where all outputs have as many and nothing else.
+        self.rows: Array | None = None
+        columns = None if isinstance(batch, np.ndarray) else columns_of(batch)
+        if columns is not None and all(column.numeric is not None for column in columns.columns):
+            self._read_columns(columns)
+        elif isinstance(batch, np.ndarray):
             n, d = len(batch), batch.shape[1] if batch.ndim == 2 else 0
             self.inside = np.full(n, batch.ndim == 2)
             self.length = np.full(n, d, dtype=np.int64)
@@ -142,9 +146,31 @@ class Table:
                 self.numbers = np.array([value for value, _ in read], dtype=np.float64)
                 # An integer larger than any float is no number here, NaN is one.
                 self.numeric = ~np.isnan(self.numbers) | np.array([nan for _, nan in read], dtype=bool)
-        self.owner = np.repeat(np.arange(len(self.length)), self.length)
+
+    def _read_columns(self, columns: Columns) -> None:
+        n, d = columns.n, len(columns.columns)
+        self.inside, self.length = np.full(n, True), np.full(n, d, dtype=np.int64)
+        numbers = np.column_stack([column.numbers for column in columns.columns])
+        numeric = ~np.isnan(numbers)
+        for j, column in enumerate(columns.columns):
+            if float in column.kinds:  # a NaN may be an integer larger than any float
+                numeric[:, j] |= [type(value) is float for value in column.values] if len(column.kinds) > 1 else True
+        self.numbers, self.numeric = numbers.reshape(-1), numeric.reshape(-1)
+        if numeric.all() and not np.isnan(numbers).any():
+            self.rows = numbers
+        else:
+            self._flat = columns.elements()
+
+    @cached_property
+    def owner(self) -> NDArray[np.int64]:
+        """Output that each element belongs to, shape (m,)."""
+        return np.repeat(np.arange(len(self.length)), self.length)
+
+    @cached_property
+    def place(self) -> NDArray[np.int64]:
+        """Place of each element in its output, shape (m,)."""
         start = np.cumsum(self.length) - self.length
-        self.place = np.arange(len(self.owner)) - start[self.owner]
+        return np.asarray(np.arange(len(self.owner)) - start[self.owner])
 
     @cached_property
     def _codes(self) -> tuple[NDArray[np.int64], dict[Token, int]]:
@@ -175,6 +201,9 @@ class Table:
 
     def distinct(self) -> Array:
         """How many different plain values each output has, shape (n,)."""
+        if self.rows is not None:
+            ordered = np.sort(self.rows, axis=1)
+            return np.asarray(1.0 + (ordered[:, 1:] != ordered[:, :-1]).sum(axis=1))
         values, of_number = np.unique(self.numbers, return_inverse=True)  # one NaN
         codes = np.where(self.numeric, of_number, len(values) + self._codes[0])
         plain = self.numeric | (self._codes[0] >= 0)
@@ -184,6 +213,8 @@ class Table:
 
     def count(self, chosen: NDArray[np.bool_]) -> Array:
         """How many of the chosen elements each output has, shape (n,)."""
+        if self.rows is not None:
+            return np.asarray(chosen.reshape(self.rows.shape).sum(axis=1, dtype=np.float64))
         return np.bincount(self.owner[chosen], minlength=len(self.length)).astype(np.float64)
 
     def most_frequent(self) -> list[Token]:
@@ -265,11 +296,7 @@ class Elements:
                 chosen = np.isnan(batch) if wanted == _NAN else batch == value
         if self.kind == "count":
             return np.asarray(chosen.sum(axis=1, dtype=np.float64))
-        d = batch.shape[1]
-        if not d:
-            return np.full(len(batch), 0.0 if self.kind == "first" else -1.0)
-        place = chosen.argmax(axis=1) if self.kind == "first" else d - 1 - chosen[:, ::-1].argmax(axis=1)
-        return np.where(chosen.any(axis=1), place, d if self.kind == "first" else -1.0)
+        return _place_of(self.kind, chosen)
 
     def _of(self, table: Table) -> Array:
         n = len(table.length)
@@ -277,6 +304,8 @@ class Elements:
             chosen = table.equal(self.value)
             if self.kind == "count":
                 return table.count(chosen)
+            if table.rows is not None:
+                return _place_of(self.kind, chosen.reshape(table.rows.shape))
             owner, place = table.owner[chosen], table.place[chosen]
             found = table.length.astype(np.float64) if self.kind == "first" else np.full(n, -1.0)
             # Elements stand in order: the last assignment to an output stays.
@@ -289,6 +318,10 @@ class Elements:
             return table.count(table.missing())
         if self.kind == "distinct":
             return table.distinct()
+        if table.rows is not None:
+            found_in_rows = self._of_numbers(table.rows)
+            if found_in_rows is not None:
+                return found_in_rows
         if self.kind == "sum":
             finite = np.isfinite(table.numbers)
             return np.bincount(table.owner[finite], table.numbers[finite], minlength=n).astype(np.float64)
@@ -301,6 +334,20 @@ class Elements:
         reach.at(extreme, table.owner, table.numbers)
         return extreme
 
+    def _of_numbers(self, rows: Array) -> Array | None:
+        """The same of rows without NaN, element by element in the same order; None where zeros have signs."""
+        if self.kind == "descents":
+            return np.asarray((rows[:, 1:] < rows[:, :-1]).sum(axis=1, dtype=np.float64))
+        if np.signbit(rows[rows == 0]).any():
+            return None
+        columns = list(rows.T)
+        if self.kind == "sum":
+            total = np.zeros(len(rows))
+            for column in columns:
+                total += np.where(np.isfinite(column), column, 0.0)
+            return total
+        return np.asarray(reduce(np.fmax if self.kind == "max" else np.fmin, columns))
+
     def _subject(self) -> str:
         return _WORDS[self.kind].format("" if self.value is None else _word(self.value))
 
@@ -311,6 +358,15 @@ class Elements:
     def above(self, cut: float) -> str:
         """In words."""
         return f"{self._subject()} > {cut:.6g}"
+
+
+def _place_of(kind: str, chosen: NDArray[np.bool_]) -> Array:
+    """Place of the first or last chosen element of each row; the length or -1 where there is none."""
+    n, d = chosen.shape
+    if not d:
+        return np.full(n, 0.0 if kind == "first" else -1.0)
+    place = chosen.argmax(axis=1) if kind == "first" else d - 1 - chosen[:, ::-1].argmax(axis=1)
+    return np.where(chosen.any(axis=1), place, d if kind == "first" else -1.0)
 
 
 def _word(value: Token) -> str:

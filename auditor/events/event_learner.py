@@ -14,10 +14,11 @@ from scipy import special
 
 from auditor.events.candidates import (
     PREFERRED,
+    VAGUE,
     Candidates,
+    Prior,
     candidates_of,
     compute_wilson_interval,
-    estimate_probability,
     prefer_candidates,
 )
 from auditor.events.classifier import Learners, Training, fitters_of
@@ -44,10 +45,12 @@ from auditor.events.fitting import (
 )
 from auditor.events.float_bits import near_answers
 from auditor.events.log_likelihood_ratio import OwnRatio
+from auditor.events.normal_prior import add_priors
 from auditor.events.parametric_features import learn_clipped, learn_marked
 from auditor.events.reservoir import Reservoir
 from auditor.events.structure import Structure, structure_of
 from auditor.evidence.power import divergence_rate
+from auditor.evidence.two_sample_bet import Stake, find_spread
 from auditor.privacy.guarantees import Guarantee
 from auditor.targets.outputs import Batch, pool_outputs, read_column, show_output
 from auditor.targets.threads import one_thread
@@ -90,6 +93,9 @@ _EXTRA = 3.0
 #: directions and histogram sets are many and noisy, sums of coordinate scores cost more than most to evaluate. All are
 #: chosen by simulation.
 _PENALTIES: dict[type, float] = {Rank: 3.0, Linear: 3.0, Additive: 1.5, Distance: 1.5}
+#: Events of a chain that a bet is spread over, beside the best ones, and the least part of the best one's growth that
+#: one of them has. Chosen by simulation: 15 do no better than 7.
+_SPREAD, _GROWTH = 7, 0.3
 #: A finalist's score is at least this part of the best one's; arbitrary, others would not catch up.
 _CLOSE = 0.4
 
@@ -135,7 +141,20 @@ class Chain:
 class Proposal:
     """A chain with the counts that its estimates rest on.
 
-    ``best`` is the index of its best event.
+    Parameters
+    ----------
+    chain : Chain
+        The events.
+    best : int
+        Index of the best one.
+    x, y : ndarray of shape (n_events,)
+        How often each happened on either side.
+    n : int
+        Draws a side.
+    few : tuple of int
+        Indices of the best event and its partner; by default all are meant.
+    prior : Prior
+        Estimates before the counts.
     """
 
     chain: Chain
@@ -143,6 +162,8 @@ class Proposal:
     x: Array
     y: Array
     n: int
+    few: tuple[int, ...] = ()
+    prior: Prior = VAGUE
 
     def add(self, x: Sequence[int], y: Sequence[int], n: int) -> None:
         """Count a chunk, by cells.
@@ -160,9 +181,22 @@ class Proposal:
 
     def estimates(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """Shrunken estimates of the events' probabilities under P and Q."""
-        return tuple(estimate_probability(self.x, self.n).tolist()), tuple(
-            estimate_probability(self.y, self.n).tolist()
-        )
+        p, q = self.prior.estimate(self.x, self.y, self.n)
+        return tuple(p.tolist()), tuple(q.tolist())
+
+    def stake_on(self, number: int, guarantee: Guarantee) -> Stake:
+        """Bet on the chain, without counts.
+
+        Parameters
+        ----------
+        number : int
+            Number of the chain in the record.
+        guarantee : Guarantee
+            The claim.
+        """
+        p, q = self.prior.estimate(self.x, self.y, self.n)
+        spread = find_spread(p, q, guarantee) if 0 < len(self.few) < len(p) else 0.0
+        return Stake(number, self.best, tuple(p.tolist()), tuple(q.tolist()), (), (), self.few, spread)
 
 
 class EventLearner:
@@ -323,11 +357,12 @@ class EventLearner:
             self._learned_at = self._past.held
             self._learn(rejected)
         elif self.finalists:
-            score = self._race(rejected)
-            # At each doubling of the draws past the reservoir the worst one goes, so that late draws cost little.
-            room = max(1, FINALISTS - int(math.log2(max(self.n / RESERVOIR, 1.0))))
-            kept = sorted(range(len(score)), key=lambda k: (-score[k], k))[:room]
-            self.finalists = [self.finalists[k] for k in kept]
+            if len(self.finalists) > 1:
+                score = self._race(rejected)
+                # At each doubling of the draws past the reservoir the worst one goes, so that late draws cost little.
+                room = max(1, FINALISTS - int(math.log2(max(self.n / RESERVOIR, 1.0))))
+                kept = sorted(range(len(score)), key=lambda k: (-score[k], k))[:room]
+                self.finalists = [self.finalists[k] for k in kept]
             self._rate(self.finalists[0])
 
     def fit(self, rejected: bool, go_on: Callable[[], bool] = lambda: True) -> bool:
@@ -359,22 +394,23 @@ class EventLearner:
 
     def _race(self, rejected: bool) -> Array:
         """Scores of the finalists by all their draws."""
-        x, y = (np.array([getattr(f, side)[f.best] for f in self.finalists]) for side in ("x", "y"))
-        return self._score(x, y, np.array([float(f.n) for f in self.finalists]), rejected)[0]
+        x, y, n = np.array([(f.x[f.best], f.y[f.best], float(f.n)) for f in self.finalists]).T
+        priors = [f.prior.take(f.best) for f in self.finalists]
+        p, q = np.array([prior.estimate(*draws) for prior, *draws in zip(priors, x, y, n, strict=True)]).T
+        return self._score(x, y, n, p, q, rejected)[0]
 
     def _rate(self, best: Proposal) -> None:
-        p, q = np.array([best.x[best.best] / best.n]), np.array([best.y[best.best] / best.n])
-        self.reach = float(self._pessimistic(p, q, best.n, self.nats + _EXTRA)[0])
-        low, _ = compute_wilson_interval(q, best.n, 1.0)
-        _, high = compute_wilson_interval(p, best.n, 1.0)
+        shares = np.array([best.x[best.best] / best.n, best.y[best.best] / best.n])
+        lows, highs = compute_wilson_interval(shares, best.n, math.sqrt(self.nats + _EXTRA))
+        low, high = compute_wilson_interval(shares, best.n, 1.0)
+        self.reach = float(self.guarantee.level_of(lows[:1], highs[1:])[0])
         # No less than one draw in all: else an event that was never seen on either side looks hopeful for ever.
-        self.hope = float(self.guarantee.level_of(high, np.maximum(low, 1.0 / best.n))[0])
+        self.hope = float(self.guarantee.level_of(high[:1], np.maximum(low[1:], 1.0 / best.n))[0])
 
     def _pessimistic(self, p: Array, q: Array, n: Array | float, nats: float) -> Array:
         """Level of (p, q) when each is moved towards the other by half of ``nats``."""
-        low, _ = compute_wilson_interval(p, n, math.sqrt(nats))
-        _, high = compute_wilson_interval(q, n, math.sqrt(nats))
-        return self.guarantee.level_of(low, high)
+        low, high = compute_wilson_interval(np.stack([p, q]), n, math.sqrt(nats))
+        return self.guarantee.level_of(low[0], high[1])
 
     def _learn(self, rejected: bool) -> None:
         x, y = self._past.draws()
@@ -408,7 +444,7 @@ class EventLearner:
             a, b = self._past.values(feature)
             groups += prefer_candidates(candidates_of(feature, a[1::2], b[1::2]))
         if groups:
-            self._select(groups, rejected)
+            self._select(add_priors(x, y, groups), rejected)
 
     def _learned(self, x: Batch, y: Batch) -> Iterator[tuple[Feature, Array, Array]]:
         """Features learned on the even draws and their values on the odd ones, so that a noisy fit looks no better.
@@ -422,7 +458,7 @@ class EventLearner:
         if symbols is not None:
             yield symbols, symbols.of_keys(key_x[1::2]), symbols.of_keys(key_y[1::2])
         found: list[Feature | None] = []
-        quick: Feature | None = None
+        quick: list[Feature | None] = []
         plain = isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and x.shape[1:] == y.shape[1:]
         if isinstance(x, np.ndarray) and plain and x.ndim == 2:
             d = x.shape[1]
@@ -430,19 +466,19 @@ class EventLearner:
                 found.append(_of_columns(even_x, even_y, self._survey.columns))
             elif d > 1:
                 # Transcripts have no centres.
-                quick = None if self._structure.features else learn_clipped(x, y)
+                quick = [] if self._structure.features else [learn_clipped(x, y)]
                 found.append(learn_linear(even_x, even_y))
                 found.append(learn_additive(even_x, even_y, COORDINATE_CELLS))
         elif plain or self._survey.numbers is not None:
             base = self._survey.numbers or (self._fixed[0] if self._fixed else None)
             if symbols is None and base is not None:
-                quick = learn_marked(x, y)
-                found.append(learn_distance(even_x, even_y))
+                quick = [learn_marked(x, y), learn_distance(x, y)]
                 if len(x) >= 2 * 20 * CELLS:
                     found.append(learn_histogram(base, base(even_x), base(even_y), CELLS))
             found += learn_lattices(even_x, even_y)
-        if quick is not None:
-            yield quick, quick(x), quick(y)
+        for feature in quick:
+            if feature is not None:
+                yield feature, feature(x), feature(y)
         for feature in found:
             if feature is not None:
                 yield feature, feature(odd_x), feature(odd_y)
@@ -452,13 +488,12 @@ class EventLearner:
         for part in (*self._structure.parts, *self._survey.parts):
             key_x, key_y = self._past.keys(part)
             label = getattr(part, "label", show_output)
-            symbols = learn_symbols(part(even_x), part(even_y), MOST_SYMBOLS, (key_x[::2], key_y[::2]), label)
+            symbols = learn_symbols(even_x, even_y, MOST_SYMBOLS, (key_x[::2], key_y[::2]), label, part)
             if symbols is not None:
                 yield replace(symbols, part=part), symbols.of_keys(key_x[1::2]), symbols.of_keys(key_y[1::2])
 
-    def _score(self, x: Array, y: Array, n: Array, rejected: bool) -> tuple[Array, Array]:
-        """Score of events with the given counts, to be maximised, and their growth against the same level."""
-        p, q = estimate_probability(x, n), estimate_probability(y, n)
+    def _score(self, x: Array, y: Array, n: Array, p: Array, q: Array, rejected: bool) -> tuple[Array, Array]:
+        """Score of events by their counts and estimates, to be maximised, and their growth against the same level."""
         growth = divergence_rate(p, q, self.guarantee, self.guarantee.level)
         if not rejected and float((growth * n).max()) >= _NATS:
             return growth, growth
@@ -470,32 +505,37 @@ class EventLearner:
     def _select(self, groups: list[Candidates], rejected: bool) -> None:
         x = np.concatenate([g.x for g in groups])
         y = np.concatenate([g.y for g in groups])
-        n = np.concatenate([np.full(len(g.cuts), g.n) for g in groups]).astype(float)
-        penalty = np.concatenate([np.full(len(g.cuts), g.penalty) for g in groups]) / n
-        score, growth = self._score(x, y, n, rejected)
+        counts = np.array([len(g.cuts) for g in groups])
+        n = np.repeat([float(g.n) for g in groups], counts)
+        penalty = np.repeat([g.penalty for g in groups], counts) / n
+        estimates = [group.prior.estimate(group.x, group.y, group.n) for group in groups]
+        p, q = (np.concatenate(side) for side in zip(*estimates, strict=True))
+        score, growth = self._score(x, y, n, p, q, rejected)
         # What is preferred is so where it has gained much, not where it has gained little and may be luck.
         penalty = np.maximum(penalty, -PREFERRED * growth)
         score = np.where(growth > 0, np.maximum(growth - penalty, 1e-300), score)
-        sizes = np.cumsum([0, *(len(g.cuts) for g in groups)])
-        owner = np.repeat(np.arange(len(groups)), np.diff(sizes))
-        p, q = estimate_probability(x, n), estimate_probability(y, n)
+        ends = np.cumsum(counts)
         odds = special.logit(p)
         left, self.finalists = score.copy(), []
         floor = _CLOSE * max(float(score.max()), 0.0)
         common, found = np.abs(odds) <= _COMMON, False
-        while len(self.finalists) < FINALISTS and left.max() > -np.inf:
-            close = not self.finalists or left.max() >= floor
+        while len(self.finalists) < FINALISTS and (top := left.max()) > -np.inf:
+            close = not self.finalists or top >= floor
             if not found and (not close or len(self.finalists) == FINALISTS - 1) and (left[common] > -np.inf).any():
                 left = np.where(common, left, -np.inf)
             elif not close:
                 break
             best = int(np.argmax(left))
             found = found or bool(common[best])
-            group, first = groups[owner[best]], int(sizes[owner[best]])
+            owner = int(ends.searchsorted(best, side="right"))
+            group, first = groups[owner], int(ends[owner] - counts[owner])
             here = slice(first, first + len(group.cuts))
             partner = _partner(p[here], q[here], growth[here], best - first)
-            self.finalists.append(_proposal(group, best - first, partner))
-            left[(owner == owner[best]) & (np.abs(odds - odds[best]) < _APART)] = -np.inf
+            events = [best - first] if partner is None else [best - first, partner]
+            spread = not self.finalists and n[best] < LATE
+            others = _spread(odds[here], growth[here], best - first) if spread else set()
+            self.finalists.append(_proposal(group, events, others))
+            left[here][np.abs(odds[here] - odds[best]) < _APART] = -np.inf
         self._rate(self.finalists[0])
 
 
@@ -519,9 +559,20 @@ def _partner(p: Array, q: Array, growth: Array, best: int) -> int | None:
     return int(np.argmax(np.where(other, growth, -1.0)))
 
 
-def _proposal(group: Candidates, best: int, partner: int | None) -> Proposal:
-    indices = [best] if partner is None else [best, partner]
-    order = sorted(indices, key=lambda k: -group.cuts[k] if group.side == "below" else group.cuts[k])
-    cuts = tuple(float(group.cuts[k]) for k in order)
-    chain = Chain(group.feature, group.side, cuts)
-    return Proposal(chain, order.index(best), group.x[order], group.y[order], group.n)
+def _spread(odds: Array, growth: Array, best: int) -> set[int]:
+    """Events evenly spaced in log-odds, of those that grow at a part of the best one's rate."""
+    if growth[best] <= 0:
+        return set()
+    good = np.flatnonzero(growth >= _GROWTH * growth[best])
+    wanted = np.linspace(odds[good].min(), odds[good].max(), _SPREAD)
+    return set(good[np.abs(odds[good] - wanted[:, None]).argmin(axis=1)].tolist())
+
+
+def _proposal(group: Candidates, few: list[int], others: set[int]) -> Proposal:
+    """Chain of the best event, which comes first in ``few``, its partner if it has one, and others."""
+    sign = -1.0 if group.side == "below" else 1.0
+    order = sorted({*few, *others}, key=lambda k: sign * group.cuts[k])
+    chain = Chain(group.feature, group.side, tuple(group.cuts[order].tolist()))
+    indices = tuple(sorted(order.index(k) for k in few))
+    prior = group.prior.take(order)
+    return Proposal(chain, order.index(few[0]), group.x[order], group.y[order], group.n, indices, prior)

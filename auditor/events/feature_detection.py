@@ -17,7 +17,7 @@ from auditor.events.float_bits import BitPattern, NegativeZero, near_answers, pr
 from auditor.events.learners import LEARNERS
 from auditor.events.numbers_in_text import Written, written_in
 from auditor.events.output_types import Flag, IsValue, KeyOrder, KindIs, kinds_of
-from auditor.events.presence import Presence, moved_items
+from auditor.events.presence import ROWS, Presence, moved_items
 from auditor.events.reservoir import Reservoir
 from auditor.events.screening import best_columns, compare_counts, screen_coordinates, screen_tails
 from auditor.events.shared_noise import MOST, equal_coordinates, is_shown, without_noise
@@ -94,6 +94,8 @@ class Survey:
         self.numbers: Feature | None = None
         self._presence = Presence()
         self._written: tuple[Written, ...] = ()
+        #: Draws a side that were compared place by place, and what was found.
+        self._moved: tuple[int, list[Item]] = (0, [])
         self._looked_at = 0
         self._calls = 0
         self._types: tuple[set[str], set[str]] = (set(), set())
@@ -118,7 +120,7 @@ class Survey:
         before = {*self.features, *self.chosen}
         self.features, self.chosen, self.parts = list(self._array_types()), [], []
         if isinstance(x, list) or isinstance(y, list):
-            self._look_at_values(x, y)
+            self._look_at_values(past, x, y)
         elif x.ndim == 2 and x.shape[1:] == y.shape[1:]:
             self._look_at_rows(x, y)
         for learn_features in LEARNERS:
@@ -141,11 +143,10 @@ class Survey:
         """No side has given nothing but arrays, of several types."""
         return all("list" in seen or len(seen) == 1 for seen in self._types)
 
-    def _look_at_values(self, x: Batch, y: Batch) -> None:
+    def _look_at_values(self, past: Reservoir, x: Batch, y: Batch) -> None:
         """Lists: kinds of outputs, keys and members, numbers at places, bits of bytes."""
         even_x, even_y = x[::2], y[::2]
-        start = self._presence.n
-        self._presence.add(x[start:], y[start:])
+        self._presence.add(*past.since(self._presence.n))
         if self._settled:
             self.features += map(KindIs, self._presence.different_kinds())
         self.features += self._presence.features()
@@ -158,7 +159,10 @@ class Survey:
             self._written = tuple(written)
             if any(isinstance(strip_type(value), dict) for value in (*even_x[:_LOOK], *even_y[:_LOOK])):
                 self.parts.append(KeyOrder())
-            self.chosen += moved_items(even_x, even_y)
+            rows = min(len(even_x), ROWS)
+            if rows > self._moved[0]:
+                self._moved = rows, moved_items(even_x, even_y)
+            self.chosen += self._moved[1]
 
     def _offer(self, feature: Feature, score: float) -> None:
         """Offer what was chosen among many by its score: to be judged on all draws only if it is beyond doubt."""

@@ -24,6 +24,8 @@ Array = NDArray[np.float64]
 MAX_COORDINATES = 24
 #: A set of values is written out up to this size; arbitrary, a line's length.
 _WORDS = 8
+#: Types that have a length.
+_SIZED = {dict, list, tuple, str, bytes, set, frozenset}
 
 
 class Feature(Protocol):
@@ -351,12 +353,16 @@ class Shape:
             if self.kind == "length":
                 return np.full(len(batch), batch.shape[1] if batch.ndim == 2 else -1.0)
             return np.full(len(batch), np.nan) if batch.dtype.kind == "b" else read_column(batch)
+        kinds = set(map(type, batch))
         if self.kind == "length":
+            if kinds <= _SIZED:
+                return np.fromiter(map(len, batch), np.float64, len(batch))
             return np.array(
                 [len(v) if hasattr(v, "__len__") else -1.0 for v in map(strip_type, batch)], dtype=np.float64
             )
         values = read_column(batch)
-        values[[isinstance(v, bool | np.bool_) for v in batch]] = np.nan
+        if not kinds.isdisjoint({bool, np.bool_}):
+            values[[isinstance(v, bool | np.bool_) for v in batch]] = np.nan
         return values
 
     def below(self, cut: float) -> str:

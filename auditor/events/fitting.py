@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.events.features import MAX_COORDINATES, Additive, Distance, Feature, Lattice, Linear, Rank
+from auditor.events.features import MAX_COORDINATES, Additive, Distance, Feature, Lattice, Linear, Part, Rank
 from auditor.targets.outputs import Batch, hash_outputs, read_column, read_matrix, show_output
 
 Array = NDArray[np.float64]
@@ -146,6 +146,7 @@ def learn_symbols(
     most: int,
     known: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None,
     label: Callable[[Any], str] = show_output,
+    part: Part | None = None,
 ) -> Rank | None:
     """Order outputs, as symbols, by shrunken likelihood ratio.
 
@@ -162,7 +163,9 @@ def learn_symbols(
     known : tuple of (ndarray, ndarray), optional
         The keys, each of shape (n,).
     label : callable
-        From an output to words.
+        From an output to words, or from its part.
+    part : Part or None
+        The part of an output that is the symbol, where the keys are known; None is all of it.
 
     Returns
     -------
@@ -170,13 +173,20 @@ def learn_symbols(
         None also if there is only one symbol, or more than draws a side.
     """
     key_x, key_y = known if known is not None else (hash_outputs(x), hash_outputs(y))
-    table, first = np.unique(np.concatenate([key_x, key_y]), return_index=True)
-    if not 1 < len(table) <= min(most, len(key_x)):  # values that hardly repeat are no symbols
+    # Values that hardly repeat are no symbols; that there are too many is often seen by the first ones.
+    limit, keys = min(most, len(key_x)), np.concatenate([key_x, key_y])
+    if len(keys) > 4 * limit and len(np.unique(keys[: 2 * limit])) > limit:
+        return None
+    table, first = np.unique(keys, return_index=True)
+    if not 1 < len(table) <= limit:
         return None
     count_x = np.bincount(np.searchsorted(table, key_x), minlength=len(table))
     count_y = np.bincount(np.searchsorted(table, key_y), minlength=len(table))
     n = len(key_x)
-    labels = [label(x[k] if k < n else y[k - n]) for k in first.tolist()]
+    shown = [x[k] if k < n else y[k - n] for k in first.tolist()]
+    if part is not None:
+        shown = [part(x[k : k + 1] if k < n else y[k - n : k - n + 1])[0] for k in first.tolist()]
+    labels = list(map(label, shown))
     return _ranked(None, tuple(table.tolist()), count_x, count_y, labels)
 
 

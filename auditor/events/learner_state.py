@@ -17,6 +17,7 @@ import numpy as np
 
 from auditor.datasets.json_codec import NotStorableError, decode_value, encode_value
 from auditor.errors import SpecificationError
+from auditor.events.candidates import Prior
 from auditor.events.codec import OBJECTS, chain_from_json, chain_to_json
 from auditor.events.event_learner import EventLearner, Proposal
 from auditor.targets.outputs import Batch
@@ -46,7 +47,10 @@ def write_state(learner: EventLearner) -> bytes:
         chain = chain_to_json(finalist.chain)
         if chain is not None:
             counts = [[float(c) for c in side] for side in (finalist.x, finalist.y)]
-            record["finalists"].append([chain, finalist.best, *counts, finalist.n])
+            prior = [np.asarray(v, float).tolist() for v in (finalist.prior.p, finalist.prior.q)]
+            record["finalists"].append(
+                [chain, finalist.best, *counts, finalist.n, list(finalist.few), [*prior, finalist.prior.weight]]
+            )
     return zlib.compress(json.dumps(record).encode(), 6)
 
 
@@ -76,13 +80,26 @@ def restore_state(learner: EventLearner, content: bytes) -> None:
         x, y = record["draws"] or (None, None)
         draws = None if x is None or y is None else (_read(x), _read(y))
         finalists = [
-            Proposal(chain_from_json(chain), int(best), np.array(x, float), np.array(y, float), int(n))
-            for chain, best, x, y, n in record["finalists"]
+            Proposal(
+                chain_from_json(chain),
+                int(best),
+                np.array(x, float),
+                np.array(y, float),
+                int(n),
+                tuple(map(int, few)),
+                _prior(*prior),
+            )
+            for chain, best, x, y, n, few, prior in record["finalists"]
         ]
         n = int(record["n"])
     except (KeyError, TypeError, ValueError, zlib.error, OSError) as error:
         raise SpecificationError(f"what was learned cannot be read: {type(error).__name__}: {error}") from error
     learner.recall(n, draws, finalists)
+
+
+def _prior(p: float | list[float], q: float | list[float], weight: float) -> Prior:
+    first, second = (np.array(side, float) if isinstance(side, list) else float(side) for side in (p, q))
+    return Prior(first, second, float(weight))
 
 
 def _batch(batch: Batch) -> Any:

@@ -7,10 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from auditor.targets.columns import columns_of
 from auditor.targets.outputs import Batch, hash_outputs, shorten_text
 from auditor.targets.values import USUAL, kind_of, strip_type, text_of
 
 Array = NDArray[np.float64]
+
+#: Types of which all values are of one kind.
+_SIMPLE = frozenset({dict, list, tuple, str, bytes, int, float, bool, type(None), set, frozenset})
 
 
 def kinds_of(batch: Batch) -> list[str]:
@@ -19,7 +23,12 @@ def kinds_of(batch: Batch) -> list[str]:
     There is one for each output of a list, and one for all of an array.
     """
     if not isinstance(batch, np.ndarray):
-        return [kind_of(value) for value in batch]
+        kinds = list(map(type, batch))
+        if not _SIMPLE.issuperset(kinds):
+            return [kind_of(value) for value in batch]
+        first = dict(zip(reversed(kinds), reversed(batch), strict=True))
+        name_of = {kind: kind_of(value) for kind, value in first.items()}
+        return [name_of[kind] for kind in kinds]
     name = batch.dtype.name
     if batch.ndim == 2:
         return ["sequence" if name in ("float64", "bool") else name]
@@ -68,6 +77,9 @@ class KeyOrder:
 
     def __call__(self, batch: Batch) -> Batch:
         """See `Part`; None for what is no dict."""
+        columns = columns_of(batch) if isinstance(batch, list) else None
+        if columns is not None:
+            return [None if columns.keys is None else text_of(list(columns.keys))] * len(batch)
         values = [strip_type(value) for value in batch] if isinstance(batch, list) else [None] * len(batch)
         return [text_of(list(value)) if isinstance(value, dict) else None for value in values]
 

@@ -14,6 +14,7 @@ from auditor.events.features import Feature
 from auditor.events.output_types import kinds_of
 from auditor.events.screening import best_columns, compare_counts, screen_coordinates
 from auditor.events.structure import Item, walk_elements
+from auditor.targets.columns import Columns, columns_of
 from auditor.targets.outputs import Batch, float_of, is_number
 from auditor.targets.values import strip_type
 
@@ -23,7 +24,7 @@ MOST = 5_000
 #: feature costs a look at every draw.
 _OFFERED, _LEAST = 4, 1.7
 #: Draws a side, and places, whose numbers are compared; arbitrary, the numbers are read one by one.
-_ROWS, _PLACES = 256, 1_024
+ROWS, _PLACES = 256, 1_024
 
 
 @dataclass
@@ -46,6 +47,20 @@ class PresenceCounts:
         for counter, held in ((self.x, x), (self.y, y)):
             for one in held:
                 counter.update(one if len(counter) < MOST else [what for what in one if what in counter])
+
+    def add_alike(self, held: Sequence[Any], x: int, y: int) -> None:
+        """Count outputs that all hold the same elements.
+
+        Parameters
+        ----------
+        held : sequence
+            The elements.
+        x, y : int
+            Outputs of each side.
+        """
+        for counter, n in ((self.x, x), (self.y, y)):
+            if n:
+                counter.update(dict.fromkeys(held if len(counter) < MOST else filter(counter.__contains__, held), n))
 
     def different(self, n: int) -> list[Any]:
         """Elements whose frequencies differ most between the sides.
@@ -83,9 +98,18 @@ class Presence:
             Outputs.
         """
         self.n += len(x)
-        self.kinds.add(_kinds(x), _kinds(y))
-        self.keys.add(*(list(map(_keys, _listed(side))) for side in (x, y)))
-        self.members.add(*(list(map(_members, _listed(side))) for side in (x, y)))
+        kinds = [kinds_of(side) * (len(side) if isinstance(side, np.ndarray) else 1) for side in (x, y)]
+        if len({*kinds[0], *kinds[1]}) == 1:
+            self.kinds.add_alike(kinds[0][:1], len(kinds[0]), len(kinds[1]))
+        else:
+            self.kinds.add(*([[kind] for kind in side] for side in kinds))
+        listed = [_listed(side) for side in (x, y)]
+        for counts, read, read_columns in ((self.keys, _keys, _keys_alike), (self.members, _members, _members_alike)):
+            held = [read_columns(columns_of(side)) for side in listed]
+            if held[0] is not None and held[0] == held[1]:
+                counts.add_alike(held[0], len(x), len(y))
+            else:
+                counts.add(*(list(map(read, side)) for side in listed))
 
     def different_kinds(self) -> list[str]:
         """Kinds that differ most between the sides, exceptions first."""
@@ -103,13 +127,19 @@ def _listed(batch: Batch) -> list[Any]:
     return [] if isinstance(batch, np.ndarray) else batch
 
 
-def _kinds(batch: Batch) -> list[list[str]]:
-    return [[kind] for kind in kinds_of(batch)] * (len(batch) if isinstance(batch, np.ndarray) else 1)
-
-
 def _keys(value: Any) -> list[tuple[Any, ...]]:
     """Places of an output that end in a key of a dict."""
     return [path for path, _ in walk_elements(value) if not isinstance(path[-1], int) or _in_dict(value, path)]
+
+
+def _keys_alike(columns: Columns | None) -> list[tuple[Any, ...]] | None:
+    """`_keys` of outputs that are all built alike."""
+    return None if columns is None else [column.path for column in columns.columns if column.keyed]
+
+
+def _members_alike(columns: Columns | None) -> list[Token] | None:
+    """`_members` of outputs that are all built alike, where none has any."""
+    return [] if columns is not None and columns.keys is not None else None
 
 
 def _in_dict(value: Any, path: tuple[Any, ...]) -> bool:
@@ -135,14 +165,18 @@ def moved_items(x: Sequence[Any], y: Sequence[Any]) -> list[Item]:
     Parameters
     ----------
     x, y : sequence
-        Outputs of each side, of which the first `_ROWS` are read.
+        Outputs of each side, of which the first `ROWS` are read.
 
     Returns
     -------
     list of Item
         At most `_OFFERED`; empty if none differs.
     """
-    rows = min(len(x), len(y), _ROWS)
+    rows = min(len(x), len(y), ROWS)
+    columns = columns_of([*x[:rows], *y[:rows]])
+    if columns is not None and rows >= 2 and all(column.numeric is not None for column in columns.columns):
+        numeric = [column for column in columns.columns if column.numeric][:_PLACES]
+        return _moved([column.path for column in numeric], [column.numbers for column in numeric], rows)
     seen: Counter[tuple[Any, ...]] = Counter()
     held: list[dict[tuple[Any, ...], float]] = []
     for value in (*x[:rows], *y[:rows]):
@@ -153,6 +187,13 @@ def moved_items(x: Sequence[Any], y: Sequence[Any]) -> list[Item]:
     places = [path for path, count in seen.items() if count >= 2][:_PLACES]
     if not places or rows < 2:
         return []
-    table = np.array([[numbers.get(path, np.nan) for path in places] for numbers in held])
+    return _moved(places, [[numbers.get(path, np.nan) for numbers in held] for path in places], rows)
+
+
+def _moved(places: Sequence[tuple[Any, ...]], numbers: Sequence[Any], rows: int) -> list[Item]:
+    """Places whose numbers differ most, from those of each place: the first ``rows`` are of the first side."""
+    if not places:
+        return []
+    table = np.ascontiguousarray(np.column_stack(numbers))
     scores = screen_coordinates(table[:rows], table[rows:])
     return [Item(places[k]) for k in best_columns(scores, _OFFERED, _LEAST)]

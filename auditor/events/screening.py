@@ -75,6 +75,8 @@ def _scores(a: Array, b: Array) -> Array:
 
 
 def _mean(values: Array) -> Array:
+    if not np.isnan(values).any():
+        return np.asarray(values.sum(axis=0) / max(len(values), 1))
     count = np.maximum((~np.isnan(values)).sum(axis=0), 1)
     return np.asarray(np.nansum(values, axis=0) / count)
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from auditor.events.elements import CONTAINERS, Elements, Table, list_children
 from auditor.events.features import MAX_COORDINATES, Feature
+from auditor.targets.columns import Columns, Rows, columns_of
 from auditor.targets.outputs import Batch, float_of, hash_outputs, is_number
 from auditor.targets.values import DEEPEST, strip_type
 
@@ -58,6 +59,16 @@ class Item:
 
     def __call__(self, batch: Batch) -> Array:
         """See `Feature`."""
+        columns = None if isinstance(batch, np.ndarray) else columns_of(batch)
+        if columns is not None:
+            column, other = columns.at(self.path), columns.at(self.other)
+            if column is not None and self.kind == "present":
+                return np.ones(columns.n)
+            if column is not None and self.kind == "number":
+                return column.numbers
+            if column is not None and other is not None:
+                with np.errstate(invalid="ignore", over="ignore"):
+                    return column.numbers - other.numbers
         if self.kind == "present":
             return np.array([part is not _ABSENT for part in _at(batch, self.path)], dtype=np.float64)
         values = _numbers(_at(batch, self.path))
@@ -102,6 +113,10 @@ def _place(path: tuple[Any, ...]) -> str:
 
 def _at(batch: Batch, path: tuple[Any, ...]) -> list[Any]:
     """What each output holds at a place, or `_ABSENT`."""
+    if isinstance(batch, Rows) and batch.columns is not None:
+        column = batch.columns.at(path)
+        if column is not None:
+            return list(column.values)
     parts: list[Any] = batch.tolist() if isinstance(batch, np.ndarray) else batch
     for step in path:
         parts = [_step(part, step) for part in parts]
@@ -161,7 +176,7 @@ def structure_of(x: Batch, y: Batch) -> Structure:
         if x.ndim == 2 and x.shape[1:] == y.shape[1:] and x.shape[1] > 2:
             return Structure(tuple(_of_rows(np.concatenate([x[:_LOOK], y[:_LOOK]]))))
         return Structure()
-    looked = [value for side in (x, y) for value in _listed(side[:_LOOK])]
+    looked = Rows(value for side in (x, y) for value in _listed(side[:_LOOK]))
     table = Table(looked)
     if not table.inside.any():
         return Structure()
@@ -201,6 +216,9 @@ def _of_rows(rows: NDArray[Any]) -> Iterator[Feature]:
 
 def _places(outputs: Sequence[Any]) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]], list[tuple[Any, ...]]]:
     """Places at which there is a number, at which there is something else, and keys that some outputs lack."""
+    columns = columns_of(outputs)
+    if columns is not None and len(outputs) >= 2 and all(column.numeric is not None for column in columns.columns):
+        return _places_of(columns)
     numbers: Counter[tuple[Any, ...]] = Counter()
     others: Counter[tuple[Any, ...]] = Counter()
     for output in outputs:
@@ -210,6 +228,14 @@ def _places(outputs: Sequence[Any]) -> tuple[list[tuple[Any, ...]], list[tuple[A
     often = [path for path in counted if counted[path] >= 2][:MAX_COORDINATES]
     optional = [path for path in often if counted[path] < len(outputs) and not isinstance(path[-1], int)]
     return [p for p in often if numbers[p] >= 2], [p for p in often if others[p] >= 2], optional
+
+
+def _places_of(
+    columns: Columns,
+) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]], list[tuple[Any, ...]]]:
+    """`_places` of outputs that are all built alike."""
+    numbers, others = ([c.path for c in columns.columns if c.numeric is which] for which in (True, False))
+    return numbers[:MAX_COORDINATES], others[: max(MAX_COORDINATES - len(numbers), 0)], []
 
 
 def walk_elements(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:

@@ -51,7 +51,7 @@ class Learning(NamedTuple):
 
 #: Cost of learning, by the width of an output: the first row whose ``widest`` is at least the width.
 LEARNING = (Learning(1.0, 3.0, 5.0, 0.8), Learning(NARROW, 3.0, 3.0, 0.8), Learning(math.inf, 5.0, 1.0, 0.5))
-#: Logarithm of the prior of each expert, where both slots bet on the same event.
+#: Logarithm of the prior of each expert, where all slots bet on the same event.
 _LOG_PRIOR = np.logaddexp.reduce(LOG_PRIOR, axis=0)
 #: Quantiles of each binomial count in `flag_probability`; 32 x 32 equally likely cells give the probability to about
 #: 0.01, and the level to far less than the step of the grid.

@@ -6,6 +6,7 @@ claimed level it decides a verdict, run on a grid of levels it gives the lower b
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -36,6 +37,11 @@ class Stake:
         Estimates of P(A_j) and Q(A_j) from past draws, none of them of this chunk.
     x, y : tuple of int
         Draws of this chunk in each of the k + 1 cells, of P and of Q.
+    few : tuple of int
+        Indices of the one or two events that the second slot bets on; by default all are meant.
+    spread : float
+        Multiple of each event's own best amount that the third slot bets on all of them. At 0, the default, it bets as
+        the second one does.
     """
 
     chain: int
@@ -44,6 +50,8 @@ class Stake:
     q: tuple[float, ...]
     x: tuple[int, ...]
     y: tuple[int, ...]
+    few: tuple[int, ...] = ()
+    spread: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -96,10 +104,13 @@ def worst_counts(stake: Stake, n: int, x: bool, y: bool) -> Stake:
     return replace(stake, x=worst_x if x else stake.x, y=worst_y if y else stake.y)
 
 
-#: Slots: the best event alone, and the whole chain. A chain of two events grows 1.46 times as fast as the best single
-#: event on Laplace noise (tests/unit/evidence/test_chains.py), 1.97 times on the two tails of Gaussian noise against
-#: (eps, delta), and no faster against mu; so it gets most of the mass. A chain of one event gets all of it.
-SLOTS = (0.25, 0.75)
+#: Slots: the best event alone; it and its partner on the other side of the diagonal; and all events of the chain, of
+#: which there are more than two only while draws are few. A chain of two events grows 1.46 times as fast as the best
+#: single event on Laplace noise (tests/unit/evidence/test_chains.py), 1.97 times on the two tails of Gaussian noise
+#: against (eps, delta), and no faster against mu. Many events grow hardly faster than two, but few draws do not tell
+#: which two are best, and a bet on many depends less on it (benchmarks/head_to_head.py). The masses were chosen by
+#: simulation on seeds below 1,000.
+SLOTS = (0.08, 0.22, 0.7)
 
 #: Experts: (kind, value, prior mass). A "plug" expert bets ``value`` times the likelihood-ratio-optimal amount of the
 #: estimates, a "limit" expert ``value`` times the largest admissible amount. The plug-in experts grow at the best rate
@@ -128,6 +139,9 @@ SHARE = 0.01
 #: Plug-in experts stay below the largest admissible amount, so that no single draw can ruin them.
 _MARGIN = 0.98
 
+#: Steps of Newton's method in `find_spread`; arbitrary, any amount is valid.
+_NEWTON = 4
+
 #: Chunks whose factors `Wealth.bet_all` computes together: few, as it may stop after any of them.
 _AT_ONCE = 16
 
@@ -135,25 +149,31 @@ _PLUG = np.array([kind == "plug" for kind, _, _ in EXPERTS])
 _VALUE = np.array([value for _, value, _ in EXPERTS])
 _MASS = np.array([mass for _, _, mass in EXPERTS])
 LOG_PRIOR: Array = np.log(np.outer(SLOTS, _MASS / _MASS.sum()))
+_LOG_KEPT = math.log1p(-SHARE)
 _LOG_SPREAD: Array = LOG_PRIOR[:, :, None] + math.log(SHARE)
 
 
-def log_factors(stakes: Sequence[Stake], guarantee: Guarantee, levels: Array) -> Array:
+def log_factors(
+    stakes: Sequence[Stake], guarantee: Guarantee, levels: Array, among: NDArray[np.intp] | None = None
+) -> Array:
     """Log factors of the wealth of each slot's experts.
 
     Parameters
     ----------
     stakes : sequence of Stake
         The events, the estimates made before the chunk and the chunk's counts, of one or more chunks. All have the same
-        number of events.
+        number of events, also in `Stake.few`, and all or none have a `Stake.spread`.
     guarantee : Guarantee
         The notion of privacy.
     levels : ndarray of shape (n_levels,)
         Levels at which to bet.
+    among : ndarray of int, optional
+        Indices of the levels whose factors are asked for; by default all.
 
     Returns
     -------
     ndarray of shape (n_stakes, n_slots, n_experts, n_levels)
+        Or, with ``among``, as many levels as that has.
 
     Notes
     -----
@@ -177,29 +197,77 @@ def log_factors(stakes: Sequence[Stake], guarantee: Guarantee, levels: Array) ->
     if not use.all():  # nothing is bet where the estimate is inside the null, or at an end of the cap
         weight, slope = np.where(use, weight, 0.0), np.where(use, slope, 0.0)
         p0, q0 = np.where(use, p0, 0.5), np.where(use, q0, 0.5)
-    best = np.arange(len(stakes))[:, None], np.array([[stake.best] for stake in stakes])
-    x, y = np.array([_two_cells(stake) for stake in stakes]).swapaxes(0, 1)
-    alone = _gains(weight[best], p0[best], q0[best], slope[best], x, y, 1.0)
-    if p.shape[1] == 1:
-        return np.stack([alone, alone], axis=1)
-    x, y = (np.array([getattr(stake, name) for stake in stakes], float) for name in "xy")
-    return np.stack([alone, _gains(weight, p0, q0, slope, x, y, CHAIN_SCALE)], axis=1)
+    if among is not None:
+        weight, slope, p0, q0 = (np.take(value, among, axis=-1) for value in (weight, slope, p0, q0))
+
+    def bet_on(events: list[tuple[int, ...]], scale: Array | float) -> Array:
+        """Gains of bets on some events of each stake's chain."""
+        at = np.arange(len(stakes))[:, None], np.array(events)
+        x, y = (np.array([_merge(getattr(s, side), e) for s, e in zip(stakes, events, strict=True)]) for side in "xy")
+        return _gains(weight[at], p0[at], q0[at], slope[at], x, y, scale)
+
+    alone = bet_on([(stake.best,) for stake in stakes], 1.0)
+    few = [stake.few or tuple(range(len(stake.p))) for stake in stakes]
+    pair = alone if len(few[0]) == 1 else bet_on(few, CHAIN_SCALE)
+    every = pair
+    if stakes[0].spread:
+        spread = np.array([stake.spread for stake in stakes])[:, None, None]
+        every = bet_on([tuple(range(len(stake.p))) for stake in stakes], spread)
+    return np.stack([alone, pair, every], axis=1)
 
 
-def _two_cells(stake: Stake) -> list[list[float]]:
-    """Counts outside and inside of the best event, of x and of y."""
-    k = stake.best + 1
-    return [[float(sum(count[:k])), float(sum(count[k:]))] for count in (stake.x, stake.y)]
+def _shape(stake: Stake) -> tuple[int, int, bool]:
+    """What stakes whose factors are computed together have in common."""
+    return len(stake.p), len(stake.few), stake.spread > 0
 
 
-def _gains(weight: Array, p0: Array, q0: Array, slope: Array, x: Array, y: Array, scale: float) -> Array:
+def _merge(counts: Sequence[int], events: Sequence[int]) -> list[float]:
+    """Draws in the cells that some of the events make."""
+    ends = [0, *(event + 1 for event in events), len(counts)]
+    return [float(sum(counts[a:b])) for a, b in itertools.pairwise(ends)]
+
+
+def find_spread(p: Array, q: Array, guarantee: Guarantee) -> float:
+    """Multiple of the events' own best amounts at which the claim's wealth grows fastest.
+
+    Parameters
+    ----------
+    p, q : ndarray of shape (n_events,)
+        Estimates of the probabilities of nested events, outermost first, each in (0, 1).
+    guarantee : Guarantee
+        The claim.
+
+    Returns
+    -------
+    float
+        At least 0; 0 if no event speaks against the claim.
+    """
+    p0, q0, slope = guarantee.tangent(p, q, guarantee.level)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        weight = (p - p0) / (p0 * (1.0 - p0))
+    use = guarantee.beyond(p, q, guarantee.level) & (weight > 0) & (weight < np.inf) & (slope < np.inf)
+    if not use.any():
+        return 0.0
+    weight, slope, p0, q0 = weight[use], slope[use], p0[use], q0[use]
+    inside = np.tril(np.ones((len(p0) + 1, len(p0))), -1)  # cell j lies in the first j events
+    gains = np.concatenate([(inside - p0) @ weight, (q0 - inside) @ (weight * slope)])
+    mass = np.concatenate([-np.diff(side[use], prepend=1.0, append=0.0) for side in (p, q)])
+    limit = float(_MARGIN / -gains.min())
+    amount = float(min(1.0 / len(p0), limit))
+    for _ in range(_NEWTON):  # the growth is concave in the amount
+        part = gains / (1.0 + amount * gains)
+        amount = min(max(amount + float(mass @ part) / float(mass @ part**2), 0.0), limit)
+    return amount
+
+
+def _gains(weight: Array, p0: Array, q0: Array, slope: Array, x: Array, y: Array, scale: Array | float) -> Array:
     """Log factors of every expert, shape (n_stakes, n_experts, n_levels), with given weights and counts of cells."""
     count = np.concatenate([x, y], axis=1)
     gains: Array = special.xlog1py(count[:, None, :, None], _bets(weight, p0, q0, slope, scale)).sum(axis=2)
     return gains
 
 
-def _bets(weight: Array, p0: Array, q0: Array, slope: Array, scale: float) -> Array:
+def _bets(weight: Array, p0: Array, q0: Array, slope: Array, scale: Array | float) -> Array:
     """What a draw in each cell adds to 1, shape (..., n_experts, 2 * n_cells, n_levels): cells of x, then cells of y.
 
     The arguments have the shape (..., n_events, n_levels).
@@ -286,9 +354,9 @@ class Wealth:
     def bet_all(self, stakes: Iterable[Stake | None], enough: float = math.inf) -> None:
         """Bet on chunk after chunk until all levels are decided.
 
-        It stops when the best wealths of all levels have reached ``enough``.
+        A level whose best wealth has reached ``enough`` is decided, and may be played no further.
 
-        The same as `bet` on each, in less time: factors are computed for `_AT_ONCE` chunks together.
+        The same as `bet` on each until then, in less time: factors are computed for `_AT_ONCE` chunks together.
 
         Parameters
         ----------
@@ -299,22 +367,32 @@ class Wealth:
         """
         played = [stake for stake in stakes if stake is not None]
         for start in range(0, len(played), _AT_ONCE):
-            for factors in _in_order(played[start : start + _AT_ONCE], self.guarantee, self.levels):
-                self._play(factors)
+            left = np.flatnonzero(self.best < enough)
+            among = left if len(left) < len(self.levels) else None
+            for factors in _in_order(played[start : start + _AT_ONCE], self.guarantee, self.levels, among):
+                self._play(factors, among)
                 if self.best.min() >= enough:
                     return
 
-    def _play(self, factors: Array) -> None:
-        self._log += factors
-        self.current = np.logaddexp.reduce(self._log.reshape(-1, len(self.levels)), axis=0)
-        self.best = np.maximum(self.best, self.current)
-        self._log = np.logaddexp(self._log + math.log1p(-SHARE), self.current + _LOG_SPREAD)
+    def _play(self, factors: Array, among: NDArray[np.intp] | None = None) -> None:
+        """Multiply the wealth by the factors of a chunk, at some of the levels if there are indices."""
+        log = self._log if among is None else self._log[:, :, among]
+        log = log + factors
+        current = np.logaddexp.reduce(log.reshape(-1, log.shape[-1]), axis=0)
+        log = np.logaddexp(log + _LOG_KEPT, current + _LOG_SPREAD)
+        if among is None:
+            self._log, self.current, self.best = log, current, np.maximum(self.best, current)
+        else:
+            self._log[:, :, among], self.current[among] = log, current
+            self.best[among] = np.maximum(self.best[among], current)
 
 
-def _in_order(stakes: Sequence[Stake], guarantee: Guarantee, levels: Array) -> list[Array]:
+def _in_order(
+    stakes: Sequence[Stake], guarantee: Guarantee, levels: Array, among: NDArray[np.intp] | None = None
+) -> list[Array]:
     """`log_factors` of each stake."""
     found: dict[int, Array] = {}
-    for events in {len(stake.p) for stake in stakes}:
-        among = [k for k, stake in enumerate(stakes) if len(stake.p) == events]
-        found.update(zip(among, log_factors([stakes[k] for k in among], guarantee, levels), strict=True))
+    for shape in {_shape(stake) for stake in stakes}:
+        those = [k for k, stake in enumerate(stakes) if _shape(stake) == shape]
+        found.update(zip(those, log_factors([stakes[k] for k in those], guarantee, levels, among), strict=True))
     return [found[k] for k in range(len(stakes))]

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from auditor.errors import TargetError
+from auditor.targets.columns import Column, Columns, Path, columns_of
 from auditor.targets.values import USUAL, Raised, Typed, make_visible, strip_type, text_of
 
 __all__ = [
@@ -37,10 +40,16 @@ Batch: TypeAlias = NDArray[Any] | list[Any]
 #: array of booleans.
 _NUMBER = (int, float, np.integer, np.floating)
 _PLAIN = {int, float}
+#: Types that are no number.
+_NO_NUMBER = {dict, list, tuple, str, bytes, set, frozenset, type(None), Raised}
+#: Types whose equal values have one text.
+_TEXTS = {str, bytes, type(None)}
 #: Integers up to here are floats exactly.
 _EXACT = 2**53
 #: Sets the keys of booleans apart from those of numbers; arbitrary.
 _BOOLEAN = 0x5D588B656C078965
+#: Outputs of a list from which on their keys are computed together; arbitrary, of a few it would take longer.
+_MANY = 8
 
 
 def as_batch(outputs: object, n: int) -> Batch:
@@ -195,11 +204,14 @@ def read_column(batch: Batch) -> NDArray[np.float64]:
     """
     if isinstance(batch, np.ndarray):
         return np.asarray(batch, dtype=np.float64) if batch.ndim == 1 else np.full(len(batch), np.nan)
-    if set(map(type, batch)) <= _PLAIN:
+    kinds = set(map(type, batch))
+    if kinds <= _PLAIN:
         try:
             return np.array(batch, dtype=np.float64)
         except OverflowError:
             pass
+    if kinds <= _NO_NUMBER:
+        return np.full(len(batch), np.nan)
     return np.array([float_of(v) for v in batch], dtype=np.float64)
 
 
@@ -251,6 +263,10 @@ def hash_outputs(batch: Batch) -> NDArray[np.int64]:
     ndarray of shape (n,), int64
     """
     if isinstance(batch, list):
+        if len(batch) >= _MANY:
+            found = _many_keys(batch)
+            if found is not None:
+                return found
         return np.array([_key_of(v) for v in batch], dtype=np.int64)
     elements = _number_keys(batch)
     return elements if elements.ndim == 1 else _row_keys(elements)
@@ -285,6 +301,76 @@ def _row_keys(elements: NDArray[np.int64]) -> NDArray[np.int64]:
     return total
 
 
+def _many_keys(batch: list[Any]) -> NDArray[np.int64] | None:
+    """Keys of texts, or of outputs that are all built alike, as `_key_of` gives them; None for all others."""
+    if set(map(type, batch)) <= _TEXTS:
+        key = {value: _key_of(value) for value in dict.fromkeys(batch)}
+        return np.array([key[value] for value in batch], dtype=np.int64)
+    columns = columns_of(batch)
+    if columns is None:
+        return None
+    if columns.keys is None and columns.flat:
+        if all(column.kinds <= {int, float, bool} for column in columns.columns):
+            return _row_keys(np.column_stack([_column_keys(column) for column in columns.columns]))
+        if not any(column.kinds.isdisjoint({int, float, bool}) for column in columns.columns):
+            return None  # some may be rows of numbers and others not
+    template = _template(batch[0], (), columns)
+    if template is None:
+        return None
+    text, places = template
+    texts = [text % row for row in zip(*(_texts(column) for column in places), strict=True)]
+    digest = {one: _digest(one) for one in dict.fromkeys(texts)}
+    return np.frombuffer(b"".join([digest[one] for one in texts]), dtype="<i8").astype(np.int64)
+
+
+def _column_keys(column: Column) -> NDArray[np.int64]:
+    """Keys of the elements of a column."""
+    if column.kinds == {float}:
+        return _number_keys(column.numbers)
+    if column.kinds == {bool}:
+        return _number_keys(np.array(column.values, dtype=bool))
+    if column.kinds == {int}:
+        with contextlib.suppress(OverflowError):
+            return _number_keys(np.fromiter(column.values, np.int64, len(column.values)))
+    return np.array([_key_of(value) for value in column.values], dtype=np.int64)
+
+
+def _template(value: Any, path: Path, columns: Columns) -> tuple[str, list[Column]] | None:
+    """`_canonical` of outputs that are all built like one, with a "%s" for each element, and the elements' columns.
+
+    None where the order of a dict's items depends on its values.
+    """
+    column = columns.at(path)
+    if column is not None:
+        kind = next(iter(column.kinds)).__name__ if len(column.kinds) == 1 else ""
+        return (f"{kind}:%s" if kind else "%s"), [column]
+    items = value.items() if isinstance(value, dict) else enumerate(value)
+    names = {step: f"{_canonical(step)}:" if isinstance(value, dict) else "" for step, _ in items}
+    order = sorted(names, key=lambda step: names[step]) if isinstance(value, dict) else list(names)
+    if isinstance(value, dict) and any(names[b].startswith(names[a]) for a, b in itertools.pairwise(order)):
+        return None
+    text, places = [], []
+    for step in order:
+        inside = _template(value[step], (*path, step), columns)
+        if inside is None:
+            return None
+        text.append(names[step].replace("%", "%%") + inside[0])
+        places += inside[1]
+    joined = ",".join(text)
+    return (f"{{{joined}}}" if isinstance(value, dict) else f"[{joined}]"), places
+
+
+def _texts(column: Column) -> Iterable[str]:
+    """What stands for the elements of a column in a `_template`."""
+    if len(column.kinds) > 1:
+        return map(_canonical, column.values)
+    return map(repr if column.kinds.isdisjoint({str, bytes}) else text_of, column.values)
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.blake2b(text.encode(errors="backslashreplace"), digest_size=8).digest()
+
+
 def _key_of(value: object) -> int:
     if type(value) is Typed and (is_number(value.value) or isinstance(value.value, list | tuple)):
         value = value.value  # equal numbers are one output, whatever their type
@@ -294,8 +380,7 @@ def _key_of(value: object) -> int:
         return int(_number_keys(np.array([value], dtype=np.float64))[0])
     if isinstance(value, list | tuple) and value and all(is_number(e) or isinstance(e, bool) for e in value):
         return int(_row_keys(np.array([[_key_of(e) for e in value]], dtype=np.int64))[0])
-    digest = hashlib.blake2b(_canonical(value).encode(errors="backslashreplace"), digest_size=8).digest()
-    return int.from_bytes(digest, "little", signed=True)
+    return int.from_bytes(_digest(_canonical(value)), "little", signed=True)
 
 
 def _canonical(value: object) -> str:

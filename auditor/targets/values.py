@@ -125,7 +125,7 @@ def make_visible(value: Any, depth: int = 0) -> Any:
 def _inside(value: Any, depth: int) -> Any:
     """A container of visible values; the same object where nothing in it changes."""
     parts = list(value.values()) if isinstance(value, dict) else value
-    if all(type(part) in _PLAIN for part in parts):
+    if _PLAIN.issuperset(map(type, parts)):
         return value
     changed = [make_visible(part, depth + 1) for part in parts]
     if all(new is old for new, old in zip(changed, parts, strict=True)):

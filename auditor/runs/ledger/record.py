@@ -115,16 +115,16 @@ def stake_text(stake: Stake | None) -> str | None:
     """A bet with its counts as JSON; None for none."""
     if stake is None:
         return None
-    chain, best, p, q, x, y = astuple(stake)
-    counts = [[int(count) for count in side] for side in (x, y)]
-    return json.dumps([int(chain), int(best), [float(v) for v in p], [float(v) for v in q], *counts])
+    chain, best, p, q, x, y, few, spread = astuple(stake)
+    counts = [[int(count) for count in side] for side in (x, y, few)]
+    return json.dumps([int(chain), int(best), [float(v) for v in p], [float(v) for v in q], *counts, float(spread)])
 
 
 def stake_of(text: str | None) -> Stake | None:
     """What `stake_text` wrote."""
     if text is None:
         return None
-    chain, best, p, q, x, y = json.loads(text)
-    estimates = [tuple(map(float, side)) for side in (p, q)]
-    counts = [tuple(map(int, side)) for side in (x, y)]
-    return Stake(int(chain), int(best), estimates[0], estimates[1], counts[0], counts[1])
+    chain, best, p, q, x, y, few, spread = json.loads(text)
+    p, q = (tuple(map(float, side)) for side in (p, q))
+    x, y, few = (tuple(map(int, side)) for side in (x, y, few))
+    return Stake(int(chain), int(best), p, q, x, y, few, float(spread))

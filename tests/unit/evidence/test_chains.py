@@ -11,7 +11,7 @@ from scipy import stats
 
 from auditor import ApproxDP, GaussianDP, PureDP
 from auditor.evidence.power import divergence_rate
-from auditor.evidence.two_sample_bet import CHAIN_SCALE, EXPERTS, Stake, log_factors
+from auditor.evidence.two_sample_bet import CHAIN_SCALE, EXPERTS, Stake, find_spread, log_factors
 from auditor.privacy.guarantees import Guarantee
 
 #: So many draws that counts rounded to integers give growth rates to five digits.
@@ -34,7 +34,8 @@ def growth(law: Any, shift: float, claim: Guarantee) -> tuple[float, float]:
     best = 0 if rate[outer] > rate[inner] else 1
     stake = Stake(0, best, (p[outer], p[inner]), (q[outer], q[inner]), counts(p), counts(q))
     plug = [kind == "plug" for kind, _, _ in EXPERTS]
-    alone, chain = log_factors([stake], claim, np.array([claim.level]))[0][:, plug, 0].max(axis=1) / MANY
+    alone, chain, every = log_factors([stake], claim, np.array([claim.level]))[0][:, plug, 0].max(axis=1) / MANY
+    assert every == chain  # nothing is spread
     return float(alone), float(chain)
 
 
@@ -62,3 +63,31 @@ def test_the_single_event_grows_at_its_divergence_rate() -> None:
     best = divergence_rate(law.cdf(cut), law.cdf(cut - 1.0), claim, 1.0).max()
     alone, _ = growth(law, 1.0, claim)
     assert alone == pytest.approx(best, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("claim", "law"),
+    [(PureDP(0.01), stats.norm(0, 1)), (PureDP(1.0), stats.laplace(0, 0.5)), (GaussianDP(0.4), stats.norm(0, 1))],
+    ids=str,
+)
+def test_a_bet_is_spread_in_the_amount_that_grows_fastest(claim: Guarantee, law: Any) -> None:
+    """Beside a search over amounts, by the growth that the factors have."""
+    cut = np.linspace(1.5, -0.5, 7)
+    p, q = law.cdf(cut), law.cdf(cut - 1.0)
+
+    def counts(masses: NDArray[np.float64]) -> tuple[int, ...]:
+        return tuple(np.rint(-MANY * np.diff(masses, prepend=1.0, append=0.0)).astype(int).tolist())
+
+    def growth_at(spread: float) -> float:
+        stake = Stake(0, 0, tuple(p), tuple(q), counts(p), counts(q), (0,), spread)
+        full = next(k for k, (kind, value, _) in enumerate(EXPERTS) if (kind, value) == ("plug", 1.0))
+        return float(log_factors([stake], claim, np.array([claim.level]))[0, 2, full, 0]) / MANY
+
+    found = find_spread(p, q, claim)
+    assert found > 0
+    best = max(growth_at(spread) for spread in np.geomspace(0.01, 2.0, 400))
+    assert growth_at(found) > 0.999 * best
+
+
+def test_nothing_is_spread_where_no_event_speaks_against_the_claim() -> None:
+    assert find_spread(np.array([0.6, 0.4]), np.array([0.5, 0.3]), PureDP(1.0)) == 0.0
