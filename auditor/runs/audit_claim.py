@@ -14,9 +14,9 @@ from auditor.audits.accuracy.errors import Setting
 from auditor.audits.adversaries.game import Game, run_game
 from auditor.audits.conformity import StatedLaw, run_conformity
 from auditor.audits.context import Question
+from auditor.audits.defaults import METHODS
 from auditor.audits.exact import audit_exactly
 from auditor.audits.privacy import run_audit
-from auditor.audits.privacy_loop import METHODS
 from auditor.claims import Claim, registry
 from auditor.results import AuditResult, Verdict
 from auditor.runs.run import Run, settings_of

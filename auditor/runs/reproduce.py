@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from auditor.audits.privacy_loop import METHODS
+from auditor.audits.defaults import METHODS
 from auditor.claims import Claim, registry
 from auditor.errors import SpecificationError, check_positive
 from auditor.results import AuditResult, Verdict, make_plain

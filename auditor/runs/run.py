@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from auditor.audits.privacy_loop import DRAWS, METHODS, Settings
+from auditor.audits.defaults import DRAWS, METHODS
+from auditor.audits.privacy_loop import Settings
 from auditor.claims import BUDGETS, Claim
 from auditor.errors import DpauditError, SpecificationError, check_finite
 from auditor.results import AuditResult, Verdict

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from auditor.audits.privacy_loop import DRAWS
+from auditor.audits.defaults import DRAWS
 from auditor.claims import BUDGETS, Claim, Draft, Entry, Erratum, Source, entry, exact, mutant, privacy, registry
 from auditor.datasets import Pair, ReplaceOne
 from auditor.errors import SpecificationError
