@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -188,7 +189,9 @@ def run(
         ledger_key=ledger_key,
     )
     known = read_baseline(baseline) if baseline is not None else None
-    selected = listing.select_claims(listing.load_claims(paths), expression)
+    declared = listing.read_declarations(paths)
+    selected = declared.select(expression)
+    asked = replace(asked, files=declared.files)
     if dry_run:
         _dry_run(asked, selected, out if resume else None)
     else:
@@ -226,7 +229,9 @@ def _execute(asked: Run, selected: Sequence[Claim], out: Path | None, resume: bo
 
         Ledger(asked.ledger, asked.ledger_key).prepare(asked.method)
     with ExitStack() as stack:
-        hand_out = stack.enter_context(start_workers(asked, lambda line: print_notices([line])))
+        hand_out = stack.enter_context(
+            start_workers(asked, lambda line: print_notices([line]), alone=len(selected) == 1)
+        )
         log: Journal | None = None
         finished: Finished = {}
         if out is not None:
