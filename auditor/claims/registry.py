@@ -31,7 +31,10 @@ def load_entries(paths: Sequence[str]) -> list[Entry]:
 
 
 def locate_entries(paths: Sequence[str]) -> list[tuple[Entry, str]]:
-    """Entries as `load_entries` has them, each with its file as `find_files` has it."""
+    """Entries as `load_entries` has them, each with its file.
+
+    A file is named as `find_files` has it.
+    """
     return list(_load(tuple(paths)))
 
 

@@ -223,7 +223,7 @@ def _execute(asked: Run, selected: Sequence[Claim], out: Path | None, resume: bo
     from auditor.runs.run import exit_code
     from auditor.runs.workers import start_workers
 
-    begun, sources = time.time(), code_of(asked, selected)
+    begun, sources = time.time(), code_of(asked, selected) if out is not None else {}
     if asked.ledger is not None:
         from auditor.runs.ledger import Ledger
 

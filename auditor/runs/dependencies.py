@@ -8,6 +8,7 @@ import pickle
 import random
 import sys
 import sysconfig
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -46,6 +47,8 @@ _OUTSIDE = (
 )
 _LISTED = ("os.listdir", "os.scandir")
 _BY_NAME = ("sqlite3.connect", "ctypes.dlopen")
+#: Files that look for modules and for distributions.
+_IMPORTS = ("<frozen importlib", os.path.join(sysconfig.get_path("stdlib"), "importlib", ""))
 _SET = ("os.putenv", "os.unsetenv")
 #: All events that are heard. Others are none of ours, and some would be caused by hearing them (`sys._getframe`).
 _HEARD = frozenset(["open", "import", *_OUTSIDE, *_LISTED, *_BY_NAME, *_SET])
@@ -163,7 +166,10 @@ def hash_versions(search: Iterable[str]) -> str:
 
 
 def is_versioned(place: str) -> bool:
-    """Whether a file or folder is of Python itself or an installed package, which versions tell apart."""
+    """Whether a place is of Python or an installed package.
+
+    Versions tell what is there apart.
+    """
     absolute = os.path.abspath(place)
     return any(_within(absolute, known) for known in _versioned()) or any(
         part in absolute.split(os.sep) for part in ("site-packages", "dist-packages")
@@ -208,7 +214,10 @@ def _hash(content: bytes) -> str:
 
 
 def hash_file(name: str) -> str:
-    """Hash of the content of a file; empty if it cannot be read."""
+    """Hash of a file's content.
+
+    It is empty if the file cannot be read.
+    """
     try:
         with open(name, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -217,7 +226,10 @@ def hash_file(name: str) -> str:
 
 
 def hash_names(folder: str) -> str:
-    """Hash of the names in a folder, but for what Python or an editor keeps there; empty if there is none."""
+    """Hash of the names in a folder.
+
+    What Python or an editor keeps there does not count. It is empty if there is no folder.
+    """
     try:
         names = sorted(os.listdir(folder))
     except OSError:
@@ -232,6 +244,8 @@ def _hash_variable(name: str) -> str:
 
 def find_modules(search: Iterable[str], names: Iterable[str]) -> dict[str, str]:
     """Hashes of what could be imported by some names, by folder.
+
+    Descriptions of distributions count by their names, which hold the version.
 
     Parameters
     ----------
@@ -248,7 +262,11 @@ def find_modules(search: Iterable[str], names: Iterable[str]) -> dict[str, str]:
             found[folder] = hash_file(folder)
             continue
         try:
-            there = sorted(name for name in os.listdir(folder) if name.partition(".")[0] in wanted)
+            there = sorted(
+                name
+                for name in os.listdir(folder)
+                if name.partition(".")[0] in wanted or name.endswith((".dist-info", ".egg-info"))
+            )
         except OSError:
             there = []
         found[folder] = _hash("\0".join(there).encode())
@@ -266,17 +284,20 @@ class Loading:
     ----------
     around : Surroundings
         The process before.
+    threads : frozenset of int
+        Threads that were there before, and load nothing.
     """
 
     around: Surroundings
+    threads: frozenset[int] = frozenset()
     read: set[str] = field(default_factory=set)
     written: set[str] = field(default_factory=set)
-    listed: set[str] = field(default_factory=set)
+    listed: dict[str, str] = field(default_factory=dict)
     names: set[str] = field(default_factory=set)
     variables: set[str] = field(default_factory=set)
     unseen: list[str] = field(default_factory=list)
-    state: bytes = b""
     lasting: bool = False
+    busy: bool = False
 
     def hear(self, event: str, arguments: tuple[Any, ...]) -> None:
         """Note an audit event of the interpreter.
@@ -292,8 +313,10 @@ class Loading:
             self._opened(arguments[0], arguments[2])
         elif event in _LISTED:
             caller = sys._getframe(2).f_code.co_filename  # of `_hear`, which was called by nobody but the interpreter
-            if not caller.startswith("<frozen importlib"):  # what it finds is in `names`
-                self.listed.add(self._place("." if arguments[0] is None else arguments[0]))
+            if not caller.startswith(_IMPORTS):  # what these find is in `find_modules`
+                place = self._place("." if arguments[0] is None else arguments[0])
+                if place not in self.listed:
+                    self.listed[place] = hash_names(place)
         elif event == "import":
             self.names.add(str(arguments[0]).partition(".")[0])
         elif event in _BY_NAME:
@@ -350,16 +373,26 @@ class Loading:
             and not place.startswith(_KERNEL)
             and not place.endswith(".pyc")
         }
-        folders = {os.path.dirname(file) for file in sources}
-        folders |= {place for place in self.listed if not is_versioned(place) and not place.startswith(_KERNEL)}
+        listed = {
+            name: known
+            for name, known in self.listed.items()
+            if not is_versioned(name) and not name.startswith(_KERNEL)
+        }
+        folders = {os.path.dirname(file): "" for file in sources} | listed
+        folders = {name: hash_names(name) for name in sorted(folders)}
         engine = [] if is_versioned(_ENGINE) else _engine_files()
-        if self.unseen or data & self.written or not all(map(self._is_older, [*sources, *data, *engine])):
+        if (
+            self.unseen
+            or data & self.written
+            or any(folders[name] != known for name, known in listed.items())
+            or not all(map(self._is_older, [*sources, *data, *engine]))
+        ):
             return None
         names = tuple(sorted(self.names | {name.partition(".")[0] for name in sys.modules}))
         return Dependencies(
             declaring=declaring,
             files={name: hash_file(name) for name in sorted(sources | data)},
-            folders={name: hash_names(name) for name in sorted(folders)},
+            folders=folders,
             names=names,
             found=find_modules(self.around.search, names),
             variables={name: _hash_variable(name) for name in sorted(self.variables)},
@@ -389,10 +422,15 @@ def _hear(event: str, arguments: tuple[Any, ...]) -> None:
     if not _WATCHED or event not in _HEARD:
         return
     loading = _WATCHED[-1]
+    if loading.busy or threading.get_ident() in loading.threads:
+        return
+    loading.busy = True
     try:
         loading.hear(event, arguments)
     except Exception as error:  # noqa: BLE001 - an exception here would be one of the code that is watched
         loading.unseen.append(f"{event}: {error}")
+    finally:
+        loading.busy = False
 
 
 @contextmanager
@@ -409,7 +447,7 @@ def watch_loading(around: Surroundings, paths: Sequence[str]) -> Iterator[Loadin
     import numpy as np
     import numpy.random
 
-    loading = Loading(around)
+    loading = Loading(around, frozenset(sys._current_frames()) - {threading.get_ident()})
     _listen()
     kind: Any = type(os.environ)
     read: Callable[[Any, str], str] = kind.__getitem__
@@ -419,7 +457,7 @@ def watch_loading(around: Surroundings, paths: Sequence[str]) -> Iterator[Loadin
         return read(variables, name)
 
     def state() -> bytes:
-        return pickle.dumps((random.getstate(), np.random.get_state(), np.geterr()))  # noqa: NPY002 - what others draw from
+        return pickle.dumps((random.getstate(), np.random.get_state(), np.geterr()))  # noqa: NPY002
 
     before, search = state(), list(sys.path)
     kind.__getitem__ = read_noted

@@ -79,7 +79,7 @@ class ListedEntry:
 
 @dataclass(frozen=True)
 class Index:
-    """Entries and claims of some paths, in the order in which they are declared.
+    """Entries and claims of some paths, in their order.
 
     Parameters
     ----------
@@ -94,7 +94,10 @@ class Index:
     whole: bool = False
 
     def files_of(self, ids: Collection[str]) -> tuple[str, ...]:
-        """Files that declare some claims, in order; all of them if they are loaded together."""
+        """Files that declare some claims, in order.
+
+        These are all files if they are loaded together.
+        """
         entries = {claim.entry for claim in self.claims if claim.id in ids}
         return tuple(dict.fromkeys(entry.file for entry in self.entries if self.whole or entry.id in entries))
 
