@@ -10,7 +10,7 @@ from auditor.audits.adversaries.game import Game
 from auditor.audits.counterexamples.snippet import show_data
 from auditor.audits.summary import describe_target
 from auditor.claims import BUDGETS, Claim
-from auditor.cli.listing import DEFAULT, read_declarations
+from auditor.cli.listing import DEFAULT
 from auditor.errors import SpecificationError
 from auditor.events.event_learner import RESERVOIR
 from auditor.evidence.power import NARROW, RESOLVED, draws_that_count, find_resolution
@@ -26,7 +26,7 @@ _PAIRS = 6
 INVENTORY = "inventory.toml"
 
 
-def show_lines(wanted: str, paths: Sequence[str], alpha: float = 0.01) -> Iterator[str]:
+def show_lines(wanted: str, declared: Declarations, paths: Sequence[str], alpha: float = 0.01) -> Iterator[str]:
     """Describe the claims with an id, and their cost.
 
     It is one claim, an entry, or all whose ids begin so.
@@ -37,6 +37,8 @@ def show_lines(wanted: str, paths: Sequence[str], alpha: float = 0.01) -> Iterat
     ----------
     wanted : str
         A whole id, or its beginning up to a slash.
+    declared : Declarations
+        What the paths declare.
     paths : sequence of str
         Where claims are declared, by default `DEFAULT`.
     alpha : float
@@ -47,7 +49,6 @@ def show_lines(wanted: str, paths: Sequence[str], alpha: float = 0.01) -> Iterat
     SpecificationError
         If no id fits; the message has ids that are close.
     """
-    declared = read_declarations(paths)
     try:
         chosen = declared.load(_ids_of(wanted, declared))
     except ChangedError:

@@ -56,7 +56,7 @@ def start_workers(run: Run, say: Say | None = None, alone: bool = False) -> Iter
     elif run.jobs == 1:
         yield lambda ids, alpha: (audit_by_id(run, id_, alpha[id_]) for id_ in ids)
     elif alone:
-        # As a worker, that has a thread of its own and looks for a partner among the others.
+        # As workers have it: one thread for numeric libraries, and a partner where draws take long.
         with one_thread(), hire_partner(partial(_target, run)) if POSSIBLE else nullcontext() as take:
             yield lambda ids, alpha: (audit_by_id(run, id_, alpha[id_], take) for id_ in ids)
     else:
