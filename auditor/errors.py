@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 
 class DpauditError(Exception):
     """Base class of the errors below."""
@@ -81,6 +79,8 @@ def check_positive(name: str, value: object) -> float:
     SpecificationError
         If it is not.
     """
+    import numpy as np  # takes longer to import than all that a list of claims needs
+
     if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not value > 0:
         raise SpecificationError(f"{name} must be a positive number, got {value!r}")
     return float(value)

@@ -41,7 +41,8 @@ of them is [auditor/report/schema.json](../auditor/report/schema.json)."""
 _ENVIRONMENT = """\
 | variable | says |
 |---|---|
-| `DPAUDIT_CACHE` | folder for environments of audited libraries (default: `dpaudit` in the user's cache folder) |
+| `DPAUDIT_CACHE` | folder for environments and indexes of claims (default: `dpaudit` in the user's cache folder) |
+| `DPAUDIT_NO_INDEX` | if set, every command loads all claims, and keeps no index of them |
 | `DPAUDIT_AUTHORIZATION` | sent to audited services as the header `Authorization`, and nowhere else |
 | `DPAUDIT_TRACEBACK` | if set, a fault of dpaudit itself shows its traceback |"""
 

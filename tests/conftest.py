@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from auditor.cli.main import main
+from auditor.runs import index
 from tests.commandline import QUICK, Command, Said, declare
+
+#: Commands in processes of their own leave the user's cache alone; tests of the index turn it on.
+os.environ.setdefault(index.OFF, "1")
 
 
 @pytest.fixture

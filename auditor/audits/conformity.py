@@ -15,12 +15,13 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from auditor.audits.context import Question
+from auditor.audits.defaults import DRAWS
 from auditor.audits.dependence import Trace, confirm_refutation, looked_at, scores_of
 from auditor.audits.finish import Conclusion, finish_audit, labels_of
 from auditor.audits.independence import UNTESTED, Independence, check_independence, worst_of
 from auditor.audits.loop import ChunkLoop, ChunkRule
 from auditor.audits.partitions import IntArray, LawCells, cells_of
-from auditor.audits.privacy_loop import DRAWS, LARGEST, Settings
+from auditor.audits.privacy_loop import LARGEST, Settings
 from auditor.audits.summary import describe_target
 from auditor.audits.verdict import decide_verdict, describe_missed
 from auditor.errors import SpecificationError, check_positive

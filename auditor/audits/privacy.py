@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from auditor.audits.context import Question
 from auditor.audits.counterexamples.build import build_counterexample
+from auditor.audits.defaults import DRAWS, METHODS
 from auditor.audits.dependence import Trace, confirm_refutation, look_again
 from auditor.audits.finish import Conclusion, end_in_error, finish_audit, labels_of
 from auditor.audits.fixed_size import FixedSize, collect_fixed, fixed_findings
@@ -29,7 +30,7 @@ from auditor.audits.independence import (
 )
 from auditor.audits.interfaces import EvidenceSession
 from auditor.audits.pair_search import LEAST, search_pairs
-from auditor.audits.privacy_loop import DRAWS, METHODS, Evidence, Past, Settings, collect_evidence, look_on
+from auditor.audits.privacy_loop import Evidence, Past, Settings, collect_evidence, look_on
 from auditor.audits.summary import (
     check_sandwich,
     collect_tradeoff,

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from auditor.audits.defaults import DRAWS, METHODS
 from auditor.audits.dependence import Trace, looked_at
 from auditor.audits.independence import COMPARISONS
 from auditor.audits.loop import ChunkLoop, ChunkRule
@@ -41,10 +42,6 @@ LARGEST = 1 << 17
 CHUNKS = ChunkRule(FIRST, growth=0.15, smallest=SMALLEST, largest=LARGEST, late=(2_000, 0.2))
 #: Most numbers in a chunk a side, for outputs of many coordinates: 256 MB of doubles.
 NUMBERS = 1 << 25
-#: Default budget in outputs, both sides together: a lower bound within about 3 % of epsilon = 1.
-DRAWS = 400_000
-#: How draws are judged: while they come in, or half of them once.
-METHODS = ("e-process", "clopper-pearson")
 
 
 @dataclass(frozen=True)

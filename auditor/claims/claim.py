@@ -137,13 +137,17 @@ class Draft:
 
 @dataclass(frozen=True, eq=False)
 class Claim:
-    """A draft with its id and source."""
+    """A draft with its id and source.
+
+    ``origin`` is the entry that declares it.
+    """
 
     id: str
     entry: str
     title: str
     source: Source
     draft: Draft
+    origin: Entry | None = None
 
 
 @dataclass(frozen=True)
@@ -174,7 +178,7 @@ class Entry:
                 raise SpecificationError(f"{name}: shows the erratum {draft.shows.erratum!r}, the entry lists {known}")
             if draft.shows is not None and draft.shows.role in WRONG:
                 shown.add(draft.shows.erratum)
-            yield Claim(name, self.id, self.title, self.source, draft)
+            yield Claim(name, self.id, self.title, self.source, draft, self)
         for erratum in known:
             if erratum not in shown:
                 raise SpecificationError(

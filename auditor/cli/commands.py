@@ -159,9 +159,12 @@ def show(claim_id: str, paths: tuple[str, ...]) -> None:
     ID is a claim, an entry such as 003/laplace_mechanism, or the beginning of an id up to a slash. PATHS are the files
     or folders that declare it (default: experiments/).
     """
-    from auditor.cli.listing import show_lines
+    from auditor.cli.listing import read_declarations
 
-    for line in show_lines(claim_id, paths):
+    declared = read_declarations(paths)  # before what takes long to import
+    from auditor.cli.showing import show_lines
+
+    for line in show_lines(claim_id, declared, paths):
         click.echo(line)
 
 

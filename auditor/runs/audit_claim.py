@@ -6,6 +6,7 @@ import shlex
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
+from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
 
 from auditor.audits.accuracy.base import Theorem
@@ -14,13 +15,13 @@ from auditor.audits.accuracy.errors import Setting
 from auditor.audits.adversaries.game import Game, run_game
 from auditor.audits.conformity import StatedLaw, run_conformity
 from auditor.audits.context import Question
+from auditor.audits.defaults import METHODS
 from auditor.audits.exact import audit_exactly
 from auditor.audits.privacy import run_audit
-from auditor.audits.privacy_loop import METHODS
 from auditor.claims import Claim, registry
 from auditor.results import AuditResult, Verdict
 from auditor.runs.run import Run, settings_of
-from auditor.targets.prefetch import Ahead, Meeting
+from auditor.targets.prefetch import Ahead
 
 if TYPE_CHECKING:
     from auditor.runs.ledger import Ledger
@@ -94,7 +95,9 @@ def _ledger(run: Run) -> Ledger | None:
     return Ledger(run.ledger.absolute(), run.ledger_key)
 
 
-def audit_by_id(run: Run, id_: str, alpha: float, meeting: Meeting | None = None) -> tuple[AuditResult, float]:
+def audit_by_id(
+    run: Run, id_: str, alpha: float, take: Callable[[], Connection | None] | None = None
+) -> tuple[AuditResult, float]:
     """Audit one claim in a worker.
 
     It loads the declarations itself: pairs may be large, ids are not.
@@ -107,8 +110,8 @@ def audit_by_id(run: Run, id_: str, alpha: float, meeting: Meeting | None = None
         The claim's id.
     alpha : float
         The claim's share of alpha, in (0, 1).
-    meeting : Meeting, optional
-        Where partners wait; default no partner is looked for.
+    take : callable, optional
+        Gives a connection to a partner, see `Ahead`; default no partner is looked for.
 
     Returns
     -------
@@ -118,7 +121,7 @@ def audit_by_id(run: Run, id_: str, alpha: float, meeting: Meeting | None = None
         Seconds that it took.
     """
     begun = time.perf_counter()
-    ahead = None if meeting is None else partial(Ahead, meeting.take, id_)
+    ahead = None if take is None else partial(Ahead, take, id_)
     try:
         result = audit_claim(declared_claim(run, id_), run, alpha, ahead)
     except Exception as error:  # noqa: BLE001 - a failure of ours is reported with the claim, and the others still run
@@ -132,11 +135,11 @@ def declared_claim(run: Run, id_: str) -> Claim:
     Parameters
     ----------
     run : Run
-        The run; its paths are searched.
+        The run; its files are searched.
     id_ : str
         The claim's id.
     """
-    return next(claim for claim in registry.load_claims(run.paths) if claim.id == id_)
+    return next(claim for claim in registry.load_claims(run.loaded) if claim.id == id_)
 
 
 def make_failure(run: Run, id_: str, alpha: float, message: str) -> AuditResult:

@@ -85,8 +85,9 @@ def hash_declarations(run: Any) -> dict[str, str]:
     """
     from auditor.claims import registry
     from auditor.runs.manifest import fingerprint_run
+    from auditor.runs.selection import select_claims
 
-    about = fingerprint_run(run, registry.select_claims(registry.load_claims(run.paths), run.expression))
+    about = fingerprint_run(run, select_claims(registry.load_claims(run.loaded), run.expression))
     return {what: about[name] for what, name in _HASHES.items()}
 
 

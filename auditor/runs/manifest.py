@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from auditor.audits.summary import describe_target
-from auditor.claims import Claim, registry
+from auditor.claims import Claim
 from auditor.results import make_plain
 from auditor.runs.content import spell_out
 from auditor.runs.run import Run, settings_of, split_alpha
 from auditor.targets import source_hash
+from auditor.targets.python_files import find_files
 from auditor.targets.sources import find_package, find_versions, hash_bytes, hash_files, hash_parts, is_installed
 
 #: Libraries whose versions bear on the numbers.
@@ -140,7 +141,7 @@ def code_files(run: Run, selected: Sequence[Claim]) -> set[Path]:
     selected : sequence of Claim
         Claims whose mechanisms count.
     """
-    names = {"auditor", *(entry.function.__module__ for entry in registry.load_entries(run.paths))}
+    names = {"auditor"}
     for claim in selected:
         mechanism = claim.draft.mechanism
         for part in (mechanism, type(mechanism), getattr(mechanism, "function", None)):
@@ -148,7 +149,15 @@ def code_files(run: Run, selected: Sequence[Claim]) -> set[Path]:
     files: set[Path] = set()
     for name in names:
         files.update(_files_of(name))
-    return files
+    for place in {_whole(Path(file).resolve()) for file in find_files(run.paths)}:
+        files.update(place.rglob("*.py") if place.is_dir() else [place])
+    return {file.resolve() for file in files}
+
+
+def _whole(file: Path) -> Path:
+    """The package that a file of claims stands in, whether or not it is loaded; else the file."""
+    folder, package = find_package(file)
+    return folder / package[0] if package and not is_installed(folder / package[0]) else file
 
 
 def _files_of(name: str) -> Iterable[Path]:

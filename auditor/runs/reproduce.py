@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from auditor.audits.privacy_loop import METHODS
+from auditor.audits.defaults import METHODS
 from auditor.claims import Claim, registry
 from auditor.errors import SpecificationError, check_positive
 from auditor.results import AuditResult, Verdict, make_plain
@@ -22,6 +22,7 @@ from auditor.runs.diff import manifest_differences, read_results, read_run_recor
 from auditor.runs.manifest import LIBRARIES, build_manifest, code_of
 from auditor.runs.progress import Progress
 from auditor.runs.run import Outcome, Run
+from auditor.runs.selection import select_claims
 
 #: Claims a worker that are run between two looks at the clock; arbitrary, the workers wait for each other then.
 _BATCH = 4
@@ -125,7 +126,7 @@ def reproduce_results(
     results : Path
         The file, which may be packed.
     expression : str, optional
-        Claims to take, see `registry.select_claims`; default all that the file has.
+        Claims to take, see `auditor.runs.selection.select_claims`; default all that the file has.
     sample : int, optional
         Take so many of them, see `take_sample`.
     jobs : int, optional
@@ -146,10 +147,10 @@ def reproduce_results(
     if not before["claims"]:
         raise SpecificationError(f"{str(results)!r} has no claims to run again")
     recorded = [Recorded(claim["id"], claim) for claim in before["claims"]]
-    chosen = take_sample(registry.select_claims(recorded, expression), sample)
+    chosen = take_sample(select_claims(recorded, expression), sample)
     declared = _declared(asked, results)
     try:
-        selected = registry.select_claims(declared, asked.expression)
+        selected = select_claims(declared, asked.expression)
     except SpecificationError:  # nothing of it is declared any more
         selected = []
     shares = _shares(chosen, declared, asked, results)
@@ -163,7 +164,7 @@ def reproduce_results(
         causes += _other_causes(lines, then.get("machine"))
         causes = causes or [_nothing(files, results)]
     notices = [f"differs: {line}" for line in lines]
-    if before.get("errata", []) != make_plain(runner.collect_errata(asked, selected)):
+    if before.get("errata", []) != make_plain(runner.collect_errata(selected)):
         notices.append("differs: errata, what the entries list is not what it was")
     if files is not None:
         notices.append(

@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from auditor.audits.privacy_loop import DRAWS, METHODS, Settings
+from auditor.audits.defaults import DRAWS, METHODS
+from auditor.audits.privacy_loop import Settings
 from auditor.claims import BUDGETS, Claim
 from auditor.errors import DpauditError, SpecificationError, check_finite
 from auditor.results import AuditResult, Verdict
@@ -37,7 +38,7 @@ class Run:
     paths : tuple of str
         Files and folders that declare claims.
     expression : str or None
-        Selection, see `registry.select_claims`.
+        Selection, see `auditor.runs.selection.select_claims`.
     level : str
         "smoke", "standard" or "full": the budgets of `BUDGETS`.
     alpha : float
@@ -62,6 +63,8 @@ class Run:
         File in which evidence of claims at L1 and L2 is carried from run to run, see `auditor.runs.ledger`.
     ledger_key : str
         Whatever else has to stay the same for that evidence to add up.
+    files : tuple of str
+        Files of ``paths`` that declare all that is selected, where they are known; else all of ``paths`` are loaded.
     """
 
     paths: tuple[str, ...] = ("experiments",)
@@ -79,6 +82,12 @@ class Run:
     method: str = METHODS[0]
     ledger: Path | None = None
     ledger_key: str = ""
+    files: tuple[str, ...] = ()
+
+    @property
+    def loaded(self) -> tuple[str, ...]:
+        """Files and folders to load."""
+        return self.files or self.paths
 
     def __post_init__(self) -> None:
         if self.level not in BUDGETS:
@@ -141,7 +150,20 @@ def split_alpha(claims: Sequence[Claim], alpha: float) -> dict[str, float]:
         Shares by claim id.
     """
     holding = sum(claim.draft.expected == Verdict.CONSISTENT and claim.draft.draws_any for claim in claims)
-    return {claim.id: alpha / max(holding, 1) for claim in claims}
+    return dict.fromkeys((claim.id for claim in claims), share_alpha(alpha, holding))
+
+
+def share_alpha(alpha: float, holding: int) -> float:
+    """Share of alpha of each claim.
+
+    Parameters
+    ----------
+    alpha : float
+        Of the whole run.
+    holding : int
+        Claims that are expected to be consistent and draw.
+    """
+    return alpha / max(holding, 1)
 
 
 def settings_of(claim: Claim, run: Run, alpha: float) -> Settings:

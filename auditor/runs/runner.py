@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
 
-from auditor.claims import Claim, registry
+from auditor.claims import Claim, Entry
 from auditor.results import AuditResult, make_document
 from auditor.runs.manifest import build_manifest
 from auditor.runs.run import HandOut, Outcome, Progress, Run, WorkersLost, split_alpha
@@ -53,7 +53,7 @@ def execute_run(
     wanted = [claim.id for claim in selected if (only is None or claim.id in only) and claim.id not in done]
     interrupted, lost = False, ""
     try:
-        with start_workers(run) if hand_out is None else nullcontext(hand_out) as available:
+        with start_workers(run, alone=len(selected) == 1) if hand_out is None else nullcontext(hand_out) as available:
             for result, took in available(wanted, alpha):
                 done[result.id], seconds[result.id] = result, took
                 if progress is not None:
@@ -66,19 +66,11 @@ def execute_run(
     return Outcome(ordered, seconds, interrupted, lost)
 
 
-def collect_errata(run: Run, selected: Sequence[Claim]) -> list[dict[str, Any]]:
+def collect_errata(selected: Sequence[Claim]) -> list[dict[str, Any]]:
     """Errata of the entries that were run.
 
     With the claims that show what is wrong and what is right.
-
-    Parameters
-    ----------
-    run : Run
-        Its paths declare the entries.
-    selected : sequence of Claim
-        Claims of the run.
     """
-    entries = {claim.entry for claim in selected}
     return [
         {
             "id": erratum.id,
@@ -94,10 +86,14 @@ def collect_errata(run: Run, selected: Sequence[Claim]) -> list[dict[str, Any]]:
                 if claim.entry == entry.id and claim.draft.shows and claim.draft.shows.erratum == erratum.id
             },
         }
-        for entry in registry.load_entries(run.paths)
-        if entry.id in entries
+        for entry in _entries_of(selected)
         for erratum in entry.errata
     ]
+
+
+def _entries_of(selected: Sequence[Claim]) -> list[Entry]:
+    """Entries that declare claims, each once, in the order of the claims."""
+    return list({claim.entry: claim.origin for claim in selected if claim.origin is not None}.values())
 
 
 def results_document(run: Run, selected: Sequence[Claim], outcome: Outcome) -> dict[str, Any]:
@@ -115,5 +111,5 @@ def results_document(run: Run, selected: Sequence[Claim], outcome: Outcome) -> d
     about = build_manifest(run, selected)
     if outcome.interrupted:
         about["interrupted"] = True
-    results = add_places(outcome.results, selected, registry.load_entries(run.paths))
-    return make_document(about, results, collect_errata(run, selected))
+    results = add_places(outcome.results, selected, _entries_of(selected))
+    return make_document(about, results, collect_errata(selected))

@@ -11,23 +11,26 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
-from functools import cache
-
-import joblib
+from contextlib import contextmanager, nullcontext
+from functools import cache, partial
+from typing import Any
 
 from auditor.results import AuditResult
 from auditor.runs.audit_claim import audit_by_id, declared_claim, drawn_from
 from auditor.runs.run import Done, HandOut, Run, Say, WorkersLost
 from auditor.targets.prefetch import POSSIBLE, Meeting
+from auditor.targets.prefetch_worker import hire_partner
+from auditor.targets.threads import one_thread
 
 #: Seconds after which a worker looks whether the process that started it is still there; arbitrary.
 _LOOK = 1.0
 
 
 @contextmanager
-def start_workers(run: Run, say: Say | None = None) -> Iterator[HandOut]:
+def start_workers(run: Run, say: Say | None = None, alone: bool = False) -> Iterator[HandOut]:
     """Workers of a run, which are ended with the block.
+
+    One claim is audited in this process, which has loaded it; a partner is started if its draws take long.
 
     Parameters
     ----------
@@ -35,6 +38,8 @@ def start_workers(run: Run, say: Say | None = None) -> Iterator[HandOut]:
         How: ``backend``, ``scheduler`` and ``jobs`` decide where; results do not depend on it.
     say : callable, optional
         Called with lines of progress while workers are waited for.
+    alone : bool
+        The run is of one claim.
 
     Raises
     ------
@@ -50,12 +55,18 @@ def start_workers(run: Run, say: Say | None = None) -> Iterator[HandOut]:
             yield hand_out
     elif run.jobs == 1:
         yield lambda ids, alpha: (audit_by_id(run, id_, alpha[id_]) for id_ in ids)
+    elif alone:
+        # As workers have it: one thread for numeric libraries, and a partner where draws take long.
+        with one_thread(), hire_partner(partial(_target, run)) if POSSIBLE else nullcontext() as take:
+            yield lambda ids, alpha: (audit_by_id(run, id_, alpha[id_], take) for id_ in ids)
     else:
         yield lambda ids, alpha: _processes(run, ids, alpha)
 
 
 def _processes(run: Run, ids: Sequence[str], alpha: Mapping[str, float]) -> Iterator[Done]:
     """Several processes of this machine; those with no claim left are partners of the others."""
+    import joblib  # takes longer to import than most audits of one claim
+
     with (
         tempfile.TemporaryDirectory(prefix="dpaudit-") as folder,
         joblib.parallel_config(backend="loky", n_jobs=run.jobs, inner_max_num_threads=1),
@@ -115,11 +126,15 @@ def _end_with(parent: int) -> None:
 
 def _in_worker(run: Run, id_: str, alpha: float, meeting: Meeting) -> tuple[AuditResult, float]:
     _end_with(os.getppid())
-    return audit_by_id(run, id_, alpha, meeting)
+    return audit_by_id(run, id_, alpha, meeting.take)
+
+
+def _target(run: Run, id_: str) -> Any:
+    return drawn_from(declared_claim(run, id_))
 
 
 def _help(run: Run, meeting: Meeting) -> None:
     """Draw for claims that are audited by other workers."""
     _end_with(os.getppid())
     with contextlib.suppress(Exception):  # those do without it
-        meeting.help(lambda id_: drawn_from(declared_claim(run, id_)))
+        meeting.help(partial(_target, run))

@@ -20,6 +20,7 @@ from pathlib import Path
 from shutil import rmtree
 
 from auditor.errors import SpecificationError
+from auditor.targets.cache import find_cache
 from auditor.targets.process import ProcessTarget
 from auditor.targets.redacted import without_secrets
 
@@ -91,12 +92,7 @@ def check_requirements(requirements: Sequence[str]) -> tuple[str, ...]:
 
 def cache_folder() -> Path:
     """Folder of cached environments: in $DPAUDIT_CACHE, else $XDG_CACHE_HOME/dpaudit, else ~/.cache/dpaudit."""
-    own, user = os.environ.get("DPAUDIT_CACHE"), os.environ.get("XDG_CACHE_HOME", "")
-    if own:
-        return Path(own).absolute() / "environments"
-    # The standard says that a relative path there is to be ignored.
-    base = Path(user) if Path(user).is_absolute() else Path.home() / ".cache"
-    return base / "dpaudit" / "environments"
+    return find_cache("environments")
 
 
 def find_environment(

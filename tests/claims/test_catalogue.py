@@ -12,7 +12,7 @@ from auditor.audits.accuracy.base import Theorem
 from auditor.audits.conformity import StatedLaw
 from auditor.audits.inequality import Inequality
 from auditor.claims import Claim, Entry
-from auditor.cli.listing import owed_lines
+from auditor.cli.showing import owed_lines
 from auditor.privacy.guarantees import Guarantee
 from auditor.results import Verdict
 from tests.claims.declared import (

@@ -8,7 +8,8 @@ from auditor.audits.accuracy.controls import add_basis_and_control
 from auditor.audits.accuracy.errors import ErrorOf, Setting
 from auditor.audits.accuracy.failure import HighProbability
 from auditor.audits.context import Question
-from auditor.audits.privacy_loop import DRAWS, Settings
+from auditor.audits.defaults import DRAWS
+from auditor.audits.privacy_loop import Settings
 from auditor.audits.summary import describe_target
 from auditor.errors import SpecificationError
 from auditor.results import AuditResult

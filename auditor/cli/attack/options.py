@@ -6,7 +6,8 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path
 
-from auditor.audits.privacy_loop import DRAWS, METHODS, Settings
+from auditor.audits.defaults import DRAWS, METHODS
+from auditor.audits.privacy_loop import Settings
 from auditor.datasets import RELATIONS
 from auditor.datasets.files import MOST
 from auditor.errors import SpecificationError, check_finite

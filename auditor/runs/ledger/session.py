@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from auditor.audits.counterexamples.replay import claim_to_json
-from auditor.audits.privacy_loop import METHODS, ChunkPlan, Evidence, Past, Settings
+from auditor.audits.defaults import METHODS
+from auditor.audits.privacy_loop import ChunkPlan, Evidence, Past, Settings
 from auditor.datasets import Pair
 from auditor.errors import SpecificationError
 from auditor.events.codec import chain_to_json

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from auditor.audits.privacy_loop import DRAWS
+from auditor.audits.defaults import DRAWS
 from auditor.claims import BUDGETS, Claim, Draft, Entry, Erratum, Source, entry, exact, mutant, privacy, registry
 from auditor.datasets import Pair, ReplaceOne
 from auditor.errors import SpecificationError
@@ -27,6 +27,7 @@ from auditor.runs.audit_claim import audit_claim
 from auditor.runs.manifest import build_manifest
 from auditor.runs.run import Outcome, Run, exit_code, settings_of, split_alpha
 from auditor.runs.runner import execute_run
+from auditor.runs.selection import select_claims
 
 Rng = np.random.Generator
 PAIR = Pair(np.array([0]), np.array([1]), "one bit")
@@ -326,7 +327,7 @@ CASES = ["count", "mean_of_visits", "half_scale", "Half_Range"]
 
 def selected(expression: str | None) -> list[str]:
     claims = made(*(privacy(lawless, PureDP(1.0), PAIR, case=case) for case in CASES))
-    return [claim.draft.case for claim in registry.select_claims(claims, expression)]
+    return [claim.draft.case for claim in select_claims(claims, expression)]
 
 
 @pytest.mark.parametrize(
@@ -359,8 +360,8 @@ def test_a_selection_is_a_logical_expression(expression: str | None, expected: l
 
 def test_a_whole_id_selects_one_claim_even_where_others_contain_it() -> None:
     claims = made(*(privacy(lawless, PureDP(1.0), PAIR, case=case) for case in ("scale", "scale_two")))
-    assert ids(registry.select_claims(claims, "900/made/L1/pure_dp/scale")) == ["900/made/L1/pure_dp/scale"]
-    assert len(registry.select_claims(claims, "pure_dp/scale")) == 2
+    assert ids(select_claims(claims, "900/made/L1/pure_dp/scale")) == ["900/made/L1/pure_dp/scale"]
+    assert len(select_claims(claims, "pure_dp/scale")) == 2
 
 
 @pytest.mark.parametrize("expression", ["(count", "count)", "and", "count and", "or count", "not", "()", "count mean"])
@@ -585,7 +586,7 @@ def test_errata_name_the_claims_that_show_them(tmp_path: Path) -> None:
     text = declared("900/a", wrong, right).replace('"1")', f'"1"), {ERRATUM}')
     run = Run(paths=(str(write(tmp_path / "a.py", text, declared("900/b"))),))
     claims = registry.load_claims(run.paths)
-    assert runner.collect_errata(run, claims) == [
+    assert runner.collect_errata(claims) == [
         {
             "id": "J1",
             "entry": "900/a",
@@ -597,8 +598,8 @@ def test_errata_name_the_claims_that_show_them(tmp_path: Path) -> None:
             "claims": {"900/a/L1/pure_dp/wrong": "as printed", "900/a/L1/pure_dp/right": "as corrected"},
         }
     ]
-    assert [list(e["claims"]) for e in runner.collect_errata(run, claims[1:])] == [["900/a/L1/pure_dp/right"]]
-    assert runner.collect_errata(run, claims[2:]) == []
+    assert [list(e["claims"]) for e in runner.collect_errata(claims[1:])] == [["900/a/L1/pure_dp/right"]]
+    assert runner.collect_errata(claims[2:]) == []
 
 
 @pytest.mark.parametrize(

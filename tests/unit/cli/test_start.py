@@ -9,6 +9,8 @@ import pytest
 
 import auditor
 import dpaudit
+from auditor.cli.main import RELATIONS as NAMES
+from auditor.datasets import RELATIONS
 
 #: Each takes longer to import than this package.
 SLOW = ("pandas", "scipy.stats", "statsmodels", "sklearn")
@@ -40,9 +42,9 @@ SOURCES = {
 }
 
 
-def _loaded(code: str) -> list[str]:
+def _loaded(code: str, libraries: tuple[str, ...] = SLOW) -> list[str]:
     """Slow libraries that a new process has after running the code."""
-    code = f"import sys\n{code}\nprint('loaded', *(name for name in {SLOW!r} if name in sys.modules))"
+    code = f"import sys\n{code}\nprint('loaded', *(name for name in {libraries!r} if name in sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()[-1].split()[1:]
@@ -51,6 +53,15 @@ def _loaded(code: str) -> list[str]:
 @pytest.mark.parametrize("module", MODULES)
 def test_importing_a_module_imports_no_slow_library(module: str) -> None:
     assert _loaded(f"import {module}") == []
+
+
+def test_a_list_of_claims_needs_no_numpy() -> None:
+    code = "import auditor.cli.main, auditor.cli.listing, auditor.runs.declarations"
+    assert _loaded(code, ("numpy", "joblib")) == []
+
+
+def test_the_help_names_all_relations() -> None:
+    assert tuple(RELATIONS) == NAMES
 
 
 @pytest.mark.parametrize(("level", "verdict"), [(1.0, "consistent"), (3.0, "violation")], ids=["kept", "broken"])

@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 from auditor import audit
-from auditor.audits.privacy_loop import CHUNKS, DRAWS, LARGEST, Settings
+from auditor.audits.defaults import DRAWS
+from auditor.audits.privacy_loop import CHUNKS, LARGEST, Settings
 from auditor.claims import Claim, Source, conformity, exact, privacy
 from auditor.datasets import Pair
 from auditor.errors import TargetError
