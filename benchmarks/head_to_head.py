@@ -288,8 +288,8 @@ def curve_row(case: Case, stops: Array) -> str:
     stops : ndarray of shape (n_audits,)
         Draws a side to the verdict.
     """
-    mean = f"{stops.mean():,.0f}" if np.isfinite(stops).all() else "-"
-    return f"| {' | '.join([case.name, mean, *_quantiles(stops), *case.published])} |"
+    flagged, mean = f"{np.isfinite(stops).sum():,} of {len(stops):,}", _number(float(stops.mean()))
+    return f"| {' | '.join([case.name, flagged, mean, *_quantiles(stops), *case.published])} |"
 
 
 def control_row(case: Case, stops: Array) -> str:
@@ -353,7 +353,7 @@ def report(audits: int, jobs: int, first_seed: int, only: str) -> Iterator[str]:
         ),
         (
             f"Curves, {audits:,} audits a row, at most {VIOLATIONS:,} draws",
-            "| case | mean | median | 90 % | Kutta et al., mean | median | 90 % |",
+            "| case | refuted | mean | median | 90 % | Kutta et al., mean | median | 90 % |",
             [curve_case(noise, shift) for noise in noises for shift in (0.5, 0.8)],
             curve_row,
             audits,
