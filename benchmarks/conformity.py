@@ -15,26 +15,30 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from benchmarks.false_alarms import upper_bound
-from benchmarks.samplers import ALPHA, FAMILIES, MUTANT_ALPHA, Trial, built_cases, case_trial, family_trial
+from benchmarks.samplers import ALPHA, FAMILIES, MUTANT_ALPHA, SamplerTrial, built_cases, case_trial, family_trial
 
 #: Audits in one piece of work: small enough to keep all workers busy to the end, arbitrary otherwise.
 _BATCH = 50
 
 
-def _batch(trial: Callable[[int, int, int], Trial], which: int, seeds: Sequence[int], draws: int) -> list[Trial]:
+def _batch(
+    trial: Callable[[int, int, int], SamplerTrial], which: int, seeds: Sequence[int], draws: int
+) -> list[SamplerTrial]:
     return [trial(which, seed, draws) for seed in seeds]
 
 
-def _all(trial: Callable[[int, int, int], Trial], count: int, runs: int, draws: int, jobs: int) -> list[list[Trial]]:
+def _all(
+    trial: Callable[[int, int, int], SamplerTrial], count: int, runs: int, draws: int, jobs: int
+) -> list[list[SamplerTrial]]:
     work = [(k, range(start, min(start + _BATCH, runs))) for k in range(count) for start in range(0, runs, _BATCH)]
     done = Parallel(n_jobs=jobs)(delayed(_batch)(trial, k, seeds, draws) for k, seeds in work)
-    found: list[list[Trial]] = [[] for _ in range(count)]
+    found: list[list[SamplerTrial]] = [[] for _ in range(count)]
     for (k, _), results in zip(work, done, strict=True):
         found[k].extend(results)
     return found
 
 
-def alarm_rows(found: Sequence[Sequence[Trial]]) -> tuple[list[str], bool]:
+def alarm_rows(found: Sequence[Sequence[SamplerTrial]]) -> tuple[list[str], bool]:
     """Markdown rows on correct samplers, and whether every rate is at most alpha with confidence."""
     rows = [
         "| sampler | audits | false alarms | rate | 99 % upper bound | at most 5 % |",
@@ -50,7 +54,7 @@ def alarm_rows(found: Sequence[Sequence[Trial]]) -> tuple[list[str], bool]:
     return rows, good
 
 
-def mutant_rows(found: Sequence[Sequence[Trial]]) -> tuple[list[str], bool]:
+def mutant_rows(found: Sequence[Sequence[SamplerTrial]]) -> tuple[list[str], bool]:
     """Markdown rows on mutants, and whether all were found."""
     rows = ["| reference | mutant | found | median draws | 90 % quantile |", "|---|---|---:|---:|---:|"]
     good = True

@@ -28,7 +28,7 @@ from auditor.targets import Mechanism
 from auditor.targets.sampler import Sampler
 from mechanisms.additive_noise.laplace import LatticeLaplace
 from mechanisms.base.integer_noise import discrete_gaussian, two_sided_geometric
-from mechanisms.base.queries import Answers
+from mechanisms.base.queries import IdentityQuery
 from mechanisms.selection.noisy_max import ReportNoisyMax
 from mechanisms.selection.sparse_vector import SparseVector
 
@@ -39,7 +39,7 @@ _NOTION_DRAWS, _NOTION_AUDITS = (2_000, 50_000, 400_000), 3
 
 
 @dataclass(frozen=True)
-class Case:
+class CostCase:
     """A mechanism that satisfies its claim, so that the audit runs to its budget."""
 
     name: str
@@ -59,9 +59,9 @@ def noisy_count(data: Any, rng: np.random.Generator) -> float:
     return float(np.rint(data.sum() + rng.laplace(0.0, 1.0)))
 
 
-def cases() -> list[Case]:
+def cases() -> list[CostCase]:
     """Mechanisms from 20 nanoseconds to microseconds a draw."""
-    answers = Answers()
+    answers = IdentityQuery()
     one = Pair(np.array([0.0]), np.array([1.0]))
     five = Pair(np.ones(5), np.array([2.0, 0, 0, 0, 0]))
     ten = Pair(np.array([0.0] * 9 + [1.0]), np.array([1.0] * 9 + [0.0]))
@@ -69,14 +69,14 @@ def cases() -> list[Case]:
     found = []
     for draws in (400_000, 2_000_000):
         found += [
-            Case("lattice Laplace", LatticeLaplace(answers, 1.0), one, draws, "verdict"),
-            Case("noisy max of 5", ReportNoisyMax(answers, 1.0), five, draws, "verdict"),
-            Case("noisy max of 5", ReportNoisyMax(answers, 1.0), five, draws, "budget"),
-            Case("sparse vector, 10 queries", SparseVector(answers, 1.0, 0.5, 2), ten, draws, "verdict"),
+            CostCase("lattice Laplace", LatticeLaplace(answers, 1.0), one, draws, "verdict"),
+            CostCase("noisy max of 5", ReportNoisyMax(answers, 1.0), five, draws, "verdict"),
+            CostCase("noisy max of 5", ReportNoisyMax(answers, 1.0), five, draws, "budget"),
+            CostCase("sparse vector, 10 queries", SparseVector(answers, 1.0, 0.5, 2), ten, draws, "verdict"),
         ]
-        found.append(Case("one-draw function: a coin", one_draw(response), bit, draws, "verdict"))
-        found.append(Case("one-draw function: noisy count", one_draw(noisy_count), one, draws, "verdict"))
-    found.append(Case("one-draw function: noisy count", one_draw(noisy_count), one, 400_000, "budget"))
+        found.append(CostCase("one-draw function: a coin", one_draw(response), bit, draws, "verdict"))
+        found.append(CostCase("one-draw function: noisy count", one_draw(noisy_count), one, draws, "verdict"))
+    found.append(CostCase("one-draw function: noisy count", one_draw(noisy_count), one, 400_000, "budget"))
     return found
 
 
@@ -87,7 +87,7 @@ def timed(work: Callable[[], Any]) -> tuple[float, Any]:
     return time.perf_counter() - begun, result
 
 
-def draw_alone(case: Case, result: AuditResult) -> None:
+def draw_alone(case: CostCase, result: AuditResult) -> None:
     """The audit's calls of the mechanism, without the audit."""
     sampler = Sampler(case.mechanism, 0, "cost")
     for number, (pair, n, _) in enumerate(result.record["chunks"]):
@@ -95,7 +95,7 @@ def draw_alone(case: Case, result: AuditResult) -> None:
         sampler.draw(case.pair.y, n, pair, "y", number)
 
 
-def row(case: Case, pairs: int) -> str:
+def row(case: CostCase, pairs: int) -> str:
     """One line of the table."""
 
     def run() -> AuditResult:
@@ -139,7 +139,7 @@ def _gaussian(sigma: float, rng: np.random.Generator) -> Any:
 
 
 @dataclass(frozen=True)
-class TotalVariation(Guarantee):
+class TotalVariationByCap(Guarantee):
     """Closeness in total variation, of which the cap is given."""
 
     distance: float
@@ -191,14 +191,14 @@ NOTIONS: tuple[tuple[str, Callable[[float], Guarantee]], ...] = (
     ("zCDP", lambda t: ZCDP(0.5 * t)),
     ("Renyi DP, 2 orders", lambda t: RenyiDP({2: 0.8 * t, 8: 1.0 * t})),
     ("trade-off curve, 200 points", _gaussian_curve),
-    ("total variation, by its cap", lambda t: TotalVariation(0.5 * t)),
+    ("total variation, by its cap", lambda t: TotalVariationByCap(0.5 * t)),
     ("KL divergence, by the inverse of its cap", lambda t: KLPrivacy(0.5 * t)),
 )
 
 
 def notion_rows() -> list[str]:
     """Least time of an audit by notion, over that under pure DP."""
-    mechanism, pair = LatticeLaplace(Answers(), 1.0), Pair(np.array([0.0]), np.array([1.0]))
+    mechanism, pair = LatticeLaplace(IdentityQuery(), 1.0), Pair(np.array([0.0]), np.array([1.0]))
     audit(mechanism, PureDP(1.0), pair, draws=_NOTION_DRAWS[0], id="cost")  # warm-up
     ratios: dict[str, list[float]] = {name: [] for name, _ in NOTIONS}
     for draws in _NOTION_DRAWS:

@@ -19,7 +19,7 @@ from auditor.datasets import RELATIONS
 from auditor.results import AuditResult, Verdict
 from auditor.targets import Mechanism
 from auditor.targets.target_names import closing_target, target_named
-from benchmarks.corpus.table import DEFECTS, LIBRARIES, NOT_YET, Defect, Library
+from benchmarks.corpus.table import DEFECTS, LIBRARIES, NOT_YET, CorpusDefect, LibraryMechanism
 
 #: Probability of a false alarm of each audit: all of the corpus together has one of 1e-4.
 ALPHA = 1e-6
@@ -30,7 +30,7 @@ SILENT = (Verdict.CONSISTENT, Verdict.INCONCLUSIVE)
 
 
 @dataclass(frozen=True)
-class Outcome:
+class DefectAudit:
     """One audit.
 
     Parameters
@@ -44,7 +44,9 @@ class Outcome:
     seconds: float
 
 
-def attack(target: Mechanism, entry: Defect | Library, *, seed: int = 0, seconds: float | None = None) -> Outcome:
+def attack(
+    target: Mechanism, entry: CorpusDefect | LibraryMechanism, *, seed: int = 0, seconds: float | None = None
+) -> DefectAudit:
     """Attack one version of an entry with the entry's budget in draws, and a budget in seconds if there is one."""
     begun = time.perf_counter()
     (relation,) = [name for name, kind in RELATIONS.items() if isinstance(entry.relation, kind)]
@@ -60,7 +62,7 @@ def attack(target: Mechanism, entry: Defect | Library, *, seed: int = 0, seconds
         seed=seed,
     )
     _, result, _ = attack_on(target, asked, entry.guarantee, entry.relation, entry.values)
-    return Outcome(result, time.perf_counter() - begun)
+    return DefectAudit(result, time.perf_counter() - begun)
 
 
 def said(result: AuditResult) -> str:
@@ -69,12 +71,12 @@ def said(result: AuditResult) -> str:
     return result.message if found is None else "; ".join(part for part in (found.cause, found.event) if part)
 
 
-def names_the_cause(entry: Defect | Library, result: AuditResult) -> bool:
+def names_the_cause(entry: CorpusDefect | LibraryMechanism, result: AuditResult) -> bool:
     """Whether what is said has one of the words that it is to have."""
     return not entry.cause or any(word in said(result).lower() for word in entry.cause)
 
 
-def caught(entry: Defect, result: AuditResult) -> bool:
+def caught(entry: CorpusDefect, result: AuditResult) -> bool:
     """Whether the defect was found."""
     return result.verdict in entry.verdicts
 
@@ -121,7 +123,7 @@ def document(only: str, libraries: bool) -> tuple[str, bool]:
     return "\n".join([*text, "Made by `python -m benchmarks.defects`.", ""]), good
 
 
-def row(entry: Defect, found: Outcome, clean: Outcome, right: bool) -> str:
+def row(entry: CorpusDefect, found: DefectAudit, clean: DefectAudit, right: bool) -> str:
     """One line of the table of the corpus."""
     return (
         f"| {entry.name}: {entry.about} {_found(found)}| {clean.result.verdict} | {_level(clean.result)} "
@@ -129,7 +131,7 @@ def row(entry: Defect, found: Outcome, clean: Outcome, right: bool) -> str:
     )
 
 
-def library_row(entry: Library) -> tuple[str, bool]:
+def library_row(entry: LibraryMechanism) -> tuple[str, bool]:
     """One line of the table of libraries, and whether it is as wanted."""
     with closing_target(target_named(entry.target)) as target:
         found = attack(target, entry, seconds=WANTED)
@@ -140,7 +142,7 @@ def library_row(entry: Library) -> tuple[str, bool]:
     return f"| {entry.name} {_found(found)}| {_level(found.result)} | {'yes' if right else 'no'} |", right
 
 
-def _found(outcome: Outcome) -> str:
+def _found(outcome: DefectAudit) -> str:
     result, found = outcome.result, outcome.result.counterexample
     cause = on = ""
     if result.verdict not in SILENT:

@@ -58,7 +58,7 @@ FIRST_SEED = 60_000
 FAILURE = 0.1
 
 
-class Uniforms:
+class IndependentUniforms:
     """Independent uniform variates, from the generator of each call."""
 
     def __call__(self, n: int, rng: Rng) -> Array:
@@ -67,7 +67,7 @@ class Uniforms:
 
 
 @dataclass
-class Table(Uniforms):
+class RepeatedTable(IndependentUniforms):
     """A table of ``period`` variates is repeated, by a part of the draws; made in each call, or ``kept`` for good."""
 
     period: int
@@ -86,7 +86,7 @@ class Table(Uniforms):
 
 
 @dataclass
-class Echo(Uniforms):
+class EchoedUniforms(IndependentUniforms):
     """Calls ``distance`` apart have the same variates, or mirrored ones: blocks of so many calls, in pairs."""
 
     distance: int
@@ -108,7 +108,7 @@ class Echo(Uniforms):
 
 
 @dataclass
-class Drift(Uniforms):
+class CorrelatedUniforms(IndependentUniforms):
     """Normal variates with the correlation ``memory`` to the one before, across calls, made uniform."""
 
     memory: float
@@ -126,7 +126,7 @@ class Drift(Uniforms):
 
 
 @dataclass
-class Bias(Uniforms):
+class ShiftedUniforms(IndependentUniforms):
     """For ``calls`` calls together all variates are moved by one amount, around the circle, up to ``size``."""
 
     calls: int
@@ -144,10 +144,10 @@ class Bias(Uniforms):
 
 
 @dataclass
-class Response:
+class ResponseFromUniforms:
     """Randomised response at epsilon = 1."""
 
-    uniforms: Uniforms
+    uniforms: IndependentUniforms
 
     def __call__(self, data: Any, n: int, rng: Rng) -> NDArray[np.int64]:
         """``n`` bits."""
@@ -167,10 +167,10 @@ class Response:
 
 
 @dataclass
-class Fails:
+class FailureError:
     """An error of 1 with a probability, else one of 0."""
 
-    uniforms: Uniforms
+    uniforms: IndependentUniforms
     probability: float = FAILURE
 
     def __call__(self, data: Any, n: int, rng: Rng) -> Array:
@@ -180,10 +180,10 @@ class Fails:
 
 
 @dataclass
-class Exponential:
+class ExponentialError:
     """Errors of an exponential law."""
 
-    uniforms: Uniforms
+    uniforms: IndependentUniforms
     scale: float = 1.0
 
     def __call__(self, data: Any, n: int, rng: Rng) -> Array:
@@ -192,47 +192,47 @@ class Exponential:
         return -self.scale * np.log1p(-self.uniforms(n, rng))
 
 
-Make: TypeAlias = Callable[[], Uniforms]
-Audit: TypeAlias = Callable[[Uniforms, int], AuditResult]
+Make: TypeAlias = Callable[[], IndependentUniforms]
+Audit: TypeAlias = Callable[[IndependentUniforms, int], AuditResult]
 
 
 def _privacy(draws: int, method: str = "e-process", stop: str = "verdict") -> Audit:
-    def once(uniforms: Uniforms, seed: int) -> AuditResult:
-        target = Response(uniforms)
+    def once(uniforms: IndependentUniforms, seed: int) -> AuditResult:
+        target = ResponseFromUniforms(uniforms)
         return audit(target, PureDP(1.0), PAIR, alpha=ALPHA, draws=draws, seed=seed, method=method, stop=stop)
 
     return once
 
 
 def _game(games: int) -> Audit:
-    def once(uniforms: Uniforms, seed: int) -> AuditResult:
-        game = Game(Response(uniforms), Reconstruction(1, 8))
+    def once(uniforms: IndependentUniforms, seed: int) -> AuditResult:
+        game = Game(ResponseFromUniforms(uniforms), Reconstruction(1, 8))
         return run_game(game, PureDP(1.0), Settings(alpha=ALPHA, draws=games, seed=seed), Question())
 
     return once
 
 
 def _conformity(draws: int) -> Audit:
-    def once(uniforms: Uniforms, seed: int) -> AuditResult:
-        return check_conformity(Response(uniforms), PAIR.x, PAIR.y, alpha=ALPHA, draws=draws, seed=seed)
+    def once(uniforms: IndependentUniforms, seed: int) -> AuditResult:
+        return check_conformity(ResponseFromUniforms(uniforms), PAIR.x, PAIR.y, alpha=ALPHA, draws=draws, seed=seed)
 
     return once
 
 
-def _theorem(theorem: Any, subject: Callable[[Uniforms], Any], draws: int) -> Audit:
-    def once(uniforms: Uniforms, seed: int) -> AuditResult:
+def _theorem(theorem: Any, subject: Callable[[IndependentUniforms], Any], draws: int) -> Audit:
+    def once(uniforms: IndependentUniforms, seed: int) -> AuditResult:
         found: AuditResult = theorem.audit(subject(uniforms), Settings(alpha=ALPHA, draws=draws, seed=seed), Question())
         return found
 
     return once
 
 
-def _setting(uniforms: Uniforms, probability: float = FAILURE) -> Setting:
-    return Setting(Fails(uniforms, probability), None, Absolute(0.0), 0.5)
+def _setting(uniforms: IndependentUniforms, probability: float = FAILURE) -> Setting:
+    return Setting(FailureError(uniforms, probability), None, Absolute(0.0), 0.5)
 
 
 _FAILURES = _theorem(HighProbability(0.5, FAILURE), _setting, 10_000)
-_MEANS = _theorem(Expectation(1.0), lambda u: Setting(Exponential(u), None, Absolute(0.0)), 10_000)
+_MEANS = _theorem(Expectation(1.0), lambda u: Setting(ExponentialError(u), None, Absolute(0.0)), 10_000)
 _DIAGRAM = _theorem(
     PhaseDiagram("a", "b", (1.0, 2.0, 4.0), (1.0, 2.0, 4.0), lambda *_: 1 - FAILURE, lambda *_: None),
     lambda u: lambda *_: _setting(u),
@@ -240,7 +240,7 @@ _DIAGRAM = _theorem(
 )
 _EXPONENT = _theorem(
     PowerLaw("n", (1.0, 2.0, 4.0, 8.0), 1.0, Quantile()),
-    lambda u: lambda x: Setting(Exponential(u, x * 1.05 ** math.log2(x)), None, Absolute(0.0)),
+    lambda u: lambda x: Setting(ExponentialError(u, x * 1.05 ** math.log2(x)), None, Absolute(0.0)),
     10_000,
 )
 #: The failure rate falls through the claimed one at n = 100.
@@ -252,7 +252,7 @@ _SMALLEST = _theorem(
 
 
 @dataclass(frozen=True)
-class Case:
+class DependenceCase:
     """A way in which draws depend on one another, and what is audited with it."""
 
     name: str
@@ -261,7 +261,7 @@ class Case:
     audit: Audit
 
 
-def _cases() -> tuple[Case, ...]:
+def _cases() -> tuple[DependenceCase, ...]:
     # Of a table that is longer than a call nothing is repeated: long tables need a budget that makes calls so long. No
     # call has more than 32,768 draws, a quarter of the largest chunk, so that longer tables matter only where they are
     # kept for later calls.
@@ -277,10 +277,11 @@ def _cases() -> tuple[Case, ...]:
         (256, 0.5, 60_000),
     ]
     found = [
-        Case(_told(period, share), "event", _table(period, share), _privacy(draws)) for period, share, draws in tables
+        DependenceCase(_told(period, share), "event", _table(period, share), _privacy(draws))
+        for period, share, draws in tables
     ]
     found += [
-        Case(
+        DependenceCase(
             f"{'mirrored' if mirrored else 'copied'} between calls {distance} apart",
             "event",
             _echo(distance, mirrored),
@@ -290,13 +291,21 @@ def _cases() -> tuple[Case, ...]:
         for mirrored in (False, True)
     ]
     found += [
-        Case("table of 64 for good", "event", _table(64, kept=True), _privacy(5_000)),
-        Case("table of 1,000 for good", "event", _table(1_000, kept=True), _privacy(60_000)),
-        Case("table of 100,000 for good", "event", _table(100_000, kept=True), _privacy(400_000)),
-        Case("correlation .9 with the draw before", "event", lambda: Drift(0.9), _privacy(5_000)),
-        Case("correlation .99 with the draw before", "event", lambda: Drift(0.99), _privacy(5_000)),
-        Case("a tenth of the draws of a call alike", "event", lambda: Bias(1, 0.1), _privacy(20_000)),
-        Case("a tenth of the draws of 6 calls alike", "event", lambda: Bias(6, 0.1), _privacy(20_000)),
+        DependenceCase("table of 64 for good", "event", _table(64, kept=True), _privacy(5_000)),
+        DependenceCase("table of 1,000 for good", "event", _table(1_000, kept=True), _privacy(60_000)),
+        DependenceCase("table of 100,000 for good", "event", _table(100_000, kept=True), _privacy(400_000)),
+        DependenceCase(
+            "correlation .9 with the draw before", "event", lambda: CorrelatedUniforms(0.9), _privacy(5_000)
+        ),
+        DependenceCase(
+            "correlation .99 with the draw before", "event", lambda: CorrelatedUniforms(0.99), _privacy(5_000)
+        ),
+        DependenceCase(
+            "a tenth of the draws of a call alike", "event", lambda: ShiftedUniforms(1, 0.1), _privacy(20_000)
+        ),
+        DependenceCase(
+            "a tenth of the draws of 6 calls alike", "event", lambda: ShiftedUniforms(6, 0.1), _privacy(20_000)
+        ),
     ]
     kinds: list[tuple[str, Audit]] = [
         ("event, budget", _privacy(10_000, stop="budget")),
@@ -312,20 +321,20 @@ def _cases() -> tuple[Case, ...]:
     shared: list[tuple[str, Make]] = [
         ("table of 16", _table(16)),
         ("table of 256", _table(256)),
-        ("a tenth of the draws of a call alike", lambda: Bias(1, 0.1)),
+        ("a tenth of the draws of a call alike", lambda: ShiftedUniforms(1, 0.1)),
         ("mirrored between calls 1 apart", _echo(1, True)),
         ("copied between calls 3 apart", _echo(3)),
     ]
-    found += [Case(name, audited, make, kind) for audited, kind in kinds for name, make in shared]
+    found += [DependenceCase(name, audited, make, kind) for audited, kind in kinds for name, make in shared]
     return tuple(found)
 
 
 def _table(period: int, share: float = 1.0, kept: bool = False) -> Make:
-    return lambda: Table(period, share, kept)
+    return lambda: RepeatedTable(period, share, kept)
 
 
 def _echo(distance: int, mirrored: bool = False) -> Make:
-    return lambda: Echo(distance, mirrored)
+    return lambda: EchoedUniforms(distance, mirrored)
 
 
 def _told(period: int, share: float) -> str:
@@ -335,7 +344,7 @@ def _told(period: int, share: float) -> str:
 CASES = _cases()
 
 
-def outcome(case: Case, seed: int) -> str:
+def outcome(case: DependenceCase, seed: int) -> str:
     """What one audit says: "alarm" if it is a false one, "dependent", "open" or "nothing"."""
     result = case.audit(case.make(), seed)
     if result.verdict == Verdict.DEVIATION and result.message.startswith("draws are not independent"):
@@ -352,7 +361,7 @@ def batch(case: int, seeds: Sequence[int]) -> Counter[str]:
     return Counter(outcome(CASES[case], seed) for seed in seeds)
 
 
-def table(found: Sequence[tuple[Case, Counter[str]]]) -> tuple[list[str], bool]:
+def table(found: Sequence[tuple[DependenceCase, Counter[str]]]) -> tuple[list[str], bool]:
     """Markdown rows, and whether every rate of false alarms is shown to be at most alpha."""
     rows = [
         "| uniform variates | what is audited | audits | called dependent | left open | false alarms | rate "
@@ -378,7 +387,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     chosen = [k for k, case in enumerate(CASES) if options.only in f"{case.audited}: {case.name}"]
     if not chosen or options.audits < 1:
         parser.error(f"nothing to audit: --audits {options.audits} --only {options.only!r}")
-    found: list[tuple[Case, Counter[str]]] = []
+    found: list[tuple[DependenceCase, Counter[str]]] = []
     parallel = Parallel(n_jobs=options.jobs)
     more = math.ceil(MORE * options.audits)
     for k in chosen:

@@ -24,7 +24,7 @@ from auditor.datasets import Pair
 from auditor.privacy.exact import GaussianCurve
 from auditor.privacy.guarantees import ApproxDP, Guarantee, PureDP
 from auditor.results import Verdict
-from benchmarks.families import ALPHA, EXTREMES, FAMILIES, STOPS, Outcome, Telling, trial
+from benchmarks.families import ALPHA, EXTREMES, FAMILIES, STOPS, NullAudit, RowTellingTable, trial
 from benchmarks.options import parser_of
 
 #: Confidence of the upper bounds on the rates.
@@ -39,19 +39,19 @@ _BATCH = 20
 _COLUMNS = 2_000
 
 
-def packing(guarantee: Guarantee, rows: int, probability: float) -> Callable[[int], Outcome]:
+def packing(guarantee: Guarantee, rows: int, probability: float) -> Callable[[int], NullAudit]:
     """Play games of packing with `_COLUMNS` columns, against a target that wins with the given probability."""
 
-    def once(seed: int) -> Outcome:
+    def once(seed: int) -> NullAudit:
         settings = Settings(alpha=ALPHA, draws=400, stop="budget", seed=seed)
-        found = run_game(Game(Telling(probability), Packing(rows, _COLUMNS)), guarantee, settings, Question())
+        found = run_game(Game(RowTellingTable(probability), Packing(rows, _COLUMNS)), guarantee, settings, Question())
         above = found.lower_bound is None or found.lower_bound > guarantee.level
-        return Outcome(found.verdict in (Verdict.VIOLATION, Verdict.DEVIATION, Verdict.ERROR), above)
+        return NullAudit(found.verdict in (Verdict.VIOLATION, Verdict.DEVIATION, Verdict.ERROR), above)
 
     return once
 
 
-def accountant(seed: int) -> Outcome:
+def accountant(seed: int) -> NullAudit:
     """Check the figure of a correct accountant: Gaussian steps, of which all rows but one in 10^13 take part.
 
     The exact level is that of the unsampled steps, to more digits than a double holds.
@@ -63,25 +63,25 @@ def accountant(seed: int) -> Outcome:
     exact = GaussianCurve(math.sqrt(steps) / noise).epsilon(delta)
     stated = {"accountant": {"events": [{"gaussian": event}], "epsilon": exact, "delta": delta}}
     checks = check_statements(stated, ApproxDP(exact, delta), [Pair(0, 1)])
-    return Outcome(any(check.passed is False for check in checks), False)
+    return NullAudit(any(check.passed is False for check in checks), False)
 
 
 @dataclass(frozen=True)
-class Extreme:
+class ExtremeAudit:
     """Something other than events that is judged, at an unusual size: name, claim and one audit by its seed."""
 
     name: str
     claim: str
-    once: Callable[[int], Outcome]
+    once: Callable[[int], NullAudit]
 
 
 #: By this level 2 % of the games may be won; a target that wins less often by a part of 2 % attains it.
 _WON = 0.02
 _MANY = PureDP((math.log(_WON) + _COLUMNS * math.log(2)) / 100)
 SIZES = (
-    Extreme("accountant at a delta of 1e-9 to 1e-15", "ε and δ, exact", accountant),
-    Extreme(f"packing with {_COLUMNS:,} columns, 100 rows", str(_MANY), packing(_MANY, 100, _WON / (1 + _WON))),
-    Extreme(
+    ExtremeAudit("accountant at a delta of 1e-9 to 1e-15", "ε and δ, exact", accountant),
+    ExtremeAudit(f"packing with {_COLUMNS:,} columns, 100 rows", str(_MANY), packing(_MANY, 100, _WON / (1 + _WON))),
+    ExtremeAudit(
         f"packing with {_COLUMNS:,} columns, 1 row",
         str(ApproxDP(1.0, 0.1)),
         packing(ApproxDP(1.0, 0.1), 1, 0.1),
@@ -94,7 +94,7 @@ def upper_bound(count: int, audits: int) -> float:
     return 1.0 if count == audits else float(stats.beta.ppf(CONFIDENCE, count + 1, audits - count))
 
 
-def batch(family: int, stop: str, seeds: Sequence[int], draws_a_side: int) -> list[Outcome]:
+def batch(family: int, stop: str, seeds: Sequence[int], draws_a_side: int) -> list[NullAudit]:
     """Audits of one family with the given seeds."""
     return [trial(ROWS[family], stop, seed, draws_a_side) for seed in seeds]
 
@@ -118,7 +118,7 @@ def rows_of(only: str, audits: int, draws_a_side: int, parallel: Parallel) -> It
             yield row(one.name, one.claim, "", parallel(delayed(one.once)(seed) for seed in range(audits)))
 
 
-def row(name: str, claim: str, stop: str, results: Sequence[Outcome]) -> tuple[str, bool]:
+def row(name: str, claim: str, stop: str, results: Sequence[NullAudit]) -> tuple[str, bool]:
     """One Markdown row, and whether its rates are at most alpha with confidence."""
     n, alarms, above = len(results), sum(r.alarm for r in results), sum(r.bound_above for r in results)
     bounds = upper_bound(alarms, n), upper_bound(above, n)

@@ -26,8 +26,8 @@ __all__ = [
     "FAMILIES",
     "STOPS",
     "Family",
-    "Outcome",
-    "Telling",
+    "NullAudit",
+    "RowTellingTable",
     "discrete_laplace",
     "randomised_response",
     "trial",
@@ -45,7 +45,7 @@ PAIR = families.PAIR
 
 
 @dataclass(frozen=True)
-class Mixed:
+class ResponseOfMixedTypes:
     """Randomised response at epsilon = 1 whose outputs are large integers and texts; some are None."""
 
     answers: tuple[int | str, int | str]
@@ -59,7 +59,7 @@ class Mixed:
 
 
 @dataclass(frozen=True)
-class Steps:
+class GeometricInOddSteps:
     """A count with two-sided geometric noise at epsilon = 1, in steps that are no power of two."""
 
     step: float
@@ -70,7 +70,7 @@ class Steps:
 
 
 @dataclass(frozen=True)
-class Telling:
+class RowTellingTable:
     """Tells the row of a table of identical rows with a probability, and otherwise another one at random."""
 
     probability: float
@@ -90,11 +90,13 @@ class Telling:
 
 #: Outputs at the limits of what doubles and keys hold; families have arrays for outputs elsewhere.
 EXTREMES = (
-    Family("integers beyond 2^53, 0 and None", cast(Any, Mixed((2**53 + 1, 0))), PureDP(1.0), PAIR),
-    Family("integers beyond 2^53, texts and None", cast(Any, Mixed((-(2**53) - 1, "no"))), PureDP(1.0), PAIR),
-    Family("lattice of step 0.1", Steps(0.1), PureDP(1.0), PAIR),
-    Family("lattice of step 1/3", Steps(1 / 3), PureDP(1.0), PAIR),
-    Family("lattice of step 1e-3", Steps(1e-3), PureDP(1.0), PAIR),
+    Family("integers beyond 2^53, 0 and None", cast(Any, ResponseOfMixedTypes((2**53 + 1, 0))), PureDP(1.0), PAIR),
+    Family(
+        "integers beyond 2^53, texts and None", cast(Any, ResponseOfMixedTypes((-(2**53) - 1, "no"))), PureDP(1.0), PAIR
+    ),
+    Family("lattice of step 0.1", GeometricInOddSteps(0.1), PureDP(1.0), PAIR),
+    Family("lattice of step 1/3", GeometricInOddSteps(1 / 3), PureDP(1.0), PAIR),
+    Family("lattice of step 1e-3", GeometricInOddSteps(1e-3), PureDP(1.0), PAIR),
 )
 
 #: Families whose rates leave much room: two thirds of the audits show that they are at most alpha.
@@ -113,14 +115,14 @@ FAMILIES = (
 )
 
 
-class Outcome(NamedTuple):
+class NullAudit(NamedTuple):
     """One audit of a mechanism that keeps its claim."""
 
     alarm: bool
     bound_above: bool
 
 
-def trial(family: Family, stop: str, seed: int, draws_a_side: int) -> Outcome:
+def trial(family: Family, stop: str, seed: int, draws_a_side: int) -> NullAudit:
     """Audit a family once at level `ALPHA`.
 
     This is the part of `auditor.audit` that can raise a false alarm: its verdict is "violation" only if the claimed
@@ -140,7 +142,7 @@ def trial(family: Family, stop: str, seed: int, draws_a_side: int) -> Outcome:
 
     Returns
     -------
-    Outcome
+    NullAudit
         Whether the claim was refuted, and whether the lower bound is strictly above the exact level. The claimed level
         is on the grid of levels, so rounding to the grid needs no slack.
     """
@@ -150,4 +152,4 @@ def trial(family: Family, stop: str, seed: int, draws_a_side: int) -> Outcome:
     bound = lower_bound(
         evidence.chunks, family.guarantee, level_grid(level, family.guarantee.highest, family.guarantee.unit), ALPHA
     )
-    return Outcome(evidence.refuted(ALPHA), bound > level)
+    return NullAudit(evidence.refuted(ALPHA), bound > level)

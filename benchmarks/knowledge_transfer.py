@@ -26,8 +26,8 @@ import sklearn
 from auditor.privacy.exact import composition
 from auditor.report.figures import FigureView
 from benchmarks import teachers, theorems
-from benchmarks.teachers import LEARNERS, TASKS, Cell, measured
-from benchmarks.transfer_report import EPSILONS, RUNS, STUDENTS, Results, Table, document, plots
+from benchmarks.teachers import LEARNERS, TASKS, StudyCell, measured
+from benchmarks.transfer_report import EPSILONS, RUNS, STUDENTS, Results, ResultTable, document, plots
 from mechanisms.selection import sparse_vector
 from mechanisms.teacher_ensembles import online_leaks, online_release, vote_aggregation, vote_distance
 
@@ -36,10 +36,10 @@ SCHEMA = "knowledge-transfer/1"
 # ------------------------------------------------------------------------------------ the work
 
 
-def cells(repetitions: int) -> list[Cell]:
+def cells(repetitions: int) -> list[StudyCell]:
     """All parts of the study, the slow ones first."""
     return [
-        Cell(task, learner, repetition)
+        StudyCell(task, learner, repetition)
         for task in reversed(TASKS)
         for learner in reversed(LEARNERS)
         for repetition in range(repetitions)
@@ -55,7 +55,7 @@ def about(repetitions: int) -> dict[str, Any]:
     return {**settings, "code": code.hexdigest()[:16], "numpy": np.__version__, "scikit-learn": sklearn.__version__}
 
 
-class Journal:
+class StudyJournal:
     """Finished parts, a line each, appended and forced to the disk.
 
     Parameters
@@ -144,7 +144,9 @@ def progress(total: int, done: int) -> Iterator[Callable[[str], None]]:
         yield lambda key: bar.update(task, advance=1, description=key)
 
 
-def study(wanted: Sequence[Cell], journal: Journal, jobs: int, work: Callable[[Cell], dict[str, Any]]) -> Results:
+def study(
+    wanted: Sequence[StudyCell], journal: StudyJournal, jobs: int, work: Callable[[StudyCell], dict[str, Any]]
+) -> Results:
     """Do what is not in the journal, on several cores; results do not depend on their number."""
     left = [cell for cell in wanted if cell.key not in journal.finished]
     with (
@@ -173,7 +175,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     wanted = cells(options.repetitions)
     try:
-        journal = Journal(options.journal, about(options.repetitions), options.resume)
+        journal = StudyJournal(options.journal, about(options.repetitions), options.resume)
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
@@ -189,7 +191,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         options.out.write_text(text, encoding="utf-8")
         folder = options.out.parent / "figures"
         folder.mkdir(exist_ok=True)
-        for file, plot in plots(Table(results)).items():
+        for file, plot in plots(ResultTable(results)).items():
             (folder / file).write_text(theorems.picture(cast(FigureView, plot)), encoding="utf-8")
     print(text)
     return 0

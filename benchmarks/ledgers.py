@@ -63,12 +63,12 @@ CONTROL = ENDS[5]
 FEWER = 4
 
 
-class Killed(BaseException):
+class NightKilled(BaseException):
     """Ends a night: nothing is written any more."""
 
 
 @dataclass
-class Response:
+class EntropyResponse:
     """Randomised response at epsilon = 1, by entropy of its own.
 
     Parameters
@@ -92,7 +92,7 @@ class Response:
 def watching(
     end: str, rng: np.random.Generator, path: Path, night: int
 ) -> Generator[None, tuple[int, NDArray[np.int64]], None]:
-    """Raise `Killed` after a call, as one of `ENDS` says; what it knows is no attribute of the target's.
+    """Raise `NightKilled` after a call, as one of `ENDS` says; what it knows is no attribute of the target's.
 
     Who looks at the draws lets the first night be, from which an event is known to bet on.
     """
@@ -102,7 +102,7 @@ def watching(
         data, outputs = yield
         made += len(outputs)
         if most is not None and made >= most:
-            raise Killed
+            raise NightKilled
         if end not in ENDS[3:]:
             continue
         with closing(sqlite3.connect(path)) as database:
@@ -115,16 +115,16 @@ def watching(
                 "SELECT log FROM chunks WHERE series = ? ORDER BY number DESC LIMIT 1", drawing[:1]
             ).fetchall()
         if end == ENDS[3] and wealth and wealth[0][0] < POOR:
-            raise Killed
+            raise NightKilled
         seen[data] += [len(outputs), np.sum(outputs == 0)]
         if seen[1][0] == drawing[1]:  # the chunk is complete: is 0 as much likelier on 0 as the claim allows?
             zeros, ones = (count / n for n, count in seen.values())
             seen = {0: np.zeros(2), 1: np.zeros(2)}
             if end in ENDS[4:] and night > 1 and zeros < math.e * ones:
-                raise Killed
+                raise NightKilled
 
 
-class Outcome(NamedTuple):
+class LedgerAudit(NamedTuple):
     """What became of one ledger."""
 
     alarm: bool
@@ -133,7 +133,7 @@ class Outcome(NamedTuple):
     attempts: int
 
 
-def ledger_of(end: str, seed: int, most: int | None = None) -> Outcome:
+def ledger_of(end: str, seed: int, most: int | None = None) -> LedgerAudit:
     """Nights of one ledger, up to an alarm, or so many."""
     most = (LOOKED if end in ENDS[4:] else NIGHTS) if most is None else most
     with tempfile.TemporaryDirectory() as folder:
@@ -156,13 +156,13 @@ def ledger_of(end: str, seed: int, most: int | None = None) -> Outcome:
             # A generator is another one every night, and the ledger asks for a key in its place.
             question = Question(ID, ledger=Ledger(path, key="entropy of its own"))
             try:
-                result = run_audit(Response(rng, watch), CLAIM, PAIR, settings, question)
+                result = run_audit(EntropyResponse(rng, watch), CLAIM, PAIR, settings, question)
                 alarm = result.verdict == Verdict.VIOLATION
-            except Killed:
+            except NightKilled:
                 killed += 1
         with closing(sqlite3.connect(path)) as database:
             ((attempts,),) = database.execute("SELECT coalesce(max(attempt), 0) FROM series")
-    return Outcome(alarm, killed, nights, attempts)
+    return LedgerAudit(alarm, killed, nights, attempts)
 
 
 def interval(count: int, of: int) -> tuple[float, float]:
@@ -172,7 +172,7 @@ def interval(count: int, of: int) -> tuple[float, float]:
     return low, 1.0 if count == of else float(stats.beta.isf(tail, count + 1, of - count))
 
 
-def table(found: Sequence[tuple[str, Sequence[Outcome]]]) -> tuple[list[str], bool]:
+def table(found: Sequence[tuple[str, Sequence[LedgerAudit]]]) -> tuple[list[str], bool]:
     """Markdown rows, and whether no rate is shown to be above alpha."""
     rows = [
         "| nights end | ledgers | nights | killed | series | false alarms | rate | 99 % interval |",
@@ -200,7 +200,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not chosen or options.ledgers < 1:
         parser.error(f"nothing to audit: --ledgers {options.ledgers} --only {options.only!r}")
     parallel = Parallel(n_jobs=options.jobs)
-    found: list[tuple[str, list[Outcome]]] = []
+    found: list[tuple[str, list[LedgerAudit]]] = []
     for end in chosen:
         ledgers = options.ledgers if end != CONTROL else math.ceil(options.ledgers / FEWER)
         seeds = range(options.first_seed, options.first_seed + ledgers)

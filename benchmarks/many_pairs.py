@@ -26,7 +26,7 @@ from auditor.audits.pair_search import keep_affordable
 from auditor.audits.privacy_loop import Settings, collect_evidence
 from auditor.targets.sampler import Sampler
 from benchmarks.false_alarms import upper_bound
-from benchmarks.families import ALPHA, Family, Outcome, discrete_laplace, randomised_response, trial
+from benchmarks.families import ALPHA, Family, NullAudit, discrete_laplace, randomised_response, trial
 
 #: Pairs of the crowd, and of smaller ones to compare with.
 PAIRS, SIZES = 200, (1, 20, 200)
@@ -58,7 +58,7 @@ NULLS = tuple(
 
 
 @dataclass(frozen=True)
-class Defect:
+class DefectOnOnePair:
     """A mechanism of level 1 on all pairs but one.
 
     Parameters
@@ -92,14 +92,14 @@ class Defect:
 
 
 DEFECTS = (
-    Defect("level 2, claimed 1", discrete_laplace),
-    Defect("a leak with probability 0.5", discrete_laplace, 0.5),
-    Defect("a leak with probability 0.1", discrete_laplace, 0.1),
-    Defect("a leak with probability 0.1, coarse outputs", randomised_response, 0.1),
+    DefectOnOnePair("level 2, claimed 1", discrete_laplace),
+    DefectOnOnePair("a leak with probability 0.5", discrete_laplace, 0.5),
+    DefectOnOnePair("a leak with probability 0.1", discrete_laplace, 0.1),
+    DefectOnOnePair("a leak with probability 0.1, coarse outputs", randomised_response, 0.1),
 )
 
 
-class Search(NamedTuple):
+class PairSearches(NamedTuple):
     """Audits that were to find a defect."""
 
     found: int
@@ -108,12 +108,12 @@ class Search(NamedTuple):
     seconds: float
 
 
-def search(defect: Defect, pairs: int, places: Sequence[int], draws: int, first_seed: int = 0) -> Search:
+def search(defect: DefectOnOnePair, pairs: int, places: Sequence[int], draws: int, first_seed: int = 0) -> PairSearches:
     """Audit a mechanism with a defect on one pair, until the verdict or the end of the budget; once for each place.
 
     Parameters
     ----------
-    defect : Defect
+    defect : DefectOnOnePair
     pairs : int
         Pairs in play.
     places : sequence of int
@@ -125,7 +125,7 @@ def search(defect: Defect, pairs: int, places: Sequence[int], draws: int, first_
 
     Returns
     -------
-    Search
+    PairSearches
         ``draws`` and ``seconds`` are medians; an audit that finds nothing counts with its budget.
     """
     found, used, took = 0, [], []
@@ -136,7 +136,7 @@ def search(defect: Defect, pairs: int, places: Sequence[int], draws: int, first_
         took.append(time.process_time() - begun)
         used.append(2 * evidence.n)
         found += evidence.refuted(_LEVEL)
-    return Search(found, len(places), round(statistics.median(used)), statistics.median(took))
+    return PairSearches(found, len(places), round(statistics.median(used)), statistics.median(took))
 
 
 def spread(pairs: int, audits: int) -> list[int]:
@@ -144,7 +144,7 @@ def spread(pairs: int, audits: int) -> list[int]:
     return [(2 * k + 1) * pairs // (2 * audits) for k in range(audits)]
 
 
-def batch(null: int, seeds: Sequence[int], draws_a_side: int) -> list[Outcome]:
+def batch(null: int, seeds: Sequence[int], draws_a_side: int) -> list[NullAudit]:
     """Audits of one mechanism that keeps its claim."""
     return [trial(NULLS[null], "budget", seed, draws_a_side) for seed in seeds]
 
@@ -221,7 +221,7 @@ def cost_rows(draws: int) -> list[str]:
     return rows
 
 
-def _cell(result: Search) -> str:
+def _cell(result: PairSearches) -> str:
     missed = "" if result.found == result.audits else f" ({result.found} of {result.audits} found)"
     return f"{result.draws:,}{missed}"
 

@@ -43,7 +43,7 @@ _ZERO = 1e-12
 
 
 @dataclass(frozen=True)
-class Oracle:
+class OracleDraws:
     """Draws a side that an auditor needs who knows both laws.
 
     Parameters
@@ -69,16 +69,16 @@ def is_benign(draft: Draft) -> bool:
     return draft.expected == Verdict.CONSISTENT
 
 
-def oracle(draft: Draft) -> Oracle | None:
+def oracle(draft: Draft) -> OracleDraws | None:
     """Oracle of a mutant on its first pair; None if the laws are not known."""
     masses = masses_of(draft)
     if masses is None:
         return None
     nats, kind = compute_rate(masses, draft.privacy_guarantee)
-    return Oracle(math.log(1 / ALPHA) / nats if nats > _ZERO else math.inf, kind)
+    return OracleDraws(math.log(1 / ALPHA) / nats if nats > _ZERO else math.inf, kind)
 
 
-def budget(found: Oracle | None) -> int:
+def budget(found: OracleDraws | None) -> int:
     """Draws a side that the requirement allows, at least what an audit takes and at most `MOST`."""
     allowed = MOST if found is None or math.isinf(found.draws) else math.floor(FACTOR * found.draws)
     return min(max(allowed, 2 * FIRST), MOST)
@@ -140,7 +140,7 @@ def true_level(draft: Draft) -> str:
     return "" if level is None else f"{level:.4g}"
 
 
-def row(claim: Claim, found: Oracle | None, draws: Sequence[float]) -> tuple[str, bool | None]:
+def row(claim: Claim, found: OracleDraws | None, draws: Sequence[float]) -> tuple[str, bool | None]:
     """One line of the table of violations, and whether the requirement is met; None if it cannot be judged."""
     start = f"| {name(claim)} | {claim.draft.guarantee} | {true_level(claim.draft)} "
     median, ninety = np.quantile(draws, [0.5, 0.9], method="higher")
@@ -163,7 +163,7 @@ def _draws(n: float) -> str:
     return f"{n:,.0f}" if math.isfinite(n) else "not within"
 
 
-def _ratio(n: float, found: Oracle) -> str:
+def _ratio(n: float, found: OracleDraws) -> str:
     return f"{n / found.draws:.2f}" if math.isfinite(n) else f"> {FACTOR * FURTHER:g}"
 
 

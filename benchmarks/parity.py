@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from mechanisms.learning.parity import ParityLearner
+from mechanisms.learning.parity import PrivateParityLearner
 from mechanisms.learning.parity_samples import lemma_size
 
 Bits = NDArray[np.uint8]
@@ -52,7 +52,7 @@ def few_rows(rows: int, rng: np.random.Generator) -> Bits:
     return rng.integers(0, 2, (rows, 4), dtype=np.uint8)
 
 
-def batch(learner: ParityLearner, data: Bits, n: int, rng: np.random.Generator) -> float:
+def batch(learner: PrivateParityLearner, data: Bits, n: int, rng: np.random.Generator) -> float:
     """Draws a second of the learner."""
     start = time.process_time()
     learner(data, n, rng)
@@ -90,7 +90,7 @@ def paired(first: Callable[[], float], second: Callable[[], float], pairs: int) 
 def document(pairs: int) -> tuple[str, bool]:
     """The report, and whether the rate is reached on all databases."""
     rng = np.random.default_rng(1)
-    learner = ParityLearner(EPSILON, D)
+    learner = PrivateParityLearner(EPSILON, D)
     text = [
         "# Private parity learner",
         "",
@@ -112,7 +112,7 @@ def document(pairs: int) -> tuple[str, bool]:
         text.append(f"| {name} | {fast:,.0f} | {slow:,.0f} | {ratio:.1f} |")
     text += ["", "Databases of privacy audits, three bits:", "", "| rows | draws a second |", "|---:|---:|"]
     for rows in (1, 2, 3):
-        data, small = few_rows(rows, rng), ParityLearner(EPSILON, 3)
+        data, small = few_rows(rows, rng), PrivateParityLearner(EPSILON, 3)
         rates = [batch(small, data, 1_000_000, rng) for _ in range(pairs)]
         text.append(f"| {rows} | {statistics.median(rates):,.0f} |")
     return "\n".join([*text, "", "Made by `python -m benchmarks.parity`.", ""]), reached

@@ -48,7 +48,7 @@ _SYMBOLS, _SET = 30, 5
 
 
 @dataclass(frozen=True)
-class Plant:
+class EventKind:
     """A kind of event.
 
     Parameters
@@ -67,18 +67,18 @@ class Plant:
 
 
 @dataclass(frozen=True)
-class Planted:
+class PlantedMechanism:
     """A mechanism with one event that is more probable on the first dataset, and nothing else that differs.
 
     Parameters
     ----------
-    plant : Plant
+    plant : EventKind
         The event.
     rare, often : float
         Probability of the event on the second dataset, and on the first.
     """
 
-    plant: Plant
+    plant: EventKind
     rare: float
     often: float
 
@@ -88,9 +88,9 @@ class Planted:
         return self.plant.place(rng.random(n) < probability, self.rare, rng)
 
 
-def plant_violation(plant: Plant, guarantee: Guarantee, level: float, rare: float) -> Planted:
+def plant_violation(plant: EventKind, guarantee: Guarantee, level: float, rare: float) -> PlantedMechanism:
     """A mechanism that attains ``level`` on an event of probability ``rare``, and keeps it elsewhere."""
-    return Planted(plant, rare, float(guarantee.cap(np.array(rare), level)))
+    return PlantedMechanism(plant, rare, float(guarantee.cap(np.array(rare), level)))
 
 
 def _upper(hits: Hits, b: float, rng: np.random.Generator) -> Array:
@@ -172,24 +172,24 @@ def _length(hits: Hits, _: float, rng: np.random.Generator) -> list[list[int]]:
     return [row[:size] for row, size in zip(values, sizes, strict=True)]
 
 
-PLANTS: tuple[Plant, ...] = (
-    Plant("half line", _upper),
-    Plant("one symbol of 30", _symbol),
-    Plant("five symbols of 30", _set_of_symbols),
-    Plant("one string of 30", _words),
-    Plant("None among numbers", _nothing),
-    Plant("a key that is present", _key, 2),
-    Plant("a field of a dict", _field, 3),
-    Plant("length of a list", _length, 5),
-    Plant("cell of two coordinates", _cell, 2),
-    *(Plant(f"one coordinate of {d}", _coordinate(d), d) for d in (2, 5, 20, 50, 120, 200)),
-    *(Plant(f"one bit of {d}", _bit(d), d) for d in (20, 120)),
-    *(Plant(f"sum of {d} coordinates", _sum(d), d) for d in (2, 20, 120)),
+PLANTS: tuple[EventKind, ...] = (
+    EventKind("half line", _upper),
+    EventKind("one symbol of 30", _symbol),
+    EventKind("five symbols of 30", _set_of_symbols),
+    EventKind("one string of 30", _words),
+    EventKind("None among numbers", _nothing),
+    EventKind("a key that is present", _key, 2),
+    EventKind("a field of a dict", _field, 3),
+    EventKind("length of a list", _length, 5),
+    EventKind("cell of two coordinates", _cell, 2),
+    *(EventKind(f"one coordinate of {d}", _coordinate(d), d) for d in (2, 5, 20, 50, 120, 200)),
+    *(EventKind(f"one bit of {d}", _bit(d), d) for d in (20, 120)),
+    *(EventKind(f"sum of {d} coordinates", _sum(d), d) for d in (2, 20, 120)),
 )
 
 
 @dataclass(frozen=True)
-class Case:
+class PlantedCase:
     """Where a violation is planted, and how it is looked for."""
 
     plant: str
@@ -199,7 +199,7 @@ class Case:
     alpha: float = 0.01
 
     @property
-    def kind(self) -> Plant:
+    def kind(self) -> EventKind:
         """Its plant."""
         return next(plant for plant in PLANTS if plant.name == self.plant)
 
@@ -216,18 +216,18 @@ class Case:
         return found.verdict == Verdict.VIOLATION
 
 
-CASES: tuple[Case, ...] = (
-    *(Case(plant.name) for plant in PLANTS),
-    *(Case("half line", probability=b) for b in (0.1, 0.001)),
-    *(Case("one symbol of 30", probability=b) for b in (0.1, 0.001)),
-    *(Case("one coordinate of 20", probability=b) for b in (0.1, 0.001)),
-    *(Case("one coordinate of 200", probability=b) for b in (0.1, 0.001)),
-    *(Case(plant, draws=2_000) for plant in ("half line", "one symbol of 30", "one coordinate of 20")),
-    *(Case(plant, draws=200_000) for plant in ("half line", "one symbol of 30", "one coordinate of 20")),
-    *(Case(plant, alpha=1e-6) for plant in ("half line", "one coordinate of 20")),
-    *(Case("half line", claim) for claim in (PureDP(0.1), PureDP(3.0))),
+CASES: tuple[PlantedCase, ...] = (
+    *(PlantedCase(plant.name) for plant in PLANTS),
+    *(PlantedCase("half line", probability=b) for b in (0.1, 0.001)),
+    *(PlantedCase("one symbol of 30", probability=b) for b in (0.1, 0.001)),
+    *(PlantedCase("one coordinate of 20", probability=b) for b in (0.1, 0.001)),
+    *(PlantedCase("one coordinate of 200", probability=b) for b in (0.1, 0.001)),
+    *(PlantedCase(plant, draws=2_000) for plant in ("half line", "one symbol of 30", "one coordinate of 20")),
+    *(PlantedCase(plant, draws=200_000) for plant in ("half line", "one symbol of 30", "one coordinate of 20")),
+    *(PlantedCase(plant, alpha=1e-6) for plant in ("half line", "one coordinate of 20")),
+    *(PlantedCase("half line", claim) for claim in (PureDP(0.1), PureDP(3.0))),
     *(
-        Case(plant, claim)
+        PlantedCase(plant, claim)
         for claim in (ApproxDP(1.0, 1e-3), GaussianDP(1.0), ZCDP(0.5))
         for plant in ("half line", "one symbol of 30")
     ),
@@ -285,7 +285,7 @@ def row_of_correct(which: int, draws: int, found: Sequence[tuple[str, str, float
     ), good
 
 
-def count_flagged(case: Case, seeds: Sequence[int]) -> int:
+def count_flagged(case: PlantedCase, seeds: Sequence[int]) -> int:
     """How many audits with the given seeds flag a case."""
     return sum(case.flagged(seed) for seed in seeds)
 

@@ -29,18 +29,18 @@ from auditor.results import Verdict
 from auditor.targets import Mechanism
 from mechanisms.additive_noise.gaussian import LatticeGaussian
 from mechanisms.additive_noise.laplace import LatticeLaplace
-from mechanisms.base.queries import Answers
+from mechanisms.base.queries import IdentityQuery
 from mechanisms.local_model.randomized_response import from_epsilon
 from mechanisms.selection.noisy_max import ReleasedMaximum, ReportNoisyMax
 from mechanisms.selection.sparse_vector import SparseVector, VariantName
 
 ALPHA = 0.05
 DRAWS_A_SIDE = 200_000
-ANSWERS = Answers(sensitivity=1.0, linf_sensitivity=1.0)
+ANSWERS = IdentityQuery(sensitivity=1.0, linf_sensitivity=1.0)
 
 
 @dataclass(frozen=True)
-class Case:
+class PowerCase:
     """One row of the table.
 
     Parameters
@@ -138,9 +138,9 @@ def _svt(variant: VariantName, cutoff: int) -> SparseVector:
     return SparseVector(ANSWERS, 1.0, threshold=0.5, cutoff=cutoff, variant=variant)
 
 
-def _laplace_case(scale: float, pair: Pair, bound_at_least: float | None, draws_at_most: int) -> Case:
+def _laplace_case(scale: float, pair: Pair, bound_at_least: float | None, draws_at_most: int) -> PowerCase:
     law, moved = stats.laplace(0, scale), stats.laplace(1, scale)
-    return Case(
+    return PowerCase(
         f"Laplace, scale {scale:g}",
         f"{1 / scale:.3g}",
         LatticeLaplace(ANSWERS, 1 / scale),
@@ -154,7 +154,7 @@ def _laplace_case(scale: float, pair: Pair, bound_at_least: float | None, draws_
     )
 
 
-def cases() -> list[Case]:
+def cases() -> list[PowerCase]:
     """The issue's table."""
     one = Pair(_answers(0.0), _answers(1.0), "0 against 1")
     rare = Pair(_answers(*[0] * 9, 1), _answers(*[1] * 9, 0), "0^9 1 against 1^9 0")
@@ -174,12 +174,12 @@ def cases() -> list[Case]:
     v4, v5, v6 = _svt("V4", 1), _svt("V5", 1), _svt("V6", 1)
     inf = math.inf
     return [
-        Case("Laplace, scale 1", "1", LatticeLaplace(ANSWERS, 1.0), one, pure, None, 0.97, None, 1.0),
+        PowerCase("Laplace, scale 1", "1", LatticeLaplace(ANSWERS, 1.0), one, pure, None, 0.97, None, 1.0),
         _laplace_case(0.5, one, 1.96, 200),
         _laplace_case(0.8, one, None, 0),
         _laplace_case(0.9, one, None, 0),
         _laplace_case(0.95, one, None, 0),
-        Case(
+        PowerCase(
             "Gaussian, sigma 3.7306, as mu",
             "mu 0.2680",
             LatticeGaussian(ANSWERS, 3.7306),
@@ -190,7 +190,7 @@ def cases() -> list[Case]:
             None,
             1 / 3.7306,
         ),
-        Case(
+        PowerCase(
             "Gaussian, sigma 3.7306, as (1, 1e-5)",
             "1",
             LatticeGaussian(ANSWERS, 3.7306),
@@ -201,7 +201,7 @@ def cases() -> list[Case]:
             None,
             1.0001,
         ),
-        Case(
+        PowerCase(
             "Gaussian, sigma 1.8653, as mu",
             "mu 0.5361",
             LatticeGaussian(ANSWERS, 1.8653),
@@ -212,7 +212,7 @@ def cases() -> list[Case]:
             None,
             1 / 1.8653,
         ),
-        Case(
+        PowerCase(
             "Gaussian, sigma 1.8653, as (1, 1e-5)",
             "2.18",
             LatticeGaussian(ANSWERS, 1.8653),
@@ -223,14 +223,14 @@ def cases() -> list[Case]:
             25_000,
             inf,
         ),
-        Case("sparse vector V1", "at most 1", _svt("V1", 2), rare, pure, None, None, None, 1.0),
-        Case("sparse vector V2", "at most 1", _svt("V2", 2), rare, pure, None, None, None, 1.0),
-        Case("sparse vector V3", "2.5 reachable", _svt("V3", 1), rare, pure, None, 2.0, 25_000, inf),
-        Case("sparse vector V4", "1.741", v4, rare, pure, likelihood_sets(v4, rare), 1.55, 12_000, 1.7411),
-        Case("sparse vector V5", "infinite", v5, halves, pure, likelihood_sets(v5, halves), 9.0, 200, inf),
-        Case("sparse vector V6", "4.061", v6, halves, pure, likelihood_sets(v6, halves), 3.0, 1_500, 4.0615),
-        Case("noisy max", "at most 1", ReportNoisyMax(ANSWERS, 1.0), spread, pure, None, None, None, 1.0),
-        Case(
+        PowerCase("sparse vector V1", "at most 1", _svt("V1", 2), rare, pure, None, None, None, 1.0),
+        PowerCase("sparse vector V2", "at most 1", _svt("V2", 2), rare, pure, None, None, None, 1.0),
+        PowerCase("sparse vector V3", "2.5 reachable", _svt("V3", 1), rare, pure, None, 2.0, 25_000, inf),
+        PowerCase("sparse vector V4", "1.741", v4, rare, pure, likelihood_sets(v4, rare), 1.55, 12_000, 1.7411),
+        PowerCase("sparse vector V5", "infinite", v5, halves, pure, likelihood_sets(v5, halves), 9.0, 200, inf),
+        PowerCase("sparse vector V6", "4.061", v6, halves, pure, likelihood_sets(v6, halves), 3.0, 1_500, 4.0615),
+        PowerCase("noisy max", "at most 1", ReportNoisyMax(ANSWERS, 1.0), spread, pure, None, None, None, 1.0),
+        PowerCase(
             "noisy max, value released",
             "2.5",
             ReleasedMaximum(ANSWERS, 1.0),
@@ -241,7 +241,7 @@ def cases() -> list[Case]:
             1_500,
             2.5,
         ),
-        Case("randomised response", "1", from_epsilon(1.0), bit, pure, None, 0.975, None, 1.0),
+        PowerCase("randomised response", "1", from_epsilon(1.0), bit, pure, None, 0.975, None, 1.0),
     ]
 
 

@@ -27,7 +27,7 @@ from mechanisms.additive_noise.histogram import SumAndSize
 from mechanisms.additive_noise.laplace import LatticeLaplace
 from mechanisms.additive_noise.truncated_geometric import TruncatedGeometric
 from mechanisms.base.mechanism import Mutant
-from mechanisms.base.queries import Answers, Count, SeveralCounts, Sum
+from mechanisms.base.queries import ClippedSum, Count, IdentityQuery, SeveralCounts
 from mechanisms.local_model import randomized_response
 from mechanisms.selection import exponential, noisy_max, sparse_vector
 from mechanisms.selection.exponential import ExponentialMechanism
@@ -48,7 +48,7 @@ Draw = Callable[[Any, int, np.random.Generator], NDArray[Any]]
 
 
 @dataclass(frozen=True)
-class Family:
+class SamplerFamily:
     """A sampler and the law that it follows, at zero margin: the null holds with nothing to spare.
 
     Parameters
@@ -125,18 +125,18 @@ _BIT = FiniteLaw((0, 1), np.array([0.75, 0.25]))
 _FINE = tuple(TwoSidedGeometricLaw(centre, 1.001, 2.0**-10) for centre in (0, 1024))
 
 FAMILIES = (
-    Family("fair die", _die, (_FAIR,)),
-    Family("loaded die, error 5 % allowed", _loaded_die, (_FAIR,), error=_LOADED),
-    Family("300 outcomes", _zipf, (FiniteLaw(tuple(range(300)), _ZIPF),)),
-    Family("two-sided geometric, a = e", _geometric(math.e, 1.0), (TwoSidedGeometricLaw(0, math.e),)),
-    Family("fine lattice, two datasets", _geometric(1.001, 2.0**-10), _FINE, (0, 1024)),
-    Family("Gaussian, rounded", _gaussian, (GaussianLaw(0.0, 1.0),)),
-    Family("two Laplace coordinates, rounded", _two_laplace, (ProductLaw((LaplaceLaw(0.0, 1.0),) * 2),)),
-    Family("four independent bits", _bits, (ProductLaw((_BIT,) * 4),)),
+    SamplerFamily("fair die", _die, (_FAIR,)),
+    SamplerFamily("loaded die, error 5 % allowed", _loaded_die, (_FAIR,), error=_LOADED),
+    SamplerFamily("300 outcomes", _zipf, (FiniteLaw(tuple(range(300)), _ZIPF),)),
+    SamplerFamily("two-sided geometric, a = e", _geometric(math.e, 1.0), (TwoSidedGeometricLaw(0, math.e),)),
+    SamplerFamily("fine lattice, two datasets", _geometric(1.001, 2.0**-10), _FINE, (0, 1024)),
+    SamplerFamily("Gaussian, rounded", _gaussian, (GaussianLaw(0.0, 1.0),)),
+    SamplerFamily("two Laplace coordinates, rounded", _two_laplace, (ProductLaw((LaplaceLaw(0.0, 1.0),) * 2),)),
+    SamplerFamily("four independent bits", _bits, (ProductLaw((_BIT,) * 4),)),
 )
 
 
-class Trial(NamedTuple):
+class SamplerTrial(NamedTuple):
     """Outcome of one audit: draws, and whether the law was rejected."""
 
     draws: int
@@ -149,7 +149,7 @@ def family_cells(family: int) -> list[LawCells]:
     return [cells_of(law) for law in FAMILIES[family].laws]
 
 
-def family_trial(family: int, seed: int, draws: int, alpha: float = ALPHA) -> Trial:
+def family_trial(family: int, seed: int, draws: int, alpha: float = ALPHA) -> SamplerTrial:
     """Audit a correct sampler once; both stopping rules reject in the same audits.
 
     This is the part of `auditor.audits.conformity.run_conformity` that can raise a false alarm, but for the tests of
@@ -159,14 +159,14 @@ def family_trial(family: int, seed: int, draws: int, alpha: float = ALPHA) -> Tr
     settings = Settings(alpha=alpha, draws=draws, seed=seed)
     sampler = Sampler(chosen.draw, seed, chosen.name)
     tally = collect_cells(sampler, chosen.datasets, family_cells(family), math.log1p(chosen.error), settings)
-    return Trial(sum(tally.draws), tally.highest >= -math.log(alpha))
+    return SamplerTrial(sum(tally.draws), tally.highest >= -math.log(alpha))
 
 
 # ------------------------------------------------------------------------------------- mutants
 
 
 @dataclass(frozen=True)
-class Case:
+class SamplerMutantCase:
     """A mutant against the law of its reference, on datasets where the two laws differ."""
 
     family: str
@@ -176,11 +176,11 @@ class Case:
     datasets: tuple[Any, ...]
 
 
-_SCALAR = LatticeLaplace(Answers(), 0.5)
+_SCALAR = LatticeLaplace(IdentityQuery(), 0.5)
 _COUNTS = LatticeLaplace(SeveralCounts((Count(low=1.0),) * 3), 0.5)
 _ROWS = (np.array([0.0, 0.0]), np.array([0.0, 1.0]))
 _SCORES = (np.array([0.0, 1.0, 2.0, 3.0]), np.array([1.0, 0.0, 1.0, 2.0]))
-_VECTOR = Answers(sensitivity=4.0, linf_sensitivity=1.0)
+_VECTOR = IdentityQuery(sensitivity=4.0, linf_sensitivity=1.0)
 _BITS = (np.array([0, 1, 1, 0]), np.array([1, 1, 1, 0]))
 
 #: Each bank of mutants, with a reference and datasets, and those of mutants that need others.
@@ -193,7 +193,7 @@ BANKS: Mapping[
         (0.0, 1.0),
         {
             "add_remove_sensitivity": (
-                LatticeLaplace(Sum(low=-1.0, high=1.0), 0.5),
+                LatticeLaplace(ClippedSum(low=-1.0, high=1.0), 0.5),
                 (np.array([-1.0]), np.array([1.0])),
             ),
             "linf_for_l1": (_COUNTS, _ROWS),
@@ -207,7 +207,7 @@ BANKS: Mapping[
         (np.array([0.0]), np.array([1.0])),
         {
             "unit_sensitivity": (
-                TwoSidedGeometric(Sum(low=0.0, high=2.0, resolution=1.0), math.sqrt(math.e)),
+                TwoSidedGeometric(ClippedSum(low=0.0, high=2.0, resolution=1.0), math.sqrt(math.e)),
                 (np.array([0.0]), np.array([2.0])),
             )
         },
@@ -218,15 +218,15 @@ BANKS: Mapping[
     "permute_and_flip": (noisy_max.FLIP_MUTANTS, PermuteAndFlip(_VECTOR, 1.0), _SCORES, {}),
     "gaussian": (
         gaussian.MUTANTS,
-        CalibratedGaussian(Answers(), 1.0, 1e-5),
+        CalibratedGaussian(IdentityQuery(), 1.0, 1e-5),
         (0.0, 1.0),
         # The classical formula was made for epsilon up to 1: at 10 it is off.
-        {"classical_formula_large_eps": (CalibratedGaussian(Answers(), 10.0, 1e-5), (0.0, 1.0))},
+        {"classical_formula_large_eps": (CalibratedGaussian(IdentityQuery(), 10.0, 1e-5), (0.0, 1.0))},
     ),
     "truncated_geometric": (truncated_geometric.MUTANTS, TruncatedGeometric(Count(low=1.0), math.e, 6), _ROWS, {}),
     "histogram": (
         histogram.MUTANTS,
-        SumAndSize(Sum(low=0.0, high=2.0, relation="add_remove_one"), 1.0),
+        SumAndSize(ClippedSum(low=0.0, high=2.0, relation="add_remove_one"), 1.0),
         (np.array([2.0]), np.array([2.0, 2.0])),
         {},
     ),
@@ -236,25 +236,25 @@ BANKS: Mapping[
 SAME_LAW = {"randomized_response/parameter_as_level"}
 
 
-def cases() -> Iterator[Case]:
+def cases() -> Iterator[SamplerMutantCase]:
     """Every mutant whose law differs from its reference's."""
     for family, (bank, base, datasets, others) in BANKS.items():
         for name, mutant in bank.items():
             reference, data = others.get(name, (base, datasets))
             if f"{family}/{name}" not in SAME_LAW:
-                yield Case(family, name, mutant.build(reference), reference, data)
+                yield SamplerMutantCase(family, name, mutant.build(reference), reference, data)
 
 
 @cache
-def built_cases() -> list[tuple[Case, list[LawCells]]]:
+def built_cases() -> list[tuple[SamplerMutantCase, list[LawCells]]]:
     """All cases with the cells of their references' laws, computed once in a process."""
     return [(case, [cells_of(case.reference.law(data)) for data in case.datasets]) for case in cases()]
 
 
-def case_trial(case: int, seed: int, draws: int) -> Trial:
+def case_trial(case: int, seed: int, draws: int) -> SamplerTrial:
     """Audit a mutant once, until it is found."""
     chosen, cells = built_cases()[case]
     settings = Settings(alpha=MUTANT_ALPHA, draws=draws, seed=seed)
     sampler = Sampler(chosen.mutant, seed, f"{chosen.family}/{chosen.name}")
     tally = collect_cells(sampler, chosen.datasets, cells, math.log1p(ERROR), settings)
-    return Trial(sum(tally.draws), tally.highest >= -math.log(MUTANT_ALPHA))
+    return SamplerTrial(sum(tally.draws), tally.highest >= -math.log(MUTANT_ALPHA))

@@ -29,7 +29,7 @@ from sklearn.tree import DecisionTreeClassifier
 from auditor.privacy.exact import optimal_composition
 from mechanisms.base.mechanism import FloatArray, IntArray, require
 from mechanisms.teacher_ensembles.online_leaks import release_scale
-from mechanisms.teacher_ensembles.online_release import BOTTOM, Given, OnlineRelease
+from mechanisms.teacher_ensembles.online_release import BOTTOM, GivenDistances, OnlineRelease
 from mechanisms.teacher_ensembles.vote_aggregation import tally
 from mechanisms.teacher_ensembles.vote_distance import Distance, gap_distance, leading, plurality_distance
 
@@ -37,7 +37,7 @@ from mechanisms.teacher_ensembles.vote_distance import Distance, gap_distance, l
 
 
 @dataclass(frozen=True)
-class Task:
+class TeacherTask:
     """A real dataset, and at which sizes it is used.
 
     Parameters
@@ -86,14 +86,14 @@ def _visits() -> tuple[FloatArray, IntArray]:
 
 #: Chunks are small, 6 to 32 rows, so that there are many of them: the budget is paid in teachers.
 TASKS = {
-    "breast_cancer": Task("tumours: malignant or benign", _breast_cancer, 114, 150, 50, 1e-3, (20, 50, 150)),
-    "digits": Task("handwritten digits, ten classes", _digits, 360, 400, 100, 1e-4, (50, 100, 400)),
-    "rand": Task("RAND: more than one visit to a doctor", _visits, 2_000, 2_000, 500, 1e-5, (50, 200, 2_000)),
+    "breast_cancer": TeacherTask("tumours: malignant or benign", _breast_cancer, 114, 150, 50, 1e-3, (20, 50, 150)),
+    "digits": TeacherTask("handwritten digits, ten classes", _digits, 360, 400, 100, 1e-4, (50, 100, 400)),
+    "rand": TeacherTask("RAND: more than one visit to a doctor", _visits, 2_000, 2_000, 500, 1e-5, (50, 200, 2_000)),
 }
 
 
 @dataclass(frozen=True, eq=False)
-class Split:
+class TaskSplit:
     """Rows of a task, by what is done with them; features are standardised by the public ones alone."""
 
     private: tuple[FloatArray, IntArray]
@@ -101,7 +101,7 @@ class Split:
     test: tuple[FloatArray, IntArray]
 
 
-def split(task: Task, rng: np.random.Generator) -> Split:
+def split(task: TeacherTask, rng: np.random.Generator) -> TaskSplit:
     """Rows in a random order: test, public, private."""
     features, labels = task.load()
     order = rng.permutation(len(labels))
@@ -110,7 +110,7 @@ def split(task: Task, rng: np.random.Generator) -> Split:
     centre, spread = features[public].mean(axis=0), features[public].std(axis=0)
     # A column that is constant in public is left as it is.
     scaled = (features - centre) / np.where(spread > 0, spread, 1.0)
-    return Split(*((scaled[rows], labels[rows]) for rows in (private, public, test)))
+    return TaskSplit(*((scaled[rows], labels[rows]) for rows in (private, public, test)))
 
 
 # ---------------------------------------------------------------------------------- learners
@@ -155,7 +155,7 @@ def votes(
 
 
 @dataclass(frozen=True)
-class Method:
+class ReleaseMethod:
     """How votes are given out.
 
     Parameters
@@ -213,12 +213,12 @@ def tight_level(epsilon: float, delta: float, queries: int) -> float:
 
 
 def _document(stream: FloatArray, epsilon: float, delta: float, t: int, n: int, rng: np.random.Generator) -> IntArray:
-    return OnlineRelease(Given(len(stream)), epsilon, delta, t)(stream, n, rng)
+    return OnlineRelease(GivenDistances(len(stream)), epsilon, delta, t)(stream, n, rng)
 
 
 def _tight(stream: FloatArray, epsilon: float, delta: float, t: int, n: int, rng: np.random.Generator) -> IntArray:
     scale, bar = tight_noise(epsilon, delta, t + 1)
-    return OnlineRelease(Given(len(stream)), epsilon, delta, t, scale, bar)(stream, n, rng)
+    return OnlineRelease(GivenDistances(len(stream)), epsilon, delta, t, scale, bar)(stream, n, rng)
 
 
 def independent_tests(stream: FloatArray, level: float, leak: float, n: int, rng: np.random.Generator) -> IntArray:
@@ -256,10 +256,10 @@ def certified(epsilon: float, delta: float, cutoff: int, queries: int) -> float:
 
 
 METHODS = {
-    "document": Method("Algorithm 3, the document's constants", gap_distance, _document),
-    "tight": Method("Algorithm 3, tight constants", plurality_distance, _tight),
-    "baseline": Method("advanced composition, the document's constants", plurality_distance, _baseline),
-    "tight baseline": Method("advanced composition, tight constants", plurality_distance, _tight_baseline),
+    "document": ReleaseMethod("Algorithm 3, the document's constants", gap_distance, _document),
+    "tight": ReleaseMethod("Algorithm 3, tight constants", plurality_distance, _tight),
+    "baseline": ReleaseMethod("advanced composition, the document's constants", plurality_distance, _baseline),
+    "tight baseline": ReleaseMethod("advanced composition, tight constants", plurality_distance, _tight_baseline),
 }
 
 # ------------------------------------------------------------------------------------ students
@@ -277,7 +277,7 @@ def student_accuracy(
 
 
 @dataclass(frozen=True)
-class Cell:
+class StudyCell:
     """Part of a study: one task, learner and split of the data.
 
     Parameters
@@ -302,7 +302,7 @@ class Cell:
         return np.random.default_rng([zlib.crc32(str(part).encode()) for part in (self.task, self.repetition, *of)])
 
 
-def measured(cell: Cell, epsilons: tuple[float, ...], runs: int, students: int) -> dict[str, Any]:
+def measured(cell: StudyCell, epsilons: tuple[float, ...], runs: int, students: int) -> dict[str, Any]:
     """Train the teachers of a cell, and measure all that is shown of it.
 
     Parameters

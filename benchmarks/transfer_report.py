@@ -32,7 +32,7 @@ Results: TypeAlias = dict[str, dict[str, Any]]
 """What `benchmarks.teachers.measured` returns, by the key of its cell."""
 
 
-class Mean(NamedTuple):
+class MeanWithError(NamedTuple):
     """A mean over splits, and its standard error."""
 
     value: float
@@ -42,26 +42,26 @@ class Mean(NamedTuple):
         return f"{100 * self.value:.1f} ± {100 * self.error:.1f}"
 
 
-def mean(values: Sequence[float]) -> Mean:
+def mean(values: Sequence[float]) -> MeanWithError:
     """Mean of one value a split."""
     array = np.array(values)
     spread = float(array.std(ddof=1) / math.sqrt(len(array))) if len(array) > 1 else 0.0
-    return Mean(float(array.mean()), spread)
+    return MeanWithError(float(array.mean()), spread)
 
 
 @dataclass(frozen=True)
-class Table:
+class ResultTable:
     """Results by what they are of."""
 
     results: Results
 
-    def of(self, task: str, learner: str, get: Callable[[dict[str, Any]], float]) -> Mean:
+    def of(self, task: str, learner: str, get: Callable[[dict[str, Any]], float]) -> MeanWithError:
         """Mean over the splits of a task and learner."""
         return mean(
             [get(r) for key, r in sorted(self.results.items()) if key.rpartition("/")[0] == f"{task}/{learner}"]
         )
 
-    def released(self, task: str, learner: str, method: str, epsilon: float, queries: int, what: str) -> Mean:
+    def released(self, task: str, learner: str, method: str, epsilon: float, queries: int, what: str) -> MeanWithError:
         """Mean over the splits of "answered", "right" or "student"."""
         at = (method, epsilon, queries)
 
@@ -72,7 +72,7 @@ class Table:
         return self.of(task, learner, get)
 
 
-class Curve(NamedTuple):
+class PlotCurve(NamedTuple):
     """Points of a plot: place, value, and limits."""
 
     title: str
@@ -80,13 +80,13 @@ class Curve(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Plot:
+class PercentagePlot:
     """Percentages over a logarithmic axis; what `benchmarks.theorems.picture` needs to make a file of it."""
 
     name: str
     axis: str
     measured: str
-    curves: tuple[Curve, ...]
+    curves: tuple[PlotCurve, ...]
     bounded: bool = False
 
     @property
@@ -113,8 +113,8 @@ class Plot:
         return svg.draw_picture(svg.WIDTH, svg.HEIGHT, f"{self.name}: {self.measured} over {self.axis}", parts)
 
 
-def _curve(title: str, at: Sequence[float], values: Sequence[Mean]) -> Curve:
-    return Curve(
+def _curve(title: str, at: Sequence[float], values: Sequence[MeanWithError]) -> PlotCurve:
+    return PlotCurve(
         title,
         [
             (x, 100 * m.value, 100 * max(m.value - m.error, 0.0), 100 * min(m.value + m.error, 1.0))
@@ -123,7 +123,7 @@ def _curve(title: str, at: Sequence[float], values: Sequence[Mean]) -> Curve:
     )
 
 
-def plots(table: Table) -> dict[str, Plot]:
+def plots(table: ResultTable) -> dict[str, PercentagePlot]:
     """The figures, by the name of their file."""
     found = {}
     for key, task in TASKS.items():
@@ -152,13 +152,13 @@ def plots(table: Table) -> dict[str, Plot]:
             ("queries", f"epsilon = {MIDDLE:g}, {learner}", "queries", "answered and right, %", counts),
         ):
             name = f"{task.name}: {title}"
-            found[f"transfer-{key.replace('_', '-')}-{slug}.svg"] = Plot(name, axis, what, tuple(curves))
+            found[f"transfer-{key.replace('_', '-')}-{slug}.svg"] = PercentagePlot(name, axis, what, tuple(curves))
     return found
 
 
 def document(results: Results, repetitions: int) -> str:
     """The page."""
-    table = Table(results)
+    table = ResultTable(results)
     text = [
         "# Knowledge transfer with real learners",
         "",
@@ -205,7 +205,7 @@ def _sizes() -> list[str]:
     return [*lines, ""]
 
 
-def _without(table: Table) -> list[str]:
+def _without(table: ResultTable) -> list[str]:
     lines = [
         "## Without privacy",
         "",
@@ -222,7 +222,7 @@ def _without(table: Table) -> list[str]:
     return [*lines, ""]
 
 
-def _released(table: Table) -> list[str]:
+def _released(table: ResultTable) -> list[str]:
     lines = [
         "## With privacy",
         "",
@@ -251,7 +251,7 @@ def _released(table: Table) -> list[str]:
     return lines
 
 
-def _random(table: Table) -> list[str]:
+def _random(table: ResultTable) -> list[str]:
     lines = [
         "## Random labels in the place of refusals",
         "",

@@ -12,7 +12,7 @@ FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class FirstError:
+class FirstAnswerError:
     """Absolute error of the first answer.
 
     Parameters

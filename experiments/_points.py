@@ -3,7 +3,7 @@
 The index of a person-year is the mean over the ten columns of the value over the column's largest. Of the 20,190 values
 the 127 around the median are set by the experiment, and the scale is such that these are between 0 and 1; the other
 20,063 persons keep their own value, which is at most 0 or at least 1. So the middle of the data can be any small
-dataset, in the midst of real ones: `mechanisms.stability.median.Median` clips to [0, 1].
+dataset, in the midst of real ones: `mechanisms.stability.median.ClippedMedian` clips to [0, 1].
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ GRID = 2.0**-10
 
 
 @dataclass(frozen=True, eq=False)
-class Defect:
+class CorpusDefect:
     """A mechanism with a defect, and the same mechanism without it.
 
     Parameters
@@ -71,14 +71,14 @@ def defect(
     *,
     batch: bool = False,
     **options: Any,
-) -> Callable[[Callable[..., Any]], Defect]:
+) -> Callable[[Callable[..., Any]], CorpusDefect]:
     """Entry of the corpus from one function that is both versions.
 
     The function takes ``(data, rng, fixed)`` and draws once, or with ``batch`` ``(data, n, rng, fixed)`` and draws n
     times; its name is the defect's.
     """
 
-    def entry(function: Callable[..., Any]) -> Defect:
+    def entry(function: Callable[..., Any]) -> CorpusDefect:
         def version(fixed: bool) -> Mechanism:
             @functools.wraps(function)
             def mechanism(*arguments: Any) -> Any:
@@ -88,14 +88,14 @@ def defect(
 
         name = function.__name__.replace("_", " ")
         both = version(False), version(True)
-        return Defect(name, about, *both, guarantee, relation, tuple(values), rows, tuple(cause), **options)
+        return CorpusDefect(name, about, *both, guarantee, relation, tuple(values), rows, tuple(cause), **options)
 
     return entry
 
 
-def found_in(names: dict[str, Any]) -> tuple[Defect, ...]:
+def found_in(names: dict[str, Any]) -> tuple[CorpusDefect, ...]:
     """All entries among a module's globals, in their order."""
-    return tuple(value for value in names.values() if isinstance(value, Defect))
+    return tuple(value for value in names.values() if isinstance(value, CorpusDefect))
 
 
 def geometric(rng: np.random.Generator, scale: float) -> int:

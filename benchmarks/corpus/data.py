@@ -185,7 +185,7 @@ def size_in_the_bytes(data: Any, rng: Generator, fixed: bool) -> bytes:
 
 
 @dataclass(frozen=True)
-class Release:
+class ReleaseWithSize:
     """A noisy number, and how many rows it is about."""
 
     value: int
@@ -193,8 +193,8 @@ class Release:
 
 
 @defect("the result's attributes hold the number of rows", PureDP(1.0), AddRemoveOne(), (0, 1), 3, ("rows", "place"))
-def size_in_an_attribute(data: Any, rng: Generator, fixed: bool) -> Release:
-    return Release(int(np.sum(data)) + geometric(rng, 2.0), len(data) + (geometric(rng, 2.0) if fixed else 0))
+def size_in_an_attribute(data: Any, rng: Generator, fixed: bool) -> ReleaseWithSize:
+    return ReleaseWithSize(int(np.sum(data)) + geometric(rng, 2.0), len(data) + (geometric(rng, 2.0) if fixed else 0))
 
 
 @defect("a histogram whose keys stand in the order of the rows", PureDP(1.0), ReplaceOne(), CATEGORIES, 3, ("order",))

@@ -46,7 +46,7 @@ def double_as_bytes(data: Any, rng: Generator, fixed: bool) -> bytes:
     return struct.pack("<d", rounded(noisy) if fixed else noisy)
 
 
-class Estimate(NamedTuple):
+class TotalWithMargin(NamedTuple):
     """A noisy total and its public margin of error."""
 
     total: float
@@ -54,9 +54,9 @@ class Estimate(NamedTuple):
 
 
 @defect("textbook noise in a named tuple", PureDP(1.0), AddRemoveOne(), (0.0, 1.0), 1, BITS)
-def double_in_a_named_tuple(data: Any, rng: Generator, fixed: bool) -> Estimate:
+def double_in_a_named_tuple(data: Any, rng: Generator, fixed: bool) -> TotalWithMargin:
     noisy = float(np.sum(data)) + rng.laplace(0.0, 1.0)
-    return Estimate(rounded(noisy) if fixed else noisy, 3.0)
+    return TotalWithMargin(rounded(noisy) if fixed else noisy, 3.0)
 
 
 @defect("integer noise on answers that are no integers", PureDP(1.0), ReplaceOne(), (0.0, 0.3), 3, ())

@@ -8,10 +8,10 @@ from typing import Any
 from auditor.datasets import AddRemoveOne, Relation, ReplaceOne
 from auditor.privacy.guarantees import Guarantee, PureDP, parse_claim
 from benchmarks.corpus import data, forms, noise, selection
-from benchmarks.corpus.base import Defect as Defect
+from benchmarks.corpus.base import CorpusDefect as CorpusDefect
 from benchmarks.corpus.noise import BITS
 
-DEFECTS: tuple[Defect, ...] = (
+DEFECTS: tuple[CorpusDefect, ...] = (
     *noise.DEFECTS,
     *data.DEFECTS,
     *selection.DEFECTS,
@@ -23,7 +23,7 @@ NOT_YET: dict[str, str] = {}
 
 
 @dataclass(frozen=True)
-class Library:
+class LibraryMechanism:
     """A mechanism of a library, in an interpreter of its own.
 
     Parameters
@@ -33,7 +33,7 @@ class Library:
     target : str
         As the command line takes it; adapters are named by their paths from the repository's root.
     guarantee, relation, values, rows
-        As of `Defect`.
+        As of `CorpusDefect`.
     cause : tuple of str
         Words of which one is to stand in what a maintainer is told; empty where nothing is to be found.
     draws : int
@@ -55,9 +55,9 @@ _OPENDP = "#examples/adapters/for_opendp.py"
 _PYDP = "pip:python-dp==1.1.5#examples/adapters/for_python_dp.py"
 _COUNT = (PureDP(1.0), AddRemoveOne(), (0, 1), 10)
 
-LIBRARIES: tuple[Library, ...] = (
-    Library("diffprivlib 0.6.6 Laplace", f"{_DIFFPRIVLIB}:laplace", *_COUNT, cause=BITS),
-    Library(
+LIBRARIES: tuple[LibraryMechanism, ...] = (
+    LibraryMechanism("diffprivlib 0.6.6 Laplace", f"{_DIFFPRIVLIB}:laplace", *_COUNT, cause=BITS),
+    LibraryMechanism(
         "opendp 0.14.2 randomised response on bits",
         f"pip:opendp==0.14.2{_OPENDP}:bits",
         parse_claim("epsilon=2.19723"),
@@ -66,7 +66,7 @@ LIBRARIES: tuple[Library, ...] = (
         1,
         cause=("coordinate", "output["),
     ),
-    Library("diffprivlib 0.6.6 Snapping", f"{_DIFFPRIVLIB}:snapping", *_COUNT),
-    Library("opendp 0.16.0 Laplace count", f"pip:opendp==0.16.0{_OPENDP}:laplace_count", *_COUNT),
-    Library("python-dp 1.1.5 Laplace count", f"{_PYDP}:count", *_COUNT),
+    LibraryMechanism("diffprivlib 0.6.6 Snapping", f"{_DIFFPRIVLIB}:snapping", *_COUNT),
+    LibraryMechanism("opendp 0.16.0 Laplace count", f"pip:opendp==0.16.0{_OPENDP}:laplace_count", *_COUNT),
+    LibraryMechanism("python-dp 1.1.5 Laplace count", f"{_PYDP}:count", *_COUNT),
 )

@@ -21,7 +21,7 @@ from scipy import stats
 
 from auditor.errors import SpecificationError
 from benchmarks.peers import cores
-from benchmarks.peers.cases import ALPHA, CLAIMED, Case, cases, identical
+from benchmarks.peers.cases import ALPHA, CLAIMED, PeerCase, cases, identical
 from benchmarks.peers.contenders import (
     DPAUDIT,
     ORACLE,
@@ -32,7 +32,7 @@ from benchmarks.peers.contenders import (
     smallest,
     verdict_draws,
 )
-from benchmarks.peers.process import Command, command
+from benchmarks.peers.process import PeerCommand, command
 
 #: Draws a side that lower bounds are given at, and that own cost is measured at.
 SIZES, TIMED = (10_000, 100_000, 1_000_000), 100_000
@@ -52,7 +52,9 @@ _BATCH = 25
 Alarms = dict[tuple[str, str], int]
 
 
-def bounds_of(case: Case, seed: int, sizes: Sequence[int], command: Command | None) -> dict[tuple[str, int], float]:
+def bounds_of(
+    case: PeerCase, seed: int, sizes: Sequence[int], command: PeerCommand | None
+) -> dict[tuple[str, int], float]:
     """Every contender's bound at each size, on the first draws of one sample."""
     draws = case.draws(_BOUNDS + seed, max(sizes))
     return {
@@ -62,7 +64,7 @@ def bounds_of(case: Case, seed: int, sizes: Sequence[int], command: Command | No
     }
 
 
-def verdicts_of(case: Case, runs: int, most: int, command: Command | None) -> dict[str, str]:
+def verdicts_of(case: PeerCase, runs: int, most: int, command: PeerCommand | None) -> dict[str, str]:
     """Draws a side to a verdict against the claim that is too small, for the table, by contender."""
     samples = [case.draws(_VERDICTS + seed, most) for seed in range(runs)]
     found = sorted(verdict_draws(case, draws, seed) for seed, draws in enumerate(samples))
@@ -74,7 +76,7 @@ def verdicts_of(case: Case, runs: int, most: int, command: Command | None) -> di
     return {DPAUDIT: said} | {other: _number(smallest(other, case, samples, command), most) for other in others}
 
 
-def alarms_of(case: Case, seeds: Sequence[int], n: int, command: Command | None) -> dict[str, int]:
+def alarms_of(case: PeerCase, seeds: Sequence[int], n: int, command: PeerCommand | None) -> dict[str, int]:
     """How many of each contender's bounds are above the true level."""
     found = dict.fromkeys(contenders(case, command is not None), 0)
     for seed in seeds:
@@ -98,7 +100,9 @@ def judged(count: int, trials: int) -> str:
     return "valid here" if high <= ALPHA else "not settled"
 
 
-def bounds_table(rows: Sequence[Case], options: argparse.Namespace, peer: Command | None, alarms: Alarms) -> list[str]:
+def bounds_table(
+    rows: Sequence[PeerCase], options: argparse.Namespace, peer: PeerCommand | None, alarms: Alarms
+) -> list[str]:
     """Lower bounds, draws to a verdict and own cost, case by case."""
     parallel = joblib.Parallel(n_jobs=options.jobs)
     sizes = tuple(n for n in SIZES if n <= options.most_draws) or (options.most_draws,)
@@ -139,7 +143,7 @@ def marked(contender: str, count: int, trials: int) -> str:
     return f"{contender}, {INVALID}: above the truth in {count / trials:.0%}"
 
 
-def costs(case: Case, timings: int, n: int, peer: Command | None) -> tuple[float, dict[str, float | None]]:
+def costs(case: PeerCase, timings: int, n: int, peer: PeerCommand | None) -> tuple[float, dict[str, float | None]]:
     """Median seconds of drawing n outputs a side, and what each contender takes beside; one warm-up each."""
     draws = case.draws(_BOUNDS, n)
     sampling = []
@@ -155,7 +159,7 @@ def costs(case: Case, timings: int, n: int, peer: Command | None) -> tuple[float
     return statistics.median(sampling), spent
 
 
-def alarms_found(rows: Sequence[Case], options: argparse.Namespace, peer: Command | None) -> Alarms:
+def alarms_found(rows: Sequence[PeerCase], options: argparse.Namespace, peer: PeerCommand | None) -> Alarms:
     """How often each contender's bound is above the truth, by case and contender."""
     batches = [range(k, min(k + _BATCH, options.nulls)) for k in range(0, options.nulls, _BATCH)]
     work = [(case, batch) for case in rows for batch in batches]
@@ -169,7 +173,7 @@ def alarms_found(rows: Sequence[Case], options: argparse.Namespace, peer: Comman
     return found
 
 
-def alarms_table(rows: Sequence[Case], nulls: int, alarms: Alarms) -> list[str]:
+def alarms_table(rows: Sequence[PeerCase], nulls: int, alarms: Alarms) -> list[str]:
     """The counts with their intervals."""
     lines = [
         f"| true level | contender | bounds above it, of {nulls} | {CONFIDENCE:.1%} interval of the rate | |",
@@ -186,7 +190,7 @@ def alarms_table(rows: Sequence[Case], nulls: int, alarms: Alarms) -> list[str]:
     return lines
 
 
-def document(options: argparse.Namespace, peer: Command | None, versions: dict[str, str]) -> str:
+def document(options: argparse.Namespace, peer: PeerCommand | None, versions: dict[str, str]) -> str:
     """The report."""
     listed, same = ([case for case in some if options.only in case.name] for some in (cases(), identical()))
     alarms = alarms_found([*listed, *same], options, peer)

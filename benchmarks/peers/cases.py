@@ -21,7 +21,7 @@ from auditor.targets import Mechanism
 from auditor.targets.sampler import make_generator
 from mechanisms.additive_noise.gaussian import LatticeGaussian
 from mechanisms.additive_noise.laplace import LatticeLaplace
-from mechanisms.base.queries import Answers
+from mechanisms.base.queries import IdentityQuery
 from mechanisms.local_model.randomized_response import from_epsilon
 
 Array = NDArray[np.float64]
@@ -38,7 +38,7 @@ _SIGMA = 1.8653
 
 
 @dataclass(frozen=True)
-class Rare:
+class RareEvent:
     """1 with probability ``p`` on data 1 and ``q`` on data 0, else 0: one event is the whole law."""
 
     p: float
@@ -50,7 +50,7 @@ class Rare:
 
 
 @dataclass(frozen=True)
-class Case:
+class PeerCase:
     """A mechanism on one pair, at its true level.
 
     Parameters
@@ -93,13 +93,13 @@ class Case:
         """The claim that is to be refuted."""
         return self.notion(CLAIMED * self.truth)
 
-    def draws(self, seed: int, n: int) -> Draws:
+    def draws(self, seed: int, n: int) -> PairOfDraws:
         """``n`` outputs a side: the same for every contender, and by themselves for every case, seed and n."""
         x, y = (
             np.asarray(self.mechanism(data, n, make_generator(seed, "peers", self.name, side, n)))
             for side, data in (("x", self.pair.x), ("y", self.pair.y))
         )
-        return Draws(x.reshape(n), y.reshape(n))
+        return PairOfDraws(x.reshape(n), y.reshape(n))
 
     def best(self, n: int) -> float:
         """Threshold of the half line whose Clopper-Pearson bound would be largest, at the expected counts."""
@@ -115,20 +115,20 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Draws:
+class PairOfDraws:
     """Outputs on the first and the second dataset, ndarrays of shape (n_draws,)."""
 
     x: NDArray[Any]
     y: NDArray[Any]
 
-    def first(self, n: int) -> Draws:
+    def first(self, n: int) -> PairOfDraws:
         """The first ``n`` of each side."""
-        return Draws(self.x[:n], self.y[:n])
+        return PairOfDraws(self.x[:n], self.y[:n])
 
 
-def cases() -> list[Case]:
+def cases() -> list[PeerCase]:
     """The tightness list: what bounds are close to the truth on."""
-    gaussian = LatticeGaussian(Answers(), _SIGMA)
+    gaussian = LatticeGaussian(IdentityQuery(), _SIGMA)
     mu = gaussian.mu()
     curve = GaussianCurve(mu)
     t = np.linspace(-4 * _SIGMA, 6 * _SIGMA, 2001)
@@ -139,14 +139,14 @@ def cases() -> list[Case]:
     rest = partial(ApproxDP, delta=DELTA)
     return [
         *(_laplace(epsilon, one) for epsilon in (1.0, 2.0)),
-        Case("Gaussian, as mu", gaussian, one, GaussianDP, mu, *tails, ("gdp",), DELTA),
-        Case("Gaussian, as (epsilon, 1e-5)", gaussian, one, rest, curve.epsilon(DELTA), *tails, within, DELTA),
-        Case("randomised response", from_epsilon(1.0), bit, PureDP, 1.0, *_two(keep, 1 - keep), pure),
-        Case("rare event, 0.0024", Rare(_RARE, q), bit, PureDP, math.log(_RARE / q), *_two(_RARE, q), pure),
+        PeerCase("Gaussian, as mu", gaussian, one, GaussianDP, mu, *tails, ("gdp",), DELTA),
+        PeerCase("Gaussian, as (epsilon, 1e-5)", gaussian, one, rest, curve.epsilon(DELTA), *tails, within, DELTA),
+        PeerCase("randomised response", from_epsilon(1.0), bit, PureDP, 1.0, *_two(keep, 1 - keep), pure),
+        PeerCase("rare event, 0.0024", RareEvent(_RARE, q), bit, PureDP, math.log(_RARE / q), *_two(_RARE, q), pure),
     ]
 
 
-def identical() -> list[Case]:
+def identical() -> list[PeerCase]:
     """Both datasets have the same law: the true level is 0, and any bound above it is wrong."""
     same = Pair(np.array([0.0]), np.array([0.0]), "0 twice")
     pure, within = ("bonferroni", "split"), ("bonferroni", "split", "gdp")
@@ -154,10 +154,12 @@ def identical() -> list[Case]:
     t = np.linspace(-10.0, 10.0, 401)
     laplace, gaussian = stats.laplace.sf(t), stats.norm.sf(t, 0.0, _SIGMA)
     return [
-        Case("no difference, Laplace", LatticeLaplace(Answers(), 1.0), same, PureDP, 0.0, laplace, laplace, t, pure),
-        Case(
+        PeerCase(
+            "no difference, Laplace", LatticeLaplace(IdentityQuery(), 1.0), same, PureDP, 0.0, laplace, laplace, t, pure
+        ),
+        PeerCase(
             "no difference, Gaussian, as (epsilon, 1e-5)",
-            LatticeGaussian(Answers(), _SIGMA),
+            LatticeGaussian(IdentityQuery(), _SIGMA),
             same,
             rest,
             0.0,
@@ -170,11 +172,13 @@ def identical() -> list[Case]:
     ]
 
 
-def _laplace(epsilon: float, pair: Pair) -> Case:
+def _laplace(epsilon: float, pair: Pair) -> PeerCase:
     t = np.linspace(-8.0, 8.0, 1601) / epsilon
     p, q = stats.laplace.sf(t, 1.0, 1 / epsilon), stats.laplace.sf(t, 0.0, 1 / epsilon)
     name = f"Laplace, epsilon {epsilon:g}"
-    return Case(name, LatticeLaplace(Answers(), epsilon), pair, PureDP, epsilon, p, q, t, ("bonferroni", "split"))
+    return PeerCase(
+        name, LatticeLaplace(IdentityQuery(), epsilon), pair, PureDP, epsilon, p, q, t, ("bonferroni", "split")
+    )
 
 
 def _two(p: float, q: float) -> tuple[Array, Array, Array]:

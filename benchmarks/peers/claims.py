@@ -10,7 +10,7 @@ import numpy as np
 from auditor import Pair, PureDP, one_draw
 from auditor.claims import Draft, Source, entry, exact, privacy
 from mechanisms.additive_noise.laplace import LatticeLaplace
-from mechanisms.base.queries import Answers
+from mechanisms.base.queries import IdentityQuery
 from mechanisms.local_model.randomized_response import from_epsilon
 
 #: Claims of the two long runs: one to two minutes of one core each on the machine of the reports, beside which the
@@ -66,4 +66,4 @@ def slow() -> Iterator[Draft]:
 def cheap() -> Iterator[Draft]:
     """Targets of a tenth of a microsecond a draw."""
     for k in range(CHEAP):
-        yield privacy(LatticeLaplace(Answers(), 1.0), PureDP(1.0), _ONE, case=f"claim_{k:03d}", detect=3.0)
+        yield privacy(LatticeLaplace(IdentityQuery(), 1.0), PureDP(1.0), _ONE, case=f"claim_{k:03d}", detect=3.0)

@@ -19,8 +19,8 @@ from auditor.evidence.binomial import clopper_pearson
 from auditor.evidence.lower_bound import level_grid, lower_bound
 from auditor.privacy.guarantees import Guarantee
 from auditor.targets.sampler import Sampler
-from benchmarks.peers.cases import ALPHA, CLAIMED, Case, Draws
-from benchmarks.peers.process import Answer, Command, Peer
+from benchmarks.peers.cases import ALPHA, CLAIMED, PairOfDraws, PeerCase
+from benchmarks.peers.process import PeerAnswer, PeerCommand, PeerProcess
 from mechanisms.additive_noise.gaussian import analytic_mu
 
 DPAUDIT, ORACLE, SPLIT = "dpaudit", "oracle: best event known, Clopper-Pearson", "split-sample Clopper-Pearson"
@@ -39,17 +39,17 @@ _SIDES = Pair(np.array([1]), np.array([0]))
 
 
 @dataclass
-class Recorded:
+class RecordedDraws:
     """A mechanism that hands out draws made beforehand, in order; each draw once, or again from the start if `again`.
 
     Parameters
     ----------
-    draws : Draws
+    draws : PairOfDraws
     again : bool
         For timing whole audits, whose tests of independence draw beside the budget.
     """
 
-    draws: Draws
+    draws: PairOfDraws
     again: bool = False
     _used: dict[int, int] = field(default_factory=lambda: {0: 0, 1: 0})
 
@@ -66,24 +66,24 @@ class Recorded:
         return outputs[np.arange(begin, begin + n) % len(outputs)]
 
 
-def contenders(case: Case, peer: bool) -> list[str]:
+def contenders(case: PeerCase, peer: bool) -> list[str]:
     """Who has a bound on a case's level; ``peer``: the peer takes part."""
     return [DPAUDIT, ORACLE, SPLIT, *(PEERS[bound] for bound in case.peers if peer)]
 
 
-def bound(contender: str, case: Case, draws: Draws, seed: int, command: Command | None) -> float:
+def bound(contender: str, case: PeerCase, draws: PairOfDraws, seed: int, command: PeerCommand | None) -> float:
     """A contender's lower bound on the level at confidence 1 - `ALPHA`, from all of the draws.
 
     Parameters
     ----------
     contender : str
         See `contenders`.
-    case : Case
+    case : PeerCase
         Where a claim is needed, it is the true one.
-    draws : Draws
+    draws : PairOfDraws
     seed : int
         Of what else a contender draws.
-    command : Command or None
+    command : PeerCommand or None
         Of the peer.
 
     Notes
@@ -96,25 +96,27 @@ def bound(contender: str, case: Case, draws: Draws, seed: int, command: Command 
     if contender == DPAUDIT:
         settings = Settings(alpha=ALPHA, draws=2 * n, stop="budget", seed=seed)
         claim = case.claim
-        evidence = collect_evidence(Sampler(Recorded(draws), seed, case.name), claim, [_SIDES], settings)
+        evidence = collect_evidence(Sampler(RecordedDraws(draws), seed, case.name), claim, [_SIDES], settings)
         return lower_bound(evidence.chunks, claim, level_grid(claim.level, claim.highest, claim.unit), ALPHA)
     if contender == SPLIT:
         settings = Settings(alpha=ALPHA, draws=2 * n, seed=seed, method="clopper-pearson")
-        return collect_fixed(Sampler(Recorded(draws), seed, case.name), case.claim, [_SIDES], settings).lower_bound()
+        return collect_fixed(
+            Sampler(RecordedDraws(draws), seed, case.name), case.claim, [_SIDES], settings
+        ).lower_bound()
     if contender == ORACLE:
         return _known(case.claim, draws, case.best(n))
     return _level(case, _asked(contender, case, draws, seed, command).epsilon)
 
 
-def verdict_draws(case: Case, draws: Draws, seed: int) -> float:
+def verdict_draws(case: PeerCase, draws: PairOfDraws, seed: int) -> float:
     """Draws a side after which dpaudit refutes the claim that is too small; infinite if it does not."""
     settings = Settings(alpha=ALPHA, draws=2 * len(draws.x), stop="verdict", seed=seed)
-    evidence = collect_evidence(Sampler(Recorded(draws), seed, case.name), case.too_small, [_SIDES], settings)
+    evidence = collect_evidence(Sampler(RecordedDraws(draws), seed, case.name), case.too_small, [_SIDES], settings)
     return evidence.n if evidence.refuted(ALPHA) else math.inf
 
 
 def smallest(
-    contender: str, case: Case, samples: Sequence[Draws], command: Command | None, fewest: int = FEWEST
+    contender: str, case: PeerCase, samples: Sequence[PairOfDraws], command: PeerCommand | None, fewest: int = FEWEST
 ) -> float:
     """Smallest number of draws a side at which a fixed-size bound refutes the claim in at least half of the samples.
 
@@ -143,7 +145,9 @@ def smallest(
     return steps[high]
 
 
-def own_seconds(contender: str, case: Case, draws: Draws, command: Command | None, clock: Any) -> float | None:
+def own_seconds(
+    contender: str, case: PeerCase, draws: PairOfDraws, command: PeerCommand | None, clock: Any
+) -> float | None:
     """Seconds that a contender takes beside sampling, its draws being served from memory; None for the oracle.
 
     For dpaudit and the split sample a whole audit with its tests of independence, for the peer its library alone.
@@ -156,7 +160,7 @@ def own_seconds(contender: str, case: Case, draws: Draws, command: Command | Non
     method = "e-process" if contender == DPAUDIT else "clopper-pearson"
     begun = clock()
     audit(
-        Recorded(draws, again=True),
+        RecordedDraws(draws, again=True),
         case.claim,
         _SIDES,
         alpha=ALPHA,
@@ -168,14 +172,14 @@ def own_seconds(contender: str, case: Case, draws: Draws, command: Command | Non
     return float(clock() - begun)
 
 
-def _known(claim: Guarantee, draws: Draws, threshold: float) -> float:
+def _known(claim: Guarantee, draws: PairOfDraws, threshold: float) -> float:
     x, y = (np.array(np.count_nonzero(side >= threshold)) for side in (draws.x, draws.y))
     n = len(draws.x)
     p, q = clopper_pearson(x, n, ALPHA / 2, "lower"), clopper_pearson(y, n, ALPHA / 2, "upper")
     return float(claim.level_of(p, q)) if p > q else 0.0
 
 
-def _asked(contender: str, case: Case, draws: Draws, seed: int, command: Command | None) -> Answer:
+def _asked(contender: str, case: PeerCase, draws: PairOfDraws, seed: int, command: PeerCommand | None) -> PeerAnswer:
     if command is None:
         raise ValueError(f"{contender!r} needs the peer's command")
     kind = next(kind for kind, name in PEERS.items() if name == contender)
@@ -183,10 +187,10 @@ def _asked(contender: str, case: Case, draws: Draws, seed: int, command: Command
     return _peer(command).ask(kind, x, y, alpha=ALPHA, delta=case.delta, seed=seed)
 
 
-def _level(case: Case, epsilon: float) -> float:
+def _level(case: PeerCase, epsilon: float) -> float:
     """The peer's epsilon as the level of the case's notion.
 
-    Valid because: a mechanism of Gaussian DP at mu has epsilon(mu) at `Case.delta`, which grows with mu, so that an
+    Valid because: a mechanism of Gaussian DP at mu has epsilon(mu) at `PeerCase.delta`, which grows with mu, so that an
     epsilon of at least e means a mu of at least that of e.
     """
     if not isinstance(case.claim, GaussianDP):
@@ -195,8 +199,8 @@ def _level(case: Case, epsilon: float) -> float:
 
 
 @cache
-def _peer(command: Command) -> Peer:
+def _peer(command: PeerCommand) -> PeerProcess:
     """One process of the peer for each process of ours, which ends with it."""
-    peer = Peer(command.words, dict(command.variables))
+    peer = PeerProcess(command.words, dict(command.variables))
     atexit.register(peer.close)
     return peer

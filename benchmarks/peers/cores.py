@@ -28,13 +28,13 @@ _ROOT = Path(__file__).resolve().parents[2]
 _FEWEST = 100
 
 
-class Timed(NamedTuple):
+class PairOfTimes(NamedTuple):
     """Seconds of one pair of runs, on one core and on two."""
 
     one: float
     two: float
 
-    def efficiency(self, without: Timed | None = None) -> float:
+    def efficiency(self, without: PairOfTimes | None = None) -> float:
         """Part of two cores that was used; without the seconds of ``without``, what both took to start."""
         one, two = (self.one, self.two) if without is None else (self.one - without.one, self.two - without.two)
         return one / (2 * two)
@@ -58,7 +58,7 @@ def seconds(entry: str, jobs: int, draws: int | None, out: Path) -> float:
     return taken
 
 
-def pair(entry: str, draws: int | None, first: int) -> Timed:
+def pair(entry: str, draws: int | None, first: int) -> PairOfTimes:
     """One run on one core and one on two, that with ``first`` cores before the other.
 
     Raises
@@ -71,7 +71,7 @@ def pair(entry: str, draws: int | None, first: int) -> Timed:
         results = [Path(folder, str(jobs), "results.json").read_bytes() for jobs in (1, 2)]
     if results[0] != results[1]:
         raise RuntimeError(f"cores/{entry}: the results on one core and on two differ")
-    return Timed(taken[1], taken[2])
+    return PairOfTimes(taken[1], taken[2])
 
 
 def report(pairs: int, scale: float, entries: Sequence[str] = tuple(RUNS)) -> list[str]:
@@ -86,7 +86,7 @@ def report(pairs: int, scale: float, entries: Sequence[str] = tuple(RUNS)) -> li
     entries : sequence of str
         Which kinds, "start" first.
     """
-    made: dict[str, Timed] = {}
+    made: dict[str, PairOfTimes] = {}
     lines = [
         "Whole commands `dpaudit run --jobs 1` and `--jobs 2`, from start to end, with the same results to the byte; "
         f"median of {pairs}. Efficiency is the time on one core over twice the time on two. The target of 1 ms a draw "
@@ -104,7 +104,7 @@ def report(pairs: int, scale: float, entries: Sequence[str] = tuple(RUNS)) -> li
         for k in range(pairs):
             print(f"two cores, {name}: pair {k + 1} of {pairs}", file=sys.stderr, flush=True)
             taken.append(pair(entry, draws, 1 + k % 2))
-        made[entry] = Timed(statistics.median(t.one for t in taken), statistics.median(t.two for t in taken))
+        made[entry] = PairOfTimes(statistics.median(t.one for t in taken), statistics.median(t.two for t in taken))
         start, run = made["start"], made[entry]
         alone = f"{run.efficiency(start):.2f}" if run.two > start.two else "–"
         shown = "|" if entry == "start" else f"{run.efficiency():.2f} | {alone}"

@@ -24,14 +24,14 @@ LIMIT = 120.0
 _HELPER = Path(__file__).with_name("helper.py")
 
 
-class Answer(NamedTuple):
+class PeerAnswer(NamedTuple):
     """A lower bound on epsilon, and the seconds that the library alone took."""
 
     epsilon: float
     seconds: float
 
 
-class Command(NamedTuple):
+class PeerCommand(NamedTuple):
     """How the peer's process is started.
 
     Parameters
@@ -46,7 +46,7 @@ class Command(NamedTuple):
     variables: tuple[tuple[str, str], ...]
 
 
-def command() -> tuple[Command, dict[str, str]]:
+def command() -> tuple[PeerCommand, dict[str, str]]:
     """Build the peer's environment where there is none; how it is started, and the versions in it.
 
     Raises
@@ -58,10 +58,10 @@ def command() -> tuple[Command, dict[str, str]]:
     # One thread, as dpaudit has; -I as for every helper: nothing of this interpreter's packages is seen.
     variables = {**make_variables(folder), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "JAX_PLATFORMS": "cpu"}
     words = (str(folder / "bin" / "python"), "-I", str(_HELPER))
-    return Command(words, tuple(sorted(variables.items()))), list_installed(folder)
+    return PeerCommand(words, tuple(sorted(variables.items()))), list_installed(folder)
 
 
-class Peer:
+class PeerProcess:
     """One process of the peer's.
 
     Parameters
@@ -87,7 +87,7 @@ class Peer:
         alpha: float,
         delta: float,
         seed: int,
-    ) -> Answer:
+    ) -> PeerAnswer:
         """Ask for a lower bound on epsilon.
 
         Parameters
@@ -123,7 +123,7 @@ def _text(scores: NDArray[np.float64]) -> str:
     return base64.b64encode(np.ascontiguousarray(scores, dtype="<f8").tobytes()).decode()
 
 
-def _read(line: bytes, number: int) -> Answer:
+def _read(line: bytes, number: int) -> PeerAnswer:
     said = line[:300].decode(errors="replace")  # 300: arbitrary, an answer has about 60
     try:
         found: Any = json.loads(line)
@@ -133,7 +133,7 @@ def _read(line: bytes, number: int) -> Answer:
         raise TargetError(f"the peer did not answer request {number}: {said!r}")
     if "error" in found:
         raise TargetError(f"the peer failed: {found['error']}")
-    return Answer(_number(found, "epsilon", said), _number(found, "seconds", said))
+    return PeerAnswer(_number(found, "epsilon", said), _number(found, "seconds", said))
 
 
 def _number(found: dict[str, Any], name: str, said: str) -> float:

@@ -32,13 +32,13 @@ from auditor.claims import (
 )
 from auditor.datasets import Pair
 from auditor.privacy.guarantees import PureDP
-from experiments._errors import FirstError
+from experiments._errors import FirstAnswerError
 from experiments.common import REPLACE, person, rand, replaced
 from mechanisms.statistical_queries.query_algorithms import (
-    AllOf,
-    Bit,
-    Conjunctions,
-    Thresholds,
+    AllBitsSet,
+    ColumnBit,
+    ConjunctionAlgorithm,
+    ThresholdAlgorithm,
     chunk_size,
     printed_chunk_size,
 )
@@ -49,7 +49,7 @@ from mechanisms.statistical_queries.statistical_queries import (
     FixedAnswers,
     FreshAnswers,
     FreshPrintedNoise,
-    Learner,
+    StatisticalQueryLearner,
     expectations,
     sorted_by,
 )
@@ -58,30 +58,30 @@ FloatArray = NDArray[np.float64]
 
 #: Ten bits of a person, ordered so that one person can lack each of them and have the next (`_sorted_pair`).
 _BITS = (
-    Bit("idp", 1),
-    Bit("lncoins", 4),
-    Bit("lncoins", 1),
-    Bit("fmde", 6.5),
-    Bit("fmde", 1),
-    Bit("physlm", high=0),
-    Bit("disea", 10),
-    Bit("hlthg", 1),
-    Bit("hlthf", high=0),
-    Bit("hlthp", high=0),
+    ColumnBit("idp", 1),
+    ColumnBit("lncoins", 4),
+    ColumnBit("lncoins", 1),
+    ColumnBit("fmde", 6.5),
+    ColumnBit("fmde", 1),
+    ColumnBit("physlm", high=0),
+    ColumnBit("disea", 10),
+    ColumnBit("hlthg", 1),
+    ColumnBit("hlthf", high=0),
+    ColumnBit("hlthp", high=0),
 )
 #: A person who lacks all of them: the ten queries count that person if there was a visit to a doctor, and only then.
 _NOTHING = {"idp": 0, "lncoins": 0, "fmde": 0, "physlm": 1, "disea": 0, "hlthg": 0, "hlthf": 1, "hlthp": 1}
 #: Who visited a doctor; the sample's label where only privacy is at stake, which does not ask for a concept that fits.
-_VISITED = Bit("mdvis", 1)
+_VISITED = ColumnBit("mdvis", 1)
 #: 20,190 persons in ten chunks.
 _ROWS = 2019
-_CONJUNCTION = Conjunctions(_BITS, _VISITED, error=0.2)
+_CONJUNCTION = ConjunctionAlgorithm(_BITS, _VISITED, error=0.2)
 #: Eight chunks for the last eight bits. In the last chunk 45 or 46 persons are in poor health and visited a doctor, and
 #: tau s = 44.8: on both datasets the bit is kept only if the noise is negative, so that event costs all of epsilon.
-_EIGHT, _EIGHT_ROWS = Conjunctions(_BITS[2:], _VISITED, error=0.284), 2523
+_EIGHT, _EIGHT_ROWS = ConjunctionAlgorithm(_BITS[2:], _VISITED, error=0.284), 2523
 #: Thresholds 0, 1/16, .. 64 for the index of chronic diseases, whose largest value is 58.6. In chunk 3 a threshold of 4
 #: is asked for, below which there are 206 or 207 persons who visited a doctor, and tau s = 204.9.
-_THRESHOLDS = Thresholds("disea", _VISITED, rounds=10, low=0.0, width=0.0625, tolerance=0.1015)
+_THRESHOLDS = ThresholdAlgorithm("disea", _VISITED, rounds=10, low=0.0, width=0.0625, tolerance=0.1015)
 
 #: Lattice step in rows: fine enough that the curve is nearly that of the Laplace law (A1), coarse enough that ten
 #: answers which all move are composed in no time.
@@ -164,14 +164,14 @@ def _sorted_pair() -> Pair:
 # ---------------------------------------------------------------------------------- accuracy
 
 
-def _cuts(column: str, low: float, high: float) -> tuple[Bit, ...]:
-    return tuple(Bit(column, float(cut)) for cut in np.linspace(low, high, 25))
+def _cuts(column: str, low: float, high: float) -> tuple[ColumnBit, ...]:
+    return tuple(ColumnBit(column, float(cut)) for cut in np.linspace(low, high, 25))
 
 
 #: A hundred bits, 25 cuts of each of four columns, and a concept that has three of them.
 _HUNDRED = (*_cuts("disea", 1, 49), *_cuts("fmde", 0.25, 6.25), *_cuts("lpi", 0.25, 6.25), *_cuts("mdvis", 1, 25))
-_CONCEPT = AllOf((_HUNDRED[2], _HUNDRED[30], _HUNDRED[75]))
-_LARGE = Conjunctions(_HUNDRED, _CONCEPT, error=0.2)
+_CONCEPT = AllBitsSet((_HUNDRED[2], _HUNDRED[30], _HUNDRED[75]))
+_LARGE = ConjunctionAlgorithm(_HUNDRED, _CONCEPT, error=0.2)
 #: The catalogue's example, where only the answers are looked at; alpha is the document's name for epsilon.
 _M, _TAU, _ALPHA = 100, 0.1, 0.1
 #: One query, asked M times, of expectation 0.524: near the 1/2 at which sampling errors are largest.
@@ -179,12 +179,12 @@ _AGAIN = _BITS[0]
 
 
 @cache
-def _means(algorithm: Conjunctions | Thresholds) -> FloatArray:
+def _means(algorithm: ConjunctionAlgorithm | ThresholdAlgorithm) -> FloatArray:
     return expectations(algorithm, rand())
 
 
-def _repeated(queries: int) -> Conjunctions:
-    return Conjunctions((_AGAIN,) * queries, _VISITED, error=0.5)
+def _repeated(queries: int) -> ConjunctionAlgorithm:
+    return ConjunctionAlgorithm((_AGAIN,) * queries, _VISITED, error=0.5)
 
 
 @cache
@@ -196,7 +196,7 @@ def _repeated_mean() -> float:
 class WrongPredictions:
     """Part of the persons whose label the learned conjunction gets wrong."""
 
-    algorithm: Conjunctions
+    algorithm: ConjunctionAlgorithm
 
     def __call__(self, outputs: Any) -> FloatArray:
         """Errors of n hypotheses of shape (n, d)."""
@@ -210,7 +210,7 @@ class WrongPredictions:
 class WrongThreshold:
     """Part of the persons whose label the learned threshold gets wrong."""
 
-    algorithm: Thresholds
+    algorithm: ThresholdAlgorithm
 
     def __call__(self, outputs: Any) -> FloatArray:
         """Errors of n thresholds of shape (n,)."""
@@ -267,7 +267,9 @@ def learner() -> Iterator[Draft]:
         # Which of the ten numbers tells is learned: 200,000 draws show twice the level at any share of alpha.
         draws={**_DRAWS, "smoke": 200_000},
     )
-    yield privacy(Learner(adaptive), _CLAIM, asked, case="adaptive_hypothesis", relation=REPLACE, draws=_ENOUGH)
+    yield privacy(
+        StatisticalQueryLearner(adaptive), _CLAIM, asked, case="adaptive_hypothesis", relation=REPLACE, draws=_ENOUGH
+    )
     yield from _mutants(answers, in_chunk)
     yield from _accuracy()
     yield from _exponents()
@@ -326,7 +328,7 @@ def _accuracy() -> Iterator[Draft]:
         accuracy(
             printed,
             nothing,
-            FirstError(0.0),
+            FirstAnswerError(0.0),
             at_most=_TAU / 2,
             beta=_DELTA / (2 * _M),
             exact=printed.miss(0.0, _TAU / 2),
@@ -368,7 +370,7 @@ def _accuracy() -> Iterator[Draft]:
         note="scale M/(alpha s) with the printed sample size: answers miss tau",
     )
     yield accuracy(
-        Learner(FreshAnswers(_LARGE, _EPSILON, chunk_size(_M, _LARGE.tolerance, _EPSILON, _DELTA))),
+        StatisticalQueryLearner(FreshAnswers(_LARGE, _EPSILON, chunk_size(_M, _LARGE.tolerance, _EPSILON, _DELTA))),
         means,
         WrongPredictions(_LARGE),
         at_most=_LARGE.error,
@@ -378,9 +380,9 @@ def _accuracy() -> Iterator[Draft]:
         derived=True,
         note="a conjunction of three of a hundred bits; error at most 2 d tau",
     )
-    search = Thresholds("fmde", Bit("fmde", 6.0), rounds=10, low=0.0, width=2.0**-7, tolerance=0.02)
+    search = ThresholdAlgorithm("fmde", ColumnBit("fmde", 6.0), rounds=10, low=0.0, width=2.0**-7, tolerance=0.02)
     yield accuracy(
-        Learner(FreshAnswers(search, _EPSILON, chunk_size(10, search.tolerance, _EPSILON, _DELTA))),
+        StatisticalQueryLearner(FreshAnswers(search, _EPSILON, chunk_size(10, search.tolerance, _EPSILON, _DELTA))),
         _means(search),
         WrongThreshold(search),
         at_most=2 * search.tolerance,

@@ -30,7 +30,7 @@ from experiments.common import ADD_REMOVE, REPLACE, added, person, rand, replace
 from mechanisms.additive_noise.geometric import MUTANTS, TwoSidedGeometric
 from mechanisms.additive_noise.truncated_geometric import MUTANTS as TRUNCATED
 from mechanisms.additive_noise.truncated_geometric import TruncatedGeometric
-from mechanisms.base.queries import Count, Histogram, Sum
+from mechanisms.base.queries import ClippedSum, Count, Histogram
 
 
 def _tail(a: float, t: int) -> float:
@@ -45,7 +45,7 @@ def geometric() -> Iterator[Draft]:
     pair = replaced("a person in poor health is replaced by one who is not", person(hlthp=1), person(hlthp=0))
     yield from reference(count, PureDP(1.0), pair, case="count", relation=REPLACE)
 
-    total = TwoSidedGeometric(Sum("mdvis", 0.0, 20.0, resolution=1.0), math.exp(1 / 20))
+    total = TwoSidedGeometric(ClippedSum("mdvis", 0.0, 20.0, resolution=1.0), math.exp(1 / 20))
     yield exact(total, PureDP(1.0), visits(0, 20), case="sum_of_visits", relation=REPLACE)
     yield privacy(
         total,
@@ -61,7 +61,7 @@ def geometric() -> Iterator[Draft]:
     yield from reference(cells, PureDP(1.0), one_more, case="histogram_of_visits", relation=ADD_REMOVE)
 
     yield broken(MUTANTS["one_sided"], count, pair)
-    double = TwoSidedGeometric(Sum("mdvis", 0.0, 2.0, resolution=1.0), math.sqrt(math.e))
+    double = TwoSidedGeometric(ClippedSum("mdvis", 0.0, 2.0, resolution=1.0), math.sqrt(math.e))
     yield broken(MUTANTS["unit_sensitivity"], double, visits(0, 2), case="sensitivity_ignored", relation=REPLACE)
     yield from broken_and_deviating(MUTANTS["rounded_laplace"], count, pair)
     yield from broken_and_deviating(MUTANTS["sign_times_geometric"], count, pair)

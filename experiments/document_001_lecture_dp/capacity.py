@@ -24,7 +24,7 @@ from auditor.claims import (
 )
 from auditor.privacy.guarantees import ApproxDP, PureDP
 from auditor.privacy.laws import DiscreteGaussianLaw
-from experiments._errors import FirstError
+from experiments._errors import FirstAnswerError
 from experiments.common import REPLACE, rand, visits
 from mechanisms.additive_noise.gaussian import CalibratedGaussian
 from mechanisms.query_release.counting_queries import (
@@ -57,7 +57,9 @@ def _one(rows: int, delta: float = 0.0) -> Callable[[int], Setting]:
 
     def build(k: int) -> Setting:
         truth = float(_queries(k)(_first(rows))[0]) / rows
-        return Setting(CountingQueries(_queries(k), rows, _EPSILON, delta), _first(rows), FirstError(truth), _ERROR)
+        return Setting(
+            CountingQueries(_queries(k), rows, _EPSILON, delta), _first(rows), FirstAnswerError(truth), _ERROR
+        )
 
     return build
 

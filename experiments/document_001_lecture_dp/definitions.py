@@ -35,14 +35,14 @@ from mechanisms.additive_noise.gaussian import analytic_mu
 from mechanisms.additive_noise.geometric import MUTANTS, TwoSidedGeometric
 from mechanisms.base.queries import Count
 from mechanisms.composition.testers import (
-    DeltaOnBothSides,
-    DeltaTwice,
-    Missed,
-    OneOrder,
-    Overstated,
+    DeltaOnBothSidesTester,
+    DeltaTwiceTester,
+    LevelOverstatement,
+    LevelShortfall,
+    OneOrderTester,
     PointMassRatio,
     SampledTester,
-    ScoredOnTraining,
+    ScoredOnTrainingTester,
     hockey_stick,
     largest_loss,
     loss_event,
@@ -264,14 +264,14 @@ def _mistakes() -> Iterator[Draft]:
     gaussian = _PAIRS["gaussian"]
     level = curve(*gaussian).epsilon(0.05)
     yield _covers(
-        ScoredOnTraining(_between(0, 63)),
+        ScoredOnTrainingTester(_between(0, 63)),
         (_UNIFORM, _UNIFORM),
         0.0,
         "event_chosen_on_scored_runs",
         "two equal laws: the event that happened to differ most is taken for a difference",
     )
     yield _finds(
-        OneOrder((0.5,)),
+        OneOrderTester((0.5,)),
         _MISMATCH,
         1.0,
         "reverse_direction_ignored",
@@ -285,14 +285,14 @@ def _mistakes() -> Iterator[Draft]:
         "no real number is drawn twice, so every ratio of frequencies is infinite",
     )
     yield _covers(
-        DeltaOnBothSides(_EDGES["gaussian"], 0.05),
+        DeltaOnBothSidesTester(_EDGES["gaussian"], 0.05),
         gaussian,
         level,
         "delta_used_twice",
         "delta is subtracted from both probabilities: false alarms",
     )
     yield _finds(
-        DeltaTwice((0.5,), 0.2),
+        DeltaTwiceTester((0.5,), 0.2),
         _LEAK,
         0.5,
         "delta_used_twice__from_one_side",
@@ -306,7 +306,7 @@ def _covers(
     return accuracy(
         tester,
         pair,
-        Overstated(level),
+        LevelOverstatement(level),
         at_most=0.0,
         beta=_BETA,
         case=case,
@@ -323,7 +323,7 @@ def _finds(tester: SampledTester, pair: tuple[Law, Law], level: float, case: str
     return accuracy(
         tester,
         pair,
-        Missed(level),
+        LevelShortfall(level),
         at_most=0.0,
         beta=_BETA,
         case=case,

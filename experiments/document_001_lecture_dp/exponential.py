@@ -24,13 +24,13 @@ from mechanisms.selection.exponential import MUTANTS, ExponentialMechanism
 def exponential() -> Iterator[Draft]:
     """Choices among groups of persons; one replaced person moves one score up and all others down."""
     mechanism = ExponentialMechanism(stream("wwwwwwwwwd"), 1.0)
-    pair, groups = opposed_pair(), ByDefinition((("hlthp", 1.0, 1.0),) * 9 + (("disea", 31.0, 37.9),), 1.0)
+    pair, groups = opposed_pair(), ExponentialByDefinition((("hlthp", 1.0, 1.0),) * 9 + (("disea", 31.0, 37.9),), 1.0)
     law: dict[str, Any] = {"reference": groups}
     yield from reference(mechanism, PureDP(1.0), pair, case="largest_group", relation=REPLACE, follows=law)
 
     frequent = ExponentialMechanism(_visits_of(*range(27, 39)), 1.0)
     move = replaced("a person goes from 34 to 38 visits", person(mdvis=34), person(mdvis=38))
-    law = {"reference": ByDefinition(tuple(("mdvis", float(v), float(v)) for v in range(27, 39)), 1.0)}
+    law = {"reference": ExponentialByDefinition(tuple(("mdvis", float(v), float(v)) for v in range(27, 39)), 1.0)}
     yield from reference(frequent, PureDP(1.0), move, case="most_common_visits", relation=REPLACE, follows=law)
 
     yield broken(MUTANTS["missing_two"], mechanism, opposed_pair(), case="factor_two_missing", relation=REPLACE)
@@ -61,7 +61,7 @@ def exponential() -> Iterator[Draft]:
 
 
 @dataclass(frozen=True)
-class ByDefinition:
+class ExponentialByDefinition:
     """The law by its definition: weights e^(eps u / 2), u the number of persons of a group, each weight by itself.
 
     The mechanism draws from the array that its own law returns, so that is no law to hold it against.

@@ -28,7 +28,7 @@ from experiments.common import REPLACE, person, rand, replaced, visits
 from mechanisms.additive_noise.gaussian import MUTANTS as GAUSSIANS
 from mechanisms.additive_noise.gaussian import CalibratedGaussian, Rule, analytic_mu, tail_mu
 from mechanisms.additive_noise.laplace import default_step
-from mechanisms.base.queries import Count, Mean, Query
+from mechanisms.base.queries import ClippedMean, Count, Query
 
 _WEAK = Count("hlthp", equals=1.0)
 
@@ -43,7 +43,7 @@ def gaussian() -> Iterator[Draft]:
     count = CalibratedGaussian(_WEAK, 1.0, 1e-5)
     classical, tail = (CalibratedGaussian(_WEAK, 1.0, 1e-5, rule) for rule in ("classical", "tail"))
     # Step: 2^-20, a thousandth of the mean's sensitivity of 20 / 20,190.
-    mean = CalibratedGaussian(Mean(len(rand()), "mdvis", 0.0, 20.0), 1.0, 1e-5, step=2.0**-20)
+    mean = CalibratedGaussian(ClippedMean(len(rand()), "mdvis", 0.0, 20.0), 1.0, 1e-5, step=2.0**-20)
     for mechanism, moved, case in (
         (count, pair, "analytic"),
         (classical, pair, "classical"),
@@ -131,7 +131,7 @@ def _accuracy(count: CalibratedGaussian, mean: CalibratedGaussian) -> Iterator[D
     )
 
     def of_rows(n: float) -> Setting:
-        return _error(Mean(int(n), "mdvis", 0.0, 20.0), 1.0, 1e-5, "analytic", int(n))
+        return _error(ClippedMean(int(n), "mdvis", 0.0, 20.0), 1.0, 1e-5, "analytic", int(n))
 
     def of_epsilon(epsilon: float) -> Setting:
         return _error(_WEAK, epsilon, 1e-5, "classical", len(rand()))

@@ -67,7 +67,7 @@ _LEVEL_OF_ALL = 0.06
 
 
 @dataclass(frozen=True)
-class ByDefinition:
+class SmallDatabaseByDefinition:
     """The law by its definition: every synthetic database is listed, its queries are asked, its orderings counted.
 
     In whole numbers but for one exponential of each weight. The mechanism draws from the array that its own law
@@ -211,7 +211,7 @@ def small_database() -> Iterator[Draft]:
     """All nine conjunctions of two attributes; the tight pair is ten like persons, one replaced by the opposite."""
     small = SmallDatabase(_WEAK_AND_PLAN, 1.0, 8)
     opposite = _ten_persons(_WEAK_AND_PLAN, (0, 1), (1, 0), "one of ten like persons is replaced by the opposite")
-    law = {"reference": ByDefinition(_WEAK_AND_PLAN, 1.0, 8)}
+    law = {"reference": SmallDatabaseByDefinition(_WEAK_AND_PLAN, 1.0, 8)}
     yield from reference(small, PureDP(1.0), opposite, case="ten_persons", relation=REPLACE, follows=law)
     yield inequality(
         _worst_levels,
@@ -233,7 +233,7 @@ def small_database() -> Iterator[Draft]:
         relation=REPLACE,
         draws={"smoke": 400_000},  # 35 million would tell twice so small a level, by an event of probability 0.01
         detect=0.6,
-        follows={"reference": ByDefinition(_WEAK_AND_PLAN, _LEVEL_OF_ALL, whole.size), "draws": {}},
+        follows={"reference": SmallDatabaseByDefinition(_WEAK_AND_PLAN, _LEVEL_OF_ALL, whole.size), "draws": {}},
         note=note,
     )
 

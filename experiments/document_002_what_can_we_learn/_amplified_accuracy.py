@@ -15,16 +15,16 @@ from auditor.claims import Draft, accuracy, proof_step, smallest, statement_hold
 from auditor.privacy.exact import TwoSidedGeometricLaw
 from mechanisms.base.mechanism import FloatArray
 from mechanisms.learning.amplified_fresh import (
-    Distribution,
     FreshAmplified,
+    ParityErrorDistribution,
     SparseBits,
-    TrueError,
+    TrueErrorOfHypothesis,
     UniformBits,
     code_of,
 )
 from mechanisms.learning.amplified_parity import ParityErrors, TargetLabels, corrected
-from mechanisms.learning.amplified_selection import Estimates
-from mechanisms.learning.boosting import Split
+from mechanisms.learning.amplified_selection import NoisyErrorCounts
+from mechanisms.learning.boosting import TrainTestSplit
 from mechanisms.learning.boosting_parts import FixedErrors, errors_of
 
 #: The catalogue's reference parameters.
@@ -33,10 +33,10 @@ EPSILON, ALPHA, BETA = 0.5, 0.1, 0.1
 _FINE = 16
 
 
-def fresh(distribution: Distribution, split: Split, *, choice_only: bool = False) -> FreshAmplified:
+def fresh(distribution: ParityErrorDistribution, split: TrainTestSplit, *, choice_only: bool = False) -> FreshAmplified:
     """A* on fresh samples, with its noise, or that for the release of the choice alone."""
     level = EPSILON / (2.0 if choice_only else split.rounds)
-    return FreshAmplified(EPSILON, split, Estimates(level, _FINE), distribution)
+    return FreshAmplified(EPSILON, split, NoisyErrorCounts(level, _FINE), distribution)
 
 
 def target(d: int) -> NDArray[np.uint8]:
@@ -44,14 +44,14 @@ def target(d: int) -> NDArray[np.uint8]:
     return (np.arange(d) % 2).astype(np.uint8)
 
 
-def true_error(distribution: Distribution) -> TrueError:
+def true_error(distribution: ParityErrorDistribution) -> TrueErrorOfHypothesis:
     """Error of a hypothesis for that target."""
-    return TrueError(distribution, code_of(target(distribution.d), distribution.d))
+    return TrueErrorOfHypothesis(distribution, code_of(target(distribution.d), distribution.d))
 
 
 def accuracy_claims() -> Iterator[Draft]:
     """Failures at the corrected sample size, and the smallest size that works."""
-    cases: list[tuple[str, Distribution, float]] = [
+    cases: list[tuple[str, ParityErrorDistribution, float]] = [
         ("uniform_bits", UniformBits(10), BETA),
         ("sparse_bits", SparseBits(10, 4.0 * ALPHA), BETA),
         ("uniform_bits_small_beta", UniformBits(10), 0.01),
@@ -86,23 +86,23 @@ def accuracy_claims() -> Iterator[Draft]:
     )
 
 
-def _scaled(d: int, total: int) -> Split:
+def _scaled(d: int, total: int) -> TrainTestSplit:
     """The corrected split with all parts but the number of runs cut so that the sample has about this size."""
     full = corrected(d, EPSILON, ALPHA, BETA)
     part = total / full.needed
-    return Split(full.rounds, max(1, round(part * full.rows)), max(1, round(part * full.tests)))
+    return TrainTestSplit(full.rounds, max(1, round(part * full.rows)), max(1, round(part * full.tests)))
 
 
 def estimate_claims() -> Iterator[Draft]:
     """E8: how far a noisy error is from the error; and a mutant that takes labels from the concept."""
     split, failure, step = corrected(10, EPSILON, ALPHA, BETA), BETA / 3.0, ALPHA / 5.0
     k, s = split.rounds, split.tests
-    noise = Estimates(EPSILON / k, 1 << 10)
+    noise = NoisyErrorCounts(EPSILON / k, 1 << 10)
     hypotheses = ParityErrors(10)
     rng = np.random.default_rng(0)
     tests = rng.integers(0, 2, (s, 11), dtype=np.uint8)
     one = FixedErrors((1,), hypotheses, noise, EPSILON)
-    away = Distance(tuple(_exact_errors(one, tests)), s, noise.fineness)
+    away = ErrorRateDistance(tuple(_exact_errors(one, tests)), s, noise.fineness)
     beyond = _at_least(noise, step * s)
     yield proof_step(
         "E8",
@@ -139,7 +139,7 @@ def estimate_claims() -> Iterator[Draft]:
     # Random labels are consistent with no concept: every hypothesis errs on about half of the rows.
     codes = tuple(range(k))
     some = FixedErrors(codes, hypotheses, noise, EPSILON)
-    errors = Distance(tuple(_exact_errors(some, tests)), s, noise.fineness)
+    errors = ErrorRateDistance(tuple(_exact_errors(some, tests)), s, noise.fineness)
     yield accuracy(
         some,
         tests,
@@ -175,14 +175,14 @@ def _exact_errors(mechanism: FixedErrors, tests: NDArray[np.uint8]) -> list[int]
     ]
 
 
-def _at_least(noise: Estimates, errors: float) -> float:
+def _at_least(noise: NoisyErrorCounts, errors: float) -> float:
     """Probability that the noise is so many errors or more, in either direction."""
     least = math.ceil(errors * noise.fineness)
     return 2.0 * float(TwoSidedGeometricLaw(0, noise.base).cdf(-least))
 
 
 @dataclass(frozen=True)
-class Distance:
+class ErrorRateDistance:
     """Largest distance of a noisy error rate from the exact one.
 
     Parameters
@@ -209,7 +209,7 @@ class Distance:
 class _Closer:
     """1 where a distance is below a bound, 0 where it is not."""
 
-    distance: Distance
+    distance: ErrorRateDistance
     bound: float
 
     def __call__(self, outputs: Any) -> FloatArray:

@@ -21,7 +21,7 @@ from mechanisms.learning.amplified_choices import MUTANTS
 from mechanisms.learning.amplified_fresh import FreshAmplified, UniformBits
 from mechanisms.learning.amplified_parity import ParityErrors, astar, corrected
 from mechanisms.learning.amplified_selection import ExponentialSelection
-from mechanisms.learning.boosting import Boosted, Split
+from mechanisms.learning.boosting import BoostedLearner, TrainTestSplit
 from mechanisms.learning.boosting_parts import ChosenHypothesis
 
 #: The first of twelve candidates is the wrong one; twelve runs are those of the reference parameters.
@@ -35,9 +35,9 @@ def choice_mutants() -> Iterator[Draft]:
     yield from _useless()
 
 
-def whole(runs: int, tests: int) -> tuple[Boosted, Pair]:
+def whole(runs: int, tests: int) -> tuple[BoostedLearner, Pair]:
     """The learner at eps = 1 on rows (1, 0), one for each run, and a pair of which a test label is flipped."""
-    split = Split(runs, 1, tests)
+    split = TrainTestSplit(runs, 1, tests)
     learner = replace(astar(1.0, 1, split), selection=ExponentialSelection(1.0))
     return learner, flipped(one_bit(split), runs, "a test label on which the two parities differ")
 

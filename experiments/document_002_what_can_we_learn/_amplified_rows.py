@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.datasets import Pair
-from mechanisms.learning.boosting import Split
+from mechanisms.learning.boosting import TrainTestSplit
 
 Rows = NDArray[np.uint8]
 
@@ -22,12 +22,12 @@ def flipped(data: Rows, index: int, name: str) -> Pair:
     return Pair(data, other, name)
 
 
-def one_bit(split: Split) -> Rows:
+def one_bit(split: TrainTestSplit) -> Rows:
     """Rows (1, 0) throughout: consistent, and every row tells the two parities of one bit apart."""
     return np.tile(rows_of((1, 0)), (split.needed, 1))
 
 
-def one_block_counts(split: Split, at: int) -> Pair:
+def one_block_counts(split: TrainTestSplit, at: int) -> Pair:
     """All blocks but the first say ``0 = 1``, and no test row tells parities apart; row `at` of the first block moves.
 
     The other runs have no hypothesis unless none of their rows is taken, and "no hypothesis" errs on every test row.
@@ -38,7 +38,7 @@ def one_block_counts(split: Split, at: int) -> Pair:
     return flipped(data, at, f"row {at} of the only block with hypotheses changes its label")
 
 
-def boundaries_of(split: Split) -> list[Pair]:
+def boundaries_of(split: TrainTestSplit) -> list[Pair]:
     """Last row of a block, first of the next, first row of the test part: each changes its label."""
     data = one_bit(split)
     data[1, -1] = 1  # an inconsistent block

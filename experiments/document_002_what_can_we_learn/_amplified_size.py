@@ -20,8 +20,8 @@ from experiments.document_002_what_can_we_learn._amplified_accuracy import (
     target,
     true_error,
 )
-from mechanisms.learning.amplified_fresh import NoRuns, UniformBits
-from mechanisms.learning.amplified_parity import Printed, corrected, rounds, size_bound
+from mechanisms.learning.amplified_fresh import AmplifiedWithoutRuns, UniformBits
+from mechanisms.learning.amplified_parity import PrintedAmplification, corrected, rounds, size_bound
 
 #: Number of bits, epsilon, alpha, beta.
 Parameters: TypeAlias = tuple[int, float, float, float]
@@ -85,8 +85,8 @@ def printed_claims() -> Iterator[Draft]:
     """E4 and E5: beta' and the number of runs."""
     betas = (0.2, 0.1, 0.01, 1e-6)
 
-    def printed(beta: float) -> Printed:
-        return Printed(10, EPSILON, ALPHA, beta)
+    def printed(beta: float) -> PrintedAmplification:
+        return PrintedAmplification(10, EPSILON, ALPHA, beta)
 
     yield as_printed(
         "E4",
@@ -132,7 +132,7 @@ def printed_claims() -> Iterator[Draft]:
     yield as_printed(
         "E5",
         accuracy(
-            NoRuns(printed(BETA).rounds),
+            AmplifiedWithoutRuns(printed(BETA).rounds),
             target(10),
             true_error(distribution),
             at_most=ALPHA,

@@ -13,7 +13,7 @@ from auditor.audits.accuracy.smallest import Build
 from auditor.claims import Draft, accuracy
 from auditor.datasets import Pair
 from mechanisms.base.mechanism import IntArray
-from mechanisms.learning.fresh_learner import Examples, ExcessError, FreshLearner
+from mechanisms.learning.fresh_learner import ExampleDistribution, ExcessError, FreshLearner
 
 #: An error of exactly alpha above the best one is a failure, as in the proof of Theorem 3.4; errors are computed to
 #: 1e-16, and those of the instances that are named by an alpha are 1e-9 of it above.
@@ -39,7 +39,7 @@ def flipped_last(data: IntArray, name: str) -> Pair:
 
 def learns(
     learner: FreshLearner,
-    examples: Examples,
+    examples: ExampleDistribution,
     *,
     alpha: float,
     beta: float,
@@ -71,7 +71,9 @@ def learns(
     )
 
 
-def by_size(examples: Examples, alpha: float, epsilon: float, made: type[FreshLearner] = FreshLearner) -> Build:
+def by_size(
+    examples: ExampleDistribution, alpha: float, epsilon: float, made: type[FreshLearner] = FreshLearner
+) -> Build:
     """From a sample size to the learner, which fails where its error is alpha above the least one."""
     error = ExcessError(examples)
 

@@ -11,7 +11,7 @@ import numpy as np
 from auditor.audits.accuracy import Largest, Setting, Smallest
 from auditor.claims import Draft, Erratum, accuracy, as_corrected, as_printed, scaling
 from mechanisms.local_model.fresh_users import FreshUsers, corrected_users, noise_constant, printed_users
-from mechanisms.statistical_queries.sq_oracles import Answers
+from mechanisms.statistical_queries.sq_oracles import OracleAnswers
 
 EPSILON, BETA = 1.0, 0.05
 
@@ -33,7 +33,7 @@ def setting(
     """Answers to queries of expectation 0, whose two values are -b and b; users send at ``epsilon / share``."""
     truth = np.zeros(queries)
     oracle = FreshUsers(epsilon / share, users, -bound, bound)
-    return Setting(Answers(oracle, tolerance), truth, Largest(truth), tolerance)
+    return Setting(OracleAnswers(oracle, tolerance), truth, Largest(truth), tolerance)
 
 
 def misses(epsilon: float, users: int, tolerance: float, queries: int = 1) -> float:

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from auditor.audits.accuracy import Exactly, Figure, Setting, Smallest
 from auditor.audits.inequality import Row
 from auditor.claims import Draft, accuracy, inequality, scaling, smallest
-from mechanisms.learning.parity import ParityLearner, SubsetLearner
+from mechanisms.learning.parity import PrivateParityLearner, SubsetLearner
 from mechanisms.learning.parity_samples import (
-    Distribution,
-    FreshParity,
+    InputDistribution,
     ParityError,
-    Sparse,
-    Uniform,
+    ParityOnFreshSamples,
+    SparseInputs,
+    UniformInputs,
     least_size,
     lemma_size,
 )
@@ -36,12 +36,12 @@ def concept(d: int) -> Bits:
     return (np.arange(d) % 2).astype(np.uint8)
 
 
-def error(d: int, x: Distribution) -> ParityError:
+def error(d: int, x: InputDistribution) -> ParityError:
     return ParityError(tuple(concept(d).tolist()), x)
 
 
-def name_of(x: Distribution) -> str:
-    return "uniform" if isinstance(x, Uniform) else "sparse"
+def name_of(x: InputDistribution) -> str:
+    return "uniform" if isinstance(x, UniformInputs) else "sparse"
 
 
 def probability(value: float) -> float:
@@ -49,11 +49,11 @@ def probability(value: float) -> float:
     return min(max(value, 0.0), 1.0)
 
 
-def by_rows(learner: SubsetLearner, x: Distribution, alpha: float) -> Callable[[int], Setting]:
+def by_rows(learner: SubsetLearner, x: InputDistribution, alpha: float) -> Callable[[int], Setting]:
     """From a sample size to the error of what is learned from it."""
 
     def build(rows: int) -> Setting:
-        return Setting(FreshParity(learner, x, rows), concept(learner.d), error(learner.d, x), alpha)
+        return Setting(ParityOnFreshSamples(learner, x, rows), concept(learner.d), error(learner.d, x), alpha)
 
     return build
 
@@ -62,13 +62,13 @@ def lemma() -> Iterator[Draft]:
     # Ten thousand hypotheses a second.
     few = {"smoke": 2_000, "standard": 20_000}
     for d, epsilon, alpha, x, draws in (
-        (64, 0.5, 0.1, Sparse(0.4), None),
-        (16, 0.1, 0.05, Sparse(0.2), None),
-        (256, 0.5, 0.1, Sparse(0.4), few),
-        (32, 0.5, 0.1, Uniform(), None),
+        (64, 0.5, 0.1, SparseInputs(0.4), None),
+        (16, 0.1, 0.05, SparseInputs(0.2), None),
+        (256, 0.5, 0.1, SparseInputs(0.4), few),
+        (32, 0.5, 0.1, UniformInputs(), None),
     ):
         size = lemma_size(epsilon, alpha, d)
-        fresh = FreshParity(ParityLearner(epsilon, d), x, size)
+        fresh = ParityOnFreshSamples(PrivateParityLearner(epsilon, d), x, size)
         yield accuracy(
             fresh,
             concept(d),
@@ -97,7 +97,7 @@ def lemma() -> Iterator[Draft]:
         derived=True,
     )
     yield smallest(
-        by_rows(ParityLearner(0.5, 16), Sparse(0.4), 0.1),
+        by_rows(PrivateParityLearner(0.5, 16), SparseInputs(0.4), 0.1),
         parameter="rows",
         claimed=lemma_size(0.5, 0.1, 16),
         beta=_BETA,
@@ -111,8 +111,8 @@ def _success() -> list[Row]:
     for d in (4, 16, 64):
         for epsilon in (0.1, 0.5, 2.0):
             for alpha in (0.01, 0.1, 0.25):
-                for x in (Sparse(4.0 * alpha), Uniform()):
-                    fresh = FreshParity(ParityLearner(epsilon, d), x, lemma_size(epsilon, alpha, d))
+                for x in (SparseInputs(4.0 * alpha), UniformInputs()):
+                    fresh = ParityOnFreshSamples(PrivateParityLearner(epsilon, d), x, lemma_size(epsilon, alpha, d))
                     label = f"{name_of(x)} x, d = {d}, eps = {epsilon:g}, alpha = {alpha:g}"
                     found.append((label, 0.25, probability(1.0 - fresh.failure(alpha))))
     return found
@@ -127,7 +127,7 @@ def least_sizes() -> Iterator[Draft]:
     draws = {"smoke": 20_000, "standard": 200_000}
     d = 16
     yield scaling(
-        lambda bits: least_size(ParityLearner(0.5, int(bits)), Sparse(0.4), 0.1, _BETA),
+        lambda bits: least_size(PrivateParityLearner(0.5, int(bits)), SparseInputs(0.4), 0.1, _BETA),
         parameter="d",
         at=(64, 128, 256, 512),
         exponent=1.0,
@@ -140,7 +140,7 @@ def least_sizes() -> Iterator[Draft]:
         note="x is a unit vector with probability 4 alpha, else 0; by the exact law of the learner's success",
     )
     yield scaling(
-        lambda bits: by_rows(ParityLearner(0.5, int(bits)), Sparse(0.4), 0.1),
+        lambda bits: by_rows(PrivateParityLearner(0.5, int(bits)), SparseInputs(0.4), 0.1),
         parameter="d",
         at=(32, 64, 128),
         exponent=1.0,
@@ -155,7 +155,7 @@ def least_sizes() -> Iterator[Draft]:
         note="the constant grows from 0.62 at d = 32 to 0.68 at d = 128",
     )
     yield scaling(
-        lambda epsilon: by_rows(ParityLearner(epsilon, d), Sparse(0.4), 0.1),
+        lambda epsilon: by_rows(PrivateParityLearner(epsilon, d), SparseInputs(0.4), 0.1),
         parameter="eps",
         at=(0.1, 0.2, 0.4, 0.8),
         exponent=-1.0,
@@ -167,7 +167,7 @@ def least_sizes() -> Iterator[Draft]:
         derived=True,
     )
     yield scaling(
-        lambda alpha: by_rows(ParityLearner(0.5, d), Sparse(4.0 * alpha), alpha),
+        lambda alpha: by_rows(PrivateParityLearner(0.5, d), SparseInputs(4.0 * alpha), alpha),
         parameter="alpha",
         at=(0.01, 0.03, 0.1, 0.25),
         exponent=-1.0,
@@ -180,7 +180,7 @@ def least_sizes() -> Iterator[Draft]:
         derived=True,
     )
     yield scaling(
-        lambda alpha: by_rows(ParityLearner(0.5, d), Uniform(), alpha),
+        lambda alpha: by_rows(PrivateParityLearner(0.5, d), UniformInputs(), alpha),
         parameter="alpha",
         at=(0.01, 0.05, 0.4),
         exponent=0.0,
@@ -209,14 +209,14 @@ def _constants() -> list[Row]:
     for epsilon in (0.1, 0.5):
         for bits in (16, 64):
             for alpha in (0.2, 0.05, 0.01):
-                least = least_size(ParityLearner(epsilon, bits), Sparse(4.0 * alpha), alpha, _BETA)
+                least = least_size(PrivateParityLearner(epsilon, bits), SparseInputs(4.0 * alpha), alpha, _BETA)
                 label, unit = f"sparse, d = {bits}, eps = {epsilon:g}, alpha = {alpha:g}", bits / (epsilon * alpha)
                 rows += [
                     (f"{label}, from below", 0.555, least / unit),
                     (f"{label}, from above", least / unit, math.log(2)),
                 ]
         for bits in (4, 8, 16, 32):
-            least = least_size(ParityLearner(epsilon, bits), Uniform(), 0.1, _BETA)
+            least = least_size(PrivateParityLearner(epsilon, bits), UniformInputs(), 0.1, _BETA)
             label, unit = f"uniform, d = {bits}, eps = {epsilon:g}", bits / epsilon
             rows += [(f"{label}, from below", 3.495, least / unit), (f"{label}, from above", least / unit, 4.0)]
     return rows

@@ -15,7 +15,7 @@ from auditor.audits.inequality import Row
 from auditor.claims import Draft, Erratum, inequality, proof_step, scaling, smallest, statement_holds
 from experiments.document_002_what_can_we_learn._learning import by_size, learns, up
 from mechanisms.learning.fresh_learner import (
-    Distribution,
+    FiniteExampleDistribution,
     FreshEpsHalved,
     FreshLearner,
     FreshScoreOverN,
@@ -46,7 +46,7 @@ E2 = Erratum(
     "(|H| - 1) exp(-n min{eps alpha / 4, alpha^2 / 2}); that line of the proof needs 9 where |H| / beta >= 4",
 )
 
-Instance = Callable[[int, float], "Distribution | IndependentBits"]
+Instance = Callable[[int, float], "FiniteExampleDistribution | IndependentBits"]
 
 
 def _bound(k: int, epsilon: float, alpha: float, beta: float = _BETA) -> float:

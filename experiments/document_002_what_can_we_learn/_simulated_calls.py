@@ -17,7 +17,7 @@ from experiments.common import rand
 from mechanisms.local_model.local_randomizers import noisy_value
 from mechanisms.local_model.rejection_simulation import (
     RejectionSimulation,
-    Signs,
+    SignedErrorOracle,
     random_randomizer,
     response_to,
     total_variation,
@@ -25,7 +25,12 @@ from mechanisms.local_model.rejection_simulation import (
 )
 from mechanisms.local_model.rejection_variants import ShiftAndClip
 from mechanisms.statistical_queries.boolean_queries import BooleanQueries
-from mechanisms.statistical_queries.sq_oracles import Above, Below, Exact, Oracle
+from mechanisms.statistical_queries.sq_oracles import (
+    ExactOracle,
+    HighestAnswersOracle,
+    LowestAnswersOracle,
+    StatisticalQueryOracle,
+)
 
 FloatArray = NDArray[np.float64]
 
@@ -55,7 +60,7 @@ def queries_figure(curve: str) -> Figure:
 
 
 @dataclass(frozen=True)
-class Itself:
+class OutputAsError:
     """The output itself, as the error whose expectation is claimed."""
 
     def __call__(self, outputs: Any) -> FloatArray:
@@ -64,7 +69,7 @@ class Itself:
 
 
 @dataclass(frozen=True)
-class IsOneOf:
+class EventIndicator:
     """Whether the output is in an event: its expectation is the event's probability."""
 
     event: tuple[int, ...]
@@ -84,13 +89,15 @@ def many() -> list[tuple[str, RejectionSimulation, FloatArray]]:
             where = f"epsilon = {epsilon:g}, beta = {beta:g}, t = {t}"
             one = response_to(epsilon, (0, 1))
             # All persons have the bit that the reference lacks: there two outputs are furthest apart.
-            found.append((f"response, {where}", RejectionSimulation(one, beta, t, Exact()), np.array([0.0, 1.0])))
+            found.append((f"response, {where}", RejectionSimulation(one, beta, t, ExactOracle()), np.array([0.0, 1.0])))
             for reference in (0, GROUPS - 1):
-                visits = RejectionSimulation(noisy_value(epsilon, GROUPS), beta, t, Exact(), reference)
+                visits = RejectionSimulation(noisy_value(epsilon, GROUPS), beta, t, ExactOracle(), reference)
                 found.append((f"visits, reference {reference}, {where}", visits, visit_shares()))
             for k in range(4):
                 other = random_randomizer(epsilon, GROUPS, 6, rng)
-                found.append((f"random {k}, {where}", RejectionSimulation(other, beta, t, Exact()), visit_shares()))
+                found.append(
+                    (f"random {k}, {where}", RejectionSimulation(other, beta, t, ExactOracle()), visit_shares())
+                )
     return found
 
 
@@ -166,11 +173,11 @@ def all_calls_rows(cls: type[RejectionSimulation]) -> list[Row]:
         for epsilon in some:
             for t in (1, 10, 100, 1000):
                 for sign in (-1.0, 1.0):
-                    one = cls(response_to(epsilon, (0, 1)), beta, t, Signs((-sign, sign)))
+                    one = cls(response_to(epsilon, (0, 1)), beta, t, SignedErrorOracle((-sign, sign)))
                     out, target = float(one.output_law(BIT)[1]), float(one.target(BIT)[1])
                     rows.append((f"{t} responses, epsilon = {epsilon:g}, {sign:+g}", _counts(out, target, t), beta))
         # Four calls of different randomizers, each on an entry of its own.
-        four = [cls(noisy_value(epsilon, GROUPS), beta, 4, Exact(), k) for k, epsilon in enumerate((*some, 1.5))]
+        four = [cls(noisy_value(epsilon, GROUPS), beta, 4, ExactOracle(), k) for k, epsilon in enumerate((*some, 1.5))]
         four = [
             replace(one, oracle=under_all_signs(as_variant(RejectionSimulation, one), visit_shares()).worst)
             for one in four
@@ -190,13 +197,13 @@ class DigitByDigit:
         Whose queries.
     entries : ndarray of shape (persons,)
         Entries of the persons whose distribution is asked about.
-    oracle : Oracle
+    oracle : StatisticalQueryOracle
         Answers boolean queries.
     """
 
     simulation: RejectionSimulation
     entries: NDArray[np.int64]
-    oracle: Oracle
+    oracle: StatisticalQueryOracle
 
     def __call__(self, truth: FloatArray, tolerance: ArrayLike, rng: np.random.Generator) -> FloatArray:
         """The same answers in every round; shape (.., outputs)."""
@@ -235,8 +242,8 @@ def digits() -> list[tuple[str, RejectionSimulation]]:
     """Simulations that ask boolean queries about the persons' visits."""
     entries = np.minimum(rand()["mdvis"].to_numpy().astype(np.int64), GROUPS - 1)
     found = []
-    for name, oracle in (("above", Above()), ("below", Below()), ("exact", Exact())):
-        one = RejectionSimulation(noisy_value(1.0, GROUPS), 0.3, 1, Exact())
+    for name, oracle in (("above", HighestAnswersOracle()), ("below", LowestAnswersOracle()), ("exact", ExactOracle())):
+        one = RejectionSimulation(noisy_value(1.0, GROUPS), 0.3, 1, ExactOracle())
         found.append((name, replace(one, oracle=DigitByDigit(one, entries, oracle))))
     return found
 

@@ -72,14 +72,14 @@ from experiments.document_002_what_can_we_learn._amplified_size import (
 from mechanisms.base.mechanism import Mutant
 from mechanisms.learning.amplified_fresh import FreshAmplified, SparseBits, UniformBits
 from mechanisms.learning.amplified_parity import MUTANTS, ParityErrors, all_released, astar, corrected, size_bound
-from mechanisms.learning.amplified_selection import Estimates, ExponentialSelection
-from mechanisms.learning.boosting import Boosted, Candidates, JointRelease, Split
+from mechanisms.learning.amplified_selection import ExponentialSelection, NoisyErrorCounts
+from mechanisms.learning.boosting import BoostedLearner, JointRelease, ReleasedCandidates, TrainTestSplit
 from mechanisms.learning.boosting_parts import (
     ChosenHypothesis,
     FixedErrors,
     LargestEstimate,
-    OneNumber,
-    Shuffled,
+    ReleaseAsOneNumber,
+    ShuffledLearner,
     VoteMargin,
 )
 
@@ -111,7 +111,10 @@ def amplified() -> Iterator[Draft]:
 
 def _joint() -> Iterator[Draft]:
     """What Lemma 4.5 releases: all hypotheses and noisy errors; and its test part by itself."""
-    fixed, data = FixedErrors((0,) * 11, ParityErrors(1), Estimates(EPSILON / 11), EPSILON), one_bit(Split(1, 9, 1))
+    fixed, data = (
+        FixedErrors((0,) * 11, ParityErrors(1), NoisyErrorCounts(EPSILON / 11), EPSILON),
+        one_bit(TrainTestSplit(1, 9, 1)),
+    )
     label = flipped(data, 4, "a test label on which all hypotheses agree")
     yield exact(
         fixed,
@@ -121,7 +124,7 @@ def _joint() -> Iterator[Draft]:
         relation=REPLACE,
         note="eleven fixed hypotheses, which all agree on the row: every estimate moves, exactly eps",
     )
-    largest = LargestEstimate(FixedErrors((0,) * 4, ParityErrors(1), Estimates(EPSILON / 4), EPSILON))
+    largest = LargestEstimate(FixedErrors((0,) * 4, ParityErrors(1), NoisyErrorCounts(EPSILON / 4), EPSILON))
     yield exact(largest, PureDP(EPSILON), label, case="largest_of_four_estimates", relation=REPLACE)
     yield component(
         largest,
@@ -131,12 +134,12 @@ def _joint() -> Iterator[Draft]:
         relation=REPLACE,
         note="all four are at most what they are without noise if the largest is: exactly eps",
     )
-    split = Split(3, 2, 3)
+    split = TrainTestSplit(3, 2, 3)
     wide = all_released(astar(EPSILON, 1, split))
     for claim in (exact, partial(privacy, draws=_FEW)):
         yield claim(wide, PureDP(EPSILON), boundaries_of(split), case="all_released_at_boundaries", relation=REPLACE)
-    small = Split(2, 1, 1)
-    everything, rows = OneNumber(all_released(astar(1.0, 1, small)), 6), one_bit(small)
+    small = TrainTestSplit(2, 1, 1)
+    everything, rows = ReleaseAsOneNumber(all_released(astar(1.0, 1, small)), 6), one_bit(small)
     in_training = flipped(rows, 0, "the row of the first block")
     in_tests = flipped(rows, 2, "the test row, on which the hypotheses agree")
     for case, pair in (("all_released_training", in_training), ("all_released_tests", in_tests)):
@@ -144,7 +147,7 @@ def _joint() -> Iterator[Draft]:
 
 
 def _final_output() -> Iterator[Draft]:
-    split = Split(4, 40, 60)
+    split = TrainTestSplit(4, 40, 60)
     learner, pair = astar(1.0, 2, split), one_block_counts(split, 39)
     tight = 2.0 * math.atanh(0.25)
     yield from reference(learner, PureDP(1.0), pair, case="final_output", relation=REPLACE, follows=False)
@@ -172,7 +175,7 @@ def choice_level(k: int, epsilon: float, errors: int, fineness: int = 1) -> floa
 
     One label moves all k counts: the bad candidate gains, the others lose.
     """
-    selection = Estimates(epsilon / k, fineness)
+    selection = NoisyErrorCounts(epsilon / k, fineness)
     laws = []
     for bad, good in ((errors, 0), (errors - 1, 1)):
         masses = np.zeros((k, 2))
@@ -184,30 +187,30 @@ def choice_level(k: int, epsilon: float, errors: int, fineness: int = 1) -> floa
 
 def _joint_mutants() -> Iterator[Draft]:
     """Mutants of which everything is released; of some, one number that tells as much."""
-    three = Split(3, 1, 1)
+    three = TrainTestSplit(3, 1, 1)
     correct = astar(1.0, 1, three)
-    hypotheses = Candidates(correct.learner, correct.count, three, correct.selection)
+    hypotheses = ReleasedCandidates(correct.learner, correct.count, three, correct.selection)
     yield broken(
         _seen_through(VoteMargin, "same_training_data"),
         hypotheses,
         flipped(one_bit(three), 0, "the row of the first block"),
         relation=REPLACE,
     )
-    one = Split(1, 1, 1)
+    one = TrainTestSplit(1, 1, 1)
     yield broken(
-        _seen_through(partial(OneNumber, radix=6), "train_test_overlap"),
+        _seen_through(partial(ReleaseAsOneNumber, radix=6), "train_test_overlap"),
         all_released(astar(2.0, 1, one)),
         flipped(one_bit(one), 0, "the row of the only block, which is tested on as well"),
         relation=REPLACE,
     )
     yield broken(
-        _seen_through(partial(OneNumber, radix=6), "no_noise"),
+        _seen_through(partial(ReleaseAsOneNumber, radix=6), "no_noise"),
         all_released(astar(1.0, 1, one)),
         flipped(one_bit(one), 1, "the test row"),
         relation=REPLACE,
     )
     swapped = flipped(rows_of((1, 0), (1, 0), (1, 1), (0, 0)), 0, "a test label on which the two hypotheses differ")
-    base = all_released(astar(EPSILON, 1, Split(2, 1, 4)))
+    base = all_released(astar(EPSILON, 1, TrainTestSplit(2, 1, 4)))
     yield broken(_test_part("shared_laplace_draw", (0, 1)), base, swapped, relation=REPLACE)
 
 
@@ -230,7 +233,10 @@ def _test_part(name: str, hypotheses: tuple[int, ...]) -> Mutant[Any]:
 
 def _noise_mutants() -> Iterator[Draft]:
     """Noise of the wrong scale, where all estimates are released."""
-    base, label = all_released(astar(1.0, 1, Split(4, 2, 8))), flipped(one_bit(Split(1, 7, 1)), 3, "a test label")
+    base, label = (
+        all_released(astar(1.0, 1, TrainTestSplit(4, 2, 8))),
+        flipped(one_bit(TrainTestSplit(1, 7, 1)), 3, "a test label"),
+    )
     for name in ("noise_1_over_s_eps", "noise_k_over_n_eps", "noise_2_over_s_eps_logged"):
         yield broken(_largest(_test_part(name, (0,) * 4)), base, label, relation=REPLACE)
 
@@ -246,7 +252,7 @@ def _largest(part: Mutant[Any]) -> Mutant[Any]:
 
 def _choice_mutants() -> Iterator[Draft]:
     """Mutants of which only the chosen hypothesis is seen."""
-    split = Split(11, 1, 2)
+    split = TrainTestSplit(11, 1, 2)
     correct, data = astar(EPSILON, 1, split), one_bit(split)
     data[-1] = 0
     label = flipped(data, split.rounds, "a test label decides between the two parities")
@@ -254,26 +260,26 @@ def _choice_mutants() -> Iterator[Draft]:
         yield broken(MUTANTS[name], correct, label, asked="choice", relation=REPLACE)
     whole = astar(1.0, 1, split)
     yield broken(MUTANTS["noise_2_over_s_eps"], whole, label, relation=REPLACE)
-    blocks = Split(4, 40, 60)
+    blocks = TrainTestSplit(4, 40, 60)
     block = one_block_counts(blocks, 39)
     for name in ("silent_bot_drop", "early_stop_at_first_hypothesis"):
         yield broken(MUTANTS[name], astar(1.0, 2, blocks), block, relation=REPLACE)
     # The choice among fixed hypotheses: a bad one catches up, and all the others fall back.
-    tests = one_bit(Split(1, 1, 2))
+    tests = one_bit(TrainTestSplit(1, 1, 2))
     catching_up = flipped(tests, 0, "a test label on which the first hypothesis errs, and no other")
     first, count = (1, 0, 0, 0), ParityErrors(1)
-    choice = ChosenHypothesis(first, count, Estimates(0.5), 2.0)
+    choice = ChosenHypothesis(first, count, NoisyErrorCounts(0.5), 2.0)
     yield from reference(
         choice, PureDP(2.0), catching_up, case="choice_of_fixed_hypotheses", relation=REPLACE, follows=False
     )
-    choice = ChosenHypothesis(first, count, Estimates(EPSILON / 4), EPSILON)
+    choice = ChosenHypothesis(first, count, NoisyErrorCounts(EPSILON / 4), EPSILON)
     yield broken(_level_of_choice("noise_1_over_s_eps"), choice, catching_up, asked="choice", relation=REPLACE)
     yield broken(_level_of_choice("noise_2_over_s_eps"), choice, catching_up, asked="choice", relation=REPLACE)
 
 
 def _level_of_choice(name: str) -> Mutant[Any]:
     """A mutant of the noise, as what chooses among fixed hypotheses."""
-    found, split = MUTANTS[name], Split(4, 1, 3)
+    found, split = MUTANTS[name], TrainTestSplit(4, 1, 3)
 
     def build(base: ChosenHypothesis) -> ChosenHypothesis:
         whole: Any = found.build(astar(base.epsilon, 1, split))
@@ -287,13 +293,13 @@ def _level_of_choice(name: str) -> Mutant[Any]:
 
 def _order() -> Iterator[Draft]:
     """E1: the law of A* on one database in all orders, and under add/remove."""
-    split = Split(2, 1, 1)
+    split = TrainTestSplit(2, 1, 1)
     learner = astar(1.0, 1, split)
     # One more row than A* reads, as it is printed to ask for.
     data = rows_of((1, 0), (1, 1), (0, 1), (1, 1))
-    shuffled = Shuffled(learner)
+    shuffled = ShuffledLearner(learner)
 
-    def moved(mechanism: Boosted | Shuffled) -> list[Row]:
+    def moved(mechanism: BoostedLearner | ShuffledLearner) -> list[Row]:
         laws = [mechanism.law(data[order]) for order in ([0, 1, 2, 3], [1, 2, 3, 0], [3, 2, 1, 0])]
         return [
             (f"P[{code}], {name}", float(other), float(first))
@@ -323,9 +329,9 @@ def _order() -> Iterator[Draft]:
     )
     pair = flipped(data, 0, "the first record changes its label")
     yield as_corrected("E1", exact(shuffled, PureDP(1.0), pair, case="shuffled", relation=REPLACE))
-    twelve = Split(12, 1, 1)
+    twelve = TrainTestSplit(12, 1, 1)
     correct = astar(EPSILON, 1, twelve)
-    hypotheses = Candidates(correct.learner, correct.count, twelve, correct.selection)
+    hypotheses = ReleasedCandidates(correct.learner, correct.count, twelve, correct.selection)
     alternating = rows_of(*((1, i % 2) for i in range(twelve.needed + 2)))
     deleted = Pair(alternating, alternating[1:], "the first of alternating records is deleted")
     yield as_printed(
@@ -353,16 +359,16 @@ def _order() -> Iterator[Draft]:
 )
 def by_exponential_mechanism() -> Iterator[Draft]:
     """The same blocks, and a candidate with probability proportional to exp(-(eps/2) errors)."""
-    split = Split(4, 40, 60)
+    split = TrainTestSplit(4, 40, 60)
     pair = one_block_counts(split, 39)
     learner = replace(astar(1.0, 2, split), selection=ExponentialSelection(1.0))
     yield from reference(learner, PureDP(1.0), pair, case="one_block", relation=REPLACE)
-    boundaries = boundaries_of(Split(3, 2, 3))
-    small = replace(astar(EPSILON, 1, Split(3, 2, 3)), selection=ExponentialSelection(EPSILON))
+    boundaries = boundaries_of(TrainTestSplit(3, 2, 3))
+    small = replace(astar(EPSILON, 1, TrainTestSplit(3, 2, 3)), selection=ExponentialSelection(EPSILON))
     yield from reference(small, PureDP(EPSILON), boundaries, case="boundaries", relation=REPLACE, follows=False)
     # The first of twelve candidates errs on two test rows and the others on none; then all err on one.
     choice = ChosenHypothesis((1, *(0,) * 11), ParityErrors(1), ExponentialSelection(1.0), 1.0)
-    tests = flipped(one_bit(Split(1, 1, 1)), 0, "a test label on which one hypothesis errs, and no other")
+    tests = flipped(one_bit(TrainTestSplit(1, 1, 1)), 0, "a test label on which one hypothesis errs, and no other")
     yield from reference(choice, PureDP(1.0), tests, case="test_part", relation=REPLACE)
     yield from choice_mutants()
     for case, distribution in (("uniform_bits", UniformBits(10)), ("sparse_bits", SparseBits(10, 4.0 * ALPHA))):

@@ -24,12 +24,12 @@ from experiments.common import REPLACE
 from experiments.document_002_what_can_we_learn._amplified_accuracy import target, true_error
 from mechanisms.base.mechanism import FloatArray
 from mechanisms.learning.agnostic_learner import AgnosticLearner
-from mechanisms.learning.amplified_fresh import Candidates, FreshAmplified, OnFreshSamples, UniformBits
+from mechanisms.learning.amplified_fresh import BoostedOnFreshSamples, FreshAmplified, FreshCandidates, UniformBits
 from mechanisms.learning.amplified_parity import astar, block_rows, corrected, rounds, rows_for_tests
-from mechanisms.learning.amplified_selection import Estimates
-from mechanisms.learning.boosting import MUTANTS, Boosted, Split
+from mechanisms.learning.amplified_selection import NoisyErrorCounts
+from mechanisms.learning.boosting import MUTANTS, BoostedLearner, TrainTestSplit
 from mechanisms.learning.boosting_parts import ListedErrors
-from mechanisms.learning.hypotheses import Thresholds
+from mechanisms.learning.hypotheses import ThresholdFunctions
 
 #: Points of the domain of thresholds.
 _POINTS = 16
@@ -37,7 +37,7 @@ _POINTS = 16
 _FEW = {"smoke": 100_000, "standard": 1_000_000}
 
 
-def _in_turn(data: NDArray[Any], split: Split) -> list[Pair]:
+def _in_turn(data: NDArray[Any], split: TrainTestSplit) -> list[Pair]:
     """A record of each block and one of the test part: each changes its label."""
     pairs = []
     for j, index in enumerate([*range(split.rows - 1, split.rounds * split.rows, split.rows), split.needed - 1]):
@@ -48,7 +48,7 @@ def _in_turn(data: NDArray[Any], split: Split) -> list[Pair]:
     return pairs
 
 
-def _parity_rows(split: Split) -> NDArray[np.uint8]:
+def _parity_rows(split: TrainTestSplit) -> NDArray[np.uint8]:
     """Blocks of two bits that only their last record tells about, and test rows that tell hypotheses from none."""
     data = np.zeros((split.needed, 3), dtype=np.uint8)
     data[split.rows - 1 : split.rounds * split.rows : split.rows, :2] = 1
@@ -56,7 +56,7 @@ def _parity_rows(split: Split) -> NDArray[np.uint8]:
     return data
 
 
-def _threshold_rows(split: Split) -> NDArray[np.int64]:
+def _threshold_rows(split: TrainTestSplit) -> NDArray[np.int64]:
     """All records in the middle of the domain, half of their labels wrong whatever the threshold is."""
     at = np.full(split.needed, _POINTS // 2)
     return np.stack([at, np.arange(split.needed) % 2], axis=1).astype(np.int64)
@@ -69,11 +69,13 @@ def _threshold_rows(split: Split) -> NDArray[np.int64]:
 )
 def success_boosting() -> Iterator[Draft]:
     """Privacy at each block and in the test part; failures, and how fast they fall with the number of runs."""
-    split = Split(3, 6, 40)
+    split = TrainTestSplit(3, 6, 40)
     parities = astar(1.0, 2, split)
-    classes = Thresholds(_POINTS)
-    small = Split(3, 6, 12)
-    thresholds = Boosted(AgnosticLearner(classes, 1.0), ListedErrors(classes), small, Estimates(1.0 / small.rounds))
+    classes = ThresholdFunctions(_POINTS)
+    small = TrainTestSplit(3, 6, 12)
+    thresholds = BoostedLearner(
+        AgnosticLearner(classes, 1.0), ListedErrors(classes), small, NoisyErrorCounts(1.0 / small.rounds)
+    )
     for case, learner, pairs in (
         ("parities", parities, _in_turn(_parity_rows(split), split)),
         ("thresholds", thresholds, _in_turn(_threshold_rows(small), small)),
@@ -85,7 +87,7 @@ def success_boosting() -> Iterator[Draft]:
 
 
 def _mutants() -> Iterator[Draft]:
-    again = Split(12, 1, 1)
+    again = TrainTestSplit(12, 1, 1)
     inconsistent = np.tile(np.array([[0, 1]], dtype=np.uint8), (again.needed, 1))
     solved = inconsistent.copy()
     solved[0, 1] = 0
@@ -95,7 +97,7 @@ def _mutants() -> Iterator[Draft]:
         Pair(inconsistent, solved, "the record 0 = 1, which fails each run that takes it, becomes 0 = 0"),
         relation=REPLACE,
     )
-    split = Split(11, 1, 2)
+    split = TrainTestSplit(11, 1, 2)
     data = np.tile(np.array([[1, 0]], dtype=np.uint8), (split.needed, 1))
     data[-1] = 0
     other = data.copy()
@@ -115,7 +117,7 @@ def _mutants() -> Iterator[Draft]:
 class ThresholdRecords:
     """Records (x, label) with x uniform, labelled by the threshold whose number the data are, shape (1,)."""
 
-    hypotheses: Thresholds
+    hypotheses: ThresholdFunctions
 
     def __call__(self, data: Any, rows: int, rng: np.random.Generator) -> NDArray[np.int64]:
         """Draw records; int64 of shape (rows, 2)."""
@@ -124,10 +126,10 @@ class ThresholdRecords:
 
 
 @dataclass(frozen=True)
-class ThresholdError:
+class MislabelledDomainPart:
     """Part of the domain that a threshold labels otherwise than the target does."""
 
-    hypotheses: Thresholds
+    hypotheses: ThresholdFunctions
     target: int
 
     def __call__(self, outputs: Any) -> FloatArray:
@@ -142,7 +144,7 @@ def _accuracy() -> Iterator[Draft]:
     epsilon, alpha, beta, d = 1.0, 0.25, 0.05, 6
     split, distribution = corrected(d, epsilon, alpha, beta), UniformBits(d)
     yield accuracy(
-        FreshAmplified(epsilon, split, Estimates(epsilon / split.rounds, 16), distribution),
+        FreshAmplified(epsilon, split, NoisyErrorCounts(epsilon / split.rounds, 16), distribution),
         target(d),
         true_error(distribution),
         at_most=alpha,
@@ -155,19 +157,21 @@ def _accuracy() -> Iterator[Draft]:
     )
     # Theorem 3.4 with the constants 4 and 2 gives error alpha/5 with probability 1/2 on this many records. Hypotheses
     # err on up to half of the domain.
-    alpha, gamma, good, classes = 0.25, 0.5, 0.05, Thresholds(_POINTS)
+    alpha, gamma, good, classes = 0.25, 0.5, 0.05, ThresholdFunctions(_POINTS)
     log_size = math.log(classes.size - 1) + math.log(1.0 / (1.0 - gamma))
     k = rounds(beta / 3.0, gamma)
-    sizes = Split(
+    sizes = TrainTestSplit(
         k,
         math.ceil(log_size * max(4.0 / (epsilon * good), 2.0 / good**2)),
         rows_for_tests(k, epsilon, good, beta / 3.0),
     )
-    boosted = Boosted(AgnosticLearner(classes, epsilon), ListedErrors(classes), sizes, Estimates(epsilon / k, 16))
+    boosted = BoostedLearner(
+        AgnosticLearner(classes, epsilon), ListedErrors(classes), sizes, NoisyErrorCounts(epsilon / k, 16)
+    )
     yield accuracy(
-        OnFreshSamples(boosted, ThresholdRecords(classes)),
+        BoostedOnFreshSamples(boosted, ThresholdRecords(classes)),
         np.array([_POINTS // 2]),
-        ThresholdError(classes, _POINTS // 2),
+        MislabelledDomainPart(classes, _POINTS // 2),
         at_most=alpha,
         beta=beta,
         case="thresholds",
@@ -208,7 +212,7 @@ class MinusLog(Measure):
 
 
 @dataclass(frozen=True)
-class Best:
+class LeastCandidateError:
     """Least error of a row of candidates."""
 
     error: Any
@@ -221,9 +225,9 @@ class Best:
 def no_good_candidate(k: int) -> Setting:
     """K runs of A for four bits, at the sample size of Lemma 4.1; an error above 0.4 is a failure."""
     distribution = UniformBits(4)
-    split = Split(k, block_rows(4, 2.0, 0.4), 1)
-    amplified = FreshAmplified(2.0, split, Estimates(2.0 / k), distribution)
-    return Setting(Candidates(amplified), target(4), Best(true_error(distribution)), 0.4)
+    split = TrainTestSplit(k, block_rows(4, 2.0, 0.4), 1)
+    amplified = FreshAmplified(2.0, split, NoisyErrorCounts(2.0 / k), distribution)
+    return Setting(FreshCandidates(amplified), target(4), LeastCandidateError(true_error(distribution)), 0.4)
 
 
 def _runs() -> Iterator[Draft]:

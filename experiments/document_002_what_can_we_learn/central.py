@@ -17,7 +17,7 @@ from auditor.privacy.guarantees import PureDP
 from experiments.common import REPLACE, person, rand, replaced
 from mechanisms.local_model.central_simulation import CentralQueries, FreshSample, rows_needed
 from mechanisms.local_model.fresh_users import FreshUsers, users_needed
-from mechanisms.local_model.local_query import Scaled
+from mechanisms.local_model.local_query import ScaledColumn
 from mechanisms.query_release.counting_queries import advanced_epsilon
 
 FloatArray = NDArray[np.float64]
@@ -28,10 +28,10 @@ Bound = Callable[[int, float], int]
 _CLAIM = PureDP(1.0)
 #: Four queries about a person, with values from -1 to 1.
 _QUERIES = (
-    Scaled("mdvis", 0.0, 20.0),
-    Scaled("disea", 0.0, 50.0),
-    Scaled("physlm", 0.0, 1.0),
-    Scaled("hlthp", 0.0, 1.0),
+    ScaledColumn("mdvis", 0.0, 20.0),
+    ScaledColumn("disea", 0.0, 50.0),
+    ScaledColumn("physlm", 0.0, 1.0),
+    ScaledColumn("hlthp", 0.0, 1.0),
 )
 _LOWEST = {"mdvis": 0, "disea": 0, "physlm": 0, "hlthp": 0}
 _HIGHEST = {"mdvis": 20, "disea": 50, "physlm": 1, "hlthp": 1}

@@ -12,12 +12,12 @@ from auditor.privacy.guarantees import PureDP
 from auditor.targets.analysts import FixedList
 from experiments.common import REPLACE, person, rand, replaced, visits
 from mechanisms.base.queries import Count
-from mechanisms.composition.composition import Accountant, Bit, Response
+from mechanisms.composition.composition import Accountant, LeakyResponsePart, RowBit
 from mechanisms.composition.disjoint_blocks import (
     MUTANTS,
     AdaptiveBlocks,
+    BlocksDrawnWithReplacement,
     DisjointBlocks,
-    WithReplacement,
     deduplicated_by,
     filtered_by,
 )
@@ -33,7 +33,7 @@ from mechanisms.local_model.repeated_response import (
 
 _OFTEN = Count("mdvis", low=10.0)
 #: Whether the first person has had ten visits to a doctor.
-_BIT = Bit(_OFTEN)
+_BIT = RowBit(_OFTEN)
 
 # ----------------------------------------------------------------------------------- one dataset
 
@@ -51,7 +51,7 @@ def sequential() -> Iterator[Draft]:
     two = IndependentAnswers(Count("hlthp", equals=1.0), _OFTEN, 1.5)
     both = replaced("a person enters both groups", person(hlthp=0, mdvis=0), person(hlthp=1, mdvis=20), index=10_000)
     for case, mechanism, pairs in (
-        ("four_responses", Accountant([Response(_BIT)] * 4, 2.0), pair),
+        ("four_responses", Accountant([LeakyResponsePart(_BIT)] * 4, 2.0), pair),
         ("number_of_ones", number, pair),
         ("chosen_levels", chosen, pair),
         ("two_counts", two, both),
@@ -152,6 +152,6 @@ def parallel() -> Iterator[Draft]:
         asked="deduplicated",
         relation=REPLACE,
     )
-    often = int(np.argmax(WithReplacement(_OFTEN, _ENDS, _LEVELS).costs()))
+    often = int(np.argmax(BlocksDrawnWithReplacement(_OFTEN, _ENDS, _LEVELS).costs()))
     name = "blocks_with_replacement"
     yield broken(MUTANTS[name], blocks, visits(0, 40, often), relation=REPLACE)

@@ -27,23 +27,29 @@ from auditor.audits.accuracy import Constant, Exactly
 from auditor.audits.inequality import Row
 from auditor.claims import Draft, Source, conformity, deviating, entry, expectation, inequality, scaling
 from experiments.document_002_what_can_we_learn._simulated_calls import (
-    Itself,
+    OutputAsError,
     distance_figure,
     queries_figure,
     visit_shares,
 )
 from mechanisms.local_model.conditional_mutants import MUTANTS
 from mechanisms.local_model.conditional_simulation import (
-    Calls,
     ConditionalSimulation,
+    EntryCalls,
     StepUnderAllSigns,
     in_turn,
     paths,
     step_under_all_signs,
 )
 from mechanisms.local_model.local_randomizers import noisy_value
-from mechanisms.local_model.rejection_simulation import Rounds, Signs, distance_bound, random_randomizer, response_to
-from mechanisms.statistical_queries.sq_oracles import Above, Below, Exact
+from mechanisms.local_model.rejection_simulation import (
+    NumberOfRounds,
+    SignedErrorOracle,
+    distance_bound,
+    random_randomizer,
+    response_to,
+)
+from mechanisms.statistical_queries.sq_oracles import ExactOracle, HighestAnswersOracle, LowestAnswersOracle
 
 FloatArray = NDArray[np.float64]
 
@@ -52,7 +58,7 @@ _DRAWS = {"smoke": 20_000, "standard": 200_000}
 #: Whether an entry of each group has seen a doctor, and often.
 _ANY, _OFTEN = (0, 1, 1), (0, 0, 1)
 #: Opposite errors of the two queries of a round, different for the two candidates: the worst there are.
-_UP, _DOWN = Signs((1.0, -1.0)), Signs((-1.0, 1.0))
+_UP, _DOWN = SignedErrorOracle((1.0, -1.0)), SignedErrorOracle((-1.0, 1.0))
 
 
 @cache
@@ -64,13 +70,13 @@ def _groups() -> FloatArray:
     return groups
 
 
-def _adaptive(first: float, second: float) -> Calls:
+def _adaptive(first: float, second: float) -> EntryCalls:
     """Whether there was a visit; then of those who say so whether there were many, and of others the same again."""
-    again, often = Calls(response_to(second, _ANY)), Calls(response_to(second, _OFTEN))
-    return Calls(response_to(first, _ANY), (again, often))
+    again, often = EntryCalls(response_to(second, _ANY)), EntryCalls(response_to(second, _OFTEN))
+    return EntryCalls(response_to(first, _ANY), (again, often))
 
 
-def _same(*levels: float) -> Calls:
+def _same(*levels: float) -> EntryCalls:
     """Whether there was a visit, again and again."""
     return in_turn(*(response_to(level, _ANY) for level in levels))
 
@@ -79,7 +85,7 @@ def _same(*levels: float) -> Calls:
 def _many() -> list[tuple[str, ConditionalSimulation]]:
     """Local algorithms at which statements for all oracles are computed, at the catalogue's budget of 0.3 a call."""
     rng = np.random.default_rng(3)  # arbitrary, fixed: which random randomizers are looked at
-    found: list[tuple[str, Calls, int]] = []
+    found: list[tuple[str, EntryCalls, int]] = []
     for first, second in ((0.4, 0.6), (0.6, 0.4), (1.0, 1.0), (2.0, 1.0)):
         where = f"epsilon = {first:g} + {second:g}"
         for reference in range(3):
@@ -91,7 +97,12 @@ def _many() -> list[tuple[str, ConditionalSimulation]]:
             found.append((f"random {k}, {where}", drawn, 0))
     found.append(("three calls, epsilon = 0.3 + 0.3 + 0.4", _same(0.3, 0.3, 0.4), 2))
     return [
-        (name, ConditionalSimulation(calls, min(0.3 * calls.depth, 0.9), Exact(), Exact(), reference=reference))
+        (
+            name,
+            ConditionalSimulation(
+                calls, min(0.3 * calls.depth, 0.9), ExactOracle(), ExactOracle(), reference=reference
+            ),
+        )
         for name, calls, reference in found
     ]
 
@@ -124,7 +135,7 @@ def _all_answers() -> list[Row]:
         worst = 0.0
         for bits in paths(2, one.calls.outputs):
             signs = np.array(bits) * 2.0 - 1.0
-            first, second = Signs(tuple(signs.tolist())), Signs(tuple((-signs).tolist()))
+            first, second = SignedErrorOracle(tuple(signs.tolist())), SignedErrorOracle(tuple((-signs).tolist()))
             worst = max(worst, replace(one, numerator=first, denominator=second).distance(_groups()))
         rows.append((name, worst, one.beta))
     return rows
@@ -136,7 +147,7 @@ def _most_queries(one: ConditionalSimulation) -> float:
 
 
 @dataclass(frozen=True)
-class Disagree:
+class FirstAnswersDiffer:
     """Whether the first two answers of the first entry, of two possible ones each, are different."""
 
     def __call__(self, outputs: Any) -> FloatArray:
@@ -147,7 +158,7 @@ class Disagree:
 
 def _disagreement(law: FloatArray) -> float:
     """Its probability under a law of codes."""
-    return float(law @ Disagree()(np.arange(law.size)))
+    return float(law @ FirstAnswersDiffer()(np.arange(law.size)))
 
 
 @entry(
@@ -161,7 +172,9 @@ def interactive() -> Iterator[Draft]:
     adaptive = ConditionalSimulation(_adaptive(0.4, 0.6), 0.6, _UP, _DOWN)
     yield conformity(adaptive, _groups(), case="adaptive_calls", draws=_DRAWS)
     yield conformity(replace(adaptive, cached=True), _groups(), case="second_query_cached", draws=_DRAWS)
-    thrice = ConditionalSimulation(_same(0.3, 0.3, 0.4), 0.9, Above(), Below(), reference=2)
+    thrice = ConditionalSimulation(
+        _same(0.3, 0.3, 0.4), 0.9, HighestAnswersOracle(), LowestAnswersOracle(), reference=2
+    )
     yield conformity(thrice, _groups(), case="three_calls", draws=_DRAWS)
     # Two entries, whose calls alternate.
     two = ConditionalSimulation(_same(1.5, 1.5), 0.1, _UP, _DOWN, entries=2)
@@ -214,9 +227,9 @@ def _budgets() -> Iterator[Draft]:
     )
 
 
-def _second_call(calls: Calls, beta: float) -> StepUnderAllSigns:
+def _second_call(calls: EntryCalls, beta: float) -> StepUnderAllSigns:
     """The second of two calls, after an answer that is rare on the reference, under all patterns of errors."""
-    return step_under_all_signs(ConditionalSimulation(calls, beta, Exact(), Exact()), (1,), _groups())
+    return step_under_all_signs(ConditionalSimulation(calls, beta, ExactOracle(), ExactOracle()), (1,), _groups())
 
 
 def _worst_distance(share: float) -> float:
@@ -273,9 +286,9 @@ def _queries(adaptive: ConditionalSimulation) -> Iterator[Draft]:
     )
     most = adaptive.calls.depth * _most_queries(adaptive)
     yield expectation(
-        Rounds(replace(adaptive, numerator=Below(), denominator=Above())),
+        NumberOfRounds(replace(adaptive, numerator=LowestAnswersOracle(), denominator=HighestAnswersOracle())),
         _groups(),
-        Itself(),
+        OutputAsError(),
         at_most=most,
         controls={"a run of twice the rounds, each time": Constant(2.0 * most)},
         case="queries_of_all_calls",
@@ -289,7 +302,7 @@ def _correlation(two: ConditionalSimulation) -> Iterator[Draft]:
     yield expectation(
         two,
         _groups(),
-        Disagree(),
+        FirstAnswersDiffer(),
         at_most=_disagreement(two.target(_groups())) + two.beta,
         exact=_disagreement(two.output_law(_groups())),
         controls={"two answers that differ, each time": Constant(1)},
@@ -309,7 +322,7 @@ def _mutants(two: ConditionalSimulation) -> Iterator[Draft]:
             yield expectation(
                 built,
                 _groups(),
-                Disagree(),
+                FirstAnswersDiffer(),
                 at_most=_disagreement(two.target(_groups())) + two.beta,
                 exact=_disagreement(built.output_law(_groups())),
                 case=f"{name}__answers_disagree",

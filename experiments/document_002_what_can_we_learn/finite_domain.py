@@ -44,14 +44,21 @@ from mechanisms.base.mechanism import FloatArray, IntArray
 from mechanisms.learning.agnostic_learner import AgnosticLearner
 from mechanisms.learning.agnostic_mutants import MUTANTS
 from mechanisms.learning.fresh_learner import (
-    Distribution,
+    FiniteExampleDistribution,
     FreshLearner,
     agnostic_bound,
     identical_agnostic,
     least_size,
     realizable_bound,
 )
-from mechanisms.learning.hypotheses import Hypotheses, Intervals, Points, Rectangles, Thresholds, sauer
+from mechanisms.learning.hypotheses import (
+    HypothesisClass,
+    IntervalFunctions,
+    PointFunctions,
+    RectangleFunctions,
+    ThresholdFunctions,
+    sauer,
+)
 
 _ONE = PureDP(1.0)
 _BETA = 0.05
@@ -71,9 +78,9 @@ def finite_domain() -> Iterator[Draft]:
     point", of probability 0.036 to 0.078.
     """
     for case, hypotheses, x, n in (
-        ("thresholds_64", Thresholds(64), 40, 6),
-        ("intervals_8", Intervals(8), 0, 3),
-        ("rectangles_3_by_3", Rectangles(3, 3), 4, 6),
+        ("thresholds_64", ThresholdFunctions(64), 40, 6),
+        ("intervals_8", IntervalFunctions(8), 0, 3),
+        ("rectangles_3_by_3", RectangleFunctions(3, 3), 4, 6),
     ):
         learner = AgnosticLearner(hypotheses, 1.0)
         pair = flipped_last(records((x, 0, n)), f"{n} records ({x}, 0), the last label flipped")
@@ -84,7 +91,7 @@ def finite_domain() -> Iterator[Draft]:
 
 
 def _mutants() -> Iterator[Draft]:
-    thresholds, intervals = AgnosticLearner(Thresholds(16), 1.0), AgnosticLearner(Intervals(8), 1.0)
+    thresholds, intervals = AgnosticLearner(ThresholdFunctions(16), 1.0), AgnosticLearner(IntervalFunctions(8), 1.0)
     appears = replaced_last(records((3, 0, 3)), 8, 0, "point 8 appears in the sample")
     yield broken(MUTANTS["labelings_of_the_sample"], thresholds, appears, relation=REPLACE)
     wider = replaced_last(records((3, 0, 1), (5, 1, 1), (7, 1, 1)), 12, 1, "the largest point goes from 7 to 12")
@@ -93,19 +100,19 @@ def _mutants() -> Iterator[Draft]:
     yield from broken_and_deviating(MUTANTS["weighted_by_parameters"], intervals, flip, relation=REPLACE)
 
 
-def _classes() -> list[tuple[str, Hypotheses, int]]:
+def _classes() -> list[tuple[str, HypothesisClass, int]]:
     """Classes, and how many labelings they are said to have."""
-    small: list[tuple[str, Hypotheses, int]] = []
+    small: list[tuple[str, HypothesisClass, int]] = []
     for m in (2, 5, 30):
         small += [
-            (f"thresholds, {m} points", Thresholds(m), m + 1),
-            (f"intervals, {m} points", Intervals(m), 1 + m * (m + 1) // 2),
-            (f"points, {m} points", Points(m), m),
+            (f"thresholds, {m} points", ThresholdFunctions(m), m + 1),
+            (f"intervals, {m} points", IntervalFunctions(m), 1 + m * (m + 1) // 2),
+            (f"points, {m} points", PointFunctions(m), m),
         ]
-    return [*small, ("rectangles, 4 by 5 points", Rectangles(4, 5), 1 + 10 * 15)]
+    return [*small, ("rectangles, 4 by 5 points", RectangleFunctions(4, 5), 1 + 10 * 15)]
 
 
-def _distinct(hypotheses: Hypotheses) -> int:
+def _distinct(hypotheses: HypothesisClass) -> int:
     return int(np.unique(hypotheses.labels(np.arange(hypotheses.domain)), axis=1).shape[1])
 
 
@@ -138,26 +145,26 @@ def _counts() -> Iterator[Draft]:
 # ----------------------------------------------------------------------------------- sample sizes
 
 
-def _doctors() -> Distribution:
+def _doctors() -> FiniteExampleDistribution:
     """Who visits a doctor, by the index of chronic diseases: all persons, of whom any threshold gets many wrong."""
     found, counts = np.unique(persons(), axis=0, return_counts=True)
-    return Distribution(Thresholds(59), found, counts / counts.sum())
+    return FiniteExampleDistribution(ThresholdFunctions(59), found, counts / counts.sum())
 
 
-def _noisy_interval() -> Distribution:
+def _noisy_interval() -> FiniteExampleDistribution:
     """Sixteen points, uniformly, labelled by the interval 4, .. 11, with a fifth of all labels flipped."""
     inside = ((np.arange(16) >= 4) & (np.arange(16) < 12)).astype(np.int64)
     found = np.concatenate([np.stack([np.arange(16), y], axis=1) for y in (inside, 1 - inside)]).astype(np.int64)
-    return Distribution(Intervals(16), found, np.repeat([0.05, 0.0125], 16))
+    return FiniteExampleDistribution(IntervalFunctions(16), found, np.repeat([0.05, 0.0125], 16))
 
 
-def _threshold() -> Distribution:
+def _threshold() -> FiniteExampleDistribution:
     """Sixty-four points, uniformly, with label 1 from point 32 on."""
     found = np.stack([np.arange(64), np.arange(64) >= 32], axis=1).astype(np.int64)
-    return Distribution(Thresholds(64), found, np.full(64, 1.0 / 64.0))
+    return FiniteExampleDistribution(ThresholdFunctions(64), found, np.full(64, 1.0 / 64.0))
 
 
-def _logarithm(hypotheses: Hypotheses) -> float:
+def _logarithm(hypotheses: HypothesisClass) -> float:
     return hypotheses.dimension * math.log(hypotheses.domain)
 
 
@@ -249,7 +256,7 @@ def nonzero_error() -> Iterator[Draft]:
 
     The footnote gives no bound; group privacy gives ``P[o on z] >= e^(-eps n) P[o on z'']`` for databases of n records.
     """
-    n, learner = 3, AgnosticLearner(Points(16), 1.0)
+    n, learner = 3, AgnosticLearner(PointFunctions(16), 1.0)
     far = Pair(_unanimous(n, 0), _unanimous(n, 1), "three records (0, 0), against three records (0, 1)")
     yield from reference(learner, PureDP(float(n)), far, case="all_records_replaced", relation=Group(n), follows=False)
     near = flipped_last(_unanimous(n, 1), "three records (0, 1), the last label flipped")
@@ -302,7 +309,7 @@ def nonzero_error() -> Iterator[Draft]:
 @cache
 def _laws(k: int, n: int, epsilon: float) -> FloatArray:
     """Laws on all databases of n records, up to order; shape (databases, k)."""
-    learner = AgnosticLearner(Points(k), epsilon)
+    learner = AgnosticLearner(PointFunctions(k), epsilon)
     every = list(itertools.product(range(k), (0, 1)))
     databases = itertools.combinations_with_replacement(every, n)
     return np.array([learner.probabilities(np.array(rows)) for rows in databases])

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from auditor.audits.accuracy import Exactly, Figure, Setting, Smallest
 from auditor.audits.inequality import Row
 from auditor.claims import Draft, Source, accuracy, entry, inequality, scaling
-from mechanisms.learning.amplified_fresh import FreshAmplified, TrueError, UniformBits, uniform_success
+from mechanisms.learning.amplified_fresh import FreshAmplified, TrueErrorOfHypothesis, UniformBits, uniform_success
 from mechanisms.learning.amplified_parity import block_rows, corrected
-from mechanisms.learning.amplified_selection import Estimates
-from mechanisms.learning.boosting import Split
+from mechanisms.learning.amplified_selection import NoisyErrorCounts
+from mechanisms.learning.boosting import TrainTestSplit
 from mechanisms.local_model.parity_gap import BundledParity, LocalParity, bundled_users, local_users
 
 FloatArray = NDArray[np.float64]
@@ -39,7 +39,7 @@ _FEWER = {"smoke": 16_000, "standard": 60_000}
 
 
 @dataclass(frozen=True)
-class NotAbove:
+class TargetNotAboveOthers:
     """Failure of a learner that takes the largest answer: 1 if the target's is not above all others, else 0."""
 
     def __call__(self, outputs: Any) -> FloatArray:
@@ -54,26 +54,26 @@ def _target(d: int) -> NDArray[np.uint8]:
 
 def _local(d: int, users: int) -> Setting:
     """Brute force with so many users in all."""
-    return Setting(LocalParity(d, _EPSILON, max(1, users // 2**d)), _target(d), NotAbove(), 0.5)
+    return Setting(LocalParity(d, _EPSILON, max(1, users // 2**d)), _target(d), TargetNotAboveOthers(), 0.5)
 
 
 def _bundled(d: int, users: int) -> Setting:
-    return Setting(BundledParity(d, _EPSILON, users), _target(d), NotAbove(), 0.5)
+    return Setting(BundledParity(d, _EPSILON, users), _target(d), TargetNotAboveOthers(), 0.5)
 
 
-def _split(d: int, samples: int) -> Split:
+def _split(d: int, samples: int) -> TrainTestSplit:
     """So many examples, divided among blocks and tests as the theorem divides its own."""
     full = corrected(d, _EPSILON, _ALPHA, _BETA)
     tests = max(1, round(full.tests * samples / full.needed))
-    return Split(full.rounds, max(1, (samples - tests) // full.rounds), tests)
+    return TrainTestSplit(full.rounds, max(1, (samples - tests) // full.rounds), tests)
 
 
 def _central(d: int, samples: int) -> Setting:
     """A* with so many examples."""
     split, uniform = _split(d, samples), UniformBits(d)
-    learner = FreshAmplified(_EPSILON, split, Estimates(_EPSILON / split.rounds), uniform)
+    learner = FreshAmplified(_EPSILON, split, NoisyErrorCounts(_EPSILON / split.rounds), uniform)
     target = int(_target(d).astype(np.int64) @ (1 << np.arange(d, dtype=np.int64)))
-    return Setting(learner, _target(d), TrueError(uniform, target), _ALPHA)
+    return Setting(learner, _target(d), TrueErrorOfHypothesis(uniform, target), _ALPHA)
 
 
 def _base_samples(d: int) -> int:

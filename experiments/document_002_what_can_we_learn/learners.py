@@ -33,14 +33,20 @@ from experiments.common import REPLACE
 from experiments.document_002_what_can_we_learn._learning import flipped_last, learns, records, replaced_last, up
 from experiments.document_002_what_can_we_learn._sample_sizes import E2, agnostic_sizes, realizable_sizes
 from mechanisms.learning.agnostic_learner import AgnosticLearner, LabelsAt, level_of_flip
-from mechanisms.learning.agnostic_mutants import MUTANTS, SinglePrecision
-from mechanisms.learning.fresh_learner import Distribution, FreshLearner, agnostic_bound
-from mechanisms.learning.hypotheses import Hypotheses, Intervals, Parities, Points, Thresholds
+from mechanisms.learning.agnostic_mutants import MUTANTS, CumulativeSumInFloat32
+from mechanisms.learning.fresh_learner import FiniteExampleDistribution, FreshLearner, agnostic_bound
+from mechanisms.learning.hypotheses import (
+    HypothesisClass,
+    IntervalFunctions,
+    ParityFunctions,
+    PointFunctions,
+    ThresholdFunctions,
+)
 
 _ONE = PureDP(1.0)
 #: Hypotheses whose weights sum to 1 % and less of the mass where each is below 2^-24 of it; each call sums all of them,
 #: so draws are few.
-_MANY = Points(1 << 17)
+_MANY = PointFunctions(1 << 17)
 _FEW = {"smoke": 20_000, "standard": 200_000}
 
 # ------------------------------------------------------------------------------------------ pairs
@@ -56,16 +62,16 @@ def _favoured() -> Pair:
     return flipped_last(records((0, 1, 5), (0, 0, 1)), "five records (0, 1) and one (0, 0), whose label is flipped")
 
 
-def _cases() -> Iterator[tuple[str, Hypotheses, Pair]]:
+def _cases() -> Iterator[tuple[str, HypothesisClass, Pair]]:
     """Classes and pairs; the event that tells has probability 0.028 to 0.076, but in ``points_2_balanced``."""
-    yield "points_2", Points(2), _zeros(6)
-    yield "points_16", Points(16), _zeros(1)
-    yield "points_256", Points(256), _favoured()
+    yield "points_2", PointFunctions(2), _zeros(6)
+    yield "points_16", PointFunctions(16), _zeros(1)
+    yield "points_256", PointFunctions(256), _favoured()
     balanced = flipped_last(records((0, 1, 1), (0, 0, 1)), "records (0, 1) and (0, 0), whose label is flipped")
-    yield "points_2_balanced", Points(2), balanced
-    yield "thresholds_4", Thresholds(4), _zeros(3)
+    yield "points_2_balanced", PointFunctions(2), balanced
+    yield "thresholds_4", ThresholdFunctions(4), _zeros(3)
     high = flipped_last(records((16, 0, 5)), "five records (16, 0), the last label flipped")
-    yield "parities_5_bits", Parities(5), high
+    yield "parities_5_bits", ParityFunctions(5), high
 
 
 # --------------------------------------------------------------------------------- agnostic learner
@@ -102,7 +108,7 @@ def _levels() -> list[Row]:
         for n in range(1, 21):
             for ones in (0, n // 2):
                 data = records((0, 1, ones), (0, 0, n - ones))
-                pair, learner = flipped_last(data, ""), AgnosticLearner(Points(k), 1.0)
+                pair, learner = flipped_last(data, ""), AgnosticLearner(PointFunctions(k), 1.0)
                 first = learner.law(pair.x)
                 known = curve(first, learner.law(pair.y)).epsilon(0.0)
                 rows.append((f"K = {k}, n = {n}, {ones} ones", known, level_of_flip(first.probabilities[0], 1.0)))
@@ -111,7 +117,7 @@ def _levels() -> list[Row]:
 
 def _weights() -> Iterator[Draft]:
     """Mutants with other weights or another noise."""
-    sixteen, eight = AgnosticLearner(Points(16), 1.0), AgnosticLearner(Points(8), 1.0)
+    sixteen, eight = AgnosticLearner(PointFunctions(16), 1.0), AgnosticLearner(PointFunctions(8), 1.0)
     one, two = _zeros(1), _zeros(2)
     yield broken(MUTANTS["half_missing"], sixteen, one, relation=REPLACE)
     yield deviating(MUTANTS["half_missing"], sixteen, two)
@@ -122,18 +128,18 @@ def _weights() -> Iterator[Draft]:
     yield deviating(rates, sixteen, _zeros(6))
     yield from broken_and_deviating(MUTANTS["sign_flipped"], sixteen, two, relation=REPLACE)
     yield from broken_and_deviating(MUTANTS["noisy_min_lap_1_over_eps"], eight, one, relation=REPLACE)
-    few, four = AgnosticLearner(Points(4), 1.0), _zeros(4)
+    few, four = AgnosticLearner(PointFunctions(4), 1.0), _zeros(4)
     yield from broken_and_deviating(MUTANTS["score_on_random_subset"], few, four, relation=REPLACE)
-    intervals = AgnosticLearner(Intervals(4), 1.0)
+    intervals = AgnosticLearner(IntervalFunctions(4), 1.0)
     counted = MUTANTS["parameters_with_multiplicity"]
     yield from broken_and_deviating(counted, intervals, four, relation=REPLACE)
 
 
 def _arithmetic() -> Iterator[Draft]:
     """Mutants that compute or draw badly."""
-    two = AgnosticLearner(Points(2), 1.0)
+    two = AgnosticLearner(PointFunctions(2), 1.0)
     # At eps = 4 a hypothesis with 372 mistakes has nearly the smallest weight there is, and with 373 it has none.
-    four = AgnosticLearner(Points(2), 4.0)
+    four = AgnosticLearner(PointFunctions(2), 4.0)
     edge = replaced_last(
         records((0, 0, 372), (1, 0, 373)), 0, 0, "two hypotheses with 372 and 373 mistakes change places"
     )
@@ -158,7 +164,7 @@ def _single_precision() -> Iterator[Draft]:
     another one was. By 34 records the others are lost on both sides: the law is wrong, and nothing leaks.
     """
     found, many = MUTANTS["float32_cumulative_sum"], AgnosticLearner(_MANY, 1.0)
-    exactly, wrong = LabelsAt(many, (0, 1)), LabelsAt(SinglePrecision(_MANY, 1.0), (0, 1))
+    exactly, wrong = LabelsAt(many, (0, 1)), LabelsAt(CumulativeSumInFloat32(_MANY, 1.0), (0, 1))
     lost, kept = (
         flipped_last(records((0, 1, lead), (1, 1, lead)), f"two of 2^17 points lead by {lead} records")
         for lead in (34, 32)
@@ -172,7 +178,7 @@ def _single_precision() -> Iterator[Draft]:
 
 
 def _classes_from_data() -> Iterator[Draft]:
-    four, many = AgnosticLearner(Points(4), 1.0), AgnosticLearner(Points(64), 1.0)
+    four, many = AgnosticLearner(PointFunctions(4), 1.0), AgnosticLearner(PointFunctions(64), 1.0)
     occurs = replaced_last(records((0, 1, 1), (1, 1, 1)), 0, 1, "the only record at point 1 goes to point 0")
     yield broken(MUTANTS["sample_dependent_class"], four, occurs, relation=REPLACE)
     contradicted = _zeros(2)
@@ -193,10 +199,10 @@ def _classes_from_data() -> Iterator[Draft]:
 )
 def realizable() -> Iterator[Draft]:
     """The same learner, on a database that is consistent with a point and one that is with none."""
-    learner = AgnosticLearner(Points(16), 1.0)
+    learner = AgnosticLearner(PointFunctions(16), 1.0)
     pair = flipped_last(records((0, 1, 3), (1, 0, 1)), "consistent with point 0, against a second point with label 1")
     yield from reference(learner, _ONE, pair, case="consistent_with_a_point", relation=REPLACE)
-    four, flip = AgnosticLearner(Points(4), 1.0), _zeros(4)
+    four, flip = AgnosticLearner(PointFunctions(4), 1.0), _zeros(4)
     yield from broken_and_deviating(MUTANTS["eps_halved"], four, flip, relation=REPLACE)
     yield from realizable_sizes()
 
@@ -216,26 +222,26 @@ _GRID = np.stack([np.arange(16), _CONCEPT], axis=1).astype(np.int64)
 )
 def improper() -> Iterator[Draft]:
     """Intervals are learned by thresholds: the error is close to the least one of a threshold, not to 0."""
-    learner = AgnosticLearner(Thresholds(4), 1.0)
+    learner = AgnosticLearner(ThresholdFunctions(4), 1.0)
     pair = replaced_last(records((1, 1, 2), (3, 0, 2)), 0, 1, "an interval's labels, the last record replaced")
     yield from reference(learner, _ONE, pair, case="interval_by_thresholds", relation=REPLACE)
 
     alpha, beta, epsilon = 0.1, 0.05, 0.5
-    hypotheses = Thresholds(16)
-    examples = Distribution(hypotheses, _GRID, np.full(16, 1.0 / 16.0))
+    hypotheses = ThresholdFunctions(16)
+    examples = FiniteExampleDistribution(hypotheses, _GRID, np.full(16, 1.0 / 16.0))
     size = up(agnostic_bound(np.log(hypotheses.size - 1), epsilon, alpha, beta))
     fresh = FreshLearner(epsilon, size)
     yield learns(fresh, examples, alpha=alpha, beta=beta, case="close_to_the_best_threshold", derived=True)
     described = up(agnostic_bound(np.log(2.0) * (_BITS + 1), epsilon, alpha, beta))
     yield inequality(
-        lambda: [(f"{m} points", Intervals(m).size, 2.0 ** (_bits(m) + 1)) for m in (1, 4, 16, 100, 1000)],
+        lambda: [(f"{m} points", IntervalFunctions(m).size, 2.0 ** (_bits(m) + 1)) for m in (1, 4, 16, 100, 1000)],
         statement="|H| <= 2^(l + 1) where each hypothesis has a description of l bits at most",
         level="L4",
         case="hypotheses_of_l_bits",
     )
     yield learns(
         FreshLearner(epsilon, described),
-        Distribution(Intervals(16), _GRID, np.full(16, 1.0 / 16.0)),
+        FiniteExampleDistribution(IntervalFunctions(16), _GRID, np.full(16, 1.0 / 16.0)),
         alpha=alpha,
         beta=beta,
         case="described_in_l_bits",
@@ -255,7 +261,7 @@ def improper() -> Iterator[Draft]:
 
 def _bits(points: int) -> int:
     """Bits of a description of an interval: both of its ends, or that it is empty, numbered through."""
-    return (Intervals(points).size - 1).bit_length()
+    return (IntervalFunctions(points).size - 1).bit_length()
 
 
 _BITS = _bits(16)

@@ -17,7 +17,7 @@ from auditor.targets.interactive import History, Queries
 from experiments.common import REPLACE
 from mechanisms.local_model.local_model import MUTANTS, LocalAlgorithm, LocalOracle
 from mechanisms.local_model.local_randomizers import LocalRandomizer, TwiceNoisy, alarm, noisy_value, response
-from mechanisms.local_model.noninteractive import Noninteractive
+from mechanisms.local_model.noninteractive import NoninteractiveOracle
 
 #: One of each kind: a bit, one of five symbols, a number of 0 to 9 with noise, a rare event, a value with two noises.
 _KINDS: dict[str, LocalRandomizer] = {
@@ -100,7 +100,7 @@ def oracle() -> Iterator[Draft]:
         ("overspending", LocalAlgorithm(spends, FixedList((0, 1, 0, 0, 1))), single),
         ("asked_until_one", LocalAlgorithm(whole, Repeat(0, 3, until=1)), single),
         ("answers_decide", LocalAlgorithm(three, EveryoneThenTheOdd(3, 2)), among),
-        ("noninteractive", LocalAlgorithm(Noninteractive(three, (0, 2, 4, 3)), FixedList((0, 2, 4, 3))), among),
+        ("noninteractive", LocalAlgorithm(NoninteractiveOracle(three, (0, 2, 4, 3)), FixedList((0, 2, 4, 3))), among),
     ):
         yield from reference(algorithm, PureDP(1.0), pair, case=case, relation=REPLACE, follows=False)
 

@@ -49,7 +49,14 @@ from experiments.document_002_what_can_we_learn._local import (
     within,
 )
 from mechanisms.local_model.fresh_users import typical_users, users_needed
-from mechanisms.local_model.local_query import MUTANTS, CountOfHigh, MeanOfMessages, Messages, QueriedTwice, Scaled
+from mechanisms.local_model.local_query import (
+    MUTANTS,
+    CountOfHigh,
+    MeanOfMessages,
+    ScaledColumn,
+    UserMessages,
+    UserQueriedTwice,
+)
 from mechanisms.statistical_queries.tails import laplace_sum_tail
 
 FloatArray = NDArray[np.float64]
@@ -59,7 +66,7 @@ _CLAIM = PureDP(EPSILON)
 # ---------------------------------------------------------------------------- messages (5.6)
 
 #: Visits to a doctor from 0 to 20, mapped onto -1 to 1; more count as 20.
-_VISITS = Scaled("mdvis", 0.0, 20.0)
+_VISITS = ScaledColumn("mdvis", 0.0, 20.0)
 #: A position among the first, arbitrary.
 _USER = 3
 
@@ -91,9 +98,9 @@ def _above(terms: int, x: float) -> float:
 def query() -> Iterator[Draft]:
     """The number of visits of every person; one person goes from none to twenty, from -b to b."""
     pair = visits(0, 20, _USER)
-    message = Messages(_VISITS, EPSILON, _USER)
+    message = UserMessages(_VISITS, EPSILON, _USER)
     yield from reference(message, _CLAIM, pair, case="message", relation=REPLACE)
-    five = Messages(_VISITS, EPSILON, tuple(range(5)))
+    five = UserMessages(_VISITS, EPSILON, tuple(range(5)))
     fewer = {"smoke": 100_000, "standard": 500_000}
     yield from reference(five, _CLAIM, pair, case="five_messages", relation=REPLACE, draws=fewer)
     yield privacy(
@@ -118,16 +125,16 @@ def query() -> Iterator[Draft]:
     yield from _query_exponents()
 
 
-def _message_mutants(message: Messages, pair: Pair) -> Iterator[Draft]:
+def _message_mutants(message: UserMessages, pair: Pair) -> Iterator[Draft]:
     for name in ("half_scale", "std_as_scale", "central_noise", "overwide_b"):
         yield broken(MUTANTS[name], message, pair, relation=REPLACE)
     for name in ("half_scale", "std_as_scale", "central_noise", "overwide_b"):
         yield deviating(MUTANTS[name], message, pair)
     # Of the two messages only what tells: how many of them are high.
-    twice = CountOfHigh(QueriedTwice(_VISITS, EPSILON, _USER), _VISITS.bound)
+    twice = CountOfHigh(UserQueriedTwice(_VISITS, EPSILON, _USER), _VISITS.bound)
     name = "user_queried_twice"
     yield mutant(name, twice, _CLAIM, pair, relation=REPLACE, note=MUTANTS[name].note)
-    two = Messages(_VISITS, EPSILON, (_USER - 1, _USER))
+    two = UserMessages(_VISITS, EPSILON, (_USER - 1, _USER))
     shared = MUTANTS["shared_noise"]
     yield broken(shared, two, pair, relation=REPLACE)
     # What one user sends does not show it.

@@ -52,17 +52,22 @@ from mechanisms.local_model.local_query import CountOfHigh
 from mechanisms.local_model.local_simulation import (
     MUTANTS,
     BlocksWithReplacement,
+    BudgetSplitOverQueries,
     FixedTranscript,
     KeptBits,
-    MessagesOf,
-    SameUsers,
-    Shuffled,
-    SplitBudget,
-    Transcript,
+    LocalTranscript,
+    MessagesOfOneUser,
+    SameUsersFullBudget,
+    ShuffledKeptBits,
     simulation_size,
 )
-from mechanisms.statistical_queries.query_algorithms import AllOf, Bit, Conjunctions, Thresholds
-from mechanisms.statistical_queries.sq_oracles import LearnerOf
+from mechanisms.statistical_queries.query_algorithms import (
+    AllBitsSet,
+    ColumnBit,
+    ConjunctionAlgorithm,
+    ThresholdAlgorithm,
+)
+from mechanisms.statistical_queries.sq_oracles import LearnerFromOracle
 from mechanisms.statistical_queries.statistical_queries import expectations
 
 FloatArray = NDArray[np.float64]
@@ -70,10 +75,10 @@ FloatArray = NDArray[np.float64]
 _CLAIM = PureDP(EPSILON)
 
 #: Three bits of a person, a person who lacks all of them, and the label: whether there was a visit to a doctor.
-_BITS = (Bit("idp", 1), Bit("fmde", 1), Bit("disea", 10))
+_BITS = (ColumnBit("idp", 1), ColumnBit("fmde", 1), ColumnBit("disea", 10))
 _NOTHING = {"idp": 0, "fmde": 0, "disea": 0}
-_VISITED = Bit("mdvis", 1)
-_THREE, _TWO = Conjunctions(_BITS, _VISITED, error=0.3), Conjunctions(_BITS[:2], _VISITED, error=0.3)
+_VISITED = ColumnBit("mdvis", 1)
+_THREE, _TWO = ConjunctionAlgorithm(_BITS, _VISITED, error=0.3), ConjunctionAlgorithm(_BITS[:2], _VISITED, error=0.3)
 #: 20,190 persons in three blocks, and in two.
 _THIRD, _HALF = 6730, 10_095
 
@@ -120,7 +125,9 @@ def _four() -> tuple[FloatArray, FloatArray]:
 
 
 #: Two queries, two users each, on a lattice so coarse that the law is soon listed.
-_FEW = FixedTranscript(Conjunctions((Bit(0, 1), Bit(1, 1)), Bit(2, 1), error=0.9), EPSILON, 2, 2.0**-4)
+_FEW = FixedTranscript(
+    ConjunctionAlgorithm((ColumnBit(0, 1), ColumnBit(1, 1)), ColumnBit(2, 1), error=0.9), EPSILON, 2, 2.0**-4
+)
 
 
 def _orders() -> list[Row]:
@@ -144,7 +151,7 @@ def simulation() -> Iterator[Draft]:
     """Three queries, a third of the persons each; the pair changes what one person's message is about, by all of 2b."""
     protocol = FixedTranscript(_THREE, EPSILON, _THIRD, _STEP)
     for case, index in (("last_of_a_block", 2 * _THIRD - 1), ("first_of_a_block", 2 * _THIRD)):
-        sent = MessagesOf(protocol, index)
+        sent = MessagesOfOneUser(protocol, index)
         pair = _counted(index, f"person {index}, whom no query counts or all do")
         yield from reference(sent, _CLAIM, pair, case=case, relation=REPLACE)
     yield inequality(
@@ -159,9 +166,9 @@ def simulation() -> Iterator[Draft]:
     fewer = {"smoke": 100_000, "standard": 2_000_000}
     yield from reference(whole, _CLAIM, at_border, case="transcript", relation=REPLACE, draws=fewer)
     # Whatever threshold is asked for, the person is below it, so the pair moves the message by all of 2b.
-    search = Thresholds("fmde", _VISITED, rounds=2, low=0.0, width=1.0, tolerance=0.3)
+    search = ThresholdAlgorithm("fmde", _VISITED, rounds=2, low=0.0, width=1.0, tolerance=0.3)
     yield privacy(
-        Transcript(search, EPSILON, 2, _COARSE),
+        LocalTranscript(search, EPSILON, 2, _COARSE),
         _CLAIM,
         at_border,
         case="adaptive_transcript",
@@ -178,15 +185,18 @@ def simulation() -> Iterator[Draft]:
 def _simulation_mutants() -> Iterator[Draft]:
     first = _counted(_USER, "a person in the first block, whom no query counts or all do")
     # Of several messages of a person only what tells: how many are at least 1/2, the highest that a value sends.
-    same = CountOfHigh(MessagesOf(SameUsers(_THREE, EPSILON, _THIRD, _STEP), _USER), 0.5)
+    same = CountOfHigh(MessagesOfOneUser(SameUsersFullBudget(_THREE, EPSILON, _THIRD, _STEP), _USER), 0.5)
     name = "same_users_full_budget"
     yield mutant(name, same, _CLAIM, first, relation=REPLACE, note=MUTANTS[name].note)
-    name, split = "budget_split", CountOfHigh(MessagesOf(SplitBudget(_THREE, EPSILON, _THIRD, _STEP), _USER), 0.5)
+    name, split = (
+        "budget_split",
+        CountOfHigh(MessagesOfOneUser(BudgetSplitOverQueries(_THREE, EPSILON, _THIRD, _STEP), _USER), 0.5),
+    )
     yield mutant(name, split, _CLAIM, first, expected="consistent", relation=REPLACE, note=MUTANTS[name].note)
     chosen = BlocksWithReplacement(_TWO, EPSILON, _HALF, _STEP)
     twice = int(np.intersect1d(chosen.block(0), chosen.block(1))[0])
     in_both = _counted(twice, "a person in both blocks, whom no query counts or both do")
-    name, counts = "blocks_with_replacement", CountOfHigh(MessagesOf(chosen, twice), 0.5)
+    name, counts = "blocks_with_replacement", CountOfHigh(MessagesOfOneUser(chosen, twice), 0.5)
     yield mutant(name, counts, _CLAIM, in_both, relation=REPLACE, note=MUTANTS[name].note)
 
 
@@ -201,7 +211,7 @@ def _symmetry() -> Iterator[Draft]:
             expected="deviation",
         ),
     )
-    shuffled, (rows, reverse) = Shuffled(_FEW), _four()
+    shuffled, (rows, reverse) = ShuffledKeptBits(_FEW), _four()
     # Four outputs are soon told apart, and are slow to draw.
     few = {"smoke": 40_000, "standard": 400_000}
     yield as_corrected("E1", conformity(shuffled, rows, reverse, case="in_random_order", draws=few))
@@ -229,10 +239,10 @@ def _simulation_accuracy() -> Iterator[Draft]:
         draws={"smoke": 20_000, "standard": 100_000},
         derived=True,
     )
-    concept = Conjunctions(_BITS, AllOf((_BITS[0], _BITS[2])), error=0.3)
+    concept = ConjunctionAlgorithm(_BITS, AllBitsSet((_BITS[0], _BITS[2])), error=0.3)
     size = simulation_size(concept.queries, EPSILON, concept.tolerance, BETA) // concept.queries
     yield accuracy(
-        LearnerOf(concept, FreshUsers(EPSILON, size, 0.0, 1.0)),
+        LearnerFromOracle(concept, FreshUsers(EPSILON, size, 0.0, 1.0)),
         expectations(concept, rand()),
         WrongPredictions(concept),
         at_most=concept.error,
@@ -241,10 +251,10 @@ def _simulation_accuracy() -> Iterator[Draft]:
         derived=True,
         parameters={"t": concept.queries, "tau": concept.tolerance, "users": size * concept.queries},
     )
-    search = Thresholds("fmde", Bit("fmde", 6.0), rounds=10, low=0.0, width=2.0**-7, tolerance=0.05)
+    search = ThresholdAlgorithm("fmde", ColumnBit("fmde", 6.0), rounds=10, low=0.0, width=2.0**-7, tolerance=0.05)
     size = simulation_size(search.queries, EPSILON, search.tolerance, BETA) // search.queries
     yield accuracy(
-        LearnerOf(search, FreshUsers(EPSILON, size, 0.0, 1.0)),
+        LearnerFromOracle(search, FreshUsers(EPSILON, size, 0.0, 1.0)),
         expectations(search, rand()),
         WrongThreshold(search),
         at_most=2 * search.tolerance,

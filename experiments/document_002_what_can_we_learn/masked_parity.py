@@ -16,20 +16,20 @@ from auditor.audits.inequality import Row
 from auditor.claims import Draft, Source, accuracy, entry, inequality
 from mechanisms.local_model.fresh_users import users_needed
 from mechanisms.local_model.masked_parity import (
-    Answerer,
+    BlockAnswerer,
     ErrorOfHypothesis,
-    Game,
-    Learner,
-    Played,
-    Unhelpful,
+    LazyAnswerer,
+    MaskedParityGame,
+    MaskedParityGameResult,
+    MaskedParityLearner,
     all_concepts,
     errors,
     play,
 )
-from mechanisms.local_model.masked_parity_learner import MUTANTS, TwoRounds, faithful, tolerance_of
+from mechanisms.local_model.masked_parity_learner import MUTANTS, TwoRoundParityLearner, faithful, tolerance_of
 from mechanisms.local_model.masked_parity_local import fresh_oracles
 from mechanisms.local_model.masked_parity_nonadaptive import MUTANTS as WEAK_MUTANTS
-from mechanisms.local_model.masked_parity_nonadaptive import Weak
+from mechanisms.local_model.masked_parity_nonadaptive import NonadaptiveWeakLearner
 from mechanisms.statistical_queries.lazy_oracles import LazyOracle
 
 FloatArray = NDArray[np.float64]
@@ -41,13 +41,17 @@ _SIZES = (2, 4, 8)
 _EIGHT = all_concepts(8)
 
 
-def _oracles(d: int) -> dict[str, Answerer]:
-    return {**faithful(d), "lazy": Unhelpful(LazyOracle()), "lazy, not strict": Unhelpful(LazyOracle(strict=False))}
+def _oracles(d: int) -> dict[str, BlockAnswerer]:
+    return {
+        **faithful(d),
+        "lazy": LazyAnswerer(LazyOracle()),
+        "lazy, not strict": LazyAnswerer(LazyOracle(strict=False)),
+    }
 
 
 def _all_games(
-    learner: Callable[[int], Learner],
-    number: Callable[[int, Played], float],
+    learner: Callable[[int], MaskedParityLearner],
+    number: Callable[[int, MaskedParityGameResult], float],
     right: Callable[[int], float],
     *,
     frozen: bool = False,
@@ -68,28 +72,28 @@ def _rng() -> np.random.Generator:
 # ---------------------------------------------------------------------------------- two rounds
 
 
-def _largest_error(d: int, played: Played) -> float:
+def _largest_error(d: int, played: MaskedParityGameResult) -> float:
     return float(errors(all_concepts(d), played.learned, d).max())
 
 
-def _least_error(d: int, played: Played) -> float:
+def _least_error(d: int, played: MaskedParityGameResult) -> float:
     return float(errors(all_concepts(d), played.learned, d).min())
 
 
 def _always_right() -> list[Row]:
-    return _all_games(TwoRounds, _largest_error, lambda _: 0.0)
+    return _all_games(TwoRoundParityLearner, _largest_error, lambda _: 0.0)
 
 
-def _early(base: Game) -> dict[str, Any]:
+def _early(base: MaskedParityGame) -> dict[str, Any]:
     """Control of the claims that the learner never errs."""
     return {"second_round_prepared_early": MUTANTS["second_round_prepared_early"].build(base)}
 
 
 def _resources() -> list[Row]:
     return [
-        *_all_games(TwoRounds, lambda _, played: played.queries, lambda d: d + 1),
-        *_all_games(TwoRounds, lambda _, played: played.rounds, lambda _: 2),
-        *_all_games(TwoRounds, lambda _, played: played.least_tolerance, tolerance_of),
+        *_all_games(TwoRoundParityLearner, lambda _, played: played.queries, lambda d: d + 1),
+        *_all_games(TwoRoundParityLearner, lambda _, played: played.rounds, lambda _: 2),
+        *_all_games(TwoRoundParityLearner, lambda _, played: played.least_tolerance, tolerance_of),
     ]
 
 
@@ -119,7 +123,7 @@ def two_rounds() -> Iterator[Draft]:
     )
     eight = faithful(8)
     for name in ("random", "toward_the_threshold"):
-        game = Game(TwoRounds(8), eight[name])
+        game = MaskedParityGame(TwoRoundParityLearner(8), eight[name])
         yield accuracy(
             game,
             _EIGHT,
@@ -132,7 +136,7 @@ def two_rounds() -> Iterator[Draft]:
             controls=_early(game),
         )
     few = np.random.default_rng(16).integers(0, 2 << 16, 8)
-    wide = Game(TwoRounds(16), faithful(16)["toward_the_threshold"])
+    wide = MaskedParityGame(TwoRoundParityLearner(16), faithful(16)["toward_the_threshold"])
     yield accuracy(
         wide,
         few,
@@ -147,8 +151,8 @@ def two_rounds() -> Iterator[Draft]:
         independence=False,
         note="eight concepts of 2^17",
     )
-    worst = Game(TwoRounds(8), eight["toward_the_threshold"])
-    truth = Game(TwoRounds(8), eight["exact"])
+    worst = MaskedParityGame(TwoRoundParityLearner(8), eight["toward_the_threshold"])
+    truth = MaskedParityGame(TwoRoundParityLearner(8), eight["exact"])
     found = MUTANTS["non_strict_comparison"]
     yield accuracy(
         found.build(worst),
@@ -196,14 +200,14 @@ class _OffAQuarter:
         self.error = ErrorOfHypothesis(d)
 
     def __call__(self, outputs: Any) -> FloatArray:
-        """Distances of a `Game`'s outputs."""
+        """Distances of a `MaskedParityGame`'s outputs."""
         return np.abs(self.error(outputs) - 0.25)
 
 
 def _a_quarter() -> list[Row]:
     return [
-        *_all_games(Weak, _least_error, lambda _: 0.25, frozen=True),
-        *_all_games(Weak, _largest_error, lambda _: 0.25, frozen=True),
+        *_all_games(NonadaptiveWeakLearner, _least_error, lambda _: 0.25, frozen=True),
+        *_all_games(NonadaptiveWeakLearner, _largest_error, lambda _: 0.25, frozen=True),
     ]
 
 
@@ -225,7 +229,7 @@ def weak() -> Iterator[Draft]:
         level="L4",
         case="every_concept_every_oracle",
     )
-    drawn = Game(Weak(4), faithful(4)["random"], frozen=True)
+    drawn = MaskedParityGame(NonadaptiveWeakLearner(4), faithful(4)["random"], frozen=True)
     yield accuracy(
         drawn,
         all_concepts(4),
@@ -251,7 +255,7 @@ def weak() -> Iterator[Draft]:
     # The noninteractive local protocol: each query of round 1 is asked to users of its own, all at once.
     users = users_needed(1.0, tolerance_of(8), _BETA / 8, 0.5)
     yield accuracy(
-        Game(Weak(8), fresh_oracles(1.0, users), frozen=True),
+        MaskedParityGame(NonadaptiveWeakLearner(8), fresh_oracles(1.0, users), frozen=True),
         _EIGHT,
         _OffAQuarter(8),
         at_most=0,

@@ -19,25 +19,25 @@ from auditor.audits.inequality import Row
 from auditor.claims import Draft, Source, accuracy, entry, inequality, scaling
 from mechanisms.local_model.masked_parity import (
     ErrorOfHypothesis,
-    Game,
-    Learner,
-    Unhelpful,
+    LazyAnswerer,
+    MaskedParityGame,
+    MaskedParityLearner,
     all_concepts,
     errors,
     play,
     split,
 )
-from mechanisms.local_model.masked_parity_learner import TwoRounds, first_round, second_round, tolerance_of
+from mechanisms.local_model.masked_parity_learner import TwoRoundParityLearner, first_round, second_round, tolerance_of
 from mechanisms.local_model.masked_parity_nonadaptive import (
     BentQueries,
-    Nonadaptive,
-    Parities,
-    Queries,
+    BestNonadaptiveLearner,
+    FixedQueryList,
     RandomFunctions,
+    RandomParityQueries,
     RandomSigns,
 )
 from mechanisms.statistical_queries.lazy_oracles import (
-    Decomposed,
+    DecomposedQueries,
     FixedTolerance,
     LazyOracle,
     PartForgotten,
@@ -52,7 +52,7 @@ _DRAWS = {"smoke": 2_000, "standard": 50_000}
 _STRICT = LazyOracle()
 
 
-def _families(d: int) -> dict[str, Decomposed]:
+def _families(d: int) -> dict[str, DecomposedQueries]:
     """Lists of queries, taken apart."""
     rng = np.random.default_rng(d)
     signs = RandomSigns(20, seed=d).tables(d)[None]
@@ -60,7 +60,7 @@ def _families(d: int) -> dict[str, Decomposed]:
         "random signs": masked_queries(signs, d),
         "random zeros and ones": masked_queries((signs + 1) / 2, d),
         "random values": masked_queries(rng.uniform(-1, 1, (1, 20, 2, d, 1 << d, 2)), d),
-        "parities": masked_queries(Parities(12).tables(d)[None], d),
+        "parities": masked_queries(RandomParityQueries(12).tables(d)[None], d),
         "bent functions": masked_queries(BentQueries(2, d - 2).tables(d)[None], d),
         "round 1 of the adaptive learner": first_round(d),
         "round 2 of the adaptive learner": second_round(np.array([3]), d),
@@ -100,39 +100,39 @@ def _bent_tolerance(bits: int) -> float:
     return float(0.5 * 2.0 ** (-bits / 2))
 
 
-def _misses(learner: Learner, *, frozen: bool = True) -> float:
+def _misses(learner: MaskedParityLearner, *, frozen: bool = True) -> float:
     """Part of the concepts on which the learner's error is 1/4 or more against the lazy oracle; exact."""
     codes = all_concepts(learner.d)
     # The oracle is not random.
-    learned = play(learner, Unhelpful(_STRICT), codes, np.random.default_rng(0), frozen=frozen).learned
+    learned = play(learner, LazyAnswerer(_STRICT), codes, np.random.default_rng(0), frozen=frozen).learned
     return float((errors(codes, learned, learner.d) >= 0.25).mean())
 
 
-def _at_least(learner: Nonadaptive) -> float:
+def _at_least(learner: BestNonadaptiveLearner) -> float:
     """The general bound for its t queries: ``(1 - t / (4 tau^2 2^d)) / 2``."""
     return float(0.5 * (1 - learner.others.t / (4 * learner.tolerance**2 * 2**learner.d)))
 
 
-def _at_the_documents_tolerance(d: int) -> list[tuple[str, Nonadaptive]]:
+def _at_the_documents_tolerance(d: int) -> list[tuple[str, BestNonadaptiveLearner]]:
     """Learners with queries of tolerance 2^(-d/3), as in the theorem."""
     tau, m = 2.0 ** (-d / 3), 2 * d // 3 - 2
-    lists: list[tuple[str, Queries]] = [
+    lists: list[tuple[str, FixedQueryList]] = [
         *((f"bent, t = {t}", BentQueries(t, m)) for t in (0, 1, 1 << d // 3, 2 << d // 3, 4 << d // 3)),
-        *((f"parities, t = {t}", Parities(t)) for t in (1, 4 << d // 3)),
+        *((f"parities, t = {t}", RandomParityQueries(t)) for t in (1, 4 << d // 3)),
         *((f"random functions, t = {t}", RandomFunctions(t)) for t in (1, 1 << d // 3)),
     ]
-    return [(f"d = {d}, {name}", Nonadaptive(d, others, tau)) for name, others in lists]
+    return [(f"d = {d}, {name}", BestNonadaptiveLearner(d, others, tau)) for name, others in lists]
 
 
-def _general() -> list[tuple[str, Nonadaptive]]:
+def _general() -> list[tuple[str, BestNonadaptiveLearner]]:
     """Learners at tolerances of their own; d = 8."""
-    found: list[tuple[str, Nonadaptive]] = []
+    found: list[tuple[str, BestNonadaptiveLearner]] = []
     for m in (2, 4, 6):
         most = 1 << (8 - m)
         for t in (0, most // 4, most // 2, most):
-            found.append((f"bent, m = {m}, t = {t}", Nonadaptive(8, BentQueries(t, m), _bent_tolerance(m))))
+            found.append((f"bent, m = {m}, t = {t}", BestNonadaptiveLearner(8, BentQueries(t, m), _bent_tolerance(m))))
     for t in (0, 4, 16, 64):
-        found.append((f"parities, t = {t}", Nonadaptive(8, Parities(t), 0.5)))
+        found.append((f"parities, t = {t}", BestNonadaptiveLearner(8, RandomParityQueries(t), 0.5)))
     return found
 
 
@@ -161,7 +161,7 @@ def _random_functions() -> list[Row]:
     rows: list[Row] = []
     for t in (1, 2, 3):
         for seed in range(3):
-            learner = Nonadaptive(8, RandomFunctions(t, seed), 1 / 16)
+            learner = BestNonadaptiveLearner(8, RandomFunctions(t, seed), 1 / 16)
             rows.append((f"d = 8, t = {t}, tau = 1/16, draw {seed}", _at_least(learner), _misses(learner)))
     return rows
 
@@ -173,7 +173,7 @@ class _LearnedWell:
         self.error = ErrorOfHypothesis(d)
 
     def __call__(self, outputs: Any) -> FloatArray:
-        """Errors of a `Game`'s outputs."""
+        """Errors of a `MaskedParityGame`'s outputs."""
         return (self.error(outputs) < 0.25).astype(np.float64)
 
 
@@ -181,7 +181,7 @@ def _adaptive_errors() -> list[Row]:
     rows: list[Row] = []
     for d in (2, 4, 6, 8):
         for oracle in (_STRICT, LazyOracle(strict=False)):
-            played = play(TwoRounds(d), Unhelpful(oracle), all_concepts(d), np.random.default_rng(0))
+            played = play(TwoRoundParityLearner(d), LazyAnswerer(oracle), all_concepts(d), np.random.default_rng(0))
             worst = float(errors(all_concepts(d), played.learned, d).max())
             rows.append((f"d = {d}, {'strict' if oracle.strict else 'not strict'}", worst, 0.0))
     return rows
@@ -249,11 +249,11 @@ def nonadaptive_oracle() -> Iterator[Draft]:
     )
     for case, others, tau in (
         ("bent_queries_drawn", BentQueries(8, 4), _bent_tolerance(4)),
-        ("parities_drawn", Parities(64), 0.5),
+        ("parities_drawn", RandomParityQueries(64), 0.5),
     ):
-        learner = Nonadaptive(8, others, tau)
+        learner = BestNonadaptiveLearner(8, others, tau)
         yield accuracy(
-            Game(learner, Unhelpful(_STRICT), frozen=True),
+            MaskedParityGame(learner, LazyAnswerer(_STRICT), frozen=True),
             all_concepts(8),
             _LearnedWell(8),
             at_most=0,
@@ -272,10 +272,10 @@ def nonadaptive_oracle() -> Iterator[Draft]:
         level="L4",
         case="adaptive_learner",
     )
-    adaptive = TwoRounds(8)
+    adaptive = TwoRoundParityLearner(8)
     second = hit_bound(second_round(np.array([0]), 8), np.array([0.2]), own=0.5)
     yield accuracy(
-        Game(adaptive, Unhelpful(_STRICT)),
+        MaskedParityGame(adaptive, LazyAnswerer(_STRICT)),
         all_concepts(8),
         _LearnedWell(8),
         at_most=0,
@@ -295,12 +295,12 @@ def nonadaptive_oracle() -> Iterator[Draft]:
 # ----------------------------------------------------------------------------------- the figure
 
 
-def _fewest(d: int, lists: Callable[[int], Queries], tau: float, most: int) -> float:
+def _fewest(d: int, lists: Callable[[int], FixedQueryList], tau: float, most: int) -> float:
     """Least t at which a nonadaptive learner errs on a quarter of the points on at most a quarter of the concepts."""
     low, high = 0, most  # t = low does not do; more queries never hit less
     while high - low > 1:
         middle = (low + high) // 2
-        if _misses(Nonadaptive(d, lists(middle), tau)) <= 0.25:
+        if _misses(BestNonadaptiveLearner(d, lists(middle), tau)) <= 0.25:
             high = middle
         else:
             low = middle
@@ -315,7 +315,7 @@ def _queries_of_the_adaptive(points: float) -> float:
     """Queries asked by the adaptive learner, if it learned every one of 32 concepts against the oracle."""
     d = _bits(points)
     codes = np.random.default_rng(d).integers(0, 2 << d, 32)
-    played = play(TwoRounds(d), Unhelpful(_STRICT), codes, np.random.default_rng(0))
+    played = play(TwoRoundParityLearner(d), LazyAnswerer(_STRICT), codes, np.random.default_rng(0))
     return float(played.queries) if not errors(codes, played.learned, d).any() else math.inf
 
 
@@ -338,7 +338,7 @@ def _queries_at_the_same_tolerance(points: float) -> float:
 
 def _queries_of_parities(points: float) -> float:
     d = _bits(points)
-    return _fewest(d, Parities, 0.5, 1 << d)
+    return _fewest(d, RandomParityQueries, 0.5, 1 << d)
 
 
 def _curve(words: str) -> Figure:

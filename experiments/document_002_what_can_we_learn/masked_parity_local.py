@@ -18,9 +18,9 @@ from auditor.datasets import Pair
 from auditor.privacy.guarantees import PureDP
 from experiments.common import REPLACE
 from mechanisms.base.mechanism import IntArray
-from mechanisms.local_model.local_query import Messages
-from mechanisms.local_model.masked_parity import ErrorOfHypothesis, Game, all_concepts
-from mechanisms.local_model.masked_parity_learner import TwoRounds
+from mechanisms.local_model.local_query import UserMessages
+from mechanisms.local_model.masked_parity import ErrorOfHypothesis, MaskedParityGame, all_concepts
+from mechanisms.local_model.masked_parity_learner import TwoRoundParityLearner
 from mechanisms.local_model.masked_parity_local import (
     CountsBit,
     CountsMismatch,
@@ -73,12 +73,12 @@ def _pairs() -> list[Pair]:
     ]
 
 
-def _message_pairs() -> list[tuple[str, Messages, Pair]]:
+def _message_pairs() -> list[tuple[str, UserMessages, Pair]]:
     one, last, second = _pairs()
     return [
-        ("message_of_round_1", Messages(CountsBit(_D, 2), _EPSILON, 2), one),
-        ("message_of_round_2", Messages(CountsMismatch(_D, 0b0110), _EPSILON, _ROUND_2), second),
-        ("message_at_a_border", Messages(CountsBit(_D, 3), _EPSILON, _ROUND_2 - 1), last),
+        ("message_of_round_1", UserMessages(CountsBit(_D, 2), _EPSILON, 2), one),
+        ("message_of_round_2", UserMessages(CountsMismatch(_D, 0b0110), _EPSILON, _ROUND_2), second),
+        ("message_at_a_border", UserMessages(CountsBit(_D, 3), _EPSILON, _ROUND_2 - 1), last),
     ]
 
 
@@ -133,8 +133,9 @@ def interactive_local() -> Iterator[Draft]:
         relation=REPLACE,
         exact_level=_EPSILON,
     )
-    eight = Game(
-        TwoRounds(8), fresh_oracles(_EPSILON, first_users(8, _EPSILON, _BETA), second_users(8, _EPSILON, _BETA))
+    eight = MaskedParityGame(
+        TwoRoundParityLearner(8),
+        fresh_oracles(_EPSILON, first_users(8, _EPSILON, _BETA), second_users(8, _EPSILON, _BETA)),
     )
     yield accuracy(
         eight,
@@ -148,8 +149,8 @@ def interactive_local() -> Iterator[Draft]:
         parameters={"d": 8, "epsilon": _EPSILON, "users": users_in_all(8, _EPSILON, _BETA)},
         note="a concept drawn uniformly, its examples labelled by it: learned without error",
         controls={
-            "a 64th of the users": Game(
-                TwoRounds(8),
+            "a 64th of the users": MaskedParityGame(
+                TwoRoundParityLearner(8),
                 fresh_oracles(_EPSILON, first_users(8, _EPSILON, _BETA) // 64, second_users(8, _EPSILON, _BETA) // 64),
             )
         },

@@ -31,7 +31,7 @@ from auditor.datasets import Pair
 from auditor.privacy.guarantees import PureDP
 from experiments.common import REPLACE, person, rand, replaced, visits
 from mechanisms.additive_noise.laplace import MUTANTS, LatticeLaplace
-from mechanisms.base.queries import Count, Mean, Sum
+from mechanisms.base.queries import ClippedMean, ClippedSum, Count
 from mechanisms.local_model.randomized_response import MUTANTS as RESPONSES
 from mechanisms.local_model.randomized_response import EstimateError, RandomizedResponse, from_epsilon, undivided_mean
 
@@ -45,7 +45,7 @@ def laplace() -> Iterator[Draft]:
     pair = replaced("a person goes from 0 to 10 visits", person(mdvis=0), person(mdvis=10))
     yield from reference(count, PureDP(1.0), pair, case="count", relation=REPLACE)
     # Step: 2^-20, a thousandth of the mean's sensitivity of 20 / 20,190.
-    mean = LatticeLaplace(Mean(len(rand()), "mdvis", 0.0, 20.0), 0.5, step=2.0**-20)
+    mean = LatticeLaplace(ClippedMean(len(rand()), "mdvis", 0.0, 20.0), 0.5, step=2.0**-20)
     extreme = replaced("a person goes from 0 to 20 visits", person(mdvis=0), person(mdvis=20))
     yield from reference(mean, PureDP(0.5), extreme, case="mean_of_visits", relation=REPLACE)
 
@@ -56,14 +56,14 @@ def laplace() -> Iterator[Draft]:
     few = rand().head(2).astype(float)
     two = Pair(few, few.assign(mdvis=[12.0, *few["mdvis"].iloc[1:]]), "neither of two has 10 visits, against one")
     yield broken(MUTANTS["local_sensitivity"], count, two, relation=REPLACE, exact_level=math.inf)
-    signed = LatticeLaplace(Sum("lncoins", -1.0, 1.0), 1.0)
+    signed = LatticeLaplace(ClippedSum("lncoins", -1.0, 1.0), 1.0)
     whole = replaced("a person's value goes from -1 to 1", person(lncoins=-1), person(lncoins=1))
     yield broken(MUTANTS["add_remove_sensitivity"], signed, whole, relation=REPLACE)
     yield from broken_and_deviating(MUTANTS["rounded_output"], count, pair, case="output_rounded_or_clamped")
     # Noise ends at three scales, and the pair is four apart: most outputs on one side are impossible on the other.
     yield broken(MUTANTS["truncated_noise"], LatticeLaplace(_VISITS, 4.0), pair, case="bounded_support_noise")
     yield deviating(MUTANTS["truncated_noise"], count, pair, case="bounded_support_noise")
-    fraction = LatticeLaplace(Sum("lncoins", 0.0, 1.0), 1.0)
+    fraction = LatticeLaplace(ClippedSum("lncoins", 0.0, 1.0), 1.0)
     part = replaced("a person's value goes from 0.25 to 0.75", person(lncoins=0.25), person(lncoins=0.75))
     yield broken(MUTANTS["coarse_noise"], fraction, part, case="noise_rounded_before_adding", relation=REPLACE)
     # Nobody has 36 visits: 0 against 1, where doubles are finest and the leak is largest.
@@ -75,7 +75,7 @@ def laplace() -> Iterator[Draft]:
 
 
 @dataclass(frozen=True)
-class Clipped:
+class ClippedError:
     """An error, of which no more than a bound counts.
 
     Parameters
@@ -97,7 +97,7 @@ class Clipped:
 def _noisy_count(epsilon: float, beyond: float = math.inf) -> Setting:
     """The count of persons with ten visits or more; its error, clipped at so many scales."""
     error = Absolute(float(_VISITS(rand())))
-    return Setting(LatticeLaplace(_VISITS, epsilon), rand(), Clipped(error, beyond / epsilon))
+    return Setting(LatticeLaplace(_VISITS, epsilon), rand(), ClippedError(error, beyond / epsilon))
 
 
 def _mean_error(mechanism: LatticeLaplace) -> float:

@@ -121,7 +121,7 @@ def _uneven() -> FloatArray:
 
 
 @dataclass(frozen=True)
-class TrueError:
+class TrueErrorOfLearned:
     """Error of what was learned; 1 where nothing was."""
 
     def __call__(self, outputs: Any) -> FloatArray:
@@ -130,7 +130,7 @@ class TrueError:
 
 
 @dataclass(frozen=True)
-class Requested:
+class RequestedExamples:
     """Examples that a run requested."""
 
     learner: FreshExamples
@@ -209,7 +209,7 @@ def occam() -> Iterator[Draft]:
         yield accuracy(
             learner,
             distribution,
-            TrueError(),
+            TrueErrorOfLearned(),
             at_most=_ALPHA,
             beta=_BETA,
             case=case,
@@ -220,7 +220,7 @@ def occam() -> Iterator[Draft]:
         yield expectation(
             learner,
             distribution,
-            Requested(learner),
+            RequestedExamples(learner),
             at_most=float(_SCHEDULE.first << (_REACHED + 1)),
             case=f"requested_{case}",
             draws=few,

@@ -21,22 +21,27 @@ from auditor.audits.inequality import Row
 from auditor.claims import Draft, Source, accuracy, entry, inequality
 from experiments.common import rand
 from experiments.document_000_sq_learning.learner import WrongPredictions, WrongThreshold
-from mechanisms.local_model.local_query import Scaled
+from mechanisms.local_model.local_query import ScaledColumn
 from mechanisms.statistical_queries.boolean_queries import MUTANTS as DIGITS
 from mechanisms.statistical_queries.boolean_queries import BooleanQueries
-from mechanisms.statistical_queries.query_algorithms import AllOf, Bit, Conjunctions, Thresholds
+from mechanisms.statistical_queries.query_algorithms import (
+    AllBitsSet,
+    ColumnBit,
+    ConjunctionAlgorithm,
+    ThresholdAlgorithm,
+)
 from mechanisms.statistical_queries.sq_oracles import (
     MUTANTS,
-    Above,
-    Answers,
-    Below,
-    Exact,
-    Lazy,
-    LearnerOf,
-    Oracle,
-    Random,
-    Rounded,
-    Sampled,
+    ExactOracle,
+    HighestAnswersOracle,
+    LearnerFromOracle,
+    LowestAnswersOracle,
+    OracleAnswers,
+    RandomErrorOracle,
+    RoundingOracle,
+    SampleMeanOracle,
+    StatisticalQueryOracle,
+    TargetBlindOracle,
     sample_size,
     valid_oracles,
 )
@@ -48,22 +53,22 @@ FloatArray = NDArray[np.float64]
 
 #: Eight bits of a person. Where a column is a number, the cut is near its middle; arbitrary otherwise.
 _CUTS = {"idp": 1, "lncoins": 1, "lpi": 1, "fmde": 1, "physlm": 0.5, "disea": 10, "hlthg": 1, "hlthf": 1}
-_BITS = tuple(Bit(column, cut) for column, cut in _CUTS.items())
-_NOT = tuple(Bit(column, high=float(np.nextafter(cut, -math.inf))) for column, cut in _CUTS.items())
+_BITS = tuple(ColumnBit(column, cut) for column, cut in _CUTS.items())
+_NOT = tuple(ColumnBit(column, high=float(np.nextafter(cut, -math.inf))) for column, cut in _CUTS.items())
 _IDP, _COINS, _, _, _, _DISEA, _, _ = _BITS
 _ALPHA, _BETA = 0.1, 0.05
 #: Concepts, of which the learner knows the bits and their negations only.
 _CONCEPTS = {
-    "two literals": AllOf((_DISEA, _NOT[7])),
-    "three literals": AllOf((_NOT[0], _COINS, _NOT[4])),
-    "no literal": AllOf(()),
+    "two literals": AllBitsSet((_DISEA, _NOT[7])),
+    "three literals": AllBitsSet((_NOT[0], _COINS, _NOT[4])),
+    "no literal": AllBitsSet(()),
 }
 
 
 @cache
-def _learner(concept: str) -> Conjunctions:
+def _learner(concept: str) -> ConjunctionAlgorithm:
     """Sixteen queries, one a literal, of tolerance alpha / (4 d) = alpha / 32."""
-    return Conjunctions(_BITS + _NOT, _CONCEPTS[concept], error=_ALPHA)
+    return ConjunctionAlgorithm(_BITS + _NOT, _CONCEPTS[concept], error=_ALPHA)
 
 
 @cache
@@ -71,9 +76,9 @@ def _means(concept: str) -> FloatArray:
     return expectations(_learner(concept), rand())
 
 
-def _oracles(concept: str) -> dict[str, Oracle]:
+def _oracles(concept: str) -> dict[str, StatisticalQueryOracle]:
     """All of them; the lazy one says what would be so if no example were positive."""
-    return {**valid_oracles(_learner(concept).tolerance), "lazy": Lazy(0.0, strict=False)}
+    return {**valid_oracles(_learner(concept).tolerance), "lazy": TargetBlindOracle(0.0, strict=False)}
 
 
 def _within_tolerance() -> list[Row]:
@@ -82,7 +87,7 @@ def _within_tolerance() -> list[Row]:
     for concept in _CONCEPTS:
         tau, truth = _learner(concept).tolerance, _means(concept)
         for name, oracle in _oracles(concept).items():
-            found = np.abs(Answers(oracle, tau)(truth, 1_000, rng) - truth).max()
+            found = np.abs(OracleAnswers(oracle, tau)(truth, 1_000, rng) - truth).max()
             rows.append((f"{name}, {concept}", float(found), tau))
     return rows
 
@@ -93,7 +98,7 @@ def _errors_of_conjunctions() -> list[Row]:
     for concept in _CONCEPTS:
         algorithm = _learner(concept)
         for name, oracle in _oracles(concept).items():
-            learned = LearnerOf(algorithm, oracle)(_means(concept), 200, rng)
+            learned = LearnerFromOracle(algorithm, oracle)(_means(concept), 200, rng)
             rows.append((f"{name}, {concept}", float(WrongPredictions(algorithm)(learned).max()), _ALPHA))
     return rows
 
@@ -102,10 +107,12 @@ def _errors_of_thresholds() -> list[Row]:
     """The same for a binary search, whose queries depend on the answers before them."""
     rows, rng = [], np.random.default_rng(0)
     for target in (1.0, 6.0, 7.5):
-        search = Thresholds("fmde", Bit("fmde", target), rounds=10, low=0.0, width=2.0**-7, tolerance=0.02)
+        search = ThresholdAlgorithm(
+            "fmde", ColumnBit("fmde", target), rounds=10, low=0.0, width=2.0**-7, tolerance=0.02
+        )
         means = expectations(search, rand())
         for name, oracle in valid_oracles(search.tolerance).items():
-            learned = LearnerOf(search, oracle)(means, 50, rng)
+            learned = LearnerFromOracle(search, oracle)(means, 50, rng)
             worst = float(WrongThreshold(search)(learned).max())
             rows.append((f"{name}, threshold {target:g}", worst, 2 * search.tolerance))
     return rows
@@ -141,7 +148,7 @@ def oracles() -> Iterator[Draft]:
     name = "three literals"
     algorithm, means = _learner(name), _means(name)
     yield accuracy(
-        LearnerOf(algorithm, Random()),
+        LearnerFromOracle(algorithm, RandomErrorOracle()),
         means,
         WrongPredictions(algorithm),
         at_most=_ALPHA,
@@ -155,7 +162,7 @@ def oracles() -> Iterator[Draft]:
     size = sample_size(0.5, tau, _BETA)
     low, high = math.ceil((ill - tau) * size), math.floor((ill + tau) * size)
     yield accuracy(
-        Answers(Sampled(size), tau),
+        OracleAnswers(SampleMeanOracle(size), tau),
         ill,
         Absolute(ill),
         at_most=tau,
@@ -168,7 +175,7 @@ def oracles() -> Iterator[Draft]:
     )
     each = sample_size(0.5, algorithm.tolerance, _BETA / algorithm.queries)
     yield accuracy(
-        LearnerOf(algorithm, Sampled(each)),
+        LearnerFromOracle(algorithm, SampleMeanOracle(each)),
         means,
         WrongPredictions(algorithm),
         at_most=_ALPHA,
@@ -178,10 +185,10 @@ def oracles() -> Iterator[Draft]:
         parameters={"d": len(_BITS), "alpha": _ALPHA, "tau": algorithm.tolerance, "n of a query": each},
     )
     broken = MUTANTS["learner_needs_the_exact_oracle"]
-    tested: dict[str, Oracle] = {"above": Above(), "random": Random()}
+    tested: dict[str, StatisticalQueryOracle] = {"above": HighestAnswersOracle(), "random": RandomErrorOracle()}
     for case, oracle in tested.items():
         yield accuracy(
-            broken.build(LearnerOf(algorithm, oracle)),
+            broken.build(LearnerFromOracle(algorithm, oracle)),
             means,
             WrongPredictions(algorithm),
             at_most=_ALPHA,
@@ -202,8 +209,8 @@ _B, _TAU = 3.0, 0.05
 @cache
 def _values() -> dict[str, FloatArray]:
     """Values of real queries in [-b, b] under distributions on them: all at an end, persons' values, and between."""
-    visits = Scaled("mdvis", 0.0, 20.0, _B)(rand())
-    chronic = Scaled("disea", 0.0, 60.0, _B)(rand())
+    visits = ScaledColumn("mdvis", 0.0, 20.0, _B)(rand())
+    chronic = ScaledColumn("disea", 0.0, 60.0, _B)(rand())
     return {
         "all at b": np.full(1, _B),
         "all at -b": np.full(1, -_B),
@@ -216,7 +223,7 @@ def _values() -> dict[str, FloatArray]:
 
 def _errors_of_digits() -> list[Row]:
     rows, rng = [], np.random.default_rng(0)
-    for name, oracle in {**valid_oracles(), "lazy": Lazy(0.0)}.items():
+    for name, oracle in {**valid_oracles(), "lazy": TargetBlindOracle(0.0)}.items():
         found = BooleanQueries(_B, _TAU, oracle)
         for kind, values in _values().items():
             worst = float(np.abs(found(values, 100, rng) - values.mean()).max())
@@ -226,7 +233,7 @@ def _errors_of_digits() -> list[Row]:
 
 def _example() -> list[Row]:
     """What the catalogue says of b = 3, tau = 0.05: eight queries; 0.0483 is 0.025 (1 - 2^-8) + 6 / 2^8."""
-    worst = BooleanQueries(_B, _TAU, Below())
+    worst = BooleanQueries(_B, _TAU, LowestAnswersOracle())
     attained = _B - float(worst(np.full(1, _B), 1, np.random.default_rng(0))[0])
     return [
         ("number of queries", float(worst.queries), 8.0),
@@ -239,7 +246,7 @@ def _number_of_queries() -> list[Row]:
     rows = []
     for bound in (0.5, 1.0, 3.0, 100.0):
         for tau in (0.3, 0.05, 1e-3, 1e-6):
-            asked = BooleanQueries(bound, tau, Exact()).queries
+            asked = BooleanQueries(bound, tau, ExactOracle()).queries
             rows.append((f"b = {bound:g}, tau = {tau:g}", float(asked), math.log2(bound / tau) + 3))
     return rows
 
@@ -276,11 +283,11 @@ def boolean() -> Iterator[Draft]:
         derived=True,
     )
     visits = _values()["visits of persons"]
-    digits = BooleanQueries(_B, _TAU, Exact())
+    digits = BooleanQueries(_B, _TAU, ExactOracle())
     size = sample_size(1.0, digits.each, _BETA / digits.queries)
     # Each of the eight answers is within its tolerance but for beta / 8, and the estimate then within tau.
     yield accuracy(
-        BooleanQueries(_B, _TAU, Sampled(size, -1.0, 1.0)),
+        BooleanQueries(_B, _TAU, SampleMeanOracle(size, -1.0, 1.0)),
         visits,
         Absolute(float(visits.mean())),
         at_most=_TAU,
@@ -290,7 +297,7 @@ def boolean() -> Iterator[Draft]:
         parameters={"b": _B, "tau": _TAU, "n of a query": size},
     )
     yield accuracy(
-        BooleanQueries(_B, _TAU, Random()),
+        BooleanQueries(_B, _TAU, RandomErrorOracle()),
         visits,
         Absolute(float(visits.mean())),
         at_most=_TAU,
@@ -299,7 +306,7 @@ def boolean() -> Iterator[Draft]:
         derived=True,
         parameters={"b": _B, "tau": _TAU},
     )
-    worst = BooleanQueries(_B, _TAU, Below())
+    worst = BooleanQueries(_B, _TAU, LowestAnswersOracle())
     for name, found in DIGITS.items():
         yield accuracy(
             found.build(worst),
@@ -313,7 +320,7 @@ def boolean() -> Iterator[Draft]:
             note=f"{found.note}; g = b for everybody, answers too low by the tolerance",
         )
     yield accuracy(
-        DIGITS["tolerance_tau_per_bit"].build(BooleanQueries(_B, _TAU, Rounded())),
+        DIGITS["tolerance_tau_per_bit"].build(BooleanQueries(_B, _TAU, RoundingOracle())),
         visits,
         Absolute(float(visits.mean())),
         at_most=_TAU,

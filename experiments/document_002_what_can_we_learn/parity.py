@@ -51,17 +51,17 @@ from experiments.document_002_what_can_we_learn._parity_accuracy import (
     probability,
 )
 from mechanisms.base.mechanism import Mutant, unbounded
-from mechanisms.learning.parity import GaussianElimination, ParityLearner
+from mechanisms.learning.parity import GaussianElimination, PrivateParityLearner
 from mechanisms.learning.parity_levels import resampling_level
-from mechanisms.learning.parity_mutants import MUTANTS, FixedSizeSample, SampleByContentHash
-from mechanisms.learning.parity_samples import FreshParity, Sparse, Uniform, elimination_size
+from mechanisms.learning.parity_mutants import MUTANTS, FixedSizeSubset, SampleByContentHash
+from mechanisms.learning.parity_samples import ParityOnFreshSamples, SparseInputs, UniformInputs, elimination_size
 
 Bits = NDArray[np.uint8]
 
 _EPSILON = 0.5
 #: Three bits, nine outputs.
 _D = 3
-_LEARNER = ParityLearner(_EPSILON, _D)
+_LEARNER = PrivateParityLearner(_EPSILON, _D)
 #: Up to here 2 atanh(eps/4) <= eps.
 _LARGEST = float(optimize.brentq(lambda eps: 2.0 * math.atanh(eps / 4.0) - eps, 3.0, 3.99, xtol=1e-12))
 
@@ -160,9 +160,13 @@ def elimination() -> Iterator[Draft]:
     )
     as_described = Mutant[GaussianElimination]("as_described", lambda base: base, unbounded, "violation", note)
     yield broken(as_described, learner, _one_row(), relation=REPLACE)
-    for d, alpha, beta, x in ((32, 0.1, 0.1, Sparse(0.4)), (32, 0.05, 0.01, Sparse(0.2)), (32, 0.1, 0.1, Uniform())):
+    for d, alpha, beta, x in (
+        (32, 0.1, 0.1, SparseInputs(0.4)),
+        (32, 0.05, 0.01, SparseInputs(0.2)),
+        (32, 0.1, 0.1, UniformInputs()),
+    ):
         size = elimination_size(alpha, beta, d)
-        fresh = FreshParity(GaussianElimination(1.0, d), x, size)
+        fresh = ParityOnFreshSamples(GaussianElimination(1.0, d), x, size)
         yield accuracy(
             fresh,
             concept(d),
@@ -173,7 +177,7 @@ def elimination() -> Iterator[Draft]:
             case=f"elimination_{name_of(x)}_{round(100 * alpha)}_hundredths",
             parameters={"d": d, "rows": size},
         )
-    by = by_rows(GaussianElimination(1.0, 32), Sparse(0.4), 0.1)
+    by = by_rows(GaussianElimination(1.0, 32), SparseInputs(0.4), 0.1)
     yield smallest(
         by,
         parameter="rows",
@@ -200,7 +204,7 @@ def private() -> Iterator[Draft]:
     At d = 256 with a database of the size of Lemma 4.1 (28,614 rows) only accuracy is asked: a privacy audit there says
     no more than one row does.
     """
-    learner = ParityLearner(1.0, _D)
+    learner = PrivateParityLearner(1.0, _D)
     claim, sharp = PureDP(learner.epsilon), PureDP(learner.exact_epsilon)
     one, null, many = _one_row(), _contradiction(others=2), _one_wrong(14)
     padded = _beside("a row (x, 1) or (x, 0) beside 999 rows (0, 0)", *[_zero(0)] * 999)
@@ -212,12 +216,12 @@ def private() -> Iterator[Draft]:
     yield exact(learner, sharp, one, case="sharp", relation=REPLACE)
     yield privacy(learner, sharp, one, case="sharp", relation=REPLACE, note="at the exact level 2 atanh(eps/4)")
     # A null costs less than a hypothesis.
-    at_two = ParityLearner(2.0, _D)
+    at_two = PrivateParityLearner(2.0, _D)
     for case, pair in (("null", null), ("fourteen_rows", many)):
         yield from reference(
             at_two, PureDP(2.0), pair, case=case, relation=REPLACE, draws={"smoke": 100_000}, follows=False
         )
-    eight = ParityLearner(1.0, 8)
+    eight = PrivateParityLearner(1.0, 8)
     yield from reference(eight, PureDP(1.0), _one_row(8), case="eight_bits", relation=REPLACE, follows=False)
     yield conformity(_LEARNER, one, null, blocked, case="few_rows")
     yield conformity(at_two, many, case="fourteen_rows", draws={"smoke": 100_000})
@@ -239,7 +243,7 @@ def _laws() -> Iterator[Draft]:
     )
     yield inequality(
         lambda: [
-            (f"eps = {eps:g}", _level(ParityLearner(eps, 2), _one_row(2)), 2.0 * math.atanh(eps / 4.0))
+            (f"eps = {eps:g}", _level(PrivateParityLearner(eps, 2), _one_row(2)), 2.0 * math.atanh(eps / 4.0))
             for eps in (0.1, 0.5, 1.0, 2.0, 3.0, 3.9)
         ],
         statement="the level on one row is 2 atanh(eps/4)",
@@ -264,7 +268,7 @@ def _nulls() -> list[Row]:
     """A null costs ``ln(1 + p)``; on this pair the hypotheses, which are not published, cost more: ``-ln(1 - p)``."""
     pair, rows = _contradiction(), []
     for eps in (0.1, 0.5, 1.0, 2.0, 3.0, 3.9):
-        learner = ParityLearner(eps, _D)
+        learner = PrivateParityLearner(eps, _D)
         for name, data, known in (("(0, 1)", pair.x, 0.5 + eps / 8.0), ("(0, 0)", pair.y, 0.5)):
             rows.append((f"{name}, eps = {eps:g}", float(learner.law(data).probabilities[0]), known))
     return rows
@@ -280,7 +284,7 @@ def _closed_form() -> list[Row]:
     rows: list[Row] = []
     for name, data in databases.items():
         for eps in (0.5, 3.0):
-            learner = ParityLearner(eps, _D)
+            learner = PrivateParityLearner(eps, _D)
             law = learner.law(data)
             known = dict(zip(law.outcomes, law.probabilities.tolist(), strict=True))
             rows += [(f"{name}, eps = {eps:g}, h = {h}", learner.atom(data, h), known[h]) for h in range(2**_D)]
@@ -288,7 +292,7 @@ def _closed_form() -> list[Row]:
 
 
 def _printed_range() -> Iterator[Draft]:
-    beyond = ParityLearner(3.9, _D)
+    beyond = PrivateParityLearner(3.9, _D)
     note = "epsilon/4 = 0.975: the exact level is 2 atanh(0.975) = 4.37"
     yield as_printed(
         "E3",
@@ -309,23 +313,23 @@ def _printed_range() -> Iterator[Draft]:
         ),
     )
     # A thousandth below the root, so that the level is below epsilon by more than rounding.
-    end = ParityLearner(_LARGEST - 1e-3, _D)
+    end = PrivateParityLearner(_LARGEST - 1e-3, _D)
     one, within = _one_row(), [_one_row(), _contradiction(), _inconsistent(3)]
     yield as_corrected("E3", exact(end, PureDP(end.epsilon), one, case="end_of_the_range", relation=REPLACE))
     yield as_corrected("E3", exact(end, PureDP(end.epsilon), within[1:], case="on_other_pairs", relation=REPLACE))
     yield as_corrected("E3", privacy(end, PureDP(end.epsilon), one, case="end_of_the_range", relation=REPLACE))
-    capped = ParityLearner(min(beyond.epsilon, 0.5), _D)
+    capped = PrivateParityLearner(min(beyond.epsilon, 0.5), _D)
     yield as_corrected("E3", exact(capped, PureDP(beyond.epsilon), within, case="capped", relation=REPLACE))
     yield as_corrected("E3", exact(capped, PureDP(0.5), within, case="capped_at_one_half", relation=REPLACE))
 
 
 def _mutants() -> Iterator[Draft]:
-    def claims(name: str, pair: Pair, base: ParityLearner = _LEARNER, **options: Any) -> Draft:
+    def claims(name: str, pair: Pair, base: PrivateParityLearner = _LEARNER, **options: Any) -> Draft:
         return broken(MUTANTS[name], base, pair, relation=REPLACE, **options)
 
-    at_one, one, single = ParityLearner(1.0, _D), _one_row(), _one_row(1)
+    at_one, one, single = PrivateParityLearner(1.0, _D), _one_row(), _one_row(1)
     # Rows of one bit have three outputs, so that what tells the datasets apart is a single one.
-    bit, contradicted = ParityLearner(_EPSILON, 1), _beside("(1, 1) or (1, 0) beside (0, 1)", _zero(1, 1))
+    bit, contradicted = PrivateParityLearner(_EPSILON, 1), _beside("(1, 1) or (1, 0) beside (0, 1)", _zero(1, 1))
     # 0.5108 where 0.5 is claimed: by its law, half a million draws would be needed. At 1 it is a tenth above.
     half = MUTANTS["p_half_eps"]
     yield replace(
@@ -340,7 +344,7 @@ def _mutants() -> Iterator[Draft]:
         ),
         is_mutant=True,
     )
-    yield claims("p_half_eps", single, ParityLearner(1.0, 1), asked="at_one")
+    yield claims("p_half_eps", single, PrivateParityLearner(1.0, 1), asked="at_one")
     yield deviating(half, _LEARNER, one)
     yield claims("p_eps", single, bit)
     yield deviating(MUTANTS["p_eps"], _LEARNER, one)
@@ -349,7 +353,7 @@ def _mutants() -> Iterator[Draft]:
     yield claims("step_one_rare", _contradiction())
     yield claims("distinguishable_nulls", _contradiction(), at_one)
     yield claims("fixed_size_sample", contradicted, bit)
-    three = replace(MUTANTS["fixed_size_sample"], build=lambda base: FixedSizeSample(base.epsilon, base.d, 2))
+    three = replace(MUTANTS["fixed_size_sample"], build=lambda base: FixedSizeSubset(base.epsilon, base.d, 2))
     besides = _beside("(1, 1) or (1, 0) beside (0, 1) and (0, 0)", _zero(1, 1), _zero(0, 1))
     yield broken(three, bit, besides, asked="two_of_three", relation=REPLACE)
     yield claims("sample_with_replacement", contradicted, bit)
@@ -374,7 +378,7 @@ def _mutants() -> Iterator[Draft]:
         is_mutant=True,
     )
     # Of the rows of one bit none is taken at epsilon = 0.5.
-    hashing = ParityLearner(1.0, 1)
+    hashing = PrivateParityLearner(1.0, 1)
     yield claims("sampling_by_content_hash", _hashed_pair(SampleByContentHash(1.0, 1)), hashing)
 
 
@@ -393,11 +397,11 @@ def _benign() -> Iterator[Draft]:
     one, null = _one_row(), _contradiction()
     beside = _beside("(x, 1) or (x, 0) beside (0, 1)", _zero(1))
     for name, asked, base, pair in (
-        ("resample_until_consistent", "", ParityLearner(2.0, 1), _before_ones(2)),
+        ("resample_until_consistent", "", PrivateParityLearner(2.0, 1), _before_ones(2)),
         ("exact_budget_variant", "", _LEARNER, one),
         ("exact_budget_variant", "null", _LEARNER, null),
         ("step_one_just_enough", "", _LEARNER, null),
-        ("inconsistent_zero_rows_ignored", "", ParityLearner(1.0, _D), beside),
+        ("inconsistent_zero_rows_ignored", "", PrivateParityLearner(1.0, _D), beside),
     ):
         yield broken(MUTANTS[name], base, pair, asked=asked, relation=REPLACE)
     yield inequality(

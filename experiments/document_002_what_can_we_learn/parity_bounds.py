@@ -18,14 +18,14 @@ from auditor.audits.inequality import Row
 from auditor.claims import Draft, Source, accuracy, entry, inequality
 from mechanisms.base.mechanism import IntArray
 from mechanisms.statistical_queries.lazy_oracles import (
-    Decomposed,
+    DecomposedQueries,
     LazyOracle,
     bent,
     bent_times_parity,
     parity_queries,
     parity_signs,
 )
-from mechanisms.statistical_queries.parity_search import BentSearch, OneByOne, ParityGame
+from mechanisms.statistical_queries.parity_search import BentSearch, OneByOneSearch, ParityGame
 
 FloatArray = NDArray[np.float64]
 
@@ -46,7 +46,7 @@ def _some_functions(d: int) -> dict[str, IntArray]:
     }
 
 
-def _on_labels(f: IntArray) -> Decomposed:
+def _on_labels(f: IntArray) -> DecomposedQueries:
     """The query y f(x), for PARITY."""
     return parity_queries(np.stack([f, -f], axis=-1)[None, None])
 
@@ -73,19 +73,19 @@ def _hits_of_a_query() -> list[Row]:
 _SEARCHES = ((9, 6, 4), (12, 8, 8), (12, 4, 64), (10, 4, 16))
 
 
-def _parity_learners() -> list[tuple[str, BentSearch | OneByOne]]:
-    found: list[tuple[str, BentSearch | OneByOne]] = [
+def _parity_learners() -> list[tuple[str, BentSearch | OneByOneSearch]]:
+    found: list[tuple[str, BentSearch | OneByOneSearch]] = [
         (f"bent search, d = {d}, m = {m}, t = {t}", BentSearch(d, m, t)) for d, m, t in _SEARCHES
     ]
-    return [*found, ("one parity after the other, d = 9, t = 4", OneByOne(9, 4, 1 / 8))]
+    return [*found, ("one parity after the other, d = 9, t = 4", OneByOneSearch(9, 4, 1 / 8))]
 
 
 @cache
-def _played(learner: BentSearch | OneByOne) -> IntArray:
+def _played(learner: BentSearch | OneByOneSearch) -> IntArray:
     return ParityGame(learner, _STRICT).play(np.arange(1 << learner.d))
 
 
-def _hit_limit(learner: BentSearch | OneByOne) -> float:
+def _hit_limit(learner: BentSearch | OneByOneSearch) -> float:
     """Bound of the probability that t queries hit a uniformly drawn target."""
     return float(learner.queries / (learner.tolerance**2 * 2**learner.d))
 

@@ -26,17 +26,17 @@ from auditor.claims import Draft, Source, accuracy, conformity, entry, inequalit
 from auditor.datasets import Pair
 from auditor.privacy.guarantees import PureDP
 from experiments.common import REPLACE, rand
-from mechanisms.local_model.rejection_simulation import Signs, total_variation
+from mechanisms.local_model.rejection_simulation import SignedErrorOracle, total_variation
 from mechanisms.local_model.response_protocol import (
-    Ask,
+    BitTranscript,
+    BooleanQueryStep,
     LocalProtocol,
-    Transcript,
     binary_search,
     in_parallel,
     persons_needed,
 )
 from mechanisms.local_model.roundtrip import RoundTrip
-from mechanisms.statistical_queries.sq_oracles import Above, Below
+from mechanisms.statistical_queries.sq_oracles import HighestAnswersOracle, LowestAnswersOracle
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -101,7 +101,7 @@ def _trips() -> list[tuple[str, LocalProtocol, FloatArray, float]]:
 def _under_all_errors(protocol: LocalProtocol, beta: float) -> Iterator[tuple[str, RoundTrip]]:
     """Simulations of a protocol whose queries are answered with errors that make messages 1 rarer, or more frequent."""
     for signs in itertools.product((-1.0, 1.0), repeat=protocol.algorithm.depth):
-        yield f"{signs}", RoundTrip(protocol, beta, tuple(Signs((-sign, sign)) for sign in signs))
+        yield f"{signs}", RoundTrip(protocol, beta, tuple(SignedErrorOracle((-sign, sign)) for sign in signs))
 
 
 def _missed() -> list[Row]:
@@ -141,7 +141,7 @@ def _distances() -> list[Row]:
 
 
 @dataclass(frozen=True, eq=False)
-class IsNoneOf:
+class InvalidOutput:
     """Whether an output is not one of the valid ones."""
 
     valid: frozenset[int]
@@ -189,11 +189,15 @@ def roundtrip() -> Iterator[Draft]:
     for name, protocol, data, tolerance in _trips():
         kind, _, level = name.partition(", epsilon = ")
         if level == "2":
-            trip = RoundTrip(protocol, _BETA_2, (Above(), Below()) * 2 if kind == "search" else _alternating(protocol))
+            trip = RoundTrip(
+                protocol,
+                _BETA_2,
+                (HighestAnswersOracle(), LowestAnswersOracle()) * 2 if kind == "search" else _alternating(protocol),
+            )
             yield accuracy(
                 trip,
                 data,
-                IsNoneOf(protocol.algorithm.valid_outputs(data, tolerance)),
+                InvalidOutput(protocol.algorithm.valid_outputs(data, tolerance)),
                 at_most=0.0,
                 beta=_BETA_1 + _BETA_2,
                 exact=trip.missed(trip.output_law(data), data, tolerance),
@@ -215,30 +219,30 @@ def roundtrip() -> Iterator[Draft]:
         )
 
 
-def _alternating(protocol: LocalProtocol) -> tuple[Signs, ...]:
+def _alternating(protocol: LocalProtocol) -> tuple[SignedErrorOracle, ...]:
     """Errors that make messages 1 more frequent to the first query, rarer to the second, and so on."""
-    return tuple(Signs((-1.0, 1.0) if k % 2 == 0 else (1.0, -1.0)) for k in range(protocol.algorithm.depth))
+    return tuple(SignedErrorOracle((-1.0, 1.0) if k % 2 == 0 else (1.0, -1.0)) for k in range(protocol.algorithm.depth))
 
 
 def _privacy() -> Iterator[Draft]:
     """Messages, all messages together, and the output."""
-    message = LocalProtocol(Ask(_is(0), 0.0, 0, 1), 1.0, 1)
+    message = LocalProtocol(BooleanQueryStep(_is(0), 0.0, 0, 1), 1.0, 1)
     fresh = LocalProtocol(_SEARCH, 1.0, 2)
     same = LocalProtocol(_QUARTERS, 1.0, 3, same=True)
     learned = LocalProtocol(_SEARCH, 1.0, 5)
     far = _INPUTS - 1
     for case, mechanism, pairs in (
-        ("message", Transcript(message), [_persons(message, 0, 0, 1, "a person with no visit, or one", _INPUTS)]),
+        ("message", BitTranscript(message), [_persons(message, 0, 0, 1, "a person with no visit, or one", _INPUTS)]),
         (
             "transcript",
-            Transcript(fresh),
+            BitTranscript(fresh),
             [
                 _persons(fresh, 7, 0, far, "the last person", _INPUTS),
                 _persons(fresh, 1, 0, far, "the last person of the first block", _INPUTS),
                 _persons(fresh, 2, 0, far, "the first person of the second block", _INPUTS),
             ],
         ),
-        ("transcript_same_persons", Transcript(same), [_persons(same, 2, 0, 3, "the last person", 4)]),
+        ("transcript_same_persons", BitTranscript(same), [_persons(same, 2, 0, 3, "the last person", 4)]),
         ("output", learned, [_persons(learned, 0, 0, far, "a person of the first block", _INPUTS)]),
     ):
         claim = PureDP(mechanism.epsilon)

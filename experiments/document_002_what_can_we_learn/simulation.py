@@ -27,9 +27,9 @@ from auditor.audits.accuracy import Constant, Exactly, Mean, Setting
 from auditor.claims import Draft, Source, conformity, deviating, entry, expectation, inequality, scaling
 from experiments.document_002_what_can_we_learn._simulated_calls import (
     GROUPS,
+    EventIndicator,
     FreshEntries,
-    IsOneOf,
-    Itself,
+    OutputAsError,
     all_calls_rows,
     as_variant,
     digit_rows,
@@ -48,17 +48,23 @@ from experiments.document_002_what_can_we_learn._simulated_calls import (
 from mechanisms.local_model.local_randomizers import noisy_value, response
 from mechanisms.local_model.rejection_mutants import MUTANTS
 from mechanisms.local_model.rejection_simulation import (
+    NumberOfRounds,
+    OraclesInTurn,
     RejectionSimulation,
-    Rounds,
-    Signs,
-    Turns,
+    SignedErrorOracle,
     distance_bound,
     largest_distance,
     under_all_signs,
 )
 from mechanisms.local_model.rejection_variants import ShiftAndClip, TruncatedSimulation
 from mechanisms.statistical_queries.boolean_queries import BooleanQueries
-from mechanisms.statistical_queries.sq_oracles import Above, Below, Exact, Random, sample_size
+from mechanisms.statistical_queries.sq_oracles import (
+    ExactOracle,
+    HighestAnswersOracle,
+    LowestAnswersOracle,
+    RandomErrorOracle,
+    sample_size,
+)
 
 FloatArray = NDArray[np.float64]
 
@@ -73,11 +79,13 @@ _EPSILON, _BETA = 2.0, 0.3
 @cache
 def _printed() -> RejectionSimulation:
     """A noisy number of visits, simulated as printed, under the worst errors; candidates are of the last group."""
-    return _worst(RejectionSimulation(noisy_value(_EPSILON, GROUPS), _BETA, 1, Exact(), GROUPS - 1), visit_shares())
+    return _worst(
+        RejectionSimulation(noisy_value(_EPSILON, GROUPS), _BETA, 1, ExactOracle(), GROUPS - 1), visit_shares()
+    )
 
 
-def _signs(one: RejectionSimulation) -> Signs:
-    assert isinstance(one.oracle, Signs)
+def _signs(one: RejectionSimulation) -> SignedErrorOracle:
+    assert isinstance(one.oracle, SignedErrorOracle)
     return one.oracle
 
 
@@ -87,19 +95,19 @@ def _worst(simulation: RejectionSimulation, entry: FloatArray) -> RejectionSimul
 
 def _worst_distance(cls: type[RejectionSimulation], beta: float) -> float:
     """Exact total variation of a simulated call under the worst errors, at a budget."""
-    one = cls(noisy_value(1.0, GROUPS), beta, 1, Exact())
+    one = cls(noisy_value(1.0, GROUPS), beta, 1, ExactOracle())
     return float(under_all_signs(one, visit_shares()).distances.max())
 
 
 def _rounds_at(growth: float) -> Setting:
     """Rounds of a simulated call at ``e^epsilon``."""
-    one = RejectionSimulation(noisy_value(math.log(growth), GROUPS), _BETA, 1, Below())
-    return Setting(Rounds(one), visit_shares(), Itself())
+    one = RejectionSimulation(noisy_value(math.log(growth), GROUPS), _BETA, 1, LowestAnswersOracle())
+    return Setting(NumberOfRounds(one), visit_shares(), OutputAsError())
 
 
 def _furthest() -> RejectionSimulation:
     """Randomised response whose simulation is as far away as it can be, at phi = 0.1."""
-    return RejectionSimulation(response(0.654), _BETA, 1, Signs((-1.0, 1.0)))
+    return RejectionSimulation(response(0.654), _BETA, 1, SignedErrorOracle((-1.0, 1.0)))
 
 
 def _event(one: RejectionSimulation, data: FloatArray) -> tuple[tuple[int, ...], float]:
@@ -118,18 +126,18 @@ def noninteractive() -> Iterator[Draft]:
     """A noisy number of visits, randomised response, and random randomizers, under all patterns of errors."""
     printed, visits = _printed(), visit_shares()
     yield conformity(printed, visits, case="worst_errors", draws=_DRAWS)
-    other = Signs(tuple(-sign for sign in _signs(printed).signs))
-    changing = replace(printed, oracle=Turns((_signs(printed), other, Above())))
+    other = SignedErrorOracle(tuple(-sign for sign in _signs(printed).signs))
+    changing = replace(printed, oracle=OraclesInTurn((_signs(printed), other, HighestAnswersOracle())))
     yield conformity(changing, visits, case="changing_errors", draws=_DRAWS)
     yield conformity(
-        replace(printed, oracle=Random()),
+        replace(printed, oracle=RandomErrorOracle()),
         visits,
-        reference=replace(printed, oracle=Exact()),
+        reference=replace(printed, oracle=ExactOracle()),
         case="random_errors",
         draws=_DRAWS,
         note="answers that are right on average give the output that right ones give: odds are linear in them",
     )
-    small = RejectionSimulation(noisy_value(1.0, GROUPS), _BETA, 1, Exact())
+    small = RejectionSimulation(noisy_value(1.0, GROUPS), _BETA, 1, ExactOracle())
     # Queries have values in an interval of length 1; an answer in 10^12 is off by more than the tolerance.
     size = sample_size(0.5, small.tolerance, 1e-12)
     yield conformity(
@@ -199,7 +207,9 @@ def _budgets(printed: RejectionSimulation) -> Iterator[Draft]:
         level="L4",
         case="boolean_queries",
         derived=True,
-        parameters={"boolean queries a candidate": BooleanQueries(1.0, digits()[0][1].tolerance, Exact()).queries},
+        parameters={
+            "boolean queries a candidate": BooleanQueries(1.0, digits()[0][1].tolerance, ExactOracle()).queries
+        },
     )
     for case, cls, name in (
         ("distance_against_beta", RejectionSimulation, "one call on a fresh entry, as printed"),
@@ -224,7 +234,7 @@ def _budgets(printed: RejectionSimulation) -> Iterator[Draft]:
         yield expectation(
             one,
             data,
-            IsOneOf(event),
+            EventIndicator(event),
             at_most=probability + largest_distance(one.epsilon, one.phi),
             exact=float(one.output_law(data)[list(event)].sum()),
             case=case,
@@ -265,13 +275,13 @@ def _queries(printed: RejectionSimulation, variant: RejectionSimulation) -> Iter
         note="Claim 5.9 as it stands; the algorithm printed in its proof needs a little more",
     )
     for case, one, bound in (
-        ("queries_as_printed", replace(printed, oracle=Below()), most_rounds(printed)),
-        ("queries_of_the_variant", replace(variant, oracle=Below()), variant.growth),
+        ("queries_as_printed", replace(printed, oracle=LowestAnswersOracle()), most_rounds(printed)),
+        ("queries_of_the_variant", replace(variant, oracle=LowestAnswersOracle()), variant.growth),
     ):
         yield expectation(
-            Rounds(one),
+            NumberOfRounds(one),
             visit_shares(),
-            Itself(),
+            OutputAsError(),
             at_most=bound,
             exact=one.expected_rounds(visit_shares()),
             case=case,
@@ -304,7 +314,7 @@ def _mutants(printed: RejectionSimulation) -> Iterator[Draft]:
         if name != "acceptance_without_slack":
             yield deviating(mutant, printed, visit_shares(), draws=_DRAWS)
     coarse = MUTANTS["tau_without_e2eps"]
-    response_at_2 = RejectionSimulation(response(_EPSILON), _BETA, 1, Exact())
+    response_at_2 = RejectionSimulation(response(_EPSILON), _BETA, 1, ExactOracle())
     yield inequality(
         lambda: [
             (
@@ -330,7 +340,7 @@ def _mutants(printed: RejectionSimulation) -> Iterator[Draft]:
     yield expectation(
         far,
         visit_shares(),
-        IsOneOf(event),
+        EventIndicator(event),
         at_most=probability + _BETA,
         exact=float(far.output_law(visit_shares())[list(event)].sum()),
         case="tau_without_e2eps__event",

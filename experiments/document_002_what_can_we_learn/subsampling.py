@@ -18,7 +18,7 @@ from auditor.datasets import Pair
 from auditor.privacy.exact import curve
 from auditor.privacy.guarantees import PureDP
 from experiments.common import ADD_REMOVE, REPLACE
-from mechanisms.learning.parity import ParityLearner
+from mechanisms.learning.parity import PrivateParityLearner
 from mechanisms.learning.subsampling import (
     MUTANTS,
     FixedNumberOfRows,
@@ -80,7 +80,7 @@ def subsampling() -> Iterator[Draft]:
         added, PureDP(added.epsilon), _ADDED_TO_FOUR, case="independent_rows_added_to_four", relation=ADD_REMOVE
     )
     # The subset with a parity learner in place of the sum: L = 0 and U = 2.
-    learner, one = ParityLearner(2.0, 1), _parity_pair("one row of one bit, (1, 1) or (1, 0)")
+    learner, one = PrivateParityLearner(2.0, 1), _parity_pair("one row of one bit, (1, 1) or (1, 0)")
     amplified = PureDP(between(learner.p, 0.0, 2.0))
     yield from reference(learner, amplified, one, case="parities", relation=REPLACE, follows=False)
     yield from _wrong_bounds(replaced, fixed)
@@ -92,7 +92,7 @@ def subsampling() -> Iterator[Draft]:
         derived=True,
     )
     beside = _parity_pair("(1, 1) or (1, 0) beside (0, 1)", (0, 1))
-    base = ParityLearner(1.0, 1)
+    base = PrivateParityLearner(1.0, 1)
     yield broken(MUTANTS["deterministic_consistent_learner"], base, one, relation=REPLACE)
     yield broken(MUTANTS["fixed_size_with_parity_steps"], base, beside, relation=REPLACE)
 

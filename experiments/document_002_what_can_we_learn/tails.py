@@ -42,7 +42,7 @@ _DELTAS = tuple(Fraction(*delta) for delta in ((1, 50), (1, 10), (1, 4), (2, 5))
 
 
 @dataclass(frozen=True)
-class Excess:
+class ExcessOverTruth:
     """By how much a number is above the truth; 0 where it is below.
 
     Parameters
@@ -136,7 +136,7 @@ def chernoff_hoeffding() -> Iterator[Draft]:
     yield accuracy(
         SampleMean(n, "idp"),
         rand(),
-        Excess(share),
+        ExcessOverTruth(share),
         at_most=phi * share,
         beta=beta,
         strict=True,

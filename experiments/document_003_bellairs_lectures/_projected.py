@@ -17,7 +17,7 @@ from auditor.datasets import Pair
 from auditor.targets import Mechanism
 from experiments.common import added, person, rand
 from mechanisms.base.mechanism import FloatArray
-from mechanisms.query_release.projections import Body, ProjectedMoments
+from mechanisms.query_release.projections import ConvexBody, ProjectedMoments
 from mechanisms.query_release.second_moments import NoisyMoments, SecondMoments, SignedHistogram
 
 #: Yes-or-no attributes of a person of the RAND data: any visit, coinsurance, individual deductible plan, a payment
@@ -71,7 +71,7 @@ def few_and_one_more(persons: int, attributes: int) -> Pair:
     return Pair(np.concatenate([rows, np.ones((1, attributes))]), rows, f"one more person than {persons}")
 
 
-def projected(d: int, body: Body, size: float, tolerance: float = 0.01) -> ProjectedMoments:
+def projected(d: int, body: ConvexBody, size: float, tolerance: float = 0.01) -> ProjectedMoments:
     """The mechanism on rows of d signs at the level at which the error is measured."""
     return ProjectedMoments(NoisyMoments(SecondMoments(d), EPSILON, DELTA), body, size, tolerance)
 
@@ -159,7 +159,7 @@ def errors_on(released: ProjectedMoments, data: Sequence[SignedHistogram]) -> Se
 
 
 @dataclass(frozen=True, eq=False)
-class Side:
+class OneSidedError:
     """An error in units of its own, or by how much it is below a number; 0 where it is above that.
 
     Parameters
@@ -183,7 +183,7 @@ class Side:
 
 
 @dataclass(frozen=True, eq=False)
-class RootMeanSquare:
+class RootMeanSquareEntry:
     """Root of the mean squared error of the entries.
 
     Parameters
@@ -221,7 +221,7 @@ def between(
         yield expectation(
             mechanism,
             data,
-            Side(error, unit, most),
+            OneSidedError(error, unit, most),
             at_most=at_most,
             case=name,
             draws=draws,
@@ -245,7 +245,7 @@ def squared_error(
 
 
 @dataclass(frozen=True)
-class Both:
+class NoisyAndProjectedMoments:
     """The noisy moments and the projected ones, side by side: float64 of shape (n, 2 d^2)."""
 
     released: ProjectedMoments
@@ -257,7 +257,7 @@ class Both:
 
 
 @dataclass(frozen=True)
-class Unprojected(Both):
+class NoisyMomentsTwice(NoisyAndProjectedMoments):
     """The noisy moments twice."""
 
     def __call__(self, data: object, n: int, rng: np.random.Generator) -> FloatArray:
@@ -267,8 +267,8 @@ class Unprojected(Both):
 
 
 @dataclass(frozen=True, eq=False)
-class Geometry:
-    """Lengths and inner products of y, the noise and the projection, from what `Both` gives.
+class ProjectionGeometry:
+    """Lengths and inner products of y, the noise and the projection, from what `NoisyAndProjectedMoments` gives.
 
     Parameters
     ----------
@@ -292,18 +292,18 @@ class Geometry:
 
 
 @dataclass(frozen=True, eq=False)
-class Width:
+class BodyWidth:
     """``max over the body of <z, w>``, from the noisy moments.
 
     Parameters
     ----------
-    body : Body
+    body : ConvexBody
         Of d x d matrices.
     truth : ndarray of shape (d^2,)
         y.
     """
 
-    body: Body
+    body: ConvexBody
     truth: FloatArray
 
     def __call__(self, outputs: FloatArray) -> FloatArray:
@@ -312,7 +312,7 @@ class Width:
         return self.body.support((np.asarray(outputs, dtype=np.float64) - self.truth).reshape(-1, d, d))
 
 
-class OverWidth(Geometry):
+class ErrorOverWidth(ProjectionGeometry):
     """``|y - yh|^2 / (n max over the body of <z, w>)``."""
 
     def __call__(self, outputs: FloatArray) -> FloatArray:
@@ -322,7 +322,7 @@ class OverWidth(Geometry):
         return np.asarray((error**2).sum(axis=1) / width)
 
 
-class PrintedStep(Geometry):
+class PrintedStep(ProjectionGeometry):
     """``|p - yt| / |y - p|``, p being the foot of the perpendicular from yt to the line through y and yh."""
 
     def __call__(self, outputs: FloatArray) -> FloatArray:
@@ -333,7 +333,7 @@ class PrintedStep(Geometry):
         return np.asarray(across / along)
 
 
-class CorrectStep(Geometry):
+class CorrectStep(ProjectionGeometry):
     """``|yh - y| / |p - y|``, less what the gap of the projection that was found, which is computed anew, explains.
 
     ``|yh - y|^2 <= <yh - y, w> + gap``, and the first term is ``|yh - y| |p - y|``.

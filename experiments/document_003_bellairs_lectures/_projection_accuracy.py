@@ -23,12 +23,12 @@ from experiments.document_003_bellairs_lectures._projected import (
     MEASURED,
     RELAXED,
     ROWS,
-    Both,
+    BodyWidth,
     CorrectStep,
-    OverWidth,
+    ErrorOverWidth,
+    NoisyAndProjectedMoments,
     PrintedStep,
-    RootMeanSquare,
-    Width,
+    RootMeanSquareEntry,
     between,
     bound,
     dimension,
@@ -41,7 +41,7 @@ from experiments.document_003_bellairs_lectures._projected import (
     squared_error,
     worst_number,
 )
-from mechanisms.query_release.projections import Hull, NuclearBall
+from mechanisms.query_release.projections import NuclearBall, SignVectorHull
 from mechanisms.query_release.second_moments import (
     NoisyMoments,
     SecondMoments,
@@ -52,14 +52,14 @@ from mechanisms.query_release.second_moments import (
 def steps() -> Iterator[Draft]:
     """The inequality between the error and the width, run by run; the printed step towards it, and the right one."""
     d, people = 6, 24
-    released, data = projected(d, Hull(), people), repeated(d, people, 2)
-    truth, both = released.noisy.query(data), Both(released)
+    released, data = projected(d, SignVectorHull(), people), repeated(d, people, 2)
+    truth, both = released.noisy.query(data), NoisyAndProjectedMoments(released)
     yield statement_holds(
         "J9b",
         accuracy(
             both,
             data,
-            OverWidth(released, truth),
+            ErrorOverWidth(released, truth),
             at_most=4.0,
             beta=0.0,
             case="error_and_width_as_printed",
@@ -70,7 +70,7 @@ def steps() -> Iterator[Draft]:
     yield accuracy(
         both,
         data,
-        OverWidth(released, truth),
+        ErrorOverWidth(released, truth),
         at_most=2.0,
         beta=0.0,
         case="error_and_width",
@@ -81,7 +81,7 @@ def steps() -> Iterator[Draft]:
     yield accuracy(
         both,
         data,
-        OverWidth(released, truth),
+        ErrorOverWidth(released, truth),
         at_most=0.83,
         beta=0.0,
         case="error_and_width_at_0_83",
@@ -121,7 +121,7 @@ def errors() -> Iterator[Draft]:
     """Expected squared errors and widths at the theorem's own parameters."""
     # At d = 6 the bound is below both other errors for 22 and 23 people only. The answer 0 is off by n on one row.
     for d, people, distinct in ((8, 32, 1), (8, 32, 2), (10, 37, 1), (10, 37, 4)):
-        released, data = projected(d, Hull(), people), repeated(d, people, distinct)
+        released, data = projected(d, SignVectorHull(), people), repeated(d, people, distinct)
         yield squared_error(
             released,
             data,
@@ -133,7 +133,7 @@ def errors() -> Iterator[Draft]:
     yield expectation(
         wide,
         data,
-        Width(Hull(), wide.query(data)),
+        BodyWidth(SignVectorHull(), wide.query(data)),
         at_most=wide.scale * 10 * math.sqrt(20 * math.log(2.0)),
         case="width_of_K",
         derived=True,
@@ -147,7 +147,7 @@ def errors() -> Iterator[Draft]:
             f"width_of_K_at_{d}",
             noisy,
             nobody,
-            Width(Hull(), noisy.query(nobody)),
+            BodyWidth(SignVectorHull(), noisy.query(nobody)),
             noisy.scale * d**1.5,
             (0.92, 0.97),
             draws={"smoke": 1_000, "standard": 4_000},
@@ -160,7 +160,7 @@ def errors() -> Iterator[Draft]:
             f"worst_constant_at_{d}",
             ball,
             data,
-            RootMeanSquare(ball.noisy.query(data)),
+            RootMeanSquareEntry(ball.noisy.query(data)),
             math.sqrt(bound(d, ROWS * d, 1.0)),
             (0.95 * 1.02, 1.05 * 1.02),
             draws={"smoke": 300, "standard": 1_000},
@@ -168,7 +168,7 @@ def errors() -> Iterator[Draft]:
         )
     # Two hundred real persons: more than the window holds, where plain noise is the bound.
     persons = few_and_one_more(200, 6).y
-    real = projected(6, Hull(), 400.0)
+    real = projected(6, SignVectorHull(), 400.0)
     yield expectation(
         real,
         persons,

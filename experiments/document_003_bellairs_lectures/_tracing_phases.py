@@ -10,7 +10,7 @@ from auditor.audits.accuracy import Line, PhaseDiagram, Setting
 from auditor.audits.adversaries.fingerprints import BonehShaw, Tardos, sufficient_block
 from auditor.claims import Draft, phases
 from mechanisms.base.mechanism import FloatArray, IntArray
-from mechanisms.lower_bounds.pirates import Piracy, Proportional, Scoring
+from mechanisms.lower_bounds.pirates import PiracyGame, PirateScores, ProportionalPirate
 
 #: Users, and columns: from fewer than can be traced to more than are needed.
 _USERS = (4.0, 6.0, 8.0, 12.0, 16.0)
@@ -31,7 +31,7 @@ def _blocks(users: float, columns: float) -> Setting:
     def missed(traced: IntArray) -> FloatArray:
         return np.asarray(~np.isin(traced, members), dtype=np.float64)
 
-    return Setting(Piracy(code, Proportional()), members, missed, at_most=0.0)
+    return Setting(PiracyGame(code, ProportionalPirate()), members, missed, at_most=0.0)
 
 
 def _block_length(users: float) -> float:
@@ -50,7 +50,7 @@ def _biases(users: float, columns: float) -> Setting:
         guilty = np.delete(accused, innocent, axis=1).any(axis=1)
         return (accused[:, innocent] | ~guilty).astype(np.float64)
 
-    return Setting(Scoring(code, Proportional()), members, missed, at_most=0.0)
+    return Setting(PirateScores(code, ProportionalPirate()), members, missed, at_most=0.0)
 
 
 def _bias_length(users: float) -> float:

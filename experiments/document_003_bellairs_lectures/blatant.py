@@ -90,7 +90,7 @@ def _bounds() -> Iterator[Draft]:
     yield accuracy(
         game,
         None,
-        Nearly(n, wrong),
+        FewBitsWrong(n, wrong),
         at_most=0.5,
         beta=bound_reconstruction(_APPROXIMATE, 1.0, n, wrong),
         case="all_or_nothing",
@@ -102,7 +102,7 @@ def _bounds() -> Iterator[Draft]:
 
 
 @dataclass(frozen=True)
-class Nearly:
+class FewBitsWrong:
     """1 where so few of the bits are wrong, else 0: what happens rarely."""
 
     bits: int

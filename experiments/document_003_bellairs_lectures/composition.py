@@ -44,7 +44,15 @@ from mechanisms.composition.advanced_composition import (
     largest_expected_loss,
 )
 from mechanisms.composition.composition import MUTANTS as ACCOUNTANTS
-from mechanisms.composition.composition import Accountant, Bit, LeakyResponse, NoisyCount, Part, Response, Rows
+from mechanisms.composition.composition import (
+    Accountant,
+    AccountedPart,
+    LeakyResponse,
+    LeakyResponsePart,
+    NoisyCountPart,
+    RowBit,
+    Rows,
+)
 from mechanisms.composition.composition_game import CompositionGame, QuitWhenAhead
 
 _POOR = Count("hlthp", equals=1.0)
@@ -67,9 +75,9 @@ def _at_least(k: int) -> list[Count]:
     return [Count("mdvis", low=float(v)) for v in range(1, k + 1)]
 
 
-def _noisy(count: Count, rows: Rows = None) -> NoisyCount:
+def _noisy(count: Count, rows: Rows = None) -> NoisyCountPart:
     """A count with noise on a lattice of sixteenths: so few losses that compositions have exact curves."""
-    return NoisyCount(count, rows, step=2.0**-4)
+    return NoisyCountPart(count, rows, step=2.0**-4)
 
 
 # ------------------------------------------------------------------------------- basic composition
@@ -88,7 +96,7 @@ def basic_composition() -> Iterator[Draft]:
     overlapping, middle = Accountant(blocks, 1.0), _health_changes(10_000)
     disjoint = Accountant([_noisy(_POOR, rows) for rows in ((0, 8_000), (8_000, 16_000), (16_000, 20_190))], 1.0)
     # The first person's answers to whether she had at least 1, 2, ... 8 visits.
-    bits = [Response(Bit(count)) for count in _at_least(8)]
+    bits = [LeakyResponsePart(RowBit(count)) for count in _at_least(8)]
     often = visits(0, 40)
     for case, pure, pair in (
         ("laplace_counts", counts, four),
@@ -138,7 +146,7 @@ def basic_composition() -> Iterator[Draft]:
 
 def _cost_of_counts(k: float) -> float:
     """Exact epsilon of k counts of level 0.1 that all move."""
-    parts: list[Part] = [_noisy(count) for count in _at_least(round(k))]
+    parts: list[AccountedPart] = [_noisy(count) for count in _at_least(round(k))]
     pair = visits(0, 40)
     counts = Accountant(parts, 0.1 * k)
     return curve(counts.law(pair.x), counts.law(pair.y)).epsilon(0.0)
@@ -151,7 +159,7 @@ _LEVELS = (0.01, 0.1, 0.5, 1.0, 2.0, 5.0)
 
 
 @dataclass(frozen=True)
-class LossPlus:
+class LossPlusLevel:
     """Privacy loss of a count with geometric noise, plus its level, so that it is not negative.
 
     Parameters
@@ -177,7 +185,7 @@ def expected_privacy_loss() -> Iterator[Draft]:
     """At most eps tanh(eps/2), attained by randomised response and geometric noise; computed, and drawn."""
     pair = _health_changes()
     count = TwoSidedGeometric(_POOR, math.e)
-    response = LeakyResponse(Bit(_POOR), 1.0)
+    response = LeakyResponse(RowBit(_POOR), 1.0)
     noisy = LatticeLaplace(_POOR, 1.0)
     for case, mechanism in (("geometric", count), ("response", response), ("laplace", noisy)):
         yield from reference(mechanism, PureDP(1.0), pair, case=case, relation=REPLACE, follows=False)
@@ -216,7 +224,7 @@ def expected_privacy_loss() -> Iterator[Draft]:
         yield expectation(
             drawn,
             pair.x,
-            LossPlus(drawn, before, after),
+            LossPlusLevel(drawn, before, after),
             at_most=eps + mean,
             exact=eps + mean,
             # Twice the claimed mean of the loss itself.
@@ -246,7 +254,7 @@ def _pairs_of_level(eps: float) -> dict[str, LossCurve]:
     pair = _health_changes()
     found = {}
     for name, mechanism in (
-        ("randomised response", LeakyResponse(Bit(_POOR), eps)),
+        ("randomised response", LeakyResponse(RowBit(_POOR), eps)),
         ("geometric noise", LatticeLaplace(_POOR, eps, step=1.0)),
         ("Laplace noise", LatticeLaplace(_POOR, eps)),
     ):
@@ -314,7 +322,7 @@ def advanced() -> Iterator[Draft]:
     The theorem with its constants is eps' = e sqrt(2 k ln(1/delta')) + k e tanh(e/2); the responses are the worst case
     of all compositions of their level, so their exact epsilon is what is true.
     """
-    pair, bit = _health_changes(), Bit(_POOR)
+    pair, bit = _health_changes(), RowBit(_POOR)
     for step, k in ((0.1, 99), (0.01, 9999)):
         many = ManyResponses(bit, step, k, 1e-6)
         yield exact(many, ApproxDP(many.epsilon, 1e-6), pair, case=f"responses_{k}_small_delta", relation=REPLACE)
@@ -376,7 +384,7 @@ def _counts() -> Iterator[Draft]:
             yield privacy(counts, claim, often, case=f"laplace_counts_{k}", relation=REPLACE, draws=_LONG_OUTPUTS)
 
 
-def _game(pair: Pair, bit: Bit) -> Iterator[Draft]:
+def _game(pair: Pair, bit: RowBit) -> Iterator[Draft]:
     """An adversary who picks each pair and mechanism after the earlier answers; the same bound has to hold."""
     step, k, slack = 0.25, 12, 0.05
     game = CompositionGame(bit, step, k)
@@ -392,7 +400,7 @@ def _game(pair: Pair, bit: Bit) -> Iterator[Draft]:
     yield conformity(quitting, pair, case="adaptive_game", draws=_LONG_OUTPUTS)
 
 
-def _wrong_claims(pair: Pair, bit: Bit) -> Iterator[Draft]:
+def _wrong_claims(pair: Pair, bit: RowBit) -> Iterator[Draft]:
     """Wrong accountants: at the theorem's delta' by the law, at larger ones by draws, which need frequent events."""
     usual, long = ManyResponses(bit, 0.1, 99, 1e-6), ManyResponses(bit, 1.0, 100, 1e-6)
     frequent = ManyResponses(bit, 0.1, 99, 0.01)

@@ -25,7 +25,7 @@ from auditor.claims import (
     scaling,
 )
 from auditor.privacy.guarantees import ApproxDP, PureDP
-from experiments._errors import FirstError, TypicalError
+from experiments._errors import FirstAnswerError, TypicalError
 from experiments.common import REPLACE, rand, visits
 from mechanisms.additive_noise.gaussian import CalibratedGaussian
 from mechanisms.query_release.counting_queries import MUTANTS, CountingQueries, ThresholdCounts, capacity, spread_cuts
@@ -116,7 +116,7 @@ def _accuracy() -> Iterator[Draft]:
         yield accuracy(
             mechanism,
             rand(),
-            FirstError(float(truth[0])),
+            FirstAnswerError(float(truth[0])),
             at_most=one,
             beta=beta,
             exact=mechanism.miss(one),

@@ -42,10 +42,10 @@ from mechanisms.composition.random_row import RandomRow
 from mechanisms.composition.suppression import MUTANTS as INTERFACES
 from mechanisms.composition.suppression import (
     SMALLEST,
-    Differencing,
+    DifferencingAttack,
+    GeometricNoiseCounts,
     GuessingGame,
-    KnownRest,
-    NoisyCounts,
+    KnownRestAttack,
     OverlappingDifferencing,
     SuppressedCounts,
     guessing_bound,
@@ -76,8 +76,8 @@ def differencing() -> Iterator[Draft]:
 
     The bound on guessing is (e^eps + delta) / (1 + e^eps): catalogue 000_001_003, A7.
     """
-    attack = Differencing(Count("mdvis", low=36.0, high=36.0), Count("mdvis", low=0.0, high=10.0))
-    noisy = NoisyCounts(attack.queries, (0.5, 0.5))
+    attack = DifferencingAttack(Count("mdvis", low=36.0, high=36.0), Count("mdvis", low=0.0, high=10.0))
+    noisy = GeometricNoiseCounts(attack.queries, (0.5, 0.5))
     # The target is asked for in the second query only; a person of the wide predicate is in both.
     target, in_both = visits(20, 36), visits(5, 20)
     yield from reference(noisy, PureDP(1.0), [in_both, target], case="noisy_counts", relation=REPLACE, follows=False)
@@ -132,7 +132,7 @@ def differencing() -> Iterator[Draft]:
     )
     # An adversary who knows all other rows needs no first query, and attains the bound at the level of the second.
     yield accuracy(
-        GuessingGame(noisy, KnownRest(float(attack.queries[1](target.x)))),
+        GuessingGame(noisy, KnownRestAttack(float(attack.queries[1](target.x)))),
         datasets,
         _right,
         at_most=0.0,

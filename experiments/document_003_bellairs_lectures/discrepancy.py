@@ -44,7 +44,7 @@ from mechanisms.lower_bounds.discrepancy import (
     with_zero,
     witness,
 )
-from mechanisms.lower_bounds.discrepancy_errors import ErrorOfResponses, LargestError, WorstConsistent
+from mechanisms.lower_bounds.discrepancy_errors import ErrorOfResponses, LargestErrorOnSecretBits, WorstConsistent
 from mechanisms.lower_bounds.noisy_counts import UniformCounts
 
 _EPSILON, _DELTA = 1.0, 0.1
@@ -69,7 +69,7 @@ _J7 = Erratum(
 
 
 @dataclass(frozen=True)
-class Below:
+class ErrorBelowBound:
     """Whether an error is below a bound, 1 or 0: what a lower bound allows only so often.
 
     Parameters
@@ -262,15 +262,15 @@ def _no_mechanism_beats_it() -> Iterator[Draft]:
         k, n = queries.shape
         m = usable_places(n, _EPSILON, _DELTA)
         for name, mechanism in (
-            ("laplace", LargestError(LaplaceCounts(k, _EPSILON), queries)),
-            ("gaussian", LargestError(GaussianCounts(k, _EPSILON, _DELTA), queries)),
-            ("constant", LargestError(ConstantCounts(k, n / 4), queries)),
+            ("laplace", LargestErrorOnSecretBits(LaplaceCounts(k, _EPSILON), queries)),
+            ("gaussian", LargestErrorOnSecretBits(GaussianCounts(k, _EPSILON, _DELTA), queries)),
+            ("constant", LargestErrorOnSecretBits(ConstantCounts(k, n / 4), queries)),
             ("responses", ErrorOfResponses(queries, _EPSILON, _DELTA)),
         ):
             yield accuracy(
                 mechanism,
                 None,
-                Below(partial_discrepancy(queries, m) / 2),
+                ErrorBelowBound(partial_discrepancy(queries, m) / 2),
                 at_most=0,
                 beta=most_reconstructed(n, m, _EPSILON, _DELTA),
                 case=f"{case}_{name}",
@@ -286,7 +286,7 @@ def _no_mechanism_beats_it() -> Iterator[Draft]:
     yield accuracy(
         ErrorOfResponses(hundred, _EPSILON, _DELTA),
         None,
-        Below(bound),
+        ErrorBelowBound(bound),
         at_most=0,
         beta=most_reconstructed(_HUNDRED, m, _EPSILON, _DELTA),
         case="hundred_people_responses",
@@ -298,7 +298,7 @@ def _no_mechanism_beats_it() -> Iterator[Draft]:
     yield accuracy(
         ErrorOfResponses(twelve, _EPSILON, _DELTA),
         None,
-        Below(partial_discrepancy(twelve, usable_places(12, _EPSILON, _DELTA)) / 2, unit=12.0),
+        ErrorBelowBound(partial_discrepancy(twelve, usable_places(12, _EPSILON, _DELTA)) / 2, unit=12.0),
         at_most=0,
         beta=2 / 3,
         case="fractions_against_counts",
@@ -346,7 +346,7 @@ def _as_printed() -> Iterator[Draft]:
             accuracy(
                 ErrorOfResponses(queries, _EPSILON),
                 None,
-                Below(partial_discrepancy(queries, 0) / 2),
+                ErrorBelowBound(partial_discrepancy(queries, 0) / 2),
                 at_most=0,
                 beta=2 / 3,
                 exact=ErrorOfResponses(queries, _EPSILON).true_probability ** people,

@@ -48,7 +48,7 @@ from mechanisms.query_release.disjunctions import (
     terms,
     value_at,
 )
-from mechanisms.query_release.marginals import Attributes
+from mechanisms.query_release.marginals import BinaryAttributes
 
 _N = len(rand())
 _EPSILON = 1.0
@@ -57,7 +57,7 @@ _ALPHA = Fraction(1, 10)
 _TEN = DisjunctionSummary(TEN, 4, _ALPHA, _N, _EPSILON, 16)
 _TWENTY = DisjunctionSummary(TWENTY, 4, _ALPHA, _N, _EPSILON)
 #: Limitation, and health rated good, fair or poor: 14 coefficients.
-_FOUR = DisjunctionSummary(Attributes((("physlm", 0.5), *HEALTH.cuts)), 4, _ALPHA, _N, _EPSILON, 16)
+_FOUR = DisjunctionSummary(BinaryAttributes((("physlm", 0.5), *HEALTH.cuts)), 4, _ALPHA, _N, _EPSILON, 16)
 
 #: An output is 175 numbers.
 _FEWER = {"smoke": 4_000, "standard": 20_000}

@@ -15,14 +15,14 @@ from auditor.privacy.guarantees import PureDP
 from mechanisms.additive_noise.column_counts import LaplaceCounts
 from mechanisms.lower_bounds.noisy_counts import UniformCounts
 from mechanisms.lower_bounds.subset_answers import (
-    Answers,
     ClosedMidpointAnswers,
+    ConsistentReconstruction,
     ExactAnswers,
-    Farthest,
+    FarthestConsistent,
     MidpointAnswers,
-    NonStrict,
-    Reconstruction,
+    NonStrictConsistency,
     StopsAtFirstFailure,
+    SubsetAnswers,
     TrueQueries,
     UniformAnswers,
     partner,
@@ -60,7 +60,7 @@ def exhaustive_reconstruction() -> Iterator[Draft]:
 
 
 def _distances() -> Iterator[Draft]:
-    models: list[tuple[str, int, Answers]] = [
+    models: list[tuple[str, int, SubsetAnswers]] = [
         ("exact", 12, ExactAnswers(1.0)),
         ("uniform", 12, UniformAnswers(1.5)),
         ("uniform", 20, UniformAnswers(2.0)),
@@ -68,7 +68,7 @@ def _distances() -> Iterator[Draft]:
     ]
     for name, people, answers in models:
         yield accuracy(
-            Reconstruction(answers),
+            ConsistentReconstruction(answers),
             _ones_first(people),
             _WRONG,
             at_most=4 * answers.error,
@@ -82,7 +82,7 @@ def _distances() -> Iterator[Draft]:
             parameters={"people": people, "E": answers.error},
         )
     yield accuracy(
-        Reconstruction(UniformAnswers(0.99 * 20 / 400)),
+        ConsistentReconstruction(UniformAnswers(0.99 * 20 / 400)),
         _ones_first(20),
         _WRONG,
         at_most=20 / 100,
@@ -95,7 +95,7 @@ def _distances() -> Iterator[Draft]:
         parameters={"people": 20},
     )
     yield accuracy(
-        Farthest(UniformAnswers(1.5)),
+        FarthestConsistent(UniformAnswers(1.5)),
         _ones_first(12),
         _WRONG,
         at_most=6.0,
@@ -123,7 +123,7 @@ def _distances() -> Iterator[Draft]:
         derived=True,
     )
     yield inequality(
-        lambda: _different(Reconstruction),
+        lambda: _different(ConsistentReconstruction),
         statement="from the same answers the same is reconstructed, whatever the data: wrong bits by which it differs",
         relation="==",
         level="L4",
@@ -134,7 +134,7 @@ def _distances() -> Iterator[Draft]:
 def _mutants() -> Iterator[Draft]:
     for error in (1.0, 1.5):
         yield accuracy(
-            NonStrict(ClosedMidpointAnswers(error)),
+            NonStrictConsistency(ClosedMidpointAnswers(error)),
             _ones_first(12),
             _WRONG,
             at_most=4 * error,
@@ -202,8 +202,8 @@ def _below() -> list[Row]:
     """Of the first consistent candidate; with 12 people of the farthest one too."""
     found: list[Row] = []
     for people, kinds, errors in (
-        (12, (Reconstruction, Farthest), (0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0)),
-        (20, (Reconstruction,), (1.0, 2.0, 4.0)),
+        (12, (ConsistentReconstruction, FarthestConsistent), (0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0)),
+        (20, (ConsistentReconstruction,), (1.0, 2.0, 4.0)),
     ):
         for kind in kinds:
             for error in errors:
@@ -217,17 +217,17 @@ def _attained() -> list[Row]:
     found: list[Row] = []
     for people, errors in ((12, (0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0)), (20, (1.0, 2.0, 4.0, 5.0))):
         for error in errors:
-            wrong = _wrong(Reconstruction(MidpointAnswers(error)), people)
+            wrong = _wrong(ConsistentReconstruction(MidpointAnswers(error)), people)
             found.append((f"{people} people, E = {error:g}", wrong, float(worst_distance(error))))
     return found
 
 
-def _wrong(reconstruction: Reconstruction, people: int) -> float:
+def _wrong(reconstruction: ConsistentReconstruction, people: int) -> float:
     """Wrong bits where answers are not random."""
     return float(reconstruction(_ones_first(people), 1, np.random.default_rng(0))[0])
 
 
-def _different(attack: type[Reconstruction]) -> list[Row]:
+def _different(attack: type[ConsistentReconstruction]) -> list[Row]:
     """By how many bits what is reconstructed of x differs from what is of its partner, whose answers are the same."""
     found: list[Row] = []
     for error in (1.0, 1.5, 2.0):

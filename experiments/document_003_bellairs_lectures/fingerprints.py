@@ -27,22 +27,22 @@ from auditor.claims import Draft, Source, accuracy, conformity, entry, expectati
 from mechanisms.base.mechanism import FloatArray, IntArray, Mechanism
 from mechanisms.lower_bounds.code_mutants import MUTANTS
 from mechanisms.lower_bounds.pirates import (
-    AllOnes,
-    Coin,
-    Framing,
+    AllOnesPirate,
+    CoinPirate,
+    FramingPirate,
     InnocentRise,
     InnocentScore,
-    Knowing,
-    Majority,
-    Minority,
-    Piracy,
-    Pirate,
-    Proportional,
-    Scoring,
+    LargestCodeWeight,
+    MajorityPirate,
+    MinorityPirate,
+    PiracyGame,
+    PirateScores,
+    PirateStrategy,
+    ProportionalPirate,
+    ScoreAwarePirate,
     SecondRelease,
-    Silence,
-    Stratified,
-    Weights,
+    SilentPirate,
+    StratifiedPirate,
     missing_user,
 )
 
@@ -64,7 +64,7 @@ def _without(user: int, users: int) -> IntArray:
     return np.setdiff1d(np.arange(1, users + 1), [user])
 
 
-def _mutant(name: str, base: Piracy | Scoring) -> Any:
+def _mutant(name: str, base: PiracyGame | PirateScores) -> Any:
     return MUTANTS[name].build(base)
 
 
@@ -89,7 +89,7 @@ def _nobody(traced: Any) -> FloatArray:
 def _innocent(mechanism: Any, coalition: IntArray, **options: Any) -> Draft:
     """Claim that nobody outside a coalition is traced, with probability 1 - xi."""
     outside, code = _Outside(tuple(coalition.tolist())), mechanism.code
-    known = _mutant("permutation_omitted", Piracy(code, Framing(missing_user(coalition, code.users))))
+    known = _mutant("permutation_omitted", PiracyGame(code, FramingPirate(missing_user(coalition, code.users))))
     options.setdefault("controls", {"pirates who frame him, as the order of the columns is no secret": known})
     return accuracy(
         mechanism,
@@ -121,34 +121,36 @@ def boneh_shaw_code() -> Iterator[Draft]:
     """
     code, smallest = BonehShaw(5, sufficient_block(5, _XI)), BonehShaw(5, smallest_block(5, _XI))
     most = _without(3, 5)
-    pirates: dict[str, Pirate] = {
-        "majority": Majority(),
-        "coin": Coin(),
-        "proportional": Proportional(),
-        "all_ones": AllOnes(),
-        "minority": Minority(),
+    pirates: dict[str, PirateStrategy] = {
+        "majority": MajorityPirate(),
+        "coin": CoinPirate(),
+        "proportional": ProportionalPirate(),
+        "all_ones": AllOnesPirate(),
+        "minority": MinorityPirate(),
     }
     for name, pirate in pirates.items():
         yield _innocent(
-            Piracy(smallest, pirate),
+            PiracyGame(smallest, pirate),
             most,
             case=name,
             independence=name == "coin",
             note="five users, 106 columns a block: the fewest that are enough",
         )
     yield _innocent(
-        Piracy(code, Proportional()),
+        PiracyGame(code, ProportionalPirate()),
         most,
         case="block_of_the_claim",
         independence=False,
         note="five users, 311 columns a block",
     )
-    ten = Piracy(BonehShaw(10, smallest_block(10, _XI)), Coin())
+    ten = PiracyGame(BonehShaw(10, smallest_block(10, _XI)), CoinPirate())
     yield _innocent(
         ten, _without(5, 10), case="ten_users", independence=False, note="481 columns a block; the claim has 1,382"
     )
     for name, user in (("first_innocent", 1), ("middle_innocent", 3), ("last_innocent", 5)):
-        yield _guilty(Piracy(code, Minority()), _without(user, 5), case=f"somebody_{name}", independence=False)
+        yield _guilty(
+            PiracyGame(code, MinorityPirate()), _without(user, 5), case=f"somebody_{name}", independence=False
+        )
     # The premise of both claims: the secret order alone splits the columns.
     rise = InnocentRise(smallest)
     yield conformity(
@@ -160,10 +162,10 @@ def boneh_shaw_code() -> Iterator[Draft]:
 
 def _block_mutants(code: BonehShaw, most: IntArray) -> Iterator[Draft]:
     """Each mutant beside the reference, on the same pirates."""
-    cases: list[tuple[str, Piracy, IntArray]] = [
-        ("permutation_omitted", Piracy(code, Framing(3)), most),
-        ("code_reused", SecondRelease(code, Framing(3)), most),
-        ("infeasible_word_as_proof", Piracy(code, Silence()), _without(5, 5)),
+    cases: list[tuple[str, PiracyGame, IntArray]] = [
+        ("permutation_omitted", PiracyGame(code, FramingPirate(3)), most),
+        ("code_reused", SecondRelease(code, FramingPirate(3)), most),
+        ("infeasible_word_as_proof", PiracyGame(code, SilentPirate()), _without(5, 5)),
     ]
     for name, base, coalition in cases:
         found = MUTANTS[name]
@@ -171,7 +173,7 @@ def _block_mutants(code: BonehShaw, most: IntArray) -> Iterator[Draft]:
         yield _innocent(base, coalition, case=f"reference_{name}", independence=False, controls={name: broken})
         yield _innocent(broken, coalition, case=name, expected="deviation", is_mutant=True, note=found.note)
     # Everybody colludes, and the word rises by exactly 1/8 from each block to the next.
-    everybody = Piracy(BonehShaw(8, 8 * math.ceil(sufficient_block(8, _XI) / 8)), Stratified())
+    everybody = PiracyGame(BonehShaw(8, 8 * math.ceil(sufficient_block(8, _XI) / 8)), StratifiedPirate())
     yield _guilty(everybody, np.arange(1, 9), case="reference_float_comparison", independence=False)
     yield _guilty(
         _mutant("float_comparison", everybody),
@@ -278,7 +280,7 @@ _SOME: dict[int, dict[str, int]] = {
 }
 
 
-def guilty_mean(scoring: Scoring) -> float:
+def guilty_mean(scoring: PirateScores) -> float:
     """Mean score of a pirate over the threshold, in closed form, for a coalition of the code's own size.
 
     Proportional pirates: a column adds ``p sqrt((1-p)/p)`` to the score of the one whose entry is taken, and nothing to
@@ -286,15 +288,15 @@ def guilty_mean(scoring: Scoring) -> float:
     elementary integral over r; without the cut-off it is 5/pi for all pirates.
     """
     end, c = math.asin(math.sqrt(scoring.code.cutoff)), scoring.code.coalition
-    power = 2 if isinstance(scoring.pirate, Proportional) else 2 * c
+    power = 2 if isinstance(scoring.pirate, ProportionalPirate) else 2 * c
     return 5.0 * (math.cos(end) ** power - math.sin(end) ** power) / (math.pi - 4.0 * end)
 
 
-def _guilty_by_quadrature(scoring: Scoring) -> float:
+def _guilty_by_quadrature(scoring: PirateScores) -> float:
     """The same from the law of how many pirates have a one in a column, by quadrature over r."""
     code, c = scoring.code, scoring.code.coalition
     end, s = math.asin(math.sqrt(code.cutoff)), np.arange(c + 1)
-    word = s / c if isinstance(scoring.pirate, Proportional) else (s > 0).astype(np.float64)
+    word = s / c if isinstance(scoring.pirate, ProportionalPirate) else (s > 0).astype(np.float64)
     log_binomial = special.gammaln(c + 1) - special.gammaln(s + 1) - special.gammaln(c - s + 1)
 
     def column(r: float) -> float:
@@ -306,10 +308,10 @@ def _guilty_by_quadrature(scoring: Scoring) -> float:
 
 
 @dataclass(frozen=True)
-class Doubled:
+class DoubledScores:
     """Scores of twice the size."""
 
-    scoring: Scoring
+    scoring: PirateScores
 
     def __call__(self, data: Any, n: int, rng: np.random.Generator) -> FloatArray:
         """Draw the scores of `n` runs."""
@@ -345,12 +347,14 @@ def _spread() -> list[Row]:
     return rows
 
 
-def _scorings() -> list[Scoring]:
-    return [Scoring(Tardos(n, n - 1), pirate) for n in _SOME for pirate in (Proportional(), AllOnes())]
+def _scorings() -> list[PirateScores]:
+    return [PirateScores(Tardos(n, n - 1), pirate) for n in _SOME for pirate in (ProportionalPirate(), AllOnesPirate())]
 
 
-def _name(scoring: Scoring) -> str:
-    return f"n = {scoring.code.users}, {'proportional' if isinstance(scoring.pirate, Proportional) else 'all ones'}"
+def _name(scoring: PirateScores) -> str:
+    return (
+        f"n = {scoring.code.users}, {'proportional' if isinstance(scoring.pirate, ProportionalPirate) else 'all ones'}"
+    )
 
 
 def _guilty_means() -> list[Row]:
@@ -389,7 +393,7 @@ def _scores() -> Iterator[Draft]:
         note="largest distance of the exact distribution function from the normal one, and its bound",
     )
     draft = conformity(
-        InnocentScore(Scoring(Tardos(6, 5), Proportional())),
+        InnocentScore(PirateScores(Tardos(6, 5), ProportionalPirate())),
         np.arange(1, 6),
         case="innocent_score",
         draws={"smoke": 4_600, "standard": 10_000},
@@ -397,7 +401,7 @@ def _scores() -> Iterator[Draft]:
     )
     yield replace(draft, independence=False)
     for users, draws in _SOME.items():
-        scoring, members = Scoring(Tardos(users, users - 1), Proportional()), np.arange(1, users)
+        scoring, members = PirateScores(Tardos(users, users - 1), ProportionalPirate()), np.arange(1, users)
         mean, guilty = guilty_mean(scoring), users - 1
         for side, sign in (("", 1.0), ("_from_below", -1.0)):
             draft = expectation(
@@ -411,7 +415,7 @@ def _scores() -> Iterator[Draft]:
                 # A mean that is 15 % off.
                 detect=0.65 * mean,
                 derived=True,
-                controls={"scores of twice the size": Doubled(scoring)},
+                controls={"scores of twice the size": DoubledScores(scoring)},
                 note="in thresholds, " + ("above half of the mean" if sign > 0 else "below 1.5 times the mean"),
             )
             yield replace(draft, independence=False)
@@ -433,7 +437,7 @@ def _scores() -> Iterator[Draft]:
         )
 
 
-def _missed(scoring: Scoring, guilty: int, **options: Any) -> Draft:
+def _missed(scoring: PirateScores, guilty: int, **options: Any) -> Draft:
     """Claim that a coalition is not missed, with probability 1 - xi^(c/4) of the code's own c."""
     beta = scoring.code.xi ** (scoring.code.coalition / 4)
     data = np.arange(1, guilty + 1)
@@ -454,7 +458,7 @@ def tardos_code() -> Iterator[Draft]:
     """
     six = Tardos(6, 5)
     five = np.arange(1, 6)
-    proportional, all_ones = Scoring(six, Proportional()), Scoring(six, AllOnes())
+    proportional, all_ones = PirateScores(six, ProportionalPirate()), PirateScores(six, AllOnesPirate())
     yield accuracy(
         proportional,
         five,
@@ -480,16 +484,20 @@ def tardos_code() -> Iterator[Draft]:
             at_most=variance,
             exact=variance,
             case=f"innocent_variance_{name}",
-            controls={"scores of twice the size": Doubled(scoring)},
+            controls={"scores of twice the size": DoubledScores(scoring)},
             draws={"smoke": 250, "standard": 2_500},
             derived=True,
             note="in units of the squared threshold",
         )
         yield replace(draft, independence=False)
     draws = {"smoke": 1_200, "standard": 10_000}
-    yield _missed(Scoring(Tardos(3, 2), Proportional()), 2, case="guilty_of_two", draws=draws)
-    yield _missed(Scoring(Tardos(4, 3), Proportional()), 3, case="guilty_of_three", draws=draws, independence=False)
-    yield _missed(Scoring(Tardos(4, 3), AllOnes()), 3, case="guilty_all_ones", draws=draws, independence=False)
+    yield _missed(PirateScores(Tardos(3, 2), ProportionalPirate()), 2, case="guilty_of_two", draws=draws)
+    yield _missed(
+        PirateScores(Tardos(4, 3), ProportionalPirate()), 3, case="guilty_of_three", draws=draws, independence=False
+    )
+    yield _missed(
+        PirateScores(Tardos(4, 3), AllOnesPirate()), 3, case="guilty_all_ones", draws=draws, independence=False
+    )
     yield from _scores()
     yield from _bias_mutants(six, five)
     # d / (5 c) is the threshold at any length: what is shorter errs more often.
@@ -515,7 +523,7 @@ def _at_length(n: float) -> Any:
     code = Tardos(pirates + 1, pirates, _ERROR)
 
     def build(columns: int) -> Setting:
-        scoring = Scoring(replace(code, columns=columns), Proportional())
+        scoring = PirateScores(replace(code, columns=columns), ProportionalPirate())
         return Setting(scoring, np.arange(1, pirates + 1), _Wrong(pirates), at_most=0)
 
     return build
@@ -524,22 +532,22 @@ def _at_length(n: float) -> Any:
 def _bias_mutants(code: Tardos, coalition: IntArray) -> Iterator[Draft]:
     """Mutants, each at a statement that holds for the code."""
     few = {"smoke": 200, "standard": 500}
-    proportional = Scoring(code, Proportional())
+    proportional = PirateScores(code, ProportionalPirate())
     bound = math.sqrt(300 * code.coalition)  # sqrt((1 - t) / t) is smaller
     yield accuracy(
-        Weights(code),
+        LargestCodeWeight(code),
         (0,),
         _itself,
         at_most=bound,
         beta=0,
         case="largest_weight",
-        controls={"no_bias_cutoff": Weights(_mutant("no_bias_cutoff", proportional).code)},
+        controls={"no_bias_cutoff": LargestCodeWeight(_mutant("no_bias_cutoff", proportional).code)},
         draws=few,
         independence=False,
         derived=True,
     )
     yield accuracy(
-        Weights(_mutant("no_bias_cutoff", proportional).code),
+        LargestCodeWeight(_mutant("no_bias_cutoff", proportional).code),
         (0,),
         _itself,
         at_most=bound,
@@ -567,10 +575,15 @@ def _bias_mutants(code: Tardos, coalition: IntArray) -> Iterator[Draft]:
         note=MUTANTS["weights_swapped"].note,
     )
     for name, scoring, guilty, note in (
-        ("biases_published", _mutant("biases_published", Scoring(code, Knowing())), 5, None),
+        ("biases_published", _mutant("biases_published", PirateScores(code, ScoreAwarePirate())), 5, None),
         ("zero_columns_scored", _mutant("zero_columns_scored", proportional), 5, None),
         # A score falls in proportion to the pirates, to 0.4 of the threshold.
-        ("coalition_too_large", Scoring(replace(code, users=21), Proportional()), 20, "a code against 5, 20 pirates"),
+        (
+            "coalition_too_large",
+            PirateScores(replace(code, users=21), ProportionalPirate()),
+            20,
+            "a code against 5, 20 pirates",
+        ),
     ):
         yield _missed(
             scoring,

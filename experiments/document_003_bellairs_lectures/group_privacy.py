@@ -31,7 +31,7 @@ from experiments.common import REPLACE, rand
 from mechanisms.additive_noise.gaussian import LatticeGaussian
 from mechanisms.additive_noise.laplace import LatticeLaplace
 from mechanisms.base.queries import Count
-from mechanisms.composition.chain import Chain, group_delta, printed_group_delta
+from mechanisms.composition.chain import TightGroupPrivacyChain, group_delta, printed_group_delta
 
 #: Nobody in the data has 36 visits, so that the count is the number of persons who have been changed.
 _FREQUENT = Count("mdvis", equals=36.0)
@@ -104,7 +104,7 @@ def group_privacy() -> Iterator[Draft]:
 def _chain() -> Iterator[Draft]:
     """Any stretch of a chain attains the bound; one that ends before the chain does has no event of probability 0."""
     epsilon, delta, k = 0.1, 0.01, 10
-    chain = Chain(_FREQUENT, epsilon, delta, k + 2)
+    chain = TightGroupPrivacyChain(_FREQUENT, epsilon, delta, k + 2)
     steps = [_apart(i, i + 1) for i in range(k + 2)]
     yield exact(chain, DeltaDP(delta, epsilon), steps, case="every_step_of_the_chain", relation=REPLACE)
     # By draws where the event {1} is at its most probable, and near the end of the chain, where it is rare.
@@ -114,13 +114,19 @@ def _chain() -> Iterator[Draft]:
     )
     yield from _both("chain", chain, epsilon, delta, k, _apart(0, k), Group(k))
     # From eps = ln 2 on the printed factor is large enough, for this mechanism as for all.
-    large = Chain(_FREQUENT, math.log(2.0), 0.005, 6)
+    large = TightGroupPrivacyChain(_FREQUENT, math.log(2.0), 0.005, 6)
     wide = DeltaDP(printed_group_delta(large.epsilon, large.delta, 5), 5 * large.epsilon)
     yield from reference(large, wide, _apart(0, 5), case="chain_at_ln_2", relation=Group(5), follows=False)
 
 
 def _both(
-    case: str, mechanism: Chain | LatticeGaussian, epsilon: float, delta: float, k: int, pair: Pair, group: Group
+    case: str,
+    mechanism: TightGroupPrivacyChain | LatticeGaussian,
+    epsilon: float,
+    delta: float,
+    k: int,
+    pair: Pair,
+    group: Group,
 ) -> Iterator[Draft]:
     """The statement at distance k as printed and as corrected, by the law and by draws."""
     printed = DeltaDP(printed_group_delta(epsilon, delta, k), k * epsilon)

@@ -38,7 +38,7 @@ from mechanisms.learning.learner_protocol import (
     protocol_rows,
     zero_rows,
 )
-from mechanisms.learning.threshold_learner import ThresholdLearner, WhichPiece
+from mechanisms.learning.threshold_learner import ReleasedThresholdPiece, ThresholdLearner
 from mechanisms.learning.threshold_samples import TwoPoints, balanced_failure, fresh_failure
 
 _EPSILON = 0.5
@@ -74,7 +74,7 @@ def learner_to_protocol() -> Iterator[Draft]:
     learner = ThresholdLearner(_BITS, _EPSILON)
     for case, pair in (("corner", _corner(_ROWS)), ("two_points", _two_points(_BITS, _ROWS))):
         yield exact(learner, PureDP(_ROWS * learner.level), pair, case=case, relation=Group(_ROWS))
-    long = WhichPiece(ThresholdLearner(62, _EPSILON), (0,))
+    long = ReleasedThresholdPiece(ThresholdLearner(62, _EPSILON), (0,))
     yield exact(
         long,
         PureDP(8 * long.level),

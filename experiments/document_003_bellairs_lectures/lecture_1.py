@@ -33,7 +33,7 @@ from experiments.common import ADD_REMOVE, REPLACE, added, person, rand, replace
 from mechanisms.additive_noise.histogram import MUTANTS as SIZES
 from mechanisms.additive_noise.histogram import SumAndSize, gaussian_histogram, laplace_histogram
 from mechanisms.additive_noise.laplace import MUTANTS, LatticeLaplace, default_step
-from mechanisms.base.queries import Count, Histogram, Mean, SeveralCounts, Sum
+from mechanisms.base.queries import ClippedMean, ClippedSum, Count, Histogram, SeveralCounts
 from mechanisms.local_model.randomized_response import MUTANTS as RESPONSES
 from mechanisms.local_model.randomized_response import EstimateError, OtherRows, RandomizedResponse, undivided_mean
 
@@ -62,7 +62,7 @@ def laplace() -> Iterator[Draft]:
     yield from reference(count, DeltaDP(half.delta, half.epsilon), pair, case="count", relation=REPLACE, follows=False)
     yield privacy(count, gaussian, pair, case="count", relation=REPLACE)
 
-    mean = LatticeLaplace(Mean(len(rand()), "mdvis", 0.0, 20.0), 1.0, step=2.0**-20)
+    mean = LatticeLaplace(ClippedMean(len(rand()), "mdvis", 0.0, 20.0), 1.0, step=2.0**-20)
     pairs = [visits(0, 20), visits(0, 77), visits(3, 4), visits(0, 20, index=20_189), visits(77, 5, index=10_000)]
     yield exact(mean, PureDP(1.0), pairs, case="mean_of_visits", relation=REPLACE)
     yield privacy(mean, PureDP(1.0), pairs, case="mean_of_visits", relation=REPLACE, note="a search over five pairs")
@@ -74,7 +74,7 @@ def laplace() -> Iterator[Draft]:
     # The smaller the scale, the more outputs of either dataset are impossible on the other.
     yield broken(MUTANTS["truncated_noise"], LatticeLaplace(_WEAK, 4.0), pair)
     yield broken(MUTANTS["seeded_by_data"], count, pair, case="noise_seeded_by_data")
-    signed = LatticeLaplace(Sum("lncoins", -1.0, 1.0), 1.0)
+    signed = LatticeLaplace(ClippedSum("lncoins", -1.0, 1.0), 1.0)
     whole = replaced("a person's value goes from -1 to 1", person(lncoins=-1), person(lncoins=1))
     yield broken(
         MUTANTS["add_remove_sensitivity"], signed, whole, case="add_remove_sensitivity_under_replace", relation=REPLACE
@@ -125,7 +125,7 @@ def _laplace_accuracy(count: LatticeLaplace, mean: LatticeLaplace) -> Iterator[D
         )
 
     def of_rows(n: float) -> Setting:
-        query, data = Mean(int(n), "mdvis", 0.0, 20.0), rand().head(int(n))
+        query, data = ClippedMean(int(n), "mdvis", 0.0, 20.0), rand().head(int(n))
         step = default_step(query.sensitivity)
         return Setting(LatticeLaplace(query, 1.0, step), data, Absolute(float(query(data))))
 
@@ -162,7 +162,7 @@ def discrete_laplace() -> Iterator[Draft]:
     count = LatticeLaplace(_WEAK, 1.0, step=1.0)
     pair = _health_changes()
     yield from reference(count, PureDP(1.0), pair, case="count", relation=REPLACE)
-    fraction = LatticeLaplace(Sum("lncoins", 0.0, 1.0), 1.0)
+    fraction = LatticeLaplace(ClippedSum("lncoins", 0.0, 1.0), 1.0)
     part = replaced("a person's value goes from 0.25 to 0.75", person(lncoins=0.25), person(lncoins=0.75))
     yield from broken_and_deviating(MUTANTS["coarse_noise"], fraction, part, case="query_off_lattice", relation=REPLACE)
     # 302 persons in poor health, one of them replaced: 301 rounds to 300 and 302 to 304, in multiples of 4.
@@ -219,7 +219,7 @@ def discrete_laplace() -> Iterator[Draft]:
 
 def _share(n: int, epsilon: float) -> LatticeLaplace:
     """Share of n persons in poor health, with noise on the multiples of 1/n; n is a power of two: these are exact."""
-    return LatticeLaplace(Mean(n, "hlthp", 0.0, 1.0, resolution=1.0), epsilon, step=1.0 / n)
+    return LatticeLaplace(ClippedMean(n, "hlthp", 0.0, 1.0, resolution=1.0), epsilon, step=1.0 / n)
 
 
 def _share_pair() -> Pair:
@@ -257,7 +257,7 @@ def neighbours() -> Iterator[Draft]:
     yield privacy(for_adding, claim, moved, case=case, relation=REPLACE, expected="violation", note=note)
 
     # A mean needs the number of rows, which is not public under add/remove.
-    both = SumAndSize(Sum("mdvis", 0.0, 20.0, resolution=1.0, relation="add_remove_one"), 1.0)
+    both = SumAndSize(ClippedSum("mdvis", 0.0, 20.0, resolution=1.0, relation="add_remove_one"), 1.0)
     frequent = added("one more person, with 20 visits", person(mdvis=20))
     yield from reference(both, PureDP(1.0), frequent, case="sum_and_size", relation=ADD_REMOVE)
     yield broken(SIZES["public_size"], both, frequent, case="public_n_under_add_remove", relation=ADD_REMOVE)

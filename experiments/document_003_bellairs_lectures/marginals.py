@@ -26,10 +26,10 @@ from auditor.privacy.guarantees import ApproxDP, PureDP
 from experiments.common import REPLACE, person, rand, replaced
 from mechanisms.query_release.marginals import (
     MUTANTS,
-    Attributes,
+    BinaryAttributes,
     ComposedMarginals,
     GaussianMarginals,
-    Marginals,
+    PureMarginals,
     median_of_largest_laplace,
     median_of_largest_normal,
     rows_needed,
@@ -39,7 +39,7 @@ _N = len(rand())
 _EPSILON, _DELTA = 1.0, 1e-6
 #: One attribute of each column: visits, coinsurance, deductible, incentive payment, expenditure cap, limitation,
 #: chronic diseases, and health rated good, fair or poor.
-TEN = Attributes(
+TEN = BinaryAttributes(
     (
         ("mdvis", 1.0),
         ("lncoins", 1.0),
@@ -54,7 +54,7 @@ TEN = Attributes(
     )
 )
 #: And ten more cuts of the columns that have more than two values.
-TWENTY = Attributes(
+TWENTY = BinaryAttributes(
     (
         *TEN.cuts,
         ("mdvis", 2.0),
@@ -70,9 +70,9 @@ TWENTY = Attributes(
     )
 )
 #: Health rated good, fair or poor.
-HEALTH = Attributes(TEN.cuts[-3:])
+HEALTH = BinaryAttributes(TEN.cuts[-3:])
 #: Health rated fair or poor.
-TWO = Attributes(TEN.cuts[-2:])
+TWO = BinaryAttributes(TEN.cuts[-2:])
 #: A person without any of the attributes, and one with all.
 NOBODY = person(**dict.fromkeys(rand().columns, 0.0))
 EVERYBODY = person(**{str(name): float(rand()[name].max()) for name in rand().columns})
@@ -113,12 +113,12 @@ def tway_marginals() -> Iterator[Draft]:
     """
     claimed, apart = PureDP(_EPSILON), complementary()
     pairs = [apart, one_attribute()]
-    pure = Marginals(TEN, 2, _N, _EPSILON)
+    pure = PureMarginals(TEN, 2, _N, _EPSILON)
     draws = {"smoke": 45_000, "standard": 45_000}
     yield from reference(pure, claimed, pairs, case="two_way", relation=REPLACE, draws=draws, follows=False)
-    small = Marginals(HEALTH, 2, _N, _EPSILON)
+    small = PureMarginals(HEALTH, 2, _N, _EPSILON)
     yield conformity(small, rand(), case="health", draws={"smoke": 12_000, "standard": 200_000})
-    yield exact(Marginals(TEN, 3, _N, _EPSILON), claimed, pairs, case="three_way", relation=REPLACE)
+    yield exact(PureMarginals(TEN, 3, _N, _EPSILON), claimed, pairs, case="three_way", relation=REPLACE)
     rough = ApproxDP(_EPSILON, _DELTA)
     for case, mechanism in (
         ("two_way_composed", ComposedMarginals(TEN, 2, _N, _EPSILON, _DELTA)),
@@ -135,14 +135,14 @@ def tway_marginals() -> Iterator[Draft]:
 
 def _mutants() -> Iterator[Draft]:
     # One set of two attributes: two answers move, by twice the noise's scale together.
-    one, two = MUTANTS["sensitivity_one_sided"], Marginals(TWO, 2, _N, _EPSILON)
+    one, two = MUTANTS["sensitivity_one_sided"], PureMarginals(TWO, 2, _N, _EPSILON)
     yield broken(one, two, fair_and_poor(), relation=REPLACE, draws=_SOME)
     # Two of the three sets have the attribute: four answers move.
-    each, health = MUTANTS["no_composition"], Marginals(HEALTH, 2, _N, _EPSILON)
+    each, health = MUTANTS["no_composition"], PureMarginals(HEALTH, 2, _N, _EPSILON)
     yield broken(each, health, one_attribute(), relation=REPLACE, draws=_SOME)
     subtracted = MUTANTS["negatives_by_exact_subtraction"]
-    yield broken(subtracted, Marginals(TEN, 2, _N, _EPSILON), one_attribute(), relation=REPLACE, draws=_FEWER)
-    three, found = Marginals(TEN, 3, _N, _EPSILON), MUTANTS["sensitivity_k_over_n"]
+    yield broken(subtracted, PureMarginals(TEN, 2, _N, _EPSILON), one_attribute(), relation=REPLACE, draws=_FEWER)
+    three, found = PureMarginals(TEN, 3, _N, _EPSILON), MUTANTS["sensitivity_k_over_n"]
     yield expectation(
         found.build(three),
         rand(),
@@ -158,7 +158,7 @@ def _mutants() -> Iterator[Draft]:
 
 def _accuracy() -> Iterator[Draft]:
     for case, t in (("two_way", 2), ("three_way", 3)):
-        mechanism = Marginals(TEN, t, _N, _EPSILON)
+        mechanism = PureMarginals(TEN, t, _N, _EPSILON)
         yield expectation(
             mechanism,
             rand(),
@@ -185,7 +185,7 @@ def _accuracy() -> Iterator[Draft]:
 def _expected_maxima() -> list[Row]:
     rows: list[Row] = []
     for attributes, t in ((TEN, 2), (TEN, 3), (TWENTY, 3), (TWENTY, 4)):
-        mechanism = Marginals(attributes, t, _N, _EPSILON)
+        mechanism = PureMarginals(attributes, t, _N, _EPSILON)
         label = f"d = {len(attributes)}, t = {t}, k = {mechanism.queries:,}, in scales"
         rows.append((label, mechanism.expected_largest() / mechanism.scale, _harmonic(mechanism.queries)))
     return rows
@@ -220,7 +220,7 @@ def _exponents() -> Iterator[Draft]:
                 derived=case != "composed",
             )
     for case, exponent, kind, log_factor in (
-        ("pure", 2.0, Marginals, _LaplaceFactor(2)),
+        ("pure", 2.0, PureMarginals, _LaplaceFactor(2)),
         ("composed", 1.0, ComposedMarginals, _LaplaceFactor(2)),
         ("gaussian", 1.0, GaussianMarginals, _NormalFactor(2)),
     ):
@@ -287,5 +287,5 @@ class _Drawn:
     kind: Callable[..., Any]
 
     def __call__(self, d: float) -> Setting:
-        mechanism = self.kind(Attributes(TWENTY.cuts[: int(d)]), 2, _N, _EPSILON)
+        mechanism = self.kind(BinaryAttributes(TWENTY.cuts[: int(d)]), 2, _N, _EPSILON)
         return Setting(mechanism, rand(), Largest(mechanism.counts(rand()) * mechanism.unit))

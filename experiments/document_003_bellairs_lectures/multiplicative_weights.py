@@ -50,9 +50,9 @@ from mechanisms.query_release.multiplicative_weights import (
     DROP,
     GRAIN,
     MUTANTS,
+    DataUniverse,
     MultiplicativeWeights,
-    Universe,
-    Workload,
+    QueryWorkload,
     WorstQuery,
     accuracy_bound,
     epoch_budget,
@@ -75,7 +75,7 @@ _SPLITS = (
     ("hlthf", 0.0),
     ("hlthp", 0.0),
 )
-_TYPES = Universe(_SPLITS[:8])
+_TYPES = DataUniverse(_SPLITS[:8])
 #: Rare properties: far from uniform, which is where the hypothesis begins, so that there are many updates.
 _RARE = (("hlthp", 0.0), ("hlthf", 0.0), ("physlm", 0.0))
 _DELTA, _BETA = 1e-6, 0.05
@@ -94,7 +94,7 @@ def _plan_changes() -> Pair:
     return _typed(_TYPES, replaced("a person's plan has a deductible instead of none", person(idp=0), person(idp=1)))
 
 
-def _typed(universe: Universe, pair: Pair) -> Pair:
+def _typed(universe: DataUniverse, pair: Pair) -> Pair:
     """The same pair with rows' types, which are all that is asked about, in their place."""
     return Pair(universe(pair.x), universe(pair.y), pair.name)
 
@@ -133,7 +133,9 @@ def _epoch(
     pair, scale = _plan_changes(), 1.0 / epsilon0
     before, after = int(_TYPES(pair.x)[0]), int(_TYPES(pair.y)[0])
     moves = (before, after) if opposed else (after, before)
-    queries = Workload(np.array([_query(after, before, cheap * scale, pair.x), _query(*moves, costly * scale, pair.x)]))
+    queries = QueryWorkload(
+        np.array([_query(after, before, cheap * scale, pair.x), _query(*moves, costly * scale, pair.x)])
+    )
     cuts = () if cut is None else (cut * scale,)
     return MultiplicativeWeights(queries, _TYPES, _N, far * scale / _N, epsilon0, cap, cuts=cuts)
 
@@ -146,7 +148,7 @@ def _rising(queries: int, epsilon0: float, low: float, high: float, cuts: Sequen
     pair, scale = _plan_changes(), 1.0 / epsilon0
     before, after = int(_TYPES(pair.x)[0]), int(_TYPES(pair.y)[0])
     gaps = (_FAR + np.linspace(low, high, queries)) * scale
-    workload = Workload(np.array([_query(after, before, gap, pair.x) for gap in gaps.tolist()]))
+    workload = QueryWorkload(np.array([_query(after, before, gap, pair.x) for gap in gaps.tolist()]))
     published = tuple((_FAR + cut) * scale for cut in cuts)
     return MultiplicativeWeights(workload, _TYPES, _N, _FAR * scale / _N, epsilon0, 1, step=2.0**-3, cuts=published)
 
@@ -252,7 +254,7 @@ def _leaks() -> Iterator[Draft]:
 
 def _whole() -> Iterator[Draft]:
     """All epochs that the theorem allows, by composition, against an analyst who knows the data."""
-    epsilon, alpha, universe = 2.0, 0.3, Universe(_RARE)
+    epsilon, alpha, universe = 2.0, 0.3, DataUniverse(_RARE)
     cap = most_updates(universe.size, alpha)
     budget = epoch_budget(epsilon, _DELTA, cap)
     mechanism = MultiplicativeWeights(_pool(universe, 64), universe, _N, alpha, budget, cap)
@@ -274,7 +276,7 @@ def _whole() -> Iterator[Draft]:
 
 
 @dataclass(frozen=True, eq=False)
-class LargestError:
+class LargestAnswerError:
     """Largest error of all answers of a run; infinite if it halted before the end.
 
     Parameters
@@ -305,28 +307,28 @@ class LargestError:
 
 
 @cache
-def _rows(universe: Universe, rows: int) -> IntArray:
+def _rows(universe: DataUniverse, rows: int) -> IntArray:
     """Types of the real rows, repeated in their order until there are so many."""
     return np.resize(universe(rand()), rows)
 
 
 @cache
-def _pool(universe: Universe, queries: int) -> Workload:
+def _pool(universe: DataUniverse, queries: int) -> QueryWorkload:
     return subset_queries(queries, universe, np.random.default_rng(queries))
 
 
-def _theorem(universe: Universe, queries: int, epsilon: float, alpha: float, rows: int) -> MultiplicativeWeights:
+def _theorem(universe: DataUniverse, queries: int, epsilon: float, alpha: float, rows: int) -> MultiplicativeWeights:
     """The mechanism with all of the theorem's parameters, for a stream of random queries."""
     cap = most_updates(universe.size, alpha)
     budget = epoch_budget(epsilon, _DELTA, cap)
     return MultiplicativeWeights(_pool(universe, queries), universe, rows, alpha, budget, cap)
 
 
-def _setting(universe: Universe, queries: int, epsilon: float, rows: int) -> Setting:
+def _setting(universe: DataUniverse, queries: int, epsilon: float, rows: int) -> Setting:
     """The least alpha that the theorem gives for so many rows."""
     alpha = accuracy_bound(universe.size, queries, epsilon, _DELTA, rows, _BETA)
     mechanism, data = _theorem(universe, queries, epsilon, alpha, rows), _rows(universe, rows)
-    return Setting(mechanism, data, LargestError(_truth(mechanism, data), queries), 1.5 * alpha)
+    return Setting(mechanism, data, LargestAnswerError(_truth(mechanism, data), queries), 1.5 * alpha)
 
 
 def _truth(mechanism: MultiplicativeWeights, data: object) -> FloatArray:
@@ -335,30 +337,30 @@ def _truth(mechanism: MultiplicativeWeights, data: object) -> FloatArray:
 
 def _accuracy() -> Iterator[Draft]:
     """Every answer within 3 alpha / 2 with probability 0.95, at the least n that the theorem asks for."""
-    alpha, epsilon, queries, universe = 0.3, 2.0, 200, Universe(_RARE[::2])
+    alpha, epsilon, queries, universe = 0.3, 2.0, 200, DataUniverse(_RARE[::2])
     needed = rows_needed(universe.size, queries, epsilon, _DELTA, alpha, _BETA)
     mechanism, data = _theorem(universe, queries, epsilon, alpha, needed), _rows(universe, needed)
     truth, rounds = _truth(mechanism, data), mechanism.cap + 1
     assert rounds <= queries, "the union bound is over so many queries"
     reversed_step = _broken("update_sign_reversed", mechanism)
     for case, target, error, note in (
-        ("random_queries", mechanism, LargestError(truth, queries), "in a fixed order"),
+        ("random_queries", mechanism, LargestAnswerError(truth, queries), "in a fixed order"),
         (
             "worst_queries",
             Dialogue(mechanism, Adaptive(WorstQuery(mechanism, data), rounds)),
-            LargestError(truth, rounds, adaptive=True),
+            LargestAnswerError(truth, rounds, adaptive=True),
             "adaptive, and one query more than updates are allowed; a run that halts is a failure",
         ),
         (
             "noise_without_n",
             _broken("noise_without_n", mechanism),
-            LargestError(truth, queries),
+            LargestAnswerError(truth, queries),
             MUTANTS["noise_without_n"].note,
         ),
         (
             "update_sign_reversed",
             Dialogue(reversed_step, Adaptive(WorstQuery(reversed_step, data), rounds)),
-            LargestError(truth, rounds, adaptive=True),
+            LargestAnswerError(truth, rounds, adaptive=True),
             MUTANTS["update_sign_reversed"].note,
         ),
     ):
@@ -387,7 +389,7 @@ def _accuracy() -> Iterator[Draft]:
     yield accuracy(
         mechanism,
         data,
-        LargestError(_truth(mechanism, data), 4000),
+        LargestAnswerError(_truth(mechanism, data), 4000),
         at_most=1.5 * 0.1,
         beta=_BETA,
         case="four_thousand_queries",
@@ -415,7 +417,7 @@ def _exponents() -> Iterator[Draft]:
         lambda n: _setting(_TYPES, 4000, 1.0, int(n)),
         "4000 queries on 256 types; the real rows are repeated to reach n, of which 736,252 gives alpha = 0.1",
     )
-    sixteen = Universe(_SPLITS[:4])
+    sixteen = DataUniverse(_SPLITS[:4])
     yield _growth(
         "eps", [0.25, 0.5, 1.0, 2.0], -0.5, lambda eps: _setting(sixteen, 500, eps, 10 * _N), "500 queries on 16 types"
     )
@@ -423,7 +425,7 @@ def _exponents() -> Iterator[Draft]:
         "ln_N",
         [bits * math.log(2.0) for bits in (4, 6, 8, 10)],
         0.25,
-        lambda ln: _setting(Universe(_SPLITS[: round(ln / math.log(2.0))]), 500, 1.0, 20 * _N),
+        lambda ln: _setting(DataUniverse(_SPLITS[: round(ln / math.log(2.0))]), 500, 1.0, 20 * _N),
         "500 queries on 16 to 1024 types",
     )
 

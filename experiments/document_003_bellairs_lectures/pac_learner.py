@@ -38,11 +38,17 @@ from experiments.document_003_bellairs_lectures.class_sizes import J10
 from mechanisms.base.mechanism import IntArray
 from mechanisms.learning.agnostic_learner import level_of_flip
 from mechanisms.learning.fresh_learner import least_size
-from mechanisms.learning.threshold_learner import MUTANTS, NormalisedError, ScaleHalved, ThresholdLearner, WhichPiece
+from mechanisms.learning.threshold_learner import (
+    MUTANTS,
+    LearnerScaleHalved,
+    LearnerScoreOverRows,
+    ReleasedThresholdPiece,
+    ThresholdLearner,
+)
 from mechanisms.learning.threshold_samples import (
-    Examples,
     FreshThresholds,
     ThresholdError,
+    ThresholdExamples,
     TwoPoints,
     UniformNumbers,
     balanced_failure,
@@ -93,7 +99,7 @@ def _noisy(rows: int, d: int) -> Pair:
 
 
 @dataclass(frozen=True)
-class ByDefinition:
+class PacLearnerByDefinition:
     """The law by its definition: mistakes of a threshold counted row by row, each weight by itself.
 
     The learner draws from the array that its own law returns, so that is no law to hold it against.
@@ -125,8 +131,8 @@ class ByDefinition:
         return FiniteLaw(tuple(range(len(mass))), np.array(mass))
 
 
-def _piece(learner: ThresholdLearner, pair: Pair) -> WhichPiece:
-    return WhichPiece(learner, tuple(np.union1d(pair.x[:, 0], pair.y[:, 0]).tolist()))
+def _piece(learner: ThresholdLearner, pair: Pair) -> ReleasedThresholdPiece:
+    return ReleasedThresholdPiece(learner, tuple(np.union1d(pair.x[:, 0], pair.y[:, 0]).tolist()))
 
 
 @entry(
@@ -145,10 +151,10 @@ def pac_learner() -> Iterator[Draft]:
     claim, few = PureDP(learner.level), {"smoke": 60_000}
     flip, noisy = _flipped(7, 8), _noisy(72, 32)
     piece = _piece(long, noisy)
-    law = {"reference": ByDefinition(8, _EPSILON)}
+    law = {"reference": PacLearnerByDefinition(8, _EPSILON)}
     yield from reference(learner, claim, flip, relation=REPLACE, draws=few, follows=law)
     # A threshold of 32 bits is uniform in its piece, so where it lies says all that it says.
-    law = {"reference": ByDefinition(32, _EPSILON, piece.points)}
+    law = {"reference": PacLearnerByDefinition(32, _EPSILON, piece.points)}
     yield from reference(piece, claim, noisy, case="inconsistent_labels", relation=REPLACE, draws=few, follows=law)
     yield inequality(
         _levels,
@@ -188,7 +194,7 @@ def _mutants() -> Iterator[Draft]:
     )
     sampled = MUTANTS["sample_realised_hypotheses"]
     yield broken(sampled, base, realised, guarantee=claim, relation=REPLACE)
-    for name, made in (("scale_halved", ScaleHalved), ("normalised_error", NormalisedError)):
+    for name, made in (("scale_halved", LearnerScaleHalved), ("normalised_error", LearnerScoreOverRows)):
         yield deviating(MUTANTS[name], base, flip)
         yield _hits(made(16, _EPSILON), _least(fresh_failure, 16), name, mistake=MUTANTS[name].note)
 
@@ -221,7 +227,7 @@ def _hits(learner: ThresholdLearner, rows: int, case: str, mistake: str = "") ->
     )
 
 
-def _learns(learner: ThresholdLearner, examples: Examples, alpha: float, case: str, known: bool) -> Draft:
+def _learns(learner: ThresholdLearner, examples: ThresholdExamples, alpha: float, case: str, known: bool) -> Draft:
     """The theorem at its derived sample size; on two points the probability of failure is known."""
     beta = 0.05
     rows = sufficient_rows(learner.size, learner.epsilon, alpha, beta)

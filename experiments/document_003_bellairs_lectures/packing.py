@@ -55,7 +55,7 @@ _J2 = Erratum(
 
 
 @dataclass(frozen=True)
-class Beats:
+class LargestErrorBelowBound:
     """Whether the largest error is below a bound, 1 or 0: what a lower bound allows only so often."""
 
     truth: tuple[float, ...]
@@ -278,7 +278,7 @@ def _errors() -> Iterator[Draft]:
             yield accuracy(
                 mechanism,
                 table,
-                Beats(truth, k / 2),
+                LargestErrorBelowBound(truth, k / 2),
                 at_most=0,
                 beta=0.5,
                 exact=mechanism.inside(k / 2),
@@ -401,7 +401,7 @@ def _strictness() -> Iterator[Draft]:
         accuracy(
             ConstantCounts(k, k / 2),
             _identical(k, k),
-            NotAbove((float(k),) * k, k / 2),
+            LargestErrorAtMostBound((float(k),) * k, k / 2),
             at_most=0,
             beta=0.5,
             case="constant_answer_as_printed",
@@ -416,7 +416,7 @@ def _strictness() -> Iterator[Draft]:
         accuracy(
             ConstantCounts(k, k / 2),
             _identical(k, k),
-            Beats((float(k),) * k, k / 2),
+            LargestErrorBelowBound((float(k),) * k, k / 2),
             at_most=0,
             beta=0.5,
             case="constant_answer_as_corrected",
@@ -429,7 +429,7 @@ def _strictness() -> Iterator[Draft]:
 
 
 @dataclass(frozen=True)
-class NotAbove:
+class LargestErrorAtMostBound:
     """Whether the largest error is at most a bound, 1 or 0."""
 
     truth: tuple[float, ...]

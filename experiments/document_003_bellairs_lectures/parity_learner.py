@@ -41,13 +41,19 @@ from experiments.document_002_what_can_we_learn._parity_accuracy import concept,
 from mechanisms.learning.coin_parity import (
     MUTANTS,
     CoinParity,
-    FirstHypothesis,
+    EliminationOverTheReals,
+    FirstHypothesisOfBatches,
     FreshBatches,
-    RealArithmetic,
     any_rows,
     uniform_rows,
 )
-from mechanisms.learning.parity_samples import Distribution, FreshParity, Sparse, Uniform, least_size
+from mechanisms.learning.parity_samples import (
+    InputDistribution,
+    ParityOnFreshSamples,
+    SparseInputs,
+    UniformInputs,
+    least_size,
+)
 
 Bits = NDArray[np.uint8]
 
@@ -108,7 +114,7 @@ def private_parity_learner() -> Iterator[Draft]:
     twelve = CoinParity(0.3, 6)
     yield from reference(twelve, claim, _twelve(), case="twelve_rows", relation=REPLACE, draws=few)
     # Three batches of two rows, one of them contradictory.
-    batches = FirstHypothesis(learner, 3)
+    batches = FirstHypothesisOfBatches(learner, 3)
     rest = (("10", 1), ("11", 0), ("11", 1), ("00", 0), ("01", 1))
     pair = _pair("a row of the first of three batches, (v, 1) or (v, 0)", ("01", 1), ("01", 0), *rest)
     yield exact(batches, claim, pair, case="three_batches", relation=REPLACE)
@@ -200,7 +206,7 @@ def _mutants() -> Iterator[Draft]:
     )
     yield broken(MUTANTS["fixed_size_sample"], fifth, alone, guarantee=PureDP(fifth.exact_epsilon), relation=REPLACE)
     # Four runs: no hypothesis in 0.75^4 against 2^-4, a loss of 1.62 where 1.10 is claimed.
-    four = FirstHypothesis(CoinParity(0.5, 1), 4)
+    four = FirstHypothesisOfBatches(CoinParity(0.5, 1), 4)
     zero = _pair("(0, 1) or (0, 0) first of four batches of one row", ("0", 1), ("0", 0), *[("0", 0)] * 3)
     sharp = PureDP(CoinParity(0.5, 1).exact_epsilon)
     yield broken(MUTANTS["batch_reused"], four, zero, guarantee=sharp, relation=REPLACE)
@@ -223,12 +229,12 @@ def _mutants() -> Iterator[Draft]:
     data = _database(d, uniform_rows(d, epsilon))
     for case, made, note in (
         ("one_database", CoinParity(epsilon, d), ""),
-        ("real_arithmetic", RealArithmetic(epsilon, d), MUTANTS["real_arithmetic"].note),
+        ("real_arithmetic", EliminationOverTheReals(epsilon, d), MUTANTS["real_arithmetic"].note),
     ):
         yield accuracy(
             made,
             data,
-            error(d, Uniform()),
+            error(d, UniformInputs()),
             at_most=_ALPHA,
             beta=_BETA,
             case=case,
@@ -245,9 +251,9 @@ def _mutants() -> Iterator[Draft]:
 # --------------------------------------------------------------------------------------- accuracy
 
 
-def _run(d: int, epsilon: float, x: Distribution, rows: int, draws: dict[str, int]) -> Draft:
+def _run(d: int, epsilon: float, x: InputDistribution, rows: int, draws: dict[str, int]) -> Draft:
     """One run on a fresh sample: success with probability 0.49."""
-    fresh = FreshParity(CoinParity(epsilon, d), x, rows)
+    fresh = ParityOnFreshSamples(CoinParity(epsilon, d), x, rows)
     return accuracy(
         fresh,
         concept(d),
@@ -266,21 +272,21 @@ def _run(d: int, epsilon: float, x: Distribution, rows: int, draws: dict[str, in
     )
 
 
-def _hard(d: int) -> Sparse:
+def _hard(d: int) -> SparseInputs:
     """Unit vectors so likely that a single wrong bit is an error of just above 0.01, as far as there is such a mass."""
-    return Sparse(min(1.0, _ALPHA * d * (1.0 + 1e-9)))
+    return SparseInputs(min(1.0, _ALPHA * d * (1.0 + 1e-9)))
 
 
 def _accuracy() -> Iterator[Draft]:
-    yield _run(16, 0.1, Uniform(), uniform_rows(16, 0.1), {"smoke": 4_000, "standard": 100_000})
-    yield _run(64, 0.5, Uniform(), uniform_rows(64, 0.5), {"smoke": 4_000, "standard": 40_000})
+    yield _run(16, 0.1, UniformInputs(), uniform_rows(16, 0.1), {"smoke": 4_000, "standard": 100_000})
+    yield _run(64, 0.5, UniformInputs(), uniform_rows(64, 0.5), {"smoke": 4_000, "standard": 40_000})
     yield _run(64, 0.5, _hard(64), any_rows(64, 0.5), {"smoke": 4_000, "standard": 40_000})
     yield inequality(
         lambda: [
             (f"{name_of(x)} x, d = {d}, eps = {eps:g}", 0.49, probability(1.0 - fresh.failure(_ALPHA)))
             for d, eps in itertools.product((2, 8, 32, 128, 512), (0.05, 0.3, 0.9))
-            for x, rows in ((Uniform(), uniform_rows(d, eps)), (_hard(d), any_rows(d, eps)))
-            for fresh in (FreshParity(CoinParity(eps, d), x, rows),)
+            for x, rows in ((UniformInputs(), uniform_rows(d, eps)), (_hard(d), any_rows(d, eps)))
+            for fresh in (ParityOnFreshSamples(CoinParity(eps, d), x, rows),)
         ],
         statement="0.49 <= P[error <= 0.01] of a run, by the exact law: uniform x at (k + 3 sqrt(k))/eps rows with "
         "k = d + 7, unit vectors at 100 (d ln 2 + ln 100)/eps",
@@ -289,8 +295,8 @@ def _accuracy() -> Iterator[Draft]:
         derived=True,
     )
     d, epsilon, runs = 16, 0.5, 7
-    for x, rows in ((Uniform(), uniform_rows(d, epsilon)), (_hard(d), any_rows(d, epsilon))):
-        fresh = FreshParity(CoinParity(epsilon, d), x, rows)
+    for x, rows in ((UniformInputs(), uniform_rows(d, epsilon)), (_hard(d), any_rows(d, epsilon))):
+        fresh = ParityOnFreshSamples(CoinParity(epsilon, d), x, rows)
         wrong = 1.0 - 2.0 * probability(1.0 - fresh.failure(_ALPHA))
         yield accuracy(
             FreshBatches(fresh, runs),
@@ -313,7 +319,7 @@ def _exponents() -> Iterator[Draft]:
     figure = Figure("Rows of the private parity learner, by bits", "uniform x", "bits d", "rows")
     epsilon = 0.5
     yield scaling(
-        partial(_least, epsilon, Uniform()),
+        partial(_least, epsilon, UniformInputs()),
         parameter="d",
         at=(128, 256, 512, 1024),
         exponent=1.0,
@@ -326,7 +332,7 @@ def _exponents() -> Iterator[Draft]:
         note="the catalogue's (k + 3 sqrt(k))/eps rows are an upper bound",
     )
     yield scaling(
-        partial(_least, epsilon, Sparse(4.0 * _ALPHA)),
+        partial(_least, epsilon, SparseInputs(4.0 * _ALPHA)),
         parameter="d",
         at=(16, 64, 256, 1024),
         exponent=1.0,
@@ -340,7 +346,10 @@ def _exponents() -> Iterator[Draft]:
         note="100 (d ln 2 + ln 100)/eps rows suffice for any distribution, and as many, up to a constant, suffice for "
         "the exponential mechanism, which lists 2^d parities: what this learner gains is time, not rows",
     )
-    for case, x, bound in (("rows_by_eps", Uniform(), uniform_rows), ("rows_by_eps_sparse", Sparse(0.04), any_rows)):
+    for case, x, bound in (
+        ("rows_by_eps", UniformInputs(), uniform_rows),
+        ("rows_by_eps_sparse", SparseInputs(0.04), any_rows),
+    ):
         yield scaling(
             lambda eps, x=x: _least(eps, x, 16),  # type: ignore[misc]
             parameter="eps",
@@ -354,5 +363,5 @@ def _exponents() -> Iterator[Draft]:
         )
 
 
-def _least(epsilon: float, x: Distribution, d: float) -> float:
+def _least(epsilon: float, x: InputDistribution, d: float) -> float:
     return float(least_size(CoinParity(epsilon, int(d)), x, _ALPHA, _BETA))

@@ -27,7 +27,7 @@ from experiments.document_003_bellairs_lectures._projected import (
     worst_number,
 )
 from mechanisms.query_release.product_attributes import MUTANTS, ProductMoments, SmallestSign
-from mechanisms.query_release.projections import Body, Hull, NuclearBall, ProjectedMoments
+from mechanisms.query_release.projections import ConvexBody, NuclearBall, ProjectedMoments, SignVectorHull
 from mechanisms.query_release.second_moments import NoisyMoments
 
 #: A level at which some hundred draws tell 1.5 times the claim.
@@ -119,7 +119,7 @@ _AT = (9, 12, 17, 24)
 _FEW_PEOPLE = 37
 
 
-def _released(d: int, order: int, body: Body, people: float) -> ProjectedMoments:
+def _released(d: int, order: int, body: ConvexBody, people: float) -> ProjectedMoments:
     return ProjectedMoments(NoisyMoments(ProductMoments(d, order=order), EPSILON, DELTA), body, people)
 
 
@@ -137,7 +137,7 @@ def _errors() -> Iterator[Draft]:
     # What is bounded is the mean over all products. A parity by the mean over its splits, six and four of them here, is
     # nearer already with plain noise, so the bound says nothing of it at sizes at which K can be enumerated.
     for d, order in ((5, 4), (4, 3)):
-        released = _released(d, order, Hull(), _FEW_PEOPLE)
+        released = _released(d, order, SignVectorHull(), _FEW_PEOPLE)
         for distinct, name in ((1, "_one_row"), (3, "")):
             data = repeated(d, _FEW_PEOPLE, distinct)
             yield squared_error(

@@ -41,7 +41,7 @@ from experiments.document_003_bellairs_lectures._projected import (
 from experiments.document_003_bellairs_lectures._projection_accuracy import errors, growth, steps
 from mechanisms.additive_noise.gaussian import LatticeGaussian
 from mechanisms.query_release.projection_mutants import MUTANTS as PROJECTIONS
-from mechanisms.query_release.projections import Hull, NuclearBall, ProjectedMoments
+from mechanisms.query_release.projections import NuclearBall, ProjectedMoments, SignVectorHull
 from mechanisms.query_release.second_moments import (
     MUTANTS,
     NoisyMoments,
@@ -140,7 +140,7 @@ def _privacy() -> Iterator[Draft]:
 
 
 def _small() -> ProjectedMoments:
-    return ProjectedMoments(NoisyMoments(SecondMoments(3), _LARGE, DELTA), Hull(), 40.0)
+    return ProjectedMoments(NoisyMoments(SecondMoments(3), _LARGE, DELTA), SignVectorHull(), 40.0)
 
 
 def _marginals() -> list[Row]:
@@ -227,7 +227,7 @@ def _mutants() -> Iterator[Draft]:
             relation=ADD_REMOVE,
             draws=few,
         )
-    onto_one = projected(10, Hull(), 37.0)
+    onto_one = projected(10, SignVectorHull(), 37.0)
     data, found = repeated(10, 37, 1), PROJECTIONS["projection_onto_K"]
     yield expectation(
         found.build(onto_one),

@@ -31,11 +31,11 @@ from auditor.privacy.guarantees import ApproxDP, DeltaDP
 from experiments._points import MIDDLE, around, index, moved, whole_range, zeros
 from experiments.common import REPLACE
 from mechanisms.base.mechanism import FloatArray
-from mechanisms.stability.median import Median
+from mechanisms.stability.median import ClippedMedian
 from mechanisms.stability.propose_test_release import MUTANTS, ProposeTestRelease
 
 _BOUND = 1 / 64
-_TEST = ProposeTestRelease(Median(), _BOUND, 0.5, 0.05)
+_TEST = ProposeTestRelease(ClippedMedian(), _BOUND, 0.5, 0.05)
 
 
 def _claim(mechanism: ProposeTestRelease) -> ApproxDP:
@@ -220,7 +220,7 @@ def propose_test_release() -> Iterator[Draft]:
     yield exact(_TEST, DeltaDP(half.delta, half.epsilon), [far, both], case="half_of_delta", relation=REPLACE)
     yield conformity(_TEST, both, case="reference")
     # The index between 0.25 and 0.3125, where its median lies: 37 rows or so from a local sensitivity above the bound.
-    narrow = replace(_TEST, query=Median(low=0.25, high=0.3125), bound=1 / 256, step=2.0**-12)
+    narrow = replace(_TEST, query=ClippedMedian(low=0.25, high=0.3125), bound=1 / 256, step=2.0**-12)
     whole = whole_range()
     yield from reference(narrow, claimed, whole, case="index", relation=REPLACE)
 
@@ -291,7 +291,7 @@ def _mutants() -> Iterator[Draft]:
     )
     # The index is at most 0.6, below the bound. One value of 1 makes 10,094 rows the observed distance; so many are
     # within reach of the threshold only for a small eps, of 13,816.
-    wide = ProposeTestRelease(Median(), 0.625, 0.001, 1e-6)
+    wide = ProposeTestRelease(ClippedMedian(), 0.625, 0.001, 1e-6)
     yield broken(
         MUTANTS["observed_distance"],
         wide,

@@ -23,10 +23,10 @@ from experiments.document_003_bellairs_lectures._projected import (
     MEASURED,
     RELAXED,
     ROWS,
-    Both,
-    OverWidth,
-    Unprojected,
-    Width,
+    BodyWidth,
+    ErrorOverWidth,
+    NoisyAndProjectedMoments,
+    NoisyMomentsTwice,
     between,
     bound,
     dimension,
@@ -40,7 +40,14 @@ from experiments.document_003_bellairs_lectures._projected import (
 )
 from mechanisms.base.mechanism import FloatArray
 from mechanisms.query_release.projection_mutants import MUTANTS
-from mechanisms.query_release.projections import Body, Hull, NuclearBall, ProjectedMoments, Relaxed, sign_vectors
+from mechanisms.query_release.projections import (
+    ConvexBody,
+    NuclearBall,
+    ProjectedMoments,
+    RelaxedHull,
+    SignVectorHull,
+    sign_vectors,
+)
 from mechanisms.query_release.second_moments import NoisyMoments, SecondMoments, SignedHistogram
 
 #: Grothendieck's constant is below pi / (2 ln(1 + sqrt 2)) = 1.7822 (Krivine 1979); the notes use 2.
@@ -76,7 +83,7 @@ def _privacy() -> Iterator[Draft]:
     few = NoisyMoments(SecondMoments(3), 4.0, DELTA)
     pair = few_and_one_more(30, 3)
     yield exact(few, GaussianDP(few.mu), pair, case="before_the_projection", relation=ADD_REMOVE)
-    bodies: tuple[tuple[str, Body], ...] = (("relaxed", Relaxed()), ("nuclear_ball", NuclearBall()))
+    bodies: tuple[tuple[str, ConvexBody], ...] = (("relaxed", RelaxedHull()), ("nuclear_ball", NuclearBall()))
     for case, body in bodies:
         yield privacy(
             ProjectedMoments(few, body, 40.0, _OFTEN),
@@ -105,8 +112,8 @@ def _contained() -> list[Row]:
     found: list[Row] = []
     for d in (3, 6, 10):
         g = _matrices(d, 5)
-        k, products, ball = Hull().support(g), _over_products(g), NuclearBall().support(g)
-        low, high = Relaxed().limits(g)
+        k, products, ball = SignVectorHull().support(g), _over_products(g), NuclearBall().support(g)
+        low, high = RelaxedHull().limits(g)
         for i in range(len(g)):
             found.append((f"d = {d}, matrix {i}: K and products", float(k[i]), float(products[i])))
             # What is found of L is at least what products give, up to how well its maximum is known.
@@ -119,7 +126,7 @@ def _grothendieck(constant: float) -> list[Row]:
     found: list[Row] = []
     for d in (3, 6, 10):
         g = _matrices(d, 5)
-        high, products = Relaxed().limits(g)[1], _over_products(g)
+        high, products = RelaxedHull().limits(g)[1], _over_products(g)
         found += [(f"d = {d}, matrix {i}", float(high[i]), constant * float(products[i])) for i in range(len(g))]
     return found
 
@@ -144,12 +151,12 @@ def _bodies() -> Iterator[Draft]:
         case="grothendieck",
         derived=True,
     )
-    for d, body, case in ((10, Relaxed(), "relaxed"), (24, NuclearBall(), "nuclear_ball")):
+    for d, body, case in ((10, RelaxedHull(), "relaxed"), (24, NuclearBall(), "nuclear_ball")):
         noisy, data = NoisyMoments(SecondMoments(d), EPSILON, DELTA), repeated(d, ROWS * d, 3)
         yield expectation(
             noisy,
             data,
-            Width(body, noisy.query(data)),
+            BodyWidth(body, noisy.query(data)),
             at_most=2.0 * d**1.5 * noisy.scale,
             case=f"width_{case}",
             derived=True,
@@ -175,9 +182,9 @@ def _ratios() -> Iterator[Draft]:
     noisy, nobody = NoisyMoments(SecondMoments(d), EPSILON, DELTA), SignedHistogram(np.ones((1, d)), np.zeros(1))
     truth = np.zeros(d * d)
     widths = (
-        ("K", Width(Hull(), truth), 0.95),
+        ("K", BodyWidth(SignVectorHull(), truth), 0.95),
         ("products", _OverProducts(d), 1.34),
-        ("nuclear_ball", Width(NuclearBall(), truth), 1.78),
+        ("nuclear_ball", BodyWidth(NuclearBall(), truth), 1.78),
     )
     for case, error, stated in widths:
         yield from between(
@@ -197,7 +204,7 @@ def _ratios() -> Iterator[Draft]:
 def _errors() -> Iterator[Draft]:
     # The bound is below plain noise and n^2, the error of the answer 0 on one row, from d = 17 on.
     d, people = 24, ROWS * 24
-    bodies: tuple[tuple[Body, str], ...] = ((Relaxed(), "relaxed"), (NuclearBall(), "nuclear_ball"))
+    bodies: tuple[tuple[ConvexBody, str], ...] = ((RelaxedHull(), "relaxed"), (NuclearBall(), "nuclear_ball"))
     for body, case in bodies:
         released = projected(d, body, people, _COARSE)
         for distinct, name in ((1, f"{case}_one_row"), (3, case)):
@@ -211,17 +218,17 @@ def _errors() -> Iterator[Draft]:
                 note="4 c n sqrt(d), less than plain noise and n^2",
             )
     # In every run; the width over L takes a search, which is dear in many dimensions.
-    for size, body, case in ((10, Relaxed(), "relaxed"), (d, NuclearBall(), "nuclear_ball")):
+    for size, body, case in ((10, RelaxedHull(), "relaxed"), (d, NuclearBall(), "nuclear_ball")):
         released, data = projected(size, body, ROWS * size, _COARSE), repeated(size, ROWS * size, 3)
         yield accuracy(
-            Both(released),
+            NoisyAndProjectedMoments(released),
             data,
-            OverWidth(released, released.noisy.query(data)),
+            ErrorOverWidth(released, released.noisy.query(data)),
             at_most=2.0,
             beta=0.0,
             case=f"error_and_width_{case}",
             derived=True,
-            controls={"no projection": Unprojected(released)},
+            controls={"no projection": NoisyMomentsTwice(released)},
             draws=EVERY,
             note="||y - yh||^2 over the largest <z, w> in the body, in every run",
         )
@@ -229,7 +236,7 @@ def _errors() -> Iterator[Draft]:
     def worst(product: float) -> Setting:
         d = dimension(product)
         data = [repeated(d, ROWS * d, times * worst_number(d)) for times in (1, 2)]
-        return errors_on(projected(d, Relaxed(), ROWS * d, _COARSE), data)
+        return errors_on(projected(d, RelaxedHull(), ROWS * d, _COARSE), data)
 
     yield scaling(
         worst,
@@ -260,7 +267,7 @@ def _mutants() -> Iterator[Draft]:
         ("factors_forced_equal", below),
         ("frank_wolfe_stopped_early", repeated(d, 4000, 8)),
     ):
-        released = projected(d, Relaxed(), data.people, _COARSE)
+        released = projected(d, RelaxedHull(), data.people, _COARSE)
         yield squared_error(
             released,
             data,
@@ -273,7 +280,7 @@ def _mutants() -> Iterator[Draft]:
         )
     # At d = 16 the bound is above plain noise whatever n is: a mutant misses it, the reference is held against less.
     d, below = 24, SignedHistogram(np.ones((1, 24)), np.array([-96.0]))
-    released = projected(d, Relaxed(), below.people, _COARSE)
+    released = projected(d, RelaxedHull(), below.people, _COARSE)
     yield squared_error(
         released,
         below,

@@ -38,11 +38,11 @@ from mechanisms.additive_noise.laplace import LatticeLaplace
 from mechanisms.base.mechanism import FloatArray, require, require_draws
 from mechanisms.stability.local_sensitivity import MUTANTS as LOCAL
 from mechanisms.stability.median import (
-    DistanceFrom,
-    Median,
-    MiddleMean,
-    ObservedRange,
-    ShortWindow,
+    ClippedMedian,
+    DistanceFromPublicNumber,
+    MeanOfMiddlePoints,
+    MedianOfObservedRange,
+    MedianOfShortWindow,
     enumerated,
     rank,
     replacements,
@@ -51,13 +51,13 @@ from mechanisms.stability.propose_test_release import ProposeTestRelease
 from mechanisms.stability.smooth_sensitivity import MUTANTS as SMOOTH
 from mechanisms.stability.smooth_sensitivity import SmoothCauchy, literature, printed, sharp
 
-_MEDIAN = Median()
+_MEDIAN = ClippedMedian()
 
 
 def _by_distance(draft: Draft, point: float) -> Draft:
     """The same claim of the output's distance from a point that is the median on both sides, and has the same curve."""
     assert draft.mechanism is not None
-    return replace(draft, mechanism=DistanceFrom(draft.mechanism, point))
+    return replace(draft, mechanism=DistanceFromPublicNumber(draft.mechanism, point))
 
 
 # ------------------------------------------------------------------- noise for the local sensitivity
@@ -139,7 +139,7 @@ def _global_sensitivity() -> list[Row]:
 
 
 def _without_a_rule() -> list[Row]:
-    other = MiddleMean()
+    other = MeanOfMiddlePoints()
     return [
         (f"A_{k} of {points}", float(most), float(other.most_sensitive(np.array(points), k)))
         for points, found in enumerated(other.of, _GRID, 4).items()
@@ -186,13 +186,13 @@ def median_sensitivities() -> Iterator[Draft]:
     across = moved("the median goes from 0 to 1", zeros(64), zeros(63))
     further = moved("0 or 1 rows from a local sensitivity above the bound", zeros(64), zeros(65))
     yield component(test, claim, [further, across], case="distance", relation=REPLACE)
-    short = replace(test, query=ShortWindow())
+    short = replace(test, query=MedianOfShortWindow())
     yield _broken_component("window_k", short, claim, across, "windows of k gaps: distances are too large by one")
 
     smooth = sharp(_MEDIAN, 0.5)
     three = Pair(np.array([0.5, 0.5, 0.6]), np.array([0.5, 0.5, 1.0]), "one of three points goes from 0.6 to 1")
     yield component(smooth, PureDP(0.5), three, case="smooth", relation=REPLACE)
-    observed = replace(smooth, query=ObservedRange())
+    observed = replace(smooth, query=MedianOfObservedRange())
     note = "the data's smallest and largest point for 0 and 1: scales differ by a factor of 5"
     yield _broken_component("clamps_missing", observed, PureDP(0.5), three, note)
 

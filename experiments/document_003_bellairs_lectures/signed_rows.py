@@ -27,15 +27,15 @@ from mechanisms.base.mechanism import FloatArray
 from mechanisms.lower_bounds.signed_rows import (
     ITSELF,
     MUTANTS,
-    Appears,
     CopyRarely,
-    FromDirectory,
+    DirectorySynthesiser,
     MarginalSynthesiser,
+    RowAppearance,
+    RowSynthesiser,
     SignedRows,
     SmallUniverse,
-    Subsample,
-    Synthesiser,
-    Verified,
+    SubsamplingSynthesiser,
+    VerifiedRows,
 )
 
 _ROWS = 6
@@ -81,7 +81,7 @@ def signature_dataset_hard_to_sanitize() -> Iterator[Draft]:
 
     In the neighbour a row is replaced by another fresh one, and the event is that the first one's exact value appears.
     """
-    private = Appears(SignedRows(), _PRIVATE["marginals"], _ROWS)
+    private = RowAppearance(SignedRows(), _PRIVATE["marginals"], _ROWS)
     # Trials are made one after the other, with nothing in common (a unit test), and signing is slow. The other private
     # synthesiser, a small database, is audited as what it is, 001/blr_small_database.
     draft = privacy(
@@ -101,15 +101,18 @@ def signature_dataset_hard_to_sanitize() -> Iterator[Draft]:
 
 
 #: Private at epsilon = 1, on universes that have none of the rows.
-_PRIVATE: dict[str, Synthesiser] = {"marginals": MarginalSynthesiser(1.0), "small_universe": SmallUniverse(1.0, 4)}
+_PRIVATE: dict[str, RowSynthesiser] = {"marginals": MarginalSynthesiser(1.0), "small_universe": SmallUniverse(1.0, 4)}
 
 
 def _dichotomy() -> Iterator[Draft]:
     """Copies verify, and nothing else does."""
-    copies: dict[str, Synthesiser] = {"subsampling": Subsample(_ROWS // 2), "rare_copies": CopyRarely(_DELTA)}
+    copies: dict[str, RowSynthesiser] = {
+        "subsampling": SubsamplingSynthesiser(_ROWS // 2),
+        "rare_copies": CopyRarely(_DELTA),
+    }
     for name, synthesiser in {**copies, **_PRIVATE}.items():
         yield accuracy(
-            Verified(SignedRows(), synthesiser, _ROWS),
+            VerifiedRows(SignedRows(), synthesiser, _ROWS),
             (0,),
             _no_copies,
             at_most=0,
@@ -123,7 +126,7 @@ def _dichotomy() -> Iterator[Draft]:
             note="assumed: nobody forges",
         )
     yield accuracy(
-        Verified(SignedRows(), copies["subsampling"], _ROWS),
+        VerifiedRows(SignedRows(), copies["subsampling"], _ROWS),
         (0,),
         _missing_share,
         at_most=0,
@@ -134,14 +137,14 @@ def _dichotomy() -> Iterator[Draft]:
         independence=False,
     )
     for name, synthesiser in _PRIVATE.items():
-        verified = Verified(SignedRows(), synthesiser, _ROWS)
+        verified = VerifiedRows(SignedRows(), synthesiser, _ROWS)
         yield accuracy(
             verified,
             (0,),
             _share,
             at_most=0,
             beta=_ROWS * _GUESS,
-            controls={"a copy of the rows": Verified(SignedRows(), Subsample(_ROWS), _ROWS)},
+            controls={"a copy of the rows": VerifiedRows(SignedRows(), SubsamplingSynthesiser(_ROWS), _ROWS)},
             case=f"none_verifies_{name}",
             draws=_FEW,
             detect=_FOUND,
@@ -162,13 +165,13 @@ def _dichotomy() -> Iterator[Draft]:
             note="a failure of accuracy: the answer is within 1/2, half of the time",
         )
     yield accuracy(
-        Appears(SignedRows(), CopyRarely(_DELTA), _ROWS),
+        RowAppearance(SignedRows(), CopyRarely(_DELTA), _ROWS),
         _PAIR.x,
         _appears,
         at_most=0,
         beta=_DELTA,
         exact=_DELTA,
-        controls={"copies with probability 1/2": Appears(SignedRows(), CopyRarely(0.5), _ROWS)},
+        controls={"copies with probability 1/2": RowAppearance(SignedRows(), CopyRarely(0.5), _ROWS)},
         case="rare_copies_appear",
         draws={"smoke": 8_000, "standard": 8_000},
         independence=False,
@@ -180,8 +183,8 @@ def _dichotomy() -> Iterator[Draft]:
 def _mistakes() -> Iterator[Draft]:
     """What makes the event of the audit mean something: a row that was replaced does not appear."""
     bases = {
-        "small_message_set": Appears(SignedRows(), Subsample(_ROWS), _ROWS),
-        "deterministic_signature_with_published_key": Appears(SignedRows(), FromDirectory(), _ROWS),
+        "small_message_set": RowAppearance(SignedRows(), SubsamplingSynthesiser(_ROWS), _ROWS),
+        "deterministic_signature_with_published_key": RowAppearance(SignedRows(), DirectorySynthesiser(), _ROWS),
     }
     for name, base in bases.items():
         broken = MUTANTS[name].build(base)

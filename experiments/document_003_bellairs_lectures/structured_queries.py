@@ -22,14 +22,14 @@ from auditor.claims import (
 from auditor.privacy.guarantees import PureDP
 from experiments.common import REPLACE, person, rand, replaced, visits
 from mechanisms.additive_noise.laplace import LatticeLaplace
-from mechanisms.base.queries import Count, Histogram, Mean
+from mechanisms.base.queries import ClippedMean, Count, Histogram
 from mechanisms.query_release.structured_queries import (
     MUTANTS,
     DistanceToHistogram,
     DistanceToRange,
     LargestCount,
     ThresholdFromData,
-    Unclipped,
+    UnclippedMean,
     data_dependent_property,
     datasets,
     distance_by_enumeration,
@@ -62,7 +62,7 @@ def _sensitivities() -> list[Row]:
         ("distance to 'all rows count'", DistanceToRange(_POSITIVE, _SIZE)),
         ("distance to '1 or 2 rows count'", DistanceToRange(_POSITIVE, 1, 2)),
         ("distance to a histogram", DistanceToHistogram(Histogram(categories=(0.0, 1.0)), (2, 1))),
-        ("mean of rows in [0, 1]", Mean(_SIZE, None, 0.0, 1.0, resolution=0.5)),
+        ("mean of rows in [0, 1]", ClippedMean(_SIZE, None, 0.0, 1.0, resolution=0.5)),
     ]
     return [(name, global_sensitivity(query, _UNIVERSE, _SIZE), query.sensitivity) for name, query in queries]
 
@@ -113,7 +113,9 @@ def structured() -> Iterator[Draft]:
     halves = LatticeLaplace(
         DistanceToHistogram(Histogram("idp", categories=(0.0, 1.0)), (size // 2, size - size // 2)), 1.0
     )
-    limited = LatticeLaplace(Mean(size, "physlm", 0.0, 1.0), 1.0, step=2.0**-25)  # 1,661 steps to the sensitivity
+    limited = LatticeLaplace(
+        ClippedMean(size, "physlm", 0.0, 1.0), 1.0, step=2.0**-25
+    )  # 1,661 steps to the sensitivity
     weaker = replaced("a person in good health is replaced by one in poor health", person(hlthp=0), person(hlthp=1))
     plan = replaced("a person changes plan", person(idp=0), person(idp=1))
     limitation = replaced("a person becomes limited", person(physlm=0), person(physlm=1))
@@ -198,7 +200,7 @@ def structured() -> Iterator[Draft]:
     yield _declared("data_dependent_property", ThresholdFromData(Count(equals=1.0), Count(equals=2.0)))
     yield broken(moving, tenth, both, relation=REPLACE)
     # The logarithm of the coinsurance rate goes up to ln 101 = 4.6 in these data.
-    logs = LatticeLaplace(Mean(size, "lncoins", 0.0, 1.0), 1.0, step=2.0**-25)
+    logs = LatticeLaplace(ClippedMean(size, "lncoins", 0.0, 1.0), 1.0, step=2.0**-25)
     free = replaced("a person's plan goes from free to full coinsurance", person(lncoins=0), person(lncoins=4.61512))
-    yield _declared("range_not_clipped", Unclipped(_SIZE, None, 3.0))
+    yield _declared("range_not_clipped", UnclippedMean(_SIZE, None, 3.0))
     yield broken(range_not_clipped(5.0), logs, free, relation=REPLACE)

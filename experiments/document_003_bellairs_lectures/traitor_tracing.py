@@ -27,7 +27,7 @@ from experiments.document_003_bellairs_lectures.tracing import accusation_level
 from mechanisms.base.mechanism import FloatArray, IntArray
 from mechanisms.lower_bounds.attribute_means import AttributeMeans, CalibratedMeans, LaplaceMeans
 from mechanisms.lower_bounds.traitor_tracing import (
-    Box,
+    BitEncryption,
     BoxTraced,
     EqualCiphertexts,
     FramingBox,
@@ -35,8 +35,8 @@ from mechanisms.lower_bounds.traitor_tracing import (
     KeyTracing,
     MeansBox,
     MissingComponents,
+    PirateBox,
     RepeatedNonces,
-    Scheme,
     TraitorTracing,
 )
 from mechanisms.lower_bounds.traitor_tracing_mutants import MUTANTS
@@ -149,7 +149,7 @@ def _levels(tracing: TraitorTracing, short: TraitorTracing) -> Iterator[Draft]:
 def _missing_components(tracing: TraitorTracing) -> Iterator[Draft]:
     """Boxes that look at what is encrypted for somebody else."""
     pair = Pair(np.array([1]), np.array([0]), "the missing user's codeword against fair coins, encrypted for him")
-    boxes: dict[str, Box] = {"nonces": RepeatedNonces(), "equality": EqualCiphertexts()}
+    boxes: dict[str, PirateBox] = {"nonces": RepeatedNonces(), "equality": EqualCiphertexts()}
     for name, box in boxes.items():
         draft = privacy(
             MissingComponents(tracing, box, _MISSING),
@@ -168,7 +168,7 @@ def _boxes(tracing: TraitorTracing) -> Iterator[Draft]:
     """Boxes that decode are traced to a member, and no box of a private mechanism decodes."""
     means = MeansBox(AttributeMeans())
     yield _traced(BoxTraced(tracing, means), _without(_MISSING), case="traced", independence=True)
-    three = TraitorTracing(BonehShaw(3, smallest_block(3, _XI)), Scheme(HMACPad()))
+    three = TraitorTracing(BonehShaw(3, smallest_block(3, _XI)), BitEncryption(HMACPad()))
     yield _traced(
         BoxTraced(three, means),
         _without(2, 3),

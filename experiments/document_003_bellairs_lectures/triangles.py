@@ -37,7 +37,14 @@ from auditor.claims import (
 from auditor.datasets import EdgeNeighbors, Pair
 from auditor.privacy.exact import LaplaceCurve, composed
 from auditor.privacy.guarantees import ApproxDP, DeltaDP
-from mechanisms.stability.triangles import MUTANTS, Counts, NoisyLocalSensitivity, PublishedBound, counts, log_density
+from mechanisms.stability.triangles import (
+    MUTANTS,
+    NoisyBoundPublished,
+    NoisyLocalSensitivity,
+    TriangleCounts,
+    counts,
+    log_density,
+)
 
 Graph = NDArray[np.int64]
 
@@ -157,7 +164,7 @@ def hubs_rising(leaves: int) -> Pair:
 def _shown(draft: Draft) -> Draft:
     """The same claim with the curves of (bound, answer)."""
     mechanism = draft.mechanism
-    assert isinstance(mechanism, PublishedBound)
+    assert isinstance(mechanism, NoisyBoundPublished)
     return replace(draft, curve_of=lambda pair: mechanism.curve(counts(pair.x), counts(pair.y)))
 
 
@@ -235,7 +242,7 @@ def hidden_bound() -> list[tuple[str, float, float]]:
     rows = []
     for epsilon, delta in itertools.product(_LEVELS, _DELTAS):
         mechanism = NoisyLocalSensitivity(epsilon, delta)
-        laws = {s: mechanism.masses(Counts(0, 0, s)) for first in _LOCAL for s in (first, first + 1)}
+        laws = {s: mechanism.masses(TriangleCounts(0, 0, s)) for first in _LOCAL for s in (first, first + 1)}
         largest = max(
             _delta(laws[first], laws[second], moved, epsilon)
             for first in _LOCAL
@@ -265,7 +272,9 @@ def shown_bound() -> list[tuple[str, float, float]]:
     """delta(2 epsilon) of (bound, answer) and delta / 2, where the edge makes LS triangles and raises LS by 0 or 1."""
     rows = []
     for epsilon, delta, local, more in itertools.product((*_LEVELS, 3.0), _DELTAS, (0, 1, 2, 5, 21, 50), (0, 1)):
-        curve = PublishedBound(epsilon, delta).curve(Counts(0, 0, local), Counts(0, local, local + more))
+        curve = NoisyBoundPublished(epsilon, delta).curve(
+            TriangleCounts(0, 0, local), TriangleCounts(0, local, local + more)
+        )
         label = f"epsilon = {epsilon:g}, delta = {delta:g}, LS = {local} and {local + more}"
         rows.append((label, curve.delta(2 * epsilon), delta / 2))
     return rows
@@ -289,7 +298,7 @@ def _both_sides() -> Iterator[Draft]:
     The limit is of other laws, whose curves are composed in closed form; delta/2 is for bounds that are below LS.
     """
     for epsilon in _LEVELS:
-        mechanism, limit = PublishedBound(epsilon, 1e-2), two_laplace(epsilon)
+        mechanism, limit = NoisyBoundPublished(epsilon, 1e-2), two_laplace(epsilon)
         case = f"delta_at_{epsilon:g}".replace(".", "_")
         above = DeltaDP(limit + 0.5 * mechanism.delta, epsilon)
         note = "the bound shown; at most delta/2 more than two Laplace mechanisms"
@@ -388,7 +397,7 @@ def noisy_local_sensitivity() -> Iterator[Draft]:
     )
 
     # The bound shown: (2 epsilon, delta / 2).
-    published = PublishedBound(1.0, 1e-2)
+    published = NoisyBoundPublished(1.0, 1e-2)
     shown = _shown(
         privacy(published, ApproxDP(2.0, 0.5e-2), [known, *rising_pairs], case="bound_published", relation=EDGE)
     )

@@ -32,7 +32,7 @@ def lows_and_highs(low: int, queries: int, margin: float) -> NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Unanswered:
+class UnansweredTops:
     """How many of the high answers got no top.
 
     Parameters
@@ -49,7 +49,7 @@ class Unanswered:
 
 
 @dataclass(frozen=True)
-class Bottoms:
+class BottomCountError:
     """How far the number of bottoms is from what it has to be.
 
     Parameters

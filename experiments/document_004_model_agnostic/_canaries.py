@@ -9,8 +9,8 @@ import numpy as np
 from auditor.datasets import Pair
 from mechanisms.base.mechanism import IntArray
 from mechanisms.teacher_ensembles.aggregation_mutants import seed_of
-from mechanisms.teacher_ensembles.aggregation_parts import Coin
-from mechanisms.teacher_ensembles.vote_aggregation import ByIdentity
+from mechanisms.teacher_ensembles.aggregation_parts import FirstEntryMajority
+from mechanisms.teacher_ensembles.vote_aggregation import ChunksByIdentity
 
 # ------------------------------------------------------------------------------------------ echoes
 
@@ -62,7 +62,7 @@ def deciding(chunks: int) -> Pair:
 
 def by_identity(payloads: list[list[int]], name: str) -> Pair:
     """One record for each chunk, and the same without the first of them, whose chunk then votes 0."""
-    hashed = ByIdentity(len(payloads))
+    hashed = ChunksByIdentity(len(payloads))
     identities = [next(i for i in range(10_000) if hashed.of([i])[0] == j) for j in range(len(payloads))]
     data = np.array([[i, *labels] for i, labels in zip(identities, payloads, strict=True)], dtype=np.int64)
     return Pair(data, data[1:], f"the only record of a chunk is removed: {name}")
@@ -107,7 +107,7 @@ def seeded_pair(rows: int) -> Pair:
         return y
 
     def coin(data: IntArray) -> int:
-        return int(Coin(seed_of(data))(np.array([[0], [1]]))[0])
+        return int(FirstEntryMajority(seed_of(data))(np.array([[0], [1]]))[0])
 
     second = next(y for y in map(other, range(1, 1000)) if coin(y) != coin(x))
     return Pair(x, second, "the second entry of one record")

@@ -11,7 +11,7 @@ from scipy import integrate
 
 from auditor.audits.inequality import Row
 from auditor.privacy.exact import optimal_composition
-from mechanisms.base.queries import Answers
+from mechanisms.base.queries import IdentityQuery
 from mechanisms.selection.free_tops import epoch
 
 #: Levels at which epochs that cost 2/lambda are composed: epsilon, delta.
@@ -78,7 +78,7 @@ def by_quadrature(top: float, bottom: float) -> float:
 
 def _by_the_law(top: float, bottom: float) -> float:
     """The same from the exact law of the mechanism at lambda = 2, for answers as they are."""
-    law = epoch(Answers(), 2.0).law(np.array([top] * TOPS + [bottom]))
+    law = epoch(IdentityQuery(), 2.0).law(np.array([top] * TOPS + [bottom]))
     return float(law.probabilities[list(law.outcomes).index((0,) * TOPS + (1,))])
 
 

@@ -12,8 +12,8 @@ import pandas as pd
 from auditor.datasets import Pair
 from experiments.common import added, person, rand
 from mechanisms.base.queries import Count
-from mechanisms.teacher_ensembles.online_release import Asked
-from mechanisms.teacher_ensembles.vote_distance import MostFrequent
+from mechanisms.teacher_ensembles.online_release import QuestionList
+from mechanisms.teacher_ensembles.vote_distance import MostFrequentGroup
 
 
 def visits(low: float, high: float | None = None) -> Count:
@@ -23,9 +23,9 @@ def visits(low: float, high: float | None = None) -> Count:
     return Count("mdvis", low=low, high=high, relation="add_remove_one")
 
 
-def flip() -> MostFrequent:
+def flip() -> MostFrequentGroup:
     """22 visits or 23: 19 persons each, so the answer is the first one, at distance 0."""
-    return MostFrequent((visits(22.0), visits(23.0)))
+    return MostFrequentGroup((visits(22.0), visits(23.0)))
 
 
 def flip_pair() -> Pair:
@@ -33,9 +33,9 @@ def flip_pair() -> Pair:
     return added("one more person, with 23 visits: the tie is broken", person(mdvis=23))
 
 
-def lead() -> MostFrequent:
+def lead() -> MostFrequentGroup:
     """24 visits or 26: 13 persons against 10, distance 3."""
-    return MostFrequent((visits(24.0), visits(26.0)))
+    return MostFrequentGroup((visits(24.0), visits(26.0)))
 
 
 def lead_pair() -> Pair:
@@ -43,9 +43,9 @@ def lead_pair() -> Pair:
     return added("one more person, with 24 visits: distances 4 and 3", person(mdvis=24))
 
 
-def far_lead() -> MostFrequent:
+def far_lead() -> MostFrequentGroup:
     """20 or 21 visits, or 28: 48 persons against 12, distance 36."""
-    return MostFrequent((visits(20.0, 21.0), visits(28.0)))
+    return MostFrequentGroup((visits(20.0, 21.0), visits(28.0)))
 
 
 def far_lead_pair() -> Pair:
@@ -53,9 +53,9 @@ def far_lead_pair() -> Pair:
     return added("one more person, with 20 visits: distances 37 and 36", person(mdvis=20))
 
 
-def nobody() -> MostFrequent:
+def nobody() -> MostFrequentGroup:
     """42 visits or 36: nobody has either."""
-    return MostFrequent((visits(42.0), visits(36.0)))
+    return MostFrequentGroup((visits(42.0), visits(36.0)))
 
 
 def nobody_pair() -> Pair:
@@ -63,12 +63,12 @@ def nobody_pair() -> Pair:
     return added("one more person, the first with 36 visits", person(mdvis=36))
 
 
-def tied_pair(question: MostFrequent, second: float) -> Pair:
+def tied_pair(question: MostFrequentGroup, second: float) -> Pair:
     """The data without as many persons of the first group as it leads by, and with one more of the second group.
 
     Parameters
     ----------
-    question : MostFrequent
+    question : MostFrequentGroup
         Whose first group leads on the whole data.
     second : float
         Number of visits of the added person.
@@ -81,15 +81,15 @@ def tied_pair(question: MostFrequent, second: float) -> Pair:
     return Pair(pd.concat([tied, row], ignore_index=True), tied, name)
 
 
-def moving() -> tuple[MostFrequent, MostFrequent]:
+def moving() -> tuple[MostFrequentGroup, MostFrequentGroup]:
     """Two questions at distance 8: 24 visits or 33, 13 against 5; and 29 to 34 or 23 to 24, 40 against 32."""
-    first = MostFrequent((visits(24.0), visits(33.0)))
-    return first, MostFrequent((visits(29.0, 34.0), visits(23.0, 24.0)))
+    first = MostFrequentGroup((visits(24.0), visits(33.0)))
+    return first, MostFrequentGroup((visits(29.0, 34.0), visits(23.0, 24.0)))
 
 
-def asked(pattern: str) -> Asked:
+def asked(pattern: str) -> QuestionList:
     """The questions of `moving`, the first for "+" and the second for "-": a person with 24 visits moves them so."""
-    return Asked(moving(), tuple("+-".index(sign) for sign in pattern))
+    return QuestionList(moving(), tuple("+-".index(sign) for sign in pattern))
 
 
 def asked_pair() -> Pair:

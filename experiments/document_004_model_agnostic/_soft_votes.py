@@ -6,14 +6,14 @@ import numpy as np
 
 from auditor.datasets import Pair
 from mechanisms.base.mechanism import FloatArray
-from mechanisms.teacher_ensembles.soft_histogram import Histograms, one_vote_changed
+from mechanisms.teacher_ensembles.soft_histogram import ScoreHistograms, one_vote_changed
 from mechanisms.teacher_ensembles.vote_distance import safe_distance
 
 #: gamma = 1/4, as in the catalogue.
-QUARTERS, SAFE = Histograms(4), Histograms(4, safe_distance)
+QUARTERS, SAFE = ScoreHistograms(4), ScoreHistograms(4, safe_distance)
 #: gamma = 1/2: the shifted partition has one bin. A score is low or high in the plain partition, and in the
 #: shifted bin or in none, so that both histograms can be moved apart from each other.
-HALVES = Histograms(2, safe_distance)
+HALVES = ScoreHistograms(2, safe_distance)
 LOW, LOW_IN, HIGH, HIGH_IN = 0.1, 0.3, 0.9, 0.6
 
 
@@ -23,7 +23,7 @@ def moves() -> list[tuple[str, float, float]]:
     for bins, votes in ((2, 4), (2, 7), (3, 4), (4, 3)):
         before, after = one_vote_changed(bins, votes)
         moves = []
-        for partitions in (Histograms(bins), Histograms(bins, safe_distance)):
+        for partitions in (ScoreHistograms(bins), ScoreHistograms(bins, safe_distance)):
             moved = np.abs(partitions(before).distances - partitions(after).distances)
             moves.append(float(moved.max()))
         found.append((f"gamma = 1/{bins}, {votes} votes", moves[0], moves[1]))

@@ -8,15 +8,15 @@ from __future__ import annotations
 from auditor.datasets import Pair
 from experiments.common import added, person
 from mechanisms.base.queries import Count
-from mechanisms.selection.free_tops import Differences
+from mechanisms.selection.free_tops import CountDifferences
 
 _WEAK = Count("hlthp", equals=1.0, relation="add_remove_one")
 _DISEASED = Count("disea", low=31.0, high=37.9, relation="add_remove_one")
 
 
-def stream(pattern: str) -> Differences:
+def stream(pattern: str) -> CountDifferences:
     """Differences of the two counts: "+" weak persons less diseased ones, "-" the other way round."""
-    return Differences(_WEAK, _DISEASED, pattern)
+    return CountDifferences(_WEAK, _DISEASED, pattern)
 
 
 def added_pair() -> Pair:

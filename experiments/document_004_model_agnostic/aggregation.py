@@ -48,15 +48,15 @@ from mechanisms.base.mechanism import IntArray
 from mechanisms.selection.free_tops import tail
 from mechanisms.selection.sparse_vector_losses import run_losses
 from mechanisms.teacher_ensembles.aggregation_mutants import MUTANTS
-from mechanisms.teacher_ensembles.aggregation_parts import Coin, Present
+from mechanisms.teacher_ensembles.aggregation_parts import FirstEntryMajority, FirstEntryPresence
 from mechanisms.teacher_ensembles.online_leaks import fresh_leak, release_scale, release_threshold
 from mechanisms.teacher_ensembles.online_release import OnlineRelease
 from mechanisms.teacher_ensembles.vote_aggregation import (
-    ByIdentity,
-    Contiguous,
-    Echo,
-    Learner,
-    Votes,
+    CanaryLearner,
+    ChunkLearner,
+    ChunksByIdentity,
+    ChunkVotes,
+    ContiguousChunks,
 )
 from mechanisms.teacher_ensembles.vote_distance import Distance, gap_distance, safe_distance
 
@@ -64,7 +64,7 @@ from mechanisms.teacher_ensembles.vote_distance import Distance, gap_distance, s
 def released(data: IntArray, labels: int = 2, *, distance: Distance = gap_distance, **options: Any) -> OnlineRelease:
     """Algorithm 4 on singleton chunks of such rows."""
     rows, queries = data.shape
-    votes = Votes(Contiguous(rows, rows), Echo(queries), labels, distance)
+    votes = ChunkVotes(ContiguousChunks(rows, rows), CanaryLearner(queries), labels, distance)
     return OnlineRelease(votes, EPSILON, DELTA, **options)
 
 
@@ -94,7 +94,7 @@ _WHOLE = ApproxDP(2.0, 0.05)
 
 
 def _at_level(chunks: int) -> OnlineRelease:
-    return OnlineRelease(Votes(Contiguous(chunks, chunks), Echo(1)), _WHOLE.epsilon, _WHOLE.delta)
+    return OnlineRelease(ChunkVotes(ContiguousChunks(chunks, chunks), CanaryLearner(1)), _WHOLE.epsilon, _WHOLE.delta)
 
 
 def _whole_runs() -> Iterator[Draft]:
@@ -177,7 +177,7 @@ def _shown(queries: int) -> float:
     Labels are the same on both datasets, so that only the distances tell them apart.
     """
     pair = turns_of_the_gap("++-" * (queries // 3) + "+" * (queries % 3), 60)
-    votes = Votes(Contiguous(60, 60), Echo(queries))
+    votes = ChunkVotes(ContiguousChunks(60, 60), CanaryLearner(queries))
     run = OnlineRelease(votes, 32.0, 0.1, 30)
     (_, first), (_, second) = votes(pair.x), votes(pair.y)
     return run_losses(run.tests, first, second, points=512).upper.epsilon(run.delta) / run.epsilon
@@ -205,7 +205,7 @@ def _changed(x: list[IntArray], y: list[IntArray]) -> float:
 def _one_chunk() -> list[Row]:
     """Chunks that a changed record changes, in the two readings that are used here."""
     rows = np.arange(200).reshape(100, 2)
-    split, hashed = Contiguous(10, 100), ByIdentity(10)
+    split, hashed = ContiguousChunks(10, 100), ChunksByIdentity(10)
     found: list[Row] = []
     for index in (0, 37, 99):
         moved = rows.copy()
@@ -220,7 +220,8 @@ def _all_chunks() -> list[Row]:
     """Chunks that change when a record is added in front and n goes from 100 to 101."""
     rows = np.arange(202).reshape(101, 2)
     return [
-        (f"{k} chunks", _changed(Contiguous(k, 101)(rows), Contiguous(k, 100)(rows[1:])), float(k)) for k in (5, 10, 20)
+        (f"{k} chunks", _changed(ContiguousChunks(k, 101)(rows), ContiguousChunks(k, 100)(rows[1:])), float(k))
+        for k in (5, 10, 20)
     ]
 
 
@@ -245,10 +246,10 @@ def _chunks() -> Iterator[Draft]:
     )
     # Eight queries are led by label 1, to which the canary adds, and one by label 0, from which it takes.
     pair = by_identity([[1] * 9] + [[1] * 8 + [0]] * 10 + [[0] * 9, [0] * 8 + [1]], "an epoch")
-    safe = Votes(ByIdentity(13), Echo(9, 1), distance=safe_distance)
+    safe = ChunkVotes(ChunksByIdentity(13), CanaryLearner(9, 1), distance=safe_distance)
     epoch = OnlineRelease(safe, EPSILON, DELTA, epochs=1)
     yield component(epoch, PureDP(epoch.pure_level), pair, case="by_identity_by_half_the_gap", relation=ADD_REMOVE)
-    run = OnlineRelease(Votes(ByIdentity(81), Echo(1, 1)), _WHOLE.epsilon, _WHOLE.delta)
+    run = OnlineRelease(ChunkVotes(ChunksByIdentity(81), CanaryLearner(1, 1)), _WHOLE.epsilon, _WHOLE.delta)
     pairs = [by_identity([[1]] * 61 + [[0]] * 20, "a label ahead"), by_identity([[1]] * 41 + [[0]] * 40, "a flip")]
     yield from reference(run, _WHOLE, pairs, case="by_identity", relation=ADD_REMOVE, follows=False)
 
@@ -260,23 +261,23 @@ def _chunks() -> Iterator[Draft]:
 _MUTANT = (4.0, 0.1, 80)
 
 
-def _base(rows: int, learner: Learner) -> OnlineRelease:
+def _base(rows: int, learner: ChunkLearner) -> OnlineRelease:
     epsilon, delta, chunks = _MUTANT
-    return OnlineRelease(Votes(Contiguous(chunks, rows), learner), epsilon, delta)
+    return OnlineRelease(ChunkVotes(ContiguousChunks(chunks, rows), learner), epsilon, delta)
 
 
 def _mutants() -> Iterator[Draft]:
     chunks = _MUTANT[2]
     decided = deciding(chunks)
     alone = canary([[0]] * (chunks - 1), [0], [1], "one record")
-    echo = Echo(1)
+    echo = CanaryLearner(1)
     claim = ApproxDP(*_MUTANT[:2])
     for name, base, pair in (
         ("second_distinct_count", _base(chunks, echo), decided),
         ("random_tie_break", _base(chunks, echo), decided),
-        ("data_dependent_chunks", _base(2 * chunks, Echo(1, 1)), sorted_pair(2 * chunks)),
-        ("overlapping_chunks", _base(chunks, Present()), alone),
-        ("data_dependent_seeds", _base(2 * chunks, Coin()), seeded_pair(2 * chunks)),
+        ("data_dependent_chunks", _base(2 * chunks, CanaryLearner(1, 1)), sorted_pair(2 * chunks)),
+        ("overlapping_chunks", _base(chunks, FirstEntryPresence()), alone),
+        ("data_dependent_seeds", _base(2 * chunks, FirstEntryMajority()), seeded_pair(2 * chunks)),
         ("counts_released", _base(chunks, echo), alone),
         ("majority_on_bot", _base(chunks, echo), decided),
         ("chunk_number_tuned", _base(2 * chunks, echo), tuned_pair(2 * chunks)),

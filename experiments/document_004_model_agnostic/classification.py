@@ -48,13 +48,13 @@ from experiments.document_004_model_agnostic._canaries import (
 from experiments.document_004_model_agnostic._epochs import LEVELS_BY_THE_GAP, composed
 from mechanisms.teacher_ensembles.aggregation_mutants import MUTANTS
 from mechanisms.teacher_ensembles.classification_queries import (
-    Classification,
+    ClassificationSizes,
     LabellerError,
-    Midpoint,
+    LargestThresholdTeachers,
+    MidpointTeachers,
+    MislabelledFreshPoints,
     NearestNeighbour,
-    OneSided,
-    Sizes,
-    Split,
+    SplitTeachers,
     concentrated,
     error_budget,
     fewest_queries,
@@ -64,7 +64,7 @@ from mechanisms.teacher_ensembles.classification_queries import (
 )
 from mechanisms.teacher_ensembles.online_leaks import fresh_leak, release_scale, release_threshold
 from mechanisms.teacher_ensembles.online_release import OnlineRelease
-from mechanisms.teacher_ensembles.vote_aggregation import Contiguous, Echo, Votes, refusals
+from mechanisms.teacher_ensembles.vote_aggregation import CanaryLearner, ChunkVotes, ContiguousChunks, refusals
 from mechanisms.teacher_ensembles.vote_distance import safe_distance
 
 _ERR4 = Erratum(
@@ -93,7 +93,7 @@ SURE = {"smoke": 32, "standard": 50}
 
 
 def _classifier(points: tuple[float, ...], rows: int, **options: Any) -> OnlineRelease:
-    votes = Votes(Contiguous(rows // 2, rows), NearestNeighbour(points), **options)
+    votes = ChunkVotes(ContiguousChunks(rows // 2, rows), NearestNeighbour(points), **options)
     return OnlineRelease(votes, EPSILON, DELTA)
 
 
@@ -132,7 +132,7 @@ def _private() -> Iterator[Draft]:
             case="t_plus_1_epochs_by_the_gap",
         ),
     )
-    single = OnlineRelease(Votes(Contiguous(81, 81), NearestNeighbour((0.25, 0.75))), 2.0, 0.05)
+    single = OnlineRelease(ChunkVotes(ContiguousChunks(81, 81), NearestNeighbour((0.25, 0.75))), 2.0, 0.05)
     pairs = [one_label(61), one_label(41)]
     yield from reference(single, ApproxDP(2.0, 0.05), pairs, case="singletons", relation=REPLACE, follows=False)
 
@@ -140,14 +140,14 @@ def _private() -> Iterator[Draft]:
 def _broken() -> Iterator[Draft]:
     # A level at which w is 15 for one point: a gap of half of 80 chunks is answered.
     claim, pair, reused = ApproxDP(4.0, 0.1), halves(), used_again()
-    base = OnlineRelease(Votes(Contiguous(80, 160), NearestNeighbour((0.25,))), 4.0, 0.1)
+    base = OnlineRelease(ChunkVotes(ContiguousChunks(80, 160), NearestNeighbour((0.25,))), 4.0, 0.1)
     always = MUTANTS["majority_on_bot"]
     yield broken(always, base, pair, case="majority_for_bot", guarantee=claim, relation=REPLACE)
     yield broken(MUTANTS["chunks_reused"], base, reused, guarantee=claim, relation=REPLACE)
 
     # What one flip may leak, for a distance that is 0 on both sides of it.
     tied = tie()
-    run = OnlineRelease(Votes(Contiguous(12, 12), Echo(1), distance=safe_distance), EPSILON, DELTA)
+    run = OnlineRelease(ChunkVotes(ContiguousChunks(12, 12), CanaryLearner(1), distance=safe_distance), EPSILON, DELTA)
     name, leak = "tie_with_positive_distance", DeltaDP(fresh_leak(DELTA / 2.0), 2.0 / run.noise)
     yield broken(MUTANTS[name], run, tied, guarantee=leak, relation=REPLACE, level="L2")
 
@@ -163,7 +163,7 @@ def _broken() -> Iterator[Draft]:
 def _at_bar(queries: int) -> OnlineRelease:
     """One epoch with w at distance 8, which is the case for lambda = 1.03 at 12 queries and delta = 1/2."""
     epsilon = release_scale(1.0, 0.5, 1) * release_threshold(0.5, queries) / 8.0
-    votes = Votes(Contiguous(21, 21), Echo(queries), distance=safe_distance)
+    votes = ChunkVotes(ContiguousChunks(21, 21), CanaryLearner(queries), distance=safe_distance)
     return OnlineRelease(votes, epsilon, 0.5, epochs=1)
 
 
@@ -173,7 +173,7 @@ def _errata() -> Iterator[Draft]:
         rows = []
         for epsilon, delta in ((1.0, 0.01), (1.0, 1e-6), (8.0, 0.01)):
             for alpha in (0.1, 0.05, 0.02):
-                sizes = Sizes(fewest_queries(alpha, _BETA), alpha, epsilon=epsilon, delta=delta)
+                sizes = ClassificationSizes(fewest_queries(alpha, _BETA), alpha, epsilon=epsilon, delta=delta)
                 rows.append((f"alpha = {alpha}, eps = {epsilon:g}, delta = {delta:g}", sizes.chunks, sizes.queries))
         return [(case, float(k), float(m)) for case, k, m in rows]
 
@@ -193,7 +193,7 @@ def _errata() -> Iterator[Draft]:
         """Refusals of a run in which all votes are tied, against T."""
         rows = []
         for alpha in (0.1, 0.2):
-            sizes = Sizes(fewest_queries(alpha, _BETA), alpha)
+            sizes = ClassificationSizes(fewest_queries(alpha, _BETA), alpha)
             tied = np.zeros((1, sizes.queries))
             found = refusals(tied, sizes.noise, sizes.bar, sizes.cutoff + 1, np.random.default_rng(0))
             rows.append((f"T = {sizes.cutoff}", float((found == 1).sum()), float(sizes.cutoff)))
@@ -220,7 +220,7 @@ def _errata() -> Iterator[Draft]:
     )
 
 
-def counted(case: str, run: Classification, beta: float, **options: Any) -> Draft:
+def counted(case: str, run: MislabelledFreshPoints, beta: float, **options: Any) -> Draft:
     """At most T points do not get their label; one that is refused or not asked does not."""
     # Without a failure 120 draws certify a rate below 0.2, and 260 one below 0.1, at an error probability of 1e-10.
     draws = {"smoke": 120 if beta > _BETA else 260, "standard": 400}
@@ -233,29 +233,40 @@ def counted(case: str, run: Classification, beta: float, **options: Any) -> Draf
 def _sizes() -> Iterator[Draft]:
     """Corollary 4.1, whose probability is 1 - 2 beta."""
     for alpha, percent in ((0.1, 10), (0.05, 5), (0.02, 2)):
-        sizes = Sizes(fewest_queries(alpha, _BETA), alpha)
-        teachers = (("one_sided", OneSided(sizes.examples)), ("midpoint", Midpoint(sizes.examples)))
+        sizes = ClassificationSizes(fewest_queries(alpha, _BETA), alpha)
+        teachers = (
+            ("one_sided", LargestThresholdTeachers(sizes.examples)),
+            ("midpoint", MidpointTeachers(sizes.examples)),
+        )
         for case, found in teachers:
             run = counted(
                 f"{case}_{percent}",
-                Classification(sizes, found),
+                MislabelledFreshPoints(sizes, found),
                 2 * _BETA,
                 independence=(case, percent) == ("one_sided", 10),
             )
             yield statement_holds("ERR-4", run) if case == "one_sided" and percent == 10 else run
-    sharper = Sizes(fewest_queries(0.1, _BETA), 0.1, budget=sharper_budget)
+    sharper = ClassificationSizes(fewest_queries(0.1, _BETA), 0.1, budget=sharper_budget)
     # As bad as the theorem's hypothesis lets teachers be: half of them are alpha too low, the others alpha too high.
     for case, sizes in (("split", replace(sharper, budget=error_budget)), ("split_sharper_budget", sharper)):
-        yield counted(case, Classification(sizes, Split(0.1)), 2 * _BETA, derived=case != "split", independence=False)
+        yield counted(
+            case,
+            MislabelledFreshPoints(sizes, SplitTeachers(0.1)),
+            2 * _BETA,
+            derived=case != "split",
+            independence=False,
+        )
 
     # Labels are noisy, and teachers differ by up to alpha/(1 - 2 gamma) in their thresholds.
-    noisy = Sizes(fewest_queries(0.05, _BETA), 0.05, 0.15)
-    yield counted("noisy_labels", Classification(noisy, Split(0.05 / 0.7)), 2 * _BETA, independence=False)
-    noisy = Sizes(fewest_queries(0.02, _BETA), 0.02, 0.28)
+    noisy = ClassificationSizes(fewest_queries(0.05, _BETA), 0.05, 0.15)
+    yield counted(
+        "noisy_labels", MislabelledFreshPoints(noisy, SplitTeachers(0.05 / 0.7)), 2 * _BETA, independence=False
+    )
+    noisy = ClassificationSizes(fewest_queries(0.02, _BETA), 0.02, 0.28)
     without = replace(noisy, gamma=0.0)
     yield accuracy(
         # Labels stay noisy; T, and with it k, lambda and w, are for labels that are not.
-        Classification(replace(noisy, budget=lambda *_: without.cutoff), Split(0.02 / 0.44)),
+        MislabelledFreshPoints(replace(noisy, budget=lambda *_: without.cutoff), SplitTeachers(0.02 / 0.44)),
         None,
         missed,
         at_most=without.cutoff,
@@ -270,8 +281,8 @@ def _sizes() -> Iterator[Draft]:
 
     def seen() -> list[Row]:
         """Points without their own label, as a metric counts them that looks at refusals only."""
-        sizes = Sizes(fewest_queries(0.1, _BETA), 0.1)
-        run = Classification(sizes, OneSided(sizes.examples))
+        sizes = ClassificationSizes(fewest_queries(0.1, _BETA), 0.1)
+        run = MislabelledFreshPoints(sizes, LargestThresholdTeachers(sizes.examples))
         found = replace(run, stable_errors=False)(None, 20, np.random.default_rng(0))
         right = run(None, 20, np.random.default_rng(0))
         return [("20 runs", float(found.sum()), float(right.sum()))]
@@ -337,7 +348,7 @@ def _borderline() -> tuple[OnlineRelease, Pair]:
     """Two points in a row at distance w, or one vote from there: 11 votes against 2, and 10 against 3."""
     epsilon = release_scale(1.0, 0.5, 1) * release_threshold(0.5, 2) / 8.0
     pair = canary([[0, 0]] * 10 + [[1, 1]] * 2, [0, 0], [1, 1], "one of 13 chunks: distances 8 and 6, w = 8")
-    return OnlineRelease(Votes(Contiguous(13, 13), Echo(2)), epsilon, 0.5), pair
+    return OnlineRelease(ChunkVotes(ContiguousChunks(13, 13), CanaryLearner(2)), epsilon, 0.5), pair
 
 
 @entry("004/hpriv_err", title="Error of the private labeller", source=Source("004", "Claim 4.5"))
@@ -368,26 +379,26 @@ def private_labeller() -> Iterator[Draft]:
                 derived=kind == "sharper",
                 draws={"smoke": 120, "standard": 400},
                 independence=False,
-                controls={"teachers of which half say 0 and half say 1": LabellerError(sizes, Split(0.5))},
+                controls={"teachers of which half say 0 and half say 1": LabellerError(sizes, SplitTeachers(0.5))},
             )
     yield from _linear()
 
 
-def _labellers() -> Iterator[tuple[str, Sizes, Any]]:
+def _labellers() -> Iterator[tuple[str, ClassificationSizes, Any]]:
     """At an alpha at which the bound is below the error of a coin."""
-    plain = Sizes(fewest_queries(0.05, _BETA), 0.05)
-    yield "one_sided", plain, OneSided(plain.examples)
-    yield "split", plain, Split(0.05)
-    noisy = Sizes(fewest_queries(0.02, _BETA), 0.02, 0.05)
-    yield "noisy_labels", noisy, Split(0.02 / 0.9)
+    plain = ClassificationSizes(fewest_queries(0.05, _BETA), 0.05)
+    yield "one_sided", plain, LargestThresholdTeachers(plain.examples)
+    yield "split", plain, SplitTeachers(0.05)
+    noisy = ClassificationSizes(fewest_queries(0.02, _BETA), 0.02, 0.05)
+    yield "noisy_labels", noisy, SplitTeachers(0.02 / 0.9)
 
 
 def _linear() -> Iterator[Draft]:
     """The bound is linear; measured is the error with teachers as bad as the claim's hypothesis lets them be."""
 
     def error(alpha: float, gamma: float) -> float:
-        sizes = Sizes(fewest_queries(alpha, _BETA), alpha, gamma)
-        shifts = Split(alpha / (1.0 - 2.0 * gamma)).shifts(sizes.chunks, np.random.default_rng(0))
+        sizes = ClassificationSizes(fewest_queries(alpha, _BETA), alpha, gamma)
+        shifts = SplitTeachers(alpha / (1.0 - 2.0 * gamma)).shifts(sizes.chunks, np.random.default_rng(0))
         return integrated_error(sizes, shifts, 0.5)
 
     measure = Exactly("error of the labeller")

@@ -20,10 +20,10 @@ from auditor.claims import Draft, Source, accuracy, entry, inequality, scaling
 from mechanisms.learning.concentration_window import (
     FAR_MUTANTS,
     MUTANTS,
-    Deviation,
+    BernoulliVote,
     FarVotes,
     SampleMeanCentre,
-    Votes,
+    VoteDeviation,
     enough_chunks,
     few_inside,
     most_moved,
@@ -46,12 +46,12 @@ def window() -> Iterator[Draft]:
     """The lemma and the corollary at learners that make a step tight, and mistakes about centre and width."""
     # One label of odds 1 to t is sqrt(t) standard deviations away with probability 1/(1 + t): Chebyshev's inequality is
     # nearly tight at t just above 64, the window's 8 deviations, or 4, for a quarter of it.
-    one, realistic, rarely = Votes(1 / 66, 1), Votes(0.1, 1000), stressed(1 / 9, 1, 0.124)
+    one, realistic, rarely = BernoulliVote(1 / 66, 1), BernoulliVote(0.1, 1000), stressed(1 / 9, 1, 0.124)
     learners = (("one_label", one), ("thousand_labels", realistic), ("coins_of_one_in_eight", rarely))
     for case, votes in learners:
         yield _covered(case, votes, 4.0, 0.25)
         yield _covered(f"{case}_derived", votes, 4.0, 1 / 64, derived=True)
-    yield _covered("quarter_of_the_window", Votes(0.19, 1), 1.0, 0.25, derived=True)
+    yield _covered("quarter_of_the_window", BernoulliVote(0.19, 1), 1.0, 0.25, derived=True)
     yield _covered("bad_set_below_one_in_eight", rarely, 4.0, 1 / 8)
     yield inequality(
         lambda: [(f"probability {p:g}", stressed(1 / 9, 1, p).unstable_coins, 1 / 8) for p in (0.05, 0.1, 0.124)],
@@ -79,25 +79,25 @@ def window() -> Iterator[Draft]:
         inside = 1.0 - votes.outside(votes.window())
         yield _votes(case, FarVotes(chunks, votes.window()), votes, beta, exact=few_inside(inside, chunks))
     yield scaling(
-        lambda n: Votes(_Q, int(n)).window(_quarter(int(n))),
+        lambda n: BernoulliVote(_Q, int(n)).window(_quarter(int(n))),
         parameter="n'",
         at=(100, 1000, 10_000, 100_000),
         exponent=-0.5,
         measure=Exactly("exact window of 3/4 of the votes"),
         criterion=False,
-        curve=lambda n: Votes(_Q, int(n)).window(),
+        curve=lambda n: BernoulliVote(_Q, int(n)).window(),
         case="window",
     )
     yield from _window_mutants(realistic, chunks, beta)
 
 
-def _covered(case: str, votes: Votes, factor: float, beta: float, derived: bool = False) -> Draft:
+def _covered(case: str, votes: BernoulliVote, factor: float, beta: float, derived: bool = False) -> Draft:
     width = votes.window(factor)
     # A vote at the edge of the window is inside; distances and windows are rounded.
     at_most, exact = width * (1 + 1e-9), votes.outside(width)
     controls = {"votes that are 1 away": Constant(1.0)}
     return accuracy(
-        Deviation(),
+        VoteDeviation(),
         votes,
         Absolute(0.0),
         at_most=at_most,
@@ -109,7 +109,7 @@ def _covered(case: str, votes: Votes, factor: float, beta: float, derived: bool 
     )
 
 
-def _votes(case: str, far: FarVotes, votes: Votes, beta: float, **options: Any) -> Draft:
+def _votes(case: str, far: FarVotes, votes: BernoulliVote, beta: float, **options: Any) -> Draft:
     controls = {"votes of which none is inside": Constant(1.0)}
     case, at_most = f"{case}_of_k", 1 / 3
     return accuracy(
@@ -119,7 +119,7 @@ def _votes(case: str, far: FarVotes, votes: Votes, beta: float, **options: Any) 
 
 def _quarter(size: int) -> float:
     """Width, in units of ``alpha sqrt(2 n')``, of the smallest window with 3/4 of the votes."""
-    votes = Votes(_Q, size)
+    votes = BernoulliVote(_Q, size)
     low, high = 0.0, 4.0
     while high - low > 1e-6:
         middle = 0.5 * (low + high)
@@ -127,12 +127,12 @@ def _quarter(size: int) -> float:
     return high
 
 
-def _window_mutants(realistic: Votes, chunks: int, beta: float) -> Iterator[Draft]:
+def _window_mutants(realistic: BernoulliVote, chunks: int, beta: float) -> Iterator[Draft]:
     wide = started(_Q, 4096)
     centre = MUTANTS["expectation_over_coins_too"]
     yield _covered("random_start", wide, 4.0, 0.25)
     yield accuracy(
-        centre.build(Deviation()),
+        centre.build(VoteDeviation()),
         wide,
         Absolute(0.0),
         at_most=wide.window(),
@@ -157,7 +157,7 @@ def _window_mutants(realistic: Votes, chunks: int, beta: float) -> Iterator[Draf
         note="the start differs from chunk to chunk: votes are around two centres, and none is near their mean",
     )
     # Stability and window of n = k n' labels, for votes of n' labels.
-    whole = Votes(realistic.q, chunks * realistic.size)
+    whole = BernoulliVote(realistic.q, chunks * realistic.size)
     yield accuracy(
         FarVotes(chunks, whole.window()),
         realistic,

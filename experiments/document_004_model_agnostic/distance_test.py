@@ -49,8 +49,8 @@ from mechanisms.teacher_ensembles.distance_test import (
     sufficient_distance,
 )
 from mechanisms.teacher_ensembles.online_leaks import needed_distance, release_scale
-from mechanisms.teacher_ensembles.online_release import Asked, Given
-from mechanisms.teacher_ensembles.vote_distance import MostFrequent
+from mechanisms.teacher_ensembles.online_release import GivenDistances, QuestionList
+from mechanisms.teacher_ensembles.vote_distance import MostFrequentGroup
 
 #: m, T, delta and beta where distances of online release and of independent tests are compared.
 _CUTOFF, _DELTA, _BETA = 10, 1e-6, 0.1
@@ -59,7 +59,7 @@ _DISTANCES = "Distance that m queries need to be answered"
 
 
 @dataclass(frozen=True)
-class Missed:
+class NonzeroOutputs:
     """How many outputs of a run are not the value 0.
 
     The queries of the accuracy claims have the value 0.
@@ -72,7 +72,7 @@ class Missed:
 
 
 @dataclass(frozen=True)
-class At:
+class ZeroAtDistance:
     """A question whose value is 0 and whose distance is the dataset."""
 
     def __call__(self, data: Any) -> tuple[int, float]:
@@ -129,7 +129,7 @@ def _mutants() -> Iterator[Draft]:
     yield claimed("noisy_distance_released", shown, near, exact_level=LaplaceCurve(1.0).epsilon(0.01))
     tie = DistanceTest(flip(), 1.0, 0.05)
     yield claimed("value_on_the_bot_branch", tie, flips)
-    either = MostFrequent(tuple(Count(equals=v, relation="add_remove_one") for v in (0.0, 1.0)))
+    either = MostFrequentGroup(tuple(Count(equals=v, relation="add_remove_one") for v in (0.0, 1.0)))
     yield claimed("data_dependent_threshold", DistanceTest(either, 1.0, 0.05), _empty())
     uncapped = DistanceTest(lead(), 1.0, 0.1)
     yield claimed("distance_not_capped_at_zero", uncapped, [near, tied_pair(lead(), 26)])
@@ -141,12 +141,12 @@ def _mutants() -> Iterator[Draft]:
 def _accuracy() -> Iterator[Draft]:
     delta, beta = 0.01, 0.1
     for epsilon in (0.5, 2.0):
-        test = DistanceTest(At(), epsilon, delta)
+        test = DistanceTest(ZeroAtDistance(), epsilon, delta)
         distance = sufficient_distance(epsilon, delta, beta)
         yield accuracy(
             test,
             distance,
-            Missed(),
+            NonzeroOutputs(),
             at_most=0,
             beta=beta,
             exact=1.0 - test.release_probability(distance),
@@ -154,12 +154,12 @@ def _accuracy() -> Iterator[Draft]:
             note="exactly beta/2",
         )
     # Half of beta suffices to be sure of beta: at a distance shorter by ln 2/eps beta itself is attained.
-    test = DistanceTest(At(), 1.0, delta)
+    test = DistanceTest(ZeroAtDistance(), 1.0, delta)
     shorter = sufficient_distance(1.0, delta, 2 * beta)
     yield accuracy(
         test,
         shorter,
-        Missed(),
+        NonzeroOutputs(),
         at_most=0,
         beta=beta,
         exact=1.0 - test.release_probability(shorter),
@@ -168,7 +168,9 @@ def _accuracy() -> Iterator[Draft]:
     )
     yield scaling(
         # Less what it is at beta = 1/2, ln(1/delta)/eps.
-        lambda log: required_distance(DistanceTest(At(), 0.5, delta), 0.5 * math.exp(-log)) + math.log(delta) / 0.5,
+        lambda log: (
+            required_distance(DistanceTest(ZeroAtDistance(), 0.5, delta), 0.5 * math.exp(-log)) + math.log(delta) / 0.5
+        ),
         parameter="ln(1/(2 beta))",
         at=(1.0, 2.0, 4.0, 8.0, 16.0),
         exponent=1.0,
@@ -180,7 +182,7 @@ def _accuracy() -> Iterator[Draft]:
         note="its slope is 1/eps",
     )
     yield scaling(
-        lambda epsilon: required_distance(DistanceTest(At(), epsilon, delta), beta),
+        lambda epsilon: required_distance(DistanceTest(ZeroAtDistance(), epsilon, delta), beta),
         parameter="eps",
         at=(0.1, 0.3, 1.0, 3.0, 10.0),
         exponent=-1.0,
@@ -208,19 +210,19 @@ def independent_tests() -> Iterator[Draft]:
     """
     # Each test is at level 0.15, its threshold at 36.5.
     epsilon, delta, queries = 2.0, 0.05, 6
-    tests = IndependentTests(Asked((far_lead(),), (0,) * queries), epsilon, delta)
+    tests = IndependentTests(QuestionList((far_lead(),), (0,) * queries), epsilon, delta)
     near, flips = far_lead_pair(), tied_pair(far_lead(), 28)
     yield from reference(tests, ApproxDP(epsilon, delta), [near, flips], relation=ADD_REMOVE, follows=False)
     # Each flip leaks delta/(4m).
     yield exact(tests, DeltaDP(delta / 4.0, epsilon), flips, case="quarter_of_delta", relation=ADD_REMOVE)
     yield conformity(tests, near, flips, relation=ADD_REMOVE)
-    many = IndependentTests(Asked((flip(),), (0,) * 10), 1.0, 0.2)
+    many = IndependentTests(QuestionList((flip(),), (0,) * 10), 1.0, 0.2)
     yield broken(INDEPENDENT["delta_not_divided"], many, flip_pair(), guarantee=ApproxDP(1.0, 0.2), relation=ADD_REMOVE)
     yield from _distances()
 
 
 def _baseline(queries: float, epsilon: float = 1.0) -> IndependentTests:
-    return IndependentTests(Given(round(queries)), epsilon, _DELTA)
+    return IndependentTests(GivenDistances(round(queries)), epsilon, _DELTA)
 
 
 def _online(queries: float, cutoff: int) -> float:
@@ -231,12 +233,12 @@ def _online(queries: float, cutoff: int) -> float:
 def _distances() -> Iterator[Draft]:
     # From m = 8 ln(2/delta) on eps/m is the smaller level: 42 at delta = 0.01.
     queries = 100
-    tests = IndependentTests(Given(queries), 1.0, 0.01)
+    tests = IndependentTests(GivenDistances(queries), 1.0, 0.01)
     data = np.column_stack([np.zeros(queries), np.full(queries, tests.sufficient(_BETA))])
     yield accuracy(
         tests,
         data,
-        Missed(),
+        NonzeroOutputs(),
         at_most=0,
         beta=_BETA,
         exact=tests.failure(tests.sufficient(_BETA)),
@@ -247,7 +249,7 @@ def _distances() -> Iterator[Draft]:
     yield accuracy(
         found.build(tests),
         data,
-        Missed(),
+        NonzeroOutputs(),
         at_most=0,
         beta=_BETA,
         case=found.name,

@@ -26,10 +26,10 @@ from auditor.claims import (
 from auditor.evidence.binomial import clopper_pearson
 from auditor.privacy.guarantees import ApproxDP, PureDP
 from experiments.common import ADD_REMOVE
-from experiments.document_004_model_agnostic._accuracy import LOW, Bottoms, Unanswered, lows_and_highs
+from experiments.document_004_model_agnostic._accuracy import LOW, BottomCountError, UnansweredTops, lows_and_highs
 from experiments.document_004_model_agnostic._epochs import LEVELS, composed
 from experiments.document_004_model_agnostic._streams import added_pair, stream
-from mechanisms.base.queries import Answers
+from mechanisms.base.queries import IdentityQuery
 from mechanisms.selection.free_tops import (
     all_tops,
     epoch,
@@ -114,7 +114,7 @@ def run_of(pattern: str, above: float, claim: tuple[float, float, int], queries:
     Parameters
     ----------
     pattern : str
-        Repeated as often as it takes, see `Differences`.
+        Repeated as often as it takes, see `CountDifferences`.
     above : float
         How far.
     claim : (float, float, int)
@@ -195,7 +195,7 @@ def certified_parts(shift: float, sides: tuple[int, ...]) -> list[float]:
     sides : tuple of int
         Draws a side.
     """
-    tops, unit = 16, epoch(Answers(), 1.0)
+    tops, unit = 16, epoch(IdentityQuery(), 1.0)
     best = [0.0] * len(sides)
     # Tops at w against w - shift, or a shift higher where the shift is small; the bottom up to lambda below w.
     for at, last in itertools.product((0.0, shift), (-1.0, -0.5, 0.0)):
@@ -239,12 +239,12 @@ def _errata() -> Iterator[Draft]:
 
 def _all_low(cutoff: int) -> int:
     """Bottoms of a run in which every answer is far below the threshold: as many as are given out at all."""
-    outputs = inverted(Answers(), 1.0, _DELTA, cutoff)(np.full(2 * cutoff + 4, LOW), 1, np.random.default_rng(0))
+    outputs = inverted(IdentityQuery(), 1.0, _DELTA, cutoff)(np.full(2 * cutoff + 4, LOW), 1, np.random.default_rng(0))
     return int((outputs == 1).sum())
 
 
 def _accuracy() -> Iterator[Draft]:
-    run = inverted(Answers(), 1.0, _DELTA, _CUTOFF)
+    run = inverted(IdentityQuery(), 1.0, _DELTA, _CUTOFF)
     margins = (
         ("printed", printed_margin(_QUERIES, _CUTOFF, _BETA), False),
         ("sharper", sharper_margin(_QUERIES, _BETA), True),
@@ -253,7 +253,7 @@ def _accuracy() -> Iterator[Draft]:
         yield accuracy(
             run,
             lows_and_highs(_CUTOFF, _QUERIES, margin * run.threshold_scale),
-            Unanswered(_CUTOFF),
+            UnansweredTops(_CUTOFF),
             at_most=0,
             beta=_BETA,
             # T bottoms first; then a fresh threshold, and all others have to be tops.
@@ -262,7 +262,7 @@ def _accuracy() -> Iterator[Draft]:
             derived=derived,
         )
     low = lows_and_highs(3 * _CUTOFF, 3 * _CUTOFF, 0.0)
-    yield accuracy(run, low, Bottoms(_CUTOFF + 1), at_most=0, beta=2e-3, case="t_plus_1_bottoms", exact=0.0)
+    yield accuracy(run, low, BottomCountError(_CUTOFF + 1), at_most=0, beta=2e-3, case="t_plus_1_bottoms", exact=0.0)
 
 
 def _exponents() -> Iterator[Draft]:

@@ -25,7 +25,7 @@ from auditor.claims import (
     statement_holds,
 )
 from mechanisms.teacher_ensembles.composition_ledger import (
-    Ledger,
+    CompositionLedger,
     algorithm_1,
     algorithm_3,
     algorithm_4,
@@ -38,7 +38,7 @@ from mechanisms.teacher_ensembles.composition_ledger import (
     refusals,
     with_distance,
 )
-from mechanisms.teacher_ensembles.soft_label_votes import OneLabel
+from mechanisms.teacher_ensembles.soft_label_votes import OneSoftLabel
 from mechanisms.teacher_ensembles.vote_distance import (
     all_votes,
     gap_distance,
@@ -93,29 +93,29 @@ def ledger() -> Iterator[Draft]:
 
 
 def _grid(
-    build: Callable[[float, float, int, int], Ledger], epsilons: tuple[float, ...], halves: tuple[float, ...]
-) -> list[Ledger]:
+    build: Callable[[float, float, int, int], CompositionLedger], epsilons: tuple[float, ...], halves: tuple[float, ...]
+) -> list[CompositionLedger]:
     """Ledgers at claimed levels, a million queries, and cutoffs from 1 to 1,000."""
     return [build(e, 2.0 * half, 1_000_000, t) for e in epsilons for half in halves for t in _CUTOFFS]
 
 
-def _words(ledger: Ledger) -> str:
+def _words(ledger: CompositionLedger) -> str:
     return f"{ledger.name}, eps = {ledger.epsilon:g}, delta = {ledger.delta:g}, {ledger.used} epochs"
 
 
-def _composed(ledgers: list[Ledger]) -> list[Row]:
+def _composed(ledgers: list[CompositionLedger]) -> list[Row]:
     return [(_words(one), one.composed, one.share) for one in ledgers]
 
 
-def _leaks(ledgers: list[Ledger]) -> list[Row]:
+def _leaks(ledgers: list[CompositionLedger]) -> list[Row]:
     return [(_words(one), one.leak, 0.5 * one.delta) for one in ledgers]
 
 
-def _levels(ledgers: list[Ledger]) -> list[Row]:
+def _levels(ledgers: list[CompositionLedger]) -> list[Row]:
     return [(_words(one), one.certified()[0], one.epsilon) for one in ledgers]
 
 
-def _fixed(epsilon: float, delta: float, queries: int, cutoff: int) -> Ledger:
+def _fixed(epsilon: float, delta: float, queries: int, cutoff: int) -> CompositionLedger:
     """Algorithm 6 with the doubled threshold, the loop while c <= 2T, and a distance that moves by 1."""
     return with_distance(looping(doubled(algorithm_6(epsilon, delta, queries, cutoff)), 2 * cutoff))
 
@@ -155,7 +155,7 @@ def _certified() -> Iterator[Draft]:
 def _threshold() -> Iterator[Draft]:
     """Two failing tests, the first query, of labels that neighbours do not share: an exact delta, at any epsilon."""
 
-    def flips(factor: Callable[[Ledger], Ledger]) -> list[Row]:
+    def flips(factor: Callable[[CompositionLedger], CompositionLedger]) -> list[Row]:
         return [(f"delta = {d:g}, m = {m}", delta_of_flips(factor(algorithm_6(1.0, d, m, 1)), 2), d) for d, m in _SIZES]
 
     statement = "the delta of a query that is unstable on both histograms is at most the claimed one"
@@ -252,7 +252,7 @@ def _epochs() -> Iterator[Draft]:
 
 def _post_processing() -> Iterator[Draft]:
     """Outputs with common random numbers, on data that differ and whose transcripts do not."""
-    mechanism, n = OneLabel(4.0, 0.1, 4), 4_000
+    mechanism, n = OneSoftLabel(4.0, 0.1, 4), 4_000
     votes = np.array([0.3] * 80 + [0.8] * 5)
 
     def same() -> list[Row]:

@@ -13,7 +13,7 @@ from auditor.claims import Draft, Source, accuracy, broken, broken_and_deviating
 from auditor.privacy.guarantees import PureDP
 from experiments.common import ADD_REMOVE, added, person, rand
 from mechanisms.additive_noise.laplace import MUTANTS, LatticeLaplace
-from mechanisms.base.queries import Count, SeveralCounts, Sum
+from mechanisms.base.queries import ClippedSum, Count, SeveralCounts
 
 
 @entry("004/laplace_mech", title="Laplace mechanism", source=Source("004", "Definition 2.5, Lemma 2.6"))
@@ -39,7 +39,7 @@ def laplace() -> Iterator[Draft]:
 
 
 def _sum(epsilon: float) -> LatticeLaplace:
-    return LatticeLaplace(Sum("mdvis", 0.0, 2.0, relation="add_remove_one"), epsilon)
+    return LatticeLaplace(ClippedSum("mdvis", 0.0, 2.0, relation="add_remove_one"), epsilon)
 
 
 @cache

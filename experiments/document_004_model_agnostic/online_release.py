@@ -55,7 +55,14 @@ from mechanisms.teacher_ensembles.online_leaks import (
     total_leak,
 )
 from mechanisms.teacher_ensembles.online_mutants import of_questions, of_tests
-from mechanisms.teacher_ensembles.online_release import BOTTOM, MUTANTS, Asked, Given, OnlineRelease, elsewhere
+from mechanisms.teacher_ensembles.online_release import (
+    BOTTOM,
+    MUTANTS,
+    GivenDistances,
+    OnlineRelease,
+    QuestionList,
+    elsewhere,
+)
 
 #: Draws that find twice the delta.
 _MORE = {"smoke": 2_500_000}
@@ -126,7 +133,7 @@ def online_release() -> Iterator[Draft]:
 def _flips() -> Iterator[Draft]:
     flips = flip_pair()
     for queries, cutoff, delta, epsilon in ((1, 1, 0.3, 4.0), (2, 1, 0.1, 4.0), (10, 3, 0.05, 2.0), (5, 4, 0.3, 4.0)):
-        run = OnlineRelease(Asked((flip(),), (0,) * queries), epsilon, delta, cutoff)
+        run = OnlineRelease(QuestionList((flip(),), (0,) * queries), epsilon, delta, cutoff)
         case = f"flips_{queries}_{cutoff}"
         # At the claimed delta no event of the pair breaks any level: it is the delta that is claimed. Sharper than the
         # theorem, which allows delta/2.
@@ -160,7 +167,7 @@ def _mutants() -> Iterator[Draft]:
         ("threshold_without_m", 10, 9, 0.2),
         ("threshold_log10", 1, 1, 0.01),
     ):
-        run = OnlineRelease(Asked((flip(),), (0,) * queries), 1.0, delta, cutoff)
+        run = OnlineRelease(QuestionList((flip(),), (0,) * queries), 1.0, delta, cutoff)
         claim = ApproxDP(run.epsilon, run.delta)
         yield broken(MUTANTS[name], run, flips, guarantee=claim, relation=ADD_REMOVE)
     yield _elsewhere()
@@ -181,7 +188,7 @@ def _mutants() -> Iterator[Draft]:
 
 def _elsewhere() -> Draft:
     """The last person has 28 visits or not, and the copy is that person; in the whole data 20 or 21 are far ahead."""
-    run = OnlineRelease(Asked((far_lead(),)), 4.0, 0.3)
+    run = OnlineRelease(QuestionList((far_lead(),)), 4.0, 0.3)
     found = elsewhere(1)
     pair = added("one more person, with 28 visits: distances 35 and 36", person(mdvis=28))
     return broken(found, run, pair, guarantee=ApproxDP(4.0, 0.3), relation=ADD_REMOVE)
@@ -200,7 +207,7 @@ def _inherited() -> Iterator[Draft]:
     level = PureDP(far.pure_level)
     found[name] = broken(of_questions(OF_A_TEST[name]), far, pair, guarantee=level, relation=ADD_REMOVE)
     # A flip may show with probability delta/3: see `_flips`.
-    flips, one = flip_pair(), OnlineRelease(Asked((flip(),)), 4.0, 0.3)
+    flips, one = flip_pair(), OnlineRelease(QuestionList((flip(),)), 4.0, 0.3)
     share = DeltaDP(one.delta / 3.0, one.epsilon)
     for name in ("distance_off_by_one", "distance_not_capped_at_zero"):
         found[name] = broken(of_questions(OF_A_TEST[name]), one, flips, guarantee=share, relation=ADD_REMOVE)
@@ -311,7 +318,7 @@ def _streams() -> Iterator[tuple[str, Sequence[bool]]]:
 def _all_unstable(cutoff: int) -> int:
     """Refusals of a run in which no query is stable; an answer has probability below 1e-7."""
     m = 2 * cutoff + 4
-    outputs = OnlineRelease(Given(m), 1.0, _DELTA, cutoff)(np.zeros((m, 2)), 1, np.random.default_rng(0))
+    outputs = OnlineRelease(GivenDistances(m), 1.0, _DELTA, cutoff)(np.zeros((m, 2)), 1, np.random.default_rng(0))
     return int((outputs == BOTTOM).sum())
 
 
@@ -319,7 +326,7 @@ def _all_unstable(cutoff: int) -> int:
 
 
 @dataclass(frozen=True)
-class Missed:
+class MissedLaterQueries:
     """How many of the later queries are not answered with the value 0.
 
     Parameters
@@ -336,7 +343,7 @@ class Missed:
 
 
 def _accuracy() -> Iterator[Draft]:
-    run = OnlineRelease(Given(_QUERIES), 1.0, _DELTA, _CUTOFF)
+    run = OnlineRelease(GivenDistances(_QUERIES), 1.0, _DELTA, _CUTOFF)
     for case, distance, derived in (
         ("printed", printed_distance(_QUERIES, _CUTOFF, _DELTA, _BETA), False),
         ("sharper", sharper_distance(_QUERIES, _DELTA, _BETA), True),
@@ -346,7 +353,7 @@ def _accuracy() -> Iterator[Draft]:
         yield accuracy(
             run,
             data,
-            Missed(_CUTOFF),
+            MissedLaterQueries(_CUTOFF),
             at_most=0,
             beta=_BETA,
             # T refusals come first, but for a probability of 1e-7; then a fresh threshold.
@@ -360,7 +367,7 @@ def _accuracy() -> Iterator[Draft]:
     yield accuracy(
         found.build(run),
         data,
-        Missed(_CUTOFF),
+        MissedLaterQueries(_CUTOFF),
         at_most=0,
         beta=_BETA,
         case=found.name,

@@ -43,15 +43,15 @@ from auditor.datasets import Pair, ReplaceLabel
 from auditor.privacy.guarantees import ApproxDP, PureDP
 from experiments.common import REPLACE
 from mechanisms.base.mechanism import FloatArray
-from mechanisms.teacher_ensembles.private_learner import LabelPrivateLearner, Pipeline, PrivateLearner
+from mechanisms.teacher_ensembles.private_learner import LabellingPipeline, LabelPrivateLearner, PrivateLearner
 from mechanisms.teacher_ensembles.private_learner_mutants import LABEL_MUTANTS, MUTANTS, more_points
 from mechanisms.teacher_ensembles.threshold_students import (
+    ChunkThreshold,
     LabelPrivateStudents,
     NoisyLabels,
-    OneSided,
-    Sizes,
-    Teachers,
+    SmallestPositiveThreshold,
     ThresholdStudents,
+    ThresholdStudentSizes,
     sizes,
 )
 from mechanisms.teacher_ensembles.vote_distance import gap_distance, safe_distance
@@ -144,7 +144,7 @@ def _sorted() -> Pair:
 # ------------------------------------------------------------------------------------ data flow
 
 
-def _differing(mechanism: Pipeline, pair: Pair) -> float:
+def _differing(mechanism: LabellingPipeline, pair: Pair) -> float:
     """How many of a thousand hypotheses differ between two databases, seed by seed."""
     found = [mechanism(data, 1_000, np.random.default_rng(4)) for data in (pair.x, pair.y)]
     return float((found[0] != found[1]).any(axis=1).sum())
@@ -162,7 +162,7 @@ def _same_votes() -> Pair:
 
 
 @dataclass(frozen=True)
-class Risk:
+class ThresholdRisk:
     """Error of learned thresholds where the best one is 1/2.
 
     Parameters
@@ -184,15 +184,15 @@ _ALPHA, _BETA, _GAMMA = 0.02, 0.02, 0.01
 _SPLITS = {"smoke": 400, "standard": 400, "full": 2_000}
 
 
-def _students(teachers: Teachers, numbers: Sizes) -> ThresholdStudents:
+def _students(teachers: ChunkThreshold, numbers: ThresholdStudentSizes) -> ThresholdStudents:
     return ThresholdStudents(teachers, numbers, _LEVEL, _SMALL_DELTA)
 
 
-def _parameters(numbers: Sizes) -> dict[str, Any]:
+def _parameters(numbers: ThresholdStudentSizes) -> dict[str, Any]:
     return {"m": numbers.points, "T": numbers.cutoff, "k": numbers.chunks, "n": numbers.rows}
 
 
-def _numbers(alpha: float, beta: float, gamma: float = 0.0) -> Sizes:
+def _numbers(alpha: float, beta: float, gamma: float = 0.0) -> ThresholdStudentSizes:
     return sizes(alpha, beta, _LEVEL, _SMALL_DELTA, gamma)
 
 
@@ -243,7 +243,7 @@ def _mutants(flip: Pair) -> Iterator[Draft]:
 def _accuracy() -> Iterator[Draft]:
     realizable, agnostic = _numbers(_ALPHA, _BETA), _numbers(_ALPHA, _BETA, _GAMMA)
     for case, teachers, numbers, gamma in (
-        ("realizable", OneSided(), realizable, 0.0),
+        ("realizable", SmallestPositiveThreshold(), realizable, 0.0),
         ("agnostic", NoisyLabels(_GAMMA), agnostic, _GAMMA),
     ):
         bounds = (("", 7 * gamma + 15 * _ALPHA), ("_sharper", 7 * gamma + 7 * _ALPHA))
@@ -251,7 +251,7 @@ def _accuracy() -> Iterator[Draft]:
             yield accuracy(
                 _students(teachers, numbers),
                 None,
-                Risk(gamma),
+                ThresholdRisk(gamma),
                 at_most=bound,
                 beta=3 * _BETA,
                 case=f"{case}{suffix}",
@@ -261,11 +261,15 @@ def _accuracy() -> Iterator[Draft]:
 
 
 def _exponents() -> Iterator[Draft]:
-    def median(known: dict[int, tuple[float, Sizes]], share: float) -> Callable[[float], Setting]:
+    def median(known: dict[int, tuple[float, ThresholdStudentSizes]], share: float) -> Callable[[float], Setting]:
         def build(rows: float) -> Setting:
             alpha, numbers = known[int(rows)]
             gamma = share * alpha
-            return Setting(_students(NoisyLabels(gamma) if gamma else OneSided(), numbers), None, Risk(gamma))
+            return Setting(
+                _students(NoisyLabels(gamma) if gamma else SmallestPositiveThreshold(), numbers),
+                None,
+                ThresholdRisk(gamma),
+            )
 
         return build
 
@@ -332,9 +336,9 @@ def label_private() -> Iterator[Draft]:
         yield broken(LABEL_MUTANTS[name], base, pair, guarantee=_CLAIM, relation=_LABEL)
     numbers = _numbers(_ALPHA, _BETA)
     yield accuracy(
-        LabelPrivateStudents(OneSided(), numbers, _LEVEL, _SMALL_DELTA),
+        LabelPrivateStudents(SmallestPositiveThreshold(), numbers, _LEVEL, _SMALL_DELTA),
         None,
-        Risk(),
+        ThresholdRisk(),
         at_most=15 * _ALPHA,
         beta=3 * _BETA,
         case="realizable",

@@ -27,18 +27,18 @@ from experiments.document_004_model_agnostic.classification import SURE, counted
 from mechanisms.base.mechanism import FloatArray
 from mechanisms.teacher_ensembles.aggregation_mutants import MUTANTS
 from mechanisms.teacher_ensembles.classification_queries import (
-    Classification,
+    ClassificationSizes,
+    LargestThresholdTeachers,
+    MislabelledFreshPoints,
     NearestNeighbour,
-    OneSided,
-    Sizes,
-    Split,
+    SplitTeachers,
     error_budget,
     fewest_queries,
     integrated_error,
     one_sided_rate,
 )
 from mechanisms.teacher_ensembles.online_release import OnlineRelease
-from mechanisms.teacher_ensembles.vote_aggregation import Contiguous, Votes
+from mechanisms.teacher_ensembles.vote_aggregation import ChunkVotes, ContiguousChunks
 
 _BETA = 0.1
 #: m where it is fixed; that of the catalogue's slopes.
@@ -64,15 +64,15 @@ def rates() -> Iterator[Draft]:
 def _theorems() -> Iterator[Draft]:
     """At least m - T labels are right with probability 1 - beta."""
     for alpha, percent in ((0.1, 10), (0.05, 5)):
-        sizes = Sizes(fewest_queries(alpha, _BETA), alpha)
-        run = Classification(sizes, OneSided(sizes.examples))
+        sizes = ClassificationSizes(fewest_queries(alpha, _BETA), alpha)
+        run = MislabelledFreshPoints(sizes, LargestThresholdTeachers(sizes.examples))
         yield counted(f"realizable_{percent}", run, _BETA, independence=percent == 10)
-    noisy = Sizes(fewest_queries(0.05, _BETA), 0.05, 0.025)
-    yield counted("agnostic_5", Classification(noisy, Split(0.05 / 0.95)), _BETA, independence=False)
+    noisy = ClassificationSizes(fewest_queries(0.05, _BETA), 0.05, 0.025)
+    yield counted("agnostic_5", MislabelledFreshPoints(noisy, SplitTeachers(0.05 / 0.95)), _BETA, independence=False)
 
 
 @dataclass(frozen=True)
-class _TForRoot(Sizes):
+class _TForRoot(ClassificationSizes):
     """T in the place of its square root in the number of chunks; as many examples in all as there should be."""
 
     @property
@@ -83,7 +83,9 @@ class _TForRoot(Sizes):
     @property
     def examples(self) -> int:
         """n', what is left of n for each chunk."""
-        right = Sizes(self.queries, self.alpha, self.gamma, self.epsilon, self.delta, self.beta, self.budget)
+        right = ClassificationSizes(
+            self.queries, self.alpha, self.gamma, self.epsilon, self.delta, self.beta, self.budget
+        )
         return right.rows // self.chunks
 
 
@@ -95,26 +97,26 @@ def _without_alpha(queries: int, error: float, beta: float) -> int:
 
 def _mutants() -> Iterator[Draft]:
     """Teachers are as bad as their number of examples lets them be: split at ``ln(k/beta) / n'``."""
-    full = Sizes(fewest_queries(0.1, _BETA), 0.1)
-    yield counted("split", Classification(full, Split(0.1)), _BETA, independence=False)
+    full = ClassificationSizes(fewest_queries(0.1, _BETA), 0.1)
+    yield counted("split", MislabelledFreshPoints(full, SplitTeachers(0.1)), _BETA, independence=False)
     crowded = _TForRoot(full.queries, 0.1)
     shift = min(math.log(crowded.chunks / _BETA) / crowded.examples, 0.5)
     for case, sizes, teachers, note in (
         (
             "budget_without_alpha_m",
             replace(full, budget=_without_alpha),
-            Split(0.1),
+            SplitTeachers(0.1),
             "T = 3 sqrt(m ln(m/beta)/2): on 2 alpha m points the teachers do not agree",
         ),
         (
             "chunks_with_T_for_sqrt_T",
             crowded,
-            Split(shift),
+            SplitTeachers(shift),
             "29 times as many chunks, with four examples each, with which a teacher may err anywhere",
         ),
     ):
         yield accuracy(
-            Classification(sizes, teachers),
+            MislabelledFreshPoints(sizes, teachers),
             None,
             missed,
             at_most=sizes.cutoff,
@@ -130,7 +132,7 @@ def _mutants() -> Iterator[Draft]:
     x = np.array([(0.25 + i / 200.0, 1.0 if i else 0.0) for i in range(80)])
     y = x.copy()
     y[0, 1] = 1.0
-    base = OnlineRelease(Votes(Contiguous(80, 80), NearestNeighbour((0.25,))), 4.0, 0.1)
+    base = OnlineRelease(ChunkVotes(ContiguousChunks(80, 80), NearestNeighbour((0.25,))), 4.0, 0.1)
     pair, name = Pair(x, y, "the label of the example that is nearest"), "all_data_in_every_chunk"
     yield broken(MUTANTS[name], base, pair, guarantee=ApproxDP(4.0, 0.1), relation=REPLACE)
 
@@ -145,8 +147,8 @@ class _Realizable:
     queries: int | None
     cells: int = 1
 
-    def sizes(self, alpha: float) -> Sizes:
-        return Sizes(self.queries or fewest_queries(alpha, _BETA), alpha)
+    def sizes(self, alpha: float) -> ClassificationSizes:
+        return ClassificationSizes(self.queries or fewest_queries(alpha, _BETA), alpha)
 
     def rows(self, alpha: float) -> float:
         """Return n, which is k n' and not rounded up to whole examples: alpha is sought for a given n."""
@@ -164,8 +166,8 @@ class _Agnostic:
     queries: int | None
     cells: int = 1
 
-    def sizes(self, alpha: float) -> Sizes:
-        return Sizes(self.queries or fewest_queries(alpha, _BETA), alpha, alpha / 2.0)
+    def sizes(self, alpha: float) -> ClassificationSizes:
+        return ClassificationSizes(self.queries or fewest_queries(alpha, _BETA), alpha, alpha / 2.0)
 
     def rows(self, alpha: float) -> float:
         """Return n for ``n' = (V + ln(k/beta)) / alpha^2``, whose constant, 1, is arbitrary: the document says O(.)."""
@@ -173,7 +175,9 @@ class _Agnostic:
         return k * (self.cells + math.log(k / _BETA)) / alpha**2
 
     def rate(self, alpha: float) -> float:
-        shifts: FloatArray = Split(alpha / (1.0 - alpha)).shifts(self.sizes(alpha).chunks, np.random.default_rng(0))
+        shifts: FloatArray = SplitTeachers(alpha / (1.0 - alpha)).shifts(
+            self.sizes(alpha).chunks, np.random.default_rng(0)
+        )
         return integrated_error(self.sizes(alpha), shifts)
 
 
@@ -211,7 +215,7 @@ def _examples() -> Iterator[Draft]:
 
     def simulated(n: float) -> Setting:
         sizes = kind.sizes(alpha_of[n])
-        return Setting(Classification(sizes, OneSided(sizes.examples)), None, _rate)
+        return Setting(MislabelledFreshPoints(sizes, LargestThresholdTeachers(sizes.examples)), None, _rate)
 
     yield scaling(
         simulated,

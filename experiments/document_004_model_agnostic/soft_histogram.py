@@ -20,8 +20,8 @@ from experiments.document_004_model_agnostic._soft_votes import (
     one_query_of,
     votes_change,
 )
-from mechanisms.teacher_ensembles.soft_ensembles import Echo
-from mechanisms.teacher_ensembles.soft_histogram import Histograms
+from mechanisms.teacher_ensembles.soft_ensembles import EchoEnsemble
+from mechanisms.teacher_ensembles.soft_histogram import ScoreHistograms
 from mechanisms.teacher_ensembles.soft_label_mutants import PARTITIONS
 from mechanisms.teacher_ensembles.soft_labels import one_query
 
@@ -51,13 +51,13 @@ def histograms() -> Iterator[Draft]:
     # The one vote that changes leaves a bin for the other, and the shifted bin.
     votes = [LOW_IN] * 4 + [LOW] * 5 + [HIGH]
     pair = votes_change("a vote leaves a bin", [*votes, LOW_IN], [*votes, HIGH])
-    one = one_query(Echo(), HALVES, 0.5, 2.0)
+    one = one_query(EchoEnsemble(), HALVES, 0.5, 2.0)
     yield from reference(one, PureDP(2.0), pair, level="L2", case="one_query", relation=REPLACE)
     yield from _other_partitions()
 
 
 def _other_partitions() -> Iterator[Draft]:
-    base = one_query(Echo(), SAFE, 1.0, 2.0)
+    base = one_query(EchoEnsemble(), SAFE, 1.0, 2.0)
     # Eleven scores in one bin, and one at the end that moves within its bin.
     pair = votes_change("the least score changes", [0.6] * 11 + [0.1], [0.6] * 11 + [0.2])
     for name in ("data_dependent_range", "bins_centred_on_the_mean", "mean_released"):
@@ -78,7 +78,7 @@ def _edges() -> list[Row]:
         (10, False, {0.3: 4, 0.1 * 3: 4, 0.7: 8, 0.6: 7, 0.1: 2, 1.0: 10}),
         (10, True, {0.05: 1, 0.15: 2, 0.3: 3, 0.95: 0, 0.85: 9}),
     ):
-        of = Histograms(bins).shifted if shifted else Histograms(bins).plain
+        of = ScoreHistograms(bins).shifted if shifted else ScoreHistograms(bins).plain
         for score, bin_ in expected.items():
             counts = of(np.array([[score]]))[0]
             found = float(np.argmax(counts) + 1 if counts.any() else 0)

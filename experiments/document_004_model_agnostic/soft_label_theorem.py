@@ -43,10 +43,10 @@ from mechanisms.learning.concentration_window import enough_chunks
 from mechanisms.selection.free_tops import required_margin, tail
 from mechanisms.teacher_ensembles.soft_label_votes import (
     MUTANTS,
-    Errors,
     FreshSoftLabels,
-    OneLabel,
-    Population,
+    LargestLabelError,
+    OneSoftLabel,
+    VotePopulation,
     bins_of,
     failure,
     histograms,
@@ -62,12 +62,12 @@ _EPSILON, _DELTA, _BETA = 1.0, 0.01, 0.1
 
 
 @dataclass(frozen=True)
-class Query:
+class SoftLabelQuery:
     """What Lemma 5.13 and Theorem 5.14 set for a population.
 
     Parameters
     ----------
-    population : Population
+    population : VotePopulation
         The chunks, and the learner.
     alpha : float
         Its stability, as the statement is to be read.
@@ -75,7 +75,7 @@ class Query:
         Quality; gamma is ``16 alpha sqrt(2 n') + nu``.
     """
 
-    population: Population
+    population: VotePopulation
     alpha: float
     nu: float
 
@@ -95,11 +95,11 @@ class Query:
         return ((factor * self.spread + 0.5 * self.nu) + 0.5 * raised) * (1 + 1e-12)
 
 
-def _everywhere(population: Population, nu: float) -> Query:
-    return Query(population, population.alpha_everywhere, nu)
+def _everywhere(population: VotePopulation, nu: float) -> SoftLabelQuery:
+    return SoftLabelQuery(population, population.alpha_everywhere, nu)
 
 
-def _lemma(query: Query, bar: float, bins: int | None = None) -> FreshSoftLabels:
+def _lemma(query: SoftLabelQuery, bar: float, bins: int | None = None) -> FreshSoftLabels:
     """The classifier of Lemma 5.13: lambda and w for one query at (1, 0.01)."""
     scale = noise_scale(_EPSILON, _DELTA, 1)
     chunks = lemma_chunks(scale, bar * scale, _BETA)
@@ -114,13 +114,13 @@ def _lemma(query: Query, bar: float, bins: int | None = None) -> FreshSoftLabels
 def strong() -> Iterator[Draft]:
     """The lemma at means of labels, both thresholds; its steps; and what a released mean of the votes gives away."""
     corrected, size = corrected_threshold(1.0, _DELTA, 1), 1 << 16
-    own = Population(0.02, size)
+    own = VotePopulation(0.02, size)
     width = 16.0 * own.alpha * math.sqrt(2.0 * size)
     queries = (
-        ("mean_of_labels", _everywhere(Population(0.02, size), 1 / 16)),
-        ("almost_no_ones", _everywhere(Population(1e-4, size), 1 / 16)),
-        ("almost_all_ones", _everywhere(Population(1 - 1e-4, size), 1 / 16)),
-        ("own_stability", Query(own, own.alpha, 1 / 25 - width)),
+        ("mean_of_labels", _everywhere(VotePopulation(0.02, size), 1 / 16)),
+        ("almost_no_ones", _everywhere(VotePopulation(1e-4, size), 1 / 16)),
+        ("almost_all_ones", _everywhere(VotePopulation(1 - 1e-4, size), 1 / 16)),
+        ("own_stability", SoftLabelQuery(own, own.alpha, 1 / 25 - width)),
     )
     for case, query in queries:
         yield _within(case, query, _lemma(query, corrected))
@@ -154,12 +154,12 @@ def _fine_bins(points: int) -> Any:
     def build(size: float) -> Setting:
         nu = 16.0 / math.sqrt(size)
         q = 0.25 * nu
-        population = Population(q, int(size), (0.0, 0.5 - 0.5 * q)[:points], (1.0, 0.5)[:points])
+        population = VotePopulation(q, int(size), (0.0, 0.5 - 0.5 * q)[:points], (1.0, 0.5)[:points])
         query = _everywhere(population, nu)
         chunks = printed_chunks(_EPSILON, _DELTA, _BETA, points, 1)
         scale = noise_scale(_EPSILON, _DELTA, 1)
         mechanism = FreshSoftLabels(bins_of(query.width), chunks, scale, corrected_threshold(scale, _DELTA, points))
-        return Setting(mechanism, population, Errors(mechanism, population))
+        return Setting(mechanism, population, LargestLabelError(mechanism, population))
 
     return build
 
@@ -181,7 +181,7 @@ def _size_of_a_chunk(points: int, note: str = "") -> Draft:
     )
 
 
-def _within(case: str, query: Query, mechanism: FreshSoftLabels, factor: float = 8.0, **options: Any) -> Draft:
+def _within(case: str, query: SoftLabelQuery, mechanism: FreshSoftLabels, factor: float = 8.0, **options: Any) -> Draft:
     """The label is there, and within the bound, with probability 1 - beta."""
     at_most = query.bound(factor)
     known = failure(mechanism, query.population, at_most) if len(query.population.queries) == 1 else None
@@ -189,7 +189,7 @@ def _within(case: str, query: Query, mechanism: FreshSoftLabels, factor: float =
     return accuracy(
         mechanism,
         query.population,
-        Errors(mechanism, query.population),
+        LargestLabelError(mechanism, query.population),
         at_most=at_most,
         beta=_BETA,
         exact=None if known is None else min(max(known, 0.0), 1.0),
@@ -199,7 +199,7 @@ def _within(case: str, query: Query, mechanism: FreshSoftLabels, factor: float =
 
 
 def _released() -> Iterator[Draft]:
-    base, claim = OneLabel(_EPSILON, _DELTA, 4), ApproxDP(_EPSILON, _DELTA)
+    base, claim = OneSoftLabel(_EPSILON, _DELTA, 4), ApproxDP(_EPSILON, _DELTA)
     clear, tied = np.full(1000, 0.3), np.array([0.3, 0.3, 0.3, 0.8, 0.8])
     pairs = {
         "sample_mean_output": Pair(clear, _first(clear, 0.05), "a thousand votes of 0.3, the first becomes 0.05"),
@@ -237,7 +237,7 @@ def _split_windows(factor: float) -> list[Row]:
     return rows
 
 
-def _half_window(query: Query) -> Iterator[Draft]:
+def _half_window(query: SoftLabelQuery) -> Iterator[Draft]:
     """What is lost, and what is not, with gamma = 8 alpha sqrt(2 n') + nu."""
 
     statement = "a window of width 8 alpha sqrt(2 n') lies in one bin of the plain or of the shifted histogram"
@@ -284,7 +284,7 @@ def soft_labels() -> Iterator[Draft]:
     yield from _main_exponents()
 
 
-def _main(query: Query, cutoff: int, bar: float = 1.0, bins: int | None = None) -> FreshSoftLabels:
+def _main(query: SoftLabelQuery, cutoff: int, bar: float = 1.0, bins: int | None = None) -> FreshSoftLabels:
     """Algorithm 6 at the theorem's gamma and k; ``bar`` is the part of the corrected threshold."""
     queries = len(query.population.queries)
     scale = noise_scale(_EPSILON, _DELTA, cutoff)
@@ -296,7 +296,7 @@ def _main(query: Query, cutoff: int, bar: float = 1.0, bins: int | None = None) 
 def _straddling() -> Iterator[Draft]:
     """One label a chunk, predictions on either side of 1/2: the fuller bin is the one without the expectation."""
     for q in (0.25, 0.4):
-        query = _everywhere(Population(q, 1, (0.5 - 1e-6,), (1 / 64,)), 0.0)
+        query = _everywhere(VotePopulation(q, 1, (0.5 - 1e-6,), (1 / 64,)), 0.0)
         for case, part in (("", 1.0), ("_printed_threshold", 0.5)):
             name = f"one_label_q_{round(100 * q)}{case}"
             mechanism = _main(query, 1, part)
@@ -307,13 +307,13 @@ def _straddling() -> Iterator[Draft]:
 def _streams() -> Iterator[Draft]:
     """Twenty queries, three of no quality: half of the votes are on either side of an edge, and cost a test each."""
     stream = (0, 1, 2, *(0, 1) * 4, 2, *(0, 1) * 3, 2, 0)
-    query = _everywhere(Population(0.02, 1 << 16, (0.0, 0.98, 0.49), (1.0, 0.02, 0.5), stream), 1 / 16)
+    query = _everywhere(VotePopulation(0.02, 1 << 16, (0.0, 0.98, 0.49), (1.0, 0.02, 0.5), stream), 1 / 16)
     cutoff = stream.count(2)
     few = {"smoke": 2_000, "standard": 20_000}
     for case, part in (("twenty_queries", 1.0), ("twenty_queries_printed_threshold", 0.5)):
         yield _within(case, query, _main(query, cutoff, part), draws=few)
     yield _within("twenty_queries_corrected", query, _main(query, cutoff), 12.0, derived=True, draws=few)
-    large = _everywhere(Population(0.005, 1 << 22), 1 / 128)
+    large = _everywhere(VotePopulation(0.005, 1 << 22), 1 / 128)
     yield _within("four_million_labels", large, _main(large, 1))
     chunks = printed_chunks(_EPSILON, _DELTA, _BETA, 1, 1)
     wide = bins_of(16.0 * large.spread * math.sqrt(chunks) + large.nu)
@@ -349,7 +349,7 @@ def _chunks() -> Iterator[Draft]:
         is_mutant=True,
         note="too few chunks for the d that the proof uses",
     )
-    query = _everywhere(Population(0.02, 1 << 16), 1 / 16)
+    query = _everywhere(VotePopulation(0.02, 1 << 16), 1 / 16)
     fewer = printed_chunks(_EPSILON, _DELTA, _BETA, 1, 1, factor=1.0)
     usual = _main(query, 1)
     mechanism = FreshSoftLabels(usual.bins, fewer, usual.scale, usual.bar)

@@ -15,7 +15,7 @@ from auditor.audits.accuracy import Exactly
 from auditor.claims import Draft, Erratum, Source, accuracy, as_corrected, as_printed, entry, scaling
 from experiments.document_004_model_agnostic._soft_votes import QUARTERS, shifted_only, stable, unstable
 from mechanisms.base.mechanism import FloatArray
-from mechanisms.teacher_ensembles.soft_ensembles import Echo
+from mechanisms.teacher_ensembles.soft_ensembles import EchoEnsemble
 from mechanisms.teacher_ensembles.soft_labels import SoftLabels, corrected, printed
 
 #: beta of the claims, and epsilon and delta of Theorem 5.6's counterexample.
@@ -36,7 +36,7 @@ _ERR3 = Erratum(
 
 
 @dataclass(frozen=True)
-class Wrong:
+class WrongMidpoints:
     """How many of the stable queries are not answered with their midpoint.
 
     Parameters
@@ -74,9 +74,9 @@ def utility() -> Iterator[Draft]:
     """Two unstable queries and then two stable ones at T = 2; and the theorem where its condition is right."""
     votes = 4000  # more than d = 1826
     data = np.stack([unstable(votes)] * 2 + [stable(votes, votes)] * 2, axis=1)
-    as_it_is = printed(Echo(), QUARTERS, _EPSILON, _DELTA, 2, 4)
-    doubled = corrected(Echo(), QUARTERS, _EPSILON, _DELTA, 2, 4)
-    error = Wrong((0, 0, 3, 3))
+    as_it_is = printed(EchoEnsemble(), QUARTERS, _EPSILON, _DELTA, 2, 4)
+    doubled = corrected(EchoEnsemble(), QUARTERS, _EPSILON, _DELTA, 2, 4)
+    error = WrongMidpoints((0, 0, 3, 3))
     for case, run in (("printed_threshold", as_it_is), ("corrected_threshold", doubled)):
         draft = _answered(run, data, error, case, expected="deviation")
         yield as_printed("ERR-3", draft)
@@ -84,8 +84,8 @@ def utility() -> Iterator[Draft]:
 
     # One query that is unstable over both partitions, one over the plain one only, ten that are stable: 2 + 1 = T.
     cutoff, queries = 3, 12
-    run = corrected(Echo(), QUARTERS, _EPSILON, _DELTA, cutoff, queries)
-    error = Wrong((0, 2, *[3] * (queries - 2)))
+    run = corrected(EchoEnsemble(), QUARTERS, _EPSILON, _DELTA, cutoff, queries)
+    error = WrongMidpoints((0, 2, *[3] * (queries - 2)))
     for case, distance in (
         ("right_condition", printed_distance(_EPSILON, _DELTA, cutoff, queries, _BETA)),
         ("right_condition_sharper_d", sharper_distance(run, queries, _BETA)),
@@ -98,7 +98,7 @@ def utility() -> Iterator[Draft]:
     yield from _exponents()
 
 
-def _answered(run: SoftLabels, data: FloatArray, error: Wrong, case: str, **options: Any) -> Draft:
+def _answered(run: SoftLabels, data: FloatArray, error: WrongMidpoints, case: str, **options: Any) -> Draft:
     """With probability 1 - beta all stable queries are answered with their midpoints."""
     right = 0.0
     unstable = error.expected.count(0)
@@ -112,7 +112,7 @@ def _answered(run: SoftLabels, data: FloatArray, error: Wrong, case: str, **opti
 
 def _needed(epsilon: float, cutoff: int, queries: int) -> float:
     """The smallest even gap, of all queries, at which all of them are answered with probability 1 - beta: exact."""
-    run = printed(Echo(), QUARTERS, epsilon, _DELTA, cutoff, queries)
+    run = printed(EchoEnsemble(), QUARTERS, epsilon, _DELTA, cutoff, queries)
 
     def answered(half: int) -> float:
         return run.probability(np.stack([stable(2 * half, 2 * half)] * queries, axis=1), [0] * queries)

@@ -60,8 +60,8 @@ from experiments.document_004_model_agnostic._soft_votes import (
 )
 from mechanisms.base.queries import Count
 from mechanisms.selection.free_tops import tail
-from mechanisms.teacher_ensembles.soft_ensembles import Echo, LabelMeans
-from mechanisms.teacher_ensembles.soft_histogram import Histograms
+from mechanisms.teacher_ensembles.soft_ensembles import EchoEnsemble, LabelMeans
+from mechanisms.teacher_ensembles.soft_histogram import ScoreHistograms
 from mechanisms.teacher_ensembles.soft_label_mutants import MUTANTS, PARTITIONS, TESTS, run_cost, total_leak
 from mechanisms.teacher_ensembles.soft_labels import (
     BOTTOM,
@@ -168,8 +168,8 @@ def _threshold() -> Iterator[Draft]:
     ):
         name, right = ("__".join(filter(None, (name, asked))) for name in (wrong.name, "corrected_threshold"))
         pair = scores_change("all scores 0.30 or 0.80", [[0.3] * queries], [[0.8] * queries])
-        run, claim = corrected(Echo(), QUARTERS, 1.0, delta, cutoff, queries), DeltaDP(delta, 1.0)
-        as_is = printed(Echo(), QUARTERS, 1.0, delta, cutoff, queries)
+        run, claim = corrected(EchoEnsemble(), QUARTERS, 1.0, delta, cutoff, queries), DeltaDP(delta, 1.0)
+        as_is = printed(EchoEnsemble(), QUARTERS, 1.0, delta, cutoff, queries)
         yield as_printed("ERR-1", exact(as_is, claim, pair, case=name, relation=REPLACE, expected="violation"))
         yield as_corrected("ERR-1", exact(run, claim, pair, case=right, relation=REPLACE))
         if queries == 1:
@@ -182,7 +182,7 @@ def _threshold() -> Iterator[Draft]:
 def _parts() -> Iterator[Draft]:
     """A run up to its first failed query costs 2.5/lambda if distances move by 1, and up to twice that if by 2."""
     pair = epoch_pair(8)
-    part = until_first_failure(Echo(), HALVES, 1.0, 3.0)
+    part = until_first_failure(EchoEnsemble(), HALVES, 1.0, 3.0)
     level = PureDP(part.epsilon)
     yield from reference(part, level, pair, level="L2", case="until_first_failure", relation=REPLACE)
 
@@ -196,7 +196,7 @@ def _parts() -> Iterator[Draft]:
             expected="deviation",
         ),
     )
-    by_gaps = until_first_failure(Echo(), Histograms(2), 1.0, 8.0)
+    by_gaps = until_first_failure(EchoEnsemble(), ScoreHistograms(2), 1.0, 8.0)
     canary = canary_pair(4)
     step = component(by_gaps, PureDP(2.5), canary, case="printed_gap_distance", relation=REPLACE, expected="violation")
     yield proof_step("ERR-2", step)
@@ -237,7 +237,7 @@ def _failed_tests(cutoff: int) -> int:
     # Distances of 0 and 39,999, and delta = 1e-9: any other transcript has a probability below 1e-9.
     votes = 40_000
     data = np.stack([shifted_only(votes)] * cutoff + [unstable(votes)] * 3, axis=1)
-    run = corrected(Echo(), QUARTERS, 1.0, 1e-9, cutoff, cutoff + 3)
+    run = corrected(EchoEnsemble(), QUARTERS, 1.0, 1e-9, cutoff, cutoff + 3)
     outputs = run(data, 1, np.random.default_rng(0))[0]
     second = (outputs > 0) & (outputs % 2 == 0)
     return int(second.sum() + 2 * (outputs == BOTTOM).sum())
@@ -248,7 +248,7 @@ def _mutants() -> Iterator[Draft]:
         return replace(draft, level="L2")
 
     name = "threshold_forgets_2m_tests"
-    run = corrected(Echo(), QUARTERS, 1.0, 0.3, 1, 1)
+    run = corrected(EchoEnsemble(), QUARTERS, 1.0, 0.3, 1, 1)
     share = DeltaDP(0.15, 1.0)
     pair = scores_change("the score 0.30 or 0.80", [[0.3]], [[0.8]])
     yield exact(run, share, pair, case="share_of_the_labels", relation=REPLACE)
@@ -256,7 +256,7 @@ def _mutants() -> Iterator[Draft]:
 
     name, queries = "double_failure_costs_one", 5
     # A level so small that what distances give away does not hide what the vote does.
-    run = corrected(Echo(), SAFE, 0.1, 0.5, 4, queries)
+    run = corrected(EchoEnsemble(), SAFE, 0.1, 0.5, 4, queries)
     pair = scores_change("all scores 0.30 or 0.80", [[0.3] * queries], [[0.8] * queries])
     whole, built = DeltaDP(total_leak(run), run_cost(run)), MUTANTS[name].build(run)
     yield exact(run, whole, pair, case="whole_run", relation=REPLACE)
@@ -266,18 +266,18 @@ def _mutants() -> Iterator[Draft]:
     name = "second_noise_reused"
     # Plain distances 2 and 3, shifted ones 2 and 1: they move against each other.
     before = [LOW_IN] * 4 + [LOW] * 3 + [HIGH]
-    one = one_query(Echo(), HALVES, 0.5, 2.0)
+    one = one_query(EchoEnsemble(), HALVES, 0.5, 2.0)
     pair = votes_change("a vote leaves the shifted bin", [*before, HIGH_IN], [*before, LOW])
     yield at_level_two(broken(MUTANTS[name], one, pair, relation=REPLACE))
 
     name = "one_threshold_for_both_tests"
-    part, pair = until_first_failure(Echo(), HALVES, 1.0, 3.0), epoch_pair(8)
+    part, pair = until_first_failure(EchoEnsemble(), HALVES, 1.0, 3.0), epoch_pair(8)
     yield _computed_level(name, part, pair)
     yield deviating(MUTANTS[name], part, pair, relation=REPLACE)
 
     name = "threshold_not_refreshed_after_bot"
     # All of 700 votes, or all but one: distances 349 and 348 at the threshold.
-    run, others = corrected(Echo(), SAFE, 1.0, 0.01, 2, 2), [[0.3, 0.3]] * 699
+    run, others = corrected(EchoEnsemble(), SAFE, 1.0, 0.01, 2, 2), [[0.3, 0.3]] * 699
     pair = scores_change("a vote for the leading bins", [[0.3, 0.3], *others], [[0.8, 0.8], *others])
     yield from broken_and_deviating(MUTANTS[name], run, pair, guarantee=ApproxDP(1.0, 0.01), relation=REPLACE)
 
@@ -288,19 +288,19 @@ def _tests() -> Iterator[Draft]:
     others = [[LOW_IN] * 8] * 6
     always = scores_change("a vote leaves the leading bins", [[LOW_IN] * 8, *others], [[HIGH] * 8, *others])
     for name, threshold, pair in (("m4_no_threshold_noise", 3.0, epoch_pair(8)), ("m7_no_cutoff", 2.5, always)):
-        part = until_first_failure(Echo(), HALVES, 1.0, threshold)
+        part = until_first_failure(EchoEnsemble(), HALVES, 1.0, threshold)
         yield broken(TESTS[name], part, pair, relation=REPLACE, level="L2")
 
 
 def _partitions() -> Iterator[Draft]:
     """Other partitions under the whole algorithm: what they give away, and what is merely another label."""
-    run = corrected(Echo(), SAFE, 1.0, 0.01, 1, 1)
+    run = corrected(EchoEnsemble(), SAFE, 1.0, 0.01, 1, 1)
     agree = [0.3] * 1000
     apart = votes_change("a thousand votes of 0.3, the first becomes 0.05", agree, [0.05, *agree[1:]])
     for name in ("data_dependent_range", "bins_centred_on_the_mean", "mean_released"):
         yield broken(PARTITIONS[name], run, apart, guarantee=ApproxDP(1.0, 0.01), relation=REPLACE)
     # 0.6 is nearer to 1/2 than to 3/4; half of the votes at the end of [0, 1], as many as in the next shifted bin.
-    part, votes = one_query(Echo(), SAFE, 1.0, 2.0), [0.3] * 7 + [0.6] * 2
+    part, votes = one_query(EchoEnsemble(), SAFE, 1.0, 2.0), [0.3] * 7 + [0.6] * 2
     leaves = votes_change("a vote leaves the leading bins", [*votes, 0.3], [*votes, 0.6])
     for name, scores in (("rounded_to_nearest", [0.6] * 1000), ("end_half_bins_kept", [0.05] * 500 + [0.26] * 500)):
         yield broken(PARTITIONS[name], part, leaves, relation=REPLACE, level="L2")

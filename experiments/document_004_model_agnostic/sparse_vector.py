@@ -26,14 +26,14 @@ from auditor.targets.transcripts import ExactDialogue
 from experiments._queries import THRESHOLD, opposed_pair, stream
 from experiments.common import ADD_REMOVE, REPLACE
 from experiments.document_004_model_agnostic import _streams
-from experiments.document_004_model_agnostic._accuracy import Unanswered, lows_and_highs
+from experiments.document_004_model_agnostic._accuracy import UnansweredTops, lows_and_highs
 from experiments.document_004_model_agnostic._epochs import twelve_tops, twelve_tops_printed
 from mechanisms.base.mechanism import Mutant
-from mechanisms.base.queries import Answers
+from mechanisms.base.queries import IdentityQuery
 from mechanisms.selection.free_tops import HARMLESS, bank, epoch, inverted, sharper_margin
 from mechanisms.selection.released_answers import worst_release
 from mechanisms.selection.sparse_vector import MUTANTS as VARIANTS
-from mechanisms.selection.sparse_vector import SparseVector, VariantName, Variation
+from mechanisms.selection.sparse_vector import OtherVariantTwin, SparseVector, VariantName
 
 #: Nine cheap answers and a costly one: 302^9 303 against 303^9 302.
 _RARE = "wwwwwwwwwd"
@@ -120,7 +120,7 @@ def _asked_adaptively(pair: Pair) -> Iterator[Draft]:
 
 def _released(base: SparseVector, pair: Pair) -> Draft:
     """V3 has no finite law; the supremum of its privacy loss on the pair is computed by quadrature."""
-    worst = worst_release(Variation("V3")(base), pair.x, pair.y)
+    worst = worst_release(OtherVariantTwin("V3")(base), pair.x, pair.y)
     return broken(VARIANTS["V3"], base, pair, case="v3_roth_2011", exact_level=max(worst.loss, 0.0))
 
 
@@ -189,10 +189,10 @@ def _of_a_whole_run() -> Iterator[Draft]:
         yield from broken_and_deviating(found, run, pair, guarantee=level, relation=ADD_REMOVE)
     # T answers are low, the first of all, and all others high enough that Theorem 2.8 promises them a top.
     beta, (low, queries) = 0.1, (3, 20)
-    scale = inverted(Answers(), 8.0, 0.01, low).threshold_scale
+    scale = inverted(IdentityQuery(), 8.0, 0.01, low).threshold_scale
     data = lows_and_highs(low, queries, sharper_margin(queries, beta) * scale)
-    stopped = HARMLESS["m13_stops_after_T"].build(inverted(Answers(), 8.0, 0.01, low))
-    setting = Setting(stopped, data, Unanswered(low))
+    stopped = HARMLESS["m13_stops_after_T"].build(inverted(IdentityQuery(), 8.0, 0.01, low))
+    setting = Setting(stopped, data, UnansweredTops(low))
     yield accuracy(
         setting.mechanism,
         setting.data,

@@ -17,16 +17,16 @@ from auditor.audits.accuracy import Absolute, Constant, Exactly, Figure, Setting
 from auditor.audits.inequality import Row
 from auditor.claims import Draft, Source, entry, expectation, inequality, scaling
 from mechanisms.base.mechanism import FloatArray, Mutant
-from mechanisms.learning.average_stability import DESCENT_MUTANTS, MUTANTS, RootMeanSquare, SquaredMove, enumerated
+from mechanisms.learning.average_stability import DESCENT_MUTANTS, MUTANTS, RootMeanSquareMove, SquaredMove, enumerated
 from mechanisms.learning.stable_learners import (
-    Atoms,
-    Descent,
+    FiniteRecordDistribution,
     LabelMean,
-    Learner,
-    Logistic,
-    Quadratic,
-    Ridge,
-    Steps,
+    LogisticLoss,
+    QuadraticLoss,
+    RandomizedLearner,
+    RidgePrediction,
+    StepSizes,
+    StochasticGradientDescent,
     alpha_of,
     alpha_of_mean,
     bernoulli,
@@ -39,14 +39,14 @@ from mechanisms.learning.stable_learners import (
 _Q = 0.3
 _LABELS = bernoulli(_Q)
 #: Features and labels that agree mostly; arbitrary.
-_PAIRS = Atoms(((1.0, 0.0), (1.0, 1.0), (-2.0, 1.0), (-2.0, 0.0)), (0.1, 0.5, 0.1, 0.3))
-_CONSTANT, _ROOT, _HARMONIC = Steps(0.1), Steps(1.0, root=0.5), Steps(1.0, power=1.0)
+_PAIRS = FiniteRecordDistribution(((1.0, 0.0), (1.0, 1.0), (-2.0, 1.0), (-2.0, 0.0)), (0.1, 0.5, 0.1, 0.3))
+_CONSTANT, _ROOT, _HARMONIC = StepSizes(0.1), StepSizes(1.0, root=0.5), StepSizes(1.0, power=1.0)
 #: Sizes of what is computed.
 _SIZES = (1e2, 1e3, 1e4, 1e5)
 
 
 @dataclass(frozen=True)
-class Short:
+class ShortfallBelowMaximum:
     """How far outputs are below a number that none of them exceeds: a lower bound of a mean is an upper one of this."""
 
     most: float
@@ -56,20 +56,24 @@ class Short:
         return np.maximum(self.most * (1 + 1e-12) - np.asarray(outputs, dtype=np.float64), 0.0)
 
 
-def _at_most(case: str, moves: SquaredMove, source: Atoms, value: float) -> Draft:
+def _at_most(case: str, moves: SquaredMove, source: FiniteRecordDistribution, value: float) -> Draft:
     """Claim that the mean squared move is at most the value, which it is exactly."""
     controls = {"moves of twice that square, each time": Constant(2.0 * value)}
     return expectation(moves, source, Absolute(0.0), at_most=value, exact=value, case=case, controls=controls)
 
 
-def _equals(case: str, moves: SquaredMove, source: Atoms, value: float, most: float) -> Iterator[Draft]:
+def _equals(
+    case: str, moves: SquaredMove, source: FiniteRecordDistribution, value: float, most: float
+) -> Iterator[Draft]:
     """Claims that the mean squared move is the value, from above and from below; no move exceeds ``most``."""
     yield _at_most(case, moves, source, value)
     short = most - value
-    yield expectation(moves, source, Short(most), at_most=short * (1 + 1e-9), exact=short, case=f"{case}_from_below")
+    yield expectation(
+        moves, source, ShortfallBelowMaximum(most), at_most=short * (1 + 1e-9), exact=short, case=f"{case}_from_below"
+    )
 
 
-def _deviates(found: Mutant[SquaredMove], base: SquaredMove, source: Atoms, value: float) -> Draft:
+def _deviates(found: Mutant[SquaredMove], base: SquaredMove, source: FiniteRecordDistribution, value: float) -> Draft:
     return expectation(
         found.build(base),
         source,
@@ -93,13 +97,13 @@ def _deviates(found: Mutant[SquaredMove], base: SquaredMove, source: Atoms, valu
 def stability() -> Iterator[Draft]:
     """The estimator against closed forms, its exponents, and mistakes in it."""
     size = 20
-    mean, descent = SquaredMove(LabelMean(), size), Descent(Quadratic(), _CONSTANT)
+    mean, descent = SquaredMove(LabelMean(), size), StochasticGradientDescent(QuadraticLoss(), _CONSTANT)
     used = coefficients(descent, size)
     yield from _equals("mean", mean, _LABELS, alpha_of_mean(_Q, size) ** 2, size**-2.0)
     value, most = alpha_of(used, _LABELS) ** 2, float(used.max()) ** 2
     yield from _equals("linear_learner", SquaredMove(descent, size), _LABELS, value, most)
     # A replaced record moves the output alike wherever a random order puts it: the same alpha.
-    coupled = SquaredMove(Descent(Quadratic(), _CONSTANT, "permuted"), size)
+    coupled = SquaredMove(StochasticGradientDescent(QuadraticLoss(), _CONSTANT, "permuted"), size)
     yield _at_most("shared_coins", coupled, _LABELS, value)
     yield inequality(
         _variances,
@@ -117,7 +121,7 @@ def stability() -> Iterator[Draft]:
     yield expectation(
         removed.build(mean),
         _LABELS,
-        Short(most),
+        ShortfallBelowMaximum(most),
         at_most=most - alpha_of_mean(_Q, size) ** 2,
         case=removed.name,
         expected="deviation",
@@ -131,7 +135,7 @@ def _variances() -> list[Row]:
     """The variance over all datasets of 5 labels against n alpha^2 / 2 by the closed form."""
     rows = []
     for name, steps in (("constant step", _CONSTANT), ("step n^(-1/2)", _ROOT), ("steps 1/t", _HARMONIC)):
-        descent = Descent(Quadratic(), steps)
+        descent = StochasticGradientDescent(QuadraticLoss(), steps)
         alpha = alpha_of(coefficients(descent, 5), _LABELS)
         rows.append((f"{name}, n = 5", enumerated(descent, _LABELS, 5).variance, 2.5 * alpha**2))
     return rows
@@ -140,12 +144,12 @@ def _variances() -> list[Row]:
 def _measured() -> Iterator[Draft]:
     """Growth of estimates of alpha, each from 100 pairs of trainings, and of the exact value where it is known."""
 
-    def at(learner: Learner, source: Atoms) -> Any:
-        return lambda n: Setting(RootMeanSquare(SquaredMove(learner, int(n)), 100), source, Absolute(0.0))
+    def at(learner: RandomizedLearner, source: FiniteRecordDistribution) -> Any:
+        return lambda n: Setting(RootMeanSquareMove(SquaredMove(learner, int(n)), 100), source, Absolute(0.0))
 
     # An estimate takes 200 trainings: a few are enough to tell the exponents apart.
     few = {"smoke": 160, "standard": 800, "full": 1600}
-    for case, learner, source in (("mean", LabelMean(), _LABELS), ("ridge", Ridge(1.0, 0.1), _PAIRS)):
+    for case, learner, source in (("mean", LabelMean(), _LABELS), ("ridge", RidgePrediction(1.0, 0.1), _PAIRS)):
         yield scaling(
             at(learner, source),
             parameter="n",
@@ -160,7 +164,7 @@ def _measured() -> Iterator[Draft]:
         )
     for case, steps, exponent in (("harmonic_steps_exact", _HARMONIC, -1.0), ("constant_step_exact", _CONSTANT, -0.5)):
         yield scaling(
-            _alpha(Descent(Quadratic(), steps)),
+            _alpha(StochasticGradientDescent(QuadraticLoss(), steps)),
             parameter="n",
             at=_SIZES,
             exponent=exponent,
@@ -171,7 +175,7 @@ def _measured() -> Iterator[Draft]:
         )
 
 
-def _alpha(descent: Descent) -> Any:
+def _alpha(descent: StochasticGradientDescent) -> Any:
     return lambda n: alpha_of(coefficients(descent, int(n)), _LABELS)
 
 
@@ -187,8 +191,8 @@ def descent() -> Iterator[Draft]:
     """The reduction, closed forms for the quadratic loss, and the exponents of four choices of steps."""
     yield from _reduction()
     size = 20
-    last = Descent(Quadratic(), _CONSTANT)
-    mean = Descent(Quadratic(), _CONSTANT, average=True)
+    last = StochasticGradientDescent(QuadraticLoss(), _CONSTANT)
+    mean = StochasticGradientDescent(QuadraticLoss(), _CONSTANT, average=True)
     for case, learner in (("last_weight", last), ("mean_of_weights", mean)):
         used = coefficients(learner, size)
         value, most = alpha_of(used, _LABELS) ** 2, float(used.max()) ** 2
@@ -214,13 +218,13 @@ def descent() -> Iterator[Draft]:
     )
 
 
-_LOGISTIC = Descent(Logistic(0.1), Steps(0.5))
+_LOGISTIC = StochasticGradientDescent(LogisticLoss(0.1), StepSizes(0.5))
 
 
 def _reduction() -> Iterator[Draft]:
     """In expectation over the data both sides are the mean over the positions: by enumeration, and by draws."""
     kinds = ((f"logistic, n = {n}", _LOGISTIC, _PAIRS, n) for n in (2, 3, 4, 5))
-    cases = [*kinds, ("quadratic, n = 5", Descent(Quadratic(), _CONSTANT), _LABELS, 5)]
+    cases = [*kinds, ("quadratic, n = 5", StochasticGradientDescent(QuadraticLoss(), _CONSTANT), _LABELS, 5)]
 
     def sides() -> list[Row]:
         found = [(name, enumerated(learner, source, n)) for name, learner, source, n in cases]
@@ -251,7 +255,7 @@ def _reduction() -> Iterator[Draft]:
     yield inequality(variances, statement="the variance is at most n alpha^2 / 2", level="L4", case="efron_stein")
     exact = enumerated(_LOGISTIC, _PAIRS, 5).stored
     for order in ("stored", "permuted"):
-        learner = Descent(Logistic(0.1), Steps(0.5), order)
+        learner = StochasticGradientDescent(LogisticLoss(0.1), StepSizes(0.5), order)
         yield _at_most(f"logistic_{order}", SquaredMove(learner, 5), _PAIRS, exact)
 
 
@@ -260,7 +264,9 @@ def _bounds() -> list[Row]:
     rows = []
     for eta in (0.01, 0.1, 0.5, 1.0):
         for n in (10, 1000):
-            alpha = alpha_of(coefficients(Descent(Quadratic(), Steps(eta)), n), bernoulli(0.5))
+            alpha = alpha_of(
+                coefficients(StochasticGradientDescent(QuadraticLoss(), StepSizes(eta)), n), bernoulli(0.5)
+            )
             rows.append((f"eta = {eta:g}, n = {n}", alpha**2, constant_step_bound(eta, n)))
     return rows
 
@@ -268,10 +274,10 @@ def _bounds() -> list[Row]:
 def _steps() -> Iterator[Draft]:
     """Exponents of alpha, and of the first moment that the cited bound is about."""
     schedules = (
-        ("constant_step", Descent(Quadratic(), _CONSTANT), -0.5, (-0.75, -1.0)),
-        ("root_steps", Descent(Quadratic(), _ROOT), -0.75, (-0.5, -1.0)),
-        ("harmonic_steps", Descent(Quadratic(), _HARMONIC), -1.0, (-0.5, -0.75)),
-        ("mean_of_weights", Descent(Quadratic(), _CONSTANT, average=True), -1.0, (-0.5, -0.75)),
+        ("constant_step", StochasticGradientDescent(QuadraticLoss(), _CONSTANT), -0.5, (-0.75, -1.0)),
+        ("root_steps", StochasticGradientDescent(QuadraticLoss(), _ROOT), -0.75, (-0.5, -1.0)),
+        ("harmonic_steps", StochasticGradientDescent(QuadraticLoss(), _HARMONIC), -1.0, (-0.5, -0.75)),
+        ("mean_of_weights", StochasticGradientDescent(QuadraticLoss(), _CONSTANT, average=True), -1.0, (-0.5, -0.75)),
     )
     name, axes = (
         "Gradient descent: on-average stability, quadratic loss",

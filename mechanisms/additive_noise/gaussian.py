@@ -279,7 +279,7 @@ class VarianceAsDeviation(CalibratedGaussian):
 
 
 @dataclass(frozen=True)
-class DeltaForgotten(CalibratedGaussian):
+class DeltaMissingFromLog(CalibratedGaussian):
     """The classical rule without delta in the logarithm: ``s = D sqrt(2 ln 1.25) / epsilon``."""
 
     def sigma(self, coordinates: int = 1) -> float:
@@ -289,7 +289,7 @@ class DeltaForgotten(CalibratedGaussian):
 
 
 @dataclass(frozen=True)
-class ClassicalBeyond(CalibratedGaussian):
+class ClassicalFormulaAtLargeEpsilon(CalibratedGaussian):
     """The classical rule at any epsilon."""
 
     def sigma(self, coordinates: int = 1) -> float:
@@ -299,7 +299,7 @@ class ClassicalBeyond(CalibratedGaussian):
 
 
 @dataclass(frozen=True)
-class SinglePrecision(_Calibrated):
+class GaussianInFloat32(_Calibrated):
     """Textbook Gaussian noise in float32, added to the unrounded answer."""
 
     def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> FloatArray:
@@ -332,21 +332,21 @@ MUTANTS: dict[str, Mutant[CalibratedGaussian]] = tabulate_mutants(
     ),
     Mutant(
         "delta_missing_from_log",
-        Twin(DeltaForgotten),
-        _Level(DeltaForgotten),
+        Twin(DeltaMissingFromLog),
+        _Level(DeltaMissingFromLog),
         "violation",
         "sigma D sqrt(2 ln 1.25) / eps: too small whatever delta is",
     ),
     Mutant(
         "classical_formula_large_eps",
-        Twin(ClassicalBeyond),
-        _Level(ClassicalBeyond),
+        Twin(ClassicalFormulaAtLargeEpsilon),
+        _Level(ClassicalFormulaAtLargeEpsilon),
         "violation",
         "classical calibration beyond epsilon = 1: too little noise from 8.42 on at delta = 1e-5, from 6.78 at 0.01",
     ),
     Mutant(
         "float32_noise",
-        Twin(SinglePrecision),
+        Twin(GaussianInFloat32),
         unbounded,
         "violation",
         "the float32 numbers that occur depend on the answer: f = 0 against f = 1, not a multiple of 2^-24",

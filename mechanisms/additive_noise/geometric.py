@@ -17,7 +17,7 @@ from mechanisms.base.mechanism import (
     FloatArray,
     IntArray,
     Mutant,
-    Times,
+    TimesEpsilon,
     Twin,
     require,
     require_draws,
@@ -98,7 +98,7 @@ class TwoSidedGeometric(OnIntegers):
 
 
 @dataclass(frozen=True)
-class OneSided(OnIntegers):
+class OneSidedGeometric(OnIntegers):
     """Mutant i: noise of one sign only."""
 
     def noise(self, size: tuple[int, ...], rng: np.random.Generator) -> IntArray:
@@ -107,7 +107,7 @@ class OneSided(OnIntegers):
 
 
 @dataclass(frozen=True)
-class UnitSensitivity(TwoSidedGeometric):
+class SensitivityIgnored(TwoSidedGeometric):
     """Mutant ii: a = e^eps whatever the sensitivity, where e^(eps / sensitivity) is right."""
 
     def noise(self, size: tuple[int, ...], rng: np.random.Generator) -> IntArray:
@@ -159,14 +159,14 @@ def _double_zero_epsilon(base: TwoSidedGeometric) -> float:
 MUTANTS: dict[str, Mutant[TwoSidedGeometric]] = tabulate_mutants(
     Mutant(
         "one_sided",
-        Twin(OneSided),
+        Twin(OneSidedGeometric),
         unbounded,
         "violation",
         "support mismatch: outputs below the larger answer occur on one side only",
     ),
     Mutant(
         "unit_sensitivity",
-        Twin(UnitSensitivity),
+        Twin(SensitivityIgnored),
         _unit_sensitivity_epsilon,
         "violation",
         "sensitivity taken for 1: true sensitivity * eps (no mutant at sensitivity 1)",
@@ -174,7 +174,7 @@ MUTANTS: dict[str, Mutant[TwoSidedGeometric]] = tabulate_mutants(
     Mutant(
         "rounded_laplace",
         Twin(RoundedLaplace),
-        Times(1.0),
+        TimesEpsilon(1.0),
         "benign",
         "rounded continuous Laplace: same eps, different probabilities (a deviation)",
     ),

@@ -23,7 +23,7 @@ from mechanisms.base.mechanism import (
     unbounded,
 )
 from mechanisms.base.noise import base_for, two_sided_geometric
-from mechanisms.base.queries import Histogram, Sum
+from mechanisms.base.queries import ClippedSum, Histogram
 
 
 def laplace_histogram(cells: Histogram, epsilon: float) -> LatticeLaplace:
@@ -60,7 +60,7 @@ def gaussian_histogram(cells: Histogram, epsilon: float, delta: float, rule: Rul
 class _SumAndSize:
     """What the mechanism shares with its mutant."""
 
-    total: Sum
+    total: ClippedSum
     epsilon: float
     step: float = 1.0
 
@@ -80,7 +80,7 @@ class SumAndSize(_SumAndSize):
 
     Parameters
     ----------
-    total : Sum
+    total : ClippedSum
         Under add_remove_one.
     epsilon : float
         Claimed pure level; each of the two numbers gets half of it.
@@ -109,7 +109,7 @@ class SumAndSize(_SumAndSize):
 
 
 @dataclass(frozen=True)
-class PublicSize(_SumAndSize):
+class PublicSizeUnderAddRemove(_SumAndSize):
     """The number of rows as it is, and all of epsilon for the sum: right under replace_one only."""
 
     def noisy_total(self) -> LatticeLaplace:
@@ -129,7 +129,7 @@ class PublicSize(_SumAndSize):
 MUTANTS: dict[str, Mutant[SumAndSize]] = tabulate_mutants(
     Mutant(
         "public_size",
-        Twin(PublicSize),
+        Twin(PublicSizeUnderAddRemove),
         unbounded,
         "violation",
         "the number of rows taken for public and released: it differs between add/remove neighbours",

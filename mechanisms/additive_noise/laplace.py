@@ -24,7 +24,7 @@ from mechanisms.base.mechanism import (
     FloatArray,
     IntArray,
     Mutant,
-    Times,
+    TimesEpsilon,
     Twin,
     require,
     require_draws,
@@ -135,7 +135,7 @@ def default_step(sensitivity: float) -> float:
 
 
 @dataclass(frozen=True)
-class WrongScale(LatticeLaplace):
+class MiscalibratedLaplace(LatticeLaplace):
     """Noise of the scale that gives level `calibrated`, where `epsilon` is claimed."""
 
     calibrated: float = 1.0
@@ -146,14 +146,14 @@ class WrongScale(LatticeLaplace):
 
 
 @dataclass(frozen=True)
-class Miscalibrated:
-    """Builds a `WrongScale` from the level its scale really gives."""
+class MiscalibratedTwin:
+    """Builds a `MiscalibratedLaplace` from the level its scale really gives."""
 
     level: Callable[[LatticeLaplace], float]
 
-    def __call__(self, base: LatticeLaplace) -> WrongScale:
+    def __call__(self, base: LatticeLaplace) -> MiscalibratedLaplace:
         """Return the mutant of `base`."""
-        return WrongScale(base.query, base.epsilon, base.step, self.level(base))
+        return MiscalibratedLaplace(base.query, base.epsilon, base.step, self.level(base))
 
 
 @dataclass(frozen=True)
@@ -178,7 +178,7 @@ class LinfSensitivity(LatticeLaplace):
 
 
 @dataclass(frozen=True)
-class HalfStep(LatticeLaplace):
+class HalfLatticeStep(LatticeLaplace):
     """Answers and noise on the lattice of half the step, with the base of the full step."""
 
     @property
@@ -188,7 +188,7 @@ class HalfStep(LatticeLaplace):
 
 
 @dataclass(frozen=True)
-class CoarseRounding(LatticeLaplace):
+class CoarseGridFirst(LatticeLaplace):
     """Answers rounded to multiples of four times the sensitivity, which is not counted."""
 
     def centre(self, data: Dataset) -> IntArray:
@@ -238,7 +238,7 @@ class OneSidedNoise(_OnLattice):
 
 
 @dataclass(frozen=True)
-class TruncatedNoise(_OnLattice):
+class BoundedSupportNoise(_OnLattice):
     """Noise cut off at three scales (the noise is clamped, not the output)."""
 
     def _limit(self, a: float) -> int:
@@ -262,7 +262,7 @@ class TruncatedNoise(_OnLattice):
 
 
 @dataclass(frozen=True)
-class SeededByData(_OnLattice):
+class NoiseSeededByData(_OnLattice):
     """Noise from a generator seeded by a hash of the data: each dataset has one answer."""
 
     def noise(self, size: tuple[int, ...], a: float, data: Dataset, rng: np.random.Generator) -> IntArray:
@@ -280,7 +280,7 @@ class SeededByData(_OnLattice):
 
 
 @dataclass(frozen=True)
-class SharedNoise(_OnLattice):
+class SameNoiseForAllAnswers(_OnLattice):
     """One noise draw for all coordinates: their differences are exact."""
 
     def noise(self, size: tuple[int, ...], a: float, data: Dataset, rng: np.random.Generator) -> IntArray:
@@ -289,7 +289,7 @@ class SharedNoise(_OnLattice):
 
 
 @dataclass(frozen=True)
-class CoarseNoise(_OnLattice):
+class NoiseRoundedBeforeAdding(_OnLattice):
     """Noise in multiples of the sensitivity, added to an answer that is on a finer lattice."""
 
     def noise(self, size: tuple[int, ...], a: float, data: Dataset, rng: np.random.Generator) -> IntArray:
@@ -300,7 +300,7 @@ class CoarseNoise(_OnLattice):
 
 
 @dataclass(frozen=True)
-class GaussianSameScale(_OnLattice):
+class GaussianOfSameScale(_OnLattice):
     """Normal noise whose standard deviation is the Laplace scale."""
 
     def _sigma(self, coordinates: int) -> float:
@@ -379,22 +379,26 @@ def _linf(base: LatticeLaplace) -> float:
 MUTANTS: dict[str, Mutant[LatticeLaplace]] = tabulate_mutants(
     Mutant(
         "scale_times_epsilon",
-        Miscalibrated(_inverse),
+        MiscalibratedTwin(_inverse),
         _inverse,
         "violation",
         "scale eps * GS: true 1/eps, a violation only for eps < 1",
     ),
     Mutant(
         "scale_upside_down",
-        Miscalibrated(_upside_down),
+        MiscalibratedTwin(_upside_down),
         _upside_down,
         "violation",
         "scale eps / GS: true GS^2/eps, a violation only for eps < GS",
     ),
     Mutant(
-        "scale_as_deviation", Miscalibrated(Times(math.sqrt(2.0))), Times(math.sqrt(2.0)), "violation", "scale / sqrt 2"
+        "scale_as_deviation",
+        MiscalibratedTwin(TimesEpsilon(math.sqrt(2.0))),
+        TimesEpsilon(math.sqrt(2.0)),
+        "violation",
+        "scale / sqrt 2",
     ),
-    Mutant("half_scale", Miscalibrated(Times(2.0)), Times(2.0), "violation", "scale GS / (2 eps)"),
+    Mutant("half_scale", MiscalibratedTwin(TimesEpsilon(2.0)), TimesEpsilon(2.0), "violation", "scale GS / (2 eps)"),
     Mutant(
         "add_remove_sensitivity",
         Twin(AddRemoveSensitivity),
@@ -409,11 +413,13 @@ MUTANTS: dict[str, Mutant[LatticeLaplace]] = tabulate_mutants(
         "violation",
         "linf sensitivity for p answers: p eps where all answers move fully",
     ),
-    Mutant("half_step", Twin(HalfStep), Times(2.0), "violation", "lattice of half the step, base unchanged"),
+    Mutant(
+        "half_step", Twin(HalfLatticeStep), TimesEpsilon(2.0), "violation", "lattice of half the step, base unchanged"
+    ),
     Mutant(
         "coarse_rounding",
-        Twin(CoarseRounding),
-        Times(4.0),
+        Twin(CoarseGridFirst),
+        TimesEpsilon(4.0),
         "violation",
         "rounds to 4 GS first: 4 eps on a pair that straddles an odd multiple of 2 GS",
     ),
@@ -426,24 +432,28 @@ MUTANTS: dict[str, Mutant[LatticeLaplace]] = tabulate_mutants(
     ),
     Mutant("one_sided", Twin(OneSidedNoise), unbounded, "violation", "noise >= 0: support mismatch"),
     Mutant(
-        "truncated_noise", Twin(TruncatedNoise), unbounded, "violation", "noise within 3 scales; delta about e^-3/2"
+        "truncated_noise",
+        Twin(BoundedSupportNoise),
+        unbounded,
+        "violation",
+        "noise within 3 scales; delta about e^-3/2",
     ),
-    Mutant("seeded_by_data", Twin(SeededByData), unbounded, "violation", "the output never varies"),
+    Mutant("seeded_by_data", Twin(NoiseSeededByData), unbounded, "violation", "the output never varies"),
     Mutant(
         "shared_noise",
-        Twin(SharedNoise),
+        Twin(SameNoiseForAllAnswers),
         unbounded,
         "violation",
         "one draw for all coordinates: two answers whose difference changes; correct for a scalar",
     ),
     Mutant(
         "coarse_noise",
-        Twin(CoarseNoise),
+        Twin(NoiseRoundedBeforeAdding),
         unbounded,
         "violation",
         "noise in multiples of GS: answers that differ by less have disjoint supports; needs step < GS",
     ),
-    Mutant("gaussian_same_scale", Twin(GaussianSameScale), unbounded, "violation", "no pure level; small delta"),
+    Mutant("gaussian_same_scale", Twin(GaussianOfSameScale), unbounded, "violation", "no pure level; small delta"),
     Mutant(
         "textbook_float",
         Twin(TextbookLaplace),
@@ -451,5 +461,5 @@ MUTANTS: dict[str, Mutant[LatticeLaplace]] = tabulate_mutants(
         "violation",
         "the doubles that occur depend on the answer: f = 0 against f = 1, not a multiple of 2^-53",
     ),
-    Mutant("rounded_output", Twin(RoundedOutput), Times(1.0), "benign", "post-processing: a deviation at most"),
+    Mutant("rounded_output", Twin(RoundedOutput), TimesEpsilon(1.0), "benign", "post-processing: a deviation at most"),
 )

@@ -133,7 +133,7 @@ class NoiseClamped(_Clamped):
 
 
 @dataclass(frozen=True)
-class BoundFromData(_Clamped):
+class DataDependentBound(_Clamped):
     """The output is clamped to [0, number of rows], as if that number were public under add/remove."""
 
     def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> IntArray:
@@ -159,7 +159,7 @@ MUTANTS: dict[str, Mutant[TruncatedGeometric]] = tabulate_mutants(
     Mutant("noise_clamped", Twin(NoiseClamped), unbounded, "violation", "noise >= 0: support mismatch"),
     Mutant(
         "bound_from_data",
-        Twin(BoundFromData),
+        Twin(DataDependentBound),
         unbounded,
         "violation",
         "clamped to the number of rows: a count of all rows, one of them removed, has outputs of its own",

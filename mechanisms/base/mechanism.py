@@ -37,7 +37,7 @@ class HasEpsilon(Protocol):
 
 
 @dataclass(frozen=True)
-class Times:
+class TimesEpsilon:
     """A true level that is `factor` times the claimed one (for `Mutant.true_level`)."""
 
     factor: float

@@ -98,7 +98,7 @@ def _require_relation(relation: str) -> None:
     require(relation in get_args(Relation), f"a relation among {get_args(Relation)}", relation)
 
 
-class Counting:
+class CountingQuery:
     """What all counts of rows declare."""
 
     @property
@@ -118,7 +118,7 @@ class Counting:
 
 
 @dataclass(frozen=True)
-class Count(Counting):
+class Count(CountingQuery):
     """Number of rows with ``low <= value <= high``, or with ``value == equals``.
 
     Parameters
@@ -158,7 +158,7 @@ class Count(Counting):
 
 
 @dataclass(frozen=True)
-class SeveralCounts(Counting):
+class SeveralCounts(CountingQuery):
     """A vector of counts over the same rows, which may overlap.
 
     One row can move every count by 1, so the l1 sensitivity declared is the number of counts (an
@@ -254,7 +254,7 @@ class Histogram:
 
 
 @dataclass(frozen=True)
-class Sum:
+class ClippedSum:
     """Sum of one column, each row clipped to [low, high] and rounded to a multiple of `resolution`.
 
     Parameters
@@ -313,7 +313,7 @@ class Sum:
 
 
 @dataclass(frozen=True)
-class Mean:
+class ClippedMean:
     """Mean of one column clipped to [low, high], for a public number of rows.
 
     Parameters
@@ -321,7 +321,7 @@ class Mean:
     size : int
         The public number of rows; replace_one neighbours share it.
     column, low, high, resolution
-        See `Sum`.
+        See `ClippedSum`.
 
     Notes
     -----
@@ -340,9 +340,9 @@ class Mean:
         require(isinstance(self.size, (int, np.integer)) and self.size >= 1, "a public size >= 1", self.size)
         self.total()
 
-    def total(self) -> Sum:
+    def total(self) -> ClippedSum:
         """Return the sum this is the mean of."""
-        return Sum(self.column, self.low, self.high, self.resolution)
+        return ClippedSum(self.column, self.low, self.high, self.resolution)
 
     @property
     def relation(self) -> Relation:
@@ -376,7 +376,7 @@ class Mean:
 
 
 @dataclass(frozen=True)
-class Answers:
+class IdentityQuery:
     """The identity: the dataset already is the number or vector of query answers.
 
     Parameters

@@ -15,7 +15,7 @@ from scipy import special, stats
 
 from auditor.privacy.exact import FiniteLaw, LossCurve, advanced_composition, optimal_composition
 from mechanisms.base.mechanism import Dataset, IntArray, Mutant, Twin, require, require_draws, tabulate_mutants
-from mechanisms.composition.composition import Bit
+from mechanisms.composition.composition import RowBit
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class ManyResponses:
 
     Parameters
     ----------
-    bit : Bit
+    bit : RowBit
         What is asked, again and again.
     step_epsilon : float
         Level of each response, > 0.
@@ -39,7 +39,7 @@ class ManyResponses:
     of mechanisms of this level, chosen adaptively or not, this one's curve is the largest (catalogue A4).
     """
 
-    bit: Bit
+    bit: RowBit
     step_epsilon: float
     steps: int
     slack: float
@@ -77,7 +77,7 @@ class ManyResponses:
 
 
 @dataclass(frozen=True)
-class LogDropped(ManyResponses):
+class CompositionLogDropped(ManyResponses):
     """Claims ``sqrt(k) e``."""
 
     @property
@@ -87,7 +87,7 @@ class LogDropped(ManyResponses):
 
 
 @dataclass(frozen=True)
-class SecondOrderDropped(ManyResponses):
+class CompositionSecondOrderDropped(ManyResponses):
     """Claims ``e sqrt(2 k ln(1/delta'))`` for any k."""
 
     @property
@@ -97,7 +97,7 @@ class SecondOrderDropped(ManyResponses):
 
 
 @dataclass(frozen=True)
-class SlackMissing(ManyResponses):
+class CompositionSlackMissing(ManyResponses):
     """Claims the epsilon of the theorem with the steps' delta alone, which is 0."""
 
     @property
@@ -107,7 +107,7 @@ class SlackMissing(ManyResponses):
 
 
 @dataclass(frozen=True)
-class HalfSteps(ManyResponses):
+class CompositionOfHalfSteps(ManyResponses):
     """Composes steps of level e as if they were of level e / 2."""
 
     @property
@@ -134,10 +134,14 @@ def _claiming(name: str, cls: Callable[..., ManyResponses], note: str) -> Mutant
 
 #: The mechanism is the reference; what is wrong is the claim, `epsilon` and `delta` of the mutant.
 MUTANTS: dict[str, Mutant[ManyResponses]] = tabulate_mutants(
-    _claiming("log_dropped", LogDropped, "claims sqrt(k) e at delta'"),
-    _claiming("second_order_dropped", SecondOrderDropped, "claims e sqrt(2k ln(1/delta')), too little for large k e^2"),
-    _claiming("delta_prime_missing", SlackMissing, "claims the theorem's epsilon with a delta of 0"),
-    _claiming("step_eps_halved", HalfSteps, "steps of level e, composed as if of e/2"),
+    _claiming("log_dropped", CompositionLogDropped, "claims sqrt(k) e at delta'"),
+    _claiming(
+        "second_order_dropped",
+        CompositionSecondOrderDropped,
+        "claims e sqrt(2k ln(1/delta')), too little for large k e^2",
+    ),
+    _claiming("delta_prime_missing", CompositionSlackMissing, "claims the theorem's epsilon with a delta of 0"),
+    _claiming("step_eps_halved", CompositionOfHalfSteps, "steps of level e, composed as if of e/2"),
 )
 
 

@@ -34,7 +34,7 @@ def group_delta(epsilon: float, delta: float, distance: int) -> float:
 
     Notes
     -----
-    No smaller delta holds for all mechanisms: `Chain` attains it.
+    No smaller delta holds for all mechanisms: `TightGroupPrivacyChain` attains it.
     """
     _check(epsilon, delta, distance)
     if epsilon == 0.0:
@@ -59,7 +59,7 @@ def _check(epsilon: float, delta: float, distance: int) -> None:
 
 
 @dataclass(frozen=True)
-class Chain:
+class TightGroupPrivacyChain:
     """One bit whose probability falls along a chain of datasets as fast as (epsilon, delta)-DP lets it.
 
     Parameters

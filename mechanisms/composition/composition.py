@@ -29,7 +29,7 @@ from mechanisms.base.mechanism import (
     tabulate_mutants,
     unbounded,
 )
-from mechanisms.base.queries import Count, Counting, Query, Relation
+from mechanisms.base.queries import Count, CountingQuery, Query, Relation
 
 #: First and last row, the last one excluded, that a part of a composition reads; None for all rows.
 Rows: TypeAlias = tuple[int, int] | None
@@ -43,7 +43,7 @@ def _require_rows(rows: Rows) -> None:
 
 
 @dataclass(frozen=True)
-class OnRows(Counting):
+class CountOnRows(CountingQuery):
     """A count over a range of rows; neighbours replace one row, so that positions are public.
 
     Parameters
@@ -73,7 +73,7 @@ class OnRows(Counting):
 
 
 @dataclass(frozen=True)
-class Bit:
+class RowBit:
     """Whether one row satisfies a predicate.
 
     Parameters
@@ -92,7 +92,7 @@ class Bit:
 
     def __call__(self, data: Dataset) -> int:
         """Return 0 or 1."""
-        return int(OnRows(self.predicate, (self.row, self.row + 1))(data))
+        return int(CountOnRows(self.predicate, (self.row, self.row + 1))(data))
 
 
 # ------------------------------------------------------------------- the parts of a composition
@@ -104,7 +104,7 @@ class LeakyResponse:
 
     Parameters
     ----------
-    bit : Bit
+    bit : RowBit
         What is asked.
     epsilon : float
         At least 0; the true bit is answered with probability ``e^epsilon / (1 + e^epsilon)``.
@@ -118,7 +118,7 @@ class LeakyResponse:
     section 3.
     """
 
-    bit: Bit
+    bit: RowBit
     epsilon: float
     delta: float = 0.0
 
@@ -160,7 +160,7 @@ class HasLawAndDraws(Protocol):
         ...
 
 
-class Part(Protocol):
+class AccountedPart(Protocol):
     """What an accountant hands a share of the budget to."""
 
     @property
@@ -174,7 +174,7 @@ class Part(Protocol):
 
 
 @dataclass(frozen=True)
-class NoisyCount:
+class NoisyCountPart:
     """A count with Laplace noise on a lattice; of its share it spends epsilon and leaves delta.
 
     Parameters
@@ -197,15 +197,15 @@ class NoisyCount:
     def spending(self, epsilon: float, delta: float) -> LatticeLaplace:
         """Return the count with noise of level `epsilon`."""
         del delta
-        query: Query = self.count if self.rows is None else OnRows(self.count, self.rows)
+        query: Query = self.count if self.rows is None else CountOnRows(self.count, self.rows)
         return LatticeLaplace(query, epsilon, self.step)
 
 
 @dataclass(frozen=True)
-class Response:
+class LeakyResponsePart:
     """A `LeakyResponse`, which spends all of its share."""
 
-    bit: Bit
+    bit: RowBit
 
     @property
     def rows(self) -> Rows:
@@ -220,7 +220,7 @@ class Response:
 # ------------------------------------------------------------------------------- the accountant
 
 
-def multiplicity(parts: Collection[Part]) -> int:
+def multiplicity(parts: Collection[AccountedPart]) -> int:
     """Most parts that one row is read by."""
     whole = sum(part.rows is None for part in parts)
     ranges = [part.rows for part in parts if part.rows is not None]
@@ -232,7 +232,7 @@ def multiplicity(parts: Collection[Part]) -> int:
 class _Accountant:
     """What the accountant shares with its mutants; most of them replace the divisor."""
 
-    parts: Sequence[Part]
+    parts: Sequence[AccountedPart]
     epsilon: float
     delta: float = 0.0
 
@@ -264,7 +264,7 @@ class Accountant(_Accountant):
 
     Parameters
     ----------
-    parts : sequence of Part
+    parts : sequence of AccountedPart
         What is run, at least one.
     epsilon, delta : float
         The budget, which is the claim; epsilon >= 0, delta in [0, 1).
@@ -283,7 +283,7 @@ class Accountant(_Accountant):
 
 
 @dataclass(frozen=True)
-class NoiseReused(_Accountant):
+class NoiseReusedInEveryPart(_Accountant):
     """Every part begins with the same coins."""
 
     def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> NDArray[Any]:
@@ -294,7 +294,7 @@ class NoiseReused(_Accountant):
 
 
 @dataclass(frozen=True)
-class NotDivided(Accountant):
+class BudgetNotDivided(Accountant):
     """Every part gets the whole budget."""
 
     @property
@@ -304,7 +304,7 @@ class NotDivided(Accountant):
 
 
 @dataclass(frozen=True)
-class DividedByRoot(Accountant):
+class BudgetDividedByRoot(Accountant):
     """The square root of advanced composition, for a pure claim."""
 
     @property
@@ -314,7 +314,7 @@ class DividedByRoot(Accountant):
 
 
 @dataclass(frozen=True)
-class CountedByText(Accountant):
+class BudgetCountedByText(Accountant):
     """What is asked again in the same words is answered again, with fresh noise, and not charged."""
 
     @property
@@ -347,23 +347,29 @@ class _Shares:
 MUTANTS: dict[str, Mutant[Accountant]] = tabulate_mutants(
     Mutant(
         "noise_reused",
-        Twin(NoiseReused),
+        Twin(NoiseReusedInEveryPart),
         unbounded,
         "violation",
         "one draw of noise for all parts: two answers whose difference changes",
     ),
-    Mutant("budget_not_divided", Twin(NotDivided), _Shares(NotDivided), "violation", "k eps: each part gets it all"),
+    Mutant(
+        "budget_not_divided",
+        Twin(BudgetNotDivided),
+        _Shares(BudgetNotDivided),
+        "violation",
+        "k eps: each part gets it all",
+    ),
     Mutant(
         "budget_divided_by_sqrt_k",
-        Twin(DividedByRoot),
-        _Shares(DividedByRoot),
+        Twin(BudgetDividedByRoot),
+        _Shares(BudgetDividedByRoot),
         "violation",
         "sqrt(k) eps: the root of advanced composition under a pure claim",
     ),
     Mutant(
         "counted_by_query_text",
-        Twin(CountedByText),
-        _Shares(CountedByText),
+        Twin(BudgetCountedByText),
+        _Shares(BudgetCountedByText),
         "violation",
         "repeated queries are answered with fresh noise and not charged: eps times queries over different queries",
     ),

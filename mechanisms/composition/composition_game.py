@@ -16,7 +16,7 @@ from scipy import special
 
 from auditor.targets.interactive import SKIP, History, Queries, pool_indices
 from mechanisms.base.mechanism import Dataset, FloatArray, IntArray, require, require_draws, require_positive
-from mechanisms.composition.composition import Bit
+from mechanisms.composition.composition import RowBit
 
 #: Answer where there is none.
 _SILENT = -1
@@ -28,7 +28,7 @@ class CompositionGame:
 
     Parameters
     ----------
-    bit : Bit
+    bit : RowBit
         The secret: it tells the two datasets apart.
     step_epsilon : float
         Level of each answer, > 0.
@@ -44,7 +44,7 @@ class CompositionGame:
     and 3 the same with the pair exchanged. Every answer is of level `step_epsilon`, exactly. Answers are 0 and 1, int8.
     """
 
-    bit: Bit
+    bit: RowBit
     step_epsilon: float
     steps: int
     rare: float = 0.3

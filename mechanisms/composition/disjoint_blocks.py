@@ -166,7 +166,7 @@ class OverlappingBlocks(_Blocks):
 
 
 @dataclass(frozen=True)
-class FilteredFirst(_Blocks):
+class BlocksOfFilteredRows(_Blocks):
     """Rows that are not valid are dropped before the data are cut: one row shifts all the cuts after it.
 
     Parameters as in `DisjointBlocks`, and ``valid``, a Count that says which rows are.
@@ -181,7 +181,7 @@ class FilteredFirst(_Blocks):
 
 
 @dataclass(frozen=True)
-class Deduplicated:
+class DeduplicatedBlocks:
     """Rows with the same value of a column are taken for one before the data are cut, as far as they go.
 
     Parameters
@@ -209,7 +209,7 @@ class Deduplicated:
 
 
 @dataclass(frozen=True)
-class WithReplacement(_Blocks):
+class BlocksDrawnWithReplacement(_Blocks):
     """Positions of each block are drawn from all rows, with replacement; the seed is fixed and public.
 
     Parameters as in `DisjointBlocks`, and ``seed``.
@@ -253,14 +253,14 @@ def _all_blocks(base: DisjointBlocks) -> float:
 
 
 def _most_drawn(base: DisjointBlocks) -> float:
-    return float(WithReplacement(base.count, base.ends, base.levels).costs().max())
+    return float(BlocksDrawnWithReplacement(base.count, base.ends, base.levels).costs().max())
 
 
 def filtered_by(valid: Count) -> Mutant[DisjointBlocks]:
     """Mutant that drops rows that are not valid before it cuts."""
     return Mutant(
         "data_dependent_blocks",
-        _Made(FilteredFirst, (valid,)),
+        _Made(BlocksOfFilteredRows, (valid,)),
         _all_blocks,
         "violation",
         "invalid rows are dropped before the data are cut: the sum of all levels, where every cut shifts over a row "
@@ -272,7 +272,7 @@ def deduplicated_by(column: Hashable) -> Mutant[DisjointBlocks]:
     """Mutant that takes rows with the same value for one before it cuts."""
     return Mutant(
         "data_dependent_blocks",
-        lambda base: Deduplicated(base, column),
+        lambda base: DeduplicatedBlocks(base, column),
         unbounded,
         "violation",
         "the number of blocks depends on how many different values there are",
@@ -289,7 +289,7 @@ MUTANTS: dict[str, Mutant[DisjointBlocks]] = tabulate_mutants(
     ),
     Mutant(
         "blocks_with_replacement",
-        _Made(WithReplacement),
+        _Made(BlocksDrawnWithReplacement),
         _most_drawn,
         "violation",
         "positions drawn with replacement: the level is that of the row that was drawn most often",

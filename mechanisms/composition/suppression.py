@@ -27,7 +27,7 @@ from mechanisms.base.mechanism import (
     tabulate_mutants,
     unbounded,
 )
-from mechanisms.base.queries import Count, Counting, Relation
+from mechanisms.base.queries import Count, CountingQuery, Relation
 
 #: In the place of a count that is not released; counts are never negative.
 REFUSED = -1
@@ -41,7 +41,7 @@ Attack: TypeAlias = Callable[[Any], Bits]
 
 
 @dataclass(frozen=True)
-class Either(Counting):
+class EitherPredicate(CountingQuery):
     """Number of rows that satisfy at least one of several predicates.
 
     Parameters
@@ -77,9 +77,9 @@ class _Differencing:
     wide: Count
 
     @property
-    def queries(self) -> tuple[Either, Either]:
+    def queries(self) -> tuple[EitherPredicate, EitherPredicate]:
         """The wide predicate, then "wide or target"."""
-        return Either((self.wide,)), Either((self.wide, self.target))
+        return EitherPredicate((self.wide,)), EitherPredicate((self.wide, self.target))
 
     def __call__(self, outputs: Any) -> Bits:
         """Guess that the target is there if the difference is nearer to 1 than to 0, or as near.
@@ -97,7 +97,7 @@ class _Differencing:
 
 
 @dataclass(frozen=True)
-class Differencing(_Differencing):
+class DifferencingAttack(_Differencing):
     """The attack: ask a wide predicate, then "wide or target"; the difference is the count of the target.
 
     Parameters
@@ -127,7 +127,7 @@ class OverlappingDifferencing(_Differencing):
 
 
 @dataclass(frozen=True)
-class KnownRest:
+class KnownRestAttack:
     """The attack of someone who knows all other rows: only the noisy answer to "wide or target" is looked at.
 
     Parameters
@@ -139,7 +139,7 @@ class KnownRest:
     without: float
 
     def __call__(self, outputs: Any) -> Bits:
-        """Guess from answers of shape (n, 2), as `Differencing` does."""
+        """Guess from answers of shape (n, 2), as `DifferencingAttack` does."""
         return np.asarray(outputs[:, 1] - self.without >= 0.5, dtype=np.uint8)
 
 
@@ -151,18 +151,18 @@ def _ends(count: Count) -> tuple[float, float]:
 
 
 @dataclass(frozen=True)
-class NoisyCounts:
+class GeometricNoiseCounts:
     """Counts with two-sided geometric noise, each with a budget of its own: the reference.
 
     Parameters
     ----------
-    queries : tuple of Either
+    queries : tuple of EitherPredicate
         What is asked.
     epsilons : tuple of float
         Level of each answer; the claim is their sum (basic composition). It is attained where a row moves all counts.
     """
 
-    queries: tuple[Either, ...]
+    queries: tuple[EitherPredicate, ...]
     epsilons: tuple[float, ...]
 
     def __post_init__(self) -> None:
@@ -197,13 +197,13 @@ class SuppressedCounts:
 
     Parameters
     ----------
-    queries : tuple of Either
+    queries : tuple of EitherPredicate
         What is asked.
     threshold : int
         Smallest count that is released, >= 1.
     """
 
-    queries: tuple[Either, ...]
+    queries: tuple[EitherPredicate, ...]
     threshold: int
 
     def __post_init__(self) -> None:
@@ -276,11 +276,11 @@ class _Suppressing:
 
     threshold: int
 
-    def __call__(self, base: NoisyCounts) -> SuppressedCounts:
+    def __call__(self, base: GeometricNoiseCounts) -> SuppressedCounts:
         return SuppressedCounts(base.queries, self.threshold)
 
 
-MUTANTS: dict[str, Mutant[NoisyCounts]] = tabulate_mutants(
+MUTANTS: dict[str, Mutant[GeometricNoiseCounts]] = tabulate_mutants(
     Mutant(
         "as_described",
         _Suppressing(SMALLEST),

@@ -241,7 +241,7 @@ class SampledTester:
 
 
 @dataclass(frozen=True)
-class ScoredOnTraining(SampledTester):
+class ScoredOnTrainingTester(SampledTester):
     """The event is chosen on the very outputs on which it is counted."""
 
     def samples(self, data: tuple[Law, Law], n: int, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
@@ -251,7 +251,7 @@ class ScoredOnTraining(SampledTester):
 
 
 @dataclass(frozen=True)
-class OneOrder(SampledTester):
+class OneOrderTester(SampledTester):
     """Only the order (x, x') is tried."""
 
     def orders(self) -> tuple[tuple[int, int], ...]:
@@ -260,7 +260,7 @@ class OneOrder(SampledTester):
 
 
 @dataclass(frozen=True)
-class DeltaOnBothSides(SampledTester):
+class DeltaOnBothSidesTester(SampledTester):
     """Delta is taken from both probabilities: ``ln((P_lo - delta) / (Q_hi - delta))``."""
 
     def bound(self, p: IntArray, q: IntArray) -> FloatArray:
@@ -270,7 +270,7 @@ class DeltaOnBothSides(SampledTester):
 
 
 @dataclass(frozen=True)
-class DeltaTwice(SampledTester):
+class DeltaTwiceTester(SampledTester):
     """Delta is taken from the first probability twice: valid, and blind to what is between delta and twice that."""
 
     def bound(self, p: IntArray, q: IntArray) -> FloatArray:
@@ -313,7 +313,7 @@ class PointMassRatio:
 
 
 @dataclass(frozen=True)
-class Overstated:
+class LevelOverstatement:
     """By how much bounds exceed the true level."""
 
     level: float
@@ -324,7 +324,7 @@ class Overstated:
 
 
 @dataclass(frozen=True)
-class Missed:
+class LevelShortfall:
     """By how much bounds fall short of a level that an audit should certify."""
 
     level: float

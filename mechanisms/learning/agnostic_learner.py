@@ -16,7 +16,7 @@ import numpy as np
 from auditor.privacy.exact import FiniteLaw
 from mechanisms.base.mechanism import Dataset, FloatArray, IntArray, require, require_draws, require_positive
 from mechanisms.base.noise import draw_index
-from mechanisms.learning.hypotheses import Hypotheses, counts_of
+from mechanisms.learning.hypotheses import HypothesisClass, counts_of
 from mechanisms.selection.exponential import softmax
 
 #: Numbers that are drawn at once: 32 MB. Arbitrary.
@@ -24,10 +24,10 @@ _BLOCK = 1 << 22
 
 
 @dataclass(frozen=True)
-class Choice:
+class HypothesisChoice:
     """What the learner shares with its mutants: a hypothesis is drawn with the stated probabilities."""
 
-    hypotheses: Hypotheses
+    hypotheses: HypothesisClass
     epsilon: float
 
     def __post_init__(self) -> None:
@@ -57,12 +57,12 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class AgnosticLearner(Choice):
+class AgnosticLearner(HypothesisChoice):
     """Choose a hypothesis with probability proportional to ``exp(-eps mistakes / 2)``.
 
     Parameters
     ----------
-    hypotheses : Hypotheses
+    hypotheses : HypothesisClass
         Distinct labelings of the domain; fixed without looking at the data.
     epsilon : float
         Claimed pure level, under replace-one.
@@ -145,13 +145,13 @@ class LabelsAt:
 
     Parameters
     ----------
-    learner : Choice
+    learner : HypothesisChoice
         Chooses the hypothesis.
     points : tuple of int
         One to 16 points of the domain; 16 is arbitrary.
     """
 
-    learner: Choice
+    learner: HypothesisChoice
     points: tuple[int, ...]
 
     def __post_init__(self) -> None:

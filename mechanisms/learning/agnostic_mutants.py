@@ -18,15 +18,15 @@ from mechanisms.base.mechanism import (
     FloatArray,
     IntArray,
     Mutant,
-    Times,
+    TimesEpsilon,
     Twin,
     require,
     require_draws,
     tabulate_mutants,
     unbounded,
 )
-from mechanisms.learning.agnostic_learner import AgnosticLearner, Choice, gumbel_choice
-from mechanisms.learning.hypotheses import BoolArray, Thresholds, counts_of
+from mechanisms.learning.agnostic_learner import AgnosticLearner, HypothesisChoice, gumbel_choice
+from mechanisms.learning.hypotheses import BoolArray, ThresholdFunctions, counts_of
 from mechanisms.selection.exponential import softmax
 from mechanisms.selection.noisy_max import laplace_winner
 
@@ -38,7 +38,7 @@ _MOST_SUBSETS = 10_000
 
 
 @dataclass(frozen=True)
-class HalfMissing(AgnosticLearner):
+class ExponentHalfMissing(AgnosticLearner):
     """Weights ``exp(-eps mistakes)``: the move of the normaliser is forgotten."""
 
     def exponents(self, data: Dataset) -> FloatArray:
@@ -47,7 +47,7 @@ class HalfMissing(AgnosticLearner):
 
 
 @dataclass(frozen=True)
-class EpsHalved(AgnosticLearner):
+class LearnerEpsilonHalved(AgnosticLearner):
     """Weights ``exp(-eps mistakes / 4)``: half of the level is left unused."""
 
     def exponents(self, data: Dataset) -> FloatArray:
@@ -56,7 +56,7 @@ class EpsHalved(AgnosticLearner):
 
 
 @dataclass(frozen=True)
-class ScoreOverN(AgnosticLearner):
+class LearnerScoreOverN(AgnosticLearner):
     """Scores are error rates, of sensitivity 1/n, and are weighted as if it were 1."""
 
     def exponents(self, data: Dataset) -> FloatArray:
@@ -65,7 +65,7 @@ class ScoreOverN(AgnosticLearner):
 
 
 @dataclass(frozen=True)
-class SignFlipped(AgnosticLearner):
+class LearnerSignFlipped(AgnosticLearner):
     """Mistakes are sought: as private as the reference, and useless."""
 
     def exponents(self, data: Dataset) -> FloatArray:
@@ -74,7 +74,7 @@ class SignFlipped(AgnosticLearner):
 
 
 @dataclass(frozen=True)
-class WithMultiplicity(AgnosticLearner):
+class ParametersWithMultiplicity(AgnosticLearner):
     """A value of the parameters is chosen instead of a labeling: labelings with many values are favoured."""
 
     def exponents(self, data: Dataset) -> FloatArray:
@@ -83,7 +83,7 @@ class WithMultiplicity(AgnosticLearner):
 
 
 @dataclass(frozen=True)
-class NoisyMin(Choice):
+class NoisyMinimumOfErrors(HypothesisChoice):
     """The least number of mistakes with Laplace noise of scale ``1 / eps`` added, where ``2 / eps`` is right."""
 
     def probabilities(self, data: Dataset) -> FloatArray:
@@ -98,7 +98,7 @@ class NoisyMin(Choice):
 
 
 @dataclass(frozen=True)
-class RandomSubset(Choice):
+class ScoreOnRandomSubset(HypothesisChoice):
     """Mistakes are counted in a random half of the records, and the level is not adjusted."""
 
     def probabilities(self, data: Dataset) -> FloatArray:
@@ -132,7 +132,7 @@ class RandomSubset(Choice):
 
 
 @dataclass(frozen=True)
-class NaiveExponential(Choice):
+class NaiveExponential(HypothesisChoice):
     """Weights are computed as they are printed, and are 0 from ``eps mistakes / 2 > 745`` on."""
 
     def weights(self, data: Dataset) -> FloatArray:
@@ -159,7 +159,7 @@ class ArgmaxOnTies(NaiveExponential):
 
 
 @dataclass(frozen=True)
-class SinglePrecision(Choice):
+class CumulativeSumInFloat32(HypothesisChoice):
     """Sampled through cumulative sums of weights in float32: a weight below 2^-24 of what came before it is lost."""
 
     def probabilities(self, data: Dataset) -> FloatArray:
@@ -170,7 +170,7 @@ class SinglePrecision(Choice):
 
 
 @dataclass(frozen=True)
-class ReusedNoise(Choice):
+class ReusedGumbelNoise(HypothesisChoice):
     """Gumbel noise is drawn once, from a generator of fixed seed, and used in every run."""
 
     def probabilities(self, data: Dataset) -> FloatArray:
@@ -180,7 +180,7 @@ class ReusedNoise(Choice):
 
 
 @dataclass(frozen=True)
-class NeverFails(Choice):
+class LearnerThatNeverFails(HypothesisChoice):
     """The first hypothesis with the fewest mistakes: no noise, and no failure where one is consistent."""
 
     def probabilities(self, data: Dataset) -> FloatArray:
@@ -193,7 +193,7 @@ class NeverFails(Choice):
 
 
 @dataclass(frozen=True)
-class _Restricted(Choice):
+class _Restricted(HypothesisChoice):
     """Only some hypotheses are offered, and which ones depends on the data."""
 
     def offered(self, data: Dataset) -> BoolArray:
@@ -211,7 +211,7 @@ class _Restricted(Choice):
 
 
 @dataclass(frozen=True)
-class OccurringOnly(_Restricted):
+class OccurringHypothesesOnly(_Restricted):
     """Hypotheses that give label 1 to some point of the sample."""
 
     def offered(self, data: Dataset) -> BoolArray:
@@ -220,7 +220,7 @@ class OccurringOnly(_Restricted):
 
 
 @dataclass(frozen=True)
-class ConsistentOnly(_Restricted):
+class ConsistentHypothesesOnly(_Restricted):
     """Hypotheses that make no mistake; all of them if none is consistent."""
 
     def offered(self, data: Dataset) -> BoolArray:
@@ -244,13 +244,13 @@ class GridFromRange(_Restricted):
 
     def offered(self, data: Dataset) -> BoolArray:
         """Thresholds that are on the grid, shape (size,)."""
-        require(isinstance(self.hypotheses, Thresholds), "Thresholds", self.hypotheses)
+        require(isinstance(self.hypotheses, ThresholdFunctions), "ThresholdFunctions", self.hypotheses)
         x, t = _points_of(data), np.arange(self.hypotheses.size)
         return np.asarray((x.min() <= t) & (t <= x.max() + 1), dtype=np.bool_)
 
 
 @dataclass(frozen=True)
-class DeduplicatedOnSample(Choice):
+class DeduplicatedOnSample(HypothesisChoice):
     """One weight for all hypotheses that agree on the points of the sample, shared equally by them."""
 
     def probabilities(self, data: Dataset) -> FloatArray:
@@ -269,38 +269,46 @@ def _points_of(data: Dataset) -> IntArray:
 MUTANTS: dict[str, Mutant[AgnosticLearner]] = tabulate_mutants(
     Mutant(
         "half_missing",
-        Twin(HalfMissing),
-        Times(2.0),
+        Twin(ExponentHalfMissing),
+        TimesEpsilon(2.0),
         "violation",
         "exp(eps q) for exp(eps q / 2): 2 eps - ln(1 + p (e^(2 eps) - 1)) on a flip, 2 eps as p falls to 0",
     ),
-    Mutant("eps_halved", Twin(EpsHalved), Times(0.5), "benign", "eps / 2 for eps: needs about twice the sample"),
+    Mutant(
+        "eps_halved",
+        Twin(LearnerEpsilonHalved),
+        TimesEpsilon(0.5),
+        "benign",
+        "eps / 2 for eps: needs about twice the sample",
+    ),
     Mutant(
         "score_over_n",
-        Twin(ScoreOverN),
+        Twin(LearnerScoreOverN),
         None,
         "benign",
         "error rates for mistakes: eps over the number of records, and no better than guessing",
     ),
-    Mutant("sign_flipped", Twin(SignFlipped), Times(1.0), "benign", "utility reversed, privacy unchanged"),
+    Mutant(
+        "sign_flipped", Twin(LearnerSignFlipped), TimesEpsilon(1.0), "benign", "utility reversed, privacy unchanged"
+    ),
     Mutant(
         "parameters_with_multiplicity",
-        Twin(WithMultiplicity),
-        Times(1.0),
+        Twin(ParametersWithMultiplicity),
+        TimesEpsilon(1.0),
         "benign",
         "weights times numbers of parameter values, which do not depend on the data",
     ),
     Mutant(
         "noisy_min_lap_1_over_eps",
-        Twin(NoisyMin),
-        Times(2.0),
+        Twin(NoisyMinimumOfErrors),
+        TimesEpsilon(2.0),
         "violation",
         "report noisy min with noise of scale 1/eps, while mistakes rise and fall: up to 2 eps",
     ),
     Mutant(
         "score_on_random_subset",
-        Twin(RandomSubset),
-        Times(1.0),
+        Twin(ScoreOnRandomSubset),
+        TimesEpsilon(1.0),
         "benign",
         "mistakes in a random half of the records: more private than claimed",
     ),
@@ -320,25 +328,29 @@ MUTANTS: dict[str, Mutant[AgnosticLearner]] = tabulate_mutants(
     ),
     Mutant(
         "float32_cumulative_sum",
-        Twin(SinglePrecision),
+        Twin(CumulativeSumInFloat32),
         unbounded,
         "violation",
         "weights below 2^-24 of the sum before them are lost, those above come out as 2^-23 of it",
     ),
     Mutant(
-        "never_fails", Twin(NeverFails), unbounded, "violation", "no noise: any pair with different best hypotheses"
+        "never_fails",
+        Twin(LearnerThatNeverFails),
+        unbounded,
+        "violation",
+        "no noise: any pair with different best hypotheses",
     ),
-    Mutant("gumbel_noise_reused", Twin(ReusedNoise), unbounded, "violation", "the output never varies"),
+    Mutant("gumbel_noise_reused", Twin(ReusedGumbelNoise), unbounded, "violation", "the output never varies"),
     Mutant(
         "sample_dependent_class",
-        Twin(OccurringOnly),
+        Twin(OccurringHypothesesOnly),
         unbounded,
         "violation",
         "hypotheses that occur on the sample: one that occurs in a single record",
     ),
     Mutant(
         "consistent_class",
-        Twin(ConsistentOnly),
+        Twin(ConsistentHypothesesOnly),
         unbounded,
         "violation",
         "hypotheses that are consistent with the sample: the first record that contradicts one",
@@ -367,8 +379,8 @@ MUTANTS: dict[str, Mutant[AgnosticLearner]] = tabulate_mutants(
     ),
     Mutant(
         "weighted_by_parameters",
-        Twin(WithMultiplicity),
-        Times(1.0),
+        Twin(ParametersWithMultiplicity),
+        TimesEpsilon(1.0),
         "benign",
         "weights times numbers of parameter values, which do not depend on the data",
     ),

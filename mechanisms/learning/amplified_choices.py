@@ -19,13 +19,13 @@ import numpy as np
 
 from auditor.privacy.exact import FiniteLaw
 from mechanisms.base.mechanism import Dataset, FloatArray, IntArray, Mechanism, Mutant, require, tabulate_mutants
-from mechanisms.learning.agnostic_learner import AgnosticLearner, Choice
+from mechanisms.learning.agnostic_learner import AgnosticLearner, HypothesisChoice
 from mechanisms.learning.agnostic_mutants import MUTANTS as OF_THE_LEARNER
 from mechanisms.learning.amplified_parity import ParityErrors
 from mechanisms.learning.amplified_selection import ExponentialSelection
-from mechanisms.learning.boosting import NULL, Boosted
+from mechanisms.learning.boosting import NULL, BoostedLearner
 from mechanisms.learning.boosting_parts import ChosenHypothesis
-from mechanisms.learning.hypotheses import BoolArray, Hypotheses
+from mechanisms.learning.hypotheses import BoolArray, HypothesisClass
 from mechanisms.learning.parity import labelled
 
 #: Lists of k candidates over which a law is summed, at most: a second's work.
@@ -48,7 +48,7 @@ def records_of(rows: Dataset, d: int) -> IntArray:
 
 
 @dataclass(frozen=True)
-class Candidates(Hypotheses):
+class CandidateHypotheses(HypothesisClass):
     """Candidates as hypotheses about test rows: one labels a row 1 if it is right there, so it is wrong as often.
 
     Parameters
@@ -95,10 +95,10 @@ class Candidates(Hypotheses):
         return np.asarray((codes[:, None] == codes).sum(axis=1), dtype=np.int64)
 
 
-def chooser(build: Build, codes: tuple[int, ...], d: int, epsilon: float) -> Choice:
+def chooser(build: Build, codes: tuple[int, ...], d: int, epsilon: float) -> HypothesisChoice:
     """The generic learner, or what is built of it, over the candidates."""
-    built = build(AgnosticLearner(Candidates(codes, d), epsilon))
-    require(isinstance(built, Choice), "a Choice", built)
+    built = build(AgnosticLearner(CandidateHypotheses(codes, d), epsilon))
+    require(isinstance(built, HypothesisChoice), "a HypothesisChoice", built)
     return built  # type: ignore[return-value]
 
 
@@ -120,7 +120,7 @@ class ChosenByLearner(ChosenHypothesis):
     build: Build
 
     @property
-    def choice(self) -> Choice:
+    def choice(self) -> HypothesisChoice:
         """What makes the choice."""
         return chooser(self.build, self.hypotheses, self.count.d, self.selection.epsilon)
 
@@ -134,7 +134,7 @@ class ChosenByLearner(ChosenHypothesis):
 
 
 @dataclass(frozen=True)
-class BoostedByLearner(Boosted):
+class BoostedByLearner(BoostedLearner):
     """A* whose candidates are chosen among by the generic learner or a mutant.
 
     Parameters
@@ -151,7 +151,7 @@ class BoostedByLearner(Boosted):
     selection: ExponentialSelection
     build: Build
 
-    def _chosen(self, codes: tuple[int, ...]) -> Choice:
+    def _chosen(self, codes: tuple[int, ...]) -> HypothesisChoice:
         return chooser(self.build, codes, self.count.d, self.selection.epsilon)
 
     def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> IntArray:
@@ -187,7 +187,7 @@ class BoostedByLearner(Boosted):
 
 
 @dataclass(frozen=True)
-class Tallied(Candidates):
+class TalliedHypotheses(CandidateHypotheses):
     """Candidates of which only the numbers of errors are known, one after another."""
 
     errors: IntArray
@@ -216,7 +216,7 @@ class ExponentsOf(ExponentialSelection):
     def weights(self, errors: IntArray) -> FloatArray:
         """Weights, 1 for the largest along the last axis; same shape as `errors`."""
         counts = np.asarray(errors, dtype=np.int64)
-        built = self.build(AgnosticLearner(Tallied((), 0, counts.ravel()), self.epsilon))
+        built = self.build(AgnosticLearner(TalliedHypotheses((), 0, counts.ravel()), self.epsilon))
         require(isinstance(built, AgnosticLearner), "a learner with other exponents", built)
         exponents = built.exponents(np.zeros((self.tests, 2), dtype=np.int64)).reshape(counts.shape)  # type: ignore[attr-defined]
         gaps = exponents.max(axis=-1, keepdims=True) - exponents

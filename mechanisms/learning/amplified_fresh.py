@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.base.mechanism import Dataset, FloatArray, IntArray, require, require_draws, require_positive
-from mechanisms.learning.amplified_selection import Selection
-from mechanisms.learning.boosting import NULL, Boosted, Split
+from mechanisms.learning.amplified_selection import CandidateSelection
+from mechanisms.learning.boosting import NULL, BoostedLearner, TrainTestSplit
 from mechanisms.learning.gf2 import BoolArray, Words, eliminate, inner, random_words
 from mechanisms.learning.parity import MOST_BITS
 
@@ -28,7 +28,7 @@ _MARGIN = 8
 _TOGETHER = 1 << 21
 
 
-class Distribution(Protocol):
+class ParityErrorDistribution(Protocol):
     """A distribution of x, and the errors of parities on it.
 
     A parity errs where `wrong`, its code xor that of the target, is not orthogonal to x.
@@ -55,11 +55,11 @@ class UniformBits:
     d: int
 
     def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> IntArray:
-        """See `Distribution.draw`."""
+        """See `ParityErrorDistribution.draw`."""
         return rng.integers(0, 1 << self.d, shape, dtype=np.int64)
 
     def error(self, wrong: IntArray) -> FloatArray:
-        """See `Distribution.error`."""
+        """See `ParityErrorDistribution.error`."""
         return np.where(np.asarray(wrong) == 0, 0.0, 0.5)
 
 
@@ -77,18 +77,18 @@ class SparseBits:
         require(0 < self.mass <= 1, "a mass in (0, 1]", self.mass)
 
     def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> IntArray:
-        """See `Distribution.draw`."""
+        """See `ParityErrorDistribution.draw`."""
         # One uniform number says both whether x is 0, and which unit vector it is otherwise.
         place = np.floor(rng.random(shape) * (self.d / self.mass)).astype(np.int64)
         return np.where(place < self.d, np.int64(1) << np.minimum(place, self.d - 1), 0)
 
     def error(self, wrong: IntArray) -> FloatArray:
-        """See `Distribution.error`."""
+        """See `ParityErrorDistribution.error`."""
         return np.bitwise_count(np.asarray(wrong)) * (self.mass / self.d)
 
 
 @dataclass(frozen=True)
-class FreshParity:
+class ParityOnFreshBlocks:
     """A on blocks of fresh examples that are labelled by a target; the data are the target's bits, shape (d,).
 
     Parameters
@@ -97,13 +97,13 @@ class FreshParity:
         Level of A, at most 4.
     rows : int
         Examples of a block.
-    distribution : Distribution
+    distribution : ParityErrorDistribution
         Of x.
     """
 
     epsilon: float
     rows: int
-    distribution: Distribution
+    distribution: ParityErrorDistribution
 
     def __post_init__(self) -> None:
         require_positive("epsilon", self.epsilon)
@@ -187,25 +187,25 @@ class FreshAmplified:
     ----------
     epsilon : float
         Level of A, at most 4.
-    split : Split
+    split : TrainTestSplit
         Runs, rows of a block, test rows.
-    selection : Selection
+    selection : CandidateSelection
         How a candidate is chosen by its test errors.
-    distribution : Distribution
+    distribution : ParityErrorDistribution
         Of x.
     samples : int, optional
         Size of the sample; with fewer than ``split.needed`` A* stops and returns no hypothesis. Default enough.
     """
 
     epsilon: float
-    split: Split
-    selection: Selection
-    distribution: Distribution
+    split: TrainTestSplit
+    selection: CandidateSelection
+    distribution: ParityErrorDistribution
     samples: int | None = None
 
     def candidates(self, data: Dataset, n: int, rng: np.random.Generator) -> IntArray:
         """Draw `n` times k hypotheses; int64 of shape (n, k)."""
-        learner = FreshParity(self.epsilon, self.split.rows, self.distribution)
+        learner = ParityOnFreshBlocks(self.epsilon, self.split.rows, self.distribution)
         return learner(data, n * self.split.rounds, rng).reshape(n, self.split.rounds)
 
     def errors(self, candidates: IntArray, data: Dataset, rng: np.random.Generator) -> IntArray:
@@ -236,7 +236,7 @@ class FreshAmplified:
 
 
 @dataclass(frozen=True)
-class NoRuns:
+class AmplifiedWithoutRuns:
     """A* with the printed number of runs, which is negative: there is no candidate, and so no hypothesis. A mutant.
 
     Parameters
@@ -258,17 +258,17 @@ class NoRuns:
 
 
 @dataclass(frozen=True)
-class TrueError:
+class TrueErrorOfHypothesis:
     """Error of a hypothesis on the distribution that the sample is from; 1 for none.
 
     Parameters
     ----------
-    distribution : Distribution
+    distribution : ParityErrorDistribution
     target : int
         Code of the target.
     """
 
-    distribution: Distribution
+    distribution: ParityErrorDistribution
     target: int
 
     def __call__(self, outputs: Any) -> FloatArray:
@@ -278,7 +278,7 @@ class TrueError:
 
 
 @dataclass(frozen=True)
-class Candidates:
+class FreshCandidates:
     """The k candidates of A* on fresh samples, untested."""
 
     amplified: FreshAmplified
@@ -289,7 +289,7 @@ class Candidates:
         return self.amplified.candidates(data, n, rng)
 
 
-class Samples(Protocol):
+class SampleSource(Protocol):
     """Draws databases of labelled examples."""
 
     def __call__(self, data: Dataset, rows: int, rng: np.random.Generator, /) -> Any:
@@ -301,7 +301,7 @@ class Samples(Protocol):
 class ParityRows:
     """Rows of bits and a label, as in `mechanisms.learning.parity`; the data are the target's bits, shape (d,)."""
 
-    distribution: Distribution
+    distribution: ParityErrorDistribution
 
     def __call__(self, data: Dataset, rows: int, rng: np.random.Generator) -> NDArray[np.uint8]:
         """Draw examples; uint8 of shape (rows, d + 1)."""
@@ -312,19 +312,19 @@ class ParityRows:
 
 
 @dataclass(frozen=True)
-class OnFreshSamples:
+class BoostedOnFreshSamples:
     """A boosted learner, each run on a whole sample of its own: one call of the learner a draw.
 
     Parameters
     ----------
-    boosted : Boosted
+    boosted : BoostedLearner
         Reads ``boosted.split.needed`` rows.
-    samples : Samples
+    samples : SampleSource
         Draws them.
     """
 
-    boosted: Boosted
-    samples: Samples
+    boosted: BoostedLearner
+    samples: SampleSource
 
     def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> IntArray:
         """Draw `n` hypotheses; int64 of shape (n,)."""

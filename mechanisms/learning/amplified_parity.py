@@ -26,10 +26,17 @@ from mechanisms.base.mechanism import (
     tabulate_mutants,
     unbounded,
 )
-from mechanisms.learning.amplified_selection import Estimates, SharedDraw, Unperturbed
-from mechanisms.learning.boosting import NULL, Boosted, JointRelease, ReusedTraining, SameBlock, Split
+from mechanisms.learning.amplified_selection import ErrorCountsWithSharedNoise, NoiselessErrorCounts, NoisyErrorCounts
+from mechanisms.learning.boosting import (
+    NULL,
+    BoostedLearner,
+    JointRelease,
+    ReusedTraining,
+    SameTrainingBlock,
+    TrainTestSplit,
+)
 from mechanisms.learning.boosting_parts import mixture
-from mechanisms.learning.parity import ParityLearner
+from mechanisms.learning.parity import PrivateParityLearner
 
 #: Success of one run of A at the sample size of Lemma 4.1.
 GAMMA = 0.25
@@ -77,7 +84,7 @@ def rows_for_tests(k: int, epsilon: float, alpha: float, beta: float, *, choice_
     return math.ceil(max(10.0 / alpha, c / (alpha * epsilon)) * math.log(k / beta))
 
 
-def corrected(d: int, epsilon: float, alpha: float, beta: float, *, choice_only: bool = False) -> Split:
+def corrected(d: int, epsilon: float, alpha: float, beta: float, *, choice_only: bool = False) -> TrainTestSplit:
     """Parameters of A* with which it fails with probability at most `beta`.
 
     ``beta' = beta/3``, ``alpha' = alpha/5``, ``k = ceil(log_{4/3}(1/beta'))``, n' by `block_rows` and s by
@@ -92,7 +99,7 @@ def corrected(d: int, epsilon: float, alpha: float, beta: float, *, choice_only:
     _require_parameters(epsilon, alpha, beta)
     k = rounds(beta / 3.0)
     tests = rows_for_tests(k, epsilon, alpha / 5.0, beta / 3.0, choice_only=choice_only)
-    return Split(k, block_rows(d, epsilon, alpha / 5.0), tests)
+    return TrainTestSplit(k, block_rows(d, epsilon, alpha / 5.0), tests)
 
 
 def size_bound(d: int, epsilon: float, alpha: float, beta: float, *, choice_only: bool = False) -> float:
@@ -128,7 +135,7 @@ def size_bound(d: int, epsilon: float, alpha: float, beta: float, *, choice_only
 
 
 @dataclass(frozen=True)
-class Printed:
+class PrintedAmplification:
     """Step 1 of A* as it is printed, with its unnamed constants c and c'.
 
     ``beta' = beta/2``, ``alpha' = alpha/5``, ``k = ceil(log_{3/4}(1/beta'))``, ``n' = c d / (eps alpha')``,
@@ -206,7 +213,7 @@ class ParityErrors:
         return np.asarray(counts[of_run].reshape(np.shape(hypotheses)), dtype=np.int64)
 
 
-def astar(epsilon: float, d: int, split: Split, *, fineness: int = 1) -> Boosted:
+def astar(epsilon: float, d: int, split: TrainTestSplit, *, fineness: int = 1) -> BoostedLearner:
     """A*: choose by the least noisy error, noise ``k/(s eps)``.
 
     Parameters
@@ -215,17 +222,19 @@ def astar(epsilon: float, d: int, split: Split, *, fineness: int = 1) -> Boosted
         Claimed pure level, at most 4.
     d : int
         Number of bits, at most 62.
-    split : Split
+    split : TrainTestSplit
         Blocks and test part; A* is epsilon-DP whatever they are.
     fineness : int, default 1
-        See `Estimates`.
+        See `NoisyErrorCounts`.
     """
-    return Boosted(ParityLearner(epsilon, d), ParityErrors(d), split, Estimates(epsilon / split.rounds, fineness))
+    return BoostedLearner(
+        PrivateParityLearner(epsilon, d), ParityErrors(d), split, NoisyErrorCounts(epsilon / split.rounds, fineness)
+    )
 
 
-def all_released(boosted: Boosted) -> JointRelease:
+def all_released(boosted: BoostedLearner) -> JointRelease:
     """The candidates with their noisy errors, of which the proof of Lemma 4.5 says that they are epsilon-DP."""
-    require(isinstance(boosted.selection, Estimates), "noisy estimates", boosted.selection)
+    require(isinstance(boosted.selection, NoisyErrorCounts), "noisy estimates", boosted.selection)
     return JointRelease(boosted.learner, boosted.count, boosted.split, boosted.selection)  # type: ignore[arg-type]
 
 
@@ -233,7 +242,7 @@ def all_released(boosted: Boosted) -> JointRelease:
 
 
 @dataclass(frozen=True)
-class WithoutNulls(Boosted):
+class NullRunsDropped(BoostedLearner):
     """Runs without a hypothesis are dropped; if all are, there is none. Benign."""
 
     #: Errors of a run that is dropped: no noise makes up for them.
@@ -249,7 +258,7 @@ class WithoutNulls(Boosted):
 
 
 @dataclass(frozen=True)
-class FirstHypothesis(Boosted):
+class FirstUntestedHypothesis(BoostedLearner):
     """The first run that has a hypothesis, untested; later runs are not even needed. Benign."""
 
     def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> IntArray:
@@ -284,14 +293,14 @@ class TargetLabels(ParityErrors):
 
 
 def _with_level(base: Any, level: float) -> Any:
-    return replace(base, selection=Estimates(level, base.selection.fineness))
+    return replace(base, selection=NoisyErrorCounts(level, base.selection.fineness))
 
 
-def _as(cls: type[Boosted], base: Boosted) -> Boosted:
+def _as(cls: type[BoostedLearner], base: BoostedLearner) -> BoostedLearner:
     return cls(base.learner, base.count, base.split, base.selection)
 
 
-def _split(cls: type[Split], base: Any) -> Any:
+def _split(cls: type[TrainTestSplit], base: Any) -> Any:
     return replace(base, split=cls(base.split.rounds, base.split.rows, base.split.tests))
 
 
@@ -306,7 +315,7 @@ def _ratio(base: Any) -> float:
 MUTANTS: dict[str, Mutant[Any]] = tabulate_mutants(
     Mutant(
         "same_training_data",
-        lambda base: _split(SameBlock, base),
+        lambda base: _split(SameTrainingBlock, base),
         lambda base: base.split.rounds * _exact_base(base),
         "violation",
         "all runs on one block: k times the exact level of A, for one row a block and all hypotheses released",
@@ -334,28 +343,28 @@ MUTANTS: dict[str, Mutant[Any]] = tabulate_mutants(
     ),
     Mutant(
         "shared_laplace_draw",
-        lambda base: replace(base, selection=SharedDraw(base.selection.level, base.selection.fineness)),
+        lambda base: replace(base, selection=ErrorCountsWithSharedNoise(base.selection.level, base.selection.fineness)),
         unbounded,
         "violation",
         "one draw of noise for all candidates: differences of errors are exact",
     ),
     Mutant(
         "no_noise",
-        lambda base: replace(base, selection=Unperturbed(base.selection.level, base.selection.fineness)),
+        lambda base: replace(base, selection=NoiselessErrorCounts(base.selection.level, base.selection.fineness)),
         unbounded,
         "violation",
         "errors without noise",
     ),
     Mutant(
         "silent_bot_drop",
-        lambda base: _as(WithoutNulls, base),
+        lambda base: _as(NullRunsDropped, base),
         None,
         "benign",
         "runs without a hypothesis are dropped: post-processing, as the scale of the noise stays",
     ),
     Mutant(
         "early_stop_at_first_hypothesis",
-        lambda base: _as(FirstHypothesis, base),
+        lambda base: _as(FirstUntestedHypothesis, base),
         _exact_base,
         "benign",
         "the first hypothesis, untested: all runs are on disjoint blocks",

@@ -4,8 +4,8 @@ Source: document 002, section 4, step 6 of algorithm A*, and footnote 4; catalog
 parity_amplified_expmech.
 
 An error count is an integer, and a test row moves it by at most 1, so integer noise on the counts is exact: nothing is
-rounded. `Estimates.fineness` cuts an error into more lattice steps; as it grows the law of the choice tends to that of
-the document's Laplace noise.
+rounded. `NoisyErrorCounts.fineness` cuts an error into more lattice steps; as it grows the law of the choice tends to
+that of the document's Laplace noise.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _STEP = 0.125
 _MAX_LOG_GAP = 600.0
 
 
-class Selection(Protocol):
+class CandidateSelection(Protocol):
     """Chooses one of k candidates, and knows the law of its choice."""
 
     def choose(self, errors: IntArray, rng: np.random.Generator, /) -> IntArray:
@@ -56,7 +56,7 @@ class Selection(Protocol):
 
 
 @dataclass(frozen=True)
-class Estimates:
+class NoisyErrorCounts:
     """Integer noise on every error count, and the candidate with the least noisy count; the first of equals.
 
     Parameters
@@ -100,7 +100,7 @@ class Estimates:
         return errors * self.fineness + self.noise(errors.shape, rng)
 
     def choose(self, errors: IntArray, rng: np.random.Generator) -> IntArray:
-        """See `Selection.choose`."""
+        """See `CandidateSelection.choose`."""
         return np.asarray(np.argmin(self.noisy(errors, rng), axis=1), dtype=np.int64)
 
     def estimate(self, errors: int) -> TwoSidedGeometricLaw:
@@ -108,7 +108,7 @@ class Estimates:
         return TwoSidedGeometricLaw(int(errors) * self.fineness, self.base)
 
     def winners(self, masses: FloatArray, errors: IntArray) -> FloatArray:
-        """See `Selection.winners`: a sum over the lattice, with less than 1e-18 left out."""
+        """See `CandidateSelection.winners`: a sum over the lattice, with less than 1e-18 left out."""
         a, log_a = self.base, math.log1p(self.base - 1.0)
         centres = np.asarray(errors, dtype=np.int64) * self.fineness
         t = np.arange(centres.min() - self.reach, centres.max() + self.reach + 1) - centres[:, None]
@@ -120,7 +120,7 @@ class Estimates:
 
 
 @dataclass(frozen=True)
-class Unperturbed(Estimates):
+class NoiselessErrorCounts(NoisyErrorCounts):
     """No noise at all: the candidate with the fewest errors, the first of equals. A mutant."""
 
     def noise(self, shape: tuple[int, ...], rng: np.random.Generator) -> IntArray:
@@ -137,14 +137,14 @@ class Unperturbed(Estimates):
         return np.zeros(1, dtype=np.int64), np.ones(1)
 
     def winners(self, masses: FloatArray, errors: IntArray) -> FloatArray:
-        """See `Selection.winners`."""
+        """See `CandidateSelection.winners`."""
         rows, columns = np.asarray(errors)[:, None], np.asarray(errors)[None, :]
         at = [np.asarray(hit, dtype=np.float64) for hit in (rows == columns, rows >= columns, rows > columns)]
         return _first_smallest(masses, *at)
 
 
 @dataclass(frozen=True)
-class SharedDraw(Unperturbed):
+class ErrorCountsWithSharedNoise(NoiselessErrorCounts):
     """One draw of noise for all candidates of a run: differences of counts are exact, as is the choice. A mutant."""
 
     def noise(self, shape: tuple[int, ...], rng: np.random.Generator) -> IntArray:
@@ -153,7 +153,7 @@ class SharedDraw(Unperturbed):
         return np.broadcast_to(drawn, shape)
 
     def shared(self, top: int) -> tuple[IntArray, FloatArray]:
-        """See `Unperturbed.shared`."""
+        """See `NoiselessErrorCounts.shared`."""
         return np.arange(-top, top + 1), clamped(TwoSidedGeometricLaw(0, self.base), -top, top)
 
 
@@ -185,13 +185,13 @@ class ExponentialSelection:
         return np.asarray(np.exp(-np.minimum(exponents, _MAX_LOG_GAP)), dtype=np.float64)
 
     def choose(self, errors: IntArray, rng: np.random.Generator) -> IntArray:
-        """See `Selection.choose`: inverts cumulative weights, so probabilities are met within about 2^-53."""
+        """See `CandidateSelection.choose`: inverts cumulative weights, so probabilities are met within about 2^-53."""
         cumulative = np.cumsum(self.weights(errors), axis=1)
         at = rng.random((len(cumulative), 1)) * cumulative[:, -1:]
         return np.asarray((cumulative <= at).sum(axis=1), dtype=np.int64)
 
     def winners(self, masses: FloatArray, errors: IntArray) -> FloatArray:
-        """See `Selection.winners`.
+        """See `CandidateSelection.winners`.
 
         Notes
         -----
@@ -237,7 +237,7 @@ def _first_smallest(masses: FloatArray, mass: FloatArray, at_least: FloatArray, 
     Parameters
     ----------
     masses : ndarray of shape (k, m)
-        See `Selection.winners`.
+        See `CandidateSelection.winners`.
     mass, at_least, above : ndarray of shape (m, points)
         Probabilities that the noisy score of score i is equal to, at least, above each point.
     """

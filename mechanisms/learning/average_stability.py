@@ -17,11 +17,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mechanisms.base.mechanism import FloatArray, IntArray, Mutant, Twin, require, require_draws, tabulate_mutants
-from mechanisms.learning.stable_learners import Atoms, Descent, Learner, Order
+from mechanisms.learning.stable_learners import (
+    FiniteRecordDistribution,
+    Order,
+    RandomizedLearner,
+    StochasticGradientDescent,
+)
 
 
 @dataclass(frozen=True)
-class Enumerated:
+class EnumeratedMoments:
     """Exact moments of descent on few records, over all datasets.
 
     Attributes
@@ -45,7 +50,7 @@ class Enumerated:
     by_position: tuple[float, ...]
 
 
-def enumerated(learner: Descent, source: Atoms, size: int) -> Enumerated:
+def enumerated(learner: StochasticGradientDescent, source: FiniteRecordDistribution, size: int) -> EnumeratedMoments:
     """Sum over all datasets of `size` records, all fresh records and all orders."""
     atoms, weights = np.asarray(source.values), np.asarray(source.probabilities)
     index = np.array(list(itertools.product(range(len(atoms)), repeat=size + 1)))  # the last one is the fresh record
@@ -66,7 +71,7 @@ def enumerated(learner: Descent, source: Atoms, size: int) -> Enumerated:
     orders = list(itertools.permutations(range(size)))
     over_orders = np.mean([(trained(records, order) - trained(first, order)) ** 2 for order in orders], axis=0)
     mean = float(mass @ weight)
-    return Enumerated(
+    return EnumeratedMoments(
         math.fsum(moved) / size,
         float(mass @ over_orders),
         float(mass @ (weight - mean) ** 2),
@@ -84,17 +89,17 @@ class SquaredMove:
 
     Parameters
     ----------
-    learner : Learner
+    learner : RandomizedLearner
         Trained twice, with the same coins.
     size : int
         Records in D.
 
     Notes
     -----
-    The data are `Atoms`, where records come from. Source: document 004, Definition 5.7.
+    The data are `FiniteRecordDistribution`, where records come from. Source: document 004, Definition 5.7.
     """
 
-    learner: Learner
+    learner: RandomizedLearner
     size: int
 
     def __post_init__(self) -> None:
@@ -105,7 +110,7 @@ class SquaredMove:
         del size, n, rng
         return coins
 
-    def fresh(self, source: Atoms, n: int, rng: np.random.Generator) -> FloatArray:
+    def fresh(self, source: FiniteRecordDistribution, n: int, rng: np.random.Generator) -> FloatArray:
         """Records that are put in, shape (n, d)."""
         return source.draw((n,), rng)
 
@@ -113,7 +118,7 @@ class SquaredMove:
         """What is averaged, of differences of shape (n,)."""
         return np.asarray(moved**2, dtype=np.float64)
 
-    def __call__(self, source: Atoms, n: int, rng: np.random.Generator) -> FloatArray:
+    def __call__(self, source: FiniteRecordDistribution, n: int, rng: np.random.Generator) -> FloatArray:
         """Draw `n` squared differences; float64 of shape (n,)."""
         require_draws(n)
         records, fresh = source.draw((n, self.size), rng), self.fresh(source, n, rng)
@@ -131,7 +136,7 @@ class SquaredMove:
 
 
 @dataclass(frozen=True)
-class RootMeanSquare:
+class RootMeanSquareMove:
     """One draw is an estimate of alpha: the root of the mean of so many squared differences.
 
     Parameters
@@ -145,7 +150,7 @@ class RootMeanSquare:
     moves: SquaredMove
     repeats: int
 
-    def __call__(self, source: Atoms, n: int, rng: np.random.Generator) -> FloatArray:
+    def __call__(self, source: FiniteRecordDistribution, n: int, rng: np.random.Generator) -> FloatArray:
         """Draw `n` estimates; float64 of shape (n,)."""
         require_draws(n)
         moves = self.moves(source, n * self.repeats, rng).reshape(n, self.repeats)
@@ -195,14 +200,14 @@ class LargestMove(SquaredMove):
 class FixedRecord(SquaredMove):
     """What is put in is always the distribution's last value."""
 
-    def fresh(self, source: Atoms, n: int, rng: np.random.Generator) -> FloatArray:
+    def fresh(self, source: FiniteRecordDistribution, n: int, rng: np.random.Generator) -> FloatArray:
         """The last value, shape (n, d)."""
         del rng
         return np.tile(np.asarray(source.values[-1]), (n, 1))
 
 
 @dataclass(frozen=True)
-class Removed(SquaredMove):
+class RemovedForReplaced(SquaredMove):
     """The record is taken out, and none put in; for learners without coins."""
 
     def of_positions(
@@ -230,14 +235,14 @@ MUTANTS: dict[str, Mutant[SquaredMove]] = tabulate_mutants(
         "benign",
         "a fixed record, the rarest here, is put in for a fresh one",
     ),
-    Mutant("add_remove_for_replace", Twin(Removed), None, "benign", "add/remove: about half of the square"),
+    Mutant("add_remove_for_replace", Twin(RemovedForReplaced), None, "benign", "add/remove: about half of the square"),
 )
 
 
 def _descent(**changed: Order | int | bool) -> Callable[[SquaredMove], SquaredMove]:
     def build(base: SquaredMove) -> SquaredMove:
         learner = base.learner
-        if not isinstance(learner, Descent):
+        if not isinstance(learner, StochasticGradientDescent):
             raise ValueError(f"expected a learner by descent, got {learner!r}")
         return replace(base, learner=replace(learner, **changed))  # type: ignore[arg-type]
 

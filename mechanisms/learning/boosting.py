@@ -19,7 +19,7 @@ import numpy as np
 
 from auditor.privacy.exact import FiniteLaw, ProductLaw
 from mechanisms.base.mechanism import Dataset, FloatArray, IntArray, Mutant, require, require_draws, tabulate_mutants
-from mechanisms.learning.amplified_selection import Estimates, Selection, Unperturbed, clamped
+from mechanisms.learning.amplified_selection import CandidateSelection, NoiselessErrorCounts, NoisyErrorCounts, clamped
 
 #: Code of "no hypothesis".
 NULL = -1
@@ -51,7 +51,7 @@ class CountsErrors(Protocol):
 
 
 @dataclass(frozen=True)
-class Split:
+class TrainTestSplit:
     """Which rows train which run, and which rows test: public ranges of positions.
 
     Parameters
@@ -88,7 +88,7 @@ class Split:
 
 
 @dataclass(frozen=True)
-class SameBlock(Split):
+class SameTrainingBlock(TrainTestSplit):
     """All runs are trained on the first block: a row costs k runs. A mutant."""
 
     def block(self, data: Dataset, j: int) -> Any:
@@ -98,7 +98,7 @@ class SameBlock(Split):
 
 
 @dataclass(frozen=True)
-class ReusedTraining(Split):
+class ReusedTraining(TrainTestSplit):
     """The last rows of the training part are the test part: such a row is paid twice. A mutant."""
 
     def test_part(self, data: Dataset) -> Any:
@@ -116,8 +116,8 @@ class _Rounds:
 
     learner: BaseLearner
     count: CountsErrors
-    split: Split
-    selection: Selection
+    split: TrainTestSplit
+    selection: CandidateSelection
 
     @property
     def epsilon(self) -> float:
@@ -161,7 +161,7 @@ class _Rounds:
 
 
 @dataclass(frozen=True)
-class Candidates(_Rounds):
+class ReleasedCandidates(_Rounds):
     """Releases all hypotheses, and no errors: what the blocks alone cost."""
 
     @property
@@ -187,7 +187,7 @@ class JointRelease(_Rounds):
     which is post-processing, loses nothing.
     """
 
-    selection: Estimates
+    selection: NoisyErrorCounts
 
     @property
     def lowest(self) -> int:
@@ -210,7 +210,7 @@ class JointRelease(_Rounds):
 
     def law(self, data: Dataset) -> ProductLaw | FiniteLaw:
         """Exact law on `data`; for a mutant whose candidates share their noise, outcomes are tuples."""
-        if isinstance(self.selection, Unperturbed):
+        if isinstance(self.selection, NoiselessErrorCounts):
             return self._law_of_shared_noise(data, self.selection)
         parts = []
         for law in self.laws(data):
@@ -222,7 +222,7 @@ class JointRelease(_Rounds):
             parts.append(FiniteLaw(tuple(np.concatenate(outcomes).tolist()), np.concatenate(mass)))
         return ProductLaw(tuple(parts))
 
-    def _law_of_shared_noise(self, data: Dataset, noise: Unperturbed) -> FiniteLaw:
+    def _law_of_shared_noise(self, data: Dataset, noise: NoiselessErrorCounts) -> FiniteLaw:
         drawn, mass = noise.shared(self.top)
         total: dict[tuple[int, ...], float] = {}
         for some in itertools.product(*(zip(law.outcomes, law.probabilities, strict=True) for law in self.laws(data))):
@@ -235,7 +235,7 @@ class JointRelease(_Rounds):
 
 
 @dataclass(frozen=True)
-class Boosted(_Rounds):
+class BoostedLearner(_Rounds):
     """Releases the chosen hypothesis only.
 
     Parameters
@@ -244,9 +244,9 @@ class Boosted(_Rounds):
         Of level epsilon, run once on each block.
     count : CountsErrors
         Errors of a hypothesis on rows.
-    split : Split
+    split : TrainTestSplit
         Public positions of blocks and test part.
-    selection : Selection
+    selection : CandidateSelection
         How one of the candidates is chosen by its errors; "no hypothesis" errs on every test row, and may be chosen.
 
     Raises
@@ -256,7 +256,7 @@ class Boosted(_Rounds):
 
     Notes
     -----
-    Symmetric in the rows of a block and of the test part only, not in all rows (`Shuffled`).
+    Symmetric in the rows of a block and of the test part only, not in all rows (`ShuffledLearner`).
     """
 
     def seen(self, candidates: IntArray, data: Dataset) -> IntArray:
@@ -328,7 +328,7 @@ class RetriedOnSameData(_Rounds):
         return FiniteLaw(tuple(found), np.array(list(found.values())))
 
 
-MUTANTS: dict[str, Mutant[Boosted]] = tabulate_mutants(
+MUTANTS: dict[str, Mutant[BoostedLearner]] = tabulate_mutants(
     Mutant(
         "retries_on_the_same_data",
         lambda base: RetriedOnSameData(base.learner, base.count, base.split, base.selection),
@@ -338,7 +338,7 @@ MUTANTS: dict[str, Mutant[Boosted]] = tabulate_mutants(
     ),
     Mutant(
         "nonprivate_selection",
-        lambda base: replace(base, selection=Unperturbed(base.epsilon)),
+        lambda base: replace(base, selection=NoiselessErrorCounts(base.epsilon)),
         None,
         "violation",
         "fewest test errors without noise: (k - 1) ln 2 and more for A, as each block may yield any hypothesis",

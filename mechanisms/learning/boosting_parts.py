@@ -16,9 +16,9 @@ import numpy as np
 
 from auditor.privacy.exact import FiniteLaw, ProductLaw
 from mechanisms.base.mechanism import Dataset, FloatArray, IntArray, require, require_draws
-from mechanisms.learning.amplified_selection import Estimates, Selection, Unperturbed, clamped
-from mechanisms.learning.boosting import NULL, Boosted, Candidates, CountsErrors, JointRelease
-from mechanisms.learning.hypotheses import Hypotheses, counts_of
+from mechanisms.learning.amplified_selection import CandidateSelection, NoiselessErrorCounts, NoisyErrorCounts, clamped
+from mechanisms.learning.boosting import NULL, BoostedLearner, CountsErrors, JointRelease, ReleasedCandidates
+from mechanisms.learning.hypotheses import HypothesisClass, counts_of
 
 #: Outcomes that a law lists at most: a million of them take about a second.
 _MOST = 1_000_000
@@ -30,7 +30,7 @@ _MOST_ORDERS = 5040
 class ListedErrors:
     """Counts the records that hypotheses of a listed class get wrong; records as in `hypotheses`."""
 
-    hypotheses: Hypotheses
+    hypotheses: HypothesisClass
 
     def __call__(self, hypotheses: IntArray, rows: Dataset) -> IntArray:
         """Count errors; same shape as `hypotheses`."""
@@ -47,7 +47,7 @@ class FixedErrors:
         Codes; `NULL` errs on every row.
     count : CountsErrors
         Errors of a hypothesis on rows.
-    selection : Estimates
+    selection : NoisyErrorCounts
         The noise.
     epsilon : float
         Claimed level: k counts that each cost ``epsilon / k``.
@@ -55,7 +55,7 @@ class FixedErrors:
 
     hypotheses: tuple[int, ...]
     count: CountsErrors
-    selection: Estimates
+    selection: NoisyErrorCounts
     epsilon: float
 
     def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> IntArray:
@@ -67,10 +67,10 @@ class FixedErrors:
     def law(self, data: Dataset) -> ProductLaw | FiniteLaw:
         """Exact law on `data`; for a mutant whose candidates share their noise, outcomes are tuples.
 
-        The shared noise is then followed as far as `Estimates.reach`, and clamped there.
+        The shared noise is then followed as far as `NoisyErrorCounts.reach`, and clamped there.
         """
         errors = errors_of(self.hypotheses, self.count, data)
-        if isinstance(self.selection, Unperturbed):
+        if isinstance(self.selection, NoiselessErrorCounts):
             drawn, mass = self.selection.shared(self.selection.reach)
             outcomes = errors * self.selection.fineness + drawn[:, None]
             return FiniteLaw(tuple(map(tuple, outcomes.tolist())), mass)
@@ -87,7 +87,7 @@ class ChosenHypothesis:
         Codes; `NULL` errs on every row.
     count : CountsErrors
         Errors of a hypothesis on rows.
-    selection : Selection
+    selection : CandidateSelection
         How one is chosen.
     epsilon : float
         Claimed level.
@@ -95,7 +95,7 @@ class ChosenHypothesis:
 
     hypotheses: tuple[int, ...]
     count: CountsErrors
-    selection: Selection
+    selection: CandidateSelection
     epsilon: float
 
     def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> IntArray:
@@ -124,18 +124,18 @@ def errors_of(hypotheses: tuple[int, ...], count: CountsErrors, data: Dataset) -
 
 
 @dataclass(frozen=True)
-class OneNumber:
+class ReleaseAsOneNumber:
     """A release of k whole numbers as one, for an audit: the same information, and outcomes that are atoms.
 
     Parameters
     ----------
-    release : Candidates or JointRelease
+    release : ReleasedCandidates or JointRelease
         Its coordinates are ``release.lowest`` or more.
     radix : int
         Above all coordinates less the lowest.
     """
 
-    release: Candidates | JointRelease
+    release: ReleasedCandidates | JointRelease
     radix: int
 
     @property
@@ -174,7 +174,7 @@ class VoteMargin:
     For one bit and blocks that are all the same, it is all that tells two datasets apart.
     """
 
-    release: Candidates
+    release: ReleasedCandidates
 
     @property
     def epsilon(self) -> float:
@@ -231,10 +231,10 @@ class LargestEstimate:
 
 
 @dataclass(frozen=True)
-class Shuffled:
+class ShuffledLearner:
     """A boosted learner on a random permutation of the rows, which makes it symmetric in all of them."""
 
-    boosted: Boosted
+    boosted: BoostedLearner
 
     @property
     def epsilon(self) -> float:

@@ -31,7 +31,7 @@ from mechanisms.base.mechanism import (
 )
 from mechanisms.base.noise import draw_index
 from mechanisms.learning.gf2 import BoolArray, Words, eliminate, unpack
-from mechanisms.learning.parity import MOST_BITS, NULL, Equations, ParityLearner, SubsetLearner
+from mechanisms.learning.parity import MOST_BITS, NULL, MergedEquations, PrivateParityLearner, SubsetLearner
 from mechanisms.learning.parity_mutants import DeterministicSolution
 
 #: Residual of a real solution up to which it is one: rows have entries 0 and 1, so rounding is about 1e-13. Arbitrary.
@@ -39,7 +39,7 @@ _SOLVED = 1e-6
 
 
 @dataclass(frozen=True)
-class CoinParity(ParityLearner):
+class CoinParity(PrivateParityLearner):
     """With probability 1/2 nothing; otherwise keep each row with probability epsilon, and publish a consistent parity.
 
     Parameters
@@ -69,7 +69,7 @@ class CoinParity(ParityLearner):
 
 
 @dataclass(frozen=True)
-class FirstHypothesis:
+class FirstHypothesisOfBatches:
     """The learner on disjoint batches of equal size, one after the other, until one gives a hypothesis.
 
     One row is in one batch, so the level is that of a single run.
@@ -117,8 +117,8 @@ class FirstHypothesis:
 
 
 @dataclass(frozen=True)
-class FreshBatches(FirstHypothesis):
-    """Runs that draw their samples themselves: the data are a parity, the learner a `FreshParity`."""
+class FreshBatches(FirstHypothesisOfBatches):
+    """Runs that draw their samples themselves: the data are a parity, the learner a `ParityOnFreshSamples`."""
 
     def parts(self, data: Dataset) -> list[Any]:
         """The same parity for each."""
@@ -163,12 +163,12 @@ class FixedRepresentative(DeterministicSolution, CoinParity):
 
 
 @dataclass(frozen=True)
-class FixedSizeSample(CoinParity):
+class FixedNumberOfKeptRows(CoinParity):
     """Exactly ``floor(epsilon n)`` rows are kept, all such sets alike; the sets are listed."""
 
     merged: ClassVar[bool] = False
 
-    def drawn_subsets(self, read: Equations) -> tuple[BoolArray, FloatArray]:
+    def drawn_subsets(self, read: MergedEquations) -> tuple[BoolArray, FloatArray]:
         """Sets of that size, each with the same probability."""
         rows = len(read.y)
         # A part of 1e-9 of a row is rounding: 0.29 * 100 is below 29.
@@ -178,13 +178,13 @@ class FixedSizeSample(CoinParity):
             drawn[i, list(some)] = True
         return drawn, np.full(len(sets), 1.0 / len(sets))
 
-    def solve(self, read: Equations, n: int, rng: np.random.Generator) -> tuple[Words, BoolArray]:
+    def solve(self, read: MergedEquations, n: int, rng: np.random.Generator) -> tuple[Words, BoolArray]:
         """By enumeration of the sets, however many rows."""
         return SubsetLearner.solve(self, read, n, rng)
 
 
 @dataclass(frozen=True)
-class BatchReused(FirstHypothesis):
+class BatchReused(FirstHypothesisOfBatches):
     """All runs are given the first batch."""
 
     def parts(self, data: Dataset) -> list[Any]:
@@ -193,12 +193,12 @@ class BatchReused(FirstHypothesis):
 
 
 @dataclass(frozen=True)
-class RealArithmetic(CoinParity):
+class EliminationOverTheReals(CoinParity):
     """Elimination over the reals: the least solution of ``<x, h> = y``, rounded, modulo 2; none if there is none."""
 
     merged: ClassVar[bool] = False
 
-    def real(self, read: Equations, kept: BoolArray) -> tuple[IntArray, BoolArray]:
+    def real(self, read: MergedEquations, kept: BoolArray) -> tuple[IntArray, BoolArray]:
         """Codes for sets of rows of shape (sets, rows), shape (sets,), and where there is no solution."""
         require(self.d <= MOST_BITS, f"at most {MOST_BITS} bits", self.d)
         x, mask = unpack(read.x, self.d).T.astype(np.float64), kept.astype(np.float64)
@@ -211,12 +211,12 @@ class RealArithmetic(CoinParity):
         codes: IntArray = bits @ (1 << np.arange(self.d))
         return codes, np.asarray(none, dtype=np.bool_)
 
-    def given(self, read: Equations, drawn: BoolArray) -> FloatArray:
+    def given(self, read: MergedEquations, drawn: BoolArray) -> FloatArray:
         """All mass on one output."""
         codes, none = self.real(read, drawn)
         return np.asarray(np.where(none, 0, codes + 1)[:, None] == np.arange(2**self.d + 1), dtype=np.float64)
 
-    def solve(self, read: Equations, n: int, rng: np.random.Generator) -> tuple[Words, BoolArray]:
+    def solve(self, read: MergedEquations, n: int, rng: np.random.Generator) -> tuple[Words, BoolArray]:
         """Steps 3 and 4 for `n` runs."""
         codes, none = self.real(read, rng.random((n, len(read.y))) < self.p)
         return codes.astype(np.uint64)[None], none
@@ -232,7 +232,7 @@ class KeptRowsRevealed(CoinParity):
 
     merged: ClassVar[bool] = False
 
-    def _codes(self, read: Equations) -> IntArray:
+    def _codes(self, read: MergedEquations) -> IntArray:
         """Code of each row, shape (rows,)."""
         label = read.y.astype(np.int64) << self.d
         return np.asarray(read.x[0].astype(np.int64) + label, dtype=np.int64)
@@ -267,7 +267,7 @@ class ZeroRowsDropped(CoinParity):
 
     merged: ClassVar[bool] = False
 
-    def solve(self, read: Equations, n: int, rng: np.random.Generator) -> tuple[Words, BoolArray]:
+    def solve(self, read: MergedEquations, n: int, rng: np.random.Generator) -> tuple[Words, BoolArray]:
         """Steps 3 and 4, for runs with equally many rows together."""
         kept = rng.random((n, len(read.y))) < self.p
         found, none = self.free_bits(n, rng), np.zeros(n, dtype=np.bool_)
@@ -291,7 +291,7 @@ MUTANTS: dict[str, Mutant[Any]] = tabulate_mutants(
     ),
     Mutant(
         "fixed_size_sample",
-        Twin(FixedSizeSample),
+        Twin(FixedNumberOfKeptRows),
         unbounded,
         "violation",
         "exactly floor(eps n) rows: beside contradictory rows, a hypothesis says that this row was kept",
@@ -303,7 +303,9 @@ MUTANTS: dict[str, Mutant[Any]] = tabulate_mutants(
         "violation",
         "one batch for all t runs: t nulls in a row cost t ln(1 + eps)",
     ),
-    Mutant("real_arithmetic", Twin(RealArithmetic), None, "benign", "elimination over the reals finds no parity"),
+    Mutant(
+        "real_arithmetic", Twin(EliminationOverTheReals), None, "benign", "elimination over the reals finds no parity"
+    ),
     Mutant("kept_rows_revealed", Twin(KeptRowsRevealed), unbounded, "violation", "the rows kept are published"),
     Mutant(
         "zero_rows_dropped",

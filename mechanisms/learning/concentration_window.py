@@ -32,7 +32,7 @@ _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
-class Coin:
+class CoinOutcome:
     """An outcome of a learner's coins.
 
     Parameters
@@ -49,7 +49,7 @@ class Coin:
 
 
 @dataclass(frozen=True)
-class Votes:
+class BernoulliVote:
     """Law of a vote: of a learner on `size` Bernoulli(q) labels.
 
     Parameters
@@ -58,7 +58,7 @@ class Votes:
         Probability of the label 1.
     size : int
         n', labels in a chunk.
-    coins : tuple of Coin
+    coins : tuple of CoinOutcome
         Outcomes of the learner's coins; default none are tossed, and the vote is the mean of the labels.
 
     Raises
@@ -69,7 +69,7 @@ class Votes:
 
     q: float
     size: int
-    coins: tuple[Coin, ...] = (Coin(1.0, 0.0, 1.0),)
+    coins: tuple[CoinOutcome, ...] = (CoinOutcome(1.0, 0.0, 1.0),)
 
     def __post_init__(self) -> None:
         require(0 < self.q < 1, "a probability q in (0, 1)", self.q)
@@ -126,21 +126,21 @@ class Votes:
         return offsets[chosen] + slopes[chosen] * mean, offsets[chosen] + slopes[chosen] * self.q
 
 
-def stressed(q: float, size: int, probability: float) -> Votes:
+def stressed(q: float, size: int, probability: float) -> BernoulliVote:
     """A learner that listens to its data with a small probability only, and else says q.
 
     With a probability just under 1/8 the coins' own mean squared move is just above ``8 alpha^2``: Markov's step in the
     proof of Lemma 5.8 is tight. The expectation is the same for all coins.
     """
-    return Votes(q, size, (Coin(probability, 0.0, 1.0), Coin(1.0 - probability, q, 0.0)))
+    return BernoulliVote(q, size, (CoinOutcome(probability, 0.0, 1.0), CoinOutcome(1.0 - probability, q, 0.0)))
 
 
-def started(q: float, size: int) -> Votes:
+def started(q: float, size: int) -> BernoulliVote:
     """A learner whose prediction is half its random start, 0 or 1, and half the mean of the labels.
 
     Its randomization is not consistent: the expectation over the data depends on the start.
     """
-    return Votes(q, size, (Coin(0.5, 0.0, 0.5), Coin(0.5, 0.5, 0.5)))
+    return BernoulliVote(q, size, (CoinOutcome(0.5, 0.0, 0.5), CoinOutcome(0.5, 0.5, 0.5)))
 
 
 def enough_chunks(beta: float) -> int:
@@ -158,21 +158,21 @@ def few_inside(inside: float, chunks: int) -> float:
 
 
 @dataclass(frozen=True)
-class Deviation:
+class VoteDeviation:
     """One draw is how far a vote is from its expectation over the data, for the coins at hand.
 
     Notes
     -----
-    The data are `Votes`, the law of a vote.
+    The data are `BernoulliVote`, the law of a vote.
     """
 
-    def __call__(self, data: Votes, n: int, rng: np.random.Generator) -> FloatArray:
+    def __call__(self, data: BernoulliVote, n: int, rng: np.random.Generator) -> FloatArray:
         """Draw `n` distances; float64 of shape (n,)."""
         require_draws(n)
         votes, expectations = data.draw((n,), rng)
         return np.abs(votes - self.centre(data, expectations))
 
-    def centre(self, data: Votes, expectations: FloatArray) -> FloatArray:
+    def centre(self, data: BernoulliVote, expectations: FloatArray) -> FloatArray:
         """What votes are compared with: their expectations over the data, shape (n,)."""
         del data
         return expectations
@@ -191,7 +191,7 @@ class FarVotes:
 
     Notes
     -----
-    The data are `Votes`, the law of a vote; each chunk tosses its own coins.
+    The data are `BernoulliVote`, the law of a vote; each chunk tosses its own coins.
     """
 
     chunks: int
@@ -201,7 +201,7 @@ class FarVotes:
         require(isinstance(self.chunks, (int, np.integer)) and self.chunks >= 1, "a number of chunks >= 1", self.chunks)
         require_positive("window", self.window)
 
-    def __call__(self, data: Votes, n: int, rng: np.random.Generator) -> FloatArray:
+    def __call__(self, data: BernoulliVote, n: int, rng: np.random.Generator) -> FloatArray:
         """Draw `n` parts; float64 of shape (n,)."""
         require_draws(n)
         votes, _ = data.draw((n, self.chunks), rng)
@@ -230,10 +230,10 @@ def most_moved(votes: FarVotes, before: FloatArray, values: FloatArray, expectat
 
 
 @dataclass(frozen=True)
-class OverallCentre(Deviation):
+class OverallCentre(VoteDeviation):
     """The expectation is taken over the coins, too."""
 
-    def centre(self, data: Votes, expectations: FloatArray) -> FloatArray:
+    def centre(self, data: BernoulliVote, expectations: FloatArray) -> FloatArray:
         """One number for all coins, shape (n,)."""
         return np.full(len(expectations), data.expectation)
 
@@ -249,7 +249,7 @@ class SampleMeanCentre(FarVotes):
 
 
 #: None of them breaks a claim of privacy, as there is none.
-MUTANTS: dict[str, Mutant[Deviation]] = tabulate_mutants(
+MUTANTS: dict[str, Mutant[VoteDeviation]] = tabulate_mutants(
     Mutant("expectation_over_coins_too", Twin(OverallCentre), None, "benign", "E also over r, which need not agree"),
 )
 FAR_MUTANTS: dict[str, Mutant[FarVotes]] = tabulate_mutants(

@@ -116,7 +116,7 @@ class ErrorEstimate:
 
 
 @dataclass(frozen=True)
-class DividedByValid(ErrorEstimate):
+class ErrorOverValidRecords(ErrorEstimate):
     """Mistakes among the records with a label over the number of those, with noise for n records."""
 
     def centre(self, data: Dataset) -> int:
@@ -137,7 +137,7 @@ class ScaleOneOverEps(ErrorEstimate):
 
 
 @dataclass(frozen=True)
-class TrainingSize(ErrorEstimate):
+class NoiseForTrainingSize(ErrorEstimate):
     """Noise for as many records as the hypothesis was trained on, here twice those that it is tested on."""
 
     @property
@@ -146,7 +146,7 @@ class TrainingSize(ErrorEstimate):
         return 1.0 / (TRAINED_ON * self.epsilon)
 
 
-#: Training records for each test record in `TrainingSize`; arbitrary, a third of the data is often held out.
+#: Training records for each test record in `NoiseForTrainingSize`; arbitrary, a third of the data is often held out.
 TRAINED_ON = 2.0
 
 
@@ -165,7 +165,7 @@ def _all_but_one(base: ErrorEstimate) -> float:
 MUTANTS: dict[str, Mutant[ErrorEstimate]] = tabulate_mutants(
     Mutant(
         "divided_by_valid_records",
-        Twin(DividedByValid),
+        Twin(ErrorOverValidRecords),
         _all_but_one,
         "violation",
         "over v valid records a mistake weighs 1/v, and is hidden as if it weighed 1/n: eps n / v, n eps for v = 1",
@@ -179,7 +179,7 @@ MUTANTS: dict[str, Mutant[ErrorEstimate]] = tabulate_mutants(
     ),
     Mutant(
         "train_size_for_test_size",
-        Twin(TrainingSize),
+        Twin(NoiseForTrainingSize),
         _trained,
         "violation",
         "sensitivity 1/n for the training records, twice as many as are tested on: 2 eps",

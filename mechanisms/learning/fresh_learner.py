@@ -20,7 +20,7 @@ from scipy import special, stats
 from mechanisms.base.mechanism import FloatArray, IntArray, require, require_draws, require_positive
 from mechanisms.base.noise import gauss_legendre
 from mechanisms.learning.agnostic_learner import gumbel_choice
-from mechanisms.learning.hypotheses import Hypotheses, Points, counts_of
+from mechanisms.learning.hypotheses import HypothesisClass, PointFunctions, counts_of
 
 #: Errors are this part further from the best one than the alpha that they are named by: "just above alpha".
 _ABOVE = 1e-9
@@ -32,7 +32,7 @@ _BLOCK = 1 << 22
 _GUMBEL = (-4.0, 40.0)
 
 
-class Examples(Protocol):
+class ExampleDistribution(Protocol):
     """A distribution of labelled examples, as far as a class of hypotheses sees it.
 
     Hypotheses that agree wherever there are examples are one group.
@@ -66,7 +66,7 @@ class FreshLearner:
 
     Notes
     -----
-    The data are `Examples`; the output is the number of the group that the chosen hypothesis is in.
+    The data are `ExampleDistribution`; the output is the number of the group that the chosen hypothesis is in.
     """
 
     epsilon: float
@@ -81,7 +81,7 @@ class FreshLearner:
         """What a mistake takes off a hypothesis's exponent."""
         return 0.5 * self.epsilon
 
-    def __call__(self, examples: Examples, n: int, rng: np.random.Generator) -> IntArray:
+    def __call__(self, examples: ExampleDistribution, n: int, rng: np.random.Generator) -> IntArray:
         """Draw `n` groups, each on a sample of its own; int64 of shape (n,)."""
         require_draws(n)
         sizes = np.log(examples.multiplicities)
@@ -125,12 +125,12 @@ class FreshSignFlipped(FreshLearner):
 
 
 @dataclass(frozen=True, eq=False)
-class Distribution:
+class FiniteExampleDistribution:
     """Examples from finitely many labelled points.
 
     Parameters
     ----------
-    hypotheses : Hypotheses
+    hypotheses : HypothesisClass
         What the learner chooses from.
     records : ndarray of int64, shape (records, 2)
         Points and labels; the same point may have both labels.
@@ -138,7 +138,7 @@ class Distribution:
         Their probabilities.
     """
 
-    hypotheses: Hypotheses
+    hypotheses: HypothesisClass
     records: IntArray
     weights: FloatArray
 
@@ -182,7 +182,7 @@ class Distribution:
         return float(pmf @ special.softmax(exponents, axis=1)[:, failing].sum(axis=1))
 
 
-def identical_realizable(hypotheses: int, alpha: float) -> Distribution:
+def identical_realizable(hypotheses: int, alpha: float) -> FiniteExampleDistribution:
     """All hypotheses but one are wrong on the same part alpha of the examples, and that one never is.
 
     Points, of which the first has label 1 and probability alpha; the rest is a point outside of all hypotheses, with
@@ -191,10 +191,10 @@ def identical_realizable(hypotheses: int, alpha: float) -> Distribution:
     require(hypotheses >= 2, "two hypotheses", hypotheses)
     error = _open(alpha * (1.0 + _ABOVE))
     records = np.array([[0, 1], [hypotheses, 0]], dtype=np.int64)
-    return Distribution(Points(hypotheses, 1), records, np.array([error, 1.0 - error]))
+    return FiniteExampleDistribution(PointFunctions(hypotheses, 1), records, np.array([error, 1.0 - error]))
 
 
-def identical_agnostic(hypotheses: int, alpha: float) -> Distribution:
+def identical_agnostic(hypotheses: int, alpha: float) -> FiniteExampleDistribution:
     """All hypotheses but one have error ``(1 + alpha) / 2`` on the same examples, and that one ``(1 - alpha) / 2``.
 
     Points, and examples at the first one only, with label 1 in a part ``(1 + alpha) / 2`` of them.
@@ -202,7 +202,7 @@ def identical_agnostic(hypotheses: int, alpha: float) -> Distribution:
     require(hypotheses >= 2, "two hypotheses", hypotheses)
     error = _open(0.5 * (1.0 + alpha * (1.0 + _ABOVE)))
     records = np.array([[0, 1], [0, 0]], dtype=np.int64)
-    return Distribution(Points(hypotheses), records, np.array([error, 1.0 - error]))
+    return FiniteExampleDistribution(PointFunctions(hypotheses), records, np.array([error, 1.0 - error]))
 
 
 @dataclass(frozen=True)
@@ -265,13 +265,13 @@ class ExcessError:
 
     Parameters
     ----------
-    examples : Examples
+    examples : ExampleDistribution
         What the learner was run on.
     best : float, optional
         The error to compare with, if not the least one of the class.
     """
 
-    examples: Examples
+    examples: ExampleDistribution
     best: float | None = None
 
     def __call__(self, outputs: IntArray) -> FloatArray:

@@ -83,7 +83,7 @@ def _lowest(word: Words) -> Words:
 
 
 @dataclass(frozen=True, eq=False)
-class Echelon:
+class EchelonSystems:
     """Systems of equations ``<row, r> = label`` after elimination, see `eliminate`.
 
     Attributes
@@ -146,11 +146,11 @@ class Echelon:
                 undone &= (self.rows[w, i] == 0) * _ALL
         return found
 
-    def take(self, which: BoolArray | IntArray) -> Echelon:
+    def take(self, which: BoolArray | IntArray) -> EchelonSystems:
         """Some of the systems."""
-        return Echelon(self.rows[:, :, which], self.labels[:, which], self.consistent[which], self.rank[which])
+        return EchelonSystems(self.rows[:, :, which], self.labels[:, which], self.consistent[which], self.rank[which])
 
-    def extended(self, rows: Words, labels: BoolArray) -> Echelon:
+    def extended(self, rows: Words, labels: BoolArray) -> EchelonSystems:
         """The systems with more equations, of shapes (words, k, systems) and (k, systems)."""
         zero = ~self.rows.any(axis=0)
         keep = int(self.rank.max(initial=0))
@@ -160,10 +160,10 @@ class Echelon:
             np.concatenate([kept, rows], axis=1),
             np.concatenate([np.take_along_axis(self.labels & ~zero, order, axis=0), labels]),
         )
-        return Echelon(more.rows, more.labels, more.consistent & self.consistent, more.rank)
+        return EchelonSystems(more.rows, more.labels, more.consistent & self.consistent, more.rank)
 
 
-def eliminate(rows: Words, labels: BoolArray) -> Echelon:
+def eliminate(rows: Words, labels: BoolArray) -> EchelonSystems:
     """Eliminate in many systems at once; the arrays are overwritten and become the result's.
 
     Parameters
@@ -206,7 +206,7 @@ def eliminate(rows: Words, labels: BoolArray) -> Echelon:
         np.bitwise_xor(labels[i + 1 :], h, out=labels[i + 1 :])
         if i % _LOOK == _LOOK - 1 and first < count - 1 and not below[first].any():
             first += 1
-    return Echelon(rows, labels, consistent, rank)
+    return EchelonSystems(rows, labels, consistent, rank)
 
 
 def _clear(left: Words, labels: BoolArray, row: Words, label: np.bool_) -> None:
@@ -217,7 +217,7 @@ def _clear(left: Words, labels: BoolArray, row: Words, label: np.bool_) -> None:
     labels ^= hit & label
 
 
-def tall(x: Words, y: BoolArray, d: int) -> Echelon:
+def tall(x: Words, y: BoolArray, d: int) -> EchelonSystems:
     """Eliminate in one system of many equations.
 
     Parameters
@@ -231,7 +231,7 @@ def tall(x: Words, y: BoolArray, d: int) -> Echelon:
 
     Returns
     -------
-    Echelon
+    EchelonSystems
         One system of as many rows as the rank: the equations that are independent of those before them. It is
         consistent; an equation that contradicts those before it is left out.
     """
@@ -254,7 +254,7 @@ def tall(x: Words, y: BoolArray, d: int) -> Echelon:
     rows = np.array([row for row, _ in basis], dtype=np.uint64).reshape(len(basis), x.shape[0])
     right = np.array([label for _, label in basis], dtype=np.bool_)[:, None]
     one = np.ones(1, dtype=np.bool_)
-    return Echelon(rows.T[:, :, None], right, one, np.array([len(basis)], dtype=np.int64))
+    return EchelonSystems(rows.T[:, :, None], right, one, np.array([len(basis)], dtype=np.int64))
 
 
 def rank(bits: ArrayLike) -> int:

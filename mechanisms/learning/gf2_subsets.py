@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mechanisms.base.mechanism import FloatArray, IntArray, require
-from mechanisms.learning.gf2 import BoolArray, Echelon, Words, eliminate, inner, tall
+from mechanisms.learning.gf2 import BoolArray, EchelonSystems, Words, eliminate, inner, tall
 
 #: Equations more than the rank in a first attempt: uniform rows miss full rank with probability 2^-12 then.
 _MARGIN = 12
@@ -30,7 +30,7 @@ _TOGETHER = 512
 
 
 @dataclass(frozen=True, eq=False)
-class Prepared:
+class PreparedSystem:
     """A system whose distinct equations are sorted into good and bad ones.
 
     Attributes
@@ -45,7 +45,7 @@ class Prepared:
         How often each occurs.
     good : int
         Number of good ones.
-    basis : Echelon
+    basis : EchelonSystems
         As many good equations as the rank of all, one system, eliminated.
     """
 
@@ -54,7 +54,7 @@ class Prepared:
     y: BoolArray
     times: IntArray
     good: int
-    basis: Echelon
+    basis: EchelonSystems
 
     @property
     def rank(self) -> int:
@@ -62,7 +62,7 @@ class Prepared:
         return int(self.basis.rank[0])
 
 
-def prepare(x: Words, y: BoolArray, times: IntArray, d: int) -> Prepared:
+def prepare(x: Words, y: BoolArray, times: IntArray, d: int) -> PreparedSystem:
     """Merge equal equations, and tell good ones from bad ones.
 
     Parameters
@@ -89,15 +89,17 @@ def prepare(x: Words, y: BoolArray, times: IntArray, d: int) -> Prepared:
     basis = tall(x, y, d)
     bad = inner(x, basis.solutions(np.zeros((x.shape[0], 1), dtype=np.uint64))) != y
     order = np.argsort(bad, kind="stable")
-    return Prepared(d, x[:, order], y[order], times[order], int((~bad).sum()), basis)
+    return PreparedSystem(d, x[:, order], y[order], times[order], int((~bad).sum()), basis)
 
 
-def random_solutions(system: Prepared, p: float, free: Words, rng: np.random.Generator) -> tuple[Words, BoolArray]:
+def random_solutions(
+    system: PreparedSystem, p: float, free: Words, rng: np.random.Generator
+) -> tuple[Words, BoolArray]:
     """Draw subsets, every occurrence of an equation with probability `p`, and solve them.
 
     Parameters
     ----------
-    system : Prepared
+    system : PreparedSystem
         The equations.
     p : float
         In (0, 1].
@@ -125,7 +127,7 @@ def random_solutions(system: Prepared, p: float, free: Words, rng: np.random.Gen
 
 
 def _solve(
-    system: Prepared, taken: FloatArray, found: Words, none: BoolArray, full: BoolArray, rng: np.random.Generator
+    system: PreparedSystem, taken: FloatArray, found: Words, none: BoolArray, full: BoolArray, rng: np.random.Generator
 ) -> None:
     """`random_solutions` for as many subsets as are eliminated together.
 
@@ -140,7 +142,7 @@ def _solve(
     """
     active = np.arange(found.shape[1])
     any_bad = 1.0 - float(np.prod(1.0 - taken[system.good :]))
-    state: Echelon | None = None
+    state: EchelonSystems | None = None
     for start, end in _blocks(system, taken):
         drawn = _included(taken[start:end], len(active), rng) + start
         # The first attempt leaves out what it can do without.
@@ -163,7 +165,7 @@ def _solve(
         found[:, active] = state.solutions(found[:, active])
 
 
-def _blocks(system: Prepared, taken: FloatArray) -> list[tuple[int, int]]:
+def _blocks(system: PreparedSystem, taken: FloatArray) -> list[tuple[int, int]]:
     """Cut the equations so that a block has enough in a subset for a first attempt; no block has good and bad ones."""
     least = system.rank + _MARGIN
     wanted = least + _SPARE * math.sqrt(least)
@@ -183,7 +185,7 @@ def _included(taken: FloatArray, n: int, rng: np.random.Generator) -> IntArray:
     return found
 
 
-def _with_equations(system: Prepared, state: Echelon | None, drawn: IntArray) -> Echelon:
+def _with_equations(system: PreparedSystem, state: EchelonSystems | None, drawn: IntArray) -> EchelonSystems:
     """Eliminate in the equations of these positions, after those that were before; past the end there is ``0 = 0``."""
     there = drawn < len(system.y)
     position = np.where(there, drawn, 0)

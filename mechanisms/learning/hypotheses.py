@@ -23,7 +23,7 @@ BoolArray: TypeAlias = NDArray[np.bool_]
 _MOST_BITS = 22
 
 
-class Hypotheses(Protocol):
+class HypothesisClass(Protocol):
     """Distinct labelings of a domain 0, .. domain - 1, numbered 0, .. size - 1."""
 
     @property
@@ -106,7 +106,7 @@ class _Listed:
 
 
 @dataclass(frozen=True)
-class Points(_Listed):
+class PointFunctions(_Listed):
     """``h_j(x) = 1`` for x = j only, j = 0, .. size - 1.
 
     Parameters
@@ -145,7 +145,7 @@ class Points(_Listed):
 
 
 @dataclass(frozen=True)
-class Thresholds(_Listed):
+class ThresholdFunctions(_Listed):
     """``h_t(x) = 1`` for x >= t, with t = 0, .. domain."""
 
     domain: int
@@ -175,7 +175,7 @@ class Thresholds(_Listed):
 
 
 @dataclass(frozen=True)
-class Intervals(_Listed):
+class IntervalFunctions(_Listed):
     """Hypothesis 0 is empty, the others are ``1`` for a <= x < b, in order of a and then of b."""
 
     domain: int
@@ -218,7 +218,7 @@ class Intervals(_Listed):
 
 
 @dataclass(frozen=True)
-class Rectangles(_Listed):
+class RectangleFunctions(_Listed):
     """Hypothesis 0 is empty, the others are axis-parallel rectangles of a grid; point ``x = width * row + column``."""
 
     width: int
@@ -235,7 +235,7 @@ class Rectangles(_Listed):
     @property
     def size(self) -> int:  # type: ignore[override]
         """One more than the product of the numbers of intervals in both directions."""
-        return 1 + (Intervals(self.width).size - 1) * (Intervals(self.height).size - 1)
+        return 1 + (IntervalFunctions(self.width).size - 1) * (IntervalFunctions(self.height).size - 1)
 
     @property
     def dimension(self) -> int:
@@ -246,14 +246,14 @@ class Rectangles(_Listed):
     def labels(self, x: IntArray) -> BoolArray:
         """Labels that all hypotheses give to the points; shape (len(x), size)."""
         row, column = np.divmod(np.asarray(x), self.width)
-        across = Intervals(self.width).labels(column)[:, 1:]
-        along = Intervals(self.height).labels(row)[:, 1:]
+        across = IntervalFunctions(self.width).labels(column)[:, 1:]
+        along = IntervalFunctions(self.height).labels(row)[:, 1:]
         inside = (along[:, :, None] & across[:, None, :]).reshape(len(row), -1)
         return np.concatenate([np.zeros((len(row), 1), dtype=np.bool_), inside], axis=1)
 
 
 @dataclass(frozen=True)
-class Parities(_Listed):
+class ParityFunctions(_Listed):
     """``h_r(x)`` is the parity of the bits that r and x have in common, r and x from 0 to 2^bits - 1."""
 
     bits: int

@@ -24,7 +24,7 @@ from mechanisms.base.noise import draw_index
 from mechanisms.learning.agnostic_learner import gumbel_choice
 from mechanisms.learning.gf2 import BoolArray, Words, eliminate, inner, random_words
 from mechanisms.learning.threshold_learner import MOST_BITS, ThresholdLearner, labelled
-from mechanisms.learning.threshold_samples import Examples
+from mechanisms.learning.threshold_samples import ThresholdExamples
 from mechanisms.selection.exponential import softmax
 
 #: Hypotheses or rows that are drawn at once: 8 MB for an array of them. Arbitrary.
@@ -84,8 +84,8 @@ class CoverProtocol:
 
     Notes
     -----
-    The data are `Examples`: Bob's numbers given Alice's concept, which she knows. Outputs have two columns: the index
-    of the first good hypothesis, or -1, and the threshold that Bob uses, or -1.
+    The data are `ThresholdExamples`: Bob's numbers given Alice's concept, which she knows. Outputs have two columns:
+    the index of the first good hypothesis, or -1, and the threshold that Bob uses, or -1.
     """
 
     learner: ThresholdLearner
@@ -104,7 +104,7 @@ class CoverProtocol:
         del rng  # only a mutant uses it
         return lists
 
-    def __call__(self, examples: Examples, n: int, rng: np.random.Generator) -> IntArray:
+    def __call__(self, examples: ThresholdExamples, n: int, rng: np.random.Generator) -> IntArray:
         """Run the protocol `n` times; int64 of shape (n, 2)."""
         require_draws(n)
         data = zero_rows(self.rows)
@@ -134,7 +134,7 @@ class PrivateCoins(CoverProtocol):
 class BobsError:
     """Error of the hypothesis that Bob uses; infinite where Alice found no good one."""
 
-    examples: Examples
+    examples: ThresholdExamples
 
     def __call__(self, outputs: Any) -> FloatArray:
         """Errors of n outputs of shape (n, 2)."""

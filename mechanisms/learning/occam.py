@@ -52,7 +52,7 @@ _LISTED = 20
 # ------------------------------------------------------------------------------- sample sizes
 
 
-class Schedule(NamedTuple):
+class OccamSchedule(NamedTuple):
     """Examples of the first round, and description lengths of all rounds."""
 
     first: int
@@ -64,7 +64,7 @@ def share(beta: float, index: int) -> float:
     return beta / 2.0 ** (index + 2)
 
 
-def schedule(alpha: float, beta: float, epsilon: float, rounds: int) -> Schedule:
+def schedule(alpha: float, beta: float, epsilon: float, rounds: int) -> OccamSchedule:
     """Sample sizes and lengths for which the derived theorem holds.
 
     Parameters
@@ -97,7 +97,7 @@ def schedule(alpha: float, beta: float, epsilon: float, rounds: int) -> Schedule
         room = (half << j) * alpha / 2.0 * -math.expm1(-epsilon / 2.0) - math.log(1.0 / share(beta, j))
         lengths.append(math.floor(room / math.log(2.0) - 1.0))
     require(lengths[0] >= 1, "a first round with descriptions of 1 bit or more", lengths)
-    return Schedule(2 * half, tuple(lengths))
+    return OccamSchedule(2 * half, tuple(lengths))
 
 
 # ------------------------------------------------------------------------------------ learners

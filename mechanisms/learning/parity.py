@@ -19,8 +19,19 @@ from numpy.typing import NDArray
 from auditor.privacy.exact import FiniteLaw
 from mechanisms.base.mechanism import Dataset, FloatArray, IntArray, require, require_draws, require_positive
 from mechanisms.base.noise import draw_index
-from mechanisms.learning.gf2 import BoolArray, Echelon, Words, eliminate, inner, pack, random_words, rank, unpack, words
-from mechanisms.learning.gf2_subsets import Prepared, prepare, random_solutions
+from mechanisms.learning.gf2 import (
+    BoolArray,
+    EchelonSystems,
+    Words,
+    eliminate,
+    inner,
+    pack,
+    random_words,
+    rank,
+    unpack,
+    words,
+)
+from mechanisms.learning.gf2_subsets import PreparedSystem, prepare, random_solutions
 
 #: The output that is no hypothesis.
 NULL = -1
@@ -36,7 +47,7 @@ _MOST_CELLS = 24
 _KEPT = 4
 
 
-class Equations(NamedTuple):
+class MergedEquations(NamedTuple):
     """Rows of a database, runs of equal ones merged.
 
     Attributes
@@ -63,14 +74,14 @@ def labelled(data: Dataset, d: int) -> NDArray[np.uint8]:
     return found.astype(np.uint8)
 
 
-def equations(data: NDArray[np.uint8], merged: bool = True) -> Equations:
+def equations(data: NDArray[np.uint8], merged: bool = True) -> MergedEquations:
     """Merge runs of equal rows, unless told not to; the order of the rows is kept."""
     starts = np.ones(len(data), dtype=np.bool_)
     if merged:
         starts[1:] = (data[1:] != data[:-1]).any(axis=1)
     begin = np.flatnonzero(starts)
     times = np.diff(np.append(begin, len(data))).astype(np.int64)
-    return Equations(pack(data[begin, :-1].T), data[begin, -1].astype(np.bool_), times)
+    return MergedEquations(pack(data[begin, :-1].T), data[begin, -1].astype(np.bool_), times)
 
 
 def subsets(runs: int) -> BoolArray:
@@ -119,24 +130,24 @@ class SubsetLearner:
         """Probability of step 1."""
         return 0.5
 
-    def read(self, data: Dataset) -> Equations:
+    def read(self, data: Dataset) -> MergedEquations:
         """Check a database and merge equal rows."""
         rows = labelled(data, self.d)
         require(len(rows) >= 1, "at least one row", rows.shape)
         return equations(rows, self.merged)
 
-    def drawn_subsets(self, read: Equations) -> tuple[BoolArray, FloatArray]:
+    def drawn_subsets(self, read: MergedEquations) -> tuple[BoolArray, FloatArray]:
         """Subsets of the runs that can be drawn, shape (subsets, runs), and their probabilities."""
         every = subsets(len(read.y))
         left_out = np.exp(read.times * math.log1p(-self.p)) if self.p < 1 else np.zeros(len(read.y))
         return every, np.asarray(np.where(every, 1.0 - left_out, left_out).prod(axis=1), dtype=np.float64)
 
-    def systems(self, read: Equations, drawn: BoolArray) -> Echelon:
+    def systems(self, read: MergedEquations, drawn: BoolArray) -> EchelonSystems:
         """The equations of each subset, eliminated."""
         rows = read.x[:, :, None] * drawn.T.astype(np.uint64)
         return eliminate(rows, read.y[:, None] & drawn.T)
 
-    def agreeing(self, read: Equations, drawn: BoolArray) -> BoolArray:
+    def agreeing(self, read: MergedEquations, drawn: BoolArray) -> BoolArray:
         """Which hypotheses agree with each subset, shape (subsets, 2^d): by their definition, without elimination."""
         wrong = inner(read.x[:, :, None], hypotheses(self.d)[:, None]) != read.y[:, None]
         found = np.ones((len(drawn), 2**self.d), dtype=np.bool_)
@@ -148,7 +159,7 @@ class SubsetLearner:
         """Values for variables that the equations leave open, shape (words, n)."""
         return random_words(self.d, (n,), rng)
 
-    def given(self, read: Equations, drawn: BoolArray) -> FloatArray:
+    def given(self, read: MergedEquations, drawn: BoolArray) -> FloatArray:
         """Law of the output of step 4 given each subset, shape (subsets, 1 + 2^d): `NULL`, then the hypotheses."""
         found = self.agreeing(read, drawn)
         count = found.sum(axis=1, keepdims=True)
@@ -209,7 +220,7 @@ class SubsetLearner:
         found[:, runs], null[runs] = self.solve(read, len(runs), rng)
         return found, null
 
-    def solve(self, read: Equations, n: int, rng: np.random.Generator) -> tuple[Words, BoolArray]:
+    def solve(self, read: MergedEquations, n: int, rng: np.random.Generator) -> tuple[Words, BoolArray]:
         """Steps 2 to 4 for `n` runs; as `draw`."""
         drawn, mass = self.drawn_subsets(read)
         systems = self.systems(read, drawn)
@@ -218,7 +229,7 @@ class SubsetLearner:
 
 
 @dataclass(frozen=True)
-class ParityLearner(SubsetLearner):
+class PrivateParityLearner(SubsetLearner):
     """The private parity learner A.
 
     With probability 1/2 it stops without a hypothesis. Otherwise each row is taken with probability p = epsilon/4, and
@@ -270,7 +281,7 @@ class ParityLearner(SubsetLearner):
         left_out = (1.0 - self.p) ** times
         return 0.5 * 2.0**-self.d * (1.0 - self.p) ** int((~agrees).sum()) * float(np.prod(2.0 - left_out))
 
-    def solve(self, read: Equations, n: int, rng: np.random.Generator) -> tuple[Words, BoolArray]:
+    def solve(self, read: MergedEquations, n: int, rng: np.random.Generator) -> tuple[Words, BoolArray]:
         """Steps 2 to 4 for `n` runs."""
         if len(read.y) <= _FEW:
             return super().solve(read, n, rng)
@@ -279,7 +290,7 @@ class ParityLearner(SubsetLearner):
 
 
 @lru_cache(maxsize=_KEPT)
-def _prepared(x: bytes, y: bytes, times: bytes, d: int) -> Prepared:
+def _prepared(x: bytes, y: bytes, times: bytes, d: int) -> PreparedSystem:
     rows = np.frombuffer(x, dtype=np.uint64).reshape(words(d), -1)
     return prepare(rows, np.frombuffer(y, dtype=np.bool_), np.frombuffer(times, dtype=np.int64), d)
 
@@ -306,7 +317,7 @@ class GaussianElimination(SubsetLearner):
         """It never stops early."""
         return 0.0
 
-    def solve(self, read: Equations, n: int, rng: np.random.Generator) -> tuple[Words, BoolArray]:
+    def solve(self, read: MergedEquations, n: int, rng: np.random.Generator) -> tuple[Words, BoolArray]:
         """Solve the one system of all rows."""
         system = self.systems(read, np.ones((1, len(read.y)), dtype=np.bool_))
         free = self.free_bits(n, rng)

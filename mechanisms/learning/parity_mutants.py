@@ -25,8 +25,16 @@ from mechanisms.base.mechanism import (
     unbounded,
 )
 from mechanisms.base.noise import draw_index
-from mechanisms.learning.gf2 import BoolArray, Echelon, Words, inner, pack, random_words, unpack, words
-from mechanisms.learning.parity import NULL, Equations, ParityLearner, SubsetLearner, equations, hypotheses, labelled
+from mechanisms.learning.gf2 import BoolArray, EchelonSystems, Words, inner, pack, random_words, unpack, words
+from mechanisms.learning.parity import (
+    NULL,
+    MergedEquations,
+    PrivateParityLearner,
+    SubsetLearner,
+    equations,
+    hypotheses,
+    labelled,
+)
 from mechanisms.learning.parity_levels import biased_level, level_of_null, level_of_one_row, resampling_level
 
 #: What `DistinguishableNulls` publishes where the rows contradict each other.
@@ -37,7 +45,7 @@ CONTRADICTION = -2
 
 
 @dataclass(frozen=True)
-class HalfEpsilon(SubsetLearner):
+class RowTakenWithHalfEpsilon(SubsetLearner):
     """A row is taken with probability epsilon/2."""
 
     @property
@@ -47,7 +55,7 @@ class HalfEpsilon(SubsetLearner):
 
 
 @dataclass(frozen=True)
-class WholeEpsilon(SubsetLearner):
+class RowTakenWithEpsilon(SubsetLearner):
     """A row is taken with probability epsilon."""
 
     @property
@@ -115,7 +123,7 @@ class ExactBudget(SubsetLearner):
 
 
 @dataclass(frozen=True)
-class FixedSizeSample(SubsetLearner):
+class FixedSizeSubset(SubsetLearner):
     """As many rows as `size` are taken, all such subsets alike."""
 
     size: int = 1
@@ -125,7 +133,7 @@ class FixedSizeSample(SubsetLearner):
         super().__post_init__()
         require(isinstance(self.size, int) and self.size >= 1, "a sample size >= 1", self.size)
 
-    def drawn_subsets(self, read: Equations) -> tuple[BoolArray, FloatArray]:
+    def drawn_subsets(self, read: MergedEquations) -> tuple[BoolArray, FloatArray]:
         """Subsets of that size, each with the same probability."""
         every, _ = super().drawn_subsets(read)
         mass = every.sum(axis=1) == min(self.size, len(read.y))
@@ -133,12 +141,12 @@ class FixedSizeSample(SubsetLearner):
 
 
 @dataclass(frozen=True)
-class SampleWithReplacement(FixedSizeSample):
+class SampleWithReplacement(FixedSizeSubset):
     """`size` rows are drawn one after the other, each from all rows."""
 
     size: int = 2
 
-    def drawn_subsets(self, read: Equations) -> tuple[BoolArray, FloatArray]:
+    def drawn_subsets(self, read: MergedEquations) -> tuple[BoolArray, FloatArray]:
         """Subsets of distinct rows, with the probability that these are the rows drawn."""
         rows = len(read.y)
         every, _ = super().drawn_subsets(read)
@@ -166,7 +174,7 @@ class SampleByContentHash(SubsetLearner):
         """Whether a row is taken: a part epsilon/4 of all rows is."""
         return zlib.crc32(row.tobytes()) < self.epsilon / 4.0 * 2.0**32
 
-    def read(self, data: Dataset) -> Equations:
+    def read(self, data: Dataset) -> MergedEquations:
         """The rows that are taken."""
         rows = labelled(data, self.d)
         return equations(rows[[self.takes(row) for row in rows]])
@@ -176,7 +184,7 @@ class SampleByContentHash(SubsetLearner):
 class ResampleUntilConsistent(SubsetLearner):
     """Subsets are drawn until one has no contradiction; only step 1 leads to a null."""
 
-    def given(self, read: Equations, drawn: BoolArray) -> FloatArray:
+    def given(self, read: MergedEquations, drawn: BoolArray) -> FloatArray:
         """Laws given the subsets; none given a contradiction."""
         found = super().given(read, drawn)
         found[found[:, 0] > 0] = 0.0
@@ -190,7 +198,7 @@ class ResampleUntilConsistent(SubsetLearner):
         law[0] = self.stop
         return FiniteLaw((NULL, *range(2**self.d)), law)
 
-    def solve(self, read: Equations, n: int, rng: np.random.Generator) -> tuple[Words, BoolArray]:
+    def solve(self, read: MergedEquations, n: int, rng: np.random.Generator) -> tuple[Words, BoolArray]:
         """Draw again where there is a contradiction."""
         drawn, mass = self.drawn_subsets(read)
         systems = self.systems(read, drawn)
@@ -206,11 +214,11 @@ class ResampleUntilConsistent(SubsetLearner):
 class ZeroRowsIgnored(SubsetLearner):
     """Rows (0, 1), which no parity agrees with, are left out."""
 
-    def read(self, data: Dataset) -> Equations:
+    def read(self, data: Dataset) -> MergedEquations:
         """Rows that some parity agrees with."""
         read = super().read(data)
         some = read.x.any(axis=0) | ~read.y
-        return Equations(read.x[:, some], read.y[some], read.times[some])
+        return MergedEquations(read.x[:, some], read.y[some], read.times[some])
 
 
 # ------------------------------------------------------------------------------- other answers
@@ -238,7 +246,7 @@ class DistinguishableNulls(SubsetLearner):
 class DeterministicSolution(SubsetLearner):
     """The least solution, in the order in which bit d - 1 counts most: all that is open is 0."""
 
-    def given(self, read: Equations, drawn: BoolArray) -> FloatArray:
+    def given(self, read: MergedEquations, drawn: BoolArray) -> FloatArray:
         """All mass on the least code that agrees."""
         found = self.agreeing(read, drawn)
         first = found & (np.cumsum(found, axis=1) == 1)
@@ -257,7 +265,7 @@ class BiasedFreeVariables(SubsetLearner):
     #: Far enough from 1/2 for epsilon = 0.5 to be broken by one row; otherwise arbitrary.
     bias: ClassVar[float] = 0.125
 
-    def given(self, read: Equations, drawn: BoolArray) -> FloatArray:
+    def given(self, read: MergedEquations, drawn: BoolArray) -> FloatArray:
         """Products over the variables that are open; which are is known from the elimination."""
         found, pivots = self.agreeing(read, drawn), self.systems(read, drawn).pivots()
         bits = unpack(hypotheses(self.d), self.d).astype(bool)  # (d, 2^d)
@@ -275,13 +283,13 @@ class BiasedFreeVariables(SubsetLearner):
 class UniformOnInconsistency(SubsetLearner):
     """Where no parity agrees, a uniform one is published."""
 
-    def given(self, read: Equations, drawn: BoolArray) -> FloatArray:
+    def given(self, read: MergedEquations, drawn: BoolArray) -> FloatArray:
         """The uniform law for subsets with a contradiction."""
         found = super().given(read, drawn)
         found[found[:, 0] > 0] = np.append(0.0, np.full(2**self.d, 2.0**-self.d))
         return found
 
-    def solve(self, read: Equations, n: int, rng: np.random.Generator) -> tuple[Words, BoolArray]:
+    def solve(self, read: MergedEquations, n: int, rng: np.random.Generator) -> tuple[Words, BoolArray]:
         """Uniform bits where there is no solution."""
         found, none = super().solve(read, n, rng)
         return np.where(none, random_words(self.d, (n,), rng), found), np.zeros(n, dtype=np.bool_)
@@ -291,7 +299,7 @@ class UniformOnInconsistency(SubsetLearner):
 class ConflictsDropped(SubsetLearner):
     """Rows that contradict those before them are left out of the subset."""
 
-    def agreeing(self, read: Equations, drawn: BoolArray) -> BoolArray:
+    def agreeing(self, read: MergedEquations, drawn: BoolArray) -> BoolArray:
         """Hypotheses that agree with what is left of each subset."""
         wrong = inner(read.x[:, :, None], hypotheses(self.d)[:, None]) != read.y[:, None]
         found = np.ones((len(drawn), 2**self.d), dtype=np.bool_)
@@ -300,22 +308,22 @@ class ConflictsDropped(SubsetLearner):
             found = np.where(following.any(axis=1, keepdims=True), following, found)
         return found
 
-    def systems(self, read: Equations, drawn: BoolArray) -> Echelon:
+    def systems(self, read: MergedEquations, drawn: BoolArray) -> EchelonSystems:
         """The equations of each subset without those that contradict the ones before them."""
         return replace(super().systems(read, drawn), consistent=np.ones(len(drawn), dtype=np.bool_))
 
 
-MUTANTS: dict[str, Mutant[ParityLearner]] = tabulate_mutants(
+MUTANTS: dict[str, Mutant[PrivateParityLearner]] = tabulate_mutants(
     Mutant(
         "p_half_eps",
-        Twin(HalfEpsilon),
+        Twin(RowTakenWithHalfEpsilon),
         lambda base: level_of_one_row(base.epsilon / 2.0),
         "violation",
         "p = eps/2: ln((1 + eps/2)/(1 - eps/2)), eps^3/12 above the claim",
     ),
     Mutant(
         "p_eps",
-        Twin(WholeEpsilon),
+        Twin(RowTakenWithEpsilon),
         lambda base: level_of_one_row(base.epsilon),
         "violation",
         "p = eps: 2 atanh(eps), one row (x, 0) or (x, 1)",
@@ -344,7 +352,7 @@ MUTANTS: dict[str, Mutant[ParityLearner]] = tabulate_mutants(
     ),
     Mutant(
         "fixed_size_sample",
-        Twin(FixedSizeSample),
+        Twin(FixedSizeSubset),
         unbounded,
         "violation",
         "exactly m rows: with m = 1, (0, 1) beside (x, 0) or (x, 1), a hypothesis tells which",

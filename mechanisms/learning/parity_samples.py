@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from mechanisms.base.mechanism import Dataset, FloatArray, IntArray, require, require_draws
-from mechanisms.learning.gf2 import Echelon, Words, eliminate, inner, pack, random_words, unpack, words
+from mechanisms.learning.gf2 import EchelonSystems, Words, eliminate, inner, pack, random_words, unpack, words
 from mechanisms.learning.parity import MOST_BITS, NULL, SubsetLearner
 
 #: Runs that are drawn together, so that memory does not grow with their number; arbitrary.
@@ -43,10 +43,12 @@ def elimination_size(alpha: float, beta: float, d: int) -> int:
     return math.ceil((d * math.log(2.0) - math.log(beta)) / alpha)
 
 
-class Distribution(Protocol):
+class InputDistribution(Protocol):
     """A distribution of x."""
 
-    def systems(self, d: int, rows: int, taken: float, concept: Words, n: int, rng: np.random.Generator) -> Echelon:
+    def systems(
+        self, d: int, rows: int, taken: float, concept: Words, n: int, rng: np.random.Generator
+    ) -> EchelonSystems:
         """Subsets of `n` samples of so many rows, each row taken with a probability; labelled, and eliminated."""
         ...
 
@@ -60,10 +62,12 @@ class Distribution(Protocol):
 
 
 @dataclass(frozen=True)
-class Uniform:
+class UniformInputs:
     """All x have the same probability."""
 
-    def systems(self, d: int, rows: int, taken: float, concept: Words, n: int, rng: np.random.Generator) -> Echelon:
+    def systems(
+        self, d: int, rows: int, taken: float, concept: Words, n: int, rng: np.random.Generator
+    ) -> EchelonSystems:
         """Draw the sizes of the subsets, then rows as far as they are needed."""
         left = rng.binomial(rows, taken, n)
         found = _labelled_system(d, left, d + _MARGIN, concept, rng)
@@ -87,7 +91,7 @@ class Uniform:
 
 
 @dataclass(frozen=True)
-class Sparse:
+class SparseInputs:
     """x is a random unit vector with probability `mass`, and 0 otherwise."""
 
     mass: float
@@ -95,7 +99,9 @@ class Sparse:
     def __post_init__(self) -> None:
         require(0 < self.mass <= 1, "mass in (0, 1]", self.mass)
 
-    def systems(self, d: int, rows: int, taken: float, concept: Words, n: int, rng: np.random.Generator) -> Echelon:
+    def systems(
+        self, d: int, rows: int, taken: float, concept: Words, n: int, rng: np.random.Generator
+    ) -> EchelonSystems:
         """Draw how many unit vectors are in the subsets, and which; rows of zeros say nothing."""
         hits = rng.binomial(rows, taken * self.mass, n)
         unit = rng.integers(0, d, (int(hits.max(initial=0)), n))
@@ -123,7 +129,7 @@ def _drawn_rows(
     return rows, inner(rows, concept[:, None, None])
 
 
-def _labelled_system(d: int, left: IntArray, most: int, concept: Words, rng: np.random.Generator) -> Echelon:
+def _labelled_system(d: int, left: IntArray, most: int, concept: Words, rng: np.random.Generator) -> EchelonSystems:
     return eliminate(*_drawn_rows(d, left, most, concept, rng))
 
 
@@ -178,21 +184,21 @@ def _sparse_hits(d: int, most: int) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class FreshParity:
+class ParityOnFreshSamples:
     """A learner on a fresh sample each time.
 
     Parameters
     ----------
     learner : SubsetLearner
         Which takes each row independently.
-    distribution : Distribution
+    distribution : InputDistribution
         Of x.
     rows : int
         Sample size.
     """
 
     learner: SubsetLearner
-    distribution: Distribution
+    distribution: InputDistribution
     rows: int
 
     def __post_init__(self) -> None:
@@ -229,12 +235,12 @@ class ParityError:
     ----------
     concept : tuple of int
         Bits of the true parity.
-    distribution : Distribution
+    distribution : InputDistribution
         Of x.
     """
 
     concept: tuple[int, ...]
-    distribution: Distribution
+    distribution: InputDistribution
 
     def __call__(self, outputs: Any) -> FloatArray:
         """Errors of n outputs of a learner, shape (n,)."""
@@ -248,7 +254,7 @@ class ParityError:
         return np.where(null, 1.0, self.distribution.errors(wrong, d))
 
 
-def least_size(learner: SubsetLearner, distribution: Distribution, alpha: float, beta: float) -> int:
+def least_size(learner: SubsetLearner, distribution: InputDistribution, alpha: float, beta: float) -> int:
     """Least sample size at which the exact probability of failure is at most beta, by bisection.
 
     Raises
@@ -259,7 +265,7 @@ def least_size(learner: SubsetLearner, distribution: Distribution, alpha: float,
     require(learner.stop < beta, f"a failure probability above {learner.stop} of step 1", beta)
 
     def fails(rows: int) -> bool:
-        return FreshParity(learner, distribution, rows).failure(alpha) > beta
+        return ParityOnFreshSamples(learner, distribution, rows).failure(alpha) > beta
 
     high = 1
     while fails(high):

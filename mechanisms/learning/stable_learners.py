@@ -1,8 +1,8 @@
 """Learners whose output moves little when one record is replaced: means, ridge regression, gradient descent.
 
 A learner is a function of records and of its coins, trained on n samples at once. Records come from a distribution on
-finitely many values (`Atoms`). For descent on the quadratic loss, which is linear in the labels, what one record is
-worth is known in closed form.
+finitely many values (`FiniteRecordDistribution`). For descent on the quadratic loss, which is linear in the labels,
+what one record is worth is known in closed form.
 
 Source: document 004, section 5 and its section on gradient descent; catalogue 004, onavg_stability and sgd_onavg.
 """
@@ -24,7 +24,7 @@ Order = Literal["stored", "permuted", "replacement"]
 
 
 @dataclass(frozen=True)
-class Atoms:
+class FiniteRecordDistribution:
     """A distribution of records on finitely many values.
 
     Parameters
@@ -68,16 +68,16 @@ class Atoms:
         return float(weights @ np.abs(labels[:, None] - labels) @ weights)
 
 
-def bernoulli(q: float) -> Atoms:
+def bernoulli(q: float) -> FiniteRecordDistribution:
     """Records that are a label only: 1 with probability q, else 0."""
     require(0 <= q <= 1, "a probability q", q)
-    return Atoms(((0.0,), (1.0,)), (1.0 - q, q))
+    return FiniteRecordDistribution(((0.0,), (1.0,)), (1.0 - q, q))
 
 
 # ------------------------------------------------------------------------------------ learners
 
 
-class Learner(Protocol):
+class RandomizedLearner(Protocol):
     """A function of records and coins."""
 
     def coins(self, size: int, n: int, rng: np.random.Generator) -> IntArray:
@@ -109,7 +109,7 @@ class LabelMean(_Deterministic):
 
 
 @dataclass(frozen=True)
-class Ridge(_Deterministic):
+class RidgePrediction(_Deterministic):
     """Least squares of the label on one feature, with a penalty, and its prediction at a point, clipped to [0, 1].
 
     Parameters
@@ -134,7 +134,7 @@ class Ridge(_Deterministic):
         return np.asarray(np.clip(self.at * weight, 0.0, 1.0), dtype=np.float64)
 
 
-class Loss(Protocol):
+class WeightLoss(Protocol):
     """A loss of one weight."""
 
     def gradient(self, weight: FloatArray, records: FloatArray) -> FloatArray:
@@ -143,7 +143,7 @@ class Loss(Protocol):
 
 
 @dataclass(frozen=True)
-class Quadratic:
+class QuadraticLoss:
     """``(w - y)^2 / 2``: descent is linear in the labels."""
 
     def gradient(self, weight: FloatArray, records: FloatArray) -> FloatArray:
@@ -152,7 +152,7 @@ class Quadratic:
 
 
 @dataclass(frozen=True)
-class Logistic:
+class LogisticLoss:
     """Logistic loss of one feature without intercept, and ``penalty w^2 / 2``."""
 
     penalty: float
@@ -164,7 +164,7 @@ class Logistic:
 
 
 @dataclass(frozen=True)
-class Steps:
+class StepSizes:
     """Sizes of the steps of descent: ``size * t^(-power) * n^(-root)`` at the step t = 1, 2, ... of n.
 
     Parameters
@@ -189,14 +189,14 @@ class Steps:
 
 
 @dataclass(frozen=True)
-class Descent:
+class StochasticGradientDescent:
     """Stochastic gradient descent from weight 0; the output is the weight.
 
     Parameters
     ----------
-    loss : Loss
+    loss : WeightLoss
         Of one weight.
-    steps : Steps
+    steps : StepSizes
         Their sizes; each pass begins with the first.
     order : {"stored", "permuted", "replacement"}
         In which order records are used: as they are stored, in a fresh random order each pass, or drawn with
@@ -207,8 +207,8 @@ class Descent:
         The output is the mean of the weights after each step, not the last one.
     """
 
-    loss: Loss
-    steps: Steps
+    loss: WeightLoss
+    steps: StepSizes
     order: Order = "stored"
     passes: int = 1
     average: bool = False
@@ -240,7 +240,7 @@ class Descent:
 # --------------------------------------------------------------------------------- closed forms
 
 
-def coefficients(learner: Descent, size: int) -> FloatArray:
+def coefficients(learner: StochasticGradientDescent, size: int) -> FloatArray:
     """The c_j of descent on the quadratic loss in stored order, whose output is ``sum_j c_j y_j``; shape (size,).
 
     Notes
@@ -249,7 +249,7 @@ def coefficients(learner: Descent, size: int) -> FloatArray:
     later step i, and the mean of the weights collects it after each of them. Source: catalogue 004, sgd_onavg.
     """
     require(learner.order == "stored", "the stored order", learner.order)
-    require(isinstance(learner.loss, Quadratic), "the quadratic loss", learner.loss)
+    require(isinstance(learner.loss, QuadraticLoss), "the quadratic loss", learner.loss)
     sizes = np.tile(learner.steps(size), learner.passes)
     if learner.average:
         collected = np.empty(len(sizes))
@@ -265,12 +265,12 @@ def coefficients(learner: Descent, size: int) -> FloatArray:
     return np.asarray(used.reshape(learner.passes, size).sum(axis=0), dtype=np.float64)
 
 
-def alpha_of(used: FloatArray, source: Atoms) -> float:
+def alpha_of(used: FloatArray, source: FiniteRecordDistribution) -> float:
     """On-average stability of ``sum_j c_j y_j``: ``alpha^2 = 2 sigma^2 mean(c_j^2)``."""
     return math.sqrt(2.0 * source.variance * float((used**2).mean()))
 
 
-def first_moment_of(used: FloatArray, source: Atoms) -> float:
+def first_moment_of(used: FloatArray, source: FiniteRecordDistribution) -> float:
     """Mean over the positions of ``E |h_D - h_(D^j)|``, for ``sum_j c_j y_j``: ``E |y - y'| mean |c_j|``."""
     return source.distance * float(np.abs(used).mean())
 

@@ -37,8 +37,8 @@ from mechanisms.base.mechanism import (
     unbounded,
 )
 from mechanisms.base.noise import base_for, two_sided_geometric
-from mechanisms.learning.parity import ParityLearner
-from mechanisms.learning.parity_mutants import DeterministicSolution, FixedSizeSample
+from mechanisms.learning.parity import PrivateParityLearner
+from mechanisms.learning.parity_mutants import DeterministicSolution, FixedSizeSubset
 
 # ------------------------------------------------------------------------------------- bounds
 
@@ -257,7 +257,7 @@ class SubsampledElimination(DeterministicSolution):
         return 0.0
 
 
-MUTANTS: dict[str, Mutant[ParityLearner]] = tabulate_mutants(
+MUTANTS: dict[str, Mutant[PrivateParityLearner]] = tabulate_mutants(
     Mutant(
         "deterministic_consistent_learner",
         lambda base: SubsampledElimination(base.epsilon, base.d),
@@ -267,7 +267,7 @@ MUTANTS: dict[str, Mutant[ParityLearner]] = tabulate_mutants(
     ),
     Mutant(
         "fixed_size_with_parity_steps",
-        lambda base: FixedSizeSample(base.epsilon, base.d),
+        lambda base: FixedSizeSubset(base.epsilon, base.d),
         unbounded,
         "violation",
         "one row of n, then steps 3 and 4: (0, 1) beside (x, 0) or (x, 1), a hypothesis tells which",

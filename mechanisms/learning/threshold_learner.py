@@ -55,7 +55,7 @@ def labelled(data: Dataset, d: int) -> tuple[IntArray, IntArray]:
 
 
 @dataclass(frozen=True, eq=False)
-class Pieces:
+class ThresholdPieces:
     """Thresholds grouped by the labels that they give to k points in increasing order, for one or several samples.
 
     Piece j holds the thresholds above point j - 1 and up to point j; the last one those above all points.
@@ -86,7 +86,7 @@ class Pieces:
         return np.asarray(self.ends[sample, chosen] - below, dtype=np.int64)
 
 
-def pieces(points: IntArray, zeros: IntArray, ones: IntArray, d: int) -> Pieces:
+def pieces(points: IntArray, zeros: IntArray, ones: IntArray, d: int) -> ThresholdPieces:
     """Group the thresholds of d bits.
 
     Parameters
@@ -102,7 +102,7 @@ def pieces(points: IntArray, zeros: IntArray, ones: IntArray, d: int) -> Pieces:
     # A threshold of piece j calls point i a 1 if and only if i >= j.
     below = np.concatenate([np.zeros((len(ones), 1), dtype=np.int64), np.cumsum(ones, axis=1)], axis=1)
     above = np.concatenate([np.cumsum(zeros[:, ::-1], axis=1)[:, ::-1], np.zeros((len(zeros), 1), np.int64)], axis=1)
-    return Pieces(ends, np.diff(ends, prepend=-1, axis=1), below + above)
+    return ThresholdPieces(ends, np.diff(ends, prepend=-1, axis=1), below + above)
 
 
 @dataclass(frozen=True)
@@ -150,14 +150,14 @@ class ThresholdLearner:
         del rows  # only a mutant looks at it
         return self.epsilon
 
-    def pieces(self, data: Dataset, further: tuple[int, ...] = ()) -> Pieces:
+    def pieces(self, data: Dataset, further: tuple[int, ...] = ()) -> ThresholdPieces:
         """Group the thresholds by the labels that they give to the numbers in the data, and to further ones."""
         x, y = labelled(data, self.d)
         points = np.unique(np.concatenate([x, np.array(further, dtype=np.int64)]))
         zeros, ones = (np.bincount(np.searchsorted(points, x[y == label]), minlength=points.size) for label in (0, 1))
         return pieces(points[None], zeros[None], ones[None], self.d)
 
-    def offered(self, found: Pieces) -> FloatArray:
+    def offered(self, found: ThresholdPieces) -> FloatArray:
         """Logarithms of the numbers of thresholds of the pieces that may be chosen, shape (samples or 1, k + 1)."""
         return found.logarithms()
 
@@ -173,7 +173,7 @@ class ThresholdLearner:
         return softmax((self.offered(found) - self.rate(len(data)) * found.mistakes)[0])
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact output law, over all thresholds 0, .. 2^d; for larger d see `WhichPiece`.
+        """Exact output law, over all thresholds 0, .. 2^d; for larger d see `ReleasedThresholdPiece`.
 
         Raises
         ------
@@ -191,7 +191,7 @@ class ThresholdLearner:
 
 
 @dataclass(frozen=True)
-class WhichPiece:
+class ReleasedThresholdPiece:
     """Releases only where the threshold lies among a few points: how many of them are below it.
 
     Post-processing. If the points have all numbers of both datasets among them, nothing of the level is lost, as the
@@ -232,7 +232,7 @@ class WhichPiece:
 
 
 @dataclass(frozen=True)
-class ScaleHalved(ThresholdLearner):
+class LearnerScaleHalved(ThresholdLearner):
     """Weights ``exp(-epsilon mistakes / 2)``: half of the level is left unused."""
 
     def rate(self, rows: int) -> float:
@@ -241,7 +241,7 @@ class ScaleHalved(ThresholdLearner):
 
 
 @dataclass(frozen=True)
-class ScaleDoubled(ThresholdLearner):
+class LearnerScaleDoubled(ThresholdLearner):
     """Weights ``exp(-2 epsilon mistakes)``."""
 
     def rate(self, rows: int) -> float:
@@ -250,7 +250,7 @@ class ScaleDoubled(ThresholdLearner):
 
 
 @dataclass(frozen=True)
-class NormalisedError(ThresholdLearner):
+class LearnerScoreOverRows(ThresholdLearner):
     """Weights ``exp(-epsilon mistakes / rows)``: an error rate, of sensitivity 1/rows, where mistakes are meant."""
 
     def rate(self, rows: int) -> float:
@@ -283,7 +283,7 @@ class ArgminWithTies(ThresholdLearner):
 class SampleRealised(ThresholdLearner):
     """One threshold for each labelling of the sample: those of its numbers, and 2^d."""
 
-    def offered(self, found: Pieces) -> FloatArray:
+    def offered(self, found: ThresholdPieces) -> FloatArray:
         """One for each piece."""
         return np.zeros(found.sizes.shape)
 
@@ -299,8 +299,14 @@ class SampleRealised(ThresholdLearner):
 
 
 MUTANTS: dict[str, Mutant[ThresholdLearner]] = tabulate_mutants(
-    Mutant("scale_halved", Twin(ScaleHalved), lambda base: base.epsilon, "benign", "eps/2 in the exponent"),
-    Mutant("scale_doubled", Twin(ScaleDoubled), lambda base: 4.0 * base.epsilon, "violation", "2 eps in the exponent"),
+    Mutant("scale_halved", Twin(LearnerScaleHalved), lambda base: base.epsilon, "benign", "eps/2 in the exponent"),
+    Mutant(
+        "scale_doubled",
+        Twin(LearnerScaleDoubled),
+        lambda base: 4.0 * base.epsilon,
+        "violation",
+        "2 eps in the exponent",
+    ),
     Mutant("argmin_with_ties", Twin(ArgminWithTies), unbounded, "violation", "no randomness: the first of the best"),
     Mutant(
         "sample_realised_hypotheses",
@@ -309,5 +315,7 @@ MUTANTS: dict[str, Mutant[ThresholdLearner]] = tabulate_mutants(
         "violation",
         "the hypotheses are read from the sample: its numbers are what can be chosen",
     ),
-    Mutant("normalised_error", Twin(NormalisedError), None, "benign", "eps/rows in the exponent: level 2 eps/rows"),
+    Mutant(
+        "normalised_error", Twin(LearnerScoreOverRows), None, "benign", "eps/rows in the exponent: level 2 eps/rows"
+    ),
 )

@@ -20,7 +20,7 @@ from mechanisms.learning.threshold_learner import ThresholdLearner, pieces
 _BLOCK = 1 << 20
 
 
-class Examples(Protocol):
+class ThresholdExamples(Protocol):
     """A distribution of numbers, labelled by a threshold."""
 
     def sample(self, rows: int, n: int, rng: np.random.Generator) -> tuple[IntArray, IntArray, IntArray]:
@@ -83,7 +83,7 @@ class UniformNumbers:
 
 @dataclass(frozen=True)
 class FreshThresholds:
-    """The learner on a sample of its own each time; the data are `Examples`."""
+    """The learner on a sample of its own each time; the data are `ThresholdExamples`."""
 
     learner: ThresholdLearner
     rows: int
@@ -91,7 +91,7 @@ class FreshThresholds:
     def __post_init__(self) -> None:
         require(isinstance(self.rows, (int, np.integer)) and self.rows >= 1, "a sample size >= 1", self.rows)
 
-    def __call__(self, examples: Examples, n: int, rng: np.random.Generator) -> IntArray:
+    def __call__(self, examples: ThresholdExamples, n: int, rng: np.random.Generator) -> IntArray:
         """Draw `n` thresholds; int64 of shape (n,)."""
         require_draws(n)
         chosen = np.empty(n, dtype=np.int64)
@@ -108,7 +108,7 @@ class FreshThresholds:
 class ThresholdError:
     """Error of a threshold under a distribution of examples."""
 
-    examples: Examples
+    examples: ThresholdExamples
 
     def __call__(self, outputs: Any) -> FloatArray:
         """Errors of n thresholds, shape (n,)."""

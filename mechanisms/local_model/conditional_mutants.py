@@ -26,7 +26,7 @@ class IndependentMarginals(ConditionalSimulation):
 
 
 @dataclass(frozen=True)
-class StepScaling(ConditionalSimulation):
+class StepLevelInScaling(ConditionalSimulation):
     """The first query is scaled by the level of its own call, not of all: it leaves [-1, 1], and is cut off."""
 
     def width(self, past: tuple[int, ...]) -> float:
@@ -45,6 +45,8 @@ class OthersHistory(ConditionalSimulation):
 
 MUTANTS: dict[str, Mutant[Any]] = tabulate_mutants(
     Mutant("independent_marginals", Twin(IndependentMarginals), None, "benign", "past answers ignored: correlation 0"),
-    Mutant("step_eps_in_scaling", Twin(StepScaling), None, "benign", "the level of one call scales the query of all"),
+    Mutant(
+        "step_eps_in_scaling", Twin(StepLevelInScaling), None, "benign", "the level of one call scales the query of all"
+    ),
     Mutant("wrong_history", Twin(OthersHistory), None, "benign", "conditioned on the answers of another entry"),
 )

@@ -27,21 +27,21 @@ from mechanisms.base.mechanism import Dataset, FloatArray, IntArray, require, re
 from mechanisms.base.noise import draw_index
 from mechanisms.local_model.local_randomizers import LocalRandomizer
 from mechanisms.local_model.rejection_simulation import distribution, finite, settled, total_variation
-from mechanisms.statistical_queries.sq_oracles import Oracle
+from mechanisms.statistical_queries.sq_oracles import StatisticalQueryOracle
 
 #: Most rounds that are drawn together: arrays of some megabytes.
 _AT_ONCE = 2**18
 
 
 @dataclass(frozen=True)
-class Calls:
+class EntryCalls:
     """What a local algorithm does with one entry: a call, and what it calls after each answer.
 
     Parameters
     ----------
     randomizer : LocalRandomizer
         The next call.
-    after : tuple of Calls
+    after : tuple of EntryCalls
         What follows each of its outputs; empty for the last call.
 
     Raises
@@ -51,7 +51,7 @@ class Calls:
     """
 
     randomizer: LocalRandomizer
-    after: tuple[Calls, ...] = ()
+    after: tuple[EntryCalls, ...] = ()
 
     def __post_init__(self) -> None:
         require(self.randomizer.epsilon > 0, "a positive level", self.randomizer.epsilon)
@@ -81,7 +81,7 @@ class Calls:
         """Largest sum of levels along a path."""
         return self.randomizer.epsilon + max((branch.epsilon for branch in self.after), default=0.0)
 
-    def at(self, answers: tuple[int, ...]) -> Calls:
+    def at(self, answers: tuple[int, ...]) -> EntryCalls:
         """The call after these answers."""
         return self.after[answers[0]].at(answers[1:]) if answers else self
 
@@ -98,10 +98,10 @@ class Calls:
         return np.array([mass @ self.likelihood(path) for path in paths(self.outputs, self.depth)])
 
 
-def in_turn(*randomizers: LocalRandomizer) -> Calls:
+def in_turn(*randomizers: LocalRandomizer) -> EntryCalls:
     """The same calls whatever the answers."""
     first, *rest = randomizers
-    return Calls(first, (in_turn(*rest),) * first.rows.shape[1] if rest else ())
+    return EntryCalls(first, (in_turn(*rest),) * first.rows.shape[1] if rest else ())
 
 
 def paths(outputs: int, length: int) -> Iterator[tuple[int, ...]]:
@@ -121,11 +121,11 @@ class ConditionalSimulation:
 
     Parameters
     ----------
-    calls : Calls
+    calls : EntryCalls
         What the algorithm calls on each entry.
     beta : float
         Claimed total variation between all answers and their simulations, in (0, 1).
-    numerator, denominator : Oracle
+    numerator, denominator : StatisticalQueryOracle
         Who answers the queries for ``E r_1`` and ``E r_2``. Both are given arrays of shape (.., outputs), one place for
         each candidate, although only that of the candidate is asked: so an adversary can name its errors, and may
         answer the second query, which does not depend on the candidate, as if it did.
@@ -146,10 +146,10 @@ class ConditionalSimulation:
     An output is the code of all answers: entry 0's first, then entry 1's.
     """
 
-    calls: Calls
+    calls: EntryCalls
     beta: float
-    numerator: Oracle
-    denominator: Oracle
+    numerator: StatisticalQueryOracle
+    denominator: StatisticalQueryOracle
     entries: int = 1
     cached: bool = False
     reference: int = 0

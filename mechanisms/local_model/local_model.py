@@ -27,7 +27,7 @@ from mechanisms.base.mechanism import (
     FloatArray,
     IntArray,
     Mutant,
-    Times,
+    TimesEpsilon,
     require,
     require_draws,
     tabulate_mutants,
@@ -243,7 +243,7 @@ class OracleBranches(_Runs):
 # ---------------------------------------------------------------------------------- algorithms
 
 
-class Budgeted(Branching, Protocol):
+class BudgetedMechanism(Branching, Protocol):
     """An interactive mechanism with known laws that says what each person may lose."""
 
     @property
@@ -258,13 +258,13 @@ class LocalAlgorithm:
 
     Parameters
     ----------
-    oracle : LocalOracle, or `mechanisms.local_model.noninteractive.Noninteractive`
+    oracle : LocalOracle, or `mechanisms.local_model.noninteractive.NoninteractiveOracle`
         Who answers.
     analyst : Analyst
         Who asks, without coins; see `auditor.targets.interactive`.
     """
 
-    oracle: Budgeted
+    oracle: BudgetedMechanism
     analyst: Analyst
 
     def __post_init__(self) -> None:
@@ -408,7 +408,7 @@ MUTANTS: dict[str, Mutant[LocalAlgorithm]] = tabulate_mutants(
     Mutant(
         "answers_cached",
         _With(AnswersCached),
-        Times(1.0),
+        TimesEpsilon(1.0),
         "benign",
         "the answer to a repeated call is the old one: nothing new is said, and nothing is charged",
     ),

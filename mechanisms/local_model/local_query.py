@@ -2,7 +2,7 @@
 
 The protocol A_g: for a query g with values in [-b, b], user i sends ``g(z_i) + eta_i`` with independent noise of the
 Laplace law of scale ``2 b / epsilon``, and the mean of the messages is the answer. Each user sends one message, so what
-a user has to be protected from is the message itself: `Messages` is what is to be audited. `MeanOfMessages`, the
+a user has to be protected from is the message itself: `UserMessages` is what is to be audited. `MeanOfMessages`, the
 answer, hides in its noise what is wrong with the messages.
 
 Noise is integer noise on a power-of-two lattice. Accuracy is about users drawn from a distribution:
@@ -26,7 +26,7 @@ from mechanisms.base.mechanism import (
     FloatArray,
     IntArray,
     Mutant,
-    Times,
+    TimesEpsilon,
     Twin,
     require,
     require_draws,
@@ -56,7 +56,7 @@ class UserQuery(Protocol):
 
 
 @dataclass(frozen=True)
-class Scaled:
+class ScaledColumn:
     """A column's value, clipped to [low, high] and mapped linearly onto [-b, b].
 
     Parameters
@@ -89,8 +89,8 @@ class Scaled:
 
 
 @dataclass(frozen=True)
-class NotClipped(Scaled):
-    """`Scaled` that leaves values beyond the range where they are: its values are not in [-b, b]."""
+class UnclippedColumn(ScaledColumn):
+    """`ScaledColumn` that leaves values beyond the range where they are: its values are not in [-b, b]."""
 
     def clipped(self, values: FloatArray) -> FloatArray:
         """Return the values as they are; shape (rows,)."""
@@ -148,7 +148,7 @@ class _Sent:
 
 
 @dataclass(frozen=True)
-class Messages(_Sent):
+class UserMessages(_Sent):
     """What some of the users send, each a message of their own, as the collector sees it.
 
     Parameters
@@ -236,7 +236,7 @@ class CountOfHigh:
 class MeanOfMessages:
     """The protocol's answer: the mean of the messages of the first `users` rows.
 
-    Parameters as in `Messages`; float64 outputs of shape (n,). As private as the messages, and not more, though no
+    Parameters as in `UserMessages`; float64 outputs of shape (n,). As private as the messages, and not more, though no
     event that is likely shows it.
     """
 
@@ -246,13 +246,13 @@ class MeanOfMessages:
     step: float = 2.0**-10
 
     def __post_init__(self) -> None:
-        Messages(self.query, self.epsilon, 0, self.step)
+        UserMessages(self.query, self.epsilon, 0, self.step)
         require(isinstance(self.users, (int, np.integer)) and self.users >= 1, "a number of users >= 1", self.users)
 
     def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> FloatArray:
         """Draw `n` answers, shape (n,)."""
         require_draws(n)
-        own = Messages(self.query, self.epsilon, tuple(range(self.users)), self.step)
+        own = UserMessages(self.query, self.epsilon, tuple(range(self.users)), self.step)
         total = int(own.centre(data).sum())
         return (total + noise_sums(own.base, self.users, (n,), rng)).astype(np.float64) * (self.step / self.users)
 
@@ -269,7 +269,7 @@ def _values(query: UserQuery, data: Dataset, positions: IntArray) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class HalfScale(Messages):
+class HalfScaleMessages(UserMessages):
     """Noise of scale ``b / epsilon``."""
 
     @property
@@ -279,7 +279,7 @@ class HalfScale(Messages):
 
 
 @dataclass(frozen=True)
-class StdAsScale(Messages):
+class StdAsScaleMessages(UserMessages):
     """Noise whose standard deviation is ``2 b / epsilon``."""
 
     @property
@@ -289,7 +289,7 @@ class StdAsScale(Messages):
 
 
 @dataclass(frozen=True)
-class Overwide(Messages):
+class NoiseForTwiceTheBound(UserMessages):
     """Noise for twice the bound."""
 
     @property
@@ -299,7 +299,7 @@ class Overwide(Messages):
 
 
 @dataclass(frozen=True)
-class CentralNoise(Messages):
+class CentralNoiseMessages(UserMessages):
     """Noise is added to the mean, once, by the collector: the messages are the values."""
 
     def noise(self, size: tuple[int, ...], rng: np.random.Generator) -> IntArray:
@@ -315,7 +315,7 @@ class CentralNoise(Messages):
 
 
 @dataclass(frozen=True)
-class SharedNoise(_Sent):
+class NoiseSharedByUsers(_Sent):
     """One draw of noise for all users: each message alone has the law that it should have."""
 
     def noise(self, size: tuple[int, ...], rng: np.random.Generator) -> IntArray:
@@ -325,22 +325,22 @@ class SharedNoise(_Sent):
 
 
 @dataclass(frozen=True)
-class Unclipped(Messages):
+class UnclippedMessages(UserMessages):
     """Values beyond the query's range are sent as they are."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(type(self.query) is Scaled, "a Scaled query", self.query)
+        require(type(self.query) is ScaledColumn, "a ScaledColumn query", self.query)
 
     def centre(self, data: Dataset) -> IntArray:
         """Return the values without clipping, in lattice steps."""
-        assert isinstance(self.query, Scaled)
-        given = NotClipped(self.query.column, self.query.low, self.query.high, self.query.bound)
+        assert isinstance(self.query, ScaledColumn)
+        given = UnclippedColumn(self.query.column, self.query.low, self.query.high, self.query.bound)
         return round_to_lattice(_values(given, data, self.sent_by), self.step)
 
 
 @dataclass(frozen=True)
-class QueriedTwice(Messages):
+class UserQueriedTwice(UserMessages):
     """Every user sends two messages, each of the whole level."""
 
     @property
@@ -349,36 +349,44 @@ class QueriedTwice(Messages):
         return np.repeat(np.asarray(self.asked, dtype=np.int64), 2)
 
 
-MUTANTS: dict[str, Mutant[Messages]] = tabulate_mutants(
-    Mutant("half_scale", Twin(HalfScale), Times(2.0), "violation", "scale b / eps for 2 b / eps"),
+MUTANTS: dict[str, Mutant[UserMessages]] = tabulate_mutants(
+    Mutant("half_scale", Twin(HalfScaleMessages), TimesEpsilon(2.0), "violation", "scale b / eps for 2 b / eps"),
     Mutant(
         "central_noise",
-        Twin(CentralNoise),
+        Twin(CentralNoiseMessages),
         unbounded,
         "violation",
         "one draw of noise on the mean: private for whoever sees the mean only, the messages are the values",
     ),
     Mutant(
         "shared_noise",
-        Twin(SharedNoise),
+        Twin(NoiseSharedByUsers),
         unbounded,
         "violation",
         "one draw for all users: a message alone is as it should be, the difference of two is that of the values",
     ),
     Mutant(
         "no_clipping",
-        Twin(Unclipped),
+        Twin(UnclippedMessages),
         None,
         "violation",
         "values outside [-b, b]: eps (g(u) - g(u')) / (2 b) for the users of the pair",
     ),
     Mutant(
         "std_as_scale",
-        Twin(StdAsScale),
-        Times(math.sqrt(2.0)),
+        Twin(StdAsScaleMessages),
+        TimesEpsilon(math.sqrt(2.0)),
         "violation",
         "standard deviation 2 b / eps: scale 2 b / (sqrt(2) eps)",
     ),
-    Mutant("user_queried_twice", Twin(QueriedTwice), Times(2.0), "violation", "two messages from every user"),
-    Mutant("overwide_b", Twin(Overwide), Times(0.5), "benign", "noise for twice the bound: half the level"),
+    Mutant(
+        "user_queried_twice", Twin(UserQueriedTwice), TimesEpsilon(2.0), "violation", "two messages from every user"
+    ),
+    Mutant(
+        "overwide_b",
+        Twin(NoiseForTwiceTheBound),
+        TimesEpsilon(0.5),
+        "benign",
+        "noise for twice the bound: half the level",
+    ),
 )

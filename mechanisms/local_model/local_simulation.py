@@ -7,7 +7,7 @@ in advance all at once. Queries have values in [0, 1]; a message is the value le
 ``1 / epsilon``, and the answer is 1/2 plus the mean of the messages.
 
 Who is asked what depends on the order of the rows. The document says that none of its algorithms depends on that;
-`Shuffled`, which draws an order first, does not.
+`ShuffledKeptBits`, which draws an order first, does not.
 
 Source: document 002, section 5.1.1, Theorem 5.7; catalogue 002, local_sq_simulation.
 """
@@ -26,7 +26,7 @@ from mechanisms.base.mechanism import (
     FloatArray,
     IntArray,
     Mutant,
-    Times,
+    TimesEpsilon,
     Twin,
     require,
     require_draws,
@@ -35,7 +35,7 @@ from mechanisms.base.mechanism import (
 )
 from mechanisms.base.noise import base_for, round_to_lattice, two_sided_geometric
 from mechanisms.local_model.fresh_users import users_needed
-from mechanisms.statistical_queries.query_algorithms import Algorithm, Conjunctions
+from mechanisms.statistical_queries.query_algorithms import ConjunctionAlgorithm, StatisticalQueryAlgorithm
 
 # Queries have values in [0, 1]: half of the range.
 _HALF = 0.5
@@ -46,12 +46,12 @@ _MOST_POINTS = 1 << 14
 
 
 @dataclass(frozen=True)
-class Transcript:
+class LocalTranscript:
     """All messages of a run, as the collector sees them.
 
     Parameters
     ----------
-    algorithm : Algorithm
+    algorithm : StatisticalQueryAlgorithm
         Who asks; see `mechanisms.statistical_queries.query_algorithms`. Values of its queries are in [0, 1].
     epsilon : float
         Claimed pure level, under replace-one.
@@ -66,7 +66,7 @@ class Transcript:
         If a parameter is out of range, the data are short, or a query's values are not in [0, 1].
     """
 
-    algorithm: Algorithm
+    algorithm: StatisticalQueryAlgorithm
     epsilon: float
     users: int
     step: float = 2.0**-10
@@ -126,8 +126,8 @@ class Transcript:
 
 
 @dataclass(frozen=True)
-class FixedTranscript(Transcript):
-    """`Transcript` of an algorithm whose queries are fixed in advance, so that messages are independent."""
+class FixedTranscript(LocalTranscript):
+    """`LocalTranscript` of an algorithm whose queries are fixed in advance, so that messages are independent."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -144,7 +144,7 @@ class FixedTranscript(Transcript):
 
 
 @dataclass(frozen=True)
-class MessagesOf:
+class MessagesOfOneUser:
     """What one user sends in all, which is what that user has to be protected from.
 
     Parameters
@@ -192,10 +192,10 @@ class MessagesOf:
 
 
 @dataclass(frozen=True)
-class Learned:
+class LearnedFromTranscript:
     """What the algorithm learns from a transcript: post-processing."""
 
-    transcript: Transcript
+    transcript: LocalTranscript
 
     @property
     def epsilon(self) -> float:
@@ -227,13 +227,17 @@ class KeptBits:
     Parameters
     ----------
     transcript : FixedTranscript
-        The protocol, whose algorithm is a `Conjunctions`.
+        The protocol, whose algorithm is a `ConjunctionAlgorithm`.
     """
 
     transcript: FixedTranscript
 
     def __post_init__(self) -> None:
-        require(isinstance(self.transcript.algorithm, Conjunctions), "Conjunctions", self.transcript.algorithm)
+        require(
+            isinstance(self.transcript.algorithm, ConjunctionAlgorithm),
+            "ConjunctionAlgorithm",
+            self.transcript.algorithm,
+        )
 
     @property
     def epsilon(self) -> float:
@@ -259,7 +263,7 @@ class KeptBits:
 
 
 @dataclass(frozen=True)
-class Shuffled(KeptBits):
+class ShuffledKeptBits(KeptBits):
     """`KeptBits` on the data in an order that is drawn first: as private, and the same in whatever order they come.
 
     At most 8 rows: all orders are listed.
@@ -281,7 +285,7 @@ class Shuffled(KeptBits):
         rows = np.asarray(data)
         # In an order of their own first, so that the order of the data is not even seen in the last digit.
         rows = rows[np.lexsort(rows.T)]
-        laws = [super(Shuffled, self).law(rows[order]) for order in _orders(len(rows))]
+        laws = [super(ShuffledKeptBits, self).law(rows[order]) for order in _orders(len(rows))]
         return FiniteLaw(laws[0].outcomes, np.mean([law.probabilities for law in laws], axis=0))
 
 
@@ -312,7 +316,7 @@ def _reach_of(terms: int) -> float:
 
 
 @dataclass(frozen=True)
-class SameUsers(FixedTranscript):
+class SameUsersFullBudget(FixedTranscript):
     """The first block is asked every query, each with the whole level."""
 
     def block(self, index: int) -> IntArray:
@@ -322,7 +326,7 @@ class SameUsers(FixedTranscript):
 
 
 @dataclass(frozen=True)
-class SplitBudget(FixedTranscript):
+class BudgetSplitOverQueries(FixedTranscript):
     """All users are asked every query, each with a share of the level: as private, and less accurate."""
 
     @property
@@ -360,31 +364,31 @@ class _InProtocol:
 
     cls: type[FixedTranscript]
 
-    def __call__(self, base: MessagesOf) -> MessagesOf:
+    def __call__(self, base: MessagesOfOneUser) -> MessagesOfOneUser:
         """Return the mutant of `base`."""
-        return MessagesOf(Twin(self.cls)(base.transcript), base.user)
+        return MessagesOfOneUser(Twin(self.cls)(base.transcript), base.user)
 
 
-def _every_query(base: MessagesOf) -> float:
+def _every_query(base: MessagesOfOneUser) -> float:
     return base.epsilon * base.transcript.algorithm.queries
 
 
-def _as_often_as_asked(base: MessagesOf) -> float:
+def _as_often_as_asked(base: MessagesOfOneUser) -> float:
     return base.epsilon * len(_InProtocol(BlocksWithReplacement)(base).queries)
 
 
-MUTANTS: dict[str, Mutant[MessagesOf]] = tabulate_mutants(
+MUTANTS: dict[str, Mutant[MessagesOfOneUser]] = tabulate_mutants(
     Mutant(
         "same_users_full_budget",
-        _InProtocol(SameUsers),
+        _InProtocol(SameUsersFullBudget),
         _every_query,
         "violation",
         "every query to the first block, at the whole level: t eps for a user whom all queries count or none",
     ),
     Mutant(
         "budget_split",
-        _InProtocol(SplitBudget),
-        Times(1.0),
+        _InProtocol(BudgetSplitOverQueries),
+        TimesEpsilon(1.0),
         "benign",
         "every query to all users, at eps / t: as private, and n has to grow as t^2 for t",
     ),

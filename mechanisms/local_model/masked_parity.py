@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechanisms.base.mechanism import FloatArray, IntArray, require, require_draws
-from mechanisms.statistical_queries.lazy_oracles import Decomposed, LazyOracle, parity_signs
-from mechanisms.statistical_queries.sq_oracles import Oracle
+from mechanisms.statistical_queries.lazy_oracles import DecomposedQueries, LazyOracle, parity_signs
+from mechanisms.statistical_queries.sq_oracles import StatisticalQueryOracle
 
 #: A hypothesis takes 2 d + 1 bits of an int64.
 _MOST_BITS = 30
@@ -78,12 +78,12 @@ def errors(codes: IntArray, learned: IntArray, d: int) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class BlockQueries:
     """Queries of one block, for all runs.
 
     Parameters
     ----------
-    queries : Decomposed
+    queries : DecomposedQueries
         Lists of t queries.
     which : ndarray of shape (runs,)
         The list that each run asks.
@@ -91,7 +91,7 @@ class Asked:
         Their tolerances.
     """
 
-    queries: Decomposed
+    queries: DecomposedQueries
     which: IntArray
     tolerances: FloatArray
 
@@ -106,15 +106,15 @@ class Asked:
         return told.hexdigest()
 
 
-class Answerer(Protocol):
+class BlockAnswerer(Protocol):
     """Answers the queries of a block for each run's target."""
 
-    def __call__(self, asked: Asked, block: int, codes: IntArray, rng: np.random.Generator, /) -> FloatArray:
+    def __call__(self, asked: BlockQueries, block: int, codes: IntArray, rng: np.random.Generator, /) -> FloatArray:
         """Return answers of shape (runs, t)."""
         ...
 
 
-class Learner(Protocol):
+class MaskedParityLearner(Protocol):
     """Asks its queries in blocks, and learns a concept from the answers."""
 
     @property
@@ -127,7 +127,7 @@ class Learner(Protocol):
         """How many blocks it asks."""
         ...
 
-    def ask(self, block: int, answers: tuple[FloatArray, ...], runs: int, /) -> Asked:
+    def ask(self, block: int, answers: tuple[FloatArray, ...], runs: int, /) -> BlockQueries:
         """Queries of a block, for the answers to all blocks before it; or for none, where nothing is known yet."""
         ...
 
@@ -137,31 +137,31 @@ class Learner(Protocol):
 
 
 @dataclass(frozen=True)
-class Faithful:
+class FaithfulAnswerer:
     """Answers through an oracle that sees expectations only; one oracle a block."""
 
-    oracles: tuple[Oracle, ...]
+    oracles: tuple[StatisticalQueryOracle, ...]
 
-    def __call__(self, asked: Asked, block: int, codes: IntArray, rng: np.random.Generator) -> FloatArray:
+    def __call__(self, asked: BlockQueries, block: int, codes: IntArray, rng: np.random.Generator) -> FloatArray:
         """Answers of shape (runs, t)."""
         means = asked.queries.means(asked.which, *split(codes, asked.queries.d))
         return self.oracles[block](means, np.broadcast_to(asked.tolerances, means.shape), rng)
 
 
 @dataclass(frozen=True)
-class Unhelpful:
+class LazyAnswerer:
     """Answers through a lazy oracle, to which the mask is the secret."""
 
     oracle: LazyOracle
 
-    def __call__(self, asked: Asked, block: int, codes: IntArray, rng: np.random.Generator) -> FloatArray:
+    def __call__(self, asked: BlockQueries, block: int, codes: IntArray, rng: np.random.Generator) -> FloatArray:
         """Answers of shape (runs, t)."""
         del block, rng
         return self.oracle(asked.queries, asked.which, asked.tolerances, *split(codes, asked.queries.d))
 
 
 @dataclass(frozen=True, eq=False)
-class Played:
+class MaskedParityGameResult:
     """What came of a game: hypotheses of shape (runs,), and what was asked.
 
     ``rounds`` counts blocks whose queries were not fixed before the first answer, and the first one.
@@ -174,8 +174,13 @@ class Played:
 
 
 def play(
-    learner: Learner, answerer: Answerer, codes: IntArray, rng: np.random.Generator, *, frozen: bool = False
-) -> Played:
+    learner: MaskedParityLearner,
+    answerer: BlockAnswerer,
+    codes: IntArray,
+    rng: np.random.Generator,
+    *,
+    frozen: bool = False,
+) -> MaskedParityGameResult:
     """Run a learner against the targets of `codes`, one run for each.
 
     Parameters
@@ -207,11 +212,11 @@ def play(
             require(not frozen, f"the queries of block {block} that were fixed, {committed[block][:12]}", digest[:12])
         queries, least = queries + len(asked.tolerances), min(least, float(asked.tolerances.min()))
         answers = (*answers, answerer(asked, block, codes, rng))
-    return Played(learner.learn(answers), rounds, queries, least)
+    return MaskedParityGameResult(learner.learn(answers), rounds, queries, least)
 
 
 @dataclass(frozen=True)
-class Game:
+class MaskedParityGame:
     """A learner against random targets; called with codes of concepts as ``(codes, n, rng)``.
 
     Each run has one of the concepts, drawn uniformly. Returns int64 of shape (n, 2): the concept and the hypothesis.
@@ -222,8 +227,8 @@ class Game:
         See `play`.
     """
 
-    learner: Learner
-    answerer: Answerer
+    learner: MaskedParityLearner
+    answerer: BlockAnswerer
     frozen: bool = False
 
     def __call__(self, data: IntArray, n: int, rng: np.random.Generator) -> IntArray:
@@ -236,7 +241,7 @@ class Game:
 
 @dataclass(frozen=True)
 class ErrorOfHypothesis:
-    """Error of the hypotheses of a `Game`."""
+    """Error of the hypotheses of a `MaskedParityGame`."""
 
     d: int
 

@@ -15,12 +15,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mechanisms.base.mechanism import FloatArray, IntArray, Mutant, require, tabulate_mutants
-from mechanisms.local_model.masked_parity import Asked, Faithful, Game, Learner, hypothesis
-from mechanisms.statistical_queries.lazy_oracles import MOST_BITS, Decomposed, masked_queries, parity_signs
+from mechanisms.local_model.masked_parity import (
+    BlockQueries,
+    FaithfulAnswerer,
+    MaskedParityGame,
+    MaskedParityLearner,
+    hypothesis,
+)
+from mechanisms.statistical_queries.lazy_oracles import MOST_BITS, DecomposedQueries, masked_queries, parity_signs
 from mechanisms.statistical_queries.sq_oracles import valid_oracles
 
 
-def first_round(d: int, position: Callable[[int], int] = lambda j: j) -> Decomposed:
+def first_round(d: int, position: Callable[[int], int] = lambda j: j) -> DecomposedQueries:
     """The queries g_j: whether i is j, b = 1 and y = -1; one list of d queries of expectation ``r_j / (2 d)``."""
     g = np.zeros((1, d, 2, d, 1, 2))
     for j in range(d):
@@ -28,7 +34,7 @@ def first_round(d: int, position: Callable[[int], int] = lambda j: j) -> Decompo
     return masked_queries(g, d)
 
 
-def second_round(parities: IntArray, d: int) -> Decomposed:
+def second_round(parities: IntArray, d: int) -> DecomposedQueries:
     """The query g_{d+1} for each parity: whether b = 0 and y is not the parity's sign; shape (parities, 1).
 
     Its expectation is a / 2 if the parity is the target's, else 1/4.
@@ -36,7 +42,7 @@ def second_round(parities: IntArray, d: int) -> Decomposed:
     return _mismatch(parity_signs(parities[:, None], np.arange(1 << d)), d)
 
 
-def _mismatch(predicted: IntArray, d: int) -> Decomposed:
+def _mismatch(predicted: IntArray, d: int) -> DecomposedQueries:
     """Whether b = 0 and y differs from a prediction of shape (lists, 2^d)."""
     g = np.zeros((len(predicted), 1, 2, 1, 1 << d, 2))
     g[:, 0, 0, 0, :, 0], g[:, 0, 0, 0, :, 1] = predicted != 1, predicted != -1
@@ -52,14 +58,14 @@ def tolerance_of(d: int) -> float:
 SECOND_TOLERANCE, SECOND_THRESHOLD = 1 / 5, 1 / 4
 
 
-def faithful(d: int) -> dict[str, Faithful]:
+def faithful(d: int) -> dict[str, FaithfulAnswerer]:
     """Every oracle that keeps to its tolerance, by name; the adversarial ones know what answers are compared with."""
     first, second = valid_oracles(1 / (4 * d)), valid_oracles(SECOND_THRESHOLD)
-    return {name: Faithful((first[name], second[name])) for name in first}
+    return {name: FaithfulAnswerer((first[name], second[name])) for name in first}
 
 
 @dataclass(frozen=True)
-class TwoRounds:
+class TwoRoundParityLearner:
     """The document's adaptive learner A_MP: r from the half with b = 1, then a by one query that depends on r.
 
     Parameters
@@ -106,17 +112,17 @@ class TwoRounds:
         """The parity that the second query is made of."""
         return self.parity(answers, runs)
 
-    def second(self, parities: IntArray) -> Decomposed:
+    def second(self, parities: IntArray) -> DecomposedQueries:
         """The second query of each parity."""
         return second_round(parities, self.d)
 
-    def ask(self, block: int, answers: tuple[FloatArray, ...], runs: int) -> Asked:
+    def ask(self, block: int, answers: tuple[FloatArray, ...], runs: int) -> BlockQueries:
         """The d queries of round 1, or the one of round 2."""
         if block == 0:
             nothing = np.zeros(runs, dtype=np.int64)
-            return Asked(first_round(self.d, self.position), nothing, np.full(self.d, self.tolerance))
+            return BlockQueries(first_round(self.d, self.position), nothing, np.full(self.d, self.tolerance))
         parities, which = np.unique(self.asked_in_round_two(answers, runs), return_inverse=True)
-        return Asked(self.second(parities), which, np.array([SECOND_TOLERANCE]))
+        return BlockQueries(self.second(parities), which, np.array([SECOND_TOLERANCE]))
 
     def learn(self, answers: tuple[FloatArray, ...]) -> IntArray:
         """The concept of the parity and the mask that were found, as a hypothesis."""
@@ -128,7 +134,7 @@ class TwoRounds:
 
 
 @dataclass(frozen=True)
-class NonStrict(TwoRounds):
+class NonStrictComparison(TwoRoundParityLearner):
     """At least for above."""
 
     def exceeds(self, answers: FloatArray, threshold: float) -> IntArray:
@@ -137,7 +143,7 @@ class NonStrict(TwoRounds):
 
 
 @dataclass(frozen=True)
-class WideTolerance(TwoRounds):
+class WideParityTolerance(TwoRoundParityLearner):
     """Tolerance 1/(2 d) in round 1: as much as the two expectations are apart."""
 
     @property
@@ -147,7 +153,7 @@ class WideTolerance(TwoRounds):
 
 
 @dataclass(frozen=True)
-class BitOrder(TwoRounds):
+class RotatedBitOrder(TwoRoundParityLearner):
     """Query j looks at index j + 1, so what is found is r rotated by one bit."""
 
     def position(self, j: int) -> int:
@@ -156,17 +162,17 @@ class BitOrder(TwoRounds):
 
 
 @dataclass(frozen=True)
-class IntegerInnerProduct(TwoRounds):
+class IntegerInnerProduct(TwoRoundParityLearner):
     """The predicted label is ``1 - 2 (r.x)`` with r.x over the integers: no label at all where r.x > 1."""
 
-    def second(self, parities: IntArray) -> Decomposed:
+    def second(self, parities: IntArray) -> DecomposedQueries:
         """The second query of each parity."""
         inner = np.bitwise_count(parities[:, None] & np.arange(1 << self.d)).astype(np.int64)
         return _mismatch(1 - 2 * inner, self.d)
 
 
 @dataclass(frozen=True)
-class PreparedEarly(TwoRounds):
+class SecondRoundPreparedEarly(TwoRoundParityLearner):
     """The second query is prepared before round 1 is answered, for r = 0."""
 
     def asked_in_round_two(self, answers: tuple[FloatArray, ...], runs: int) -> IntArray:
@@ -179,25 +185,35 @@ class PreparedEarly(TwoRounds):
 class _Learns:
     """Builds the game of another learner of as many bits (for `Mutant.build`)."""
 
-    learner: Callable[[int], Learner]
+    learner: Callable[[int], MaskedParityLearner]
 
-    def __call__(self, base: Game) -> Game:
+    def __call__(self, base: MaskedParityGame) -> MaskedParityGame:
         """Return the mutant of `base`."""
         return replace(base, learner=self.learner(base.learner.d))
 
 
 #: Nothing private is claimed, so none of them can violate it.
-MUTANTS: dict[str, Mutant[Game]] = tabulate_mutants(
-    Mutant("non_strict_comparison", _Learns(NonStrict), None, "benign", ">= for >: the margins are strict, no effect"),
+MUTANTS: dict[str, Mutant[MaskedParityGame]] = tabulate_mutants(
+    Mutant(
+        "non_strict_comparison",
+        _Learns(NonStrictComparison),
+        None,
+        "benign",
+        ">= for >: the margins are strict, no effect",
+    ),
     Mutant(
         "tolerance_1_over_2d",
-        _Learns(WideTolerance),
+        _Learns(WideParityTolerance),
         None,
         "benign",
         "tau = 1/(2d): an oracle may answer as if every bit were the other one",
     ),
     Mutant(
-        "bit_order", _Learns(BitOrder), None, "benign", "bit j is read at index j + 1: right for r = 0 and 1..1 only"
+        "bit_order",
+        _Learns(RotatedBitOrder),
+        None,
+        "benign",
+        "bit j is read at index j + 1: right for r = 0 and 1..1 only",
     ),
     Mutant(
         "integer_inner_product",
@@ -208,7 +224,7 @@ MUTANTS: dict[str, Mutant[Game]] = tabulate_mutants(
     ),
     Mutant(
         "second_round_prepared_early",
-        _Learns(PreparedEarly),
+        _Learns(SecondRoundPreparedEarly),
         None,
         "benign",
         "the second query does not depend on the first answers: a is not learned",

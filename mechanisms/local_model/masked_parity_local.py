@@ -20,7 +20,7 @@ import numpy as np
 from mechanisms.base.mechanism import Dataset, FloatArray, IntArray, require, require_draws, require_positive
 from mechanisms.base.noise import base_for, two_sided_geometric
 from mechanisms.local_model.fresh_users import FreshUsers, users_needed
-from mechanisms.local_model.masked_parity import Faithful
+from mechanisms.local_model.masked_parity import FaithfulAnswerer
 from mechanisms.local_model.masked_parity_learner import SECOND_THRESHOLD, SECOND_TOLERANCE, tolerance_of
 from mechanisms.statistical_queries.lazy_oracles import parity_signs
 
@@ -242,9 +242,9 @@ class FreshTwoRounds:
         return np.concatenate([bits, mask[:, None]], axis=1)
 
 
-def fresh_oracles(epsilon: float, *users: int, step: float = 2.0**-6) -> Faithful:
+def fresh_oracles(epsilon: float, *users: int, step: float = 2.0**-6) -> FaithfulAnswerer:
     """Answers of blocks of so many fresh users a query, for the learners of `mechanisms.local_model.masked_parity`."""
-    return Faithful(tuple(FreshUsers(epsilon, one, 0.0, 1.0, step) for one in users))
+    return FaithfulAnswerer(tuple(FreshUsers(epsilon, one, 0.0, 1.0, step) for one in users))
 
 
 @dataclass(frozen=True, eq=False)

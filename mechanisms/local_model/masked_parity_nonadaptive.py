@@ -17,10 +17,10 @@ from typing import Protocol
 import numpy as np
 
 from mechanisms.base.mechanism import FloatArray, IntArray, Mutant, require, tabulate_mutants
-from mechanisms.local_model.masked_parity import Asked, Game, hypothesis
-from mechanisms.local_model.masked_parity_learner import TwoRounds
+from mechanisms.local_model.masked_parity import BlockQueries, MaskedParityGame, hypothesis
+from mechanisms.local_model.masked_parity_learner import TwoRoundParityLearner
 from mechanisms.statistical_queries.lazy_oracles import (
-    Decomposed,
+    DecomposedQueries,
     bent_times_parity,
     joined,
     masked_queries,
@@ -29,7 +29,7 @@ from mechanisms.statistical_queries.lazy_oracles import (
 
 
 @dataclass(frozen=True)
-class Weak:
+class NonadaptiveWeakLearner:
     """Nonadaptive weak learner: round 1 only, so r is known and a is not; its error is 1/4 for every concept.
 
     Where b = 0 it answers with a parity other than r, which is right on just half of the points whatever a is. The
@@ -48,9 +48,9 @@ class Weak:
         """One."""
         return 1
 
-    def ask(self, block: int, answers: tuple[FloatArray, ...], runs: int) -> Asked:
+    def ask(self, block: int, answers: tuple[FloatArray, ...], runs: int) -> BlockQueries:
         """The d queries of round 1."""
-        return TwoRounds(self.d).ask(block, answers, runs)
+        return TwoRoundParityLearner(self.d).ask(block, answers, runs)
 
     def other(self, r: IntArray) -> IntArray:
         """A parity that is not r: its first bit is flipped."""
@@ -58,11 +58,11 @@ class Weak:
 
     def learn(self, answers: tuple[FloatArray, ...]) -> IntArray:
         """The bits of r where b = 1, another parity where b = 0."""
-        r = TwoRounds(self.d).parity(answers, 0)
+        r = TwoRoundParityLearner(self.d).parity(answers, 0)
         return hypothesis(r, self.other(r), np.zeros_like(r), self.d)
 
 
-class Queries(Protocol):
+class FixedQueryList(Protocol):
     """A list of queries that is fixed in advance."""
 
     @property
@@ -83,7 +83,7 @@ def _where_b_is_0(functions: IntArray) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class Parities:
+class RandomParityQueries:
     """Correlations with t distinct random parities; each hits one r, at any tolerance up to 1/2.
 
     Parameters
@@ -171,14 +171,14 @@ class RandomSigns:
 
 
 @dataclass(frozen=True)
-class Nonadaptive:
+class BestNonadaptiveLearner:
     """The best use of queries that are fixed in advance: r by the queries of round 1, a by what the others let slip.
 
     Parameters
     ----------
     d : int
         Bits of r.
-    others : Queries
+    others : FixedQueryList
         t queries.
     tolerance : float
         Theirs.
@@ -191,7 +191,7 @@ class Nonadaptive:
     """
 
     d: int
-    others: Queries
+    others: FixedQueryList
     tolerance: float
 
     @property
@@ -200,19 +200,19 @@ class Nonadaptive:
         return 1
 
     @cached_property
-    def fixed(self) -> Decomposed:
+    def fixed(self) -> DecomposedQueries:
         """The t queries, taken apart; one list."""
         return masked_queries(self.others.tables(self.d)[None], self.d)
 
-    def ask(self, block: int, answers: tuple[FloatArray, ...], runs: int) -> Asked:
+    def ask(self, block: int, answers: tuple[FloatArray, ...], runs: int) -> BlockQueries:
         """The d queries of round 1 and the t others."""
-        first = TwoRounds(self.d).ask(block, answers, runs)
+        first = TwoRoundParityLearner(self.d).ask(block, answers, runs)
         tolerances = np.concatenate([first.tolerances, np.full(self.others.t, self.tolerance)])
-        return Asked(joined(first.queries, self.fixed), first.which, tolerances)
+        return BlockQueries(joined(first.queries, self.fixed), first.which, tolerances)
 
     def learn(self, answers: tuple[FloatArray, ...]) -> IntArray:
         """The concept of r, and of the mask that fits the differences better; 0 where there is none."""
-        r = TwoRounds(self.d).parity((answers[0][:, : self.d],), 0)
+        r = TwoRoundParityLearner(self.d).parity((answers[0][:, : self.d],), 0)
         nothing, ones = np.zeros(len(r), dtype=np.int64), np.ones(len(r), dtype=np.int64)
         moved = answers[0][:, self.d :] - self.fixed.rest(nothing, r)
         agreement = (moved * self.fixed.secret(nothing, r, ones)).sum(axis=1)
@@ -223,7 +223,7 @@ class Nonadaptive:
 
 
 @dataclass(frozen=True)
-class ConstantGuess(Weak):
+class ConstantGuess(NonadaptiveWeakLearner):
     """The label +1 where b = 0, which is the parity 0: right on half of the points only if r is not 0."""
 
     def other(self, r: IntArray) -> IntArray:
@@ -231,12 +231,12 @@ class ConstantGuess(Weak):
         return np.zeros_like(r)
 
 
-def _constant_guess(base: Game) -> Game:
+def _constant_guess(base: MaskedParityGame) -> MaskedParityGame:
     return replace(base, learner=ConstantGuess(base.learner.d))
 
 
 #: Nothing private is claimed, so it cannot violate that.
-MUTANTS: dict[str, Mutant[Game]] = tabulate_mutants(
+MUTANTS: dict[str, Mutant[MaskedParityGame]] = tabulate_mutants(
     Mutant(
         "constant_guess",
         _constant_guess,

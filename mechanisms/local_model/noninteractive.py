@@ -19,7 +19,7 @@ from mechanisms.local_model.local_model import SILENT, LocalOracle, OracleBranch
 
 
 @dataclass(frozen=True)
-class Noninteractive:
+class NoninteractiveOracle:
     """An oracle that wants all calls committed to before the first answer, and answers those and no others.
 
     Parameters
@@ -71,7 +71,7 @@ class Noninteractive:
 class _Committed:
     """Compares what is asked with what was committed to."""
 
-    def __init__(self, agreed: Noninteractive) -> None:
+    def __init__(self, agreed: NoninteractiveOracle) -> None:
         self._agreed, self._round = agreed, 0
 
     def check(self, queries: Queries) -> None:
@@ -88,7 +88,7 @@ class CommittedSession(_Committed):
 
     silence: ClassVar[int] = SILENT
 
-    def __init__(self, agreed: Noninteractive, session: OracleSession) -> None:
+    def __init__(self, agreed: NoninteractiveOracle, session: OracleSession) -> None:
         super().__init__(agreed)
         self._session = session
 
@@ -103,7 +103,7 @@ class CommittedBranches(_Committed):
 
     silence: ClassVar[int] = SILENT
 
-    def __init__(self, agreed: Noninteractive, branches: OracleBranches) -> None:
+    def __init__(self, agreed: NoninteractiveOracle, branches: OracleBranches) -> None:
         super().__init__(agreed)
         self._branches = branches
 

@@ -174,7 +174,7 @@ class OtherRows:
 
 
 @dataclass(frozen=True)
-class SharedCoin(_FlippedBits):
+class OneCoinForAllRows(_FlippedBits):
     """One coin for all rows: the differences between rows are published exactly."""
 
     def flips(self, shape: tuple[int, int], rng: np.random.Generator) -> NDArray[np.bool_]:
@@ -183,7 +183,7 @@ class SharedCoin(_FlippedBits):
 
 
 @dataclass(frozen=True)
-class KeepWithParameter(RandomizedResponse):
+class KeepProbabilityEps(RandomizedResponse):
     """A bit is kept with probability `parameter` instead of ``(1 + parameter) / 2``."""
 
     @property
@@ -193,7 +193,7 @@ class KeepWithParameter(RandomizedResponse):
 
 
 @dataclass(frozen=True)
-class ParameterAsLevel(RandomizedResponse):
+class ParameterClaimedAsEps(RandomizedResponse):
     """The right mechanism with a wrong claim: level `parameter`."""
 
     @property
@@ -203,7 +203,7 @@ class ParameterAsLevel(RandomizedResponse):
 
 
 @dataclass(frozen=True)
-class FairSecondCoin(RandomizedResponse):
+class HalfTruthHalfCoin(RandomizedResponse):
     """Truth on heads, else a fair second coin: truth with probability 3/4 whatever was claimed."""
 
     @property
@@ -236,24 +236,30 @@ def _fair_second_coin(base: RandomizedResponse) -> float:  # noqa: ARG001 -- as 
 
 
 MUTANTS: dict[str, Mutant[RandomizedResponse]] = tabulate_mutants(
-    Mutant("shared_coin", Twin(SharedCoin), unbounded, "violation", "two rows or more: x and x' have disjoint outputs"),
+    Mutant(
+        "shared_coin",
+        Twin(OneCoinForAllRows),
+        unbounded,
+        "violation",
+        "two rows or more: x and x' have disjoint outputs",
+    ),
     Mutant(
         "keep_with_parameter",
-        Twin(KeepWithParameter),
+        Twin(KeepProbabilityEps),
         _keep_with_parameter,
         "violation",
         "|ln(par / (1 - par))|: above the claim only for par < 1/3; says nothing at par = 1/2",
     ),
     Mutant(
         "parameter_as_level",
-        Twin(ParameterAsLevel),
+        Twin(ParameterClaimedAsEps),
         _right_level,
         "violation",
         "the reference itself, claimed at level `parameter` (the mutant's own `epsilon`)",
     ),
     Mutant(
         "fair_second_coin",
-        Twin(FairSecondCoin),
+        Twin(HalfTruthHalfCoin),
         _fair_second_coin,
         "violation",
         "truth probability 3/4, true ln 3; a violation of claims below it, such as Warner's ln 2",

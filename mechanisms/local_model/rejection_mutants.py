@@ -28,7 +28,7 @@ class CoarseTolerance(RejectionSimulation):
 
 
 @dataclass(frozen=True)
-class NoSlack(RejectionSimulation):
+class AcceptanceWithoutSlack(RejectionSimulation):
     """Acceptance without ``1 + phi``: estimates that are too large have odds above 1, which are cut off."""
 
     @property
@@ -38,7 +38,7 @@ class NoSlack(RejectionSimulation):
 
 
 @dataclass(frozen=True)
-class NoGrowth(RejectionSimulation):
+class AcceptanceWithoutGrowth(RejectionSimulation):
     """Acceptance without ``e^epsilon``: all outputs that are likelier than on the reference are accepted."""
 
     @property
@@ -48,7 +48,7 @@ class NoGrowth(RejectionSimulation):
 
 
 @dataclass(frozen=True)
-class OtherReference(RejectionSimulation):
+class ReferenceMismatch(RejectionSimulation):
     """Candidates are drawn on the input after the reference, and weighed by the probabilities of the reference."""
 
     @property
@@ -68,7 +68,7 @@ class TwoToTheEpsilon(RejectionSimulation):
 
 
 @dataclass(frozen=True)
-class LastRejected(TruncatedSimulation):
+class LastRejectedAtTheCap(TruncatedSimulation):
     """At the cap, the last candidate is output although it was rejected."""
 
     def output_law(self, data: Dataset) -> FloatArray:
@@ -111,9 +111,15 @@ def _twin(cls: type[RejectionSimulation], **changed: Any) -> Any:
 
 MUTANTS: dict[str, Mutant[RejectionSimulation]] = tabulate_mutants(
     Mutant("tau_without_e2eps", _twin(CoarseTolerance), None, "benign", "tolerance beta/(3t): TV 0.64 at eps = 2"),
-    Mutant("acceptance_without_slack", _twin(NoSlack), None, "benign", "odds of acceptance above 1"),
-    Mutant("acceptance_without_e_eps", _twin(NoGrowth), None, "benign", "odds of acceptance up to e^eps, cut off"),
-    Mutant("reference_mismatch", _twin(OtherReference), None, "benign", "candidates from another input than q"),
+    Mutant("acceptance_without_slack", _twin(AcceptanceWithoutSlack), None, "benign", "odds of acceptance above 1"),
+    Mutant(
+        "acceptance_without_e_eps",
+        _twin(AcceptanceWithoutGrowth),
+        None,
+        "benign",
+        "odds of acceptance up to e^eps, cut off",
+    ),
+    Mutant("reference_mismatch", _twin(ReferenceMismatch), None, "benign", "candidates from another input than q"),
     Mutant("two_to_the_eps", _twin(TwoToTheEpsilon), None, "benign", "2^eps for e^eps"),
     Mutant(
         "fresh_draw_at_the_cap",
@@ -124,7 +130,7 @@ MUTANTS: dict[str, Mutant[RejectionSimulation]] = tabulate_mutants(
     ),
     Mutant(
         "last_rejected_at_the_cap",
-        _twin(LastRejected, candidates=2),
+        _twin(LastRejectedAtTheCap, candidates=2),
         None,
         "benign",
         "after two candidates the rejected one: TV (1 - e^-eps)^(N - 1) TV(R(0), R(D))",

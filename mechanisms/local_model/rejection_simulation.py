@@ -27,7 +27,7 @@ from auditor.privacy.exact import FiniteLaw
 from mechanisms.base.mechanism import Dataset, FloatArray, IntArray, require, require_draws, require_positive
 from mechanisms.base.noise import draw_index
 from mechanisms.local_model.local_randomizers import LocalRandomizer, response
-from mechanisms.statistical_queries.sq_oracles import Oracle
+from mechanisms.statistical_queries.sq_oracles import StatisticalQueryOracle
 
 # A distribution sums to one within rounding.
 _ROUNDING = 1e-9
@@ -72,7 +72,7 @@ def total_variation(first: FloatArray, second: FloatArray) -> float:
 
 
 @dataclass(frozen=True)
-class Signs:
+class SignedErrorOracle:
     """The answer to query w is off by ``signs[w]`` tolerances; what an adversary can do at most.
 
     Parameters
@@ -93,24 +93,24 @@ class Signs:
 
 
 @dataclass(frozen=True)
-class Turns:
+class OraclesInTurn:
     """Round k of a simulation is answered by oracle k modulo their number: answers to one query change.
 
     The document allows for that: the estimate of p(w) "may vary, for the same w, from iteration to iteration".
     """
 
-    oracles: tuple[Oracle, ...]
+    oracles: tuple[StatisticalQueryOracle, ...]
 
     def __post_init__(self) -> None:
         require(len(self.oracles) > 0, "at least one oracle", self.oracles)
 
 
-def turns(oracle: Oracle | Turns) -> tuple[Oracle, ...]:
+def turns(oracle: StatisticalQueryOracle | OraclesInTurn) -> tuple[StatisticalQueryOracle, ...]:
     """The oracles that answer round after round, over and over."""
-    return oracle.oracles if isinstance(oracle, Turns) else (oracle,)
+    return oracle.oracles if isinstance(oracle, OraclesInTurn) else (oracle,)
 
 
-def settled(oracle: Oracle, truth: FloatArray, tolerance: float) -> FloatArray:
+def settled(oracle: StatisticalQueryOracle, truth: FloatArray, tolerance: float) -> FloatArray:
     """Answers of an oracle that draws nothing; ValueError if it draws, as then no law is known here."""
     rng = np.random.default_rng(0)
     before = rng.bit_generator.state
@@ -134,7 +134,7 @@ class RejectionSimulation:
         Claimed total variation between the outputs of all calls and their simulations, in (0, 1).
     calls : int
         Calls of the local algorithm, t; this is one of them, within ``beta / t``.
-    oracle : Oracle or Turns
+    oracle : StatisticalQueryOracle or OraclesInTurn
         Who answers the queries. It is given the expectations of the queries of all outputs, in the order of the
         outputs, although the query of the candidate alone is asked: so an adversary can name its errors.
     reference : int, default 0
@@ -154,7 +154,7 @@ class RejectionSimulation:
     randomizer: LocalRandomizer
     beta: float
     calls: int
-    oracle: Oracle | Turns
+    oracle: StatisticalQueryOracle | OraclesInTurn
     reference: int = 0
 
     def __post_init__(self) -> None:
@@ -299,7 +299,7 @@ def reached(hits: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class Rounds:
+class NumberOfRounds:
     """The number of rounds of a simulation (of queries, one each); float64 of shape (n,)."""
 
     simulation: Any
@@ -310,7 +310,7 @@ class Rounds:
 
 
 @dataclass(frozen=True, eq=False)
-class UnderAllSigns:
+class SimulationUnderAllSigns:
     """What a simulation does under every oracle whose answers are off by a whole tolerance, up or down.
 
     Attributes
@@ -329,19 +329,19 @@ class UnderAllSigns:
     rounds: FloatArray
 
     @property
-    def worst(self) -> Signs:
+    def worst(self) -> SignedErrorOracle:
         """The oracle under which the output is furthest from what is simulated."""
-        return Signs(tuple(self.signs[int(self.distances.argmax())].tolist()))
+        return SignedErrorOracle(tuple(self.signs[int(self.distances.argmax())].tolist()))
 
 
-def under_all_signs(simulation: RejectionSimulation, data: Dataset) -> UnderAllSigns:
+def under_all_signs(simulation: RejectionSimulation, data: Dataset) -> SimulationUnderAllSigns:
     """Compute a simulation's laws under all ``2^outputs`` patterns of errors; not for a truncated one."""
     signs = np.array(list(itertools.product((-1.0, 1.0), repeat=simulation.q.size)))
     odds = simulation.odds(simulation.truths(data) + simulation.tolerance * signs)
     hits = simulation.drawn_from * np.clip(odds, 0.0, 1.0)
     ends = hits.sum(axis=1)
     off = hits / ends[:, None] - simulation.target(data)
-    return UnderAllSigns(signs, odds, 0.5 * np.abs(off).sum(axis=1), 1.0 / ends)
+    return SimulationUnderAllSigns(signs, odds, 0.5 * np.abs(off).sum(axis=1), 1.0 / ends)
 
 
 # ------------------------------------------------------------------------------------ bounds

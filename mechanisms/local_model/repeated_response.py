@@ -34,7 +34,7 @@ from mechanisms.base.mechanism import (
 )
 from mechanisms.base.noise import base_for, lattice_law, two_sided_geometric
 from mechanisms.base.queries import Count
-from mechanisms.composition.composition import Bit
+from mechanisms.composition.composition import RowBit
 from mechanisms.local_model.local_model import REFUSED, LocalAlgorithm, LocalOracle
 from mechanisms.local_model.local_randomizers import constant, response
 
@@ -47,7 +47,7 @@ class NumberOfOnes:
 
     Parameters
     ----------
-    bit : Bit
+    bit : RowBit
         What is asked.
     part : float
         Level of each response.
@@ -60,7 +60,7 @@ class NumberOfOnes:
     answers are equal.
     """
 
-    bit: Bit
+    bit: RowBit
     part: float
     k: int
 
@@ -182,7 +182,7 @@ class FilteredResponses:
 
     Parameters
     ----------
-    bit : Bit
+    bit : RowBit
         What is asked.
     levels : sequence of float
         Query j is answered by a response of level ``levels[j]``; one more query says that the analyst stops for now,
@@ -193,7 +193,7 @@ class FilteredResponses:
         Who asks, without coins.
     """
 
-    bit: Bit
+    bit: RowBit
     levels: Sequence[float]
     epsilon: float
     analyst: Analyst

@@ -26,7 +26,7 @@ from mechanisms.local_model.rejection_simulation import distribution, finite, re
 
 
 @dataclass(frozen=True)
-class Ask:
+class BooleanQueryStep:
     """An algorithm that learns from boolean statistical queries: it asks one, and goes on by the answer.
 
     Parameters
@@ -35,7 +35,7 @@ class Ask:
         Values of the query on the inputs, -1 or 1.
     threshold : float
         What the answer is compared with.
-    below, above : Ask or int
+    below, above : BooleanQueryStep or int
         What follows an answer at most, or above, the threshold: the next query, or the output, at least 0.
 
     Notes
@@ -45,29 +45,29 @@ class Ask:
 
     query: tuple[int, ...]
     threshold: float
-    below: Ask | int
-    above: Ask | int
+    below: BooleanQueryStep | int
+    above: BooleanQueryStep | int
 
     def __post_init__(self) -> None:
         require(len(self.query) > 0 and set(self.query) <= {-1, 1}, "values -1 and 1", self.query)
         require(-1 < self.threshold < 1, "a threshold in (-1, 1)", self.threshold)
-        depths = [branch.depth if isinstance(branch, Ask) else 0 for branch in (self.below, self.above)]
+        depths = [branch.depth if isinstance(branch, BooleanQueryStep) else 0 for branch in (self.below, self.above)]
         require(depths[0] == depths[1], "branches of one depth", depths)
 
     @property
     def depth(self) -> int:
         """Number of queries, t."""
-        return 1 + (self.above.depth if isinstance(self.above, Ask) else 0)
+        return 1 + (self.above.depth if isinstance(self.above, BooleanQueryStep) else 0)
 
-    def branches(self) -> tuple[Ask | int, Ask | int]:
+    def branches(self) -> tuple[BooleanQueryStep | int, BooleanQueryStep | int]:
         """What follows an answer at most, and above, the threshold."""
         return self.below, self.above
 
-    def nodes(self) -> Iterator[Ask]:
+    def nodes(self) -> Iterator[BooleanQueryStep]:
         """All queries that may be asked, the first one first."""
         yield self
         for branch in self.branches():
-            if isinstance(branch, Ask):
+            if isinstance(branch, BooleanQueryStep):
                 yield from branch.nodes()
 
     def truth(self, data: Dataset) -> float:
@@ -81,14 +81,14 @@ class Ask:
             self.branches(), (truth - tolerance <= self.threshold, truth + tolerance > self.threshold), strict=True
         ):
             if possible:
-                found |= branch.valid_outputs(data, tolerance) if isinstance(branch, Ask) else {branch}
+                found |= branch.valid_outputs(data, tolerance) if isinstance(branch, BooleanQueryStep) else {branch}
         return frozenset(found)
 
     def leaves(self) -> list[int]:
         """The outputs of all paths, those below a threshold first."""
         found: list[int] = []
         for branch in self.branches():
-            found += branch.leaves() if isinstance(branch, Ask) else [branch]
+            found += branch.leaves() if isinstance(branch, BooleanQueryStep) else [branch]
         return found
 
     def outputs(self) -> int:
@@ -96,30 +96,30 @@ class Ask:
         return 1 + max(self.leaves())
 
 
-def in_parallel(queries: tuple[tuple[int, ...], ...], thresholds: tuple[float, ...]) -> Ask:
+def in_parallel(queries: tuple[tuple[int, ...], ...], thresholds: tuple[float, ...]) -> BooleanQueryStep:
     """The nonadaptive algorithm that compares each answer with its threshold; bit j of the output is comparison j."""
 
-    def ask(k: int, so_far: int) -> Ask | int:
+    def ask(k: int, so_far: int) -> BooleanQueryStep | int:
         if k == len(queries):
             return so_far
-        return Ask(queries[k], thresholds[k], ask(k + 1, so_far), ask(k + 1, so_far + 2**k))
+        return BooleanQueryStep(queries[k], thresholds[k], ask(k + 1, so_far), ask(k + 1, so_far + 2**k))
 
     tree = ask(0, 0)
-    require(isinstance(tree, Ask), "at least one query", queries)
+    require(isinstance(tree, BooleanQueryStep), "at least one query", queries)
     return tree  # type: ignore[return-value]
 
 
-def binary_search(inputs: int, share: float) -> Ask:
+def binary_search(inputs: int, share: float) -> BooleanQueryStep:
     """Adaptive: the least u for which more than `share` of the entries are at most u, among ``2^t`` ordered inputs."""
     require(inputs >= 2 and inputs & (inputs - 1) == 0, "a power of two of inputs", inputs)
     require(0 < share < 1, "a share in (0, 1)", share)
 
-    def ask(low: int, high: int) -> Ask | int:
+    def ask(low: int, high: int) -> BooleanQueryStep | int:
         if high - low == 1:
             return low
         middle = (low + high) // 2
         query = tuple(1 if u < middle else -1 for u in range(inputs))
-        return Ask(query, 2 * share - 1, ask(middle, high), ask(low, middle))
+        return BooleanQueryStep(query, 2 * share - 1, ask(middle, high), ask(low, middle))
 
     return ask(0, inputs)  # type: ignore[return-value]
 
@@ -158,7 +158,7 @@ class LocalProtocol:
 
     Parameters
     ----------
-    algorithm : Ask
+    algorithm : BooleanQueryStep
         Who asks.
     epsilon : float
         Level of all messages of a person.
@@ -174,7 +174,7 @@ class LocalProtocol:
     The data are the persons' entries, shape (rows,), as many as needed or more. An output is the algorithm's.
     """
 
-    algorithm: Ask
+    algorithm: BooleanQueryStep
     epsilon: float
     persons: int
     same: bool = False
@@ -193,7 +193,7 @@ class LocalProtocol:
         """Messages of a run: calls of local randomizers."""
         return self.algorithm.depth * self.persons
 
-    def least(self, ask: Ask) -> int:
+    def least(self, ask: BooleanQueryStep) -> int:
         """Least number of messages 1 that answers a query above its threshold."""
         return least_ones(ask.threshold, self.persons, self.level)
 
@@ -206,7 +206,7 @@ class LocalProtocol:
         rows = entries[:needed].astype(np.int64).reshape(-1, self.persons)
         return np.broadcast_to(rows, (self.algorithm.depth, self.persons))
 
-    def chances(self, ask: Ask, entries: IntArray) -> FloatArray:
+    def chances(self, ask: BooleanQueryStep, entries: IntArray) -> FloatArray:
         """Probability of a message 1 on each entry, of its shape."""
         return np.asarray(message(ask.query, self.level).rows[entries, 1])
 
@@ -214,7 +214,7 @@ class LocalProtocol:
         """Exact law of the output on given entries."""
         entries = self.entries(data)
 
-        def above(ask: Ask, k: int) -> float:
+        def above(ask: BooleanQueryStep, k: int) -> float:
             ones = np.ones(1)
             for chance in self.chances(ask, entries[k]).tolist():
                 ones = np.convolve(ones, [1.0 - chance, chance])
@@ -227,21 +227,21 @@ class LocalProtocol:
         require_draws(n)
         entries = self.entries(data)
 
-        def above(ask: Ask, k: int, runs: IntArray) -> BoolArray:
+        def above(ask: BooleanQueryStep, k: int, runs: IntArray) -> BoolArray:
             said = rng.random((runs.size, self.persons)) < self.chances(ask, entries[k])
             return np.asarray(said.sum(axis=1) >= self.least(ask))
 
         return followed(self.algorithm, n, above)
 
 
-def outcomes(algorithm: Ask, above: Callable[[Ask, int], float]) -> FloatArray:
+def outcomes(algorithm: BooleanQueryStep, above: Callable[[BooleanQueryStep, int], float]) -> FloatArray:
     """Law of the output, by the probability that the k-th query is answered above its threshold; shape (outputs,)."""
     law = np.zeros(algorithm.outputs())
     # A query that is asked after whatever answers is computed once.
     known: dict[tuple[tuple[int, ...], float, int], float] = {}
 
-    def follow(step: Ask | int, k: int, mass: float) -> None:
-        if not isinstance(step, Ask):
+    def follow(step: BooleanQueryStep | int, k: int, mass: float) -> None:
+        if not isinstance(step, BooleanQueryStep):
             law[step] += mass
             return
         key = (step.query, step.threshold, k)
@@ -254,12 +254,14 @@ def outcomes(algorithm: Ask, above: Callable[[Ask, int], float]) -> FloatArray:
     return law
 
 
-def followed(algorithm: Ask, n: int, above: Callable[[Ask, int, IntArray], BoolArray]) -> IntArray:
+def followed(
+    algorithm: BooleanQueryStep, n: int, above: Callable[[BooleanQueryStep, int, IntArray], BoolArray]
+) -> IntArray:
     """Run an algorithm `n` times, by draws of which runs answer the k-th query above its threshold."""
     outputs = np.empty(n, dtype=np.int64)
 
-    def follow(step: Ask | int, k: int, runs: IntArray) -> None:
-        if not isinstance(step, Ask):
+    def follow(step: BooleanQueryStep | int, k: int, runs: IntArray) -> None:
+        if not isinstance(step, BooleanQueryStep):
             outputs[runs] = step
         elif runs.size:
             high = above(step, k, runs)
@@ -271,7 +273,7 @@ def followed(algorithm: Ask, n: int, above: Callable[[Ask, int, IntArray], BoolA
 
 
 @dataclass(frozen=True)
-class Transcript:
+class BitTranscript:
     """What everybody sees of a protocol: all messages, as the bits of one number, the first one the lowest bit.
 
     The queries follow from the messages, so they say nothing more. For at most 16 messages.
@@ -293,8 +295,8 @@ class Transcript:
         law = np.zeros(2**self.protocol.messages)
         said = np.arange(2**persons)[:, None] >> np.arange(persons) & 1
 
-        def follow(step: Ask | int, k: int, code: int, mass: float) -> None:
-            if not isinstance(step, Ask):
+        def follow(step: BooleanQueryStep | int, k: int, code: int, mass: float) -> None:
+            if not isinstance(step, BooleanQueryStep):
                 law[code] = mass
                 return
             chances, least = self.protocol.chances(step, entries[k]), self.protocol.least(step)
@@ -311,7 +313,7 @@ class Transcript:
         entries, persons = self.protocol.entries(data), self.protocol.persons
         codes = np.zeros(n, dtype=np.int64)
 
-        def above(ask: Ask, k: int, runs: IntArray) -> BoolArray:
+        def above(ask: BooleanQueryStep, k: int, runs: IntArray) -> BoolArray:
             said = rng.random((runs.size, persons)) < self.protocol.chances(ask, entries[k])
             codes[runs] += said @ 2 ** (k * persons + np.arange(persons))
             return np.asarray(said.sum(axis=1) >= self.protocol.least(ask))

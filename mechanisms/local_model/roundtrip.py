@@ -20,8 +20,8 @@ from auditor.targets.interactive import BoolArray
 from mechanisms.base.mechanism import Dataset, FloatArray, IntArray, require, require_draws
 from mechanisms.local_model.conditional_simulation import ConditionalSimulation, in_turn
 from mechanisms.local_model.rejection_simulation import RejectionSimulation, finite
-from mechanisms.local_model.response_protocol import Ask, LocalProtocol, followed, message, outcomes
-from mechanisms.statistical_queries.sq_oracles import Oracle
+from mechanisms.local_model.response_protocol import BooleanQueryStep, LocalProtocol, followed, message, outcomes
+from mechanisms.statistical_queries.sq_oracles import StatisticalQueryOracle
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class RoundTrip:
         What is simulated. With the same persons for all queries, of two queries.
     beta : float
         Claimed total variation between its output and the simulation's.
-    oracles : tuple of Oracle
+    oracles : tuple of StatisticalQueryOracle
         Who answers the simulation's queries about messages to the k-th query of the algorithm, given as arrays of shape
         (.., 2) in the order of the messages 0, 1. With the same persons: who answers the two queries of a round.
 
@@ -46,20 +46,20 @@ class RoundTrip:
 
     protocol: LocalProtocol
     beta: float
-    oracles: tuple[Oracle, ...]
+    oracles: tuple[StatisticalQueryOracle, ...]
 
     def __post_init__(self) -> None:
         depth = self.protocol.algorithm.depth
         require(len(self.oracles) == depth, f"{depth} oracles", self.oracles)
         require(not self.protocol.same or depth == 2, "two queries to the same persons", depth)
 
-    def call(self, ask: Ask, k: int) -> RejectionSimulation:
+    def call(self, ask: BooleanQueryStep, k: int) -> RejectionSimulation:
         """Simulates a message of a fresh person to the k-th query."""
         return RejectionSimulation(
             message(ask.query, self.protocol.level), self.beta, self.protocol.messages, self.oracles[k]
         )
 
-    def both(self, second: Ask) -> ConditionalSimulation:
+    def both(self, second: BooleanQueryStep) -> ConditionalSimulation:
         """Simulates the two messages of a person, of whom the second query was this one."""
         first, level = self.protocol.algorithm, self.protocol.level
         calls = in_turn(message(first.query, level), message(second.query, level))
@@ -87,20 +87,20 @@ class RoundTrip:
         valid = sorted(self.protocol.algorithm.valid_outputs(data, tolerance))
         return float(np.delete(law, valid).sum())
 
-    def _fresh(self, chance: Callable[[Ask, int], float]) -> FloatArray:
+    def _fresh(self, chance: Callable[[BooleanQueryStep, int], float]) -> FloatArray:
         """Law of the output, where a message to the k-th query is 1 with a given probability."""
 
-        def above(ask: Ask, k: int) -> float:
+        def above(ask: BooleanQueryStep, k: int) -> float:
             return float(stats.binom.sf(self.protocol.least(ask) - 1, self.protocol.persons, chance(ask, k)))
 
         return outcomes(self.protocol.algorithm, above)
 
-    def _twice(self, chance: Callable[[Ask, tuple[int, ...]], float]) -> FloatArray:
+    def _twice(self, chance: Callable[[BooleanQueryStep, tuple[int, ...]], float]) -> FloatArray:
         """The same for two messages of each person; a message's probability is given by the past one's."""
         first, n, mass = self.protocol.algorithm, self.protocol.persons, np.zeros((2, 2))
         counts = np.arange(n + 1)
         for high, second in enumerate(first.branches()):
-            assert isinstance(second, Ask)
+            assert isinstance(second, BooleanQueryStep)
             ones = stats.binom.pmf(counts, n, chance(second, ()))
             ones[counts < self.protocol.least(first) if high else counts >= self.protocol.least(first)] = 0.0
             after = chance(second, (0,)), chance(second, (1,))
@@ -123,17 +123,17 @@ class RoundTrip:
         persons, algorithm = self.protocol.persons, self.protocol.algorithm
         if not self.protocol.same:
 
-            def above(ask: Ask, k: int, runs: IntArray) -> BoolArray:
+            def above(ask: BooleanQueryStep, k: int, runs: IntArray) -> BoolArray:
                 said = self.call(ask, k)(data, runs.size * persons, rng).reshape(-1, persons)
                 return np.asarray(said.sum(axis=1) >= self.protocol.least(ask))
 
             return followed(algorithm, n, above)
         # Whatever the second query is, the first message is simulated in the same way.
         (_, second) = algorithm.branches()
-        assert isinstance(second, Ask)
+        assert isinstance(second, BooleanQueryStep)
         said = self.both(second).step((), data, n * persons, rng)[0].reshape(n, persons)
 
-        def again(ask: Ask, k: int, runs: IntArray) -> BoolArray:
+        def again(ask: BooleanQueryStep, k: int, runs: IntArray) -> BoolArray:
             if k == 0:
                 return np.asarray(said[runs].sum(axis=1) >= self.protocol.least(ask))
             ones, both = np.zeros(runs.size, dtype=np.int64), self.both(ask)

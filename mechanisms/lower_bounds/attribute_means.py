@@ -142,7 +142,7 @@ class LaplaceMeans(AttributeMeans):
 
 
 @dataclass(frozen=True)
-class RoundedFirst(LaplaceMeans):
+class MeansRoundedFirst(LaplaceMeans):
     """Means are rounded to 0 or 1, and get the noise of means: a row in the middle moves one by 1, not by 1/rows."""
 
     def counts(self, tables: NDArray[np.integer]) -> IntArray:
@@ -154,7 +154,7 @@ class RoundedFirst(LaplaceMeans):
 MUTANTS: dict[str, Mutant[LaplaceMeans]] = tabulate_mutants(
     Mutant(
         "rounding_before_noise",
-        Twin(RoundedFirst),
+        Twin(MeansRoundedFirst),
         None,
         "violation",
         "means rounded before the noise: rows times eps where one row turns every majority, and rows eps / columns "

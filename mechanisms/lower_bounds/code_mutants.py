@@ -14,13 +14,13 @@ import numpy as np
 from auditor.audits.adversaries.fingerprints import Bits, BlockCodebook, BonehShaw, Codebook, Tardos
 from auditor.audits.adversaries.tracing import Tracing
 from mechanisms.base.mechanism import FloatArray, IntArray, Mutant, Twin, tabulate_mutants
-from mechanisms.lower_bounds.pirates import Piracy, Scoring, SecondRelease
+from mechanisms.lower_bounds.pirates import PiracyGame, PirateScores, SecondRelease
 
 # ------------------------------------------------------------------------------------ Boneh and Shaw
 
 
 @dataclass(frozen=True)
-class Unpermuted(BonehShaw):
+class UnpermutedColumns(BonehShaw):
     """Columns stand in the order of the blocks."""
 
     def generate(self, trials: int, rng: np.random.Generator) -> BlockCodebook:
@@ -41,7 +41,7 @@ class FloatComparison(BonehShaw):
 
 
 @dataclass(frozen=True)
-class Elimination(BonehShaw):
+class TracingByElimination(BonehShaw):
     """If nobody before him is traced it must be the last user: so it is for feasible words, and for no others."""
 
     def trace(self, sums: IntArray) -> IntArray:
@@ -51,7 +51,7 @@ class Elimination(BonehShaw):
 
 
 @dataclass(frozen=True)
-class Reused(SecondRelease):
+class ReusedCode(SecondRelease):
     """Both releases have one code."""
 
     def earlier(self, book: BlockCodebook, rng: np.random.Generator) -> BlockCodebook:
@@ -64,7 +64,7 @@ class Reused(SecondRelease):
 
 
 @dataclass(frozen=True)
-class NoCutoff(Tardos):
+class NoBiasCutoff(Tardos):
     """Biases from the whole of (0, 1)."""
 
     @property
@@ -93,7 +93,7 @@ class PublishedBiases(Tardos):
 
 
 @dataclass(frozen=True)
-class AllColumns(Tardos):
+class ZeroColumnsScored(Tardos):
     """Columns in which the word has a zero count as if it had a one."""
 
     def counted(self, values: Bits | FloatArray) -> Bits | FloatArray:
@@ -105,7 +105,7 @@ class AllColumns(Tardos):
 
 
 @dataclass(frozen=True)
-class SortedRows(Tracing):
+class CodeRowsSorted(Tracing):
     """The table is made anew, rows in the order of users, after a codeword has been replaced."""
 
     def members(self, dropped: IntArray, watched: IntArray, present: int) -> IntArray:
@@ -114,7 +114,7 @@ class SortedRows(Tracing):
 
 
 @dataclass(frozen=True)
-class SeesDropped(Tracing):
+class TracerSeesDropped(Tracing):
     """The tracer knows whose codeword is missing, and never accuses him."""
 
     def accused(self, book: Codebook, answers: FloatArray, dropped: IntArray, watched: IntArray, present: int) -> Bits:
@@ -123,7 +123,7 @@ class SeesDropped(Tracing):
 
 
 @dataclass(frozen=True)
-class Uncounted(Tracing):
+class UncountedAccusations(Tracing):
     """An accusation of a user whose row is missing counts as false only where the word is feasible.
 
     So it is in the security of a code; but whether a word is feasible depends on the data, and is no event of outputs.
@@ -142,12 +142,12 @@ class Uncounted(Tracing):
 
 
 @dataclass(frozen=True)
-class WithCode:
+class OtherCodeTwin:
     """Builds a mechanism whose code is of another class, with the same parameters (for `Mutant.build`)."""
 
     cls: type[BonehShaw] | type[Tardos]
 
-    def __call__(self, base: Piracy | Scoring) -> Any:
+    def __call__(self, base: PiracyGame | PirateScores) -> Any:
         """Return the mutant."""
         values: dict[str, Any] = {field.name: getattr(base, field.name) for field in fields(base)}
         code = self.cls(**{field.name: getattr(base.code, field.name) for field in fields(base.code)})
@@ -157,65 +157,73 @@ class WithCode:
 MUTANTS: dict[str, Mutant[Any]] = tabulate_mutants(
     Mutant(
         "permutation_omitted",
-        WithCode(Unpermuted),
+        OtherCodeTwin(UnpermutedColumns),
         None,
         "benign",
         "the block of a column is its place, so that pirates frame anyone but the first and the last",
     ),
     Mutant(
         "float_comparison",
-        WithCode(FloatComparison),
+        OtherCodeTwin(FloatComparison),
         None,
         "benign",
         "a word with the same rise from each block to the next is feasible, and nobody is traced",
     ),
     Mutant(
         "infeasible_word_as_proof",
-        WithCode(Elimination),
+        OtherCodeTwin(TracingByElimination),
         None,
         "benign",
         "guilt by elimination: a word of zeros, which is infeasible, is laid to the last user",
     ),
     Mutant(
         "code_reused",
-        Twin(Reused),
+        Twin(ReusedCode),
         None,
         "benign",
         "who helped with an earlier release is framed in a later one, of which he knows nothing",
     ),
-    Mutant("no_bias_cutoff", WithCode(NoCutoff), None, "benign", "weights are not bounded, as the proof needs them"),
-    Mutant("weights_swapped", WithCode(SwappedWeights), None, "benign", "scores of the innocent have no mean of 0"),
+    Mutant(
+        "no_bias_cutoff",
+        OtherCodeTwin(NoBiasCutoff),
+        None,
+        "benign",
+        "weights are not bounded, as the proof needs them",
+    ),
+    Mutant(
+        "weights_swapped", OtherCodeTwin(SwappedWeights), None, "benign", "scores of the innocent have no mean of 0"
+    ),
     Mutant(
         "biases_published",
-        WithCode(PublishedBiases),
+        OtherCodeTwin(PublishedBiases),
         None,
         "benign",
         "pirates choose the entries that lower their scores: nobody is accused",
     ),
     Mutant(
         "zero_columns_scored",
-        WithCode(AllColumns),
+        OtherCodeTwin(ZeroColumnsScored),
         None,
         "benign",
         "the score does not depend on the word: nobody is accused",
     ),
     Mutant(
         "rows_shuffled",
-        Twin(SortedRows),
+        Twin(CodeRowsSorted),
         None,
         "benign",
         "rows sorted after the replacement: the tables differ in more than a row, and are no neighbours",
     ),
     Mutant(
         "tracer_sees_i",
-        Twin(SeesDropped),
+        Twin(TracerSeesDropped),
         None,
         "benign",
         "the tracer never accuses the user it knows to be missing: a level for targets that release nothing",
     ),
     Mutant(
         "infeasible_accusations_uncounted",
-        Twin(Uncounted),
+        Twin(UncountedAccusations),
         None,
         "benign",
         "false accusations by infeasible words are left out: a level for targets that release nothing",

@@ -25,7 +25,7 @@ _HIGH = 0.9
 
 
 @dataclass(frozen=True)
-class RoundedHigh(Reconstruction):
+class RoundedAtHighThreshold(Reconstruction):
     """An estimate has to exceed 0.9 to become a one."""
 
     def rounded(self, estimates: FloatArray) -> Bits:
@@ -34,7 +34,7 @@ class RoundedHigh(Reconstruction):
 
 
 @dataclass(frozen=True)
-class Repeated(Reconstruction):
+class RepeatedQueries(Reconstruction):
     """Half as many different queries as bits, each asked as often as there is room for it."""
 
     def questions(self, n: int, rng: np.random.Generator) -> Bits:
@@ -45,7 +45,7 @@ class Repeated(Reconstruction):
 
 
 @dataclass(frozen=True)
-class HandedData(Reconstruction):
+class DecoderHandedData(Reconstruction):
     """Decodes the true counts: it is handed the data, and the target may answer what it likes."""
 
     def play(self, ask: Ask, n: int, rng: np.random.Generator) -> FloatArray:
@@ -59,7 +59,7 @@ class HandedData(Reconstruction):
 
 
 @dataclass(frozen=True)
-class Uncentred(SpoiledQueries):
+class UncentredRows(SpoiledQueries):
     """Twice the answers to subset queries are decoded with rows of signs, as if bits were on average 0."""
 
     def centre(self, total: FloatArray) -> FloatArray:
@@ -104,17 +104,17 @@ MUTANTS: dict[str, Mutant[Game]] = tabulate_mutants(
         "benign",
         "z not confined to [0, 1]^n: as many queries as bits no longer suffice",
     ),
-    Mutant("rounding_threshold", _Played(_AttackOf(RoundedHigh)), None, "benign", "rounded at 0.9"),
+    Mutant("rounding_threshold", _Played(_AttackOf(RoundedAtHighThreshold)), None, "benign", "rounded at 0.9"),
     Mutant(
         "repeated_query",
-        _Played(_AttackOf(Repeated)),
+        _Played(_AttackOf(RepeatedQueries)),
         None,
         "benign",
         "n/2 different queries, each asked several times: rank is lost",
     ),
     Mutant(
         "attack_handed_x",
-        _Played(_AttackOf(HandedData)),
+        _Played(_AttackOf(DecoderHandedData)),
         None,
         "benign",
         "the true counts are decoded: more right than any guess from private answers can be",
@@ -129,5 +129,7 @@ ROBUST_MUTANTS: dict[str, Mutant[SpoiledQueries]] = tabulate_mutants(
         "benign",
         "least squares: spoiled answers count by the square of their size",
     ),
-    Mutant("uncentred_rows", Twin(Uncentred), None, "benign", "the answer to the query of all bits is not taken off"),
+    Mutant(
+        "uncentred_rows", Twin(UncentredRows), None, "benign", "the answer to the query of all bits is not taken off"
+    ),
 )

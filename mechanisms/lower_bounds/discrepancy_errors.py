@@ -24,7 +24,7 @@ def _secret(queries: Matrix, n: int, rng: np.random.Generator) -> Bits:
 
 
 @dataclass(frozen=True, eq=False)
-class LargestError:
+class LargestErrorOnSecretBits:
     """A mechanism's largest error over the queries, on uniform secret bits that are drawn afresh each time.
 
     Parameters
@@ -47,12 +47,13 @@ class LargestError:
         return np.asarray(np.abs(released - tables.sum(axis=1)).max(axis=1), dtype=np.float64)
 
     def __repr__(self) -> str:
-        return f"LargestError({self.release!r}, {len(self.queries)} queries on {np.shape(self.queries)[1]} people)"
+        count, people = np.shape(self.queries)
+        return f"LargestErrorOnSecretBits({self.release!r}, {count} queries on {people} people)"
 
 
 @dataclass(frozen=True, eq=False)
 class ErrorOfResponses:
-    """Largest error of the counts of randomised responses, one a person, as `LargestError`.
+    """Largest error of the counts of randomised responses, one a person, as `LargestErrorOnSecretBits`.
 
     Parameters
     ----------

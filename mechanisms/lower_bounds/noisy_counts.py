@@ -26,7 +26,7 @@ _EXACT = LeastAbsolute()
 
 
 @dataclass(frozen=True)
-class NoisyCounts(ABC):
+class PerturbedColumnSums(ABC):
     """The sum of each column of a table of zeros and ones, shape (rows, d), with an error of its own."""
 
     @abstractmethod
@@ -46,7 +46,7 @@ class NoisyCounts(ABC):
 
 
 @dataclass(frozen=True)
-class UniformCounts(NoisyCounts):
+class UniformCounts(PerturbedColumnSums):
     """Noise that is uniform on (-error, error): what the theorems of section 4.1 allow, and private at no level.
 
     Parameters
@@ -66,7 +66,7 @@ class UniformCounts(NoisyCounts):
 
 
 @dataclass(frozen=True)
-class SpoiledCounts(NoisyCounts):
+class SpoiledCounts(PerturbedColumnSums):
     """Exact counts, of which a part, drawn anew in each release, is replaced by anything from 0 to the number of rows.
 
     Parameters

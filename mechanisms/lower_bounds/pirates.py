@@ -20,7 +20,7 @@ _ENTRIES = 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
-class View:
+class CoalitionView:
     """What a coalition knows.
 
     Parameters
@@ -53,72 +53,72 @@ class View:
         return np.asarray(((self.ones > 0) & wanted) | (self.ones == self.size))
 
 
-class Pirate(Protocol):
+class PirateStrategy(Protocol):
     """From what a coalition knows to its word, shape (trials, columns)."""
 
-    def __call__(self, view: View, rng: np.random.Generator, /) -> Bits:
+    def __call__(self, view: CoalitionView, rng: np.random.Generator, /) -> Bits:
         """Make the word."""
         ...
 
 
 @dataclass(frozen=True)
-class Majority:
+class MajorityPirate:
     """The entry that more members have; zero where they are as many."""
 
-    def __call__(self, view: View, rng: np.random.Generator) -> Bits:
-        """See `Pirate`."""
+    def __call__(self, view: CoalitionView, rng: np.random.Generator) -> Bits:
+        """See `PirateStrategy`."""
         del rng
         return view.feasible(2 * view.ones > view.size)
 
 
 @dataclass(frozen=True)
-class Minority:
+class MinorityPirate:
     """The entry that fewer members have; zero where they are as many."""
 
-    def __call__(self, view: View, rng: np.random.Generator) -> Bits:
-        """See `Pirate`."""
+    def __call__(self, view: CoalitionView, rng: np.random.Generator) -> Bits:
+        """See `PirateStrategy`."""
         del rng
         return view.feasible(2 * view.ones < view.size)
 
 
 @dataclass(frozen=True)
-class AllOnes:
+class AllOnesPirate:
     """A one wherever some member has one."""
 
-    def __call__(self, view: View, rng: np.random.Generator) -> Bits:
-        """See `Pirate`."""
+    def __call__(self, view: CoalitionView, rng: np.random.Generator) -> Bits:
+        """See `PirateStrategy`."""
         del rng
         return np.asarray(view.ones > 0)
 
 
 @dataclass(frozen=True)
-class Coin:
+class CoinPirate:
     """A fair coin for each column in which members differ."""
 
-    def __call__(self, view: View, rng: np.random.Generator) -> Bits:
-        """See `Pirate`."""
+    def __call__(self, view: CoalitionView, rng: np.random.Generator) -> Bits:
+        """See `PirateStrategy`."""
         return view.feasible(rng.integers(0, 2, view.ones.shape, dtype=np.int8) == 1)
 
 
 @dataclass(frozen=True)
-class Proportional:
+class ProportionalPirate:
     """The entry of a member at random, anew in each column."""
 
-    def __call__(self, view: View, rng: np.random.Generator) -> Bits:
-        """See `Pirate`."""
+    def __call__(self, view: CoalitionView, rng: np.random.Generator) -> Bits:
+        """See `PirateStrategy`."""
         return np.asarray(rng.integers(0, view.size, view.ones.shape, dtype=np.int16) < view.ones)
 
 
 @dataclass(frozen=True)
-class Stratified:
+class StratifiedPirate:
     """Proportional without chance: of N columns in which s of k members have a one, floor(N s / k) get one.
 
     They are spread over the order in which the columns stand: the pirates draw nothing, and only the secret order of
     the columns is random.
     """
 
-    def __call__(self, view: View, rng: np.random.Generator) -> Bits:
-        """See `Pirate`."""
+    def __call__(self, view: CoalitionView, rng: np.random.Generator) -> Bits:
+        """See `PirateStrategy`."""
         del rng
         order = np.argsort(view.ones, axis=1, kind="stable")
         sorted_ones = np.take_along_axis(view.ones, order, axis=1)
@@ -134,7 +134,7 @@ class Stratified:
 
 
 @dataclass(frozen=True)
-class Framing:
+class FramingPirate:
     """A word against somebody outside: ones from his block on, as far as his columns can be told.
 
     Where some members have a one the block is known, but for those from which the columns of ``user`` differ: there the
@@ -148,8 +148,8 @@ class Framing:
 
     user: int
 
-    def __call__(self, view: View, rng: np.random.Generator) -> Bits:
-        """See `Pirate`."""
+    def __call__(self, view: CoalitionView, rng: np.random.Generator) -> Bits:
+        """See `PirateStrategy`."""
         del rng
         below = int((view.members < self.user).sum())
         columns = view.ones.shape[1]
@@ -158,21 +158,21 @@ class Framing:
 
 
 @dataclass(frozen=True)
-class Silence:
+class SilentPirate:
     """Zeros everywhere: infeasible."""
 
-    def __call__(self, view: View, rng: np.random.Generator) -> Bits:
-        """See `Pirate`."""
+    def __call__(self, view: CoalitionView, rng: np.random.Generator) -> Bits:
+        """See `PirateStrategy`."""
         del rng
         return np.zeros(view.ones.shape, dtype=np.bool_)
 
 
 @dataclass(frozen=True)
-class Knowing:
+class ScoreAwarePirate:
     """A one where members together have the lower score by it; without the biases each is taken to be 1/2."""
 
-    def __call__(self, view: View, rng: np.random.Generator) -> Bits:
-        """See `Pirate`."""
+    def __call__(self, view: CoalitionView, rng: np.random.Generator) -> Bits:
+        """See `PirateStrategy`."""
         del rng
         bias = 0.5 if view.biases is None else view.biases
         # s sqrt((1-p)/p) - (k - s) sqrt(p/(1-p)) has the sign of s - k p.
@@ -198,19 +198,19 @@ def missing_user(members: IntArray, users: int) -> int:
 
 
 @dataclass(frozen=True)
-class Piracy:
+class PiracyGame:
     """Draw a code, let a coalition make a word, trace it: from a coalition (data) to the traced user, 0 for none.
 
     Parameters
     ----------
     code : BonehShaw
         The code.
-    pirate : Pirate
+    pirate : PirateStrategy
         What the coalition does.
     """
 
     code: BonehShaw
-    pirate: Pirate
+    pirate: PirateStrategy
 
     def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> IntArray:
         """Draw n traced users; int64 of shape (n,)."""
@@ -220,7 +220,7 @@ class Piracy:
 
     def _runs(self, members: IntArray, n: int, rng: np.random.Generator) -> IntArray:
         book = self.code.generate(n, rng)
-        view = View(self.code.users, members, book.ones(members), self.copy(book, members, rng))
+        view = CoalitionView(self.code.users, members, book.ones(members), self.copy(book, members, rng))
         return self.read(book, members, self.pirate(view, rng))
 
     def copy(self, book: BlockCodebook, members: IntArray, rng: np.random.Generator) -> Bits | None:
@@ -235,7 +235,7 @@ class Piracy:
 
 
 @dataclass(frozen=True)
-class SecondRelease(Piracy):
+class SecondRelease(PiracyGame):
     """A second release, with a code of its own, to pirates one of whom took part in the first and now does not.
 
     He is the one user outside the coalition; the others have kept his copy.
@@ -253,16 +253,16 @@ class SecondRelease(Piracy):
 
 
 @dataclass(frozen=True)
-class InnocentRise(Piracy):
+class InnocentRise(PiracyGame):
     """By how much the ones in block i exceed those in block i - 1, user i being the one outside the coalition.
 
-    The pirates are `Stratified`, which makes the number of ones in both blocks together known.
+    The pirates are `StratifiedPirate`, which makes the number of ones in both blocks together known.
     """
 
-    pirate: Stratified = Stratified()
+    pirate: StratifiedPirate = StratifiedPirate()
 
     def read(self, book: BlockCodebook, members: IntArray, word: Bits) -> IntArray:
-        """See `Piracy`."""
+        """See `PiracyGame`."""
         user = missing_user(members, self.code.users)
         sums = book.sums(word).astype(np.int64)
         return sums[:, user] - sums[:, user - 1]
@@ -282,19 +282,19 @@ class InnocentRise(Piracy):
 
 
 @dataclass(frozen=True)
-class Scoring:
+class PirateScores:
     """Draw a code of Tardos, let a coalition make a word, score it: from a coalition (data) to all users' scores.
 
     Parameters
     ----------
     code : Tardos
         The code.
-    pirate : Pirate
+    pirate : PirateStrategy
         What the coalition does. It makes the word column by column, so columns are made and forgotten in parts.
     """
 
     code: Tardos
-    pirate: Pirate
+    pirate: PirateStrategy
 
     def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> FloatArray:
         """Draw n times the scores of all users over the threshold; float64 of shape (n, users), guilty above 1."""
@@ -311,9 +311,9 @@ class Scoring:
             scores += part.scores(self.pirate(self._view(part, members), rng))
         return scores / self.code.threshold
 
-    def _view(self, part: BiasCodebook, members: IntArray) -> View:
+    def _view(self, part: BiasCodebook, members: IntArray) -> CoalitionView:
         biases = 1 / (1 + part.tangents**-2) if self.code.published else None
-        return View(self.code.users, members, part.ones(members), biases=biases)
+        return CoalitionView(self.code.users, members, part.ones(members), biases=biases)
 
 
 #: Parts of equal normal probability into which an innocent score falls; arbitrary.
@@ -329,8 +329,9 @@ class InnocentScore:
 
     Parameters
     ----------
-    scoring : Scoring
-        `Proportional` or `AllOnes` pirates: how often the word has a one, by the bias alone, is known for both.
+    scoring : PirateScores
+        Of a `ProportionalPirate` or an `AllOnesPirate`: how often the word has a one, by the bias alone, is known for
+        both.
 
     Notes
     -----
@@ -340,7 +341,7 @@ class InnocentScore:
     computed from the characteristic function (Gil-Pelaez 1951).
     """
 
-    scoring: Scoring
+    scoring: PirateScores
 
     def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> IntArray:
         """Draw n parts, 0 to 7; int64 of shape (n,)."""
@@ -382,16 +383,18 @@ class InnocentScore:
         """Weights of a quadrature over r, its nodes, and the probability of a one of the word there."""
         members, pirate = coalition_of(data, self.scoring.code.users), self.scoring.pirate
         require(members[-1] < self.scoring.code.users, "a coalition without the last user", members)
-        require(isinstance(pirate, Proportional | AllOnes), "pirates whose word is known by the bias", pirate)
+        require(
+            isinstance(pirate, ProportionalPirate | AllOnesPirate), "pirates whose word is known by the bias", pirate
+        )
         end = np.arcsin(np.sqrt(self.scoring.code.cutoff))
         points, weights = np.polynomial.legendre.leggauss(nodes)
         r = end + 0.5 * (points + 1.0) * (np.pi / 2 - 2 * end)
-        word = np.sin(r) ** 2 if isinstance(pirate, Proportional) else 1.0 - np.cos(r) ** (2 * len(members))
+        word = np.sin(r) ** 2 if isinstance(pirate, ProportionalPirate) else 1.0 - np.cos(r) ** (2 * len(members))
         return 0.5 * weights, r, np.asarray(word)
 
 
 @dataclass(frozen=True)
-class Weights:
+class LargestCodeWeight:
     """The largest weight that a column of a code gives to anybody: from nothing (data) to one number a code."""
 
     code: Tardos

@@ -35,7 +35,7 @@ Bytes: TypeAlias = NDArray[np.uint8]
 #: Bytes of a message and of a row, and bits of a row.
 MESSAGE, ROW = 16, 80
 BITS = 8 * ROW
-#: What `Appears` gives out for a row that is in the synthetic data.
+#: What `RowAppearance` gives out for a row that is in the synthetic data.
 ITSELF = 2
 #: Bytes of a secret key.
 _SECRET = 32
@@ -107,7 +107,7 @@ class SignedRows:
 
 
 @dataclass(frozen=True, eq=False)
-class Known:
+class PublicKnowledge:
     """What everybody knows beside the dataset.
 
     Parameters
@@ -125,10 +125,10 @@ class Known:
     secret: bytes | None = None
 
 
-class Synthesiser(Protocol):
+class RowSynthesiser(Protocol):
     """From a dataset of signed rows (n, 80) to synthetic rows, uint8 of shape (m, 80)."""
 
-    def __call__(self, rows: Bytes, known: Known, rng: np.random.Generator, /) -> Bytes:
+    def __call__(self, rows: Bytes, known: PublicKnowledge, rng: np.random.Generator, /) -> Bytes:
         """Make them."""
         ...
 
@@ -137,7 +137,7 @@ class Synthesiser(Protocol):
 
 
 @dataclass(frozen=True)
-class Subsample:
+class SubsamplingSynthesiser:
     """Rows of the dataset, different ones: accurate, and no synthesis at all.
 
     Parameters
@@ -148,8 +148,8 @@ class Subsample:
 
     size: int
 
-    def __call__(self, rows: Bytes, known: Known, rng: np.random.Generator) -> Bytes:
-        """See `Synthesiser`."""
+    def __call__(self, rows: Bytes, known: PublicKnowledge, rng: np.random.Generator) -> Bytes:
+        """See `RowSynthesiser`."""
         del known
         require(1 <= self.size <= len(rows), f"from 1 to {len(rows)} synthetic rows", self.size)
         return rows[rng.permutation(len(rows))[: self.size]]
@@ -170,8 +170,8 @@ class CopyRarely:
     def __post_init__(self) -> None:
         require(0 < self.delta < 1, "delta in (0, 1)", self.delta)
 
-    def __call__(self, rows: Bytes, known: Known, rng: np.random.Generator) -> Bytes:
-        """See `Synthesiser`."""
+    def __call__(self, rows: Bytes, known: PublicKnowledge, rng: np.random.Generator) -> Bytes:
+        """See `RowSynthesiser`."""
         del known
         copied = rng.random(len(rows)) < self.delta
         return np.where(copied[:, None], rows, rng.integers(0, 256, rows.shape, dtype=np.uint8))
@@ -193,8 +193,8 @@ class MarginalSynthesiser:
     def __post_init__(self) -> None:
         require_positive("epsilon", self.epsilon)
 
-    def __call__(self, rows: Bytes, known: Known, rng: np.random.Generator) -> Bytes:
-        """See `Synthesiser`; as many rows as the dataset has."""
+    def __call__(self, rows: Bytes, known: PublicKnowledge, rng: np.random.Generator) -> Bytes:
+        """See `RowSynthesiser`; as many rows as the dataset has."""
         del known
         noisy = np.unpackbits(rows, axis=1).sum(axis=0) + rng.laplace(0.0, BITS / self.epsilon, BITS)
         shares = np.clip(noisy / len(rows), 0.0, 1.0)
@@ -216,8 +216,8 @@ class SmallUniverse:
     epsilon: float
     size: int
 
-    def __call__(self, rows: Bytes, known: Known, rng: np.random.Generator) -> Bytes:
-        """See `Synthesiser`."""
+    def __call__(self, rows: Bytes, known: PublicKnowledge, rng: np.random.Generator) -> Bytes:
+        """See `RowSynthesiser`."""
         import pandas as pd
 
         del known
@@ -229,11 +229,11 @@ class SmallUniverse:
 
 
 @dataclass(frozen=True)
-class FromDirectory:
+class DirectorySynthesiser:
     """Rows of all known messages, signed with the published key, or with one of its own: it never sees the dataset."""
 
-    def __call__(self, rows: Bytes, known: Known, rng: np.random.Generator) -> Bytes:
-        """See `Synthesiser`."""
+    def __call__(self, rows: Bytes, known: PublicKnowledge, rng: np.random.Generator) -> Bytes:
+        """See `RowSynthesiser`."""
         del rows
         return sign(rng.bytes(_SECRET) if known.secret is None else known.secret, known.directory)
 
@@ -242,7 +242,7 @@ class FromDirectory:
 
 
 @dataclass(frozen=True)
-class Appears:
+class RowAppearance:
     """How near the synthetic data come to a row: a mechanism on data that say if the row is there.
 
     In each trial a key, n + 1 rows and a place are drawn. On the data (1,) the dataset has the first n rows; on (0,)
@@ -259,14 +259,14 @@ class Appears:
     ----------
     signed : SignedRows
         How datasets are made.
-    synthesiser : Synthesiser
+    synthesiser : RowSynthesiser
         What is audited.
     rows : int
         Rows n of a dataset.
     """
 
     signed: SignedRows
-    synthesiser: Synthesiser
+    synthesiser: RowSynthesiser
     rows: int
 
     def __post_init__(self) -> None:
@@ -290,17 +290,17 @@ class Appears:
 
 
 @dataclass(frozen=True)
-class Verified:
+class VerifiedRows:
     """Synthetic rows that verify: from nothing (data) to the answer of the query, and how many of them are not copies.
 
     Parameters
     ----------
     signed, synthesiser, rows
-        As for `Appears`; the directory has messages of other people only.
+        As for `RowAppearance`; the directory has messages of other people only.
     """
 
     signed: SignedRows
-    synthesiser: Synthesiser
+    synthesiser: RowSynthesiser
     rows: int
 
     def __post_init__(self) -> None:
@@ -321,30 +321,30 @@ class Verified:
         return float(valid.mean()), int((valid & ~copied).sum())
 
 
-def _drawn(signed: SignedRows, count: int, rng: np.random.Generator) -> tuple[Bytes, Known]:
+def _drawn(signed: SignedRows, count: int, rng: np.random.Generator) -> tuple[Bytes, PublicKnowledge]:
     """Draw a key and so many signed rows."""
     secret, messages = rng.bytes(_SECRET), signed.messages(count, rng)
     rows = sign(secret, messages)
-    return rows, Known(messages, public_key(secret), secret if signed.published else None)
+    return rows, PublicKnowledge(messages, public_key(secret), secret if signed.published else None)
 
 
 # --------------------------------------------------------------------------------------------- table
 
 
-def _subsampling(base: Appears) -> Appears:
-    return replace(base, synthesiser=Subsample(base.rows // 2))
+def _subsampling(base: RowAppearance) -> RowAppearance:
+    return replace(base, synthesiser=SubsamplingSynthesiser(base.rows // 2))
 
 
-def _small_set(base: Appears) -> Appears:
+def _small_set(base: RowAppearance) -> RowAppearance:
     # Arbitrary: of some rows two are often alike.
     return replace(base, signed=replace(base.signed, different=16))
 
 
-def _published(base: Appears) -> Appears:
+def _published(base: RowAppearance) -> RowAppearance:
     return replace(base, signed=replace(base.signed, published=True))
 
 
-MUTANTS: dict[str, Mutant[Appears]] = tabulate_mutants(
+MUTANTS: dict[str, Mutant[RowAppearance]] = tabulate_mutants(
     Mutant(
         "subsampling_synthesiser",
         _subsampling,

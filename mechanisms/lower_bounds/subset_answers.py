@@ -44,7 +44,7 @@ def partner(x: Bits, flips: int) -> Bits:
 
 
 @dataclass(frozen=True)
-class Answers(ABC):
+class SubsetAnswers(ABC):
     """Answers within an error.
 
     Parameters
@@ -64,7 +64,7 @@ class Answers(ABC):
 
 
 @dataclass(frozen=True)
-class ExactAnswers(Answers):
+class ExactAnswers(SubsetAnswers):
     """The counts themselves."""
 
     def draw(self, x: Bits, n: int, rng: np.random.Generator) -> FloatArray:
@@ -74,7 +74,7 @@ class ExactAnswers(Answers):
 
 
 @dataclass(frozen=True)
-class UniformAnswers(Answers):
+class UniformAnswers(SubsetAnswers):
     """Independent noise, uniform in (-E, E), on each of the counts."""
 
     def draw(self, x: Bits, n: int, rng: np.random.Generator) -> FloatArray:
@@ -87,7 +87,7 @@ class UniformAnswers(Answers):
 
 
 @dataclass(frozen=True)
-class MidpointAnswers(Answers):
+class MidpointAnswers(SubsetAnswers):
     """``<q, (x + x') / 2>`` for the `partner` x' at the worst distance: as true of x' as of x."""
 
     @property
@@ -117,16 +117,16 @@ class ClosedMidpointAnswers(MidpointAnswers):
 
 
 @dataclass(frozen=True)
-class Reconstruction:
+class ConsistentReconstruction:
     """The first candidate, in lexicographic order, that is within E of all answers; mutants check something else.
 
     Parameters
     ----------
-    answers : Answers
+    answers : SubsetAnswers
         Who answers, and within which error.
     """
 
-    answers: Answers
+    answers: SubsetAnswers
 
     def guessed(self, answers: FloatArray, truth: Bits) -> Bits:
         """Candidates for answers of shape (n, 2^people), shape (n, people); of the true bits nothing is used.
@@ -158,7 +158,7 @@ class Reconstruction:
 
 
 @dataclass(frozen=True)
-class Farthest(Reconstruction):
+class FarthestConsistent(ConsistentReconstruction):
     """The consistent candidate that is farthest from the truth: what the theorem is about, and no attack."""
 
     def guessed(self, answers: FloatArray, truth: Bits) -> Bits:
@@ -173,7 +173,7 @@ class Farthest(Reconstruction):
 
 
 @dataclass(frozen=True)
-class NonStrict(Reconstruction):
+class NonStrictConsistency(ConsistentReconstruction):
     """Mutant: candidates that are off by E are taken too."""
 
     def guessed(self, answers: FloatArray, truth: Bits) -> Bits:
@@ -183,7 +183,7 @@ class NonStrict(Reconstruction):
 
 
 @dataclass(frozen=True)
-class StopsAtFirstFailure(Reconstruction):
+class StopsAtFirstFailure(ConsistentReconstruction):
     """Mutant: the first query that any candidate fails is the last one that is checked."""
 
     def guessed(self, answers: FloatArray, truth: Bits) -> Bits:
@@ -199,7 +199,7 @@ class StopsAtFirstFailure(Reconstruction):
 
 
 @dataclass(frozen=True)
-class TrueQueries(Reconstruction):
+class TrueQueries(ConsistentReconstruction):
     """Mutant: only the people with a 0 and those with a 1, as they truly are, are checked: it needs the data."""
 
     def guessed(self, answers: FloatArray, truth: Bits) -> Bits:

@@ -25,7 +25,7 @@ from auditor.audits.adversaries.fingerprints import Bits, BlockCodebook, BonehSh
 from auditor.audits.adversaries.tracing import Tracing
 from mechanisms.base.mechanism import Dataset, FloatArray, IntArray, require, require_draws
 from mechanisms.lower_bounds.attribute_means import AttributeMeans
-from mechanisms.lower_bounds.pirates import Framing, View, coalition_of, missing_user
+from mechanisms.lower_bounds.pirates import CoalitionView, FramingPirate, coalition_of, missing_user
 
 Bytes: TypeAlias = NDArray[np.uint8]
 
@@ -37,7 +37,7 @@ _COMPONENTS = 1 << 18
 # ------------------------------------------------------------------------------- the base scheme
 
 
-class Pad(Protocol):
+class PseudorandomPad(Protocol):
     """A pseudorandom function whose last bit is used: of a key and of each of several nonces."""
 
     def __call__(self, key: bytes, nonces: Bytes, /) -> Bytes:
@@ -50,7 +50,7 @@ class AESPad:
     """Last bit of AES-128 of a nonce: a block cipher on different blocks, at some 50 ns each."""
 
     def __call__(self, key: bytes, nonces: Bytes) -> Bytes:
-        """See `Pad`."""
+        """See `PseudorandomPad`."""
         from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
         # Each nonce is one block of its own: what is wrong with ECB, that equal blocks look equal, is a mutant here.
@@ -64,7 +64,7 @@ class HMACPad:
     """Last bit of HMAC-SHA256 of a nonce, as the catalogue has it: some microseconds each."""
 
     def __call__(self, key: bytes, nonces: Bytes) -> Bytes:
-        """See `Pad`."""
+        """See `PseudorandomPad`."""
         from cryptography.hazmat.primitives import hashes, hmac
 
         keyed, found = hmac.HMAC(key, hashes.SHA256()), np.empty(len(nonces), dtype=np.uint8)
@@ -76,16 +76,16 @@ class HMACPad:
 
 
 @dataclass(frozen=True)
-class Scheme:
+class BitEncryption:
     """``Enc_k(b) = (r, b xor last bit of F_k(r))`` with a fresh nonce r of 128 bits.
 
     Parameters
     ----------
-    pad : Pad
+    pad : PseudorandomPad
         F.
     """
 
-    pad: Pad = AESPad()
+    pad: PseudorandomPad = AESPad()
 
     def nonces(self, shape: tuple[int, int, int], rng: np.random.Generator) -> Bytes:
         """Nonces of all components (trials, users, columns); uint8 of shape (*shape, 16)."""
@@ -98,14 +98,14 @@ class Scheme:
         found = [self.pad(key.tobytes(), block) for key, block in zip(rows, blocks, strict=True)]
         return np.array(found, dtype=np.uint8).reshape(trials, k, columns)
 
-    def encrypt(self, keys: Bytes, bits: Bytes, rng: np.random.Generator) -> Sent:
+    def encrypt(self, keys: Bytes, bits: Bytes, rng: np.random.Generator) -> Ciphertexts:
         """Ciphertexts whose component for user i is the encryption of his entry of bits (trials, users, columns)."""
         nonces = self.nonces((bits.shape[0], bits.shape[1], bits.shape[2]), rng)
-        return Sent(nonces, bits ^ self.pads(keys, nonces))
+        return Ciphertexts(nonces, bits ^ self.pads(keys, nonces))
 
 
 @dataclass(frozen=True, eq=False)
-class Sent:
+class Ciphertexts:
     """Ciphertexts.
 
     Parameters
@@ -119,9 +119,9 @@ class Sent:
     nonces: Bytes
     masked: Bytes
 
-    def of(self, user: int) -> Sent:
+    def of(self, user: int) -> Ciphertexts:
         """Components of one user, all axes kept."""
-        return Sent(self.nonces[:, user - 1 : user], self.masked[:, user - 1 : user])
+        return Ciphertexts(self.nonces[:, user - 1 : user], self.masked[:, user - 1 : user])
 
 
 # ------------------------------------------------------------------------------- the tracing scheme
@@ -135,12 +135,12 @@ class TraitorTracing:
     ----------
     code : BonehShaw
         The code.
-    scheme : Scheme
+    scheme : BitEncryption
         The base scheme; each user has a key of his own, and all keys are the broadcast and the tracing key.
     """
 
     code: BonehShaw
-    scheme: Scheme = Scheme()
+    scheme: BitEncryption = BitEncryption()
 
     @property
     def users(self) -> int:
@@ -152,18 +152,18 @@ class TraitorTracing:
         """Number of ciphertexts that tracing takes."""
         return self.code.length
 
-    def generate(self, trials: int, rng: np.random.Generator) -> Broadcast:
+    def generate(self, trials: int, rng: np.random.Generator) -> CiphertextBroadcast:
         """Draw keys and codes, and encrypt."""
         return self.sent(trials, rng)
 
-    def sent(self, trials: int, rng: np.random.Generator, random_for: int | None = None) -> Broadcast:
+    def sent(self, trials: int, rng: np.random.Generator, random_for: int | None = None) -> CiphertextBroadcast:
         """The same, where the components of one user may be encryptions of fair coins instead of his codeword."""
         book, users = self.code.generate(trials, rng), np.arange(1, self.users + 1)
         keys = rng.integers(0, 256, (trials, self.users, KEY), dtype=np.uint8)
         bits = book.rows(np.broadcast_to(users, (trials, self.users))).view(np.uint8).copy()
         if random_for is not None:
             bits[:, random_for - 1] = rng.integers(0, 2, (trials, self.length), dtype=np.uint8)
-        return Broadcast(self, book, keys, self.scheme.encrypt(keys, bits, rng))
+        return CiphertextBroadcast(self, book, keys, self.scheme.encrypt(keys, bits, rng))
 
     def components(self, users: IntArray) -> IntArray:
         """Which component each row (trials, k) decrypts, by the number in the row: 1 for the first one."""
@@ -171,7 +171,7 @@ class TraitorTracing:
 
 
 @dataclass(frozen=True, eq=False)
-class Broadcast:
+class CiphertextBroadcast:
     """Ciphertexts of one tracing, for several independent trials: a `Codebook`.
 
     Parameters
@@ -182,14 +182,14 @@ class Broadcast:
         The codes, which nobody but the tracer knows.
     keys : ndarray of uint8, shape (trials, users, 16)
         Decryption keys.
-    sent : Sent
+    sent : Ciphertexts
         The ciphertexts, which everybody sees.
     """
 
     scheme: TraitorTracing
     book: BlockCodebook
     keys: Bytes
-    sent: Sent
+    sent: Ciphertexts
 
     def rows(self, users: IntArray) -> Rows:
         """What the keys of users (trials, k) decrypt: answers of all queries for each row; see `Codebook`."""
@@ -233,7 +233,7 @@ class KeyTracing(Tracing):
 
 
 @dataclass(frozen=True, eq=False)
-class Seen:
+class BoxView:
     """What a box has: its members' rows and all ciphertexts.
 
     Parameters
@@ -244,9 +244,9 @@ class Seen:
         Number of users.
     table : ndarray of int8, shape (trials, k, columns)
         What the members' rows decrypt.
-    missing : Sent
+    missing : Ciphertexts
         Components of the user whose key they do not have, shape (trials, 1, columns).
-    earlier : Sent
+    earlier : Ciphertexts
         The same in an ordinary broadcast before, to the same keys.
     broadcast : ndarray of uint8, shape (trials, columns)
         The bits of that broadcast, which every member decrypted.
@@ -255,15 +255,15 @@ class Seen:
     members: IntArray
     users: int
     table: Rows
-    missing: Sent
-    earlier: Sent
+    missing: Ciphertexts
+    earlier: Ciphertexts
     broadcast: Bytes
 
 
-class Box(Protocol):
+class PirateBox(Protocol):
     """A decoder: from what it sees to a bit for each ciphertext, bool of shape (trials, columns)."""
 
-    def __call__(self, seen: Seen, rng: np.random.Generator, /) -> Bits:
+    def __call__(self, seen: BoxView, rng: np.random.Generator, /) -> Bits:
         """Decode."""
         ...
 
@@ -280,8 +280,8 @@ class MeansBox:
 
     target: AttributeMeans
 
-    def __call__(self, seen: Seen, rng: np.random.Generator) -> Bits:
-        """See `Box`."""
+    def __call__(self, seen: BoxView, rng: np.random.Generator) -> Bits:
+        """See `PirateBox`."""
         return np.asarray(self.target.each(seen.table, rng) > 0.5)
 
 
@@ -292,12 +292,12 @@ class FramingBox:
     How it reads is what a subclass has; this one takes the order of the ciphertexts for that of the blocks.
     """
 
-    def __call__(self, seen: Seen, rng: np.random.Generator) -> Bits:
-        """See `Box`."""
-        view = View(seen.users, seen.members, seen.table.sum(axis=1, dtype=np.int64), self.copy(seen, rng))
-        return Framing(missing_user(seen.members, seen.users))(view, rng)
+    def __call__(self, seen: BoxView, rng: np.random.Generator) -> Bits:
+        """See `PirateBox`."""
+        view = CoalitionView(seen.users, seen.members, seen.table.sum(axis=1, dtype=np.int64), self.copy(seen, rng))
+        return FramingPirate(missing_user(seen.members, seen.users))(view, rng)
 
-    def copy(self, seen: Seen, rng: np.random.Generator) -> Bits | None:
+    def copy(self, seen: BoxView, rng: np.random.Generator) -> Bits | None:
         """What it takes for the codeword of the user who is missing; None for nothing."""
         del seen, rng
         return None
@@ -307,7 +307,7 @@ class FramingBox:
 class RepeatedNonces(FramingBox):
     """Where a nonce was used before, the mask is known from then; elsewhere a coin decides."""
 
-    def copy(self, seen: Seen, rng: np.random.Generator) -> Bits:
+    def copy(self, seen: BoxView, rng: np.random.Generator) -> Bits:
         """See `FramingBox`."""
         now, then = seen.missing, seen.earlier
         same = (now.nonces[:, 0] == then.nonces[:, 0]).all(axis=2)
@@ -319,7 +319,7 @@ class RepeatedNonces(FramingBox):
 class EqualCiphertexts(FramingBox):
     """What looks like the component of a column in which nobody has a one is a zero; for other nonces coins decide."""
 
-    def copy(self, seen: Seen, rng: np.random.Generator) -> Bits:
+    def copy(self, seen: BoxView, rng: np.random.Generator) -> Bits:
         """See `FramingBox`; block 0 has such columns."""
         nobody = (seen.table == 0).all(axis=1).argmax(axis=1)
         trials = np.arange(len(nobody))
@@ -338,12 +338,12 @@ class BoxTraced:
     ----------
     tracing : TraitorTracing
         The scheme.
-    box : Box
+    box : PirateBox
         What the coalition makes of its keys.
     """
 
     tracing: TraitorTracing
-    box: Box
+    box: PirateBox
 
     def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> IntArray:
         """Draw n times keys, ciphertexts and the word of the box; int64 of shape (n,)."""
@@ -358,7 +358,7 @@ class BoxTraced:
         return broadcast.book.trace(self.box(seen_by(broadcast, members, rng), rng))
 
 
-def seen_by(broadcast: Broadcast, members: IntArray, rng: np.random.Generator) -> Seen:
+def seen_by(broadcast: CiphertextBroadcast, members: IntArray, rng: np.random.Generator) -> BoxView:
     """Send an ordinary broadcast of coins before, and return what a coalition of all but one sees of both."""
     tracing = broadcast.scheme
     trials, missing = len(broadcast.keys), missing_user(members, tracing.users)
@@ -367,9 +367,9 @@ def seen_by(broadcast: Broadcast, members: IntArray, rng: np.random.Generator) -
     # Only the missing user's components of it are looked at; the nonces of the others are drawn all the same.
     nonces = tracing.scheme.nonces((trials, tracing.users, tracing.length), rng)[:, missing - 1 : missing]
     pads = tracing.scheme.pads(broadcast.keys[:, missing - 1 : missing], nonces)
-    earlier = Sent(nonces, everybody[:, :1] ^ pads)
+    earlier = Ciphertexts(nonces, everybody[:, :1] ^ pads)
     table = broadcast.rows(np.broadcast_to(members, (trials, len(members))))
-    return Seen(members, tracing.users, table, broadcast.sent.of(missing), earlier, bits)
+    return BoxView(members, tracing.users, table, broadcast.sent.of(missing), earlier, bits)
 
 
 @dataclass(frozen=True)
@@ -382,14 +382,14 @@ class MissingComponents:
     ----------
     tracing : TraitorTracing
         The scheme.
-    box : Box
+    box : PirateBox
         Of all other users.
     user : int
         Who is missing.
     """
 
     tracing: TraitorTracing
-    box: Box
+    box: PirateBox
     user: int
 
     def __post_init__(self) -> None:

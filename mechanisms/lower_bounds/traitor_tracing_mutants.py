@@ -10,12 +10,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mechanisms.base.mechanism import IntArray, Mutant, tabulate_mutants
-from mechanisms.lower_bounds.code_mutants import Unpermuted
-from mechanisms.lower_bounds.traitor_tracing import KEY, BoxTraced, Bytes, Scheme, TraitorTracing
+from mechanisms.lower_bounds.code_mutants import UnpermutedColumns
+from mechanisms.lower_bounds.traitor_tracing import KEY, BitEncryption, BoxTraced, Bytes, TraitorTracing
 
 
 @dataclass(frozen=True)
-class PositionNonces(Scheme):
+class PositionNonces(BitEncryption):
     """The nonce is the place of the component: user and column, and the same in every broadcast."""
 
     def nonces(self, shape: tuple[int, int, int], rng: np.random.Generator) -> Bytes:
@@ -29,7 +29,7 @@ class PositionNonces(Scheme):
 
 
 @dataclass(frozen=True)
-class NoNonces(Scheme):
+class NoNonces(BitEncryption):
     """Encryption is deterministic: each user has one mask."""
 
     def nonces(self, shape: tuple[int, int, int], rng: np.random.Generator) -> Bytes:
@@ -39,7 +39,7 @@ class NoNonces(Scheme):
 
 
 @dataclass(frozen=True)
-class Unindexed(TraitorTracing):
+class KeysWithoutIndex(TraitorTracing):
     """Rows are keys without numbers: the component is taken by the place of the row in the dataset."""
 
     def components(self, users: IntArray) -> IntArray:
@@ -48,10 +48,10 @@ class Unindexed(TraitorTracing):
 
 
 @dataclass(frozen=True)
-class WithScheme:
+class OtherSchemeTwin:
     """Builds a `BoxTraced` whose base scheme is another one (for `Mutant.build`)."""
 
-    scheme: type[Scheme]
+    scheme: type[BitEncryption]
 
     def __call__(self, base: BoxTraced) -> BoxTraced:
         """Return the mutant."""
@@ -59,18 +59,18 @@ class WithScheme:
 
 
 def _unindexed(base: BoxTraced) -> BoxTraced:
-    return replace(base, tracing=Unindexed(base.tracing.code, base.tracing.scheme))
+    return replace(base, tracing=KeysWithoutIndex(base.tracing.code, base.tracing.scheme))
 
 
 def _in_order(base: BoxTraced) -> BoxTraced:
     code = base.tracing.code
-    return replace(base, tracing=replace(base.tracing, code=Unpermuted(code.users, code.block)))
+    return replace(base, tracing=replace(base.tracing, code=UnpermutedColumns(code.users, code.block)))
 
 
 MUTANTS: dict[str, Mutant[BoxTraced]] = tabulate_mutants(
     Mutant(
         "randomness_reused",
-        WithScheme(PositionNonces),
+        OtherSchemeTwin(PositionNonces),
         None,
         "benign",
         "a nonce for each user and column: an earlier broadcast to the same keys gives the masks away, and pirates "
@@ -93,7 +93,7 @@ MUTANTS: dict[str, Mutant[BoxTraced]] = tabulate_mutants(
     ),
     Mutant(
         "deterministic_base_scheme",
-        WithScheme(NoNonces),
+        OtherSchemeTwin(NoNonces),
         None,
         "benign",
         "zeros for a user all look alike, and his codeword is read off one of block 0",

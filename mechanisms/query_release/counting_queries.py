@@ -293,7 +293,7 @@ def stated_capacity(epsilon: float, size: int, error: float, beta: float, *, tog
 
 
 @dataclass(frozen=True)
-class SquareRootOnly(CountingQueries):
+class BudgetOverSquareRootOnly(CountingQueries):
     """The budget divided by sqrt k, without the logarithm of 1 / delta."""
 
     def per_query(self) -> float:
@@ -311,7 +311,7 @@ class LargestSensitivity(CountingQueries):
 
 
 @dataclass(frozen=True)
-class DistinctOnly(CountingQueries):
+class DistinctQueriesCharged(CountingQueries):
     """k counted after equal queries were removed, though each of them is answered, with noise of its own."""
 
     @property
@@ -328,7 +328,7 @@ class DistinctOnly(CountingQueries):
 
 
 @dataclass(frozen=True)
-class ReusedNoise(_Counting):
+class SameNoiseForAllCounts(_Counting):
     """One draw of noise for all answers: their differences are exact."""
 
     def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> FloatArray:
@@ -352,8 +352,8 @@ class _Level:
 MUTANTS: dict[str, Mutant[CountingQueries]] = tabulate_mutants(
     Mutant(
         "sqrt_k_without_log",
-        Twin(SquareRootOnly),
-        _Level(SquareRootOnly),
+        Twin(BudgetOverSquareRootOnly),
+        _Level(BudgetOverSquareRootOnly),
         "violation",
         "eps0 = eps / sqrt k: a row that moves all counts",
     ),
@@ -366,15 +366,15 @@ MUTANTS: dict[str, Mutant[CountingQueries]] = tabulate_mutants(
     ),
     Mutant(
         "noise_reused",
-        Twin(ReusedNoise),
+        Twin(SameNoiseForAllCounts),
         unbounded,
         "violation",
         "one draw for all answers: a row that moves one count and not another",
     ),
     Mutant(
         "k_after_dedup",
-        Twin(DistinctOnly),
-        _Level(DistinctOnly),
+        Twin(DistinctQueriesCharged),
+        _Level(DistinctQueriesCharged),
         "violation",
         "k counted without repetitions: k / k' times eps; thresholds only",
     ),

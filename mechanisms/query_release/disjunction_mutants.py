@@ -12,13 +12,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from mechanisms.base.mechanism import HasEpsilon, IntArray, Mutant, Times, Twin, tabulate_mutants, unbounded
+from mechanisms.base.mechanism import HasEpsilon, IntArray, Mutant, TimesEpsilon, Twin, tabulate_mutants, unbounded
 from mechanisms.base.noise import two_sided_geometric
-from mechanisms.query_release.disjunctions import DisjunctionSummary, Summary, l1_sensitivity
+from mechanisms.query_release.disjunctions import DisjunctionSummary, DisjunctionSummaryBase, l1_sensitivity
 
 
 @dataclass(frozen=True)
-class OneCoefficient(DisjunctionSummary):
+class NoiseOfOneCoefficient(DisjunctionSummary):
     """Noise for the largest coefficient alone, max |c_s| / n."""
 
     def moved(self) -> int:
@@ -36,7 +36,7 @@ class HalfOfTheAttributes(DisjunctionSummary):
 
 
 @dataclass(frozen=True)
-class UnivariateNoise(Summary):
+class UnivariateNoise(DisjunctionSummaryBase):
     """Noise on the r coefficients of g in powers of m; each power has one, for all sets of attributes.
 
     ``m^k = sum_s surj(k, s) C(m, s)`` with the number of surjections: a set of s attributes gets the sum over k of
@@ -83,7 +83,7 @@ def surjections(k: int, s: int) -> int:
 
 
 @dataclass(frozen=True)
-class AnyLength(DisjunctionSummary):
+class LongQueriesAnswered(DisjunctionSummary):
     """Queries of more than t attributes are answered, where g is far from 1."""
 
     def longest(self) -> int:
@@ -114,8 +114,8 @@ class _ByNoise:
 MUTANTS: dict[str, Mutant[DisjunctionSummary]] = tabulate_mutants(
     Mutant(
         "noise_of_one_coefficient",
-        Twin(OneCoefficient),
-        _ByNoise(Twin(OneCoefficient)),
+        Twin(NoiseOfOneCoefficient),
+        _ByNoise(Twin(NoiseOfOneCoefficient)),
         "violation",
         "noise for the largest coefficient: a row moves all of them",
     ),
@@ -128,8 +128,8 @@ MUTANTS: dict[str, Mutant[DisjunctionSummary]] = tabulate_mutants(
     ),
     Mutant(
         "long_queries_answered",
-        Twin(AnyLength),
-        Times(1.0),
+        Twin(LongQueriesAnswered),
+        TimesEpsilon(1.0),
         "benign",
         "g far from 1 beyond t",
     ),
@@ -143,7 +143,7 @@ MUTANTS: dict[str, Mutant[DisjunctionSummary]] = tabulate_mutants(
     Mutant(
         "constant_term_noised",
         Twin(NoisyConstant),
-        Times(1.0),
+        TimesEpsilon(1.0),
         "benign",
         "noise on c_0 in every answer",
     ),

@@ -31,7 +31,7 @@ from mechanisms.base.mechanism import (
     require_positive,
 )
 from mechanisms.base.noise import base_for, two_sided_geometric
-from mechanisms.query_release.marginals import Attributes, subsets
+from mechanisms.query_release.marginals import BinaryAttributes, subsets
 
 #: Most attributes in a query: beyond, the alternating sums lose too many digits in float answers (catalogue).
 _LONGEST = 30
@@ -127,10 +127,10 @@ def terms(r: int, m: int) -> int:
 
 
 @dataclass(frozen=True)
-class Summary:
+class DisjunctionSummaryBase:
     """What the mechanism shares with its mutants: everything but a law."""
 
-    attributes: Attributes
+    attributes: BinaryAttributes
     t: int
     alpha: Fraction
     size: int
@@ -270,12 +270,12 @@ class Summary:
 
 
 @dataclass(frozen=True)
-class DisjunctionSummary(Summary):
+class DisjunctionSummary(DisjunctionSummaryBase):
     """Mean coefficients with Laplace noise of scale D1/epsilon on their lattice; exactly epsilon-DP.
 
     Parameters
     ----------
-    attributes : Attributes
+    attributes : BinaryAttributes
         The d attributes.
     t : int
         Most attributes in a query, from 1 to min(d, 30).

@@ -26,7 +26,7 @@ from mechanisms.base.mechanism import (
     HasEpsilon,
     IntArray,
     Mutant,
-    Times,
+    TimesEpsilon,
     Twin,
     require,
     require_draws,
@@ -280,7 +280,7 @@ def packing_bound(depth: int, epsilon: float, size: int, probability: float) -> 
 
 
 @dataclass(frozen=True)
-class NoiseForOneNode(IntervalTree):
+class TreeNoiseForOneNode(IntervalTree):
     """Noise 1/(eps n) a node, as if a row were in one node only."""
 
     def moved(self) -> int:
@@ -289,7 +289,7 @@ class NoiseForOneNode(IntervalTree):
 
 
 @dataclass(frozen=True)
-class NoiseForOneSide(IntervalTree):
+class TreeNoiseForOneSide(IntervalTree):
     """Noise d/(eps n) a node: what a row adds is counted, what its replacement takes away is not."""
 
     def moved(self) -> int:
@@ -298,14 +298,14 @@ class NoiseForOneSide(IntervalTree):
 
 
 @dataclass(frozen=True)
-class RootCounted(IntervalTree):
+class NoisyRootWithoutBudget(IntervalTree):
     """The root gets noise as well, and no budget: it never changes under replace_one."""
 
     root_noise: ClassVar[bool] = True
 
 
 @dataclass(frozen=True)
-class LeavesOnly(_Tree):
+class NoisyLeavesOnly(_Tree):
     """Noise on the leaves only, for the two that a row moves; all other nodes are sums of them."""
 
     def moved(self) -> int:
@@ -333,29 +333,29 @@ class _TimesDepth:
 MUTANTS: dict[str, Mutant[IntervalTree]] = tabulate_mutants(
     Mutant(
         "noise_1_over_eps_n",
-        Twin(NoiseForOneNode),
+        Twin(TreeNoiseForOneNode),
         _TimesDepth(2.0),
         "violation",
         "noise for one node: a row that moves to the other half moves 2 d of them",
     ),
     Mutant(
         "noise_d_over_eps_n",
-        Twin(NoiseForOneSide),
-        Times(2.0),
+        Twin(TreeNoiseForOneSide),
+        TimesEpsilon(2.0),
         "violation",
         "noise for d nodes: a row that moves to the other half moves 2 d of them",
     ),
     Mutant(
         "root_without_budget",
-        Twin(RootCounted),
-        Times(1.0),
+        Twin(NoisyRootWithoutBudget),
+        TimesEpsilon(1.0),
         "benign",
         "noise on the number of rows, which is public: no loss, another law",
     ),
     Mutant(
         "leaves_only",
-        Twin(LeavesOnly),
-        Times(1.0),
+        Twin(NoisyLeavesOnly),
+        TimesEpsilon(1.0),
         "benign",
         "noise on the leaves only: errors add up over 2^d leaves",
     ),

@@ -25,7 +25,7 @@ from mechanisms.base.mechanism import (
     FloatArray,
     IntArray,
     Mutant,
-    Times,
+    TimesEpsilon,
     Twin,
     require,
     require_draws,
@@ -48,7 +48,7 @@ _LOGS = 40.0
 
 
 @dataclass(frozen=True)
-class Attributes:
+class BinaryAttributes:
     """Binary attributes of a row: whether a column's value is at least a cut.
 
     Parameters
@@ -101,7 +101,7 @@ class _Marginals:
 
     Parameters
     ----------
-    attributes : Attributes
+    attributes : BinaryAttributes
         The d attributes.
     t : int
         Attributes in a conjunction, from 1 to d.
@@ -116,7 +116,7 @@ class _Marginals:
         If a parameter is out of range, or there are more than a million queries.
     """
 
-    attributes: Attributes
+    attributes: BinaryAttributes
     t: int
     size: int
     epsilon: float
@@ -195,7 +195,7 @@ class _LaplaceMarginals(_Marginals):
 
 
 @dataclass(frozen=True)
-class Marginals(_LaplaceMarginals):
+class PureMarginals(_LaplaceMarginals):
     """Laplace noise of scale ``2 C(d, t) / (epsilon n)``: pure epsilon-DP, with the l1 sensitivity as it is.
 
     See `_Marginals` for the parameters.
@@ -215,7 +215,7 @@ class Marginals(_LaplaceMarginals):
 
 
 @dataclass(frozen=True)
-class ComposedMarginals(Marginals):
+class ComposedMarginals(PureMarginals):
     """Laplace noise of scale ``1 / (eps0 n)``, with eps0 by advanced composition of k queries: as in the document.
 
     See `_Marginals` for the parameters.
@@ -316,7 +316,7 @@ def rows_needed(d: int, t: int, epsilon: float, error: float, *, delta: float = 
 
 
 @dataclass(frozen=True)
-class SensitivityOfAll(Marginals):
+class SensitivityOfAllMarginals(PureMarginals):
     """Noise as if one row moved all k answers, k/n: too much by 2^(t - 1)."""
 
     def per_query(self) -> float:
@@ -325,7 +325,7 @@ class SensitivityOfAll(Marginals):
 
 
 @dataclass(frozen=True)
-class OneSided(Marginals):
+class OneSidedMarginalSensitivity(PureMarginals):
     """Noise for C(d, t)/n: the conjunctions that a row leaves are not counted."""
 
     def per_query(self) -> float:
@@ -334,7 +334,7 @@ class OneSided(Marginals):
 
 
 @dataclass(frozen=True)
-class NoComposition(Marginals):
+class MarginalsWithoutComposition(PureMarginals):
     """Noise for 1/n: every query has the whole budget."""
 
     def per_query(self) -> float:
@@ -343,7 +343,7 @@ class NoComposition(Marginals):
 
 
 @dataclass(frozen=True)
-class ExactSubtraction(_LaplaceMarginals):
+class NegativesByExactSubtraction(_LaplaceMarginals):
     """Only conjunctions without negations are noisy; the others subtract them from exact counts of fewer attributes.
 
     The count of ``x and not y`` is the exact count of x less the noisy one of ``x and y``, and so on by inclusion and
@@ -364,39 +364,39 @@ class ExactSubtraction(_LaplaceMarginals):
         return np.asarray(steps.reshape(n, -1) * self.unit, dtype=np.float64)
 
 
-def _without_composition(base: Marginals) -> float:
+def _without_composition(base: PureMarginals) -> float:
     return 2.0 * base.sets * base.epsilon
 
 
-def _over_noised(base: Marginals) -> float:
+def _over_noised(base: PureMarginals) -> float:
     return base.epsilon / 2.0 ** (base.t - 1)
 
 
-MUTANTS: dict[str, Mutant[Marginals]] = tabulate_mutants(
+MUTANTS: dict[str, Mutant[PureMarginals]] = tabulate_mutants(
     Mutant(
         "sensitivity_k_over_n",
-        Twin(SensitivityOfAll),
+        Twin(SensitivityOfAllMarginals),
         _over_noised,
         "benign",
         "noise for k moved answers; a row moves 2 C(d, t) of them",
     ),
     Mutant(
         "sensitivity_one_sided",
-        Twin(OneSided),
-        Times(2.0),
+        Twin(OneSidedMarginalSensitivity),
+        TimesEpsilon(2.0),
         "violation",
         "noise for C(d, t) moved answers: a row and its complement differ in twice as many",
     ),
     Mutant(
         "no_composition",
-        Twin(NoComposition),
+        Twin(MarginalsWithoutComposition),
         _without_composition,
         "violation",
         "noise for one query: a row and its complement differ in 2 C(d, t) answers",
     ),
     Mutant(
         "negatives_by_exact_subtraction",
-        Twin(ExactSubtraction),
+        Twin(NegativesByExactSubtraction),
         unbounded,
         "violation",
         "answers that share an attribute add up to its exact count",

@@ -58,7 +58,7 @@ Direction: TypeAlias = Literal["towards", "away"]
 
 
 @dataclass(frozen=True)
-class Universe:
+class DataUniverse:
     """The set of types of rows: every combination of several yes/no questions.
 
     Parameters
@@ -100,7 +100,7 @@ class Universe:
 
 
 @dataclass(frozen=True, eq=False)
-class Workload:
+class QueryWorkload:
     """Queries on types of rows.
 
     Parameters
@@ -120,12 +120,12 @@ class Workload:
         object.__setattr__(self, "values", values)
 
     def __repr__(self) -> str:
-        return "Workload({} queries on {} types)".format(*self.values.shape)
+        return "QueryWorkload({} queries on {} types)".format(*self.values.shape)
 
 
-def subset_queries(m: int, universe: Universe, rng: np.random.Generator) -> Workload:
+def subset_queries(m: int, universe: DataUniverse, rng: np.random.Generator) -> QueryWorkload:
     """Draw m queries "is the type in this set", every type being in every set with probability 1/2."""
-    return Workload(rng.integers(0, 2, (m, universe.size)).astype(np.float64))
+    return QueryWorkload(rng.integers(0, 2, (m, universe.size)).astype(np.float64))
 
 
 # ----------------------------------------------------------------- parameters of the theorem
@@ -184,7 +184,7 @@ def accuracy_bound(universe: int, queries: int, epsilon: float, delta: float, ro
 
 
 @dataclass(frozen=True)
-class Rules:
+class MultiplicativeWeightsRules:
     """What the algorithm leaves no choice about; mutants break one of them.
 
     Parameters
@@ -229,9 +229,9 @@ class MultiplicativeWeights:
 
     Parameters
     ----------
-    workload : Workload
+    workload : QueryWorkload
         The pool of queries.
-    universe : Universe
+    universe : DataUniverse
         Types of rows.
     rows : int
         Public number of rows n.
@@ -246,7 +246,7 @@ class MultiplicativeWeights:
     cuts : tuple of float or None, default None
         None: a released answer is published in full. Otherwise only between which of these numbers, in counts above
         the hypothesis' answer, it lies: post-processing, which makes outputs few enough for an exact law.
-    rules : Rules
+    rules : MultiplicativeWeightsRules
         See there.
 
     Notes
@@ -260,15 +260,15 @@ class MultiplicativeWeights:
     of each side by itself.
     """
 
-    workload: Workload
-    universe: Universe
+    workload: QueryWorkload
+    universe: DataUniverse
     rows: int
     alpha: float
     epsilon0: float
     cap: int
     step: float = 2.0**-6
     cuts: tuple[float, ...] | None = None
-    rules: Rules = field(default=Rules())
+    rules: MultiplicativeWeightsRules = field(default=MultiplicativeWeightsRules())
 
     def __post_init__(self) -> None:
         types = self.workload.values.shape[1]
@@ -511,10 +511,10 @@ class WorstQuery:
 
 
 @dataclass(frozen=True)
-class Breaking:
+class BrokenRulesTwin:
     """Builds the mechanism with some rules broken (for `Mutant.build`)."""
 
-    broken: Rules
+    broken: MultiplicativeWeightsRules
 
     def __call__(self, base: MultiplicativeWeights) -> MultiplicativeWeights:
         """Return `base` with these rules."""
@@ -528,7 +528,7 @@ def _unbounded(base: MultiplicativeWeights) -> float:  # noqa: ARG001 -- the sig
 MUTANTS: dict[str, Mutant[MultiplicativeWeights]] = tabulate_mutants(
     Mutant(
         "answer_noise_reused",
-        Breaking(Rules(answer="reused")),
+        BrokenRulesTwin(MultiplicativeWeightsRules(answer="reused")),
         _unbounded,
         "violation",
         "b = a: a released answer near the hypothesis says that all noise before it was on one side; t eps0 for an "
@@ -536,52 +536,56 @@ MUTANTS: dict[str, Mutant[MultiplicativeWeights]] = tabulate_mutants(
     ),
     Mutant(
         "no_threshold_noise",
-        Breaking(Rules(threshold_noise=False)),
+        BrokenRulesTwin(MultiplicativeWeightsRules(threshold_noise=False)),
         _unbounded,
         "violation",
         "each cheap answer costs eps0: (t - 1) eps0 before the update at query t, which costs 2 eps0 more",
     ),
     Mutant(
         "threshold_not_refreshed",
-        Breaking(Rules(refreshed=False)),
+        BrokenRulesTwin(MultiplicativeWeightsRules(refreshed=False)),
         None,
         "benign",
         "one draw for all epochs; as in sparse vector the threshold is then paid for once, so no level is exceeded",
     ),
     Mutant(
         "noise_without_n",
-        Breaking(Rules(noise_power=1)),
+        BrokenRulesTwin(MultiplicativeWeightsRules(noise_power=1)),
         None,
         "benign",
         "scale 1 / eps0 on fractions: n times too much, useless answers",
     ),
     Mutant(
         "n_dropped_the_other_way",
-        Breaking(Rules(noise_power=-1)),
+        BrokenRulesTwin(MultiplicativeWeightsRules(noise_power=-1)),
         lambda base: 4.0 * base.epsilon0 * base.rows * base.cap,
         "violation",
         "scale 1 / (eps0 n) on counts: n times too little",
     ),
     Mutant(
-        "update_sign_reversed", Breaking(Rules(step="away")), None, "benign", "the hypothesis moves away from the data"
+        "update_sign_reversed",
+        BrokenRulesTwin(MultiplicativeWeightsRules(step="away")),
+        None,
+        "benign",
+        "the hypothesis moves away from the data",
     ),
     Mutant(
         "cap_removed",
-        Breaking(Rules(stops=False)),
+        BrokenRulesTwin(MultiplicativeWeightsRules(stops=False)),
         _unbounded,
         "violation",
         "every update costs, and nothing ends them",
     ),
     Mutant(
         "update_from_exact_answer",
-        Breaking(Rules(compared="exact")),
+        BrokenRulesTwin(MultiplicativeWeightsRules(compared="exact")),
         _unbounded,
         "violation",
         "the answer without noise is compared with the threshold: which of two gaps is larger is published",
     ),
     Mutant(
         "sign_from_exact_answer",
-        Breaking(Rules(side="exact")),
+        BrokenRulesTwin(MultiplicativeWeightsRules(side="exact")),
         _unbounded,
         "violation",
         "the side is that of the answer without noise: a gap that changes its sign",

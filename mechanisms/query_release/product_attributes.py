@@ -18,7 +18,7 @@ from functools import cached_property
 import numpy as np
 
 from mechanisms.base.mechanism import Dataset, FloatArray, IntArray, Mutant, Twin, require, tabulate_mutants
-from mechanisms.query_release.second_moments import NoisyMoments, NormOfDimension, SecondMoments, SignedHistogram
+from mechanisms.query_release.second_moments import MomentNormOfDimension, NoisyMoments, SecondMoments, SignedHistogram
 
 
 @dataclass(frozen=True)
@@ -100,5 +100,7 @@ class SmallestSign(ProductMoments):
 
 
 MUTANTS: dict[str, Mutant[NoisyMoments]] = tabulate_mutants(
-    Mutant("R_d_kept", Twin(NormOfDimension), None, "violation", "R = d for D attributes: mu is D/d times larger"),
+    Mutant(
+        "R_d_kept", Twin(MomentNormOfDimension), None, "violation", "R = d for D attributes: mu is D/d times larger"
+    ),
 )

@@ -11,12 +11,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mechanisms.base.mechanism import Dataset, FloatArray, Mutant, Twin, require_draws, tabulate_mutants, unbounded
-from mechanisms.query_release.projections import Body, ProjectedMoments, Projection, Relaxed
+from mechanisms.query_release.projections import ConvexBody, ProjectedMatrices, ProjectedMoments, RelaxedHull
 from mechanisms.query_release.second_moments import SignedHistogram
 
 
 @dataclass(frozen=True)
-class PrivateSize(ProjectedMoments):
+class PrivateSizeProjection(ProjectedMoments):
     """Projects onto n times the body with the true n."""
 
     def radius(self, data: Dataset) -> float:
@@ -25,7 +25,7 @@ class PrivateSize(ProjectedMoments):
 
 
 @dataclass(frozen=True)
-class ExactProjected(ProjectedMoments):
+class ExactMomentsProjected(ProjectedMoments):
     """Projects the exact moments, which are in the body already."""
 
     def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> FloatArray:
@@ -36,7 +36,7 @@ class ExactProjected(ProjectedMoments):
 
 
 @dataclass(frozen=True)
-class OntoOne(ProjectedMoments):
+class UnscaledBodyProjection(ProjectedMoments):
     """Projects onto the body, not onto n times the body."""
 
     def radius(self, data: Dataset) -> float:
@@ -46,22 +46,22 @@ class OntoOne(ProjectedMoments):
 
 
 @dataclass(frozen=True)
-class LongVectors(Relaxed):
+class VectorsNotNormalised(RelaxedHull):
     """Vectors of any length: the nearest matrix of rank ``ceil(2 sqrt(d))``."""
 
-    def project(self, points: FloatArray, radius: float, tolerance: float) -> Projection:
+    def project(self, points: FloatArray, radius: float, tolerance: float) -> ProjectedMatrices:
         """Cut the singular values after that many; there is no body, and no gap."""
         del radius, tolerance
         left, values, right = np.linalg.svd(points)
         values[:, math.ceil(2.0 * math.sqrt(points.shape[1])) :] = 0.0
-        return Projection((left * values[:, None, :]) @ right, np.zeros(len(points)))
+        return ProjectedMatrices((left * values[:, None, :]) @ right, np.zeros(len(points)))
 
 
 @dataclass(frozen=True)
-class EqualFactors(Relaxed):
+class FactorsForcedEqual(RelaxedHull):
     """One set of vectors for both: ``<u_i, u_j>``, which has no ``-v v^T``."""
 
-    def project(self, points: FloatArray, radius: float, tolerance: float) -> Projection:
+    def project(self, points: FloatArray, radius: float, tolerance: float) -> ProjectedMatrices:
         """Go twenty steps: near 0 no step helps, and the gap does not fall."""
         return self.climb(points, radius, tolerance, 20)
 
@@ -85,10 +85,10 @@ class EqualFactors(Relaxed):
 
 
 @dataclass(frozen=True)
-class StoppedEarly(Relaxed):
+class FrankWolfeStoppedEarly(RelaxedHull):
     """One step of Frank-Wolfe, whatever the gap is."""
 
-    def project(self, points: FloatArray, radius: float, tolerance: float) -> Projection:
+    def project(self, points: FloatArray, radius: float, tolerance: float) -> ProjectedMatrices:
         """Go one step."""
         return self.climb(points, radius, tolerance, 1)
 
@@ -97,7 +97,7 @@ class StoppedEarly(Relaxed):
 class _With:
     """Builds the mechanism with another body (for `Mutant.build`)."""
 
-    body: Body
+    body: ConvexBody
 
     def __call__(self, base: ProjectedMoments) -> ProjectedMoments:
         """Return the mutant with the same parameters as `base`."""
@@ -107,14 +107,28 @@ class _With:
 MUTANTS: dict[str, Mutant[ProjectedMoments]] = tabulate_mutants(
     Mutant(
         "private_n",
-        Twin(PrivateSize),
+        Twin(PrivateSizeProjection),
         unbounded,
         "violation",
         "projected onto nK with the n of the data: an output outside of it has one person more",
     ),
-    Mutant("exact_y_projected", Twin(ExactProjected), unbounded, "violation", "the exact moments come out"),
-    Mutant("projection_onto_K", Twin(OntoOne), None, "benign", "onto K for nK: all people are lost but one"),
-    Mutant("vectors_not_normalised", _With(LongVectors()), None, "benign", "no bound on the vectors: most noise stays"),
-    Mutant("factors_forced_equal", _With(EqualFactors()), None, "benign", "u' = u: no matrix -v v^T"),
-    Mutant("frank_wolfe_stopped_early", _With(StoppedEarly()), None, "benign", "one step: one row of several is found"),
+    Mutant("exact_y_projected", Twin(ExactMomentsProjected), unbounded, "violation", "the exact moments come out"),
+    Mutant(
+        "projection_onto_K", Twin(UnscaledBodyProjection), None, "benign", "onto K for nK: all people are lost but one"
+    ),
+    Mutant(
+        "vectors_not_normalised",
+        _With(VectorsNotNormalised()),
+        None,
+        "benign",
+        "no bound on the vectors: most noise stays",
+    ),
+    Mutant("factors_forced_equal", _With(FactorsForcedEqual()), None, "benign", "u' = u: no matrix -v v^T"),
+    Mutant(
+        "frank_wolfe_stopped_early",
+        _With(FrankWolfeStoppedEarly()),
+        None,
+        "benign",
+        "one step: one row of several is found",
+    ),
 )

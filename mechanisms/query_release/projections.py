@@ -43,7 +43,7 @@ _CLOSE = 1e-3
 _ROUNDS = 5
 
 
-class Projection(NamedTuple):
+class ProjectedMatrices(NamedTuple):
     """Projected matrices, and how far they may be from the nearest ones.
 
     Attributes
@@ -63,14 +63,14 @@ class Projection(NamedTuple):
     gap: FloatArray
 
 
-class Body(Protocol):
+class ConvexBody(Protocol):
     """A convex body of d x d matrices, symmetric about 0."""
 
     def support(self, g: FloatArray) -> FloatArray:
         """Upper bound on ``max over z in the body of <g, z>``, shape (n, d, d) to (n,)."""
         ...
 
-    def project(self, points: FloatArray, radius: float, tolerance: float) -> Projection:
+    def project(self, points: FloatArray, radius: float, tolerance: float) -> ProjectedMatrices:
         """Project points of shape (n, d, d) onto ``radius`` times the body, up to a duality gap of ``tolerance``."""
         ...
 
@@ -101,15 +101,15 @@ def _products(d: int) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class Hull:
+class SignVectorHull:
     """K; exact up to rounding in what it says, and limited to 12 dimensions."""
 
     def support(self, g: FloatArray) -> FloatArray:
         """``max over v of |v^T g v|``."""
         return np.asarray((g.reshape(len(g), -1) @ _vertices(g.shape[1]).T).max(axis=1))
 
-    def project(self, points: FloatArray, radius: float, tolerance: float) -> Projection:
-        """Project by pairwise Frank-Wolfe over the vertices; see `Body.project`.
+    def project(self, points: FloatArray, radius: float, tolerance: float) -> ProjectedMatrices:
+        """Project by pairwise Frank-Wolfe over the vertices; see `ConvexBody.project`.
 
         Raises
         ------
@@ -127,7 +127,7 @@ class Hull:
         for start in range(0, len(points), size):
             parts.append(_pairwise(points[start : start + size].reshape(-1, d * d), radius, tolerance))
         weights, gaps = (np.concatenate(part) for part in zip(*parts, strict=True))
-        return Projection(radius * (weights @ _vertices(d)).reshape(points.shape), gaps)
+        return ProjectedMatrices(radius * (weights @ _vertices(d)).reshape(points.shape), gaps)
 
 
 def _pairwise(points: FloatArray, radius: float, tolerance: float) -> tuple[FloatArray, FloatArray]:
@@ -183,12 +183,12 @@ class NuclearBall:
         """``d`` times the operator norm."""
         return np.asarray(g.shape[1] * np.linalg.norm(g, 2, axis=(1, 2)))
 
-    def project(self, points: FloatArray, radius: float, tolerance: float) -> Projection:
+    def project(self, points: FloatArray, radius: float, tolerance: float) -> ProjectedMatrices:
         """Project the singular values onto an l1 ball; the gap is 0 up to rounding."""
         del tolerance
         left, values, right = np.linalg.svd(points)
         kept = onto_l1_ball(values, radius * points.shape[1])
-        return Projection((left * kept[:, None, :]) @ right, np.zeros(len(points)))
+        return ProjectedMatrices((left * kept[:, None, :]) @ right, np.zeros(len(points)))
 
 
 # ------------------------------------------------------------------------------ L, by Frank-Wolfe
@@ -213,7 +213,7 @@ def _start(g: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class Relaxed:
+class RelaxedHull:
     """L, by Frank-Wolfe with a certified duality gap."""
 
     def step(self, g: FloatArray, vectors: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -253,7 +253,7 @@ class Relaxed:
         return np.asarray(0.5 * (above.sum(axis=1) + below.sum(axis=1)) - least * d)
 
     def support(self, g: FloatArray) -> FloatArray:
-        """Certified upper bound on the maximum, within a thousandth of it; see `Body.support`."""
+        """Certified upper bound on the maximum, within a thousandth of it; see `ConvexBody.support`."""
         return self.limits(g)[1]
 
     def limits(self, g: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -272,8 +272,8 @@ class Relaxed:
                 return lower, upper
         raise RuntimeError(f"the maximum over L is only known between {lower} and {upper}")
 
-    def project(self, points: FloatArray, radius: float, tolerance: float) -> Projection:
-        """Project by Frank-Wolfe; see `Body.project`.
+    def project(self, points: FloatArray, radius: float, tolerance: float) -> ProjectedMatrices:
+        """Project by Frank-Wolfe; see `ConvexBody.project`.
 
         Raises
         ------
@@ -285,7 +285,7 @@ class Relaxed:
             raise RuntimeError(f"the gap is above {tolerance:g} after {_STEPS} steps: {found.gap.max():g}")
         return found
 
-    def climb(self, points: FloatArray, radius: float, tolerance: float, steps: int) -> Projection:
+    def climb(self, points: FloatArray, radius: float, tolerance: float, steps: int) -> ProjectedMatrices:
         """At most so many steps of Frank-Wolfe with exact line search; each trial stops by itself.
 
         The gap is certified where it is small enough, and infinite elsewhere.
@@ -294,9 +294,9 @@ class Relaxed:
         parts = [
             self._climb(points[start : start + size], radius, tolerance, steps) for start in range(0, len(points), size)
         ]
-        return Projection(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+        return ProjectedMatrices(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
-    def _climb(self, points: FloatArray, radius: float, tolerance: float, steps: int) -> Projection:
+    def _climb(self, points: FloatArray, radius: float, tolerance: float, steps: int) -> ProjectedMatrices:
         matrices, gaps = np.zeros_like(points), np.full(len(points), np.inf)
         active, fresh = np.arange(len(points)), _start(points)
         vectors = fresh
@@ -318,7 +318,7 @@ class Relaxed:
             if not len(active):
                 break
             matrices[active] += step[going, None, None] * move[going]
-        return Projection(matrices, gaps)
+        return ProjectedMatrices(matrices, gaps)
 
 
 def relaxed_by_program(point: FloatArray, radius: float) -> FloatArray:
@@ -346,7 +346,7 @@ class ProjectedMoments:
     ----------
     noisy : NoisyMoments
         Steps 1 and 2.
-    body : Body
+    body : ConvexBody
         Step 3 projects onto ``size`` times this.
     size : float
         Public, at least the number of people: under the relation that adds a person n itself is not public.
@@ -356,7 +356,7 @@ class ProjectedMoments:
     """
 
     noisy: NoisyMoments
-    body: Body
+    body: ConvexBody
     size: float
     tolerance: float = 0.01
 

@@ -224,7 +224,7 @@ class NoisyMoments(CalibratedGaussian):
 
 
 @dataclass(frozen=True)
-class LargestEntry(NoisyMoments):
+class MomentNormOfLargestEntry(NoisyMoments):
     """Noise for the largest entry of a move, not for its norm: R = 1."""
 
     def sigma(self, coordinates: int = 1) -> float:
@@ -234,7 +234,7 @@ class LargestEntry(NoisyMoments):
 
 
 @dataclass(frozen=True)
-class NormOfDimension(NoisyMoments):
+class MomentNormOfDimension(NoisyMoments):
     """R = d, whatever the relation, the attributes and the answers are."""
 
     def sigma(self, coordinates: int = 1) -> float:
@@ -244,17 +244,23 @@ class NormOfDimension(NoisyMoments):
 
 
 MUTANTS: dict[str, Mutant[NoisyMoments]] = tabulate_mutants(
-    Mutant("R_is_one", Twin(LargestEntry), None, "violation", "the largest entry for the norm: mu is d times larger"),
+    Mutant(
+        "R_is_one",
+        Twin(MomentNormOfLargestEntry),
+        None,
+        "violation",
+        "the largest entry for the norm: mu is d times larger",
+    ),
     Mutant(
         "replace_with_R_d",
-        Twin(NormOfDimension),
+        Twin(MomentNormOfDimension),
         None,
         "violation",
         "R = d where neighbours replace a person: mu is sqrt(2) times larger, on two orthogonal rows",
     ),
     Mutant(
         "upper_triangle_with_R_d",
-        Twin(NormOfDimension),
+        Twin(MomentNormOfDimension),
         None,
         "benign",
         "R = d where only i < j are released: noise sqrt(2 d / (d - 1)) times what is needed",

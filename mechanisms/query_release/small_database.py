@@ -28,7 +28,7 @@ from mechanisms.base.mechanism import (
     FloatArray,
     IntArray,
     Mutant,
-    Times,
+    TimesEpsilon,
     Twin,
     require,
     require_draws,
@@ -423,7 +423,7 @@ def worst_level(mechanism: SmallDatabase, rows: int) -> float:
 
 
 @dataclass(frozen=True)
-class ScaleHalved(_Weighted):
+class ScoreScaleHalved(_Weighted):
     """``sigma = 1 / (n eps)``: the move of the normaliser is forgotten."""
 
     def rate(self, rows: int) -> float:
@@ -441,7 +441,7 @@ class TimesSyntheticRows(_Weighted):
 
 
 @dataclass(frozen=True)
-class CountsScored(_Weighted):
+class ScoreNotDividedByRows(_Weighted):
     """The score is an error in counts, the scale is still that of an error in fractions."""
 
     def rate(self, rows: int) -> float:
@@ -450,7 +450,7 @@ class CountsScored(_Weighted):
 
 
 @dataclass(frozen=True)
-class Unordered(_Weighted):
+class UnorderedBaseMeasure(_Weighted):
     """Every histogram counts once, whatever the number of its orderings."""
 
     ordered = False
@@ -472,7 +472,7 @@ class SizeFromData(_Weighted):
 
 
 @dataclass(frozen=True)
-class Subsample(_Synthetic):
+class RandomSubsampleOfData(_Synthetic):
     """Rows of the data, drawn with replacement: the proof that a good database exists, taken for the algorithm."""
 
     def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> IntArray:
@@ -494,8 +494,8 @@ class Subsample(_Synthetic):
 MUTANTS: dict[str, Mutant[SmallDatabase]] = tabulate_mutants(
     Mutant(
         "score_scale_halved",
-        Twin(ScaleHalved),
-        Times(2.0),
+        Twin(ScoreScaleHalved),
+        TimesEpsilon(2.0),
         "violation",
         "sigma = 1/(n eps): up to 2 eps, approached where one database has nearly no or nearly all the probability",
     ),
@@ -508,21 +508,21 @@ MUTANTS: dict[str, Mutant[SmallDatabase]] = tabulate_mutants(
     ),
     Mutant(
         "score_not_divided_by_n",
-        Twin(CountsScored),
+        Twin(ScoreNotDividedByRows),
         None,
         "violation",
         "errors in counts with the scale for fractions: up to n eps on n rows",
     ),
     Mutant(
         "unordered_base_measure",
-        Twin(Unordered),
-        Times(1.0),
+        Twin(UnorderedBaseMeasure),
+        TimesEpsilon(1.0),
         "benign",
         "multinomial weights dropped: the exponential mechanism over histograms, as private, another law",
     ),
     Mutant(
         "random_subsample_of_data",
-        Twin(Subsample),
+        Twin(RandomSubsampleOfData),
         unbounded,
         "violation",
         "m rows of the data: a row that only one dataset has shows with probability 1 - (1 - 1/n)^m",

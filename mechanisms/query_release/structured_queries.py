@@ -23,14 +23,14 @@ from mechanisms.base.mechanism import (
     FloatArray,
     IntArray,
     Mutant,
-    Times,
+    TimesEpsilon,
     Twin,
     require,
     require_draws,
     tabulate_mutants,
     unbounded,
 )
-from mechanisms.base.queries import Count, Histogram, Mean, Relation, SeveralCounts
+from mechanisms.base.queries import ClippedMean, Count, Histogram, Relation, SeveralCounts
 
 #: Datasets that are enumerated at most: a million calls of a query take about ten seconds.
 _MOST_DATASETS = 10**6
@@ -154,7 +154,7 @@ class DistanceToHistogram(_OfReplacedRows):
         return np.array(missing + max(0.0, (rows - wanted) - (rows - counts.sum())))
 
 
-class Property(Protocol):
+class DatasetProperty(Protocol):
     """A set of datasets."""
 
     def __call__(self, data: Sequence[Any], /) -> bool:
@@ -198,7 +198,7 @@ def global_sensitivity(query: Callable[[Dataset], Any], universe: Sequence[float
     return max(float(np.ptp(grid, axis=i).max()) for i in range(size))
 
 
-def distance_by_enumeration(data: Sequence[float], member: Property, universe: Sequence[float]) -> float:
+def distance_by_enumeration(data: Sequence[float], member: DatasetProperty, universe: Sequence[float]) -> float:
     """Hamming distance of a dataset to the datasets of its size with a property, by enumeration; inf if there are none.
 
     Parameters
@@ -333,7 +333,7 @@ def _sampled(base: LatticeLaplace) -> SampledProperty:
 
 
 @dataclass(frozen=True)
-class Unclipped:
+class UnclippedMean:
     """Mean of a column that is said to be in [0, 1], and is in [0, `high`]: the declared sensitivity is 1 / size.
 
     Parameters
@@ -355,7 +355,7 @@ class Unclipped:
     @property
     def sensitivity(self) -> float:
         """What holds for rows in [0, 1]."""
-        return Mean(self.size, self.column, 0.0, 1.0, self.resolution).sensitivity
+        return ClippedMean(self.size, self.column, 0.0, 1.0, self.resolution).sensitivity
 
     @property
     def linf_sensitivity(self) -> float:
@@ -365,23 +365,25 @@ class Unclipped:
     @property
     def granularity(self) -> float:
         """That of the mean."""
-        return Mean(self.size, self.column, 0.0, 1.0, self.resolution).granularity
+        return ClippedMean(self.size, self.column, 0.0, 1.0, self.resolution).granularity
 
     def __call__(self, data: Dataset) -> FloatArray:
         """Return the mean, shape ()."""
-        return Mean(self.size, self.column, 0.0, self.high, self.resolution)(data)
+        return ClippedMean(self.size, self.column, 0.0, self.high, self.resolution)(data)
 
 
 @dataclass(frozen=True)
 class _RangeNotClipped:
-    """Builds the mechanism for `Unclipped` (for `Mutant.build`)."""
+    """Builds the mechanism for `UnclippedMean` (for `Mutant.build`)."""
 
     high: float
 
     def __call__(self, base: LatticeLaplace) -> LatticeLaplace:
         """Return the mutant of a mechanism for a `queries.Mean` of [0, 1]."""
         query: Any = base.query
-        return LatticeLaplace(Unclipped(query.size, query.column, self.high, query.resolution), base.epsilon, base.step)
+        return LatticeLaplace(
+            UnclippedMean(query.size, query.column, self.high, query.resolution), base.epsilon, base.step
+        )
 
 
 def _over_noised(base: LatticeLaplace) -> float:
@@ -407,7 +409,7 @@ MUTANTS: dict[str, Mutant[LatticeLaplace]] = tabulate_mutants(
     Mutant(
         "distance_to_sampled_property",
         _sampled,
-        Times(1.0),
+        TimesEpsilon(1.0),
         "benign",
         "DistanceToRange: the distance to random members, no function of the data; a deviation",
     ),
@@ -423,7 +425,7 @@ def data_dependent_property(other: Count) -> Mutant[LatticeLaplace]:
         The property is that as many rows count as this count finds in the data at hand.
     """
     note = "the property's threshold is a count of the same data: 2 eps where a row moves the two counts apart"
-    return Mutant("data_dependent_property", _DataDependent(other), Times(2.0), "violation", note)
+    return Mutant("data_dependent_property", _DataDependent(other), TimesEpsilon(2.0), "violation", note)
 
 
 def range_not_clipped(high: float) -> Mutant[LatticeLaplace]:
@@ -432,4 +434,4 @@ def range_not_clipped(high: float) -> Mutant[LatticeLaplace]:
     Its level is high * eps up to the rounding of the mean to the lattice; the law has it exactly.
     """
     note = "rows in [0, high], noise for [0, 1]: high * eps"
-    return Mutant("range_not_clipped", _RangeNotClipped(high), Times(high), "violation", note)
+    return Mutant("range_not_clipped", _RangeNotClipped(high), TimesEpsilon(high), "violation", note)

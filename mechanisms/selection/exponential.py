@@ -18,7 +18,7 @@ from mechanisms.base.mechanism import (
     FloatArray,
     IntArray,
     Mutant,
-    Times,
+    TimesEpsilon,
     Twin,
     require,
     require_draws,
@@ -101,7 +101,7 @@ def softmax(exponents: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class MissingTwo(_Choice):
+class FactorTwoMissing(_Choice):
     """Scale ``sensitivity / eps``: the move of the normaliser is forgotten."""
 
     def probabilities(self, scores: FloatArray) -> FloatArray:
@@ -110,7 +110,7 @@ class MissingTwo(_Choice):
 
 
 @dataclass(frozen=True)
-class WrongSign(_Choice):
+class UtilitySignFlipped(_Choice):
     """Low scores preferred: as private as the reference, and useless."""
 
     def probabilities(self, scores: FloatArray) -> FloatArray:
@@ -119,7 +119,7 @@ class WrongSign(_Choice):
 
 
 @dataclass(frozen=True)
-class Greedy(_Choice):
+class GreedyArgmax(_Choice):
     """The best index, without noise (the first of equals)."""
 
     def probabilities(self, scores: FloatArray) -> FloatArray:
@@ -128,7 +128,7 @@ class Greedy(_Choice):
 
 
 @dataclass(frozen=True)
-class MeanSensitivity(_Choice):
+class SumForMeanSensitivity(_Choice):
     """Scores are sums over `rows` rows, the sensitivity is that of their mean."""
 
     rows: int = 10
@@ -140,7 +140,7 @@ class MeanSensitivity(_Choice):
 
 
 @dataclass(frozen=True)
-class OccurringOnly(_Choice):
+class OccurringOutcomesOnly(_Choice):
     """Only outcomes with a positive score are offered: the range depends on the data."""
 
     def probabilities(self, scores: FloatArray) -> FloatArray:
@@ -154,7 +154,7 @@ class OccurringOnly(_Choice):
 
 
 @dataclass(frozen=True)
-class UniformNoise(_Choice):
+class UniformNoiseForGumbel(_Choice):
     """Best noisy score with uniform noise of the standard deviation of the Gumbel noise."""
 
     def probabilities(self, scores: FloatArray) -> FloatArray:
@@ -186,30 +186,30 @@ class UniformNoise(_Choice):
 MUTANTS: dict[str, Mutant[ExponentialMechanism]] = tabulate_mutants(
     Mutant(
         "missing_two",
-        Twin(MissingTwo),
-        Times(2.0),
+        Twin(FactorTwoMissing),
+        TimesEpsilon(2.0),
         "violation",
         "scale Du/eps: up to 2 eps, approached on (K, 0) against (K - Du, Du) as K grows",
     ),
-    Mutant("wrong_sign", Twin(WrongSign), Times(1.0), "benign", "utility reversed, privacy unchanged"),
-    Mutant("greedy", Twin(Greedy), unbounded, "violation", "no noise: any pair with different winners"),
+    Mutant("wrong_sign", Twin(UtilitySignFlipped), TimesEpsilon(1.0), "benign", "utility reversed, privacy unchanged"),
+    Mutant("greedy", Twin(GreedyArgmax), unbounded, "violation", "no noise: any pair with different winners"),
     Mutant(
         "mean_sensitivity",
-        Twin(MeanSensitivity),
-        Times(10.0),
+        Twin(SumForMeanSensitivity),
+        TimesEpsilon(10.0),
         "violation",
         "sensitivity of a mean over 10 rows for a sum: up to 10 eps",
     ),
     Mutant(
         "occurring_only",
-        Twin(OccurringOnly),
+        Twin(OccurringOutcomesOnly),
         unbounded,
         "violation",
         "range restricted to positive scores: a score that moves from 0 to 1",
     ),
     Mutant(
         "uniform_noise",
-        Twin(UniformNoise),
+        Twin(UniformNoiseForGumbel),
         unbounded,
         "violation",
         "bounded noise: a trailing outcome that can win on one side only, about 4.44 scales behind",

@@ -27,7 +27,7 @@ from mechanisms.base.mechanism import (
 )
 from mechanisms.base.noise import gauss_legendre
 from mechanisms.base.queries import Count, Query, Relation
-from mechanisms.selection.sparse_vector import SparseVector, Variant
+from mechanisms.selection.sparse_vector import SparseVector, SparseVectorVariant
 from mechanisms.selection.sparse_vector_law import REACH, laplace_cdf
 
 
@@ -59,7 +59,7 @@ class _Of:
 
 
 @dataclass(frozen=True)
-class Opposite(_Of):
+class NegatedAnswers(_Of):
     """The negated answers of a query.
 
     Parameters
@@ -74,7 +74,7 @@ class Opposite(_Of):
 
 
 @dataclass(frozen=True)
-class Differences:
+class CountDifferences:
     """A stream of differences of two counts, each the one way or the other.
 
     One person who is counted by one of them moves queries of both kinds, against each other, under add/remove too.
@@ -165,8 +165,8 @@ def inverted(query: Query, epsilon: float, delta: float, cutoff: int = 1, thresh
         Its output 1 is bottom, 0 top, -1 not asked.
     """
     scale = noise_scale(epsilon, delta, cutoff) * epsilon
-    row = Variant(scale, 2.0 * scale, redraws="after_above")
-    return SparseVector(Opposite(query), epsilon, -threshold, cutoff + 1, row)
+    row = SparseVectorVariant(scale, 2.0 * scale, redraws="after_above")
+    return SparseVector(NegatedAnswers(query), epsilon, -threshold, cutoff + 1, row)
 
 
 def epoch(query: Query, scale: float, threshold: float = 0.0) -> SparseVector:
@@ -182,7 +182,9 @@ def epoch(query: Query, scale: float, threshold: float = 0.0) -> SparseVector:
     require_positive("scale", scale)
     epsilon = 2.0 * query.linf_sensitivity / scale
     # Scales of a row are in units of sensitivity / epsilon = lambda / 2.
-    return SparseVector(Opposite(query), epsilon, -threshold, 1, Variant(2.0, 4.0, redraws="after_above"))
+    return SparseVector(
+        NegatedAnswers(query), epsilon, -threshold, 1, SparseVectorVariant(2.0, 4.0, redraws="after_above")
+    )
 
 
 # --------------------------------------------------------------------------------- accuracy
@@ -246,7 +248,7 @@ def sharper_margin(queries: int, beta: float) -> float:
 
 
 @dataclass(frozen=True)
-class Row:
+class ChangedVariantTwin:
     """Builds the same stream with another row (for `Mutant.build`).
 
     Parameters
@@ -257,7 +259,7 @@ class Row:
         Added to the number of bottoms that are given out.
     """
 
-    change: Callable[[Variant], Variant]
+    change: Callable[[SparseVectorVariant], SparseVectorVariant]
     cutoff: int = 0
 
     def __call__(self, base: SparseVector) -> SparseVector:
@@ -266,31 +268,31 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Scaled:
+class RescaledNoise:
     """A row with other scales: factors on those of threshold and query noise."""
 
     threshold: float
     query: float
 
-    def __call__(self, row: Variant) -> Variant:
+    def __call__(self, row: SparseVectorVariant) -> SparseVectorVariant:
         """Return the row with both scales multiplied."""
         return replace(row, threshold=row.threshold * self.threshold, query=row.query * self.query)
 
 
 @dataclass(frozen=True)
-class With:
+class ChangedSetting:
     """A row with one other setting."""
 
     name: str
     value: object
 
-    def __call__(self, row: Variant) -> Variant:
+    def __call__(self, row: SparseVectorVariant) -> SparseVectorVariant:
         """Return the row with the setting changed."""
         return replace(row, **{self.name: self.value})  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
-class Doubled(_Of):
+class UnderstatedSensitivity(_Of):
     """A statistic of twice the sensitivity that it states.
 
     Parameters
@@ -304,22 +306,24 @@ class Doubled(_Of):
         return 2.0 * self.query(data)
 
 
-def _same(row: Variant) -> Variant:
+def _same(row: SparseVectorVariant) -> SparseVectorVariant:
     return row
 
 
-def _gaussian(row: Variant) -> Variant:
+def _gaussian(row: SparseVectorVariant) -> SparseVectorVariant:
     return replace(row, threshold_noise="gaussian", query_noise="gaussian")
 
 
 def _doubled(base: SparseVector) -> SparseVector:
-    return replace(base, query=Doubled(base.query))
+    return replace(base, query=UnderstatedSensitivity(base.query))
 
 
 def _every_answer_costs(base: SparseVector) -> float:
     """``m Delta / (2 lambda)``: what any stream with fresh query noise costs at most, and these mutants do."""
-    streams = [query for query in (base.query, getattr(base.query, "query", None)) if isinstance(query, Differences)]
-    require(bool(streams), "a stream of Differences", base.query)
+    streams = [
+        query for query in (base.query, getattr(base.query, "query", None)) if isinstance(query, CountDifferences)
+    ]
+    require(bool(streams), "a stream of CountDifferences", base.query)
     return len(streams[0].pattern) * base.query.linf_sensitivity / base.query_scale
 
 
@@ -346,36 +350,59 @@ def bank(cutoff: int, delta: float, epsilon: float) -> dict[str, Mutant[SparseVe
     decimal = 1 / math.sqrt(math.log(10.0))
 
     def scaled(name: str, factor: float, note: str) -> Mutant[SparseVector]:
-        return Mutant(name, Row(Scaled(factor, factor)), _larger(1 / factor), "violation", note)
+        return Mutant(name, ChangedVariantTwin(RescaledNoise(factor, factor)), _larger(1 / factor), "violation", note)
 
-    def row(name: str, change: Callable[[Variant], Variant], level: float, note: str) -> Mutant[SparseVector]:
-        return Mutant(name, Row(change), _larger(level), "violation", note)
+    def row(
+        name: str, change: Callable[[SparseVectorVariant], SparseVectorVariant], level: float, note: str
+    ) -> Mutant[SparseVector]:
+        return Mutant(name, ChangedVariantTwin(change), _larger(level), "violation", note)
 
-    def costly(name: str, change: Callable[[Variant], Variant], note: str) -> Mutant[SparseVector]:
-        return Mutant(name, Row(change), _every_answer_costs, "violation", note)
+    def costly(
+        name: str, change: Callable[[SparseVectorVariant], SparseVectorVariant], note: str
+    ) -> Mutant[SparseVector]:
+        return Mutant(name, ChangedVariantTwin(change), _every_answer_costs, "violation", note)
 
-    def infinite(name: str, change: Callable[[Variant], Variant], note: str) -> Mutant[SparseVector]:
-        return Mutant(name, Row(change), unbounded, "violation", note)
+    def infinite(
+        name: str, change: Callable[[SparseVectorVariant], SparseVectorVariant], note: str
+    ) -> Mutant[SparseVector]:
+        return Mutant(name, ChangedVariantTwin(change), unbounded, "violation", note)
 
     return tabulate_mutants(
-        row("m1_query_noise_lambda", Scaled(1, 0.5), 1.5, "query noise Lap(lambda): 3 Delta/lambda an epoch"),
-        row("m2_scales_swapped", Scaled(2, 0.5), 1.25, "threshold 2 lambda, query lambda: 2.5 Delta/lambda an epoch"),
-        costly("m4_no_threshold_noise", With("threshold", 0.0), "tops are no longer free"),
-        costly("m5_threshold_redrawn_every_query", With("redraws", "always"), "every query costs Delta/(2 lambda)"),
-        infinite("m6_no_query_noise", With("query", 0.0), "a top above a bottom: their order is published"),
-        costly("m7_no_cutoff", With("stops", False), "the epoch never ends"),
-        costly("m8_counter_counts_tops", With("counts", "below"), "bottoms are not counted; the redraw stays on them"),
-        costly("m9a_value_released_on_top", With("releases", "below"), "the noisy answer is shown"),
-        costly("m9b_value_released_on_bot", With("releases", "above"), "the noisy answer is shown after free tops"),
+        row("m1_query_noise_lambda", RescaledNoise(1, 0.5), 1.5, "query noise Lap(lambda): 3 Delta/lambda an epoch"),
+        row(
+            "m2_scales_swapped",
+            RescaledNoise(2, 0.5),
+            1.25,
+            "threshold 2 lambda, query lambda: 2.5 Delta/lambda an epoch",
+        ),
+        costly("m4_no_threshold_noise", ChangedSetting("threshold", 0.0), "tops are no longer free"),
+        costly(
+            "m5_threshold_redrawn_every_query",
+            ChangedSetting("redraws", "always"),
+            "every query costs Delta/(2 lambda)",
+        ),
+        infinite("m6_no_query_noise", ChangedSetting("query", 0.0), "a top above a bottom: their order is published"),
+        costly("m7_no_cutoff", ChangedSetting("stops", False), "the epoch never ends"),
+        costly(
+            "m8_counter_counts_tops",
+            ChangedSetting("counts", "below"),
+            "bottoms are not counted; the redraw stays on them",
+        ),
+        costly("m9a_value_released_on_top", ChangedSetting("releases", "below"), "the noisy answer is shown"),
+        costly(
+            "m9b_value_released_on_bot",
+            ChangedSetting("releases", "above"),
+            "the noisy answer is shown after free tops",
+        ),
         scaled("m10_no_sqrt_T", root, "lambda lacks sqrt(T)"),
         scaled("m11_no_log_delta", log, "lambda lacks sqrt(ln(1/delta))"),
         scaled("m12_eps_inside_the_root", inner, "sqrt(32 T ln(1/delta)/eps): too small for eps < 1"),
-        infinite("m14_one_query_draw", With("query_draws", "once"), "differences of answers have no noise"),
+        infinite("m14_one_query_draw", ChangedSetting("query_draws", "once"), "differences of answers have no noise"),
         infinite("m15_gaussian_noise", _gaussian, "Gaussian noise of the same scales: no pure level"),
         scaled("m16_log_base", decimal, "log10 for the natural logarithm in lambda"),
         costly(
             "m17_one_sided_threshold_noise",
-            With("threshold_noise", "negative_exponential"),
+            ChangedSetting("threshold_noise", "negative_exponential"),
             "the threshold is never below w, so that tops are no longer free",
         ),
         Mutant("m18_sensitivity_two", _doubled, _larger(2.0), "violation", "the statistic moves by 2"),
@@ -385,6 +412,18 @@ def bank(cutoff: int, delta: float, epsilon: float) -> dict[str, Mutant[SparseVe
 #: What is wrong with a whole run, and private all the same: at most (E + 1) Delta/lambda in E epochs instead of
 #: 2 E Delta/lambda, and one epoch less.
 HARMLESS = tabulate_mutants(
-    Mutant("m3_threshold_not_redrawn", Row(With("redraws", "never")), None, "benign", "one threshold for all epochs"),
-    Mutant("m13_stops_after_T", Row(_same, cutoff=-1), None, "benign", "T bottoms, where T + 1 are to be given out"),
+    Mutant(
+        "m3_threshold_not_redrawn",
+        ChangedVariantTwin(ChangedSetting("redraws", "never")),
+        None,
+        "benign",
+        "one threshold for all epochs",
+    ),
+    Mutant(
+        "m13_stops_after_T",
+        ChangedVariantTwin(_same, cutoff=-1),
+        None,
+        "benign",
+        "T bottoms, where T + 1 are to be given out",
+    ),
 )

@@ -20,7 +20,7 @@ from mechanisms.base.mechanism import (
     FloatArray,
     IntArray,
     Mutant,
-    Times,
+    TimesEpsilon,
     Twin,
     require,
     require_draws,
@@ -254,7 +254,7 @@ class ReleasedMaximum(_NoisyMax):
 
 
 MUTANTS: dict[str, Mutant[ReportNoisyMax]] = tabulate_mutants(
-    Mutant("half_scale", Twin(HalfScaleMax), Times(2.0), "violation", "scale Du/eps: up to 2 eps"),
+    Mutant("half_scale", Twin(HalfScaleMax), TimesEpsilon(2.0), "violation", "scale Du/eps: up to 2 eps"),
     Mutant(
         "released_maximum",
         Twin(ReleasedMaximum),
@@ -265,5 +265,5 @@ MUTANTS: dict[str, Mutant[ReportNoisyMax]] = tabulate_mutants(
 )
 
 FLIP_MUTANTS: dict[str, Mutant[PermuteAndFlip]] = tabulate_mutants(
-    Mutant("half_scale", Twin(HalfScaleFlip), Times(2.0), "violation", "scale Du/eps: up to 2 eps"),
+    Mutant("half_scale", Twin(HalfScaleFlip), TimesEpsilon(2.0), "violation", "scale Du/eps: up to 2 eps"),
 )

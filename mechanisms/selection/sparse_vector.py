@@ -43,7 +43,7 @@ Draws: TypeAlias = Literal["every_query", "once"]
 
 
 @dataclass(frozen=True)
-class Variant:
+class SparseVectorVariant:
     """One row of the table, noise scales in units of sensitivity / epsilon.
 
     Parameters
@@ -91,19 +91,19 @@ class Variant:
 
 
 # With the budget eps split into eps1 for the threshold and eps2 for the queries.
-VARIANTS: dict[str, Variant] = {
+VARIANTS: dict[str, SparseVectorVariant] = {
     # Lyu et al.: eps1 = eps2 = eps/2, scales 1/eps1 and 2c/eps2.
-    "V1": Variant(2.0, 4.0, query_by_cutoff=True),
+    "V1": SparseVectorVariant(2.0, 4.0, query_by_cutoff=True),
     # Dwork and Roth: eps1 = eps2 = eps/2, scales c/eps1 (redrawn: c/eps2) and 2c/eps1.
-    "V2": Variant(2.0, 4.0, threshold_by_cutoff=True, query_by_cutoff=True, redraws="after_above"),
+    "V2": SparseVectorVariant(2.0, 4.0, threshold_by_cutoff=True, query_by_cutoff=True, redraws="after_above"),
     # Roth 2011: eps1 = eps2 = eps/2, scales 1/eps1 and c/eps2, releases the compared answer.
-    "V3": Variant(2.0, 2.0, query_by_cutoff=True, releases="above"),
+    "V3": SparseVectorVariant(2.0, 2.0, query_by_cutoff=True, releases="above"),
     # Lee and Clifton 2014: eps1 = eps/4, eps2 = 3 eps/4, scales 1/eps1 and 1/eps2.
-    "V4": Variant(4.0, 4.0 / 3.0),
+    "V4": SparseVectorVariant(4.0, 4.0 / 3.0),
     # Stoddard et al. 2014: eps1 = eps/2, no query noise, no cutoff.
-    "V5": Variant(2.0, 0.0, stops=False),
+    "V5": SparseVectorVariant(2.0, 0.0, stops=False),
     # Chen et al. 2015: eps1 = eps2 = eps/2, scales 1/eps1 and 1/eps2, no cutoff.
-    "V6": Variant(2.0, 2.0, stops=False),
+    "V6": SparseVectorVariant(2.0, 2.0, stops=False),
 }
 
 
@@ -121,7 +121,7 @@ class SparseVector:
         Public.
     cutoff : int, default 1
         Most "above" answers; V5 and V6 ignore it.
-    variant : str or Variant, default "V1"
+    variant : str or SparseVectorVariant, default "V1"
         Row of `VARIANTS`, or a row of one's own. V1 and V2 satisfy the claim, for adaptive analysts too; see
         `true_epsilon` for the others.
 
@@ -137,19 +137,19 @@ class SparseVector:
     epsilon: float
     threshold: float = 0.0
     cutoff: int = 1
-    variant: VariantName | Variant = "V1"
+    variant: VariantName | SparseVectorVariant = "V1"
 
     def __post_init__(self) -> None:
         require_positive("epsilon", self.epsilon)
         require(math.isfinite(self.threshold), "a finite threshold", self.threshold)
         require(isinstance(self.cutoff, (int, np.integer)) and self.cutoff >= 1, "a cutoff >= 1", self.cutoff)
-        known = isinstance(self.variant, Variant) or self.variant in VARIANTS
-        require(known, f"a Variant, or one among {list(VARIANTS)}", self.variant)
+        known = isinstance(self.variant, SparseVectorVariant) or self.variant in VARIANTS
+        require(known, f"a SparseVectorVariant, or one among {list(VARIANTS)}", self.variant)
 
     @property
-    def spec(self) -> Variant:
+    def spec(self) -> SparseVectorVariant:
         """The variant's row."""
-        return self.variant if isinstance(self.variant, Variant) else VARIANTS[self.variant]
+        return self.variant if isinstance(self.variant, SparseVectorVariant) else VARIANTS[self.variant]
 
     @property
     def threshold_scale(self) -> float:
@@ -301,7 +301,7 @@ def _noise(kind: NoiseKind, scale: float, n: int, rng: np.random.Generator) -> F
 
 
 @dataclass(frozen=True)
-class Variation:
+class OtherVariantTwin:
     """Builds another variant with the same parameters (for `Mutant.build`)."""
 
     variant: VariantName
@@ -312,7 +312,7 @@ class Variation:
 
 
 @dataclass(frozen=True)
-class VariationLevel:
+class OtherVariantLevel:
     """True level of another variant with the same parameters (for `Mutant.true_level`)."""
 
     variant: VariantName
@@ -323,7 +323,7 @@ class VariationLevel:
 
 
 def _mutant(variant: VariantName, note: str) -> Mutant[SparseVector]:
-    return Mutant(variant, Variation(variant), VariationLevel(variant), "violation", note)
+    return Mutant(variant, OtherVariantTwin(variant), OtherVariantLevel(variant), "violation", note)
 
 
 MUTANTS: dict[str, Mutant[SparseVector]] = tabulate_mutants(

@@ -122,7 +122,7 @@ def _require_run(mechanism: SparseVector, *offsets: FloatArray) -> None:
         require_near(mechanism, one)
 
 
-class Epochs(NamedTuple):
+class EpochProbabilities(NamedTuple):
     """Probabilities of epochs by their first query.
 
     Attributes
@@ -137,7 +137,7 @@ class Epochs(NamedTuple):
     shown: FloatArray
 
 
-def epochs(mechanism: SparseVector, offsets: FloatArray, revealed: NDArray[np.bool_]) -> Epochs:
+def epochs(mechanism: SparseVector, offsets: FloatArray, revealed: NDArray[np.bool_]) -> EpochProbabilities:
     """Probabilities of all epochs, by quadrature over the threshold noise; all s at once, query by query.
 
     Parameters
@@ -163,10 +163,10 @@ def epochs(mechanism: SparseVector, offsets: FloatArray, revealed: NDArray[np.bo
             shown[: e + 1] += begun.sum(axis=1)
             begun[:] = 0.0
     ended[:, m] = density.sum(axis=1)
-    return Epochs(ended, shown)
+    return EpochProbabilities(ended, shown)
 
 
-def _upper(p: Epochs, q: Epochs, loss: FloatArray, most: int, step: float) -> LossCurve:
+def _upper(p: EpochProbabilities, q: EpochProbabilities, loss: FloatArray, most: int, step: float) -> LossCurve:
     """Losses shared out between lattice points; masses under Q are those under P times e^-loss."""
     place = np.floor(loss / step).astype(np.int64)
     # The share under P that leaves the sum of the masses under Q as it is.
@@ -179,7 +179,7 @@ def _upper(p: Epochs, q: Epochs, loss: FloatArray, most: int, step: float) -> Lo
     return grouped(log_p, log_q, _revealing(p, most), _revealing(q, most))
 
 
-def _lower(p: Epochs, q: Epochs, loss: FloatArray, most: int, step: float) -> LossCurve:
+def _lower(p: EpochProbabilities, q: EpochProbabilities, loss: FloatArray, most: int, step: float) -> LossCurve:
     """Transcripts merged as they meet in a cell; masses under P and under Q are added up."""
     place = np.rint(loss / step).astype(np.int64)
     mass_p, mass_q = (_histogram([(place, law.ended)], most)[1] for law in (p, q))
@@ -225,7 +225,7 @@ def _histogram(shares: list[tuple[IntArray, FloatArray]], most: int) -> tuple[in
     return most * low, final
 
 
-def _revealing(law: Epochs, most: int) -> float:
+def _revealing(law: EpochProbabilities, most: int) -> float:
     """Probability that a free answer reveals the dataset, in any of the epochs."""
     m, total = law.shown.size, 0.0
     fresh = np.zeros(m)

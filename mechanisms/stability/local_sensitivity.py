@@ -25,7 +25,7 @@ from mechanisms.base.mechanism import (
     unbounded,
 )
 from mechanisms.base.noise import base_for, lattice_steps, round_to_lattice, two_sided_geometric
-from mechanisms.stability.median import Median
+from mechanisms.stability.median import ClippedMedian
 
 # A law lists outputs until less than 1e-300 of it is left beyond: e^-691 of the noise.
 _REACH = 691.0
@@ -37,7 +37,7 @@ class LocalSensitivityLaplace:
 
     Parameters
     ----------
-    query : Median
+    query : ClippedMedian
         Answers and local sensitivities.
     epsilon : float
         What is claimed, and what does not hold at any level.
@@ -45,12 +45,16 @@ class LocalSensitivityLaplace:
         Lattice step, a power of two. The law lists some 1400 / (epsilon step) outputs for a local sensitivity of 1.
     """
 
-    query: Median
+    query: ClippedMedian
     epsilon: float
     step: float = 2.0**-6
 
     def __post_init__(self) -> None:
-        require(isinstance(self.query, Median), "a Median (other queries state no local sensitivity)", self.query)
+        require(
+            isinstance(self.query, ClippedMedian),
+            "a ClippedMedian (other queries state no local sensitivity)",
+            self.query,
+        )
         require_positive("epsilon", self.epsilon)
         require_positive("step", self.step)
         require(math.frexp(self.step)[0] == 0.5, "a power of two as step", self.step)

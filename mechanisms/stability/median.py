@@ -32,7 +32,7 @@ _MOST_DATASETS = 10_000
 
 
 @dataclass(frozen=True)
-class Median:
+class ClippedMedian:
     """Lower median of one column, each row clipped to [low, high] and brought to [0, 1].
 
     Parameters
@@ -168,8 +168,8 @@ class Median:
 
 
 @lru_cache(maxsize=16)
-def _distance(query: Median, bound: float, points: bytes) -> float:
-    """`Median.distance` of points in increasing order, float64; the same data are asked about in every call."""
+def _distance(query: ClippedMedian, bound: float, points: bytes) -> float:
+    """`ClippedMedian.distance` of points in increasing order, float64; the same data are asked about in every call."""
     ordered = np.frombuffer(points, dtype=np.float64)
     low, high = 0, len(ordered)
     if not query.most_sensitive(ordered, high) > bound:
@@ -189,7 +189,7 @@ def rank(rows: int) -> int:
 
 
 @dataclass(frozen=True)
-class DistanceFrom:
+class DistanceFromPublicNumber:
     """How far a mechanism's outputs are from a public number: post-processing.
 
     Where the output laws of two datasets are both symmetric about that number, it loses nothing: outputs at the same
@@ -223,7 +223,7 @@ class DistanceFrom:
 
 
 @dataclass(frozen=True)
-class ShortWindow(Median):
+class MedianOfShortWindow(ClippedMedian):
     """Windows of k gaps for k + 1: the row that takes the median across is forgotten, so every A_k is A_(k-1)."""
 
     def window(self, distance: int) -> int:
@@ -232,7 +232,7 @@ class ShortWindow(Median):
 
 
 @dataclass(frozen=True)
-class ObservedRange(Median):
+class MedianOfObservedRange(ClippedMedian):
     """The data's own smallest and largest point for 0 and 1: what rows may become is read off what they are."""
 
     def ends(self, ordered: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -241,7 +241,7 @@ class ObservedRange(Median):
 
 
 @dataclass(frozen=True)
-class MiddleMean(Median):
+class MeanOfMiddlePoints(ClippedMedian):
     """Mean of both middle points for an even number of rows, with the sensitivities of the lower median."""
 
     def of(self, ordered: FloatArray) -> FloatArray:

@@ -17,7 +17,7 @@ from mechanisms.base.mechanism import (
     FloatArray,
     IntArray,
     Mutant,
-    Times,
+    TimesEpsilon,
     Twin,
     require,
     require_draws,
@@ -26,7 +26,7 @@ from mechanisms.base.mechanism import (
     unbounded,
 )
 from mechanisms.base.noise import base_for, lattice_steps, round_to_lattice, two_sided_geometric
-from mechanisms.stability.median import Median, ObservedRange
+from mechanisms.stability.median import ClippedMedian, MedianOfObservedRange
 
 # Outputs that a law lists, at most: 2^16 of them take some tenths of a second.
 _FINEST = 2.0**-16
@@ -40,7 +40,7 @@ class ProposeTestRelease:
 
     Parameters
     ----------
-    query : Median
+    query : ClippedMedian
         Answers in [0, 1], and their distance to the datasets whose local sensitivity is above a bound.
     bound : float
         Proposed bound on the local sensitivity, in (0, 1).
@@ -68,7 +68,7 @@ class ProposeTestRelease:
     distance 0; otherwise test and release each cost at most eps. The document claims (2 eps, delta).
     """
 
-    query: Median
+    query: ClippedMedian
     bound: float
     epsilon: float
     delta: float
@@ -182,7 +182,7 @@ def _at_least(t: float, a: float) -> float:
 
 
 @dataclass(frozen=True)
-class ExactDistance(ProposeTestRelease):
+class NoNoiseOnDistance(ProposeTestRelease):
     """No noise on the distance."""
 
     def release_probability(self, distance: float) -> float:
@@ -195,7 +195,7 @@ class ExactDistance(ProposeTestRelease):
 
 
 @dataclass(frozen=True)
-class ThresholdZero(ProposeTestRelease):
+class ZeroTestThreshold(ProposeTestRelease):
     """The noisy distance need only be positive."""
 
     @property
@@ -205,7 +205,7 @@ class ThresholdZero(ProposeTestRelease):
 
 
 @dataclass(frozen=True)
-class LogBase10(ProposeTestRelease):
+class LogBase10TestThreshold(ProposeTestRelease):
     """The threshold's logarithm to base 10."""
 
     @property
@@ -215,7 +215,7 @@ class LogBase10(ProposeTestRelease):
 
 
 @dataclass(frozen=True)
-class LogBase2(ProposeTestRelease):
+class LogBase2TestThreshold(ProposeTestRelease):
     """The threshold's logarithm to base 2."""
 
     @property
@@ -234,7 +234,7 @@ class YesNoDistance(ProposeTestRelease):
 
 
 @dataclass(frozen=True)
-class ReusedDraw(ProposeTestRelease):
+class LaplaceDrawReused(ProposeTestRelease):
     """One Laplace draw for the test and, times the bound, for the release."""
 
     def _steps(self, noise: FloatArray) -> IntArray:
@@ -259,7 +259,7 @@ class ReusedDraw(ProposeTestRelease):
 
 
 @dataclass(frozen=True)
-class LocalRelease(ProposeTestRelease):
+class ReleaseAtLocalSensitivity(ProposeTestRelease):
     """The release's noise is scaled to the local sensitivity of the data, not to the proposed bound."""
 
     def release_sensitivity(self, data: Dataset) -> float:
@@ -268,12 +268,12 @@ class LocalRelease(ProposeTestRelease):
 
 
 @dataclass(frozen=True)
-class ObservedDistance(ProposeTestRelease):
+class NearestObservedDistance(ProposeTestRelease):
     """The distance to a bad dataset within the observed range, as if no row could leave it."""
 
     def distance(self, data: Dataset) -> float:
         """Return the distance with the data's own range for [0, 1]: too large."""
-        return ObservedRange(self.query.column, self.query.low, self.query.high).distance(data, self.bound)
+        return MedianOfObservedRange(self.query.column, self.query.low, self.query.high).distance(data, self.bound)
 
 
 def _self(base: ProposeTestRelease) -> ProposeTestRelease:
@@ -283,26 +283,32 @@ def _self(base: ProposeTestRelease) -> ProposeTestRelease:
 MUTANTS: dict[str, Mutant[ProposeTestRelease]] = tabulate_mutants(
     Mutant(
         "exact_distance",
-        Twin(ExactDistance),
+        Twin(NoNoiseOnDistance),
         unbounded,
         "violation",
         "no noise on the distance: neighbours on both sides of the threshold, delta = 1",
     ),
     Mutant(
         "threshold_zero",
-        Twin(ThresholdZero),
+        Twin(ZeroTestThreshold),
         unbounded,
         "violation",
         "at distance 0 half of the runs release: delta = 1/2 as the answers move apart",
     ),
     Mutant(
         "log_base_10",
-        Twin(LogBase10),
+        Twin(LogBase10TestThreshold),
         unbounded,
         "violation",
         "delta^0.434 / 2 for delta / 2, as the answers move apart",
     ),
-    Mutant("log_base_2", Twin(LogBase2), Times(2.0), "benign", "the threshold is too high: delta^1.443 / 2"),
+    Mutant(
+        "log_base_2",
+        Twin(LogBase2TestThreshold),
+        TimesEpsilon(2.0),
+        "benign",
+        "the threshold is too high: delta^1.443 / 2",
+    ),
     Mutant(
         "yes_no_distance",
         Twin(YesNoDistance),
@@ -310,24 +316,30 @@ MUTANTS: dict[str, Mutant[ProposeTestRelease]] = tabulate_mutants(
         "violation",
         "a test of LS <= bound: neighbours of which one passes for certain and one hardly ever",
     ),
-    Mutant("reference_at_epsilon", _self, Times(2.0), "violation", "the mechanism as it is; eps is claimed, not 2 eps"),
+    Mutant(
+        "reference_at_epsilon",
+        _self,
+        TimesEpsilon(2.0),
+        "violation",
+        "the mechanism as it is; eps is claimed, not 2 eps",
+    ),
     Mutant(
         "reused_draw",
-        Twin(ReusedDraw),
+        Twin(LaplaceDrawReused),
         unbounded,
         "violation",
         "what is released is the answer plus bound times a draw above T - d: the smallest output shows d",
     ),
     Mutant(
         "local_release",
-        Twin(LocalRelease),
+        Twin(ReleaseAtLocalSensitivity),
         unbounded,
         "violation",
         "noise LS(x)/eps at neighbours that both pass, one of them with LS = 0",
     ),
     Mutant(
         "observed_distance",
-        Twin(ObservedDistance),
+        Twin(NearestObservedDistance),
         unbounded,
         "violation",
         "the observed range is within the bound, so the distance is infinite; one row at the end of the public range "

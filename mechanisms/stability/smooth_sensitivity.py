@@ -29,7 +29,7 @@ from mechanisms.base.mechanism import (
     unbounded,
 )
 from mechanisms.base.noise import LOW_BITS, without_low_bits
-from mechanisms.stability.median import Median
+from mechanisms.stability.median import ClippedMedian
 
 # Distances that the mutant looks at: itself and its neighbours.
 _FEW = 1
@@ -39,7 +39,7 @@ _FEW = 1
 class _Scaled:
     """What the mechanism shares with its mutants; they replace the sensitivity or the noise."""
 
-    query: Median
+    query: ClippedMedian
     epsilon: float
     smoothing: float
     factor: float
@@ -74,7 +74,7 @@ class SmoothCauchy(_Scaled):
 
     Parameters
     ----------
-    query : Median
+    query : ClippedMedian
         Answers, and their smooth sensitivity.
     epsilon : float
         Claimed pure level.
@@ -140,17 +140,17 @@ def sharp_factor(epsilon: float, smoothing: float) -> float:
     return max(0.5 / math.sinh(0.5 * epsilon), math.sqrt(math.exp(-smoothing) / room))
 
 
-def printed(query: Median, epsilon: float, constant: float = 1.0, step: float = LOW_BITS) -> SmoothCauchy:
+def printed(query: ClippedMedian, epsilon: float, constant: float = 1.0, step: float = LOW_BITS) -> SmoothCauchy:
     """Smoothing by epsilon itself and a factor ``constant / epsilon``: the statement of document 003."""
     return SmoothCauchy(query, epsilon, epsilon, constant / epsilon, step)
 
 
-def literature(query: Median, epsilon: float, step: float = LOW_BITS) -> SmoothCauchy:
+def literature(query: ClippedMedian, epsilon: float, step: float = LOW_BITS) -> SmoothCauchy:
     """``b = eps/6`` and ``c = 6/eps`` (Nissim, Raskhodnikova and Smith 2007): true level about 0.23 eps."""
     return SmoothCauchy(query, epsilon, epsilon / 6.0, 6.0 / epsilon, step)
 
 
-def sharp(query: Median, epsilon: float, step: float = LOW_BITS) -> SmoothCauchy:
+def sharp(query: ClippedMedian, epsilon: float, step: float = LOW_BITS) -> SmoothCauchy:
     """``b = eps/2`` and the smallest factor for it."""
     return SmoothCauchy(query, epsilon, 0.5 * epsilon, sharp_factor(epsilon, 0.5 * epsilon), step)
 
@@ -159,7 +159,7 @@ def sharp(query: Median, epsilon: float, step: float = LOW_BITS) -> SmoothCauchy
 
 
 @dataclass(frozen=True)
-class LaplaceNoise(_Scaled):
+class SmoothLaplaceNoise(_Scaled):
     """Laplace noise of the same scales."""
 
     def noise(self, n: int, rng: np.random.Generator) -> FloatArray:
@@ -168,7 +168,7 @@ class LaplaceNoise(_Scaled):
 
 
 @dataclass(frozen=True)
-class GaussianNoise(_Scaled):
+class SmoothGaussianNoise(_Scaled):
     """Normal noise of the same scales."""
 
     def noise(self, n: int, rng: np.random.Generator) -> FloatArray:
@@ -177,7 +177,7 @@ class GaussianNoise(_Scaled):
 
 
 @dataclass(frozen=True)
-class LocalForSmooth(SmoothCauchy):
+class LocalForSmoothSensitivity(SmoothCauchy):
     """The local sensitivity for the smooth one; datasets where it is 0 get no noise and have no law here."""
 
     def sensitivity(self, data: Dataset) -> float:
@@ -186,7 +186,7 @@ class LocalForSmooth(SmoothCauchy):
 
 
 @dataclass(frozen=True)
-class GrowingWeight(SmoothCauchy):
+class GrowingSmoothWeight(SmoothCauchy):
     """``max over k of e^(+b k) A_k``: as smooth, and e^(b n) on every dataset, as A_n = 1."""
 
     def sensitivity(self, data: Dataset) -> float:
@@ -197,7 +197,7 @@ class GrowingWeight(SmoothCauchy):
 
 
 @dataclass(frozen=True)
-class FirstDistances(SmoothCauchy):
+class MaximumOverFewDistances(SmoothCauchy):
     """The maximum over k = 0 and 1 only."""
 
     def sensitivity(self, data: Dataset) -> float:
@@ -212,7 +212,7 @@ class FirstDistances(SmoothCauchy):
 class _WithQuery:
     """Builds the same mechanism on another median."""
 
-    cls: Callable[..., Median]
+    cls: Callable[..., ClippedMedian]
 
     def __call__(self, base: SmoothCauchy) -> SmoothCauchy:
         """Return the mutant of `base`."""
@@ -223,21 +223,21 @@ class _WithQuery:
 MUTANTS: dict[str, Mutant[SmoothCauchy]] = tabulate_mutants(
     Mutant(
         "laplace_noise",
-        Twin(LaplaceNoise),
+        Twin(SmoothLaplaceNoise),
         unbounded,
         "violation",
         "where the scales differ the loss grows without bound in the tails; no pure level",
     ),
     Mutant(
         "gaussian_noise",
-        Twin(GaussianNoise),
+        Twin(SmoothGaussianNoise),
         unbounded,
         "violation",
         "where the scales differ the loss grows with the square of the output; no pure level",
     ),
     Mutant(
         "local_for_smooth",
-        Twin(LocalForSmooth),
+        Twin(LocalForSmoothSensitivity),
         unbounded,
         "violation",
         "scales at neighbours differ by any factor; where both local sensitivities are positive the level is the "
@@ -245,7 +245,7 @@ MUTANTS: dict[str, Mutant[SmoothCauchy]] = tabulate_mutants(
     ),
     Mutant(
         "growing_weight",
-        Twin(GrowingWeight),
+        Twin(GrowingSmoothWeight),
         None,
         "benign",
         "e^(+b k): the scale is c e^(b n) on every dataset, so next to nothing is lost in privacy and everything in "
@@ -253,7 +253,7 @@ MUTANTS: dict[str, Mutant[SmoothCauchy]] = tabulate_mutants(
     ),
     Mutant(
         "first_distances",
-        Twin(FirstDistances),
+        Twin(MaximumOverFewDistances),
         unbounded,
         "violation",
         "only k <= 1 enter: a gap that is two rows away jumps into the scale all at once",

@@ -45,7 +45,7 @@ NEGLECTED = 1e-18
 _BLOCK = 2**22
 
 
-class Counts(NamedTuple):
+class TriangleCounts(NamedTuple):
     """What the mechanism reads from a graph.
 
     Attributes
@@ -63,7 +63,7 @@ class Counts(NamedTuple):
     sensitivity: int
 
 
-def counts(graph: Dataset) -> Counts:
+def counts(graph: Dataset) -> TriangleCounts:
     """Triangles of a graph and their local sensitivity.
 
     Parameters
@@ -85,7 +85,7 @@ def counts(graph: Dataset) -> Counts:
     common = edges @ edges
     closed = int(np.sum(common * edges, dtype=np.float64))
     np.fill_diagonal(common, 0.0)
-    return Counts(len(edges), closed // 6, int(common.max(initial=0.0)))
+    return TriangleCounts(len(edges), closed // 6, int(common.max(initial=0.0)))
 
 
 @dataclass(frozen=True)
@@ -118,15 +118,15 @@ class _NoisyBound:
         """Return the base of the noise of the bound, for one lattice step."""
         return base_for(self.epsilon, round(self.bound_sensitivity(nodes) / self.bound_step))
 
-    def answer(self, of: Counts) -> float:
+    def answer(self, of: TriangleCounts) -> float:
         """Return what the noise is added to: the number of triangles."""
         return float(of.triangles)
 
-    def centre(self, of: Counts) -> int:
+    def centre(self, of: TriangleCounts) -> int:
         """Return the bound without its noise, in lattice steps."""
         return round(of.sensitivity / self.bound_step) + self.offset(of.nodes)
 
-    def bounds(self, of: Counts, n: int, rng: np.random.Generator) -> IntArray:
+    def bounds(self, of: TriangleCounts, n: int, rng: np.random.Generator) -> IntArray:
         """Draw `n` bounds in lattice steps; int64 of shape (n,), some of them may be 0 or less."""
         return self.centre(of) + two_sided_geometric(self.base(of.nodes), n, rng)
 
@@ -134,7 +134,7 @@ class _NoisyBound:
         """Whether there is an answer with such bounds; same shape."""
         return np.asarray(bounds > 0)
 
-    def answers(self, of: Counts, bounds: IntArray, rng: np.random.Generator) -> FloatArray:
+    def answers(self, of: TriangleCounts, bounds: IntArray, rng: np.random.Generator) -> FloatArray:
         """Draw one answer for each bound; float64 of shape (n,), NaN where there is none.
 
         Valid because: ``floor(E s)`` of a standard exponential E is geometric with ratio ``exp(-1/s)``, and the
@@ -152,7 +152,7 @@ class _NoisyBound:
         of = counts(data)
         return self.answers(of, self.bounds(of, n, rng), rng)
 
-    def bound_law(self, of: Counts) -> tuple[IntArray, FloatArray]:
+    def bound_law(self, of: TriangleCounts) -> tuple[IntArray, FloatArray]:
         """Values of the bound in lattice steps, and their probabilities; both of shape (m,).
 
         The noise is listed until at most 1e-18 of its mass is left on each side, and that is added to the ends.
@@ -221,7 +221,7 @@ class NoisyLocalSensitivity(_NoisyBound):
     Both lattices are public, so the low-order bits of an output say nothing about the graph.
     """
 
-    def masses(self, of: Counts) -> tuple[FloatArray, float]:
+    def masses(self, of: TriangleCounts) -> tuple[FloatArray, float]:
         """Probabilities of an answer that is 0, 1, .. steps above the count, shape (k,), and of none at all.
 
         The law is symmetric: the probabilities of answers below the count are the same. Exact but for rounding, below
@@ -318,7 +318,7 @@ def log_density(epsilon: float, delta: float, sensitivity: int, log_distance: fl
 
 
 @dataclass(frozen=True)
-class PublishedBound(_NoisyBound):
+class NoisyBoundPublished(_NoisyBound):
     """The bound is released with the answer: rows (bound, answer)."""
 
     def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> FloatArray:
@@ -328,7 +328,7 @@ class PublishedBound(_NoisyBound):
         bounds = self.bounds(of, n, rng)
         return np.stack([bounds * self.bound_step, self.answers(of, bounds, rng)], axis=1)
 
-    def curve(self, first: Counts, second: Counts) -> LossCurve:
+    def curve(self, first: TriangleCounts, second: TriangleCounts) -> LossCurve:
         """Privacy curve of (bound, answer) on two graphs with such counts; laws of two numbers are not listed.
 
         For each bound the losses are those of two geometric laws of one base, which `geometric_pair` lists, plus that
@@ -359,7 +359,7 @@ def _shifted(log_a: float, shift: int) -> LossCurve:
 
 
 @dataclass(frozen=True)
-class OffsetDropped(NoisyLocalSensitivity):
+class SensitivityOffsetDropped(NoisyLocalSensitivity):
     """The noisy local sensitivity as it is: below the true one nearly half of the time."""
 
     def offset(self, nodes: int) -> int:
@@ -372,16 +372,16 @@ class OffsetDropped(NoisyLocalSensitivity):
 class LocalSensitivityDirectly(NoisyLocalSensitivity):
     """Noise scaled to the local sensitivity itself, without noise; the exact count where it is 0."""
 
-    def centre(self, of: Counts) -> int:
+    def centre(self, of: TriangleCounts) -> int:
         """Return the local sensitivity in lattice steps."""
         return round(of.sensitivity / self.bound_step)
 
-    def bounds(self, of: Counts, n: int, rng: np.random.Generator) -> IntArray:
+    def bounds(self, of: TriangleCounts, n: int, rng: np.random.Generator) -> IntArray:
         """Return it `n` times."""
         del rng
         return np.full(n, self.centre(of))
 
-    def bound_law(self, of: Counts) -> tuple[IntArray, FloatArray]:
+    def bound_law(self, of: TriangleCounts) -> tuple[IntArray, FloatArray]:
         """A point."""
         return np.array([self.centre(of)]), np.ones(1)
 
@@ -403,7 +403,7 @@ class SensitivityOfNodes(_NoisyBound):
 class OrderedTriangles(NoisyLocalSensitivity):
     """Every triangle is counted once for each order of its nodes."""
 
-    def answer(self, of: Counts) -> float:
+    def answer(self, of: TriangleCounts) -> float:
         """Return six times the number of triangles."""
         return 6.0 * of.triangles
 
@@ -411,7 +411,7 @@ class OrderedTriangles(NoisyLocalSensitivity):
 MUTANTS = tabulate_mutants(
     Mutant(
         "offset_dropped",
-        Twin(OffsetDropped),
+        Twin(SensitivityOffsetDropped),
         None,
         "violation",
         "ln(1/delta)/epsilon is not added; shown by two hubs of a few nodes, where small bounds are the likeliest",
@@ -425,7 +425,7 @@ MUTANTS = tabulate_mutants(
     ),
     Mutant(
         "noisy_bound_published",
-        Twin(PublishedBound),
+        Twin(NoisyBoundPublished),
         None,
         "violation",
         "(epsilon, delta) is claimed with the bound shown, which costs epsilon by itself: (2 epsilon, delta/2) holds",

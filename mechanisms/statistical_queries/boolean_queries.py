@@ -26,7 +26,7 @@ from mechanisms.base.mechanism import (
     require_positive,
     tabulate_mutants,
 )
-from mechanisms.statistical_queries.sq_oracles import Oracle
+from mechanisms.statistical_queries.sq_oracles import StatisticalQueryOracle
 
 # Digits of u that float64 has; a tolerance that needs more is not one for it.
 _MOST_BITS = 52
@@ -44,7 +44,7 @@ class BooleanQueries:
         b.
     tolerance : float
         tau, in (0, 2 b): the tolerance of a boolean query is in (0, 1).
-    oracle : Oracle
+    oracle : StatisticalQueryOracle
         Who answers the boolean queries.
 
     Raises
@@ -61,7 +61,7 @@ class BooleanQueries:
 
     bound: float
     tolerance: float
-    oracle: Oracle
+    oracle: StatisticalQueryOracle
 
     def __post_init__(self) -> None:
         require_positive("bound", self.bound)
@@ -116,7 +116,7 @@ class BooleanQueries:
 
 
 @dataclass(frozen=True)
-class WholeTolerance(BooleanQueries):
+class WholeTolerancePerBit(BooleanQueries):
     """Every boolean query is asked with the tolerance of the whole."""
 
     @property
@@ -146,7 +146,9 @@ class FlooredOne(BooleanQueries):
 
 #: None of them is about privacy; what they break is the tolerance.
 MUTANTS: dict[str, Mutant[BooleanQueries]] = tabulate_mutants(
-    Mutant("tolerance_tau_per_bit", Twin(WholeTolerance), None, "benign", "tolerance tau for tau / (2 b) a query"),
+    Mutant(
+        "tolerance_tau_per_bit", Twin(WholeTolerancePerBit), None, "benign", "tolerance tau for tau / (2 b) a query"
+    ),
     Mutant("one_bit_too_few", Twin(OneBitFewer), None, "benign", "L - 1 queries"),
     Mutant("floor_at_one", Twin(FlooredOne), None, "benign", "g = b has the digits of g = -b"),
 )

@@ -89,7 +89,7 @@ def bent_times_parity(d: int, bits: int, rest: int) -> IntArray:
 
 
 @dataclass(frozen=True, eq=False)
-class Decomposed:
+class DecomposedQueries:
     """Statistical queries, as far as their expectations under the targets of a family go.
 
     Parameters
@@ -139,9 +139,9 @@ class Decomposed:
         return self.rest(which, r) + self.secret(which, r, sign)
 
 
-def joined(first: Decomposed, second: Decomposed) -> Decomposed:
+def joined(first: DecomposedQueries, second: DecomposedQueries) -> DecomposedQueries:
     """The queries of one after those of the other, list by list."""
-    return Decomposed(
+    return DecomposedQueries(
         np.concatenate([first.constant, second.constant], axis=1),
         np.concatenate([first.hidden, second.hidden], axis=1),
         np.concatenate([first.open, second.open], axis=1),
@@ -149,7 +149,7 @@ def joined(first: Decomposed, second: Decomposed) -> Decomposed:
     )
 
 
-def parity_queries(g: ArrayLike) -> Decomposed:
+def parity_queries(g: ArrayLike) -> DecomposedQueries:
     """Take queries on (x, y) apart, for PARITY under the uniform distribution.
 
     Parameters
@@ -162,10 +162,10 @@ def parity_queries(g: ArrayLike) -> Decomposed:
     d = _bits(values.shape[2])
     blind, sees = (values[..., 0] + values[..., 1]) / 2, (values[..., 0] - values[..., 1]) / 2
     nothing = np.zeros((*values.shape[:2], d))
-    return Decomposed(blind.mean(-1), walsh_hadamard(sees) / (1 << d), nothing, (sees**2).mean(-1))
+    return DecomposedQueries(blind.mean(-1), walsh_hadamard(sees) / (1 << d), nothing, (sees**2).mean(-1))
 
 
-def masked_queries(g: ArrayLike, d: int) -> Decomposed:
+def masked_queries(g: ArrayLike, d: int) -> DecomposedQueries:
     """Take queries on (x, i, b, y) apart, for MASKED-PARITY under the uniform distribution.
 
     Parameters
@@ -188,7 +188,7 @@ def masked_queries(g: ArrayLike, d: int) -> Decomposed:
     else:
         of_x = walsh_hadamard(sees[:, :, 0].mean(axis=2)) / (1 << d)
     of_i = np.broadcast_to(sees[:, :, 1].mean(axis=3), (*shape[:2], d))
-    return Decomposed(
+    return DecomposedQueries(
         blind.mean(axis=(2, 3, 4)),
         # Half of the points have b = 0.
         of_x / 2,
@@ -228,7 +228,7 @@ class LazyOracle:
         del d
         return tolerance
 
-    def said(self, asked: Decomposed, which: IntArray, r: IntArray) -> FloatArray:
+    def said(self, asked: DecomposedQueries, which: IntArray, r: IntArray) -> FloatArray:
         """The answer without the secret, shape (runs, t)."""
         return asked.rest(which, r)
 
@@ -237,9 +237,9 @@ class LazyOracle:
         return np.asarray(np.abs(secret) >= limit if self.strict else np.abs(secret) > limit)
 
     def __call__(
-        self, asked: Decomposed, which: IntArray, tolerance: ArrayLike, r: IntArray, sign: IntArray
+        self, asked: DecomposedQueries, which: IntArray, tolerance: ArrayLike, r: IntArray, sign: IntArray
     ) -> FloatArray:
-        """Answers, shape (runs, t); see `Decomposed` for the arguments, tolerances of shape (t,)."""
+        """Answers, shape (runs, t); see `DecomposedQueries` for the arguments, tolerances of shape (t,)."""
         secret = asked.secret(which, r, sign)
         hit = self.hits(secret, self.limit(np.asarray(tolerance, dtype=np.float64), asked.d))
         return np.where(hit, asked.means(which, r, sign), self.said(asked, which, r))
@@ -249,7 +249,7 @@ class LazyOracle:
 class PartForgotten(LazyOracle):
     """Mistake in an audit: a lazy answer lacks the part with b = 1 too, so it may be off by more than the tolerance."""
 
-    def said(self, asked: Decomposed, which: IntArray, r: IntArray) -> FloatArray:
+    def said(self, asked: DecomposedQueries, which: IntArray, r: IntArray) -> FloatArray:
         """Only the constant."""
         del r
         return asked.constant[which]
@@ -264,12 +264,12 @@ class FixedTolerance(LazyOracle):
         return np.full_like(tolerance, 2.0 ** (-d / 3))
 
 
-def hit_bound(asked: Decomposed, tolerance: ArrayLike, own: float = 1.0) -> float:
+def hit_bound(asked: DecomposedQueries, tolerance: ArrayLike, own: float = 1.0) -> float:
     """Largest probability that a list of queries hits a target with uniform r: ``sum_j energy_j / (n tau_j^2 2^d)``.
 
     Parameters
     ----------
-    asked : Decomposed
+    asked : DecomposedQueries
         One list of t queries.
     tolerance : array_like of shape (t,)
         Their tolerances.

@@ -22,7 +22,7 @@ from mechanisms.statistical_queries.lazy_oracles import LazyOracle, bent_times_p
 # ------------------------------------------------------------------------------ learners of parity
 
 
-class ParityLearner(Protocol):
+class ParityQueryLearner(Protocol):
     """Asks queries ``y f(x)`` one after the other; everything is batched over runs."""
 
     @property
@@ -54,7 +54,7 @@ class ParityLearner(Protocol):
 
 
 @dataclass(frozen=True)
-class OneByOne:
+class OneByOneSearch:
     """Asks for the correlation with one parity after the other: the parity itself is all that it can hit.
 
     Parameters
@@ -162,13 +162,13 @@ class ParityGame:
 
     Parameters
     ----------
-    learner : ParityLearner
+    learner : ParityQueryLearner
         Who asks.
     oracle : LazyOracle
         Who answers.
     """
 
-    learner: ParityLearner
+    learner: ParityQueryLearner
     oracle: LazyOracle
 
     def play(self, targets: IntArray) -> IntArray:

@@ -22,7 +22,7 @@ BoolArray: TypeAlias = NDArray[np.bool_]
 # ---------------------------------------------------------------------------- what is asked
 
 
-class Algorithm(Protocol):
+class StatisticalQueryAlgorithm(Protocol):
     """Learns from answers to statistical queries. Everything is batched over n runs."""
 
     @property
@@ -59,7 +59,7 @@ class Algorithm(Protocol):
 
 
 @dataclass(frozen=True)
-class Bit:
+class ColumnBit:
     """A bit of a row: whether a column's value is in [low, high]."""
 
     column: Hashable | None
@@ -76,10 +76,10 @@ class Bit:
 
 
 @dataclass(frozen=True)
-class AllOf:
+class AllBitsSet:
     """Whether a row has all of several bits: a monotone conjunction of them."""
 
-    bits: tuple[Bit, ...]
+    bits: tuple[ColumnBit, ...]
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "bits", tuple(self.bits))
@@ -93,14 +93,14 @@ class AllOf:
 
 
 @dataclass(frozen=True)
-class Conjunctions:
+class ConjunctionAlgorithm:
     """Learns a conjunction of d bits: keeps those that hardly any positive example lacks.
 
     Parameters
     ----------
-    bits : tuple of Bit
+    bits : tuple of ColumnBit
         Bits x_1 .. x_d of a row. Query j is ``1[x_j = 0 and y = 1]``.
-    label : Bit or AllOf
+    label : ColumnBit or AllBitsSet
         The label y of a row.
     error : float
         In (0, 1): the error that the learner aims at, ``2 d tau``.
@@ -113,8 +113,8 @@ class Conjunctions:
     queries are fixed in advance.
     """
 
-    bits: tuple[Bit, ...]
-    label: Bit | AllOf
+    bits: tuple[ColumnBit, ...]
+    label: ColumnBit | AllBitsSet
     error: float
 
     def __post_init__(self) -> None:
@@ -154,20 +154,20 @@ class Conjunctions:
         """Return which bits are kept, as 0 and 1, shape (n, d)."""
         return np.asarray(answers <= self.tolerance, dtype=np.float64)
 
-    def learned(self, kept: FloatArray) -> AllOf:
+    def learned(self, kept: FloatArray) -> AllBitsSet:
         """Return the conjunction that a hypothesis of shape (d,) stands for."""
-        return AllOf(tuple(bit for bit, keep in zip(self.bits, kept, strict=True) if keep))
+        return AllBitsSet(tuple(bit for bit, keep in zip(self.bits, kept, strict=True) if keep))
 
 
 @dataclass(frozen=True)
-class Thresholds:
+class ThresholdAlgorithm:
     """Learns ``1[value >= t]`` by binary search over ``2^M`` thresholds: every query depends on the answers before it.
 
     Parameters
     ----------
     column : hashable or None
         Where the value stands.
-    label : Bit
+    label : ColumnBit
         The label y of a row.
     rounds : int
         M, from 1 to 52. The thresholds are ``low + k width`` for k from 0 to ``2^M``.
@@ -185,7 +185,7 @@ class Thresholds:
     """
 
     column: Hashable | None
-    label: Bit
+    label: ColumnBit
     rounds: int
     low: float
     width: float

@@ -6,7 +6,7 @@ learns from statistical queries has to hold under every one of the oracles here.
 
 An oracle is called ``(truth, tolerance, rng) -> answers``: expectations and answers are arrays of one shape, for
 instance (runs, queries); the tolerance is a number or an array that broadcasts to it. All of them keep to the tolerance
-up to the rounding of one addition, except `Sampled`, which does with the probability that `sample_size` says.
+up to the rounding of one addition, except `SampleMeanOracle`, which does with the probability that `sample_size` says.
 
 Source: document 002, Definitions 5.4, 5.5 and 5.12; catalogue 002, sq_oracle. Which oracles there are to be is the
 catalogue's; the document has the definition.
@@ -30,10 +30,10 @@ from mechanisms.base.mechanism import (
     require_positive,
     tabulate_mutants,
 )
-from mechanisms.statistical_queries.query_algorithms import Algorithm, Conjunctions
+from mechanisms.statistical_queries.query_algorithms import ConjunctionAlgorithm, StatisticalQueryAlgorithm
 
 
-class Oracle(Protocol):
+class StatisticalQueryOracle(Protocol):
     """Answers statistical queries; see the module for the arguments."""
 
     def __call__(self, truth: FloatArray, tolerance: ArrayLike, rng: np.random.Generator, /) -> FloatArray:
@@ -45,7 +45,7 @@ class Oracle(Protocol):
 
 
 @dataclass(frozen=True)
-class Exact:
+class ExactOracle:
     """Every answer is the expectation."""
 
     def __call__(self, truth: FloatArray, tolerance: ArrayLike, rng: np.random.Generator) -> FloatArray:
@@ -55,7 +55,7 @@ class Exact:
 
 
 @dataclass(frozen=True)
-class Above:
+class HighestAnswersOracle:
     """Every answer is too high by all of the tolerance."""
 
     def __call__(self, truth: FloatArray, tolerance: ArrayLike, rng: np.random.Generator) -> FloatArray:
@@ -65,7 +65,7 @@ class Above:
 
 
 @dataclass(frozen=True)
-class Below:
+class LowestAnswersOracle:
     """Every answer is too low by all of the tolerance."""
 
     def __call__(self, truth: FloatArray, tolerance: ArrayLike, rng: np.random.Generator) -> FloatArray:
@@ -75,7 +75,7 @@ class Below:
 
 
 @dataclass(frozen=True)
-class Toward:
+class TowardThresholdOracle:
     """Every answer goes all of the tolerance towards a threshold, and past it where the tolerance is enough.
 
     The worst oracle for an algorithm that compares its answers with that threshold.
@@ -96,8 +96,8 @@ class Toward:
 
 
 @dataclass(frozen=True)
-class Away:
-    """Every answer goes all of the tolerance away from a threshold: `Toward` the other way round.
+class AwayFromThresholdOracle:
+    """Every answer goes all of the tolerance away from a threshold: `TowardThresholdOracle` the other way round.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ class Away:
 
 
 @dataclass(frozen=True)
-class Random:
+class RandomErrorOracle:
     """Answers are uniform within the tolerance, independently of one another."""
 
     def __call__(self, truth: FloatArray, tolerance: ArrayLike, rng: np.random.Generator) -> FloatArray:
@@ -124,7 +124,7 @@ class Random:
 
 
 @dataclass(frozen=True)
-class Rounded:
+class RoundingOracle:
     """Answers are multiples of a step.
 
     Parameters
@@ -154,7 +154,7 @@ class Rounded:
 
 
 @dataclass(frozen=True, eq=False)
-class Lazy:
+class TargetBlindOracle:
     """Answers what does not depend on the target, wherever that is within the tolerance, and the truth elsewhere.
 
     Parameters
@@ -182,7 +182,7 @@ class Lazy:
 
 
 @dataclass(frozen=True)
-class Sampled:
+class SampleMeanOracle:
     """Every answer is the mean over so many fresh examples of a query that has two values.
 
     Parameters
@@ -229,16 +229,16 @@ def sample_size(bound: float, tolerance: float, beta: float) -> int:
     return math.ceil(2.0 * bound**2 * math.log(2.0 / beta) / tolerance**2)
 
 
-def valid_oracles(threshold: float = 0.0) -> dict[str, Oracle]:
-    """Return the oracles that keep to any tolerance, by name; those of `Toward` and `Away` for this threshold."""
+def valid_oracles(threshold: float = 0.0) -> dict[str, StatisticalQueryOracle]:
+    """Return the oracles that keep to any tolerance, by name; two of them go by this threshold."""
     return {
-        "exact": Exact(),
-        "above": Above(),
-        "below": Below(),
-        "toward_the_threshold": Toward(threshold),
-        "away_from_the_threshold": Away(threshold),
-        "random": Random(),
-        "rounded": Rounded(),
+        "exact": ExactOracle(),
+        "above": HighestAnswersOracle(),
+        "below": LowestAnswersOracle(),
+        "toward_the_threshold": TowardThresholdOracle(threshold),
+        "away_from_the_threshold": AwayFromThresholdOracle(threshold),
+        "random": RandomErrorOracle(),
+        "rounded": RoundingOracle(),
     }
 
 
@@ -246,18 +246,18 @@ def valid_oracles(threshold: float = 0.0) -> dict[str, Oracle]:
 
 
 @dataclass(frozen=True)
-class Answers:
+class OracleAnswers:
     """The answers themselves: the data are the expectations, of shape () or (queries,).
 
     Parameters
     ----------
-    oracle : Oracle
+    oracle : StatisticalQueryOracle
         Who answers.
     tolerance : float
         tau, for all queries.
     """
 
-    oracle: Oracle
+    oracle: StatisticalQueryOracle
     tolerance: float
 
     def __post_init__(self) -> None:
@@ -271,7 +271,7 @@ class Answers:
 
 
 @dataclass(frozen=True)
-class LearnerOf:
+class LearnerFromOracle:
     """What an algorithm learns from an oracle's answers, each query within the algorithm's own tolerance.
 
     The data are the distribution, as far as the queries see it: the expectations of all queries of the algorithm's
@@ -279,14 +279,14 @@ class LearnerOf:
 
     Parameters
     ----------
-    algorithm : Algorithm
+    algorithm : StatisticalQueryAlgorithm
         Who asks.
-    oracle : Oracle
+    oracle : StatisticalQueryOracle
         Who answers.
     """
 
-    algorithm: Algorithm
-    oracle: Oracle
+    algorithm: StatisticalQueryAlgorithm
+    oracle: StatisticalQueryOracle
 
     def answers(self, data: ArrayLike, n: int, rng: np.random.Generator) -> FloatArray:
         """Draw `n` transcripts; float64 of shape (n, M)."""
@@ -308,7 +308,7 @@ class LearnerOf:
 
 
 @dataclass(frozen=True)
-class NeedsTheExactOracle(Conjunctions):
+class NeedsTheExactOracle(ConjunctionAlgorithm):
     """Keeps the bits that no positive example lacks, which is right only if all answers are exact."""
 
     def hypothesis(self, answers: FloatArray) -> FloatArray:
@@ -316,12 +316,12 @@ class NeedsTheExactOracle(Conjunctions):
         return np.asarray(answers <= 0.0, dtype=np.float64)
 
 
-def _needing_the_exact_oracle(base: LearnerOf) -> LearnerOf:
-    return LearnerOf(Twin(NeedsTheExactOracle)(base.algorithm), base.oracle)
+def _needing_the_exact_oracle(base: LearnerFromOracle) -> LearnerFromOracle:
+    return LearnerFromOracle(Twin(NeedsTheExactOracle)(base.algorithm), base.oracle)
 
 
 #: It is not about privacy; what it breaks is what is learned.
-MUTANTS: dict[str, Mutant[LearnerOf]] = tabulate_mutants(
+MUTANTS: dict[str, Mutant[LearnerFromOracle]] = tabulate_mutants(
     Mutant(
         "learner_needs_the_exact_oracle",
         _needing_the_exact_oracle,

@@ -28,7 +28,7 @@ from mechanisms.base.mechanism import (
     FloatArray,
     IntArray,
     Mutant,
-    Times,
+    TimesEpsilon,
     Twin,
     require,
     require_draws,
@@ -37,7 +37,7 @@ from mechanisms.base.mechanism import (
 )
 from mechanisms.base.noise import base_for, two_sided_geometric
 from mechanisms.base.queries import column_values
-from mechanisms.statistical_queries.query_algorithms import Algorithm, Conjunctions
+from mechanisms.statistical_queries.query_algorithms import ConjunctionAlgorithm, StatisticalQueryAlgorithm
 
 BoolArray: TypeAlias = NDArray[np.bool_]
 
@@ -48,7 +48,7 @@ BoolArray: TypeAlias = NDArray[np.bool_]
 class _Noisy:
     """What answers from a given sample and answers from fresh examples share: the noise, and the dialogue."""
 
-    algorithm: Algorithm
+    algorithm: StatisticalQueryAlgorithm
     epsilon: float
     size: int
     step: float = 2.0**-10
@@ -95,7 +95,7 @@ class ChunkedAnswers(_Noisy):
 
     Parameters
     ----------
-    algorithm : Algorithm
+    algorithm : StatisticalQueryAlgorithm
         Who asks.
     epsilon : float
         Claimed pure level, under replace-one.
@@ -160,7 +160,7 @@ class FixedAnswers(ChunkedAnswers):
 
 
 @dataclass(frozen=True)
-class Learner:
+class StatisticalQueryLearner:
     """Releases only what the algorithm learned; `answers` is a `ChunkedAnswers` or a `FreshAnswers`."""
 
     answers: _Noisy
@@ -176,13 +176,15 @@ class Learner:
 
 
 @dataclass(frozen=True)
-class ConjunctionLearner(Learner):
-    """`Learner` of a conjunction from a given sample."""
+class ConjunctionLearner(StatisticalQueryLearner):
+    """`StatisticalQueryLearner` of a conjunction from a given sample."""
 
     answers: FixedAnswers
 
     def __post_init__(self) -> None:
-        require(isinstance(self.answers.algorithm, Conjunctions), "Conjunctions", self.answers.algorithm)
+        require(
+            isinstance(self.answers.algorithm, ConjunctionAlgorithm), "ConjunctionAlgorithm", self.answers.algorithm
+        )
 
     def law(self, data: Dataset) -> ProductLaw:
         """Exact law of the hypothesis: bit j is kept if answer j is at most tau, independently of the others."""
@@ -235,7 +237,7 @@ class FreshAnswers(_Noisy):
         return -math.expm1(sum(math.log1p(-single[mean]) if single[mean] < 1 else -math.inf for mean in means.tolist()))
 
 
-def expectations(algorithm: Algorithm, rows: Dataset) -> FloatArray:
+def expectations(algorithm: StatisticalQueryAlgorithm, rows: Dataset) -> FloatArray:
     """Expectations of all queries of a pool under the uniform distribution on the rows; shape (pool,).
 
     Raises
@@ -276,7 +278,7 @@ class OverlappingChunks(FixedAnswers):
 
 
 @dataclass(frozen=True)
-class OtherNoise(FixedAnswers):
+class MiscalibratedAnswers(FixedAnswers):
     """Noise of the scale that gives level `level`, where `epsilon` is claimed."""
 
     level: float = field(default=1.0)
@@ -323,9 +325,9 @@ class ChunksOfSortedRows(FixedAnswers):
 class _WithLevel:
     level: Callable[[ChunkedAnswers], float]
 
-    def __call__(self, base: FixedAnswers) -> OtherNoise:
+    def __call__(self, base: FixedAnswers) -> MiscalibratedAnswers:
         """Return the mutant of `base`."""
-        return OtherNoise(base.algorithm, base.epsilon, base.size, base.step, self.level(base))
+        return MiscalibratedAnswers(base.algorithm, base.epsilon, base.size, base.step, self.level(base))
 
 
 def _inverse(base: Any) -> float:
@@ -370,7 +372,7 @@ MUTANTS: dict[str, Mutant[FixedAnswers]] = tabulate_mutants(
     Mutant(
         "overlapping_chunks",
         Twin(OverlappingChunks),
-        Times(2.0),
+        TimesEpsilon(2.0),
         "violation",
         "chunks overlap by half: a row that lies in two and moves both answers",
     ),

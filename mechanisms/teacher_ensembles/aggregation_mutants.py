@@ -1,6 +1,6 @@
 """What breaks the aggregation of votes: its wrong parts, seeds taken from the data, and values that are shown.
 
-All are built from ``OnlineRelease(Votes(...), ...)``.
+All are built from ``OnlineRelease(ChunkVotes(...), ...)``.
 
 Source: catalogue 004, subsamp_agg, bin_clas and rates_pac.
 """
@@ -25,32 +25,32 @@ from mechanisms.base.mechanism import (
     tabulate_mutants,
     unbounded,
 )
-from mechanisms.selection.free_tops import With
+from mechanisms.selection.free_tops import ChangedSetting
 from mechanisms.teacher_ensembles.aggregation_parts import (
-    Everything,
-    Overlapping,
+    AllDataInEveryChunk,
+    OverlappingTeacherChunks,
     PositiveInTies,
-    Reused,
-    Sorted,
-    Tuned,
+    ReusedChunks,
+    SortedChunks,
+    TunedChunkNumber,
     second_distinct_distance,
 )
 from mechanisms.teacher_ensembles.online_release import OnlineRelease
-from mechanisms.teacher_ensembles.vote_aggregation import Chunking, Contiguous, Votes
+from mechanisms.teacher_ensembles.vote_aggregation import Chunking, ChunkVotes, ContiguousChunks
 from mechanisms.teacher_ensembles.vote_distance import gap, uncapped_distance
 
 
-def votes_of(base: OnlineRelease) -> Votes:
+def votes_of(base: OnlineRelease) -> ChunkVotes:
     """The votes that are released; ValueError for another stream."""
-    require(isinstance(base.stream, Votes), "a release of Votes", base.stream)
-    assert isinstance(base.stream, Votes)
+    require(isinstance(base.stream, ChunkVotes), "a release of ChunkVotes", base.stream)
+    assert isinstance(base.stream, ChunkVotes)
     return base.stream
 
 
 def _rows(base: OnlineRelease) -> int:
     chunking = votes_of(base).chunking
-    require(isinstance(chunking, Contiguous), "contiguous chunks", chunking)
-    assert isinstance(chunking, Contiguous)
+    require(isinstance(chunking, ContiguousChunks), "contiguous chunks", chunking)
+    assert isinstance(chunking, ContiguousChunks)
     return chunking.rows
 
 
@@ -65,11 +65,11 @@ class SeedFromData:
 
     Parameters
     ----------
-    votes : Votes
+    votes : ChunkVotes
         The votes; their learner has a seed.
     """
 
-    votes: Votes
+    votes: ChunkVotes
 
     def __post_init__(self) -> None:
         require(hasattr(self.votes.learner, "seed"), "a learner with a seed", self.votes.learner)
@@ -89,16 +89,16 @@ class SeedFromData:
 
 
 @dataclass(frozen=True)
-class CountsShown:
+class VoteCountsReleased:
     """The number of votes for the last label in the place of the label.
 
     Parameters
     ----------
-    votes : Votes
+    votes : ChunkVotes
         The votes.
     """
 
-    votes: Votes
+    votes: ChunkVotes
 
     @property
     def queries(self) -> int:
@@ -112,16 +112,16 @@ class CountsShown:
 
 
 @dataclass(frozen=True)
-class Majorities:
+class MajorityForBottom:
     """The most frequent labels whatever the test says.
 
     Parameters
     ----------
-    votes : Votes
+    votes : ChunkVotes
         The votes.
     """
 
-    votes: Votes
+    votes: ChunkVotes
 
     def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> IntArray:
         """Return the labels `n` times, shape (n, m)."""
@@ -174,7 +174,7 @@ class RandomTies:
 # ------------------------------------------------------------------------------------ mutants
 
 
-def _voting(change: Callable[[Votes], Any]) -> Callable[[OnlineRelease], OnlineRelease]:
+def _voting(change: Callable[[ChunkVotes], Any]) -> Callable[[OnlineRelease], OnlineRelease]:
     return lambda base: replace(base, stream=change(votes_of(base)))
 
 
@@ -191,7 +191,7 @@ def _random_ties(base: OnlineRelease) -> RandomTies:
 
 
 def _tuned(base: OnlineRelease) -> OnlineRelease:
-    return _chunked(lambda b: Tuned((_k(b), _rows(b)), votes_of(b).learner))(base)
+    return _chunked(lambda b: TunedChunkNumber((_k(b), _rows(b)), votes_of(b).learner))(base)
 
 
 MUTANTS: dict[str, Mutant[OnlineRelease]] = tabulate_mutants(
@@ -211,14 +211,14 @@ MUTANTS: dict[str, Mutant[OnlineRelease]] = tabulate_mutants(
     ),
     Mutant(
         "data_dependent_chunks",
-        _chunked(lambda base: Sorted(_k(base))),
+        _chunked(lambda base: SortedChunks(_k(base))),
         unbounded,
         "violation",
         "rows are sorted before they are split: one new row moves all others, and may change all votes",
     ),
     Mutant(
         "overlapping_chunks",
-        _chunked(lambda base: Overlapping(_k(base), 3 * _k(base) // 4)),
+        _chunked(lambda base: OverlappingTeacherChunks(_k(base), 3 * _k(base) // 4)),
         unbounded,
         "violation",
         "every row is in three quarters of the chunks, and may change their votes",
@@ -230,10 +230,10 @@ MUTANTS: dict[str, Mutant[OnlineRelease]] = tabulate_mutants(
         "violation",
         "learners are seeded with a checksum of the data: any row may change all votes that the seed decides",
     ),
-    Mutant("counts_released", _voting(CountsShown), unbounded, "violation", "the votes are counted in public"),
+    Mutant("counts_released", _voting(VoteCountsReleased), unbounded, "violation", "the votes are counted in public"),
     Mutant(
         "majority_on_bot",
-        lambda base: Majorities(votes_of(base)),
+        lambda base: MajorityForBottom(votes_of(base)),
         unbounded,
         "violation",
         "the label is shown although the test failed",
@@ -268,28 +268,28 @@ MUTANTS: dict[str, Mutant[OnlineRelease]] = tabulate_mutants(
     ),
     Mutant(
         "chunks_reused",
-        _chunked(lambda base: Reused(_k(base), 2)),
+        _chunked(lambda base: ReusedChunks(_k(base), 2)),
         unbounded,
         "violation",
         "two chunks, each used k/2 times: one row changes half of the votes",
     ),
     Mutant(
         "answers_after_halt",
-        lambda base: replace(base, row=With("stops", False)(base.row)),
+        lambda base: replace(base, row=ChangedSetting("stops", False)(base.row)),
         lambda base: base.stream.queries / (2.0 * base.noise),
         "violation",
         "refusals do not end the run: m/(2 lambda), for a distance that moves by 1",
     ),
     Mutant(
         "all_data_in_every_chunk",
-        _chunked(lambda base: Everything(_k(base))),
+        _chunked(lambda base: AllDataInEveryChunk(_k(base))),
         unbounded,
         "violation",
         "n' = n: every vote is the same function of all data",
     ),
     Mutant(
         "fresh_threshold_every_query",
-        lambda base: replace(base, row=With("redraws", "always")(base.row)),
+        lambda base: replace(base, row=ChangedSetting("redraws", "always")(base.row)),
         lambda base: base.stream.queries / (2.0 * base.noise),
         "violation",
         "every answer costs 1/(2 lambda), the free ones too, for a distance that moves by 1",

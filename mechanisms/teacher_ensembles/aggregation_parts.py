@@ -1,6 +1,6 @@
 """Parts of an aggregation of votes that are wrong: distances, chunks that share rows or look at them, and learners.
 
-Each takes the place of the right one in `mechanisms.teacher_ensembles.vote_aggregation.Votes`.
+Each takes the place of the right one in `mechanisms.teacher_ensembles.vote_aggregation.ChunkVotes`.
 
 Source: catalogue 004, subsamp_agg, bin_clas and rates_pac.
 """
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechanisms.base.mechanism import Dataset, IntArray
-from mechanisms.teacher_ensembles.vote_aggregation import Contiguous, Learner, tally
+from mechanisms.teacher_ensembles.vote_aggregation import ChunkLearner, ContiguousChunks, tally
 from mechanisms.teacher_ensembles.vote_distance import Distance, checked, gap
 
 # -------------------------------------------------------------------------------------- distances
@@ -49,7 +49,7 @@ class PositiveInTies:
 
 
 @dataclass(frozen=True)
-class Sorted:
+class SortedChunks:
     """Rows sorted by their first entry, and then split.
 
     Parameters
@@ -63,11 +63,11 @@ class Sorted:
     def __call__(self, data: Dataset) -> list[Any]:
         """Return the chunks."""
         rows = np.asarray(data)
-        return Contiguous(self.chunks, len(rows))(rows[np.argsort(rows[:, 0], kind="stable")])
+        return ContiguousChunks(self.chunks, len(rows))(rows[np.argsort(rows[:, 0], kind="stable")])
 
 
 @dataclass(frozen=True)
-class Overlapping:
+class OverlappingTeacherChunks:
     """Chunk j begins at row j and has a given size; behind the last row comes the first one.
 
     Parameters
@@ -88,7 +88,7 @@ class Overlapping:
 
 
 @dataclass(frozen=True)
-class Reused:
+class ReusedChunks:
     """A few groups of rows, each of which serves as one chunk after the other.
 
     Parameters
@@ -104,12 +104,12 @@ class Reused:
 
     def __call__(self, data: Dataset) -> list[Any]:
         """Return the chunks."""
-        parts = Contiguous(self.groups, len(data))(data)
+        parts = ContiguousChunks(self.groups, len(data))(data)
         return [parts[j % self.groups] for j in range(self.chunks)]
 
 
 @dataclass(frozen=True)
-class Everything:
+class AllDataInEveryChunk:
     """All data in every chunk.
 
     Parameters
@@ -126,19 +126,19 @@ class Everything:
 
 
 @dataclass(frozen=True)
-class Tuned:
+class TunedChunkNumber:
     """Of several numbers of chunks the one for which the votes agree most; of those the last.
 
     Parameters
     ----------
     candidates : tuple of int
         The numbers.
-    learner : Learner
+    learner : ChunkLearner
         What votes, for the labels 0 and 1.
     """
 
     candidates: tuple[int, ...]
-    learner: Learner
+    learner: ChunkLearner
 
     @property
     def chunks(self) -> int:
@@ -149,7 +149,7 @@ class Tuned:
         """Return the chunks."""
         most, best = -1, []
         for k in self.candidates:
-            parts = Contiguous(k, len(data))(data)
+            parts = ContiguousChunks(k, len(data))(data)
             agreement = int(gap(tally(np.stack([self.learner(part) for part in parts]), 2)).sum())
             if agreement >= most:
                 most, best = agreement, parts
@@ -160,7 +160,7 @@ class Tuned:
 
 
 @dataclass(frozen=True)
-class Coin:
+class FirstEntryMajority:
     """The most frequent label of the first entries of a chunk, 0 or 1; a tie is broken by the lowest bit of the seed.
 
     Parameters
@@ -184,7 +184,7 @@ class Coin:
 
 
 @dataclass(frozen=True)
-class Present:
+class FirstEntryPresence:
     """Whether label 1 is the first entry of any row of a chunk."""
 
     @property

@@ -61,7 +61,7 @@ def sharper_budget(queries: int, error: float, beta: float) -> int:
 
 
 @dataclass(frozen=True)
-class Sizes:
+class ClassificationSizes:
     """All numbers of a run, by the formulas of the document.
 
     Parameters
@@ -130,7 +130,7 @@ class Sizes:
 # -------------------------------------------------------------------------------------- teachers
 
 
-class Teachers(Protocol):
+class ThresholdTeachers(Protocol):
     """Thresholds of teachers."""
 
     def shifts(self, chunks: int, rng: np.random.Generator) -> FloatArray:
@@ -139,7 +139,7 @@ class Teachers(Protocol):
 
 
 @dataclass(frozen=True)
-class OneSided:
+class LargestThresholdTeachers:
     """The largest threshold that agrees with all examples: all teachers err on the same side.
 
     Parameters
@@ -156,7 +156,7 @@ class OneSided:
 
 
 @dataclass(frozen=True)
-class Midpoint:
+class MidpointTeachers:
     """The threshold half-way between the nearest examples on either side of 1/2.
 
     Parameters
@@ -175,7 +175,7 @@ class Midpoint:
 
 
 @dataclass(frozen=True)
-class Split:
+class SplitTeachers:
     """Half of the teachers are as far below 1/2 as the others are above: no query between them has a majority.
 
     Parameters
@@ -237,14 +237,14 @@ def _votes(chunks: int, ones: IntArray) -> tuple[FloatArray, NDArray[np.bool_]]:
 
 
 @dataclass(frozen=True)
-class Classification:
+class MislabelledFreshPoints:
     """Fresh teachers and fresh points: how many of these do not get their own label.
 
     Parameters
     ----------
-    sizes : Sizes
+    sizes : ClassificationSizes
         m, T, k, lambda and w.
-    teachers : Teachers
+    teachers : ThresholdTeachers
         Where their thresholds are.
     stable_errors : bool, default True
         False: labels that are wrong are not counted, only refusals and what is not asked after the run has halted.
@@ -255,8 +255,8 @@ class Classification:
     answered.
     """
 
-    sizes: Sizes
-    teachers: Teachers
+    sizes: ClassificationSizes
+    teachers: ThresholdTeachers
     stable_errors: bool = True
 
     def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> IntArray:
@@ -295,12 +295,12 @@ def passes(distances: FloatArray, scale: float, threshold: float) -> FloatArray:
     return tails(threshold - distances, scale)
 
 
-def integrated_error(sizes: Sizes, shifts: FloatArray, refused: float = 1.0) -> float:
+def integrated_error(sizes: ClassificationSizes, shifts: FloatArray, refused: float = 1.0) -> float:
     """Probability that a fresh point does not get its own label from given teachers, with a fresh threshold.
 
     Parameters
     ----------
-    sizes : Sizes
+    sizes : ClassificationSizes
         lambda, w and gamma.
     shifts : ndarray of shape (k,)
         Of the teachers.
@@ -327,9 +327,9 @@ class LabellerError:
 
     Parameters
     ----------
-    sizes : Sizes
+    sizes : ClassificationSizes
         m, T, k, lambda and w.
-    teachers : Teachers
+    teachers : ThresholdTeachers
         Where their thresholds are.
 
     Notes
@@ -338,8 +338,8 @@ class LabellerError:
     `integrated_error`; only the teachers are drawn.
     """
 
-    sizes: Sizes
-    teachers: Teachers
+    sizes: ClassificationSizes
+    teachers: ThresholdTeachers
 
     def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> FloatArray:
         """Draw `n` errors, shape (n,); the data are not looked at."""
@@ -349,12 +349,12 @@ class LabellerError:
         return np.array([integrated_error(self.sizes, shifts, 0.5) for shifts in drawn])
 
 
-def one_sided_rate(sizes: Sizes, examples: int, cells: int = 1) -> float:
+def one_sided_rate(sizes: ClassificationSizes, examples: int, cells: int = 1) -> float:
     """Expected part of the points that get no or a wrong label from one-sided teachers, with fresh thresholds.
 
     Parameters
     ----------
-    sizes : Sizes
+    sizes : ClassificationSizes
         k, lambda and w; gamma is 0.
     examples : int
         n'.

@@ -19,17 +19,17 @@ import numpy as np
 
 from auditor.privacy.exact import optimal_composition
 from mechanisms.base.mechanism import Dataset, FloatArray, IntArray, require, require_positive
-from mechanisms.base.queries import Answers
+from mechanisms.base.queries import IdentityQuery
 from mechanisms.selection import free_tops
 from mechanisms.teacher_ensembles import soft_labels
-from mechanisms.teacher_ensembles.soft_label_votes import FreshSoftLabels, OneLabel
+from mechanisms.teacher_ensembles.soft_label_votes import FreshSoftLabels, OneSoftLabel
 
 #: Relative rounding of levels and leaks that are compared with claims.
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
-class Ledger:
+class CompositionLedger:
     """Constants of one algorithm.
 
     Parameters
@@ -121,51 +121,51 @@ class Ledger:
 # ---------------------------------------------------------------------------------- algorithms
 
 
-def algorithm_1(epsilon: float, delta: float, queries: int, cutoff: int) -> Ledger:
+def algorithm_1(epsilon: float, delta: float, queries: int, cutoff: int) -> CompositionLedger:
     """Sparse vector: T + 1 epochs, and no values."""
     scale = free_tops.noise_scale(epsilon, delta, cutoff)
-    return Ledger("Algorithm 1", epsilon, delta, scale, cutoff + 1, None, queries)
+    return CompositionLedger("Algorithm 1", epsilon, delta, scale, cutoff + 1, None, queries)
 
 
-def algorithm_3(epsilon: float, delta: float, queries: int, cutoff: int) -> Ledger:
+def algorithm_3(epsilon: float, delta: float, queries: int, cutoff: int) -> CompositionLedger:
     """Online release: noise of Algorithm 1 at delta/2, ``w = 2 lambda ln(2m/delta)``; exact distances."""
     scale = free_tops.noise_scale(epsilon, delta / 2.0, cutoff)
     bar = 2.0 * scale * math.log(2.0 * queries / delta)
-    return Ledger("Algorithm 3", epsilon, delta, scale, cutoff + 1, bar, queries)
+    return CompositionLedger("Algorithm 3", epsilon, delta, scale, cutoff + 1, bar, queries)
 
 
-def algorithm_4(epsilon: float, delta: float, queries: int, cutoff: int) -> Ledger:
+def algorithm_4(epsilon: float, delta: float, queries: int, cutoff: int) -> CompositionLedger:
     """Sub-sample and aggregate: Algorithm 3 with the distance ``gap - 1`` of votes, which moves by 2."""
     return with_gap(replace(algorithm_3(epsilon, delta, queries, cutoff), name="Algorithm 4"))
 
 
-def algorithm_6(epsilon: float, delta: float, queries: int, cutoff: int) -> Ledger:
+def algorithm_6(epsilon: float, delta: float, queries: int, cutoff: int) -> CompositionLedger:
     """Soft labels as printed in the copy we have: ``w = lambda ln(4m/delta)``, the loop while c <= T.
 
     Up to T + 2 tests fail: c is T after T shifted answers, and the next query can fail both of its tests.
     """
     scale = soft_labels.noise_scale(epsilon, delta, cutoff)
     bar = soft_labels.printed_threshold(scale, delta, queries)
-    return with_gap(Ledger("Algorithm 6", epsilon, delta, scale, cutoff + 2, bar, 2 * queries))
+    return with_gap(CompositionLedger("Algorithm 6", epsilon, delta, scale, cutoff + 2, bar, 2 * queries))
 
 
-def with_gap(ledger: Ledger) -> Ledger:
+def with_gap(ledger: CompositionLedger) -> CompositionLedger:
     """The same with ``gap - 1`` as distance: it moves by 2, and the value can change at a distance of 1."""
     return replace(ledger, sensitivity=2.0, flip=1.0)
 
 
-def with_distance(ledger: Ledger) -> Ledger:
+def with_distance(ledger: CompositionLedger) -> CompositionLedger:
     """The same with a distance that moves by 1 and is 0 where the value changes, such as ``ceil(gap/2) - 1``."""
     return replace(ledger, sensitivity=1.0, flip=0.0)
 
 
-def doubled(ledger: Ledger) -> Ledger:
+def doubled(ledger: CompositionLedger) -> CompositionLedger:
     """The same with twice the threshold."""
     require(ledger.bar is not None, "an algorithm with a threshold", ledger.name)
     return replace(ledger, bar=2.0 * float(ledger.bar or 0.0))
 
 
-def looping(ledger: Ledger, most: int) -> Ledger:
+def looping(ledger: CompositionLedger, most: int) -> CompositionLedger:
     """Algorithm 6 with the loop while c <= `most`: up to most + 2 tests fail."""
     return replace(ledger, epochs=most + 2)
 
@@ -173,7 +173,7 @@ def looping(ledger: Ledger, most: int) -> Ledger:
 # ------------------------------------------------------------------------------ what is printed
 
 
-def delta_of_flips(ledger: Ledger, unstable: int) -> float:
+def delta_of_flips(ledger: CompositionLedger, unstable: int) -> float:
     """Exact delta, at any epsilon, of so many tests in a row of values that neighbours do not share.
 
     ``1 - (1 - G(w))^unstable``: at distance 0 on both sides, with a fresh threshold each.
@@ -185,7 +185,7 @@ def delta_of_flips(ledger: Ledger, unstable: int) -> float:
 
 def refusals(cutoff: int) -> int:
     """How many bottoms Algorithm 1 gives out, and so 3 and 4, on answers that are all far below the threshold."""
-    run = free_tops.inverted(Answers(), 1.0, 0.01, cutoff)
+    run = free_tops.inverted(IdentityQuery(), 1.0, 0.01, cutoff)
     far = -1_000.0 * run.threshold_scale  # such an answer passes with probability e^-500
     return int((run(np.full(cutoff + 4, far), 1, np.random.default_rng(0)) == 1).sum())
 
@@ -223,7 +223,7 @@ def student(points: FloatArray, codes: IntArray, bins: int) -> float:
     return float(thresholds[wrong.argmin()])
 
 
-def most_students(mechanism: OneLabel, points: FloatArray, datasets: Sequence[Dataset], runs: int) -> int:
+def most_students(mechanism: OneSoftLabel, points: FloatArray, datasets: Sequence[Dataset], runs: int) -> int:
     """Most different students of one transcript, over runs on all the datasets: 1 where it is post-processing."""
     found: dict[tuple[int, ...], set[float]] = {}
     for data in datasets:

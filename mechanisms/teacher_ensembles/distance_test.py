@@ -23,7 +23,7 @@ from mechanisms.base.mechanism import (
     FloatArray,
     IntArray,
     Mutant,
-    Times,
+    TimesEpsilon,
     Twin,
     require,
     require_draws,
@@ -32,8 +32,8 @@ from mechanisms.base.mechanism import (
     unbounded,
 )
 from mechanisms.base.noise import without_low_bits
-from mechanisms.teacher_ensembles.online_release import BOTTOM, Stream
-from mechanisms.teacher_ensembles.vote_distance import MostFrequent, Question, checked, uncapped_distance
+from mechanisms.teacher_ensembles.online_release import BOTTOM, DistanceStream
+from mechanisms.teacher_ensembles.vote_distance import DistanceQuestion, MostFrequentGroup, checked, uncapped_distance
 
 # Transcripts that a law lists, at most: 2^16 of them take some tenths of a second.
 _MOST_QUERIES = 16
@@ -51,7 +51,7 @@ class DistanceTest:
 
     Parameters
     ----------
-    question : Question
+    question : DistanceQuestion
         The value and its distance, which moves by at most 1 between neighbours and is 0 where the value changes.
     epsilon, delta : float
         The claimed level; delta in (0, 1).
@@ -62,7 +62,7 @@ class DistanceTest:
     released with probability delta/2.
     """
 
-    question: Question
+    question: DistanceQuestion
     epsilon: float
     delta: float
 
@@ -124,7 +124,7 @@ class IndependentTests:
 
     Parameters
     ----------
-    stream : Stream
+    stream : DistanceStream
         The queries.
     epsilon, delta : float
         The claimed level of all of them; delta in (0, 1).
@@ -134,7 +134,7 @@ class IndependentTests:
     Each test is at ``eps / sqrt(8 m ln(2/delta))`` and ``delta / (2 m)``. Outputs are int64 of shape (n, m).
     """
 
-    stream: Stream
+    stream: DistanceStream
     epsilon: float
     delta: float
 
@@ -193,7 +193,7 @@ class IndependentTests:
 
 
 @dataclass(frozen=True)
-class Doubled(DistanceTest):
+class DistanceOfSensitivityTwo(DistanceTest):
     """A distance of sensitivity 2, with the noise for 1."""
 
     def found(self, data: Dataset) -> tuple[int, float]:
@@ -203,7 +203,7 @@ class Doubled(DistanceTest):
 
 
 @dataclass(frozen=True)
-class ToChange(DistanceTest):
+class DistanceOffByOne(DistanceTest):
     """The number of changes until the value changes: one more than the distance to instability."""
 
     def found(self, data: Dataset) -> tuple[int, float]:
@@ -213,7 +213,7 @@ class ToChange(DistanceTest):
 
 
 @dataclass(frozen=True)
-class WithoutEpsilon(DistanceTest):
+class ThresholdWithoutEpsilon(DistanceTest):
     """A threshold that is not divided by eps."""
 
     def bar(self, data: Dataset) -> float:
@@ -232,7 +232,7 @@ class InvertedNoise(DistanceTest):
 
 
 @dataclass(frozen=True)
-class DistanceShown:
+class NoisyDistanceReleased:
     """The noisy distance is released too.
 
     Parameters
@@ -253,7 +253,7 @@ class DistanceShown:
 
 
 @dataclass(frozen=True)
-class Always(DistanceTest):
+class ValueOnBottomBranch(DistanceTest):
     """The value where bottom is due, too."""
 
     def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> IntArray:
@@ -268,7 +268,7 @@ class Always(DistanceTest):
 
 
 @dataclass(frozen=True)
-class SizeForDelta(DistanceTest):
+class ThresholdOfDataSize(DistanceTest):
     """The threshold for ``delta = 1/n``, with the number of rows of the data at hand."""
 
     def bar(self, data: Dataset) -> float:
@@ -277,7 +277,7 @@ class SizeForDelta(DistanceTest):
 
 
 @dataclass(frozen=True)
-class SmoothScale(DistanceTest):
+class SmoothSensitivityScale(DistanceTest):
     """Noise scaled to the smooth sensitivity of the value, ``e^(-eps distance)``, for the distance's, which is 1."""
 
     def scale(self, distance: float) -> float:
@@ -298,10 +298,10 @@ def removal_distance(counts: ArrayLike) -> IntArray:
     return np.asarray(np.where(possible, behind + later, np.iinfo(np.int64).max).min(axis=-1) - 1)
 
 
-def _question(base: DistanceTest) -> MostFrequent:
-    if isinstance(base.question, MostFrequent):
+def _question(base: DistanceTest) -> MostFrequentGroup:
+    if isinstance(base.question, MostFrequentGroup):
         return base.question
-    raise ValueError(f"expected a question that is a MostFrequent, got {base.question!r}")
+    raise ValueError(f"expected a question that is a MostFrequentGroup, got {base.question!r}")
 
 
 def _uncapped(base: DistanceTest) -> DistanceTest:
@@ -319,21 +319,21 @@ def _inverse(base: DistanceTest) -> float:
 MUTANTS: dict[str, Mutant[DistanceTest]] = tabulate_mutants(
     Mutant(
         "distance_of_sensitivity_two",
-        Twin(Doubled),
-        Times(2.0),
+        Twin(DistanceOfSensitivityTwo),
+        TimesEpsilon(2.0),
         "violation",
         "twice the distance with noise for 1: 2 eps where the value is one",
     ),
     Mutant(
         "distance_off_by_one",
-        Twin(ToChange),
+        Twin(DistanceOffByOne),
         unbounded,
         "violation",
         "distance to change: 1 on both sides of a flip, which leaks e^eps delta/2; a violation for e^eps > 2",
     ),
     Mutant(
         "threshold_without_eps",
-        Twin(WithoutEpsilon),
+        Twin(ThresholdWithoutEpsilon),
         unbounded,
         "violation",
         "Gamma = ln(1/delta): a flip leaks delta^eps / 2, more than delta for eps < 1 - ln 2 / ln(1/delta)",
@@ -347,20 +347,20 @@ MUTANTS: dict[str, Mutant[DistanceTest]] = tabulate_mutants(
     ),
     Mutant(
         "noisy_distance_released",
-        DistanceShown,
-        Times(1.0),
+        NoisyDistanceReleased,
+        TimesEpsilon(1.0),
         "benign",
         "the noisy distance is as private as the test, which is a function of it",
     ),
-    Mutant("value_on_the_bot_branch", Twin(Always), unbounded, "violation", "the value is shown anyway"),
+    Mutant("value_on_the_bot_branch", Twin(ValueOnBottomBranch), unbounded, "violation", "the value is shown anyway"),
     Mutant(
         "data_dependent_threshold",
-        Twin(SizeForDelta),
+        Twin(ThresholdOfDataSize),
         unbounded,
         "violation",
         "delta = 1/n for the n at hand: a flip leaks 1/(2n), half of a single row",
     ),
-    Mutant("distance_not_capped_at_zero", _uncapped, Times(1.0), "benign", "gap - 1, and -1 in a tie"),
+    Mutant("distance_not_capped_at_zero", _uncapped, TimesEpsilon(1.0), "benign", "gap - 1, and -1 in a tie"),
     Mutant(
         "removals_only",
         _removals_only,
@@ -370,7 +370,7 @@ MUTANTS: dict[str, Mutant[DistanceTest]] = tabulate_mutants(
     ),
     Mutant(
         "smooth_sensitivity_mix_up",
-        Twin(SmoothScale),
+        Twin(SmoothSensitivityScale),
         None,
         "violation",
         "noise of scale e^(-eps distance)/eps: hardly any where the threshold is; the level depends on eps and delta",
@@ -379,7 +379,7 @@ MUTANTS: dict[str, Mutant[DistanceTest]] = tabulate_mutants(
 
 
 @dataclass(frozen=True)
-class OverM(IndependentTests):
+class EpsilonOverTests(IndependentTests):
     """Each test at eps/m, by basic composition."""
 
     @property
@@ -399,7 +399,9 @@ class UndividedDelta(IndependentTests):
 
 
 INDEPENDENT: dict[str, Mutant[IndependentTests]] = tabulate_mutants(
-    Mutant("eps_over_m", Twin(OverM), Times(1.0), "benign", "eps/m for each test: more noise than is due"),
+    Mutant(
+        "eps_over_m", Twin(EpsilonOverTests), TimesEpsilon(1.0), "benign", "eps/m for each test: more noise than is due"
+    ),
     Mutant(
         "delta_not_divided",
         Twin(UndividedDelta),

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from mechanisms.base.mechanism import Dataset, Mutant, require
 from mechanisms.selection.sparse_vector import SparseVector
 from mechanisms.teacher_ensembles.distance_test import DistanceTest
-from mechanisms.teacher_ensembles.online_release import Asked, OnlineRelease
+from mechanisms.teacher_ensembles.online_release import OnlineRelease, QuestionList
 
 
 def of_tests(found: Mutant[SparseVector]) -> Mutant[OnlineRelease]:
@@ -32,7 +32,7 @@ def of_tests(found: Mutant[SparseVector]) -> Mutant[OnlineRelease]:
 
 
 @dataclass(frozen=True)
-class AsFound:
+class QuestionAsTested:
     """A question with the value and the distance that a distance test takes it to have."""
 
     test: DistanceTest
@@ -46,10 +46,10 @@ def of_questions(found: Mutant[DistanceTest]) -> Mutant[OnlineRelease]:
     """The mutant of the distance test as one of an online release: what it takes values and distances to be."""
 
     def build(base: OnlineRelease) -> OnlineRelease:
-        require(isinstance(base.stream, Asked), "a stream of questions", base.stream)
-        asked: Asked = base.stream  # type: ignore[assignment]
+        require(isinstance(base.stream, QuestionList), "a stream of questions", base.stream)
+        asked: QuestionList = base.stream  # type: ignore[assignment]
         tests = [found.build(DistanceTest(question, base.epsilon, base.delta)) for question in asked.questions]
         require(all(isinstance(test, DistanceTest) for test in tests), "distance tests", tests)
-        return replace(base, stream=replace(asked, questions=tuple(AsFound(test) for test in tests)))  # type: ignore[arg-type]
+        return replace(base, stream=replace(asked, questions=tuple(QuestionAsTested(test) for test in tests)))  # type: ignore[arg-type]
 
     return Mutant(found.name, build, None, found.kind, found.note)

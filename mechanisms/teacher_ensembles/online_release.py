@@ -30,12 +30,12 @@ from mechanisms.base.mechanism import (
     tabulate_mutants,
     unbounded,
 )
-from mechanisms.base.queries import Answers
-from mechanisms.selection.free_tops import Opposite, Scaled, With, noise_scale
-from mechanisms.selection.sparse_vector import SparseVector, SparseVectorSession, Variant
+from mechanisms.base.queries import IdentityQuery
+from mechanisms.selection.free_tops import ChangedSetting, NegatedAnswers, RescaledNoise, noise_scale
+from mechanisms.selection.sparse_vector import SparseVector, SparseVectorSession, SparseVectorVariant
 from mechanisms.selection.sparse_vector_law import SparseVectorBranches
 from mechanisms.teacher_ensembles.online_leaks import release_scale, release_threshold
-from mechanisms.teacher_ensembles.vote_distance import Question
+from mechanisms.teacher_ensembles.vote_distance import DistanceQuestion
 
 #: In the place of a value: the query was not stable enough.
 BOTTOM = -1
@@ -43,10 +43,10 @@ BOTTOM = -1
 HALTED = -2
 
 # Scales are in units of epsilon' = 2 / lambda: threshold noise lambda, query noise 2 lambda.
-_ROW = Variant(2.0, 4.0, redraws="after_above")
+_ROW = SparseVectorVariant(2.0, 4.0, redraws="after_above")
 
 
-class Stream(Protocol):
+class DistanceStream(Protocol):
     """Queries with discrete values and distances to instability."""
 
     @property
@@ -60,18 +60,18 @@ class Stream(Protocol):
 
 
 @dataclass(frozen=True)
-class Asked:
+class QuestionList:
     """A list of questions, some of them more than once.
 
     Parameters
     ----------
-    questions : tuple of Question
+    questions : tuple of DistanceQuestion
         At least one.
     order : tuple of int, optional
         Which of them each query is; default each once.
     """
 
-    questions: tuple[Question, ...]
+    questions: tuple[DistanceQuestion, ...]
     order: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
@@ -95,7 +95,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Given:
+class GivenDistances:
     """The identity: the dataset is the array of values and distances, shape (m, 2).
 
     Parameters
@@ -123,7 +123,7 @@ class OnlineRelease:
 
     Parameters
     ----------
-    stream : Stream
+    stream : DistanceStream
         The queries. Privacy needs distances that move by at most 1 between neighbours, and are 0 for both where the
         value changes.
     epsilon, delta : float
@@ -137,7 +137,7 @@ class OnlineRelease:
         w. Default the document's, `release_threshold` times lambda.
     epochs : int, optional
         After how many refusals the run halts; default T + 1.
-    row : Variant, optional
+    row : SparseVectorVariant, optional
         Noises and redraws, in units of lambda / 2; "above" is a refusal. Only mutants have another one.
 
     Notes
@@ -146,14 +146,14 @@ class OnlineRelease:
     is the queries of the stream, see `auditor.targets.interactive`.
     """
 
-    stream: Stream
+    stream: DistanceStream
     epsilon: float
     delta: float
     cutoff: int = 1
     scale: float | None = None
     threshold: float | None = None
     epochs: int | None = None
-    row: Variant = _ROW
+    row: SparseVectorVariant = _ROW
 
     def __post_init__(self) -> None:
         release_scale(self.epsilon, self.delta, self.cutoff)  # refuses parameters out of range
@@ -188,7 +188,7 @@ class OnlineRelease:
     @property
     def tests(self) -> SparseVector:
         """The sparse vector of the distances: 1 refuses, 0 gives the value out."""
-        return SparseVector(Opposite(Answers()), 2.0 / self.noise, -self.bar, self.most_refusals, self.row)
+        return SparseVector(NegatedAnswers(IdentityQuery()), 2.0 / self.noise, -self.bar, self.most_refusals, self.row)
 
     def _of(self, data: Dataset) -> tuple[IntArray, FloatArray]:
         values, distances = self.stream(data)
@@ -283,18 +283,18 @@ class ReleaseBranches:
 
 
 @dataclass(frozen=True)
-class Elsewhere:
+class ValuesOfOldCopy:
     """The values of an older copy of the data, with the distances of the data at hand.
 
     Parameters
     ----------
-    stream : Stream
+    stream : DistanceStream
         The queries.
     rows : int
         The copy is the newest so many rows.
     """
 
-    stream: Stream
+    stream: DistanceStream
     rows: int
 
     def __post_init__(self) -> None:
@@ -314,7 +314,7 @@ def _refused_at(change: Callable[[OnlineRelease], float]) -> Callable[[OnlineRel
     return lambda base: replace(base, threshold=base.noise * change(base))
 
 
-def _row(change: Callable[[Variant], Variant]) -> Callable[[OnlineRelease], OnlineRelease]:
+def _row(change: Callable[[SparseVectorVariant], SparseVectorVariant]) -> Callable[[OnlineRelease], OnlineRelease]:
     return lambda base: replace(base, row=change(base.row))
 
 
@@ -327,10 +327,10 @@ def _log_ratio(base: OnlineRelease) -> float:
 
 
 def elsewhere(rows: int) -> Mutant[OnlineRelease]:
-    """Build the mutant whose values are those of the last rows, see `Elsewhere`."""
+    """Build the mutant whose values are those of the last rows, see `ValuesOfOldCopy`."""
     return Mutant(
         "value_from_another_database",
-        lambda base: replace(base, stream=Elsewhere(base.stream, rows)),
+        lambda base: replace(base, stream=ValuesOfOldCopy(base.stream, rows)),
         unbounded,
         "violation",
         "values of a copy that holds the newest rows only: they flip where the distances are large",
@@ -365,7 +365,7 @@ MUTANTS: dict[str, Mutant[OnlineRelease]] = tabulate_mutants(
     ),
     Mutant(
         "noise_half_lambda",
-        _row(Scaled(1.0, 0.25)),
+        _row(RescaledNoise(1.0, 0.25)),
         lambda base: 2.5 * base.pure_level,
         "violation",
         "1/2 lambda read as lambda/2: 1/lambda and 2/(lambda/2), 5/lambda an epoch",
@@ -379,14 +379,14 @@ MUTANTS: dict[str, Mutant[OnlineRelease]] = tabulate_mutants(
     ),
     Mutant(
         "threshold_not_refreshed",
-        _row(With("redraws", "never")),
+        _row(ChangedSetting("redraws", "never")),
         lambda base: (base.most_refusals + 1.0) / base.noise,
         "benign",
         "one threshold for all epochs: (E + 1)/lambda in E of them, less than 2 E/lambda",
     ),
     Mutant(
         "answers_after_halt",
-        _row(With("stops", False)),
+        _row(ChangedSetting("stops", False)),
         _answers_after_halt,
         "violation",
         "refusals do not end the run: m/(2 lambda)",

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from auditor.privacy.exact import FiniteLaw
 from mechanisms.base.mechanism import Dataset, FloatArray, IntArray, require, require_draws
-from mechanisms.teacher_ensembles.online_release import Given, OnlineRelease
+from mechanisms.teacher_ensembles.online_release import GivenDistances, OnlineRelease
 from mechanisms.teacher_ensembles.vote_distance import Distance, leading, safe_distance
 
 #: In the place of a label: a uniform bit, drawn by the student.
@@ -74,7 +74,7 @@ def rows_of(data: Dataset) -> tuple[FloatArray, IntArray]:
 
 
 @dataclass(frozen=True)
-class Pipeline(ABC):
+class LabellingPipeline(ABC):
     """What both settings share: teachers, released labels, a student; see the module.
 
     Parameters
@@ -102,7 +102,7 @@ class Pipeline(ABC):
 
     def __post_init__(self) -> None:
         require(isinstance(self.chunks, (int, np.integer)) and self.chunks >= 1, "chunks >= 1", self.chunks)
-        OnlineRelease(Given(1), self.epsilon, self.delta, self.cutoff)  # refuses what is out of range
+        OnlineRelease(GivenDistances(1), self.epsilon, self.delta, self.cutoff)  # refuses what is out of range
 
     @abstractmethod
     def training(self, data: Dataset) -> tuple[FloatArray, IntArray]:
@@ -128,7 +128,7 @@ class Pipeline(ABC):
 
     def labeller(self, points: int) -> OnlineRelease:
         """Who gives labels out, for so many points; the dataset is their labels and distances."""
-        return OnlineRelease(Given(points), self.epsilon, self.delta, self.cutoff)
+        return OnlineRelease(GivenDistances(points), self.epsilon, self.delta, self.cutoff)
 
     def stream(self, data: Dataset) -> FloatArray:
         """Labels and distances of the points, shape (m, 2)."""
@@ -192,13 +192,13 @@ def pushed(outputs: IntArray, mass: FloatArray) -> FiniteLaw:
 
 
 @dataclass(frozen=True)
-class PrivateLearner(Pipeline):
+class PrivateLearner(LabellingPipeline):
     """Algorithm 5: the points are public, the rows of the data private.
 
     Parameters
     ----------
     chunks, epsilon, delta, cutoff, distance
-        See `Pipeline`.
+        See `LabellingPipeline`.
     points : tuple of tuples of float
         The public points, m of them with d features each.
     """
@@ -224,13 +224,13 @@ class PrivateLearner(Pipeline):
 
 
 @dataclass(frozen=True)
-class LabelPrivateLearner(Pipeline):
+class LabelPrivateLearner(LabellingPipeline):
     """Section 4.2: only labels are private. The last rows lose theirs, and are the points of Algorithm 5.
 
     Parameters
     ----------
     chunks, epsilon, delta, cutoff, distance
-        See `Pipeline`.
+        See `LabellingPipeline`.
     unlabelled : int, default 1
         How many of the last rows are points.
     """

@@ -20,7 +20,7 @@ from mechanisms.teacher_ensembles.soft_histogram import checked_scores
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 
-class Ensemble(Protocol):
+class SoftLabelEnsemble(Protocol):
     """Algorithm 7: splits the data into k chunks and trains a classifier on each.
 
     Under the relation that is claimed, one record is in one chunk and the other chunks do not change.
@@ -32,7 +32,7 @@ class Ensemble(Protocol):
 
 
 @dataclass(frozen=True)
-class Echo:
+class EchoEnsemble:
     """Chunks of one record each, on which a classifier is trained that says what the record says (replace one).
 
     The data have shape (k, m): the record of chunk j holds the scores of its classifier. A learner may be anything, so

@@ -20,7 +20,7 @@ from mechanisms.base.mechanism import FloatArray, IntArray, require
 from mechanisms.teacher_ensembles.vote_distance import Distance, all_votes, gap_distance, one_replaced
 
 
-class Readings(NamedTuple):
+class HistogramReadings(NamedTuple):
     """What the two tests of each query see, and what they would answer; the plain partition first.
 
     Attributes
@@ -43,7 +43,7 @@ def checked_scores(scores: ArrayLike) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class Histograms:
+class ScoreHistograms:
     """Both histograms of each query's scores.
 
     Parameters
@@ -80,7 +80,7 @@ class Histograms:
         ends = np.arange(1, 2 * self.bins, 2) / (2 * self.bins)
         return tallied(np.searchsorted(ends, scores, side="right"), self.bins + 1)
 
-    def __call__(self, scores: ArrayLike) -> Readings:
+    def __call__(self, scores: ArrayLike) -> HistogramReadings:
         """Return the bins that are named and their distances, for scores of shape (m, k); ValueError if not in [0, 1].
 
         A histogram of one bin is taken to have a second, empty one.
@@ -88,7 +88,7 @@ class Histograms:
         checked = checked_scores(scores)
         plain, shifted = self.plain(checked), self.shifted(checked)
         values = np.stack([2 * plain.argmax(axis=1) + 1, 2 * shifted.argmax(axis=1) + 2])
-        return Readings(values, self.distances(plain, shifted))
+        return HistogramReadings(values, self.distances(plain, shifted))
 
     def distances(self, plain: IntArray, shifted: IntArray) -> FloatArray:
         """Distances of both histograms, shape (2, m)."""
@@ -122,7 +122,7 @@ def one_vote_changed(bins: int, votes: int) -> tuple[FloatArray, FloatArray]:
 
 
 @dataclass(frozen=True)
-class RoundedToNearest(Histograms):
+class RoundedToNearest(ScoreHistograms):
     """Scores in the plain bin whose upper end is nearest, as rounding their quotient by gamma gives it."""
 
     def plain(self, scores: FloatArray) -> IntArray:
@@ -132,32 +132,32 @@ class RoundedToNearest(Histograms):
 
 
 @dataclass(frozen=True)
-class EndHalfBinsKept(Histograms):
+class EndHalfBinsKept(ScoreHistograms):
     """Bins of half the width at 0 and 1 in the shifted partition."""
 
     def shifted(self, scores: FloatArray) -> IntArray:
         """Counts, shape (m, B + 1)."""
         return self._with_half_bins(scores)
 
-    def __call__(self, scores: ArrayLike) -> Readings:
+    def __call__(self, scores: ArrayLike) -> HistogramReadings:
         """The names of the shifted bins begin with 0."""
         tests = super().__call__(scores)
-        return Readings(tests.values - np.array([[0], [2]]), tests.distances)
+        return HistogramReadings(tests.values - np.array([[0], [2]]), tests.distances)
 
 
 @dataclass(frozen=True)
-class _OwnBins(Histograms):
+class _OwnBins(ScoreHistograms):
     """Bins that depend on the scores."""
 
     def ends(self, scores: FloatArray) -> FloatArray:
         """Ends of the bins of one query."""
         raise NotImplementedError
 
-    def __call__(self, scores: ArrayLike) -> Readings:
+    def __call__(self, scores: ArrayLike) -> HistogramReadings:
         """The same bins for both tests; midpoints are float64."""
         pairs = list(self._of_each(checked_scores(scores)))
         values, distances = np.array(pairs, dtype=np.float64).T
-        return Readings(np.stack([values, values]), np.stack([distances, distances]))
+        return HistogramReadings(np.stack([values, values]), np.stack([distances, distances]))
 
     def _of_each(self, scores: FloatArray) -> Iterator[tuple[float, float]]:
         for row in scores:
@@ -185,10 +185,10 @@ class BinsCentredOnTheMean(_OwnBins):
 
 
 @dataclass(frozen=True)
-class MeanReleased(Histograms):
+class MeanOfScoresReleased(ScoreHistograms):
     """The mean of the scores in place of the midpoint, wherever a test is passed."""
 
-    def __call__(self, scores: ArrayLike) -> Readings:
+    def __call__(self, scores: ArrayLike) -> HistogramReadings:
         """Values are means in units of gamma/2, float64."""
         means = 2.0 * self.bins * checked_scores(scores).mean(axis=1)
-        return Readings(np.stack([means, means]), super().__call__(scores).distances)
+        return HistogramReadings(np.stack([means, means]), super().__call__(scores).distances)

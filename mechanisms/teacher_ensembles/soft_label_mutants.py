@@ -9,27 +9,27 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from mechanisms.base.mechanism import Mutant, Times, tabulate_mutants, unbounded
+from mechanisms.base.mechanism import Mutant, TimesEpsilon, tabulate_mutants, unbounded
 from mechanisms.selection.free_tops import tail
 from mechanisms.teacher_ensembles.soft_histogram import (
     BinsCentredOnTheMean,
     DataDependentRange,
     EndHalfBinsKept,
-    Histograms,
-    MeanReleased,
+    MeanOfScoresReleased,
     RoundedToNearest,
+    ScoreHistograms,
 )
 from mechanisms.teacher_ensembles.soft_labels import SoftLabels
 
 
 @dataclass(frozen=True)
-class With:
+class ChangedStepTwin:
     """Builds the same mechanism with some steps changed (for `Mutant.build`).
 
     Parameters
     ----------
     name : str
-        Field of `Steps`.
+        Field of `SoftLabelSteps`.
     value : object
         Its value.
     """
@@ -43,10 +43,10 @@ class With:
 
 
 @dataclass(frozen=True)
-class Over:
+class OtherPartitionTwin:
     """Builds the same mechanism over other partitions (for `Mutant.build`)."""
 
-    partitions: Callable[..., Histograms]
+    partitions: Callable[..., ScoreHistograms]
 
     def __call__(self, base: SoftLabels) -> SoftLabels:
         """Return `base` with as many bins and the same distance."""
@@ -106,47 +106,53 @@ MUTANTS: dict[str, Mutant[SoftLabels]] = tabulate_mutants(
     ),
     Mutant(
         "one_threshold_for_both_tests",
-        With("refreshes_between", False),
-        Times(1.2),
+        ChangedStepTwin("refreshes_between", False),
+        TimesEpsilon(1.2),
         "violation",
         "not refreshed between the tests: up to the first failure 3/lambda for 2.5/lambda, after four passes or more",
     ),
     Mutant(
         "double_failure_costs_one",
-        With("bottom_costs", 1),
+        ChangedStepTwin("bottom_costs", 1),
         unbounded,
         "violation",
         "T + 1 queries can fail both tests: 2 T + 2 deciding votes are tested, for T + 2",
     ),
     Mutant(
         "threshold_not_refreshed_after_bot",
-        With("refreshes_after_bottom", False),
+        ChangedStepTwin("refreshes_after_bottom", False),
         None,
         "benign",
         "one threshold for the second test and what follows: costs less",
     ),
     Mutant(
         "second_noise_reused",
-        With("reuses_noise", True),
-        Times(2.0),
+        ChangedStepTwin("reuses_noise", True),
+        TimesEpsilon(2.0),
         "violation",
         "the same draw in both tests: a query costs 2/lambda for 1/lambda where the distances move against each other",
     ),
-    Mutant("flag_released", With("shows_flag", True), Times(1.0), "benign", "the value shows which test it passed"),
+    Mutant(
+        "flag_released",
+        ChangedStepTwin("shows_flag", True),
+        TimesEpsilon(1.0),
+        "benign",
+        "the value shows which test it passed",
+    ),
 )
 
 #: Of the sparse vector of the distances; by the names of its bank.
 TESTS: dict[str, Mutant[SoftLabels]] = tabulate_mutants(
     Mutant(
         "m4_no_threshold_noise",
-        With("noisy_threshold", False),
+        ChangedStepTwin("noisy_threshold", False),
         None,
         "violation",
         "a threshold without noise: passed tests are no longer free, each test costs up to 1/(2 lambda)",
     ),
     Mutant(
         "m7_no_cutoff",
-        With("stops", False),
+        ChangedStepTwin("stops", False),
         None,
         "violation",
         "the counter does not end the run: up to 1/lambda for each query that fails both tests",
@@ -157,19 +163,31 @@ TESTS: dict[str, Mutant[SoftLabels]] = tabulate_mutants(
 PARTITIONS: dict[str, Mutant[SoftLabels]] = tabulate_mutants(
     Mutant(
         "data_dependent_range",
-        Over(DataDependentRange),
+        OtherPartitionTwin(DataDependentRange),
         unbounded,
         "violation",
         "bins between the least and the largest score: one vote moves all midpoints",
     ),
-    Mutant("rounded_to_nearest", Over(RoundedToNearest), None, "benign", "bins by rounding, public all the same"),
-    Mutant("end_half_bins_kept", Over(EndHalfBinsKept), None, "benign", "dropped votes are counted"),
+    Mutant(
+        "rounded_to_nearest",
+        OtherPartitionTwin(RoundedToNearest),
+        None,
+        "benign",
+        "bins by rounding, public all the same",
+    ),
+    Mutant("end_half_bins_kept", OtherPartitionTwin(EndHalfBinsKept), None, "benign", "dropped votes are counted"),
     Mutant(
         "bins_centred_on_the_mean",
-        Over(BinsCentredOnTheMean),
+        OtherPartitionTwin(BinsCentredOnTheMean),
         unbounded,
         "violation",
         "a partition from the data: one vote moves all midpoints",
     ),
-    Mutant("mean_released", Over(MeanReleased), unbounded, "violation", "the average of the votes for the midpoint"),
+    Mutant(
+        "mean_released",
+        OtherPartitionTwin(MeanOfScoresReleased),
+        unbounded,
+        "violation",
+        "the average of the votes for the midpoint",
+    ),
 )

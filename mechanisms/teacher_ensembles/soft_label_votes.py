@@ -78,7 +78,7 @@ def bins_of(width: float) -> int:
 
 
 @dataclass(frozen=True)
-class Population:
+class VotePopulation:
     """Chunks of n' Bernoulli(q) labels, and a learner's predictions at a stream of queries.
 
     Parameters
@@ -194,8 +194,8 @@ class FreshSoftLabels:
 
     Notes
     -----
-    The data are a `Population`. Outputs are codes, int64 of shape (n, m): c for the label ``c gamma / 2``, `BOTTOM`, or
-    `HALTED` where a query is not asked any more.
+    The data are a `VotePopulation`. Outputs are codes, int64 of shape (n, m): c for the label ``c gamma / 2``,
+    `BOTTOM`, or `HALTED` where a query is not asked any more.
     """
 
     bins: int
@@ -211,7 +211,7 @@ class FreshSoftLabels:
         require(math.isfinite(self.bar), "a finite threshold", self.bar)
         require(isinstance(self.cutoff, (int, np.integer)) and self.cutoff >= 1, "a cutoff >= 1", self.cutoff)
 
-    def __call__(self, data: Population, n: int, rng: np.random.Generator) -> IntArray:
+    def __call__(self, data: VotePopulation, n: int, rng: np.random.Generator) -> IntArray:
         """Draw `n` runs."""
         require_draws(n)
         tests = [[leader(one) for one in histograms(c)] for c in data.counts(self.bins, self.chunks, n, rng)]
@@ -255,18 +255,18 @@ class FreshSoftLabels:
 
 
 @dataclass(frozen=True)
-class Errors:
+class LargestLabelError:
     """Largest distance of a run's labels from the expected predictions; infinite where one is missing."""
 
     labels: FreshSoftLabels
-    population: Population
+    population: VotePopulation
 
     def __call__(self, codes: NDArray[np.int64]) -> FloatArray:
         """Errors of n runs, shape (n,)."""
         return np.asarray(np.abs(self.labels.label(codes) - self.population.expectations).max(axis=1))
 
 
-def failure(labels: FreshSoftLabels, population: Population, at_most: float) -> float:
+def failure(labels: FreshSoftLabels, population: VotePopulation, at_most: float) -> float:
     """Exact probability that the only query's label is missing or off by more, where a chunk votes one way or two.
 
     Raises
@@ -281,14 +281,14 @@ def failure(labels: FreshSoftLabels, population: Population, at_most: float) -> 
     counts[:, half[0, 0]] += first
     counts[:, half[-1, 0]] += labels.chunks - first
     weight = stats.binom.pmf(first, labels.chunks, mass[0])
-    fails = Errors(labels, population)
+    fails = LargestLabelError(labels, population)
     wrong = [code for code in (BOTTOM, *range(1, 2 * labels.bins)) if fails(np.array([[code]]))[0] > at_most]
     law = labels.first_law(counts)
     return float(sum(weight @ law[code] for code in wrong))
 
 
 @dataclass(frozen=True)
-class OneLabel:
+class OneSoftLabel:
     """Algorithm 8 at one query, where every chunk is one record, its vote: what a learner that echoes it would give.
 
     Parameters
@@ -336,7 +336,7 @@ class OneLabel:
 
 
 @dataclass(frozen=True)
-class MeanReleased(OneLabel):
+class MeanOfVotesReleased(OneSoftLabel):
     """Where a test is passed, the mean of the votes is given out in place of the midpoint."""
 
     def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> FloatArray:
@@ -351,7 +351,7 @@ class MeanReleased(OneLabel):
 
 
 @dataclass(frozen=True)
-class NoTest(OneLabel):
+class ThresholdTestSkipped(OneSoftLabel):
     """The midpoint of the fullest bin is always given out."""
 
     def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -368,11 +368,19 @@ class NoTest(OneLabel):
         return FiniteLaw((self._code(data),), np.ones(1))
 
 
-MUTANTS: dict[str, Mutant[OneLabel]] = tabulate_mutants(
+MUTANTS: dict[str, Mutant[OneSoftLabel]] = tabulate_mutants(
     Mutant(
-        "sample_mean_output", Twin(MeanReleased), unbounded, "violation", "the mean of the votes tells each of them"
+        "sample_mean_output",
+        Twin(MeanOfVotesReleased),
+        unbounded,
+        "violation",
+        "the mean of the votes tells each of them",
     ),
     Mutant(
-        "threshold_test_skipped", Twin(NoTest), unbounded, "violation", "the label is always released: ties flip it"
+        "threshold_test_skipped",
+        Twin(ThresholdTestSkipped),
+        unbounded,
+        "violation",
+        "the label is always released: ties flip it",
     ),
 )

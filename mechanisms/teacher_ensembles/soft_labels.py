@@ -25,8 +25,8 @@ from mechanisms.base.noise import gauss_legendre
 from mechanisms.learning.hypotheses import BoolArray
 from mechanisms.selection import free_tops
 from mechanisms.selection.sparse_vector_law import REACH, laplace_cdf
-from mechanisms.teacher_ensembles.soft_ensembles import Ensemble
-from mechanisms.teacher_ensembles.soft_histogram import Histograms, Readings
+from mechanisms.teacher_ensembles.soft_ensembles import SoftLabelEnsemble
+from mechanisms.teacher_ensembles.soft_histogram import HistogramReadings, ScoreHistograms
 
 #: Both tests failed.
 BOTTOM = -1
@@ -44,7 +44,7 @@ _MAX_WORK = 2**24
 
 
 @dataclass(frozen=True)
-class Steps:
+class SoftLabelSteps:
     """What Algorithms 6 and 8 do between the tests, and what their mutants do.
 
     Parameters
@@ -97,9 +97,9 @@ class SoftLabels:
 
     Parameters
     ----------
-    ensemble : Ensemble
+    ensemble : SoftLabelEnsemble
         From the data to scores, shape (m, k).
-    histograms : Histograms
+    histograms : ScoreHistograms
         Partitions and distance.
     epsilon, delta : float
         The claimed level.
@@ -109,18 +109,18 @@ class SoftLabels:
         w.
     cutoff : int
         T: the run goes on while the counter is at most T. 0 is a run up to the first query that fails the first test.
-    steps : Steps
+    steps : SoftLabelSteps
         What happens between the tests.
     """
 
-    ensemble: Ensemble
-    histograms: Histograms
+    ensemble: SoftLabelEnsemble
+    histograms: ScoreHistograms
     epsilon: float
     delta: float
     scale: float
     threshold: float
     cutoff: int
-    steps: Steps = field(default_factory=Steps)
+    steps: SoftLabelSteps = field(default_factory=SoftLabelSteps)
 
     def __post_init__(self) -> None:
         require_positive("epsilon", self.epsilon)
@@ -129,7 +129,7 @@ class SoftLabels:
         require(math.isfinite(self.threshold), "a finite threshold", self.threshold)
         require(isinstance(self.cutoff, (int, np.integer)) and self.cutoff >= 0, "a cutoff >= 0", self.cutoff)
 
-    def readings(self, data: Dataset) -> Readings:
+    def readings(self, data: Dataset) -> HistogramReadings:
         """What both tests of each query see; arrays of shape (2, m)."""
         return self.histograms(self.ensemble(data))
 
@@ -203,7 +203,7 @@ class SoftLabels:
 
 
 def printed(
-    ensemble: Ensemble, histograms: Histograms, epsilon: float, delta: float, cutoff: int, queries: int
+    ensemble: SoftLabelEnsemble, histograms: ScoreHistograms, epsilon: float, delta: float, cutoff: int, queries: int
 ) -> SoftLabels:
     """Algorithm 6 as it is printed.
 
@@ -224,7 +224,7 @@ def printed(
 
 
 def corrected(
-    ensemble: Ensemble, histograms: Histograms, epsilon: float, delta: float, cutoff: int, queries: int
+    ensemble: SoftLabelEnsemble, histograms: ScoreHistograms, epsilon: float, delta: float, cutoff: int, queries: int
 ) -> SoftLabels:
     """Algorithm 6 with the threshold that its proof needs; takes what `printed` takes."""
     base = printed(ensemble, histograms, epsilon, delta, cutoff, queries)
@@ -232,7 +232,9 @@ def corrected(
     return SoftLabels(ensemble, histograms, epsilon, delta, scale, threshold, base.cutoff)
 
 
-def until_first_failure(ensemble: Ensemble, histograms: Histograms, scale: float, threshold: float) -> SoftLabels:
+def until_first_failure(
+    ensemble: SoftLabelEnsemble, histograms: ScoreHistograms, scale: float, threshold: float
+) -> SoftLabels:
     """The part of a run up to the first query that fails the first test, with its second test.
 
     Claims 2.5/lambda, its exact level for a distance that moves by at most 1 and is the same function on both sides:
@@ -243,7 +245,7 @@ def until_first_failure(ensemble: Ensemble, histograms: Histograms, scale: float
     return SoftLabels(ensemble, histograms, 2.5 / scale, 0.0, scale, threshold, 0)
 
 
-def one_query(ensemble: Ensemble, histograms: Histograms, scale: float, threshold: float) -> SoftLabels:
+def one_query(ensemble: SoftLabelEnsemble, histograms: ScoreHistograms, scale: float, threshold: float) -> SoftLabels:
     """The part of a run that answers one query; claims 1/lambda.
 
     Each of its two tests has a fresh threshold and noise of scale 2 lambda, so costs at most 1/(2 lambda) where its
@@ -301,7 +303,7 @@ class _Integral:
     Gauss-Legendre over the threshold noise, split at its kinks; relative errors below 1e-13.
     """
 
-    def __init__(self, mechanism: SoftLabels, readings: Readings) -> None:
+    def __init__(self, mechanism: SoftLabels, readings: HistogramReadings) -> None:
         self._mechanism, scale = mechanism, mechanism.scale
         offsets = readings.distances - mechanism.threshold
         gap = float(np.abs(offsets).max()) / scale
@@ -331,7 +333,7 @@ class _Integral:
         return density.sum() * self.fresh if refreshes else density
 
 
-def transcripts(mechanism: SoftLabels, readings: Readings) -> Iterator[tuple[tuple[float, ...], float]]:
+def transcripts(mechanism: SoftLabels, readings: HistogramReadings) -> Iterator[tuple[tuple[float, ...], float]]:
     """All transcripts with their probabilities; the same one may come several times, if both tests give one value.
 
     ValueError if there are more than fit.
@@ -354,7 +356,7 @@ def transcripts(mechanism: SoftLabels, readings: Readings) -> Iterator[tuple[tup
         running = after
 
 
-def _law_of_reused_noise(mechanism: SoftLabels, readings: Readings) -> FiniteLaw:
+def _law_of_reused_noise(mechanism: SoftLabels, readings: HistogramReadings) -> FiniteLaw:
     """One query, by quadrature over the noise z of both tests.
 
     The first test fails if its threshold's noise is at least ``z + d1 - w``, the second passes if the other one's is

@@ -37,7 +37,7 @@ _BATCH = 2**22
 # ---------------------------------------------------------------------------------- teachers
 
 
-class Teachers(ABC):
+class ChunkThreshold(ABC):
     """Law of the threshold 1/2 + E that one chunk gives."""
 
     @abstractmethod
@@ -46,7 +46,7 @@ class Teachers(ABC):
 
 
 @dataclass(frozen=True)
-class OneSided(Teachers):
+class SmallestPositiveThreshold(ChunkThreshold):
     """The smallest positive example: of all thresholds without an error on the chunk the one furthest to the right.
 
     All errors are on one side of 1/2, the worst case for votes: no teacher's error balances another's.
@@ -62,7 +62,7 @@ class OneSided(Teachers):
 
 
 @dataclass(frozen=True)
-class Midpoint(Teachers):
+class MidpointThreshold(ChunkThreshold):
     """The middle between the largest negative and the smallest positive example."""
 
     def cdf(self, t: FloatArray, size: int) -> FloatArray:
@@ -76,7 +76,7 @@ class Midpoint(Teachers):
 
 
 @dataclass(frozen=True)
-class NoisyLabels(Teachers):
+class NoisyLabels(ChunkThreshold):
     """The empirical risk minimiser where each label is wrong with probability eta.
 
     Parameters
@@ -127,7 +127,7 @@ def _fewer(examples: FloatArray, t: FloatArray, size: int) -> FloatArray:
 
 
 @dataclass(frozen=True)
-class Sizes:
+class ThresholdStudentSizes:
     """Numbers of the theorems: public points m, cutoff T, chunks k, examples a chunk n'."""
 
     points: int
@@ -168,7 +168,7 @@ def sizes(
     gamma: float = 0.0,
     points: int | None = None,
     dimension: float = 1.0,
-) -> Sizes:
+) -> ThresholdStudentSizes:
     """Numbers of Theorems 4.6 (gamma = 0) and 4.7, with the constants of thresholds.
 
     Parameters
@@ -198,7 +198,7 @@ def sizes(
     chunks = printed_chunks(m, cutoff, epsilon, delta, beta)
     needed = math.log(chunks / beta) + (dimension - 1.0) * math.log(1.0 / alpha)
     chunk = uniform_examples(alpha, beta / chunks, dimension) if gamma else math.ceil(needed / alpha)
-    return Sizes(m, cutoff, chunks, chunk)
+    return ThresholdStudentSizes(m, cutoff, chunks, chunk)
 
 
 # ------------------------------------------------------------------------------------ students
@@ -210,9 +210,9 @@ class ThresholdStudents:
 
     Parameters
     ----------
-    teachers : Teachers
+    teachers : ChunkThreshold
         Law of the teachers' thresholds.
-    sizes : Sizes
+    sizes : ThresholdStudentSizes
         How many of everything.
     epsilon, delta : float
         The claimed level.
@@ -229,8 +229,8 @@ class ThresholdStudents:
         If so many points may be refused that a run might halt, or unanimous votes are not far above the threshold.
     """
 
-    teachers: Teachers
-    sizes: Sizes
+    teachers: ChunkThreshold
+    sizes: ThresholdStudentSizes
     epsilon: float
     delta: float
     distance: Distance = gap_distance
@@ -333,12 +333,13 @@ class LabelPrivateStudents(ThresholdStudents):
     """Section 4.2: thresholds learned from one sample of n + m rows each, of which the last m lose their labels.
 
     Every teacher is drawn, and every one of the last m rows is asked about, in their order; `ThresholdStudents` draws
-    the counts of votes at those points only that might be refused. Takes what that takes; teachers are `OneSided`.
+    the counts of votes at those points only that might be refused. Takes what that takes; teachers are
+    `SmallestPositiveThreshold`.
     """
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(isinstance(self.teachers, OneSided), "teachers that are one-sided", self.teachers)
+        require(isinstance(self.teachers, SmallestPositiveThreshold), "teachers that are one-sided", self.teachers)
 
     def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> FloatArray:
         """Draw `n` learned thresholds, shape (n,); the data are not looked at."""
@@ -348,7 +349,7 @@ class LabelPrivateStudents(ThresholdStudents):
         return np.concatenate([self._students(min(batch, n - i), rng) for i in range(0, n, batch)])
 
     def _students(self, n: int, rng: np.random.Generator) -> FloatArray:
-        assert isinstance(self.teachers, OneSided)
+        assert isinstance(self.teachers, SmallestPositiveThreshold)
         points, chunks = self.sizes.points, self.sizes.chunks
         learned = np.sort(self.teachers.draw(self.sizes.chunk, (n, chunks), rng), axis=1)
         x = rng.uniform(-0.5, 0.5, (n, points))

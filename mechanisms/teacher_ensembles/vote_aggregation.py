@@ -1,7 +1,7 @@
 """Votes of learners on disjoint chunks of the data, released as long as they are stable.
 
 Each chunk answers every query with a label; the most frequent label is given out by `online_release`, for
-the distance that the votes have from a change of it. So Algorithm 4 is ``OnlineRelease(Votes(...), ...)``.
+the distance that the votes have from a change of it. So Algorithm 4 is ``OnlineRelease(ChunkVotes(...), ...)``.
 
 Source: document 004, Algorithm 4, Corollary 3.10 and Theorem 3.11; catalogue 004, subsamp_agg.
 """
@@ -55,7 +55,7 @@ def _require_count(name: str, value: int) -> None:
 
 
 @dataclass(frozen=True)
-class Contiguous:
+class ContiguousChunks:
     """Rows in their order, as many to each chunk as to any other, or one more.
 
     Parameters
@@ -81,7 +81,7 @@ class Contiguous:
 
 
 @dataclass(frozen=True)
-class ByIdentity:
+class ChunksByIdentity:
     """The chunk of a row is a hash of its identity: adding or removing a row changes its own chunk only.
 
     Parameters
@@ -118,7 +118,7 @@ class ByIdentity:
 # --------------------------------------------------------------------------------------- learners
 
 
-class Learner(Protocol):
+class ChunkLearner(Protocol):
     """What is run on each chunk; hashable."""
 
     def __hash__(self) -> int:
@@ -136,7 +136,7 @@ class Learner(Protocol):
 
 
 @dataclass(frozen=True)
-class Echo:
+class CanaryLearner:
     """The canary learner: it answers with the labels that stand in the first row of its chunk.
 
     Parameters
@@ -171,14 +171,14 @@ class Echo:
 
 
 @dataclass(frozen=True)
-class Votes:
+class ChunkVotes:
     """The label that most chunks give to each query, and its distance from a change: steps 3 of Algorithm 4.
 
     Parameters
     ----------
     chunking : Chunking
         How the data are split, independently of what is in them.
-    learner : Learner
+    learner : ChunkLearner
         What gives the labels 0 to R - 1.
     labels : int, default 2
         R.
@@ -192,7 +192,7 @@ class Votes:
     """
 
     chunking: Chunking
-    learner: Learner
+    learner: ChunkLearner
     labels: int = 2
     distance: Distance = gap_distance
 
@@ -223,7 +223,7 @@ class Votes:
 
 @functools.lru_cache(maxsize=8)
 def _trained(
-    chunking: Chunking, learner: Learner, data: bytes, dtype: np.dtype[Any], shape: tuple[int, ...]
+    chunking: Chunking, learner: ChunkLearner, data: bytes, dtype: np.dtype[Any], shape: tuple[int, ...]
 ) -> IntArray:
     """Votes are a function of the data, and a dataset is drawn from many times: learners are trained once on each."""
     chunks = chunking(np.frombuffer(data, dtype).reshape(shape))

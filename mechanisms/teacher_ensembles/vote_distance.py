@@ -190,7 +190,7 @@ def searched_distances(before: IntArray, after: IntArray) -> tuple[IntArray, Int
 # -------------------------------------------------------------------------------------- questions
 
 
-class Question(Protocol):
+class DistanceQuestion(Protocol):
     """A function of the data with discrete values, and a distance to its instability."""
 
     def __call__(self, data: Dataset, /) -> tuple[int, float]:
@@ -199,7 +199,7 @@ class Question(Protocol):
 
 
 @dataclass(frozen=True)
-class MostFrequent:
+class MostFrequentGroup:
     """Which of several groups of rows is the largest, where rows are added and removed; of several the first.
 
     Parameters

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from auditor.privacy.guarantees import DeltaDP
-from mechanisms.stability.triangles import Counts, PublishedBound
+from mechanisms.stability.triangles import NoisyBoundPublished, TriangleCounts
 from tests.claims.declared import claim_of, stated_on_pair
 from tests.claims.expressions import (
     Value,
@@ -277,11 +277,11 @@ def test_one_noise_in_two_tests_by_quadrature() -> None:
 # -------------------------------------------------------------------------------------- triangles
 
 
-def _counts(graph: NDArray[np.int64]) -> Counts:
+def _counts(graph: NDArray[np.int64]) -> TriangleCounts:
     """Nodes, triangles, and the most common neighbours of two nodes."""
     common = graph @ graph
     off = common * (1 - np.eye(len(graph), dtype=np.int64))
-    return Counts(len(graph), int((common * graph).sum()) // 6, int(off.max()))
+    return TriangleCounts(len(graph), int((common * graph).sum()) // 6, int(off.max()))
 
 
 def noisy_count(graph: NDArray[np.int64], epsilon: float, offset: float, times: int) -> Array:
@@ -317,6 +317,6 @@ def test_deltas_with_the_bound_shown_by_enumeration(epsilon: str) -> None:
     guarantee = claim.draft.privacy_guarantee
     assert isinstance(guarantee, DeltaDP)
     assert guarantee.epsilon == float(epsilon.replace("_", "."))
-    mechanism = PublishedBound(guarantee.epsilon, 1e-2)
+    mechanism = NoisyBoundPublished(guarantee.epsilon, 1e-2)
     found = published_by_enumeration(mechanism, first, second)
     assert stated_on_pair(claim) == pytest.approx(found, abs=5e-7)

@@ -6,7 +6,7 @@ import pytest
 
 from auditor import check_conformity
 from auditor.results import Verdict
-from benchmarks.samplers import BANKS, SAME_LAW, Case, cases
+from benchmarks.samplers import BANKS, SAME_LAW, SamplerMutantCase, cases
 
 #: Level of the audits: a test of a correct sampler fails with at most this probability.
 RARELY = 1e-6
@@ -20,7 +20,7 @@ def test_every_mutant_of_a_bank_is_held_against_its_reference() -> None:
 
 
 @pytest.mark.parametrize("case", list(cases()), ids=lambda case: f"{case.family}/{case.name}")
-def test_every_mutant_with_another_law_is_found(case: Case) -> None:
+def test_every_mutant_with_another_law_is_found(case: SamplerMutantCase) -> None:
     """At alpha 1e-6, with draws for ten times the divergence of the subtlest of them: misses are rarer than 1e-6."""
     result = check_conformity(case.mutant, *case.datasets, reference=case.reference, alpha=RARELY, draws=400_000)
     assert result.verdict == Verdict.DEVIATION

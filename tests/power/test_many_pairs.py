@@ -7,7 +7,7 @@ from scipy import stats
 
 from auditor.audits.pair_search import keep_affordable
 from auditor.audits.privacy_loop import FIRST
-from benchmarks.many_pairs import DEFECTS, PAIRS, Defect, crowd, search, spread
+from benchmarks.many_pairs import DEFECTS, PAIRS, DefectOnOnePair, crowd, search, spread
 
 LEVEL_TWO, HALF, _, COARSE = DEFECTS
 
@@ -20,7 +20,7 @@ FOUND = 0.75
 AUDITS, ENOUGH = 13, 2
 
 
-def check(defect: Defect, pairs: int, places: list[int], draws: int) -> None:
+def check(defect: DefectOnOnePair, pairs: int, places: list[int], draws: int) -> None:
     """Fail unless enough audits find the defect; those that would change nothing are not made."""
     found = 0
     for seed, place in enumerate(places):
@@ -37,12 +37,12 @@ def test_the_bound_of_this_test_is_what_it_says() -> None:
 @pytest.mark.parametrize(
     ("defect", "draws"), [(LEVEL_TWO, 60_000), (HALF, 60_000), (COARSE, 200_000)], ids=lambda v: getattr(v, "name", v)
 )
-def test_a_defect_on_any_of_200_pairs_is_found(defect: Defect, draws: int) -> None:
+def test_a_defect_on_any_of_200_pairs_is_found(defect: DefectOnOnePair, draws: int) -> None:
     check(defect, PAIRS, spread(PAIRS, AUDITS)[::-1], draws)  # the last pair is the hardest to come to
 
 
 @pytest.mark.parametrize("defect", [LEVEL_TWO, HALF], ids=lambda d: d.name)
-def test_a_slow_target_with_a_defect_on_an_early_pair_is_found(defect: Defect) -> None:
+def test_a_slow_target_with_a_defect_on_an_early_pair_is_found(defect: DefectOnOnePair) -> None:
     draws = 2_500
     check(defect, len(keep_affordable(crowd(PAIRS), draws)), spread(15, AUDITS)[::-1], draws)
 

@@ -16,7 +16,7 @@ from auditor.privacy.exact import GaussianCurve, LaplaceCurve
 from auditor.privacy.guarantees import ApproxDP, GaussianDP, PureDP
 from auditor.targets.sampler import make_generator
 from benchmarks.mutant_laws import float_masses, from_curve, masses_of
-from benchmarks.mutants import FACTOR, MOST, Oracle, benign_row, budget, is_benign, mutants, oracle, row, trial
+from benchmarks.mutants import FACTOR, MOST, OracleDraws, benign_row, budget, is_benign, mutants, oracle, row, trial
 from benchmarks.oracles import Masses, compute_rate, from_cdfs, single_event_rate, whole_law_rate
 from benchmarks.power import whole_law
 from tests.counting import first_that_hold
@@ -244,26 +244,26 @@ def test_doubles_on_one_lattice_only() -> None:
 
 
 def test_the_budget_is_the_factor_times_the_oracle() -> None:
-    assert budget(Oracle(100.0, "whole law")) == 500
-    assert budget(Oracle(1e9, "whole law")) == MOST
-    assert budget(Oracle(math.inf, "whole law")) == MOST
+    assert budget(OracleDraws(100.0, "whole law")) == 500
+    assert budget(OracleDraws(1e9, "whole law")) == MOST
+    assert budget(OracleDraws(math.inf, "whole law")) == MOST
     assert budget(None) == MOST
-    assert budget(Oracle(1e-3, "whole law")) < 100  # the least that an audit takes
+    assert budget(OracleDraws(1e-3, "whole law")) < 100  # the least that an audit takes
 
 
 def test_a_row_counts_what_the_factor_allows() -> None:
     claim = claim_of("half_scale")
     draws = [100.0] * 9 + [FACTOR * 40 + 1]
-    line, good = row(claim, Oracle(40.0, "whole law"), draws)
+    line, good = row(claim, OracleDraws(40.0, "whole law"), draws)
     assert good
     assert "| 9 | yes |" in line
-    line, good = row(claim, Oracle(40.0, "whole law"), [*draws[:8], 201.0, math.inf])
+    line, good = row(claim, OracleDraws(40.0, "whole law"), [*draws[:8], 201.0, math.inf])
     assert good is False
     assert "| 8 | no |" in line
     line, good = row(claim, None, draws)
     assert good is None
     assert "no law known" in line
-    line, good = row(claim, Oracle(1e9, "whole law"), [math.inf] * 10)
+    line, good = row(claim, OracleDraws(1e9, "whole law"), [math.inf] * 10)
     assert good is None
     assert "capped" in line
 

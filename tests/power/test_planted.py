@@ -9,7 +9,7 @@ from scipy import stats
 
 from auditor import PureDP, Verdict, audit
 from auditor.evidence.power import POWER
-from benchmarks.planted import CASES, PAIR, Case, count_flagged
+from benchmarks.planted import CASES, PAIR, PlantedCase, count_flagged
 
 #: Audits of a case, and the least number that is flagged with a probability of 1 - 1e-7 if each is with 0.9.
 AUDITS = 20
@@ -17,9 +17,11 @@ LEAST = int(stats.binom.ppf(1e-7, AUDITS, POWER))
 
 
 @pytest.mark.parametrize(
-    "case", [Case("half line"), Case("one symbol of 30"), Case("one coordinate of 50")], ids=lambda case: case.plant
+    "case",
+    [PlantedCase("half line"), PlantedCase("one symbol of 30"), PlantedCase("one coordinate of 50")],
+    ids=lambda case: case.plant,
 )
-def test_a_violation_at_the_level_that_is_resolved_is_flagged(case: Case) -> None:
+def test_a_violation_at_the_level_that_is_resolved_is_flagged(case: PlantedCase) -> None:
     assert count_flagged(case, range(AUDITS)) >= LEAST > AUDITS / 3
 
 

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from auditor import AuditResult, Verdict, audit
-from benchmarks.power import ALPHA, DRAWS_A_SIDE, Case, cases
+from benchmarks.power import ALPHA, DRAWS_A_SIDE, PowerCase, cases
 from tests.counting import first_that_hold
 
 #: Probability with which a test here fails for an engine as it was measured, whatever the seeds.
@@ -28,7 +28,7 @@ CERTIFIED = 0.9
 CASES = list(enumerate(cases()))
 
 
-def run(index: int, case: Case, draws_a_side: int, seed: int, stop: str = "verdict") -> AuditResult:
+def run(index: int, case: PowerCase, draws_a_side: int, seed: int, stop: str = "verdict") -> AuditResult:
     return audit(
         case.mechanism,
         case.claim,
@@ -51,7 +51,7 @@ def most(runs: int, probability: float) -> int:
     return min(k for k in range(runs + 2) if stats.binom.sf(k - 1, runs, probability) <= FALSE_ALARM / 2)
 
 
-def named(part: str) -> tuple[int, Case]:
+def named(part: str) -> tuple[int, PowerCase]:
     """The case whose name contains this."""
     (found,) = [(index, case) for index, case in CASES if part in case.name]
     return found
@@ -72,7 +72,7 @@ def test_every_kind_of_case_is_there() -> None:
 @pytest.mark.parametrize(
     ("index", "case"), [(i, c) for i, c in CASES if c.draws_at_most], ids=[c.name for _, c in CASES if c.draws_at_most]
 )
-def test_a_violation_is_found_within_the_targets_draws(index: int, case: Case) -> None:
+def test_a_violation_is_found_within_the_targets_draws(index: int, case: PowerCase) -> None:
     # The budget is the target, so that a run counts exactly if it ends with a verdict.
     assert case.draws_at_most
     results = (run(index, case, case.draws_at_most, seed) for seed in range(RUNS))
@@ -88,7 +88,7 @@ def test_a_violation_is_found_within_the_targets_draws(index: int, case: Case) -
     [(i, c) for i, c in CASES if c.draws_at_most is None],
     ids=[c.name for _, c in CASES if c.draws_at_most is None],
 )
-def test_what_keeps_its_claim_is_not_flagged_more_often_than_alpha_allows(index: int, case: Case) -> None:
+def test_what_keeps_its_claim_is_not_flagged_more_often_than_alpha_allows(index: int, case: PowerCase) -> None:
     # Each run flags with probability at most alpha, and bounds the level wrongly with at most alpha. (Gaussian noise
     # of 3.7306 exceeds (1, 1e-5) by 1e-4, of which these draws see nothing.)
     results = [run(index, case, HELD_DRAWS_A_SIDE, seed) for seed in range(HELD_RUNS)]

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.corpus.table import DEFECTS, LIBRARIES, NOT_YET, Defect
-from benchmarks.defects import ALPHA, SILENT, Outcome, attack, caught, names_the_cause, row, said
+from benchmarks.corpus.table import DEFECTS, LIBRARIES, NOT_YET, CorpusDefect
+from benchmarks.defects import ALPHA, SILENT, DefectAudit, attack, caught, names_the_cause, row, said
 
 by_name = pytest.mark.parametrize("entry", DEFECTS, ids=[entry.name.replace(" ", "_") for entry in DEFECTS])
 
 
 @by_name
-def test_caught_and_its_correction_is_not(entry: Defect) -> None:
+def test_caught_and_its_correction_is_not(entry: CorpusDefect) -> None:
     found, clean = attack(entry.broken, entry).result, attack(entry.corrected, entry).result
     assert clean.verdict in SILENT, f"{clean.message} {clean.event}"
     if entry.name in NOT_YET:
@@ -35,7 +35,7 @@ def test_names_are_distinct_and_what_is_not_caught_is_in_the_corpus() -> None:
 def test_a_row_of_the_benchmark() -> None:
     (entry,) = [entry for entry in DEFECTS if entry.name == "one sided noise"]
     found, clean = attack(entry.broken, entry), attack(entry.corrected, entry)
-    line = row(entry, Outcome(found.result, 1.25), clean, True)
+    line = row(entry, DefectAudit(found.result, 1.25), clean, True)
     assert line.startswith("| one sided noise: noise that is never negative | violation | 1.2 | ")
     assert line.endswith(" | yes |")
     assert found.result.alpha == ALPHA

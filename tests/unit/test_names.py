@@ -10,6 +10,8 @@ from functools import lru_cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+#: Packages over which the name of a public class stands once.
+PACKAGES = ("auditor", "mechanisms", "experiments", "benchmarks")
 #: Most words of a first line; code between backquotes counts as one.
 WORDS = 12
 #: Phrases of everyday speech, in place of which the field has a term, or nothing is missing.
@@ -26,9 +28,9 @@ HELP = "commands.py"
 Named = ast.ClassDef | ast.FunctionDef
 
 
-@lru_cache(maxsize=1)
-def trees() -> dict[Path, ast.Module]:
-    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted((ROOT / "auditor").rglob("*.py"))}
+@lru_cache
+def trees(package: str = "auditor") -> dict[Path, ast.Module]:
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted((ROOT / package).rglob("*.py"))}
 
 
 def public(tree: ast.Module) -> Iterator[Named]:
@@ -61,13 +63,15 @@ def test_the_first_line_of_a_docstring_is_plain() -> None:
     assert odd == []
 
 
-def test_two_classes_of_the_engine_do_not_share_a_name() -> None:
-    found: defaultdict[str, set[Path]] = defaultdict(set)
-    for path, tree in trees().items():
-        for node in public(tree):
-            if isinstance(node, ast.ClassDef):
-                found[node.name].add(path)
-    assert {name for name, files in found.items() if len(files) > 1} == set()
+def test_two_public_classes_do_not_share_a_name() -> None:
+    found: defaultdict[str, list[str]] = defaultdict(list)
+    for package in PACKAGES:
+        for path, tree in trees(package).items():
+            for node in public(tree):
+                if isinstance(node, ast.ClassDef):
+                    found[node.name].append(f"{path.relative_to(ROOT)}:{node.lineno}")
+    assert all(trees(package) for package in PACKAGES)
+    assert {name: places for name, places in found.items() if len(places) > 1} == {}
 
 
 def test_a_module_is_named_by_what_it_holds() -> None:

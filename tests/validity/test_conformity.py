@@ -18,7 +18,7 @@ from auditor.audits.conformity import collect_cells
 from auditor.audits.privacy_loop import Settings
 from auditor.evidence.multinomial import Multinomials
 from auditor.targets.sampler import Sampler
-from benchmarks.samplers import ALPHA, FAMILIES, Trial, family_cells, family_trial
+from benchmarks.samplers import ALPHA, FAMILIES, SamplerTrial, family_cells, family_trial
 
 AUDITS = 200
 DRAWS = 2_000
@@ -31,7 +31,7 @@ def most(audits: int) -> int:
     return int(stats.binom.isf(1e-6, audits, ALPHA))
 
 
-def alarms(trials: Sequence[Trial]) -> int:
+def alarms(trials: Sequence[SamplerTrial]) -> int:
     return sum(trial.rejected for trial in trials)
 
 

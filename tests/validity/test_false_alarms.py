@@ -21,7 +21,7 @@ from auditor import ZCDP, RenyiDP, TradeoffCurve, audit
 from auditor.evidence.two_sample_bet import Stake, Wealth
 from auditor.privacy.guarantees import Guarantee
 from auditor.results import Verdict
-from benchmarks.families import ALPHA, EXTREMES, FAMILIES, STOPS, Family, Outcome, randomised_response, trial
+from benchmarks.families import ALPHA, EXTREMES, FAMILIES, STOPS, Family, NullAudit, randomised_response, trial
 
 AUDITS, FEWER = 200, 50
 #: A tenth of what `benchmarks.false_alarms` draws, which takes an hour and is published.
@@ -40,7 +40,7 @@ def test_the_limit_is_the_one_stated() -> None:
     assert stats.binom.sf(limit, AUDITS, 0.25) > 0.999  # what the test finds for sure
 
 
-def check(outcomes: list[Outcome]) -> None:
+def check(outcomes: list[NullAudit]) -> None:
     """The harness: fails if alarms or bounds above the exact level are too many for a rate of 5 %."""
     limit = most(len(outcomes))
     alarms, above = sum(o.alarm for o in outcomes), sum(o.bound_above for o in outcomes)
@@ -100,7 +100,7 @@ def test_a_trial_is_what_the_public_function_finds(family: Family) -> None:
             outcome = trial(Family(family.name, family.mechanism, claim, family.pairs), "verdict", seed, 4_000)
             result = audit(family.mechanism, claim, family.pairs, id=family.name, alpha=ALPHA, draws=8_000, seed=seed)
             assert result.lower_bound is not None
-            assert outcome == Outcome(result.verdict == Verdict.VIOLATION, result.lower_bound > claim.level)
+            assert outcome == NullAudit(result.verdict == Verdict.VIOLATION, result.lower_bound > claim.level)
 
 
 def halved(claim: Guarantee) -> Guarantee:
@@ -134,29 +134,29 @@ def factors(rng: np.random.Generator) -> NDArray[np.float64]:
     return found
 
 
-def outcome(log_wealth: NDArray[np.float64]) -> Outcome:
+def outcome(log_wealth: NDArray[np.float64]) -> NullAudit:
     alarm = bool(log_wealth.max() >= math.log(1 / ALPHA))
-    return Outcome(alarm, alarm)
+    return NullAudit(alarm, alarm)
 
 
-def one_order(seed: int) -> Outcome:
+def one_order(seed: int) -> NullAudit:
     """Valid: one order of the pair."""
     return outcome(np.cumsum(np.log(factors(np.random.default_rng(seed)))))
 
 
-def both_orders_on_shared_draws(seed: int) -> Outcome:
+def both_orders_on_shared_draws(seed: int) -> NullAudit:
     """Invalid: the product of the e-values of both orders of the pair on the same draws (design, section 3)."""
     one = other = factors(np.random.default_rng(seed))
     return outcome(np.cumsum(np.log(one * other)))
 
 
-def both_orders_averaged(seed: int) -> Outcome:
+def both_orders_averaged(seed: int) -> NullAudit:
     """Valid: the average of the wealths of both orders on the same draws."""
     one = other = np.cumsum(np.log(factors(np.random.default_rng(seed))))
     return outcome(np.logaddexp(one, other) - math.log(2))
 
 
-def events_chosen_on_the_draws_they_are_judged_by(seed: int) -> Outcome:
+def events_chosen_on_the_draws_they_are_judged_by(seed: int) -> NullAudit:
     """Invalid: in each chunk, the estimates and the event are those of the chunk itself."""
     rng = np.random.default_rng(seed)
     claim = FAMILIES[0].guarantee
@@ -179,7 +179,7 @@ def test_this_test_can_fail() -> None:
 
 
 @pytest.mark.parametrize("engine", [one_order, both_orders_averaged])
-def test_the_same_engine_without_the_mistake_passes(engine: Callable[[int], Outcome]) -> None:
+def test_the_same_engine_without_the_mistake_passes(engine: Callable[[int], NullAudit]) -> None:
     check([engine(seed) for seed in range(MANY)])
 
 

@@ -17,7 +17,7 @@ from scipy import stats
 from auditor.audits import pair_search
 from auditor.audits.privacy_loop import FIRST, Settings, collect_evidence
 from auditor.targets.sampler import Sampler
-from benchmarks.families import ALPHA, Family, Outcome, trial
+from benchmarks.families import ALPHA, Family, NullAudit, trial
 from benchmarks.many_pairs import NULLS, PAIRS
 
 RESPONSE, LAPLACE = NULLS
@@ -28,7 +28,7 @@ def most(audits: int) -> int:
     return int(stats.binom.isf(1e-6, audits, ALPHA))
 
 
-def check(outcomes: list[Outcome]) -> None:
+def check(outcomes: list[NullAudit]) -> None:
     """The harness: fails if alarms or bounds above the exact level are too many for a rate of 5 %."""
     limit = most(len(outcomes))
     alarms, above = sum(o.alarm for o in outcomes), sum(o.bound_above for o in outcomes)
@@ -83,16 +83,16 @@ def test_the_harness_finds_auditors_that_judge_the_best_pair_on_the_draws_that_c
     rng = np.random.default_rng(0)
     x, y = rng.binomial(n, kept, (audits, PAIRS)), rng.binomial(n, 1 - kept, (audits, PAIRS))
     # One pair, settled beforehand: a valid test.
-    check([Outcome(bool(p <= ALPHA), False) for p in p_values(x[:, 0], y[:, 0], n)])
+    check([NullAudit(bool(p <= ALPHA), False) for p in p_values(x[:, 0], y[:, 0], n)])
     # The best of 200 tests without a correction.
     with pytest.raises(AssertionError, match="false alarms"):
-        check([Outcome(bool(p <= ALPHA), False) for p in p_values(x, y, n).min(axis=1)])
+        check([NullAudit(bool(p <= ALPHA), False) for p in p_values(x, y, n).min(axis=1)])
     # The pair that looks best on some draws, judged on these and as many again.
     best = (np.arange(audits), np.argmax(x - y, axis=1))
     more_x, more_y = x[best] + rng.binomial(n, kept, audits), y[best] + rng.binomial(n, 1 - kept, audits)
     if n == FIRST:
         with pytest.raises(AssertionError, match="false alarms"):
-            check([Outcome(bool(p <= ALPHA), False) for p in p_values(more_x, more_y, 2 * n)])
+            check([NullAudit(bool(p <= ALPHA), False) for p in p_values(more_x, more_y, 2 * n)])
     # Judged on the other draws alone it is valid.
     fresh = p_values(rng.binomial(n, kept, audits), rng.binomial(n, 1 - kept, audits), n)
-    check([Outcome(bool(p <= ALPHA), False) for p in fresh])
+    check([NullAudit(bool(p <= ALPHA), False) for p in fresh])

@@ -19,7 +19,7 @@ from scipy import stats
 from auditor.audits.adversaries.fingerprints import BonehShaw
 from auditor.audits.adversaries.tracing import Tracing
 from auditor.privacy.guarantees import ApproxDP, GaussianDP, Guarantee
-from benchmarks.families import ALPHA, Family, Outcome, trial
+from benchmarks.families import ALPHA, Family, NullAudit, trial
 from experiments.document_003_bellairs_lectures.tracing import (
     _Coins,
     _Gaussian,
@@ -50,12 +50,12 @@ class Blocks:
         return self.traced(data, n, rng)[:, 1]
 
 
-def outcomes(mechanism: Any, claim: Guarantee, audits: int = AUDITS) -> Sequence[Outcome]:
+def outcomes(mechanism: Any, claim: Guarantee, audits: int = AUDITS) -> Sequence[NullAudit]:
     family = Family("tracing", mechanism, claim, (Tracing(_Coins(), CODE).pair(),))
     return [trial(family, "budget", seed, DRAWS_A_SIDE) for seed in range(audits)]
 
 
-def check(found: Sequence[Outcome]) -> None:
+def check(found: Sequence[NullAudit]) -> None:
     assert sum(one.alarm for one in found) <= most(len(found))
     assert sum(one.bound_above for one in found) <= most(len(found))
 

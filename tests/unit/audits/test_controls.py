@@ -20,7 +20,7 @@ from auditor.audits.privacy_loop import Settings
 from auditor.errors import SpecificationError
 from auditor.results import ANSWER_ZERO, AuditResult, Verdict
 from mechanisms.additive_noise.geometric import TwoSidedGeometric
-from mechanisms.base.queries import Answers
+from mechanisms.base.queries import IdentityQuery
 from mechanisms.local_model.local_randomizers import response
 from mechanisms.local_model.randomized_response import from_epsilon
 
@@ -68,7 +68,7 @@ def test_more_noise_is_the_same_mechanism_with_other_parameters() -> None:
 
 @pytest.mark.parametrize("factor", [0.5, 1.0, 3.0])
 def test_mechanisms_that_know_their_noise_have_the_level_of_the_factor(factor: float) -> None:
-    geometric, bits, values = TwoSidedGeometric(Answers(), 2.0), from_epsilon(1.0), response(1.0, 5)
+    geometric, bits, values = TwoSidedGeometric(IdentityQuery(), 2.0), from_epsilon(1.0), response(1.0, 5)
     assert scale_noise(geometric, factor)[0].epsilon == pytest.approx(geometric.epsilon / factor)
     assert scale_noise(bits, factor)[0].epsilon == pytest.approx(1.0 / factor)
     assert scale_noise(values, factor)[0].level == pytest.approx(1.0 / factor)

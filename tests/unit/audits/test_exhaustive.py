@@ -34,11 +34,11 @@ from mechanisms.additive_noise.column_counts import LaplaceCounts
 from mechanisms.lower_bounds.noisy_counts import UniformCounts
 from mechanisms.lower_bounds.subset_answers import (
     ClosedMidpointAnswers,
+    ConsistentReconstruction,
     ExactAnswers,
-    Farthest,
+    FarthestConsistent,
     MidpointAnswers,
-    NonStrict,
-    Reconstruction,
+    NonStrictConsistency,
     StopsAtFirstFailure,
     TrueQueries,
     UniformAnswers,
@@ -177,14 +177,14 @@ def test_the_farthest_candidate_is_the_farthest() -> None:
     x = enumerate_bits(6)[0b000111]
     for answers in (MidpointAnswers(1.0), UniformAnswers(2.5)):
         drawn = answers.draw(x, 5, np.random.default_rng(3))
-        wrong = (Farthest(answers).guessed(drawn, x) != x).sum(axis=1)
+        wrong = (FarthestConsistent(answers).guessed(drawn, x) != x).sum(axis=1)
         known = [max(sum(np.array(c) != x) for c, _ in tried(enumerate_bits(6), row, answers.error)) for row in drawn]
         assert wrong.tolist() == known
 
 
 def test_answers_beyond_the_error_are_refused() -> None:
     x = enumerate_bits(6)[0b000111]
-    for attack in (Reconstruction, Farthest):
+    for attack in (ConsistentReconstruction, FarthestConsistent):
         with pytest.raises(ValueError, match="within the error of some x"):
             attack(ClosedMidpointAnswers(1.0))(x, 1, RNG)
     with pytest.raises(ValueError, match="at least 3 people with the bit 0"):
@@ -199,7 +199,7 @@ def test_answers_beyond_the_error_are_refused() -> None:
 def test_not_strict_reaches_four_times_the_error() -> None:
     x = np.repeat(np.array([1, 0], dtype=np.int8), 4)
     for error in (0.5, 1.0, 1.5, 2.0):
-        assert NonStrict(ClosedMidpointAnswers(error))(x, 1, RNG).tolist() == [4 * error]
+        assert NonStrictConsistency(ClosedMidpointAnswers(error))(x, 1, RNG).tolist() == [4 * error]
 
 
 def test_stopping_early_is_what_its_loop_does() -> None:

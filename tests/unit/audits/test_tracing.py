@@ -43,7 +43,7 @@ from mechanisms.lower_bounds.attribute_means import (
     CalibratedMeans,
     GaussianMeans,
     LaplaceMeans,
-    RoundedFirst,
+    MeansRoundedFirst,
 )
 from mechanisms.lower_bounds.code_mutants import MUTANTS
 
@@ -313,7 +313,7 @@ def test_rounding_first_moves_a_mean_by_one() -> None:
     before[:4, 0] = 1
     after = before.copy()
     after[4, 0] = 1
-    base, rounded = LaplaceMeans(1.0), RoundedFirst(1.0)
+    base, rounded = LaplaceMeans(1.0), MeansRoundedFirst(1.0)
     assert (base.counts(after) - base.counts(before)).tolist() == [1, 0, 0, 0, 0, 0]
     assert (rounded.counts(after) - rounded.counts(before)).tolist() == [9, 0, 0, 0, 0, 0]
     # Counts have Laplace noise of scale columns / epsilon, so the levels are 1/6 and 9/6 on this pair.

@@ -14,8 +14,8 @@ from scipy import stats
 
 from auditor.privacy.exact import optimal_composition
 from benchmarks import knowledge_transfer, teachers, transfer_report
-from benchmarks.knowledge_transfer import Journal, cells, main, study
-from benchmarks.teachers import LEARNERS, METHODS, TASKS, Cell, measured
+from benchmarks.knowledge_transfer import StudyJournal, cells, main, study
+from benchmarks.teachers import LEARNERS, METHODS, TASKS, StudyCell, measured
 from mechanisms.teacher_ensembles.online_leaks import release_scale, release_threshold
 from mechanisms.teacher_ensembles.vote_distance import leading, plurality_distance
 
@@ -140,7 +140,7 @@ def test_a_query_is_answered_as_often_as_its_law_says(name: str) -> None:
 
 
 @pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> list[Cell]:
+def small(monkeypatch: pytest.MonkeyPatch) -> list[StudyCell]:
     """A study of one small task, two learners and two splits, in this process."""
     task = replace(TASKS["breast_cancer"], chunks=15, queries=(5, 10, 20))
     learners = {key: LEARNERS[key] for key in ("logistic regression", "decision tree")}
@@ -154,11 +154,11 @@ def small(monkeypatch: pytest.MonkeyPatch) -> list[Cell]:
     return cells(2)
 
 
-def _quick(cell: Cell) -> dict[str, Any]:
+def _quick(cell: StudyCell) -> dict[str, Any]:
     return measured(cell, (4.0, 16.0, 64.0), runs=3, students=1)
 
 
-def test_results_are_the_same_again_and_are_percentages_of_something(small: list[Cell]) -> None:
+def test_results_are_the_same_again_and_are_percentages_of_something(small: list[StudyCell]) -> None:
     first, second = (json.dumps(_quick(small[0])) for _ in range(2))
     assert first == second
     found = json.loads(first)
@@ -174,13 +174,13 @@ def test_results_are_the_same_again_and_are_percentages_of_something(small: list
 
 
 def test_an_interrupted_study_goes_on_and_ends_the_same(
-    small: list[Cell], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    small: list[StudyCell], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     arguments = ["--jobs", "1", "--repetitions", "2", "--out"]
     assert main([*arguments, str(tmp_path / "whole.md"), "--journal", str(tmp_path / "whole.jsonl")]) == 0
     calls: list[str] = []
 
-    def stopped(cell: Cell, **options: Any) -> dict[str, Any]:
+    def stopped(cell: StudyCell, **options: Any) -> dict[str, Any]:
         if len(calls) == 2:
             raise KeyboardInterrupt
         calls.append(cell.key)
@@ -209,22 +209,22 @@ def test_an_interrupted_study_goes_on_and_ends_the_same(
     assert "± nan" not in text
 
 
-def test_parts_in_any_order_and_process_are_the_same(small: list[Cell], tmp_path: Path) -> None:
-    one = study(small[:2], Journal(tmp_path / "one.jsonl", {}, False), 1, _quick)
-    other = study(small[1::-1], Journal(tmp_path / "other.jsonl", {}, False), 1, _quick)
+def test_parts_in_any_order_and_process_are_the_same(small: list[StudyCell], tmp_path: Path) -> None:
+    one = study(small[:2], StudyJournal(tmp_path / "one.jsonl", {}, False), 1, _quick)
+    other = study(small[1::-1], StudyJournal(tmp_path / "other.jsonl", {}, False), 1, _quick)
     assert one == other
 
 
 def test_a_journal_of_another_run_is_refused_and_kept(
-    small: list[Cell], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    small: list[StudyCell], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     path = tmp_path / "journal.jsonl"
-    Journal(path, {"repetitions": 7}, False)
+    StudyJournal(path, {"repetitions": 7}, False)
     before = path.read_bytes()
     assert main(["--jobs", "1", "--repetitions", "1", "--journal", str(path), "--resume"]) == 2
     assert '"repetitions": 7' in capsys.readouterr().err
     assert path.read_bytes() == before
-    Journal(path, {"repetitions": 1}, False)
+    StudyJournal(path, {"repetitions": 1}, False)
     assert (tmp_path / "journal.jsonl.old").read_bytes() == before
 
 

@@ -20,9 +20,9 @@ from auditor.targets.environments import check_requirements
 from benchmarks.peers import __main__ as command_line
 from benchmarks.peers import claims, cores
 from benchmarks.peers import contenders as contending
-from benchmarks.peers.cases import ALPHA, Case, Draws, cases, identical
-from benchmarks.peers.contenders import DPAUDIT, ORACLE, PEERS, SPLIT, Recorded, bound, contenders, smallest
-from benchmarks.peers.process import REQUIREMENTS, Command, Peer
+from benchmarks.peers.cases import ALPHA, PairOfDraws, PeerCase, cases, identical
+from benchmarks.peers.contenders import DPAUDIT, ORACLE, PEERS, SPLIT, RecordedDraws, bound, contenders, smallest
+from benchmarks.peers.process import REQUIREMENTS, PeerCommand, PeerProcess
 
 HELPER = Path(command_line.__file__).with_name("helper.py")
 #: The library's interface as far as it is used, with bounds that give away what they were asked.
@@ -52,23 +52,23 @@ class CanaryScoreAuditor:
 
 
 @pytest.fixture
-def stand_in(tmp_path: Path) -> Command:
+def stand_in(tmp_path: Path) -> PeerCommand:
     """The real helper on the stand-in library."""
     (tmp_path / "jax_privacy").mkdir()
     (tmp_path / "jax_privacy" / "__init__.py").write_text("", encoding="utf-8")
     (tmp_path / "jax_privacy" / "auditing.py").write_text(LIBRARY, encoding="utf-8")
     variables = {**os.environ, "PYTHONPATH": str(tmp_path)}
-    return Command((sys.executable, str(HELPER)), tuple(sorted(variables.items())))
+    return PeerCommand((sys.executable, str(HELPER)), tuple(sorted(variables.items())))
 
 
-def speaking(answer: str, tmp_path: Path, limit: float = 20.0) -> Peer:
+def speaking(answer: str, tmp_path: Path, limit: float = 20.0) -> PeerProcess:
     """A peer that answers every line with the same."""
     script = tmp_path / "peer.py"
     script.write_text(f"import sys\nfor line in sys.stdin:\n    {answer}\n    sys.stdout.flush()\n", encoding="utf-8")
-    return Peer((sys.executable, str(script)), limit=limit)
+    return PeerProcess((sys.executable, str(script)), limit=limit)
 
 
-def named(part: str) -> Case:
+def named(part: str) -> PeerCase:
     (found,) = [case for case in [*cases(), *identical()] if part in case.name]
     return found
 
@@ -76,8 +76,8 @@ def named(part: str) -> Case:
 ONE = np.array([1.0])
 
 
-def test_every_bound_of_the_peer_is_asked_for_as_it_is_named(stand_in: Command) -> None:
-    peer = Peer(stand_in.words, dict(stand_in.variables))
+def test_every_bound_of_the_peer_is_asked_for_as_it_is_named(stand_in: PeerCommand) -> None:
+    peer = PeerProcess(stand_in.words, dict(stand_in.variables))
     inside, outside = np.array([0.1, 1e-300, 3.0]), np.array([0.25])
     try:
         assert peer.ask("bonferroni", inside, outside, alpha=0.05, delta=0.0, seed=0).epsilon == 0.1 + 3.0 - 0.25
@@ -132,20 +132,20 @@ def test_the_peer_is_pinned() -> None:
 
 def test_recorded_draws_are_handed_out_once_and_in_order() -> None:
     rng = np.random.default_rng(0)
-    draws = Draws(np.arange(5), np.arange(10, 15))
-    recorded = Recorded(draws)
+    draws = PairOfDraws(np.arange(5), np.arange(10, 15))
+    recorded = RecordedDraws(draws)
     assert recorded([1], 2, rng).tolist() == [0, 1]
     assert recorded([0], 3, rng).tolist() == [10, 11, 12]
     assert recorded([1], 3, rng).tolist() == [2, 3, 4]
     with pytest.raises(ValueError, match="3 draws were asked for after 3 of 5"):
         recorded([0], 3, rng)
-    again = Recorded(draws, again=True)
+    again = RecordedDraws(draws, again=True)
     assert again([1], 4, rng).tolist() == [0, 1, 2, 3]
     assert again([1], 3, rng).tolist() == [4, 0, 1]
 
 
 @pytest.mark.parametrize("case", [*cases(), *identical()], ids=lambda case: case.name)
-def test_draws_follow_the_law_that_the_oracle_chooses_by(case: Case) -> None:
+def test_draws_follow_the_law_that_the_oracle_chooses_by(case: PeerCase) -> None:
     # Dvoretzky, Kiefer, Wolfowitz and Massart: 2 exp(-2 n e^2) = 5e-8 a side, 8e-7 for the 16 sides together, whatever
     # the seed. A step of the lattice, 2^-10, moves a tail by at most the density's maximum, 1, times it.
     n = 20_000
@@ -191,7 +191,7 @@ def test_the_oracle_knows_where_the_rare_event_is() -> None:
     assert levels[case.thresholds == case.best(1_000)].item() == levels.max()
 
 
-def test_bounds_of_all_contenders_are_bounds_on_the_same_level(stand_in: Command) -> None:
+def test_bounds_of_all_contenders_are_bounds_on_the_same_level(stand_in: PeerCommand) -> None:
     # Each of our bounds exceeds the truth with probability at most alpha, so no such thing is asserted; that it is half
     # of the truth takes a deviation of more than ten standard deviations at 4,000 draws a side.
     case = named("randomised")
@@ -222,7 +222,7 @@ def test_the_smallest_sample_is_found(enough: int, monkeypatch: pytest.MonkeyPat
         "bound",
         lambda _contender, _case, draws, seed, _command: 1.0 if seed > 1 and len(draws.x) >= enough else 0.0,
     )
-    found = smallest("any", case, [Draws(np.zeros(1_000), np.zeros(1_000))] * 5, None)
+    found = smallest("any", case, [PairOfDraws(np.zeros(1_000), np.zeros(1_000))] * 5, None)
     steps = [n for n in (round(32 * 2 ** (k / 4)) for k in range(20)) if enough <= n <= 1_000]
     assert found == (steps[0] if steps else math.inf)
 
@@ -244,7 +244,7 @@ def test_a_bound_of_just_alpha_is_hardly_ever_called_invalid(trials: int) -> Non
     assert stats.binom.sf(least - 1, trials, ALPHA) <= (1 - command_line.CONFIDENCE) / 2
 
 
-def test_an_invalid_peer_is_counted(stand_in: Command) -> None:
+def test_an_invalid_peer_is_counted(stand_in: PeerCommand) -> None:
     case = named("no difference, Gaussian")
     found = command_line.alarms_of(case, range(3), 200, stand_in)
     assert found[PEERS["gdp"]] == 3  # 99, where the truth is 0
@@ -252,9 +252,9 @@ def test_an_invalid_peer_is_counted(stand_in: Command) -> None:
 
 
 def test_use_of_two_cores() -> None:
-    assert cores.Timed(10.0, 5.0).efficiency() == 1.0
-    assert cores.Timed(10.0, 10.0).efficiency() == 0.5
-    assert cores.Timed(12.0, 8.0).efficiency(cores.Timed(2.0, 3.0)) == 1.0
+    assert cores.PairOfTimes(10.0, 5.0).efficiency() == 1.0
+    assert cores.PairOfTimes(10.0, 10.0).efficiency() == 0.5
+    assert cores.PairOfTimes(12.0, 8.0).efficiency(cores.PairOfTimes(2.0, 3.0)) == 1.0
 
 
 def test_runs_on_one_core_and_on_two_must_agree(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,8 +24,8 @@ from mechanisms.additive_noise.histogram import MUTANTS as SIZES
 from mechanisms.additive_noise.histogram import SumAndSize, gaussian_histogram, laplace_histogram
 from mechanisms.additive_noise.laplace import LatticeLaplace
 from mechanisms.additive_noise.truncated_geometric import TruncatedGeometric
-from mechanisms.base.mechanism import Dataset, Mechanism, Mutant, Times, tabulate_mutants, unbounded
-from mechanisms.base.queries import Answers, Count, Histogram, SeveralCounts, Sum
+from mechanisms.base.mechanism import Dataset, Mechanism, Mutant, TimesEpsilon, tabulate_mutants, unbounded
+from mechanisms.base.queries import ClippedSum, Count, Histogram, IdentityQuery, SeveralCounts
 from mechanisms.local_model import randomized_response
 from mechanisms.local_model.randomized_response import RandomizedResponse, estimated_mean, from_epsilon
 from mechanisms.selection import exponential, noisy_max, sparse_vector
@@ -81,15 +81,15 @@ ROWS = np.array([0.0, 1.0, 1.0, 2.0, 2.0, 2.0])
 SCORES = np.array([0.0, 1.0, 1.0, -2.0, 3.0])
 STREAM = np.array([0.0, 1.0, 0.0, 1.0, 0.5])
 COUNTS = SeveralCounts((Count(low=1.0), Count(low=2.0)))
-LATTICE = LatticeLaplace(Answers(), 0.5, 2.0**-4)
+LATTICE = LatticeLaplace(IdentityQuery(), 0.5, 2.0**-4)
 GEOMETRIC = TwoSidedGeometric(Count(low=1.0), 1.7)
-CHOICE = ExponentialMechanism(Answers(5.0), 1.0)
-WINNER = ReportNoisyMax(Answers(5.0), 1.0)
+CHOICE = ExponentialMechanism(IdentityQuery(5.0), 1.0)
+WINNER = ReportNoisyMax(IdentityQuery(5.0), 1.0)
 RESPONSE = RandomizedResponse(0.4)
-STREAMING = SparseVector(Answers(5.0), 1.0, 0.5, 2)
+STREAMING = SparseVector(IdentityQuery(5.0), 1.0, 0.5, 2)
 GAUSSIAN = CalibratedGaussian(COUNTS, 1.0, 1e-3, "classical", 0.25)
 CLAMPED = TruncatedGeometric(Count(low=1.0), 1.7, 7)
-BOTH = SumAndSize(Sum(low=-1.0, high=2.0, relation="add_remove_one", resolution=1.0), 1.0)
+BOTH = SumAndSize(ClippedSum(low=-1.0, high=2.0, relation="add_remove_one", resolution=1.0), 1.0)
 CELLS = Histogram(categories=(0.0, 1.0, 2.0))
 
 REFERENCES: list[tuple[WithLaw, Dataset]] = [
@@ -98,8 +98,8 @@ REFERENCES: list[tuple[WithLaw, Dataset]] = [
     (TwoSidedGeometric(Count(), 50.0), ROWS),
     (LATTICE, 0.3),
     (LatticeLaplace(COUNTS, 1.0, 0.5), ROWS),
-    (LatticeLaplace(Sum(low=-1.0, high=1.0), 2.0), ROWS),
-    (LatticeGaussian(Answers(), 2.0), 1.5),
+    (LatticeLaplace(ClippedSum(low=-1.0, high=1.0), 2.0), ROWS),
+    (LatticeGaussian(IdentityQuery(), 2.0), 1.5),
     (LatticeGaussian(COUNTS, 0.5, 0.25), ROWS),
     (GAUSSIAN, ROWS),
     (gaussian_histogram(CELLS, 1.0, 1e-3), ROWS),
@@ -111,10 +111,10 @@ REFERENCES: list[tuple[WithLaw, Dataset]] = [
     (from_epsilon(3.0), BITS),
     (CHOICE, SCORES),
     (WINNER, SCORES),
-    (ReportNoisyMax(Answers(5.0), 3.0, "exponential"), SCORES),
-    (PermuteAndFlip(Answers(5.0), 1.0), SCORES),
+    (ReportNoisyMax(IdentityQuery(5.0), 3.0, "exponential"), SCORES),
+    (PermuteAndFlip(IdentityQuery(5.0), 1.0), SCORES),
     (STREAMING, STREAM),
-    (SparseVector(Answers(5.0), 1.0, 0.5, 2, "V2"), STREAM),
+    (SparseVector(IdentityQuery(5.0), 1.0, 0.5, 2, "V2"), STREAM),
 ]
 
 
@@ -136,7 +136,7 @@ MUTATED = [
     *with_laws(randomized_response.MUTANTS, RESPONSE, BITS),
     *with_laws(exponential.MUTANTS, CHOICE, SCORES),
     *with_laws(noisy_max.MUTANTS, WINNER, SCORES),
-    *with_laws(noisy_max.FLIP_MUTANTS, PermuteAndFlip(Answers(5.0), 1.0), SCORES),
+    *with_laws(noisy_max.FLIP_MUTANTS, PermuteAndFlip(IdentityQuery(5.0), 1.0), SCORES),
     *with_laws(sparse_vector.MUTANTS, STREAMING, STREAM),
 ]
 
@@ -184,10 +184,10 @@ SHAPES: list[tuple[Mechanism, Dataset, tuple[int, ...], Any]] = [
     (RESPONSE, BITS, (5,), np.uint8),
     (CHOICE, SCORES, (), np.int64),
     (WINNER, SCORES, (), np.int64),
-    (PermuteAndFlip(Answers(5.0), 1.0), SCORES, (), np.int64),
+    (PermuteAndFlip(IdentityQuery(5.0), 1.0), SCORES, (), np.int64),
     (noisy_max.MUTANTS["released_maximum"].build(WINNER), SCORES, (), np.float64),
     (STREAMING, STREAM, (5,), np.int8),
-    (SparseVector(Answers(5.0), 1.0, 0.5, 2, "V3"), STREAM, (5,), np.float64),
+    (SparseVector(IdentityQuery(5.0), 1.0, 0.5, 2, "V3"), STREAM, (5,), np.float64),
     *[(m.build(GEOMETRIC), ROWS, (), np.int64) for m in geometric.MUTANTS.values()],
     *[(m.build(LatticeLaplace(Count(), 1.0)), ROWS, (), np.float64) for m in laplace.MUTANTS.values()],
     *[
@@ -234,9 +234,9 @@ def test_randomized_response_estimates_the_mean() -> None:
     [
         lambda: TwoSidedGeometric(Count(), 1.0),
         lambda: TwoSidedGeometric(Count(), np.exp(-1.0)),  # mutant iii: 1/a for a
-        lambda: TwoSidedGeometric(Answers(1.5), 2.0),
-        lambda: TwoSidedGeometric(Answers(granularity=0.5), 2.0),
-        lambda: TwoSidedGeometric(Answers(), 2.0)(0.5, 1, np.random.default_rng(0)),
+        lambda: TwoSidedGeometric(IdentityQuery(1.5), 2.0),
+        lambda: TwoSidedGeometric(IdentityQuery(granularity=0.5), 2.0),
+        lambda: TwoSidedGeometric(IdentityQuery(), 2.0)(0.5, 1, np.random.default_rng(0)),
         lambda: LatticeLaplace(Count(), 0.0),
         lambda: LatticeLaplace(Count(), 1.0, 0.3),
         lambda: laplace.default_step(0.0),
@@ -245,21 +245,21 @@ def test_randomized_response_estimates_the_mean() -> None:
         lambda: from_epsilon(-1.0),
         lambda: RESPONSE.law([0, 2]),
         lambda: RESPONSE.law([]),
-        lambda: ExponentialMechanism(Answers(), -1.0),
+        lambda: ExponentialMechanism(IdentityQuery(), -1.0),
         lambda: CHOICE.law(1.0),
         lambda: CHOICE.law([0.0, 1e6]),
-        lambda: ReportNoisyMax(Answers(), 0.0),
-        lambda: ReportNoisyMax(Answers(), 1.0, "uniform"),  # type: ignore[arg-type]
+        lambda: ReportNoisyMax(IdentityQuery(), 0.0),
+        lambda: ReportNoisyMax(IdentityQuery(), 1.0, "uniform"),  # type: ignore[arg-type]
         lambda: WINNER.law(1.0),
         lambda: WINNER.law([0.0, 1e6]),
-        lambda: SparseVector(Answers(), 0.0),
-        lambda: SparseVector(Answers(), 1.0, np.nan),
-        lambda: SparseVector(Answers(), 1.0, 0.0, 0),
-        lambda: SparseVector(Answers(), 1.0, 0.0, 1, "V7"),  # type: ignore[arg-type]
+        lambda: SparseVector(IdentityQuery(), 0.0),
+        lambda: SparseVector(IdentityQuery(), 1.0, np.nan),
+        lambda: SparseVector(IdentityQuery(), 1.0, 0.0, 0),
+        lambda: SparseVector(IdentityQuery(), 1.0, 0.0, 1, "V7"),  # type: ignore[arg-type]
         lambda: STREAMING.law(1.0),
         lambda: STREAMING.law([0.0, 1e9]),
-        lambda: SparseVector(Answers(), 1.0, variant="V3").law([0.0]),
-        lambda: SparseVector(Answers(), 1.0, variant="V6").law([0.0] * 20),
+        lambda: SparseVector(IdentityQuery(), 1.0, variant="V3").law([0.0]),
+        lambda: SparseVector(IdentityQuery(), 1.0, variant="V6").law([0.0] * 20),
         lambda: tabulate_mutants(
             Mutant("a", lambda base: base, unbounded, "benign", ""), Mutant("a", lambda base: base, None, "benign", "")
         ),
@@ -273,4 +273,4 @@ def test_refusals_show_what_was_expected(build: Callable[[], object]) -> None:
 def test_default_step_and_times() -> None:
     assert laplace.default_step(1.0) == 2.0**-10
     assert laplace.default_step(3e-5) <= 3e-5 / 1024 < 2 * laplace.default_step(3e-5)
-    assert Times(2.0)(LATTICE) == 1.0
+    assert TimesEpsilon(2.0)(LATTICE) == 1.0

@@ -16,7 +16,7 @@ from mechanisms.additive_noise.geometric import RoundedLaplace, SignTimesGeometr
 from mechanisms.additive_noise.laplace import LatticeLaplace
 from mechanisms.base.mechanism import Dataset
 from mechanisms.base.noise import base_for
-from mechanisms.base.queries import Answers, Count, Histogram, SeveralCounts, Sum
+from mechanisms.base.queries import ClippedSum, Count, Histogram, IdentityQuery, SeveralCounts
 from mechanisms.local_model import randomized_response
 from mechanisms.local_model.randomized_response import RandomizedResponse
 from mechanisms.selection import exponential, noisy_max
@@ -31,10 +31,10 @@ from mechanisms.selection.noisy_max import (
 from tests.statistics import level_of
 
 EPSILON = 0.5
-SCALAR = LatticeLaplace(Answers(), EPSILON, 2.0**-4)
+SCALAR = LatticeLaplace(IdentityQuery(), EPSILON, 2.0**-4)
 CELLS = LatticeLaplace(Histogram(categories=(0, 1)), EPSILON, 1.0)
 COUNTS = LatticeLaplace(SeveralCounts((Count(low=1),) * 3), EPSILON, 1.0)
-SIGNED = LatticeLaplace(Sum(low=-1.0, high=1.0), EPSILON, 2.0**-4)
+SIGNED = LatticeLaplace(ClippedSum(low=-1.0, high=1.0), EPSILON, 2.0**-4)
 
 
 # ------------------------------------------------------------------------------- additive noise
@@ -44,7 +44,7 @@ SIGNED = LatticeLaplace(Sum(low=-1.0, high=1.0), EPSILON, 2.0**-4)
     ("base", "data", "other"),
     [
         (SCALAR, 0.0, 1.0),
-        (LatticeLaplace(Answers(3.0), EPSILON), -1.5, 1.5),
+        (LatticeLaplace(IdentityQuery(3.0), EPSILON), -1.5, 1.5),
         (CELLS, [0, 0], [0, 1]),
         (COUNTS, [0, 0], [0, 1]),
         (SIGNED, [-1.0], [1.0]),
@@ -61,17 +61,17 @@ def test_additive_references_are_tight(base: Any, data: Dataset, other: Dataset)
 def test_rounding_of_several_coordinates_is_counted() -> None:
     # Two coordinates that move by half a unit each can both be rounded up: two steps, although
     # sensitivity / step = 1. ceil(sensitivity / step) alone would give 2 eps here.
-    base = LatticeLaplace(Answers(1.0), EPSILON, 1.0)
+    base = LatticeLaplace(IdentityQuery(1.0), EPSILON, 1.0)
     assert base.steps(2) == 2
     assert level_of(base, [0.25, 0.25], [0.75, 0.75]) == pytest.approx(EPSILON, rel=1e-12)
-    assert LatticeLaplace(Answers(1.0, granularity=1.0), EPSILON, 1.0).steps(2) == 1
-    assert LatticeLaplace(Answers(1.0), EPSILON, 0.3125 * 0.8).steps(1) == 4
+    assert LatticeLaplace(IdentityQuery(1.0, granularity=1.0), EPSILON, 1.0).steps(2) == 1
+    assert LatticeLaplace(IdentityQuery(1.0), EPSILON, 0.3125 * 0.8).steps(1) == 4
 
 
 LAPLACE_PAIRS: list[tuple[str, LatticeLaplace, Dataset, Dataset]] = [
     ("scale_times_epsilon", SCALAR, 0.0, 1.0),
-    ("scale_times_epsilon", LatticeLaplace(Answers(3.0), EPSILON), 0.0, 3.0),
-    ("scale_upside_down", LatticeLaplace(Answers(3.0), EPSILON), 0.0, 3.0),
+    ("scale_times_epsilon", LatticeLaplace(IdentityQuery(3.0), EPSILON), 0.0, 3.0),
+    ("scale_upside_down", LatticeLaplace(IdentityQuery(3.0), EPSILON), 0.0, 3.0),
     ("scale_as_deviation", SCALAR, 0.0, 1.0),
     ("half_scale", SCALAR, 0.0, 1.0),
     ("half_scale", COUNTS, [0], [1]),
@@ -137,7 +137,7 @@ def test_laplace_mutants_without_a_law_show_impossible_events() -> None:
     one_sided = laplace.MUTANTS["one_sided"].build(SCALAR)
     assert np.all(draw(one_sided, 1.0) >= 1.0)
     assert np.any(draw(one_sided, 0.0) < 1.0)
-    shared = laplace.MUTANTS["shared_noise"].build(LatticeLaplace(Answers(2.0), EPSILON))
+    shared = laplace.MUTANTS["shared_noise"].build(LatticeLaplace(IdentityQuery(2.0), EPSILON))
     assert np.ptp(np.diff(draw(shared, [0.0, 1.0]), axis=1)) == 0.0
     coarse = laplace.MUTANTS["coarse_noise"].build(SCALAR)
     assert np.all(np.fmod(draw(coarse, 0.0), 1.0) == 0.0)
@@ -146,7 +146,7 @@ def test_laplace_mutants_without_a_law_show_impossible_events() -> None:
     assert np.ptp(draw(seeded, 0.0)) == 0.0
     assert draw(seeded, 0.0)[0] != draw(seeded, 1.0)[0]
     # Design, section 4: at scale 1, multiples of 2^-53 only at f = 1; 27 % others at f = 0.
-    textbook = laplace.MUTANTS["textbook_float"].build(LatticeLaplace(Answers(), 1.0))
+    textbook = laplace.MUTANTS["textbook_float"].build(LatticeLaplace(IdentityQuery(), 1.0))
     assert np.all(np.fmod(draw(textbook, 1.0, 100_000), 2.0**-53) == 0.0)
     off = int(np.count_nonzero(np.fmod(draw(textbook, 0.0, 100_000), 2.0**-53) != 0.0))
     assert 0.25 < off / 100_000 < 0.29  # 0.27: 14 standard deviations either way
@@ -167,7 +167,7 @@ def lumped(mutant: Any, centre: int) -> FiniteLaw:
 @pytest.mark.parametrize("a", [1.2, math.e, 9.0])
 @pytest.mark.parametrize("shift", [1, 3])
 def test_geometric_mutants_have_their_true_level(a: float, shift: int) -> None:
-    base = TwoSidedGeometric(Answers(float(shift)), a)
+    base = TwoSidedGeometric(IdentityQuery(float(shift)), a)
     for name, cls in (("rounded_laplace", RoundedLaplace), ("sign_times_geometric", SignTimesGeometric)):
         mutant = geometric.MUTANTS[name]
         built = mutant.build(base)
@@ -186,7 +186,7 @@ def test_geometric_mutants_have_their_true_level(a: float, shift: int) -> None:
 
 
 def test_geometric_mutants_cells_match_their_samplers() -> None:
-    base = TwoSidedGeometric(Answers(), 1.8)
+    base = TwoSidedGeometric(IdentityQuery(), 1.8)
     for name in ("rounded_laplace", "sign_times_geometric"):
         mutant: Any = geometric.MUTANTS[name].build(base)
         n = 100_000
@@ -225,7 +225,7 @@ def test_randomized_response_levels(parameter: float) -> None:
 
 
 def test_exponential_mechanism_tight_pairs() -> None:
-    base = ExponentialMechanism(Answers(100.0), 1.0)
+    base = ExponentialMechanism(IdentityQuery(100.0), 1.0)
     for outcomes in (2, 10, 100):
         flat, moved = np.zeros(outcomes), np.full(outcomes, -1.0)
         moved[0] = 1.0
@@ -241,7 +241,7 @@ def test_exponential_mechanism_tight_pairs() -> None:
 
 @pytest.mark.parametrize("gap", [10.0, 40.0])
 def test_selection_levels_approach_the_stated_suprema(gap: float) -> None:
-    answers = Answers(2.0)
+    answers = IdentityQuery(2.0)
     pair = ([gap, 0.0], [gap - 1.0, 1.0])
     for reference in (ExponentialMechanism(answers, 1.0), PermuteAndFlip(answers, 1.0), ReportNoisyMax(answers, 1.0)):
         assert level_of(reference, *pair) <= 1.0 + 1e-12
@@ -259,7 +259,7 @@ def test_selection_levels_approach_the_stated_suprema(gap: float) -> None:
 
 
 def test_exponential_mutants_have_their_true_level() -> None:
-    base = ExponentialMechanism(Answers(2.0), 1.0)
+    base = ExponentialMechanism(IdentityQuery(2.0), 1.0)
     build = {name: mutant.build(base) for name, mutant in exponential.MUTANTS.items()}
     # The level falls short of the supremum by about e^-(gap / 2) = 4e-18.
     assert level_of(build["wrong_sign"], [80.0, 0.0], [79.0, 1.0]) == pytest.approx(1.0, rel=1e-12)
@@ -274,7 +274,7 @@ def test_exponential_mutants_have_their_true_level() -> None:
 
 
 def test_uniform_noise_law_in_closed_form_for_two() -> None:
-    mutant: Any = exponential.MUTANTS["uniform_noise"].build(ExponentialMechanism(Answers(2.0), 2.0))
+    mutant: Any = exponential.MUTANTS["uniform_noise"].build(ExponentialMechanism(IdentityQuery(2.0), 2.0))
     width = math.pi * math.sqrt(2.0)
     for gap in (0.0, 1.0, 3.0):
         # The trailing one wins when the triangle-distributed difference exceeds the gap.
@@ -310,7 +310,7 @@ def test_winner_closed_forms() -> None:
 
 def test_released_maximum_level_is_k_halves_epsilon() -> None:
     for k in (2, 5):
-        base = ReportNoisyMax(Answers(float(k)), 1.0)
+        base = ReportNoisyMax(IdentityQuery(float(k)), 1.0)
         built = noisy_max.MUTANTS["released_maximum"].build(base)
         assert isinstance(built, ReleasedMaximum)
         up, down = np.ones(k), np.zeros(k)
@@ -322,7 +322,7 @@ def test_released_maximum_level_is_k_halves_epsilon() -> None:
         assert built.log_cdf(down, np.array(0.0)) - built.log_cdf(up, np.array(0.0)) == pytest.approx(k / 2)
     scores = np.array([0.0, 1.0, 3.0])
     for noise in ("laplace", "exponential"):
-        built = ReleasedMaximum(Answers(3.0), 1.0, noise)
+        built = ReleasedMaximum(IdentityQuery(3.0), 1.0, noise)
         mass, _ = integrate.quad(
             lambda x, m=built: math.exp(m.log_density(scores, np.array(x))), 3.01, 9.0, epsabs=1e-13
         )
@@ -334,5 +334,5 @@ def test_released_maximum_level_is_k_halves_epsilon() -> None:
             # 6 comparisons of 1e-8 each way: false alarm below 2e-7.
             assert law.ppf(1e-8) <= np.count_nonzero(outputs <= end) <= law.isf(1e-8)
     # Exponential noise: values between the two largest scores occur on one side only.
-    released = ReleasedMaximum(Answers(3.0), 1.0, "exponential")
+    released = ReleasedMaximum(IdentityQuery(3.0), 1.0, "exponential")
     assert released.log_ratio(np.zeros(3), np.ones(3), np.array(0.5)) == math.inf

@@ -30,7 +30,7 @@ from auditor.targets import Mechanism
 from auditor.targets.prefetch import POSSIBLE, Ahead, Meeting
 from auditor.targets.prefetch_worker import hire_partner
 from mechanisms.additive_noise.laplace import LatticeLaplace
-from mechanisms.base.queries import Answers
+from mechanisms.base.queries import IdentityQuery
 
 pytestmark = pytest.mark.skipif(not POSSIBLE, reason="processes meet by sockets of files")
 
@@ -130,7 +130,7 @@ def test_so_is_one_of_a_target_that_raises(partners: Partners) -> None:
 
 
 def test_a_stated_law_is_held_against_the_same_draws(partners: Partners) -> None:
-    mechanism = LatticeLaplace(Answers(), 1.0)
+    mechanism = LatticeLaplace(IdentityQuery(), 1.0)
 
     def slow(data: Any, n: int, rng: np.random.Generator) -> Any:
         time.sleep(SLOW * n)

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from experiments.document_004_model_agnostic.noise import _accuracy, _quantile, _sum
-from mechanisms.base.queries import Sum
+from mechanisms.base.queries import ClippedSum
 
 
 def test_the_quantile_is_the_least_that_will_do() -> None:
     for epsilon in (1 / 16, 1.0, 16.0):
         mechanism = _sum(epsilon)
-        assert isinstance(mechanism.query, Sum)
+        assert isinstance(mechanism.query, ClippedSum)
         a = mechanism.base(1)
         # P[|Z| > k], by adding up both tails far out; e^-60 of it is left out.
         k = np.arange(math.ceil(60 / math.log(a)))

@@ -28,7 +28,7 @@ from mechanisms.additive_noise.gaussian import (
     unit_mu,
 )
 from mechanisms.base.noise import round_to_lattice
-from mechanisms.base.queries import Answers, Count, Histogram, Mean, SeveralCounts, Sum
+from mechanisms.base.queries import ClippedMean, ClippedSum, Count, Histogram, IdentityQuery, SeveralCounts
 
 CLAIMS = [(1.0, 1e-5), (0.1, 1e-5), (0.5, 1e-2), (1.0, 0.3), (3.0, 1e-8), (20.0, 1e-5)]
 
@@ -146,16 +146,16 @@ def test_what_is_calibrated_keeps_its_claim_on_the_lattice(
 
 def test_moves_in_the_l2_norm() -> None:
     assert l2_steps(Count(), 2.0**-10, 1) == 1024
-    assert l2_steps(Answers(0.3, 0.3), 0.25, 1) == 2  # off the lattice: rounding is counted
+    assert l2_steps(IdentityQuery(0.3, 0.3), 0.25, 1) == 2  # off the lattice: rounding is counted
     assert l2_steps(SeveralCounts((Count(),) * 9), 1.0, 9) == 3
     assert l2_steps(Histogram(categories=(0, 1, 2)), 1.0, 3) == math.sqrt(2)
     assert l2_steps(Histogram(categories=(0, 1, 2), relation="add_remove_one"), 0.5, 3) == 2
-    assert l2_steps(Sum(low=-1.0, high=1.0), 2.0**-4, 1) == 32
+    assert l2_steps(ClippedSum(low=-1.0, high=1.0), 2.0**-4, 1) == 32
     # The move is rounded up in every coordinate, and no coordinate moves by more than linf allows.
-    assert l2_steps(Answers(2.0, 1.0), 1.0, 2) == math.sqrt(2)
+    assert l2_steps(IdentityQuery(2.0, 1.0), 1.0, 2) == math.sqrt(2)
     rng = np.random.default_rng(1)
     for l1, linf, step in ((1.0, 1.0, 0.25), (3.0, 1.0, 0.5), (1.0, 0.3, 0.125)):
-        bound = l2_steps(Answers(l1, linf), step, 4)
+        bound = l2_steps(IdentityQuery(l1, linf), step, 4)
         x = rng.uniform(-2, 2, (20_000, 4))
         move = np.clip(rng.laplace(size=x.shape), -linf, linf)
         move *= np.minimum(1.0, l1 / np.abs(move).sum(axis=1, keepdims=True))
@@ -166,7 +166,7 @@ def test_moves_in_the_l2_norm() -> None:
 @pytest.mark.parametrize("sigma", [0.7, 2.0, 9.0])
 @pytest.mark.parametrize("shift", [1, 3])
 def test_renyi_divergences_are_at_most_those_of_the_gaussian(sigma: float, shift: int) -> None:
-    rho = LatticeGaussian(Answers(float(shift), float(shift), 1.0), sigma, 1.0).rho()
+    rho = LatticeGaussian(IdentityQuery(float(shift), float(shift), 1.0), sigma, 1.0).rho()
     assert rho == pytest.approx(shift**2 / (2 * sigma**2), rel=1e-15)
     k, _ = pmf(sigma, 40.0)
     log_p = -0.5 * (k / sigma) ** 2
@@ -232,7 +232,7 @@ def test_mutants_that_have_another_sigma_have_their_true_level() -> None:
 
     variance = MUTANTS["variance_as_std"]
     assert variance.true_level is not None
-    mean = CalibratedGaussian(Mean(20, high=4.0, resolution=2.0**-10), 1.0, 1e-5, step=2.0**-12)
+    mean = CalibratedGaussian(ClippedMean(20, high=4.0, resolution=2.0**-10), 1.0, 1e-5, step=2.0**-12)
     assert mean.sigma() == pytest.approx(0.2 * 3.7306, rel=1e-3)
     # The rounding of the mean to the lattice costs up to one step of 820.
     assert variance.true_level(mean) == pytest.approx(level_of(0.2 / (0.2 * 3.7306) ** 2, 1e-5), rel=0.02)
@@ -245,7 +245,7 @@ def test_mutants_that_have_another_sigma_have_their_true_level() -> None:
 
 @pytest.mark.parametrize("name", ["variance_as_std", "delta_missing_from_log", "classical_formula_large_eps"])
 def test_a_mutants_law_has_its_true_level(name: str) -> None:
-    base = CalibratedGaussian(Answers(0.5, 0.5), 10.0, 1e-2, step=2.0**-8)
+    base = CalibratedGaussian(IdentityQuery(0.5, 0.5), 10.0, 1e-2, step=2.0**-8)
     built: Any = MUTANTS[name].build(base)
     level = MUTANTS[name].true_level
     assert level is not None
@@ -258,7 +258,7 @@ def test_a_mutants_law_has_its_true_level(name: str) -> None:
 
 
 def test_single_precision_has_an_impossible_event() -> None:
-    built: Any = MUTANTS["float32_noise"].build(CalibratedGaussian(Answers(), 1.0, 1e-5))
+    built: Any = MUTANTS["float32_noise"].build(CalibratedGaussian(IdentityQuery(), 1.0, 1e-5))
     n = 20_000
     fine = {f: np.fmod(built(f, n, np.random.default_rng(2)), 2.0**-24) != 0 for f in (0.0, 1.0)}
     assert not fine[1.0].any()

@@ -11,10 +11,10 @@ import pytest
 
 from auditor.privacy.exact import FiniteLaw, ProductLaw, curve
 from mechanisms.additive_noise.truncated_geometric import MUTANTS, TruncatedGeometric
-from mechanisms.base.queries import Answers, Count, SeveralCounts
+from mechanisms.base.queries import Count, IdentityQuery, SeveralCounts
 
 #: The answer is the dataset.
-WHOLE = Answers(granularity=1.0)
+WHOLE = IdentityQuery(granularity=1.0)
 BASES = [math.exp(0.1), math.exp(0.5), math.e, 20.0]
 
 
@@ -111,7 +111,7 @@ def test_a_law_whose_probabilities_would_underflow_is_refused() -> None:
         lambda: TruncatedGeometric(WHOLE, math.exp(-1.0), 5),  # 1/a for a
         lambda: TruncatedGeometric(WHOLE, 2.0, 0),
         lambda: TruncatedGeometric(WHOLE, 2.0, 2.5),  # type: ignore[arg-type]
-        lambda: TruncatedGeometric(Answers(1.5), 2.0, 5),
+        lambda: TruncatedGeometric(IdentityQuery(1.5), 2.0, 5),
         lambda: TruncatedGeometric(WHOLE, 2.0, 5)(0.5, 1, np.random.default_rng(0)),
     ],
 )

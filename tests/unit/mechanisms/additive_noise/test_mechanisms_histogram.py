@@ -14,7 +14,7 @@ from scipy import special
 from auditor.privacy.exact import curve
 from mechanisms.additive_noise.gaussian import analytic_mu
 from mechanisms.additive_noise.histogram import MUTANTS, SumAndSize, gaussian_histogram, laplace_histogram
-from mechanisms.base.queries import Histogram, Sum
+from mechanisms.base.queries import ClippedSum, Histogram
 
 CELLS = Histogram(categories=(0, 1, 2))
 UNDER_ADDING = replace(CELLS, relation="add_remove_one")
@@ -69,7 +69,7 @@ def test_a_replaced_row_moves_a_gaussian_histogram_as_summation_says() -> None:
     assert delta <= special.ndtr(mu / 2 - 1 / mu) - math.e * special.ndtr(-mu / 2 - 1 / mu)
 
 
-TOTAL = Sum(low=0.0, high=4.0, relation="add_remove_one", resolution=1.0)
+TOTAL = ClippedSum(low=0.0, high=4.0, relation="add_remove_one", resolution=1.0)
 
 
 def test_sum_and_size_are_at_their_level_together() -> None:

@@ -13,7 +13,16 @@ import pytest
 from statsmodels.datasets import randhie
 
 from mechanisms.base.noise import base_for, draw_geometric, round_to_lattice, two_sided_geometric
-from mechanisms.base.queries import Answers, Count, Histogram, Mean, Query, SeveralCounts, Sum, column_values
+from mechanisms.base.queries import (
+    ClippedMean,
+    ClippedSum,
+    Count,
+    Histogram,
+    IdentityQuery,
+    Query,
+    SeveralCounts,
+    column_values,
+)
 
 # Values inside, outside and on the edges of every range below.
 DOMAIN = (-1.5, -1.0, 0.0, 0.3, 1.0, 2.0)
@@ -27,17 +36,17 @@ CASES: list[tuple[Query, bool]] = [  # query, and whether the declared l1 sensit
     (Histogram(edges=(-1.0, 1.0)), True),
     (Histogram(edges=(-1.0, 0.0, 1.0), relation="add_remove_one"), True),
     (Histogram(categories=(0.0, 1.0)), True),
-    (Sum(low=-1.0, high=1.0), True),
-    (Sum(low=-1.0, high=1.0, relation="add_remove_one"), True),
-    (Sum(low=0.25, high=1.0, relation="add_remove_one"), True),
-    (Mean(size=2, low=-1.0, high=1.0), True),
-    (Mean(size=3, low=-1.0, high=1.0), False),
+    (ClippedSum(low=-1.0, high=1.0), True),
+    (ClippedSum(low=-1.0, high=1.0, relation="add_remove_one"), True),
+    (ClippedSum(low=0.25, high=1.0, relation="add_remove_one"), True),
+    (ClippedMean(size=2, low=-1.0, high=1.0), True),
+    (ClippedMean(size=3, low=-1.0, high=1.0), False),
 ]
 
 
 @pytest.mark.parametrize(("query", "attained"), CASES)
 def test_declared_sensitivity_by_enumeration(query: Query, attained: bool) -> None:
-    size = query.size if isinstance(query, Mean) else 2
+    size = query.size if isinstance(query, ClippedMean) else 2
     moves = []
     for rows in itertools.product(DOMAIN, repeat=size):
         base = np.array(rows)
@@ -58,7 +67,7 @@ def test_declared_sensitivity_by_enumeration(query: Query, attained: bool) -> No
 @pytest.mark.parametrize(("query", "attained"), CASES)
 def test_answers_are_multiples_of_the_granularity_and_queries_pickle(query: Query, attained: bool) -> None:
     del attained
-    size = query.size if isinstance(query, Mean) else 4
+    size = query.size if isinstance(query, ClippedMean) else 4
     rows = np.random.default_rng(1).choice(DOMAIN, size)
     answer = query(rows)
     assert answer.dtype == np.float64
@@ -76,10 +85,10 @@ def test_answers_by_hand() -> None:
     assert Count(equals=2.0)(rows) == 1
     np.testing.assert_array_equal(Histogram(edges=(0.0, 0.3, 2.0))(rows), [1, 3])
     np.testing.assert_array_equal(Histogram(categories=(2.0, 0.0, 5.0))(rows), [1, 1, 0])
-    assert Sum(low=0.0, high=1.0, resolution=0.25)(rows) == 0.0 + 0.25 + 1.0 + 1.0 + 0.0
-    assert Mean(size=5, low=0.0, high=1.0, resolution=0.25)(rows) == 2.25 / 5
-    np.testing.assert_array_equal(Answers()([1, 2]), [1.0, 2.0])
-    assert Answers()(3).shape == ()
+    assert ClippedSum(low=0.0, high=1.0, resolution=0.25)(rows) == 0.0 + 0.25 + 1.0 + 1.0 + 0.0
+    assert ClippedMean(size=5, low=0.0, high=1.0, resolution=0.25)(rows) == 2.25 / 5
+    np.testing.assert_array_equal(IdentityQuery()([1, 2]), [1.0, 2.0])
+    assert IdentityQuery()(3).shape == ()
     table = pd.DataFrame({"sex": ["f", "m", "f"], "age": [30, 40, 50]})
     assert Count("sex", equals="f")(table) == 2
     np.testing.assert_array_equal(Histogram("sex", categories=("m", "f"))(table), [1, 2])
@@ -93,12 +102,12 @@ def test_on_the_rand_health_insurance_table() -> None:
     assert Count("mdvis", low=1.0)(table) == np.count_nonzero(visits >= 1)
     edges = (0.0, 1.0, 5.0, 20.0, 100.0)
     np.testing.assert_array_equal(Histogram("mdvis", edges=edges)(table), np.histogram(visits, edges)[0])
-    mean = Mean(len(table), "mdvis", 0.0, 16.0)
+    mean = ClippedMean(len(table), "mdvis", 0.0, 16.0)
     assert mean(table) == pytest.approx(np.clip(visits, 0, 16).mean(), rel=1e-14)
     assert mean.sensitivity == pytest.approx(16.0 / 20_190, rel=1e-9)
     several = SeveralCounts(tuple(Count("mdvis", low=float(k)) for k in range(1, 6)))
     assert several(table).shape == (5,)
-    disease = Sum("disea", 0.0, 64.0)(table)
+    disease = ClippedSum("disea", 0.0, 64.0)(table)
     assert disease == pytest.approx(np.clip(table["disea"].to_numpy(), 0, 64).sum(), rel=1e-6)
 
 
@@ -115,18 +124,18 @@ def test_on_the_rand_health_insurance_table() -> None:
         lambda: Histogram(edges=(1.0, 0.0)),
         lambda: Histogram(edges=(1.0,)),
         lambda: Histogram(categories=("a", "a")),
-        lambda: Sum(low=0.1),
-        lambda: Sum(low=1.0, high=1.0),
-        lambda: Sum(resolution=0.3),
-        lambda: Sum(high=math.inf),
-        lambda: Mean(size=0),
-        lambda: Mean(size=3)([0.0, 1.0]),
-        lambda: Answers(sensitivity=0.0),
-        lambda: Answers(sensitivity=1.0, linf_sensitivity=2.0),
-        lambda: Answers(granularity=-1.0),
-        lambda: Answers()([1.0, math.nan]),
-        lambda: Answers()([[1.0]]),
-        lambda: Answers(granularity=1.0)([0.5]),
+        lambda: ClippedSum(low=0.1),
+        lambda: ClippedSum(low=1.0, high=1.0),
+        lambda: ClippedSum(resolution=0.3),
+        lambda: ClippedSum(high=math.inf),
+        lambda: ClippedMean(size=0),
+        lambda: ClippedMean(size=3)([0.0, 1.0]),
+        lambda: IdentityQuery(sensitivity=0.0),
+        lambda: IdentityQuery(sensitivity=1.0, linf_sensitivity=2.0),
+        lambda: IdentityQuery(granularity=-1.0),
+        lambda: IdentityQuery()([1.0, math.nan]),
+        lambda: IdentityQuery()([[1.0]]),
+        lambda: IdentityQuery(granularity=1.0)([0.5]),
         lambda: column_values(pd.DataFrame({"a": [1]}), "b"),
         lambda: column_values(pd.DataFrame({"a": [1]})),
         lambda: column_values([1, 2], 0),

@@ -9,8 +9,8 @@ import pytest
 from scipy import optimize, special, stats
 
 from auditor.privacy.exact import curve
-from mechanisms.base.queries import Answers, Count, SeveralCounts
-from mechanisms.composition.chain import Chain, group_delta, printed_group_delta
+from mechanisms.base.queries import Count, IdentityQuery, SeveralCounts
+from mechanisms.composition.chain import TightGroupPrivacyChain, group_delta, printed_group_delta
 
 #: Each test on draws is allowed so many false alarms; what is drawn is fixed by its seed, and any seed would do.
 FALSE_ALARM = 1e-6
@@ -71,7 +71,7 @@ def test_the_printed_bound_is_too_small_below_the_threshold_and_only_there(k: in
 def test_the_chain_attains_the_bound_and_is_private_between_neighbours(
     epsilon: float, delta: float, length: int
 ) -> None:
-    chain = Chain(ONES, epsilon, delta, length)
+    chain = TightGroupPrivacyChain(ONES, epsilon, delta, length)
     for i in range(length + 3):  # beyond the chain nothing changes any more
         pair = curve(chain.law(rows(i)), chain.law(rows(i + 1)))
         assert pair.delta(epsilon) <= delta * (1 + 1e-9)
@@ -90,16 +90,16 @@ def test_the_condition_on_the_parameters_is_the_exact_one() -> None:
     epsilon, length = 0.3, 5
     grown = math.expm1((length - 1) * epsilon) / math.expm1(epsilon)
     limit = 1 / (1 + grown * (1 + math.exp(epsilon)))
-    Chain(ONES, epsilon, limit * (1 - 1e-9), length)
+    TightGroupPrivacyChain(ONES, epsilon, limit * (1 - 1e-9), length)
     with pytest.raises(ValueError, match="a probability at place 1 of at most"):
-        Chain(ONES, epsilon, limit * (1 + 1e-9), length)
+        TightGroupPrivacyChain(ONES, epsilon, limit * (1 + 1e-9), length)
     delta = limit * 1.01
     first, second = group_delta(epsilon, delta, length), group_delta(epsilon, delta, length - 1)
     assert 1 - second > math.exp(epsilon) * (1 - first) + delta
 
 
 def test_draws_follow_the_law() -> None:
-    chain = Chain(ONES, 0.1, 0.01, 10)
+    chain = TightGroupPrivacyChain(ONES, 0.1, 0.01, 10)
     n, rng = 200_000, np.random.default_rng(1)
     places = [0, 5, 9, 10, 15]
     for ones in places:
@@ -113,16 +113,16 @@ def test_draws_follow_the_law() -> None:
 
 def test_bad_parameters_are_refused() -> None:
     with pytest.raises(ValueError, match="a finite epsilon > 0, got -1"):
-        Chain(ONES, -1.0, 0.01, 3)
+        TightGroupPrivacyChain(ONES, -1.0, 0.01, 3)
     with pytest.raises(ValueError, match=r"delta in \(0, 1\), got 0"):
-        Chain(ONES, 0.1, 0.0, 3)
+        TightGroupPrivacyChain(ONES, 0.1, 0.0, 3)
     with pytest.raises(ValueError, match=r"a length >= 1, got 2.5"):
-        Chain(ONES, 0.1, 0.01, 2.5)  # type: ignore[arg-type]
+        TightGroupPrivacyChain(ONES, 0.1, 0.01, 2.5)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"a count of sensitivity 1 .* got \(2.0, 1.0\)"):
-        Chain(SeveralCounts((ONES, ONES)), 0.1, 0.01, 3)
+        TightGroupPrivacyChain(SeveralCounts((ONES, ONES)), 0.1, 0.01, 3)
     with pytest.raises(ValueError, match="one answer >= 0, got"):
-        Chain(Answers(granularity=1.0), 0.1, 0.01, 3).law(-1.0)
+        TightGroupPrivacyChain(IdentityQuery(granularity=1.0), 0.1, 0.01, 3).law(-1.0)
     with pytest.raises(ValueError, match="a distance >= 1, got 0"):
         group_delta(0.1, 0.01, 0)
     with pytest.raises(ValueError, match="a place from 0 to 3, got 4"):
-        Chain(ONES, 0.1, 0.01, 3).probability(4)
+        TightGroupPrivacyChain(ONES, 0.1, 0.01, 3).probability(4)

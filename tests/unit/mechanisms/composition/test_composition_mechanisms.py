@@ -37,12 +37,12 @@ from mechanisms.composition.advanced_composition import (
 from mechanisms.composition.composition import MUTANTS as ACCOUNTANTS
 from mechanisms.composition.composition import (
     Accountant,
-    Bit,
+    AccountedPart,
+    CountOnRows,
     LeakyResponse,
-    NoisyCount,
-    OnRows,
-    Part,
-    Response,
+    LeakyResponsePart,
+    NoisyCountPart,
+    RowBit,
     multiplicity,
 )
 from mechanisms.composition.composition_game import CompositionGame, QuitWhenAhead
@@ -53,7 +53,7 @@ FALSE_ALARM = 1e-6
 
 #: One row changes from 0 to 9, which counts for all of "at least 1" to "at least 9".
 X, Y = np.zeros(12), np.array([9.0] + [0.0] * 11)
-BIT = Bit(Count(low=1.0))
+BIT = RowBit(Count(low=1.0))
 
 
 def at_least(value: float) -> Count:
@@ -77,17 +77,17 @@ def hockey_stick(p: FiniteLaw, q: FiniteLaw, epsilon: float) -> float:
 
 def test_a_count_on_rows_sees_these_rows_only() -> None:
     data = np.array([5.0, 0.0, 5.0, 5.0])
-    assert OnRows(at_least(1), (0, 2))(data) == 1
-    assert OnRows(at_least(1), (1, 4))(data) == 2
-    assert [Bit(at_least(1), row)(data) for row in range(4)] == [1, 0, 1, 1]
+    assert CountOnRows(at_least(1), (0, 2))(data) == 1
+    assert CountOnRows(at_least(1), (1, 4))(data) == 2
+    assert [RowBit(at_least(1), row)(data) for row in range(4)] == [1, 0, 1, 1]
     with pytest.raises(ValueError, match="at least 5 rows, got 4"):
-        OnRows(at_least(1), (2, 5))(data)
+        CountOnRows(at_least(1), (2, 5))(data)
     with pytest.raises(ValueError, match=r"a range of rows.* got \(3, 3\)"):
-        OnRows(at_least(1), (3, 3))
+        CountOnRows(at_least(1), (3, 3))
     with pytest.raises(ValueError, match="a count under replace_one, got 'add_remove_one'"):
-        OnRows(Count(low=1.0, relation="add_remove_one"), (0, 1))
+        CountOnRows(Count(low=1.0, relation="add_remove_one"), (0, 1))
     with pytest.raises(ValueError, match="a row >= 0, got -1"):
-        Bit(at_least(1), -1)
+        RowBit(at_least(1), -1)
 
 
 @pytest.mark.parametrize(("epsilon", "delta"), [(0.0, 0.1), (0.7, 0.0), (0.7, 0.1)])
@@ -109,7 +109,7 @@ def test_bad_parameters_of_the_parts_are_refused() -> None:
     with pytest.raises(ValueError, match=r"delta in \[0, 1\), got 1.0"):
         LeakyResponse(BIT, 0.1, 1.0)
     with pytest.raises(ValueError, match=r"a range of rows.* got \(2, 1\)"):
-        NoisyCount(at_least(1), (2, 1))
+        NoisyCountPart(at_least(1), (2, 1))
 
 
 # ---------------------------------------------------------------------------------- the accountant
@@ -118,17 +118,17 @@ def test_bad_parameters_of_the_parts_are_refused() -> None:
 def test_multiplicity_against_counting_row_by_row() -> None:
     rng = np.random.default_rng(3)
     for _ in range(200):
-        parts: list[Part] = []
+        parts: list[AccountedPart] = []
         for _ in range(int(rng.integers(1, 7))):
             low, high = sorted(rng.choice(13, 2, replace=False).tolist())
-            parts.append(NoisyCount(at_least(1), None if rng.random() < 0.2 else (low, high)))
+            parts.append(NoisyCountPart(at_least(1), None if rng.random() < 0.2 else (low, high)))
         read = [[one.rows is None or one.rows[0] <= row < one.rows[1] for one in parts] for row in range(12)]
         assert multiplicity(parts) == max(sum(row) for row in read)
 
 
 @pytest.mark.parametrize("k", [1, 2, 5, 9])
 def test_noisy_counts_that_all_move_cost_exactly_the_budget(k: int) -> None:
-    counts = Accountant([NoisyCount(at_least(v)) for v in range(1, k + 1)], 1.5)
+    counts = Accountant([NoisyCountPart(at_least(v)) for v in range(1, k + 1)], 1.5)
     assert curve(counts.law(X), counts.law(Y)).epsilon(0.0) == pytest.approx(1.5, rel=1e-9)
     assert curve(counts.law(X), counts.law(Y)).epsilon(0.0) <= 1.5 * (1 + 1e-12)
 
@@ -136,7 +136,7 @@ def test_noisy_counts_that_all_move_cost_exactly_the_budget(k: int) -> None:
 @pytest.mark.parametrize(("epsilon", "delta"), [(2.0, 0.0), (0.0, 0.08), (1.0, 0.08)])
 def test_responses_are_the_worst_composition(epsilon: float, delta: float) -> None:
     k = 8
-    accountant = Accountant([Response(Bit(at_least(v))) for v in range(1, k + 1)], epsilon, delta)
+    accountant = Accountant([LeakyResponsePart(RowBit(at_least(v))) for v in range(1, k + 1)], epsilon, delta)
     found, worst = curve(accountant.law(X), accountant.law(Y)), optimal_composition(epsilon / k, k, delta / k)
     for at in (0.0, epsilon / 3, epsilon / 2, epsilon):
         assert found.delta(at) == pytest.approx(worst.delta(at), rel=1e-9, abs=1e-14)
@@ -147,7 +147,7 @@ def test_responses_are_the_worst_composition(epsilon: float, delta: float) -> No
 def test_the_curve_of_responses_against_all_outcomes() -> None:
     """Catalogue A4 by brute force over the outputs of five responses."""
     k, epsilon = 5, 2.0
-    accountant = Accountant([Response(BIT)] * k, epsilon)
+    accountant = Accountant([LeakyResponsePart(BIT)] * k, epsilon)
     parts: dict[str, list[FiniteLaw]] = {"x": [], "y": []}
     for name, data in (("x", X), ("y", Y)):
         parts[name] = [one for one in accountant.law(data).parts if isinstance(one, FiniteLaw)]
@@ -163,7 +163,7 @@ def test_the_curve_of_responses_against_all_outcomes() -> None:
 
 
 def test_outputs_are_independent_parts() -> None:
-    accountant = Accountant([Response(BIT)] * 3, 1.2, 0.3)
+    accountant = Accountant([LeakyResponsePart(BIT)] * 3, 1.2, 0.3)
     laws = [one for one in accountant.law(Y).parts if isinstance(one, FiniteLaw)]
     joint = np.multiply.outer(np.multiply.outer(*(law.probabilities for law in laws[:2])), laws[2].probabilities)
     outputs = accountant(Y, 100_000, np.random.default_rng(4))
@@ -173,10 +173,10 @@ def test_outputs_are_independent_parts() -> None:
 
 
 def test_parallel_composition_charges_rows_and_not_parts() -> None:
-    disjoint = Accountant([NoisyCount(at_least(1), (0, 6)), NoisyCount(at_least(1), (6, 12))], 1.0)
+    disjoint = Accountant([NoisyCountPart(at_least(1), (0, 6)), NoisyCountPart(at_least(1), (6, 12))], 1.0)
     assert disjoint.divisor == 1
     assert curve(disjoint.law(X), disjoint.law(Y)).epsilon(0.0) == pytest.approx(1.0, rel=1e-9)
-    overlapping = Accountant([NoisyCount(at_least(1), (0, 6)), NoisyCount(at_least(1), (0, 7))], 1.0)
+    overlapping = Accountant([NoisyCountPart(at_least(1), (0, 6)), NoisyCountPart(at_least(1), (0, 7))], 1.0)
     assert overlapping.divisor == 2
     assert curve(overlapping.law(X), overlapping.law(Y)).epsilon(0.0) == pytest.approx(1.0, rel=1e-9)
 
@@ -185,16 +185,16 @@ def test_an_accountant_without_parts_or_budget_is_refused() -> None:
     with pytest.raises(ValueError, match=r"at least one part, got \(\)"):
         Accountant([], 1.0)
     with pytest.raises(ValueError, match="a finite epsilon >= 0, got inf"):
-        Accountant([Response(BIT)], math.inf)
+        Accountant([LeakyResponsePart(BIT)], math.inf)
     with pytest.raises(ValueError, match=r"delta in \[0, 1\), got 1"):
-        Accountant([Response(BIT)], 1.0, 1.0)
+        Accountant([LeakyResponsePart(BIT)], 1.0, 1.0)
     with pytest.raises(ValueError, match="epsilon"):
-        Accountant([NoisyCount(at_least(1))], 0.0)
+        Accountant([NoisyCountPart(at_least(1))], 0.0)
 
 
-FOUR = tuple(NoisyCount(at_least(v)) for v in (1, 2, 3, 4))
-REPEATED = tuple(NoisyCount(at_least(v)) for v in (1, 2, 1, 1))
-OVERLAPPING = tuple(NoisyCount(at_least(1), rows) for rows in ((0, 5), (0, 8), (0, 12), (5, 12)))
+FOUR = tuple(NoisyCountPart(at_least(v)) for v in (1, 2, 3, 4))
+REPEATED = tuple(NoisyCountPart(at_least(v)) for v in (1, 2, 1, 1))
+OVERLAPPING = tuple(NoisyCountPart(at_least(1), rows) for rows in ((0, 5), (0, 8), (0, 12), (5, 12)))
 
 
 @pytest.mark.parametrize(
@@ -207,7 +207,7 @@ OVERLAPPING = tuple(NoisyCount(at_least(1), rows) for rows in ((0, 5), (0, 8), (
         ("parallel_on_overlap", OVERLAPPING, 3.0),
     ],
 )
-def test_true_levels_of_the_accountants_mutants(name: str, parts: tuple[Part, ...], factor: float) -> None:
+def test_true_levels_of_the_accountants_mutants(name: str, parts: tuple[AccountedPart, ...], factor: float) -> None:
     base, found = Accountant(parts, 0.8), ACCOUNTANTS[name]
     built: Any = found.build(base)
     assert found.true_level is not None
@@ -216,7 +216,7 @@ def test_true_levels_of_the_accountants_mutants(name: str, parts: tuple[Part, ..
 
 
 def test_reused_noise_cancels_in_differences() -> None:
-    base = Accountant([NoisyCount(at_least(1)), NoisyCount(Count(low=20.0))], 1.0)
+    base = Accountant([NoisyCountPart(at_least(1)), NoisyCountPart(Count(low=20.0))], 1.0)
     built: Any = ACCOUNTANTS["noise_reused"].build(base)
     assert not hasattr(built, "law")
     for data, apart in ((X, 0.0), (Y, 1.0)):
@@ -255,7 +255,7 @@ def test_constants_of_the_theorem_in_numbers_of_the_catalogue() -> None:
 
 def test_many_noisy_counts_lie_between_continuous_noise_and_responses() -> None:
     """Sixteenths of a count, composed exactly, against a convolution of the continuous losses from below."""
-    counts = Accountant([NoisyCount(at_least(1), step=2.0**-4)] * 99, 9.9)
+    counts = Accountant([NoisyCountPart(at_least(1), step=2.0**-4)] * 99, 9.9)
     found = curve(counts.law(X), counts.law(Y))
     assert isinstance(found, LossCurve)
     continuous = composed(LaplaceCurve(0.1), 99)
@@ -267,7 +267,7 @@ def test_many_noisy_counts_lie_between_continuous_noise_and_responses() -> None:
 
 
 def test_the_number_of_ones_is_as_good_as_the_responses() -> None:
-    many, single = ManyResponses(BIT, 0.3, 6, 0.1), Accountant([Response(BIT)] * 6, 1.8)
+    many, single = ManyResponses(BIT, 0.3, 6, 0.1), Accountant([LeakyResponsePart(BIT)] * 6, 1.8)
     ones, responses = curve(many.law(X), many.law(Y)), curve(single.law(X), single.law(Y))
     for at in (0.0, 0.4, 1.0, 1.7):
         assert ones.delta(at) == pytest.approx(responses.delta(at), rel=1e-9)
@@ -376,7 +376,7 @@ def pair_of(name: str, epsilon: float) -> LossCurve:
     elif name == "geometric":
         found = curve(TwoSidedGeometricLaw(0, math.exp(epsilon)), TwoSidedGeometricLaw(1, math.exp(epsilon)))
     else:
-        laplace = NoisyCount(at_least(1), step=2.0**-14).spending(epsilon, 0.0)
+        laplace = NoisyCountPart(at_least(1), step=2.0**-14).spending(epsilon, 0.0)
         found = curve(laplace.law(X), laplace.law(Y))
     assert isinstance(found, LossCurve)
     return found
@@ -437,7 +437,7 @@ def test_the_loss_of_draws_has_the_computed_mean() -> None:
     epsilon, n = 0.2, 400_000
     law = ProductLaw((TwoSidedGeometricLaw(0, math.exp(epsilon)),)).parts[0]
     other = TwoSidedGeometricLaw(1, math.exp(epsilon))
-    mechanism = NoisyCount(at_least(1), step=1.0).spending(epsilon, 0.0)
+    mechanism = NoisyCountPart(at_least(1), step=1.0).spending(epsilon, 0.0)
     outputs = mechanism(X, n, np.random.default_rng(11))
     losses = epsilon * (np.abs(outputs - 1) - np.abs(outputs))
     reach = epsilon * math.sqrt(2 * math.log(2 / FALSE_ALARM) / n)

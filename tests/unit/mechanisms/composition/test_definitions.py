@@ -25,12 +25,12 @@ from auditor.privacy.exact import (
 from experiments.document_001_lecture_dp import definitions
 from mechanisms.additive_noise.gaussian import analytic_mu
 from mechanisms.composition.testers import (
-    DeltaOnBothSides,
-    DeltaTwice,
-    OneOrder,
+    DeltaOnBothSidesTester,
+    DeltaTwiceTester,
+    OneOrderTester,
     PointMassRatio,
     SampledTester,
-    ScoredOnTraining,
+    ScoredOnTrainingTester,
     draw,
     hockey_stick,
     largest_loss,
@@ -220,10 +220,10 @@ def test_the_tester_keeps_its_promise_where_the_wrong_ones_break_it() -> None:
     level = curve(*gaussian).epsilon(0.05)
     for tester, data, truth, holds in (
         (SampledTester(cells), (uniform, uniform), 0.0, True),
-        (ScoredOnTraining(cells), (uniform, uniform), 0.0, False),
+        (ScoredOnTrainingTester(cells), (uniform, uniform), 0.0, False),
         (SampledTester(edges, 0.05), gaussian, level, True),
-        (DeltaTwice(edges, 0.05), gaussian, level, True),
-        (DeltaOnBothSides(edges, 0.05), gaussian, level, False),
+        (DeltaTwiceTester(edges, 0.05), gaussian, level, True),
+        (DeltaOnBothSidesTester(edges, 0.05), gaussian, level, False),
         (PointMassRatio(), gaussian, level, False),
     ):
         count = int((tester(data, n, rng) > truth).sum())
@@ -234,7 +234,7 @@ def test_the_tester_keeps_its_promise_where_the_wrong_ones_break_it() -> None:
 def test_one_order_misses_what_the_other_shows() -> None:
     data = (FiniteLaw((0,), np.ones(1)), FiniteLaw((0, 1), np.array([0.5, 0.5])))
     rng = np.random.default_rng(6)
-    assert OneOrder((0.5,))(data, 200, rng).max() <= math.log(1 / 0.3)
+    assert OneOrderTester((0.5,))(data, 200, rng).max() <= math.log(1 / 0.3)
     # 200 outputs of probability 1/2: fewer than 60 have a probability of 1e-9 an audit, and 60 still certify 2.5.
     assert SampledTester((0.5,))(data, 200, rng).min() > 2.4
 

@@ -15,8 +15,8 @@ from mechanisms.base.queries import Count
 from mechanisms.composition.disjoint_blocks import (
     MUTANTS,
     AdaptiveBlocks,
+    BlocksDrawnWithReplacement,
     DisjointBlocks,
-    WithReplacement,
     deduplicated_by,
     filtered_by,
 )
@@ -169,7 +169,7 @@ def test_deduplication_changes_the_number_of_blocks() -> None:
 
 def test_rows_drawn_again_and_again_cost_each_time() -> None:
     mutant: Any = MUTANTS["blocks_with_replacement"].build(BLOCKS)
-    assert isinstance(mutant, WithReplacement)
+    assert isinstance(mutant, BlocksDrawnWithReplacement)
     costs = mutant.costs()
     # Counted one by one.
     for index in range(12):

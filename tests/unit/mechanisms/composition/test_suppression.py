@@ -15,18 +15,18 @@ from mechanisms.base.queries import Count
 from mechanisms.composition.suppression import (
     MUTANTS,
     REFUSED,
-    Differencing,
-    Either,
+    DifferencingAttack,
+    EitherPredicate,
+    GeometricNoiseCounts,
     GuessingGame,
-    KnownRest,
-    NoisyCounts,
+    KnownRestAttack,
     OverlappingDifferencing,
     SuppressedCounts,
     guessing_bound,
 )
 
 TARGET, WIDE = Count(low=7.0, high=7.0), Count(low=0.0, high=3.0)
-ATTACK = Differencing(TARGET, WIDE)
+ATTACK = DifferencingAttack(TARGET, WIDE)
 #: Four rows of the wide predicate, and one of the target or of neither.
 WITHOUT, WITH = np.array([0.0, 1.0, 2.0, 3.0, 5.0]), np.array([0.0, 1.0, 2.0, 3.0, 7.0])
 GAME = (WITHOUT, WITH)
@@ -35,11 +35,11 @@ FALSE_ALARM = 1e-7
 
 
 def test_a_row_counts_once() -> None:
-    overlapping = Either((Count(low=0.0, high=2.0), Count(low=1.0, high=3.0), Count(equals=7.0)))
+    overlapping = EitherPredicate((Count(low=0.0, high=2.0), Count(low=1.0, high=3.0), Count(equals=7.0)))
     assert [float(overlapping(data)) for data in GAME] == [4.0, 5.0]
     np.testing.assert_array_equal(Count(equals=7.0).matches(WITH), [False] * 4 + [True])
     for count in (TARGET, WIDE, Count(equals=2.0), Count()):
-        assert int(count.matches(WITH).sum()) == int(count(WITH)) == int(Either((count,))(WITH))
+        assert int(count.matches(WITH).sum()) == int(count(WITH)) == int(EitherPredicate((count,))(WITH))
     assert (overlapping.sensitivity, overlapping.linf_sensitivity, overlapping.granularity) == (1.0, 1.0, 1.0)
     assert overlapping.relation == "replace_one"
 
@@ -52,7 +52,7 @@ def test_the_difference_of_two_large_counts_is_that_of_one_person() -> None:
         np.testing.assert_array_equal(outputs, [[4, 4 + bit]] * 3)
         np.testing.assert_array_equal(ATTACK(outputs), [bit] * 3)
     # The count of the target itself is refused, whatever it is.
-    alone = SuppressedCounts((Either((TARGET,)),), 4)
+    alone = SuppressedCounts((EitherPredicate((TARGET,)),), 4)
     assert [int(alone.answers(data)[0]) for data in GAME] == [REFUSED, REFUSED]
     assert curve(alone.law(WITHOUT), alone.law(WITH)).epsilon(0.0) == 0.0
     assert curve(interface.law(WITHOUT), interface.law(WITH)).epsilon(0.999) == math.inf
@@ -65,12 +65,12 @@ def test_predicates_that_overlap_make_the_difference_wrong_and_are_refused(wide:
     assert not np.diff(outputs).any()  # the difference is 0, with the target and without
     assert not any(careless(released).any() for released in outputs)
     with pytest.raises(ValueError, match=r"expected a target and a wide predicate that are disjoint, got \(Count"):
-        Differencing(TARGET, wide)
+        DifferencingAttack(TARGET, wide)
 
 
 @pytest.mark.parametrize("levels", [(0.5, 0.5), (0.25, 1.0), (2.0, 0.125)])
 def test_noisy_counts_attain_the_sum_of_their_levels(levels: tuple[float, float]) -> None:
-    noisy = NoisyCounts(ATTACK.queries, levels)
+    noisy = GeometricNoiseCounts(ATTACK.queries, levels)
     assert noisy.epsilon == sum(levels)
     # A row of the wide predicate moves both counts, the target only the second.
     both = curve(noisy.law([0.0, 1.0]), noisy.law([5.0, 1.0])).epsilon(0.0)
@@ -79,7 +79,7 @@ def test_noisy_counts_attain_the_sum_of_their_levels(levels: tuple[float, float]
 
 
 def test_noisy_counts_follow_their_law() -> None:
-    noisy, n = NoisyCounts(ATTACK.queries, (0.5, 1.0)), 40_000
+    noisy, n = GeometricNoiseCounts(ATTACK.queries, (0.5, 1.0)), 40_000
     outputs = noisy(WITH, n, np.random.default_rng(1))
     assert outputs.shape == (n, 2)
     for column, law in zip(outputs.T, noisy.law(WITH).parts, strict=True):
@@ -95,7 +95,7 @@ def test_noisy_counts_follow_their_law() -> None:
     assert stats.binomtest(int((product > 0).sum()), int((product != 0).sum()), 0.5).pvalue > FALSE_ALARM
 
 
-def right_guesses(noisy: NoisyCounts, attack: Any) -> float:
+def right_guesses(noisy: GeometricNoiseCounts, attack: Any) -> float:
     """Exact probability of a right guess, by summing over both noises as far as 1e-15 is left."""
     total = 0.0
     for coin, data in enumerate(GAME):
@@ -112,10 +112,10 @@ def right_guesses(noisy: NoisyCounts, attack: Any) -> float:
     return total
 
 
-@pytest.mark.parametrize("attack", [ATTACK, KnownRest(4.0)])
+@pytest.mark.parametrize("attack", [ATTACK, KnownRestAttack(4.0)])
 @pytest.mark.parametrize("levels", [(0.5, 0.5), (1.0, 2.0)])
 def test_no_attack_on_noisy_counts_beats_the_guessing_bound(attack: Any, levels: tuple[float, float]) -> None:
-    noisy, n = NoisyCounts(ATTACK.queries, levels), 40_000
+    noisy, n = GeometricNoiseCounts(ATTACK.queries, levels), 40_000
     exact = right_guesses(noisy, attack)
     assert exact <= guessing_bound(levels[1]) * (1 + 1e-9) < guessing_bound(noisy.epsilon)
     right = GuessingGame(noisy, attack)(GAME, n, np.random.default_rng(2))
@@ -125,12 +125,12 @@ def test_no_attack_on_noisy_counts_beats_the_guessing_bound(attack: Any, levels:
 
 def test_who_knows_the_rest_attains_the_bound_of_the_second_answer() -> None:
     # a / (1 + a) with a = e^eps: the bound of A7 without slack.
-    exact = right_guesses(NoisyCounts(ATTACK.queries, (0.5, 0.75)), KnownRest(4.0))
+    exact = right_guesses(GeometricNoiseCounts(ATTACK.queries, (0.5, 0.75)), KnownRestAttack(4.0))
     assert exact == pytest.approx(guessing_bound(0.75), rel=1e-12)
 
 
 def test_the_attack_on_exact_counts_is_always_right() -> None:
-    game = GuessingGame(MUTANTS["as_described"].build(NoisyCounts(ATTACK.queries, (1.0, 1.0))), ATTACK)
+    game = GuessingGame(MUTANTS["as_described"].build(GeometricNoiseCounts(ATTACK.queries, (1.0, 1.0))), ATTACK)
     crowd = (np.append(np.zeros(20), 5.0), np.append(np.zeros(20), 7.0))
     assert game(crowd, 1000, np.random.default_rng(3)).all()
 
@@ -148,13 +148,16 @@ def test_the_guessing_bound() -> None:
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: Either(()), r"expected at least one predicate, got \(\)"),
-        (lambda: Either((Count(), Count(relation="add_remove_one"))), r"expected predicates with one relation, got"),
-        (lambda: Differencing(TARGET, Count(0, low=0.0, high=3.0)), r"predicate of one column, got \(Count"),
-        (lambda: Differencing(Count(equals="yes"), WIDE), r"expected a numeric value to count, got 'yes'"),
-        (lambda: NoisyCounts(ATTACK.queries, (1.0,)), r"expected 2 levels, got \(1\.0,\)"),
-        (lambda: NoisyCounts((), ()), r"expected at least one query, got \(\)"),
-        (lambda: NoisyCounts(ATTACK.queries, (1.0, 0.0)), r"expected a finite epsilon > 0, got 0\.0"),
+        (lambda: EitherPredicate(()), r"expected at least one predicate, got \(\)"),
+        (
+            lambda: EitherPredicate((Count(), Count(relation="add_remove_one"))),
+            r"expected predicates with one relation, got",
+        ),
+        (lambda: DifferencingAttack(TARGET, Count(0, low=0.0, high=3.0)), r"predicate of one column, got \(Count"),
+        (lambda: DifferencingAttack(Count(equals="yes"), WIDE), r"expected a numeric value to count, got 'yes'"),
+        (lambda: GeometricNoiseCounts(ATTACK.queries, (1.0,)), r"expected 2 levels, got \(1\.0,\)"),
+        (lambda: GeometricNoiseCounts((), ()), r"expected at least one query, got \(\)"),
+        (lambda: GeometricNoiseCounts(ATTACK.queries, (1.0, 0.0)), r"expected a finite epsilon > 0, got 0\.0"),
         (lambda: SuppressedCounts(ATTACK.queries, 0), r"expected an integer threshold >= 1, got 0"),
         (lambda: SuppressedCounts((), 1), r"expected at least one query, got \(\)"),
         (lambda: SuppressedCounts(ATTACK.queries, 1)(WITH, 0, np.random.default_rng()), r"draws n >= 1, got 0"),

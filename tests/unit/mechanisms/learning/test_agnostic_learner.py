@@ -12,11 +12,17 @@ from numpy.typing import NDArray
 from scipy import integrate, optimize, special, stats
 
 from auditor.privacy.exact import FiniteLaw
-from mechanisms.learning.agnostic_learner import AgnosticLearner, Choice, LabelsAt, gumbel_choice, level_of_flip
+from mechanisms.learning.agnostic_learner import (
+    AgnosticLearner,
+    HypothesisChoice,
+    LabelsAt,
+    gumbel_choice,
+    level_of_flip,
+)
 from mechanisms.learning.agnostic_mutants import MUTANTS
 from mechanisms.learning.fresh_learner import (
-    Distribution,
     ExcessError,
+    FiniteExampleDistribution,
     FreshEpsHalved,
     FreshLearner,
     FreshScoreOverN,
@@ -33,12 +39,12 @@ from mechanisms.learning.fresh_learner import (
     realizable_failure,
 )
 from mechanisms.learning.hypotheses import (
-    Hypotheses,
-    Intervals,
-    Parities,
-    Points,
-    Rectangles,
-    Thresholds,
+    HypothesisClass,
+    IntervalFunctions,
+    ParityFunctions,
+    PointFunctions,
+    RectangleFunctions,
+    ThresholdFunctions,
     counts_of,
     sauer,
 )
@@ -49,13 +55,13 @@ IntArray = NDArray[np.int64]
 #: False-alarm probability of every statistical test here, each at a fixed seed and valid for any.
 ALARM = 1e-6
 
-CLASSES: list[Hypotheses] = [
-    Points(5),
-    Points(4, 3),
-    Thresholds(6),
-    Intervals(5),
-    Rectangles(3, 4),
-    Parities(4),
+CLASSES: list[HypothesisClass] = [
+    PointFunctions(5),
+    PointFunctions(4, 3),
+    ThresholdFunctions(6),
+    IntervalFunctions(5),
+    RectangleFunctions(3, 4),
+    ParityFunctions(4),
 ]
 
 
@@ -82,7 +88,7 @@ def flipped(data: IntArray) -> IntArray:
 
 
 @pytest.mark.parametrize("hypotheses", CLASSES, ids=repr)
-def test_mistakes_are_those_of_the_labels(hypotheses: Hypotheses) -> None:
+def test_mistakes_are_those_of_the_labels(hypotheses: HypothesisClass) -> None:
     for seed in range(5):
         data = sample(hypotheses.domain, 40, seed)
         by_hand = (hypotheses.labels(data[:, 0]) != (data[:, 1] == 1)[:, None]).sum(axis=0)
@@ -90,7 +96,7 @@ def test_mistakes_are_those_of_the_labels(hypotheses: Hypotheses) -> None:
 
 
 @pytest.mark.parametrize("hypotheses", CLASSES, ids=repr)
-def test_labelings_are_distinct(hypotheses: Hypotheses) -> None:
+def test_labelings_are_distinct(hypotheses: HypothesisClass) -> None:
     table = hypotheses.labels(np.arange(hypotheses.domain))
     assert table.shape == (hypotheses.domain, hypotheses.size)
     assert np.unique(table, axis=1).shape[1] == hypotheses.size
@@ -98,7 +104,7 @@ def test_labelings_are_distinct(hypotheses: Hypotheses) -> None:
 
 
 @pytest.mark.parametrize("hypotheses", CLASSES, ids=repr)
-def test_the_dimension_is_that_of_the_largest_shattered_set(hypotheses: Hypotheses) -> None:
+def test_the_dimension_is_that_of_the_largest_shattered_set(hypotheses: HypothesisClass) -> None:
     def shattered(size: int) -> bool:
         return any(
             np.unique(hypotheses.labels(np.array(points)), axis=1).shape[1] == 2**size
@@ -113,18 +119,18 @@ def test_the_dimension_is_that_of_the_largest_shattered_set(hypotheses: Hypothes
 
 def test_what_the_classes_are() -> None:
     x = np.arange(4)
-    assert Points(2, 2).labels(x).astype(int).tolist() == [[1, 0], [0, 1], [0, 0], [0, 0]]
-    assert Thresholds(4).labels(x)[:, 2].tolist() == [False, False, True, True]
-    intervals = Intervals(4)
+    assert PointFunctions(2, 2).labels(x).astype(int).tolist() == [[1, 0], [0, 1], [0, 0], [0, 0]]
+    assert ThresholdFunctions(4).labels(x)[:, 2].tolist() == [False, False, True, True]
+    intervals = IntervalFunctions(4)
     kinds = {tuple(intervals.labels(x)[:, h].tolist()) for h in range(intervals.size)}
     by_hand = {tuple(a <= i < b for i in range(4)) for a in range(5) for b in range(5)}
     assert kinds == by_hand
     assert not intervals.labels(x)[:, 0].any()
-    assert Parities(2).labels(x)[:, 3].tolist() == [False, True, True, False]
+    assert ParityFunctions(2).labels(x)[:, 3].tolist() == [False, True, True, False]
 
 
 def test_parameters_of_intervals_are_counted() -> None:
-    intervals = Intervals(4)
+    intervals = IntervalFunctions(4)
     table = intervals.labels(np.arange(4))
     for h, count in enumerate(intervals.parameters().tolist()):
         by_hand = [(a, b) for a in range(5) for b in range(5) if [a <= i < b for i in range(4)] == table[:, h].tolist()]
@@ -140,7 +146,7 @@ def test_sauers_numbers_are_below_the_power() -> None:
 
 def test_a_large_domain_takes_linear_time() -> None:
     data = sample(1_000_000, 1000, 1)
-    wrong = Thresholds(1_000_000).mistakes(counts_of(data, 1_000_000))
+    wrong = ThresholdFunctions(1_000_000).mistakes(counts_of(data, 1_000_000))
     for t in (0, 1, 500_000, 1_000_000):
         assert wrong[t] == int(((data[:, 0] >= t) != (data[:, 1] == 1)).sum())
 
@@ -163,15 +169,15 @@ def test_data_that_are_refused(data: NDArray[Any], shown: str) -> None:
 @pytest.mark.parametrize(
     ("build", "shown"),
     [
-        (lambda: Points(0), "got 0"),
-        (lambda: Points(3, -1), "got -1"),
-        (lambda: Thresholds(0), "got 0"),
-        (lambda: Intervals(-2), "got -2"),
-        (lambda: Rectangles(2, 0), r"\(2, 0\)"),
-        (lambda: Rectangles(2, 3).dimension, r"\(2, 3\)"),
-        (lambda: Parities(23), "got 23"),
-        (lambda: AgnosticLearner(Points(2), 0.0), "got 0.0"),
-        (lambda: LabelsAt(AgnosticLearner(Points(2), 1.0), ()), r"got \(\)"),
+        (lambda: PointFunctions(0), "got 0"),
+        (lambda: PointFunctions(3, -1), "got -1"),
+        (lambda: ThresholdFunctions(0), "got 0"),
+        (lambda: IntervalFunctions(-2), "got -2"),
+        (lambda: RectangleFunctions(2, 0), r"\(2, 0\)"),
+        (lambda: RectangleFunctions(2, 3).dimension, r"\(2, 3\)"),
+        (lambda: ParityFunctions(23), "got 23"),
+        (lambda: AgnosticLearner(PointFunctions(2), 0.0), "got 0.0"),
+        (lambda: LabelsAt(AgnosticLearner(PointFunctions(2), 1.0), ()), r"got \(\)"),
         (lambda: level_of_flip(1.0, 1.0), "got 1.0"),
         (lambda: FreshLearner(1.0, 0), "got 0"),
         (lambda: FreshLearner(math.inf, 5), "got inf"),
@@ -179,7 +185,7 @@ def test_data_that_are_refused(data: NDArray[Any], shown: str) -> None:
         (lambda: IndependentBits(2, 1.0), "got 1.0"),
         (lambda: identical_realizable(1, 0.1), "got 1"),
         (lambda: identical_agnostic(2, 1.5), "got 1.25"),
-        (lambda: Distribution(Points(2), np.array([[0, 1]]), np.array([0.5])), r"0\.5"),
+        (lambda: FiniteExampleDistribution(PointFunctions(2), np.array([[0, 1]]), np.array([0.5])), r"0\.5"),
         (lambda: least_size(lambda n: 1.0 / n, 0.1, 5), "got 5"),
     ],
 )
@@ -192,7 +198,7 @@ def test_what_is_refused(build: Any, shown: str) -> None:
 
 
 @pytest.mark.parametrize("hypotheses", CLASSES, ids=repr)
-def test_probabilities_are_exponential_in_the_mistakes(hypotheses: Hypotheses) -> None:
+def test_probabilities_are_exponential_in_the_mistakes(hypotheses: HypothesisClass) -> None:
     data = sample(hypotheses.domain, 9, 3)
     wrong = [int((hypotheses.labels(data[:, 0])[:, h] != (data[:, 1] == 1)).sum()) for h in range(hypotheses.size)]
     weights = [math.exp(-0.7 * count / 2) for count in wrong]
@@ -201,14 +207,14 @@ def test_probabilities_are_exponential_in_the_mistakes(hypotheses: Hypotheses) -
 
 
 @pytest.mark.parametrize("hypotheses", CLASSES, ids=repr)
-def test_draws_follow_the_law(hypotheses: Hypotheses) -> None:
+def test_draws_follow_the_law(hypotheses: HypothesisClass) -> None:
     learner, data = AgnosticLearner(hypotheses, 1.0), sample(hypotheses.domain, 8, 4)
     outputs = learner(data, 40_000, np.random.default_rng(5))
     assert p_value_of_outputs(outputs, learner.law(data)) > ALARM / len(CLASSES)
 
 
 def test_draws_do_not_underflow_and_the_law_refuses() -> None:
-    learner, data = AgnosticLearner(Points(2), 1.0), records((0, 0, 1500), (1, 0, 1501))
+    learner, data = AgnosticLearner(PointFunctions(2), 1.0), records((0, 0, 1500), (1, 0, 1501))
     outputs = learner(data, 40_000, np.random.default_rng(6))
     # A lead of one record out of 3001.
     assert p_value_of_outputs(outputs, FiniteLaw((0, 1), special.softmax([0.5, 0.0]))) > ALARM
@@ -240,7 +246,7 @@ def test_the_catalogues_levels_of_a_flip() -> None:
 @pytest.mark.parametrize("k", [2, 16, 256])
 def test_points_on_unanimous_records(k: int) -> None:
     for n in range(1, 21):
-        data, learner = records((0, 0, n)), AgnosticLearner(Points(k), 1.0)
+        data, learner = records((0, 0, n)), AgnosticLearner(PointFunctions(k), 1.0)
         p = math.exp(-n / 2) / (math.exp(-n / 2) + k - 1)
         assert learner.law(data).probabilities[0] == pytest.approx(p, rel=1e-12)
         loss = 1.0 - math.log1p(p * math.expm1(1.0))
@@ -262,7 +268,7 @@ def test_any_flip_has_the_level_of_its_formula() -> None:
 
 def test_thresholds_cover_the_catalogues_range() -> None:
     found = [
-        level_of(AgnosticLearner(Thresholds(m), 1.0), records((0, 0, n)), records((0, 0, n - 1), (0, 1, 1)))
+        level_of(AgnosticLearner(ThresholdFunctions(m), 1.0), records((0, 0, n)), records((0, 0, n - 1), (0, 1, 1)))
         for m in (2, 3, 4)
         for n in (1, 2, 3)
     ]
@@ -270,8 +276,10 @@ def test_thresholds_cover_the_catalogues_range() -> None:
     assert max(found) == pytest.approx(0.91, abs=5e-3)
 
 
-@pytest.mark.parametrize("hypotheses", [Points(3), Thresholds(3), Intervals(3), Parities(2)], ids=repr)
-def test_no_neighbours_exceed_epsilon(hypotheses: Hypotheses) -> None:
+@pytest.mark.parametrize(
+    "hypotheses", [PointFunctions(3), ThresholdFunctions(3), IntervalFunctions(3), ParityFunctions(2)], ids=repr
+)
+def test_no_neighbours_exceed_epsilon(hypotheses: HypothesisClass) -> None:
     """All databases of two records, and all that replace the last one; inconsistent ones among them."""
     learner = AgnosticLearner(hypotheses, 1.5)
     every = list(itertools.product(range(hypotheses.domain), (0, 1)))
@@ -285,35 +293,35 @@ def test_no_neighbours_exceed_epsilon(hypotheses: Hypotheses) -> None:
 # ----------------------------------------------------------------------------------------- mutants
 
 
-def built(name: str, hypotheses: Hypotheses, epsilon: float = 1.0) -> Choice:
+def built(name: str, hypotheses: HypothesisClass, epsilon: float = 1.0) -> HypothesisChoice:
     mutant = MUTANTS[name].build(AgnosticLearner(hypotheses, epsilon))
-    assert isinstance(mutant, Choice)
+    assert isinstance(mutant, HypothesisChoice)
     return mutant
 
 
 #: Mutants, and classes and data on which they differ from the reference.
-DIFFERENT: list[tuple[str, Hypotheses, IntArray]] = [
-    ("half_missing", Points(4), records((0, 0, 2))),
-    ("eps_halved", Points(4), records((0, 0, 2))),
-    ("score_over_n", Points(4), records((0, 0, 4))),
-    ("sign_flipped", Points(4), records((0, 0, 2))),
-    ("parameters_with_multiplicity", Intervals(3), records((0, 0, 2))),
-    ("weighted_by_parameters", Intervals(3), records((0, 0, 2))),
-    ("noisy_min_lap_1_over_eps", Points(4), records((0, 0, 2))),
-    ("score_on_random_subset", Points(4), records((0, 0, 2), (1, 1, 3))),
-    ("argmax_on_ties", Points(4), records((0, 0, 1))),
-    ("never_fails", Points(4), records((0, 0, 1))),
-    ("gumbel_noise_reused", Points(4), records((0, 0, 1))),
-    ("sample_dependent_class", Points(4), records((0, 0, 1), (2, 1, 1))),
-    ("consistent_class", Points(4), records((0, 0, 2))),
-    ("deduplicated_on_sample", Points(5), records((0, 0, 1), (2, 1, 1))),
-    ("labelings_of_the_sample", Thresholds(6), records((1, 0, 1), (4, 1, 1))),
-    ("grid_from_data_range", Thresholds(6), records((1, 0, 1), (4, 1, 1))),
+DIFFERENT: list[tuple[str, HypothesisClass, IntArray]] = [
+    ("half_missing", PointFunctions(4), records((0, 0, 2))),
+    ("eps_halved", PointFunctions(4), records((0, 0, 2))),
+    ("score_over_n", PointFunctions(4), records((0, 0, 4))),
+    ("sign_flipped", PointFunctions(4), records((0, 0, 2))),
+    ("parameters_with_multiplicity", IntervalFunctions(3), records((0, 0, 2))),
+    ("weighted_by_parameters", IntervalFunctions(3), records((0, 0, 2))),
+    ("noisy_min_lap_1_over_eps", PointFunctions(4), records((0, 0, 2))),
+    ("score_on_random_subset", PointFunctions(4), records((0, 0, 2), (1, 1, 3))),
+    ("argmax_on_ties", PointFunctions(4), records((0, 0, 1))),
+    ("never_fails", PointFunctions(4), records((0, 0, 1))),
+    ("gumbel_noise_reused", PointFunctions(4), records((0, 0, 1))),
+    ("sample_dependent_class", PointFunctions(4), records((0, 0, 1), (2, 1, 1))),
+    ("consistent_class", PointFunctions(4), records((0, 0, 2))),
+    ("deduplicated_on_sample", PointFunctions(5), records((0, 0, 1), (2, 1, 1))),
+    ("labelings_of_the_sample", ThresholdFunctions(6), records((1, 0, 1), (4, 1, 1))),
+    ("grid_from_data_range", ThresholdFunctions(6), records((1, 0, 1), (4, 1, 1))),
 ]
 
 
 @pytest.mark.parametrize(("name", "hypotheses", "data"), DIFFERENT, ids=[row[0] for row in DIFFERENT])
-def test_a_mutant_draws_from_the_law_that_it_states(name: str, hypotheses: Hypotheses, data: IntArray) -> None:
+def test_a_mutant_draws_from_the_law_that_it_states(name: str, hypotheses: HypothesisClass, data: IntArray) -> None:
     mutant = built(name, hypotheses)
     law = mutant.law(data)
     assert p_value_of_outputs(mutant(data, 40_000, np.random.default_rng(9)), law) > ALARM / len(DIFFERENT)
@@ -323,7 +331,7 @@ def test_a_mutant_draws_from_the_law_that_it_states(name: str, hypotheses: Hypot
 @pytest.mark.parametrize("k", [2, 16])
 @pytest.mark.parametrize("n", [1, 2, 5])
 def test_level_without_the_half(k: int, n: int) -> None:
-    mutant, data = built("half_missing", Points(k)), records((0, 0, n))
+    mutant, data = built("half_missing", PointFunctions(k)), records((0, 0, n))
     p = float(mutant.law(data).probabilities[0])
     assert level_of(mutant, data, flipped(data)) == pytest.approx(2.0 - math.log1p(p * math.expm1(2.0)), rel=1e-12)
 
@@ -334,7 +342,7 @@ def test_level_without_the_half(k: int, n: int) -> None:
 )
 def test_mutants_that_are_as_private_as_the_reference(name: str, factor: float) -> None:
     """On all neighbours of four records of three points; with the last replaced, as they are symmetric."""
-    mutant = built(name, Points(3))
+    mutant = built(name, PointFunctions(3))
     every = list(itertools.product(range(3), (0, 1)))
     for first in itertools.combinations_with_replacement(every, 3):
         laws = np.log([mutant.probabilities(np.array([*first, last])) for last in every])
@@ -342,7 +350,7 @@ def test_mutants_that_are_as_private_as_the_reference(name: str, factor: float) 
 
 
 def test_multiplicities_cost_no_privacy() -> None:
-    mutant = built("parameters_with_multiplicity", Intervals(3))
+    mutant = built("parameters_with_multiplicity", IntervalFunctions(3))
     every = list(itertools.product(range(3), (0, 1)))
     for first in itertools.combinations_with_replacement(every, 2):
         laws = np.log([mutant.probabilities(np.array([*first, last])) for last in every])
@@ -350,15 +358,15 @@ def test_multiplicities_cost_no_privacy() -> None:
 
 
 def test_halves_of_the_data_by_enumeration() -> None:
-    data, mutant = sample(3, 7, 10), built("score_on_random_subset", Points(3))
-    reference = AgnosticLearner(Points(3), 1.0)
+    data, mutant = sample(3, 7, 10), built("score_on_random_subset", PointFunctions(3))
+    reference = AgnosticLearner(PointFunctions(3), 1.0)
     halves = [reference.probabilities(data[list(rows)]) for rows in itertools.combinations(range(7), 3)]
     assert mutant.probabilities(data) == pytest.approx(np.mean(halves, axis=0), rel=1e-12)
 
 
 def test_halves_of_much_data_are_refused() -> None:
     with pytest.raises(ValueError, match="subsets"):
-        built("score_on_random_subset", Points(3)).law(sample(3, 200, 11))
+        built("score_on_random_subset", PointFunctions(3)).law(sample(3, 200, 11))
 
 
 def test_level_of_noisy_min_by_quadrature() -> None:
@@ -376,7 +384,7 @@ def test_level_of_noisy_min_by_quadrature() -> None:
         )
 
     behind, ahead = wins(-1.0), wins(1.0)
-    mutant, data = built("noisy_min_lap_1_over_eps", Points(8)), records((0, 0, 1))
+    mutant, data = built("noisy_min_lap_1_over_eps", PointFunctions(8)), records((0, 0, 1))
     assert mutant.law(data).probabilities[0] == pytest.approx(behind, rel=1e-9)
     expected = max(math.log(ahead / behind), math.log((1 - behind) / (1 - ahead)))
     assert level_of(mutant, data, flipped(data)) == pytest.approx(expected, rel=1e-8)
@@ -384,38 +392,38 @@ def test_level_of_noisy_min_by_quadrature() -> None:
 
 
 def test_weights_underflow_at_745() -> None:
-    mutant = built("exp_underflow", Points(2))
+    mutant = built("exp_underflow", PointFunctions(2))
     assert mutant.probabilities(records((0, 0, 1490), (1, 0, 1491))).tolist() == [1.0, 0.0]
     assert mutant.probabilities(records((0, 0, 1491), (1, 0, 1490))).tolist() == [0.0, 1.0]
-    reference = AgnosticLearner(Points(2), 1.0)
+    reference = AgnosticLearner(PointFunctions(2), 1.0)
     assert level_of(reference, records((0, 0, 1490), (1, 0, 1491)), records((0, 0, 1491), (1, 0, 1490))) < 1
     with pytest.raises(ValueError, match="weight above 0"):
         mutant.law(records((0, 0, 1491), (1, 0, 1491)))
-    ties = built("argmax_on_ties", Points(2))
+    ties = built("argmax_on_ties", PointFunctions(2))
     assert ties.probabilities(records((0, 0, 1491), (1, 0, 1491))).tolist() == [1.0, 0.0]
     assert ties.probabilities(records((0, 0, 1492), (1, 0, 1490))).tolist() == [0.0, 1.0]
 
 
 def test_ties_are_broken_without_noise() -> None:
-    mutant = built("argmax_on_ties", Points(3))
+    mutant = built("argmax_on_ties", PointFunctions(3))
     assert mutant.probabilities(records((0, 1, 1), (1, 1, 1))).tolist() == [1.0, 0.0, 0.0]
     once = records((0, 1, 1))
-    assert mutant.probabilities(once) == pytest.approx(AgnosticLearner(Points(3), 1.0).probabilities(once))
+    assert mutant.probabilities(once) == pytest.approx(AgnosticLearner(PointFunctions(3), 1.0).probabilities(once))
 
 
 @pytest.mark.parametrize(
     ("name", "hypotheses", "x", "y"),
     [
-        ("argmax_on_ties", Points(2), records((0, 1, 1), (0, 0, 1)), records((0, 1, 2))),
-        ("gumbel_noise_reused", Points(2), records((0, 1, 3)), records((0, 1, 2), (0, 0, 1))),
-        ("never_fails", Points(16), records((0, 1, 1)), records((0, 0, 1))),
-        ("sample_dependent_class", Points(4), records((0, 1, 1), (1, 1, 1)), records((0, 1, 2))),
-        ("consistent_class", Points(4), records((0, 0, 2)), records((0, 0, 1), (0, 1, 1))),
-        ("labelings_of_the_sample", Thresholds(16), records((3, 0, 3)), records((3, 0, 2), (8, 0, 1))),
-        ("grid_from_data_range", Thresholds(16), records((3, 0, 1), (7, 1, 1)), records((3, 0, 1), (12, 1, 1))),
+        ("argmax_on_ties", PointFunctions(2), records((0, 1, 1), (0, 0, 1)), records((0, 1, 2))),
+        ("gumbel_noise_reused", PointFunctions(2), records((0, 1, 3)), records((0, 1, 2), (0, 0, 1))),
+        ("never_fails", PointFunctions(16), records((0, 1, 1)), records((0, 0, 1))),
+        ("sample_dependent_class", PointFunctions(4), records((0, 1, 1), (1, 1, 1)), records((0, 1, 2))),
+        ("consistent_class", PointFunctions(4), records((0, 0, 2)), records((0, 0, 1), (0, 1, 1))),
+        ("labelings_of_the_sample", ThresholdFunctions(16), records((3, 0, 3)), records((3, 0, 2), (8, 0, 1))),
+        ("grid_from_data_range", ThresholdFunctions(16), records((3, 0, 1), (7, 1, 1)), records((3, 0, 1), (12, 1, 1))),
     ],
 )
-def test_infinite_levels(name: str, hypotheses: Hypotheses, x: IntArray, y: IntArray) -> None:
+def test_infinite_levels(name: str, hypotheses: HypothesisClass, x: IntArray, y: IntArray) -> None:
     assert level_of(built(name, hypotheses), x, y) == math.inf
     true = MUTANTS[name].true_level
     assert true is not None
@@ -424,15 +432,17 @@ def test_infinite_levels(name: str, hypotheses: Hypotheses, x: IntArray, y: IntA
 
 def test_nothing_offered_means_everything_is() -> None:
     data = records((0, 0, 1), (0, 1, 1))
-    expected = AgnosticLearner(Points(3), 1.0).probabilities(data)
-    assert built("consistent_class", Points(3)).probabilities(data) == pytest.approx(expected)
-    assert built("sample_dependent_class", Points(3, 1)).probabilities(records((3, 0, 2))) == pytest.approx(1 / 3)
+    expected = AgnosticLearner(PointFunctions(3), 1.0).probabilities(data)
+    assert built("consistent_class", PointFunctions(3)).probabilities(data) == pytest.approx(expected)
+    assert built("sample_dependent_class", PointFunctions(3, 1)).probabilities(records((3, 0, 2))) == pytest.approx(
+        1 / 3
+    )
 
 
 @pytest.mark.parametrize("k", [16, 64])
 def test_level_of_deduplication_in_closed_form(k: int) -> None:
     """Records at the last point; on z' point 0 appears, and its hypothesis leaves those that agree."""
-    mutant, n = built("deduplicated_on_sample", Points(k)), 4
+    mutant, n = built("deduplicated_on_sample", PointFunctions(k)), 4
     data = records((k - 1, 0, n))
     together = 1.0 / (math.exp(-n / 2) + 1.0) / (k - 1)
     alone = math.exp(-0.5) / (math.exp(-(n - 1) / 2) + math.exp(-0.5) + 1.0)
@@ -443,7 +453,7 @@ def test_level_of_deduplication_in_closed_form(k: int) -> None:
 
 def test_single_precision_loses_small_weights() -> None:
     """Two of 2^17 points lead by 32 records: others are lost where the leaders tie, and not where they do not."""
-    mutant = LabelsAt(built("float32_cumulative_sum", Points(1 << 17)), (0, 1))
+    mutant = LabelsAt(built("float32_cumulative_sum", PointFunctions(1 << 17)), (0, 1))
     tie = records((0, 1, 32), (1, 1, 32))
     assert mutant.law(tie).probabilities.tolist() == [0.0, 0.5, 0.5, 0.0]
     # Each comes out as a unit in the last place of the leaders' 1 + 1/e.
@@ -454,15 +464,15 @@ def test_single_precision_loses_small_weights() -> None:
     lost = records((0, 1, 34), (1, 1, 34))
     assert mutant.law(flipped(lost)).probabilities[0] == 0.0
     assert level_of(mutant, lost, flipped(lost)) <= 1.0
-    reference = LabelsAt(AgnosticLearner(Points(1 << 17), 1.0), (0, 1))
+    reference = LabelsAt(AgnosticLearner(PointFunctions(1 << 17), 1.0), (0, 1))
     missing = (2**17 - 2) * math.exp(-17)
     assert reference.law(lost).probabilities[0] == pytest.approx(missing / (2 + missing), rel=1e-12)
 
 
 def test_released_labels_are_those_of_the_chosen_hypothesis() -> None:
-    learner, data = AgnosticLearner(Parities(3), 1.0), sample(8, 5, 12)
+    learner, data = AgnosticLearner(ParityFunctions(3), 1.0), sample(8, 5, 12)
     released = LabelsAt(learner, (1, 6, 7))
-    table = Parities(3).labels(np.array([1, 6, 7])).astype(int)
+    table = ParityFunctions(3).labels(np.array([1, 6, 7])).astype(int)
     expected = np.zeros(8)
     for h, mass in enumerate(learner.law(data).probabilities):
         expected[table[0, h] + 2 * table[1, h] + 4 * table[2, h]] += mass
@@ -478,11 +488,11 @@ def test_released_labels_are_those_of_the_chosen_hypothesis() -> None:
 def test_a_fresh_learner_is_the_learner_on_fresh_records() -> None:
     rng, n, size = np.random.default_rng(14), 4_000, 6
     found = np.array([[0, 1], [0, 0], [2, 1], [3, 0]])
-    examples = Distribution(Points(4), found, np.array([0.3, 0.1, 0.2, 0.4]))
-    learner = AgnosticLearner(Points(4), 1.0)
+    examples = FiniteExampleDistribution(PointFunctions(4), found, np.array([0.3, 0.1, 0.2, 0.4]))
+    learner = AgnosticLearner(PointFunctions(4), 1.0)
     honest = np.concatenate([learner(found[rng.choice(4, size, p=examples.weights)], 1, rng) for _ in range(n)])
     # Points 0, .. 3 are told apart by the records, all but points 1 and 3: on (3, 0) they differ too.
-    errors = (Points(4).labels(found[:, 0]) != (found[:, 1] == 1)[:, None]).astype(float)
+    errors = (PointFunctions(4).labels(found[:, 0]) != (found[:, 1] == 1)[:, None]).astype(float)
     by_hand = examples.weights @ errors
     drawn = examples.errors[FreshLearner(1.0, size)(examples, n, rng)]
     cells = np.unique(by_hand)
@@ -496,7 +506,7 @@ def test_a_fresh_learner_is_the_learner_on_fresh_records() -> None:
     assert examples.multiplicities.sum() == 4
 
 
-INSTANCES: list[tuple[Distribution | IndependentBits, FreshLearner]] = [
+INSTANCES: list[tuple[FiniteExampleDistribution | IndependentBits, FreshLearner]] = [
     (identical_realizable(16, 0.1), FreshLearner(0.5, 100)),
     (identical_agnostic(16, 0.2), FreshLearner(0.1, 300)),
     (IndependentBits(16, 0.2), FreshLearner(1.0, 100)),
@@ -541,7 +551,7 @@ def test_failure_with_independent_hypotheses_by_enumeration(k: int, n: int, epsi
 
 def test_exact_failures_are_of_two_records_only() -> None:
     found = np.array([[0, 1], [1, 0], [2, 0]])
-    examples = Distribution(Points(3), found, np.array([0.5, 0.25, 0.25]))
+    examples = FiniteExampleDistribution(PointFunctions(3), found, np.array([0.5, 0.25, 0.25]))
     with pytest.raises(ValueError, match="two records"):
         examples.failure(FreshLearner(1.0, 5), 0.1)
 

@@ -15,10 +15,16 @@ from auditor.privacy.exact import FiniteLaw
 from experiments.document_002_what_can_we_learn._amplified_choices import fixed, parity_rows, whole
 from mechanisms.learning.agnostic_learner import AgnosticLearner
 from mechanisms.learning.agnostic_mutants import MUTANTS as OF_THE_LEARNER
-from mechanisms.learning.amplified_choices import MUTANTS, BoostedByLearner, Candidates, ExponentsOf, records_of
+from mechanisms.learning.amplified_choices import (
+    MUTANTS,
+    BoostedByLearner,
+    CandidateHypotheses,
+    ExponentsOf,
+    records_of,
+)
 from mechanisms.learning.amplified_parity import ParityErrors, astar
 from mechanisms.learning.amplified_selection import ExponentialSelection
-from mechanisms.learning.boosting import NULL, Boosted, Split
+from mechanisms.learning.boosting import NULL, BoostedLearner, TrainTestSplit
 from mechanisms.learning.boosting_parts import ChosenHypothesis, errors_of
 from tests.claims.declared import claim_of, stated_on_pair
 from tests.statistics import level_of, p_value_of_outputs
@@ -35,7 +41,7 @@ def same(learner: AgnosticLearner) -> AgnosticLearner:
 
 def test_a_candidate_is_wrong_as_often_as_the_parity() -> None:
     codes = (NULL, 0, 1, 2, 3, 3)
-    learner = AgnosticLearner(Candidates(codes, 2), 1.0)
+    learner = AgnosticLearner(CandidateHypotheses(codes, 2), 1.0)
     found = learner.mistakes(records_of(ROWS, 2))
     assert found.tolist() == errors_of(codes, ParityErrors(2), ROWS).tolist()
     # By hand: (0, 1) is the code 2, (1, 1) is 3, (1, 0) is 1 and (0, 0) is 0.
@@ -47,7 +53,7 @@ def test_a_candidate_is_wrong_as_often_as_the_parity() -> None:
 
 def test_the_generic_learner_is_the_exponential_selection() -> None:
     """A sum over all lists of candidates, against the integral of `ExponentialSelection.winners`."""
-    split = Split(3, 2, 5)
+    split = TrainTestSplit(3, 2, 5)
     base = replace(astar(1.5, 2, split), selection=ExponentialSelection(1.5))
     data = np.concatenate([ROWS, ROWS[::-1], ROWS])[:11]
     by_lists = BoostedByLearner(base.learner, ParityErrors(2), split, ExponentialSelection(1.5), same)
@@ -207,7 +213,7 @@ def test_the_whole_learner_keeps_what_is_benign() -> None:
     base, pair = whole(12, 4)
     for name in ("score_over_n", "sign_flipped"):
         built: Any = MUTANTS[name].build(base)
-        assert isinstance(built, Boosted)
+        assert isinstance(built, BoostedLearner)
         assert level_of(built, pair.x, pair.y) <= 1.0
     rates: Any = MUTANTS["score_over_n"].build(base)
     assert level_of(rates, pair.x, pair.y) <= 0.25

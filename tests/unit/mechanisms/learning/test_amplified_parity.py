@@ -14,13 +14,13 @@ from scipy import stats
 
 from auditor.privacy.exact import curve
 from mechanisms.learning.amplified_fresh import (
+    AmplifiedWithoutRuns,
+    BoostedOnFreshSamples,
     FreshAmplified,
-    FreshParity,
-    NoRuns,
-    OnFreshSamples,
+    ParityOnFreshBlocks,
     ParityRows,
     SparseBits,
-    TrueError,
+    TrueErrorOfHypothesis,
     UniformBits,
     code_of,
     solve,
@@ -29,7 +29,7 @@ from mechanisms.learning.amplified_fresh import (
 from mechanisms.learning.amplified_parity import (
     MUTANTS,
     ParityErrors,
-    Printed,
+    PrintedAmplification,
     TargetLabels,
     all_released,
     astar,
@@ -39,9 +39,9 @@ from mechanisms.learning.amplified_parity import (
     rows_for_tests,
     size_bound,
 )
-from mechanisms.learning.amplified_selection import Estimates, ExponentialSelection, Unperturbed
-from mechanisms.learning.boosting import NULL, Boosted, Candidates, SameBlock, Split
-from mechanisms.learning.boosting_parts import ChosenHypothesis, FixedErrors, OneNumber
+from mechanisms.learning.amplified_selection import ExponentialSelection, NoiselessErrorCounts, NoisyErrorCounts
+from mechanisms.learning.boosting import NULL, BoostedLearner, ReleasedCandidates, SameTrainingBlock, TrainTestSplit
+from mechanisms.learning.boosting_parts import ChosenHypothesis, FixedErrors, ReleaseAsOneNumber
 from mechanisms.learning.gf2 import inner, random_words
 from tests.statistics import level_of, p_value_of_outputs
 
@@ -83,7 +83,7 @@ def test_the_sample_size_against_what_is_claimed_of_it() -> None:
 
 
 def test_parameters_as_printed() -> None:
-    printed = Printed(10, 0.5, 0.1, 0.1)
+    printed = PrintedAmplification(10, 0.5, 0.1, 0.1)
     assert printed.failure == 0.05
     assert printed.rounds == -10
     assert printed.rows == pytest.approx(16.64 * 10 / (0.5 * 0.02))
@@ -129,21 +129,24 @@ def test_the_sample_size_is_below_its_closed_form() -> None:
         (lambda: size_bound(3, 0.95, 0.1, 0.1), "0.95"),
         (lambda: size_bound(3, 0.5, 0.1, 0.3), "0.3"),
         (lambda: rounds(0.1, 1.0), "gamma"),
-        (lambda: Printed(3, 0.5, 0.1, 0.1, c=-2.0), "-2"),
-        (lambda: astar(4.5, 3, Split(1, 1, 1)), "4.5"),
-        (lambda: Split(0, 1, 1), "rounds"),
-        (lambda: Split(1, 1, 0), "tests"),
-        (lambda: Estimates(-1.0), "-1"),
-        (lambda: Estimates(1.0, 0), "fineness"),
+        (lambda: PrintedAmplification(3, 0.5, 0.1, 0.1, c=-2.0), "-2"),
+        (lambda: astar(4.5, 3, TrainTestSplit(1, 1, 1)), "4.5"),
+        (lambda: TrainTestSplit(0, 1, 1), "rounds"),
+        (lambda: TrainTestSplit(1, 1, 0), "tests"),
+        (lambda: NoisyErrorCounts(-1.0), "-1"),
+        (lambda: NoisyErrorCounts(1.0, 0), "fineness"),
         (lambda: ExponentialSelection(0.0), "epsilon"),
         (lambda: SparseBits(3, 1.5), "1.5"),
-        (lambda: FreshParity(5.0, 3, UniformBits(2)), "5.0"),
-        (lambda: FreshParity(1.0, 0, UniformBits(2)), "0"),
-        (lambda: FreshParity(1.0, 3, UniformBits(63)), "63"),
-        (lambda: NoRuns(2), "2"),
+        (lambda: ParityOnFreshBlocks(5.0, 3, UniformBits(2)), "5.0"),
+        (lambda: ParityOnFreshBlocks(1.0, 0, UniformBits(2)), "0"),
+        (lambda: ParityOnFreshBlocks(1.0, 3, UniformBits(63)), "63"),
+        (lambda: AmplifiedWithoutRuns(2), "2"),
         (lambda: code_of([0, 2], 2), "2"),
-        (lambda: all_released(replace(astar(1.0, 1, Split(1, 1, 1)), selection=ExponentialSelection(1.0))), "Exp"),
-        (lambda: astar(1.0, 1, Split(2, 2, 2))(rows((1, 0)), 1, np.random.default_rng(0)), "at least 6 rows"),
+        (
+            lambda: all_released(replace(astar(1.0, 1, TrainTestSplit(1, 1, 1)), selection=ExponentialSelection(1.0))),
+            "Exp",
+        ),
+        (lambda: astar(1.0, 1, TrainTestSplit(2, 2, 2))(rows((1, 0)), 1, np.random.default_rng(0)), "at least 6 rows"),
     ],
 )
 def test_bad_parameters_are_refused_with_their_value(build: Any, shown: str) -> None:
@@ -176,7 +179,7 @@ def parity_law(epsilon: float, d: int, block: Rows) -> dict[int, float]:
     return found
 
 
-def brute_output(boosted: Boosted, data: Rows) -> dict[int, float]:
+def brute_output(boosted: BoostedLearner, data: Rows) -> dict[int, float]:
     """Law of A* from its definition: all hypotheses of all runs, and the choice among fixed ones."""
     split, learner = boosted.split, boosted.learner
     d = data.shape[1] - 1
@@ -190,24 +193,24 @@ def brute_output(boosted: Boosted, data: Rows) -> dict[int, float]:
     return found
 
 
-@pytest.mark.parametrize("selection", [Estimates(0.4), Unperturbed(0.4), ExponentialSelection(0.9)])
+@pytest.mark.parametrize("selection", [NoisyErrorCounts(0.4), NoiselessErrorCounts(0.4), ExponentialSelection(0.9)])
 def test_the_output_law_by_enumeration(selection: Any) -> None:
-    boosted = replace(astar(0.9, 2, Split(3, 2, 2)), selection=selection)
+    boosted = replace(astar(0.9, 2, TrainTestSplit(3, 2, 2)), selection=selection)
     law = boosted.law(SMALL)
     expected = brute_output(boosted, SMALL)
     assert dict(zip(law.outcomes, law.probabilities, strict=True)) == pytest.approx(expected, rel=1e-11)
 
 
 def test_outputs_follow_their_laws() -> None:
-    split, rng = Split(3, 2, 2), np.random.default_rng(5)
+    split, rng = TrainTestSplit(3, 2, 2), np.random.default_rng(5)
     reference = astar(1.0, 2, split)
-    candidates = Candidates(reference.learner, reference.count, split, reference.selection)
-    one = OneNumber(all_released(astar(1.0, 1, Split(2, 1, 2))), 9)
+    candidates = ReleasedCandidates(reference.learner, reference.count, split, reference.selection)
+    one = ReleaseAsOneNumber(all_released(astar(1.0, 1, TrainTestSplit(2, 1, 2))), 9)
     shared: list[Any] = [MUTANTS[name].build(one.release) for name in ("shared_laplace_draw", "no_noise")]
     shown: list[tuple[Any, Rows]] = [
         (reference, SMALL),
         (replace(reference, selection=ExponentialSelection(1.0)), SMALL),
-        (OneNumber(candidates, 5), SMALL),
+        (ReleaseAsOneNumber(candidates, 5), SMALL),
         (one, SMALL[:4, [0, 2]]),
         *((replace(one, release=broken), SMALL[:4, [0, 2]]) for broken in shared),
     ]
@@ -237,11 +240,11 @@ def test_errors_are_counted_by_definition() -> None:
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_the_joint_release_costs_epsilon_and_a_block_half_of_it(k: int) -> None:
     for epsilon in (0.5, 1.0, 2.0):
-        split = Split(k, 2, 2)
+        split = TrainTestSplit(k, 2, 2)
         data = np.tile(rows((1, 0)), (split.needed, 1))
         joint = all_released(astar(epsilon, 1, split))
         assert level_of(joint, data, flipped(data, split.needed - 1)) == pytest.approx(epsilon, rel=1e-9)
-        alone = all_released(astar(epsilon, 1, Split(k, 1, 2)))
+        alone = all_released(astar(epsilon, 1, TrainTestSplit(k, 1, 2)))
         data = np.tile(rows((1, 0)), (k + 2, 1))
         assert level_of(alone, data, flipped(data, 0)) == pytest.approx(2 * math.atanh(epsilon / 4), rel=1e-9)
 
@@ -249,7 +252,7 @@ def test_the_joint_release_costs_epsilon_and_a_block_half_of_it(k: int) -> None:
 def test_no_pair_of_small_databases_costs_more_than_epsilon() -> None:
     """All neighbours of three rows of one bit: joint release and final output, with both selections."""
     every = [rows(*some) for some in itertools.product(itertools.product((0, 1), repeat=2), repeat=3)]
-    epsilon, split = 1.5, Split(2, 1, 1)
+    epsilon, split = 1.5, TrainTestSplit(2, 1, 1)
     final = astar(epsilon, 1, split)
     shown: list[Any] = [all_released(final), final, replace(final, selection=ExponentialSelection(epsilon))]
     worst = dict.fromkeys(range(3), 0.0)
@@ -266,17 +269,19 @@ def test_no_pair_of_small_databases_costs_more_than_epsilon() -> None:
 def test_levels_of_the_mutants() -> None:
     epsilon = 0.5
     exact = 2 * math.atanh(epsilon / 4)
-    twelve = Split(12, 1, 1)
+    twelve = TrainTestSplit(12, 1, 1)
     data = np.tile(rows((1, 0)), (twelve.needed, 1))
     reference = astar(epsilon, 1, twelve)
-    hypotheses = Candidates(reference.learner, reference.count, SameBlock(12, 1, 1), reference.selection)
+    hypotheses = ReleasedCandidates(
+        reference.learner, reference.count, SameTrainingBlock(12, 1, 1), reference.selection
+    )
     assert level_of(hypotheses, data, flipped(data, 0)) == pytest.approx(12 * exact, rel=1e-9)
     assert 12 * exact == pytest.approx(3.02, abs=5e-3)
     # Deleting the first of alternating records shifts every block of the reference.
     alternating = rows(*((1, i % 2) for i in range(14)))
     shifted = replace(hypotheses, split=twelve)
     assert level_of(shifted, alternating, alternating[1:]) == pytest.approx(12 * exact, rel=1e-9)
-    two = Split(2, 1, 1)
+    two = TrainTestSplit(2, 1, 1)
     data = np.tile(rows((1, 0)), (3, 1))
     overlap = MUTANTS["train_test_overlap"].build(all_released(astar(epsilon, 1, two)))
     assert level_of(overlap, data, flipped(data, 1)) == pytest.approx(epsilon + exact, rel=1e-9)
@@ -285,7 +290,7 @@ def test_levels_of_the_mutants() -> None:
     levels = {"noise_1_over_s_eps": 4.0, "noise_k_over_n_eps": 2.0, "noise_2_over_s_eps_logged": 2.0}
     for name, times in levels.items():
         mutant: Any = MUTANTS[name]
-        joint = mutant.build(all_released(astar(epsilon, 1, Split(4, 2, 8))))
+        joint = mutant.build(all_released(astar(epsilon, 1, TrainTestSplit(4, 2, 8))))
         fixed = FixedErrors((0,) * 4, joint.count, joint.selection, epsilon)
         assert level_of(fixed, tests, flipped(tests, 0)) == pytest.approx(times * epsilon, rel=1e-9)
         assert mutant.true_level(joint) == pytest.approx(times * epsilon, rel=1e-9)
@@ -303,10 +308,10 @@ def test_a_choice_without_noise_in_closed_form(name: str) -> None:
     assert closed == pytest.approx(3.5828, abs=5e-5)
     data = np.tile(rows((1, 0)), (k + 2, 1))
     data[-1] = 0
-    mutant = MUTANTS[name].build(astar(0.5, 1, Split(k, 1, 2)))
+    mutant = MUTANTS[name].build(astar(0.5, 1, TrainTestSplit(k, 1, 2)))
     assert level_of(mutant, data, flipped(data, k)) == pytest.approx(closed, rel=1e-9)
     # With many rows a block hypothesis 1 is rare, and (k-1) ln 2 is approached.
-    many = Split(k, 60, 2)
+    many = TrainTestSplit(k, 60, 2)
     data = np.tile(rows((1, 0)), (many.needed, 1))
     data[-1] = 0
     mutant = MUTANTS[name].build(astar(0.5, 1, many))
@@ -316,7 +321,7 @@ def test_a_choice_without_noise_in_closed_form(name: str) -> None:
 @pytest.mark.parametrize("name", ["silent_bot_drop", "early_stop_at_first_hypothesis", "noise_2_over_s_eps"])
 def test_benign_mutants_keep_epsilon(name: str) -> None:
     every = [rows(*some) for some in itertools.product(itertools.product((0, 1), repeat=2), repeat=3)]
-    mutant = MUTANTS[name].build(astar(1.0, 1, Split(2, 1, 1)))
+    mutant = MUTANTS[name].build(astar(1.0, 1, TrainTestSplit(2, 1, 1)))
     laws = [mutant.law(data) for data in every]  # type: ignore[attr-defined]
     for a, b in itertools.combinations(range(len(every)), 2):
         if (every[a] != every[b]).any(axis=1).sum() == 1:
@@ -357,7 +362,7 @@ def rank_of(matrix: NDArray[np.uint8]) -> int:
 
 def test_a_fresh_run_succeeds_as_often_as_computed() -> None:
     for d, epsilon, n in ((4, 2.0, 12), (6, 0.5, 40), (3, 3.9, 200)):
-        found = FreshParity(epsilon, n, UniformBits(d))(np.ones(d, np.uint8), 20_000, np.random.default_rng(8))
+        found = ParityOnFreshBlocks(epsilon, n, UniformBits(d))(np.ones(d, np.uint8), 20_000, np.random.default_rng(8))
         hits = int((found == 2**d - 1).sum())
         assert stats.binomtest(hits, 20_000, uniform_success(epsilon, n, d)).pvalue > ALARM / 3
     assert uniform_success(2.0, block_rows(4, 2.0, 0.4), 4) == pytest.approx(0.5, abs=1e-2)
@@ -366,10 +371,10 @@ def test_a_fresh_run_succeeds_as_often_as_computed() -> None:
 @pytest.mark.parametrize("distribution", [UniformBits(3), SparseBits(3, 0.6)])
 def test_fresh_runs_are_those_of_whole_fresh_databases(distribution: Any) -> None:
     """The shortcut against A* on databases that are drawn row by row: a two-sample chi-square."""
-    split, target, rng = Split(3, 9, 5), np.array([1, 0, 1], np.uint8), np.random.default_rng(9)
+    split, target, rng = TrainTestSplit(3, 9, 5), np.array([1, 0, 1], np.uint8), np.random.default_rng(9)
     boosted = astar(1.6, 3, split)
     quick = FreshAmplified(1.6, split, boosted.selection, distribution)(target, 20_000, rng)
-    honest = OnFreshSamples(boosted, ParityRows(distribution))(target, 1_000, rng)
+    honest = BoostedOnFreshSamples(boosted, ParityRows(distribution))(target, 1_000, rng)
     # No hypothesis, the target (code 5), a parity that lacks a bit of it or has one more, any other.
     cells = np.array([0, 3, 2, 3, 3, 2, 1, 3, 2])
     counts = np.stack([np.bincount(cells[codes + 1], minlength=4) for codes in (quick, honest)])
@@ -385,17 +390,17 @@ def test_distributions_have_the_errors_that_they_say() -> None:
             errors = int((np.bitwise_count(x & wrong) & 1).sum())
             assert stats.binomtest(errors, 40_000, float(distribution.error(np.array(wrong)))).pvalue > ALARM / 6
         assert distribution.error(np.array(0)) == 0
-    error = TrueError(SparseBits(5, 0.4), 3)
+    error = TrueErrorOfHypothesis(SparseBits(5, 0.4), 3)
     assert error(np.array([3, NULL, 0])) == pytest.approx([0.0, 1.0, 0.16])
 
 
 def test_with_too_few_samples_nothing_is_learned() -> None:
-    split = Split(2, 30, 5)
-    short = FreshAmplified(2.0, split, Estimates(1.0), UniformBits(2), samples=split.needed - 1)
+    split = TrainTestSplit(2, 30, 5)
+    short = FreshAmplified(2.0, split, NoisyErrorCounts(1.0), UniformBits(2), samples=split.needed - 1)
     target, rng = np.array([1, 1], np.uint8), np.random.default_rng(11)
     assert (short(target, 50, rng) == NULL).all()
     assert (replace(short, samples=split.needed)(target, 50, rng) == 3).any()
-    assert (NoRuns(-10)(target, 50, rng) == NULL).all()
+    assert (AmplifiedWithoutRuns(-10)(target, 50, rng) == NULL).all()
 
 
 def test_rows_for_tests_have_the_constants_of_the_derivation() -> None:

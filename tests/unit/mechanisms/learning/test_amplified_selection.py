@@ -14,7 +14,12 @@ from scipy import integrate, stats
 from auditor.privacy.exact import FiniteLaw, curve
 from experiments.document_002_what_can_we_learn.amplified import choice_level
 from mechanisms.learning.amplified_parity import ParityErrors
-from mechanisms.learning.amplified_selection import Estimates, ExponentialSelection, SharedDraw, Unperturbed
+from mechanisms.learning.amplified_selection import (
+    ErrorCountsWithSharedNoise,
+    ExponentialSelection,
+    NoiselessErrorCounts,
+    NoisyErrorCounts,
+)
 from mechanisms.learning.boosting import NULL
 from mechanisms.learning.boosting_parts import ChosenHypothesis
 
@@ -27,7 +32,7 @@ ALARM = 1e-6
 # ------------------------------------------------------------------------- the law of the choice
 
 
-def brute_force(selection: Estimates, errors: NDArray[np.int64]) -> FloatArray:
+def brute_force(selection: NoisyErrorCounts, errors: NDArray[np.int64]) -> FloatArray:
     """Probability of each position to have the least noisy count, by listing all noise within +-17 steps."""
     t = np.arange(-17, 18)
     mass = selection.base ** -np.abs(t).astype(float)
@@ -41,7 +46,7 @@ def brute_force(selection: Estimates, errors: NDArray[np.int64]) -> FloatArray:
 
 @pytest.mark.parametrize("fineness", [1, 2])
 def test_the_least_noisy_count_by_brute_force(fineness: int) -> None:
-    selection = Estimates(1.5 * fineness, fineness)
+    selection = NoisyErrorCounts(1.5 * fineness, fineness)
     errors = np.array([2, 0, 1])
     law = selection.winners(np.eye(3)[[2, 0, 1]], np.arange(3)).sum(axis=1)
     # What is left out beyond 17 steps is e^-25.
@@ -70,7 +75,7 @@ def test_on_a_fine_lattice_the_choice_is_that_of_laplace_noise() -> None:
     masses[range(4), [2, 0, 1, 1]] = 1.0
     exact = laplace_winner(errors.astype(float), 2.0)
     gaps = [
-        np.abs(Estimates(0.5, fineness).winners(masses, np.array([0, 1, 3])).sum(axis=1) - exact).max()
+        np.abs(NoisyErrorCounts(0.5, fineness).winners(masses, np.array([0, 1, 3])).sum(axis=1) - exact).max()
         for fineness in (1, 4, 16, 256)
     ]
     assert gaps == sorted(gaps, reverse=True)
@@ -109,8 +114,8 @@ def test_the_exponential_choice_by_enumeration() -> None:
     assert none == pytest.approx(0.0, abs=1e-15)
 
 
-@pytest.mark.parametrize("selection", [Estimates(0.6), Unperturbed(0.6)])
-def test_candidates_that_may_be_missing_by_enumeration(selection: Estimates) -> None:
+@pytest.mark.parametrize("selection", [NoisyErrorCounts(0.6), NoiselessErrorCounts(0.6)])
+def test_candidates_that_may_be_missing_by_enumeration(selection: NoisyErrorCounts) -> None:
     masses, errors = np.array([[0.3, 0.2], [0.1, 0.5], [0.25, 0.25]]), np.array([0, 1])
     found = np.zeros((3, 2))
     for some in itertools.product(range(3), repeat=3):
@@ -124,12 +129,19 @@ def test_candidates_that_may_be_missing_by_enumeration(selection: Estimates) -> 
 
 
 @pytest.mark.parametrize(
-    "selection", [Estimates(0.4), Estimates(0.4, 8), Unperturbed(0.4), SharedDraw(0.4), ExponentialSelection(0.7)]
+    "selection",
+    [
+        NoisyErrorCounts(0.4),
+        NoisyErrorCounts(0.4, 8),
+        NoiselessErrorCounts(0.4),
+        ErrorCountsWithSharedNoise(0.4),
+        ExponentialSelection(0.7),
+    ],
 )
 def test_choices_follow_their_law(selection: Any) -> None:
     choice = ChosenHypothesis((1, 0, NULL, 2), ParityErrors(2), selection, 1.0)
     tests = np.array([[1, 0, 1], [1, 1, 0], [0, 1, 1]], dtype=np.uint8)
-    if not isinstance(selection, Unperturbed):
+    if not isinstance(selection, NoiselessErrorCounts):
         observed = np.bincount(choice(tests, 40_000, np.random.default_rng(2)), minlength=4)
         expected = 40_000 * choice.law(tests).probabilities
         assert expected.min() >= 50
@@ -150,10 +162,10 @@ def test_mutants_of_the_generic_learner_as_a_selection() -> None:
 
     half_missing = level(ExponentialSelection(2 * epsilon))
     assert half_missing == pytest.approx(2 * epsilon - math.log1p(p * math.expm1(2 * epsilon)), rel=1e-9)
-    assert level(Unperturbed(epsilon)) == math.inf
-    assert epsilon < level(Estimates(epsilon)) <= 2 * epsilon
+    assert level(NoiselessErrorCounts(epsilon)) == math.inf
+    assert epsilon < level(NoisyErrorCounts(epsilon)) <= 2 * epsilon
     # The right scale of noisy counts, and the exponential mechanism itself: epsilon is a bound.
-    assert level(Estimates(epsilon / 2)) <= epsilon
+    assert level(NoisyErrorCounts(epsilon / 2)) <= epsilon
     p = math.exp(-1.0) / (math.exp(-1.0) + 11)
     exact = epsilon - math.log1p(p * math.expm1(epsilon))
     assert level(ExponentialSelection(epsilon)) == pytest.approx(max(exact, epsilon - exact), rel=1e-9)

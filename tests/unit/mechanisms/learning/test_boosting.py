@@ -17,27 +17,39 @@ from auditor.audits.accuracy.measures import Effort
 from auditor.privacy.exact import FiniteLaw, ProductLaw, TwoSidedGeometricLaw, curve
 from experiments.document_002_what_can_we_learn.boosting import (
     MinusLog,
-    ThresholdError,
+    MislabelledDomainPart,
     ThresholdRecords,
     no_good_candidate,
 )
 from mechanisms.learning.agnostic_learner import AgnosticLearner
-from mechanisms.learning.amplified_fresh import Candidates as FreshCandidates
-from mechanisms.learning.amplified_fresh import uniform_success
+from mechanisms.learning.amplified_fresh import FreshCandidates, uniform_success
 from mechanisms.learning.amplified_parity import ParityErrors, all_released, astar, block_rows
-from mechanisms.learning.amplified_selection import Estimates, SharedDraw, Unperturbed, clamped
-from mechanisms.learning.boosting import MUTANTS, NULL, Boosted, Candidates, ReusedTraining, SameBlock, Split
+from mechanisms.learning.amplified_selection import (
+    ErrorCountsWithSharedNoise,
+    NoiselessErrorCounts,
+    NoisyErrorCounts,
+    clamped,
+)
+from mechanisms.learning.boosting import (
+    MUTANTS,
+    NULL,
+    BoostedLearner,
+    ReleasedCandidates,
+    ReusedTraining,
+    SameTrainingBlock,
+    TrainTestSplit,
+)
 from mechanisms.learning.boosting_parts import (
     FixedErrors,
     LargestEstimate,
     ListedErrors,
-    OneNumber,
-    Shuffled,
+    ReleaseAsOneNumber,
+    ShuffledLearner,
     VoteMargin,
     errors_of,
     mixture,
 )
-from mechanisms.learning.hypotheses import Thresholds
+from mechanisms.learning.hypotheses import ThresholdFunctions
 from tests.statistics import level_of, p_value_of_outputs
 
 #: False-alarm probability of every statistical test here, each at a fixed seed and valid for any.
@@ -51,8 +63,8 @@ def rows(*given: tuple[int, ...]) -> NDArray[np.uint8]:
 # ------------------------------------------------------------------------------------- the split
 
 
-@pytest.mark.parametrize("split", [Split(3, 4, 5), Split(1, 1, 1), Split(5, 2, 9)])
-def test_each_row_is_in_one_part(split: Split) -> None:
+@pytest.mark.parametrize("split", [TrainTestSplit(3, 4, 5), TrainTestSplit(1, 1, 1), TrainTestSplit(5, 2, 9)])
+def test_each_row_is_in_one_part(split: TrainTestSplit) -> None:
     data = np.arange(split.needed + 3)
     parts = [split.block(data, j) for j in range(split.rounds)] + [split.test_part(data)]
     assert [len(part) for part in parts] == [split.rows] * split.rounds + [split.tests]
@@ -62,13 +74,13 @@ def test_each_row_is_in_one_part(split: Split) -> None:
 
 def test_the_splits_of_the_mutants() -> None:
     data = np.arange(11)
-    assert SameBlock(3, 3, 2).block(data, 2).tolist() == [0, 1, 2]
+    assert SameTrainingBlock(3, 3, 2).block(data, 2).tolist() == [0, 1, 2]
     assert ReusedTraining(3, 3, 2).test_part(data).tolist() == [7, 8]
     assert ReusedTraining(1, 1, 2).test_part(data).tolist() == [0]
 
 
 def test_what_is_published_depends_on_the_block_of_a_row_only() -> None:
-    split = Split(3, 2, 2)
+    split = TrainTestSplit(3, 2, 2)
     data = rows((1, 0), (1, 1), (1, 0), (0, 0), (1, 1), (1, 1), (1, 0), (0, 1))
     joint = all_released(astar(1.0, 1, split))
     first = joint.law(data)
@@ -84,13 +96,15 @@ def test_what_is_published_depends_on_the_block_of_a_row_only() -> None:
 # --------------------------------------------------------------------------------------- laws
 
 
-def thresholds(split: Split, epsilon: float = 1.0, points: int = 3) -> Boosted:
-    classes = Thresholds(points)
-    return Boosted(AgnosticLearner(classes, epsilon), ListedErrors(classes), split, Estimates(epsilon / split.rounds))
+def thresholds(split: TrainTestSplit, epsilon: float = 1.0, points: int = 3) -> BoostedLearner:
+    classes = ThresholdFunctions(points)
+    return BoostedLearner(
+        AgnosticLearner(classes, epsilon), ListedErrors(classes), split, NoisyErrorCounts(epsilon / split.rounds)
+    )
 
 
 def test_any_learner_can_be_boosted() -> None:
-    split = Split(2, 2, 3)
+    split = TrainTestSplit(2, 2, 3)
     data = np.array([[0, 1], [2, 1], [1, 0], [1, 1], [2, 0], [0, 0], [1, 1]])
     boosted = thresholds(split)
     law = boosted.law(data)
@@ -115,7 +129,7 @@ def test_any_learner_can_be_boosted() -> None:
 
 
 def test_all_neighbours_of_a_boosted_threshold_learner_keep_epsilon() -> None:
-    split, points = Split(2, 1, 1), 2
+    split, points = TrainTestSplit(2, 1, 1), 2
     boosted = thresholds(split, 1.3, points)
     every = [
         np.array(some) for some in itertools.product(itertools.product(range(points), (0, 1)), repeat=split.needed)
@@ -127,7 +141,7 @@ def test_all_neighbours_of_a_boosted_threshold_learner_keep_epsilon() -> None:
 
 
 def test_listed_errors_by_definition() -> None:
-    classes = Thresholds(5)
+    classes = ThresholdFunctions(5)
     data = np.random.default_rng(2).integers(0, [[5, 2]], (20, 2))
     codes = np.arange(6)
     expected = [int(((data[:, 0] >= h) != data[:, 1]).sum()) for h in codes]
@@ -147,16 +161,16 @@ def test_clamped_noise_by_summing_tails(loc: int) -> None:
 
 
 def test_views_of_a_release_follow_their_laws() -> None:
-    split, rng = Split(3, 1, 1), np.random.default_rng(3)
+    split, rng = TrainTestSplit(3, 1, 1), np.random.default_rng(3)
     data = rows((1, 0), (1, 1), (1, 0), (0, 1))
     reference = astar(1.2, 1, split)
-    hypotheses = Candidates(reference.learner, reference.count, split, reference.selection)
+    hypotheses = ReleasedCandidates(reference.learner, reference.count, split, reference.selection)
     tests = rows((1, 0), (1, 1), (0, 1), (1, 0))
-    largest = LargestEstimate(FixedErrors((0, 1, NULL), ParityErrors(1), Estimates(0.5, 2), 1.0))
-    narrow = OneNumber(hypotheses, 3)
+    largest = LargestEstimate(FixedErrors((0, 1, NULL), ParityErrors(1), NoisyErrorCounts(0.5, 2), 1.0))
+    narrow = ReleaseAsOneNumber(hypotheses, 3)
     shown: list[tuple[Any, NDArray[np.uint8]]] = [(VoteMargin(hypotheses), data), (narrow, data), (largest, tests)]
     found = [p_value_of_outputs(view(rows_, 40_000, rng), view.law(rows_)) for view, rows_ in shown]
-    shared = FixedErrors((0, 1), ParityErrors(1), SharedDraw(0.5), 1.0)
+    shared = FixedErrors((0, 1), ParityErrors(1), ErrorCountsWithSharedNoise(0.5), 1.0)
     law = shared.law(tests)
     assert isinstance(law, FiniteLaw)
     found.append(p_value_of_outputs(shared(tests, 40_000, rng), law))
@@ -164,36 +178,36 @@ def test_views_of_a_release_follow_their_laws() -> None:
 
 
 def test_a_margin_and_a_largest_estimate_tell_as_much_as_everything() -> None:
-    split = SameBlock(3, 1, 1)
-    reference = astar(1.0, 1, Split(3, 1, 1))
-    hypotheses = Candidates(reference.learner, reference.count, split, reference.selection)
+    split = SameTrainingBlock(3, 1, 1)
+    reference = astar(1.0, 1, TrainTestSplit(3, 1, 1))
+    hypotheses = ReleasedCandidates(reference.learner, reference.count, split, reference.selection)
     x = np.tile(rows((1, 0)), (4, 1))
     y = x.copy()
     y[0, 1] = 1
     assert level_of(VoteMargin(hypotheses), x, y) == pytest.approx(level_of(hypotheses, x, y), rel=1e-12)
-    assert level_of(OneNumber(hypotheses, 3), x, y) == pytest.approx(level_of(hypotheses, x, y), rel=1e-12)
-    fixed = FixedErrors((0,) * 5, ParityErrors(1), Estimates(0.3), 1.5)
+    assert level_of(ReleaseAsOneNumber(hypotheses, 3), x, y) == pytest.approx(level_of(hypotheses, x, y), rel=1e-12)
+    fixed = FixedErrors((0,) * 5, ParityErrors(1), NoisyErrorCounts(0.3), 1.5)
     assert level_of(LargestEstimate(fixed), x, y) == pytest.approx(level_of(fixed, x, y), rel=1e-12)
     assert level_of(fixed, x, y) == pytest.approx(1.5, rel=1e-9)
 
 
 def test_one_number_refuses_what_does_not_fit() -> None:
-    reference = astar(1.0, 2, Split(2, 1, 1))
-    hypotheses = Candidates(reference.learner, reference.count, reference.split, reference.selection)
+    reference = astar(1.0, 2, TrainTestSplit(2, 1, 1))
+    hypotheses = ReleasedCandidates(reference.learner, reference.count, reference.split, reference.selection)
     data = rows((1, 0, 0), (1, 1, 0), (1, 0, 0))
     with pytest.raises(ValueError, match="below 3"):
-        OneNumber(hypotheses, 3)(data, 1_000, np.random.default_rng(0))
-    wide = Candidates(reference.learner, reference.count, Split(9, 1, 1), reference.selection)
+        ReleaseAsOneNumber(hypotheses, 3)(data, 1_000, np.random.default_rng(0))
+    wide = ReleasedCandidates(reference.learner, reference.count, TrainTestSplit(9, 1, 1), reference.selection)
     with pytest.raises(ValueError, match="at most 1000000 outcomes"):
-        OneNumber(wide, 5).law(np.tile(data[:1], (10, 1)))
+        ReleaseAsOneNumber(wide, 5).law(np.tile(data[:1], (10, 1)))
 
 
 # -------------------------------------------------------------------------------------- symmetry
 
 
 def test_a_permutation_makes_it_symmetric_and_keeps_its_level() -> None:
-    boosted = astar(1.0, 1, Split(2, 1, 1))
-    shuffled = Shuffled(boosted)
+    boosted = astar(1.0, 1, TrainTestSplit(2, 1, 1))
+    shuffled = ShuffledLearner(boosted)
     data = rows((1, 0), (1, 1), (0, 1))
     laws = [boosted.law(data[list(order)]) for order in itertools.permutations(range(3))]
     assert max(np.abs(law.probabilities - laws[0].probabilities).max() for law in laws) > 0.04
@@ -220,7 +234,7 @@ def test_a_mixture_of_laws() -> None:
 
 def test_trying_again_pays_again() -> None:
     epsilon, k = 2.0, 8
-    mutant: Any = MUTANTS["retries_on_the_same_data"].build(astar(epsilon, 1, Split(k, 1, 1)))
+    mutant: Any = MUTANTS["retries_on_the_same_data"].build(astar(epsilon, 1, TrainTestSplit(k, 1, 1)))
     x = np.tile(rows((0, 1)), (k + 1, 1))
     y = x.copy()
     y[0, 1] = 0
@@ -232,9 +246,9 @@ def test_trying_again_pays_again() -> None:
 
 
 def test_a_selection_without_noise_has_a_finite_level() -> None:
-    boosted = astar(0.5, 1, Split(11, 1, 2))
+    boosted = astar(0.5, 1, TrainTestSplit(11, 1, 2))
     mutant: Any = MUTANTS["nonprivate_selection"].build(boosted)
-    assert isinstance(mutant.selection, Unperturbed)
+    assert isinstance(mutant.selection, NoiselessErrorCounts)
     x = np.tile(rows((1, 0)), (13, 1))
     x[-1] = 0
     y = x.copy()
@@ -279,8 +293,8 @@ def test_minus_log_of_a_failure_rate() -> None:
 
 
 def test_errors_of_thresholds() -> None:
-    classes = Thresholds(4)
+    classes = ThresholdFunctions(4)
     records = ThresholdRecords(classes)(np.array([2]), 200, np.random.default_rng(7))
     assert set(records[:, 0]) == {0, 1, 2, 3}
     assert ((records[:, 0] >= 2) == records[:, 1]).all()
-    assert ThresholdError(classes, 2)(np.array([2, 1, 4, 0])) == pytest.approx([0.0, 0.25, 0.5, 0.5])
+    assert MislabelledDomainPart(classes, 2)(np.array([2, 1, 4, 0])) == pytest.approx([0.0, 0.25, 0.5, 0.5])

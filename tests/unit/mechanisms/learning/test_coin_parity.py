@@ -16,13 +16,13 @@ from mechanisms.base.mechanism import Mechanism
 from mechanisms.learning.coin_parity import (
     MUTANTS,
     CoinParity,
-    FirstHypothesis,
+    FirstHypothesisOfBatches,
     FreshBatches,
     any_rows,
     uniform_rows,
 )
 from mechanisms.learning.parity import NULL
-from mechanisms.learning.parity_samples import FreshParity, Sparse, Uniform
+from mechanisms.learning.parity_samples import ParityOnFreshSamples, SparseInputs, UniformInputs
 
 #: Probability with which a statistical test here fails for a right implementation, whatever the seed.
 FALSE_ALARM = 1e-6
@@ -113,7 +113,7 @@ def test_the_exact_level_is_the_largest_of_all_databases(n: int) -> None:
 
 def test_the_first_hypothesis_of_several_batches() -> None:
     data = rows(("01", 1), ("01", 0), ("11", 1), ("00", 1), ("10", 1), ("11", 0))
-    batches = FirstHypothesis(CoinParity(0.6, 2), 3)
+    batches = FirstHypothesisOfBatches(CoinParity(0.6, 2), 3)
     known, none = dict.fromkeys((NULL, 0, 1, 2, 3), 0.0), 1.0
     for part in (data[:2], data[2:4], data[4:]):
         law = by_definition(part, 0.6)
@@ -126,7 +126,7 @@ def test_the_first_hypothesis_of_several_batches() -> None:
 
 
 def test_repeating_fails_as_the_experiment_says() -> None:
-    fresh = FreshParity(CoinParity(0.5, 4), Uniform(), 8)
+    fresh = ParityOnFreshSamples(CoinParity(0.5, 4), UniformInputs(), 8)
     wrong = 1 - 2 * (1 - fresh.failure(0.01))
     n, t = 40_000, 3
     found = FreshBatches(fresh, t)(np.array([0, 1, 0, 1]), n, np.random.default_rng(4))
@@ -141,9 +141,9 @@ def test_repeating_fails_as_the_experiment_says() -> None:
 @pytest.mark.parametrize("epsilon", [0.05, 0.5, 0.9])
 def test_the_sample_sizes_suffice(d: int, epsilon: float) -> None:
     learner = CoinParity(epsilon, d)
-    assert FreshParity(learner, Uniform(), uniform_rows(d, epsilon)).failure(0.01) <= 0.51
-    hard = Sparse(min(1.0, 0.01 * d * (1 + 1e-9)))
-    assert FreshParity(learner, hard, any_rows(d, epsilon)).failure(0.01) <= 0.5 + 0.5 * 0.01
+    assert ParityOnFreshSamples(learner, UniformInputs(), uniform_rows(d, epsilon)).failure(0.01) <= 0.51
+    hard = SparseInputs(min(1.0, 0.01 * d * (1 + 1e-9)))
+    assert ParityOnFreshSamples(learner, hard, any_rows(d, epsilon)).failure(0.01) <= 0.5 + 0.5 * 0.01
     # The union bound of the larger size, which has no distribution in it.
     assert d * math.log(2) + any_rows(d, epsilon) * math.log1p(-0.01 * epsilon) <= math.log(0.01)
 
@@ -189,7 +189,7 @@ def test_a_fixed_size_is_a_mean_over_the_sets_of_that_size() -> None:
 
 def test_a_batch_that_is_reused() -> None:
     data = rows(("1", 1), ("1", 0), ("0", 0), ("0", 0), ("1", 1), ("0", 1))
-    batches = FirstHypothesis(CoinParity(0.4, 1), 3)
+    batches = FirstHypothesisOfBatches(CoinParity(0.4, 1), 3)
     mutant = MUTANTS["batch_reused"].build(batches)
     one = by_definition(data[:2], 0.4)
     still = 1 + one[NULL] + one[NULL] ** 2
@@ -198,7 +198,7 @@ def test_a_batch_that_is_reused() -> None:
 
 
 def test_nulls_of_a_reused_batch_add_up() -> None:
-    batches = FirstHypothesis(CoinParity(0.5, 1), 4)
+    batches = FirstHypothesisOfBatches(CoinParity(0.5, 1), 4)
     x, y = (rows(("0", label), ("0", 0), ("0", 0), ("0", 0)) for label in (1, 0))
     mutant = MUTANTS["batch_reused"].build(batches)
     found = curve(mutant.law(x), mutant.law(y)).epsilon(0.0)  # type: ignore[attr-defined]
@@ -243,8 +243,11 @@ def test_what_is_revealed_is_what_was_kept() -> None:
         (lambda: CoinParity(1.0, 2), "epsilon < 1.0, got 1.0"),
         (lambda: CoinParity(0.0, 2), "epsilon > 0, got 0.0"),
         (lambda: CoinParity(0.5, 2).law(rows(("011", 1))), "rows of 2 bits and a label"),
-        (lambda: FirstHypothesis(CoinParity(0.5, 2), 0), "batches >= 1, got 0"),
-        (lambda: FirstHypothesis(CoinParity(0.5, 2), 2).law(rows(("01", 1))), "2 batches of equal size, got 1"),
+        (lambda: FirstHypothesisOfBatches(CoinParity(0.5, 2), 0), "batches >= 1, got 0"),
+        (
+            lambda: FirstHypothesisOfBatches(CoinParity(0.5, 2), 2).law(rows(("01", 1))),
+            "2 batches of equal size, got 1",
+        ),
     ],
 )
 def test_bad_input_is_shown(make: Any, shown: str) -> None:

@@ -15,10 +15,10 @@ from auditor.privacy.exact import curve
 from mechanisms.learning.concentration_window import (
     FAR_MUTANTS,
     MUTANTS,
-    Coin,
-    Deviation,
+    BernoulliVote,
+    CoinOutcome,
     FarVotes,
-    Votes,
+    VoteDeviation,
     enough_chunks,
     few_inside,
     most_moved,
@@ -28,13 +28,13 @@ from mechanisms.learning.concentration_window import (
 from mechanisms.selection.free_tops import tail
 from mechanisms.teacher_ensembles.gaussian_labels import MUTANTS as LABEL_MUTANTS
 from mechanisms.teacher_ensembles.gaussian_labels import GaussianLabels
-from mechanisms.teacher_ensembles.soft_histogram import Histograms
+from mechanisms.teacher_ensembles.soft_histogram import ScoreHistograms
 from mechanisms.teacher_ensembles.soft_label_votes import MUTANTS as LABELS_MUTANTS
 from mechanisms.teacher_ensembles.soft_label_votes import (
-    Errors,
     FreshSoftLabels,
-    OneLabel,
-    Population,
+    LargestLabelError,
+    OneSoftLabel,
+    VotePopulation,
     bins_of,
     failure,
     histograms,
@@ -54,7 +54,7 @@ from mechanisms.teacher_ensembles.soft_labels import (
 
 #: False-alarm probability of every statistical test here, each at a fixed seed and valid for any.
 ALARM = 1e-6
-THREE = Votes(0.2, 12, (Coin(0.5, 0.0, 1.0), Coin(0.3, 0.25, 0.5), Coin(0.2, 0.2, 0.0)))
+THREE = BernoulliVote(0.2, 12, (CoinOutcome(0.5, 0.0, 1.0), CoinOutcome(0.3, 0.25, 0.5), CoinOutcome(0.2, 0.2, 0.0)))
 
 
 def echo(scores: NDArray[np.float64], /) -> NDArray[np.float64]:
@@ -100,7 +100,7 @@ def test_moments_of_a_vote_by_enumeration() -> None:
 
 def test_deviations_have_their_law() -> None:
     n = 50_000
-    drawn = Deviation()(THREE, n, np.random.default_rng(0))
+    drawn = VoteDeviation()(THREE, n, np.random.default_rng(0))
     for window in (0.0, 0.05, 0.1, 0.2, 0.3):
         assert stats.binomtest(int((drawn > window * (1 + 1e-9)).sum()), n, THREE.outside(window)).pvalue > ALARM
 
@@ -109,15 +109,15 @@ def test_deviations_have_their_law() -> None:
 @pytest.mark.parametrize("q", [0.001, 1 / 66, 0.1, 1 / 9, 0.3, 0.5, 0.9])
 def test_the_window_holds_more_than_the_lemma_says(q: float, size: int) -> None:
     """With and without coins: at most 1/64 outside, 1/4 outside of a quarter of the window."""
-    for votes in (Votes(q, size), stressed(q, size, 0.124), stressed(q, size, 0.02), started(q, size)):
+    for votes in (BernoulliVote(q, size), stressed(q, size, 0.124), stressed(q, size, 0.02), started(q, size)):
         assert votes.outside(votes.window()) <= 1 / 64 + 1e-12
         assert votes.outside(votes.window(1.0)) <= 1 / 4 + 1e-12
         assert votes.unstable_coins <= 1 / 8
 
 
 def test_the_extremes_are_attained_nearly() -> None:
-    assert Votes(1 / 66, 1).outside(Votes(1 / 66, 1).window()) == pytest.approx(1 / 66)
-    assert Votes(1 / 5.01, 1).outside(Votes(1 / 5.01, 1).window(1.0)) == pytest.approx(1 / 5.01)
+    assert BernoulliVote(1 / 66, 1).outside(BernoulliVote(1 / 66, 1).window()) == pytest.approx(1 / 66)
+    assert BernoulliVote(1 / 5.01, 1).outside(BernoulliVote(1 / 5.01, 1).window(1.0)) == pytest.approx(1 / 5.01)
     assert stressed(1 / 9, 1, 0.124).unstable_coins == 0.124
     assert stressed(1 / 9, 1, 0.126).unstable_coins == 0.0
 
@@ -148,7 +148,7 @@ def test_parts_outside_have_a_binomial_law() -> None:
 
 def test_mistakes_about_the_centre() -> None:
     wide = started(0.3, 4096)
-    found = MUTANTS["expectation_over_coins_too"].build(Deviation())(wide, 1000, np.random.default_rng(2))
+    found = MUTANTS["expectation_over_coins_too"].build(VoteDeviation())(wide, 1000, np.random.default_rng(2))
     assert np.all(np.abs(np.asarray(found) - 0.25) < 8 * math.sqrt(wide.variance))
     assert wide.window() < 0.1
     fixed = FarVotes(9, 0.1)
@@ -168,7 +168,7 @@ def test_mistakes_about_the_centre() -> None:
 
 @pytest.mark.parametrize("bins", [2, 3, 4, 10])
 def test_what_a_chunk_can_vote_by_enumeration(bins: int) -> None:
-    data = Population(0.3, 20, (0.0, 0.25, 0.5 - 1e-6), (1.0, 0.5, 1 / 64))
+    data = VotePopulation(0.3, 20, (0.0, 0.25, 0.5 - 1e-6), (1.0, 0.5, 1 / 64))
     mass, half = data.cells(bins)
     found: dict[tuple[int, ...], float] = {}
     for i in range(21):
@@ -188,7 +188,7 @@ def test_histograms_and_leaders_agree_with_those_of_scores() -> None:
         scores = rng.random((50, 30)).round(2)
         half = np.minimum(np.floor(scores * 2 * bins), 2 * bins - 1).astype(np.int64)
         counts = np.array([np.bincount(row, minlength=2 * bins) for row in half])
-        readings = Histograms(bins)(scores)
+        readings = ScoreHistograms(bins)(scores)
         for i, one in enumerate(histograms(counts)):
             index, distance = leader(one)
             assert np.array_equal(2 * index + 1 + i, readings.values[i])
@@ -197,7 +197,7 @@ def test_histograms_and_leaders_agree_with_those_of_scores() -> None:
 
 @pytest.mark.parametrize("votes", [[0.3] * 9 + [0.8], [0.3] * 5 + [0.4] * 5, [0.05, 0.3, 0.3, 0.8, 0.8, 0.8]])
 def test_the_law_of_one_label(votes: list[float]) -> None:
-    mechanism = OneLabel(8.0, 0.3, 4)
+    mechanism = OneSoftLabel(8.0, 0.3, 4)
     law, n = mechanism.law(np.array(votes)), 40_000
     drawn = np.asarray(mechanism(np.array(votes), n, np.random.default_rng(4)))
     counts = np.array([(drawn == code).sum() for code in law.outcomes])
@@ -206,7 +206,7 @@ def test_the_law_of_one_label(votes: list[float]) -> None:
     # The same as the family that takes any classifiers.
     scale = noise_scale(8.0, 0.3, 1)
     bar = corrected_threshold(scale, 0.3, 1)
-    other = SoftLabels(echo, Histograms(4), 8.0, 0.3, scale, bar, 1).law(np.array(votes)[:, None])
+    other = SoftLabels(echo, ScoreHistograms(4), 8.0, 0.3, scale, bar, 1).law(np.array(votes)[:, None])
     known = dict(zip(other.outcomes, other.probabilities, strict=True))
     assert {(code,): p for code, p in zip(law.outcomes, law.probabilities, strict=True)} == pytest.approx(
         known, abs=1e-12
@@ -215,13 +215,13 @@ def test_the_law_of_one_label(votes: list[float]) -> None:
 
 def test_runs_have_the_law_of_runs_on_their_votes() -> None:
     """Chunks of one label, three of them, three queries: mixed over the votes by enumeration."""
-    data = Population(0.4, 1, (0.1, 0.3), (0.8, 0.3), (0, 1, 0))
+    data = VotePopulation(0.4, 1, (0.1, 0.3), (0.8, 0.3), (0, 1, 0))
     mechanism, n = FreshSoftLabels(4, 3, 0.5, 0.3, 2), 60_000
     expected: dict[tuple[int, ...], float] = {}
     for ones in range(4):
         labels = np.array([1.0] * ones + [0.0] * (3 - ones))
         scores = np.column_stack([0.1 + 0.8 * labels, 0.3 + 0.3 * labels, 0.1 + 0.8 * labels])
-        law = SoftLabels(echo, Histograms(4), 1.0, 0.1, 0.5, 0.3, 2).law(scores)
+        law = SoftLabels(echo, ScoreHistograms(4), 1.0, 0.1, 0.5, 0.3, 2).law(scores)
         for outcome, p in zip(law.outcomes, law.probabilities, strict=True):
             key = tuple(int(x) for x in np.asarray(outcome))
             expected[key] = expected.get(key, 0.0) + float(p) * float(stats.binom.pmf(ones, 3, 0.4))
@@ -234,8 +234,8 @@ def test_runs_have_the_law_of_runs_on_their_votes() -> None:
 
 
 def test_errors_of_runs() -> None:
-    data = Population(0.5, 1, (0.0, 0.5), (0.5, 0.5))
-    errors = Errors(FreshSoftLabels(4, 3, 1.0, 1.0), data)
+    data = VotePopulation(0.5, 1, (0.0, 0.5), (0.5, 0.5))
+    errors = LargestLabelError(FreshSoftLabels(4, 3, 1.0, 1.0), data)
     codes = np.array([[2, 6], [1, 8], [BOTTOM, 6], [2, HALTED]])
     assert errors(codes).tolist() == [0.0, 0.25, math.inf, math.inf]
 
@@ -260,7 +260,7 @@ def test_golden_ratios_of_the_lemmas_noise(beta: float, golden: float) -> None:
 @pytest.mark.parametrize(("q", "expected", "error"), [(0.25, 0.503905, 0.128905), (0.4, 0.506249, 0.131249)])
 @pytest.mark.parametrize("threshold", [printed_threshold, corrected_threshold])
 def test_the_counterexample_to_the_main_theorem(q: float, expected: float, error: float, threshold: Any) -> None:
-    data = Population(q, 1, (0.5 - 1e-6,), (1 / 64,))
+    data = VotePopulation(q, 1, (0.5 - 1e-6,), (1 / 64,))
     # Stability for every q, so under both readings of Definition 5.7; gamma is 1/4 without rounding it.
     assert data.alpha_everywhere == pytest.approx(1 / (64 * math.sqrt(2)), rel=1e-12)
     width = 16 * data.alpha_everywhere * math.sqrt(2)
@@ -268,7 +268,7 @@ def test_the_counterexample_to_the_main_theorem(q: float, expected: float, error
     assert data.expectations[0] == pytest.approx(expected, abs=1e-6)
     scale = noise_scale(1.0, 0.01, 1)
     mechanism = FreshSoftLabels(bins_of(width), 2960, scale, threshold(scale, 0.01, 1))
-    errors = Errors(mechanism, data)(mechanism(data, 200, np.random.default_rng(6)))
+    errors = LargestLabelError(mechanism, data)(mechanism(data, 200, np.random.default_rng(6)))
     known = failure(mechanism, data, 0.125)
     assert known > 0.9999
     assert stats.binomtest(int((errors > 0.125).sum()), 200, known).pvalue > ALARM
@@ -284,9 +284,9 @@ def test_the_counterexample_to_the_main_theorem(q: float, expected: float, error
 
 
 def test_failure_on_fewer_votes_against_draws() -> None:
-    data, n = Population(0.4, 1, (0.5 - 1e-6,), (1 / 64,)), 50_000
+    data, n = VotePopulation(0.4, 1, (0.5 - 1e-6,), (1 / 64,)), 50_000
     mechanism = FreshSoftLabels(4, 15, 1.0, 2.0)
-    errors = Errors(mechanism, data)(mechanism(data, n, np.random.default_rng(7)))
+    errors = LargestLabelError(mechanism, data)(mechanism(data, n, np.random.default_rng(7)))
     for at_most in (0.0, 0.01, 0.125, 0.15):
         known = failure(mechanism, data, at_most)
         assert stats.binomtest(int((errors > at_most).sum()), n, known).pvalue > ALARM
@@ -295,7 +295,7 @@ def test_failure_on_fewer_votes_against_draws() -> None:
 def test_queries_of_no_quality_cost_a_test_each() -> None:
     """The stream of the experiment: all labels are given out, three of them by the shifted histogram."""
     stream = (0, 1, 2, *(0, 1) * 4, 2, *(0, 1) * 3, 2, 0)
-    data = Population(0.02, 1 << 16, (0.0, 0.98, 0.49), (1.0, 0.02, 0.5), stream)
+    data = VotePopulation(0.02, 1 << 16, (0.0, 0.98, 0.49), (1.0, 0.02, 0.5), stream)
     scale = noise_scale(1.0, 0.01, 3)
     chunks = printed_chunks(1.0, 0.01, 0.1, len(stream), 3)
     run = FreshSoftLabels(8, chunks, scale, corrected_threshold(scale, 0.01, len(stream)), 3)
@@ -315,7 +315,7 @@ def test_leaks_of_two_failing_tests(threshold: Any, golden: float) -> None:
 
 
 def test_mutants_of_one_label() -> None:
-    mechanism = OneLabel(1.0, 0.01, 4)
+    mechanism = OneSoftLabel(1.0, 0.01, 4)
     clear, tied = np.full(1000, 0.3), np.array([0.3, 0.3, 0.3, 0.8, 0.8])
     for name, x, value in (("sample_mean_output", clear, 0.05), ("threshold_test_skipped", tied, 0.8)):
         y = x.copy()
@@ -357,13 +357,13 @@ def test_labels_with_gaussian_noise() -> None:
 def test_errors_show_what_was_given() -> None:
     rng = np.random.default_rng(0)
     with pytest.raises(ValueError, match=r"1\.2"):
-        Votes(1.2, 5)
+        BernoulliVote(1.2, 5)
     with pytest.raises(ValueError, match="got 0"):
-        Votes(0.2, 0)
+        BernoulliVote(0.2, 0)
     with pytest.raises(ValueError, match=r"0\.4"):
-        Votes(0.2, 5, (Coin(0.4, 0.0, 1.0),))
+        BernoulliVote(0.2, 5, (CoinOutcome(0.4, 0.0, 1.0),))
     with pytest.raises(ValueError, match=r"1\.5"):
-        Votes(0.2, 5, (Coin(1.0, 0.5, 1.0),))
+        BernoulliVote(0.2, 5, (CoinOutcome(1.0, 0.5, 1.0),))
     with pytest.raises(ValueError, match="got 0"):
         FarVotes(0, 0.1)
     with pytest.raises(ValueError, match="window > 0"):
@@ -371,11 +371,11 @@ def test_errors_show_what_was_given() -> None:
     with pytest.raises(ValueError, match=r"1\.0"):
         enough_chunks(1.0)
     with pytest.raises(ValueError, match=r"-0\.1"):
-        Population(0.2, 5, (-0.1,), (1.0,))
+        VotePopulation(0.2, 5, (-0.1,), (1.0,))
     with pytest.raises(ValueError, match="positive slopes"):
-        Population(0.2, 5, (0.1,), (0.0,))
+        VotePopulation(0.2, 5, (0.1,), (0.0,))
     with pytest.raises(ValueError, match=r"\(3,\)"):
-        Population(0.2, 5, (0.0,), (1.0,), (3,))
+        VotePopulation(0.2, 5, (0.0,), (1.0,), (3,))
     with pytest.raises(ValueError, match="got 1"):
         FreshSoftLabels(1, 3, 1.0, 1.0)
     with pytest.raises(ValueError, match="scale > 0"):
@@ -385,9 +385,9 @@ def test_errors_show_what_was_given() -> None:
     with pytest.raises(ValueError, match=r"0\.7"):
         bins_of(0.7)
     with pytest.raises(ValueError, match="two ways to vote"):
-        failure(FreshSoftLabels(4, 3, 1.0, 1.0), Population(0.5, 50), 0.1)
+        failure(FreshSoftLabels(4, 3, 1.0, 1.0), VotePopulation(0.5, 50), 0.1)
     with pytest.raises(ValueError, match=r"votes in \[0, 1\]"):
-        OneLabel(1.0, 0.01, 4)(np.array([1.5]), 1, rng)
+        OneSoftLabel(1.0, 0.01, 4)(np.array([1.5]), 1, rng)
     with pytest.raises(ValueError, match=r"0\.5"):
         GaussianLabels(1.0)(0.5, 1, rng)
     with pytest.raises(ValueError, match="margin > 0"):

@@ -37,7 +37,7 @@ def integers(bits: Bits) -> list[int]:
     return [sum(int(b) << j for j, b in enumerate(row)) for row in bits]
 
 
-def one_system(x: Bits, y: Bits) -> gf2.Echelon:
+def one_system(x: Bits, y: Bits) -> gf2.EchelonSystems:
     return gf2.eliminate(gf2.pack(x.T)[:, :, None], y[:, None].astype(bool))
 
 

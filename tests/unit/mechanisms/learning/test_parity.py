@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import optimize, stats
 
 from auditor.privacy.exact import curve
-from mechanisms.learning.parity import MOST_BITS, NULL, GaussianElimination, ParityLearner
+from mechanisms.learning.parity import MOST_BITS, NULL, GaussianElimination, PrivateParityLearner
 from mechanisms.learning.parity_levels import (
     biased_level,
     greedy_level,
@@ -26,7 +26,7 @@ from mechanisms.learning.parity_mutants import (
     CONTRADICTION,
     MUTANTS,
     BiasedFreeVariables,
-    FixedSizeSample,
+    FixedSizeSubset,
     SampleByContentHash,
     SampleWithReplacement,
     StepOneRare,
@@ -111,14 +111,14 @@ def test_the_law_is_that_of_the_four_steps(d: int, epsilon: float) -> None:
     for rows in (1, 2, 3, 5):
         for _ in range(8):
             given = [(int(rng.integers(2**d)), int(rng.integers(2))) for _ in range(rows)]
-            law = ParityLearner(epsilon, d).law(database(given, d))
+            law = PrivateParityLearner(epsilon, d).law(database(given, d))
             assert law.outcomes == (NULL, *range(2**d))
             assert law.probabilities == pytest.approx(by_definition(given, d, epsilon / 4), rel=1e-12)
 
 
 def test_rows_that_repeat_are_merged_in_the_law() -> None:
     given = [(1, 1)] * 4 + [(3, 0)] + [(1, 1)] * 2 + [(0, 0)] * 3
-    law = ParityLearner(1.0, 2).law(database(given, 2))
+    law = PrivateParityLearner(1.0, 2).law(database(given, 2))
     assert law.probabilities == pytest.approx(by_definition(given, 2, 0.25), rel=1e-12)
 
 
@@ -131,7 +131,7 @@ def test_draws_follow_the_law(rows: int, kind: str) -> None:
         data[:, -1] = data[:, :-1] @ rng.integers(0, 2, 4, dtype=np.uint8) % 2
     if kind == "one bad row":
         data[0, -1] ^= 1
-    assert p_value(ParityLearner(2.0, 4), data, 100_000, rows) > ALARM
+    assert p_value(PrivateParityLearner(2.0, 4), data, 100_000, rows) > ALARM
 
 
 def test_the_closed_form_of_an_atom() -> None:
@@ -140,7 +140,7 @@ def test_the_closed_form_of_an_atom() -> None:
     for _ in range(60):
         given = [(int(rng.choice([0, 1, 2, 4, 7])), int(rng.integers(2))) for _ in range(int(rng.integers(1, 7)))]
         law = by_definition(given, 3, 0.3)
-        learner = ParityLearner(1.2, 3)
+        learner = PrivateParityLearner(1.2, 3)
         for h in range(8):
             agree = {x for x, y in given if parity(h, x) == y and x}
             if agree == {1, 2, 4, 7}:
@@ -157,20 +157,24 @@ def test_the_closed_form_of_an_atom() -> None:
 
 def test_the_catalogues_levels() -> None:
     for epsilon, exact in ((0.5, 0.25131), (1.0, 0.51083), (2.0, 1.09861), (3.9, 4.3694)):
-        learner = ParityLearner(epsilon, 3)
+        learner = PrivateParityLearner(epsilon, 3)
         assert learner.exact_epsilon == pytest.approx(exact, abs=5e-5)
         assert level(learner, [(4, 1)], [(4, 0)]) == pytest.approx(learner.exact_epsilon, rel=1e-12)
-    assert ParityLearner(4.0, 3).exact_epsilon == math.inf == level(ParityLearner(4.0, 3), [(4, 1)], [(4, 0)])
+    assert (
+        PrivateParityLearner(4.0, 3).exact_epsilon
+        == math.inf
+        == level(PrivateParityLearner(4.0, 3), [(4, 1)], [(4, 0)])
+    )
     root = optimize.brentq(lambda eps: 2 * math.atanh(eps / 4) - eps, 3.0, 3.99)
     assert root == pytest.approx(3.8300, abs=5e-5)
     # The half of epsilon, and what is next.
-    assert ParityLearner(0.1, 1).exact_epsilon == pytest.approx(0.1 / 2 + 0.1**3 / 96, abs=1e-7)
+    assert PrivateParityLearner(0.1, 1).exact_epsilon == pytest.approx(0.1 / 2 + 0.1**3 / 96, abs=1e-7)
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 @pytest.mark.parametrize(("d", "rows"), [(1, 1), (1, 2), (1, 3), (2, 1), (2, 2), (2, 3), (3, 1), (3, 2), (3, 3)])
 def test_no_neighbours_lose_more_than_one_row_does(epsilon: float, d: int, rows: int) -> None:
-    learner = ParityLearner(epsilon, d)
+    learner = PrivateParityLearner(epsilon, d)
     assert over_all_neighbours(learner, rows) == pytest.approx(learner.exact_epsilon, rel=1e-9)
 
 
@@ -183,14 +187,14 @@ def test_what_a_null_costs() -> None:
             nulls = [by_definition([*rest, row], 2, p)[0] for row in universe]
             worst = max(worst, math.log(max(nulls) / min(nulls)))
     assert worst == pytest.approx(math.log1p(p), rel=1e-12)
-    law = ParityLearner(1.0, 2).law
+    law = PrivateParityLearner(1.0, 2).law
     assert law(database([(0, 1), (0, 0)], 2)).probabilities[0] == pytest.approx((1 + p) / 2)
     assert law(database([(0, 0), (0, 0)], 2)).probabilities[0] == pytest.approx(1 / 2)
     assert law(database([(0, 1)] * 40, 2)).probabilities[0] == pytest.approx(1.0, abs=1e-4)
 
 
 def test_the_event_of_the_pair_has_a_quarter() -> None:
-    law = ParityLearner(1.0, 3).law(database([(4, 1)], 3))
+    law = PrivateParityLearner(1.0, 3).law(database([(4, 1)], 3))
     assert law.probabilities[5:].sum() == pytest.approx((1 + 0.25) / 4)
     assert law.probabilities[1:5].sum() == pytest.approx((1 - 0.25) / 4)
 
@@ -203,7 +207,7 @@ WRONG, RIGHT = [(0, 1)], [(0, 0)]
 
 @pytest.mark.parametrize("name", sorted(MUTANTS))
 def test_draws_of_a_mutant_follow_its_law(name: str) -> None:
-    base = ParityLearner(2.0 if name != "p_eps" else 0.7, 2)
+    base = PrivateParityLearner(2.0 if name != "p_eps" else 0.7, 2)
     mutant = MUTANTS[name].build(base)
     for seed, given in enumerate(([(2, 1)], [(0, 1), (2, 0)], [(2, 1), (2, 1), (1, 0), (2, 0), (3, 1)])):
         assert p_value(mutant, database(given, 2), 50_000, seed) > ALARM, given
@@ -229,7 +233,7 @@ def test_draws_of_a_mutant_follow_its_law(name: str) -> None:
     ],
 )
 def test_a_mutants_level_is_attained(name: str, epsilon: float, x: list[Row], y: list[Row]) -> None:
-    base, mutant = ParityLearner(epsilon, 3), MUTANTS[name]
+    base, mutant = PrivateParityLearner(epsilon, 3), MUTANTS[name]
     assert mutant.true_level is not None
     found, wanted = level(mutant.build(base), x, y), mutant.true_level(base)
     assert found == wanted if math.isinf(wanted) else found == pytest.approx(wanted, rel=1e-9)
@@ -242,16 +246,16 @@ def test_the_catalogues_levels_of_mutants() -> None:
     assert level_of_null(0.125, 0.25) == pytest.approx(0.318, abs=5e-4)
     assert level_of_null(0.125, 0.05) == pytest.approx(1.216, abs=5e-4)
     for epsilon, stop in ((0.1, 0.192), (0.5, 0.162), (1.0, 0.127)):
-        enough = MUTANTS["step_one_just_enough"].build(ParityLearner(epsilon, 1))
+        enough = MUTANTS["step_one_just_enough"].build(PrivateParityLearner(epsilon, 1))
         assert enough.stop == pytest.approx(stop, abs=5e-4)  # type: ignore[attr-defined]
         assert level_of_null(epsilon / 4, enough.stop) == pytest.approx(epsilon)  # type: ignore[attr-defined]
-    assert isinstance(MUTANTS["step_one_rare"].build(ParityLearner(0.5, 1)), StepOneRare)
+    assert isinstance(MUTANTS["step_one_rare"].build(PrivateParityLearner(0.5, 1)), StepOneRare)
 
 
 @pytest.mark.parametrize("name", [name for name, mutant in MUTANTS.items() if mutant.kind == "benign"])
 @pytest.mark.parametrize(("epsilon", "d", "rows"), [(0.5, 1, 3), (0.5, 2, 2), (2.0, 1, 4), (2.0, 2, 3)])
 def test_benign_variants_keep_the_claim_on_all_neighbours(name: str, epsilon: float, d: int, rows: int) -> None:
-    base = ParityLearner(epsilon, d)
+    base = PrivateParityLearner(epsilon, d)
     worst = over_all_neighbours(MUTANTS[name].build(base), rows)
     assert worst <= epsilon * (1 + 1e-9)
     if name == "exact_budget_variant":
@@ -260,7 +264,7 @@ def test_benign_variants_keep_the_claim_on_all_neighbours(name: str, epsilon: fl
 
 @pytest.mark.parametrize(("d", "rows"), [(1, 1), (1, 3), (1, 5), (1, 7), (2, 1), (2, 2), (2, 3), (2, 4)])
 def test_the_level_of_a_uniform_answer_to_contradictions(d: int, rows: int) -> None:
-    mutant = MUTANTS["uniform_on_inconsistency"].build(ParityLearner(0.5, d))
+    mutant = MUTANTS["uniform_on_inconsistency"].build(PrivateParityLearner(0.5, d))
     wanted = uniform_level(0.125, rows)
     assert over_all_neighbours(mutant, rows) == pytest.approx(wanted, rel=1e-9)
     assert level(mutant, [(1, 0), *[(1, 1)] * (rows - 1)], [(1, 1)] * rows) == pytest.approx(wanted, rel=1e-9)
@@ -274,7 +278,7 @@ def test_a_uniform_answer_breaks_the_claim_from_eleven_rows_on() -> None:
     threshold = math.log((math.exp(0.5) - 1 / (1 - p)) / p) / math.log(1 / (1 - p))
     assert math.floor(threshold) + 1 == 11
     # The pair of rows (0, 1) and (0, 0) shows less.
-    mutant = MUTANTS["uniform_on_inconsistency"].build(ParityLearner(0.5, 1))
+    mutant = MUTANTS["uniform_on_inconsistency"].build(PrivateParityLearner(0.5, 1))
     less = level(mutant, [(0, 1), *[(1, 0)] * 6], [(0, 0), *[(1, 0)] * 6])
     assert less == pytest.approx(math.log(1 - p + p * (1 - p) ** -6))
     assert less < uniform_level(p, 7)
@@ -282,14 +286,14 @@ def test_a_uniform_answer_breaks_the_claim_from_eleven_rows_on() -> None:
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 4])
 def test_the_level_of_dropping_conflicts(rows: int) -> None:
-    mutant = MUTANTS["conflicts_dropped_greedily"].build(ParityLearner(0.5, 1))
+    mutant = MUTANTS["conflicts_dropped_greedily"].build(PrivateParityLearner(0.5, 1))
     wanted = greedy_level(0.125, rows)
     assert level(mutant, [(1, 1), *[(1, 0)] * (rows - 1)], [(1, 0)] * rows) == pytest.approx(wanted, rel=1e-9)
     assert over_all_neighbours(mutant, rows, ordered=True) == pytest.approx(wanted, rel=1e-9)
 
 
 def test_the_level_of_drawing_again() -> None:
-    mutant = MUTANTS["resample_until_consistent"].build(ParityLearner(0.5, 1))
+    mutant = MUTANTS["resample_until_consistent"].build(PrivateParityLearner(0.5, 1))
     p = 0.125
     for rows in (1, 2, 5, 30):
         x, y = [(1, 0), *[(1, 1)] * (rows - 1)], [(1, 1)] * rows
@@ -310,8 +314,8 @@ def test_the_level_of_biased_bits(d: int, rows: int) -> None:
 
 def test_samples_of_a_fixed_size() -> None:
     given = [(1, 1), (2, 0), (2, 0)]
-    read = FixedSizeSample(0.5, 2, 2).read(database(given, 2))
-    drawn, mass = FixedSizeSample(0.5, 2, 2).drawn_subsets(read)
+    read = FixedSizeSubset(0.5, 2, 2).read(database(given, 2))
+    drawn, mass = FixedSizeSubset(0.5, 2, 2).drawn_subsets(read)
     assert {tuple(s): m for s, m in zip(drawn.astype(int).tolist(), mass.tolist(), strict=True) if m} == {
         (1, 1, 0): 1 / 3,
         (1, 0, 1): 1 / 3,
@@ -322,7 +326,7 @@ def test_samples_of_a_fixed_size() -> None:
     assert mass[drawn.sum(axis=1) == 2] == pytest.approx([2 / 9] * 3)
     assert mass.sum() == pytest.approx(1.0)
     # As the catalogue says, also two of three rows.
-    three = FixedSizeSample(0.5, 3, 2)
+    three = FixedSizeSubset(0.5, 3, 2)
     assert level(three, [*ONE, *WRONG, *RIGHT], [*OTHER, *WRONG, *RIGHT]) == math.inf
 
 
@@ -336,7 +340,7 @@ def test_a_hash_decides_by_the_row_alone() -> None:
 
 
 def test_a_null_that_says_why() -> None:
-    mutant = MUTANTS["distinguishable_nulls"].build(ParityLearner(1.0, 2))
+    mutant = MUTANTS["distinguishable_nulls"].build(PrivateParityLearner(1.0, 2))
     law = mutant.law(database(WRONG, 2))  # type: ignore[attr-defined]
     assert law.outcomes[:2] == (CONTRADICTION, NULL)
     assert law.probabilities[:2] == pytest.approx([0.125, 0.5])
@@ -377,7 +381,7 @@ def test_many_rows_are_eliminated_at_once() -> None:
 @pytest.mark.parametrize("d", [MOST_BITS, MOST_BITS + 1, 256])
 def test_long_hypotheses(d: int) -> None:
     rng = np.random.default_rng(d)
-    n, rows, learner = 3_000, 6 * d, ParityLearner(2.0, d)
+    n, rows, learner = 3_000, 6 * d, PrivateParityLearner(2.0, d)
     concept = rng.integers(0, 2, d)
     x = rng.integers(0, 2, (rows, d))
     data = np.column_stack([x, x @ concept % 2])
@@ -398,7 +402,7 @@ def test_one_row_says_one_bit_of_a_long_hypothesis() -> None:
     d, n, p = 130, 8_000, 0.5
     data = np.zeros((1, d + 1), dtype=np.uint8)
     data[0, 70] = data[0, -1] = 1
-    outputs = ParityLearner(2.0, d)(data, n, np.random.default_rng(1))
+    outputs = PrivateParityLearner(2.0, d)(data, n, np.random.default_rng(1))
     ones = (outputs == 1).sum(axis=0)
     chances = np.full(d, 1 / 4)
     chances[70] = (1 + p) / 4
@@ -411,19 +415,19 @@ def test_one_row_says_one_bit_of_a_long_hypothesis() -> None:
 @pytest.mark.parametrize(
     ("call", "said"),
     [
-        (lambda: ParityLearner(0.0, 3), "epsilon > 0, got 0.0"),
-        (lambda: ParityLearner(4.5, 3), "epsilon <= 4.0, got 4.5"),
-        (lambda: ParityLearner(0.5, 0), "d >= 1, got 0"),
-        (lambda: ParityLearner(0.5, 3).law(np.zeros((2, 3))), r"3 bits and a label, got \(2, 3\)"),
-        (lambda: ParityLearner(0.5, 1).law(np.array([[2, 0]])), r"bits 0 and 1, got \[2\]"),
-        (lambda: ParityLearner(0.5, 1).law(np.zeros((0, 2))), r"at least one row, got \(0, 2\)"),
-        (lambda: ParityLearner(0.5, 30).law(np.zeros((1, 31))), "at most 24, got 31"),
-        (lambda: ParityLearner(0.5, 1)(np.zeros((1, 2)), 0, np.random.default_rng(0)), "n >= 1, got 0"),
+        (lambda: PrivateParityLearner(0.0, 3), "epsilon > 0, got 0.0"),
+        (lambda: PrivateParityLearner(4.5, 3), "epsilon <= 4.0, got 4.5"),
+        (lambda: PrivateParityLearner(0.5, 0), "d >= 1, got 0"),
+        (lambda: PrivateParityLearner(0.5, 3).law(np.zeros((2, 3))), r"3 bits and a label, got \(2, 3\)"),
+        (lambda: PrivateParityLearner(0.5, 1).law(np.array([[2, 0]])), r"bits 0 and 1, got \[2\]"),
+        (lambda: PrivateParityLearner(0.5, 1).law(np.zeros((0, 2))), r"at least one row, got \(0, 2\)"),
+        (lambda: PrivateParityLearner(0.5, 30).law(np.zeros((1, 31))), "at most 24, got 31"),
+        (lambda: PrivateParityLearner(0.5, 1)(np.zeros((1, 2)), 0, np.random.default_rng(0)), "n >= 1, got 0"),
         (
-            lambda: ParityLearner(0.5, 1).law(np.arange(40).reshape(20, 2) // 2 % 2),
+            lambda: PrivateParityLearner(0.5, 1).law(np.arange(40).reshape(20, 2) // 2 % 2),
             "at most 16 runs of equal rows, got 20",
         ),
-        (lambda: FixedSizeSample(0.5, 1, 0), "a sample size >= 1, got 0"),
+        (lambda: FixedSizeSubset(0.5, 1, 0), "a sample size >= 1, got 0"),
     ],
 )
 def test_errors_show_what_was_given(call: Any, said: str) -> None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from auditor.privacy.exact import TwoSidedGeometricLaw, curve
-from mechanisms.learning.parity import ParityLearner
+from mechanisms.learning.parity import PrivateParityLearner
 from mechanisms.learning.subsampling import (
     MUTANTS,
     FixedNumberOfRows,
@@ -89,7 +89,7 @@ def test_draws_follow_the_law(mechanism: Any) -> None:
 
 def test_bounds_in_numbers() -> None:
     assert between(0.25, 0.0, 2.0) == pytest.approx(math.log(1.25 / 0.75)) == pytest.approx(0.5108, abs=5e-5)
-    assert between(0.125, 0.0, 2.0) == pytest.approx(ParityLearner(0.5, 2).exact_epsilon)
+    assert between(0.125, 0.0, 2.0) == pytest.approx(PrivateParityLearner(0.5, 2).exact_epsilon)
     assert replaced_level(0.25, 1.0) == pytest.approx(math.log((0.75 + 0.25 * math.e) / (0.75 + 0.25 / math.e)))
     assert replaced_level(1e-3, 0.1) == pytest.approx(2 * 1e-3 * 0.1, rel=0.01)
     assert added_level(0.25, 1.0) == pytest.approx(math.log(1 + 0.25 * (math.e - 1)))
@@ -136,7 +136,7 @@ def test_bounds_are_not_exchanged() -> None:
 
 @pytest.mark.parametrize("name", sorted(MUTANTS))
 def test_negative_controls_have_no_level(name: str) -> None:
-    mutant = MUTANTS[name].build(ParityLearner(1.0, 1))
+    mutant = MUTANTS[name].build(PrivateParityLearner(1.0, 1))
     assert level(mutant, [[1, 1], [0, 1]], [[1, 0], [0, 1]]) == math.inf
     data = np.array([[1, 1], [0, 1]])
     law = mutant.law(data)  # type: ignore[attr-defined]

@@ -13,7 +13,7 @@ from scipy import special, stats
 from auditor.privacy.exact import FiniteLaw, curve
 from mechanisms.learning.agnostic_learner import level_of_flip
 from mechanisms.learning.fresh_learner import least_size
-from mechanisms.learning.threshold_learner import MUTANTS, ThresholdLearner, WhichPiece
+from mechanisms.learning.threshold_learner import MUTANTS, ReleasedThresholdPiece, ThresholdLearner
 from mechanisms.learning.threshold_samples import (
     FreshThresholds,
     ThresholdError,
@@ -62,7 +62,7 @@ def test_the_law_is_that_of_all_thresholds_listed(d: int) -> None:
 def test_draws_follow_the_law(d: int) -> None:
     points = (1, 5, 11)
     data, n = rows((5, 1), (5, 0), (11, 0), (1, 1), (11, 0), (5, 1)), 200_000
-    piece = WhichPiece(ThresholdLearner(d, 0.5), points)
+    piece = ReleasedThresholdPiece(ThresholdLearner(d, 0.5), points)
     same(np.bincount(piece(data, n, np.random.default_rng(1)), minlength=4), piece.law(data).probabilities)
 
 
@@ -75,7 +75,7 @@ def test_all_thresholds_of_a_piece_are_drawn_alike() -> None:
 def test_where_the_threshold_lies_loses_nothing_of_the_level() -> None:
     learner = ThresholdLearner(5, 0.6)
     x, y = rows((3, 1), (9, 0), (30, 1)), rows((3, 1), (20, 1), (30, 1))
-    piece = WhichPiece(learner, (3, 9, 20, 30))
+    piece = ReleasedThresholdPiece(learner, (3, 9, 20, 30))
     whole, part = curve(learner.law(x), learner.law(y)), curve(piece.law(x), piece.law(y))
     for delta in (0.0, 0.01, 0.1):
         assert part.epsilon(delta) == pytest.approx(whole.epsilon(delta), rel=1e-12)
@@ -91,7 +91,9 @@ def test_no_pair_of_small_datasets_exceeds_the_level_and_d_bits_approach_it() ->
                 assert np.abs(p - q).max() <= learner.level * (1 + 1e-12)
         np.testing.assert_allclose(np.log(learner.law(rows((3, 1), (0, 0))).probabilities), laws[(0, 0), (3, 1)])
         levels = [
-            curve(*(WhichPiece(ThresholdLearner(d, rate), (0,)).law(rows((0, y))) for y in (0, 1))).epsilon(0.0)
+            curve(*(ReleasedThresholdPiece(ThresholdLearner(d, rate), (0,)).law(rows((0, y))) for y in (0, 1))).epsilon(
+                0.0
+            )
             for d in (4, 16, 62)
         ]
         alone = [math.exp(-rate) / (2.0**d + math.exp(-rate)) for d in (4, 16, 62)]
@@ -122,7 +124,7 @@ def test_mutants_have_the_laws_that_they_are_described_by() -> None:
 
 def test_the_doubled_scale_reaches_four_epsilon() -> None:
     base = ThresholdLearner(62, 0.5)
-    doubled = WhichPiece(MUTANTS["scale_doubled"].build(base), (0,))  # type: ignore[arg-type]
+    doubled = ReleasedThresholdPiece(MUTANTS["scale_doubled"].build(base), (0,))  # type: ignore[arg-type]
     assert curve(doubled.law(rows((0, 0))), doubled.law(rows((0, 1)))).epsilon(0.0) == pytest.approx(2.0, rel=1e-9)
 
 
@@ -200,8 +202,8 @@ def test_the_sufficient_size_suffices() -> None:
         (lambda: ThresholdLearner(4, 0.5).law(np.zeros((2, 3), int)), r"shape \(rows, 2\)"),
         (lambda: ThresholdLearner(17, 0.5).law(rows((1, 0))), "at most 16 bits, for a law, got 17"),
         (lambda: ThresholdLearner(4, 20.0).law(rows(*[(1, 0)] * 40)), "log weights within 700"),
-        (lambda: WhichPiece(ThresholdLearner(4, 0.5), (3, 3)), "increasing points"),
-        (lambda: WhichPiece(ThresholdLearner(4, 0.5), (3,)).law(rows((2, 0))), r"numbers among \(3,\)"),
+        (lambda: ReleasedThresholdPiece(ThresholdLearner(4, 0.5), (3, 3)), "increasing points"),
+        (lambda: ReleasedThresholdPiece(ThresholdLearner(4, 0.5), (3,)).law(rows((2, 0))), r"numbers among \(3,\)"),
         (lambda: TwoPoints(0), "threshold >= 1, got 0"),
         (lambda: FreshThresholds(ThresholdLearner(4, 0.5), 0), "sample size >= 1, got 0"),
     ],

@@ -15,7 +15,7 @@ from auditor.privacy.exact import TwoSidedGeometricLaw, curve
 from experiments.document_002_what_can_we_learn.central import LocalAnswers
 from mechanisms.local_model.central_simulation import CentralQueries, FreshSample, rows_needed
 from mechanisms.local_model.fresh_users import FreshUsers
-from mechanisms.local_model.local_query import Scaled
+from mechanisms.local_model.local_query import ScaledColumn
 
 FloatArray = NDArray[np.float64]
 
@@ -24,7 +24,7 @@ ALARM = 1e-6
 
 #: Three persons with two columns; queries with bounds 1 and 1/2.
 ROWS = np.array([[0.0, 10.0], [4.0, 0.0], [1.0, 5.0]])
-TWO = (Scaled(0, 0.0, 4.0), Scaled(1, 0.0, 10.0, bound=0.5))
+TWO = (ScaledColumn(0, 0.0, 4.0), ScaledColumn(1, 0.0, 10.0, bound=0.5))
 
 
 def replaced(index: int, row: list[float]) -> FloatArray:
@@ -89,7 +89,7 @@ def test_the_answers_are_independent() -> None:
 
 @pytest.mark.parametrize("beta", [0.3, 0.01])
 def test_the_reach_of_the_noise(beta: float) -> None:
-    queries = (Scaled(0, 0.0, 4.0), Scaled(1, 0.0, 10.0))
+    queries = (ScaledColumn(0, 0.0, 4.0), ScaledColumn(1, 0.0, 10.0))
     mechanism = CentralQueries(queries, 3, 1.0)
     (base, _), steps = mechanism.bases(), math.floor(mechanism.reach(beta) / mechanism.unit)
     single = 2.0 * float(TwoSidedGeometricLaw(0, base).cdf(-steps - 1.0))

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mechanisms.local_model.conditional_mutants import MUTANTS, IndependentMarginals, OthersHistory, StepScaling
+from mechanisms.local_model.conditional_mutants import MUTANTS, IndependentMarginals, OthersHistory, StepLevelInScaling
 from mechanisms.local_model.conditional_simulation import (
-    Calls,
     ConditionalSimulation,
+    EntryCalls,
     code,
     in_turn,
     largest_odds,
@@ -23,13 +23,18 @@ from mechanisms.local_model.conditional_simulation import (
 )
 from mechanisms.local_model.local_randomizers import LocalRandomizer, noisy_value
 from mechanisms.local_model.rejection_simulation import (
-    Signs,
+    SignedErrorOracle,
     distance_bound,
     random_randomizer,
     response_to,
     total_variation,
 )
-from mechanisms.statistical_queries.sq_oracles import Above, Below, Exact, Random
+from mechanisms.statistical_queries.sq_oracles import (
+    ExactOracle,
+    HighestAnswersOracle,
+    LowestAnswersOracle,
+    RandomErrorOracle,
+)
 from tests.statistics import p_value
 
 FloatArray = NDArray[np.float64]
@@ -39,9 +44,9 @@ ALARM = 1e-6
 
 ENTRY = np.array([0.5, 0.3, 0.2])
 ANY, OFTEN = (0, 1, 1), (0, 0, 1)
-UP, DOWN = Signs((1.0, -1.0)), Signs((-1.0, 1.0))
+UP, DOWN = SignedErrorOracle((1.0, -1.0)), SignedErrorOracle((-1.0, 1.0))
 #: The second call depends on the first answer.
-ADAPTIVE = Calls(response_to(0.4, ANY), (Calls(response_to(0.6, ANY)), Calls(response_to(0.6, OFTEN))))
+ADAPTIVE = EntryCalls(response_to(0.4, ANY), (EntryCalls(response_to(0.6, ANY)), EntryCalls(response_to(0.6, OFTEN))))
 BASE = ConditionalSimulation(ADAPTIVE, 0.6, UP, DOWN)
 
 
@@ -101,15 +106,15 @@ def test_the_target_is_the_law_of_calls_on_one_entry() -> None:
 def test_a_call_follows_the_printed_formulas(past: tuple[int, ...], second: float) -> None:
     randomizers = [response_to(0.5, ANY), response_to(0.3, OFTEN), response_to(0.4, ANY)]
     for first in itertools.product((-1, 1), repeat=2):
-        signs = Signs(tuple(map(float, first)))
-        one = ConditionalSimulation(in_turn(*randomizers), 0.6, signs, Signs((second, second)))
+        signs = SignedErrorOracle(tuple(map(float, first)))
+        one = ConditionalSimulation(in_turn(*randomizers), 0.6, signs, SignedErrorOracle((second, second)))
         law, rounds = by_hand(randomizers, past, 0.6, first, second)
         np.testing.assert_allclose(one.step_law(past, ENTRY), law, rtol=1e-12)
         assert one.expected_rounds(past, ENTRY) == pytest.approx(rounds, rel=1e-12)
 
 
 def test_with_exact_oracles_answers_are_those_of_the_local_algorithm() -> None:
-    exact = replace(BASE, numerator=Exact(), denominator=Exact())
+    exact = replace(BASE, numerator=ExactOracle(), denominator=ExactOracle())
     np.testing.assert_allclose(exact.output_law(ENTRY), ADAPTIVE.target(ENTRY), rtol=1e-12)
     two = replace(exact, entries=2)
     one = ADAPTIVE.target(ENTRY)
@@ -124,7 +129,7 @@ MECHANISMS: dict[str, ConditionalSimulation] = {
     "adaptive": BASE,
     "cached": replace(BASE, cached=True),
     "another_reference": replace(BASE, reference=2),
-    "three_outputs": ConditionalSimulation(NOISY, 0.9, Signs((1.0, -1.0, 1.0)), Below()),
+    "three_outputs": ConditionalSimulation(NOISY, 0.9, SignedErrorOracle((1.0, -1.0, 1.0)), LowestAnswersOracle()),
     "two_entries": TWO,
     **{name: mutant.build(TWO) for name, mutant in MUTANTS.items()},  # type: ignore[misc]
 }
@@ -158,7 +163,7 @@ def test_queries_are_counted(cached: bool) -> None:
     rounds = queries - 1 if cached else queries // 2
     # Rounds are drawn in blocks, of which not all are taken.
     assert rounds.sum() <= asked["first"]
-    expected = replace(BASE, numerator=Exact(), denominator=Exact()).expected_rounds((), ENTRY)
+    expected = replace(BASE, numerator=ExactOracle(), denominator=ExactOracle()).expected_rounds((), ENTRY)
     p, most = 1 / expected, 8
     geometric = np.asarray(p * (1 - p) ** np.arange(most), dtype=np.float64)
     geometric[-1] = (1 - p) ** (most - 1)
@@ -169,10 +174,12 @@ def test_queries_are_counted(cached: bool) -> None:
 
 def test_errors_that_are_right_on_average_need_not_cancel() -> None:
     # A ratio of estimates is not linear in the denominator's error: with a random one there is no simple law.
-    with pytest.raises(ValueError, match="draws nothing, got Random"):
-        replace(BASE, denominator=Random()).law(ENTRY)
+    with pytest.raises(ValueError, match="draws nothing, got RandomErrorOracle"):
+        replace(BASE, denominator=RandomErrorOracle()).law(ENTRY)
     # In the numerator it is.
-    outputs = replace(BASE, numerator=Random(), denominator=Exact())(ENTRY, 30_000, np.random.default_rng(5))
+    outputs = replace(BASE, numerator=RandomErrorOracle(), denominator=ExactOracle())(
+        ENTRY, 30_000, np.random.default_rng(5)
+    )
     assert p_value(np.bincount(outputs, minlength=4), ADAPTIVE.target(ENTRY)) > ALARM
 
 
@@ -185,7 +192,7 @@ def test_random_chains_under_all_patterns_of_errors() -> None:
         inputs, outputs, depth = int(rng.integers(2, 5)), int(rng.integers(2, 4)), int(rng.integers(2, 4))
         levels = rng.dirichlet(np.ones(depth)) * rng.uniform(0.1, 3.0) + 1e-3
         calls = in_turn(*(random_randomizer(level, inputs, outputs, rng) for level in levels.tolist()))
-        one = ConditionalSimulation(calls, float(rng.uniform(0.05, 0.99)), Exact(), Exact())
+        one = ConditionalSimulation(calls, float(rng.uniform(0.05, 0.99)), ExactOracle(), ExactOracle())
         entry, relative, growth = rng.dirichlet(np.full(inputs, 0.3)), one.relative, math.exp(one.epsilon)
         for k in range(depth):
             for past in paths(outputs, k):
@@ -211,7 +218,7 @@ def test_the_distance_of_a_call_comes_as_close_to_its_bound_as_can_be(epsilon: f
     # Nearly all of the level is spent on an answer that the entry hardly gives, and the last call is nearly a fair
     # coin: both estimates are off by u = tau' (1 - e^(-2 epsilon)), in opposite directions for the two outputs.
     calls, there = in_turn(response_to(epsilon, ANY), response_to(1e-6, ANY)), np.array([0.0, 1.0, 0.0])
-    one = ConditionalSimulation(calls, beta, Exact(), Exact())
+    one = ConditionalSimulation(calls, beta, ExactOracle(), ExactOracle())
     furthest = step_under_all_signs(one, (0,), there).distances.max()
     u = one.relative * -math.expm1(-2 * epsilon)
     assert furthest == pytest.approx(u / (1 + u * u), rel=1e-5)
@@ -230,13 +237,15 @@ def test_the_table_of_patterns_is_that_of_the_laws() -> None:
     found = step_under_all_signs(BASE, (1,), ENTRY)
     patterns = list(itertools.product((-1.0, 1.0), repeat=2))
     for i, (first, second) in enumerate(itertools.product(patterns, patterns)):
-        one = replace(BASE, numerator=Signs(first), denominator=Signs(second))
+        one = replace(BASE, numerator=SignedErrorOracle(first), denominator=SignedErrorOracle(second))
         distance = total_variation(one.step_law((1,), ENTRY), one.step_target((1,), ENTRY))
         assert found.distances[i] == pytest.approx(distance, rel=1e-12)
         assert found.rounds[i] == pytest.approx(one.expected_rounds((1,), ENTRY), rel=1e-12)
     cached = step_under_all_signs(replace(BASE, cached=True), (1,), ENTRY)
     for i, (first, sign) in enumerate(itertools.product(patterns, (-1.0, 1.0))):
-        one = replace(BASE, numerator=Signs(first), denominator=Signs((sign, sign)), cached=True)
+        one = replace(
+            BASE, numerator=SignedErrorOracle(first), denominator=SignedErrorOracle((sign, sign)), cached=True
+        )
         distance = total_variation(one.step_law((1,), ENTRY), one.step_target((1,), ENTRY))
         assert cached.distances[i] == pytest.approx(distance, rel=1e-12)
 
@@ -260,19 +269,21 @@ def correlation(law: FloatArray) -> float:
 
 
 def test_answers_about_one_entry_are_correlated_and_without_the_history_not() -> None:
-    exact = replace(TWO, numerator=Exact(), denominator=Exact())
+    exact = replace(TWO, numerator=ExactOracle(), denominator=ExactOracle())
     share = 0.5
     wanted = share * (1 - share) * math.tanh(0.5) ** 2  # variance of the bit, times the responses' contrasts
     assert correlation(exact.target(ENTRY)) == pytest.approx(wanted, rel=1e-12)
     assert correlation(exact.output_law(ENTRY)) == pytest.approx(wanted, rel=1e-12)
     # The other entry's history tells nothing about this one.
     for cls in (IndependentMarginals, OthersHistory):
-        mutant = cls(SAME, 0.5, Exact(), Exact(), entries=2)
+        mutant = cls(SAME, 0.5, ExactOracle(), ExactOracle(), entries=2)
         assert correlation(mutant.output_law(ENTRY)) == pytest.approx(0.0, abs=1e-12)
 
 
 def test_the_scale_of_one_call_takes_queries_out_of_range() -> None:
-    mutant = StepScaling(in_turn(response_to(1.6, ANY), response_to(0.4, ANY)), 0.5, Exact(), Exact())
+    mutant = StepLevelInScaling(
+        in_turn(response_to(1.6, ANY), response_to(0.4, ANY)), 0.5, ExactOracle(), ExactOracle()
+    )
     (first, _), (_, _) = mutant.queries((1,)), mutant.queries((0,))
     # After an answer 1, which is rare on the reference: (e^2 - 1) / (e^0.4 - e^-0.4).
     assert first.max() == pytest.approx((math.exp(2.0) - 1) / (2 * math.sinh(0.4)), rel=1e-12)
@@ -288,14 +299,14 @@ def test_the_scale_of_one_call_takes_queries_out_of_range() -> None:
         (lambda: replace(BASE, beta=1.0), "1.0"),
         (lambda: replace(BASE, entries=0), "got 0"),
         (lambda: replace(BASE, reference=-1), "got -1"),
-        (lambda: Calls(LocalRandomizer(((0.5, 0.5),), 0.0)), "got 0.0"),
-        (lambda: Calls(LocalRandomizer(((1.0, 0.0),), 1.0)), "0.0"),
-        (lambda: Calls(response_to(1.0, ANY), (Calls(response_to(1.0, ANY)),)), "got 1"),
-        (lambda: Calls(response_to(1.0, ANY), (ADAPTIVE, Calls(response_to(1.0, ANY)))), "one depth"),
+        (lambda: EntryCalls(LocalRandomizer(((0.5, 0.5),), 0.0)), "got 0.0"),
+        (lambda: EntryCalls(LocalRandomizer(((1.0, 0.0),), 1.0)), "0.0"),
+        (lambda: EntryCalls(response_to(1.0, ANY), (EntryCalls(response_to(1.0, ANY)),)), "got 1"),
+        (lambda: EntryCalls(response_to(1.0, ANY), (ADAPTIVE, EntryCalls(response_to(1.0, ANY)))), "one depth"),
         (lambda: in_turn(response_to(1.0, ANY), response_to(1.0, (0, 1))), "one shape"),
         (lambda: BASE.law([0.5, 0.5]), "3 probabilities"),
         (lambda: BASE(ENTRY, 0, np.random.default_rng(0)), "got 0"),
-        (lambda: replace(BASE, numerator=Above())(ENTRY, -1, np.random.default_rng(0)), "got -1"),
+        (lambda: replace(BASE, numerator=HighestAnswersOracle())(ENTRY, -1, np.random.default_rng(0)), "got -1"),
     ],
 )
 def test_bad_input_is_shown(build: object, shown: str) -> None:

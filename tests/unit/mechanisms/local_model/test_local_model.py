@@ -35,7 +35,7 @@ from mechanisms.local_model.local_randomizers import (
     of_matrix,
     response,
 )
-from mechanisms.local_model.noninteractive import Noninteractive
+from mechanisms.local_model.noninteractive import NoninteractiveOracle
 from mechanisms.local_model.repeated_response import RaiseStakes
 from tests.statistics import p_value
 
@@ -320,9 +320,9 @@ CALLS = (0, 3, 1, 4)
 
 
 def test_a_commitment_is_a_hash_of_all_calls() -> None:
-    agreed = Noninteractive(TWO, CALLS)
+    agreed = NoninteractiveOracle(TWO, CALLS)
     assert agreed.commitment == hashlib.sha256(b"0,3,1,4").hexdigest()
-    assert agreed.commitment != Noninteractive(TWO, (0, 3, 4, 1)).commitment
+    assert agreed.commitment != NoninteractiveOracle(TWO, (0, 3, 4, 1)).commitment
     algorithm, free = LocalAlgorithm(agreed, FixedList(CALLS)), LocalAlgorithm(TWO, FixedList(CALLS))
     assert algorithm.epsilon == 1.0
     data = np.array([1, 0])
@@ -331,7 +331,7 @@ def test_a_commitment_is_a_hash_of_all_calls() -> None:
 
 
 def test_who_asks_something_else_is_refused() -> None:
-    agreed = Noninteractive(TWO, CALLS)
+    agreed = NoninteractiveOracle(TWO, CALLS)
     # An algorithm that looks at an answer before it decides.
     with pytest.raises(
         ValueError, match=rf"expected call 2 of the commitment {agreed.commitment[:12]}, \[3\], got \[3, 4\]"
@@ -349,12 +349,12 @@ def test_who_asks_something_else_is_refused() -> None:
 
 def test_calls_that_exceed_a_budget_are_refused_at_once() -> None:
     with pytest.raises(ValueError, match=r"sum to at most 1\.0 for each person, got \(0, 2\)"):
-        Noninteractive(TWO, (0, 2))
+        NoninteractiveOracle(TWO, (0, 2))
     # Two persons, each within the budget.
-    assert Noninteractive(TWO, (2, 5)).calls == (2, 5)
+    assert NoninteractiveOracle(TWO, (2, 5)).calls == (2, 5)
     for wrong in ((), (SKIP,), (6,)):
         with pytest.raises(ValueError, match=r"got"):
-            Noninteractive(TWO, wrong)
+            NoninteractiveOracle(TWO, wrong)
 
 
 # ------------------------------------------------------------------------------------- mutants
@@ -411,4 +411,4 @@ def test_what_the_mutants_say() -> None:
     failing, _ = built("refund_on_exception", whole, Repeat(0, 3))
     assert set(np.unique(failing([1], 200, rng(0))[:, :3]).tolist()) == {FAILED, REFUSED, 0}
     with pytest.raises(TypeError, match=r"expected an algorithm with a LocalOracle"):
-        built("answers_cached", Noninteractive(TWO, CALLS), FixedList(CALLS))  # type: ignore[arg-type]
+        built("answers_cached", NoninteractiveOracle(TWO, CALLS), FixedList(CALLS))  # type: ignore[arg-type]

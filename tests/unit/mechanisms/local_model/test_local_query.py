@@ -24,13 +24,13 @@ from mechanisms.local_model.fresh_users import (
 )
 from mechanisms.local_model.local_query import MUTANTS as MESSAGES
 from mechanisms.local_model.local_query import (
-    CentralNoise,
+    CentralNoiseMessages,
     CountOfHigh,
     MeanOfMessages,
-    Messages,
-    NotClipped,
-    QueriedTwice,
-    Scaled,
+    ScaledColumn,
+    UnclippedColumn,
+    UserMessages,
+    UserQueriedTwice,
 )
 from mechanisms.statistical_queries.tails import laplace_sum_tail
 from tests.statistics import level_of
@@ -72,16 +72,16 @@ def fits(observed: NDArray[np.int64], centre: int, law: FloatArray) -> float:
 
 def test_a_scaled_query_fills_its_range_and_clips() -> None:
     rows = pd.DataFrame({"v": [0.0, 5.0, 10.0, 77.0, -3.0]})
-    assert Scaled("v", 0.0, 10.0, 2.0)(rows).tolist() == [-2.0, 0.0, 2.0, 2.0, -2.0]
-    assert NotClipped("v", 0.0, 10.0, 2.0)(rows).tolist() == pytest.approx([-2.0, 0.0, 2.0, 28.8, -3.2])
+    assert ScaledColumn("v", 0.0, 10.0, 2.0)(rows).tolist() == [-2.0, 0.0, 2.0, 2.0, -2.0]
+    assert UnclippedColumn("v", 0.0, 10.0, 2.0)(rows).tolist() == pytest.approx([-2.0, 0.0, 2.0, 28.8, -3.2])
 
 
 USERS = np.array([0.0, 10.0, 2.0, 7.0])
-VALUES = Scaled(None, 0.0, 10.0)
+VALUES = ScaledColumn(None, 0.0, 10.0)
 
 
 def test_messages_follow_their_law() -> None:
-    sent = Messages(VALUES, 1.0, (1, 3), step=2.0**-3)
+    sent = UserMessages(VALUES, 1.0, (1, 3), step=2.0**-3)
     law = sent.law(USERS)
     assert isinstance(law, ProductLaw)
     assert [part.loc for part in law.parts if isinstance(part, TwoSidedGeometricLaw)] == [8, 3]
@@ -94,20 +94,22 @@ def test_messages_follow_their_law() -> None:
 @pytest.mark.parametrize("epsilon", [0.25, 1.0, 4.0])
 def test_a_message_costs_exactly_epsilon(epsilon: float) -> None:
     for asked in (0, (0, 1, 2)):
-        sent = Messages(VALUES, epsilon, asked)
+        sent = UserMessages(VALUES, epsilon, asked)
         changed = USERS.copy()
         changed[0] = 10.0
         assert level_of(sent, USERS, changed) == pytest.approx(epsilon, rel=1e-9)
     # Where g moves by half of its range, half of epsilon.
     changed[0] = 5.0
-    assert level_of(Messages(VALUES, epsilon, 0), USERS, changed) == pytest.approx(epsilon / 2, rel=1e-9)
+    assert level_of(UserMessages(VALUES, epsilon, 0), USERS, changed) == pytest.approx(epsilon / 2, rel=1e-9)
     # A bound that is no multiple of the step is rounded to a little more noise.
-    assert 0.99 * epsilon < level_of(Messages(Scaled(None, 0.0, 10.0, 0.3), epsilon, 0), np.zeros(1), np.full(1, 10.0))
+    assert 0.99 * epsilon < level_of(
+        UserMessages(ScaledColumn(None, 0.0, 10.0, 0.3), epsilon, 0), np.zeros(1), np.full(1, 10.0)
+    )
 
 
 def test_the_event_of_the_catalogue() -> None:
     """{w >= b}: about 1/2 against e^-epsilon / 2."""
-    law_p, law_q = (Messages(VALUES, 1.0, 0).law(np.array([v])) for v in (10.0, 0.0))
+    law_p, law_q = (UserMessages(VALUES, 1.0, 0).law(np.array([v])) for v in (10.0, 0.0))
     assert isinstance(law_p, TwoSidedGeometricLaw)
     assert isinstance(law_q, TwoSidedGeometricLaw)
     p, q = (1 - float(law.cdf(1.0 - 2.0**-10)) for law in (law_p, law_q))
@@ -120,21 +122,21 @@ def test_the_event_of_the_catalogue() -> None:
     [("half_scale", 2.0), ("std_as_scale", math.sqrt(2)), ("user_queried_twice", 2.0), ("overwide_b", 0.5)],
 )
 def test_levels_of_the_mutants(name: str, times: float) -> None:
-    base, mutant = Messages(VALUES, 0.5, 0), MESSAGES[name]
+    base, mutant = UserMessages(VALUES, 0.5, 0), MESSAGES[name]
     assert level_of(mutant.build(base), USERS, np.array([10.0, 10.0, 2.0, 7.0])) == pytest.approx(0.5 * times, rel=1e-9)
     assert mutant.true_level is not None
     assert mutant.true_level(base) == 0.5 * times
 
 
 def test_values_without_clipping_cost_their_range() -> None:
-    base = Messages(VALUES, 0.5, 0)
+    base = UserMessages(VALUES, 0.5, 0)
     found = level_of(MESSAGES["no_clipping"].build(base), np.array([0.0]), np.array([77.0]))
     assert found == pytest.approx(0.5 * 7.7, rel=1e-3)  # values are rounded to the lattice
     assert level_of(base, np.array([0.0]), np.array([77.0])) == pytest.approx(0.5, rel=1e-9)
 
 
 def test_central_and_shared_noise_give_the_values_away() -> None:
-    rng, two = np.random.default_rng(2), Messages(VALUES, 1.0, (0, 3))
+    rng, two = np.random.default_rng(2), UserMessages(VALUES, 1.0, (0, 3))
     assert MESSAGES["central_noise"].build(two)(USERS, 3, rng).tolist() == [[-1.0, 410 / 1024]] * 3
     assert level_of(MESSAGES["central_noise"].build(two), USERS, np.array([5.0, 10.0, 2.0, 7.0])) == math.inf
     shared = MESSAGES["shared_noise"].build(two)
@@ -163,7 +165,7 @@ def test_a_mean_of_messages_follows_its_law() -> None:
     mean = MeanOfMessages(VALUES, 2.0, 4, step=2.0**-2)
     drawn = np.rint(mean(USERS, 20_000, np.random.default_rng(4)) * 4 / 2.0**-2).astype(np.int64)
     total = sum(round(g / 2.0**-2) for g in (-1.0, 1.0, -0.5, 0.5))  # -0.6 and 0.4 on the lattice
-    base = Messages(VALUES, 2.0, 0, step=2.0**-2).base
+    base = UserMessages(VALUES, 2.0, 0, step=2.0**-2).base
     assert fits(drawn, total, masses(base, 4, 400)) > ALARM
 
 
@@ -275,18 +277,18 @@ def test_the_typical_size_fails_with_probability_beta(epsilon: float, beta: floa
 
 
 def test_counts_of_high_messages_keep_the_level() -> None:
-    base = Messages(VALUES, 0.7, 0)
+    base = UserMessages(VALUES, 0.7, 0)
     x, y = np.array([0.0]), np.array([10.0])
     assert level_of(CountOfHigh(base, 1.0), x, y) == pytest.approx(0.7, rel=1e-9)
-    assert level_of(CountOfHigh(QueriedTwice(VALUES, 0.7, 0), 1.0), x, y) == pytest.approx(1.4, rel=1e-9)
-    counted = CountOfHigh(Messages(VALUES, 0.7, (0, 1, 2, 3)), 0.25)
+    assert level_of(CountOfHigh(UserQueriedTwice(VALUES, 0.7, 0), 1.0), x, y) == pytest.approx(1.4, rel=1e-9)
+    counted = CountOfHigh(UserMessages(VALUES, 0.7, (0, 1, 2, 3)), 0.25)
     counts, law = counted(USERS, 20_000, np.random.default_rng(17)), counted.law(USERS)
     assert law.outcomes == (0, 1, 2, 3, 4)
     assert float(law.probabilities.sum()) == pytest.approx(1, rel=1e-12)
     assert stats.chisquare(np.bincount(counts, minlength=5), 20_000 * law.probabilities).pvalue > ALARM
     assert counted.epsilon == 0.7
     with pytest.raises(ValueError, match=r"expected messages with two-sided geometric noise, got FiniteLaw"):
-        CountOfHigh(CentralNoise(VALUES, 0.7, 0), 1.0).law(USERS)
+        CountOfHigh(CentralNoiseMessages(VALUES, 0.7, 0), 1.0).law(USERS)
 
 
 # -------------------------------------------------------------------------------- reused users
@@ -337,17 +339,17 @@ def test_reused_users_are_dredged_and_fresh_ones_are_not() -> None:
 def test_errors_show_the_value() -> None:
     rng = np.random.default_rng(0)
     with pytest.raises(ValueError, match=r"expected a finite epsilon > 0, got 0"):
-        Messages(VALUES, 0.0, 0)
+        UserMessages(VALUES, 0.0, 0)
     with pytest.raises(ValueError, match=r"expected a power of two as step, got 0\.3"):
-        Messages(VALUES, 1.0, 0, 0.3)
+        UserMessages(VALUES, 1.0, 0, 0.3)
     with pytest.raises(ValueError, match=r"expected positions >= 0, got \(0, -1\)"):
-        Messages(VALUES, 1.0, (0, -1))
+        UserMessages(VALUES, 1.0, (0, -1))
     with pytest.raises(ValueError, match=r"expected at least 5 rows, got 4"):
-        Messages(VALUES, 1.0, 4)(USERS, 1, rng)
+        UserMessages(VALUES, 1.0, 4)(USERS, 1, rng)
     with pytest.raises(ValueError, match=r"expected values in \[-1\.0, 1\.0\], got array\(14\.4\)"):
-        Messages(NotClipped(None, 0.0, 10.0), 1.0, 0)(np.array([77.0]), 1, rng)
+        UserMessages(UnclippedColumn(None, 0.0, 10.0), 1.0, 0)(np.array([77.0]), 1, rng)
     with pytest.raises(ValueError, match=r"expected a finite range, low < high, got \(1\.0, 1\.0\)"):
-        Scaled(None, 1.0, 1.0)
+        ScaledColumn(None, 1.0, 1.0)
     with pytest.raises(ValueError, match=r"expected a number of users >= 1, got 0"):
         MeanOfMessages(VALUES, 1.0, 0)
     with pytest.raises(ValueError, match=r"expected a number of terms >= 1, got 0"):

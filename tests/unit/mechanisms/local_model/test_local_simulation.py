@@ -15,17 +15,17 @@ from mechanisms.local_model.fresh_users import users_needed
 from mechanisms.local_model.local_simulation import (
     MUTANTS,
     BlocksWithReplacement,
+    BudgetSplitOverQueries,
     FixedTranscript,
     KeptBits,
-    Learned,
-    MessagesOf,
-    SameUsers,
-    Shuffled,
-    SplitBudget,
-    Transcript,
+    LearnedFromTranscript,
+    LocalTranscript,
+    MessagesOfOneUser,
+    SameUsersFullBudget,
+    ShuffledKeptBits,
     simulation_size,
 )
-from mechanisms.statistical_queries.query_algorithms import Bit, Conjunctions, Thresholds
+from mechanisms.statistical_queries.query_algorithms import ColumnBit, ConjunctionAlgorithm, ThresholdAlgorithm
 from tests.statistics import level_of
 from tests.unit.mechanisms.local_model.test_local_query import ALARM, fits, masses
 
@@ -34,9 +34,9 @@ FloatArray = NDArray[np.float64]
 # --------------------------------------------------------------------------------- transcripts
 
 #: Columns 0 and 1 are bits, column 2 the label, column 3 a value.
-BITS, LABEL = (Bit(0, 1), Bit(1, 1)), Bit(2, 1)
-TWO = Conjunctions(BITS, LABEL, error=0.9)
-SEARCH = Thresholds(3, LABEL, rounds=2, low=0.0, width=1.0, tolerance=0.4)
+BITS, LABEL = (ColumnBit(0, 1), ColumnBit(1, 1)), ColumnBit(2, 1)
+TWO = ConjunctionAlgorithm(BITS, LABEL, error=0.9)
+SEARCH = ThresholdAlgorithm(3, LABEL, rounds=2, low=0.0, width=1.0, tolerance=0.4)
 ROWS = np.array([[0, 0, 1, 0], [1, 0, 1, 3], [0, 1, 1, 1], [1, 1, 1, 2], [0, 0, 0, 3], [0, 0, 1, 1]], dtype=np.float64)
 #: A row that every query counts, and one that none does.
 ALL, NONE = [0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 0.0, 0.0]
@@ -61,7 +61,7 @@ def test_a_transcript_follows_its_law() -> None:
 def test_each_user_sends_one_message_of_the_whole_level() -> None:
     protocol = FixedTranscript(TWO, 0.7, 3)
     for index in range(6):
-        sent = MessagesOf(protocol, index)
+        sent = MessagesOfOneUser(protocol, index)
         assert sent.queries == (index // 3,)
         assert level_of(sent, with_row(index, NONE), with_row(index, ALL)) == pytest.approx(0.7, rel=1e-9)
         assert level_of(protocol, with_row(index, NONE), with_row(index, ALL)) == pytest.approx(0.7, rel=1e-9)
@@ -70,7 +70,7 @@ def test_each_user_sends_one_message_of_the_whole_level() -> None:
 
 
 def test_what_a_user_sends_follows_its_law() -> None:
-    sent = MessagesOf(SameUsers(TWO, 1.0, 3, 0.25), 1)
+    sent = MessagesOfOneUser(SameUsersFullBudget(TWO, 1.0, 3, 0.25), 1)
     drawn = np.rint(sent(ROWS, 20_000, np.random.default_rng(8)) / 0.25).astype(np.int64)
     assert drawn.shape == (20_000, 2)
     for column, centre in ((0, -2), (1, 2)):  # row 1 has x_0 and lacks x_1
@@ -78,7 +78,7 @@ def test_what_a_user_sends_follows_its_law() -> None:
 
 
 def test_levels_of_the_simulations_mutants() -> None:
-    base = MessagesOf(FixedTranscript(TWO, 0.7, 3, 2.0**-6), 2)
+    base = MessagesOfOneUser(FixedTranscript(TWO, 0.7, 3, 2.0**-6), 2)
     x, y = with_row(2, NONE), with_row(2, ALL)
     for name, times in (("same_users_full_budget", 2.0), ("budget_split", 1.0)):
         mutant: Any = MUTANTS[name]
@@ -87,7 +87,7 @@ def test_levels_of_the_simulations_mutants() -> None:
     random: Any = MUTANTS["blocks_with_replacement"]
     asked_times = []
     for user in range(6):
-        one = MessagesOf(FixedTranscript(TWO, 0.7, 3, 2.0**-6), user)
+        one = MessagesOfOneUser(FixedTranscript(TWO, 0.7, 3, 2.0**-6), user)
         blocks = BlocksWithReplacement(TWO, 0.7, 3, 2.0**-6)
         asked = sum(user in blocks.block(i) for i in range(2))
         asked_times.append(asked)
@@ -100,7 +100,7 @@ def test_levels_of_the_simulations_mutants() -> None:
 
 
 def test_a_split_budget_asks_everybody() -> None:
-    split = SplitBudget(TWO, 1.0, 3)
+    split = BudgetSplitOverQueries(TWO, 1.0, 3)
     assert split.block(0).tolist() == split.block(1).tolist() == list(range(6))
     assert split.base == FixedTranscript(TWO, 0.5, 3).base
     assert split(ROWS, 2, np.random.default_rng(9)).shape == (2, 12)
@@ -108,7 +108,7 @@ def test_a_split_budget_asks_everybody() -> None:
 
 def test_an_adaptive_transcript_costs_epsilon_by_enumeration() -> None:
     """One user a query: the second query depends on the first message. Log-ratio of every pair of messages."""
-    protocol = Transcript(SEARCH, 0.9, 1, step=0.5)
+    protocol = LocalTranscript(SEARCH, 0.9, 1, step=0.5)
     k = np.arange(-40, 41)
 
     def table(rows: FloatArray) -> FloatArray:
@@ -139,12 +139,12 @@ def test_an_adaptive_transcript_costs_epsilon_by_enumeration() -> None:
 
 
 def test_answers_are_means_of_the_messages() -> None:
-    protocol = Transcript(SEARCH, 0.9, 3)
+    protocol = LocalTranscript(SEARCH, 0.9, 3)
     sent, answers = protocol.run(ROWS, 5, np.random.default_rng(11))
     assert answers == pytest.approx(0.5 + np.stack([block.mean(axis=1) for block in sent], axis=1))
     whole = protocol(ROWS, 5, np.random.default_rng(11))
     assert whole.tolist() == np.concatenate(sent, axis=1).tolist()
-    learned = Learned(protocol)(ROWS, 5, np.random.default_rng(11))
+    learned = LearnedFromTranscript(protocol)(ROWS, 5, np.random.default_rng(11))
     assert learned.tolist() == SEARCH.hypothesis(answers).tolist()
 
 
@@ -161,7 +161,7 @@ FOUR = ROWS[[0, 5, 3, 4]]  # two that both queries count, two that none does
 
 
 def test_kept_bits_follow_their_law() -> None:
-    for mechanism, seed in ((KeptBits(FEW), 12), (Shuffled(FEW), 13)):
+    for mechanism, seed in ((KeptBits(FEW), 12), (ShuffledKeptBits(FEW), 13)):
         codes, law = mechanism(FOUR, 20_000, np.random.default_rng(seed)), mechanism.law(FOUR)
         assert law.outcomes == (0, 1, 2, 3)
         assert stats.chisquare(np.bincount(codes, minlength=4), 20_000 * law.probabilities).pvalue > ALARM
@@ -178,14 +178,14 @@ def test_kept_bits_by_enumeration() -> None:
 
 def test_only_a_random_order_forgets_the_order_of_the_data() -> None:
     in_order = {KeptBits(FEW).law(FOUR[list(order)]) for order in permutations(range(4))}
-    at_random = {Shuffled(FEW).law(FOUR[list(order)]) for order in permutations(range(4))}
+    at_random = {ShuffledKeptBits(FEW).law(FOUR[list(order)]) for order in permutations(range(4))}
     assert len(at_random) == 1
     assert len(in_order) > 1
     mean = np.mean([KeptBits(FEW).law(FOUR[list(order)]).probabilities for order in permutations(range(4))], axis=0)
     assert at_random.pop().probabilities == pytest.approx(mean, rel=1e-12)
     changed = FOUR.copy()
     changed[0, 2] = 0.0
-    assert level_of(Shuffled(FEW), FOUR, changed) <= 1.0
+    assert level_of(ShuffledKeptBits(FEW), FOUR, changed) <= 1.0
 
 
 # --------------------------------------------------------------------------------------- errors
@@ -195,11 +195,13 @@ def test_errors_show_the_value() -> None:
     rng = np.random.default_rng(0)
     with pytest.raises(ValueError, match=r"expected at least 6 rows, got 5"):
         FixedTranscript(TWO, 1.0, 3)(ROWS[:5], 1, rng)
-    with pytest.raises(ValueError, match=r"expected an algorithm whose queries are fixed in advance, got Thresholds"):
+    with pytest.raises(
+        ValueError, match=r"expected an algorithm whose queries are fixed in advance, got ThresholdAlgorithm"
+    ):
         FixedTranscript(SEARCH, 1.0, 3)
     with pytest.raises(ValueError, match=r"expected a user who is asked, got 6"):
-        MessagesOf(FixedTranscript(TWO, 1.0, 3), 6)
+        MessagesOfOneUser(FixedTranscript(TWO, 1.0, 3), 6)
     with pytest.raises(ValueError, match=r"expected a power of two, at most 1/2, got 1\.0"):
         FixedTranscript(TWO, 1.0, 3, 1.0)
     with pytest.raises(ValueError, match=r"expected at most 8 rows, got 9"):
-        Shuffled(FixedTranscript(TWO, 1.0, 4, 0.25))(np.zeros((9, 3)), 1, rng)
+        ShuffledKeptBits(FixedTranscript(TWO, 1.0, 4, 0.25))(np.zeros((9, 3)), 1, rng)

@@ -13,13 +13,13 @@ from scipy import stats
 
 from mechanisms.base.mechanism import FloatArray, IntArray, Mutant
 from mechanisms.local_model.masked_parity import (
-    Answerer,
-    Asked,
+    BlockAnswerer,
+    BlockQueries,
     ErrorOfHypothesis,
-    Faithful,
-    Game,
-    Learner,
-    Unhelpful,
+    FaithfulAnswerer,
+    LazyAnswerer,
+    MaskedParityGame,
+    MaskedParityLearner,
     all_concepts,
     errors,
     hypothesis,
@@ -27,24 +27,37 @@ from mechanisms.local_model.masked_parity import (
     play,
     split,
 )
-from mechanisms.local_model.masked_parity_learner import MUTANTS, TwoRounds, faithful, first_round, second_round
+from mechanisms.local_model.masked_parity_learner import (
+    MUTANTS,
+    TwoRoundParityLearner,
+    faithful,
+    first_round,
+    second_round,
+)
 from mechanisms.local_model.masked_parity_nonadaptive import MUTANTS as WEAK_MUTANTS
 from mechanisms.local_model.masked_parity_nonadaptive import (
     BentQueries,
-    Nonadaptive,
-    Parities,
-    Queries,
+    BestNonadaptiveLearner,
+    FixedQueryList,
+    NonadaptiveWeakLearner,
     RandomFunctions,
+    RandomParityQueries,
     RandomSigns,
-    Weak,
 )
-from mechanisms.statistical_queries.lazy_oracles import Decomposed, LazyOracle, hit_bound
-from mechanisms.statistical_queries.sq_oracles import Above, Below, Exact, Oracle, Random, Toward
+from mechanisms.statistical_queries.lazy_oracles import DecomposedQueries, LazyOracle, hit_bound
+from mechanisms.statistical_queries.sq_oracles import (
+    ExactOracle,
+    HighestAnswersOracle,
+    LowestAnswersOracle,
+    RandomErrorOracle,
+    StatisticalQueryOracle,
+    TowardThresholdOracle,
+)
 
 #: False-alarm probability of every statistical test here, each at a fixed seed and valid for any.
 ALARM = 1e-6
 
-LAZY = Unhelpful(LazyOracle())
+LAZY = LazyAnswerer(LazyOracle())
 
 
 def rng(seed: int = 0) -> np.random.Generator:
@@ -61,13 +74,13 @@ def points(d: int) -> list[tuple[int, int, int]]:
     return list(product(range(1 << d), range(d), (0, 1)))
 
 
-def built(mutant: Mutant[Game], base: Game) -> Game:
+def built(mutant: Mutant[MaskedParityGame], base: MaskedParityGame) -> MaskedParityGame:
     game = mutant.build(base)
-    assert isinstance(game, Game)
+    assert isinstance(game, MaskedParityGame)
     return game
 
 
-def misses(learner: Learner, answerer: Answerer, d: int, **options: bool) -> float:
+def misses(learner: MaskedParityLearner, answerer: BlockAnswerer, d: int, **options: bool) -> float:
     """Part of the concepts with an error of 1/4 or more."""
     codes = all_concepts(d)
     return float((errors(codes, play(learner, answerer, codes, rng(), **options).learned, d) >= 0.25).mean())
@@ -144,9 +157,9 @@ def test_queries_of_both_rounds_by_their_definition(d: int) -> None:
 def test_the_learner_is_right_for_every_concept_under_every_oracle(d: int) -> None:
     """The catalogue's 480 runs, all concepts of d = 2, 4, 8; and both lazy oracles."""
     codes = all_concepts(d)
-    oracles: list[Answerer] = [*faithful(d).values(), LAZY, Unhelpful(LazyOracle(strict=False))]
+    oracles: list[BlockAnswerer] = [*faithful(d).values(), LAZY, LazyAnswerer(LazyOracle(strict=False))]
     for oracle in oracles:
-        played = play(TwoRounds(d), oracle, codes, rng())
+        played = play(TwoRoundParityLearner(d), oracle, codes, rng())
         assert not errors(codes, played.learned, d).any()
         assert (played.queries, played.rounds, played.least_tolerance) == (d + 1, 2, 1 / (4 * d + 1))
 
@@ -163,13 +176,13 @@ def test_an_oracle_that_is_not_valid_misleads_it() -> None:
     class Further:
         def __call__(self, truth: FloatArray, tolerance: ArrayLike, _: np.random.Generator) -> FloatArray:
             more = np.asarray(tolerance) * (4 * d + 1) / (4 * d) * 1.001
-            return Toward(1 / (4 * d))(truth, more, rng())
+            return TowardThresholdOracle(1 / (4 * d))(truth, more, rng())
 
-    assert misses(TwoRounds(d), Faithful((Further(), Exact())), d) == 1.0
+    assert misses(TwoRoundParityLearner(d), FaithfulAnswerer((Further(), ExactOracle())), d) == 1.0
 
 
 def rate(name: str, oracle: str, d: int = 8) -> float:
-    game = built(MUTANTS[name], Game(TwoRounds(d), faithful(d)[oracle]))
+    game = built(MUTANTS[name], MaskedParityGame(TwoRoundParityLearner(d), faithful(d)[oracle]))
     codes = all_concepts(d)
     return float((errors(codes, play(game.learner, game.answerer, codes, rng()).learned, d) > 0).mean())
 
@@ -192,9 +205,17 @@ def test_at_least_for_above_changes_nothing() -> None:
 
 def test_a_second_query_that_is_prepared_early_tells_nothing_under_any_oracle() -> None:
     d = 4
-    oracles: tuple[Oracle, ...] = (Exact(), Above(), Below(), Random())
+    oracles: tuple[StatisticalQueryOracle, ...] = (
+        ExactOracle(),
+        HighestAnswersOracle(),
+        LowestAnswersOracle(),
+        RandomErrorOracle(),
+    )
     for oracle in oracles:
-        mutant = built(MUTANTS["second_round_prepared_early"], Game(TwoRounds(d), Faithful((Exact(), oracle))))
+        mutant = built(
+            MUTANTS["second_round_prepared_early"],
+            MaskedParityGame(TwoRoundParityLearner(d), FaithfulAnswerer((ExactOracle(), oracle))),
+        )
         codes = np.arange(10_000) % (2 << d)
         played = play(mutant.learner, mutant.answerer, codes, rng(3), frozen=True)
         apart = (codes & 15) != 0
@@ -204,9 +225,9 @@ def test_a_second_query_that_is_prepared_early_tells_nothing_under_any_oracle() 
 
 def test_the_learner_has_two_bits_or_more() -> None:
     with pytest.raises(ValueError, match="2 to 16 bits, got 1"):
-        TwoRounds(1)
+        TwoRoundParityLearner(1)
     with pytest.raises(ValueError, match="2 to 16 bits, got 17"):
-        TwoRounds(17)
+        TwoRoundParityLearner(17)
 
 
 # ------------------------------------------------------------------------------------- one round
@@ -215,15 +236,15 @@ def test_the_learner_has_two_bits_or_more() -> None:
 @pytest.mark.parametrize("d", [2, 4, 8])
 def test_the_weak_learner_errs_on_a_quarter_for_every_concept(d: int) -> None:
     codes = all_concepts(d)
-    oracles: list[Answerer] = [*faithful(d).values(), LAZY]
+    oracles: list[BlockAnswerer] = [*faithful(d).values(), LAZY]
     for oracle in oracles:
-        played = play(Weak(d), oracle, codes, rng(), frozen=True)
+        played = play(NonadaptiveWeakLearner(d), oracle, codes, rng(), frozen=True)
         assert np.array_equal(errors(codes, played.learned, d), np.full(2 << d, 0.25))
         assert (played.queries, played.rounds) == (d, 1)
 
 
 def test_a_constant_where_b_is_0_fails_at_r_0_only() -> None:
-    game = built(WEAK_MUTANTS["constant_guess"], Game(Weak(4), faithful(4)["exact"]))
+    game = built(WEAK_MUTANTS["constant_guess"], MaskedParityGame(NonadaptiveWeakLearner(4), faithful(4)["exact"]))
     codes = all_concepts(4)
     found = errors(codes, play(game.learner, game.answerer, codes, rng()).learned, 4)
     assert (found[0], found[16]) == (0.0, 0.5)
@@ -234,7 +255,7 @@ def test_random_parities_at_the_catalogues_sizes() -> None:
     """Drawn there (.494, .493, .468, .370); here all concepts, which gives (1 - t/256)/2."""
     for t, drawn in ((0, 0.494), (4, 0.493), (16, 0.468), (64, 0.370)):
         for seed in (0, 1):
-            exact = misses(Nonadaptive(8, Parities(t, seed), 0.5), LAZY, 8, frozen=True)
+            exact = misses(BestNonadaptiveLearner(8, RandomParityQueries(t, seed), 0.5), LAZY, 8, frozen=True)
             assert exact == 0.5 * (1 - t / 256)
             assert exact == pytest.approx(drawn, abs=0.007)
 
@@ -250,19 +271,19 @@ def test_random_parities_at_the_catalogues_sizes() -> None:
 def test_bent_queries_attain_the_bound(m: int, expected: dict[int, float]) -> None:
     tau = 0.5 * 2.0 ** (-m / 2)
     for t, value in expected.items():
-        learner = Nonadaptive(8, BentQueries(t, m), tau)
+        learner = BestNonadaptiveLearner(8, BentQueries(t, m), tau)
         assert misses(learner, LAZY, 8, frozen=True) == value == 0.5 * (1 - t / 2 ** (8 - m))
         assert 0.5 * (1 - hit_bound(learner.fixed, np.full(t, tau), own=0.5)) == pytest.approx(value)
         # An oracle that is lazy at just the tolerance defeats it.
-        assert misses(learner, Unhelpful(LazyOracle(strict=False)), 8, frozen=True) == 0.5
+        assert misses(learner, LazyAnswerer(LazyOracle(strict=False)), 8, frozen=True) == 0.5
 
 
 @pytest.mark.parametrize(
     ("d", "tau", "others"), [(5, 0.06, RandomSigns(6, seed=4)), (8, 1 / 16, RandomFunctions(3, seed=5))]
 )
-def test_random_queries_do_as_well_as_what_they_hit(d: int, tau: float, others: Queries) -> None:
+def test_random_queries_do_as_well_as_what_they_hit(d: int, tau: float, others: FixedQueryList) -> None:
     """The learner's success is counted from the coefficients alone."""
-    learner = Nonadaptive(d, others, tau)
+    learner = BestNonadaptiveLearner(d, others, tau)
     hit = (np.abs(learner.fixed.hidden[0]) >= tau).any(axis=0)
     assert 0 < hit.sum() < 1 << d
     assert misses(learner, LAZY, d, frozen=True) == 0.5 * (1 - hit.mean())
@@ -271,12 +292,12 @@ def test_random_queries_do_as_well_as_what_they_hit(d: int, tau: float, others: 
 
 def test_the_mask_is_no_secret_to_an_exact_oracle() -> None:
     """The bound is the oracle's doing: the same queries, answered exactly, tell everything."""
-    assert misses(Nonadaptive(5, RandomSigns(6, seed=4), 0.06), Faithful((Exact(),)), 5) == 0.0
+    assert misses(BestNonadaptiveLearner(5, RandomSigns(6, seed=4), 0.06), FaithfulAnswerer((ExactOracle(),)), 5) == 0.0
 
 
 def test_lists_that_are_too_long() -> None:
     with pytest.raises(ValueError, match="at most 16 parities, got 17"):
-        Parities(17).tables(4)
+        RandomParityQueries(17).tables(4)
     with pytest.raises(ValueError, match="at most 4 queries, got 5"):
         BentQueries(5, 2).tables(4)
 
@@ -286,16 +307,16 @@ def test_lists_that_are_too_long() -> None:
 
 def test_answers_that_leak_into_round_two_are_seen_once_queries_are_frozen() -> None:
     codes = all_concepts(4)
-    assert misses(TwoRounds(4), LAZY, 4) == 0.0
+    assert misses(TwoRoundParityLearner(4), LAZY, 4) == 0.0
     with pytest.raises(ValueError, match=r"the queries of block 1 that were fixed, [0-9a-f]{12}, got '[0-9a-f]{12}'"):
-        play(TwoRounds(4), LAZY, codes, rng(), frozen=True)
+        play(TwoRoundParityLearner(4), LAZY, codes, rng(), frozen=True)
 
 
 def test_digests_are_of_what_each_run_asks() -> None:
     lists, tau = second_round(np.array([1, 2, 2, 3]), 3), np.array([0.2])
 
-    def digest(*which: int, tolerances: FloatArray = tau, queries: Decomposed = lists) -> str:
-        return Asked(queries, np.array(which), tolerances).digest()
+    def digest(*which: int, tolerances: FloatArray = tau, queries: DecomposedQueries = lists) -> str:
+        return BlockQueries(queries, np.array(which), tolerances).digest()
 
     assert digest(0, 1, 0) == digest(0, 2, 0)  # lists 1 and 2 hold the same query
     assert digest(0, 1, 0) != digest(1, 0, 0)
@@ -308,7 +329,7 @@ def test_digests_are_of_what_each_run_asks() -> None:
 
 
 def test_a_game_draws_concepts_uniformly_and_plays_each() -> None:
-    game = Game(TwoRounds(4), faithful(4)["random"])
+    game = MaskedParityGame(TwoRoundParityLearner(4), faithful(4)["random"])
     found: IntArray = game(all_concepts(4), 32 * 400, rng(5))
     assert stats.chisquare(np.bincount(found[:, 0], minlength=32)).pvalue > ALARM
     assert not ErrorOfHypothesis(4)(found).any()
@@ -317,6 +338,6 @@ def test_a_game_draws_concepts_uniformly_and_plays_each() -> None:
 
 
 def test_a_games_failure_rate_is_the_one_over_all_concepts() -> None:
-    game = built(MUTANTS["integer_inner_product"], Game(TwoRounds(8), faithful(8)["exact"]))
+    game = built(MUTANTS["integer_inner_product"], MaskedParityGame(TwoRoundParityLearner(8), faithful(8)["exact"]))
     wrong = ErrorOfHypothesis(8)(game(all_concepts(8), 4_000, rng(6))) > 0
     assert stats.binomtest(int(wrong.sum()), 4_000, 163 / 512).pvalue > ALARM

@@ -12,9 +12,9 @@ from auditor.privacy.exact import curve
 from experiments.document_002_what_can_we_learn.masked_parity_local import _pairs
 from mechanisms.base.mechanism import FloatArray, IntArray
 from mechanisms.local_model.fresh_users import FreshUsers
-from mechanisms.local_model.local_query import Messages
-from mechanisms.local_model.masked_parity import ErrorOfHypothesis, Game, errors, hypothesis
-from mechanisms.local_model.masked_parity_learner import TwoRounds
+from mechanisms.local_model.local_query import UserMessages
+from mechanisms.local_model.masked_parity import ErrorOfHypothesis, MaskedParityGame, errors, hypothesis
+from mechanisms.local_model.masked_parity_learner import TwoRoundParityLearner
 from mechanisms.local_model.masked_parity_local import (
     CountsBit,
     CountsMismatch,
@@ -94,7 +94,7 @@ def test_a_message_costs_exactly_epsilon() -> None:
             (CountsBit(4, 3), 3, last),
             (CountsMismatch(4, 6), 4, second),
         ):
-            message = Messages(query, epsilon, position)
+            message = UserMessages(query, epsilon, position)
             level = curve(message.law(pair.x), message.law(pair.y)).epsilon(0.0)
             assert level == pytest.approx(epsilon, rel=1e-9)
             assert level <= epsilon * (1 + 1e-12)
@@ -204,7 +204,7 @@ def test_both_ways_to_draw_fresh_users_agree() -> None:
     d, first, second, n = 4, 1_500, 30, 20_000
     target = half_ones(d)
     code = int(target[:d] @ (1 << np.arange(d))) + (1 << d)
-    game = Game(TwoRounds(d), fresh_oracles(1.0, first, second))
+    game = MaskedParityGame(TwoRoundParityLearner(d), fresh_oracles(1.0, first, second))
     by_codes = ErrorOfHypothesis(d)(game(np.array([code]), n, np.random.default_rng(4)))
     by_bits = ErrorOfBits(target)(FreshTwoRounds(1.0, first, second)(target, n, np.random.default_rng(5)))
     values, counts = np.unique(np.concatenate([by_codes, by_bits]).round(9), return_counts=True)

@@ -13,12 +13,12 @@ import pytest
 from numpy.typing import NDArray
 
 from mechanisms.local_model.local_randomizers import LocalRandomizer, noisy_value
-from mechanisms.local_model.rejection_mutants import MUTANTS, CachedCandidate, LastRejected
+from mechanisms.local_model.rejection_mutants import MUTANTS, CachedCandidate, LastRejectedAtTheCap
 from mechanisms.local_model.rejection_simulation import (
+    NumberOfRounds,
+    OraclesInTurn,
     RejectionSimulation,
-    Rounds,
-    Signs,
-    Turns,
+    SignedErrorOracle,
     distance_bound,
     largest_distance,
     random_randomizer,
@@ -27,7 +27,14 @@ from mechanisms.local_model.rejection_simulation import (
     under_all_signs,
 )
 from mechanisms.local_model.rejection_variants import ShiftAndClip, TruncatedSimulation, enough_candidates
-from mechanisms.statistical_queries.sq_oracles import Above, Below, Exact, Oracle, Random, sample_size
+from mechanisms.statistical_queries.sq_oracles import (
+    ExactOracle,
+    HighestAnswersOracle,
+    LowestAnswersOracle,
+    RandomErrorOracle,
+    StatisticalQueryOracle,
+    sample_size,
+)
 from tests.statistics import p_value
 
 FloatArray = NDArray[np.float64]
@@ -36,7 +43,7 @@ FloatArray = NDArray[np.float64]
 ALARM = 1e-6
 
 VALUES, ENTRY = noisy_value(1.0, 4), np.array([0.5, 0.25, 0.15, 0.1])
-MIXED = Signs((1.0, -1.0, -1.0, 1.0))
+MIXED = SignedErrorOracle((1.0, -1.0, -1.0, 1.0))
 BASE = RejectionSimulation(VALUES, 0.3, 1, MIXED)
 
 
@@ -64,21 +71,21 @@ def by_hand(
 @pytest.mark.parametrize("reference", [0, 2])
 @pytest.mark.parametrize("signs", [(0.0,) * 4, (1.0,) * 4, (-1.0, 1.0, 0.5, -1.0)])
 def test_law_and_rounds_are_those_of_the_printed_formulas(signs: tuple[float, ...], reference: int) -> None:
-    simulation = RejectionSimulation(VALUES, 0.3, 2, Signs(signs), reference)
+    simulation = RejectionSimulation(VALUES, 0.3, 2, SignedErrorOracle(signs), reference)
     law, rounds = by_hand(VALUES, ENTRY, 0.3, 2, signs, reference)
     np.testing.assert_allclose(simulation.output_law(ENTRY), law, rtol=1e-12)
     assert simulation.expected_rounds(ENTRY) == pytest.approx(rounds, rel=1e-12)
 
 
 def test_with_an_exact_oracle_nothing_is_off_and_rounds_are_1_plus_phi_times_e_to_the_epsilon() -> None:
-    simulation = replace(BASE, oracle=Exact())
+    simulation = replace(BASE, oracle=ExactOracle())
     np.testing.assert_allclose(simulation.output_law(ENTRY), ENTRY @ VALUES.rows, rtol=1e-12)
     assert simulation.expected_rounds(ENTRY) == pytest.approx(1.1 * math.e, rel=1e-12)
 
 
 def test_changing_answers_give_a_mixture_of_the_rounds_laws() -> None:
-    one, two = Signs((1.0, -1.0, 1.0, -1.0)), Signs((-1.0, 1.0, 1.0, -1.0))
-    simulation = replace(BASE, oracle=Turns((one, two)))
+    one, two = SignedErrorOracle((1.0, -1.0, 1.0, -1.0)), SignedErrorOracle((-1.0, 1.0, 1.0, -1.0))
+    simulation = replace(BASE, oracle=OraclesInTurn((one, two)))
     hits = [replace(BASE, oracle=oracle).hits(ENTRY)[0] for oracle in (one, two)]
     mass, rounds, stays = np.zeros(4), 0.0, 1.0
     for k in range(400):  # rounds beyond have less than e^-100 of the mass
@@ -92,11 +99,17 @@ def test_changing_answers_give_a_mixture_of_the_rounds_laws() -> None:
 
 MECHANISMS: dict[str, RejectionSimulation] = {
     "printed": BASE,
-    "changing": replace(BASE, oracle=Turns((MIXED, Signs((-1.0, 1.0, 1.0, 0.0)), Above()))),
+    "changing": replace(
+        BASE, oracle=OraclesInTurn((MIXED, SignedErrorOracle((-1.0, 1.0, 1.0, 0.0)), HighestAnswersOracle()))
+    ),
     "shift_and_clip": ShiftAndClip(VALUES, 0.3, 1, MIXED),
     "truncated": TruncatedSimulation(VALUES, 0.3, 1, MIXED),
-    "truncated_changing": TruncatedSimulation(VALUES, 0.3, 1, Turns((MIXED, Below())), candidates=3),
-    "last_rejected_changing": LastRejected(VALUES, 0.3, 1, Turns((MIXED, Below())), candidates=3),
+    "truncated_changing": TruncatedSimulation(
+        VALUES, 0.3, 1, OraclesInTurn((MIXED, LowestAnswersOracle())), candidates=3
+    ),
+    "last_rejected_changing": LastRejectedAtTheCap(
+        VALUES, 0.3, 1, OraclesInTurn((MIXED, LowestAnswersOracle())), candidates=3
+    ),
     **{name: mutant.build(BASE) for name, mutant in MUTANTS.items()},  # type: ignore[misc]
 }
 
@@ -113,10 +126,10 @@ def test_draws_follow_the_law(name: str) -> None:
 
 def test_with_a_random_oracle_the_output_is_as_with_an_exact_one() -> None:
     # Odds are linear in the answers, which are right on average, and are never cut off.
-    outputs = replace(BASE, oracle=Random())(ENTRY, 60_000, np.random.default_rng(2))
+    outputs = replace(BASE, oracle=RandomErrorOracle())(ENTRY, 60_000, np.random.default_rng(2))
     assert p_value(np.bincount(outputs, minlength=4), ENTRY @ VALUES.rows) > ALARM
-    with pytest.raises(ValueError, match="draws nothing, got Random"):
-        replace(BASE, oracle=Random()).law(ENTRY)
+    with pytest.raises(ValueError, match="draws nothing, got RandomErrorOracle"):
+        replace(BASE, oracle=RandomErrorOracle()).law(ENTRY)
 
 
 @pytest.mark.parametrize("cls", [RejectionSimulation, ShiftAndClip])
@@ -129,7 +142,7 @@ def test_rounds_are_geometric_and_independent_of_the_output(cls: type[RejectionS
     joint = np.outer(simulation.output_law(ENTRY), geometric).ravel()
     cells = np.bincount(outputs * most + np.minimum(rounds, most) - 1, minlength=joint.size)
     assert p_value(cells, joint) > ALARM
-    same = Rounds(simulation)(ENTRY, n, np.random.default_rng(3))
+    same = NumberOfRounds(simulation)(ENTRY, n, np.random.default_rng(3))
     assert np.array_equal(same, rounds)
 
 
@@ -142,7 +155,7 @@ def test_three_hundred_random_randomizers_under_all_sign_patterns() -> None:
         epsilon, inputs, outputs = rng.uniform(0.05, 3.0), int(rng.integers(2, 6)), int(rng.integers(2, 8))
         randomizer = random_randomizer(epsilon, inputs, outputs, rng)
         beta, t = float(rng.uniform(0.01, 0.99)), int(rng.choice([1, 2, 10]))
-        simulation = RejectionSimulation(randomizer, beta, t, Exact(), int(rng.integers(inputs)))
+        simulation = RejectionSimulation(randomizer, beta, t, ExactOracle(), int(rng.integers(inputs)))
         entry = rng.dirichlet(np.full(inputs, 0.3))
         found, phi, growth = under_all_signs(simulation, entry), simulation.phi, math.exp(epsilon)
         assert found.signs.shape == (2**outputs, outputs)
@@ -165,7 +178,7 @@ def test_three_hundred_random_randomizers_under_all_sign_patterns() -> None:
         assert worst.distance(entry) == pytest.approx(found.distances.max(), rel=1e-12)
         assert worst.expected_rounds(entry) == pytest.approx(found.rounds[found.distances.argmax()], rel=1e-12)
         # The variant needs no more than e^epsilon rounds, and is no further away than half of that.
-        variant = under_all_signs(ShiftAndClip(randomizer, beta, t, Exact()), entry)
+        variant = under_all_signs(ShiftAndClip(randomizer, beta, t, ExactOracle()), entry)
         assert variant.rounds.max() <= growth * (1 + 1e-12)
         assert variant.distances.max() <= (math.sqrt(1 + phi) - 1) / (math.sqrt(1 + phi) + 1) + 1e-12
         assert variant.odds.max() <= 1
@@ -180,7 +193,7 @@ def test_the_largest_distance_is_attained_by_two_outputs_and_not_exceeded(epsilo
     for b in np.concatenate([np.linspace(1e-4, 1 - 1e-4, 400), [1 / (1 + y), y / (1 + y)]]):
         for a in (min(y * b, 1 - (1 - b) / y), max(b / y, 1 - y * (1 - b))):
             simulation = RejectionSimulation(
-                LocalRandomizer(((1 - b, b), (1 - a, a)), epsilon), 3 * phi * (1 - 1e-12), 1, Exact()
+                LocalRandomizer(((1 - b, b), (1 - a, a)), epsilon), 3 * phi * (1 - 1e-12), 1, ExactOracle()
             )
             best = max(best, float(under_all_signs(simulation, np.array([0.0, 1.0])).distances.max()))
     bound = largest_distance(epsilon, phi)
@@ -198,14 +211,16 @@ def test_to_first_order_the_distance_is_at_most_0_2086_phi_and_not_0_193_phi() -
     assert max(first_order) == pytest.approx(0.2086, abs=5e-5)
     half = 0.5 * (np.exp(-at) - np.exp(-3 * at))
     assert half.max() == pytest.approx(0.1925, abs=5e-5)
-    attained = under_all_signs(RejectionSimulation(response_to(0.654, (0, 1)), 3e-7, 1, Exact()), np.array([0.0, 1.0]))
+    attained = under_all_signs(
+        RejectionSimulation(response_to(0.654, (0, 1)), 3e-7, 1, ExactOracle()), np.array([0.0, 1.0])
+    )
     assert attained.distances.max() / phi == pytest.approx(0.2086, abs=5e-5)
 
 
 @pytest.mark.parametrize(("epsilon", "t", "beta"), [(0.7, 100, 0.1), (1.0, 1, 0.3)])
 def test_entries_for_an_oracle_that_is_a_sample(epsilon: float, t: int, beta: float) -> None:
     # Catalogue: 18 ln(2 / delta) e^(4 epsilon) t^2 / beta^2 for queries in [-1, 1]; 3 10^8 ln(2 / delta) at the first.
-    tolerance, delta = RejectionSimulation(response_to(epsilon, (0, 1)), beta, t, Exact()).tolerance, 1e-3
+    tolerance, delta = RejectionSimulation(response_to(epsilon, (0, 1)), beta, t, ExactOracle()).tolerance, 1e-3
     printed = 18 * math.exp(4 * epsilon) * t**2 / beta**2
     assert sample_size(1.0, tolerance, delta) == pytest.approx(printed * math.log(2 / delta), rel=1e-3)
     # They have values in an interval of length 1, so a quarter of that is enough.
@@ -226,13 +241,13 @@ def test_enough_candidates_are_those_of_the_catalogue() -> None:
 def test_truncation_costs_at_most_half_of_beta(epsilon: float, t: int) -> None:
     beta, entry = 0.1, np.array([0.0, 1.0])
     for signs in itertools.product((-1.0, 1.0), repeat=2):
-        simulation = TruncatedSimulation(response_to(epsilon, (0, 1)), beta, t, Signs(signs))
+        simulation = TruncatedSimulation(response_to(epsilon, (0, 1)), beta, t, SignedErrorOracle(signs))
         assert simulation.none_accepted(entry) <= beta / (2 * t)
         assert simulation.distance(entry) <= beta / t
         assert simulation.expected_rounds(entry) == enough_candidates(epsilon, beta, t)
     # One candidate fewer is not enough against the oracle that makes acceptance rarest.
     fewer = TruncatedSimulation(
-        response_to(epsilon, (0, 1)), beta, t, Exact(), candidates=enough_candidates(epsilon, beta, t) - 1
+        response_to(epsilon, (0, 1)), beta, t, ExactOracle(), candidates=enough_candidates(epsilon, beta, t) - 1
     )
     phi = fewer.phi
     assert (1 - (1 - phi) / (1 + phi) / math.exp(epsilon)) ** fewer.candidates > beta / (2 * t)
@@ -247,7 +262,7 @@ def test_a_tolerance_without_e_to_the_2_epsilon() -> None:
     for epsilon in (1.0, 2.0):
         build, worst[epsilon] = MUTANTS["tau_without_e2eps"].build, 0.0
         for share in np.linspace(0, 1, 401):
-            base = RejectionSimulation(response_to(epsilon, (0, 1)), 0.3, 1, Exact())
+            base = RejectionSimulation(response_to(epsilon, (0, 1)), 0.3, 1, ExactOracle())
             found = under_all_signs(build(base), np.array([1 - share, share]))  # type: ignore[arg-type]
             worst[epsilon] = max(worst[epsilon], float(found.distances.max()))
             if epsilon == 1.0:
@@ -257,7 +272,7 @@ def test_a_tolerance_without_e_to_the_2_epsilon() -> None:
 
 
 def test_odds_without_the_slack_exceed_one() -> None:
-    base = RejectionSimulation(response_to(1.0, (0, 1)), 0.3, 1, Exact())
+    base = RejectionSimulation(response_to(1.0, (0, 1)), 0.3, 1, ExactOracle())
     mutant = MUTANTS["acceptance_without_slack"].build(base)
     odds = under_all_signs(mutant, np.array([0.0, 1.0])).odds.max()  # type: ignore[arg-type]
     assert odds == pytest.approx(1.012, abs=5e-4)
@@ -270,8 +285,8 @@ def test_what_happens_at_a_cap(epsilon: float, cap: int) -> None:
     # With an exact oracle and phi nearly 0.
     randomizer, entry = noisy_value(epsilon, 4), ENTRY
     away = total_variation(randomizer.rows[0], entry @ randomizer.rows)
-    fresh = TruncatedSimulation(randomizer, 1e-9, 1, Exact(), candidates=cap)
-    rejected = LastRejected(randomizer, 1e-9, 1, Exact(), candidates=cap)
+    fresh = TruncatedSimulation(randomizer, 1e-9, 1, ExactOracle(), candidates=cap)
+    rejected = LastRejectedAtTheCap(randomizer, 1e-9, 1, ExactOracle(), candidates=cap)
     miss = 1 - math.exp(-epsilon)
     assert fresh.distance(entry) == pytest.approx(miss**cap * away, rel=1e-6)
     assert rejected.distance(entry) == pytest.approx(miss ** (cap - 1) * away, rel=1e-6)
@@ -283,7 +298,7 @@ def test_a_cached_candidate_is_a_draw_on_the_reference() -> None:
 
 
 def test_mutants_are_further_away_than_claimed_or_leave_the_range() -> None:
-    base, entry = RejectionSimulation(noisy_value(2.0, 4), 0.1, 1, Exact(), 3), np.array([0.8, 0.1, 0.05, 0.05])
+    base, entry = RejectionSimulation(noisy_value(2.0, 4), 0.1, 1, ExactOracle(), 3), np.array([0.8, 0.1, 0.05, 0.05])
     for name in MUTANTS:
         mutant = MUTANTS[name].build(base)
         assert isinstance(mutant, RejectionSimulation)
@@ -303,11 +318,11 @@ def test_mutants_are_further_away_than_claimed_or_leave_the_range() -> None:
         (lambda: replace(BASE, beta=1.5), "1.5"),
         (lambda: replace(BASE, calls=0), "got 0"),
         (lambda: replace(BASE, reference=4), "got 4"),
-        (lambda: RejectionSimulation(LocalRandomizer(((0.5, 0.5),), 0.0), 0.3, 1, Exact()), "got 0.0"),
-        (lambda: RejectionSimulation(LocalRandomizer(((1.0, 0.0),), 1.0), 0.3, 1, Exact()), "0.0"),
-        (lambda: TruncatedSimulation(VALUES, 0.3, 1, Exact(), candidates=-1), "got -1"),
-        (lambda: Signs((1.0, 2.0)), "2.0"),
-        (lambda: Turns(()), "oracle"),
+        (lambda: RejectionSimulation(LocalRandomizer(((0.5, 0.5),), 0.0), 0.3, 1, ExactOracle()), "got 0.0"),
+        (lambda: RejectionSimulation(LocalRandomizer(((1.0, 0.0),), 1.0), 0.3, 1, ExactOracle()), "0.0"),
+        (lambda: TruncatedSimulation(VALUES, 0.3, 1, ExactOracle(), candidates=-1), "got -1"),
+        (lambda: SignedErrorOracle((1.0, 2.0)), "2.0"),
+        (lambda: OraclesInTurn(()), "oracle"),
         (lambda: response_to(1.0, (0, 2)), "2"),
         (lambda: BASE.law([0.5, 0.5]), "4 probabilities"),
         (lambda: BASE.law([0.5, 0.5, 0.5, -0.5]), "-0.5"),
@@ -328,6 +343,6 @@ def test_oracles_that_are_not_asked_in_turn_are_the_same_every_round() -> None:
             assert tolerance == BASE.tolerance
             return np.array(truth)
 
-    oracle: Oracle = Counted()
+    oracle: StatisticalQueryOracle = Counted()
     _, taken = replace(BASE, oracle=oracle).run(ENTRY, 500, np.random.default_rng(5))
     assert rounds["asked"] == taken.sum()

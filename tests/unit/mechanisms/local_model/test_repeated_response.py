@@ -13,7 +13,7 @@ from auditor.privacy.exact import TwoSidedGeometricLaw, curve
 from auditor.targets.analysts import FixedList
 from auditor.targets.interactive import History
 from mechanisms.base.queries import Count
-from mechanisms.composition.composition import Bit
+from mechanisms.composition.composition import RowBit
 from mechanisms.local_model.local_model import REFUSED, SILENT
 from mechanisms.local_model.repeated_response import (
     FILTER_MUTANTS,
@@ -31,7 +31,7 @@ from tests.statistics import p_value, p_value_of_outputs
 ALARM = 1e-6
 
 #: The bit is whether the first row is 1 or more; the second count is of rows of 2 and more.
-BIT = Bit(Count(low=1.0))
+BIT = RowBit(Count(low=1.0))
 ZERO, ONE, BOTH = np.array([0.0, 3.0, 0.0]), np.array([1.0, 3.0, 0.0]), np.array([2.0, 3.0, 0.0])
 
 

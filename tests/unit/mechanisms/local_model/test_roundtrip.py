@@ -14,11 +14,11 @@ from scipy import stats
 
 from auditor.privacy.exact import curve
 from mechanisms.local_model.conditional_simulation import in_turn
-from mechanisms.local_model.rejection_simulation import Signs, total_variation
+from mechanisms.local_model.rejection_simulation import SignedErrorOracle, total_variation
 from mechanisms.local_model.response_protocol import (
-    Ask,
+    BitTranscript,
+    BooleanQueryStep,
     LocalProtocol,
-    Transcript,
     binary_search,
     in_parallel,
     least_ones,
@@ -27,7 +27,7 @@ from mechanisms.local_model.response_protocol import (
     spread,
 )
 from mechanisms.local_model.roundtrip import RoundTrip
-from mechanisms.statistical_queries.sq_oracles import Above, Below, Exact
+from mechanisms.statistical_queries.sq_oracles import ExactOracle, HighestAnswersOracle, LowestAnswersOracle
 from tests.statistics import p_value
 
 FloatArray = NDArray[np.float64]
@@ -39,13 +39,13 @@ ALARM = 1e-6
 SEARCH = binary_search(4, 0.4)
 PARALLEL = in_parallel(((1, 1, -1, -1), (1, -1, 1, -1)), (0.1, -0.2))
 ENTRY = np.array([0.35, 0.3, 0.2, 0.15])
-UP, DOWN = Signs((-1.0, 1.0)), Signs((1.0, -1.0))
+UP, DOWN = SignedErrorOracle((-1.0, 1.0)), SignedErrorOracle((1.0, -1.0))
 
 
-def answer(algorithm: Ask, answers: dict[tuple[int, ...], float]) -> int:
+def answer(algorithm: BooleanQueryStep, answers: dict[tuple[int, ...], float]) -> int:
     """What an algorithm outputs, if its queries are answered like this."""
-    step: Ask | int = algorithm
-    while isinstance(step, Ask):
+    step: BooleanQueryStep | int = algorithm
+    while isinstance(step, BooleanQueryStep):
         step = step.above if answers[step.query] > step.threshold else step.below
     return step
 
@@ -126,13 +126,13 @@ def test_as_many_persons_as_are_needed() -> None:
 
 @pytest.mark.parametrize("same", [False, True])
 @pytest.mark.parametrize("algorithm", [SEARCH, PARALLEL])
-def test_laws_on_given_entries(algorithm: Ask, same: bool) -> None:
+def test_laws_on_given_entries(algorithm: BooleanQueryStep, same: bool) -> None:
     protocol = LocalProtocol(algorithm, 1.0, 3, same)
     entries = np.array([0, 3, 1] if same else [0, 3, 1, 2, 2, 0])
     outputs = protocol(entries, 40_000, np.random.default_rng(3))
     law = protocol.law(entries).probabilities
     assert p_value(np.bincount(outputs, minlength=law.size), law) > ALARM
-    whole = Transcript(protocol)
+    whole = BitTranscript(protocol)
     codes = whole(entries, 40_000, np.random.default_rng(4))
     transcripts = whole.law(entries).probabilities
     assert transcripts.size == 2**6
@@ -141,9 +141,9 @@ def test_laws_on_given_entries(algorithm: Ask, same: bool) -> None:
     found = np.zeros(law.size)
     for code, mass in enumerate(transcripts):
         ones = [bin(code >> 3 * k & 7).count("1") for k in range(2)]
-        step: Ask | int = algorithm
+        step: BooleanQueryStep | int = algorithm
         for count in ones:
-            assert isinstance(step, Ask)
+            assert isinstance(step, BooleanQueryStep)
             step = step.above if count >= protocol.least(step) else step.below
         assert isinstance(step, int)
         found[step] += mass
@@ -160,7 +160,7 @@ def test_every_person_costs_at_most_epsilon_and_a_transcript_all_of_it(same: boo
         for i, u in itertools.product(range(size), range(4)):
             y = x.copy()
             y[i] = u
-            pairs = [(mechanism.law(x), mechanism.law(y)) for mechanism in (Transcript(protocol), protocol)]
+            pairs = [(mechanism.law(x), mechanism.law(y)) for mechanism in (BitTranscript(protocol), protocol)]
             whole, output = (curve(*laws).epsilon(0.0) for laws in pairs)
             assert output <= whole + 1e-12
             assert whole <= 1.0 + 1e-12
@@ -177,7 +177,7 @@ def by_enumeration(trip: RoundTrip, simulated: bool) -> FloatArray:
     law, n, algorithm = np.zeros(protocol.algorithm.outputs()), protocol.persons, protocol.algorithm
 
     @cache
-    def pair(second: Ask) -> FloatArray:
+    def pair(second: BooleanQueryStep) -> FloatArray:
         """Probabilities of a person's message to the first query, and of the one to the second, shape (2, 2)."""
         if protocol.same:
             both = trip.both(second)
@@ -192,7 +192,7 @@ def by_enumeration(trip: RoundTrip, simulated: bool) -> FloatArray:
     for bits in itertools.product((0, 1), repeat=2 * n):
         first, second = bits[:n], bits[n:]
         step = algorithm.branches()[sum(first) >= protocol.least(algorithm)]
-        assert isinstance(step, Ask)
+        assert isinstance(step, BooleanQueryStep)
         output = step.branches()[sum(second) >= protocol.least(step)]
         assert isinstance(output, int)
         mass = math.prod(float(pair(step)[a, b]) for a, b in zip(first, second, strict=True))
@@ -204,7 +204,7 @@ TRIPS = [
     RoundTrip(LocalProtocol(algorithm, 1.0, 4, same), 0.9, oracles)
     for algorithm in (SEARCH, PARALLEL)
     for same in (False, True)
-    for oracles in ((UP, DOWN), (Above(), Below()))
+    for oracles in ((UP, DOWN), (HighestAnswersOracle(), LowestAnswersOracle()))
 ]
 
 
@@ -213,7 +213,7 @@ def test_laws_on_persons_from_a_distribution(trip: RoundTrip) -> None:
     np.testing.assert_allclose(trip.output_law(ENTRY), by_enumeration(trip, True), rtol=1e-9)
     np.testing.assert_allclose(trip.local_law(ENTRY), by_enumeration(trip, False), rtol=1e-9)
     assert 0 < total_variation(trip.output_law(ENTRY), trip.local_law(ENTRY)) <= trip.beta
-    exact = replace(trip, oracles=(Exact(), Exact()))
+    exact = replace(trip, oracles=(ExactOracle(), ExactOracle()))
     np.testing.assert_allclose(exact.output_law(ENTRY), trip.local_law(ENTRY), rtol=1e-9)
 
 
@@ -231,16 +231,16 @@ def test_the_local_law_is_that_of_persons_who_are_drawn(same: bool) -> None:
     if same:
         entries[:, 1] = entries[:, 0]
 
-    def high(ask: Ask, k: int) -> NDArray[np.bool_]:
+    def high(ask: BooleanQueryStep, k: int) -> NDArray[np.bool_]:
         said = rng.random((n, 3)) < message(ask.query, protocol.level).rows[entries[:, k], 1]
         return np.asarray(said.sum(axis=1) >= protocol.least(ask))
 
     below, above = SEARCH.branches()
-    assert isinstance(below, Ask)
-    assert isinstance(above, Ask)
+    assert isinstance(below, BooleanQueryStep)
+    assert isinstance(above, BooleanQueryStep)
     # Fewer below the middle: inputs 2 and 3 are left, and the other way round.
     outputs = np.where(high(SEARCH, 0), 1 - high(above, 1), 3 - high(below, 1))
-    law = RoundTrip(protocol, 0.5, (Exact(), Exact())).local_law(ENTRY)
+    law = RoundTrip(protocol, 0.5, (ExactOracle(), ExactOracle())).local_law(ENTRY)
     assert p_value(np.bincount(outputs, minlength=4), law) > ALARM
 
 
@@ -257,7 +257,7 @@ def test_what_is_missed() -> None:
 def test_both_simulations_are_of_the_protocols_calls() -> None:
     trip = RoundTrip(LocalProtocol(SEARCH, 1.0, 50, same=True), 0.06, (UP, DOWN))
     second = SEARCH.branches()[0]
-    assert isinstance(second, Ask)
+    assert isinstance(second, BooleanQueryStep)
     both = trip.both(second)
     assert both.calls == in_turn(message(SEARCH.query, 0.5), message(second.query, 0.5))
     assert both.relative == pytest.approx(0.06 / 300)  # a hundred calls
@@ -272,9 +272,9 @@ def test_both_simulations_are_of_the_protocols_calls() -> None:
 @pytest.mark.parametrize(
     ("build", "shown"),
     [
-        (lambda: Ask((1, 0), 0.0, 0, 1), "0"),
-        (lambda: Ask((1, -1), 1.0, 0, 1), "1.0"),
-        (lambda: Ask((1, -1), 0.0, SEARCH, 1), r"\[2, 0\]"),
+        (lambda: BooleanQueryStep((1, 0), 0.0, 0, 1), "0"),
+        (lambda: BooleanQueryStep((1, -1), 1.0, 0, 1), "1.0"),
+        (lambda: BooleanQueryStep((1, -1), 0.0, SEARCH, 1), r"\[2, 0\]"),
         (lambda: binary_search(3, 0.5), "got 3"),
         (lambda: binary_search(4, 1.0), "got 1.0"),
         (lambda: in_parallel((), ()), "at least one query"),
@@ -282,7 +282,7 @@ def test_both_simulations_are_of_the_protocols_calls() -> None:
         (lambda: LocalProtocol(SEARCH, 1.0, 0), "got 0"),
         (lambda: LocalProtocol(SEARCH, 1.0, 3).law([0, 1, 2]), r"\(3,\)"),
         (lambda: LocalProtocol(SEARCH, 1.0, 1).law([0, 4]), "4"),
-        (lambda: Transcript(LocalProtocol(SEARCH, 1.0, 9)), "got 18"),
+        (lambda: BitTranscript(LocalProtocol(SEARCH, 1.0, 9)), "got 18"),
         (lambda: RoundTrip(LocalProtocol(SEARCH, 1.0, 3), 0.1, (UP,)), "2 oracles"),
         (lambda: RoundTrip(LocalProtocol(binary_search(8, 0.5), 1.0, 3, same=True), 0.1, (UP,) * 3), "got 3"),
     ],

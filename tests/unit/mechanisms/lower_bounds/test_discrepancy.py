@@ -33,7 +33,7 @@ from mechanisms.lower_bounds.discrepancy import (
     with_zero,
     witness,
 )
-from mechanisms.lower_bounds.discrepancy_errors import ErrorOfResponses, LargestError, WorstConsistent
+from mechanisms.lower_bounds.discrepancy_errors import ErrorOfResponses, LargestErrorOnSecretBits, WorstConsistent
 from mechanisms.lower_bounds.noisy_counts import UniformCounts
 
 RNG = np.random.default_rng(20240603)
@@ -219,10 +219,10 @@ def test_the_catalogues_places() -> None:
 
 def test_errors_are_those_of_the_release() -> None:
     queries = random_queries(20, 6, seed=2)
-    assert LargestError(UniformCounts(0.4), queries)(None, 100, RNG).max() < 0.4
-    assert set(LargestError(ConstantCounts(2, 0.5), np.eye(2))(None, 50, RNG)) == {0.5}
+    assert LargestErrorOnSecretBits(UniformCounts(0.4), queries)(None, 100, RNG).max() < 0.4
+    assert set(LargestErrorOnSecretBits(ConstantCounts(2, 0.5), np.eye(2))(None, 50, RNG)) == {0.5}
     mechanism = LaplaceCounts(20, 40.0)
-    inside = int((LargestError(mechanism, queries)(None, 4_000, RNG) < 1.5).sum())
+    inside = int((LargestErrorOnSecretBits(mechanism, queries)(None, 4_000, RNG) < 1.5).sum())
     assert stats.binomtest(inside, 4_000, mechanism.inside(1.5)).pvalue > 1e-6
 
 

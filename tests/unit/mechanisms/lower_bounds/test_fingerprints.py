@@ -29,36 +29,36 @@ from auditor.errors import SpecificationError
 from experiments.document_003_bellairs_lectures.fingerprints import _guilty_means, guilty_mean, ones_of_all_ones
 from mechanisms.lower_bounds.code_mutants import MUTANTS
 from mechanisms.lower_bounds.pirates import (
-    AllOnes,
-    Coin,
-    Framing,
+    AllOnesPirate,
+    CoalitionView,
+    CoinPirate,
+    FramingPirate,
     InnocentRise,
     InnocentScore,
-    Knowing,
-    Majority,
-    Minority,
-    Piracy,
-    Pirate,
-    Proportional,
-    Scoring,
+    LargestCodeWeight,
+    MajorityPirate,
+    MinorityPirate,
+    PiracyGame,
+    PirateScores,
+    PirateStrategy,
+    ProportionalPirate,
+    ScoreAwarePirate,
     SecondRelease,
-    Silence,
-    Stratified,
-    View,
-    Weights,
+    SilentPirate,
+    StratifiedPirate,
     coalition_of,
 )
 
 FALSE_ALARM = 1e-6
-PIRATES: list[Pirate] = [
-    Majority(),
-    Minority(),
-    AllOnes(),
-    Coin(),
-    Proportional(),
-    Stratified(),
-    Framing(2),
-    Knowing(),
+PIRATES: list[PirateStrategy] = [
+    MajorityPirate(),
+    MinorityPirate(),
+    AllOnesPirate(),
+    CoinPirate(),
+    ProportionalPirate(),
+    StratifiedPirate(),
+    FramingPirate(2),
+    ScoreAwarePirate(),
 ]
 
 
@@ -127,44 +127,44 @@ def test_the_first_sufficient_rise_is_traced_and_a_feasible_word_has_one(users: 
 
 @pytest.mark.parametrize("pirate", PIRATES, ids=lambda pirate: type(pirate).__name__)
 @pytest.mark.parametrize("members", [[1, 3, 4], [1, 2, 3, 4], [2], [3, 4]])
-def test_pirates_write_what_some_member_has(pirate: Pirate, members: list[int]) -> None:
+def test_pirates_write_what_some_member_has(pirate: PirateStrategy, members: list[int]) -> None:
     book = BonehShaw(4, 6).generate(40, rng())
     coalition = np.array(members)
     rows = book.rows(np.tile(coalition, (40, 1))) == 1
-    word = pirate(View(4, coalition, book.ones(coalition)), rng(1))
+    word = pirate(CoalitionView(4, coalition, book.ones(coalition)), rng(1))
     assert word.shape == (40, 30)
     assert (rows == word[:, None, :]).any(axis=1).all()
 
 
 def test_silence_is_infeasible() -> None:
-    view = View(4, np.array([1, 2]), np.array([[0, 1, 2]]))
-    assert not Silence()(view, rng()).any()
+    view = CoalitionView(4, np.array([1, 2]), np.array([[0, 1, 2]]))
+    assert not SilentPirate()(view, rng()).any()
 
 
 def test_pirates_do_what_they_are_called() -> None:
     ones = np.array([[0, 1, 2, 3, 4]])
-    view = View(5, np.array([1, 2, 3, 4]), ones)
-    words: dict[Pirate, list[int]] = {
-        Majority(): [0, 0, 0, 1, 1],
-        Minority(): [0, 1, 0, 0, 1],
-        AllOnes(): [0, 1, 1, 1, 1],
-        Knowing(): [0, 1, 0, 0, 1],
+    view = CoalitionView(5, np.array([1, 2, 3, 4]), ones)
+    words: dict[PirateStrategy, list[int]] = {
+        MajorityPirate(): [0, 0, 0, 1, 1],
+        MinorityPirate(): [0, 1, 0, 0, 1],
+        AllOnesPirate(): [0, 1, 1, 1, 1],
+        ScoreAwarePirate(): [0, 1, 0, 0, 1],
     }
     for pirate, word in words.items():
         assert pirate(view, rng())[0].astype(int).tolist() == word
     # With biases: a one where fewer members have one than the bias says.
-    knowing = View(5, np.array([1, 2, 3, 4]), ones, biases=np.array([[0.9, 0.2, 0.6, 0.9, 0.9]]))
-    assert Knowing()(knowing, rng())[0].astype(int).tolist() == [0, 0, 1, 1, 1]
+    knowing = CoalitionView(5, np.array([1, 2, 3, 4]), ones, biases=np.array([[0.9, 0.2, 0.6, 0.9, 0.9]]))
+    assert ScoreAwarePirate()(knowing, rng())[0].astype(int).tolist() == [0, 0, 1, 1, 1]
     n = 20_000
-    many = View(5, np.array([1, 2, 3, 4]), np.tile(ones, (n, 1)))
-    for count, p in zip(Proportional()(many, rng()).sum(axis=0), (0, 0.25, 0.5, 0.75, 1), strict=True):
+    many = CoalitionView(5, np.array([1, 2, 3, 4]), np.tile(ones, (n, 1)))
+    for count, p in zip(ProportionalPirate()(many, rng()).sum(axis=0), (0, 0.25, 0.5, 0.75, 1), strict=True):
         assert within(int(count), n, p, tests=8)
-    assert all(within(int(count), n, 0.5, tests=8) for count in Coin()(many, rng()).sum(axis=0)[1:4])
+    assert all(within(int(count), n, 0.5, tests=8) for count in CoinPirate()(many, rng()).sum(axis=0)[1:4])
 
 
 def test_stratified_pirates_write_the_exact_share() -> None:
     ones = rng().integers(0, 6, (30, 200))
-    word = Stratified()(View(9, np.arange(1, 6), ones), rng())
+    word = StratifiedPirate()(CoalitionView(9, np.arange(1, 6), ones), rng())
     for row, found in zip(ones, word, strict=True):
         for s in range(6):
             assert found[row == s].sum() == (row == s).sum() * s // 5
@@ -206,7 +206,7 @@ def test_an_innocent_rise_is_hypergeometric_by_enumeration() -> None:
     for missing in (1, 2, 3):
         members = without(missing, 3)
         book = BlockCodebook(code, orders)
-        word = Stratified()(View(3, members, book.ones(members)), rng())
+        word = StratifiedPirate()(CoalitionView(3, members, book.ones(members)), rng())
         seen = Counter(mechanism.read(book, members, word).tolist())
         law = mechanism.law(members)
         assert set(seen) <= set(law.outcomes)
@@ -261,7 +261,7 @@ def test_traced_users_follow_the_exact_law() -> None:
     # All but user 3 of 4 toss coins: blocks have ones with probability 0, 1/2, 1/2, 1/2 and 1.
     code, n = BonehShaw(4, 12), 20_000
     law = traced_law(4, 12, np.array([0.0, 0.5, 0.5, 0.5, 1.0]))
-    counts = np.bincount(Piracy(code, Coin())(without(3, 4), n, rng()), minlength=5)
+    counts = np.bincount(PiracyGame(code, CoinPirate())(without(3, 4), n, rng()), minlength=5)
     assert all(within(int(count), n, p, tests=5) for count, p in zip(counts, law, strict=True))
 
 
@@ -272,22 +272,24 @@ def test_pirates_frame_where_they_can_tell_columns() -> None:
     code = BonehShaw(5, sufficient_block(5, FALSE_ALARM))
     assert 120 * innocent_tail(5, code.block) <= FALSE_ALARM  # 20 draws, 3 users, 2 ways of asking
     for user in (2, 3, 4):
-        framed = Piracy(code, Framing(user))
+        framed = PiracyGame(code, FramingPirate(user))
         assert user not in framed(without(user, 5), 20, rng())
         assert set(MUTANTS["permutation_omitted"].build(framed)(without(user, 5), 20, rng())) == {user}
-        later = SecondRelease(code, Framing(user))
+        later = SecondRelease(code, FramingPirate(user))
         assert user not in later(without(user, 5), 20, rng())
         assert set(MUTANTS["code_reused"].build(later)(without(user, 5), 20, rng())) == {user}
     # The first and the last user cannot be framed: their columns are as all members have them.
     for user in (1, 5):
-        assert user not in MUTANTS["permutation_omitted"].build(Piracy(code, Framing(user)))(without(user, 5), 5, rng())
+        assert user not in MUTANTS["permutation_omitted"].build(PiracyGame(code, FramingPirate(user)))(
+            without(user, 5), 5, rng()
+        )
 
 
 def test_floats_miss_ties_and_elimination_needs_no_evidence() -> None:
-    everybody = Piracy(BonehShaw(8, 16), Stratified())
+    everybody = PiracyGame(BonehShaw(8, 16), StratifiedPirate())
     assert set(everybody(np.arange(1, 9), 10, rng())) == {1}
     assert set(MUTANTS["float_comparison"].build(everybody)(np.arange(1, 9), 10, rng())) == {0}
-    silent = Piracy(BonehShaw(5, 106), Silence())
+    silent = PiracyGame(BonehShaw(5, 106), SilentPirate())
     assert set(silent(without(5, 5), 10, rng())) == {0}
     assert set(MUTANTS["infeasible_word_as_proof"].build(silent)(without(5, 5), 10, rng())) == {5}
 
@@ -295,7 +297,7 @@ def test_floats_miss_ties_and_elimination_needs_no_evidence() -> None:
 def test_forty_users() -> None:
     code = BonehShaw(40, sufficient_block(40, FALSE_ALARM))
     assert code.length == 41 * code.block > 2_000_000
-    assert int(Piracy(code, Coin())(without(20, 40), 1, rng())[0]) not in (0, 20)
+    assert int(PiracyGame(code, CoinPirate())(without(20, 40), 1, rng())[0]) not in (0, 20)
 
 
 # --------------------------------------------------------------------------------------------- Tardos
@@ -342,7 +344,7 @@ def test_scores_are_those_of_the_definition() -> None:
 
 
 def test_columns_in_parts_are_columns_of_one_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    scoring = Scoring(Tardos(4, 3, columns=1000), AllOnes())
+    scoring = PirateScores(Tardos(4, 3, columns=1000), AllOnesPirate())
     whole = scoring(np.arange(1, 4), 300, rng())
     monkeypatch.setattr("mechanisms.lower_bounds.pirates._ENTRIES", 4 * 64)  # 64 columns of one code at a time
     parts = scoring(np.arange(1, 4), 300, rng(1))
@@ -368,7 +370,7 @@ def moments(code: Tardos, power: float) -> float:
 def test_innocent_scores_are_nearly_normal() -> None:
     code, n = Tardos(4, 3), 1_500
     assert moments(code, 2) == pytest.approx(0.5)
-    scores = Scoring(code, Proportional())(np.arange(1, 4), n, rng())[:, -1]
+    scores = PirateScores(code, ProportionalPirate())(np.arange(1, 4), n, rng())[:, -1]
     sigma = math.sqrt(code.length / 2) / code.threshold
     # Terms are independent and identically distributed over columns: Berry and Esseen, with the constant 0.4748.
     normal = 0.4748 * moments(code, 3) / (moments(code, 2) ** 1.5 * math.sqrt(code.length))
@@ -380,7 +382,7 @@ def test_innocent_scores_are_nearly_normal() -> None:
 def test_all_ones_have_more_ones() -> None:
     code, n = Tardos(6, 5), 40
     book = code.generate(n, rng())
-    count = int(AllOnes()(View(6, np.arange(1, 6), book.ones(np.arange(1, 6))), rng()).sum())
+    count = int(AllOnesPirate()(CoalitionView(6, np.arange(1, 6), book.ones(np.arange(1, 6))), rng()).sum())
     assert within(count, n * code.length, ones_of_all_ones(code, 5))
     # The standard deviation of an innocent score: 0.158 of the threshold, and 0.195 where the catalogue has 0.20.
     assert math.sqrt(0.5 * code.length) / code.threshold == pytest.approx(0.158, abs=5e-4)
@@ -414,25 +416,25 @@ def test_everybody_is_told_from_the_one_innocent_user(users: int, runs: int) -> 
     """False alarm: 2 runs times `rare`. A hundred users have 4.9 million columns: a second or two."""
     code, guilty = Tardos(users, users - 1), users - 1
     assert 2 * runs * rare(code, guilty) <= FALSE_ALARM
-    scores = Scoring(code, Proportional())(np.arange(1, users), runs, rng())
+    scores = PirateScores(code, ProportionalPirate())(np.arange(1, users), runs, rng())
     assert (scores[:, -1] < 1).all()
     assert (scores[:, :-1].max(axis=1) > 1).all()
 
 
 def test_without_the_cutoff_weights_are_unbounded() -> None:
     code = Tardos(6, 5)
-    assert Weights(code)((0,), 50, rng()).max() <= math.sqrt(300 * 5)
-    broken: Any = MUTANTS["no_bias_cutoff"].build(Scoring(code, Proportional()))
+    assert LargestCodeWeight(code)((0,), 50, rng()).max() <= math.sqrt(300 * 5)
+    broken: Any = MUTANTS["no_bias_cutoff"].build(PirateScores(code, ProportionalPirate()))
     # A column is beyond the cut-off with probability 0.033: all 12,500 are within it with probability 1e-182.
-    assert Weights(broken.code)((0,), 50, rng()).min() > math.sqrt(300 * 5)
+    assert LargestCodeWeight(broken.code)((0,), 50, rng()).min() > math.sqrt(300 * 5)
 
 
 def test_mutants_keep_their_parameters() -> None:
-    base = Scoring(Tardos(6, 5, 0.02, 777), Coin())
+    base = PirateScores(Tardos(6, 5, 0.02, 777), CoinPirate())
     for name in ("no_bias_cutoff", "weights_swapped", "biases_published", "zero_columns_scored"):
         built: Any = MUTANTS[name].build(base)
         assert (built.code.users, built.code.coalition, built.code.xi, built.code.columns) == (6, 5, 0.02, 777)
-        assert built.pirate == Coin()
+        assert built.pirate == CoinPirate()
         assert isinstance(built.code, Tardos)
         assert isinstance(built.code.generate(1, rng()), BiasCodebook)
 
@@ -440,33 +442,33 @@ def test_mutants_keep_their_parameters() -> None:
 # ------------------------------------------------------------------------------------ innocent scores
 
 
-@pytest.mark.parametrize("pirate", [Proportional(), AllOnes()], ids=lambda pirate: type(pirate).__name__)
-def test_the_law_of_an_innocent_score_does_not_depend_on_the_nodes(pirate: Pirate) -> None:
-    score, members = InnocentScore(Scoring(Tardos(6, 5), pirate)), np.arange(1, 6)
+@pytest.mark.parametrize("pirate", [ProportionalPirate(), AllOnesPirate()], ids=lambda pirate: type(pirate).__name__)
+def test_the_law_of_an_innocent_score_does_not_depend_on_the_nodes(pirate: PirateStrategy) -> None:
+    score, members = InnocentScore(PirateScores(Tardos(6, 5), pirate)), np.arange(1, 6)
     at = np.array([-0.4, -0.1, 0.0, 0.05, 0.3])
     assert score.below(members, at) == pytest.approx(score.below(members, at, nodes=300), abs=1e-11)
-    ones = 0.5 if isinstance(pirate, Proportional) else ones_of_all_ones(score.scoring.code, 5)
+    ones = 0.5 if isinstance(pirate, ProportionalPirate) else ones_of_all_ones(score.scoring.code, 5)
     assert score.deviation(members) == pytest.approx(math.sqrt(12_500 * ones) / 500)
 
 
 def test_innocent_scores_follow_their_law() -> None:
     """A short code against one pirate, whose scores are far from normal."""
-    score = InnocentScore(Scoring(Tardos(2, 1, columns=400), Proportional()))
+    score = InnocentScore(PirateScores(Tardos(2, 1, columns=400), ProportionalPirate()))
     drawn = score.scoring(np.array([1]), 20_000, rng())[:, -1]
     for at in (-0.2, 0.0, 0.1):
         assert within(int((drawn <= at).sum()), drawn.size, float(score.below(np.array([1]), np.array([at]))[0]), 3)
 
 
 def test_an_innocent_score_is_the_last_users() -> None:
-    score = InnocentScore(Scoring(Tardos(4, 3), Proportional()))
+    score = InnocentScore(PirateScores(Tardos(4, 3), ProportionalPirate()))
     with pytest.raises(ValueError, match="without the last user"):
         score.law(np.arange(1, 5))
     with pytest.raises(ValueError, match="known by the bias"):
-        InnocentScore(Scoring(Tardos(4, 3), Majority())).law(np.arange(1, 4))
+        InnocentScore(PirateScores(Tardos(4, 3), MajorityPirate())).law(np.arange(1, 4))
 
 
 def test_mean_scores_of_pirates_are_told_from_other_weights() -> None:
     """The closed form is the quadrature's for the code's cut-off, and not for another."""
     assert all(left == pytest.approx(right, rel=1e-9) for _, left, right in _guilty_means())
     other = replace(Tardos(6, 5), coalition=6, columns=12_500)
-    assert guilty_mean(Scoring(other, Proportional())) != pytest.approx(_guilty_means()[0][2], rel=1e-4)
+    assert guilty_mean(PirateScores(other, ProportionalPirate())) != pytest.approx(_guilty_means()[0][2], rel=1e-4)

@@ -21,7 +21,7 @@ from auditor.audits.privacy_loop import Settings
 from auditor.errors import SpecificationError
 from auditor.privacy.guarantees import ApproxDP, GaussianDP, Guarantee, PureDP
 from auditor.results import Verdict
-from benchmarks.families import Telling
+from benchmarks.families import RowTellingTable
 from mechanisms.additive_noise.column_counts import (
     MUTANTS,
     ColumnCounts,
@@ -220,7 +220,7 @@ def test_names_at_the_bound_are_rarely_an_alarm(guarantee: Guarantee, probabilit
     alpha, runs, alarms, above = 0.1, 100, 0, 0
     for seed in range(runs):
         settings = Settings(alpha=alpha, draws=400, stop="budget", seed=seed, independence=False)
-        found = run_game(Game(Telling(probability), played), guarantee, settings, Question())
+        found = run_game(Game(RowTellingTable(probability), played), guarantee, settings, Question())
         alarms += found.verdict == Verdict.VIOLATION
         assert found.lower_bound is not None
         above += found.lower_bound > guarantee.level

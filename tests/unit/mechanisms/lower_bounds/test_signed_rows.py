@@ -19,16 +19,16 @@ from mechanisms.lower_bounds.signed_rows import (
     MESSAGE,
     MUTANTS,
     ROW,
-    Appears,
     CopyRarely,
-    FromDirectory,
-    Known,
+    DirectorySynthesiser,
     MarginalSynthesiser,
+    PublicKnowledge,
+    RowAppearance,
+    RowSynthesiser,
     SignedRows,
     SmallUniverse,
-    Subsample,
-    Synthesiser,
-    Verified,
+    SubsamplingSynthesiser,
+    VerifiedRows,
     public_key,
     sign,
     verifies,
@@ -42,9 +42,9 @@ def rng(seed: int = 20261122) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
-def dataset(rows: int = 5) -> tuple[Any, Known]:
+def dataset(rows: int = 5) -> tuple[Any, PublicKnowledge]:
     messages = SignedRows().messages(rows, rng(7))
-    return sign(SECRET, messages), Known(messages, public_key(SECRET))
+    return sign(SECRET, messages), PublicKnowledge(messages, public_key(SECRET))
 
 
 # --------------------------------------------------------------------------------------- signatures
@@ -101,7 +101,7 @@ def test_messages_of_128_bits_differ() -> None:
 def test_subsamples_are_different_rows_of_the_data() -> None:
     rows, known = dataset()
     for size in (1, 3, 5):
-        found = Subsample(size)(rows, known, rng(size))
+        found = SubsamplingSynthesiser(size)(rows, known, rng(size))
         assert found.shape == (size, ROW)
         assert len({row.tobytes() for row in found} & {row.tobytes() for row in rows}) == size
 
@@ -115,7 +115,7 @@ def test_rare_copies_come_with_probability_delta() -> None:
 
 
 @pytest.mark.parametrize("synthesiser", PRIVATE, ids=repr)
-def test_what_is_private_makes_rows_of_which_none_verifies(synthesiser: Synthesiser) -> None:
+def test_what_is_private_makes_rows_of_which_none_verifies(synthesiser: RowSynthesiser) -> None:
     rows, known = dataset()
     found = synthesiser(rows, known, rng())
     assert found.dtype == np.uint8
@@ -154,9 +154,9 @@ def test_a_small_universe_has_four_elements() -> None:
 
 def test_a_directory_makes_the_rows_with_the_key_and_none_without() -> None:
     rows, known = dataset()
-    assert not verifies(known.public, FromDirectory()(rows, known, rng())).any()
-    published = Known(known.directory, known.public, SECRET)
-    assert np.array_equal(FromDirectory()(np.zeros_like(rows), published, rng()), rows)
+    assert not verifies(known.public, DirectorySynthesiser()(rows, known, rng())).any()
+    published = PublicKnowledge(known.directory, known.public, SECRET)
+    assert np.array_equal(DirectorySynthesiser()(np.zeros_like(rows), published, rng()), rows)
 
 
 # ---------------------------------------------------------------------------------- the experiments
@@ -164,14 +164,17 @@ def test_a_directory_makes_the_rows_with_the_key_and_none_without() -> None:
 
 def test_trials_have_nothing_in_common_but_the_generator() -> None:
     """Five draws are five times one draw from the same generator: what the audit takes for granted here."""
-    for mechanism in (Appears(SignedRows(), Subsample(2), 3), Verified(SignedRows(), CopyRarely(0.3), 3)):
+    for mechanism in (
+        RowAppearance(SignedRows(), SubsamplingSynthesiser(2), 3),
+        VerifiedRows(SignedRows(), CopyRarely(0.3), 3),
+    ):
         one, generator = mechanism([1], 5, rng()), rng()
         assert np.array_equal(one, np.concatenate([mechanism([1], 1, generator) for _ in range(5)]))
 
 
 @pytest.mark.parametrize("present", [0, 1])
 def test_a_copied_dataset_has_the_row_if_it_is_there(present: int) -> None:
-    nearest = Appears(SignedRows(), Subsample(4), 4)([present], 50, rng())
+    nearest = RowAppearance(SignedRows(), SubsamplingSynthesiser(4), 4)([present], 50, rng())
     assert nearest.dtype == np.int64
     assert set(nearest) == {ITSELF} if present else set(nearest) <= {0, 1}
 
@@ -179,13 +182,13 @@ def test_a_copied_dataset_has_the_row_if_it_is_there(present: int) -> None:
 def test_how_near_a_random_row_is() -> None:
     """Random rows share a binomial number of bits; a signature ends in a number below 2^252 + 2^125, in 256 bits."""
     near = float(stats.binom.sf(BITS // 2 - 4, BITS - 4, 0.5))
-    nearest = Appears(SignedRows(), Subsample(1), 1)([0], 800, rng())
+    nearest = RowAppearance(SignedRows(), SubsamplingSynthesiser(1), 1)([0], 800, rng())
     low, high = stats.binom.interval(1 - 1e-6, 800, near)
     assert low <= int(nearest.sum()) <= high
 
 
 def test_half_of_the_rows_has_a_row_half_of_the_time() -> None:
-    base = Appears(SignedRows(), CopyRarely(0.01), 4)
+    base = RowAppearance(SignedRows(), CopyRarely(0.01), 4)
     broken = MUTANTS["subsampling_synthesiser"].build(base)
     low, high = stats.binom.interval(1 - 1e-6, 200, 0.5)
     assert low <= int(_appears(broken([1], 200, rng())).sum()) <= high
@@ -194,14 +197,14 @@ def test_half_of_the_rows_has_a_row_half_of_the_time() -> None:
 
 def test_few_messages_make_a_replaced_row_appear() -> None:
     """As somebody else's: with probability 1 - (15/16)^4, and never of 2^128."""
-    base = Appears(SignedRows(), Subsample(4), 4)
+    base = RowAppearance(SignedRows(), SubsamplingSynthesiser(4), 4)
     low, high = stats.binom.interval(1 - 1e-6, 200, 1 - (15 / 16) ** 4)
     assert low <= int(_appears(MUTANTS["small_message_set"].build(base)([0], 200, rng())).sum()) <= high
     assert not _appears(base([0], 50, rng())).any()
 
 
 def test_a_published_key_makes_every_row_appear() -> None:
-    base = Appears(SignedRows(), FromDirectory(), 4)
+    base = RowAppearance(SignedRows(), DirectorySynthesiser(), 4)
     assert not _appears(base([0], 30, rng())).any()
     broken = MUTANTS["deterministic_signature_with_published_key"].build(base)
     assert _appears(broken([0], 30, rng())).all()
@@ -209,10 +212,10 @@ def test_a_published_key_makes_every_row_appear() -> None:
 
 def test_a_published_key_breaks_the_dichotomy() -> None:
     """Rows of other people's messages verify, and are copies of nothing."""
-    found = Verified(SignedRows(published=True), FromDirectory(), 3)([0], 5, rng())
+    found = VerifiedRows(SignedRows(published=True), DirectorySynthesiser(), 3)([0], 5, rng())
     assert found.tolist() == [[1.0, 3.0]] * 5
-    assert Verified(SignedRows(), FromDirectory(), 3)([0], 5, rng()).tolist() == [[0.0, 0.0]] * 5
-    assert Verified(SignedRows(), Subsample(2), 3)([0], 5, rng()).tolist() == [[1.0, 0.0]] * 5
+    assert VerifiedRows(SignedRows(), DirectorySynthesiser(), 3)([0], 5, rng()).tolist() == [[0.0, 0.0]] * 5
+    assert VerifiedRows(SignedRows(), SubsamplingSynthesiser(2), 3)([0], 5, rng()).tolist() == [[1.0, 0.0]] * 5
 
 
 def test_errors_of_what_was_verified() -> None:
@@ -233,10 +236,10 @@ def test_errors_of_what_was_verified() -> None:
         (lambda: SignedRows(1 << 64).messages(1, rng()), "at most 2\\^63"),
         (lambda: CopyRarely(1.0), "delta in \\(0, 1\\), got 1.0"),
         (lambda: MarginalSynthesiser(0.0), "epsilon > 0, got 0.0"),
-        (lambda: Appears(SignedRows(), Subsample(1), 0), "a number of rows >= 1, got 0"),
-        (lambda: Verified(SignedRows(), Subsample(1), 0), "a number of rows >= 1, got 0"),
-        (lambda: Subsample(6)(*dataset(), rng()), "from 1 to 5 synthetic rows, got 6"),
-        (lambda: Appears(SignedRows(), Subsample(1), 2)([1], 0, rng()), "n >= 1, got 0"),
+        (lambda: RowAppearance(SignedRows(), SubsamplingSynthesiser(1), 0), "a number of rows >= 1, got 0"),
+        (lambda: VerifiedRows(SignedRows(), SubsamplingSynthesiser(1), 0), "a number of rows >= 1, got 0"),
+        (lambda: SubsamplingSynthesiser(6)(*dataset(), rng()), "from 1 to 5 synthetic rows, got 6"),
+        (lambda: RowAppearance(SignedRows(), SubsamplingSynthesiser(1), 2)([1], 0, rng()), "n >= 1, got 0"),
     ],
 )
 def test_bad_input_is_refused(build: Any, message: str) -> None:

@@ -22,8 +22,9 @@ from mechanisms.lower_bounds.attribute_means import AttributeMeans, LaplaceMeans
 from mechanisms.lower_bounds.traitor_tracing import (
     KEY,
     AESPad,
-    Box,
+    BitEncryption,
     BoxTraced,
+    BoxView,
     Bytes,
     EqualCiphertexts,
     FramingBox,
@@ -31,9 +32,8 @@ from mechanisms.lower_bounds.traitor_tracing import (
     KeyTracing,
     MeansBox,
     MissingComponents,
+    PirateBox,
     RepeatedNonces,
-    Scheme,
-    Seen,
     TraitorTracing,
     seen_by,
 )
@@ -71,8 +71,8 @@ def test_hmac_pads_are_those_of_the_standard_library() -> None:
     assert 0 < sum(expected) < 40
 
 
-@pytest.mark.parametrize("scheme", [Scheme(), Scheme(HMACPad()), PositionNonces(), NoNonces()], ids=repr)
-def test_what_is_encrypted_is_decrypted(scheme: Scheme) -> None:
+@pytest.mark.parametrize("scheme", [BitEncryption(), BitEncryption(HMACPad()), PositionNonces(), NoNonces()], ids=repr)
+def test_what_is_encrypted_is_decrypted(scheme: BitEncryption) -> None:
     tracing = TraitorTracing(SMALL, scheme)
     broadcast = tracing.generate(5, rng())
     users = np.array([[1, 2, 4], [4, 3, 1], [2, 2, 2], [1, 3, 4], [3, 4, 1]])
@@ -94,7 +94,7 @@ def test_another_key_decrypts_coins() -> None:
 
 def test_nonces_are_fresh_in_each_component_and_those_of_mutants_are_not() -> None:
     shape = (3, 4, 30)
-    fresh = Scheme().nonces(shape, rng()).reshape(-1, KEY)
+    fresh = BitEncryption().nonces(shape, rng()).reshape(-1, KEY)
     assert len(np.unique(fresh, axis=0)) == 360
     placed = PositionNonces().nonces(shape, rng())
     assert np.array_equal(placed[0], placed[2])
@@ -149,7 +149,7 @@ def test_a_private_box_does_not_decode() -> None:
 # -------------------------------------------------------------------------------- boxes and mistakes
 
 
-def _seen(scheme: Scheme) -> tuple[Seen, Any]:
+def _seen(scheme: BitEncryption) -> tuple[BoxView, Any]:
     tracing = TraitorTracing(_CODE, scheme)
     broadcast = tracing.generate(4, rng())
     codeword = broadcast.book.rows(np.full((4, 1), _MISSING))[:, 0] == 1
@@ -160,11 +160,11 @@ def _seen(scheme: Scheme) -> tuple[Seen, Any]:
     ("box", "mistake"), [(RepeatedNonces(), PositionNonces()), (EqualCiphertexts(), NoNonces())], ids=repr
 )
 def test_a_box_reads_the_codeword_where_the_scheme_gives_it_away_and_coins_elsewhere(
-    box: FramingBox, mistake: Scheme
+    box: FramingBox, mistake: BitEncryption
 ) -> None:
     seen, codeword = _seen(mistake)
     assert (box.copy(seen, rng()) == codeword).all()
-    seen, codeword = _seen(Scheme())
+    seen, codeword = _seen(BitEncryption())
     copy = box.copy(seen, rng())
     assert copy is not None
     agreed = int((copy == codeword).sum())
@@ -181,7 +181,7 @@ def test_what_is_seen_of_the_broadcast_before() -> None:
     assert set(np.unique(seen.broadcast)) == {0, 1}
 
 
-BOXES: dict[str, Box] = {
+BOXES: dict[str, PirateBox] = {
     "randomness_reused": RepeatedNonces(),
     "deterministic_base_scheme": EqualCiphertexts(),
     "components_in_fixed_order": FramingBox(),
@@ -210,7 +210,7 @@ def test_rows_without_numbers_decrypt_noise() -> None:
 def test_what_is_encrypted_for_the_missing_user_matters_only_by_mistake() -> None:
     """With random components a box that reads them frames nobody for certain; with his own, always."""
 
-    def draw(scheme: Scheme, own: int) -> Any:
+    def draw(scheme: BitEncryption, own: int) -> Any:
         tracing = TraitorTracing(_CODE, scheme)
         return MissingComponents(tracing, EqualCiphertexts(), _MISSING)([own], 60, rng(own))
 
@@ -218,7 +218,7 @@ def test_what_is_encrypted_for_the_missing_user_matters_only_by_mistake() -> Non
     # Coins in 2 x 120 columns: a rise by 18 is 2.3 standard deviations, of probability below 0.02.
     framed = int((draw(NoNonces(), 0)[:, 0] == _MISSING).sum())
     assert framed <= stats.binom.ppf(1 - 1e-6, 60, 0.02)
-    rises = draw(Scheme(), 1)[:, 1], draw(Scheme(), 0)[:, 1]
+    rises = draw(BitEncryption(), 1)[:, 1], draw(BitEncryption(), 0)[:, 1]
     for rise in rises:
         low, high = stats.binom.interval(1 - 2e-7, 60, 0.5)
         assert int((rise > 0).sum()) <= high
@@ -247,7 +247,7 @@ def test_the_coalition_is_of_all_users_but_one(coalition: list[int], message: st
 
 
 def test_the_number_of_draws_is_checked_before_anything_is_encrypted() -> None:
-    tracing = TraitorTracing(SMALL, Scheme(_Never()))
+    tracing = TraitorTracing(SMALL, BitEncryption(_Never()))
     for mechanism, data in (
         (KeyTracing(AttributeMeans(), tracing), [1]),
         (BoxTraced(tracing, EXACT), [1, 2, 3]),

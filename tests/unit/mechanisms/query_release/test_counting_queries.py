@@ -9,13 +9,13 @@ import pytest
 from scipy import integrate, optimize, stats
 
 from auditor.privacy.exact import TwoSidedGeometricLaw, advanced_composition, curve, optimal_composition
-from mechanisms.base.queries import Answers, Count, SeveralCounts
+from mechanisms.base.queries import Count, IdentityQuery, SeveralCounts
 from mechanisms.query_release.counting_queries import (
     MUTANTS,
+    BudgetOverSquareRootOnly,
     CountingQueries,
     LargestSensitivity,
-    ReusedNoise,
-    SquareRootOnly,
+    SameNoiseForAllCounts,
     ThresholdCounts,
     advanced_epsilon,
     any_of,
@@ -224,7 +224,7 @@ def test_levels_of_the_mutants() -> None:
         return float(np.maximum(0, up - math.exp(epsilon) * down).sum()) - 1e-5
 
     assert root.true_level(approximate) == pytest.approx(optimize.brentq(excess, 0, 50 * e0), rel=1e-6)
-    assert isinstance(root.build(approximate), SquareRootOnly)
+    assert isinstance(root.build(approximate), BudgetOverSquareRootOnly)
 
 
 @pytest.mark.parametrize("cuts", [(1.0, 1.0, 1.0), (1.0, 2.0, 1.0, 2.0), (1.0, 2.0, 5.0)])
@@ -239,7 +239,7 @@ def test_reused_noise_gives_exact_differences() -> None:
     base = CountingQueries(ThresholdCounts(None, (1.0, 2.0, 9.0)), 8, 1.0)
     mutant = MUTANTS["noise_reused"]
     built = mutant.build(base)
-    assert isinstance(built, ReusedNoise)
+    assert isinstance(built, SameNoiseForAllCounts)
     steps = np.rint(built(DATA, 200, np.random.default_rng(2)) * 8)
     assert np.all(np.diff(steps, axis=1) == np.diff(base.query(DATA)))
     assert mutant.true_level is not None
@@ -260,8 +260,8 @@ def test_errors_show_the_value() -> None:
         CountingQueries(same(3), 8, 1.0)(DATA[:7], 1, np.random.default_rng(0))
     with pytest.raises(ValueError, match=r"expected a power of two, at most 1, as step, got 2\.0"):
         CountingQueries(same(3), 8, 1.0, step=2.0)
-    with pytest.raises(ValueError, match=r"expected a vector of counts under replace_one, got Answers"):
-        CountingQueries(Answers(), 8, 1.0)
+    with pytest.raises(ValueError, match=r"expected a vector of counts under replace_one, got IdentityQuery"):
+        CountingQueries(IdentityQuery(), 8, 1.0)
     with pytest.raises(ValueError, match=r"expected at least one cut, got \(\)"):
         ThresholdCounts(None, ())
     with pytest.raises(ValueError, match=r"expected finite low < high, got \(1\.0, 1\.0\)"):

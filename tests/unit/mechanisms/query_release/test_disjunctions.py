@@ -35,7 +35,7 @@ from mechanisms.query_release.disjunctions import (
     terms,
     value_at,
 )
-from mechanisms.query_release.marginals import Attributes
+from mechanisms.query_release.marginals import BinaryAttributes
 
 FALSE_ALARM = 1e-6
 TENTH = Fraction(1, 10)
@@ -43,7 +43,7 @@ TENTH = Fraction(1, 10)
 
 def plain(d: int, t: int, size: int = 30, epsilon: float = 1.0) -> DisjunctionSummary:
     """A summary of the columns of an array of bits."""
-    return DisjunctionSummary(Attributes(tuple((j, 1.0) for j in range(d))), t, TENTH, size, epsilon)
+    return DisjunctionSummary(BinaryAttributes(tuple((j, 1.0) for j in range(d))), t, TENTH, size, epsilon)
 
 
 def pair_level(mechanism: Any, pair: Any) -> float:
@@ -198,7 +198,7 @@ def test_levels_of_mutants() -> None:
 
 @pytest.mark.parametrize("t", [3, 4, 9])
 def test_powers_are_the_same_polynomial(t: int) -> None:
-    mechanism = UnivariateNoise(Attributes(tuple((j, 1.0) for j in range(t))), t, TENTH, 30, 1.0)
+    mechanism = UnivariateNoise(BinaryAttributes(tuple((j, 1.0) for j in range(t))), t, TENTH, 30, 1.0)
     g, a = mechanism.coefficients, mechanism.powers
     for m in range(t + 2):
         assert sum(x * m**k for k, x in enumerate(a, 1)) == value_at(g, m)

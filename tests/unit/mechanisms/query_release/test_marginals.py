@@ -20,10 +20,10 @@ from experiments.document_003_bellairs_lectures.marginals import HEALTH, TEN, TW
 from mechanisms.query_release.counting_queries import any_of, beyond
 from mechanisms.query_release.marginals import (
     MUTANTS,
-    Attributes,
+    BinaryAttributes,
     ComposedMarginals,
     GaussianMarginals,
-    Marginals,
+    PureMarginals,
     contingency,
     median_of_largest_laplace,
     median_of_largest_normal,
@@ -33,12 +33,12 @@ from mechanisms.query_release.marginals import (
 
 FALSE_ALARM = 1e-6
 N = len(rand())
-PURE = Marginals(HEALTH, 2, N, 1.0)
+PURE = PureMarginals(HEALTH, 2, N, 1.0)
 
 
-def plain(d: int) -> Attributes:
+def plain(d: int) -> BinaryAttributes:
     """The columns of an array of bits."""
-    return Attributes(tuple((j, 1.0) for j in range(d)))
+    return BinaryAttributes(tuple((j, 1.0) for j in range(d)))
 
 
 def satisfied(row: tuple[int, ...], t: int) -> list[int]:
@@ -60,7 +60,7 @@ def pair_level(mechanism: Any, pair: Any, delta: float = 0.0) -> float:
 @pytest.mark.parametrize(("d", "t"), [(1, 1), (3, 1), (4, 2), (5, 3), (4, 4)])
 def test_answers_are_counts_of_the_rows_that_satisfy_a_conjunction(d: int, t: int) -> None:
     data = np.random.default_rng(d).integers(0, 2, (40, d))
-    mechanism = Marginals(plain(d), t, 40, 1.0)
+    mechanism = PureMarginals(plain(d), t, 40, 1.0)
     wanted = np.sum([satisfied(tuple(row), t) for row in data.tolist()], axis=0)
     assert mechanism.counts(data).tolist() == wanted.tolist()
     assert mechanism.queries == len(wanted) == 2**t * math.comb(d, t)
@@ -100,8 +100,8 @@ def test_sensitivities_are_those_of_complementary_rows(d: int, t: int) -> None:
 
 
 @pytest.mark.parametrize(("attributes", "t"), [(HEALTH, 1), (HEALTH, 2), (TEN, 2), (TEN, 3)])
-def test_the_level_is_exact(attributes: Attributes, t: int) -> None:
-    d, mechanism = len(attributes), Marginals(attributes, t, N, 1.3)
+def test_the_level_is_exact(attributes: BinaryAttributes, t: int) -> None:
+    d, mechanism = len(attributes), PureMarginals(attributes, t, N, 1.3)
     assert pair_level(mechanism, complementary()) == pytest.approx(1.3, rel=1e-9)
     # One attribute is in C(d - 1, t - 1) of the sets.
     part = math.comb(d - 1, t - 1) / math.comb(d, t)
@@ -121,7 +121,7 @@ def test_the_approximate_calibrations_keep_their_claims() -> None:
 
 
 def test_the_largest_error_of_laplace_noise() -> None:
-    for mechanism in (PURE, Marginals(TEN, 2, N, 1.0), Marginals(TWENTY, 4, N, 1.0)):
+    for mechanism in (PURE, PureMarginals(TEN, 2, N, 1.0), PureMarginals(TWENTY, 4, N, 1.0)):
         k = mechanism.queries
         harmonic = special.digamma(k + 1) + np.euler_gamma
         exact = mechanism.expected_largest() / mechanism.scale
@@ -138,11 +138,11 @@ def test_the_expectation_is_that_of_draws() -> None:
 
 @pytest.mark.parametrize(("d", "t"), [(10, 2), (20, 3)])
 def test_rows_that_are_needed(d: int, t: int) -> None:
-    attributes = Attributes(TWENTY.cuts[:d])
+    attributes = BinaryAttributes(TWENTY.cuts[:d])
     for delta, composed in ((0.0, False), (1e-6, True), (1e-6, False)):
         n = math.ceil(rows_needed(d, t, 1.0, 0.1, delta=delta, composed=composed))
         if delta == 0.0 or composed:
-            kind: Any = ComposedMarginals if composed else Marginals
+            kind: Any = ComposedMarginals if composed else PureMarginals
             found = kind(attributes, t, n, 1.0)
             missed = any_of(beyond(found.base, 0.1 * n), found.queries)
         else:
@@ -177,7 +177,7 @@ def test_draws_follow_the_law(mechanism: Any) -> None:
 
 def test_levels_of_mutants() -> None:
     for t in (1, 2, 3):
-        base = Marginals(HEALTH, t, N, 0.5)
+        base = PureMarginals(HEALTH, t, N, 0.5)
         sets = math.comb(3, t)
         wanted = {
             "sensitivity_k_over_n": 0.5 / 2 ** (t - 1),
@@ -193,7 +193,7 @@ def test_levels_of_mutants() -> None:
 
 @pytest.mark.parametrize("t", [2, 3])
 def test_subtraction_gives_exact_counts_away(t: int) -> None:
-    base, n = Marginals(HEALTH, t, N, 1.0), 500
+    base, n = PureMarginals(HEALTH, t, N, 1.0), 500
     answers = MUTANTS["negatives_by_exact_subtraction"].build(base)(rand(), n, np.random.default_rng(3))
     by_set = np.rint(np.asarray(answers) * N).reshape(n, base.sets, -1).astype(int)
     counts = base.counts(rand()).reshape(base.sets, -1)
@@ -222,9 +222,9 @@ def test_mistakes_are_shown(wrong: dict[str, Any], message: str) -> None:
 
 def test_other_mistakes_are_shown() -> None:
     with pytest.raises(ValueError, match=r"1 to 62 attributes, got 0"):
-        Attributes(())
+        BinaryAttributes(())
     with pytest.raises(ValueError, match=r"finite cuts, got \(\('mdvis', nan\),\)"):
-        Attributes((("mdvis", math.nan),))
+        BinaryAttributes((("mdvis", math.nan),))
     with pytest.raises(ValueError, match=r"20190 rows, got 3"):
         PURE.counts(rand().head(3))
     for kind in (ComposedMarginals, GaussianMarginals):

@@ -19,10 +19,10 @@ from auditor.targets.transcripts import Dialogue, ExactDialogue
 from mechanisms.query_release.multiplicative_weights import (
     DROP,
     MUTANTS,
+    DataUniverse,
     MultiplicativeWeights,
-    Rules,
-    Universe,
-    Workload,
+    MultiplicativeWeightsRules,
+    QueryWorkload,
     WorstQuery,
     accuracy_bound,
     epoch_budget,
@@ -33,7 +33,7 @@ from mechanisms.query_release.multiplicative_weights import (
 from tests.statistics import p_value_of_outputs
 
 # 1000 rows of four types; the first row's type changes. A query (1 or 0, 0 or 1, w, 0) has a gap of 50 + 50 w persons.
-FOUR = Universe((("a", 0.0), ("b", 0.0)))
+FOUR = DataUniverse((("a", 0.0), ("b", 0.0)))
 X = np.repeat([0, 1, 2, 3], [300, 300, 300, 100])
 Y = np.concatenate([[1], X[1:]])
 RISES, FALLS, STAYS = [0.0, 1.0, 0.5, 0.0], [1.0, 0.0, 0.5, 0.0], [0.5, 0.5, 0.5, 0.0]
@@ -48,7 +48,7 @@ P_VALUE = 1e-8
 def mechanism(
     *queries: list[float], alpha: float = GAP, epsilon0: float = 8 / GAP, cap: int = 1, **options: Any
 ) -> MultiplicativeWeights:
-    workload = Workload(np.array(queries))
+    workload = QueryWorkload(np.array(queries))
     return MultiplicativeWeights(workload, FOUR, 1000, alpha / 1000, epsilon0, cap, **{"cuts": (), **options})
 
 
@@ -101,8 +101,8 @@ def test_the_bound_is_the_inverse_of_the_rows_that_are_needed() -> None:
 
 def test_an_update_lowers_the_divergence_by_the_constant() -> None:
     def drop(x: np.ndarray, h: np.ndarray, query: np.ndarray, alpha: float) -> float:
-        universe = Universe(tuple((str(i), 0.0) for i in range(int(math.log2(x.size)))))
-        one = MultiplicativeWeights(Workload(query[None]), universe, 1, alpha, 1.0, 1)
+        universe = DataUniverse(tuple((str(i), 0.0) for i in range(int(math.log2(x.size)))))
+        one = MultiplicativeWeights(QueryWorkload(query[None]), universe, 1, alpha, 1.0, 1)
         side = 1 if query @ x > query @ h else -1
         after = one.updated(h[None], np.array([0]), np.array([side]))[0]
         return float(x @ np.log(after / h))
@@ -228,22 +228,22 @@ def enumerated(one: MultiplicativeWeights, data: np.ndarray, queries: list[int])
 @pytest.mark.parametrize(
     "rules",
     [
-        Rules(),
-        Rules(threshold_noise=False),
-        Rules(refreshed=False),
-        Rules(answer="reused"),
-        Rules(compared="exact"),
-        Rules(side="exact"),
-        Rules(step="away"),
-        Rules(stops=False),
+        MultiplicativeWeightsRules(),
+        MultiplicativeWeightsRules(threshold_noise=False),
+        MultiplicativeWeightsRules(refreshed=False),
+        MultiplicativeWeightsRules(answer="reused"),
+        MultiplicativeWeightsRules(compared="exact"),
+        MultiplicativeWeightsRules(side="exact"),
+        MultiplicativeWeightsRules(step="away"),
+        MultiplicativeWeightsRules(stops=False),
     ],
     ids=str,
 )
-def test_laws_agree_with_an_enumeration_of_all_noise(rules: Rules) -> None:
+def test_laws_agree_with_an_enumeration_of_all_noise(rules: MultiplicativeWeightsRules) -> None:
     # A threshold of 4 scales; gaps of 3 persons up and 2 down. On the lattice of whole persons every combination of
     # noises can be tried: beyond 8 noise has probability e^-16.
     data = np.repeat([0, 1, 2, 3], [13, 8, 9, 10])
-    queries = Workload(np.array([[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]]))
+    queries = QueryWorkload(np.array([[1.0, 0.0, 0.0, 0.0], [0.0, 1.0, 0.0, 0.0]]))
     cap = 2 if rules.refreshed is False else 1
     one = MultiplicativeWeights(queries, FOUR, 40, 2 / 40, 2.0, cap, 1.0, cuts=(1.0,), rules=rules)
     found = probabilities(ExactDialogue(one, FixedList([0, 1])), data)
@@ -279,7 +279,13 @@ def test_draws_of_an_adaptive_analyst_follow_the_law() -> None:
 def test_the_scale_of_noise_without_n(power: int, scale: float) -> None:
     # Twenty thousand released answers have a mean absolute deviation within 10 % of the scale but with probability
     # e^-99 (their own is 0.7 % of it); below the lattice it is 0.
-    one = mechanism(STAYS, alpha=1e-3, epsilon0=0.25, cuts=None, rules=Rules(noise_power=power, threshold_noise=False))
+    one = mechanism(
+        STAYS,
+        alpha=1e-3,
+        epsilon0=0.25,
+        cuts=None,
+        rules=MultiplicativeWeightsRules(noise_power=power, threshold_noise=False),
+    )
     drawn = Dialogue(one, FixedList([0]))(X, 20_000, np.random.default_rng(0))
     deviation = float(np.abs(drawn[:, 1] * 1000 - 450).mean())
     assert deviation == pytest.approx(scale, rel=0.1) if power > 0 else deviation < scale
@@ -338,7 +344,7 @@ def test_hypotheses_are_those_of_the_algorithm() -> None:
 
 def test_all_answers_are_near_where_the_theorem_says_so() -> None:
     alpha, m = 0.3, 60
-    universe = Universe((("a", 0.0), ("b", 0.0)))
+    universe = DataUniverse((("a", 0.0), ("b", 0.0)))
     n = rows_needed(4, m, 2.0, 1e-6, alpha, 1e-6)
     types = np.resize([0, 0, 0, 0, 0, 0, 0, 1], n)
     cap = most_updates(4, alpha)
@@ -354,7 +360,7 @@ def test_all_answers_are_near_where_the_theorem_says_so() -> None:
 @pytest.mark.parametrize("step", ["towards", "away"])
 def test_the_worst_query_is_found_from_the_transcript(step: Any) -> None:
     queries = subset_queries(12, FOUR, np.random.default_rng(3)).values.tolist()
-    one = mechanism(*queries, alpha=40.0, epsilon0=1 / 8, cap=9, cuts=None, rules=Rules(step=step))
+    one = mechanism(*queries, alpha=40.0, epsilon0=1 / 8, cap=9, cuts=None, rules=MultiplicativeWeightsRules(step=step))
     asks = WorstQuery(one, X)
     session = one.start(X, 30, np.random.default_rng(4))
     asked, given = np.empty((30, 0), dtype=np.int64), np.empty((30, 0, 2))
@@ -392,7 +398,7 @@ def test_what_cheap_answers_cost_without_threshold_noise() -> None:
     # The catalogue: t = 2, 5, 11 give 1, 4, 10 eps0 for gaps just above the threshold, where the mechanism itself gives
     # 0.52 to 0.68, 0.95 to 1.00 and 1.00, depending on the gap.
     right = mechanism(RISES, alpha=GAP - 1)
-    wrong = replace(right, rules=Rules(threshold_noise=False))
+    wrong = replace(right, rules=MultiplicativeWeightsRules(threshold_noise=False))
     for t, low, high in ((2, 0.50, 0.70), (5, 0.93, 1.001), (11, 0.99, 1.001)):
         stream = FixedList([0] * (t - 1))
         assert event(ExactDialogue(wrong, stream), (0,) * (t - 1)) == pytest.approx(t - 1, abs=1e-9)
@@ -400,7 +406,9 @@ def test_what_cheap_answers_cost_without_threshold_noise() -> None:
 
 
 def test_the_update_adds_two_without_threshold_noise() -> None:
-    wrong = mechanism(RISES, [1.0, 0.0, 0.0, 0.0], alpha=GAP - 1, cuts=(GAP,), rules=Rules(threshold_noise=False))
+    wrong = mechanism(
+        RISES, [1.0, 0.0, 0.0, 0.0], alpha=GAP - 1, cuts=(GAP,), rules=MultiplicativeWeightsRules(threshold_noise=False)
+    )
     for t in (2, 5, 11):
         # All cheap, then an update by noise of a scale or more, and a high answer.
         assert event(ExactDialogue(wrong, FixedList([0] * (t - 1) + [1])), (0,) * (t - 1) + (2,)) == pytest.approx(
@@ -411,8 +419,8 @@ def test_the_update_adds_two_without_threshold_noise() -> None:
 def test_what_a_reused_answer_costs() -> None:
     # A released answer below the gaps of the cheap queries, whose noise was lower still.
     for last, factor in ((STAYS, -1), (RISES, 0)):
-        wrong = mechanism(RISES, last, cuts=(GAP - 5,), rules=Rules(answer="reused"))
-        right = replace(wrong, rules=Rules())
+        wrong = mechanism(RISES, last, cuts=(GAP - 5,), rules=MultiplicativeWeightsRules(answer="reused"))
+        right = replace(wrong, rules=MultiplicativeWeightsRules())
         for t in (2, 5, 11):
             stream, low = FixedList([0] * (t - 1) + [1]), (0,) * (t - 1) + (1,)
             assert event(ExactDialogue(wrong, stream), low) == pytest.approx(t + factor, abs=1e-6)
@@ -421,15 +429,24 @@ def test_what_a_reused_answer_costs() -> None:
 
 def test_a_threshold_that_is_kept_is_paid_for_once() -> None:
     for cap in (1, 2, 3):
-        one = mechanism(RISES, FALLS, cap=cap, epsilon0=0.5, step=2.0**-2, rules=Rules(refreshed=False))
+        one = mechanism(
+            RISES, FALLS, cap=cap, epsilon0=0.5, step=2.0**-2, rules=MultiplicativeWeightsRules(refreshed=False)
+        )
         assert level(ExactDialogue(one, Phases(0, 1, length=3, epochs=cap))) <= 2 * cap + 1 + 1e-9
 
 
 def test_exact_answers_cost_everything() -> None:
-    ordered = mechanism([0.0, 1.0, 0.4921875, 0.0], [1.0, 0.0, 0.5, 0.0], epsilon0=1.0, rules=Rules(compared="exact"))
+    ordered = mechanism(
+        [0.0, 1.0, 0.4921875, 0.0],
+        [1.0, 0.0, 0.5, 0.0],
+        epsilon0=1.0,
+        rules=MultiplicativeWeightsRules(compared="exact"),
+    )
     assert level(ExactDialogue(ordered, FixedList([0, 1]))) == math.inf
     # A gap of half a person, on either side of 0 on the two datasets.
-    flips = mechanism([1.0, 0.0, 0.0, 0.328125], alpha=2.0, epsilon0=1.0, rules=Rules(side="exact"))
+    flips = mechanism(
+        [1.0, 0.0, 0.0, 0.328125], alpha=2.0, epsilon0=1.0, rules=MultiplicativeWeightsRules(side="exact")
+    )
     gap = flips.answers(X)[0] * flips.step - 1000 * 1.328125 / 4
     assert 0 < gap < 1
     assert level(ExactDialogue(flips, FixedList([0]))) == math.inf
@@ -437,7 +454,7 @@ def test_exact_answers_cost_everything() -> None:
 
 def test_no_cap_costs_more_with_every_query() -> None:
     base = mechanism(RISES, epsilon0=0.5, step=2.0**-2, cuts=(GAP,))
-    free = replace(base, rules=Rules(stops=False))
+    free = replace(base, rules=MultiplicativeWeightsRules(stops=False))
     levels = [level(ExactDialogue(free, FixedList([0] * k))) for k in (1, 3, 5)]
     assert level(ExactDialogue(base, FixedList([0] * 5))) <= 4
     assert levels[0] < levels[1] < levels[2]
@@ -450,11 +467,11 @@ def test_no_cap_costs_more_with_every_query() -> None:
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: Universe(()), r"1 to 16 splits, got \(\)"),
+        (lambda: DataUniverse(()), r"1 to 16 splits, got \(\)"),
         (lambda: FOUR.counts(np.array([0, 4])), "types from 0 to 3"),
-        (lambda: Workload(np.array([0.5])), r"a matrix of queries, got \(1,\)"),
-        (lambda: Workload(np.array([[1.5]])), "from 0 to 1, got array"),
-        (lambda: Workload(np.array([[0.1]])), "multiples of"),
+        (lambda: QueryWorkload(np.array([0.5])), r"a matrix of queries, got \(1,\)"),
+        (lambda: QueryWorkload(np.array([[1.5]])), "from 0 to 1, got array"),
+        (lambda: QueryWorkload(np.array([[0.1]])), "multiples of"),
         (lambda: mechanism([0.0, 1.0]), "queries on 4 types, got 2"),
         (lambda: mechanism(RISES, cap=0), "an integer cap >= 1, got 0"),
         (lambda: mechanism(RISES, alpha=0.0), "a finite alpha > 0, got 0.0"),
@@ -466,8 +483,8 @@ def test_no_cap_costs_more_with_every_query() -> None:
         (lambda: mechanism(RISES, cuts=None).branches(X, 1), "a mechanism with cuts"),
         (lambda: mechanism(RISES, epsilon0=1e-6).branches(X, 1), "a noise scale of at most"),
         (lambda: WorstQuery(mechanism(RISES), X), r"a mechanism without cuts, got \(\)"),
-        (lambda: Rules(noise_power=2), "a noise power of -1, 0 or 1, got 2"),
-        (lambda: Rules(answer="old"), "answer among"),  # type: ignore[arg-type]
+        (lambda: MultiplicativeWeightsRules(noise_power=2), "a noise power of -1, 0 or 1, got 2"),
+        (lambda: MultiplicativeWeightsRules(answer="old"), "answer among"),  # type: ignore[arg-type]
         (lambda: most_updates(1, 0.1), "at least two types, got 1"),
         (lambda: epoch_budget(1.0, 0.0, 3), r"delta in \(0, 1\), got 0.0"),
     ],

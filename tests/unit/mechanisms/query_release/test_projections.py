@@ -29,18 +29,18 @@ from experiments.document_003_bellairs_lectures.relaxed_projection import relaxe
 from mechanisms.query_release import projections
 from mechanisms.query_release.projection_mutants import MUTANTS
 from mechanisms.query_release.projections import (
-    Body,
-    Hull,
+    ConvexBody,
     NuclearBall,
     ProjectedMoments,
-    Relaxed,
+    RelaxedHull,
+    SignVectorHull,
     onto_l1_ball,
     relaxed_by_program,
     sign_vectors,
 )
 from mechanisms.query_release.second_moments import NoisyMoments, SecondMoments, SignedHistogram
 
-BODIES: list[Body] = [Hull(), Relaxed(), NuclearBall()]
+BODIES: list[ConvexBody] = [SignVectorHull(), RelaxedHull(), NuclearBall()]
 
 
 def points(n: int, d: int, scale: float = 1.0, seed: int = 0) -> Any:
@@ -65,13 +65,13 @@ def test_the_hull_by_brute_force(d: int) -> None:
     g = points(5, d)
     every = [np.outer(v, v) for v in itertools.product((-1.0, 1.0), repeat=d)]
     expected = [max(abs(float((one * vertex).sum())) for vertex in every) for one in g]
-    np.testing.assert_allclose(Hull().support(g), expected)
+    np.testing.assert_allclose(SignVectorHull().support(g), expected)
 
 
 @pytest.mark.parametrize("d", [2, 3, 4, 6])
 def test_the_projection_onto_the_hull_by_nonnegative_least_squares(d: int) -> None:
     radius, g = 3.0, points(6, d, 4.0)
-    found = Hull().project(g, radius, 1e-6)
+    found = SignVectorHull().project(g, radius, 1e-6)
     vertices = radius * np.array([np.outer(v, v).ravel() for v in sign_vectors(d)])
     vertices = np.concatenate([vertices, -vertices])
     for one, matrix in zip(g, found.matrices, strict=True):
@@ -85,7 +85,7 @@ def test_the_projection_onto_the_hull_by_nonnegative_least_squares(d: int) -> No
 def test_two_attributes_are_clipped() -> None:
     # K is a square: the mean of the diagonal and the mean beside it, each in [-1, 1].
     g = points(200, 2, 3.0)
-    found = Hull().project(g, 2.0, 1e-9).matrices
+    found = SignVectorHull().project(g, 2.0, 1e-9).matrices
     for places in ([(0, 0), (1, 1)], [(0, 1), (1, 0)]):
         mean = np.clip(sum(g[:, i, j] for i, j in places) / 2, -2.0, 2.0)
         for i, j in places:
@@ -123,7 +123,7 @@ def test_points_of_the_body_stay(body: Any) -> None:
 @pytest.mark.parametrize("body", BODIES, ids=lambda body: type(body).__name__)
 def test_a_trial_does_not_depend_on_the_others(body: Any) -> None:
     # Up to the order of summation, which may decide between equal vertices: each is within the root of its gap.
-    g, tolerance = points(6, 4, 4.0), 1e-2 if isinstance(body, Relaxed) else 1e-8
+    g, tolerance = points(6, 4, 4.0), 1e-2 if isinstance(body, RelaxedHull) else 1e-8
     together = body.project(g, 3.0, tolerance).matrices
     alone = np.concatenate([body.project(g[k : k + 1], 3.0, tolerance).matrices for k in range(6)])
     assert inner(together - alone, together - alone).max() <= 4 * tolerance + 1e-12
@@ -132,8 +132,8 @@ def test_a_trial_does_not_depend_on_the_others(body: Any) -> None:
 def test_the_bodies_contain_each_other() -> None:
     for d in (3, 6):
         g = points(10, d)
-        low, high = Relaxed().limits(g)
-        assert (Hull().support(g) <= high).all()
+        low, high = RelaxedHull().limits(g)
+        assert (SignVectorHull().support(g) <= high).all()
         assert (low <= NuclearBall().support(g) * (1 + 1e-12)).all()
         assert (high - low <= 1e-3 * high).all()
 
@@ -141,18 +141,18 @@ def test_the_bodies_contain_each_other() -> None:
 def test_the_upper_bound_holds_for_any_vectors() -> None:
     rng = np.random.default_rng(3)
     g = points(20, 5)
-    attained = Relaxed().limits(g)[0]
+    attained = RelaxedHull().limits(g)[0]
     for rank in (1, 2, 5):
         vectors = rng.standard_normal((20, 5, rank))
         vectors /= np.linalg.norm(vectors, axis=2, keepdims=True)
-        assert (Relaxed().upper(g, vectors) >= attained * (1 - 1e-12)).all()
+        assert (RelaxedHull().upper(g, vectors) >= attained * (1 - 1e-12)).all()
 
 
 @pytest.mark.parametrize("d", [3, 6])
 def test_frank_wolfe_against_the_semidefinite_program(d: int) -> None:
     radius = 10.0
     g = points(3, d, 20.0)
-    found = Relaxed().project(g, radius, 0.5)
+    found = RelaxedHull().project(g, radius, 0.5)
     for one, matrix, gap in zip(g, found.matrices, found.gap, strict=True):
         solved = relaxed_by_program(one, radius)
         # Both squared distances to the point differ by at most twice the gap; the solver's own accuracy is 1e-6 or so.
@@ -195,7 +195,7 @@ def test_no_error_is_above_the_bound(body: Any) -> None:
 
 
 def test_mutants_do_what_they_say() -> None:
-    released, rng = ProjectedMoments(NOISY, Hull(), 20.0), np.random.default_rng(6)
+    released, rng = ProjectedMoments(NOISY, SignVectorHull(), 20.0), np.random.default_rng(6)
     truth = NOISY.query(DATA)
     exact = MUTANTS["exact_y_projected"].build(released)(DATA, 3, rng)
     # Within the gap; the same in every draw.
@@ -207,10 +207,10 @@ def test_mutants_do_what_they_say() -> None:
     assert private.radius(np.ones((3, 4))) == 3.0
     assert released.radius(DATA) == 20.0
     assert np.abs(MUTANTS["projection_onto_K"].build(released)(DATA, 50, rng)).max() <= 1 + 1e-9
-    relaxed = replace(released, body=Relaxed())
+    relaxed = replace(released, body=RelaxedHull())
     equal = MUTANTS["factors_forced_equal"].build(relaxed)(DATA, 20, rng).reshape(20, 4, 4)
     assert (np.linalg.eigvalsh(equal) >= -1e-9).all()
-    wide = ProjectedMoments(NoisyMoments(SecondMoments(9), 1.0, 1e-5), Relaxed(), 20.0)
+    wide = ProjectedMoments(NoisyMoments(SecondMoments(9), 1.0, 1e-5), RelaxedHull(), 20.0)
     nine = SignedHistogram(np.ones((1, 9)), np.array([20.0]))
     long = MUTANTS["vectors_not_normalised"].build(wide)(nine, 5, rng).reshape(5, 9, 9)
     assert np.linalg.matrix_rank(long).max() == 6
@@ -221,7 +221,7 @@ def test_mutants_do_what_they_say() -> None:
 
 def test_private_n_shows_in_what_is_outside() -> None:
     # With one person fewer, no output is outside of 15 K; with 16 persons, many are.
-    private = MUTANTS["private_n"].build(ProjectedMoments(NOISY, Hull(), 20.0, 1e-6))
+    private = MUTANTS["private_n"].build(ProjectedMoments(NOISY, SignVectorHull(), 20.0, 1e-6))
     fewer = SignedHistogram(DATA.rows, np.array([10.0, 5.0]))
     rng = np.random.default_rng(7)
     # The largest entry of a point of n K is at most n.
@@ -253,13 +253,13 @@ def test_families_are_what_they_say() -> None:
 
 def test_mistakes_are_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(ValueError, match="from 1 to 12 dimensions for enumeration, got 13"):
-        Hull().support(np.zeros((1, 13, 13)))
+        SignVectorHull().support(np.zeros((1, 13, 13)))
     with pytest.raises(ValueError, match=r"a finite size > 0, got 0\.0"):
-        ProjectedMoments(NOISY, Hull(), 0.0)
+        ProjectedMoments(NOISY, SignVectorHull(), 0.0)
     with pytest.raises(ValueError, match="a finite tolerance > 0"):
-        ProjectedMoments(NOISY, Hull(), 1.0, -1.0)
+        ProjectedMoments(NOISY, SignVectorHull(), 1.0, -1.0)
     monkeypatch.setattr(projections, "_STEPS", 1)
-    for body in (Hull(), Relaxed()):
+    for body in (SignVectorHull(), RelaxedHull()):
         with pytest.raises(RuntimeError, match="the gap is above 1e-09 after 1 steps"):
             body.project(points(2, 4, 5.0), 1.0, 1e-9)
 

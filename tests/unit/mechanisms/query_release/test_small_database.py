@@ -16,8 +16,8 @@ from auditor.privacy.exact import FiniteLaw, curve
 from experiments.common import rand
 from mechanisms.query_release.small_database import (
     MUTANTS,
+    RandomSubsampleOfData,
     SmallDatabase,
-    Subsample,
     conjunctions,
     datasets,
     histograms_within,
@@ -242,7 +242,7 @@ def test_levels_of_the_mutants() -> None:
 
 
 def test_a_subsample_shows_the_row_that_only_one_dataset_has() -> None:
-    subsample = Subsample(COLUMNS, 1.0, 8)
+    subsample = RandomSubsampleOfData(COLUMNS, 1.0, 8)
     pair = curve(subsample.law(rows_of(0, 10, 0, 0)), subsample.law(rows_of(0, 9, 1, 0)))
     assert pair.epsilon(0.0) == math.inf
     assert pair.delta(50.0) == pytest.approx(1 - (1 - 1 / 10) ** 8, rel=1e-12)

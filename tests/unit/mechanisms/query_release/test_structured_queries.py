@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from mechanisms.additive_noise.laplace import LatticeLaplace
-from mechanisms.base.queries import Count, Histogram, Mean
+from mechanisms.base.queries import ClippedMean, Count, Histogram
 from mechanisms.query_release.structured_queries import (
     MUTANTS,
     DistanceToHistogram,
@@ -20,7 +20,7 @@ from mechanisms.query_release.structured_queries import (
     LargestCount,
     SampledProperty,
     ThresholdFromData,
-    Unclipped,
+    UnclippedMean,
     data_dependent_property,
     datasets,
     distance_by_enumeration,
@@ -61,9 +61,9 @@ QUERIES: list[tuple[Any, float]] = [
     (DistanceToRange(POSITIVE, SIZE), 1.0),
     (DistanceToRange(POSITIVE, 1, 2), 1.0),
     (DistanceToHistogram(Histogram(categories=(0.0, 1.0)), (2, 1)), 1.0),
-    (Mean(SIZE, None, 0.0, 2.0, resolution=1.0), 2.0 / SIZE),
+    (ClippedMean(SIZE, None, 0.0, 2.0, resolution=1.0), 2.0 / SIZE),
     (ThresholdFromData(Count(equals=1.0), Count(equals=2.0)), 2.0),
-    (Unclipped(SIZE, None, 2.0, resolution=1.0), 2.0 / SIZE),
+    (UnclippedMean(SIZE, None, 2.0, resolution=1.0), 2.0 / SIZE),
 ]
 
 
@@ -104,7 +104,7 @@ def test_no_dataset_with_the_property_is_infinitely_far() -> None:
 LARGEST = LatticeLaplace(LargestCount(OVERLAPPING), 0.5)
 DISTANCE = LatticeLaplace(DistanceToRange(Count(equals=1.0), 3), 0.5)
 #: Size and resolution are powers of two, so that all means are on the lattice.
-LINEAR = LatticeLaplace(Mean(4, None, resolution=1.0), 0.5, step=2.0**-4)
+LINEAR = LatticeLaplace(ClippedMean(4, None, resolution=1.0), 0.5, step=2.0**-4)
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,10 @@ from scipy import integrate, stats
 
 from auditor.privacy.exact import curve
 from experiments.document_004_model_agnostic._streams import added_pair, stream
-from mechanisms.base.queries import Answers, Count
+from mechanisms.base.queries import Count, IdentityQuery
 from mechanisms.selection.free_tops import (
     HARMLESS,
-    Differences,
+    CountDifferences,
     all_tops,
     bank,
     epoch,
@@ -49,7 +49,7 @@ def opposed(tops: int, shift: float, at: float = 0.0) -> Pair:
 
 def test_golden_values() -> None:
     # 004, section 0.3, scales 1 and 2: the document's top is 0 here, its bottom 1.
-    unit = epoch(Answers(), 1.0)
+    unit = epoch(IdentityQuery(), 1.0)
     assert (unit.threshold_scale, unit.query_scale, unit.epsilon) == (1.0, 2.0, 2.0)
     for k, shift, golden in (
         (10, 0.5, (0.009617149161774695, 0.0036245396138876646)),
@@ -64,7 +64,7 @@ def test_golden_values() -> None:
 
 def test_an_epoch_costs_two_shifts_and_a_monotone_one_one_and_a_half() -> None:
     for shift in (0.5, 1.0):
-        unit = epoch(Answers(), 1.0)
+        unit = epoch(IdentityQuery(), 1.0)
         costs = [level(unit, ([shift] * k + [0.0], [0.0] * k + [shift])) for k in (3, 10, 40)]
         assert costs == sorted(costs)
         assert costs[-1] <= 2 * shift + 1e-9
@@ -73,7 +73,7 @@ def test_an_epoch_costs_two_shifts_and_a_monotone_one_one_and_a_half() -> None:
         monotone = [level(unit, ([shift] * k, [0.0] * k)) for k in (3, 10, 40)]
         assert monotone[-1] <= 1.5 * shift + 1e-9
     # Every query costs at most Delta/(2 lambda), whatever the threshold.
-    assert level(epoch(Answers(), 1.0), opposed(1, 1.0)) <= 2 / 2
+    assert level(epoch(IdentityQuery(), 1.0), opposed(1, 1.0)) <= 2 / 2
 
 
 def test_the_tail_of_the_two_noises() -> None:
@@ -106,10 +106,10 @@ def test_the_margin_that_is_needed() -> None:
 
 def test_a_run_gives_out_one_bottom_more_than_t() -> None:
     for cutoff in (1, 3):
-        outputs = inverted(Answers(), 1.0, 0.01, cutoff)(np.full(10, -1e5), 50, np.random.default_rng(0))
+        outputs = inverted(IdentityQuery(), 1.0, 0.01, cutoff)(np.full(10, -1e5), 50, np.random.default_rng(0))
         assert ((outputs == 1).sum(axis=1) == cutoff + 1).all()
     assert noise_scale(2.0, 0.5, 1) == pytest.approx(math.sqrt(32 * math.log(2)) / 2)
-    run = inverted(Answers(), 4.71, 0.5)
+    run = inverted(IdentityQuery(), 4.71, 0.5)
     assert run.threshold_scale == pytest.approx(1.0, abs=1e-4)
     assert run.query_scale == 2 * run.threshold_scale
 
@@ -118,7 +118,7 @@ def test_a_run_gives_out_one_bottom_more_than_t() -> None:
 
 
 def levels(name: str, pairs: list[Pair], scale: float = 1.0) -> list[float]:
-    base = epoch(Differences(_ONE, _ONE, "+-"), scale)
+    base = epoch(CountDifferences(_ONE, _ONE, "+-"), scale)
     found: Any = BANK[name].build(base)
     return [level(replace(found, query=_opposite(found)), pair) for pair in pairs]
 
@@ -128,7 +128,7 @@ _ONE = Count("a", equals=1.0, relation="add_remove_one")
 
 def _opposite(mechanism: Any) -> Any:
     """The same wrapping of answers around plain answers."""
-    return replace(mechanism.query, query=Answers())
+    return replace(mechanism.query, query=IdentityQuery())
 
 
 def test_levels_of_scales_that_are_wrong() -> None:
@@ -146,7 +146,7 @@ def test_levels_of_scales_that_are_wrong() -> None:
         assert found > 0.99 * cost, name
         stated = BANK[name].true_level
         assert stated is not None
-        assert stated(epoch(Answers(), 1.0)) == pytest.approx(cost)
+        assert stated(epoch(IdentityQuery(), 1.0)) == pytest.approx(cost)
 
 
 def test_levels_where_every_answer_costs() -> None:
@@ -177,7 +177,7 @@ def test_a_threshold_that_is_never_low_makes_tops_costly() -> None:
 
 def test_missing_query_noise_publishes_an_order() -> None:
     # Catalogue 004, M6: delta = (1 - e^(-Delta/lambda))/2 at answers (0, Delta) against (Delta, 0): 0.0906 at 0.2.
-    mutant: Any = BANK["m6_no_query_noise"].build(epoch(Answers(), 5.0))
+    mutant: Any = BANK["m6_no_query_noise"].build(epoch(IdentityQuery(), 5.0))
     first, second = (mutant.law(answers) for answers in ([1.0, 0.0], [0.0, 1.0]))
     assert curve(first, second).delta(50.0) == pytest.approx(0.5 * (1 - math.exp(-0.2)), rel=1e-12)
     assert round(0.5 * (1 - math.exp(-0.2)), 4) == 0.0906
@@ -200,7 +200,7 @@ def test_the_level_with_gaussian_noise_on_the_published_pair() -> None:
 
 
 def test_harmless_mutants_cost_less() -> None:
-    run = inverted(Answers(), 4.71, 0.5)
+    run = inverted(IdentityQuery(), 4.71, 0.5)
     claimed = 4.0 / run.threshold_scale
     pair = ([1.0, 1.0, 1.0, 0.0] * 2, [0.0, 0.0, 0.0, 1.0] * 2)
     for mutant in HARMLESS.values():
@@ -214,7 +214,7 @@ def test_a_sensitivity_of_two_doubles_the_cost() -> None:
     pair = added_pair()
     for k in (3, 12):
         mutant: Any = BANK["m18_sensitivity_two"].build(epoch(stream("+" * k + "-"), 1.0))
-        doubled = epoch(Answers(), 1.0)
+        doubled = epoch(IdentityQuery(), 1.0)
         expected = level(doubled, ([2.0] * k + [-2.0], [0.0] * (k + 1)))
         assert curve(mutant.law(pair.x), mutant.law(pair.y)).epsilon(0.0) == pytest.approx(expected, rel=1e-10)
 
@@ -225,13 +225,13 @@ def test_a_sensitivity_of_two_doubles_the_cost() -> None:
         (lambda: noise_scale(0.0, 0.1, 1), "0"),
         (lambda: noise_scale(1.0, 1.0, 1), r"a delta in \(0, 1\), got 1\.0"),
         (lambda: noise_scale(1.0, 0.1, 0), "a cutoff >= 1, got 0"),
-        (lambda: epoch(Answers(), -1.0), "-1"),
-        (lambda: Differences(_ONE, _ONE, "+x"), "a pattern of"),
-        (lambda: Differences(Count("a", equals=1.0), _ONE, "+"), "counts under add_remove_one"),
+        (lambda: epoch(IdentityQuery(), -1.0), "-1"),
+        (lambda: CountDifferences(_ONE, _ONE, "+x"), "a pattern of"),
+        (lambda: CountDifferences(Count("a", equals=1.0), _ONE, "+"), "counts under add_remove_one"),
         (lambda: required_margin(10, 1.0), r"a beta in \(0, 1\), got 1\.0"),
         (lambda: all_tops(1.0, 0), "a number of queries >= 1, got 0"),
         (lambda: bank(4, 2.0, 1.0), r"a delta in \(0, 1\), got 2\.0"),
-        (lambda: BANK["m4_no_threshold_noise"].true_level(epoch(Answers(), 1.0)), "a stream of Differences"),  # type: ignore[misc]
+        (lambda: BANK["m4_no_threshold_noise"].true_level(epoch(IdentityQuery(), 1.0)), "a stream of CountDifferences"),  # type: ignore[misc]
     ],
 )
 def test_what_is_refused(build: Any, message: str) -> None:

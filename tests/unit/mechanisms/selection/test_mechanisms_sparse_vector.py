@@ -18,10 +18,10 @@ from auditor.targets.analysts import Adaptive, FixedList, Phases, RandomQueries,
 from auditor.targets.interactive import SKIP, Analyst, History
 from auditor.targets.transcripts import Dialogue, ExactDialogue
 from mechanisms.base.noise import without_low_bits
-from mechanisms.base.queries import Answers, Count
-from mechanisms.selection.free_tops import Differences, bank, epoch
+from mechanisms.base.queries import Count, IdentityQuery
+from mechanisms.selection.free_tops import CountDifferences, bank, epoch
 from mechanisms.selection.released_answers import release_log_ratio, worst_release
-from mechanisms.selection.sparse_vector import MUTANTS, VARIANTS, SparseVector, Variant, VariantName
+from mechanisms.selection.sparse_vector import MUTANTS, VARIANTS, SparseVector, SparseVectorVariant, VariantName
 
 _ONE = Count("a", equals=1.0, relation="add_remove_one")
 
@@ -31,7 +31,7 @@ HALVES = (np.array([0.0] * 5 + [1.0] * 5), np.array([1.0] * 5 + [0.0] * 5))
 
 
 def benchmark(variant: VariantName, cutoff: int = 1) -> SparseVector:
-    return SparseVector(Answers(), 1.0, 0.5, cutoff, variant)
+    return SparseVector(IdentityQuery(), 1.0, 0.5, cutoff, variant)
 
 
 def level(mechanism: SparseVector, pair: tuple[np.ndarray, np.ndarray]) -> float:
@@ -45,7 +45,7 @@ def probability(mechanism: SparseVector, answers: list[float], transcript: tuple
 
 def test_golden_values_of_the_catalogue() -> None:
     # 004, 0.3 with b_w = 1, b_q = 2, w = 0, mirrored: its "top" is our "below", answers negated.
-    v1 = SparseVector(Answers(), 2.0)
+    v1 = SparseVector(IdentityQuery(), 2.0)
     assert (v1.threshold_scale, v1.query_scale) == (1.0, 2.0)
     for k, shift, golden in (
         (10, 0.5, (0.009617149161774695, 0.0036245396138876646)),
@@ -80,7 +80,7 @@ def test_v5_publishes_the_order_of_two_answers() -> None:
     law = v5.law(HALVES[0])
     assert set(law.outcomes) == {(0,) * 10, (0,) * 5 + (1,) * 5, (1,) * 10}
     # Catalogue M6: at equal distance from the threshold, mass (1 - e^(-1/b)) / 2 between 0 and 1.
-    pair = SparseVector(Answers(), 1.0, 0.0, 1, "V5")
+    pair = SparseVector(IdentityQuery(), 1.0, 0.0, 1, "V5")
     assert probability(pair, [0.0, 1.0], (0, 1)) == pytest.approx(0.5 * (1 - math.exp(-0.5)), rel=1e-14)
     assert curve(pair.law([0.0, 1.0]), pair.law([1.0, 0.0])).delta(math.inf) == pytest.approx(
         0.5 * (1 - math.exp(-0.5)), rel=1e-14
@@ -90,7 +90,7 @@ def test_v5_publishes_the_order_of_two_answers() -> None:
 @pytest.mark.parametrize("cutoff", [1, 2, 3])
 @pytest.mark.parametrize("variant", ["V1", "V2", "V4"])
 def test_levels_approach_the_suprema_of_the_table(variant: VariantName, cutoff: int) -> None:
-    mechanism = SparseVector(Answers(), 1.0, 0.0, cutoff, variant)
+    mechanism = SparseVector(IdentityQuery(), 1.0, 0.0, cutoff, variant)
     expected = {"V1": 1.0, "V2": 1.0, "V4": (1 + 6 * cutoff) / 4}[variant]
     assert mechanism.true_epsilon == pytest.approx(expected, rel=1e-15)
     # The best transcript alone, on a long stream: 60 cheap answers, then the costly ones, all the
@@ -169,7 +169,7 @@ def test_v3_exact_loss() -> None:
     assert worst.index == 8
     assert v3.true_epsilon == math.inf
     # Of the claim in experiments/: four cheap answers of cost 1 each, b_q = 1, before a released one that is costly.
-    few = worst_release(SparseVector(Answers(), 2.0, 0.5, 1, "V3"), [0.0] * 4 + [1.0], [1.0] * 4 + [0.0])
+    few = worst_release(SparseVector(IdentityQuery(), 2.0, 0.5, 1, "V3"), [0.0] * 4 + [1.0], [1.0] * 4 + [0.0])
     assert few.loss == pytest.approx(4.0, abs=1e-9)
     halves = worst_release(v3, *HALVES)
     assert halves.loss == pytest.approx(2.595495983077, abs=1e-8)
@@ -242,7 +242,7 @@ def test_mutant_table() -> None:
 
 
 def test_twelve_queries_without_cutoff_fit() -> None:
-    law = SparseVector(Answers(), 1.0, 0.5, 1, "V6").law(np.arange(12) % 2)
+    law = SparseVector(IdentityQuery(), 1.0, 0.5, 1, "V6").law(np.arange(12) % 2)
     assert len(law.outcomes) == 4096
     assert law.probabilities.sum() == pytest.approx(1.0, abs=1e-12)
 
@@ -409,7 +409,7 @@ def test_draws_of_a_dialogue_follow_its_law(variant: VariantName, analyst: Analy
 def test_phases_come_closer_to_the_bound_than_a_fixed_list() -> None:
     # V1 with cutoff 2: nine cheap answers, a costly one, and both again, if every answer is as it should be. One
     # threshold serves both epochs: an integral over it, on a grid that contains the kinks 0 and 1 (threshold 0).
-    mechanism = SparseVector(Answers(), 1.0, 0.0, 2)
+    mechanism = SparseVector(IdentityQuery(), 1.0, 0.0, 2)
     laws = [ExactDialogue(mechanism, Phases(0, 1, 9, 1, 2)).law(answers) for answers in OPPOSED]
     level = curve(*laws).epsilon(0.0)
     x = np.linspace(-400.0, 400.0, 800 * 256 + 1)
@@ -498,7 +498,9 @@ def test_an_audit_of_a_seeker_over_a_pool() -> None:
 
 
 def custom(cutoff: int = 99, **row: Any) -> SparseVector:
-    return SparseVector(Answers(), 1.0, 0.0, cutoff, Variant(**{"threshold": 1.0, "query": 2.0, **row}))
+    return SparseVector(
+        IdentityQuery(), 1.0, 0.0, cutoff, SparseVectorVariant(**{"threshold": 1.0, "query": 2.0, **row})
+    )
 
 
 def test_without_threshold_noise_every_answer_costs() -> None:
@@ -614,7 +616,7 @@ def test_released_free_answers_cost_as_much_as_all_queries_together() -> None:
     # m9a: two answers released on tops, then a bottom. No output costs more than m Delta / (2 lambda) = 3/2, and one
     # far out in the tails costs nearly that.
     x, y = np.array([1.0, 1.0, -1.0]), np.zeros(3)
-    base = epoch(Differences(_ONE, _ONE, "++-"), 1.0)
+    base = epoch(CountDifferences(_ONE, _ONE, "++-"), 1.0)
     level_ = bank(4, 0.01, 0.25)["m9a_value_released_on_top"].true_level
     assert level_ is not None
     assert level_(base) == 1.5
@@ -636,7 +638,7 @@ def test_released_free_answers_cost_as_much_as_all_queries_together() -> None:
 
 def test_an_answer_released_on_a_bottom_costs_what_the_free_tops_before_it_hide() -> None:
     # m9b by V3's quadrature, in mirror image: with K tops at most (K + 1) / 2, and the more of it the further down.
-    base = epoch(Answers(), 1.0)
+    base = epoch(IdentityQuery(), 1.0)
     mechanism: Any = bank(4, 0.01, 0.25)["m9b_value_released_on_bot"].build(base)
     for k in (1, 4):
         x, y = np.array([1.0] * k + [-1.0]), np.zeros(k + 1)
@@ -660,8 +662,8 @@ def test_rows_that_are_refused(row: dict[str, Any], message: str) -> None:
 
 
 def test_a_variant_is_known_or_a_row() -> None:
-    with pytest.raises(ValueError, match="a Variant, or one among"):
-        SparseVector(Answers(), 1.0, variant="V7")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="a SparseVectorVariant, or one among"):
+        SparseVector(IdentityQuery(), 1.0, variant="V7")  # type: ignore[arg-type]
     assert replace(benchmark("V1"), variant=VARIANTS["V4"]).true_epsilon == benchmark("V4").true_epsilon
 
 

@@ -15,14 +15,14 @@ from auditor.privacy.exact import LossCurve, curve, optimal_composition
 from experiments.document_004_model_agnostic._canaries import turns_of_the_gap
 from experiments.document_004_model_agnostic.aggregation import _shown
 from experiments.document_004_model_agnostic.free_tops import _LARGE, _WITH_DELTA, certified_parts, run_of
-from mechanisms.base.queries import Answers
+from mechanisms.base.queries import IdentityQuery
 from mechanisms.selection import sparse_vector_losses
 from mechanisms.selection.free_tops import epoch, inverted, tail
 from mechanisms.selection.sparse_vector import VARIANTS, SparseVector
 from mechanisms.selection.sparse_vector_losses import RunLosses, epochs, run_losses
 from mechanisms.teacher_ensembles.online_leaks import release_scale, release_threshold, total_leak
-from mechanisms.teacher_ensembles.online_release import Given, OnlineRelease
-from mechanisms.teacher_ensembles.vote_aggregation import Contiguous, Echo, Votes
+from mechanisms.teacher_ensembles.online_release import GivenDistances, OnlineRelease
+from mechanisms.teacher_ensembles.vote_aggregation import CanaryLearner, ChunkVotes, ContiguousChunks
 
 #: Rounding: what adds up to 1 from some thousand numbers.
 ROUNDING = 1e-12
@@ -57,7 +57,7 @@ def assert_between(found: RunLosses, truth: LossCurve, width: float) -> None:
 @pytest.mark.parametrize("points", [2, 37, 4096])
 def test_bounds_hold_the_law_of_all_transcripts(m: int, cutoff: int, points: int) -> None:
     rng = np.random.default_rng([m, cutoff])
-    run = inverted(Answers(), 4.0, 0.5, max(cutoff, 1), threshold=0.3)
+    run = inverted(IdentityQuery(), 4.0, 0.5, max(cutoff, 1), threshold=0.3)
     run = replace(run, cutoff=cutoff + 1)
     x = rng.uniform(-2.0, 3.0, m)
     y = x + rng.uniform(-1.0, 1.0, m)
@@ -69,7 +69,7 @@ def test_bounds_hold_the_law_of_all_transcripts(m: int, cutoff: int, points: int
 
 
 def test_probabilities_of_epochs_by_adaptive_quadrature() -> None:
-    run = inverted(Answers(), 3.0, 0.2)
+    run = inverted(IdentityQuery(), 3.0, 0.2)
     answers = np.array([0.5, -1.0, 2.0, 0.0])
     # Costly is the row's "above", whose answers are negated.
     found = epochs(run, -answers, np.array([False, False, True, False]))
@@ -94,7 +94,7 @@ def test_probabilities_of_epochs_by_adaptive_quadrature() -> None:
 
 
 def test_the_nodes_of_long_epochs_are_enough(monkeypatch: pytest.MonkeyPatch) -> None:
-    run, m = inverted(Answers(), 4.0, 0.5), 200
+    run, m = inverted(IdentityQuery(), 4.0, 0.5), 200
     offsets = np.resize([0.0, 3.0, -6.0, 1.0], m) * run.threshold_scale
     none = np.zeros(m, dtype=np.bool_)
     found = epochs(run, offsets, none)
@@ -104,7 +104,7 @@ def test_the_nodes_of_long_epochs_are_enough(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_equal_laws_have_no_losses() -> None:
-    run = inverted(Answers(), 1.0, 0.1)
+    run = inverted(IdentityQuery(), 1.0, 0.1)
     found = run_losses(run, np.zeros(5), np.zeros(5))
     assert found.upper.delta(0.0) <= ROUNDING
     assert found.lower.delta(-0.5) == pytest.approx(1 - math.exp(-0.5))
@@ -116,7 +116,7 @@ def test_equal_laws_have_no_losses() -> None:
 
 def test_the_golden_values_of_an_epoch() -> None:
     # 004, section 0.3: ten tops at 1/2 and a bottom at 0, against ten tops at 0 and a bottom at 1/2.
-    unit = epoch(Answers(), 1.0)
+    unit = epoch(IdentityQuery(), 1.0)
     for k, shift, golden in (
         (10, 0.5, (0.009617149161774695, 0.0036245396138876646)),
         (20, 1.0, (0.0033581818588445597, 0.00045663762425183)),
@@ -133,7 +133,7 @@ def test_the_golden_values_of_an_epoch() -> None:
 
 @pytest.mark.parametrize(("m", "cutoff"), [(150, 1), (40, 2)])
 def test_longer_runs_against_the_law_of_all_transcripts(m: int, cutoff: int) -> None:
-    run = replace(inverted(Answers(), 4.0, 0.5), cutoff=cutoff)
+    run = replace(inverted(IdentityQuery(), 4.0, 0.5), cutoff=cutoff)
     pattern = np.resize([0.5, 0.5, -0.5], m)
     x, y = run.threshold_scale + pattern, run.threshold_scale - pattern
     assert_between(run_losses(run, x, y), true_curve(run, x, y), 1e-7)
@@ -142,7 +142,7 @@ def test_longer_runs_against_the_law_of_all_transcripts(m: int, cutoff: int) -> 
 def test_a_run_is_never_worse_than_the_optimal_composition_of_its_epochs() -> None:
     m, cutoff = 60, 3
     pattern = np.tile([0.5, -0.5], m // 2)
-    run = inverted(Answers(), 6.0, 0.3, cutoff)
+    run = inverted(IdentityQuery(), 6.0, 0.3, cutoff)
     cost = 2.0 / run.threshold_scale
     found = run_losses(run, pattern, -pattern, points=1024)
     worst = optimal_composition(cost, cutoff + 1)
@@ -157,7 +157,7 @@ def test_two_hundred_queries() -> None:
     low, high = found.lower.epsilon(1e-2), found.upper.epsilon(1e-2)
     assert 0.048 <= low <= high <= 0.055
     assert high - low < 1e-6 * high
-    run = inverted(Answers(), 1.0, 1e-2)
+    run = inverted(IdentityQuery(), 1.0, 1e-2)
     scale = run.threshold_scale
     # A stream of one query only: the tails of the two noises.
     one = run_losses(run, np.array([0.5]), np.array([-0.5]), points=64)
@@ -168,7 +168,7 @@ def test_two_hundred_queries() -> None:
 def test_thirty_epochs_that_each_cost_twice_as_much() -> None:
     # The same place: up to 34 % of eps at eps = 32, T = 30 with answers that move by 2; reached at delta = 0.1.
     scale = release_scale(32.0, 0.1, 30)
-    run = replace(epoch(Answers(), scale), cutoff=31)
+    run = replace(epoch(IdentityQuery(), scale), cutoff=31)
     pattern = np.resize([1.0, 1.0, -1.0], 200)
     found = run_losses(run, 0.6 * scale + pattern, 0.6 * scale - pattern, points=384)
     low, high = (side.epsilon(0.1) / 32.0 for side in (found.lower, found.upper))
@@ -176,7 +176,7 @@ def test_thirty_epochs_that_each_cost_twice_as_much() -> None:
     assert low <= high <= 0.35
     assert _shown(100) <= high  # the canary of Algorithm 4, half as long
     pair = turns_of_the_gap("++-", 60)
-    moved = [Votes(Contiguous(60, 60), Echo(3))(data) for data in (pair.x, pair.y)]
+    moved = [ChunkVotes(ContiguousChunks(60, 60), CanaryLearner(3))(data) for data in (pair.x, pair.y)]
     assert [labels.tolist() for labels, _ in moved] == [[0, 0, 0]] * 2
     assert [distances.tolist() for _, distances in moved] == [[27.0, 27.0, 25.0], [25.0, 25.0, 27.0]]
 
@@ -192,7 +192,7 @@ def test_the_certified_part_of_an_epoch() -> None:
     # 004, section 0.6: at 10^6 draws a side and shift 1/2 it is 0.90. Once more from the laws, at other tops.
     (part,) = certified_parts(0.5, (1_000_000,))
     assert 0.88 <= part <= 0.93
-    unit, best = epoch(Answers(), 1.0), 0.0
+    unit, best = epoch(IdentityQuery(), 1.0), 0.0
     for k in (8, 10, 12):
         laws = [unit.law(answers) for answers in ([0.5] * k + [0.0], [0.0] * k + [0.5])]
         p, q = (float(law.probabilities[law.outcomes.index((0,) * k + (1,))]) for law in laws)
@@ -203,7 +203,7 @@ def test_the_certified_part_of_an_epoch() -> None:
 
 
 def test_bounds_close_with_the_square_of_the_step() -> None:
-    run = inverted(Answers(), 8.0, 0.1, 4)
+    run = inverted(IdentityQuery(), 8.0, 0.1, 4)
     pattern = np.tile([0.5, 0.5, -0.5], 10)
     widths = []
     for points in (64, 256, 1024):
@@ -218,7 +218,7 @@ def test_bounds_close_with_the_square_of_the_step() -> None:
 @pytest.mark.parametrize("unstable", [[True] * 6, [False, True] * 3, [False] * 5 + [True], [True] + [False] * 5])
 def test_released_values_against_the_law_of_the_transcripts(unstable: list[bool]) -> None:
     m, delta = 6, 0.3
-    run = OnlineRelease(Given(m), 4.0, delta, 2)
+    run = OnlineRelease(GivenDistances(m), 4.0, delta, 2)
     flips = np.array(unstable)
     bar = run.bar
     x = np.column_stack([np.zeros(m), np.where(flips, 0.0, bar + 0.5)])
@@ -233,7 +233,7 @@ def test_released_values_against_the_law_of_the_transcripts(unstable: list[bool]
 def test_the_mass_of_infinite_loss_is_the_leak() -> None:
     # Stable queries at w on both sides: nothing but the leak, by the recursion of `total_leak`.
     m, delta, cutoff = 150, 0.3, 3
-    run = OnlineRelease(Given(m), 2.0, delta, cutoff)
+    run = OnlineRelease(GivenDistances(m), 2.0, delta, cutoff)
     flips = np.arange(m) % 5 == 4
     distances = np.where(flips, 0.0, run.bar)
     found = run_losses(run.tests, distances, distances, revealed=flips, points=2)
@@ -248,7 +248,7 @@ def test_the_mass_of_infinite_loss_is_the_leak() -> None:
 
 
 def _row(**changed: Any) -> SparseVector:
-    return SparseVector(Answers(), 1.0, cutoff=2, variant=replace(VARIANTS["V2"], **changed))
+    return SparseVector(IdentityQuery(), 1.0, cutoff=2, variant=replace(VARIANTS["V2"], **changed))
 
 
 @pytest.mark.parametrize(

@@ -19,17 +19,17 @@ from auditor.privacy.exact import FiniteLaw, TwoSidedGeometricLaw, curve
 from mechanisms.additive_noise.laplace import LatticeLaplace
 from mechanisms.stability.local_sensitivity import MUTANTS, LocalSensitivityLaplace
 from mechanisms.stability.median import (
-    DistanceFrom,
-    Median,
-    MiddleMean,
-    ObservedRange,
-    ShortWindow,
+    ClippedMedian,
+    DistanceFromPublicNumber,
+    MeanOfMiddlePoints,
+    MedianOfObservedRange,
+    MedianOfShortWindow,
     enumerated,
     rank,
     replacements,
 )
 
-MEDIAN = Median()
+MEDIAN = ClippedMedian()
 GRID = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 points = st.lists(st.floats(0.0, 1.0, allow_nan=False), min_size=1, max_size=12)
@@ -145,7 +145,7 @@ def test_many_datasets_at_once() -> None:
 
 def test_columns_are_clipped_and_scaled() -> None:
     frame = pd.DataFrame({"x": [-5.0, 12.0, 99.0, math.nan, 14.0]})
-    query = Median("x", 10.0, 20.0)
+    query = ClippedMedian("x", 10.0, 20.0)
     assert query.ordered(frame).tolist() == [0.0, 0.0, 0.2, 0.4, 1.0]
     assert float(query(frame)) == pytest.approx(0.2)
     assert [rank(n) for n in (1, 2, 3, 4, 5)] == [1, 1, 2, 2, 3]
@@ -153,7 +153,7 @@ def test_columns_are_clipped_and_scaled() -> None:
 
 def test_mistakes_are_shown() -> None:
     with pytest.raises(ValueError, match=r"low < high, got \(1\.0, 1\.0\)"):
-        Median(low=1.0, high=1.0)
+        ClippedMedian(low=1.0, high=1.0)
     with pytest.raises(ValueError, match="at least one row, got 0"):
         MEDIAN(np.zeros(0))
     with pytest.raises(ValueError, match="a distance k >= 0, got -1"):
@@ -166,7 +166,7 @@ def test_mistakes_are_shown() -> None:
 
 
 def test_a_window_of_k_gaps_is_one_distance_behind() -> None:
-    short = ShortWindow()
+    short = MedianOfShortWindow()
     for x, row in enumerated(MEDIAN.of, GRID, 5).items():
         values = [float(short.most_sensitive(np.array(x), k)) for k in range(6)]
         assert values[0] == 0.0
@@ -174,7 +174,7 @@ def test_a_window_of_k_gaps_is_one_distance_behind() -> None:
 
 
 def test_the_observed_range_bounds_nothing() -> None:
-    observed = ObservedRange()
+    observed = MedianOfObservedRange()
     equal, other = np.full(5, 0.5), np.array([0.5, 0.5, 0.5, 0.5, 1.0])
     assert [float(observed.most_sensitive(equal, k)) for k in range(6)] == [0.0] * 6
     assert observed.distance(equal, 0.1) == math.inf
@@ -182,7 +182,7 @@ def test_the_observed_range_bounds_nothing() -> None:
 
 
 def test_sensitivities_of_the_lower_median_do_not_bound_the_mean_of_both() -> None:
-    query = MiddleMean()
+    query = MeanOfMiddlePoints()
     assert float(query(np.array([0.0, 0.0, 0.5, 1.0]))) == 0.25
     assert float(query(np.array([0.0, 0.5, 1.0]))) == 0.5
     found = enumerated(query.of, GRID, 4)
@@ -254,7 +254,7 @@ def test_local_sensitivity_mistakes_are_shown() -> None:
         LocalSensitivityLaplace(MEDIAN, 1.0, 0.1)
     with pytest.raises(ValueError, match=r"a finite epsilon > 0, got -1\.0"):
         LocalSensitivityLaplace(MEDIAN, -1.0)
-    with pytest.raises(ValueError, match="a Median"):
+    with pytest.raises(ValueError, match="a ClippedMedian"):
         LocalSensitivityLaplace(3, 1.0)  # type: ignore[arg-type]
     built = MUTANTS["as_described"].build(LatticeLaplace(MEDIAN, 1.0, STEP))
     assert built == BROKEN
@@ -262,11 +262,11 @@ def test_local_sensitivity_mistakes_are_shown() -> None:
 
 def test_a_distance_from_the_middle_keeps_the_likelihood_ratio() -> None:
     data = (0.4, 0.5, 0.7)
-    mechanism = LocalSensitivityLaplace(Median(), 1.0)
-    drawn = DistanceFrom(mechanism, 0.5)(data, 1_000, np.random.default_rng(3))
+    mechanism = LocalSensitivityLaplace(ClippedMedian(), 1.0)
+    drawn = DistanceFromPublicNumber(mechanism, 0.5)(data, 1_000, np.random.default_rng(3))
     assert np.array_equal(drawn, np.abs(mechanism(data, 1_000, np.random.default_rng(3)) - 0.5))
     law = mechanism.law(data)
     masses = {float(str(x)): p for x, p in zip(law.outcomes, law.probabilities, strict=True)}
     assert all(masses[2 * 0.5 - x] == pytest.approx(p, rel=1e-12) for x, p in masses.items())
     with pytest.raises(ValueError, match="nan"):
-        DistanceFrom(mechanism, math.nan)
+        DistanceFromPublicNumber(mechanism, math.nan)

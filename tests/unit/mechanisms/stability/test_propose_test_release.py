@@ -24,10 +24,10 @@ from experiments.document_003_bellairs_lectures.propose_test_release import (
     _needed,
     _sufficient,
 )
-from mechanisms.stability.median import Median, replacements
+from mechanisms.stability.median import ClippedMedian, replacements
 from mechanisms.stability.propose_test_release import MUTANTS, ProposeTestRelease
 
-MEDIAN = Median()
+MEDIAN = ClippedMedian()
 TEST = ProposeTestRelease(MEDIAN, 1 / 64, 0.5, 0.05)
 FALSE_ALARM = 1e-6
 
@@ -282,6 +282,6 @@ def test_what_would_underflow_is_refused() -> None:
         MUTANTS["reused_draw"].build(replace(TEST, query=_Constant())).law(np.zeros(3))  # type: ignore[attr-defined]
 
 
-class _Constant(Median):
+class _Constant(ClippedMedian):
     def distance(self, data: Any, bound: float) -> float:
         return math.inf

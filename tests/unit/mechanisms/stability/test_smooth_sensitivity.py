@@ -19,14 +19,14 @@ from auditor.privacy.exact import CauchyLaw, curve
 from experiments._points import around, index, zeros
 from experiments.document_003_bellairs_lectures.sensitivity import _PRINTED, _WORST, OnUniformPoints
 from mechanisms.base.mechanism import unbounded
-from mechanisms.stability.median import Median, rank, replacements
+from mechanisms.stability.median import ClippedMedian, rank, replacements
 from mechanisms.stability.smooth_sensitivity import (
     MUTANTS,
-    FirstDistances,
-    GrowingWeight,
-    LaplaceNoise,
-    LocalForSmooth,
+    GrowingSmoothWeight,
+    LocalForSmoothSensitivity,
+    MaximumOverFewDistances,
     SmoothCauchy,
+    SmoothLaplaceNoise,
     literature,
     printed,
     sharp,
@@ -34,7 +34,7 @@ from mechanisms.stability.smooth_sensitivity import (
     worst_level,
 )
 
-MEDIAN = Median()
+MEDIAN = ClippedMedian()
 FALSE_ALARM = 1e-6
 
 
@@ -200,7 +200,7 @@ def test_wrong_noise_of_the_same_scale(name: str) -> None:
 
 
 def test_laplace_noise_has_no_pure_level() -> None:
-    mechanism = LaplaceNoise(MEDIAN, 0.5, 0.25, 2.012)
+    mechanism = SmoothLaplaceNoise(MEDIAN, 0.5, 0.25, 2.012)
     laws = [stats.laplace(float(MEDIAN(np.array(x))), mechanism.scale(np.array(x))) for x in _PRINTED]
     losses = [abs(laws[0].logpdf(z) - laws[1].logpdf(z)) for z in (10.0, 100.0, 1000.0)]
     assert losses[2] > 9 * losses[1] > 81 * losses[0] > 1.0
@@ -234,10 +234,10 @@ def test_errors_on_uniform_points_are_cauchy_times_the_scale() -> None:
 def test_levels_of_mutants() -> None:
     base = sharp(MEDIAN, 0.5)
     local = MUTANTS["local_for_smooth"].build(base)
-    assert isinstance(local, LocalForSmooth)
+    assert isinstance(local, LocalForSmoothSensitivity)
     assert level(local, (0.4, 0.5, 0.6), (0.0, 0.5, 0.6)) == pytest.approx(math.log(5), rel=1e-12)
     few = MUTANTS["first_distances"].build(base)
-    assert isinstance(few, FirstDistances)
+    assert isinstance(few, MaximumOverFewDistances)
     near, far = (0.49, 0.495, 0.5, 0.505, 0.51), (0.49, 0.495, 0.5, 0.505, 1.0)
     # e^-b times 0.01, against e^-b times 0.5.
     assert level(few, near, far) == pytest.approx(math.log(50), rel=1e-9)
@@ -247,7 +247,7 @@ def test_levels_of_mutants() -> None:
 def test_growing_weights_hide_everything() -> None:
     base = sharp(MEDIAN, 0.5)
     growing = MUTANTS["growing_weight"].build(base)
-    assert isinstance(growing, GrowingWeight)
+    assert isinstance(growing, GrowingSmoothWeight)
     x, y = (0.1, 0.2, 0.4, 0.6, 0.7), (0.9, 0.2, 0.4, 0.6, 0.7)
     for points in (x, y):
         weights = [math.exp(0.25 * k) * float(MEDIAN.most_sensitive(np.sort(points), k)) for k in range(6)]

@@ -19,11 +19,11 @@ from experiments.document_003_bellairs_lectures import triangles as experiment
 from mechanisms.base.noise import gauss_legendre
 from mechanisms.stability.triangles import (
     MUTANTS,
-    Counts,
+    NoisyBoundPublished,
     NoisyLocalSensitivity,
-    OffsetDropped,
-    PublishedBound,
+    SensitivityOffsetDropped,
     SensitivityOfNodes,
+    TriangleCounts,
     counts,
     log_density,
 )
@@ -53,7 +53,7 @@ def test_counts_are_those_of_the_definitions_on_all_small_graphs(nodes: int) -> 
     numbers = [number(code) for code in range(2 ** len(ends))]
     local = [max(abs(numbers[c ^ 1 << e] - numbers[c]) for e in range(len(ends))) for c in range(2 ** len(ends))]
     found = [counts(graph(code)) for code in range(2 ** len(ends))]
-    assert found == [Counts(nodes, t, s) for t, s in zip(numbers, local, strict=True)]
+    assert found == [TriangleCounts(nodes, t, s) for t, s in zip(numbers, local, strict=True)]
     # The experiment's own brute force, which works on arrays.
     assert [x.tolist() for x in experiment._by_brute_force(nodes)] == [numbers, local]
     assert max(abs(local[c ^ 1 << e] - local[c]) for c in range(len(local)) for e in range(len(ends))) <= 1
@@ -164,7 +164,7 @@ def test_draws_follow_the_law(mechanism: Any, graph: NDArray[np.int64]) -> None:
 def test_a_graph_without_common_neighbours_shows_what_happens_without_a_bound() -> None:
     empty = np.zeros((2, 2), dtype=np.int64)
     # Without an offset the bound is Z: no answer if Z <= 0, which has probability a / (a + 1), a = exp(1/8).
-    law = OffsetDropped(1.0, 0.1).law(empty)
+    law = SensitivityOffsetDropped(1.0, 0.1).law(empty)
     assert math.isnan(law.outcomes[-1])  # type: ignore[arg-type]
     a = math.exp(0.125)
     assert law.probabilities[-1] == pytest.approx(a / (a + 1), rel=1e-12)
@@ -178,12 +178,12 @@ def test_a_graph_without_common_neighbours_shows_what_happens_without_a_bound() 
 def test_no_answer_is_as_rare_as_stated(epsilon: float, delta: float) -> None:
     mechanism = NoisyLocalSensitivity(epsilon, delta)
     for local in (0, 1, 3):
-        above, none = mechanism.masses(Counts(9, 0, local))
+        above, none = mechanism.masses(TriangleCounts(9, 0, local))
         # The offset is rounded up by at most an eighth of a triangle.
         most = delta * math.exp(-epsilon * local) / (1 + math.exp(-epsilon / 8))
         assert most * math.exp(-epsilon / 8) * (1 - 1e-9) <= none <= most * (1 + 1e-9)
         # P[bound < LS]: what the release is not private without.
-        bounds, mass = mechanism.bound_law(Counts(9, 0, local))
+        bounds, mass = mechanism.bound_law(TriangleCounts(9, 0, local))
         assert mass[bounds < 8 * local].sum() <= delta / 2
         assert none + 2 * above.sum() - above[0] == pytest.approx(1.0, abs=1e-12)
 
@@ -193,7 +193,7 @@ def test_on_fine_lattices_the_law_is_that_of_the_formula() -> None:
     epsilon, delta, local = 1.0, 1e-2, 3
     centre = local + math.log(1 / delta) / epsilon
     mechanism = NoisyLocalSensitivity(epsilon, delta, step=2.0**-4, bound_step=2.0**-7)
-    above, none = mechanism.masses(Counts(5, 0, local))
+    above, none = mechanism.masses(TriangleCounts(5, 0, local))
     assert none == pytest.approx(delta * math.exp(-epsilon * local) / 2, rel=0.01)
     for t in (1.0, 5.0, 20.0, 80.0):
 
@@ -258,7 +258,7 @@ def continuous_delta(epsilon: float, delta: float, first: int, second: int, move
 
 def lattice_delta(mechanism: NoisyLocalSensitivity, first: int, second: int, moved: int) -> float:
     """The same on the lattices, from the mechanism's law."""
-    laws = [mechanism.masses(Counts(0, 0, local)) for local in (first, second)]
+    laws = [mechanism.masses(TriangleCounts(0, 0, local)) for local in (first, second)]
     return experiment._delta(laws[0], laws[1], round(moved / mechanism.step), mechanism.epsilon)
 
 
@@ -277,11 +277,11 @@ def test_the_law_has_the_delta_of_the_formula_on_fine_lattices() -> None:
         expected = continuous_delta(epsilon, 1e-2, 5, 6, 5.0)
         assert lattice_delta(fine, 5, 6, 5) == pytest.approx(expected, rel=0.05)
         rough = continuous_delta(epsilon, 1e-2, 2, 2, 2.0, offset=False)
-        dropped = OffsetDropped(epsilon, 1e-2, step=2.0**-5, bound_step=2.0**-5)
+        dropped = SensitivityOffsetDropped(epsilon, 1e-2, step=2.0**-5, bound_step=2.0**-5)
         assert lattice_delta(dropped, 2, 2, 2) == pytest.approx(rough, rel=0.05)
         # The mutant breaks (epsilon, 0.01) with or without lattices.
         assert rough > 0.02
-        assert lattice_delta(OffsetDropped(epsilon, 1e-2), 2, 2, 2) > 0.02
+        assert lattice_delta(SensitivityOffsetDropped(epsilon, 1e-2), 2, 2, 2) > 0.02
 
 
 def test_the_experiments_delta_is_that_of_the_curve() -> None:
@@ -292,7 +292,7 @@ def test_the_experiments_delta_is_that_of_the_curve() -> None:
 
 
 def published_by_enumeration(
-    mechanism: PublishedBound, first: Counts, second: Counts, level: float | None = None
+    mechanism: NoisyBoundPublished, first: TriangleCounts, second: TriangleCounts, level: float | None = None
 ) -> float:
     """Delta of (bound, answer) at a level, default epsilon, summed over all bounds and answers; e^-25 is left out."""
     e = math.exp(mechanism.epsilon if level is None else level)
@@ -319,14 +319,14 @@ def published_by_enumeration(
 
 @pytest.mark.parametrize(("epsilon", "more"), [(1.0, 1), (2.0, 0), (2.0, 1)])
 def test_the_curve_with_the_bound_shown(epsilon: float, more: int) -> None:
-    mechanism = PublishedBound(epsilon, 1e-2)
-    first, second = Counts(9, 0, 3), Counts(9, 3, 3 + more)
+    mechanism = NoisyBoundPublished(epsilon, 1e-2)
+    first, second = TriangleCounts(9, 0, 3), TriangleCounts(9, 3, 3 + more)
     expected = published_by_enumeration(mechanism, first, second)
     assert mechanism.curve(first, second).delta(epsilon) == pytest.approx(expected, rel=1e-8)
 
 
 def test_the_level_of_the_claim_with_the_bound_shown() -> None:
-    mechanism, first, second = PublishedBound(3.0, 1e-2), Counts(6, 0, 2), Counts(6, 2, 3)
+    mechanism, first, second = NoisyBoundPublished(3.0, 1e-2), TriangleCounts(6, 0, 2), TriangleCounts(6, 2, 3)
     level = mechanism.curve(first, second).epsilon(1e-2)
     assert level == pytest.approx(5.07125, abs=5e-5)  # what tests/claims states
     assert published_by_enumeration(mechanism, first, second, level) == pytest.approx(1e-2, rel=1e-6)
@@ -341,8 +341,10 @@ def test_the_catalogues_figures_for_the_bound_shown() -> None:
     for epsilon, smallest, largest in zip(LEVELS, (0.038, 0.114, 0.292), (0.108, 0.226, 0.434), strict=True):
         limit = composed([LaplaceCurve(epsilon)] * 2).delta(epsilon)
         for delta in DELTAS:
-            mechanism = PublishedBound(epsilon, delta)
-            curves = [mechanism.curve(Counts(0, 0, x), Counts(0, x, x + 1)) for x in (3, 10, 21, 50, 1_000)]
+            mechanism = NoisyBoundPublished(epsilon, delta)
+            curves = [
+                mechanism.curve(TriangleCounts(0, 0, x), TriangleCounts(0, x, x + 1)) for x in (3, 10, 21, 50, 1_000)
+            ]
             found = [c.delta(epsilon) for c in curves]
             assert found == sorted(found)
             if delta == 1e-2:
@@ -350,11 +352,11 @@ def test_the_catalogues_figures_for_the_bound_shown() -> None:
             assert found[-1] == pytest.approx(limit, rel=0.02)
             assert all(c.delta(2 * epsilon) <= delta / 2 for c in curves)
     # A pair with the same LS shows nothing: the bound is then the same.
-    assert PublishedBound(1.0, 1e-2).curve(Counts(0, 0, 10), Counts(0, 10, 10)).delta(1.0) < 1e-2
+    assert NoisyBoundPublished(1.0, 1e-2).curve(TriangleCounts(0, 0, 10), TriangleCounts(0, 10, 10)).delta(1.0) < 1e-2
 
 
 def test_the_bound_shown_is_the_one_that_is_used() -> None:
-    mechanism = PublishedBound(1.0, 0.5)
+    mechanism = NoisyBoundPublished(1.0, 0.5)
     n = 100_000
     rows = mechanism(PATH, n, np.random.default_rng(4))
     assert rows.shape == (n, 2)
@@ -395,7 +397,7 @@ def test_the_expected_error(epsilon: float) -> None:
         assert mechanism.expected_error(graph) <= experiment.stated_error(mechanism, local)
     # On a fine lattice nothing is lost: the error is the expectation to a thousandth.
     fine = NoisyLocalSensitivity(epsilon, 1e-2, step=2.0**-4)
-    above, _ = fine.masses(Counts(5, 0, 3))
+    above, _ = fine.masses(TriangleCounts(5, 0, 3))
     mean = 2 * float(above @ np.arange(above.size)) * fine.step
     assert mean == pytest.approx(fine.expected_error(experiment.two_hubs(3)), rel=1e-3)
 

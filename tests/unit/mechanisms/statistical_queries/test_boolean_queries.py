@@ -11,7 +11,12 @@ import pytest
 from numpy.typing import ArrayLike, NDArray
 
 from mechanisms.statistical_queries.boolean_queries import MUTANTS, BooleanQueries
-from mechanisms.statistical_queries.sq_oracles import Above, Below, Exact, valid_oracles
+from mechanisms.statistical_queries.sq_oracles import (
+    ExactOracle,
+    HighestAnswersOracle,
+    LowestAnswersOracle,
+    valid_oracles,
+)
 
 #: The catalogue's example.
 B, TAU = 3.0, 0.05
@@ -29,7 +34,7 @@ def plain_digits(u: Fraction, count: int) -> list[int]:
 
 
 def test_the_example_of_the_catalogue() -> None:
-    worst = BooleanQueries(B, TAU, Below())
+    worst = BooleanQueries(B, TAU, LowestAnswersOracle())
     assert worst.queries == 8
     assert worst.each == pytest.approx(TAU / 6)
     attained = B - worst(np.array([B]), 1, UNUSED)[0]
@@ -39,7 +44,7 @@ def test_the_example_of_the_catalogue() -> None:
 
 @pytest.mark.parametrize("bound", [1.0, 3.0])
 def test_digits_are_those_of_long_division(bound: float) -> None:
-    queries = BooleanQueries(bound, 0.05, Exact())
+    queries = BooleanQueries(bound, 0.05, ExactOracle())
     for g in np.linspace(-bound, bound, 97).tolist():
         u = Fraction((g + bound) / (2 * bound))
         expected = 2.0 * np.array(plain_digits(u, queries.queries)) - 1
@@ -49,7 +54,7 @@ def test_digits_are_those_of_long_division(bound: float) -> None:
 
 def test_an_expectation_is_the_mean_over_the_values() -> None:
     values = np.random.default_rng(1).uniform(-B, B, 50)
-    queries = BooleanQueries(B, TAU, Exact())
+    queries = BooleanQueries(B, TAU, ExactOracle())
     single = np.array([queries.expectations([g]) for g in values])
     assert queries.expectations(values) == pytest.approx(single.mean(axis=0))
 
@@ -71,8 +76,8 @@ class Pattern:
 @pytest.mark.parametrize(("bound", "tau"), [(B, 0.4), (1.0, 0.3), (0.5, 0.07)])
 def test_no_answers_are_worse_than_stated(bound: float, tau: float) -> None:
     """The error is linear in the answers, so its largest value is at a corner of what they may be."""
-    stated = BooleanQueries(bound, tau, Exact()).largest_error
-    count = BooleanQueries(bound, tau, Exact()).queries
+    stated = BooleanQueries(bound, tau, ExactOracle()).largest_error
+    count = BooleanQueries(bound, tau, ExactOracle()).queries
     values, worst = np.linspace(-bound, bound, 61), 0.0
     for corner in itertools.product([-1, 1], repeat=count):
         queries = BooleanQueries(bound, tau, Pattern(corner))
@@ -86,7 +91,7 @@ def test_no_answers_are_worse_than_stated(bound: float, tau: float) -> None:
 @pytest.mark.parametrize("bound", [0.5, 1.0, 3.0, 1000.0])
 @pytest.mark.parametrize("tau", [0.9, 0.5, 0.1, 1e-3, 1e-6])
 def test_the_stated_error_is_within_the_tolerance(bound: float, tau: float) -> None:
-    queries = BooleanQueries(bound, tau, Exact())
+    queries = BooleanQueries(bound, tau, ExactOracle())
     assert queries.largest_error <= tau
     assert queries.queries < math.log2(bound / tau) + 3
 
@@ -109,25 +114,28 @@ def test_real_values_under_every_oracle() -> None:
     ],
 )
 def test_errors_of_the_mutants(name: str, error: float) -> None:
-    found = MUTANTS[name].build(BooleanQueries(B, TAU, Below()))(np.array([B]), 1, UNUSED)[0]
+    found = MUTANTS[name].build(BooleanQueries(B, TAU, LowestAnswersOracle()))(np.array([B]), 1, UNUSED)[0]
     assert B - found == pytest.approx(error, rel=1e-9)
     assert error > TAU
 
 
 def test_the_floor_of_one_is_wrong_at_one_only() -> None:
     values = np.array([-B, 0.0, 1.2345, 2.999])
-    right, wrong = BooleanQueries(B, TAU, Above()), MUTANTS["floor_at_one"].build(BooleanQueries(B, TAU, Above()))
+    right, wrong = (
+        BooleanQueries(B, TAU, HighestAnswersOracle()),
+        MUTANTS["floor_at_one"].build(BooleanQueries(B, TAU, HighestAnswersOracle())),
+    )
     assert wrong(values, 1, UNUSED) == right(values, 1, UNUSED)
 
 
 def test_errors_show_the_value() -> None:
     with pytest.raises(ValueError, match=r"expected a finite bound > 0, got 0"):
-        BooleanQueries(0.0, 0.1, Exact())
+        BooleanQueries(0.0, 0.1, ExactOracle())
     with pytest.raises(ValueError, match=r"expected a tolerance in \(0, 2\.0\), got 2\.0"):
-        BooleanQueries(1.0, 2.0, Exact())
+        BooleanQueries(1.0, 2.0, ExactOracle())
     with pytest.raises(ValueError, match=r"expected a tolerance that takes at most 52 queries, got 1e-16"):
-        BooleanQueries(1.0, 1e-16, Exact())
+        BooleanQueries(1.0, 1e-16, ExactOracle())
     with pytest.raises(ValueError, match=r"expected values in \[-1\.0, 1\.0\], got .*1\.5"):
-        BooleanQueries(1.0, 0.1, Exact())(np.array([1.5]), 1, UNUSED)
+        BooleanQueries(1.0, 0.1, ExactOracle())(np.array([1.5]), 1, UNUSED)
     with pytest.raises(ValueError, match=r"expected at least one value, shape \(values,\), got \(0,\)"):
-        BooleanQueries(1.0, 0.1, Exact())(np.zeros(0), 1, UNUSED)
+        BooleanQueries(1.0, 0.1, ExactOracle())(np.zeros(0), 1, UNUSED)

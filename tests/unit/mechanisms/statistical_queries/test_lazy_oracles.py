@@ -11,7 +11,7 @@ from scipy import linalg, stats
 from mechanisms.base.mechanism import FloatArray
 from mechanisms.local_model.masked_parity import all_concepts, labels, split
 from mechanisms.statistical_queries.lazy_oracles import (
-    Decomposed,
+    DecomposedQueries,
     FixedTolerance,
     LazyOracle,
     PartForgotten,
@@ -24,7 +24,7 @@ from mechanisms.statistical_queries.lazy_oracles import (
     parity_signs,
     walsh_hadamard,
 )
-from mechanisms.statistical_queries.parity_search import BentSearch, OneByOne, ParityGame
+from mechanisms.statistical_queries.parity_search import BentSearch, OneByOneSearch, ParityGame
 
 #: False-alarm probability of every statistical test here, each at a fixed seed and valid for any.
 ALARM = 1e-6
@@ -124,7 +124,7 @@ def test_parts_of_masked_queries_by_their_definition(shape: tuple[int, int]) -> 
 
 def test_lists_are_told_apart() -> None:
     one, other = (masked_queries(random_tables(3, 2, (3, 8), seed), 3) for seed in (3, 4))
-    both = Decomposed(
+    both = DecomposedQueries(
         *(
             np.concatenate([getattr(part, name) for part in (one, other)])
             for name in ("constant", "hidden", "open", "energy")
@@ -156,7 +156,7 @@ def test_queries_of_other_shapes() -> None:
 # ------------------------------------------------------------------------------------- the oracles
 
 
-def answers(oracle: LazyOracle, asked: Decomposed, tau: float, d: int) -> tuple[FloatArray, FloatArray]:
+def answers(oracle: LazyOracle, asked: DecomposedQueries, tau: float, d: int) -> tuple[FloatArray, FloatArray]:
     """Answers and expectations for all concepts."""
     r, sign = split(all_concepts(d), d)
     nothing = np.zeros_like(r)
@@ -242,7 +242,7 @@ def test_an_oracle_that_is_lazy_at_the_tolerance_is_not_hit() -> None:
 
 
 def test_one_parity_after_the_other_hits_itself() -> None:
-    played = ParityGame(OneByOne(8, 20, 1 / 4), LazyOracle()).play(np.arange(256))
+    played = ParityGame(OneByOneSearch(8, 20, 1 / 4), LazyOracle()).play(np.arange(256))
     assert np.array_equal(np.flatnonzero(played[:, 2]), np.arange(1, 21))
     assert np.array_equal(np.flatnonzero(played[:, 0] == played[:, 1]), np.arange(21))
 

@@ -12,10 +12,10 @@ from scipy import stats
 
 from auditor.privacy.exact import TwoSidedGeometricLaw
 from mechanisms.statistical_queries.query_algorithms import (
-    AllOf,
-    Bit,
-    Conjunctions,
-    Thresholds,
+    AllBitsSet,
+    ColumnBit,
+    ConjunctionAlgorithm,
+    ThresholdAlgorithm,
     chunk_size,
     printed_chunk_size,
 )
@@ -26,8 +26,8 @@ from mechanisms.statistical_queries.statistical_queries import (
     FixedAnswers,
     FreshAnswers,
     FreshPrintedNoise,
-    Learner,
     OverlappingChunks,
+    StatisticalQueryLearner,
     expectations,
     sorted_by,
 )
@@ -39,8 +39,8 @@ FloatArray = NDArray[np.float64]
 ALARM = 1e-6
 
 #: Columns 0, 1, 2 are bits, column 3 is the label, column 4 a value.
-BITS, LABEL = (Bit(0, 1), Bit(1, 1), Bit(2, 1)), Bit(3, 1)
-THREE = Conjunctions(BITS, LABEL, error=0.6)
+BITS, LABEL = (ColumnBit(0, 1), ColumnBit(1, 1), ColumnBit(2, 1)), ColumnBit(3, 1)
+THREE = ConjunctionAlgorithm(BITS, LABEL, error=0.6)
 
 
 def sample(rows: int, seed: int = 1) -> FloatArray:
@@ -71,7 +71,7 @@ def test_the_catalogues_example() -> None:
     assert scale == pytest.approx(0.301, abs=5e-4)
     assert math.exp(-tau / 2 / scale) == pytest.approx(0.847, abs=5e-4)
     assert delta / (2 * m) == pytest.approx(2.5e-4)
-    algorithm = Conjunctions((Bit(0),) * m, LABEL, error=0.5)
+    algorithm = ConjunctionAlgorithm((ColumnBit(0),) * m, LABEL, error=0.5)
     # On a lattice of a thousandth of a row nothing of that changes in three digits.
     assert FreshPrintedNoise(algorithm, alpha, s).miss(0.0, tau / 2) == pytest.approx(0.847, abs=5e-4)
     assert FreshAnswers(algorithm, alpha, s).miss(0.0, tau / 2) == pytest.approx(
@@ -90,7 +90,7 @@ def test_chunks_of_the_derived_size_keep_both_halves_of_the_proof(m: int, tau: f
     short = s - 1
     assert max(2 * math.exp(-2 * short * (tau / 2) ** 2), math.exp(-alpha * short * tau / 2)) > delta / (2 * m)
     # And all answers are within tau, exactly, at the expectation that is worst for sampling.
-    answers = FreshAnswers(Conjunctions((Bit(0),) * m, LABEL, error=0.5), alpha, s)
+    answers = FreshAnswers(ConjunctionAlgorithm((ColumnBit(0),) * m, LABEL, error=0.5), alpha, s)
     assert answers.miss_any(np.full(m, 0.5), tau) <= delta
 
 
@@ -164,7 +164,7 @@ def test_hypotheses_follow_their_law() -> None:
 
 def test_a_hypothesis_far_in_the_tail_keeps_its_ratio() -> None:
     # 100 of 100 rows count, and tau allows 10: probabilities of e^-45 and e^-44.5, and a ratio of exactly e^0.5.
-    one = Conjunctions(BITS[:1], LABEL, error=0.2)
+    one = ConjunctionAlgorithm(BITS[:1], LABEL, error=0.2)
     x = np.tile([0.0, 0, 0, 1, 0], (100, 1))
     y = replaced(x, 5, [0, 0, 0, 0, 0])
     learner = ConjunctionLearner(FixedAnswers(one, 0.5, 100))
@@ -173,7 +173,7 @@ def test_a_hypothesis_far_in_the_tail_keeps_its_ratio() -> None:
 
 def test_fresh_answers_are_those_of_fresh_rows() -> None:
     data, n, size = sample(50, seed=4), 3_000, 6
-    algorithm = Conjunctions(BITS[:2], LABEL, error=0.5)
+    algorithm = ConjunctionAlgorithm(BITS[:2], LABEL, error=0.5)
     fresh, chunked = FreshAnswers(algorithm, 1.0, size, step=1.0), ChunkedAnswers(algorithm, 1.0, size, step=1.0)
     means = expectations(algorithm, data)
     rng = np.random.default_rng(5)
@@ -272,7 +272,7 @@ def test_sorting_first_lets_one_row_move_every_answer() -> None:
 
 def test_an_adaptive_transcript_costs_epsilon_by_enumeration() -> None:
     # Two rounds on integers: the second query depends on the first answer. Log ratio of every pair of answers.
-    search = Thresholds(4, LABEL, rounds=2, low=0.0, width=1.0, tolerance=0.4)
+    search = ThresholdAlgorithm(4, LABEL, rounds=2, low=0.0, width=1.0, tolerance=0.4)
     mechanism = ChunkedAnswers(search, 0.5, 5, step=1.0)
     data = np.array([[0, 0, 0, 1, v] for v in (0, 0, 1, 2, 3, 0, 1, 1, 2, 3)], dtype=np.float64)
     k, unused = np.arange(-30, 40), np.random.default_rng(0)
@@ -297,9 +297,9 @@ def test_an_adaptive_transcript_costs_epsilon_by_enumeration() -> None:
 def test_conjunctions_from_answers_within_tau_err_at_most_as_aimed_at() -> None:
     rng = np.random.default_rng(7)
     data = np.column_stack([rng.random((400, 4)) < 0.9, np.arange(400)]).astype(np.float64)
-    bits = tuple(Bit(i, 1) for i in range(4))
-    target = AllOf((bits[1], bits[3]))
-    algorithm = Conjunctions(bits, target, error=0.24)
+    bits = tuple(ColumnBit(i, 1) for i in range(4))
+    target = AllBitsSet((bits[1], bits[3]))
+    algorithm = ConjunctionAlgorithm(bits, target, error=0.24)
     means = expectations(algorithm, data)
     assert means[1] == means[3] == 0  # no positive example lacks a bit of the target
     answers = means + algorithm.tolerance * rng.uniform(-1, 1, (500, 4))
@@ -313,8 +313,8 @@ def test_conjunctions_from_answers_within_tau_err_at_most_as_aimed_at() -> None:
 def test_thresholds_from_answers_within_tau_err_at_most_twice_tau(target: float) -> None:
     rng = np.random.default_rng(8)
     data = rng.integers(0, 16, 300).astype(np.float64)
-    label = Bit(None, low=target)
-    search = Thresholds(None, label, rounds=4, low=0.0, width=1.0, tolerance=0.05)
+    label = ColumnBit(None, low=target)
+    search = ThresholdAlgorithm(None, label, rounds=4, low=0.0, width=1.0, tolerance=0.05)
     means = expectations(search, data)
     n = 400
     answers = np.empty((n, 4))
@@ -331,7 +331,7 @@ def test_thresholds_from_answers_within_tau_err_at_most_twice_tau(target: float)
 
 def test_binary_search_asks_as_a_plain_loop_does() -> None:
     rng = np.random.default_rng(9)
-    search = Thresholds(4, LABEL, rounds=6, low=-1.0, width=0.5, tolerance=0.5)
+    search = ThresholdAlgorithm(4, LABEL, rounds=6, low=-1.0, width=0.5, tolerance=0.5)
     answers = rng.random((50, 6))
     for run in answers:
         low, high = 0, 64
@@ -344,8 +344,8 @@ def test_binary_search_asks_as_a_plain_loop_does() -> None:
 
 def test_an_adaptive_learner_runs_on_a_sample() -> None:
     data = sample(60)
-    search = Thresholds(4, LABEL, rounds=3, low=0.0, width=8.0, tolerance=0.2)
-    learned = Learner(ChunkedAnswers(search, 1.0, 20))(data, 100, np.random.default_rng(10))
+    search = ThresholdAlgorithm(4, LABEL, rounds=3, low=0.0, width=8.0, tolerance=0.2)
+    learned = StatisticalQueryLearner(ChunkedAnswers(search, 1.0, 20))(data, 100, np.random.default_rng(10))
     assert learned.shape == (100,)
     assert set(learned.tolist()) <= set(np.arange(0.0, 64.0, 8.0).tolist())
 
@@ -362,15 +362,17 @@ def test_errors_show_the_value() -> None:
         FixedAnswers(THREE, 0.5, 0)
     with pytest.raises(ValueError, match=r"expected a power of two, at most 1, as step, got 0\.3"):
         FixedAnswers(THREE, 0.5, 10, step=0.3)
-    search = Thresholds(4, LABEL, rounds=3, low=0.0, width=8.0, tolerance=0.2)
-    with pytest.raises(ValueError, match=r"expected an algorithm whose queries are fixed in advance, got Thresholds"):
+    search = ThresholdAlgorithm(4, LABEL, rounds=3, low=0.0, width=8.0, tolerance=0.2)
+    with pytest.raises(
+        ValueError, match=r"expected an algorithm whose queries are fixed in advance, got ThresholdAlgorithm"
+    ):
         FixedAnswers(search, 0.5, 10)
     with pytest.raises(ValueError, match=r"expected 1 to 52 rounds, got 53"):
-        Thresholds(4, LABEL, rounds=53, low=0.0, width=8.0, tolerance=0.2)
+        ThresholdAlgorithm(4, LABEL, rounds=53, low=0.0, width=8.0, tolerance=0.2)
     with pytest.raises(ValueError, match=r"expected an error in \(0, 1\), got 1\.5"):
-        Conjunctions(BITS, LABEL, error=1.5)
+        ConjunctionAlgorithm(BITS, LABEL, error=1.5)
     with pytest.raises(ValueError, match=r"expected low <= high, got \(2, 1\)"):
-        Bit(0, 2, 1)
+        ColumnBit(0, 2, 1)
     with pytest.raises(ValueError, match=r"expected 3 expectations, got \(2,\)"):
         FreshAnswers(THREE, 0.5, 10)(np.zeros(2), 1, np.random.default_rng(0))
     with pytest.raises(ValueError, match=r"expected delta in \(0, 1\), got 1\.0"):

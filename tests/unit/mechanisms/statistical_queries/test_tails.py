@@ -14,8 +14,8 @@ from scipy import integrate, optimize, stats
 
 from auditor.audits.accuracy import Expectation, HighProbability
 from auditor.privacy.exact import TwoSidedGeometricLaw
-from experiments.document_002_what_can_we_learn.noise import Clipped, SampledResponses, laplace
-from experiments.document_002_what_can_we_learn.tails import Excess
+from experiments.document_002_what_can_we_learn.noise import ClippedError, SampledResponses, laplace
+from experiments.document_002_what_can_we_learn.tails import ExcessOverTruth
 from mechanisms.local_model.randomized_response import from_epsilon
 from mechanisms.statistical_queries.tails import (
     LaplaceMean,
@@ -201,7 +201,7 @@ def test_means_of_sampled_rows(n: int) -> None:
 
 
 def test_what_is_above_the_truth() -> None:
-    assert Excess(0.5)([0.2, 0.5, 0.75]).tolist() == [0.0, 0.0, 0.25]
+    assert ExcessOverTruth(0.5)([0.2, 0.5, 0.75]).tolist() == [0.0, 0.0, 0.25]
 
 
 # -------------------------------------------------------------------------------------- errors
@@ -264,4 +264,4 @@ def test_responses_of_sampled_persons() -> None:
 
 
 def test_an_error_is_clipped() -> None:
-    assert Clipped(Excess(0.0), 2.0)([1.0, 5.0]).tolist() == [1.0, 2.0]
+    assert ClippedError(ExcessOverTruth(0.0), 2.0)([1.0, 5.0]).tolist() == [1.0, 2.0]

@@ -16,13 +16,13 @@ from experiments.document_004_model_agnostic._canaries import POINTS, halves, ne
 from mechanisms.selection.free_tops import tail
 from mechanisms.teacher_ensembles.aggregation_mutants import MUTANTS
 from mechanisms.teacher_ensembles.classification_queries import (
-    Classification,
+    ClassificationSizes,
     LabellerError,
-    Midpoint,
+    LargestThresholdTeachers,
+    MidpointTeachers,
+    MislabelledFreshPoints,
     NearestNeighbour,
-    OneSided,
-    Sizes,
-    Split,
+    SplitTeachers,
     concentrated,
     error_budget,
     fewest_queries,
@@ -33,13 +33,13 @@ from mechanisms.teacher_ensembles.classification_queries import (
     sharper_budget,
 )
 from mechanisms.teacher_ensembles.online_leaks import release_scale, release_threshold
-from mechanisms.teacher_ensembles.online_release import Given, OnlineRelease
-from mechanisms.teacher_ensembles.vote_aggregation import Contiguous, Votes
+from mechanisms.teacher_ensembles.online_release import GivenDistances, OnlineRelease
+from mechanisms.teacher_ensembles.vote_aggregation import ChunkVotes, ContiguousChunks
 from mechanisms.teacher_ensembles.vote_distance import safe_distance
 
 
-def sizes_at(alpha: float, **options: Any) -> Sizes:
-    return Sizes(fewest_queries(alpha, 0.1), alpha, **options)
+def sizes_at(alpha: float, **options: Any) -> ClassificationSizes:
+    return ClassificationSizes(fewest_queries(alpha, 0.1), alpha, **options)
 
 
 # ------------------------------------------------------------------------------------------ sizes
@@ -68,7 +68,7 @@ def test_sizes_are_those_of_the_catalogue() -> None:
 def test_slopes_are_those_of_the_catalogue() -> None:
     # rates_pac: m = 2e5, four values of alpha; -1.86, -1.92 and -1.61.
     alphas = (0.1, 0.05, 0.025, 0.0125)
-    found = [Sizes(200_000, alpha) for alpha in alphas]
+    found = [ClassificationSizes(200_000, alpha) for alpha in alphas]
     log_n = np.log([sizes.rows for sizes in found])
     rate = [one_sided_rate(sizes, sizes.examples) for sizes in found]
     share = [sizes.cutoff / 200_000 for sizes in found]
@@ -87,13 +87,13 @@ def test_bad_input_is_refused() -> None:
     for build, shown in (
         (lambda: fewest_queries(1.0, 0.1), "1.0"),
         (lambda: fewest_queries(0.1, 0.0), "0.0"),
-        (lambda: Sizes(0, 0.1), "0"),
-        (lambda: Sizes(10, -0.1), "-0.1"),
-        (lambda: Sizes(10, 0.1, 0.5), "0.5"),
-        (lambda: Sizes(10, 0.1, beta=2.0), "2.0"),
-        (lambda: Sizes(10, 0.1, budget=lambda *_: 0), "0"),
-        (lambda: Sizes(10, 0.1, epsilon=-8.0), "-8.0"),
-        (lambda: Split(0.6), "0.6"),
+        (lambda: ClassificationSizes(0, 0.1), "0"),
+        (lambda: ClassificationSizes(10, -0.1), "-0.1"),
+        (lambda: ClassificationSizes(10, 0.1, 0.5), "0.5"),
+        (lambda: ClassificationSizes(10, 0.1, beta=2.0), "2.0"),
+        (lambda: ClassificationSizes(10, 0.1, budget=lambda *_: 0), "0"),
+        (lambda: ClassificationSizes(10, 0.1, epsilon=-8.0), "-8.0"),
+        (lambda: SplitTeachers(0.6), "0.6"),
         (lambda: NearestNeighbour(()), r"\(\)"),
         (lambda: often_wrong(np.zeros((2, 2), dtype=bool), 0.6), "0.6"),
     ):
@@ -110,31 +110,31 @@ def test_shifts_have_the_law_of_the_nearest_examples() -> None:
     points = rng.random((k, n)) - 0.5
     above = np.where(points > 0, points, 0.5).min(axis=1)
     below = np.where(points < 0, -points, 0.5).min(axis=1)
-    assert stats.ks_2samp(OneSided(n).shifts(k, rng), above).pvalue > 1e-8
-    assert stats.ks_2samp(Midpoint(n).shifts(k, rng), (above - below) / 2).pvalue > 1e-8
-    shifts = OneSided(50).shifts(k, rng)
+    assert stats.ks_2samp(LargestThresholdTeachers(n).shifts(k, rng), above).pvalue > 1e-8
+    assert stats.ks_2samp(MidpointTeachers(n).shifts(k, rng), (above - below) / 2).pvalue > 1e-8
+    shifts = LargestThresholdTeachers(50).shifts(k, rng)
     assert stats.kstest(shifts, lambda t: 1 - (1 - t) ** 50).pvalue > 1e-8  # beyond 1/2: 1e-15
-    assert Split(0.1).shifts(4, rng).tolist() == [-0.1, -0.1, 0.1, 0.1]
+    assert SplitTeachers(0.1).shifts(4, rng).tolist() == [-0.1, -0.1, 0.1, 0.1]
 
 
 def test_nearest_neighbours() -> None:
     chunk = np.array([(0.2, 0.0), (0.5, 1.0)])
     assert NearestNeighbour((0.1, 0.34, 0.36, 0.9))(chunk).tolist() == [0, 0, 1, 1]
     assert NearestNeighbour((0.1, 0.9))(chunk[:0]).tolist() == [0, 0]
-    votes = Votes(Contiguous(13, 26), NearestNeighbour(POINTS))
+    votes = ChunkVotes(ContiguousChunks(13, 26), NearestNeighbour(POINTS))
     pair = neighbours()
     assert votes.counts(pair.x).tolist() == [[12, 1]] * 11 + [[11, 2]]
     assert votes.counts(pair.y).tolist() == [[11, 2]] * 11 + [[12, 1]]
-    tied = Votes(Contiguous(80, 160), NearestNeighbour((0.25,)))
+    tied = ChunkVotes(ContiguousChunks(80, 160), NearestNeighbour((0.25,)))
     assert tied.counts(halves().x).tolist() == [[40, 40]]
     assert tied.counts(halves().y).tolist() == [[39, 41]]
-    single = Votes(Contiguous(81, 81), NearestNeighbour((0.25, 0.75)))
+    single = ChunkVotes(ContiguousChunks(81, 81), NearestNeighbour((0.25, 0.75)))
     assert single.counts(one_label(61).x).tolist() == [[61, 20]] * 2
 
 
 def test_a_moved_example_costs_four_and_not_two() -> None:
     pair = neighbours()
-    votes = Votes(Contiguous(13, 26), NearestNeighbour(POINTS))
+    votes = ChunkVotes(ContiguousChunks(13, 26), NearestNeighbour(POINTS))
     epoch = OnlineRelease(votes, 8.0, 0.3, epochs=1)
     assert curve(epoch.law(pair.x), epoch.law(pair.y)).epsilon(0.0) == pytest.approx(3.87385192, abs=1e-6)
     assert 1.8 * epoch.pure_level < 3.87385192 <= 2 * epoch.pure_level
@@ -143,7 +143,7 @@ def test_a_moved_example_costs_four_and_not_two() -> None:
 
 
 def test_chunks_that_are_used_again() -> None:
-    base = OnlineRelease(Votes(Contiguous(80, 160), NearestNeighbour((0.25,))), 4.0, 0.1)
+    base = OnlineRelease(ChunkVotes(ContiguousChunks(80, 160), NearestNeighbour((0.25,))), 4.0, 0.1)
     pair = used_again()
     mutant: Any = MUTANTS["chunks_reused"].build(base)
     assert curve(mutant.law(pair.x), mutant.law(pair.y)).delta(40.0) > 0.5
@@ -154,14 +154,17 @@ def test_chunks_that_are_used_again() -> None:
 
 def test_rates_are_those_of_runs() -> None:
     # Not the same law: a threshold that has survived is lower. The gap is below what these runs resolve.
-    for sizes in (sizes_at(0.1), Sizes(200_000, 0.05)):
-        runs = Classification(sizes, OneSided(sizes.examples))(None, 40, np.random.default_rng(7)) / sizes.queries
+    for sizes in (sizes_at(0.1), ClassificationSizes(200_000, 0.05)):
+        runs = (
+            MislabelledFreshPoints(sizes, LargestThresholdTeachers(sizes.examples))(None, 40, np.random.default_rng(7))
+            / sizes.queries
+        )
         error = float(runs.std(ddof=1)) / math.sqrt(40)
         assert abs(runs.mean() - one_sided_rate(sizes, sizes.examples)) < 6 * error
 
 
 def test_a_rate_by_quadrature() -> None:
-    sizes = Sizes(50, 0.2, epsilon=200.0, budget=lambda *_: 3)
+    sizes = ClassificationSizes(50, 0.2, epsilon=200.0, budget=lambda *_: 3)
     k, n = sizes.chunks, 30
     assert k < 60
 
@@ -184,9 +187,9 @@ def _nobody(k: int, n: int) -> float:
 
 
 def test_the_integrated_error_is_that_of_points() -> None:
-    sizes = Sizes(50, 0.2, 0.1, epsilon=100.0, budget=lambda *_: 3)
+    sizes = ClassificationSizes(50, 0.2, 0.1, epsilon=100.0, budget=lambda *_: 3)
     rng = np.random.default_rng(11)
-    shifts = Midpoint(8).shifts(sizes.chunks, rng)
+    shifts = MidpointTeachers(8).shifts(sizes.chunks, rng)
     points = (np.arange(400_000) + 0.5) / 400_000 - 0.5
     ones = (shifts[:, None] < points[None, ::40]).sum(axis=0)
     k = sizes.chunks
@@ -201,15 +204,17 @@ def test_the_integrated_error_is_that_of_points() -> None:
 
 def test_runs_count_refusals_wrong_labels_and_what_comes_after_a_halt() -> None:
     # Votes are tied on a fifth of all points, which are refused but for a probability of 1e-5.
-    sizes = Sizes(2000, 0.1, budget=lambda *_: 100)
-    halted = Classification(sizes, Split(0.1))(None, 20, np.random.default_rng(1))
+    sizes = ClassificationSizes(2000, 0.1, budget=lambda *_: 100)
+    halted = MislabelledFreshPoints(sizes, SplitTeachers(0.1))(None, 20, np.random.default_rng(1))
     # The 101st refusal is at about the 505th point, with a deviation of 45; all later ones are missed.
     assert np.all(np.abs(halted - (101 + 2000 - 505)) < 7 * 45)
-    free = Classification(replace(sizes, budget=lambda *_: 1000), Split(0.1))(None, 50, np.random.default_rng(1))
+    free = MislabelledFreshPoints(replace(sizes, budget=lambda *_: 1000), SplitTeachers(0.1))(
+        None, 50, np.random.default_rng(1)
+    )
     binomial = stats.binom(50 * 2000, 0.2)
     assert binomial.ppf(1e-8) <= free.sum() <= binomial.isf(1e-8)
     # With noisy labels, wrong ones among those that are answered: 0.2 + 0.8 * 0.1.
-    noisy = Classification(replace(sizes, gamma=0.1, budget=lambda *_: 1000), Split(0.1))
+    noisy = MislabelledFreshPoints(replace(sizes, gamma=0.1, budget=lambda *_: 1000), SplitTeachers(0.1))
     binomial = stats.binom(50 * 2000, 0.28)
     assert binomial.ppf(1e-8) <= noisy(None, 50, np.random.default_rng(2)).sum() <= binomial.isf(1e-8)
     unseen = replace(noisy, stable_errors=False)(None, 50, np.random.default_rng(2))
@@ -219,21 +224,21 @@ def test_runs_count_refusals_wrong_labels_and_what_comes_after_a_halt() -> None:
 
 def test_errors_of_the_labeller() -> None:
     sizes = sizes_at(0.1)
-    found = LabellerError(sizes, Split(0.1))(None, 2, np.random.default_rng(0))
+    found = LabellerError(sizes, SplitTeachers(0.1))(None, 2, np.random.default_rng(0))
     # A coin on a fifth of all points, and hardly any other error.
     assert found == pytest.approx([0.1, 0.1], abs=1e-4)
-    noisy = Sizes(sizes.queries, 0.1, 0.1)
-    assert LabellerError(noisy, Split(0.1))(None, 1, np.random.default_rng(0)) == pytest.approx(
+    noisy = ClassificationSizes(sizes.queries, 0.1, 0.1)
+    assert LabellerError(noisy, SplitTeachers(0.1))(None, 1, np.random.default_rng(0)) == pytest.approx(
         [0.8 * 0.1 + 0.1], abs=1e-4
     )
-    one_sided = LabellerError(sizes, OneSided(sizes.examples))(None, 20, np.random.default_rng(1))
+    one_sided = LabellerError(sizes, LargestThresholdTeachers(sizes.examples))(None, 20, np.random.default_rng(1))
     assert np.all(one_sided <= 3 * 0.1)
 
 
 def test_two_borderline_points_are_answered_together() -> None:
     # Catalogue 004, hpriv_err: 1/2 each, and both with 7/24.
     epsilon = release_scale(1.0, 0.5, 1) * release_threshold(0.5, 2) / 8.0
-    run = OnlineRelease(Given(2), epsilon, 0.5)
+    run = OnlineRelease(GivenDistances(2), epsilon, 0.5)
     law = run.law(np.array([[0, 8], [0, 8]]))
     mass = dict(zip(law.outcomes, law.probabilities, strict=True))
     assert mass[0, 0] == pytest.approx(7 / 24, rel=1e-12)

@@ -10,10 +10,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mechanisms.base.queries import Answers
+from mechanisms.base.queries import IdentityQuery
 from mechanisms.selection.free_tops import inverted, tail
 from mechanisms.teacher_ensembles.composition_ledger import (
-    Ledger,
+    CompositionLedger,
     algorithm_1,
     algorithm_3,
     algorithm_4,
@@ -28,24 +28,24 @@ from mechanisms.teacher_ensembles.composition_ledger import (
     with_distance,
 )
 from mechanisms.teacher_ensembles.online_leaks import release_scale, release_threshold
-from mechanisms.teacher_ensembles.soft_label_votes import OneLabel
+from mechanisms.teacher_ensembles.soft_label_votes import OneSoftLabel
 
-Build = Callable[[float, float, int, int], Ledger]
+Build = Callable[[float, float, int, int], CompositionLedger]
 #: Cutoffs of the catalogue's search, and some between them.
 CUTOFFS = (1, 2, 3, 5, 10, 30, 100, 1000, 10_000, 100_000)
 
 
-def certified_up_to(ledgers: Sequence[Ledger]) -> float:
+def certified_up_to(ledgers: Sequence[CompositionLedger]) -> float:
     """Largest epsilon of ledgers, in increasing order, up to which none has a flag; 0 if the first has one."""
     unflagged = itertools.takewhile(lambda ledger: not ledger.flags, ledgers)
     return max((ledger.epsilon for ledger in unflagged), default=0.0)
 
 
-def of_soft_labels(epsilon: float, delta: float, queries: int, cutoff: int) -> Ledger:
+def of_soft_labels(epsilon: float, delta: float, queries: int, cutoff: int) -> CompositionLedger:
     return doubled(algorithm_6(epsilon, delta, queries, cutoff))
 
 
-def of_double_loop(epsilon: float, delta: float, queries: int, cutoff: int) -> Ledger:
+def of_double_loop(epsilon: float, delta: float, queries: int, cutoff: int) -> CompositionLedger:
     return looping(of_soft_labels(epsilon, delta, queries, cutoff), 2 * cutoff)
 
 
@@ -71,7 +71,7 @@ def test_golden_ranges_with_the_gap(build: Build, half: float, golden: float) ->
 
 def test_composition_by_hand() -> None:
     """Two epochs of randomised response, in closed form."""
-    one = Ledger("by hand", 0.7, 0.2, 2.0, 2, None, 9)
+    one = CompositionLedger("by hand", 0.7, 0.2, 2.0, 2, None, 9)
     assert one.per_epoch == 1.0
     top = math.e / (1 + math.e)
     known = sum(
@@ -92,7 +92,7 @@ def test_composition_by_hand() -> None:
 
 
 def test_leaks_by_hand() -> None:
-    one = Ledger("by hand", 1.0, 0.1, 3.0, 5, 12.0, 3, sensitivity=2.0, flip=1.0)
+    one = CompositionLedger("by hand", 1.0, 0.1, 3.0, 5, 12.0, 3, sensitivity=2.0, flip=1.0)
     assert one.used == 3  # no more epochs than tests
     assert one.leak == pytest.approx(3 * tail(11.0, 3.0))
     assert one.certified()[1] == pytest.approx(0.05 + one.leak)
@@ -107,8 +107,8 @@ def test_leaks_by_hand() -> None:
 @pytest.mark.parametrize("answers", [(0, 0, 0), (9, 0, 9, 0), (9, 9, 9, 0, 0), (12, 0, 0, 0)])
 def test_the_bound_on_leaks_holds_for_surviving_thresholds(answers: tuple[float, ...]) -> None:
     """Answers of 0 are flips; the others pass often, and a threshold that survives them is low. By quadrature."""
-    one = Ledger("Algorithm 3", 1.0, 0.1, 2.0, 2, 9.0, len(answers))
-    run = inverted(Answers(), 1.0, 0.1, 1, 9.0)
+    one = CompositionLedger("Algorithm 3", 1.0, 0.1, 2.0, 2, 9.0, len(answers))
+    run = inverted(IdentityQuery(), 1.0, 0.1, 1, 9.0)
     run = replace(run, epsilon=1.0, variant=replace(run.spec, threshold=2.0, query=4.0))
     assert (run.threshold_scale, run.query_scale, run.cutoff) == (2.0, 4.0, 2)
     law = run.law(np.array(answers, dtype=float))
@@ -142,7 +142,7 @@ def test_constants_are_those_of_the_mechanisms() -> None:
     # The catalogue's stream of flips only, at m = 10, T = 2, delta = .3.
     assert delta_of_flips(algorithm_3(1.0, 0.3, 10, 2), 3) == pytest.approx(0.029591, abs=5e-7)
     soft = algorithm_6(1.0, 0.01, 1, 1)
-    chunked = OneLabel(1.0, 0.01, 4).labels
+    chunked = OneSoftLabel(1.0, 0.01, 4).labels
     assert (soft.scale, 2 * float(soft.bar or 0)) == pytest.approx((chunked.scale, chunked.bar))
     assert algorithm_1(4.71, 0.5, 5, 1).scale == pytest.approx(1.0, abs=1e-3)
 
@@ -160,18 +160,18 @@ def test_students() -> None:
     assert student(points, np.array([1, -1, -1, 1]), 4) == math.inf
     assert student(points, np.array([-1, -1, -2, -2]), 4) == 0.0  # nothing was told: the first of all
     votes = np.array([0.3] * 80 + [0.8] * 5)
-    assert most_students(OneLabel(4.0, 0.1, 4), points, (votes, votes[::-1]), 50) == 1
+    assert most_students(OneSoftLabel(4.0, 0.1, 4), points, (votes, votes[::-1]), 50) == 1
 
 
 def test_errors_show_what_was_given() -> None:
     with pytest.raises(ValueError, match="epsilon > 0"):
         algorithm_1(0.0, 0.1, 5, 1)
     with pytest.raises(ValueError, match=r"2\.0"):
-        Ledger("wrong", 1.0, 2.0, 1.0, 1, None, 1)
+        CompositionLedger("wrong", 1.0, 2.0, 1.0, 1, None, 1)
     with pytest.raises(ValueError, match=r"\(0, 1\)"):
-        Ledger("wrong", 1.0, 0.5, 1.0, 0, None, 1)
+        CompositionLedger("wrong", 1.0, 0.5, 1.0, 0, None, 1)
     with pytest.raises(ValueError, match="-1"):
-        Ledger("wrong", 1.0, 0.5, 1.0, 1, 1.0, 1, flip=-1)
+        CompositionLedger("wrong", 1.0, 0.5, 1.0, 1, 1.0, 1, flip=-1)
     with pytest.raises(ValueError, match="Algorithm 1"):
         doubled(algorithm_1(1.0, 0.1, 5, 1))
     with pytest.raises(ValueError, match="Algorithm 1"):

@@ -27,7 +27,13 @@ from experiments.document_004_model_agnostic._questions import (
     nobody_pair,
     tied_pair,
 )
-from experiments.document_004_model_agnostic.distance_test import At, Missed, _baseline, _empty, _online
+from experiments.document_004_model_agnostic.distance_test import (
+    NonzeroOutputs,
+    ZeroAtDistance,
+    _baseline,
+    _empty,
+    _online,
+)
 from mechanisms.base.queries import Count
 from mechanisms.teacher_ensembles.distance_test import (
     INDEPENDENT,
@@ -39,8 +45,8 @@ from mechanisms.teacher_ensembles.distance_test import (
     required_distance,
     sufficient_distance,
 )
-from mechanisms.teacher_ensembles.online_release import BOTTOM, Asked, Given
-from mechanisms.teacher_ensembles.vote_distance import MostFrequent, leading
+from mechanisms.teacher_ensembles.online_release import BOTTOM, GivenDistances, QuestionList
+from mechanisms.teacher_ensembles.vote_distance import MostFrequentGroup, leading
 from tests.statistics import p_value_of_outputs
 
 #: Of one check.
@@ -81,7 +87,7 @@ def test_a_flip_leaks_half_of_delta() -> None:
 @pytest.mark.parametrize(("epsilon", "delta", "exact"), [(1, 1e-3, 0.9978), (0.5, 1e-6, 0.499998), (2, 0.01, 1.9627)])
 def test_the_exact_level_at_the_claimed_delta(epsilon: float, delta: float, exact: float) -> None:
     # Over all distances of one value; flips cost nothing at delta > delta/2.
-    test = DistanceTest(At(), epsilon, delta)
+    test = DistanceTest(ZeroAtDistance(), epsilon, delta)
     laws = [test.law(float(d)) for d in range(math.ceil(3 * test.bar(())) + 2)]
     found = max(curve(a, b).epsilon(delta) for a, b in itertools.pairwise(laws))
     assert found == pytest.approx(exact, abs=5e-5 if epsilon > 0.5 else 5e-7)
@@ -90,7 +96,7 @@ def test_the_exact_level_at_the_claimed_delta(epsilon: float, delta: float, exac
 def test_the_curve_is_that_of_the_catalogue() -> None:
     # max{delta/2, HS(Bern(p_d), Bern(p_d+1))} at every level, both orders.
     for epsilon, delta in ((1.0, 0.1), (0.5, 0.01), (3.0, 0.2)):
-        test = DistanceTest(At(), epsilon, delta)
+        test = DistanceTest(ZeroAtDistance(), epsilon, delta)
         for d in range(12):
             p, q = (tail(-math.log(delta) - epsilon * x) for x in (d, d + 1))
             found = curve(test.law(float(d)), test.law(float(d + 1)))
@@ -102,7 +108,7 @@ def test_the_curve_is_that_of_the_catalogue() -> None:
 
 def test_the_failure_of_theorem_3_5_is_half_of_beta() -> None:
     for epsilon, delta, beta in ((0.5, 0.01, 0.1), (2.0, 1e-6, 0.01)):
-        test = DistanceTest(At(), epsilon, delta)
+        test = DistanceTest(ZeroAtDistance(), epsilon, delta)
         assert 1 - test.release_probability(sufficient_distance(epsilon, delta, beta)) == pytest.approx(beta / 2)
         expected = (math.log(1 / delta) + math.log(1 / (2 * beta))) / epsilon
         assert required_distance(test, beta) == pytest.approx(expected, rel=1e-9)
@@ -140,7 +146,7 @@ def test_the_noisy_distance_shown() -> None:
 
 
 def test_a_test_for_each_query_against_samples() -> None:
-    tests = IndependentTests(Asked((lead(), flip()), (0, 1, 0)), 30.0, 0.2)
+    tests = IndependentTests(QuestionList((lead(), flip()), (0, 1, 0)), 30.0, 0.2)
     n, rng = 100_000, np.random.default_rng(5)
     built: list[Any] = [tests, INDEPENDENT["eps_over_m"].build(tests), INDEPENDENT["delta_not_divided"].build(tests)]
     for mechanism in built:
@@ -190,7 +196,7 @@ def test_harmless_mutants_keep_the_claim() -> None:
     uncapped: Any = MUTANTS["distance_not_capped_at_zero"].build(DistanceTest(flip(), 1.0, 0.1))
     assert [uncapped.found(x)[1] for x in (flip_pair().x, flip_pair().y)] == [0.0, -1.0]
     # Every pair of small databases of two values, one row added: (eps, delta/2).
-    either = MostFrequent(tuple(Count(equals=v, relation="add_remove_one") for v in (0.0, 1.0)))
+    either = MostFrequentGroup(tuple(Count(equals=v, relation="add_remove_one") for v in (0.0, 1.0)))
     uncapped = MUTANTS["distance_not_capped_at_zero"].build(DistanceTest(either, 1.0, 0.1))
     for a, b, row in itertools.product(range(6), range(6), (0.0, 1.0)):
         rows = [0.0] * a + [1.0] * b
@@ -201,7 +207,7 @@ def test_harmless_mutants_keep_the_claim() -> None:
 
 
 def test_a_threshold_that_grows_with_the_data() -> None:
-    either = MostFrequent(tuple(Count(equals=v, relation="add_remove_one") for v in (0.0, 1.0)))
+    either = MostFrequentGroup(tuple(Count(equals=v, relation="add_remove_one") for v in (0.0, 1.0)))
     mutant: Any = MUTANTS["data_dependent_threshold"].build(DistanceTest(either, 0.7, 0.05))
     for rows in ([0.0, 1.0], [0.0, 1.0, 0.0, 1.0]):
         found = curve(mutant.law(np.array(rows)), mutant.law(np.array([*rows, 1.0])))
@@ -242,14 +248,14 @@ def test_the_value_on_the_other_branch_and_noise_of_smooth_sensitivity() -> None
 
 
 def test_independent_tests_by_their_formulas() -> None:
-    tests = IndependentTests(Asked((flip(),), (0,) * 6), 2.0, 0.05)
+    tests = IndependentTests(QuestionList((flip(),), (0,) * 6), 2.0, 0.05)
     assert tests.epsilon_each == pytest.approx(2.0 / math.sqrt(48 * math.log(40)))
     assert tests.delta_each == 0.05 / 12
     assert pair_curve(tests, flip_pair()).delta(2.0) == pytest.approx(1 - (1 - 0.05 / 24) ** 6, rel=1e-9)
     undivided = INDEPENDENT["delta_not_divided"].build(tests)
     assert pair_curve(undivided, flip_pair()).delta(2.0) == pytest.approx(1 - (1 - 0.025) ** 6, rel=1e-9)
     # What each costs adds up: the loss of all in one direction.
-    far = IndependentTests(Asked((far_lead(),), (0,) * 6), 2.0, 0.05)
+    far = IndependentTests(QuestionList((far_lead(),), (0,) * 6), 2.0, 0.05)
     one = pair_curve(DistanceTest(far_lead(), far.epsilon_each, far.delta_each), far_lead_pair()).epsilon(0.0)
     assert pair_curve(far, far_lead_pair()).epsilon(0.0) == pytest.approx(6 * one, rel=1e-9)
     assert pair_curve(far, tied_pair(far_lead(), 28)).delta(2.0) <= 0.05 / 4
@@ -257,7 +263,7 @@ def test_independent_tests_by_their_formulas() -> None:
 
 def test_the_distance_independent_tests_need() -> None:
     for m in (1, 10, 1000):
-        tests = IndependentTests(Given(m), 1.0, 1e-6)
+        tests = IndependentTests(GivenDistances(m), 1.0, 1e-6)
         needed = tests.needed(0.1)
         assert tests.failure(needed) == pytest.approx(0.1, rel=1e-6)
         assert tests.failure(tests.sufficient(0.1)) <= 0.1 * (1 + 1e-12)
@@ -265,7 +271,7 @@ def test_the_distance_independent_tests_need() -> None:
         expected = (math.log(2e6 * m) + math.log(m / 0.2)) * math.sqrt(8 * m * math.log(2e6))
         assert tests.sufficient(0.1) == pytest.approx(expected, rel=1e-12)
     # The failure of three against all that can happen.
-    tests = IndependentTests(Given(3), 40.0, 0.1)
+    tests = IndependentTests(GivenDistances(3), 40.0, 0.1)
     law = tests.law(np.column_stack([np.zeros(3), np.full(3, 2.0)]))
     assert 1 - law.probabilities[law.outcomes.index((0, 0, 0))] == pytest.approx(tests.failure(2.0), rel=1e-9)
 
@@ -280,8 +286,8 @@ def test_online_release_needs_less_from_m_over_16_on() -> None:
 
 
 def test_missed_answers_are_counted() -> None:
-    assert Missed()(np.array([0, BOTTOM, 0])).tolist() == [0, 1, 0]
-    assert Missed()(np.array([[0, BOTTOM], [0, 0]])).tolist() == [1, 0]
+    assert NonzeroOutputs()(np.array([0, BOTTOM, 0])).tolist() == [0, 1, 0]
+    assert NonzeroOutputs()(np.array([[0, BOTTOM], [0, 0]])).tolist() == [1, 0]
 
 
 @pytest.mark.parametrize(
@@ -294,12 +300,15 @@ def test_missed_answers_are_counted() -> None:
             lambda: DistanceTest(lead(), 1.0, 0.1)(lead_pair().x, 0, np.random.default_rng(0)),
             "a number of draws n >= 1",
         ),
-        (lambda: required_distance(DistanceTest(At(), 1.0, 0.1), 0.6), r"a beta in \(0, 1/2\), got 0\.6"),
-        (lambda: IndependentTests(Given(3), -1.0, 0.1), r"a finite epsilon > 0, got -1\.0"),
-        (lambda: IndependentTests(Given(3), 1.0, 0.0), r"a delta in \(0, 1\), got 0\.0"),
-        (lambda: IndependentTests(Given(17), 1.0, 0.1).law(np.zeros((17, 2))), "at most 16 queries, got 17"),
-        (lambda: IndependentTests(Given(3), 1.0, 0.1).needed(0.5), r"a beta in \(0, 1/2\), got 0\.5"),
-        (lambda: MUTANTS["removals_only"].build(DistanceTest(At(), 1.0, 0.1)), "a question that is a MostFrequent"),
+        (lambda: required_distance(DistanceTest(ZeroAtDistance(), 1.0, 0.1), 0.6), r"a beta in \(0, 1/2\), got 0\.6"),
+        (lambda: IndependentTests(GivenDistances(3), -1.0, 0.1), r"a finite epsilon > 0, got -1\.0"),
+        (lambda: IndependentTests(GivenDistances(3), 1.0, 0.0), r"a delta in \(0, 1\), got 0\.0"),
+        (lambda: IndependentTests(GivenDistances(17), 1.0, 0.1).law(np.zeros((17, 2))), "at most 16 queries, got 17"),
+        (lambda: IndependentTests(GivenDistances(3), 1.0, 0.1).needed(0.5), r"a beta in \(0, 1/2\), got 0\.5"),
+        (
+            lambda: MUTANTS["removals_only"].build(DistanceTest(ZeroAtDistance(), 1.0, 0.1)),
+            "a question that is a MostFrequentGroup",
+        ),
     ],
 )
 def test_mistakes_are_shown(build: Any, message: str) -> None:

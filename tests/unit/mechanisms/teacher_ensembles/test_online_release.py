@@ -20,8 +20,14 @@ from auditor.targets.analysts import FixedList, Phases
 from auditor.targets.transcripts import ExactDialogue
 from experiments.common import rand
 from experiments.document_004_model_agnostic._questions import asked, asked_pair, flip, flip_pair, moving, nobody
-from experiments.document_004_model_agnostic.online_release import Missed, _all_unstable, _at, _elsewhere, _streams
-from mechanisms.base.queries import Answers
+from experiments.document_004_model_agnostic.online_release import (
+    MissedLaterQueries,
+    _all_unstable,
+    _at,
+    _elsewhere,
+    _streams,
+)
+from mechanisms.base.queries import IdentityQuery
 from mechanisms.selection.free_tops import HARMLESS, bank, epoch, tail
 from mechanisms.teacher_ensembles.distance_test import MUTANTS as OF_A_TEST
 from mechanisms.teacher_ensembles.online_leaks import (
@@ -39,10 +45,10 @@ from mechanisms.teacher_ensembles.online_release import (
     BOTTOM,
     HALTED,
     MUTANTS,
-    Asked,
-    Elsewhere,
-    Given,
+    GivenDistances,
     OnlineRelease,
+    QuestionList,
+    ValuesOfOldCopy,
     elsewhere,
 )
 from tests.claims.declared import claim_of, stated_on_pair
@@ -53,7 +59,7 @@ ALARM = 1e-8
 
 
 def rows(distances: Any, value: int = 0) -> Any:
-    """Data for `Given`: one value, these distances."""
+    """Data for `GivenDistances`: one value, these distances."""
     return np.column_stack([np.full(len(distances), float(value)), np.asarray(distances, dtype=float)])
 
 
@@ -82,14 +88,14 @@ def answered(law: FiniteLaw) -> float:
 def test_the_golden_leaks(m: int, cutoff: int, delta: float, epsilon: float, leak: float) -> None:
     assert fresh_leak(delta / (2 * m)) == pytest.approx(leak, rel=1e-12)
     for other in (epsilon, 3 * epsilon):  # the same at every level
-        law = OnlineRelease(Given(m), other, delta, cutoff).law(rows([0] * m))
+        law = OnlineRelease(GivenDistances(m), other, delta, cutoff).law(rows([0] * m))
         first = probability(law, lambda transcript: transcript[0] == 0)
         assert first == pytest.approx(leak, rel=1e-10)
     assert leak < delta / (2 * m)
 
 
 def test_the_golden_parameters() -> None:
-    run = OnlineRelease(Given(1), 4.0, 0.3)
+    run = OnlineRelease(GivenDistances(1), 4.0, 0.3)
     assert run.noise == pytest.approx(1.9478808920906234, rel=1e-14)
     assert run.bar == pytest.approx(7.390727537124921, rel=1e-14)
     assert run.tests.threshold_scale == pytest.approx(run.noise)
@@ -109,7 +115,9 @@ def test_the_golden_parameters() -> None:
 def test_streams_of_unstable_queries(m: int, cutoff: int, delta: float, found: float, bound: float) -> None:
     g, epochs = fresh_leak(delta / (2 * m)), min(cutoff + 1, m)
     assert total_leak([True] * m, delta, cutoff) == pytest.approx(1 - (1 - g) ** epochs, rel=1e-10)
-    assert answered(OnlineRelease(Given(m), 1.0, delta, cutoff).law(rows([0] * m))) == pytest.approx(found, abs=5e-7)
+    assert answered(OnlineRelease(GivenDistances(m), 1.0, delta, cutoff).law(rows([0] * m))) == pytest.approx(
+        found, abs=5e-7
+    )
     assert total_leak([True] * m, delta, cutoff) == pytest.approx(found, abs=5e-7)
     assert epochs * g == pytest.approx(bound, abs=6e-7)
     assert epochs * g <= delta / 3
@@ -120,7 +128,7 @@ def test_a_leak_among_stable_queries_against_the_law(pattern: str) -> None:
     # A flip has another value: every transcript that shows it.
     unstable = [sign == "f" for sign in pattern]
     for cutoff in (1, 2, 6):
-        run = OnlineRelease(Given(6), 4.0, 0.3, cutoff)
+        run = OnlineRelease(GivenDistances(6), 4.0, 0.3, cutoff)
         data = np.array([[0.0, 0.0] if low else [1.0, run.bar] for low in unstable])
         law = run.law(data)
         shown = probability(law, lambda transcript: 0 in transcript)
@@ -148,7 +156,7 @@ def test_a_surviving_threshold() -> None:
 
 def test_a_leak_by_simulation() -> None:
     # After nine queries at distance w, of a run that does not halt.
-    run = OnlineRelease(Given(10), 4.0, 0.3, 10)
+    run = OnlineRelease(GivenDistances(10), 4.0, 0.3, 10)
     data = np.array([[1.0, run.bar]] * 9 + [[0.0, 0.0]])
     n = 200_000
     count = int((run(data, n, np.random.default_rng(1))[:, 9] == 0).sum())
@@ -191,11 +199,11 @@ def test_the_needed_distance_by_quadrature() -> None:
 
 def test_runs_at_the_sharper_distance() -> None:
     m, cutoff, delta, beta, n = 50, 4, 1e-4, 0.2, 20_000
-    run = OnlineRelease(Given(m), 1.0, delta, cutoff)
+    run = OnlineRelease(GivenDistances(m), 1.0, delta, cutoff)
     data = rows([0.0] * cutoff + [sharper_distance(m, delta, beta) * run.noise] * (m - cutoff))
     outputs = run(data, n, np.random.default_rng(2))
     assert outputs.shape == (n, m)
-    missed = Missed(cutoff)(outputs)
+    missed = MissedLaterQueries(cutoff)(outputs)
     assert int((missed > 0).sum()) <= stats.binom.isf(ALARM, n, beta)
     assert missed.max() > 0
     for t in (1, 3):
@@ -216,7 +224,7 @@ def test_laws_against_samples(name: str) -> None:
 
 def test_laws_of_long_runs_against_samples() -> None:
     checked: list[tuple[Any, Any]] = [
-        (OnlineRelease(Asked((flip(),), (0,) * 5), 4.0, 0.3, 4), flip_pair().x),
+        (OnlineRelease(QuestionList((flip(),), (0,) * 5), 4.0, 0.3, 4), flip_pair().x),
         (_at("+++-", 8.0, 0.5, epochs=1), asked_pair().x),
         (MUTANTS["answers_after_halt"].build(_at("+++-", 8.0, 0.5, epochs=1)), asked_pair().x),
     ]
@@ -226,7 +234,7 @@ def test_laws_of_long_runs_against_samples() -> None:
 
 
 def test_outputs_are_values_refusals_and_what_was_not_asked() -> None:
-    run = OnlineRelease(Given(4), 1.0, 0.1, 1)
+    run = OnlineRelease(GivenDistances(4), 1.0, 0.1, 1)
     data = np.array([[5.0, 1e5], [7.0, -1e5], [2.0, -1e5], [3.0, 1e5]])
     assert run(data, 3, np.random.default_rng(0)).tolist() == [[5, BOTTOM, BOTTOM, HALTED]] * 3
     law = run.law(rows([run.bar] * 4, value=9))
@@ -261,16 +269,16 @@ def opposed(queries: int, at: float, shift: float = 1.0) -> Any:
 def test_an_epoch_costs_two_over_lambda() -> None:
     found = []
     for m in (3, 10, 40):
-        run = OnlineRelease(Given(m), 6.0, 0.5, epochs=1)
+        run = OnlineRelease(GivenDistances(m), 6.0, 0.5, epochs=1)
         found.append(level(run, opposed(m, run.bar - 2)) / run.pure_level)
     assert found == sorted(found)
     assert 0.99 < found[-1] <= 1 + 1e-9
     # The rows of the bank change what they change in the sparse vector of the distances.
-    run = OnlineRelease(Given(6), 6.0, 0.5, epochs=1)
+    run = OnlineRelease(GivenDistances(6), 6.0, 0.5, epochs=1)
     x, y = opposed(6, run.bar)
     unlawful = ("m9a_value_released_on_top", "m9b_value_released_on_bot", "m14_one_query_draw")  # no tree of answers
     for name, mutant in bank(4, 0.01, 0.25).items():
-        base: Any = mutant.build(epoch(Answers(), run.noise, run.bar))
+        base: Any = mutant.build(epoch(IdentityQuery(), run.noise, run.bar))
         if name != "m18_sensitivity_two" and name not in unlawful:
             broken = replace(run, row=base.variant)
             assert level(broken, (x, y)) == pytest.approx(level(base, (x[:, 1], y[:, 1])), rel=1e-9), name
@@ -278,7 +286,7 @@ def test_an_epoch_costs_two_over_lambda() -> None:
 
 def test_levels_of_mutants() -> None:
     m = 200
-    base = OnlineRelease(Given(m), 6.0, 0.5, epochs=1)
+    base = OnlineRelease(GivenDistances(m), 6.0, 0.5, epochs=1)
     for name, factor in (("noise_half_lambda", 2.5), ("log_1_over_delta_in_lambda", math.sqrt(2.0))):
         mutant: Any = MUTANTS[name].build(base)
         found = level(mutant, opposed(m, mutant.bar - 1))
@@ -289,7 +297,7 @@ def test_levels_of_mutants() -> None:
 
 
 def test_a_threshold_that_is_kept_costs_less() -> None:
-    run = OnlineRelease(Given(8), 6.0, 0.5, 1)
+    run = OnlineRelease(GivenDistances(8), 6.0, 0.5, 1)
     mutant, stated = MUTANTS["threshold_not_refreshed"].build(run), MUTANTS["threshold_not_refreshed"].true_level
     assert stated is not None
     assert stated(run) == pytest.approx(3 / run.noise)
@@ -300,7 +308,7 @@ def test_a_threshold_that_is_kept_costs_less() -> None:
 
 
 def test_answers_after_the_halt_cost_half_a_shift_each() -> None:
-    run = OnlineRelease(Given(5), 6.0, 0.5, epochs=1)
+    run = OnlineRelease(GivenDistances(5), 6.0, 0.5, epochs=1)
     mutant, stated = MUTANTS["answers_after_halt"].build(run), MUTANTS["answers_after_halt"].true_level
     assert stated is not None
     far = run.bar - 60 * run.noise
@@ -312,7 +320,7 @@ def test_answers_after_the_halt_cost_half_a_shift_each() -> None:
 
 def test_thresholds_that_are_too_low() -> None:
     for delta in (0.01, 0.3):
-        run, p = OnlineRelease(Given(1), 2.0, delta), delta / 2
+        run, p = OnlineRelease(GivenDistances(1), 2.0, delta), delta / 2
         for name, leak in (
             ("threshold_lambda_log", (4 * math.sqrt(p) - p) / 6),
             ("threshold_log10", (4 * p ** (1 / math.log(10)) - p ** (2 / math.log(10))) / 6),
@@ -322,7 +330,7 @@ def test_thresholds_that_are_too_low() -> None:
             assert answered(found.law(rows([0]))) == pytest.approx(leak, rel=1e-9), name
     # Without m: T + 1 flips, above delta from T = 3 on.
     for cutoff, above in ((2, False), (3, True), (9, True)):
-        base = OnlineRelease(Given(cutoff + 1), 2.0, 1e-3, cutoff)
+        base = OnlineRelease(GivenDistances(cutoff + 1), 2.0, 1e-3, cutoff)
         found = MUTANTS["threshold_without_m"].build(base)
         total = answered(found.law(rows([0] * (cutoff + 1))))
         assert total == pytest.approx((cutoff + 1) * 1e-3 / 3, rel=5e-3)
@@ -347,28 +355,28 @@ def test_streams() -> None:
     assert (values.tolist(), distances.tolist()) == ([0, 0, 0], [8.0, 8.0, 8.0])
     values, distances = stream(asked_pair().x)
     assert distances.tolist() == [9.0, 7.0, 9.0]
-    assert Asked(moving()).queries == 2
-    values, distances = Given(2)([[3, 1.5], [0, 2]])
+    assert QuestionList(moving()).queries == 2
+    values, distances = GivenDistances(2)([[3, 1.5], [0, 2]])
     assert (values.tolist(), distances.tolist()) == ([3, 0], [1.5, 2.0])
-    last = Elsewhere(Asked((nobody(), flip())), 1)
+    last = ValuesOfOldCopy(QuestionList((nobody(), flip())), 1)
     assert last(flip_pair().x)[0].tolist() == [0, 1]
 
 
 @pytest.mark.parametrize(
     ("build", "message"),
     [
-        (lambda: OnlineRelease(Given(1), 0.0, 0.1), r"a finite epsilon > 0, got 0\.0"),
-        (lambda: OnlineRelease(Given(1), 1.0, 1.0), r"a delta in \(0, 1\), got 1\.0"),
-        (lambda: OnlineRelease(Given(1), 1.0, 0.1, 0), "a cutoff >= 1, got 0"),
-        (lambda: OnlineRelease(Given(1), 1.0, 0.1, scale=-2.0), r"a finite scale > 0, got -2\.0"),
-        (lambda: OnlineRelease(Given(1), 1.0, 0.1, threshold=math.inf), "a finite threshold, got inf"),
-        (lambda: OnlineRelease(Given(1), 1.0, 0.1, epochs=0), "at least one epoch, got 0"),
-        (lambda: OnlineRelease(Given(1), 1.0, 0.1).law([[-1, 2]]), "values >= 0"),
-        (lambda: Given(0), "a number of queries >= 1, got 0"),
-        (lambda: Given(2)([[1, 2]]), r"an array of shape \(2, 2\), got \(1, 2\)"),
-        (lambda: Asked(()), "at least one question"),
-        (lambda: Asked((flip(),), (0, 1)), r"indices of 1 questions, got \(0, 1\)"),
-        (lambda: Elsewhere(Given(1), 0), "at least one row, got 0"),
+        (lambda: OnlineRelease(GivenDistances(1), 0.0, 0.1), r"a finite epsilon > 0, got 0\.0"),
+        (lambda: OnlineRelease(GivenDistances(1), 1.0, 1.0), r"a delta in \(0, 1\), got 1\.0"),
+        (lambda: OnlineRelease(GivenDistances(1), 1.0, 0.1, 0), "a cutoff >= 1, got 0"),
+        (lambda: OnlineRelease(GivenDistances(1), 1.0, 0.1, scale=-2.0), r"a finite scale > 0, got -2\.0"),
+        (lambda: OnlineRelease(GivenDistances(1), 1.0, 0.1, threshold=math.inf), "a finite threshold, got inf"),
+        (lambda: OnlineRelease(GivenDistances(1), 1.0, 0.1, epochs=0), "at least one epoch, got 0"),
+        (lambda: OnlineRelease(GivenDistances(1), 1.0, 0.1).law([[-1, 2]]), "values >= 0"),
+        (lambda: GivenDistances(0), "a number of queries >= 1, got 0"),
+        (lambda: GivenDistances(2)([[1, 2]]), r"an array of shape \(2, 2\), got \(1, 2\)"),
+        (lambda: QuestionList(()), "at least one question"),
+        (lambda: QuestionList((flip(),), (0, 1)), r"indices of 1 questions, got \(0, 1\)"),
+        (lambda: ValuesOfOldCopy(GivenDistances(1), 0), "at least one row, got 0"),
         (lambda: fresh_leak(0.0), r"a p in \(0, 1\], got 0\.0"),
         (lambda: release_scale(1.0, 0.0, 1), r"a delta in \(0, 1\), got 0\.0"),
     ],
@@ -382,7 +390,7 @@ def test_mistakes_are_shown(build: Any, message: str) -> None:
 
 
 def test_a_mutant_of_the_tests_is_another_row() -> None:
-    run = OnlineRelease(Given(6), 6.0, 0.5, 1)
+    run = OnlineRelease(GivenDistances(6), 6.0, 0.5, 1)
     for name, own in (("m3_threshold_not_redrawn", "threshold_not_refreshed"), ("m7_no_cutoff", "answers_after_halt")):
         found: Any = of_tests({**bank(1, 0.5, 6.0), **HARMLESS}[name]).build(run)
         claimed: Any = MUTANTS[own].build(run)
@@ -394,7 +402,7 @@ def test_a_mutant_of_the_tests_is_another_row() -> None:
 
 
 def test_a_mutant_of_the_questions_changes_distances() -> None:
-    run = OnlineRelease(Asked((flip(),)), 4.0, 0.3)
+    run = OnlineRelease(QuestionList((flip(),)), 4.0, 0.3)
     pair = flip_pair()
     for name, x, y in (
         ("distance_of_sensitivity_two", 0, 0),
@@ -408,7 +416,7 @@ def test_a_mutant_of_the_questions_changes_distances() -> None:
     off: Any = of_questions(OF_A_TEST["distance_off_by_one"]).build(run)
     assert answered(off.law(pair.x)) == pytest.approx(tail(run.bar - 1, run.noise), rel=1e-12)
     with pytest.raises(ValueError, match="a stream of questions"):
-        of_questions(OF_A_TEST["distance_off_by_one"]).build(OnlineRelease(Given(1), 4.0, 0.3))
+        of_questions(OF_A_TEST["distance_off_by_one"]).build(OnlineRelease(GivenDistances(1), 4.0, 0.3))
 
 
 def test_the_level_of_distances_of_sensitivity_two() -> None:

@@ -18,8 +18,8 @@ from mechanisms.base.mechanism import FloatArray
 from mechanisms.selection.free_tops import tail
 from mechanisms.teacher_ensembles.online_leaks import fresh_leak
 from mechanisms.teacher_ensembles.private_learner import (
+    LabellingPipeline,
     LabelPrivateLearner,
-    Pipeline,
     PrivateLearner,
     average,
     predicted,
@@ -34,13 +34,13 @@ from mechanisms.teacher_ensembles.private_learner_mutants import (
     released_of_equals,
 )
 from mechanisms.teacher_ensembles.threshold_students import (
+    ChunkThreshold,
     LabelPrivateStudents,
-    Midpoint,
+    MidpointThreshold,
     NoisyLabels,
-    OneSided,
-    Sizes,
-    Teachers,
+    SmallestPositiveThreshold,
     ThresholdStudents,
+    ThresholdStudentSizes,
     printed_cutoff,
     public_points,
     sizes,
@@ -167,7 +167,7 @@ def _pairs() -> list[Any]:
     sure = LabelPrivateLearner(21, 4.0, 0.3, unlabelled=1)
     five = LabelPrivateLearner(3, 4.0, 0.3, unlabelled=2)
     many = PrivateLearner(3, 0.5, 0.3, points=((1.0,),) * 64)
-    found: list[tuple[str, Pipeline, Any]] = [
+    found: list[tuple[str, LabellingPipeline, Any]] = [
         ("reference", _ONE, flip),
         ("nine", experiment._NINE, experiment._payloads()),
     ]
@@ -188,7 +188,7 @@ def _pairs() -> list[Any]:
 
 
 @pytest.mark.parametrize(("name", "mechanism", "pair"), _pairs(), ids=lambda p: p if isinstance(p, str) else "")
-def test_draws_follow_the_exact_law(name: str, mechanism: Pipeline, pair: Any) -> None:
+def test_draws_follow_the_exact_law(name: str, mechanism: LabellingPipeline, pair: Any) -> None:
     for seed, data in enumerate((pair.x, pair.y)):
         outputs = mechanism(data, 20_000, np.random.default_rng([seed, len(name)]))
         assert outputs.dtype == np.int64
@@ -276,7 +276,7 @@ def test_in_these_it_changes_something(name: str) -> None:
 # -------------------------------------------------------------------------------- thresholds
 
 
-def _thresholds(teachers: Teachers, size: int, n: int, rng: np.random.Generator) -> FloatArray:
+def _thresholds(teachers: ChunkThreshold, size: int, n: int, rng: np.random.Generator) -> FloatArray:
     """Thresholds less 1/2 that teachers learn from examples."""
     found = np.empty(n)
     for i in range(n):
@@ -292,12 +292,14 @@ def _thresholds(teachers: Teachers, size: int, n: int, rng: np.random.Generator)
             found[i] = 0.0 if place == middle else x[place - 1] if place > middle else x[place]
         else:
             low, high = x[x < 0].max(), x[x >= 0].min()
-            found[i] = high if isinstance(teachers, OneSided) else (low + high) / 2
+            found[i] = high if isinstance(teachers, SmallestPositiveThreshold) else (low + high) / 2
     return found
 
 
-@pytest.mark.parametrize("teachers", [OneSided(), Midpoint(), NoisyLabels(0.1)], ids=lambda t: type(t).__name__)
-def test_the_law_of_a_teacher_by_training_it(teachers: Teachers) -> None:
+@pytest.mark.parametrize(
+    "teachers", [SmallestPositiveThreshold(), MidpointThreshold(), NoisyLabels(0.1)], ids=lambda t: type(t).__name__
+)
+def test_the_law_of_a_teacher_by_training_it(teachers: ChunkThreshold) -> None:
     n, size = 4_000, 100
     found = np.sort(_thresholds(teachers, size, n, np.random.default_rng(5)))
     at = np.array([-0.1, -0.03, -0.01, -1e-9, 0.0, 0.003, 0.01, 0.02, 0.05, 0.1])
@@ -330,13 +332,21 @@ def test_the_catalogues_sizes_and_errors(
     assert numbers.cutoff / points == pytest.approx(share, abs=6e-4)
     assert numbers.chunks == chunks
     assert numbers.rows == pytest.approx(rows, rel=0.005)
-    found = ThresholdStudents(OneSided(), numbers, 8.0, 0.01)(None, 2_000, np.random.default_rng(6)) - 0.5
+    found = (
+        ThresholdStudents(SmallestPositiveThreshold(), numbers, 8.0, 0.01)(None, 2_000, np.random.default_rng(6)) - 0.5
+    )
     # The catalogue's are means of 20 runs; so they have 1/10 of the spread of these as standard error, twice.
     assert abs(found.mean() - error) < 6 * found.std() / math.sqrt(20) + 5e-5
     assert found.min() > 0
 
 
-def _by_hand(teachers: OneSided, numbers: Sizes, epsilon: float, delta: float, rng: np.random.Generator) -> float:
+def _by_hand(
+    teachers: SmallestPositiveThreshold,
+    numbers: ThresholdStudentSizes,
+    epsilon: float,
+    delta: float,
+    rng: np.random.Generator,
+) -> float:
     """One student, with every teacher's threshold and every point drawn, one query after the other."""
     students = ThresholdStudents(teachers, numbers, epsilon, delta)
     thresholds = np.sort(1.0 - rng.random(numbers.chunks) ** (1.0 / numbers.chunk))
@@ -356,11 +366,11 @@ def _by_hand(teachers: OneSided, numbers: Sizes, epsilon: float, delta: float, r
 
 
 def test_students_by_drawing_everything() -> None:
-    numbers = Sizes(points=300, cutoff=40, chunks=4_000, chunk=20)
+    numbers = ThresholdStudentSizes(points=300, cutoff=40, chunks=4_000, chunk=20)
     rng = np.random.default_rng(7)
-    slow = [_by_hand(OneSided(), numbers, 20.0, 0.01, rng) for _ in range(300)]
+    slow = [_by_hand(SmallestPositiveThreshold(), numbers, 20.0, 0.01, rng) for _ in range(300)]
     for fast in (ThresholdStudents, LabelPrivateStudents):
-        found = fast(OneSided(), numbers, 20.0, 0.01)(None, 3_000, rng) - 0.5
+        found = fast(SmallestPositiveThreshold(), numbers, 20.0, 0.01)(None, 3_000, rng) - 0.5
         assert stats.ks_2samp(slow, found).pvalue > _ALPHA / 2
 
 
@@ -391,9 +401,20 @@ def test_sizes_by_hand() -> None:
         (lambda: replace(_ONE, points=((0.5,),))(_ROWS, 1, np.random.default_rng(0)), "whole numbers"),
         (lambda: NoisyLabels(0.3), r"label noise in \(0, 0.1\], got 0.3"),
         (lambda: sizes(1.5, 0.1, 1.0, 0.1), "got 1.5"),
-        (lambda: ThresholdStudents(OneSided(), Sizes(100, 10, 20, 5), 1.0, 0.01), "unanimous votes"),
-        (lambda: ThresholdStudents(OneSided(), Sizes(4_000, 2, 2_000, 1), 20.0, 0.01), "at most T = 2"),
-        (lambda: LabelPrivateStudents(Midpoint(), Sizes(300, 40, 4_000, 20), 20.0, 0.01), "that are one-sided"),
+        (
+            lambda: ThresholdStudents(SmallestPositiveThreshold(), ThresholdStudentSizes(100, 10, 20, 5), 1.0, 0.01),
+            "unanimous votes",
+        ),
+        (
+            lambda: ThresholdStudents(
+                SmallestPositiveThreshold(), ThresholdStudentSizes(4_000, 2, 2_000, 1), 20.0, 0.01
+            ),
+            "at most T = 2",
+        ),
+        (
+            lambda: LabelPrivateStudents(MidpointThreshold(), ThresholdStudentSizes(300, 40, 4_000, 20), 20.0, 0.01),
+            "that are one-sided",
+        ),
     ],
 )
 def test_bad_input_is_refused_with_its_value(build: Callable[[], object], message: str) -> None:

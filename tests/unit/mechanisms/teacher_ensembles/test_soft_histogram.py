@@ -16,9 +16,9 @@ from mechanisms.teacher_ensembles.soft_histogram import (
     BinsCentredOnTheMean,
     DataDependentRange,
     EndHalfBinsKept,
-    Histograms,
-    MeanReleased,
+    MeanOfScoresReleased,
     RoundedToNearest,
+    ScoreHistograms,
     one_vote_changed,
 )
 from mechanisms.teacher_ensembles.vote_distance import gap_distance, safe_distance
@@ -34,7 +34,7 @@ def bin_of(score: Fraction, bins: int, shifted: bool) -> int:
     return last or next(j for j in range(1, bins + 1) if (j - 1) * gamma <= score < j * gamma)
 
 
-def of_one(partitions: Histograms, score: float, shifted: bool) -> int:
+def of_one(partitions: ScoreHistograms, score: float, shifted: bool) -> int:
     counts = (partitions.shifted if shifted else partitions.plain)(np.array([[score]]))[0]
     return int(counts.argmax()) + 1 if counts.any() else 0
 
@@ -43,7 +43,7 @@ def of_one(partitions: Histograms, score: float, shifted: bool) -> int:
 def test_bins_are_those_of_the_definition(shifted: bool) -> None:
     rng = np.random.default_rng(0)
     for bins in (2, 3, 4, 7, 10):
-        partitions = Histograms(bins)
+        partitions = ScoreHistograms(bins)
         for score in rng.random(50):  # an end of a bin with probability below 1e-14
             assert of_one(partitions, score, shifted) == bin_of(Fraction(score), bins, shifted)
         # Ends, and midpoints between them, as the decimals or fractions that they are written as.
@@ -54,7 +54,8 @@ def test_bins_are_those_of_the_definition(shifted: bool) -> None:
         for bins in (4, 5, 10, 20):
             expected = bin_of(Fraction(hundredth, 100), bins, shifted)
             assert (
-                of_one(Histograms(bins), float(f"0.{hundredth:02d}") if hundredth < 100 else 1.0, shifted) == expected
+                of_one(ScoreHistograms(bins), float(f"0.{hundredth:02d}") if hundredth < 100 else 1.0, shifted)
+                == expected
             )
 
 
@@ -67,15 +68,15 @@ def test_the_edges_that_the_experiment_lists() -> None:
 def test_readings_of_two_queries() -> None:
     # gamma = 1/4. First query: plain counts 1, 4, 0, 2, shifted [1/8, 3/8) has 4, [3/8, 5/8) 1. Second one: all at 0.
     scores = np.array([[0.3, 0.3, 0.26, 0.4, 0.2, 0.9, 0.95], [0.0] * 7])
-    partitions = Histograms(4)
+    partitions = ScoreHistograms(4)
     assert partitions.plain(scores).tolist() == [[1, 4, 0, 2], [7, 0, 0, 0]]
     assert partitions.shifted(scores).tolist() == [[4, 1, 0], [0, 0, 0]]
     values, distances = partitions(scores)
     assert values.tolist() == [[3, 1], [2, 2]]
     assert distances.tolist() == [[1, 6], [2, 0]]
-    assert Histograms(4, safe_distance)(scores).distances.tolist() == [[0, 3], [1, 0]]
+    assert ScoreHistograms(4, safe_distance)(scores).distances.tolist() == [[0, 3], [1, 0]]
     # gamma = 1/2: one shifted bin, whose second is taken as empty.
-    assert Histograms(2)(scores[:1]).distances.tolist() == [[2], [3]]
+    assert ScoreHistograms(2)(scores[:1]).distances.tolist() == [[2], [3]]
 
 
 def test_one_vote_moves_distances_by_two_and_by_one() -> None:
@@ -83,14 +84,16 @@ def test_one_vote_moves_distances_by_two_and_by_one() -> None:
     middles = [0.125, 0.375, 0.625, 0.875]
     largest = {}
     for distance in (gap_distance, safe_distance):
-        of = {s: Histograms(2, distance)(np.array([s])) for s in itertools.product(middles, repeat=3)}
+        of = {s: ScoreHistograms(2, distance)(np.array([s])) for s in itertools.product(middles, repeat=3)}
         largest[distance] = max(
             float(np.abs(of[s].distances - of[t].distances).max())
             for s, t in itertools.product(of, of)
             if sum(a != b for a, b in zip(s, t, strict=True)) == 1
         )
         before, after = one_vote_changed(2, 3)
-        found = np.abs(Histograms(2, distance)(before).distances - Histograms(2, distance)(after).distances).max()
+        found = np.abs(
+            ScoreHistograms(2, distance)(before).distances - ScoreHistograms(2, distance)(after).distances
+        ).max()
         assert found == largest[distance]
     assert [(gap, safe) for _, gap, safe in moves()] == [(2, 1)] * 4
     before, after = one_vote_changed(2, 3)
@@ -102,7 +105,7 @@ def test_where_the_bin_changes_the_safe_distance_is_zero() -> None:
     for bins, votes, gap in ((2, 4, 1), (2, 5, 0), (3, 4, 1), (4, 3, 1)):
         before, after = one_vote_changed(bins, votes)
         for distance, most in ((safe_distance, 0), (gap_distance, gap)):
-            (v, d), (u, e) = Histograms(bins, distance)(before), Histograms(bins, distance)(after)
+            (v, d), (u, e) = ScoreHistograms(bins, distance)(before), ScoreHistograms(bins, distance)(after)
             assert np.maximum(d, e)[v != u].max() == most, (bins, votes)
 
 
@@ -117,9 +120,9 @@ def test_partitions_that_depend_on_the_scores() -> None:
     assert distances[0].tolist() == [9, 9]
     values, _ = BinsCentredOnTheMean(4)(scores)
     assert values[0] / 8 == pytest.approx(scores.mean(axis=1))
-    values, distances = MeanReleased(4)(scores)
+    values, distances = MeanOfScoresReleased(4)(scores)
     assert values[1] / 8 == pytest.approx(scores.mean(axis=1))
-    assert (distances == Histograms(4)(scores).distances).all()
+    assert (distances == ScoreHistograms(4)(scores).distances).all()
     # A score may be in the bin at the end of what is covered.
     assert (BinsCentredOnTheMean(4)(np.array([[0.0, 1.0, 1.0, 1.0], [0.0, 0.0, 0.0, 1.0]])).distances == 1).all()
 
@@ -139,16 +142,16 @@ def test_public_partitions_that_are_others() -> None:
 @pytest.mark.parametrize("bins", [1, 0, 2.5, True])
 def test_gamma_is_one_over_a_whole_number(bins: Any) -> None:
     with pytest.raises(ValueError, match=f"bins >= 2, gamma = 1/bins, got {bins}"):
-        Histograms(bins)
+        ScoreHistograms(bins)
 
 
 @pytest.mark.parametrize("scores", [[[0.5, 1.25]], [[-0.125]], [[math.nan]]])
 def test_scores_lie_in_the_unit_interval(scores: Any) -> None:
     with pytest.raises(ValueError, match=r"scores in \[0, 1\], got .*(1.25|-0.125|nan)"):
-        Histograms(4)(scores)
+        ScoreHistograms(4)(scores)
 
 
 @pytest.mark.parametrize("scores", [[0.5], [[]]])
 def test_scores_have_rows_of_queries(scores: Any) -> None:
     with pytest.raises(ValueError, match=r"shape \(m, k\), got \("):
-        Histograms(4)(scores)
+        ScoreHistograms(4)(scores)

@@ -16,19 +16,23 @@ from auditor.privacy.exact import curve
 from auditor.privacy.laws import FiniteLaw
 from experiments.common import person, rand, visits
 from experiments.document_004_model_agnostic import _soft_votes as votes
-from experiments.document_004_model_agnostic.soft_label_utility import Wrong, printed_distance, sharper_distance
+from experiments.document_004_model_agnostic.soft_label_utility import (
+    WrongMidpoints,
+    printed_distance,
+    sharper_distance,
+)
 from experiments.document_004_model_agnostic.soft_labels import _failed_tests
 from mechanisms.base.queries import Count
 from mechanisms.selection.free_tops import tail
-from mechanisms.teacher_ensembles.soft_ensembles import Echo, LabelMeans
-from mechanisms.teacher_ensembles.soft_histogram import Histograms, Readings
+from mechanisms.teacher_ensembles.soft_ensembles import EchoEnsemble, LabelMeans
+from mechanisms.teacher_ensembles.soft_histogram import HistogramReadings, ScoreHistograms
 from mechanisms.teacher_ensembles.soft_label_mutants import MUTANTS, PARTITIONS, leak, run_cost, total_leak
 from mechanisms.teacher_ensembles.soft_labels import (
     BOTTOM,
     HALTED,
     FirstAnswer,
     SoftLabels,
-    Steps,
+    SoftLabelSteps,
     corrected,
     noise_scale,
     one_query,
@@ -39,7 +43,7 @@ from tests.statistics import level_of, p_value_of_outputs
 
 # Chi-square tests fail at this level; all of them together at less than 1e-6.
 P_VALUE = 1e-8
-QUARTERS = Histograms(4)
+QUARTERS = ScoreHistograms(4)
 
 
 class Given:
@@ -54,9 +58,9 @@ class Unread:
 
     bins = 4
 
-    def __call__(self, distances: Any) -> Readings:
+    def __call__(self, distances: Any) -> HistogramReadings:
         values = np.repeat([[1], [2]], distances.shape[1], axis=1)
-        return Readings(values, distances)
+        return HistogramReadings(values, distances)
 
 
 def given(mechanism: SoftLabels) -> SoftLabels:
@@ -64,7 +68,7 @@ def given(mechanism: SoftLabels) -> SoftLabels:
 
 
 def bare(scale: float, threshold: float, cutoff: int, **steps: Any) -> SoftLabels:
-    return given(SoftLabels(Echo(), QUARTERS, 1.0, 0.0, scale, threshold, cutoff, Steps(**steps)))
+    return given(SoftLabels(EchoEnsemble(), QUARTERS, 1.0, 0.0, scale, threshold, cutoff, SoftLabelSteps(**steps)))
 
 
 def masses(law: FiniteLaw) -> dict[Any, float]:
@@ -87,27 +91,27 @@ def test_a_deciding_vote_shows_as_often_as_the_catalogue_says() -> None:
         (corrected, 1e-3, 3.333e-4),
     ):
         for epsilon in (0.1, 1.0, 20.0):
-            run = build(Echo(), QUARTERS, epsilon, delta, 1, 1)
+            run = build(EchoEnsemble(), QUARTERS, epsilon, delta, 1, 1)
             assert all_delta(run, x, y) == pytest.approx(golden, rel=2e-4)
             root = math.sqrt(delta / 4) if build is printed else delta / 4
             assert leak(run) == pytest.approx((4 * root - root**2) / 6, rel=1e-12)
             assert all_delta(run, x, y) == pytest.approx(1 - (1 - leak(run)) ** 2, rel=1e-10)
     # One query of 100: the threshold is for all of them.
-    assert all_delta(printed(Echo(), QUARTERS, 1.0, 1e-6, 1, 100), x, y) == pytest.approx(6.7e-5, abs=5e-7)
+    assert all_delta(printed(EchoEnsemble(), QUARTERS, 1.0, 1e-6, 1, 100), x, y) == pytest.approx(6.7e-5, abs=5e-7)
 
 
 @pytest.mark.parametrize(("cutoff", "queries"), [(1, 3), (2, 3), (3, 4), (4, 4)])
 def test_a_stream_of_deciding_votes(cutoff: int, queries: int) -> None:
     x, y = np.full((1, queries), 0.3), np.full((1, queries), 0.8)
     for build in (printed, corrected):
-        run = build(Echo(), QUARTERS, 1.0, 0.1, cutoff, queries)
+        run = build(EchoEnsemble(), QUARTERS, 1.0, 0.1, cutoff, queries)
         found = all_delta(run, x, y)
         assert found == pytest.approx(1 - (1 - leak(run)) ** (2 * (cutoff // 2 + 1)), rel=1e-9)
         assert found <= total_leak(run) * (1 + 1e-12)
         if cutoff % 2 == 0:
             assert found == pytest.approx(total_leak(run), rel=1e-9)
         # The mutant tests 2 T + 2 of them, if there are so many.
-        costly = replace(run, steps=Steps(bottom_costs=1))
+        costly = replace(run, steps=SoftLabelSteps(bottom_costs=1))
         assert all_delta(costly, x, y) == pytest.approx(1 - (1 - leak(run)) ** (2 * min(cutoff + 1, queries)), rel=1e-9)
 
 
@@ -117,7 +121,7 @@ def test_the_counterexample_to_theorem_5_6() -> None:
     assert printed_distance(1.0, 0.01, 2, 4, 0.1) == pytest.approx(8 * noise_scale(1.0, 0.01, 2) * math.log(64 / 0.01))
     data = np.stack([votes.unstable(k)] * 2 + [votes.stable(k, k)] * 2, axis=1)
     for build, golden in ((printed, 0.935), (corrected, 0.9983)):
-        run = build(Echo(), QUARTERS, 1.0, 0.01, 2, 4)
+        run = build(EchoEnsemble(), QUARTERS, 1.0, 0.01, 2, 4)
         found = masses(run.law(data))[(BOTTOM, BOTTOM, HALTED, HALTED)]
         assert found == pytest.approx(golden, abs=5e-4)
         assert found == pytest.approx((1 - leak(run)) ** 4, rel=1e-10)
@@ -205,7 +209,7 @@ def as_printed_in_algorithm_6(scores: np.ndarray, run: SoftLabels, rng: np.rando
 def test_the_law_is_that_of_the_printed_steps() -> None:
     rng = np.random.default_rng(3)
     scores = np.array([[0.3, 0.3, 0.3, 0.9, 0.1], [0.26, 0.24, 0.2, 0.24, 0.26], [0.7, 0.7, 0.7, 0.7, 0.3]])
-    run = replace(printed(Echo(), QUARTERS, 8.0, 0.5, 2, 3), threshold=1.0)
+    run = replace(printed(EchoEnsemble(), QUARTERS, 8.0, 0.5, 2, 3), threshold=1.0)
     outputs = [as_printed_in_algorithm_6(scores, run, rng) for _ in range(20_000)]
     assert p_value_of_outputs(outputs, run.law(scores.T)) > P_VALUE
 
@@ -242,7 +246,7 @@ def test_draws_follow_the_law_of_a_reused_noise() -> None:
 
 @pytest.mark.parametrize("name", PARTITIONS)
 def test_draws_over_other_partitions_follow_the_law(name: str) -> None:
-    built = PARTITIONS[name].build(one_query(Echo(), QUARTERS, 1.0, 2.0))
+    built = PARTITIONS[name].build(one_query(EchoEnsemble(), QUARTERS, 1.0, 2.0))
     assert isinstance(built, SoftLabels)
     data = np.array([[0.05], [0.1], [0.6], [0.61], [0.62]])
     outputs = [tuple(row) for row in built(data, 40_000, np.random.default_rng(5)).tolist()]
@@ -250,7 +254,7 @@ def test_draws_over_other_partitions_follow_the_law(name: str) -> None:
 
 
 def test_the_first_answer() -> None:
-    run = corrected(Echo(), QUARTERS, 4.0, 0.5, 2, 3)
+    run = corrected(EchoEnsemble(), QUARTERS, 4.0, 0.5, 2, 3)
     data = np.full((6, 3), 0.3)
     first = FirstAnswer(run)
     outputs = first(data, 60_000, np.random.default_rng(4)).tolist()
@@ -294,13 +298,13 @@ def test_a_threshold_without_noise_and_a_run_without_end() -> None:
 
 def test_a_run_up_to_its_first_failure_costs_two_and_a_half_over_lambda() -> None:
     for scale in (1.0, 0.4):
-        part = given(until_first_failure(Echo(), QUARTERS, scale, 20.0))
+        part = given(until_first_failure(EchoEnsemble(), QUARTERS, scale, 20.0))
         assert part.epsilon == 2.5 / scale
         # A second test far below the threshold, so that a pass costs all it can.
         x, y = opposed(40, 20.0, (1.0, 0.0))
         found = scale * loss(part, x, y, [0] * 40 + [1])
         assert 2.49 < found <= 2.5
-        kept = replace(part, steps=Steps(refreshes_between=False))
+        kept = replace(part, steps=SoftLabelSteps(refreshes_between=False))
         x, y = opposed(40, 20.0, (22.0, 23.0))
         found = scale * loss(kept, x, y, [0] * 40 + [2])
         assert 2.95 < found <= 3.0
@@ -309,12 +313,15 @@ def test_a_run_up_to_its_first_failure_costs_two_and_a_half_over_lambda() -> Non
             x = 20 + rng.uniform(-4, 4, (2, 5))
             move = rng.uniform(-1, 1, (2, 5))
             assert level_of(part, x, x + move) <= 2.5 / scale + 1e-9
-            assert level_of(replace(part, steps=Steps(refreshes_after_bottom=False)), x, x + move) <= 2.5 / scale + 1e-9
+            assert (
+                level_of(replace(part, steps=SoftLabelSteps(refreshes_after_bottom=False)), x, x + move)
+                <= 2.5 / scale + 1e-9
+            )
 
 
 def test_four_passes_are_needed_to_see_that_the_threshold_was_kept() -> None:
-    part = given(until_first_failure(Echo(), QUARTERS, 1.0, 20.0))
-    kept = replace(part, steps=Steps(refreshes_between=False))
+    part = given(until_first_failure(EchoEnsemble(), QUARTERS, 1.0, 20.0))
+    kept = replace(part, steps=SoftLabelSteps(refreshes_between=False))
     # Three passes and two failed tests cost Delta/(2 lambda) each, 2.5 in all.
     rng = np.random.default_rng(1)
     for _ in range(30):
@@ -323,9 +330,9 @@ def test_four_passes_are_needed_to_see_that_the_threshold_was_kept() -> None:
 
 
 def test_one_query_costs_one_over_lambda_and_twice_that_with_one_noise() -> None:
-    one = given(one_query(Echo(), QUARTERS, 0.5, 10.0))
+    one = given(one_query(EchoEnsemble(), QUARTERS, 0.5, 10.0))
     assert one.epsilon == 2.0
-    reused = replace(one, steps=Steps(reuses_noise=True))
+    reused = replace(one, steps=SoftLabelSteps(reuses_noise=True))
     for d1, d2, e1, e2 in ((10, 10, 11, 9), (2, 2, 3, 1), (16, 4, 17, 3), (4, 4, 5, 5), (11, 9, 10, 10)):
         assert 0.5 * level_of(one, [[d1], [d2]], [[e1], [e2]]) <= 1 + 1e-9
         assert 0.5 * level_of(reused, [[d1], [d2]], [[e1], [e2]]) <= 2 + 1e-9
@@ -350,11 +357,11 @@ def test_a_whole_run_costs_at_most_what_is_said() -> None:
 
 
 def test_thresholds_that_forget_something() -> None:
-    run = corrected(Echo(), QUARTERS, 1.0, 0.3, 1, 1)
+    run = corrected(EchoEnsemble(), QUARTERS, 1.0, 0.3, 1, 1)
     half, fewer = (MUTANTS[name].build(run) for name in ("printed_threshold", "threshold_forgets_2m_tests"))
     assert isinstance(half, SoftLabels)
     assert isinstance(fewer, SoftLabels)
-    assert half.threshold == printed(Echo(), QUARTERS, 1.0, 0.3, 1, 1).threshold
+    assert half.threshold == printed(EchoEnsemble(), QUARTERS, 1.0, 0.3, 1, 1).threshold
     v = 0.3 / 2
     assert leak(fewer) == pytest.approx((4 * v - v * v) / 6, rel=1e-12)
     found = all_delta(fewer, np.array([[0.3]]), np.array([[0.8]]))
@@ -366,7 +373,7 @@ def test_tests_that_fail_before_a_run_halts() -> None:
 
 
 def test_the_flag_is_a_function_of_the_value() -> None:
-    run = corrected(Echo(), QUARTERS, 4.0, 0.5, 2, 3)
+    run = corrected(EchoEnsemble(), QUARTERS, 4.0, 0.5, 2, 3)
     outputs = MUTANTS["flag_released"].build(run)(np.full((6, 3), 0.3), 20_000, np.random.default_rng(0))
     values, flags = outputs[:, :3], outputs[:, 3:]
     assert (flags[values > 0] == 1 - values[values > 0] % 2).all()
@@ -380,10 +387,10 @@ def test_the_flag_is_a_function_of_the_value() -> None:
 def test_pairs_of_votes_have_the_distances_that_they_state() -> None:
     pair = votes.epoch_pair(2)
     for data, distances in ((pair.x, [[4, 4, 3], [0, 0, 2]]), (pair.y, [[3, 3, 4], [0, 0, 3]])):
-        assert votes.HALVES(Echo()(data)).distances.tolist() == distances
+        assert votes.HALVES(EchoEnsemble()(data)).distances.tolist() == distances
     pair = votes.canary_pair(2)
     for data, distances in ((pair.x, [[8, 8, 6], [0, 0, 0]]), (pair.y, [[6, 6, 8], [0, 0, 0]])):
-        assert Histograms(2)(Echo()(data)).distances.tolist() == distances
+        assert ScoreHistograms(2)(EchoEnsemble()(data)).distances.tolist() == distances
     columns = [votes.unstable(10), votes.shifted_only(10), votes.stable(10, 4)]
     assert QUARTERS(np.stack(columns)).distances.tolist() == [[0, 0, 3], [0, 9, 3]]
 
@@ -422,12 +429,12 @@ def test_one_record_is_in_one_chunk() -> None:
 
 def test_wrong_answers_are_counted() -> None:
     outputs = np.array([[BOTTOM, 3, 2], [5, 3, 3], [2, HALTED, HALTED]])
-    assert Wrong((0, 3, 2))(outputs).tolist() == [0, 1, 2]
+    assert WrongMidpoints((0, 3, 2))(outputs).tolist() == [0, 1, 2]
 
 
 def test_the_sharper_distance_is_below_the_printed_one_and_suffices() -> None:
     for cutoff, queries in ((1, 1), (3, 12), (5, 100)):
-        run = corrected(Echo(), QUARTERS, 1.0, 0.01, cutoff, queries)
+        run = corrected(EchoEnsemble(), QUARTERS, 1.0, 0.01, cutoff, queries)
         d = sharper_distance(run, queries, 0.1)
         assert d < printed_distance(1.0, 0.01, cutoff, queries, 0.1)
         data = [[math.ceil(d)] * queries, [0] * queries]
@@ -449,12 +456,12 @@ def test_the_sharper_distance_is_below_the_printed_one_and_suffices() -> None:
 )
 def test_parameters_are_checked(change: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        replace(corrected(Echo(), QUARTERS, 1.0, 0.01, 1, 1), **change)
+        replace(corrected(EchoEnsemble(), QUARTERS, 1.0, 0.01, 1, 1), **change)
 
 
 def test_what_is_asked_for_is_checked() -> None:
     with pytest.raises(ValueError, match=r"1 <= T <= m, got \(3, 2\)"):
-        printed(Echo(), QUARTERS, 1.0, 0.01, 3, 2)
+        printed(EchoEnsemble(), QUARTERS, 1.0, 0.01, 3, 2)
     with pytest.raises(ValueError, match=r"delta in \(0, 1\), got 0"):
         noise_scale(1.0, 0, 1)
     with pytest.raises(ValueError, match="cutoff >= 1, got 0"):
@@ -470,11 +477,11 @@ def test_what_is_asked_for_is_checked() -> None:
         bare(1.0, 3.0, 30).law(np.ones((2, 30)))
     with pytest.raises(ValueError, match="one query, got 2"):
         bare(1.0, 3.0, 1, reuses_noise=True).law([[1, 1], [1, 1]])
-    with pytest.raises(ValueError, match="a threshold for each test, got Steps"):
+    with pytest.raises(ValueError, match="a threshold for each test, got SoftLabelSteps"):
         bare(1.0, 3.0, 1, reuses_noise=True, refreshes_between=False).law([[1], [1]])
     with pytest.raises(ValueError, match="number of draws n >= 1, got 0"):
         run([[1], [1]], 0, np.random.default_rng(0))
-    with pytest.raises(ValueError, match="a run without flags, got Steps"):
+    with pytest.raises(ValueError, match="a run without flags, got SoftLabelSteps"):
         FirstAnswer(bare(1.0, 3.0, 1, shows_flag=True))
 
 

@@ -30,24 +30,24 @@ from experiments.document_004_model_agnostic._canaries import (
 from mechanisms.selection.free_tops import tail
 from mechanisms.teacher_ensembles.aggregation_mutants import MUTANTS, RandomTies, SeedFromData, votes_of
 from mechanisms.teacher_ensembles.aggregation_parts import (
-    Coin,
-    Everything,
-    Overlapping,
+    AllDataInEveryChunk,
+    FirstEntryMajority,
+    FirstEntryPresence,
+    OverlappingTeacherChunks,
     PositiveInTies,
-    Present,
-    Reused,
-    Sorted,
-    Tuned,
+    ReusedChunks,
+    SortedChunks,
+    TunedChunkNumber,
     second_distinct_distance,
 )
 from mechanisms.teacher_ensembles.online_leaks import fresh_leak
-from mechanisms.teacher_ensembles.online_release import Given, OnlineRelease
+from mechanisms.teacher_ensembles.online_release import GivenDistances, OnlineRelease
 from mechanisms.teacher_ensembles.vote_aggregation import (
     AgreeingChunks,
-    ByIdentity,
-    Contiguous,
-    Echo,
-    Votes,
+    CanaryLearner,
+    ChunksByIdentity,
+    ChunkVotes,
+    ContiguousChunks,
     least_chunks,
     printed_chunks,
     refusals,
@@ -60,7 +60,7 @@ EPSILON, DELTA = 8.0, 0.3
 
 def release(pair: Pair, labels: int = 2, distance: Distance = gap_distance, epochs: int | None = None) -> OnlineRelease:
     rows, queries = pair.x.shape
-    votes = Votes(Contiguous(rows, rows), Echo(queries), labels, distance)
+    votes = ChunkVotes(ContiguousChunks(rows, rows), CanaryLearner(queries), labels, distance)
     return OnlineRelease(votes, EPSILON, DELTA, epochs=epochs)
 
 
@@ -145,76 +145,76 @@ def test_laws_are_those_of_samples() -> None:
 
 def test_one_record_is_in_one_chunk() -> None:
     rows = np.arange(34).reshape(17, 2)
-    parts = Contiguous(5, 17)(rows)
+    parts = ContiguousChunks(5, 17)(rows)
     assert sorted(map(len, parts)) == [3, 3, 3, 4, 4]
     assert np.array_equal(np.concatenate(parts), rows)
-    hashed = ByIdentity(5)(rows)
+    hashed = ChunksByIdentity(5)(rows)
     assert sum(map(len, hashed)) == 17
     for index in range(17):
         moved = rows.copy()
         moved[index, 1] = -1
-        assert sum(not np.array_equal(a, b) for a, b in zip(parts, Contiguous(5, 17)(moved), strict=True)) == 1
-        fewer = ByIdentity(5)(np.delete(rows, index, axis=0))
+        assert sum(not np.array_equal(a, b) for a, b in zip(parts, ContiguousChunks(5, 17)(moved), strict=True)) == 1
+        fewer = ChunksByIdentity(5)(np.delete(rows, index, axis=0))
         assert sum(not np.array_equal(a, b) for a, b in zip(hashed, fewer, strict=True)) == 1
 
 
 def test_identities_are_spread_evenly() -> None:
-    counts = np.bincount(ByIdentity(16).of(np.arange(160_000)), minlength=16)
+    counts = np.bincount(ChunksByIdentity(16).of(np.arange(160_000)), minlength=16)
     assert stats.chisquare(counts).pvalue > 1e-6  # fixed, no seed
     # SplitMix64 of 0 is a published number.
-    assert ByIdentity(2**31).of([0])[0] == 0xE220A8397B1DCDAF % 2**31
+    assert ChunksByIdentity(2**31).of([0])[0] == 0xE220A8397B1DCDAF % 2**31
     pair = by_identity([[1], [0], [0]], "three")
-    assert [len(chunk) for chunk in ByIdentity(3)(pair.x)] == [1, 1, 1]
-    assert [len(chunk) for chunk in ByIdentity(3)(pair.y)] == [0, 1, 1]
-    votes = Votes(ByIdentity(3), Echo(1, 1))
+    assert [len(chunk) for chunk in ChunksByIdentity(3)(pair.x)] == [1, 1, 1]
+    assert [len(chunk) for chunk in ChunksByIdentity(3)(pair.y)] == [0, 1, 1]
+    votes = ChunkVotes(ChunksByIdentity(3), CanaryLearner(1, 1))
     assert votes.counts(pair.x).tolist() == [[2, 1]]
     assert votes.counts(pair.y).tolist() == [[3, 0]]
 
 
 def test_bad_input_is_refused() -> None:
     for build, shown in (
-        (lambda: Contiguous(0, 3), "0"),
-        (lambda: Contiguous(2, 0), "0"),
-        (lambda: ByIdentity(-1), "-1"),
-        (lambda: Echo(0), "0"),
-        (lambda: Echo(1, -2), "-2"),
-        (lambda: Votes(Contiguous(2, 2), Echo(1), 1), "1"),
+        (lambda: ContiguousChunks(0, 3), "0"),
+        (lambda: ContiguousChunks(2, 0), "0"),
+        (lambda: ChunksByIdentity(-1), "-1"),
+        (lambda: CanaryLearner(0), "0"),
+        (lambda: CanaryLearner(1, -2), "-2"),
+        (lambda: ChunkVotes(ContiguousChunks(2, 2), CanaryLearner(1), 1), "1"),
         (lambda: AgreeingChunks(0, 1, 1, 1.0, 0.1), "0"),
         (lambda: AgreeingChunks(5, 1, 1, 1.0, 0.1, 1.5), "1.5"),
         (lambda: AgreeingChunks(5, 1, 1, -1.0, 0.1), "-1.0"),
         (lambda: printed_chunks(0, 1, 1.0, 0.1, 0.1), "0"),
         (lambda: printed_chunks(1, 1, 1.0, 0.1, 1.1), "1.1"),
-        (lambda: Contiguous(2, 3)(np.zeros((4, 1))), "4"),
-        (lambda: ByIdentity(2)(np.zeros(4)), "4"),
-        (lambda: Echo(3)(np.zeros((1, 2), dtype=int)), r"\[0 0\]|array"),
-        (lambda: Votes(Contiguous(2, 2), Echo(1))(np.array([[0], [2]])), "2"),
-        (lambda: votes_of(OnlineRelease(Given(1), 1.0, 0.1)), "Given"),
+        (lambda: ContiguousChunks(2, 3)(np.zeros((4, 1))), "4"),
+        (lambda: ChunksByIdentity(2)(np.zeros(4)), "4"),
+        (lambda: CanaryLearner(3)(np.zeros((1, 2), dtype=int)), r"\[0 0\]|array"),
+        (lambda: ChunkVotes(ContiguousChunks(2, 2), CanaryLearner(1))(np.array([[0], [2]])), "2"),
+        (lambda: votes_of(OnlineRelease(GivenDistances(1), 1.0, 0.1)), "GivenDistances"),
         (lambda: RandomTies(release(two_labels())), "9"),
-        (lambda: SeedFromData(Votes(Contiguous(2, 2), Echo(1))), "Echo"),
+        (lambda: SeedFromData(ChunkVotes(ContiguousChunks(2, 2), CanaryLearner(1))), "CanaryLearner"),
     ):
         with pytest.raises(ValueError, match=shown):
             build()
-    assert Echo(2)(np.zeros((0, 2), dtype=int)).tolist() == [0, 0]
+    assert CanaryLearner(2)(np.zeros((0, 2), dtype=int)).tolist() == [0, 0]
 
 
 # ---------------------------------------------------------------------------------------- mutants
 
 
 def base_of(rows: int, learner: Any, chunks: int = 80) -> OnlineRelease:
-    return OnlineRelease(Votes(Contiguous(chunks, rows), learner), 4.0, 0.1)
+    return OnlineRelease(ChunkVotes(ContiguousChunks(chunks, rows), learner), 4.0, 0.1)
 
 
 CASES: dict[str, tuple[OnlineRelease, Pair]] = {
-    "second_distinct_count": (base_of(80, Echo(1)), deciding(80)),
-    "random_tie_break": (base_of(80, Echo(1)), deciding(80)),
-    "data_dependent_chunks": (base_of(160, Echo(1, 1)), sorted_pair(160)),
-    "overlapping_chunks": (base_of(80, Present()), canary([[0]] * 79, [0], [1], "one")),
-    "data_dependent_seeds": (base_of(160, Coin()), seeded_pair(160)),
-    "counts_released": (base_of(80, Echo(1)), canary([[0]] * 79, [0], [1], "one")),
-    "majority_on_bot": (base_of(80, Echo(1)), deciding(80)),
-    "chunk_number_tuned": (base_of(160, Echo(1)), tuned_pair(160)),
-    "chunks_reused": (base_of(160, Echo(1)), canary([[1]] * 159, [0], [1], "one")),
-    "all_data_in_every_chunk": (base_of(80, Echo(1)), canary([[1]] * 79, [0], [1], "one")),
+    "second_distinct_count": (base_of(80, CanaryLearner(1)), deciding(80)),
+    "random_tie_break": (base_of(80, CanaryLearner(1)), deciding(80)),
+    "data_dependent_chunks": (base_of(160, CanaryLearner(1, 1)), sorted_pair(160)),
+    "overlapping_chunks": (base_of(80, FirstEntryPresence()), canary([[0]] * 79, [0], [1], "one")),
+    "data_dependent_seeds": (base_of(160, FirstEntryMajority()), seeded_pair(160)),
+    "counts_released": (base_of(80, CanaryLearner(1)), canary([[0]] * 79, [0], [1], "one")),
+    "majority_on_bot": (base_of(80, CanaryLearner(1)), deciding(80)),
+    "chunk_number_tuned": (base_of(160, CanaryLearner(1)), tuned_pair(160)),
+    "chunks_reused": (base_of(160, CanaryLearner(1)), canary([[1]] * 159, [0], [1], "one")),
+    "all_data_in_every_chunk": (base_of(80, CanaryLearner(1)), canary([[1]] * 79, [0], [1], "one")),
 }
 
 
@@ -269,17 +269,22 @@ def test_distances_of_mutants_by_hand() -> None:
 
 def test_chunks_and_learners_of_mutants_by_hand() -> None:
     rows = np.array([[3, 1], [1, 0], [2, 1], [0, 0]])
-    assert [chunk[:, 0].tolist() for chunk in Sorted(2)(rows)] == [[0, 1], [2, 3]]
-    assert [chunk[:, 0].tolist() for chunk in Overlapping(4, 3)(rows)] == [[3, 1, 2], [1, 2, 0], [2, 0, 3], [0, 3, 1]]
-    assert [chunk[:, 0].tolist() for chunk in Reused(4, 2)(rows)] == [[3, 1], [2, 0], [3, 1], [2, 0]]
-    assert all(chunk is rows for chunk in Everything(3)(rows))
-    tuned = Tuned((1, 2, 4), Echo(1, 1))
+    assert [chunk[:, 0].tolist() for chunk in SortedChunks(2)(rows)] == [[0, 1], [2, 3]]
+    assert [chunk[:, 0].tolist() for chunk in OverlappingTeacherChunks(4, 3)(rows)] == [
+        [3, 1, 2],
+        [1, 2, 0],
+        [2, 0, 3],
+        [0, 3, 1],
+    ]
+    assert [chunk[:, 0].tolist() for chunk in ReusedChunks(4, 2)(rows)] == [[3, 1], [2, 0], [3, 1], [2, 0]]
+    assert all(chunk is rows for chunk in AllDataInEveryChunk(3)(rows))
+    tuned = TunedChunkNumber((1, 2, 4), CanaryLearner(1, 1))
     assert tuned.chunks == 4
     assert len(tuned(rows)) == 2  # votes 1 and 1, against a tie of four and a single one
-    assert Coin(1)(np.array([[0], [1]])).tolist() == [1]
-    assert Coin(2)(np.array([[0], [1]])).tolist() == [0]
-    assert Coin(1)(np.array([[0], [0], [1]])).tolist() == [0]
-    assert Present()(np.array([[0], [1]])).tolist() == [1]
+    assert FirstEntryMajority(1)(np.array([[0], [1]])).tolist() == [1]
+    assert FirstEntryMajority(2)(np.array([[0], [1]])).tolist() == [0]
+    assert FirstEntryMajority(1)(np.array([[0], [0], [1]])).tolist() == [0]
+    assert FirstEntryPresence()(np.array([[0], [1]])).tolist() == [1]
 
 
 # --------------------------------------------------------------------------------------- accuracy
@@ -317,7 +322,7 @@ def test_the_probability_of_failure_by_other_means() -> None:
 
 def test_refusals_have_the_law_of_online_release() -> None:
     distances = np.array([4.0, 8.0, 6.0, 9.0])
-    release_ = OnlineRelease(Given(4), EPSILON, DELTA)
+    release_ = OnlineRelease(GivenDistances(4), EPSILON, DELTA)
     law = release_.law(np.stack([np.zeros(4), distances], axis=1))
     n = 100_000
     found = refusals(np.tile(distances, (n, 1)), release_.noise, release_.bar, 2, np.random.default_rng(3))

@@ -16,7 +16,7 @@ from experiments.document_004_model_agnostic.vote_distance import _CERTIFIED, _C
 from mechanisms.base.queries import Count
 from mechanisms.teacher_ensembles.online_leaks import release_scale
 from mechanisms.teacher_ensembles.vote_distance import (
-    MostFrequent,
+    MostFrequentGroup,
     all_counts,
     all_votes,
     gap,
@@ -142,7 +142,7 @@ def test_the_certified_range_of_the_printed_distance() -> None:
 
 
 def test_a_question_about_rows() -> None:
-    question = MostFrequent(tuple(Count(equals=v, relation="add_remove_one") for v in (0.0, 1.0, 2.0)))
+    question = MostFrequentGroup(tuple(Count(equals=v, relation="add_remove_one") for v in (0.0, 1.0, 2.0)))
     for rows, expected in (([], (0, 0)), ([1.0], (1, 0)), ([0.0, 1.0], (0, 0)), ([2.0] * 5 + [7.0], (2, 4))):
         assert question(np.array(rows)) == expected
     # Exhaustive: small databases, and all with one row added.
@@ -157,7 +157,7 @@ def test_a_question_about_rows() -> None:
 def test_groups_that_overlap_move_the_distance_by_at_most_one() -> None:
     ranges = ((0.0, 2.0), (1.0, 3.0), (3.0, 4.0))
     groups = tuple(Count(low=low, high=high, relation="add_remove_one") for low, high in ranges)
-    question = MostFrequent(groups)
+    question = MostFrequentGroup(groups)
     for rows in itertools.product(range(5), repeat=4):
         value, distance = question(np.array(rows))
         for row in range(5):
@@ -197,8 +197,8 @@ def test_questions_of_the_experiments_are_what_they_are_called() -> None:
         (lambda: all_counts(-1, 2), "a largest count >= 0, got -1"),
         (lambda: all_counts(1, 1), "at least two values, got 1"),
         (lambda: largest_at_flips(mode_distance, np.array([[5, 0]]), np.array([[6, 0]])), "different leaders, got 1"),
-        (lambda: MostFrequent((Count(relation="add_remove_one"),)), "at least two groups"),
-        (lambda: MostFrequent((Count(), Count())), "counts under add_remove_one"),
+        (lambda: MostFrequentGroup((Count(relation="add_remove_one"),)), "at least two groups"),
+        (lambda: MostFrequentGroup((Count(), Count())), "counts under add_remove_one"),
     ],
 )
 def test_mistakes_are_shown(build: Any, message: str) -> None:
