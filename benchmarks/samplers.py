@@ -196,8 +196,8 @@ BANKS: Mapping[
                 LatticeLaplace(ClippedSum(low=-1.0, high=1.0), 0.5),
                 (np.array([-1.0]), np.array([1.0])),
             ),
-            "linf_for_l1": (_COUNTS, _ROWS),
-            "shared_noise": (_COUNTS, _ROWS),
+            "linf_sensitivity": (_COUNTS, _ROWS),
+            "same_noise_for_two_queries": (_COUNTS, _ROWS),
             "local_sensitivity": (LatticeLaplace(Count(low=1.0), 0.5), _ROWS),
         },
     ),
@@ -206,7 +206,7 @@ BANKS: Mapping[
         TwoSidedGeometric(Count(low=1.0), math.e),
         (np.array([0.0]), np.array([1.0])),
         {
-            "unit_sensitivity": (
+            "sensitivity_ignored": (
                 TwoSidedGeometric(ClippedSum(low=0.0, high=2.0, resolution=1.0), math.sqrt(math.e)),
                 (np.array([0.0]), np.array([2.0])),
             )
@@ -233,7 +233,7 @@ BANKS: Mapping[
     "sparse_vector": (sparse_vector.MUTANTS, SparseVector(_VECTOR, 1.0, 0.5, cutoff=2), _SCORES, {}),
 }
 #: Mutants with the law of their reference: their claim is what is wrong.
-SAME_LAW = {"randomized_response/parameter_as_level"}
+SAME_LAW = {"randomized_response/parameter_claimed_as_eps"}
 
 
 def cases() -> Iterator[SamplerMutantCase]:

@@ -62,7 +62,7 @@ def geometric() -> Iterator[Draft]:
 
     yield broken(MUTANTS["one_sided"], count, pair)
     double = TwoSidedGeometric(ClippedSum("mdvis", 0.0, 2.0, resolution=1.0), math.sqrt(math.e))
-    yield broken(MUTANTS["unit_sensitivity"], double, visits(0, 2), case="sensitivity_ignored", relation=REPLACE)
+    yield broken(MUTANTS["sensitivity_ignored"], double, visits(0, 2), relation=REPLACE)
     yield from broken_and_deviating(MUTANTS["rounded_laplace"], count, pair)
     yield from broken_and_deviating(MUTANTS["sign_times_geometric"], count, pair)
 
@@ -154,7 +154,7 @@ def truncated() -> Iterator[Draft]:
     # Everybody is counted, and an output above the number of rows gives away that the dataset is the larger one.
     everybody = TruncatedGeometric(Count("mdvis", low=0.0, relation="add_remove_one"), math.e, 30_000)
     one_more = added("one more person, with 2 visits", person(mdvis=2))
-    yield broken(TRUNCATED["bound_from_data"], everybody, one_more, case="data_dependent_bound", relation=ADD_REMOVE)
+    yield broken(TRUNCATED["data_dependent_bound"], everybody, one_more, relation=ADD_REMOVE)
 
     yield inequality(
         _clamped_errors,

@@ -74,9 +74,7 @@ def _of_the_test_part() -> Iterator[Draft]:
     yield broken(MUTANTS["noisy_min_lap_1_over_eps"], twelve, single, relation=REPLACE)
     yield broken(MUTANTS["sample_dependent_class"], twelve, single, relation=REPLACE)
     double = flipped(parity_rows(2), 0, f"{agree}; two test rows")
-    yield broken(
-        MUTANTS["consistent_class"], twelve, double, case="sample_dependent_class__consistent", relation=REPLACE
-    )
+    yield broken(MUTANTS["sample_dependent_class__consistent"], twelve, double, relation=REPLACE)
     # All are wrong on one row each, or only the first is wrong on both.
     yield broken(MUTANTS["argmax_on_ties"], twelve, double, relation=REPLACE)
     # A lead of three test rows, against one of a single row; the noise is worth more than one and less than three.

@@ -182,9 +182,7 @@ def _classes_from_data() -> Iterator[Draft]:
     occurs = replaced_last(records((0, 1, 1), (1, 1, 1)), 0, 1, "the only record at point 1 goes to point 0")
     yield broken(MUTANTS["sample_dependent_class"], four, occurs, relation=REPLACE)
     contradicted = _zeros(2)
-    yield broken(
-        MUTANTS["consistent_class"], four, contradicted, case="sample_dependent_class__consistent", relation=REPLACE
-    )
+    yield broken(MUTANTS["sample_dependent_class__consistent"], four, contradicted, relation=REPLACE)
     appears = replaced_last(records((63, 0, 4)), 0, 0, "point 0 appears in the sample")
     yield broken(MUTANTS["deduplicated_on_sample"], many, appears, relation=REPLACE)
 

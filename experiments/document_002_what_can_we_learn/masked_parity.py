@@ -86,7 +86,8 @@ def _always_right() -> list[Row]:
 
 def _early(base: MaskedParityGame) -> dict[str, Any]:
     """Control of the claims that the learner never errs."""
-    return {"second_round_prepared_early": MUTANTS["second_round_prepared_early"].build(base)}
+    found = MUTANTS["second_round_prepared_early"]
+    return {found.name: found.build(base)}
 
 
 def _resources() -> list[Row]:

@@ -175,14 +175,15 @@ def _block_mutants(code: BonehShaw, most: IntArray) -> Iterator[Draft]:
     # Everybody colludes, and the word rises by exactly 1/8 from each block to the next.
     everybody = PiracyGame(BonehShaw(8, 8 * math.ceil(sufficient_block(8, _XI) / 8)), StratifiedPirate())
     yield _guilty(everybody, np.arange(1, 9), case="reference_float_comparison", independence=False)
+    found = MUTANTS["float_comparison"]
     yield _guilty(
-        _mutant("float_comparison", everybody),
+        found.build(everybody),
         np.arange(1, 9),
-        case="float_comparison",
+        case=found.name,
         expected="deviation",
         is_mutant=True,
         independence=False,
-        note=MUTANTS["float_comparison"].note,
+        note=found.note,
     )
 
 
@@ -534,6 +535,7 @@ def _bias_mutants(code: Tardos, coalition: IntArray) -> Iterator[Draft]:
     few = {"smoke": 200, "standard": 500}
     proportional = PirateScores(code, ProportionalPirate())
     bound = math.sqrt(300 * code.coalition)  # sqrt((1 - t) / t) is smaller
+    uncut, swapped = MUTANTS["no_bias_cutoff"], MUTANTS["weights_swapped"]
     yield accuracy(
         LargestCodeWeight(code),
         (0,),
@@ -541,38 +543,38 @@ def _bias_mutants(code: Tardos, coalition: IntArray) -> Iterator[Draft]:
         at_most=bound,
         beta=0,
         case="largest_weight",
-        controls={"no_bias_cutoff": LargestCodeWeight(_mutant("no_bias_cutoff", proportional).code)},
+        controls={uncut.name: LargestCodeWeight(_mutant(uncut.name, proportional).code)},
         draws=few,
         independence=False,
         derived=True,
     )
     yield accuracy(
-        LargestCodeWeight(_mutant("no_bias_cutoff", proportional).code),
+        LargestCodeWeight(_mutant(uncut.name, proportional).code),
         (0,),
         _itself,
         at_most=bound,
         beta=0,
-        case="no_bias_cutoff",
+        case=uncut.name,
         draws=few,
         expected="deviation",
         independence=False,
         is_mutant=True,
         derived=True,
-        note=MUTANTS["no_bias_cutoff"].note,
+        note=uncut.note,
     )
     yield accuracy(
-        _mutant("weights_swapped", proportional),
+        swapped.build(proportional),
         coalition,
         _InnocentAccused(5),
         at_most=0,
         beta=_XI,
-        case="weights_swapped",
+        case=swapped.name,
         draws=few,
         expected="deviation",
         independence=False,
         is_mutant=True,
         derived=True,
-        note=MUTANTS["weights_swapped"].note,
+        note=swapped.note,
     )
     for name, scoring, guilty, note in (
         ("biases_published", _mutant("biases_published", PirateScores(code, ScoreAwarePirate())), 5, None),

@@ -69,11 +69,11 @@ def laplace() -> Iterator[Draft]:
     yield conformity(mean, pairs[0], case="mean_of_visits")
 
     yield broken(MUTANTS["scale_times_epsilon"], LatticeLaplace(_WEAK, 0.5), pair, case="scale_inverted")
-    yield from broken_and_deviating(MUTANTS["scale_as_deviation"], count, pair, case="std_as_scale")
-    yield broken(MUTANTS["one_sided"], count, pair, case="one_sided_exponential")
+    yield from broken_and_deviating(MUTANTS["std_as_scale"], count, pair)
+    yield broken(MUTANTS["one_sided_exponential"], count, pair)
     # The smaller the scale, the more outputs of either dataset are impossible on the other.
-    yield broken(MUTANTS["truncated_noise"], LatticeLaplace(_WEAK, 4.0), pair)
-    yield broken(MUTANTS["seeded_by_data"], count, pair, case="noise_seeded_by_data")
+    yield broken(MUTANTS["bounded_support_noise"], LatticeLaplace(_WEAK, 4.0), pair, case="truncated_noise")
+    yield broken(MUTANTS["noise_seeded_by_data"], count, pair)
     signed = LatticeLaplace(ClippedSum("lncoins", -1.0, 1.0), 1.0)
     whole = replaced("a person's value goes from -1 to 1", person(lncoins=-1), person(lncoins=1))
     yield broken(
@@ -81,11 +81,11 @@ def laplace() -> Iterator[Draft]:
     )
     # Nobody has 36 visits: 0 against 1, where doubles are finest and the leak is largest.
     nobody = LatticeLaplace(Count("mdvis", equals=36.0), 1.0)
-    yield broken(MUTANTS["textbook_float"], nobody, visits(0, 36), case="float_lattice", relation=REPLACE)
+    yield broken(MUTANTS["float_inverse_cdf"], nobody, visits(0, 36), case="float_lattice", relation=REPLACE)
     two = LatticeLaplace(SeveralCounts((_WEAK, Count("hlthf", equals=1.0))), 1.0)
-    yield broken(MUTANTS["shared_noise"], two, pair, case="same_noise_for_two_queries", relation=REPLACE)
+    yield broken(MUTANTS["same_noise_for_two_queries"], two, pair, relation=REPLACE)
     yield conformity(two, pair, case="two_counts")
-    yield deviating(MUTANTS["shared_noise"], two, pair, case="same_noise_for_two_queries")
+    yield deviating(MUTANTS["same_noise_for_two_queries"], two, pair)
     yield from _laplace_accuracy(count, mean)
 
 
@@ -164,12 +164,14 @@ def discrete_laplace() -> Iterator[Draft]:
     yield from reference(count, PureDP(1.0), pair, case="count", relation=REPLACE)
     fraction = LatticeLaplace(ClippedSum("lncoins", 0.0, 1.0), 1.0)
     part = replaced("a person's value goes from 0.25 to 0.75", person(lncoins=0.25), person(lncoins=0.75))
-    yield from broken_and_deviating(MUTANTS["coarse_noise"], fraction, part, case="query_off_lattice", relation=REPLACE)
+    yield from broken_and_deviating(
+        MUTANTS["noise_rounded_before_adding"], fraction, part, case="query_off_lattice", relation=REPLACE
+    )
     # 302 persons in poor health, one of them replaced: 301 rounds to 300 and 302 to 304, in multiples of 4.
     index = int(np.flatnonzero(rand()["hlthp"].to_numpy() == 1)[0])
     straddles = replaced("one of 302 persons in poor health is replaced", person(hlthp=1), person(hlthp=0), index)
-    yield broken(MUTANTS["coarse_rounding"], count, straddles, case="coarse_grid_first", relation=REPLACE)
-    yield from broken_and_deviating(MUTANTS["half_step"], count, pair, case="half_lattice_step")
+    yield broken(MUTANTS["coarse_grid_first"], count, straddles, relation=REPLACE)
+    yield from broken_and_deviating(MUTANTS["half_lattice_step"], count, pair)
 
     share = _share(16_384, 1.0)
     yield from reference(share, PureDP(1.0), _share_pair(), case="share", relation=REPLACE, follows=False)
@@ -260,7 +262,7 @@ def neighbours() -> Iterator[Draft]:
     both = SumAndSize(ClippedSum("mdvis", 0.0, 20.0, resolution=1.0, relation="add_remove_one"), 1.0)
     frequent = added("one more person, with 20 visits", person(mdvis=20))
     yield from reference(both, PureDP(1.0), frequent, case="sum_and_size", relation=ADD_REMOVE)
-    yield broken(SIZES["public_size"], both, frequent, case="public_n_under_add_remove", relation=ADD_REMOVE)
+    yield broken(SIZES["public_n_under_add_remove"], both, frequent, relation=ADD_REMOVE)
     yield inequality(
         _moves_of_a_mean,
         statement="one row more moves the mean of n values in [0, 1] by at most 1/(n + 1)",
@@ -318,10 +320,8 @@ def randomized_response() -> Iterator[Draft]:
     yield from reference(mechanism, claim, pair, case="four_persons", relation=REPLACE)
     yield from broken_and_deviating(RESPONSES["shared_coin"], mechanism, pair)
     small = RandomizedResponse(0.2, column="idp")
-    yield broken(RESPONSES["keep_with_parameter"], small, pair, case="keep_probability_eps")
-    yield broken(
-        RESPONSES["parameter_as_level"], mechanism, pair, case="parameter_claimed_as_eps", guarantee=PureDP(0.5)
-    )
+    yield broken(RESPONSES["keep_probability_eps"], small, pair)
+    yield broken(RESPONSES["parameter_claimed_as_eps"], mechanism, pair, guarantee=PureDP(0.5))
     yield from broken_and_deviating(RESPONSES["memoised_seed"], mechanism, pair)
     # What is published of the others says nothing about the person who changes plan.
     others = OtherRows(mechanism, 0)

@@ -252,10 +252,9 @@ def _mutants() -> Iterator[Draft]:
     claimed, far = _claim(_TEST), _far_apart()
     # The threshold is 5.99, between both distances.
     yield broken(
-        MUTANTS["exact_distance"],
+        MUTANTS["no_noise_on_distance"],
         _TEST,
         _distances(5),
-        case="no_noise_on_distance",
         guarantee=claimed,
         relation=REPLACE,
     )
@@ -269,23 +268,19 @@ def _mutants() -> Iterator[Draft]:
     # A delta so small that 2 eps at it and at 0 agree to ten digits; the threshold is 27.6.
     strict = replace(_TEST, epsilon=1.0, delta=1e-12)
     yield broken(
-        MUTANTS["reference_at_epsilon"],
+        MUTANTS["eps_claimed"],
         strict,
         _both_move(26),
-        case="eps_claimed",
         guarantee=ApproxDP(strict.epsilon, strict.delta),
         relation=REPLACE,
     )
-    yield from broken_and_deviating(
-        MUTANTS["reused_draw"], _TEST, _distances(4), case="draw_reused", guarantee=claimed, relation=REPLACE
-    )
+    yield from broken_and_deviating(MUTANTS["draw_reused"], _TEST, _distances(4), guarantee=claimed, relation=REPLACE)
     edge = (0.0,) * 64 + (_BOUND / 2,) * 40 + (1.0,) * 23
     within = (0.0,) * 65 + (_BOUND / 2,) * 39 + (1.0,) * 23
     yield broken(
-        MUTANTS["local_release"],
+        MUTANTS["release_at_local_sensitivity"],
         _TEST,
         moved("local sensitivity of half the bound against 0, both far from any above it", edge, within),
-        case="release_at_local_sensitivity",
         guarantee=claimed,
         relation=REPLACE,
     )
@@ -293,10 +288,9 @@ def _mutants() -> Iterator[Draft]:
     # within reach of the threshold only for a small eps, of 13,816.
     wide = ProposeTestRelease(ClippedMedian(), 0.625, 0.001, 1e-6)
     yield broken(
-        MUTANTS["observed_distance"],
+        MUTANTS["nearest_observed_distance"],
         wide,
         whole_range(),
-        case="nearest_observed_distance",
         guarantee=_claim(wide),
         relation=REPLACE,
     )

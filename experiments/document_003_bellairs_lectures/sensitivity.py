@@ -366,7 +366,7 @@ def smooth_sensitivity() -> Iterator[Draft]:
     two_away = moved(
         "a gap comes within one row of the median", (0.46, 0.48, 0.5, 0.52, 0.54), (0.46, 0.48, 0.5, 0.52, 0.65)
     )
-    few = broken(SMOOTH["first_distances"], base, two_away, case="maximum_over_few_k", relation=REPLACE)
+    few = broken(SMOOTH["maximum_over_few_k"], base, two_away, relation=REPLACE)
     yield _by_distance(few, 0.5)
 
     yield from _accuracy()
@@ -384,17 +384,17 @@ def _accuracy() -> Iterator[Draft]:
         yield accuracy(mechanism, index(), Absolute(median), at_most=limit, beta=beta, exact=beta, case=case)
     # e^(b n) = e^(eps n / 12) is a finite float64 on all the data for eps = 0.1.
     small = literature(_MEDIAN, 0.1, _FINE)
-    growing = SMOOTH["growing_weight"].build(small)
+    growing = SMOOTH["growing_weight"]
     yield accuracy(
-        growing,
+        growing.build(small),
         index(),
         Absolute(median),
         at_most=small.scale(index()),
         beta=0.5,
-        case="growing_weight",
+        case=growing.name,
         expected="deviation",
         is_mutant=True,
-        note=SMOOTH["growing_weight"].note,
+        note=growing.note,
     )
     yield scaling(
         _error_of_rows,

@@ -311,15 +311,16 @@ def _mistakes() -> Iterator[Draft]:
         )
     statement = "the two tables differ in at most one row"
     yield inequality(lambda: _differing(traced), statement=statement, level="L2", case="one_row_differs")
-    sorted_rows: Any = MISTAKES["rows_shuffled"].build(traced)
+    shuffled = MISTAKES["rows_shuffled"]
+    sorted_rows: Any = shuffled.build(traced)
     yield inequality(
         lambda: _differing(sorted_rows),
         statement=statement,
         level="L2",
-        case="rows_shuffled",
+        case=shuffled.name,
         expected="deviation",
         is_mutant=True,
-        note=MISTAKES["rows_shuffled"].note,
+        note=shuffled.note,
     )
 
 

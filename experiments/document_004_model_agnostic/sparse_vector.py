@@ -83,10 +83,10 @@ def sparse_vector() -> Iterator[Draft]:
 
     base = SparseVector(stream(_RARE), 1.0, THRESHOLD, cutoff=1)
     yield _released(SparseVector(stream(_FEW), 2.0, THRESHOLD, cutoff=1), pair)
-    yield from broken_and_deviating(VARIANTS["V4"], base, pair, case="v4_lee_clifton")
+    yield from broken_and_deviating(VARIANTS["v4_lee_clifton"], base, pair)
     both = SparseVector(stream(_HALVES), 1.0, THRESHOLD, cutoff=1)
-    yield broken(VARIANTS["V5"], both, halves, case="v5_stoddard")
-    yield broken(VARIANTS["V6"], both, halves, case="v6_chen")
+    yield broken(VARIANTS["v5_stoddard"], both, halves)
+    yield broken(VARIANTS["v6_chen"], both, halves)
     yield from _asked_adaptively(pair)
     yield from _of_one_epoch()
     yield from _of_a_whole_run()
@@ -121,7 +121,7 @@ def _asked_adaptively(pair: Pair) -> Iterator[Draft]:
 def _released(base: SparseVector, pair: Pair) -> Draft:
     """V3 has no finite law; the supremum of its privacy loss on the pair is computed by quadrature."""
     worst = worst_release(OtherVariantTwin("V3")(base), pair.x, pair.y)
-    return broken(VARIANTS["V3"], base, pair, case="v3_roth_2011", exact_level=max(worst.loss, 0.0))
+    return broken(VARIANTS["v3_roth_2011"], base, pair, exact_level=max(worst.loss, 0.0))
 
 
 def _of_one_epoch() -> Iterator[Draft]:

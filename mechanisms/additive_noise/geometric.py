@@ -165,7 +165,7 @@ MUTANTS: dict[str, Mutant[TwoSidedGeometric]] = tabulate_mutants(
         "support mismatch: outputs below the larger answer occur on one side only",
     ),
     Mutant(
-        "unit_sensitivity",
+        "sensitivity_ignored",
         Twin(SensitivityIgnored),
         _unit_sensitivity_epsilon,
         "violation",

@@ -128,7 +128,7 @@ class PublicSizeUnderAddRemove(_SumAndSize):
 
 MUTANTS: dict[str, Mutant[SumAndSize]] = tabulate_mutants(
     Mutant(
-        "public_size",
+        "public_n_under_add_remove",
         Twin(PublicSizeUnderAddRemove),
         unbounded,
         "violation",

@@ -158,7 +158,7 @@ MUTANTS: dict[str, Mutant[TruncatedGeometric]] = tabulate_mutants(
     ),
     Mutant("noise_clamped", Twin(NoiseClamped), unbounded, "violation", "noise >= 0: support mismatch"),
     Mutant(
-        "bound_from_data",
+        "data_dependent_bound",
         Twin(DataDependentBound),
         unbounded,
         "violation",

@@ -349,7 +349,7 @@ MUTANTS: dict[str, Mutant[AgnosticLearner]] = tabulate_mutants(
         "hypotheses that occur on the sample: one that occurs in a single record",
     ),
     Mutant(
-        "consistent_class",
+        "sample_dependent_class__consistent",
         Twin(ConsistentHypothesesOnly),
         unbounded,
         "violation",

@@ -258,7 +258,7 @@ MUTANTS: dict[str, Mutant[Any]] = tabulate_mutants(
     _by_choice("exp_underflow"),
     _by_choice("argmax_on_ties"),
     _by_choice("sample_dependent_class", "candidates that are right on some test row: one that is on a single row"),
-    _by_choice("consistent_class"),
+    _by_choice("sample_dependent_class__consistent"),
     _by_choice("deduplicated_on_sample", "one weight for candidates that are right on the same test rows"),
     _by_choice("float32_cumulative_sum"),
     _by_choice("gumbel_noise_reused"),

@@ -185,30 +185,32 @@ class UniformNoiseForGumbel(_Choice):
 
 MUTANTS: dict[str, Mutant[ExponentialMechanism]] = tabulate_mutants(
     Mutant(
-        "missing_two",
+        "factor_two_missing",
         Twin(FactorTwoMissing),
         TimesEpsilon(2.0),
         "violation",
         "scale Du/eps: up to 2 eps, approached on (K, 0) against (K - Du, Du) as K grows",
     ),
-    Mutant("wrong_sign", Twin(UtilitySignFlipped), TimesEpsilon(1.0), "benign", "utility reversed, privacy unchanged"),
-    Mutant("greedy", Twin(GreedyArgmax), unbounded, "violation", "no noise: any pair with different winners"),
     Mutant(
-        "mean_sensitivity",
+        "sign_flipped", Twin(UtilitySignFlipped), TimesEpsilon(1.0), "benign", "utility reversed, privacy unchanged"
+    ),
+    Mutant("greedy_argmax", Twin(GreedyArgmax), unbounded, "violation", "no noise: any pair with different winners"),
+    Mutant(
+        "sum_for_mean_sensitivity",
         Twin(SumForMeanSensitivity),
         TimesEpsilon(10.0),
         "violation",
         "sensitivity of a mean over 10 rows for a sum: up to 10 eps",
     ),
     Mutant(
-        "occurring_only",
+        "data_dependent_range",
         Twin(OccurringOutcomesOnly),
         unbounded,
         "violation",
         "range restricted to positive scores: a score that moves from 0 to 1",
     ),
     Mutant(
-        "uniform_noise",
+        "uniform_noise_for_gumbel",
         Twin(UniformNoiseForGumbel),
         unbounded,
         "violation",

@@ -322,13 +322,16 @@ class OtherVariantLevel:
         return replace(base, variant=self.variant).true_epsilon
 
 
-def _mutant(variant: VariantName, note: str) -> Mutant[SparseVector]:
-    return Mutant(variant, OtherVariantTwin(variant), OtherVariantLevel(variant), "violation", note)
+def _mutant(variant: VariantName, authors: str, note: str) -> Mutant[SparseVector]:
+    name = f"{variant.lower()}_{authors}"
+    return Mutant(name, OtherVariantTwin(variant), OtherVariantLevel(variant), "violation", note)
 
 
 MUTANTS: dict[str, Mutant[SparseVector]] = tabulate_mutants(
-    _mutant("V3", "releases the compared answer: K cheap answers cost K D/b_q; long runs of 0 against 1"),
-    _mutant("V4", "(1 + 6c) eps / 4: 0^K 1 against 1^K 0 as K grows; (1 + 3c) eps / 4 for monotone queries"),
-    _mutant("V5", "no query noise: 0 1 against 1 0, the order of two answers is published"),
-    _mutant("V6", "no cutoff: r costly answers cost (1/2 + r) eps; 0^K 1^K against 1^K 0^K"),
+    _mutant("V3", "roth_2011", "releases the compared answer: K cheap answers cost K D/b_q; long runs of 0 against 1"),
+    _mutant(
+        "V4", "lee_clifton", "(1 + 6c) eps / 4: 0^K 1 against 1^K 0 as K grows; (1 + 3c) eps / 4 for monotone queries"
+    ),
+    _mutant("V5", "stoddard", "no query noise: 0 1 against 1 0, the order of two answers is published"),
+    _mutant("V6", "chen", "no cutoff: r costly answers cost (1/2 + r) eps; 0^K 1^K against 1^K 0^K"),
 )

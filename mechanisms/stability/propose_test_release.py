@@ -282,7 +282,7 @@ def _self(base: ProposeTestRelease) -> ProposeTestRelease:
 
 MUTANTS: dict[str, Mutant[ProposeTestRelease]] = tabulate_mutants(
     Mutant(
-        "exact_distance",
+        "no_noise_on_distance",
         Twin(NoNoiseOnDistance),
         unbounded,
         "violation",
@@ -317,28 +317,28 @@ MUTANTS: dict[str, Mutant[ProposeTestRelease]] = tabulate_mutants(
         "a test of LS <= bound: neighbours of which one passes for certain and one hardly ever",
     ),
     Mutant(
-        "reference_at_epsilon",
+        "eps_claimed",
         _self,
         TimesEpsilon(2.0),
         "violation",
         "the mechanism as it is; eps is claimed, not 2 eps",
     ),
     Mutant(
-        "reused_draw",
+        "draw_reused",
         Twin(LaplaceDrawReused),
         unbounded,
         "violation",
         "what is released is the answer plus bound times a draw above T - d: the smallest output shows d",
     ),
     Mutant(
-        "local_release",
+        "release_at_local_sensitivity",
         Twin(ReleaseAtLocalSensitivity),
         unbounded,
         "violation",
         "noise LS(x)/eps at neighbours that both pass, one of them with LS = 0",
     ),
     Mutant(
-        "observed_distance",
+        "nearest_observed_distance",
         Twin(NearestObservedDistance),
         unbounded,
         "violation",

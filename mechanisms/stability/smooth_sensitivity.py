@@ -252,7 +252,7 @@ MUTANTS: dict[str, Mutant[SmoothCauchy]] = tabulate_mutants(
         "accuracy; its level is 2 arcsinh(e^(-b n) |q - q'| / (2 c))",
     ),
     Mutant(
-        "first_distances",
+        "maximum_over_few_k",
         Twin(MaximumOverFewDistances),
         unbounded,
         "violation",

@@ -132,7 +132,7 @@ MUTATED = [
     *with_laws({k: m for k, m in laplace.MUTANTS.items() if k != "local_sensitivity"}, LATTICE, 2.3),
     (laplace.MUTANTS["local_sensitivity"].build(LatticeLaplace(Count(low=1.0), 0.5)), ROWS),
     (laplace.MUTANTS["local_sensitivity"].build(LatticeLaplace(Count(low=9.0), 0.5)), ROWS),
-    (laplace.MUTANTS["truncated_noise"].build(LatticeLaplace(COUNTS, 0.5, 0.25)), ROWS),
+    (laplace.MUTANTS["bounded_support_noise"].build(LatticeLaplace(COUNTS, 0.5, 0.25)), ROWS),
     *with_laws(randomized_response.MUTANTS, RESPONSE, BITS),
     *with_laws(exponential.MUTANTS, CHOICE, SCORES),
     *with_laws(noisy_max.MUTANTS, WINNER, SCORES),

@@ -71,19 +71,19 @@ def test_rounding_of_several_coordinates_is_counted() -> None:
 LAPLACE_PAIRS: list[tuple[str, LatticeLaplace, Dataset, Dataset]] = [
     ("scale_times_epsilon", SCALAR, 0.0, 1.0),
     ("scale_times_epsilon", LatticeLaplace(IdentityQuery(3.0), EPSILON), 0.0, 3.0),
-    ("scale_upside_down", LatticeLaplace(IdentityQuery(3.0), EPSILON), 0.0, 3.0),
-    ("scale_as_deviation", SCALAR, 0.0, 1.0),
+    ("scale_inverted", LatticeLaplace(IdentityQuery(3.0), EPSILON), 0.0, 3.0),
+    ("std_as_scale", SCALAR, 0.0, 1.0),
     ("half_scale", SCALAR, 0.0, 1.0),
     ("half_scale", COUNTS, [0], [1]),
     ("add_remove_sensitivity", CELLS, [0], [1]),
     ("add_remove_sensitivity", SIGNED, [-1.0], [1.0]),
     ("add_remove_sensitivity", LatticeLaplace(Count(low=1), EPSILON), [0], [1]),
-    ("linf_for_l1", COUNTS, [0], [1]),
-    ("half_step", SCALAR, 0.0, 1.0),
-    ("coarse_rounding", SCALAR, 1.5, 2.5),
-    ("truncated_noise", SCALAR, 0.0, 1.0),
-    ("seeded_by_data", SCALAR, 0.0, 1.0),
-    ("gaussian_same_scale", SCALAR, 0.0, 1.0),
+    ("linf_sensitivity", COUNTS, [0], [1]),
+    ("half_lattice_step", SCALAR, 0.0, 1.0),
+    ("coarse_grid_first", SCALAR, 1.5, 2.5),
+    ("bounded_support_noise", SCALAR, 0.0, 1.0),
+    ("noise_seeded_by_data", SCALAR, 0.0, 1.0),
+    ("gaussian_of_same_scale", SCALAR, 0.0, 1.0),
 ]
 
 
@@ -99,16 +99,16 @@ def test_laplace_mutants_true_levels_in_numbers() -> None:
     finite = {name: value for name, value in levels.items() if math.isfinite(value)}
     assert finite == {
         "scale_times_epsilon": 2.0,
-        "scale_upside_down": 2.0,
-        "scale_as_deviation": pytest.approx(0.5 * math.sqrt(2)),
+        "scale_inverted": 2.0,
+        "std_as_scale": pytest.approx(0.5 * math.sqrt(2)),
         "half_scale": 1.0,
-        "linf_for_l1": 0.5,
-        "half_step": 1.0,
-        "coarse_rounding": 2.0,
-        "rounded_output": 0.5,
+        "linf_sensitivity": 0.5,
+        "half_lattice_step": 1.0,
+        "coarse_grid_first": 2.0,
+        "output_rounded_or_clamped": 0.5,
     }
-    assert {m.kind for name, m in laplace.MUTANTS.items() if name != "rounded_output"} == {"violation"}
-    assert laplace.MUTANTS["rounded_output"].kind == "benign"
+    assert {m.kind for name, m in laplace.MUTANTS.items() if name != "output_rounded_or_clamped"} == {"violation"}
+    assert laplace.MUTANTS["output_rounded_or_clamped"].kind == "benign"
 
 
 def test_local_sensitivity_releases_some_answers_without_noise() -> None:
@@ -119,7 +119,9 @@ def test_local_sensitivity_releases_some_answers_without_noise() -> None:
 
 
 def test_laplace_mutants_with_small_delta() -> None:
-    truncated, gaussian = (laplace.MUTANTS[name].build(SCALAR) for name in ("truncated_noise", "gaussian_same_scale"))
+    truncated, gaussian = (
+        laplace.MUTANTS[name].build(SCALAR) for name in ("bounded_support_noise", "gaussian_of_same_scale")
+    )
     pair = curve(truncated.law(0.0), truncated.law(1.0))  # type: ignore[attr-defined]
     # The mass at the clamp and of the 15 further points beyond the other support's end.
     a, limit = SCALAR.base(1), math.ceil(3.0 / math.log(SCALAR.base(1)))
@@ -134,23 +136,23 @@ def draw(mechanism: Any, data: Dataset, n: int = 1000) -> Any:
 def test_laplace_mutants_without_a_law_show_impossible_events() -> None:
     # Every event below has probability exactly 0 on one side. On the other it has probability at
     # least 0.1 per draw, so that 1000 draws miss it with probability below 1e-45.
-    one_sided = laplace.MUTANTS["one_sided"].build(SCALAR)
+    one_sided = laplace.MUTANTS["one_sided_exponential"].build(SCALAR)
     assert np.all(draw(one_sided, 1.0) >= 1.0)
     assert np.any(draw(one_sided, 0.0) < 1.0)
-    shared = laplace.MUTANTS["shared_noise"].build(LatticeLaplace(IdentityQuery(2.0), EPSILON))
+    shared = laplace.MUTANTS["same_noise_for_two_queries"].build(LatticeLaplace(IdentityQuery(2.0), EPSILON))
     assert np.ptp(np.diff(draw(shared, [0.0, 1.0]), axis=1)) == 0.0
-    coarse = laplace.MUTANTS["coarse_noise"].build(SCALAR)
+    coarse = laplace.MUTANTS["noise_rounded_before_adding"].build(SCALAR)
     assert np.all(np.fmod(draw(coarse, 0.0), 1.0) == 0.0)
     assert np.all(np.fmod(draw(coarse, 0.5), 1.0) != 0.0)
-    seeded = laplace.MUTANTS["seeded_by_data"].build(SCALAR)
+    seeded = laplace.MUTANTS["noise_seeded_by_data"].build(SCALAR)
     assert np.ptp(draw(seeded, 0.0)) == 0.0
     assert draw(seeded, 0.0)[0] != draw(seeded, 1.0)[0]
     # Design, section 4: at scale 1, multiples of 2^-53 only at f = 1; 27 % others at f = 0.
-    textbook = laplace.MUTANTS["textbook_float"].build(LatticeLaplace(IdentityQuery(), 1.0))
+    textbook = laplace.MUTANTS["float_inverse_cdf"].build(LatticeLaplace(IdentityQuery(), 1.0))
     assert np.all(np.fmod(draw(textbook, 1.0, 100_000), 2.0**-53) == 0.0)
     off = int(np.count_nonzero(np.fmod(draw(textbook, 0.0, 100_000), 2.0**-53) != 0.0))
     assert 0.25 < off / 100_000 < 0.29  # 0.27: 14 standard deviations either way
-    rounded = laplace.MUTANTS["rounded_output"].build(SCALAR)
+    rounded = laplace.MUTANTS["output_rounded_or_clamped"].build(SCALAR)
     assert np.all(np.fmod(draw(rounded, 0.3), 1.0) == 0.0)
 
 
@@ -175,7 +177,7 @@ def test_geometric_mutants_have_their_true_level(a: float, shift: int) -> None:
         assert mutant.true_level is not None
         exact = curve(lumped(built, 0), lumped(built, shift)).epsilon(0.0)
         assert exact == pytest.approx(mutant.true_level(base), rel=1e-10)
-    wrong = geometric.MUTANTS["unit_sensitivity"]
+    wrong = geometric.MUTANTS["sensitivity_ignored"]
     assert wrong.true_level is not None
     assert level_of(wrong.build(base), 0.0, float(shift)) == pytest.approx(wrong.true_level(base), rel=1e-12)
     assert wrong.true_level(base) == pytest.approx(shift * base.epsilon, rel=1e-15)
@@ -216,7 +218,7 @@ def test_randomized_response_levels(parameter: float) -> None:
             assert np.ptp(draw(built, x), axis=0).max() == 0
         else:
             assert level_of(built, x, y) == pytest.approx(mutant.true_level(base), rel=1e-12)
-    claimed: Any = randomized_response.MUTANTS["parameter_as_level"].build(base)
+    claimed: Any = randomized_response.MUTANTS["parameter_claimed_as_eps"].build(base)
     assert claimed.epsilon == parameter
     assert level_of(claimed, x, y) > 2 * claimed.epsilon
 
@@ -252,7 +254,7 @@ def test_selection_levels_approach_the_stated_suprema(gap: float) -> None:
         (noisy_max.MUTANTS, ReportNoisyMax(answers, 1.0)),
         (noisy_max.FLIP_MUTANTS, PermuteAndFlip(answers, 1.0)),
     ):
-        name = "missing_two" if mutants is exponential.MUTANTS else "half_scale"
+        name = "factor_two_missing" if mutants is exponential.MUTANTS else "half_scale"
         mutant: Any = mutants[name]
         assert mutant.true_level(base) == 2.0
         assert 1.5 < level_of(mutant.build(base), *pair) <= 2.0 + 1e-12
@@ -262,19 +264,19 @@ def test_exponential_mutants_have_their_true_level() -> None:
     base = ExponentialMechanism(IdentityQuery(2.0), 1.0)
     build = {name: mutant.build(base) for name, mutant in exponential.MUTANTS.items()}
     # The level falls short of the supremum by about e^-(gap / 2) = 4e-18.
-    assert level_of(build["wrong_sign"], [80.0, 0.0], [79.0, 1.0]) == pytest.approx(1.0, rel=1e-12)
-    assert level_of(build["greedy"], [1.0, 0.5], [0.0, 1.5]) == math.inf
-    assert level_of(build["mean_sensitivity"], [80.0, 0.0], [79.0, 1.0]) == pytest.approx(10.0, rel=1e-12)
-    assert level_of(build["occurring_only"], [3.0, 0.0], [3.0, 1.0]) == math.inf
+    assert level_of(build["sign_flipped"], [80.0, 0.0], [79.0, 1.0]) == pytest.approx(1.0, rel=1e-12)
+    assert level_of(build["greedy_argmax"], [1.0, 0.5], [0.0, 1.5]) == math.inf
+    assert level_of(build["sum_for_mean_sensitivity"], [80.0, 0.0], [79.0, 1.0]) == pytest.approx(10.0, rel=1e-12)
+    assert level_of(build["data_dependent_range"], [3.0, 0.0], [3.0, 1.0]) == math.inf
     # Uniform noise of width pi sqrt 2 in units of 2 Du / eps = 2: the trailing one cannot win.
     behind = 2.0 * math.pi * math.sqrt(2.0)
-    assert level_of(build["uniform_noise"], [behind + 0.1, 0.0], [behind - 0.9, 0.0]) == math.inf
+    assert level_of(build["uniform_noise_for_gumbel"], [behind + 0.1, 0.0], [behind - 0.9, 0.0]) == math.inf
     for name, mutant in exponential.MUTANTS.items():
-        assert (mutant.kind == "benign") == (name == "wrong_sign")
+        assert (mutant.kind == "benign") == (name == "sign_flipped")
 
 
 def test_uniform_noise_law_in_closed_form_for_two() -> None:
-    mutant: Any = exponential.MUTANTS["uniform_noise"].build(ExponentialMechanism(IdentityQuery(2.0), 2.0))
+    mutant: Any = exponential.MUTANTS["uniform_noise_for_gumbel"].build(ExponentialMechanism(IdentityQuery(2.0), 2.0))
     width = math.pi * math.sqrt(2.0)
     for gap in (0.0, 1.0, 3.0):
         # The trailing one wins when the triangle-distributed difference exceeds the gap.

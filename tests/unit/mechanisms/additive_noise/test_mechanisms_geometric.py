@@ -87,11 +87,11 @@ def test_mutants_with_impossible_outputs() -> None:
     assert draw(clamped, [1, 1]).min() == 2
     assert draw(clamped, [1, 0]).min() == 1
     everybody = TruncatedGeometric(Count(low=1, relation="add_remove_one"), math.e, 400)
-    from_data = MUTANTS["bound_from_data"].build(everybody)
+    from_data = MUTANTS["data_dependent_bound"].build(everybody)
     assert draw(from_data, [1, 1]).max() == 2
     assert draw(from_data, [1, 1, 1]).max() == 3
     assert {m.kind for m in MUTANTS.values()} == {"violation"}
-    assert MUTANTS["noise_clamped"].true_level is MUTANTS["bound_from_data"].true_level
+    assert MUTANTS["noise_clamped"].true_level is MUTANTS["data_dependent_bound"].true_level
     assert not hasattr(clamped, "law")  # the reference's would be wrong
     assert not hasattr(from_data, "law")
 

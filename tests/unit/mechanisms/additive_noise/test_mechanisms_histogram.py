@@ -85,7 +85,7 @@ def test_sum_and_size_are_at_their_level_together() -> None:
 
 def test_a_public_size_is_fine_under_replace_only() -> None:
     base = SumAndSize(TOTAL, 1.2)
-    mutant: Any = MUTANTS["public_size"].build(base)
+    mutant: Any = MUTANTS["public_n_under_add_remove"].build(base)
     assert level(mutant, ([1], [1, 4])) == math.inf
     assert level(mutant, ([1, 0], [1, 4])) == pytest.approx(1.2, rel=1e-12)
     assert set(mutant([1, 4], 50, np.random.default_rng(4))[:, 1].tolist()) == {2.0}

@@ -313,7 +313,7 @@ DIFFERENT: list[tuple[str, HypothesisClass, IntArray]] = [
     ("never_fails", PointFunctions(4), records((0, 0, 1))),
     ("gumbel_noise_reused", PointFunctions(4), records((0, 0, 1))),
     ("sample_dependent_class", PointFunctions(4), records((0, 0, 1), (2, 1, 1))),
-    ("consistent_class", PointFunctions(4), records((0, 0, 2))),
+    ("sample_dependent_class__consistent", PointFunctions(4), records((0, 0, 2))),
     ("deduplicated_on_sample", PointFunctions(5), records((0, 0, 1), (2, 1, 1))),
     ("labelings_of_the_sample", ThresholdFunctions(6), records((1, 0, 1), (4, 1, 1))),
     ("grid_from_data_range", ThresholdFunctions(6), records((1, 0, 1), (4, 1, 1))),
@@ -418,7 +418,7 @@ def test_ties_are_broken_without_noise() -> None:
         ("gumbel_noise_reused", PointFunctions(2), records((0, 1, 3)), records((0, 1, 2), (0, 0, 1))),
         ("never_fails", PointFunctions(16), records((0, 1, 1)), records((0, 0, 1))),
         ("sample_dependent_class", PointFunctions(4), records((0, 1, 1), (1, 1, 1)), records((0, 1, 2))),
-        ("consistent_class", PointFunctions(4), records((0, 0, 2)), records((0, 0, 1), (0, 1, 1))),
+        ("sample_dependent_class__consistent", PointFunctions(4), records((0, 0, 2)), records((0, 0, 1), (0, 1, 1))),
         ("labelings_of_the_sample", ThresholdFunctions(16), records((3, 0, 3)), records((3, 0, 2), (8, 0, 1))),
         ("grid_from_data_range", ThresholdFunctions(16), records((3, 0, 1), (7, 1, 1)), records((3, 0, 1), (12, 1, 1))),
     ],
@@ -433,7 +433,7 @@ def test_infinite_levels(name: str, hypotheses: HypothesisClass, x: IntArray, y:
 def test_nothing_offered_means_everything_is() -> None:
     data = records((0, 0, 1), (0, 1, 1))
     expected = AgnosticLearner(PointFunctions(3), 1.0).probabilities(data)
-    assert built("consistent_class", PointFunctions(3)).probabilities(data) == pytest.approx(expected)
+    assert built("sample_dependent_class__consistent", PointFunctions(3)).probabilities(data) == pytest.approx(expected)
     assert built("sample_dependent_class", PointFunctions(3, 1)).probabilities(records((3, 0, 2))) == pytest.approx(
         1 / 3
     )

@@ -189,7 +189,7 @@ def test_what_is_impossible_among_fixed_candidates() -> None:
     twelve, one, two = fixed((1, *(0,) * 11)), parity_rows(1), parity_rows(2)
     for name, x, y, outcome in (
         ("sample_dependent_class", one, parity_rows(0, 1), 0),
-        ("consistent_class", two, parity_rows(1, 1), 0),
+        ("sample_dependent_class__consistent", two, parity_rows(1, 1), 0),
         ("argmax_on_ties", two, parity_rows(1, 1), 0),
     ):
         built: Any = MUTANTS[name].build(twelve)

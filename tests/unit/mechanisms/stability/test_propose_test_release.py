@@ -136,7 +136,7 @@ WIDE = replace(TEST, step=2.0**-6, bound=1 / 16)
     "mechanism",
     [
         WIDE,
-        *(MUTANTS[name].build(WIDE) for name in MUTANTS if name != "observed_distance"),
+        *(MUTANTS[name].build(WIDE) for name in MUTANTS if name != "nearest_observed_distance"),
         replace(WIDE, epsilon=2.0),
     ],
     ids=lambda mechanism: type(mechanism).__name__,
@@ -195,11 +195,11 @@ def test_the_index_is_far_from_sensitive() -> None:
 @pytest.mark.parametrize(
     ("name", "pair", "true"),
     [
-        ("exact_distance", _distances(5), math.inf),
+        ("no_noise_on_distance", _distances(5), math.inf),
         ("threshold_zero", _far_apart(), 31.7914),
         ("log_base_10", _far_apart(), 31.0874),
         ("yes_no_distance", _distances(0), math.inf),
-        ("reused_draw", _distances(4), math.inf),
+        ("draw_reused", _distances(4), math.inf),
     ],
 )
 def test_levels_of_mutants(name: str, pair: Pair, true: float) -> None:
@@ -232,7 +232,7 @@ def test_two_values_by_hand() -> None:
 def test_the_reference_violates_epsilon() -> None:
     strict = replace(TEST, epsilon=1.0, delta=1e-12)
     assert pair_curve(strict, _both_move(26)).epsilon(strict.delta) == pytest.approx(2.0, rel=1e-9)
-    assert MUTANTS["reference_at_epsilon"].build(strict) is strict
+    assert MUTANTS["eps_claimed"].build(strict) is strict
 
 
 def test_a_release_at_the_local_sensitivity() -> None:
@@ -240,7 +240,7 @@ def test_a_release_at_the_local_sensitivity() -> None:
     within = around(*((0.0,) * 65 + (1 / 128,) * 39 + (1.0,) * 23))
     assert [MEDIAN.local(x) for x in (edge, within)] == [1 / 128, 0.0]
     assert [TEST.distance(x) for x in (edge, within)] == [40, 40]
-    local = MUTANTS["local_release"].build(TEST)
+    local = MUTANTS["release_at_local_sensitivity"].build(TEST)
     assert pair_curve(local, Pair(edge, within)).epsilon(TEST.delta) == math.inf
     # No noise at all: the answer, or nothing.
     assert set(local(within, 1000, np.random.default_rng(12)).tolist()) == {0.0}
@@ -248,7 +248,7 @@ def test_a_release_at_the_local_sensitivity() -> None:
 
 def test_the_observed_distance_is_too_large() -> None:
     pair, wide = whole_range(), ProposeTestRelease(MEDIAN, 0.625, 0.001, 1e-6)
-    observed = MUTANTS["observed_distance"].build(wide)
+    observed = MUTANTS["nearest_observed_distance"].build(wide)
     assert isinstance(observed, ProposeTestRelease)
     assert observed.distance(pair.x) == math.inf
     assert wide.distance(pair.x) < wide.threshold < math.inf
@@ -279,7 +279,7 @@ def test_what_would_underflow_is_refused() -> None:
     with pytest.raises(ValueError, match=r"epsilon / bound at most 690, got 1280\.0"):
         replace(TEST, epsilon=20.0).law(np.zeros(3))
     with pytest.raises(ValueError, match=r"a finite distance .*, got inf"):
-        MUTANTS["reused_draw"].build(replace(TEST, query=_Constant())).law(np.zeros(3))  # type: ignore[attr-defined]
+        MUTANTS["draw_reused"].build(replace(TEST, query=_Constant())).law(np.zeros(3))  # type: ignore[attr-defined]
 
 
 class _Constant(ClippedMedian):

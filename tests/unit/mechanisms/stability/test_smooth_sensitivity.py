@@ -236,7 +236,7 @@ def test_levels_of_mutants() -> None:
     local = MUTANTS["local_for_smooth"].build(base)
     assert isinstance(local, LocalForSmoothSensitivity)
     assert level(local, (0.4, 0.5, 0.6), (0.0, 0.5, 0.6)) == pytest.approx(math.log(5), rel=1e-12)
-    few = MUTANTS["first_distances"].build(base)
+    few = MUTANTS["maximum_over_few_k"].build(base)
     assert isinstance(few, MaximumOverFewDistances)
     near, far = (0.49, 0.495, 0.5, 0.505, 0.51), (0.49, 0.495, 0.5, 0.505, 1.0)
     # e^-b times 0.01, against e^-b times 0.5.
