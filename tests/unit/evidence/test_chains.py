@@ -68,7 +68,7 @@ def test_the_single_event_grows_at_its_divergence_rate() -> None:
 @pytest.mark.parametrize(
     ("claim", "law"),
     [(PureDP(0.01), stats.norm(0, 1)), (PureDP(1.0), stats.laplace(0, 0.5)), (GaussianDP(0.4), stats.norm(0, 1))],
-    ids=str,
+    ids=["epsilon 0.01", "epsilon 1", "mu 0.4"],
 )
 def test_a_bet_is_spread_in_the_amount_that_grows_fastest(claim: Guarantee, law: Any) -> None:
     """Beside a search over amounts, by the growth that the factors have."""
