@@ -92,7 +92,7 @@ _EXTRA = 3.0
 #: Nats by which an event of a learned feature must beat the best of the simpler ones, which are judged on more draws:
 #: directions and histogram sets are many and noisy, sums of coordinate scores cost more than most to evaluate. All are
 #: chosen by simulation.
-_PENALTIES: dict[type, float] = {Rank: 3.0, Linear: 3.0, Additive: 1.5, Distance: 1.5}
+_PENALTIES: dict[type, float] = {Rank: 3.0, Linear: 3.0, Additive: 1.5}
 #: Events of a chain that a bet is spread over, beside the best ones, and the least part of the best one's growth that
 #: one of them has. Chosen by simulation: 15 do no better than 7.
 _SPREAD, _GROWTH = 7, 0.3
