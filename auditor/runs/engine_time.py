@@ -42,7 +42,10 @@ class EngineTime:
     late: float
 
     def of_pair(self, n: int) -> float:
-        """Seconds of n draws a side: measured, then along the last slope, and of late draws their own."""
+        """Seconds of n draws a side.
+
+        Beyond those measured along the last slope, beyond the reservoir by what a late draw takes.
+        """
         last = self.sizes[-1]
         if n <= last:
             return float(np.interp(n, (0, *self.sizes), (0.0, *self.seconds)))

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from auditor.audits.privacy_loop import Settings
 from auditor.events.event_learner import RESERVOIR
 from auditor.privacy.guarantees import PureDP
 from auditor.runs.dry_run import Speed, audit_seconds
 from auditor.runs.engine_time import EngineTime, measure_engine
-from auditor.audits.privacy_loop import Settings
 
 
 class Slow:

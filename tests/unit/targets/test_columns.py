@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from auditor.targets.columns import Rows, columns_of, read_columns
+from auditor.targets.columns import OutputList, columns_of, read_columns
 from auditor.targets.outputs import hash_outputs
 
 NAN = float("nan")
@@ -66,7 +66,7 @@ def test_keys_are_those_of_each_output_alone(batch: list[Any]) -> None:
     alone = [int(hash_outputs([value])[0]) for value in batch]
     assert hash_outputs(batch).tolist() == alone
     assert hash_outputs([*batch, {"odd": [1, {2}]}]).tolist()[:-1] == alone
-    assert hash_outputs(Rows(batch)).tolist() == alone
+    assert hash_outputs(OutputList(batch)).tolist() == alone
 
 
 def test_keys_of_texts_are_those_of_each_output_alone() -> None:
