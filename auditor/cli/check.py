@@ -21,6 +21,7 @@ from auditor.datasets.files import read_data
 from auditor.errors import TargetError, TargetRaised
 from auditor.privacy.guarantees import PureDP
 from auditor.runs.dry_run import Speed, audit_seconds, probe_speed
+from auditor.runs.engine_time import DRAWS, measure_engine
 from auditor.targets.environments import environment_of, list_installed
 from auditor.targets.http import HttpTarget
 from auditor.targets.outputs import Batch, hash_outputs
@@ -36,6 +37,10 @@ from auditor.targets.wire_format import data_text
 RESTARTS = (32, 512)
 #: Round trips that are timed; arbitrary.
 _ROUNDS = 11
+#: Draws and seconds that a pilot of the audit may take, both arbitrary, and draws below which it shows nothing.
+_PILOT_DRAWS, _PILOT_SECONDS, _PILOT = DRAWS, 2.0, 1_000
+#: Pairs of a usual attack: a domain of a few values makes 50 to 110 of them.
+_PAIRS = 100
 #: Characters that are shown of what a target says of itself; arbitrary.
 _SHOWN = 200
 
@@ -121,16 +126,20 @@ def _lines(sampler: Sampler, rows: Any, draws: int) -> tuple[list[str], bool]:
     each = took / n
     shape = f"an array of shape {first.shape}, {first.dtype}" if isinstance(first, np.ndarray) else "a list of values"
     width = int(np.prod(first.shape[1:])) if isinstance(first, np.ndarray) else 1
-    audit = audit_seconds(
-        Speed((16, n), (short, took), width), Settings(draws=max(draws, 4 * FIRST)), 1, probe_speed(PureDP(1.0))
-    )
+    speed, settings, claim = Speed((16, n), (short, took), width), Settings(draws=max(draws, 4 * FIRST)), PureDP(1.0)
+    factor, engine = probe_speed(claim), None
+    if each * _PILOT < _PILOT_SECONDS:  # else the draws are what takes time
+        pilot = min(_PILOT_DRAWS, int(_PILOT_SECONDS / each), settings.draws)
+        engine = measure_engine(sampler.target, rows, claim, pilot, sampler.limit)
+    one, many = (_duration(audit_seconds(speed, settings, pairs, factor, engine)) for pairs in (1, _PAIRS))
     seeded = "yes" if _same(first, again) else "no: it has its own randomness, so results differ from run to run"
     lines = [
         f"answers       {shape} for 16 draws",
         f"speed         {_duration(each)} a draw in batches of {n:,}",
         f"seeded        {seeded}",
         f"independent   {'no sign against it' if independence.passed else 'NO: ' + independence.finding}",
-        f"{draws:,} draws take about {_duration(each * draws)}, an audit with that many about {_duration(audit)}",
+        f"{draws:,} draws take about {_duration(each * draws)}, an audit with that many about {one} on one pair of "
+        f"datasets and {many} on {_PAIRS}",
     ]
     return lines, independence.passed
 

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.targets.columns import Columns, Rows, columns_of
+from auditor.targets.columns import Columns, OutputList, columns_of
 from auditor.targets.outputs import Batch, Raised, float_of, is_number, show_output
 from auditor.targets.values import DEEPEST, Typed, strip_type
 
@@ -88,7 +88,7 @@ def list_children(value: Any) -> Iterable[tuple[Any, Any]]:
     return enumerate(value.tolist() if isinstance(value, np.ndarray) else value)
 
 
-class Outputs(Rows):
+class Outputs(OutputList):
     """A list of outputs whose elements are read once for all features."""
 
     @cached_property

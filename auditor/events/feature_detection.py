@@ -285,12 +285,15 @@ def _constants(x: Batch, y: Batch, key_x: NDArray[np.int64], key_y: NDArray[np.i
     """Values that make up much of one side's draws, where values hardly repeat otherwise."""
     if isinstance(x, np.ndarray) and x.ndim == 1 and isinstance(y, np.ndarray) and y.ndim == 1:
         return  # see `Marked`
-    sides = [(x, key_x[:_LOOK]), (y, key_y[:_LOOK])]
-    different = [len(np.unique(key)) for _, key in sides]
-    if sum(different) <= 0.5 * len(sides[0][1]):  # symbols say all that there is to say
+    sides = [
+        (side, key, *np.unique(key, return_index=True, return_counts=True))
+        for side, key in ((x, key_x[:_LOOK]), (y, key_y[:_LOOK]))
+    ]
+    if sum(len(values) for _, _, values, _, _ in sides) <= 0.5 * len(
+        sides[0][1]
+    ):  # symbols say all that there is to say
         return
-    for side, key in sides:
-        values, first, counts = np.unique(key, return_index=True, return_counts=True)
+    for side, key, values, first, counts in sides:
         top = int(np.argmax(counts))
         # Rows of few numbers repeat without being symbols; only those that never vary are one.
         least = len(key) if isinstance(side, np.ndarray) else max(_OFTEN, _SHARE * len(key))

@@ -124,20 +124,27 @@ def learn_additive(x: Batch, y: Batch, cells: int) -> Additive | None:
         None unless at least two coordinates differ clearly.
     """
     a, b = _rows(x)[:, :MAX_COORDINATES], _rows(y)[:, :MAX_COORDINATES]
-    edges, scores = [], []
+    edges, scores, shares = [], [], np.arange(1, cells) / cells
     for j in range(a.shape[1]):
-        pooled = np.concatenate([a[:, j], b[:, j]])
+        first, second = np.sort(a[:, j]), np.sort(b[:, j])  # NaN go last
+        pooled = np.concatenate([first, second])
         finite = pooled[np.isfinite(pooled)]
-        inner = np.unique(np.quantile(finite, np.arange(1, cells) / cells, method="lower")) if len(finite) else finite
-        count_x, count_y = (
-            np.bincount(np.searchsorted(np.append(inner, np.inf), v[:, j]), minlength=len(inner) + 2) for v in (a, b)
-        )
+        finite.sort()
+        inner = np.unique(finite[np.floor((len(finite) - 1) * shares).astype(np.intp)]) if len(finite) else finite
+        count_x, count_y = (_count_cells(side, inner) for side in (first, second))
         # Cells in which the two counts are within two standard errors say nothing, and would add noise to the sum.
         ratio = np.log(count_x + 1.0) - np.log(count_y + 1.0)
         clear = np.abs(count_x - count_y) > 2 * np.sqrt(count_x + count_y + 1.0)
         edges.append(tuple(inner.tolist()))
         scores.append(tuple(np.where(clear, ratio, 0.0).round(3).tolist()))
     return Additive(tuple(edges), tuple(scores), np.shape(x)[1]) if sum(any(s) for s in scores) > 1 else None
+
+
+def _count_cells(ordered: Array, inner: Array) -> NDArray[np.int64]:
+    """How many sorted values are in each of the cells that end at inner edges, beyond the last one, and NaN."""
+    valid = len(ordered) - int(np.isnan(ordered).sum())
+    upto = ordered[:valid].searchsorted(inner, side="right")
+    return np.diff(np.concatenate([[0], upto, [valid, len(ordered)]]))
 
 
 def learn_symbols(

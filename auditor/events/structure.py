@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from auditor.events.elements import CONTAINERS, Elements, Table, list_children
 from auditor.events.features import MAX_COORDINATES, Feature
-from auditor.targets.columns import Columns, Rows, columns_of
+from auditor.targets.columns import Columns, OutputList, columns_of
 from auditor.targets.outputs import Batch, float_of, hash_outputs, is_number
 from auditor.targets.values import DEEPEST, strip_type
 
@@ -113,7 +113,7 @@ def _place(path: tuple[Any, ...]) -> str:
 
 def _at(batch: Batch, path: tuple[Any, ...]) -> list[Any]:
     """What each output holds at a place, or `_ABSENT`."""
-    if isinstance(batch, Rows) and batch.columns is not None:
+    if isinstance(batch, OutputList) and batch.columns is not None:
         column = batch.columns.at(path)
         if column is not None:
             return list(column.values)
@@ -176,7 +176,7 @@ def structure_of(x: Batch, y: Batch) -> Structure:
         if x.ndim == 2 and x.shape[1:] == y.shape[1:] and x.shape[1] > 2:
             return Structure(tuple(_of_rows(np.concatenate([x[:_LOOK], y[:_LOOK]]))))
         return Structure()
-    looked = Rows(value for side in (x, y) for value in _listed(side[:_LOOK]))
+    looked = OutputList(value for side in (x, y) for value in _listed(side[:_LOOK]))
     table = Table(looked)
     if not table.inside.any():
         return Structure()

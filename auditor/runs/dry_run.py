@@ -21,6 +21,7 @@ from auditor.claims import Claim
 from auditor.datasets import Pair
 from auditor.errors import TargetError
 from auditor.privacy.guarantees import Guarantee, PureDP
+from auditor.runs.engine_time import EngineTime
 from auditor.runs.run import Run, settings_of, split_alpha
 from auditor.targets import Mechanism
 from auditor.targets.sampler import Call, Sampler, parts_of
@@ -272,7 +273,9 @@ def time_calls(
     return speed
 
 
-def audit_seconds(speed: Speed, settings: Settings, pairs: int, factor: float = 1.0) -> float:
+def audit_seconds(
+    speed: Speed, settings: Settings, pairs: int, factor: float = 1.0, engine: EngineTime | None = None
+) -> float:
     """Seconds of an audit that exhausts its budget.
 
     Drawing, independence tests, and the engine's cost.
@@ -287,12 +290,17 @@ def audit_seconds(speed: Speed, settings: Settings, pairs: int, factor: float = 
         Pairs of datasets, at least 1.
     factor : float
         Cost of the engine here over its cost where it was measured, see `probe_speed`.
+    engine : EngineTime or None
+        The engine's own time on outputs of the target, if that was measured.
     """
     sizes = chunk_sizes(settings.draws // 2, pairs)
     chunks = sum(times for _, times in sizes)
     drawing = 2 * sum(times * speed.draw(n) for n, times in sizes)
     testing = 2 * _CALLS * speed.call(_SHORT) if settings.independence else 0.0
-    learning = drawing + factor * _engine(chunks, settings.draws, speed.width)
+    own = factor * _engine(chunks, settings.draws, speed.width)
+    if engine is not None:
+        own = engine.of_pairs(settings.draws // 2, pairs)
+    learning = drawing + own
     if settings.seconds is not None:
         learning = min(learning, settings.seconds + 2 * speed.draw(max(sizes)[0]))  # the last chunk is drawn to its end
     return factor * _AUDIT + testing + learning

@@ -26,7 +26,7 @@ _ELEMENTS = frozenset({int, float, bool, str, bytes, type(None)})
 _NUMBERS = frozenset({int, float})
 
 
-class Column:
+class ElementColumn:
     """What all outputs hold at one place.
 
     Parameters
@@ -73,7 +73,7 @@ def _number(value: Any) -> float:
 
 
 class Columns:
-    """All places of outputs that are built alike, in the canonical order of elements.
+    """Places of outputs that are built alike, in canonical order.
 
     Attributes
     ----------
@@ -83,11 +83,11 @@ class Columns:
         What ``len`` gives for each output.
     keys : tuple or None
         Keys of each output in the order of insertion, if they are dicts.
-    columns : list of Column
+    columns : list of ElementColumn
         Elements of dicts in the order of their keys' texts.
     """
 
-    def __init__(self, batch: Sequence[Any], columns: list[Column]) -> None:
+    def __init__(self, batch: Sequence[Any], columns: list[ElementColumn]) -> None:
         self.n, self.columns = len(batch), columns
         self.length = len(batch[0])
         self.keys = tuple(batch[0]) if isinstance(batch[0], dict) else None
@@ -103,10 +103,10 @@ class Columns:
         return all(column.numeric for column in self.columns)
 
     @cached_property
-    def _places(self) -> dict[Path, Column]:
+    def _places(self) -> dict[Path, ElementColumn]:
         return {column.path: column for column in self.columns}
 
-    def at(self, path: Path) -> Column | None:
+    def at(self, path: Path) -> ElementColumn | None:
         """The column of a place.
 
         None where there is none: outputs may hold a container there, or nothing.
@@ -119,7 +119,7 @@ class Columns:
         return list(itertools.chain.from_iterable(zip(*(column.values for column in self.columns), strict=True)))
 
 
-class Rows(list[Any]):
+class OutputList(list[Any]):
     """A list of outputs whose columns are read once."""
 
     @cached_property
@@ -129,8 +129,8 @@ class Rows(list[Any]):
 
 
 def columns_of(batch: Sequence[Any]) -> Columns | None:
-    """Columns of a list of outputs, read once for `Rows`."""
-    return batch.columns if isinstance(batch, Rows) else read_columns(batch)
+    """Columns of a list of outputs, read once for `OutputList`."""
+    return batch.columns if isinstance(batch, OutputList) else read_columns(batch)
 
 
 def read_columns(batch: Sequence[Any]) -> Columns | None:
@@ -147,17 +147,17 @@ def read_columns(batch: Sequence[Any]) -> Columns | None:
         None unless all outputs are dicts with the same texts or the same integers as keys, in one order, or sequences
         of one length; so on inside of them, down to `DEEPEST`; and all elements are plain values.
     """
-    found: list[Column] = []
+    found: list[ElementColumn] = []
     if not len(batch) or not isinstance(batch[0], dict | list | tuple) or not _split(batch, (), False, found):
         return None
     return Columns(batch, found)
 
 
-def _split(values: Sequence[Any], path: Path, keyed: bool, found: list[Column]) -> bool:
+def _split(values: Sequence[Any], path: Path, keyed: bool, found: list[ElementColumn]) -> bool:
     """Append the columns at and below a place; False if outputs differ there in more than their elements."""
     kinds = frozenset(map(type, values))
     if kinds <= _ELEMENTS:
-        found.append(Column(path, values, kinds, keyed))
+        found.append(ElementColumn(path, values, kinds, keyed))
         return True
     if len(path) >= DEEPEST:
         return False
@@ -169,7 +169,7 @@ def _split(values: Sequence[Any], path: Path, keyed: bool, found: list[Column]) 
     return False
 
 
-def _split_dicts(values: Sequence[dict[Any, Any]], path: Path, found: list[Column]) -> bool:
+def _split_dicts(values: Sequence[dict[Any, Any]], path: Path, found: list[ElementColumn]) -> bool:
     kinds = set(map(type, itertools.chain.from_iterable(values)))
     # Keys of one type: 1, 1.0 and True are equal.
     if kinds not in ({str}, {int}) or len(set(map(tuple, values))) > 1:

