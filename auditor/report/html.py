@@ -7,9 +7,8 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import jinja2
 from markupsafe import Markup, escape
 
 from auditor.evidence.power import LEARNED
@@ -22,6 +21,9 @@ from auditor.report.figures import build_figures, draw_legend
 from auditor.report.page import create_environment, read_asset, without_indentation
 from auditor.report.partition_plots import plot_cells
 from auditor.report.view import RunView
+
+if TYPE_CHECKING:
+    import jinja2
 
 
 def render_html(results: Mapping[str, Any] | RunView) -> str:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from importlib.resources import files
+from typing import TYPE_CHECKING
 
-import jinja2
+if TYPE_CHECKING:
+    import jinja2
 
 
 def read_asset(name: str) -> str:
@@ -18,6 +20,8 @@ def read_asset(name: str) -> str:
 
 def create_environment() -> jinja2.Environment:
     """Create templates that escape everything and refuse unknown names."""
+    import jinja2  # only what writes a page need load it
+
     return jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)
 
 
