@@ -351,7 +351,7 @@ def part_reached(level: str, lower_bound: float | None, claimed_level: float | N
     """
     if level not in ("L1", "L2") or lower_bound is None or claimed_level is None or not 0 < claimed_level < math.inf:
         return None
-    return float(_rounded(lower_bound)) / float(_rounded(claimed_level))
+    return float(_round_number(lower_bound)) / float(_round_number(claimed_level))
 
 
 def say_resolution(symbol: str, level: float, pairs: int = 1) -> str:
@@ -472,11 +472,11 @@ def make_plain(value: Any) -> Any:
     """
     kind = type(value)  # most of a result are lists of numbers: these first
     if kind is float:
-        return _rounded(value)
+        return _round_number(value)
     if kind in _AS_IT_IS:
         return value
     if kind is list or kind is tuple:
-        return [_rounded(v) if type(v) is float else make_plain(v) for v in value]
+        return [_round_number(v) if type(v) is float else make_plain(v) for v in value]
     if isinstance(value, StrEnum):
         return str(value)
     if isinstance(value, np.bool_):
@@ -486,7 +486,7 @@ def make_plain(value: Any) -> Any:
     if isinstance(value, np.integer):
         return int(value)
     if isinstance(value, float | np.floating):
-        return _rounded(float(value))
+        return _round_number(float(value))
     if is_dataclass(value) and not isinstance(value, type):
         return {f.name: make_plain(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, Mapping):
@@ -502,7 +502,7 @@ def make_plain(value: Any) -> Any:
 _AS_IT_IS = frozenset((int, str, bool, type(None)))
 
 
-def _rounded(value: float) -> float | str:
+def _round_number(value: float) -> float | str:
     if math.isfinite(value):
         return float(f"{value:.8g}") or 0.0  # no -0.0
     return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"

@@ -25,7 +25,9 @@ def _batch(trial: Callable[[int, int, int], Trial], which: int, seeds: Sequence[
     return [trial(which, seed, draws) for seed in seeds]
 
 
-def _all(trial: Callable[[int, int, int], Trial], count: int, runs: int, draws: int, jobs: int) -> list[list[Trial]]:
+def _run_trials(
+    trial: Callable[[int, int, int], Trial], count: int, runs: int, draws: int, jobs: int
+) -> list[list[Trial]]:
     work = [(k, range(start, min(start + _BATCH, runs))) for k in range(count) for start in range(0, runs, _BATCH)]
     done = Parallel(n_jobs=jobs)(delayed(_batch)(trial, k, seeds, draws) for k, seeds in work)
     found: list[list[Trial]] = [[] for _ in range(count)]
@@ -103,8 +105,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name in ("audits", "draws", "runs", "budget", "jobs"):
         if getattr(options, name) < 1:
             parser.error(f"--{name} must be at least 1, got {getattr(options, name)}")
-    correct = _all(family_trial, len(FAMILIES), options.audits, options.draws, options.jobs)
-    wrong = _all(case_trial, len(built_cases()), options.runs, options.budget, options.jobs)
+    correct = _run_trials(family_trial, len(FAMILIES), options.audits, options.draws, options.jobs)
+    wrong = _run_trials(case_trial, len(built_cases()), options.runs, options.budget, options.jobs)
     alarms, rare = alarm_rows(correct)
     mutants, found = mutant_rows(wrong)
     text = document(alarms, mutants, options.draws, options.budget)

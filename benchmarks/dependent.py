@@ -277,13 +277,14 @@ def _cases() -> tuple[Case, ...]:
         (256, 0.5, 60_000),
     ]
     found = [
-        Case(_told(period, share), "event", _table(period, share), _privacy(draws)) for period, share, draws in tables
+        Case(_describe_table(period, share), "event", _table(period, share), _privacy(draws))
+        for period, share, draws in tables
     ]
     found += [
         Case(
             f"{'mirrored' if mirrored else 'copied'} between calls {distance} apart",
             "event",
-            _echo(distance, mirrored),
+            _make_echo(distance, mirrored),
             _privacy(20_000),
         )
         for distance in (1, 2, 3, 4, 5, 6, 7, 8)
@@ -313,8 +314,8 @@ def _cases() -> tuple[Case, ...]:
         ("table of 16", _table(16)),
         ("table of 256", _table(256)),
         ("a tenth of the draws of a call alike", lambda: Bias(1, 0.1)),
-        ("mirrored between calls 1 apart", _echo(1, True)),
-        ("copied between calls 3 apart", _echo(3)),
+        ("mirrored between calls 1 apart", _make_echo(1, True)),
+        ("copied between calls 3 apart", _make_echo(3)),
     ]
     found += [Case(name, audited, make, kind) for audited, kind in kinds for name, make in shared]
     return tuple(found)
@@ -324,11 +325,11 @@ def _table(period: int, share: float = 1.0, kept: bool = False) -> Make:
     return lambda: Table(period, share, kept)
 
 
-def _echo(distance: int, mirrored: bool = False) -> Make:
+def _make_echo(distance: int, mirrored: bool = False) -> Make:
     return lambda: Echo(distance, mirrored)
 
 
-def _told(period: int, share: float) -> str:
+def _describe_table(period: int, share: float) -> str:
     return f"table of {period:,}" + ("" if share == 1 else f", for {100 * share:g} % of the draws")
 
 

@@ -60,7 +60,7 @@ def summary(results: Mapping[str, Any]) -> str:
         "",
         *_table(view.claims, "level", [claim.level for claim in view.claims], LEVELS),
         *_table(view.claims, "document", [claim.entry.partition("/")[0] for claim in view.claims], {}),
-        *_unexpected(view.unexpected),
+        *_list_unexpected(view.unexpected),
     ]
     return "\n".join(text)
 
@@ -80,7 +80,7 @@ def _table(claims: Sequence[ClaimView], what: str, groups: Sequence[str], about:
     yield ""
 
 
-def _unexpected(claims: Sequence[ClaimView]) -> Iterable[str]:
+def _list_unexpected(claims: Sequence[ClaimView]) -> Iterable[str]:
     if claims:
         yield from ("## Unexpected", "")
         yield from (f"- {escape_markdown(claim.id)}: {escape_markdown(claim.surprise)}" for claim in claims)

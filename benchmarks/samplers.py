@@ -78,7 +78,7 @@ _ZIPF = 1.0 / np.arange(1, 301) / np.sum(1.0 / np.arange(1, 301))
 _LOADED = 0.05
 
 
-def _die(data: Any, n: int, rng: np.random.Generator) -> NDArray[Any]:
+def _roll_die(data: Any, n: int, rng: np.random.Generator) -> NDArray[Any]:
     del data  # here and below: the law is the same on all
     return rng.integers(1, 7, n)
 
@@ -96,7 +96,7 @@ def _zipf(data: Any, n: int, rng: np.random.Generator) -> NDArray[Any]:
     return np.searchsorted(np.cumsum(_ZIPF)[:-1], rng.random(n), side="right")
 
 
-def _geometric(a: float, step: float) -> Draw:
+def _geometric_sampler(a: float, step: float) -> Draw:
     def draw(data: Any, n: int, rng: np.random.Generator) -> NDArray[Any]:
         p = -math.expm1(-math.log(a))
         noisy: NDArray[Any] = (int(data) + rng.geometric(p, n) - rng.geometric(p, n)) * step
@@ -125,11 +125,11 @@ _BIT = FiniteLaw((0, 1), np.array([0.75, 0.25]))
 _FINE = tuple(TwoSidedGeometricLaw(centre, 1.001, 2.0**-10) for centre in (0, 1024))
 
 FAMILIES = (
-    Family("fair die", _die, (_FAIR,)),
+    Family("fair die", _roll_die, (_FAIR,)),
     Family("loaded die, error 5 % allowed", _loaded_die, (_FAIR,), error=_LOADED),
     Family("300 outcomes", _zipf, (FiniteLaw(tuple(range(300)), _ZIPF),)),
-    Family("two-sided geometric, a = e", _geometric(math.e, 1.0), (TwoSidedGeometricLaw(0, math.e),)),
-    Family("fine lattice, two datasets", _geometric(1.001, 2.0**-10), _FINE, (0, 1024)),
+    Family("two-sided geometric, a = e", _geometric_sampler(math.e, 1.0), (TwoSidedGeometricLaw(0, math.e),)),
+    Family("fine lattice, two datasets", _geometric_sampler(1.001, 2.0**-10), _FINE, (0, 1024)),
     Family("Gaussian, rounded", _gaussian, (GaussianLaw(0.0, 1.0),)),
     Family("two Laplace coordinates, rounded", _two_laplace, (ProductLaw((LaplaceLaw(0.0, 1.0),) * 2),)),
     Family("four independent bits", _bits, (ProductLaw((_BIT,) * 4),)),

@@ -84,14 +84,14 @@ def document(results: Mapping[str, Any]) -> str:
         "refutes what is printed.",
         "",
         *errata_table(run),
-        *_shown(pictures(results)),
+        *_list_figures(pictures(results)),
         "Made by `dpaudit run experiments --level standard` and `python -m benchmarks.theorems`.",
         "",
     ]
     return "\n".join(text)
 
 
-def _shown(found: Mapping[str, FigureView]) -> list[str]:
+def _list_figures(found: Mapping[str, FigureView]) -> list[str]:
     lines = ["## Figures", ""] if found else []
     for file, figure in found.items():
         lines += [f"### {figure.name}", "", f"![{figure.name}](figures/{file})", ""]

@@ -132,11 +132,11 @@ class Session:
     def begin(self, item: pytest.Item) -> None:
         """Begin a test, or begin it again."""
         # A test that is run again says what its last attempt found. xdist may have renamed it after its group.
-        item.user_properties[:] = [(name, value) for name, value in item.user_properties if not _ours(name)]
+        item.user_properties[:] = [(name, value) for name, value in item.user_properties if not _is_ours(name)]
         self.test = item.nodeid if item.parent is None else f"{item.parent.nodeid}::{item.name}"
         self.properties, self.budgets = item.user_properties, {}
         self.audits = self.own = 0
-        self.budgets = _marked(item)
+        self.budgets = _marked_options(item)
 
     def options(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Options of an audit: what the test gives, then what its marker says, then the command line.
@@ -232,11 +232,11 @@ def session() -> Session | None:
     return _SESSIONS[-1] if _SESSIONS else None
 
 
-def _ours(name: object) -> bool:
+def _is_ours(name: object) -> bool:
     return isinstance(name, str) and name.startswith(PREFIX)  # other plugins may have names of another kind
 
 
-def _marked(item: pytest.Item) -> dict[str, Any]:
+def _marked_options(item: pytest.Item) -> dict[str, Any]:
     """What the markers of a test say; the closest wins.
 
     Raises
@@ -278,12 +278,12 @@ def _number(name: str, value: Any) -> None:
         raise ValueError(f"{name} of the marker dpaudit must be {wanted}, got {value!r}")
 
 
-def _declared(items: Sequence[pytest.Item]) -> int:
+def _count_declared(items: Sequence[pytest.Item]) -> int:
     """Audits that the markers of tests declare; a test whose marker is refused will not run."""
     total = 0
     for item in items:
         try:
-            total += int(_marked(item).get("audits", 0))
+            total += int(_marked_options(item).get("audits", 0))
         except ValueError:
             continue
     return total
@@ -363,7 +363,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Count what a family-wise alpha is split over."""
     own = session.config.stash[_SESSION]
     if own.familywise:
-        own.family = Family(_declared(session.items), len(session.items))
+        own.family = Family(_count_declared(session.items), len(session.items))
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -403,7 +403,7 @@ class _Reports:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep what a test reported, wherever it ran; a later report of it says all of the earlier ones."""
-        ours = [(name, value) for name, value in report.user_properties if _ours(name)]
+        ours = [(name, value) for name, value in report.user_properties if _is_ours(name)]
         if ours:
             self.own.seen[report.nodeid] = ours
         elif report.when == "setup":  # it may be run again, without an audit

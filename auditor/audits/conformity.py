@@ -282,7 +282,7 @@ def run_conformity(
         independence, tally = made
         if tally is None:
             return Conclusion(decide_verdict(Verdict.DEVIATION, False, independence=independence), {}, independence)
-        found = _found(tally, names, settings)
+        found = _describe_tally(tally, names, settings)
         decided = decide_verdict(
             Verdict.DEVIATION,
             refuted(tally),
@@ -295,7 +295,7 @@ def run_conformity(
     return finish_audit(labels, question.private, collect, conclude)
 
 
-def _found(tally: Tally, names: Sequence[str], settings: Settings) -> dict[str, Any]:
+def _describe_tally(tally: Tally, names: Sequence[str], settings: Settings) -> dict[str, Any]:
     """Bounds, power and the cell that deviates most."""
     wealths = [
         Multinomials([view.probabilities for view in cells.views]).log_wealth(counts)

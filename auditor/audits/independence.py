@@ -150,10 +150,12 @@ def check_independence(
     short, long = np.array(numbers[:-1]), numbers[-1]
     table = short.reshape(len(short), blocks, BLOCK, -1)  # (calls, blocks of a call, draws of a block, coordinates)
     outcomes = {
-        "within a call": _closer(*_flat(*_within(table))),
-        "between calls": _closer(*_flat(*_between(table))),
-        "neighbouring draws": _closer(*_neighbouring(long)),
-        "draws at a distance": _recurring(long, *_flat(table[:, :, BLOCK // 2 - 1 :: BLOCK // 2])),
+        "within a call": _count_closer(*_draws_as_rows(*_triples_within_blocks(table))),
+        "between calls": _count_closer(*_draws_as_rows(*_triples_between_calls(table))),
+        "neighbouring draws": _count_closer(*_neighbouring_triples(long)),
+        "draws at a distance": _compare_recurring_draws(
+            long, *_draws_as_rows(table[:, :, BLOCK // 2 - 1 :: BLOCK // 2])
+        ),
     }
     p_values = {name: _at_least(*outcome) for name, outcome in outcomes.items()}
     failed = [_FINDINGS[name] for name, p in p_values.items() if p < FALSE_ALARM / len(p_values)]
@@ -221,12 +223,12 @@ def dependent_counts(groups: Iterable[Sequence[tuple[int, int]]], before: Indepe
     return replace(before, passed=False, finding=_FINDINGS["counts of calls"], p_values=p_values)
 
 
-def _within(blocks: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
+def _triples_within_blocks(blocks: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
     """Two draws of each block, and a third one of the block in its place in the next call: triples are disjoint."""
     return blocks[:, :, 0], blocks[:, :, 1], np.roll(blocks[:, :, 2], -1, axis=0)
 
 
-def _between(blocks: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
+def _triples_between_calls(blocks: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
     """A draw of each block, the one in its place in the next call, and another one of that call.
 
     Triples are disjoint: anchors of calls of even number, and their partners, have another place than those of odd
@@ -238,19 +240,19 @@ def _between(blocks: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
     return blocks[call, :, place], following[call, :, place], following[:, :, BLOCK - 1]
 
 
-def _neighbouring(long: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
+def _neighbouring_triples(long: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
     """Each third draw, the next one, and the one after that of a triple that is far away."""
     m = len(long) // 4
     third = np.roll(long[2 : 3 * m : 3], m // 2, axis=0)
     return long[0 : 3 * m : 3], long[1 : 3 * m : 3], third
 
 
-def _flat(*draws: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
+def _draws_as_rows(*draws: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
     """Draws as rows."""
     return tuple(array.reshape(-1, array.shape[-1]) for array in draws)
 
 
-def _recurring(long: NDArray[np.float64], others: NDArray[np.float64]) -> tuple[int, int]:
+def _compare_recurring_draws(long: NDArray[np.float64], others: NDArray[np.float64]) -> tuple[int, int]:
     """Compare draws of the second half of a long call at the distance at which those of the first half are closest.
 
     Draws of other calls are what they are compared with.
@@ -262,7 +264,7 @@ def _recurring(long: NDArray[np.float64], others: NDArray[np.float64]) -> tuple[
     at = np.arange(len(second))
     a = at[(at // lag % 2 == 0) & (at + lag < len(second))]
     m = min(len(a), len(others))
-    return _closer(second[a[:m]], second[a[:m] + lag], others[:m])
+    return _count_closer(second[a[:m]], second[a[:m] + lag], others[:m])
 
 
 def _numbers(calls: list[Batch]) -> list[NDArray[np.float64]]:
@@ -277,7 +279,7 @@ def _numbers(calls: list[Batch]) -> list[NDArray[np.float64]]:
     ]
 
 
-def _closer(a: NDArray[np.float64], b: NDArray[np.float64], c: NDArray[np.float64]) -> tuple[int, int]:
+def _count_closer(a: NDArray[np.float64], b: NDArray[np.float64], c: NDArray[np.float64]) -> tuple[int, int]:
     """How often a is closer to b than to c, and how often the two are not equally far."""
     with np.errstate(invalid="ignore", over="ignore"):
         near, far = np.abs(a - b).sum(axis=1), np.abs(a - c).sum(axis=1)

@@ -132,7 +132,7 @@ def whole_law_rate(masses: Masses, epsilon: float, delta: float = 0.0) -> float:
     return _approximate_rate(masses, epsilon, delta)
 
 
-class _Nearest(NamedTuple):
+class _LagrangianMinimum(NamedTuple):
     """Minimiser of the Lagrangian: the laws, and its value."""
 
     p0: Array
@@ -140,17 +140,19 @@ class _Nearest(NamedTuple):
     value: float
 
 
-def _nearest(masses: Masses, e: float, delta: float, lam: float, mu: float, v: float, w: float) -> _Nearest:
+def _minimise_lagrangian(
+    masses: Masses, e: float, delta: float, lam: float, mu: float, v: float, w: float
+) -> _LagrangianMinimum:
     p, q = masses.p, masses.q
     p0, q0 = p / lam, q / mu
-    p0, q0 = _bounded(p, q, p0, q0, e, lam, mu, v)
-    q0, p0 = _bounded(q, p, q0, p0, e, mu, lam, w)
+    p0, q0 = _limit_to_edge(p, q, p0, q0, e, lam, mu, v)
+    q0, p0 = _limit_to_edge(q, p, q0, p0, e, mu, lam, w)
     kl = special.rel_entr(p, p0).sum() + special.rel_entr(q, q0).sum()
     excess = v * np.maximum(p0 - e * q0, 0.0).sum() + w * np.maximum(q0 - e * p0, 0.0).sum()
-    return _Nearest(p0, q0, float(kl + lam * (p0.sum() - 1) + mu * (q0.sum() - 1) + excess - (v + w) * delta))
+    return _LagrangianMinimum(p0, q0, float(kl + lam * (p0.sum() - 1) + mu * (q0.sum() - 1) + excess - (v + w) * delta))
 
 
-def _bounded(
+def _limit_to_edge(
     p: Array, q: Array, p0: Array, q0: Array, e: float, lam: float, mu: float, v: float
 ) -> tuple[Array, Array]:
     """Replace (p0, q0) where p0 > e q0: by the laws beyond, if the price v leaves them there, or by the edge."""
@@ -169,9 +171,11 @@ def _bounded(
 def _pure_rate(masses: Masses, epsilon: float) -> float:
     e = math.exp(epsilon)
 
-    def solve(lam: float) -> _Nearest:
+    def solve(lam: float) -> _LagrangianMinimum:
         mu = 2.0 - lam
-        return _nearest(masses, e, 0.0, lam, mu, 2 * mu / e, 2 * lam / e)  # beyond both ends: nothing pays there
+        return _minimise_lagrangian(
+            masses, e, 0.0, lam, mu, 2 * mu / e, 2 * lam / e
+        )  # beyond both ends: nothing pays there
 
     def slope(lam: float) -> float:
         found = solve(lam)
@@ -206,7 +210,7 @@ def _approximate_rate(masses: Masses, epsilon: float, delta: float) -> float:
         ]
         amount, down = max(broken, key=lambda item: item[0])
         if amount < 0:
-            found = _nearest(masses, e, delta, lam, mu, v, w)
+            found = _minimise_lagrangian(masses, e, delta, lam, mu, v, w)
             best = max(best, found.value)
             sums = found.p0.sum() - 1, found.q0.sum() - 1
             over = np.maximum(found.p0 - e * found.q0, 0).sum(), np.maximum(found.q0 - e * found.p0, 0).sum()

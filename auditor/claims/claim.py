@@ -243,7 +243,7 @@ def as_printed(erratum: str, draft: Draft) -> Draft:
     SpecificationError
         Unless the claim expects a violation or a deviation.
     """
-    return _tagged(erratum, "as printed", draft)
+    return _tag_draft(erratum, "as printed", draft)
 
 
 def as_corrected(erratum: str, draft: Draft) -> Draft:
@@ -259,7 +259,7 @@ def as_corrected(erratum: str, draft: Draft) -> Draft:
     SpecificationError
         Unless the claim expects to be consistent.
     """
-    return _tagged(erratum, "as corrected", draft)
+    return _tag_draft(erratum, "as corrected", draft)
 
 
 def proof_step(erratum: str, draft: Draft) -> Draft:
@@ -275,7 +275,7 @@ def proof_step(erratum: str, draft: Draft) -> Draft:
     SpecificationError
         Unless the claim expects a violation or a deviation.
     """
-    return _tagged(erratum, "printed step", draft)
+    return _tag_draft(erratum, "printed step", draft)
 
 
 def statement_holds(erratum: str, draft: Draft) -> Draft:
@@ -291,10 +291,10 @@ def statement_holds(erratum: str, draft: Draft) -> Draft:
     SpecificationError
         Unless the claim expects to be consistent.
     """
-    return _tagged(erratum, "statement", draft)
+    return _tag_draft(erratum, "statement", draft)
 
 
-def _tagged(erratum: str, role: Role, draft: Draft) -> Draft:
+def _tag_draft(erratum: str, role: Role, draft: Draft) -> Draft:
     refuted = draft.expected in (Verdict.VIOLATION, Verdict.DEVIATION)
     if refuted != (role in WRONG):
         wanted = "violation or deviation" if role in WRONG else "consistent"

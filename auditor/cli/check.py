@@ -84,7 +84,7 @@ def inspect_target(
             start = time.perf_counter() - begun
             lines, sound = _lines(sampler, rows, draws)
         except TargetError as error:
-            raise _explained(error, data is not None, is_remote(target)) from error
+            raise _explain_error(error, data is not None, is_remote(target)) from error
         if is_remote(target):
             lines += _of_remote(target, sampler, rows, start)
         if isinstance(target, ProcessTarget):
@@ -124,7 +124,11 @@ def _lines(sampler: Sampler, rows: Any, draws: int) -> tuple[list[str], bool]:
     audit = audit_seconds(
         Speed((16, n), (short, took), width), Settings(draws=max(draws, 4 * FIRST)), 1, probe_speed(PureDP(1.0))
     )
-    seeded = "yes" if _same(first, again) else "no: it has its own randomness, so results differ from run to run"
+    seeded = (
+        "yes"
+        if _are_equal_batches(first, again)
+        else "no: it has its own randomness, so results differ from run to run"
+    )
     lines = [
         f"answers       {shape} for 16 draws",
         f"speed         {_duration(each)} a draw in batches of {n:,}",
@@ -165,7 +169,7 @@ def _of_environment(folder: Path, requirements: tuple[str, ...]) -> str:
     return f"environment   {said}, {len(versions) - len(named)} others; kept in {folder}"
 
 
-def _explained(error: TargetError, private: bool, remote: bool) -> TargetError:
+def _explain_error(error: TargetError, private: bool, remote: bool) -> TargetError:
     """The error of a target that does not answer, with what may help."""
     said = error.public if private else str(error)
     if private and error.public != str(error):
@@ -240,7 +244,7 @@ def _of_fresh_start(target: ProcessTarget, data: Any, n: int, k: int) -> NDArray
         return hash_outputs(Sampler(other, 0, "restart").draw(data, n, k))
 
 
-def _same(a: Batch, b: Batch) -> bool:
+def _are_equal_batches(a: Batch, b: Batch) -> bool:
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
         return np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
     return bool(repr(a) == repr(b))

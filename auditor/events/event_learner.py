@@ -246,7 +246,7 @@ class EventLearner:
         if finalists:
             chains = {finalist.chain for finalist in finalists}
             self.finalists = [*finalists, *(f for f in self.finalists if f.chain not in chains)]
-            score = self._race(False)
+            score = self._score_finalists(False)
             order = sorted(range(len(score)), key=lambda k: (-score[k], k))
             self.finalists = [self.finalists[k] for k in order[:FINALISTS]]
             self._rate(self.finalists[0])
@@ -323,7 +323,7 @@ class EventLearner:
             self._learned_at = self._past.held
             self._learn(rejected)
         elif self.finalists:
-            score = self._race(rejected)
+            score = self._score_finalists(rejected)
             # At each doubling of the draws past the reservoir the worst one goes, so that late draws cost little.
             room = max(1, FINALISTS - int(math.log2(max(self.n / RESERVOIR, 1.0))))
             kept = sorted(range(len(score)), key=lambda k: (-score[k], k))[:room]
@@ -357,20 +357,20 @@ class EventLearner:
             self._learn(rejected)
         return True
 
-    def _race(self, rejected: bool) -> Array:
+    def _score_finalists(self, rejected: bool) -> Array:
         """Scores of the finalists by all their draws."""
         x, y = (np.array([getattr(f, side)[f.best] for f in self.finalists]) for side in ("x", "y"))
         return self._score(x, y, np.array([float(f.n) for f in self.finalists]), rejected)[0]
 
     def _rate(self, best: Proposal) -> None:
         p, q = np.array([best.x[best.best] / best.n]), np.array([best.y[best.best] / best.n])
-        self.reach = float(self._pessimistic(p, q, best.n, self.nats + _EXTRA)[0])
+        self.reach = float(self._pessimistic_level(p, q, best.n, self.nats + _EXTRA)[0])
         low, _ = compute_wilson_interval(q, best.n, 1.0)
         _, high = compute_wilson_interval(p, best.n, 1.0)
         # No less than one draw in all: else an event that was never seen on either side looks hopeful for ever.
         self.hope = float(self.guarantee.level_of(high, np.maximum(low, 1.0 / best.n))[0])
 
-    def _pessimistic(self, p: Array, q: Array, n: Array | float, nats: float) -> Array:
+    def _pessimistic_level(self, p: Array, q: Array, n: Array | float, nats: float) -> Array:
         """Level of (p, q) when each is moved towards the other by half of ``nats``."""
         low, _ = compute_wilson_interval(p, n, math.sqrt(nats))
         _, high = compute_wilson_interval(q, n, math.sqrt(nats))
@@ -394,7 +394,7 @@ class EventLearner:
             self._structure = self._structure.joined(structure_of(x, y))
         self._survey.look(self._past)
         groups = [group for feature in self._fixed for group in candidates_of(feature, *self._past.values(feature))]
-        for feature, a, b in self._learned(x, y):
+        for feature, a, b in self._learned_features(x, y):
             symbols = isinstance(feature, Rank) and feature.base is None
             penalty = 0.0 if symbols else _PENALTIES.get(type(feature), 0.0)
             groups += [replace(group, penalty=penalty) for group in candidates_of(feature, a, b)]
@@ -410,7 +410,7 @@ class EventLearner:
         if groups:
             self._select(groups, rejected)
 
-    def _learned(self, x: Batch, y: Batch) -> Iterator[tuple[Feature, Array, Array]]:
+    def _learned_features(self, x: Batch, y: Batch) -> Iterator[tuple[Feature, Array, Array]]:
         """Features learned on the even draws and their values on the odd ones, so that a noisy fit looks no better.
 
         Those with two parameters a coordinate or less are learned and judged on all draws: they hardly fit noise, and a
@@ -462,7 +462,7 @@ class EventLearner:
         growth = divergence_rate(p, q, self.guarantee, self.guarantee.level)
         if not rejected and float((growth * n).max()) >= _NATS:
             return growth, growth
-        reach = self._pessimistic(x / n, y / n, n, self.nats + _EXTRA)
+        reach = self._pessimistic_level(x / n, y / n, n, self.nats + _EXTRA)
         frontier = float(reach.max())
         growth = divergence_rate(p, q, self.guarantee, frontier)
         return np.where(growth > 0, growth, reach - frontier - 1.0), growth

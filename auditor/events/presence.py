@@ -84,8 +84,8 @@ class Presence:
         """
         self.n += len(x)
         self.kinds.add(_kinds(x), _kinds(y))
-        self.keys.add(*(list(map(_keys, _listed(side))) for side in (x, y)))
-        self.members.add(*(list(map(_members, _listed(side))) for side in (x, y)))
+        self.keys.add(*(list(map(_keys, _as_list(side))) for side in (x, y)))
+        self.members.add(*(list(map(_members, _as_list(side))) for side in (x, y)))
 
     def different_kinds(self) -> list[str]:
         """Kinds that differ most between the sides, exceptions first."""
@@ -99,7 +99,7 @@ class Presence:
         return found + [Elements("count", member) for member in self.members.different(self.n)]
 
 
-def _listed(batch: Batch) -> list[Any]:
+def _as_list(batch: Batch) -> list[Any]:
     return [] if isinstance(batch, np.ndarray) else batch
 
 

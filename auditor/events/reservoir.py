@@ -94,7 +94,7 @@ class Reservoir:
         """Values of a feature on each side's draws, shape (held,)."""
         a, b = self._values.get(feature, (np.empty(0), np.empty(0)))
         if len(a) < self.held:
-            x, y = self._from(len(a))
+            x, y = self._draws_from(len(a))
             a, b = np.append(a, feature(x)), np.append(b, feature(y))
             self._values[feature] = a, b
         return a, b
@@ -103,14 +103,14 @@ class Reservoir:
         """Keys of each side's draws, or of some, shape (held,)."""
         a, b = self._keys.get(part, (np.empty(0, np.int64), np.empty(0, np.int64)))
         if len(a) < self.held:
-            x, y = self._from(len(a))
+            x, y = self._draws_from(len(a))
             if part is not None:
                 x, y = part(x), part(y)
             a, b = np.append(a, hash_outputs(x)), np.append(b, hash_outputs(y))
             self._keys[part] = a, b
         return a, b
 
-    def _from(self, start: int) -> tuple[Batch, Batch]:
+    def _draws_from(self, start: int) -> tuple[Batch, Batch]:
         """Draws of each side from one on; the same objects each time, so that elements are read once."""
         if start not in self._tails:
             x, y = self.draws()

@@ -132,7 +132,7 @@ def find_detectable(n: int, bound: float, alpha: float) -> float:
     alpha : float
         Level of the test, in (0, 1).
     """
-    high = _enough(n, bound, alpha)
+    high = _rejecting_count(n, bound, alpha)
     if high > n:
         return 1.0
     # P[Binomial(n, r) >= high] = POWER.
@@ -210,10 +210,10 @@ def anytime_order_limits(n: int, q: float, alpha: float) -> tuple[int, int]:
     of rank n - m is at most Q, because otherwise m draws were above. Looking after some of the draws only, such as at
     the ends of chunks, or stopping by anything that was seen, makes neither more probable.
     """
-    return n - _enough(n, 1.0 - q, alpha / 2), _enough(n, q, alpha / 2) - 1
+    return n - _rejecting_count(n, 1.0 - q, alpha / 2), _rejecting_count(n, q, alpha / 2) - 1
 
 
-def _enough(n: int, bound: float, alpha: float) -> int:
+def _rejecting_count(n: int, bound: float, alpha: float) -> int:
     """Smallest count among n draws whose `log_evidence` against ``bound`` reaches ln(1/alpha); n + 1 if none does."""
     threshold = -math.log(alpha)
     low, high = -1, n + 1

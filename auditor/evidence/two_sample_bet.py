@@ -179,11 +179,11 @@ def log_factors(stakes: Sequence[Stake], guarantee: Guarantee, levels: Array) ->
         p0, q0 = np.where(use, p0, 0.5), np.where(use, q0, 0.5)
     best = np.arange(len(stakes))[:, None], np.array([[stake.best] for stake in stakes])
     x, y = np.array([_two_cells(stake) for stake in stakes]).swapaxes(0, 1)
-    alone = _gains(weight[best], p0[best], q0[best], slope[best], x, y, 1.0)
+    alone = _log_gains(weight[best], p0[best], q0[best], slope[best], x, y, 1.0)
     if p.shape[1] == 1:
         return np.stack([alone, alone], axis=1)
     x, y = (np.array([getattr(stake, name) for stake in stakes], float) for name in "xy")
-    return np.stack([alone, _gains(weight, p0, q0, slope, x, y, CHAIN_SCALE)], axis=1)
+    return np.stack([alone, _log_gains(weight, p0, q0, slope, x, y, CHAIN_SCALE)], axis=1)
 
 
 def _two_cells(stake: Stake) -> list[list[float]]:
@@ -192,7 +192,7 @@ def _two_cells(stake: Stake) -> list[list[float]]:
     return [[float(sum(count[:k])), float(sum(count[k:]))] for count in (stake.x, stake.y)]
 
 
-def _gains(weight: Array, p0: Array, q0: Array, slope: Array, x: Array, y: Array, scale: float) -> Array:
+def _log_gains(weight: Array, p0: Array, q0: Array, slope: Array, x: Array, y: Array, scale: float) -> Array:
     """Log factors of every expert, shape (n_stakes, n_experts, n_levels), with given weights and counts of cells."""
     count = np.concatenate([x, y], axis=1)
     gains: Array = special.xlog1py(count[:, None, :, None], _bets(weight, p0, q0, slope, scale)).sum(axis=2)

@@ -157,7 +157,7 @@ class HttpTarget:
         what = f"{self.shown} answered with status {reply.status}, expected 200"
         if 300 <= reply.status < 400:
             what += "; redirects are not followed"
-            return TargetError(f"{what}, this one to {_place(reply.location)}", public=what)
+            return TargetError(f"{what}, this one to {_redirect_host(reply.location)}", public=what)
         try:
             read_message(reply.body, self._id)
         except TargetRaised as error:
@@ -218,7 +218,7 @@ def _hello_in(body: bytes) -> Hello:
     return found
 
 
-def _place(location: str) -> str:
+def _redirect_host(location: str) -> str:
     """Host that a redirect leads to; the rest of it may repeat a secret."""
     try:
         host = urlsplit(location).hostname

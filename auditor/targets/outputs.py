@@ -79,10 +79,10 @@ def as_batch(outputs: object, n: int) -> Batch:
             return as_batch(np.asarray(outputs), n)
         expected = "expected an array or a sequence, trial axis first"
         raise TargetError(
-            f"{asked} {_short(outputs)}: {expected}", public=f"{asked} a {type(outputs).__name__}: {expected}"
+            f"{asked} {_shorten_output(outputs)}: {expected}", public=f"{asked} a {type(outputs).__name__}: {expected}"
         )
     if len(outputs) != n:
-        raise TargetError(f"{asked} {len(outputs)}: {_short(outputs)}", public=f"{asked} {len(outputs)}")
+        raise TargetError(f"{asked} {len(outputs)}: {_shorten_output(outputs)}", public=f"{asked} {len(outputs)}")
     return _from_list(list(outputs))
 
 
@@ -104,7 +104,7 @@ def _from_list(values: list[Any]) -> Batch:
         width = len(rows[0]) if isinstance(rows[0], list | tuple) else 0
         if width and all(isinstance(r, list | tuple) and len(r) == width and all(map(_is_plain, r)) for r in rows):
             numbers = [e for r in rows for e in r]
-            return np.array(rows, dtype=np.float64) if _exact(numbers) else rows
+            return np.array(rows, dtype=np.float64) if _are_exact_floats(numbers) else rows
         return [make_visible(row) for row in rows]
     return [make_visible(_row(v)) for v in values]
 
@@ -131,7 +131,7 @@ def _is_plain(value: object) -> bool:
     return type(value) is not Typed and is_number(value)
 
 
-def _exact(numbers: list[Any]) -> bool:
+def _are_exact_floats(numbers: list[Any]) -> bool:
     """Whether floats hold every number exactly; if not, outputs stay a list and large integers symbols."""
     return all(not isinstance(v, int | np.integer) or abs(int(v)) <= _EXACT for v in numbers)
 
@@ -294,33 +294,33 @@ def _key_of(value: object) -> int:
         return int(_number_keys(np.array([value], dtype=np.float64))[0])
     if isinstance(value, list | tuple) and value and all(is_number(e) or isinstance(e, bool) for e in value):
         return int(_row_keys(np.array([[_key_of(e) for e in value]], dtype=np.int64))[0])
-    digest = hashlib.blake2b(_canonical(value).encode(errors="backslashreplace"), digest_size=8).digest()
+    digest = hashlib.blake2b(_canonical_text(value).encode(errors="backslashreplace"), digest_size=8).digest()
     return int.from_bytes(digest, "little", signed=True)
 
 
-def _canonical(value: object) -> str:
+def _canonical_text(value: object) -> str:
     """A text that equal values share, in every process."""
     if isinstance(value, dict):
-        return "{" + ",".join(sorted(f"{_canonical(k)}:{_canonical(v)}" for k, v in value.items())) + "}"
+        return "{" + ",".join(sorted(f"{_canonical_text(k)}:{_canonical_text(v)}" for k, v in value.items())) + "}"
     if isinstance(value, set | frozenset):
-        return "set{" + ",".join(sorted(map(_canonical, value))) + "}"
+        return "set{" + ",".join(sorted(map(_canonical_text, value))) + "}"
     if isinstance(value, list | tuple):
-        return "[" + ",".join(map(_canonical, value)) + "]"
+        return "[" + ",".join(map(_canonical_text, value)) + "]"
     if isinstance(value, Typed):
-        return f"{value.kind}({_canonical(value.value)})"
+        return f"{value.kind}({_canonical_text(value.value)})"
     return f"{type(value).__name__}:{text_of(value)}"
 
 
 def show_output(value: object) -> str:
     """Write one output in at most 60 characters."""
     if isinstance(value, np.ndarray):
-        return _short(value.tolist())
+        return _shorten_output(value.tolist())
     if isinstance(value, np.generic):
-        return _short(value.item())
-    return _short(value)
+        return _shorten_output(value.item())
+    return _shorten_output(value)
 
 
-def _short(value: object) -> str:
+def _shorten_output(value: object) -> str:
     return shorten_text(f"{value:.6g}" if isinstance(value, float) else repr(value))
 
 

@@ -173,7 +173,7 @@ def transcripts(session: Session, analyst: Analyst, n: int, rng: np.random.Gener
                 continue
         given = _checked_answers(session.ask(queries), quiet, silence)
         if answers is None:
-            if given.dtype.kind in "biu" and not _fits(silence, given.dtype):
+            if given.dtype.kind in "biu" and not _fits_dtype(silence, given.dtype):
                 raise TargetError(f"answers of type {given.dtype} cannot hold the symbol for silence, {silence!r}")
             # Round by round for integers, see `concatenate_batches`.
             order: Literal["C", "F"] = "F" if given.dtype.kind in "biu" else "C"
@@ -184,7 +184,7 @@ def transcripts(session: Session, analyst: Analyst, n: int, rng: np.random.Gener
         answers[:, t] = given
     if answers is None:
         raise SpecificationError(f"the analyst asked nothing in {n} trials: {analyst!r}")
-    return _joined(answers, asked, analyst)
+    return _join_transcripts(answers, asked, analyst)
 
 
 def transcript_law(branches: Branches, analyst: Analyst) -> FiniteLaw:
@@ -225,7 +225,7 @@ def transcript_law(branches: Branches, analyst: Analyst) -> FiniteLaw:
         parents, given = branches.ask(queries)
         asked = np.column_stack([asked[parents], queries[parents]])
         answers = np.column_stack([answers[parents], given])
-    rows = _joined(answers, asked, analyst).tolist()
+    rows = _join_transcripts(answers, asked, analyst).tolist()
     return FiniteLaw(tuple(tuple(row) for row in rows), branches.mass())
 
 
@@ -257,13 +257,13 @@ def _checked_answers(given: object, quiet: BoolArray, silence: Symbol) -> NDArra
     return answers
 
 
-def _fits(symbol: Symbol, dtype: np.dtype[Any]) -> bool:
+def _fits_dtype(symbol: Symbol, dtype: np.dtype[Any]) -> bool:
     if not isinstance(symbol, int | np.integer) or dtype.kind == "b":
         return False
     return bool(np.iinfo(dtype).min <= int(symbol) <= np.iinfo(dtype).max)
 
 
-def _joined(answers: NDArray[Any], asked: IntArray, analyst: Analyst) -> NDArray[Any]:
+def _join_transcripts(answers: NDArray[Any], asked: IntArray, analyst: Analyst) -> NDArray[Any]:
     """One row a transcript: answers, then the queries of an adaptive analyst."""
     rows = answers.reshape(answers.shape[0], -1)
     if not analyst.adaptive:

@@ -141,8 +141,10 @@ def cases() -> list[Case]:
         *(_laplace(epsilon, one) for epsilon in (1.0, 2.0)),
         Case("Gaussian, as mu", gaussian, one, GaussianDP, mu, *tails, ("gdp",), DELTA),
         Case("Gaussian, as (epsilon, 1e-5)", gaussian, one, rest, curve.epsilon(DELTA), *tails, within, DELTA),
-        Case("randomised response", from_epsilon(1.0), bit, PureDP, 1.0, *_two(keep, 1 - keep), pure),
-        Case("rare event, 0.0024", Rare(_RARE, q), bit, PureDP, math.log(_RARE / q), *_two(_RARE, q), pure),
+        Case("randomised response", from_epsilon(1.0), bit, PureDP, 1.0, *_two_outcome_tails(keep, 1 - keep), pure),
+        Case(
+            "rare event, 0.0024", Rare(_RARE, q), bit, PureDP, math.log(_RARE / q), *_two_outcome_tails(_RARE, q), pure
+        ),
     ]
 
 
@@ -177,6 +179,6 @@ def _laplace(epsilon: float, pair: Pair) -> Case:
     return Case(name, LatticeLaplace(Answers(), epsilon), pair, PureDP, epsilon, p, q, t, ("bonferroni", "split"))
 
 
-def _two(p: float, q: float) -> tuple[Array, Array, Array]:
+def _two_outcome_tails(p: float, q: float) -> tuple[Array, Array, Array]:
     """Tails of outputs 0 and 1 at the one threshold between them."""
     return np.array([p]), np.array([q]), np.array([0.5])

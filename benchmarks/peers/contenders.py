@@ -102,8 +102,8 @@ def bound(contender: str, case: Case, draws: Draws, seed: int, command: Command 
         settings = Settings(alpha=ALPHA, draws=2 * n, seed=seed, method="clopper-pearson")
         return collect_fixed(Sampler(Recorded(draws), seed, case.name), case.claim, [_SIDES], settings).lower_bound()
     if contender == ORACLE:
-        return _known(case.claim, draws, case.best(n))
-    return _level(case, _asked(contender, case, draws, seed, command).epsilon)
+        return _known_event_bound(case.claim, draws, case.best(n))
+    return _level(case, _ask_peer(contender, case, draws, seed, command).epsilon)
 
 
 def verdict_draws(case: Case, draws: Draws, seed: int) -> float:
@@ -152,7 +152,7 @@ def own_seconds(contender: str, case: Case, draws: Draws, command: Command | Non
     if contender == ORACLE:
         return None
     if contender not in (DPAUDIT, SPLIT):
-        return _asked(contender, case, draws, 0, command).seconds
+        return _ask_peer(contender, case, draws, 0, command).seconds
     method = "e-process" if contender == DPAUDIT else "clopper-pearson"
     begun = clock()
     audit(
@@ -168,14 +168,14 @@ def own_seconds(contender: str, case: Case, draws: Draws, command: Command | Non
     return float(clock() - begun)
 
 
-def _known(claim: Guarantee, draws: Draws, threshold: float) -> float:
+def _known_event_bound(claim: Guarantee, draws: Draws, threshold: float) -> float:
     x, y = (np.array(np.count_nonzero(side >= threshold)) for side in (draws.x, draws.y))
     n = len(draws.x)
     p, q = clopper_pearson(x, n, ALPHA / 2, "lower"), clopper_pearson(y, n, ALPHA / 2, "upper")
     return float(claim.level_of(p, q)) if p > q else 0.0
 
 
-def _asked(contender: str, case: Case, draws: Draws, seed: int, command: Command | None) -> Answer:
+def _ask_peer(contender: str, case: Case, draws: Draws, seed: int, command: Command | None) -> Answer:
     if command is None:
         raise ValueError(f"{contender!r} needs the peer's command")
     kind = next(kind for kind, name in PEERS.items() if name == contender)

@@ -183,13 +183,13 @@ def _means(algorithm: Conjunctions | Thresholds) -> FloatArray:
     return expectations(algorithm, rand())
 
 
-def _repeated(queries: int) -> Conjunctions:
+def _repeated_queries(queries: int) -> Conjunctions:
     return Conjunctions((_AGAIN,) * queries, _VISITED, error=0.5)
 
 
 @cache
 def _repeated_mean() -> float:
-    return float(expectations(_repeated(1), rand())[0])
+    return float(expectations(_repeated_queries(1), rand())[0])
 
 
 @dataclass(frozen=True)
@@ -223,7 +223,7 @@ def _by_size(
     queries: int, tolerance: float, epsilon: float, made: Callable[..., FreshAnswers] = FreshAnswers
 ) -> Callable[[int], Setting]:
     """From a total sample size to the answers of the repeated query, off by more than the tolerance or not."""
-    algorithm, mean = _repeated(queries), np.full(queries, _repeated_mean())
+    algorithm, mean = _repeated_queries(queries), np.full(queries, _repeated_mean())
 
     def build(total: int) -> Setting:
         return Setting(made(algorithm, epsilon, max(1, total // queries)), mean, Largest(mean), tolerance)

@@ -55,9 +55,9 @@ def exponential() -> Iterator[Draft]:
     # that nineteen outcomes that are 12 behind fail nearly as often as is allowed.
     behind_by_12 = ExponentialMechanism(_visits_of(21, *[26] * 19), 1.0)
     common = ExponentialMechanism(_visits_of(*range(20, 40)), 1.0)
-    yield _accurate(behind_by_12, behind_by_12, "nineteen_outcomes_behind")
-    yield _accurate(common, common, "most_common_visits")
-    yield _accurate(MUTANTS["wrong_sign"].build(common), common, "sign_flipped", MUTANTS["wrong_sign"].note)
+    yield _claim_utility(behind_by_12, behind_by_12, "nineteen_outcomes_behind")
+    yield _claim_utility(common, common, "most_common_visits")
+    yield _claim_utility(MUTANTS["wrong_sign"].build(common), common, "sign_flipped", MUTANTS["wrong_sign"].note)
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class _Shortfall:
         return np.asarray(scores.max() - scores[np.asarray(outputs, dtype=np.int64)], dtype=np.float64)
 
 
-def _accurate(audited: Any, correct: ExponentialMechanism, case: str, mistake: str = "") -> Draft:
+def _claim_utility(audited: Any, correct: ExponentialMechanism, case: str, mistake: str = "") -> Draft:
     """``P[u <= u* - al] <= beta`` for ``al = (2 Du / eps)(ln |L| + ln(1/beta))``, on the whole data."""
     beta, scores = 0.05, correct.scores(rand())
     alpha = 2 * correct.sensitivity / correct.epsilon * (math.log(scores.size) + math.log(1 / beta))

@@ -229,11 +229,11 @@ def size_claims() -> Iterator[Draft]:
         ("alpha", "alpha", (0.01, 0.02, 0.05, 0.1, 0.2), -1.0, lambda x: (10, EPSILON, x, BETA)),
     ]
     for case, name, at, exponent, parameters in claims:
-        draft = _bounded(case, name, at, exponent, parameters)
+        draft = _claim_sample_size(case, name, at, exponent, parameters)
         yield as_corrected("E7", draft) if case == "small_beta" else draft
 
 
-def _bounded(
+def _claim_sample_size(
     case: str, name: str, at: tuple[float, ...], exponent: float, parameters: Callable[[float], Parameters]
 ) -> Draft:
     """The corrected sample size against its closed form."""

@@ -97,7 +97,7 @@ _FEW = {"smoke": 150_000, "standard": 1_000_000}
 )
 def amplified() -> Iterator[Draft]:
     """Joint release and final output on small splits; accuracy at the reference parameters, on fresh samples."""
-    yield from _joint()
+    yield from _claim_joint_release()
     yield from _final_output()
     yield from _joint_mutants()
     yield from _noise_mutants()
@@ -109,7 +109,7 @@ def amplified() -> Iterator[Draft]:
     yield from size_claims()
 
 
-def _joint() -> Iterator[Draft]:
+def _claim_joint_release() -> Iterator[Draft]:
     """What Lemma 4.5 releases: all hypotheses and noisy errors; and its test part by itself."""
     fixed, data = FixedErrors((0,) * 11, ParityErrors(1), Estimates(EPSILON / 11), EPSILON), one_bit(Split(1, 9, 1))
     label = flipped(data, 4, "a test label on which all hypotheses agree")
@@ -232,10 +232,10 @@ def _noise_mutants() -> Iterator[Draft]:
     """Noise of the wrong scale, where all estimates are released."""
     base, label = all_released(astar(1.0, 1, Split(4, 2, 8))), flipped(one_bit(Split(1, 7, 1)), 3, "a test label")
     for name in ("noise_1_over_s_eps", "noise_k_over_n_eps", "noise_2_over_s_eps_logged"):
-        yield broken(_largest(_test_part(name, (0,) * 4)), base, label, relation=REPLACE)
+        yield broken(_with_largest_estimate(_test_part(name, (0,) * 4)), base, label, relation=REPLACE)
 
 
-def _largest(part: Mutant[Any]) -> Mutant[Any]:
+def _with_largest_estimate(part: Mutant[Any]) -> Mutant[Any]:
     """The mutant of a test part, of which the largest estimate is published."""
 
     def build(base: JointRelease) -> LargestEstimate:

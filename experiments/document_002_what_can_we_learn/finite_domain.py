@@ -105,13 +105,13 @@ def _classes() -> list[tuple[str, Hypotheses, int]]:
     return [*small, ("rectangles, 4 by 5 points", Rectangles(4, 5), 1 + 10 * 15)]
 
 
-def _distinct(hypotheses: Hypotheses) -> int:
+def _count_distinct(hypotheses: Hypotheses) -> int:
     return int(np.unique(hypotheses.labels(np.arange(hypotheses.domain)), axis=1).shape[1])
 
 
 def _counts() -> Iterator[Draft]:
     yield inequality(
-        lambda: [(name, _distinct(hypotheses), count) for name, hypotheses, count in _classes()],
+        lambda: [(name, _count_distinct(hypotheses), count) for name, hypotheses, count in _classes()],
         statement="distinct labelings: m + 1 by thresholds, 1 + m (m + 1) / 2 by intervals, m by points",
         relation="==",
         level="L4",
@@ -221,7 +221,7 @@ def _least_for_points(points: int, epsilon: float, alpha: float) -> int:
 # ------------------------------------------------------------------------ private learners that fail
 
 
-def _unanimous(n: int, label: int) -> IntArray:
+def _unanimous_records(n: int, label: int) -> IntArray:
     return records((0, label, n))
 
 
@@ -250,9 +250,9 @@ def nonzero_error() -> Iterator[Draft]:
     The footnote gives no bound; group privacy gives ``P[o on z] >= e^(-eps n) P[o on z'']`` for databases of n records.
     """
     n, learner = 3, AgnosticLearner(Points(16), 1.0)
-    far = Pair(_unanimous(n, 0), _unanimous(n, 1), "three records (0, 0), against three records (0, 1)")
+    far = Pair(_unanimous_records(n, 0), _unanimous_records(n, 1), "three records (0, 0), against three records (0, 1)")
     yield from reference(learner, PureDP(float(n)), far, case="all_records_replaced", relation=Group(n), follows=False)
-    near = flipped_last(_unanimous(n, 1), "three records (0, 1), the last label flipped")
+    near = flipped_last(_unanimous_records(n, 1), "three records (0, 1), the last label flipped")
     yield from reference(learner, _ONE, near, case="one_record_replaced", relation=REPLACE, follows=False)
     never = MUTANTS["never_fails"]
     crossing = flipped_last(records((0, 1, 1)), "one record (0, 1), whose label is flipped")
@@ -283,7 +283,7 @@ def nonzero_error() -> Iterator[Draft]:
     ):
         yield accuracy(
             audited,
-            _unanimous(size, 1),
+            _unanimous_records(size, 1),
             _IsRight(),
             at_most=0.0,
             beta=1.0 - bound,

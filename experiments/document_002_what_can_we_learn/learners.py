@@ -51,7 +51,7 @@ def _zeros(n: int) -> Pair:
     return flipped_last(records((0, 0, n)), f"{n} records (0, 0), the last label flipped")
 
 
-def _favoured() -> Pair:
+def _favoured_pair() -> Pair:
     """The same among 256 hypotheses, where one record of six contradicts the others, which favour point 0."""
     return flipped_last(records((0, 1, 5), (0, 0, 1)), "five records (0, 1) and one (0, 0), whose label is flipped")
 
@@ -60,7 +60,7 @@ def _cases() -> Iterator[tuple[str, Hypotheses, Pair]]:
     """Classes and pairs; the event that tells has probability 0.028 to 0.076, but in ``points_2_balanced``."""
     yield "points_2", Points(2), _zeros(6)
     yield "points_16", Points(16), _zeros(1)
-    yield "points_256", Points(256), _favoured()
+    yield "points_256", Points(256), _favoured_pair()
     balanced = flipped_last(records((0, 1, 1), (0, 0, 1)), "records (0, 1) and (0, 0), whose label is flipped")
     yield "points_2_balanced", Points(2), balanced
     yield "thresholds_4", Thresholds(4), _zeros(3)

@@ -96,7 +96,7 @@ _E1 = Erratum(
 )
 
 
-def _counted(index: int, name: str) -> Pair:
+def _counted_person_pair(index: int, name: str) -> Pair:
     """A person whom every query counts in one dataset and none in the other."""
     return replaced(name, person(**_NOTHING, mdvis=0), person(**_NOTHING, mdvis=1), index)
 
@@ -109,7 +109,7 @@ def _messages_of_users() -> list[Row]:
 
 
 @cache
-def _four() -> tuple[FloatArray, FloatArray]:
+def _four_persons() -> tuple[FloatArray, FloatArray]:
     """Four persons, two of whom visited a doctor and lack both bits, in one order and in the opposite one."""
     data = rand()
     lack = (data["idp"] == 0) & (data["fmde"] < 1)
@@ -125,7 +125,7 @@ _FEW = FixedTranscript(Conjunctions((Bit(0, 1), Bit(1, 1)), Bit(2, 1), error=0.9
 
 def _orders() -> list[Row]:
     """Probability of each hypothesis on four persons in all their orders, against that in the first."""
-    rows, hypotheses = _four()[0], KeptBits(_FEW)
+    rows, hypotheses = _four_persons()[0], KeptBits(_FEW)
     first = hypotheses.law(rows).probabilities
     compared: list[Row] = []
     for order in permutations(range(4)):
@@ -145,7 +145,7 @@ def simulation() -> Iterator[Draft]:
     protocol = FixedTranscript(_THREE, EPSILON, _THIRD, _STEP)
     for case, index in (("last_of_a_block", 2 * _THIRD - 1), ("first_of_a_block", 2 * _THIRD)):
         sent = MessagesOf(protocol, index)
-        pair = _counted(index, f"person {index}, whom no query counts or all do")
+        pair = _counted_person_pair(index, f"person {index}, whom no query counts or all do")
         yield from reference(sent, _CLAIM, pair, case=case, relation=REPLACE)
     yield inequality(
         _messages_of_users,
@@ -155,7 +155,7 @@ def simulation() -> Iterator[Draft]:
     )
     # All messages of the first six persons, who are enough for three queries, or of four for two.
     whole = FixedTranscript(_THREE, EPSILON, 2, _COARSE)
-    at_border = _counted(2, "person 2, whom no query counts or all do")
+    at_border = _counted_person_pair(2, "person 2, whom no query counts or all do")
     fewer = {"smoke": 100_000, "standard": 2_000_000}
     yield from reference(whole, _CLAIM, at_border, case="transcript", relation=REPLACE, draws=fewer)
     # Whatever threshold is asked for, the person is below it, so the pair moves the message by all of 2b.
@@ -176,7 +176,7 @@ def simulation() -> Iterator[Draft]:
 
 
 def _simulation_mutants() -> Iterator[Draft]:
-    first = _counted(_USER, "a person in the first block, whom no query counts or all do")
+    first = _counted_person_pair(_USER, "a person in the first block, whom no query counts or all do")
     # Of several messages of a person only what tells: how many are at least 1/2, the highest that a value sends.
     same = CountOfHigh(MessagesOf(SameUsers(_THREE, EPSILON, _THIRD, _STEP), _USER), 0.5)
     name = "same_users_full_budget"
@@ -185,7 +185,7 @@ def _simulation_mutants() -> Iterator[Draft]:
     yield mutant(name, split, _CLAIM, first, expected="consistent", relation=REPLACE, note=MUTANTS[name].note)
     chosen = BlocksWithReplacement(_TWO, EPSILON, _HALF, _STEP)
     twice = int(np.intersect1d(chosen.block(0), chosen.block(1))[0])
-    in_both = _counted(twice, "a person in both blocks, whom no query counts or both do")
+    in_both = _counted_person_pair(twice, "a person in both blocks, whom no query counts or both do")
     name, counts = "blocks_with_replacement", CountOfHigh(MessagesOf(chosen, twice), 0.5)
     yield mutant(name, counts, _CLAIM, in_both, relation=REPLACE, note=MUTANTS[name].note)
 
@@ -201,7 +201,7 @@ def _symmetry() -> Iterator[Draft]:
             expected="deviation",
         ),
     )
-    shuffled, (rows, reverse) = Shuffled(_FEW), _four()
+    shuffled, (rows, reverse) = Shuffled(_FEW), _four_persons()
     # Four outputs are soon told apart, and are slow to draw.
     few = {"smoke": 40_000, "standard": 400_000}
     yield as_corrected("E1", conformity(shuffled, rows, reverse, case="in_random_order", draws=few))

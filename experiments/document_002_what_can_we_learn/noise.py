@@ -176,13 +176,13 @@ _LEVEL = math.log(2.0)
 
 
 @cache
-def _first(rows: int) -> pd.DataFrame:
+def _first_rows(rows: int) -> pd.DataFrame:
     return rand().head(rows)
 
 
 def _estimate(rows: int, squared: bool = False) -> Setting:
     """The share of the first persons who are on the plan, as it is estimated from their responses."""
-    mechanism, data = from_epsilon(_LEVEL, column="idp"), _first(rows)
+    mechanism, data = from_epsilon(_LEVEL, column="idp"), _first_rows(rows)
     error = EstimateError(mechanism.parameter, float(data["idp"].mean()), squared=squared)
     return Setting(mechanism, data, error)
 
@@ -242,7 +242,7 @@ def _estimates() -> Iterator[Draft]:
     at_most = 3.0 * math.sqrt(math.log(2.0 / beta) / (2.0 * n))
     for case, error, wrong in (
         ("mean_of_plans", plain.error, False),
-        ("biased_estimator", EstimateError(1.0 / 3.0, float(_first(n)["idp"].mean()), undivided_mean), True),
+        ("biased_estimator", EstimateError(1.0 / 3.0, float(_first_rows(n)["idp"].mean()), undivided_mean), True),
     ):
         yield accuracy(
             plain.mechanism,

@@ -56,12 +56,12 @@ from mechanisms.selection.exponential import ExponentialMechanism
 # ------------------------------------------------------------------------------- differencing
 
 
-def _wrong(right: np.ndarray[tuple[int], np.dtype[np.uint8]]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _is_wrong(right: np.ndarray[tuple[int], np.dtype[np.uint8]]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """Error of a guess: 1 if it is wrong."""
     return 1.0 - right.astype(np.float64)
 
 
-def _right(right: np.ndarray[tuple[int], np.dtype[np.uint8]]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _is_right(right: np.ndarray[tuple[int], np.dtype[np.uint8]]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """Error of an interface: 1 if a guess about it is right."""
     return right.astype(np.float64)
 
@@ -90,7 +90,7 @@ def differencing() -> Iterator[Draft]:
     yield accuracy(
         suppressed,
         datasets,
-        _wrong,
+        _is_wrong,
         at_most=0.0,
         beta=0.0,
         case="attack_on_suppressed_counts",
@@ -100,7 +100,7 @@ def differencing() -> Iterator[Draft]:
     yield accuracy(
         suppressed,
         datasets,
-        _right,
+        _is_right,
         at_most=0.0,
         beta=bound,
         case="as_described",
@@ -111,7 +111,7 @@ def differencing() -> Iterator[Draft]:
     yield accuracy(
         GuessingGame(noisy, attack),
         datasets,
-        _right,
+        _is_right,
         at_most=0.0,
         beta=bound,
         case="attack_on_noisy_counts",
@@ -122,7 +122,7 @@ def differencing() -> Iterator[Draft]:
     yield accuracy(
         GuessingGame(SuppressedCounts(careless.queries, SMALLEST), careless),
         datasets,
-        _wrong,
+        _is_wrong,
         at_most=0.0,
         beta=0.0,
         case="predicates_not_disjoint",
@@ -134,7 +134,7 @@ def differencing() -> Iterator[Draft]:
     yield accuracy(
         GuessingGame(noisy, KnownRest(float(attack.queries[1](target.x)))),
         datasets,
-        _right,
+        _is_right,
         at_most=0.0,
         beta=guessing_bound(noisy.epsilons[1]),
         exact=guessing_bound(noisy.epsilons[1]),
@@ -278,7 +278,7 @@ def _converse() -> list[Row]:
     return rows
 
 
-def _correlated() -> list[Row]:
+def _correlated_beliefs() -> list[Row]:
     """Two persons who are known to have the same plan: an output moves the belief about one by both."""
     rows = []
     for eps in _EPSILONS:
@@ -288,7 +288,7 @@ def _correlated() -> list[Row]:
     return rows
 
 
-def _averaged() -> list[Row]:
+def _average_distances() -> list[Row]:
     return [
         (f"eps = {eps:g}", average_distance(worst_prior(eps), likelihoods(_response(eps))), math.tanh(eps / 4))
         for eps in _EPSILONS
@@ -358,7 +358,7 @@ def posteriors() -> Iterator[Draft]:
         derived=True,
     )
     yield inequality(
-        _correlated,
+        _correlated_beliefs,
         statement="the same distance for a prior that ties two rows",
         case="correlated_prior",
         expected="deviation",
@@ -366,7 +366,7 @@ def posteriors() -> Iterator[Draft]:
         note="the statement is about one row, all others fixed",
     )
     yield inequality(
-        _averaged,
+        _average_distances,
         statement="the same distance for the posterior averaged over outputs",
         relation="==",
         case="distance_after_averaging",

@@ -59,7 +59,7 @@ def _figure(curve: str) -> Figure:
     return Figure("Fingerprinting codes", curve, "users", f"columns for an error of {_ERROR:g}")
 
 
-def _without(user: int, users: int) -> IntArray:
+def _all_users_but(user: int, users: int) -> IntArray:
     """Everybody but one user."""
     return np.setdiff1d(np.arange(1, users + 1), [user])
 
@@ -72,7 +72,7 @@ def _mutant(name: str, base: Piracy | Scoring) -> Any:
 
 
 @dataclass(frozen=True)
-class _Outside:
+class _IsOutsiderTraced:
     """1 where somebody is traced who is not in the coalition."""
 
     coalition: tuple[int, ...]
@@ -81,14 +81,14 @@ class _Outside:
         return np.asarray((np.asarray(traced) > 0) & ~np.isin(traced, self.coalition), dtype=np.float64)
 
 
-def _nobody(traced: Any) -> FloatArray:
+def _is_nobody_traced(traced: Any) -> FloatArray:
     """1 where nobody is traced."""
     return np.asarray(np.asarray(traced) == 0, dtype=np.float64)
 
 
-def _innocent(mechanism: Any, coalition: IntArray, **options: Any) -> Draft:
+def _claim_innocent_spared(mechanism: Any, coalition: IntArray, **options: Any) -> Draft:
     """Claim that nobody outside a coalition is traced, with probability 1 - xi."""
-    outside, code = _Outside(tuple(coalition.tolist())), mechanism.code
+    outside, code = _IsOutsiderTraced(tuple(coalition.tolist())), mechanism.code
     known = _mutant("permutation_omitted", Piracy(code, Framing(missing_user(coalition, code.users))))
     options.setdefault("controls", {"pirates who frame him, as the order of the columns is no secret": known})
     return accuracy(
@@ -103,9 +103,9 @@ def _innocent(mechanism: Any, coalition: IntArray, **options: Any) -> Draft:
     )
 
 
-def _guilty(mechanism: Mechanism, coalition: IntArray, **options: Any) -> Draft:
+def _claim_guilty_traced(mechanism: Mechanism, coalition: IntArray, **options: Any) -> Draft:
     """Claim that a feasible word always traces somebody."""
-    return accuracy(mechanism, coalition, _nobody, at_most=0, beta=0, draws=_FEW, **options)
+    return accuracy(mechanism, coalition, _is_nobody_traced, at_most=0, beta=0, draws=_FEW, **options)
 
 
 @entry(
@@ -120,7 +120,7 @@ def boneh_shaw_code() -> Iterator[Draft]:
     matrix the last user's row has zeros below the last block, where ones are meant.
     """
     code, smallest = BonehShaw(5, sufficient_block(5, _XI)), BonehShaw(5, smallest_block(5, _XI))
-    most = _without(3, 5)
+    most = _all_users_but(3, 5)
     pirates: dict[str, Pirate] = {
         "majority": Majority(),
         "coin": Coin(),
@@ -129,14 +129,14 @@ def boneh_shaw_code() -> Iterator[Draft]:
         "minority": Minority(),
     }
     for name, pirate in pirates.items():
-        yield _innocent(
+        yield _claim_innocent_spared(
             Piracy(smallest, pirate),
             most,
             case=name,
             independence=name == "coin",
             note="five users, 106 columns a block: the fewest that are enough",
         )
-    yield _innocent(
+    yield _claim_innocent_spared(
         Piracy(code, Proportional()),
         most,
         case="block_of_the_claim",
@@ -144,11 +144,17 @@ def boneh_shaw_code() -> Iterator[Draft]:
         note="five users, 311 columns a block",
     )
     ten = Piracy(BonehShaw(10, smallest_block(10, _XI)), Coin())
-    yield _innocent(
-        ten, _without(5, 10), case="ten_users", independence=False, note="481 columns a block; the claim has 1,382"
+    yield _claim_innocent_spared(
+        ten,
+        _all_users_but(5, 10),
+        case="ten_users",
+        independence=False,
+        note="481 columns a block; the claim has 1,382",
     )
     for name, user in (("first_innocent", 1), ("middle_innocent", 3), ("last_innocent", 5)):
-        yield _guilty(Piracy(code, Minority()), _without(user, 5), case=f"somebody_{name}", independence=False)
+        yield _claim_guilty_traced(
+            Piracy(code, Minority()), _all_users_but(user, 5), case=f"somebody_{name}", independence=False
+        )
     # The premise of both claims: the secret order alone splits the columns.
     rise = InnocentRise(smallest)
     yield conformity(
@@ -163,17 +169,21 @@ def _block_mutants(code: BonehShaw, most: IntArray) -> Iterator[Draft]:
     cases: list[tuple[str, Piracy, IntArray]] = [
         ("permutation_omitted", Piracy(code, Framing(3)), most),
         ("code_reused", SecondRelease(code, Framing(3)), most),
-        ("infeasible_word_as_proof", Piracy(code, Silence()), _without(5, 5)),
+        ("infeasible_word_as_proof", Piracy(code, Silence()), _all_users_but(5, 5)),
     ]
     for name, base, coalition in cases:
         found = MUTANTS[name]
         broken = found.build(base)
-        yield _innocent(base, coalition, case=f"reference_{name}", independence=False, controls={name: broken})
-        yield _innocent(broken, coalition, case=name, expected="deviation", is_mutant=True, note=found.note)
+        yield _claim_innocent_spared(
+            base, coalition, case=f"reference_{name}", independence=False, controls={name: broken}
+        )
+        yield _claim_innocent_spared(
+            broken, coalition, case=name, expected="deviation", is_mutant=True, note=found.note
+        )
     # Everybody colludes, and the word rises by exactly 1/8 from each block to the next.
     everybody = Piracy(BonehShaw(8, 8 * math.ceil(sufficient_block(8, _XI) / 8)), Stratified())
-    yield _guilty(everybody, np.arange(1, 9), case="reference_float_comparison", independence=False)
-    yield _guilty(
+    yield _claim_guilty_traced(everybody, np.arange(1, 9), case="reference_float_comparison", independence=False)
+    yield _claim_guilty_traced(
         _mutant("float_comparison", everybody),
         np.arange(1, 9),
         case="float_comparison",
@@ -239,7 +249,7 @@ class _NobodyAccused:
 
 
 @dataclass(frozen=True)
-class _Wrong:
+class _IsWrongAccusation:
     """1 where an innocent user is accused, or none of the coalition."""
 
     guilty: int
@@ -253,7 +263,7 @@ def _innocent_square(scores: Any) -> FloatArray:
     return np.asarray(np.asarray(scores)[:, -1] ** 2, dtype=np.float64)
 
 
-def _itself(weights: Any) -> FloatArray:
+def _identity(weights: Any) -> FloatArray:
     return np.asarray(weights, dtype=np.float64)
 
 
@@ -332,11 +342,11 @@ class _GuiltyMean:
         return np.asarray(np.maximum(self.sign * (mean - self.base), 0.0))
 
 
-def _spread() -> list[Row]:
+def _normal_distances() -> list[Row]:
     """Largest distance of the innocent score's distribution function from the normal one, and its bound."""
     rows = []
     for scoring in _scorings():
-        score, members = InnocentScore(scoring), _without(scoring.code.users, scoring.code.users)
+        score, members = InnocentScore(scoring), _all_users_but(scoring.code.users, scoring.code.users)
         deviation = score.deviation(members)
         apart = np.abs(score.below(members, _AT * deviation) - special.ndtr(_AT)).max()
         sums = (deviation * scoring.code.threshold) ** 3 / scoring.code.length
@@ -381,7 +391,7 @@ def _scores() -> Iterator[Draft]:
         derived=True,
     )
     yield inequality(
-        _spread,
+        _normal_distances,
         statement="innocent scores are as near to the normal law of variance d P[w = 1] as Berry and Esseen have it",
         level="L4",
         case="innocent_normal",
@@ -421,7 +431,7 @@ def _scores() -> Iterator[Draft]:
         yield accuracy(
             scoring,
             members,
-            _Wrong(guilty),
+            _IsWrongAccusation(guilty),
             at_most=0,
             beta=_XI + _XI ** (guilty / 4),
             case=f"whole_run_of_{users}",
@@ -433,7 +443,7 @@ def _scores() -> Iterator[Draft]:
         )
 
 
-def _missed(scoring: Scoring, guilty: int, **options: Any) -> Draft:
+def _claim_not_missed(scoring: Scoring, guilty: int, **options: Any) -> Draft:
     """Claim that a coalition is not missed, with probability 1 - xi^(c/4) of the code's own c."""
     beta = scoring.code.xi ** (scoring.code.coalition / 4)
     data = np.arange(1, guilty + 1)
@@ -487,9 +497,13 @@ def tardos_code() -> Iterator[Draft]:
         )
         yield replace(draft, independence=False)
     draws = {"smoke": 1_200, "standard": 10_000}
-    yield _missed(Scoring(Tardos(3, 2), Proportional()), 2, case="guilty_of_two", draws=draws)
-    yield _missed(Scoring(Tardos(4, 3), Proportional()), 3, case="guilty_of_three", draws=draws, independence=False)
-    yield _missed(Scoring(Tardos(4, 3), AllOnes()), 3, case="guilty_all_ones", draws=draws, independence=False)
+    yield _claim_not_missed(Scoring(Tardos(3, 2), Proportional()), 2, case="guilty_of_two", draws=draws)
+    yield _claim_not_missed(
+        Scoring(Tardos(4, 3), Proportional()), 3, case="guilty_of_three", draws=draws, independence=False
+    )
+    yield _claim_not_missed(
+        Scoring(Tardos(4, 3), AllOnes()), 3, case="guilty_all_ones", draws=draws, independence=False
+    )
     yield from _scores()
     yield from _bias_mutants(six, five)
     # d / (5 c) is the threshold at any length: what is shorter errs more often.
@@ -516,7 +530,7 @@ def _at_length(n: float) -> Any:
 
     def build(columns: int) -> Setting:
         scoring = Scoring(replace(code, columns=columns), Proportional())
-        return Setting(scoring, np.arange(1, pirates + 1), _Wrong(pirates), at_most=0)
+        return Setting(scoring, np.arange(1, pirates + 1), _IsWrongAccusation(pirates), at_most=0)
 
     return build
 
@@ -529,7 +543,7 @@ def _bias_mutants(code: Tardos, coalition: IntArray) -> Iterator[Draft]:
     yield accuracy(
         Weights(code),
         (0,),
-        _itself,
+        _identity,
         at_most=bound,
         beta=0,
         case="largest_weight",
@@ -541,7 +555,7 @@ def _bias_mutants(code: Tardos, coalition: IntArray) -> Iterator[Draft]:
     yield accuracy(
         Weights(_mutant("no_bias_cutoff", proportional).code),
         (0,),
-        _itself,
+        _identity,
         at_most=bound,
         beta=0,
         case="no_bias_cutoff",
@@ -572,7 +586,7 @@ def _bias_mutants(code: Tardos, coalition: IntArray) -> Iterator[Draft]:
         # A score falls in proportion to the pirates, to 0.4 of the threshold.
         ("coalition_too_large", Scoring(replace(code, users=21), Proportional()), 20, "a code against 5, 20 pirates"),
     ):
-        yield _missed(
+        yield _claim_not_missed(
             scoring,
             guilty,
             case=name,

@@ -77,7 +77,7 @@ def _contradiction() -> Pair:
     return _pair("one row of 2 bits, (0, 1) or (0, 0)", ("00", 1), ("00", 0))
 
 
-def _twelve() -> Pair:
+def _twelve_rows_pair() -> Pair:
     """Twelve rows of six bits; what changes is the label of the one row that says the last bit."""
     others = np.random.default_rng(4).integers(0, 2, (11, 7), dtype=np.uint8)
     others[:, 5] = 0
@@ -106,7 +106,7 @@ def private_parity_learner() -> Iterator[Draft]:
     claim = PureDP(learner.exact_epsilon)
     yield from reference(learner, claim, [_one_row(), _contradiction()], relation=REPLACE, draws=few)
     twelve = CoinParity(0.3, 6)
-    yield from reference(twelve, claim, _twelve(), case="twelve_rows", relation=REPLACE, draws=few)
+    yield from reference(twelve, claim, _twelve_rows_pair(), case="twelve_rows", relation=REPLACE, draws=few)
     # Three batches of two rows, one of them contradictory.
     batches = FirstHypothesis(learner, 3)
     rest = (("10", 1), ("11", 0), ("11", 1), ("00", 0), ("01", 1))
@@ -128,7 +128,7 @@ def _level(epsilon: float, pair: Pair) -> float:
     return float(curve(learner.law(pair.x), learner.law(pair.y)).epsilon(0.0))
 
 
-def _largest(epsilon: float, rows: int) -> float:
+def _largest_level(epsilon: float, rows: int) -> float:
     """The largest level of all pairs of neighbouring databases of so many rows of 2 bits, by enumeration."""
     learner = CoinParity(epsilon, 2)
     every = list(itertools.product(itertools.product((0, 1), repeat=3), repeat=rows))
@@ -149,7 +149,7 @@ def _laws() -> Iterator[Draft]:
     )
     yield inequality(
         lambda: [
-            (f"eps = {eps:g}, {rows} rows", _largest(eps, rows), math.log((1.0 + eps) / (1.0 - eps)))
+            (f"eps = {eps:g}, {rows} rows", _largest_level(eps, rows), math.log((1.0 + eps) / (1.0 - eps)))
             for eps, rows in (*((eps, rows) for eps in (0.05, 0.1, 0.3, 0.5, 0.9) for rows in (1, 2)), (0.3, 3))
         ],
         statement="the largest level over all databases of rows of 2 bits is ln((1 + eps)/(1 - eps))",
@@ -212,7 +212,7 @@ def _mutants() -> Iterator[Draft]:
     yield broken(dropped, learner, _one_row(), guarantee=claim, relation=REPLACE, draws={"smoke": 120_000})
     yield conformity(
         dropped.build(CoinParity(0.3, 6)),
-        _twelve(),
+        _twelve_rows_pair(),
         reference=CoinParity(0.3, 6),
         case="zero_rows_dropped",
         draws={"smoke": 20_000},
@@ -266,7 +266,7 @@ def _run(d: int, epsilon: float, x: Distribution, rows: int, draws: dict[str, in
     )
 
 
-def _hard(d: int) -> Sparse:
+def _hard_distribution(d: int) -> Sparse:
     """Unit vectors so likely that a single wrong bit is an error of just above 0.01, as far as there is such a mass."""
     return Sparse(min(1.0, _ALPHA * d * (1.0 + 1e-9)))
 
@@ -274,12 +274,12 @@ def _hard(d: int) -> Sparse:
 def _accuracy() -> Iterator[Draft]:
     yield _run(16, 0.1, Uniform(), uniform_rows(16, 0.1), {"smoke": 4_000, "standard": 100_000})
     yield _run(64, 0.5, Uniform(), uniform_rows(64, 0.5), {"smoke": 4_000, "standard": 40_000})
-    yield _run(64, 0.5, _hard(64), any_rows(64, 0.5), {"smoke": 4_000, "standard": 40_000})
+    yield _run(64, 0.5, _hard_distribution(64), any_rows(64, 0.5), {"smoke": 4_000, "standard": 40_000})
     yield inequality(
         lambda: [
             (f"{name_of(x)} x, d = {d}, eps = {eps:g}", 0.49, probability(1.0 - fresh.failure(_ALPHA)))
             for d, eps in itertools.product((2, 8, 32, 128, 512), (0.05, 0.3, 0.9))
-            for x, rows in ((Uniform(), uniform_rows(d, eps)), (_hard(d), any_rows(d, eps)))
+            for x, rows in ((Uniform(), uniform_rows(d, eps)), (_hard_distribution(d), any_rows(d, eps)))
             for fresh in (FreshParity(CoinParity(eps, d), x, rows),)
         ],
         statement="0.49 <= P[error <= 0.01] of a run, by the exact law: uniform x at (k + 3 sqrt(k))/eps rows with "
@@ -289,7 +289,7 @@ def _accuracy() -> Iterator[Draft]:
         derived=True,
     )
     d, epsilon, runs = 16, 0.5, 7
-    for x, rows in ((Uniform(), uniform_rows(d, epsilon)), (_hard(d), any_rows(d, epsilon))):
+    for x, rows in ((Uniform(), uniform_rows(d, epsilon)), (_hard_distribution(d), any_rows(d, epsilon))):
         fresh = FreshParity(CoinParity(epsilon, d), x, rows)
         wrong = 1.0 - 2.0 * probability(1.0 - fresh.failure(_ALPHA))
         yield accuracy(
@@ -313,7 +313,7 @@ def _exponents() -> Iterator[Draft]:
     figure = Figure("Rows of the private parity learner, by bits", "uniform x", "bits d", "rows")
     epsilon = 0.5
     yield scaling(
-        partial(_least, epsilon, Uniform()),
+        partial(_least_sample, epsilon, Uniform()),
         parameter="d",
         at=(128, 256, 512, 1024),
         exponent=1.0,
@@ -326,7 +326,7 @@ def _exponents() -> Iterator[Draft]:
         note="the catalogue's (k + 3 sqrt(k))/eps rows are an upper bound",
     )
     yield scaling(
-        partial(_least, epsilon, Sparse(4.0 * _ALPHA)),
+        partial(_least_sample, epsilon, Sparse(4.0 * _ALPHA)),
         parameter="d",
         at=(16, 64, 256, 1024),
         exponent=1.0,
@@ -342,7 +342,7 @@ def _exponents() -> Iterator[Draft]:
     )
     for case, x, bound in (("rows_by_eps", Uniform(), uniform_rows), ("rows_by_eps_sparse", Sparse(0.04), any_rows)):
         yield scaling(
-            lambda eps, x=x: _least(eps, x, 16),  # type: ignore[misc]
+            lambda eps, x=x: _least_sample(eps, x, 16),  # type: ignore[misc]
             parameter="eps",
             at=(0.01, 0.02, 0.05, 0.1, 0.2),
             exponent=-1.0,
@@ -354,5 +354,5 @@ def _exponents() -> Iterator[Draft]:
         )
 
 
-def _least(epsilon: float, x: Distribution, d: float) -> float:
+def _least_sample(epsilon: float, x: Distribution, d: float) -> float:
     return float(least_size(CoinParity(epsilon, int(d)), x, _ALPHA, _BETA))

@@ -292,16 +292,16 @@ class OnUniformPoints:
 _NUMBERS = 1 << 20
 
 
-def _itself(outputs: FloatArray) -> FloatArray:
+def _identity(outputs: FloatArray) -> FloatArray:
     return outputs
 
 
 def _error_of_rows(rows: float) -> Setting:
-    return Setting(OnUniformPoints(sharp(_MEDIAN, 0.5), int(rows)), (), _itself)
+    return Setting(OnUniformPoints(sharp(_MEDIAN, 0.5), int(rows)), (), _identity)
 
 
 def _error_of_epsilon(epsilon: float) -> Setting:
-    return Setting(OnUniformPoints(sharp(_MEDIAN, epsilon), 8001), (), _itself)
+    return Setting(OnUniformPoints(sharp(_MEDIAN, epsilon), 8001), (), _identity)
 
 
 @entry(

@@ -96,7 +96,7 @@ def _majority(means: FloatArray) -> FloatArray:
     return np.asarray(means > 0.5, dtype=np.float64)
 
 
-def _uniform(means: FloatArray) -> FloatArray:
+def _uniform_noise(means: FloatArray) -> FloatArray:
     """The same for the noise of `_WithinOneHalf`."""
     return np.clip(0.5 + (means - 0.5) / (2 * _NEARLY), 0.0, 1.0)
 
@@ -104,11 +104,11 @@ def _uniform(means: FloatArray) -> FloatArray:
 #: Answers whose error is below 1/2, by the probability of an answer above 1/2.
 _ACCURATE: dict[str, Callable[[FloatArray], FloatArray]] = {
     "exact means": _majority,
-    "uniform noise of up to 0.499": _uniform,
+    "uniform noise of up to 0.499": _uniform_noise,
 }
 
 
-def _half(means: FloatArray) -> FloatArray:
+def _constant_half(means: FloatArray) -> FloatArray:
     return np.full(means.shape, 0.5)
 
 
@@ -149,17 +149,17 @@ def fingerprinting_dp_attack() -> Iterator[Draft]:
     """
     delta = _CLAIM.delta
     exact, accurate = Tracing(AttributeMeans(), _CODE), Tracing(_WithinOneHalf(), _accurate_code())
-    yield _broken(exact, "exact_means", accusation_level(_CODE, _majority, delta), note="no noise")
-    yield _broken(
+    yield _claim_accurate_means(exact, "exact_means", accusation_level(_CODE, _majority, delta), note="no noise")
+    yield _claim_accurate_means(
         accurate,
         "error_below_one_half",
-        accusation_level(_accurate_code(), _uniform, delta),
+        accusation_level(_accurate_code(), _uniform_noise, delta),
         draws={"smoke": 20_000, "standard": 4_000},
         note="uniform noise of up to 0.499: every word is feasible",
     )
     # All users are accused, not the first one: some tens of trials.
     tardos = Tracing(AttributeMeans(), Tardos(_ROWS - 2, _ROWS - 3))
-    yield _broken(
+    yield _claim_accurate_means(
         tardos,
         "exact_means_tardos",
         math.inf,
@@ -187,8 +187,8 @@ def fingerprinting_dp_attack() -> Iterator[Draft]:
         yield replace(draft, independence=False)
     weak = Tracing(GaussianMeans(0.3), _CODE)
     level = accusation_level(_CODE, _Gaussian(0.3), delta)
-    yield _broken(weak, "gaussian_0_3", level, note="too little noise for the claim")
-    yield _broken(
+    yield _claim_accurate_means(weak, "gaussian_0_3", level, note="too little noise for the claim")
+    yield _claim_accurate_means(
         weak.with_difference(), "gaussian_0_3_blocks", None, draws=_DRAWS, note="by two blocks", independence=True
     )
     private = Tracing(CalibratedMeans(_CLAIM.epsilon), _CODE, difference=True)
@@ -223,7 +223,7 @@ def _accurate_code() -> BonehShaw:
     return BonehShaw(_ROWS + 1, smallest_block(_ROWS + 1, 0.1))
 
 
-def _broken(
+def _claim_accurate_means(
     traced: Tracing,
     case: str,
     exact_level: float | None,
@@ -268,22 +268,22 @@ def _mutants() -> Iterator[Draft]:
 # ------------------------------------------------------------------------- mistakes of the audit
 
 
-def _accused(outputs: Any) -> FloatArray:
+def _is_accused(outputs: Any) -> FloatArray:
     return np.asarray(outputs, dtype=np.float64)
 
 
-def _spared(outputs: Any) -> FloatArray:
+def _is_spared(outputs: Any) -> FloatArray:
     return 1.0 - np.asarray(outputs, dtype=np.float64)
 
 
 def _mistakes() -> Iterator[Draft]:
     """Against answers that ignore the data, a user is accused as often with his row as without it."""
-    rate = accusation_rates(_CODE, _half)[1]
+    rate = accusation_rates(_CODE, _constant_half)[1]
     traced = Tracing(_Coins(), _CODE)
     yield accuracy(
         traced,
         np.array([0]),
-        _accused,
+        _is_accused,
         at_most=0.5,
         beta=rate,
         exact=rate,
@@ -298,7 +298,7 @@ def _mistakes() -> Iterator[Draft]:
         yield accuracy(
             MISTAKES[name].build(traced),
             np.array([0]),
-            _spared,
+            _is_spared,
             at_most=0.5,
             beta=1 - rate,
             case=name,
@@ -310,10 +310,10 @@ def _mistakes() -> Iterator[Draft]:
             note=MISTAKES[name].note,
         )
     statement = "the two tables differ in at most one row"
-    yield inequality(lambda: _differing(traced), statement=statement, level="L2", case="one_row_differs")
+    yield inequality(lambda: _differing_rows(traced), statement=statement, level="L2", case="one_row_differs")
     sorted_rows: Any = MISTAKES["rows_shuffled"].build(traced)
     yield inequality(
-        lambda: _differing(sorted_rows),
+        lambda: _differing_rows(sorted_rows),
         statement=statement,
         level="L2",
         case="rows_shuffled",
@@ -323,7 +323,7 @@ def _mistakes() -> Iterator[Draft]:
     )
 
 
-def _differing(traced: Tracing) -> list[Row]:
+def _differing_rows(traced: Tracing) -> list[Row]:
     """Rows in which the two tables differ, the most over all i*, for each i0; different users' codewords differ."""
     found: list[Row] = []
     for dropped in range(1, traced.code.users + 1):
@@ -399,7 +399,7 @@ def _bounds_from_runs() -> list[Row]:
     return rows
 
 
-def _feasible(outputs: Any) -> FloatArray:
+def _has_far_answer(outputs: Any) -> FloatArray:
     """1 for answers of which one is wrong by 1/2 or more; data are as in `_extremes`."""
     return np.asarray((np.asarray(outputs)[:, 0] > 0.5) | (np.asarray(outputs)[:, 1] <= 0.5), dtype=np.float64)
 
@@ -432,7 +432,7 @@ def _accuracy() -> Iterator[Draft]:
     yield accuracy(
         _WithinOneHalf(),
         extremes,
-        _feasible,
+        _has_far_answer,
         at_most=0,
         beta=0,
         case="feasible",

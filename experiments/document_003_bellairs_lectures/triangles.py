@@ -154,7 +154,7 @@ def hubs_rising(leaves: int) -> Pair:
     return _pair(rising(leaves), 0, 1, f"two nodes with {leaves} common neighbours, the edge between them raises LS")
 
 
-def _shown(draft: Draft) -> Draft:
+def _with_pair_curves(draft: Draft) -> Draft:
     """The same claim with the curves of (bound, answer)."""
     mechanism = draft.mechanism
     assert isinstance(mechanism, PublishedBound)
@@ -186,10 +186,10 @@ def _by_brute_force(nodes: int) -> tuple[Graph, Graph]:
     graphs = _all_graphs(nodes)
     triples = itertools.combinations(range(nodes), 3)
     triangles = sum((graphs[:, i, j] * graphs[:, j, k] * graphs[:, i, k] for i, j, k in triples), np.zeros(len(graphs)))
-    return triangles.astype(np.int64), _moved(triangles).astype(np.int64)
+    return triangles.astype(np.int64), _largest_edge_moves(triangles).astype(np.int64)
 
 
-def _moved(values: NDArray[Any]) -> NDArray[Any]:
+def _largest_edge_moves(values: NDArray[Any]) -> NDArray[Any]:
     """How far one edge moves a number, at most, for every graph; values by number of the graph."""
     codes = np.arange(len(values))
     edges = int(math.log2(len(values)))
@@ -218,7 +218,7 @@ def sensitivities() -> list[tuple[str, float, float]]:
     for nodes in _SIZES:
         _, local = _by_brute_force(nodes)
         degree = _all_graphs(nodes).sum(axis=1).max(axis=1)
-        rows.append((f"local sensitivity of LS, {nodes} nodes", float(_moved(local).max()), 1.0))
+        rows.append((f"local sensitivity of LS, {nodes} nodes", float(_largest_edge_moves(local).max()), 1.0))
         rows.append((f"LS less the largest degree, {nodes} nodes", float((local - degree).max()), 0.0))
         rows.append((f"global sensitivity, {nodes} nodes", float(local.max()), nodes - 2.0))
         rows.append((f"n - 2, {nodes} nodes", nodes - 2.0, float(local.max())))
@@ -294,11 +294,11 @@ def _both_sides() -> Iterator[Draft]:
         above = DeltaDP(limit + 0.5 * mechanism.delta, epsilon)
         note = "the bound shown; at most delta/2 more than two Laplace mechanisms"
         both = [hubs_rising(50), hubs_rising(_LARGE)]
-        draft = _shown(privacy(mechanism, above, both, case=case, relation=EDGE, note=note))
+        draft = _with_pair_curves(privacy(mechanism, above, both, case=case, relation=EDGE, note=note))
         yield _as_exact(draft)
         hidden = NoisyLocalSensitivity(epsilon, mechanism.delta)
         yield _as_exact(
-            _shown(
+            _with_pair_curves(
                 broken(
                     MUTANTS["noisy_bound_published"],
                     hidden,
@@ -389,7 +389,7 @@ def noisy_local_sensitivity() -> Iterator[Draft]:
 
     # The bound shown: (2 epsilon, delta / 2).
     published = PublishedBound(1.0, 1e-2)
-    shown = _shown(
+    shown = _with_pair_curves(
         privacy(published, ApproxDP(2.0, 0.5e-2), [known, *rising_pairs], case="bound_published", relation=EDGE)
     )
     yield _as_exact(shown)
@@ -401,7 +401,7 @@ def noisy_local_sensitivity() -> Iterator[Draft]:
     )
     # LS of 2 and 3 and little noise: the bound and the answer take few values each, and their joint event is simple.
     frank = NoisyLocalSensitivity(3.0, 1e-2)
-    refuted = _shown(
+    refuted = _with_pair_curves(
         broken(
             MUTANTS["noisy_bound_published"],
             frank,

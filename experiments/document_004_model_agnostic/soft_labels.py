@@ -200,7 +200,7 @@ def _parts() -> Iterator[Draft]:
     canary = canary_pair(4)
     step = component(by_gaps, PureDP(2.5), canary, case="printed_gap_distance", relation=REPLACE, expected="violation")
     yield proof_step("ERR-2", step)
-    yield statement_holds("ERR-2", _composed(2, "epochs_of_the_printed_gap_distance"))
+    yield statement_holds("ERR-2", _claim_composed_delta(2, "epochs_of_the_printed_gap_distance"))
 
     def failed() -> list[Row]:
         return [("T = 1", float(_failed_tests(1)), 2.0)]
@@ -211,10 +211,10 @@ def _parts() -> Iterator[Draft]:
             failed, statement="at most 2T tests fail", level="L2", case="at_most_2t_failed_tests", expected="deviation"
         ),
     )
-    yield statement_holds("ERR-5", _composed(1, "t_plus_2_epochs"))
+    yield statement_holds("ERR-5", _claim_composed_delta(1, "t_plus_2_epochs"))
 
 
-def _composed(move: int, case: str) -> Draft:
+def _claim_composed_delta(move: int, case: str) -> Draft:
     """Delta of T + 2 epochs of 2 move/lambda by optimal composition, and of leaks, against the claimed one."""
 
     def rows() -> list[Row]:

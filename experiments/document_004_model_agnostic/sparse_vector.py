@@ -82,7 +82,7 @@ def sparse_vector() -> Iterator[Draft]:
         yield from reference(mechanism, PureDP(1.0), pair, case=case, relation=REPLACE)
 
     base = SparseVector(stream(_RARE), 1.0, THRESHOLD, cutoff=1)
-    yield _released(SparseVector(stream(_FEW), 2.0, THRESHOLD, cutoff=1), pair)
+    yield _claim_released_answers(SparseVector(stream(_FEW), 2.0, THRESHOLD, cutoff=1), pair)
     yield from broken_and_deviating(VARIANTS["V4"], base, pair, case="v4_lee_clifton")
     both = SparseVector(stream(_HALVES), 1.0, THRESHOLD, cutoff=1)
     yield broken(VARIANTS["V5"], both, halves, case="v5_stoddard")
@@ -118,7 +118,7 @@ def _asked_adaptively(pair: Pair) -> Iterator[Draft]:
     )
 
 
-def _released(base: SparseVector, pair: Pair) -> Draft:
+def _claim_released_answers(base: SparseVector, pair: Pair) -> Draft:
     """V3 has no finite law; the supremum of its privacy loss on the pair is computed by quadrature."""
     worst = worst_release(Variation("V3")(base), pair.x, pair.y)
     return broken(VARIANTS["V3"], base, pair, case="v3_roth_2011", exact_level=max(worst.loss, 0.0))
@@ -150,7 +150,7 @@ def _of_one_epoch() -> Iterator[Draft]:
         threshold = 0.5 if name in _HALF_WAY else 0.0
         base = epoch(_streams.stream(_STREAMS.get(name, _EPOCH)), 1.0, threshold)
         if name == "m9b_value_released_on_bot":
-            yield _computed(name, found, base, pair)
+            yield _claim_computed_level(name, found, base, pair)
             continue
         # m9a has no law. All answers move: in the tails each of them costs all it can.
         level = found.true_level(base) if name == "m9a_value_released_on_top" and found.true_level else None
@@ -165,7 +165,7 @@ def _of_one_epoch() -> Iterator[Draft]:
         )
 
 
-def _computed(name: str, found: Mutant[SparseVector], base: SparseVector, pair: Pair) -> Draft:
+def _claim_computed_level(name: str, found: Mutant[SparseVector], base: SparseVector, pair: Pair) -> Draft:
     """Who knows both laws needs 14,000 draws a side or more on any such stream: the level is computed instead."""
     released = replace(base, variant=replace(base.spec, releases="above"))
 

@@ -147,7 +147,7 @@ def _check_step(step: float) -> None:
     require(math.frexp(step)[0] == 0.5, "a power of two as step", step)
 
 
-def _released(centre: IntArray, sigma: float, step: float, n: int, rng: np.random.Generator) -> FloatArray:
+def _release_points(centre: IntArray, sigma: float, step: float, n: int, rng: np.random.Generator) -> FloatArray:
     """Lattice points plus discrete Gaussian noise of `sigma` steps, in the units of the answer."""
     require_draws(n)
     return (centre + discrete_gaussian(sigma, (n, *centre.shape), rng)).astype(np.float64) * step
@@ -202,7 +202,7 @@ class LatticeGaussian:
 
     def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> FloatArray:
         """Draw `n` outputs; float64 of shape (n,) or (n, d), exact multiples of the step."""
-        return _released(round_to_lattice(self.query(data), self.step), self.sigma / self.step, self.step, n, rng)
+        return _release_points(round_to_lattice(self.query(data), self.step), self.sigma / self.step, self.step, n, rng)
 
     def law(self, data: Dataset) -> Law:
         """Exact output law on `data`; ValueError if sigma is above 150,000 steps, more than the law tabulates."""
@@ -210,7 +210,7 @@ class LatticeGaussian:
 
 
 @dataclass(frozen=True)
-class _Calibrated:
+class _CalibratedBase:
     """What the calibrated mechanism shares with its mutants: everything but the law."""
 
     query: Query
@@ -232,11 +232,11 @@ class _Calibrated:
     def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> FloatArray:
         """Draw `n` outputs; float64 of shape (n,) or (n, d), exact multiples of the step."""
         centre = round_to_lattice(self.query(data), self.step)
-        return _released(centre, self.sigma(centre.size) / self.step, self.step, n, rng)
+        return _release_points(centre, self.sigma(centre.size) / self.step, self.step, n, rng)
 
 
 @dataclass(frozen=True)
-class CalibratedGaussian(_Calibrated):
+class CalibratedGaussian(_CalibratedBase):
     """`LatticeGaussian` with the sigma that a calibration gives for (epsilon, delta)-DP.
 
     Parameters
@@ -299,7 +299,7 @@ class ClassicalBeyond(CalibratedGaussian):
 
 
 @dataclass(frozen=True)
-class SinglePrecision(_Calibrated):
+class SinglePrecision(_CalibratedBase):
     """Textbook Gaussian noise in float32, added to the unrounded answer."""
 
     def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> FloatArray:

@@ -204,7 +204,7 @@ class LocalSensitivity(LatticeLaplace):
 
     def _rows(self, data: Dataset) -> FloatArray:
         # One query a row: quadratic time, for the small datasets of an audit.
-        answers = [self.query(_without(data, i)) for i in range(len(data))]
+        answers = [self.query(_without_row(data, i)) for i in range(len(data))]
         return np.array([np.abs(answer - self.query(data)).sum() for answer in answers])
 
     def noise(self, size: tuple[int, ...], a: float, data: Dataset, rng: np.random.Generator) -> IntArray:
@@ -343,7 +343,7 @@ class RoundedOutput(_OnLattice):
         return np.floor(super().__call__(data, n, rng) + 0.5)
 
 
-def _without(data: Dataset, row: int) -> Dataset:
+def _without_row(data: Dataset, row: int) -> Dataset:
     return data.drop(data.index[row]) if is_frame(data) else np.delete(np.asarray(data), row, 0)
 
 
@@ -360,7 +360,7 @@ def _point_law(centre: IntArray, grid: float) -> Law:
     return parts[0] if centre.ndim == 0 else ProductLaw(parts)
 
 
-def _inverse(base: LatticeLaplace) -> float:
+def _inverse_epsilon(base: LatticeLaplace) -> float:
     return 1.0 / base.epsilon
 
 
@@ -379,8 +379,8 @@ def _linf(base: LatticeLaplace) -> float:
 MUTANTS: dict[str, Mutant[LatticeLaplace]] = tabulate_mutants(
     Mutant(
         "scale_times_epsilon",
-        Miscalibrated(_inverse),
-        _inverse,
+        Miscalibrated(_inverse_epsilon),
+        _inverse_epsilon,
         "violation",
         "scale eps * GS: true 1/eps, a violation only for eps < 1",
     ),

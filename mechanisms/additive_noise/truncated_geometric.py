@@ -31,7 +31,7 @@ _FURTHEST = 690.0
 
 
 @dataclass(frozen=True)
-class _Clamped(OnIntegers):
+class _ClampedBase(OnIntegers):
     """What the mechanism shares with its mutants."""
 
     bound: int
@@ -63,7 +63,7 @@ class _Clamped(OnIntegers):
 
 
 @dataclass(frozen=True)
-class TruncatedGeometric(_Clamped):
+class TruncatedGeometric(_ClampedBase):
     """Integer query plus two-sided geometric noise of base `a`, clamped to [0, bound].
 
     Parameters
@@ -104,7 +104,7 @@ class TruncatedGeometric(_Clamped):
 
 
 @dataclass(frozen=True)
-class RejectAndRedraw(_Clamped):
+class RejectAndRedraw(_ClampedBase):
     """Noise redrawn until the output is in range: what is divided by depends on the answer."""
 
     def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> IntArray:
@@ -124,7 +124,7 @@ class RejectAndRedraw(_Clamped):
 
 
 @dataclass(frozen=True)
-class NoiseClamped(_Clamped):
+class NoiseClamped(_ClampedBase):
     """The noise is clamped to [0, bound], not the output: no output is below the answer."""
 
     def noise(self, size: tuple[int, ...], rng: np.random.Generator) -> IntArray:
@@ -133,7 +133,7 @@ class NoiseClamped(_Clamped):
 
 
 @dataclass(frozen=True)
-class BoundFromData(_Clamped):
+class BoundFromData(_ClampedBase):
     """The output is clamped to [0, number of rows], as if that number were public under add/remove."""
 
     def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> IntArray:

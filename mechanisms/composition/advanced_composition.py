@@ -128,16 +128,18 @@ class _AtItsDelta:
         return optimal_composition(base.step_epsilon, base.steps).epsilon(delta)
 
 
-def _claiming(name: str, cls: Callable[..., ManyResponses], note: str) -> Mutant[ManyResponses]:
+def _claiming_mutant(name: str, cls: Callable[..., ManyResponses], note: str) -> Mutant[ManyResponses]:
     return Mutant(name, Twin(cls), _AtItsDelta(cls), "violation", note)
 
 
 #: The mechanism is the reference; what is wrong is the claim, `epsilon` and `delta` of the mutant.
 MUTANTS: dict[str, Mutant[ManyResponses]] = tabulate_mutants(
-    _claiming("log_dropped", LogDropped, "claims sqrt(k) e at delta'"),
-    _claiming("second_order_dropped", SecondOrderDropped, "claims e sqrt(2k ln(1/delta')), too little for large k e^2"),
-    _claiming("delta_prime_missing", SlackMissing, "claims the theorem's epsilon with a delta of 0"),
-    _claiming("step_eps_halved", HalfSteps, "steps of level e, composed as if of e/2"),
+    _claiming_mutant("log_dropped", LogDropped, "claims sqrt(k) e at delta'"),
+    _claiming_mutant(
+        "second_order_dropped", SecondOrderDropped, "claims e sqrt(2k ln(1/delta')), too little for large k e^2"
+    ),
+    _claiming_mutant("delta_prime_missing", SlackMissing, "claims the theorem's epsilon with a delta of 0"),
+    _claiming_mutant("step_eps_halved", HalfSteps, "steps of level e, composed as if of e/2"),
 )
 
 

@@ -235,7 +235,7 @@ class WithReplacement(_Blocks):
 
 
 @dataclass(frozen=True)
-class _Made:
+class _BuildBlocks:
     cls: Any
     more: tuple[Any, ...] = ()
 
@@ -260,7 +260,7 @@ def filtered_by(valid: Count) -> Mutant[DisjointBlocks]:
     """Mutant that drops rows that are not valid before it cuts."""
     return Mutant(
         "data_dependent_blocks",
-        _Made(FilteredFirst, (valid,)),
+        _BuildBlocks(FilteredFirst, (valid,)),
         _all_blocks,
         "violation",
         "invalid rows are dropped before the data are cut: the sum of all levels, where every cut shifts over a row "
@@ -282,14 +282,14 @@ def deduplicated_by(column: Hashable) -> Mutant[DisjointBlocks]:
 MUTANTS: dict[str, Mutant[DisjointBlocks]] = tabulate_mutants(
     Mutant(
         "overlapping_blocks",
-        _Made(OverlappingBlocks),
+        _BuildBlocks(OverlappingBlocks),
         _two_blocks,
         "violation",
         "off by one: the first row of a block is read by the block before it too, and costs both levels",
     ),
     Mutant(
         "blocks_with_replacement",
-        _Made(WithReplacement),
+        _BuildBlocks(WithReplacement),
         _most_drawn,
         "violation",
         "positions drawn with replacement: the level is that of the row that was drawn most often",

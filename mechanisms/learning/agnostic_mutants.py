@@ -193,7 +193,7 @@ class NeverFails(Choice):
 
 
 @dataclass(frozen=True)
-class _Restricted(Choice):
+class _RestrictedBase(Choice):
     """Only some hypotheses are offered, and which ones depends on the data."""
 
     def offered(self, data: Dataset) -> BoolArray:
@@ -211,7 +211,7 @@ class _Restricted(Choice):
 
 
 @dataclass(frozen=True)
-class OccurringOnly(_Restricted):
+class OccurringOnly(_RestrictedBase):
     """Hypotheses that give label 1 to some point of the sample."""
 
     def offered(self, data: Dataset) -> BoolArray:
@@ -220,7 +220,7 @@ class OccurringOnly(_Restricted):
 
 
 @dataclass(frozen=True)
-class ConsistentOnly(_Restricted):
+class ConsistentOnly(_RestrictedBase):
     """Hypotheses that make no mistake; all of them if none is consistent."""
 
     def offered(self, data: Dataset) -> BoolArray:
@@ -229,7 +229,7 @@ class ConsistentOnly(_Restricted):
 
 
 @dataclass(frozen=True)
-class LabelingsOfSample(_Restricted):
+class LabelingsOfSample(_RestrictedBase):
     """One hypothesis, the first one, for each labeling of the points of the sample."""
 
     def offered(self, data: Dataset) -> BoolArray:
@@ -239,7 +239,7 @@ class LabelingsOfSample(_Restricted):
 
 
 @dataclass(frozen=True)
-class GridFromRange(_Restricted):
+class GridFromRange(_RestrictedBase):
     """Thresholds on a grid that begins at the least and ends beyond the largest point of the sample."""
 
     def offered(self, data: Dataset) -> BoolArray:

@@ -151,7 +151,7 @@ class BoostedByLearner(Boosted):
     selection: ExponentialSelection
     build: Build
 
-    def _chosen(self, codes: tuple[int, ...]) -> Choice:
+    def _choice_of_codes(self, codes: tuple[int, ...]) -> Choice:
         return chooser(self.build, codes, self.count.d, self.selection.epsilon)
 
     def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> IntArray:
@@ -164,7 +164,7 @@ class BoostedByLearner(Boosted):
         order = np.argsort(lists, kind="stable")
         for runs in np.split(order, np.flatnonzero(np.diff(lists[order])) + 1):
             codes = candidates[runs[0]]
-            at = self._chosen(tuple(codes.tolist()))(rows, runs.size, rng)
+            at = self._choice_of_codes(tuple(codes.tolist()))(rows, runs.size, rng)
             candidates[runs, 0] = codes[np.asarray(at)]
         return candidates[:, 0]
 
@@ -176,7 +176,7 @@ class BoostedByLearner(Boosted):
         rows, total = records_of(self.split.test_part(data), self.count.d), dict[int, float]()
         for some in itertools.product(*(zip(law.outcomes, law.probabilities, strict=True) for law in laws)):
             codes: tuple[Any, ...] = tuple(code for code, _ in some)
-            mass = math.prod(float(p) for _, p in some) * self._chosen(codes).probabilities(rows)
+            mass = math.prod(float(p) for _, p in some) * self._choice_of_codes(codes).probabilities(rows)
             for code, p in zip(codes, mass.tolist(), strict=True):
                 total[code] = total.get(code, 0.0) + p
         codes = tuple(sorted(total))

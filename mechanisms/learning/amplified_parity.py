@@ -287,7 +287,7 @@ def _with_level(base: Any, level: float) -> Any:
     return replace(base, selection=Estimates(level, base.selection.fineness))
 
 
-def _as(cls: type[Boosted], base: Boosted) -> Boosted:
+def _build_as(cls: type[Boosted], base: Boosted) -> Boosted:
     return cls(base.learner, base.count, base.split, base.selection)
 
 
@@ -348,14 +348,14 @@ MUTANTS: dict[str, Mutant[Any]] = tabulate_mutants(
     ),
     Mutant(
         "silent_bot_drop",
-        lambda base: _as(WithoutNulls, base),
+        lambda base: _build_as(WithoutNulls, base),
         None,
         "benign",
         "runs without a hypothesis are dropped: post-processing, as the scale of the noise stays",
     ),
     Mutant(
         "early_stop_at_first_hypothesis",
-        lambda base: _as(FirstHypothesis, base),
+        lambda base: _build_as(FirstHypothesis, base),
         _exact_base,
         "benign",
         "the first hypothesis, untested: all runs are on disjoint blocks",

@@ -203,7 +203,7 @@ class ExponentialSelection:
         v = np.arange(-_REACH, math.log(_REACH) - math.log(float(w.min())) + _STEP, _STEP)
         t = np.exp(v)
         each = np.exp(-np.outer(w, t))
-        mixed = masses @ each + _absent(masses)
+        mixed = masses @ each + _absence_probability(masses)
         before, after = _products(mixed, mixed)
         inside = _STEP * t * w[:, None] * each
         return np.asarray(masses * ((before * after) @ inside.T), dtype=np.float64)
@@ -241,12 +241,12 @@ def _first_smallest(masses: FloatArray, mass: FloatArray, at_least: FloatArray, 
     mass, at_least, above : ndarray of shape (m, points)
         Probabilities that the noisy score of score i is equal to, at least, above each point.
     """
-    absent = _absent(masses)
+    absent = _absence_probability(masses)
     before, after = _products(masses @ above + absent, masses @ at_least + absent)
     return np.asarray(masses * ((before * after) @ mass.T), dtype=np.float64)
 
 
-def _absent(masses: FloatArray) -> FloatArray:
+def _absence_probability(masses: FloatArray) -> FloatArray:
     """Probability that there is no such candidate; shape (k, 1)."""
     return np.asarray(np.maximum(1.0 - masses.sum(axis=1, keepdims=True), 0.0), dtype=np.float64)
 

@@ -203,9 +203,9 @@ class JointRelease(_Rounds):
         """Draw `n` releases; int64 of shape (n, k)."""
         candidates = self.candidates(data, n, rng)
         noisy = np.clip(self.selection.noisy(self.errors(candidates, data), rng), 0, self.top)
-        return self._packed(candidates, noisy)
+        return self._pack_codes(candidates, noisy)
 
-    def _packed(self, candidates: IntArray, noisy: IntArray) -> IntArray:
+    def _pack_codes(self, candidates: IntArray, noisy: IntArray) -> IntArray:
         return (candidates - NULL) * (self.top + 1) + noisy
 
     def law(self, data: Dataset) -> ProductLaw | FiniteLaw:
@@ -217,7 +217,7 @@ class JointRelease(_Rounds):
             codes = np.array(law.outcomes, dtype=np.int64)
             outcomes, mass = [], []
             for code, p, errors in zip(codes, law.probabilities, self.errors(codes, data), strict=True):
-                outcomes.append(self._packed(code, np.arange(self.top + 1)))
+                outcomes.append(self._pack_codes(code, np.arange(self.top + 1)))
                 mass.append(p * clamped(self.selection.estimate(int(errors)), 0, self.top))
             parts.append(FiniteLaw(tuple(np.concatenate(outcomes).tolist()), np.concatenate(mass)))
         return ProductLaw(tuple(parts))
@@ -228,7 +228,7 @@ class JointRelease(_Rounds):
         for some in itertools.product(*(zip(law.outcomes, law.probabilities, strict=True) for law in self.laws(data))):
             codes = np.array([code for code, _ in some], dtype=np.int64)
             steps = self.errors(codes, data) * self.selection.fineness
-            outputs = self._packed(codes, np.clip(steps + drawn[:, None], 0, self.top))
+            outputs = self._pack_codes(codes, np.clip(steps + drawn[:, None], 0, self.top))
             for output, p in zip(outputs.tolist(), mass * math.prod(p for _, p in some), strict=True):
                 total[tuple(output)] = total.get(tuple(output), 0.0) + float(p)
         return FiniteLaw(tuple(total), np.array(list(total.values())))

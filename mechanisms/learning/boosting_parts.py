@@ -213,17 +213,17 @@ class LargestEstimate:
         """The claimed level of all estimates, which post-processing keeps."""
         return self.errors.epsilon
 
-    def _top(self, data: Dataset) -> int:
+    def _largest_score(self, data: Dataset) -> int:
         return len(data) * self.errors.selection.fineness
 
     def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> IntArray:
         """Draw `n` numbers, in lattice steps; int64 of shape (n,)."""
         largest = self.errors(data, n, rng).max(axis=1)
-        return np.asarray(np.clip(largest, 0, self._top(data)), dtype=np.int64)
+        return np.asarray(np.clip(largest, 0, self._largest_score(data)), dtype=np.int64)
 
     def law(self, data: Dataset) -> FiniteLaw:
         """Exact law on `data`."""
-        top = self._top(data)
+        top = self._largest_score(data)
         below = np.ones(top + 1)
         for errors in errors_of(self.errors.hypotheses, self.errors.count, data):
             below = below * np.cumsum(clamped(self.errors.selection.estimate(int(errors)), 0, top))

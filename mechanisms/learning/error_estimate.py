@@ -154,7 +154,7 @@ def _over_n(base: ErrorEstimate) -> float:
     return base.epsilon / base.size
 
 
-def _trained(base: ErrorEstimate) -> float:
+def _trained_level(base: ErrorEstimate) -> float:
     return TRAINED_ON * base.epsilon
 
 
@@ -180,7 +180,7 @@ MUTANTS: dict[str, Mutant[ErrorEstimate]] = tabulate_mutants(
     Mutant(
         "train_size_for_test_size",
         Twin(TrainingSize),
-        _trained,
+        _trained_level,
         "violation",
         "sensitivity 1/n for the training records, twice as many as are tested on: 2 eps",
     ),

@@ -274,12 +274,12 @@ class ParityLearner(SubsetLearner):
         """Steps 2 to 4 for `n` runs."""
         if len(read.y) <= _FEW:
             return super().solve(read, n, rng)
-        system = _prepared(read.x.tobytes(), read.y.tobytes(), read.times.tobytes(), self.d)
+        system = _prepare_rows(read.x.tobytes(), read.y.tobytes(), read.times.tobytes(), self.d)
         return random_solutions(system, self.p, self.free_bits(n, rng), rng)
 
 
 @lru_cache(maxsize=_KEPT)
-def _prepared(x: bytes, y: bytes, times: bytes, d: int) -> Prepared:
+def _prepare_rows(x: bytes, y: bytes, times: bytes, d: int) -> Prepared:
     rows = np.frombuffer(x, dtype=np.uint64).reshape(words(d), -1)
     return prepare(rows, np.frombuffer(y, dtype=np.bool_), np.frombuffer(times, dtype=np.int64), d)
 

@@ -120,7 +120,7 @@ class NoisySum:
 
 
 @dataclass(frozen=True)
-class _Subsampled(ABC):
+class _SubsampledSum(ABC):
     """A noisy sum of a random subset."""
 
     inner: NoisySum
@@ -157,7 +157,7 @@ class _Subsampled(ABC):
 
 
 @dataclass(frozen=True)
-class IndependentRows(_Subsampled):
+class IndependentRows(_SubsampledSum):
     """Every row is taken with probability `p`.
 
     Parameters
@@ -195,7 +195,7 @@ class IndependentRows(_Subsampled):
 
 
 @dataclass(frozen=True)
-class FixedNumberOfRows(_Subsampled):
+class FixedNumberOfRows(_SubsampledSum):
     """A uniform subset of `size` of `rows` rows; neighbours replace one row.
 
     Parameters

@@ -219,13 +219,17 @@ class ConditionalSimulation:
         """`odds` for oracles that draw nothing; shape (outputs,)."""
         first, second = self.truths(past, data)
         answers = settled(self.numerator, first, self.tolerance)
-        return self.odds(past, answers, self._kept(settled(self.denominator, self._places(second), self.tolerance)))
+        return self.odds(
+            past,
+            answers,
+            self._used_answers(settled(self.denominator, self._candidate_answers(second), self.tolerance)),
+        )
 
-    def _places(self, second: float, runs: int = 0) -> FloatArray:
+    def _candidate_answers(self, second: float, runs: int = 0) -> FloatArray:
         """The expectation of the second query in the places of all candidates."""
         return np.full((runs, self.calls.outputs) if runs else self.calls.outputs, second)
 
-    def _kept(self, second: FloatArray) -> FloatArray:
+    def _used_answers(self, second: FloatArray) -> FloatArray:
         """Answers to the second query that are used."""
         return second[..., :1] if self.cached else second
 
@@ -298,7 +302,7 @@ class ConditionalSimulation:
         first, second = self.truths(past, data)
         q = self.calls.at(past).randomizer.rows[self.reference]
         answers, rounds = np.empty(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
-        once = self.denominator(self._places(second, n), self.tolerance, rng)
+        once = self.denominator(self._candidate_answers(second, n), self.tolerance, rng)
         left = np.arange(n)
         while left.size:
             # As many rounds at once as a call takes; those after the acceptance are not taken, and not counted.
@@ -308,8 +312,8 @@ class ConditionalSimulation:
             above = self.numerator(np.broadcast_to(first, (m, first.size)), self.tolerance, rng)
             below = np.repeat(once[left], block, axis=0)
             if not self.cached:
-                below = self.denominator(self._places(second, m), self.tolerance, rng)
-            odds = np.broadcast_to(self.odds(past, above, self._kept(below)), above.shape)
+                below = self.denominator(self._candidate_answers(second, m), self.tolerance, rng)
+            odds = np.broadcast_to(self.odds(past, above, self._used_answers(below)), above.shape)
             accepted = (rng.random(m) < odds[np.arange(m), candidates]).reshape(-1, block)
             ended, place = accepted.any(axis=1), accepted.argmax(axis=1)
             answers[left[ended]] = candidates.reshape(-1, block)[ended, place[ended]]

@@ -345,7 +345,7 @@ class AnswersCached(LocalOracle):
 
 
 @dataclass(frozen=True)
-class _With:
+class _BuildWithOracle:
     """Puts another oracle in the place of an algorithm's."""
 
     oracle: type[LocalOracle]
@@ -379,35 +379,35 @@ def _each_person(base: LocalAlgorithm) -> float:
 MUTANTS: dict[str, Mutant[LocalAlgorithm]] = tabulate_mutants(
     Mutant(
         "budget_per_randomizer",
-        _With(BudgetPerRandomizer),
+        _BuildWithOracle(BudgetPerRandomizer),
         _each_randomizer,
         "violation",
         "each randomizer may spend the budget on the same person: the sum over randomizers of what each can spend",
     ),
     Mutant(
         "checked_after_sampling",
-        _With(CheckedAfterSampling),
+        _BuildWithOracle(CheckedAfterSampling),
         _one_too_many,
         "violation",
         "one call too many: epsilon plus the largest level, if the calls before it can spend epsilon exactly",
     ),
     Mutant(
         "refund_on_exception",
-        _With(RefundOnException),
+        _BuildWithOracle(RefundOnException),
         None,
         "violation",
         "an answer that raises is not charged: as many times the level of a call as the algorithm has rounds",
     ),
     Mutant(
         "randomizer_sees_more",
-        _With(RandomizerSeesMore),
+        _BuildWithOracle(RandomizerSeesMore),
         _each_person,
         "violation",
         "all messages depend on one record, which is charged for one of them: people times epsilon",
     ),
     Mutant(
         "answers_cached",
-        _With(AnswersCached),
+        _BuildWithOracle(AnswersCached),
         Times(1.0),
         "benign",
         "the answer to a repeated call is the old one: nothing new is said, and nothing is charged",

@@ -101,7 +101,7 @@ class NotClipped(Scaled):
 
 
 @dataclass(frozen=True)
-class _Sent:
+class _SentMessages:
     """What the messages share with all of their mutants: everything but the law."""
 
     query: UserQuery
@@ -148,7 +148,7 @@ class _Sent:
 
 
 @dataclass(frozen=True)
-class Messages(_Sent):
+class Messages(_SentMessages):
     """What some of the users send, each a message of their own, as the collector sees it.
 
     Parameters
@@ -315,7 +315,7 @@ class CentralNoise(Messages):
 
 
 @dataclass(frozen=True)
-class SharedNoise(_Sent):
+class SharedNoise(_SentMessages):
     """One draw of noise for all users: each message alone has the law that it should have."""
 
     def noise(self, size: tuple[int, ...], rng: np.random.Generator) -> IntArray:

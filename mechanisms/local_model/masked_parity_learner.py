@@ -176,7 +176,7 @@ class PreparedEarly(TwoRounds):
 
 
 @dataclass(frozen=True)
-class _Learns:
+class _BuildGame:
     """Builds the game of another learner of as many bits (for `Mutant.build`)."""
 
     learner: Callable[[int], Learner]
@@ -188,27 +188,29 @@ class _Learns:
 
 #: Nothing private is claimed, so none of them can violate it.
 MUTANTS: dict[str, Mutant[Game]] = tabulate_mutants(
-    Mutant("non_strict_comparison", _Learns(NonStrict), None, "benign", ">= for >: the margins are strict, no effect"),
+    Mutant(
+        "non_strict_comparison", _BuildGame(NonStrict), None, "benign", ">= for >: the margins are strict, no effect"
+    ),
     Mutant(
         "tolerance_1_over_2d",
-        _Learns(WideTolerance),
+        _BuildGame(WideTolerance),
         None,
         "benign",
         "tau = 1/(2d): an oracle may answer as if every bit were the other one",
     ),
     Mutant(
-        "bit_order", _Learns(BitOrder), None, "benign", "bit j is read at index j + 1: right for r = 0 and 1..1 only"
+        "bit_order", _BuildGame(BitOrder), None, "benign", "bit j is read at index j + 1: right for r = 0 and 1..1 only"
     ),
     Mutant(
         "integer_inner_product",
-        _Learns(IntegerInnerProduct),
+        _BuildGame(IntegerInnerProduct),
         None,
         "benign",
         "r.x not mod 2: where r has four ones or more, a = 0 is taken for 1",
     ),
     Mutant(
         "second_round_prepared_early",
-        _Learns(PreparedEarly),
+        _BuildGame(PreparedEarly),
         None,
         "benign",
         "the second query does not depend on the first answers: a is not learned",

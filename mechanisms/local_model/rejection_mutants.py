@@ -73,7 +73,7 @@ class LastRejected(TruncatedSimulation):
 
     def output_law(self, data: Dataset) -> FloatArray:
         """Exact law of the output, shape (outputs,), for an oracle that draws nothing."""
-        accepted, none = self._accepted(data)
+        accepted, none = self._accepted_masses(data)
         hits = self.hits(data)
         last = hits[(self.candidates - 1) % len(hits)]
         return np.asarray(accepted + none * (self.drawn_from - last) / (1.0 - last.sum()))

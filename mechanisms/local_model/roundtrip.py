@@ -69,14 +69,14 @@ class RoundTrip:
     def local_law(self, data: Dataset) -> FloatArray:
         """Exact law of the output of the protocol itself, on persons from the distribution; shape (outputs,)."""
         if not self.protocol.same:
-            return self._fresh(lambda ask, k: float(self.call(ask, k).target(data)[1]))
-        return self._twice(lambda ask, past: float(self.both(ask).step_target(past, data)[1]))
+            return self._distribution_of_output(lambda ask, k: float(self.call(ask, k).target(data)[1]))
+        return self._distribution_of_two_messages(lambda ask, past: float(self.both(ask).step_target(past, data)[1]))
 
     def output_law(self, data: Dataset) -> FloatArray:
         """Exact law of the output of the simulation, for oracles that draw nothing; shape (outputs,)."""
         if not self.protocol.same:
-            return self._fresh(lambda ask, k: float(self.call(ask, k).output_law(data)[1]))
-        return self._twice(lambda ask, past: float(self.both(ask).step_law(past, data)[1]))
+            return self._distribution_of_output(lambda ask, k: float(self.call(ask, k).output_law(data)[1]))
+        return self._distribution_of_two_messages(lambda ask, past: float(self.both(ask).step_law(past, data)[1]))
 
     def law(self, data: Dataset) -> FiniteLaw:
         """Exact law of the output of the simulation, for oracles that draw nothing."""
@@ -87,7 +87,7 @@ class RoundTrip:
         valid = sorted(self.protocol.algorithm.valid_outputs(data, tolerance))
         return float(np.delete(law, valid).sum())
 
-    def _fresh(self, chance: Callable[[Ask, int], float]) -> FloatArray:
+    def _distribution_of_output(self, chance: Callable[[Ask, int], float]) -> FloatArray:
         """Law of the output, where a message to the k-th query is 1 with a given probability."""
 
         def above(ask: Ask, k: int) -> float:
@@ -95,7 +95,7 @@ class RoundTrip:
 
         return outcomes(self.protocol.algorithm, above)
 
-    def _twice(self, chance: Callable[[Ask, tuple[int, ...]], float]) -> FloatArray:
+    def _distribution_of_two_messages(self, chance: Callable[[Ask, tuple[int, ...]], float]) -> FloatArray:
         """The same for two messages of each person; a message's probability is given by the past one's."""
         first, n, mass = self.protocol.algorithm, self.protocol.persons, np.zeros((2, 2))
         counts = np.arange(n + 1)

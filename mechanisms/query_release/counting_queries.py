@@ -109,7 +109,7 @@ def advanced_epsilon(epsilon: float, k: int, delta: float) -> float:
 
 
 @dataclass(frozen=True)
-class _Counting:
+class _CountingBase:
     """What the mechanism shares with its mutants: everything but a law."""
 
     query: Query
@@ -166,7 +166,7 @@ class _Counting:
 
 
 @dataclass(frozen=True)
-class CountingQueries(_Counting):
+class CountingQueries(_CountingBase):
     """Fractions of the rows that satisfy k predicates, each with Laplace noise on a lattice.
 
     Parameters
@@ -328,7 +328,7 @@ class DistinctOnly(CountingQueries):
 
 
 @dataclass(frozen=True)
-class ReusedNoise(_Counting):
+class ReusedNoise(_CountingBase):
     """One draw of noise for all answers: their differences are exact."""
 
     def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> FloatArray:

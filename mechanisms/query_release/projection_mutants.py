@@ -94,7 +94,7 @@ class StoppedEarly(Relaxed):
 
 
 @dataclass(frozen=True)
-class _With:
+class _BuildWithBody:
     """Builds the mechanism with another body (for `Mutant.build`)."""
 
     body: Body
@@ -114,7 +114,19 @@ MUTANTS: dict[str, Mutant[ProjectedMoments]] = tabulate_mutants(
     ),
     Mutant("exact_y_projected", Twin(ExactProjected), unbounded, "violation", "the exact moments come out"),
     Mutant("projection_onto_K", Twin(OntoOne), None, "benign", "onto K for nK: all people are lost but one"),
-    Mutant("vectors_not_normalised", _With(LongVectors()), None, "benign", "no bound on the vectors: most noise stays"),
-    Mutant("factors_forced_equal", _With(EqualFactors()), None, "benign", "u' = u: no matrix -v v^T"),
-    Mutant("frank_wolfe_stopped_early", _With(StoppedEarly()), None, "benign", "one step: one row of several is found"),
+    Mutant(
+        "vectors_not_normalised",
+        _BuildWithBody(LongVectors()),
+        None,
+        "benign",
+        "no bound on the vectors: most noise stays",
+    ),
+    Mutant("factors_forced_equal", _BuildWithBody(EqualFactors()), None, "benign", "u' = u: no matrix -v v^T"),
+    Mutant(
+        "frank_wolfe_stopped_early",
+        _BuildWithBody(StoppedEarly()),
+        None,
+        "benign",
+        "one step: one row of several is found",
+    ),
 )

@@ -210,7 +210,7 @@ def type_table(counts: tuple[int, ...], size: int, rate: float, ordered: bool, w
     cells = len(counts)
     low, high = np.zeros(cells, dtype=np.int64), np.full(cells, size, dtype=np.int64)
     if not whole:
-        near = _nearest(truth, size)[None, :]
+        near = _nearest_histogram(truth, size)[None, :]
         log_base = (
             float(log_orderings(near)[0]) - size * math.log(cells)
             if ordered
@@ -229,7 +229,7 @@ def type_table(counts: tuple[int, ...], size: int, rate: float, ordered: bool, w
     return TypeTable(types, log_mass, errors, cumulative)
 
 
-def _nearest(truth: FloatArray, size: int) -> IntArray:
+def _nearest_histogram(truth: FloatArray, size: int) -> IntArray:
     """A histogram of ``size`` rows that differs from the fractions by less than one row in every cell."""
     found = np.floor(truth * size).astype(np.int64)
     missing = size - int(found.sum())
@@ -238,7 +238,7 @@ def _nearest(truth: FloatArray, size: int) -> IntArray:
 
 
 @dataclass(frozen=True)
-class _Synthetic:
+class _SyntheticBase:
     """What the mechanism shares with its mutants: everything but the law."""
 
     columns: tuple[Hashable, ...]
@@ -271,7 +271,7 @@ class _Synthetic:
 
 
 @dataclass(frozen=True)
-class _Weighted(_Synthetic):
+class _WeightedSelection(_SyntheticBase):
     """The exponential mechanism with some weight ``exp(-rate * error)``."""
 
     ordered = True
@@ -305,7 +305,7 @@ class _Weighted(_Synthetic):
             If there are more than 2^18 histograms, or the least probable one has a probability below e^-700.
         """
         counts = self.counts(data)
-        return _stated(counts, self.synthetic_rows(counts), self.rate(sum(counts)), self.ordered)
+        return _stated_distribution(counts, self.synthetic_rows(counts), self.rate(sum(counts)), self.ordered)
 
     def failure(self, data: Dataset, at_least: float) -> float:
         """Probability of an error of at least ``at_least``, to within 3e-20."""
@@ -321,7 +321,7 @@ class _Weighted(_Synthetic):
 
 
 @lru_cache(maxsize=16)
-def _stated(counts: tuple[int, ...], size: int, rate: float, ordered: bool) -> FiniteLaw:
+def _stated_distribution(counts: tuple[int, ...], size: int, rate: float, ordered: bool) -> FiniteLaw:
     histograms = math.comb(size + len(counts) - 1, size)
     require(histograms <= _MOST_OUTCOMES, f"a law on at most {_MOST_OUTCOMES} histograms", histograms)
     found = type_table(counts, size, rate, ordered, True)
@@ -331,7 +331,7 @@ def _stated(counts: tuple[int, ...], size: int, rate: float, ordered: bool) -> F
 
 
 @dataclass(frozen=True)
-class SmallDatabase(_Weighted):
+class SmallDatabase(_WeightedSelection):
     """Draw a synthetic database of ``size`` rows with probability proportional to ``exp(u / sigma)``.
 
     ``u = -max over conjunctions of |q(D) - q(synthetic)|`` and ``sigma = 2 / (rows * eps)``, as in document 001; in
@@ -423,7 +423,7 @@ def worst_level(mechanism: SmallDatabase, rows: int) -> float:
 
 
 @dataclass(frozen=True)
-class ScaleHalved(_Weighted):
+class ScaleHalved(_WeightedSelection):
     """``sigma = 1 / (n eps)``: the move of the normaliser is forgotten."""
 
     def rate(self, rows: int) -> float:
@@ -432,7 +432,7 @@ class ScaleHalved(_Weighted):
 
 
 @dataclass(frozen=True)
-class TimesSyntheticRows(_Weighted):
+class TimesSyntheticRows(_WeightedSelection):
     """m in place of n in the weight: ``sigma = 2 / (m eps)``."""
 
     def rate(self, rows: int) -> float:  # noqa: ARG002 -- that is the mistake
@@ -441,7 +441,7 @@ class TimesSyntheticRows(_Weighted):
 
 
 @dataclass(frozen=True)
-class CountsScored(_Weighted):
+class CountsScored(_WeightedSelection):
     """The score is an error in counts, the scale is still that of an error in fractions."""
 
     def rate(self, rows: int) -> float:
@@ -450,14 +450,14 @@ class CountsScored(_Weighted):
 
 
 @dataclass(frozen=True)
-class Unordered(_Weighted):
+class Unordered(_WeightedSelection):
     """Every histogram counts once, whatever the number of its orderings."""
 
     ordered = False
 
 
 @dataclass(frozen=True)
-class SizeFromData(_Weighted):
+class SizeFromData(_WeightedSelection):
     """As few rows as can come within alpha/2 of the data, alpha being the error for which ``size`` rows are meant."""
 
     def synthetic_rows(self, counts: tuple[int, ...]) -> int:
@@ -472,7 +472,7 @@ class SizeFromData(_Weighted):
 
 
 @dataclass(frozen=True)
-class Subsample(_Synthetic):
+class Subsample(_SyntheticBase):
     """Rows of the data, drawn with replacement: the proof that a good database exists, taken for the algorithm."""
 
     def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> IntArray:

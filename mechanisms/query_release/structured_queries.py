@@ -327,7 +327,7 @@ class SampledProperty:
         return np.asarray(self.distances(data, n, rng) + noise, dtype=np.float64)
 
 
-def _sampled(base: LatticeLaplace) -> SampledProperty:
+def _sampled_property(base: LatticeLaplace) -> SampledProperty:
     query: Any = base.query
     return SampledProperty(query, base.epsilon, base.step)
 
@@ -406,7 +406,7 @@ MUTANTS: dict[str, Mutant[LatticeLaplace]] = tabulate_mutants(
     ),
     Mutant(
         "distance_to_sampled_property",
-        _sampled,
+        _sampled_property,
         Times(1.0),
         "benign",
         "DistanceToRange: the distance to random members, no function of the data; a deviation",

@@ -32,7 +32,7 @@ from mechanisms.selection.sparse_vector_law import REACH, laplace_cdf
 
 
 @dataclass(frozen=True)
-class _Of:
+class _WrappedQuery:
     """A query made of another one, which states the sensitivities of that one."""
 
     query: Query
@@ -59,7 +59,7 @@ class _Of:
 
 
 @dataclass(frozen=True)
-class Opposite(_Of):
+class Opposite(_WrappedQuery):
     """The negated answers of a query.
 
     Parameters
@@ -290,7 +290,7 @@ class With:
 
 
 @dataclass(frozen=True)
-class Doubled(_Of):
+class Doubled(_WrappedQuery):
     """A statistic of twice the sensitivity that it states.
 
     Parameters
@@ -304,7 +304,7 @@ class Doubled(_Of):
         return 2.0 * self.query(data)
 
 
-def _same(row: Variant) -> Variant:
+def _unchanged_row(row: Variant) -> Variant:
     return row
 
 
@@ -312,7 +312,7 @@ def _gaussian(row: Variant) -> Variant:
     return replace(row, threshold_noise="gaussian", query_noise="gaussian")
 
 
-def _doubled(base: SparseVector) -> SparseVector:
+def _double_query(base: SparseVector) -> SparseVector:
     return replace(base, query=Doubled(base.query))
 
 
@@ -323,7 +323,7 @@ def _every_answer_costs(base: SparseVector) -> float:
     return len(streams[0].pattern) * base.query.linf_sensitivity / base.query_scale
 
 
-def _larger(factor: float) -> Callable[[SparseVector], float]:
+def _larger_level(factor: float) -> Callable[[SparseVector], float]:
     return lambda base: factor * base.epsilon
 
 
@@ -346,10 +346,10 @@ def bank(cutoff: int, delta: float, epsilon: float) -> dict[str, Mutant[SparseVe
     decimal = 1 / math.sqrt(math.log(10.0))
 
     def scaled(name: str, factor: float, note: str) -> Mutant[SparseVector]:
-        return Mutant(name, Row(Scaled(factor, factor)), _larger(1 / factor), "violation", note)
+        return Mutant(name, Row(Scaled(factor, factor)), _larger_level(1 / factor), "violation", note)
 
     def row(name: str, change: Callable[[Variant], Variant], level: float, note: str) -> Mutant[SparseVector]:
-        return Mutant(name, Row(change), _larger(level), "violation", note)
+        return Mutant(name, Row(change), _larger_level(level), "violation", note)
 
     def costly(name: str, change: Callable[[Variant], Variant], note: str) -> Mutant[SparseVector]:
         return Mutant(name, Row(change), _every_answer_costs, "violation", note)
@@ -378,7 +378,7 @@ def bank(cutoff: int, delta: float, epsilon: float) -> dict[str, Mutant[SparseVe
             With("threshold_noise", "negative_exponential"),
             "the threshold is never below w, so that tops are no longer free",
         ),
-        Mutant("m18_sensitivity_two", _doubled, _larger(2.0), "violation", "the statistic moves by 2"),
+        Mutant("m18_sensitivity_two", _double_query, _larger_level(2.0), "violation", "the statistic moves by 2"),
     )
 
 
@@ -386,5 +386,11 @@ def bank(cutoff: int, delta: float, epsilon: float) -> dict[str, Mutant[SparseVe
 #: 2 E Delta/lambda, and one epoch less.
 HARMLESS = tabulate_mutants(
     Mutant("m3_threshold_not_redrawn", Row(With("redraws", "never")), None, "benign", "one threshold for all epochs"),
-    Mutant("m13_stops_after_T", Row(_same, cutoff=-1), None, "benign", "T bottoms, where T + 1 are to be given out"),
+    Mutant(
+        "m13_stops_after_T",
+        Row(_unchanged_row, cutoff=-1),
+        None,
+        "benign",
+        "T bottoms, where T + 1 are to be given out",
+    ),
 )

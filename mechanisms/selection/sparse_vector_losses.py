@@ -108,7 +108,7 @@ def run_losses(
     largest = most * float(np.abs(loss).max())
     require(largest <= _MAX_LOSS, f"losses of a run of at most {_MAX_LOSS}", largest)
     step = most * float(np.ptp(loss)) / points or 1.0
-    return RunLosses(_upper(p, q, loss, most, step), _lower(p, q, loss, most, step))
+    return RunLosses(_upper_curve(p, q, loss, most, step), _lower_curve(p, q, loss, most, step))
 
 
 def _require_run(mechanism: SparseVector, *offsets: FloatArray) -> None:
@@ -166,7 +166,7 @@ def epochs(mechanism: SparseVector, offsets: FloatArray, revealed: NDArray[np.bo
     return Epochs(ended, shown)
 
 
-def _upper(p: Epochs, q: Epochs, loss: FloatArray, most: int, step: float) -> LossCurve:
+def _upper_curve(p: Epochs, q: Epochs, loss: FloatArray, most: int, step: float) -> LossCurve:
     """Losses shared out between lattice points; masses under Q are those under P times e^-loss."""
     place = np.floor(loss / step).astype(np.int64)
     # The share under P that leaves the sum of the masses under Q as it is.
@@ -176,15 +176,17 @@ def _upper(p: Epochs, q: Epochs, loss: FloatArray, most: int, step: float) -> Lo
     kept = mass > 0
     log_p = np.log(mass[kept])
     log_q = log_p - step * (start + np.flatnonzero(kept))
-    return grouped(log_p, log_q, _revealing(p, most), _revealing(q, most))
+    return grouped(log_p, log_q, _reveal_probability(p, most), _reveal_probability(q, most))
 
 
-def _lower(p: Epochs, q: Epochs, loss: FloatArray, most: int, step: float) -> LossCurve:
+def _lower_curve(p: Epochs, q: Epochs, loss: FloatArray, most: int, step: float) -> LossCurve:
     """Transcripts merged as they meet in a cell; masses under P and under Q are added up."""
     place = np.rint(loss / step).astype(np.int64)
     mass_p, mass_q = (_histogram([(place, law.ended)], most)[1] for law in (p, q))
     kept = (mass_p > 0) & (mass_q > 0)  # one of them without the other is an underflow
-    return grouped(np.log(mass_p[kept]), np.log(mass_q[kept]), _revealing(p, most), _revealing(q, most))
+    return grouped(
+        np.log(mass_p[kept]), np.log(mass_q[kept]), _reveal_probability(p, most), _reveal_probability(q, most)
+    )
 
 
 def _histogram(shares: list[tuple[IntArray, FloatArray]], most: int) -> tuple[int, FloatArray]:
@@ -225,7 +227,7 @@ def _histogram(shares: list[tuple[IntArray, FloatArray]], most: int) -> tuple[in
     return most * low, final
 
 
-def _revealing(law: Epochs, most: int) -> float:
+def _reveal_probability(law: Epochs, most: int) -> float:
     """Probability that a free answer reveals the dataset, in any of the epochs."""
     m, total = law.shown.size, 0.0
     fresh = np.zeros(m)

@@ -129,14 +129,14 @@ class ProposeTestRelease:
         passed = self._test(data, n, rng)
         base = self.release_base(data)
         noise: IntArray = two_sided_geometric(base, n, rng) if math.isfinite(base) else np.zeros(n, dtype=np.int64)
-        return self._released(passed, self.centre(data) + noise)
+        return self._release_steps(passed, self.centre(data) + noise)
 
     def _test(self, data: Dataset, n: int, rng: np.random.Generator) -> NDArray[np.bool_]:
         return np.asarray(
             two_sided_geometric(self.test_base(), n, rng) >= self.needed(self.distance(data)), dtype=np.bool_
         )
 
-    def _released(self, passed: NDArray[np.bool_], steps: IntArray) -> FloatArray:
+    def _release_steps(self, passed: NDArray[np.bool_], steps: IntArray) -> FloatArray:
         values = np.clip(steps, 0, round(1.0 / self.step)) * self.step
         return np.asarray(np.where(passed, values, np.nan), dtype=np.float64)
 
@@ -149,9 +149,9 @@ class ProposeTestRelease:
             If probabilities of releases would underflow: ``epsilon / bound`` above 690.
         """
         released = self.release_probability(self.distance(data))
-        return self._listed(released * self._pmf(data), released)
+        return self._finite_distribution(released * self._pmf(data), released)
 
-    def _listed(self, mass: FloatArray, released: float) -> FiniteLaw:
+    def _finite_distribution(self, mass: FloatArray, released: float) -> FiniteLaw:
         points = np.arange(mass.size) * self.step
         # One NaN object for all laws: outcomes are found in dictionaries, which know a NaN by its identity.
         return FiniteLaw((*points.tolist(), math.nan), np.append(mass, 1.0 - released))
@@ -245,7 +245,7 @@ class ReusedDraw(ProposeTestRelease):
         require_draws(n)
         noise = two_sided_geometric(self.test_base(), n, rng)
         steps = self.centre(data) + self._steps(noise.astype(np.float64))
-        return self._released(noise >= self.needed(self.distance(data)), steps)
+        return self._release_steps(noise >= self.needed(self.distance(data)), steps)
 
     def law(self, data: Dataset) -> FiniteLaw:
         """Exact output law on `data`."""
@@ -255,7 +255,7 @@ class ReusedDraw(ProposeTestRelease):
         first = np.ceil((np.arange(1, last + 1) - centre - 0.5) * self.step / (self.bound * self.grid))
         above = np.array([_at_least(t, self.test_base()) for t in np.maximum(first, self.needed(distance)).tolist()])
         released = self.release_probability(distance)
-        return self._listed(-np.diff(np.concatenate([[released], above, [0.0]])), released)
+        return self._finite_distribution(-np.diff(np.concatenate([[released], above, [0.0]])), released)
 
 
 @dataclass(frozen=True)
@@ -276,7 +276,7 @@ class ObservedDistance(ProposeTestRelease):
         return ObservedRange(self.query.column, self.query.low, self.query.high).distance(data, self.bound)
 
 
-def _self(base: ProposeTestRelease) -> ProposeTestRelease:
+def _unchanged_base(base: ProposeTestRelease) -> ProposeTestRelease:
     return base
 
 
@@ -310,7 +310,13 @@ MUTANTS: dict[str, Mutant[ProposeTestRelease]] = tabulate_mutants(
         "violation",
         "a test of LS <= bound: neighbours of which one passes for certain and one hardly ever",
     ),
-    Mutant("reference_at_epsilon", _self, Times(2.0), "violation", "the mechanism as it is; eps is claimed, not 2 eps"),
+    Mutant(
+        "reference_at_epsilon",
+        _unchanged_base,
+        Times(2.0),
+        "violation",
+        "the mechanism as it is; eps is claimed, not 2 eps",
+    ),
     Mutant(
         "reused_draw",
         Twin(ReusedDraw),

@@ -36,7 +36,7 @@ _FEW = 1
 
 
 @dataclass(frozen=True)
-class _Scaled:
+class _ScaledNoise:
     """What the mechanism shares with its mutants; they replace the sensitivity or the noise."""
 
     query: Median
@@ -69,7 +69,7 @@ class _Scaled:
 
 
 @dataclass(frozen=True)
-class SmoothCauchy(_Scaled):
+class SmoothCauchy(_ScaledNoise):
     """Median plus ``factor * SS_b`` times standard Cauchy noise, rounded to multiples of `step`.
 
     Parameters
@@ -159,7 +159,7 @@ def sharp(query: Median, epsilon: float, step: float = LOW_BITS) -> SmoothCauchy
 
 
 @dataclass(frozen=True)
-class LaplaceNoise(_Scaled):
+class LaplaceNoise(_ScaledNoise):
     """Laplace noise of the same scales."""
 
     def noise(self, n: int, rng: np.random.Generator) -> FloatArray:
@@ -168,7 +168,7 @@ class LaplaceNoise(_Scaled):
 
 
 @dataclass(frozen=True)
-class GaussianNoise(_Scaled):
+class GaussianNoise(_ScaledNoise):
     """Normal noise of the same scales."""
 
     def noise(self, n: int, rng: np.random.Generator) -> FloatArray:

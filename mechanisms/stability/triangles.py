@@ -342,13 +342,13 @@ class PublishedBound(_NoisyBound):
         log_a = _noise_log_base(self, np.maximum(both, 0))
         sides = [(log_p[both <= 0], log_q[both <= 0])]
         for k in np.flatnonzero(both > 0):
-            answered = _shifted(float(log_a[k]), shift)
+            answered = _shifted_curve(float(log_a[k]), shift)
             sides.append((log_p[k] + answered.log_p, log_q[k] + answered.log_q))
         p, q = (np.concatenate(side) for side in zip(*sides, strict=True))
         return grouped(p, q, float(np.delete(mass, at).sum()), float(np.delete(other_mass, of).sum()))
 
 
-def _shifted(log_a: float, shift: int) -> LossCurve:
+def _shifted_curve(log_a: float, shift: int) -> LossCurve:
     """Two-sided geometric law against itself, that many steps on."""
     if shift == 0:
         return LossCurve(np.zeros(1), np.zeros(1))

@@ -45,7 +45,7 @@ BoolArray: TypeAlias = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class _Noisy:
+class _NoisyAnswers:
     """What answers from a given sample and answers from fresh examples share: the noise, and the dialogue."""
 
     algorithm: Algorithm
@@ -90,7 +90,7 @@ class _Noisy:
 
 
 @dataclass(frozen=True)
-class ChunkedAnswers(_Noisy):
+class ChunkedAnswers(_NoisyAnswers):
     """The transcript: query i is answered by the noisy mean over rows i s to (i + 1) s - 1.
 
     Parameters
@@ -131,7 +131,7 @@ class ChunkedAnswers(_Noisy):
         """Sums of the asked queries over a chunk, in lattice steps; shape (n,)."""
         del rng
         require(len(data) >= self.needed(), f"at least {self.needed()} rows", len(data))
-        rows = _taken(data, self.rows_of(data, index))
+        rows = _records_at(data, self.rows_of(data, index))
         queries, of_run = np.unique(asked, return_inverse=True)
         found = [self._sum(self.algorithm.values(int(query), rows)) for query in queries]
         return np.array(found, dtype=np.int64)[of_run.ravel()]
@@ -163,7 +163,7 @@ class FixedAnswers(ChunkedAnswers):
 class Learner:
     """Releases only what the algorithm learned; `answers` is a `ChunkedAnswers` or a `FreshAnswers`."""
 
-    answers: _Noisy
+    answers: _NoisyAnswers
 
     @property
     def epsilon(self) -> float:
@@ -198,7 +198,7 @@ class ConjunctionLearner(Learner):
 
 
 @dataclass(frozen=True)
-class FreshAnswers(_Noisy):
+class FreshAnswers(_NoisyAnswers):
     """The transcript on a fresh sample of M s examples from a distribution.
 
     Parameters as in `ChunkedAnswers`; the data are the distribution, as far as the queries see it: their expectations,
@@ -328,11 +328,11 @@ class _WithLevel:
         return OtherNoise(base.algorithm, base.epsilon, base.size, base.step, self.level(base))
 
 
-def _inverse(base: Any) -> float:
+def _inverse_epsilon(base: Any) -> float:
     return 1.0 / float(base.epsilon)
 
 
-def _one(base: object) -> float:  # noqa: ARG001 -- the signature of Mutant.true_level
+def _level_one(base: object) -> float:  # noqa: ARG001 -- the signature of Mutant.true_level
     return 1.0
 
 
@@ -376,12 +376,18 @@ MUTANTS: dict[str, Mutant[FixedAnswers]] = tabulate_mutants(
     ),
     Mutant(
         "noise_scale_alpha_over_s",
-        _WithLevel(_inverse),
-        _inverse,
+        _WithLevel(_inverse_epsilon),
+        _inverse_epsilon,
         "violation",
         "scale epsilon / s for 1 / (epsilon s): 1 / epsilon, a violation for epsilon < 1",
     ),
-    Mutant("noise_scale_1_over_s", _WithLevel(_one), _one, "violation", "scale 1 / s: 1, a violation for epsilon < 1"),
+    Mutant(
+        "noise_scale_1_over_s",
+        _WithLevel(_level_one),
+        _level_one,
+        "violation",
+        "scale 1 / s: 1, a violation for epsilon < 1",
+    ),
     Mutant(
         "printed_noise_scale",
         Twin(PrintedNoise),
@@ -395,7 +401,7 @@ MUTANTS: dict[str, Mutant[FixedAnswers]] = tabulate_mutants(
 # ----------------------------------------------------------------------------------- helpers
 
 
-def _taken(data: Dataset, positions: IntArray) -> Dataset:
+def _records_at(data: Dataset, positions: IntArray) -> Dataset:
     if np.all(np.diff(positions) == 1):
         # A slice is a view: chunks by position are most of the work otherwise.
         chunk = slice(int(positions[0]), int(positions[-1]) + 1)

@@ -304,7 +304,7 @@ def _question(base: DistanceTest) -> MostFrequent:
     raise ValueError(f"expected a question that is a MostFrequent, got {base.question!r}")
 
 
-def _uncapped(base: DistanceTest) -> DistanceTest:
+def _uncap_distance(base: DistanceTest) -> DistanceTest:
     return replace(base, question=replace(_question(base), distance=uncapped_distance))
 
 
@@ -312,7 +312,7 @@ def _removals_only(base: DistanceTest) -> DistanceTest:
     return replace(base, question=replace(_question(base), distance=removal_distance))
 
 
-def _inverse(base: DistanceTest) -> float:
+def _inverse_epsilon(base: DistanceTest) -> float:
     return 1.0 / base.epsilon
 
 
@@ -341,7 +341,7 @@ MUTANTS: dict[str, Mutant[DistanceTest]] = tabulate_mutants(
     Mutant(
         "noise_inverted",
         Twin(InvertedNoise),
-        _inverse,
+        _inverse_epsilon,
         "violation",
         "Lap(eps): 1/eps where the value is one, a violation for eps < 1",
     ),
@@ -360,7 +360,7 @@ MUTANTS: dict[str, Mutant[DistanceTest]] = tabulate_mutants(
         "violation",
         "delta = 1/n for the n at hand: a flip leaks 1/(2n), half of a single row",
     ),
-    Mutant("distance_not_capped_at_zero", _uncapped, Times(1.0), "benign", "gap - 1, and -1 in a tie"),
+    Mutant("distance_not_capped_at_zero", _uncap_distance, Times(1.0), "benign", "gap - 1, and -1 in a tie"),
     Mutant(
         "removals_only",
         _removals_only,

@@ -190,7 +190,7 @@ class OnlineRelease:
         """The sparse vector of the distances: 1 refuses, 0 gives the value out."""
         return SparseVector(Opposite(Answers()), 2.0 / self.noise, -self.bar, self.most_refusals, self.row)
 
-    def _of(self, data: Dataset) -> tuple[IntArray, FloatArray]:
+    def _stream_answers(self, data: Dataset) -> tuple[IntArray, FloatArray]:
         values, distances = self.stream(data)
         shape = (self.stream.queries,)
         require(values.shape == distances.shape == shape, f"{shape[0]} values and distances", values.shape)
@@ -199,7 +199,7 @@ class OnlineRelease:
 
     def start(self, data: Dataset, n: int, rng: np.random.Generator) -> ReleaseSession:
         """Begin `n` runs on `data`; see `auditor.targets.interactive.Interactive`."""
-        values, distances = self._of(data)
+        values, distances = self._stream_answers(data)
         return ReleaseSession(values, self.tests.start(distances, n, rng), n)
 
     def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> IntArray:
@@ -209,7 +209,7 @@ class OnlineRelease:
 
     def branches(self, data: Dataset, rounds: int) -> ReleaseBranches:
         """Begin the tree of answers on `data`, for exact laws; see `auditor.targets.interactive.Branching`."""
-        values, distances = self._of(data)
+        values, distances = self._stream_answers(data)
         return ReleaseBranches(values, self.tests.branches(distances, rounds))
 
     def law(self, data: Dataset) -> FiniteLaw:
@@ -218,7 +218,7 @@ class OnlineRelease:
         return transcript_law(self.branches(data, fixed.rounds), fixed)
 
 
-def _told(answers: NDArray[Any], values: IntArray) -> IntArray:
+def _insert_values(answers: NDArray[Any], values: IntArray) -> IntArray:
     """Answers of the sparse vector (1, 0, -1), with the values in the place of 0."""
     return np.where(answers == 0, values, np.where(answers == 1, BOTTOM, HALTED))
 
@@ -249,7 +249,7 @@ class ReleaseSession:
     def ask(self, queries: Queries) -> IntArray:
         """Return shape (n,): the value, `BOTTOM`, or `HALTED`."""
         answers = self._tests.ask(queries)
-        return _told(answers, self._values[pool_indices(queries, self._n, self.pool)])
+        return _insert_values(answers, self._values[pool_indices(queries, self._n, self.pool)])
 
 
 class ReleaseBranches:
@@ -272,7 +272,7 @@ class ReleaseBranches:
         """See `Branches.ask`."""
         parents, answers = self._tests.ask(queries)
         asked = queries[parents]
-        return parents, np.where(asked == SKIP, HALTED, _told(answers, self._values[asked]))
+        return parents, np.where(asked == SKIP, HALTED, _insert_values(answers, self._values[asked]))
 
     def mass(self) -> FloatArray:
         """See `Branches.mass`."""

@@ -175,16 +175,16 @@ class BestOfSeveralRuns(PrivateLearner):
         """Draw `n` hypotheses, shape (n, d)."""
         require_draws(n)
         found = super().__call__(data, n * self.runs, rng)
-        wrong = self._wrong(data, found).reshape(n, self.runs)
+        wrong = self._count_errors(data, found).reshape(n, self.runs)
         return np.asarray(found.reshape(n, self.runs, -1)[np.arange(n), wrong.argmin(axis=1)])
 
-    def _wrong(self, data: Dataset, weights: IntArray) -> IntArray:
+    def _count_errors(self, data: Dataset, weights: IntArray) -> IntArray:
         return errors_on(*rows_of(data), weights, np.zeros(len(weights)))
 
     def law(self, data: Dataset) -> FiniteLaw:
         """Exact law: the best of independent runs of the law of one."""
         one = super().law(data)
-        wrong = self._wrong(data, np.array(one.outcomes))
+        wrong = self._count_errors(data, np.array(one.outcomes))
         mass = one.probabilities
         at = np.array([mass[wrong == w].sum() for w in wrong])
         worse = np.array([mass[wrong > w].sum() for w in wrong])

@@ -322,12 +322,12 @@ class _Integral:
         steps = self._mechanism.steps
         before = self.fresh if density is None else density
         first = before * self._passes[0, query]
-        failed = self._renewed(before * self._fails[0, query], steps.refreshes_between)
+        failed = self._renew_density(before * self._fails[0, query], steps.refreshes_between)
         second = failed * self._passes[1, query]
-        bottom = self._renewed(failed * self._fails[1, query], steps.refreshes_after_bottom)
+        bottom = self._renew_density(failed * self._fails[1, query], steps.refreshes_after_bottom)
         return _Branch(first, 0), _Branch(second, 1), _Branch(bottom, steps.bottom_costs)
 
-    def _renewed(self, density: _Density, refreshes: bool) -> _Density:
+    def _renew_density(self, density: _Density, refreshes: bool) -> _Density:
         return density.sum() * self.fresh if refreshes else density
 
 

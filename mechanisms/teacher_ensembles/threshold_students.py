@@ -112,11 +112,11 @@ class NoisyLabels(Teachers):
 
     def cdf(self, t: FloatArray, size: int) -> FloatArray:
         """Not fewer than K examples between 1/2 and 1/2 + t, for t >= 0; fewer than K of the left side for t < 0."""
-        right, left = (_fewer(examples, np.abs(t), size) for examples in self.examples)
+        right, left = (_mix_binomial_tails(examples, np.abs(t), size) for examples in self.examples)
         return np.asarray(np.where(np.asarray(t) >= 0, 1.0 - right, left))
 
 
-def _fewer(examples: FloatArray, t: FloatArray, size: int) -> FloatArray:
+def _mix_binomial_tails(examples: FloatArray, t: FloatArray, size: int) -> FloatArray:
     places = np.asarray(t, dtype=np.float64)
     j = np.flatnonzero(examples > 1e-25)  # below what is left out
     fewer = stats.binom.cdf(j[:, None] - 1, size, places.ravel()[None, :])

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 #: Most words of a first line; code between backquotes counts as one.
 WORDS = 12
@@ -20,6 +22,31 @@ EVERYDAY = {"auditing", "cells", "frames", "helpers", "misc", "places", "reading
 DOCUMENTED = 0.9
 #: Largest part of the functions whose names are one word, which seldom says what is done with what.
 ONE_WORD = 0.4
+#: Everyday words that do not tell what a private helper does or returns; words in -ed are refused by themselves.
+VAGUE = set(
+    re.findall(
+        r"\w+",
+        """
+    about above absent accurate across adaptive affordable against alike alive all alternating and any apart appears as
+    aside asked at back behind below benign beside between borderline both broken built canonical central childless
+    chosen claiming clear closer closest continue covers decodes deviates die different differing disjoint distinct
+    doubled doubt drawn drops each early elsewhere empty enough equals everybody everywhere exact feasible fewer fewest
+    finds first firsts fits flat flips found four fresh from frozen furthest gains general gist guilty half halfway hard
+    harmonic hashable hear hidden hits identical impossible inconsistent independent innocent inside integer is item
+    itself joint judge k keeping kept known larger largest last later leaks learns least linear local longest look loses
+    lower lowest main many middle missing misses more most moves nearest neighbouring next nights noisy nobody not
+    nothing numeric of often once one online only open optional or other others ours outside own pairwise parallel
+    pessimistic piece place places plain practical private public pure put quadratic quarter quiet race random reach
+    realizable recurring remaining remote resisting revealing right rising said same say secret seen self settle sharp
+    short shown slow small smallest some sparse special spoke spread stable straddling subject sufficient suppressing
+    symmetric synthetic taken this through tight to together told took top tries trips try twelve twice two typical
+    unanimous uneven uniform unless unlikely unseen up upper usable useless voting wanted where whole with within
+    without word words worst wrong zero
+    """,
+    )
+)
+#: The packages whose private names, and whose prose, follow the rules; `dpaudit` has the pytest plugin.
+PACKAGES = ("auditor", "mechanisms", "experiments", "benchmarks", "dpaudit")
 #: The docstrings of commands are help texts: their first line is all that `dpaudit --help` shows.
 HELP = "commands.py"
 
@@ -68,6 +95,48 @@ def test_two_classes_of_the_engine_do_not_share_a_name() -> None:
             if isinstance(node, ast.ClassDef):
                 found[node.name].add(path)
     assert {name for name, files in found.items() if len(files) > 1} == set()
+
+
+@lru_cache(maxsize=1)
+def all_trees() -> dict[Path, ast.Module]:
+    """The modules of all packages."""
+    return {
+        path: ast.parse(path.read_text(encoding="utf-8"))
+        for package in PACKAGES
+        for path in sorted((ROOT / package).rglob("*.py"))
+    }
+
+
+def is_vague(name: str) -> bool:
+    """Whether a private name is one word that does not tell what is done or returned."""
+    words = re.findall(r"[A-Z]?[a-z0-9]+", name)
+    word = words[0].lower() if len(words) == 1 else ""
+    return re.match("_[^_]", name) is not None and (word in VAGUE or re.search("[^e]ed$", word) is not None)
+
+
+@pytest.mark.parametrize(
+    ("name", "vague"),
+    [
+        ("_more", True),
+        ("_Enough", True),
+        ("_ranked", True),
+        ("_seed", False),
+        ("_shown_share", False),
+        ("found", False),
+    ],
+)
+def test_a_vague_name_is_one_word_without_a_noun(name: str, vague: bool) -> None:
+    assert is_vague(name) == vague
+
+
+def test_a_private_name_tells_what_is_done_or_returned() -> None:
+    vague = [
+        f"{path.relative_to(ROOT)}: {node.name}"
+        for path, tree in all_trees().items()
+        for node in ast.walk(tree)
+        if isinstance(node, Named) and is_vague(node.name)
+    ]
+    assert vague == []
 
 
 def test_a_module_is_named_by_what_it_holds() -> None:

@@ -70,7 +70,7 @@ def _product(law: ProductLaw, rounding: float | None) -> LawCells:
     width = len(law.parts)
     finite = [part for part in law.parts if isinstance(part, FiniteLaw)]
     if len(finite) == width and math.prod(len(part.outcomes) for part in finite) <= WHOLE:
-        return LawCells(None, ((0, (finite_cells(_whole(finite), "output"),)),))
+        return LawCells(None, ((0, (finite_cells(_product_on_tuples(finite), "output"),)),))
     chosen = np.unique(np.linspace(0, width - 1, min(width, COORDINATES)).round().astype(int)).tolist()
     coordinates = tuple((i, _cells(law.parts[i], f"output[{i}]", rounding)) for i in chosen)
     every = list(itertools.combinations(range(len(chosen)), 2))
@@ -80,7 +80,7 @@ def _product(law: ProductLaw, rounding: float | None) -> LawCells:
     return LawCells(width, coordinates, tuple((i, j) for i, j in every if small[i] * small[j] <= JOINT))
 
 
-def _whole(parts: Sequence[FiniteLaw]) -> FiniteLaw:
+def _product_on_tuples(parts: Sequence[FiniteLaw]) -> FiniteLaw:
     """The product of finite laws as one law on tuples."""
     outcomes = tuple(itertools.product(*(part.outcomes for part in parts)))
     mass = np.array([math.prod(p) for p in itertools.product(*(part.probabilities.tolist() for part in parts))])

@@ -133,7 +133,13 @@ def continuous_cells(law: Scalar, name: str, rounding: float | None) -> Cells:
         return (np.floor(_quantiles(law, float(law.loc), targets) / grain) + 0.5) * grain
 
     def words(a: float, b: float) -> str:
-        return f"{name} < {b:.6g}" if a == -math.inf else f"{name} > {a:.6g}" if b == math.inf else _between(a, name, b)
+        return (
+            f"{name} < {b:.6g}"
+            if a == -math.inf
+            else f"{name} > {a:.6g}"
+            if b == math.inf
+            else _format_interval(a, name, b)
+        )
 
     view, edges, merges = _intervals(law, name, edges_of, words)
     cells = len(view.labels)
@@ -148,7 +154,7 @@ def continuous_cells(law: Scalar, name: str, rounding: float | None) -> Cells:
     return Cells(view, index, merges)
 
 
-def _between(a: float, name: str, b: float) -> str:
+def _format_interval(a: float, name: str, b: float) -> str:
     return f"{a:.6g} < {name} < {b:.6g}"
 
 

@@ -59,7 +59,7 @@ def composed_parts(parts: Sequence[Part]) -> PrivacyCurve:
     See `composed`.
     """
     gaussian, finite, other = 0.0, [], []
-    for curve, count in _counted(parts):
+    for curve, count in _count_equal_parts(parts):
         if curve.epsilon(0.0) == 0.0:
             continue  # two equal laws
         match curve:
@@ -82,7 +82,7 @@ def composed_parts(parts: Sequence[Part]) -> PrivacyCurve:
     return left[0][0] if len(left) == 1 and left[0][1] == 1 else PessimisticCurve(tuple(left))
 
 
-def _counted(parts: Sequence[Part]) -> list[Part]:
+def _count_equal_parts(parts: Sequence[Part]) -> list[Part]:
     """Open up compositions, and count equal curves together."""
     counts: dict[PrivacyCurve, int] = {}
     for curve, count in parts:

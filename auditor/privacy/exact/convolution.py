@@ -139,7 +139,7 @@ def losses(curve: PrivacyCurve, step: float) -> Losses:
             table = curve.losses
             return Losses(table.loss[::-1], table.log_p[::-1], 0.0, 0.0, table.p_only, table.q_only)
         case LossCurve():
-            return _trimmed(curve)
+            return _trim_ends(curve)
         case LaplaceCurve():
             # Between the atoms the loss has the density e^(-(shift - l) / 2) / 4 under P.
             loss, weight = _quadrature(_cells(-curve.shift, curve.shift, step))
@@ -187,7 +187,7 @@ def _quadrature(edges: FloatArray) -> tuple[FloatArray, FloatArray]:
     return nodes.ravel(), (half * _WEIGHTS).ravel()
 
 
-def _trimmed(curve: LossCurve) -> Losses:
+def _trim_ends(curve: LossCurve) -> Losses:
     """Increasing losses, without the ends that have hardly any mass under either law."""
     above = np.cumsum(np.exp(curve.log_p)) <= _CUT  # losses decrease
     below = np.cumsum(np.exp(curve.log_q[::-1]))[::-1] <= _CUT

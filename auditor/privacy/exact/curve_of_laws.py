@@ -77,10 +77,10 @@ def curve(law_p: Law, law_q: Law) -> PrivacyCurve:
             return DiscreteGaussianCurve(abs(law_p.loc - law_q.loc), law_p.sigma)
         case ProductLaw(), ProductLaw() if len(law_p.parts) == len(law_q.parts):
             return _product_pair(law_p, law_q)
-    raise _unsupported(law_p, law_q)
+    raise _unsupported_error(law_p, law_q)
 
 
-def _unsupported(law_p: Law, law_q: Law) -> ValueError:
+def _unsupported_error(law_p: Law, law_q: Law) -> ValueError:
     names = [repr(law) if len(repr(law)) <= 200 else repr(law)[:200] + "..." for law in (law_p, law_q)]
     return ValueError(
         "no exact privacy curve is known for this pair; expected two finite laws, two Cauchy laws, Laplace, Gaussian "

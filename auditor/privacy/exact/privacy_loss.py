@@ -232,7 +232,7 @@ def product(parts: list[tuple[LossCurve, int]]) -> LossCurve | None:
         None if there would be more than `MAX_GROUPS` groups on the way.
     """
     powers = [_power(curve, count) for curve, count in parts]
-    return reduce(_combined, powers)
+    return reduce(_combine_curves, powers)
 
 
 def _power(curve: LossCurve, count: int) -> LossCurve | None:
@@ -243,11 +243,11 @@ def _power(curve: LossCurve, count: int) -> LossCurve | None:
     square: LossCurve | None = curve
     while count:
         if count & 1:
-            result = square if result is None else _combined(result, square)
+            result = square if result is None else _combine_curves(result, square)
             if result is None:
                 return None
         count >>= 1
-        square = _combined(square, square) if count else square
+        square = _combine_curves(square, square) if count else square
     return result
 
 
@@ -277,7 +277,7 @@ def _any_of(probability: float, count: int) -> float:
     return -math.expm1(count * math.log1p(-probability)) if probability < 1.0 else 1.0
 
 
-def _combined(one: LossCurve | None, two: LossCurve | None) -> LossCurve | None:
+def _combine_curves(one: LossCurve | None, two: LossCurve | None) -> LossCurve | None:
     if one is None or two is None or one.log_p.size * two.log_p.size > MAX_GROUPS:
         return None
     return grouped(

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from auditor.audits.accuracy import Setting
-from experiments.document_002_what_can_we_learn.gap import _base_samples, _central, _split, gap
+from experiments.document_002_what_can_we_learn.gap import _base_samples, _central_setting, _split, gap
 from mechanisms.base.noise import two_sided_geometric
 from mechanisms.learning.amplified_fresh import FreshAmplified, uniform_success
 from mechanisms.learning.amplified_parity import corrected
@@ -181,7 +181,7 @@ def test_samples_are_divided_as_the_theorem_does() -> None:
             assert split.rounds == full.rounds
             assert split.needed <= max(samples, split.rounds + split.tests)
             assert samples - split.needed < split.rounds
-    setting = _central(4, 400)
+    setting = _central_setting(4, 400)
     assert isinstance(setting, Setting)
     assert isinstance(setting.mechanism, FreshAmplified)
 

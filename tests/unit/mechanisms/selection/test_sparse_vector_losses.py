@@ -13,7 +13,7 @@ from scipy import integrate, stats
 
 from auditor.privacy.exact import LossCurve, curve, optimal_composition
 from experiments.document_004_model_agnostic._canaries import turns_of_the_gap
-from experiments.document_004_model_agnostic.aggregation import _shown
+from experiments.document_004_model_agnostic.aggregation import _shown_share
 from experiments.document_004_model_agnostic.free_tops import _LARGE, _WITH_DELTA, certified_parts, run_of
 from mechanisms.base.queries import Answers
 from mechanisms.selection import sparse_vector_losses
@@ -174,7 +174,7 @@ def test_thirty_epochs_that_each_cost_twice_as_much() -> None:
     low, high = (side.epsilon(0.1) / 32.0 for side in (found.lower, found.upper))
     assert 0.335 <= low <= 0.345
     assert low <= high <= 0.35
-    assert _shown(100) <= high  # the canary of Algorithm 4, half as long
+    assert _shown_share(100) <= high  # the canary of Algorithm 4, half as long
     pair = turns_of_the_gap("++-", 60)
     moved = [Votes(Contiguous(60, 60), Echo(3))(data) for data in (pair.x, pair.y)]
     assert [labels.tolist() for labels, _ in moved] == [[0, 0, 0]] * 2

@@ -21,8 +21,8 @@ from experiments.document_003_bellairs_lectures.propose_test_release import (
     _both_move,
     _distances,
     _far_apart,
-    _needed,
-    _sufficient,
+    _needed_rows,
+    _sufficient_distance,
 )
 from mechanisms.stability.median import Median, replacements
 from mechanisms.stability.propose_test_release import MUTANTS, ProposeTestRelease
@@ -179,9 +179,9 @@ def test_probabilities_of_release() -> None:
     assert TEST.release_probability(math.inf) == 1.0
     for epsilon, eta in itertools.product((0.01, 0.5, 2.0), (0.3, 0.01)):
         mechanism = replace(TEST, epsilon=epsilon)
-        need = _needed(mechanism, eta)
+        need = _needed_rows(mechanism, eta)
         assert mechanism.release_probability(need) >= 1 - eta > mechanism.release_probability(need - 1)
-        assert need - 1 <= _sufficient(mechanism, eta) <= need + 2 * mechanism.grid + 1e-9 + 1
+        assert need - 1 <= _sufficient_distance(mechanism, eta) <= need + 2 * mechanism.grid + 1e-9 + 1
 
 
 def test_the_index_is_far_from_sensitive() -> None:

@@ -68,7 +68,7 @@ def test_counts_of_all_graphs_of_six_nodes() -> None:
     np.testing.assert_array_equal((common * graphs).sum(axis=(1, 2)), 6 * triangles)
     np.testing.assert_array_equal((common * (1 - np.eye(6, dtype=np.int64))).max(axis=(1, 2)), local)
     assert np.all(local <= graphs.sum(axis=1).max(axis=1))
-    assert experiment._moved(local).max() == 1
+    assert experiment._largest_edge_moves(local).max() == 1
     assert local.max() == 4
 
 

@@ -27,7 +27,7 @@ from experiments.document_004_model_agnostic._questions import (
     nobody_pair,
     tied_pair,
 )
-from experiments.document_004_model_agnostic.distance_test import At, Missed, _baseline, _empty, _online
+from experiments.document_004_model_agnostic.distance_test import At, Missed, _baseline, _empty_pair, _online_distance
 from mechanisms.base.queries import Count
 from mechanisms.teacher_ensembles.distance_test import (
     INDEPENDENT,
@@ -206,7 +206,7 @@ def test_a_threshold_that_grows_with_the_data() -> None:
     for rows in ([0.0, 1.0], [0.0, 1.0, 0.0, 1.0]):
         found = curve(mutant.law(np.array(rows)), mutant.law(np.array([*rows, 1.0])))
         assert found.delta(50.0) == pytest.approx(0.5 / len(rows), rel=1e-12)
-    assert pair_curve(mutant, _empty()).delta(50.0) == pytest.approx(0.5, rel=1e-12)
+    assert pair_curve(mutant, _empty_pair()).delta(50.0) == pytest.approx(0.5, rel=1e-12)
 
 
 def test_removals_alone_do_not_find_what_an_addition_does() -> None:
@@ -275,7 +275,7 @@ def test_online_release_needs_less_from_m_over_16_on() -> None:
         low, high = 1, m
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (middle, high) if _online(m, middle) < _baseline(m).needed(0.1) else (low, middle)
+            low, high = (middle, high) if _online_distance(m, middle) < _baseline(m).needed(0.1) else (low, middle)
         assert low == pytest.approx(m / 16, rel=0.1)
 
 

@@ -163,7 +163,7 @@ def test_two_points_by_hand() -> None:
 
 
 def _pairs() -> list[Any]:
-    flip, two = experiment._flip(), PrivateLearner(3, 4.0, 0.3, points=((1.0, 0.0),))
+    flip, two = experiment._flip_pair(), PrivateLearner(3, 4.0, 0.3, points=((1.0, 0.0),))
     sure = LabelPrivateLearner(21, 4.0, 0.3, unlabelled=1)
     five = LabelPrivateLearner(3, 4.0, 0.3, unlabelled=2)
     many = PrivateLearner(3, 0.5, 0.3, points=((1.0,),) * 64)
@@ -174,14 +174,18 @@ def _pairs() -> list[Any]:
     found += [
         (name, mutant.build(two if name == "student_on_private_points" else _ONE), pair)  # type: ignore[misc]
         for name, mutant in MUTANTS.items()
-        for pair in [experiment._moved() if name == "student_on_private_points" else flip]
+        for pair in [experiment._moved_person_pair() if name == "student_on_private_points" else flip]
     ]
     found.append(("more_than_m_points", more_points(1).build(many), flip))  # type: ignore[arg-type]
     bases = dict(
         zip(LABEL_MUTANTS, (five, sure, experiment._LABELS), strict=True),
     )
     pairs = dict(
-        zip(LABEL_MUTANTS, (experiment._sorted(), experiment._dropped(21), experiment._flip(1)), strict=True),
+        zip(
+            LABEL_MUTANTS,
+            (experiment._sorted_rows_pair(), experiment._dropped_row_pair(21), experiment._flip_pair(1)),
+            strict=True,
+        ),
     )
     found += [(name, mutant.build(bases[name]), pairs[name]) for name, mutant in LABEL_MUTANTS.items()]  # type: ignore[misc]
     return found
@@ -197,12 +201,12 @@ def test_draws_follow_the_exact_law(name: str, mechanism: Pipeline, pair: Any) -
 
 @pytest.mark.parametrize("name", ["true_labels_on_bot", "private_validation", "majority_on_bot"])
 def test_what_a_student_sees_is_published_with_certainty(name: str) -> None:
-    built, pair = MUTANTS[name].build(_ONE), experiment._flip()
+    built, pair = MUTANTS[name].build(_ONE), experiment._flip_pair()
     assert curve(built.law(pair.x), built.law(pair.y)).delta(50.0) == pytest.approx(1.0)  # type: ignore[attr-defined]
 
 
 def test_the_best_of_eight_runs_is_wrong_if_all_are() -> None:
-    built, pair = MUTANTS["best_of_several_seeds"].build(_ONE), experiment._flip()
+    built, pair = MUTANTS["best_of_several_seeds"].build(_ONE), experiment._flip_pair()
     wrong = ((1 - fresh_leak(0.15)) / 2) ** 8
     found = curve(built.law(pair.x), built.law(pair.y)).epsilon(0.0)  # type: ignore[attr-defined]
     assert found == pytest.approx(math.log((1 - wrong) / wrong), rel=1e-9)
@@ -234,7 +238,7 @@ def test_a_run_that_never_halts_by_the_general_law() -> None:
 
 
 def test_more_points_than_budgeted_break_the_level() -> None:
-    pair, base = experiment._flip(), PrivateLearner(3, 0.5, 0.3, points=((1.0,),) * 64)
+    pair, base = experiment._flip_pair(), PrivateLearner(3, 0.5, 0.3, points=((1.0,),) * 64)
     built = more_points(1).build(base)
     assert curve(built.law(pair.x), built.law(pair.y)).delta(0.5) > 0.3  # type: ignore[attr-defined]
 
@@ -254,20 +258,20 @@ def test_the_printed_distance_costs_more_at_nine_points_and_keeps_the_level() ->
 
 
 def test_equal_votes_give_equal_hypotheses_under_a_seed() -> None:
-    assert experiment._differing(experiment._NINE, experiment._same_votes()) == 0
-    assert experiment._differing(experiment._NINE, experiment._payloads()) > 0
+    assert experiment._count_differing(experiment._NINE, experiment._same_votes()) == 0
+    assert experiment._count_differing(experiment._NINE, experiment._payloads()) > 0
 
 
 def test_a_dropped_label_changes_nothing() -> None:
-    pair = experiment._dropped(3)
-    assert experiment._differing(experiment._LABELS, pair) == 0
+    pair = experiment._dropped_row_pair(3)
+    assert experiment._count_differing(experiment._LABELS, pair) == 0
     assert experiment._LABELS.law(pair.x) == experiment._LABELS.law(pair.y)
 
 
 @pytest.mark.parametrize("name", ["stratified_split", "labels_for_early_stopping"])
 def test_in_these_it_changes_something(name: str) -> None:
     five = LabelPrivateLearner(3, 4.0, 0.3, unlabelled=2)
-    pair = experiment._sorted()
+    pair = experiment._sorted_rows_pair()
     built = LABEL_MUTANTS[name].build(five)
     assert curve(built.law(pair.x), built.law(pair.y)).delta(50.0) > 0  # type: ignore[attr-defined]
     assert curve(five.law(pair.x), five.law(pair.y)).epsilon(0.0) == 0.0
