@@ -100,7 +100,7 @@ class AuditResult:
     source : mapping of str to str
         ``document`` and ``place`` of the statement.
     level : str
-        What the claim is held against: L0 exact law, L1 theorem, L2 component, L3 conformity, L4 accuracy.
+        What the claim is held against: L0 exact distribution, L1 theorem, L2 component, L3 conformity, L4 accuracy.
     notion : str
         What is claimed: a notion of privacy, conformity, or a kind of accuracy claim.
     claimed : str
@@ -120,7 +120,7 @@ class AuditResult:
     lower_bound : float or None
         Certified level, at confidence 1 - alpha; None for L0.
     exact : float or None
-        Exact level on the audited pairs, where the law is known.
+        Exact level on the audited pairs, where the distribution is known.
     ceiling : float or None
         Largest level that so many draws could have rejected, were the outputs fully distinguishable.
     resolution : mapping of str to float
@@ -163,7 +163,7 @@ class AuditResult:
         Tests that draws are independent, see `auditor.audits.independence.Independence`; empty where there were none.
     sandwich : str
         Check of the lower bound against the exact level: "holds", "failed: " or "loose: " with the figures; empty where
-        no exact level is known. A failed check is a fault of the auditor or of the stated law.
+        no exact level is known. A failed check is a fault of the auditor or of the stated distribution.
     tradeoff : mapping
         The trade-off plot: on the grid ``q``, the ``claimed`` cap and the ``exact`` curve; ``points`` are (q, p) of
         events found, and ``draws`` those a side in which each was counted.
@@ -182,7 +182,7 @@ class AuditResult:
         What has to be known about levels found through events.
     event_level : float or None
         Largest level that a single event can show on the audited pairs, where the notion says more than its cap and
-        the law is known.
+        the distribution is known.
     accuracy : mapping
         For a claim of accuracy and a computed statement: ``kind``, and what that kind of claim measures.
     known : str
@@ -423,7 +423,7 @@ def _remedy(result: Mapping[str, Any]) -> str:
             "(`dpaudit check TARGET` looks for that), and audit again, also with another --seed (seed=)"
         )
     if result.get("level") == "L0":
-        return "state laws whose exact curve is known more precisely, or audit draws (L1)"
+        return "state distributions whose exact curve is known more precisely, or audit draws (L1)"
     if result.get("notion") in _REMEDIES:
         return _REMEDIES[result["notion"]]
     most = "time (--max-seconds, seconds=)" if result.get("truncated_by") == "time" else "draws (--draws, draws=)"

@@ -24,13 +24,13 @@ prints what an entry's claims state, their pairs, datasets and budgets, and the 
 
 _COLUMNS = """\
 In the tables of entries, the columns L0 to L4 count claims by [level](reading-a-report.md#levels), mutants not
-included: L0 the stated law, L1 the theorem on outputs, L2 a part against its own bound, L3 the law of the outputs, L4
-accuracy. "Errata" names what is wrong in the statement as printed; the end of the page says what."""
+included: L0 the stated distribution, L1 the theorem on outputs, L2 a part against its own bound, L3 the distribution
+of the outputs, L4 accuracy. "Errata" names what is wrong in the statement as printed; the end of the page says what."""
 
 _MUTANTS = """\
 Broken (or harmlessly different) versions, each a claim of its own. "Expected" is the verdict it has to get: `violation`
-of the claimed guarantee, `deviation` from the stated law or accuracy, or `consistent` for a change that breaks nothing.
-The same mutant may be asked in several ways."""
+of the claimed guarantee, `deviation` from the stated distribution or accuracy, or `consistent` for a change that breaks
+nothing. The same mutant may be asked in several ways."""
 
 _ERRATA = """\
 What is wrong in the copies of the documents that we have. A false statement has a claim that refutes it as printed and

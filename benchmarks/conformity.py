@@ -72,7 +72,8 @@ def document(alarms: list[str], mutants: list[str], draws: int, budget: int) -> 
         "",
         "## Correct samplers",
         "",
-        f"Each sampler follows the law that it is held against, with no margin. Audited at alpha = {ALPHA:g} with up "
+        f"Each sampler follows the distribution that it is held against, with no margin. Audited at alpha = {ALPHA:g} "
+        "with up "
         f"to {draws:,} draws, with a look after every chunk, so at most {100 * ALPHA:g} % of the audits may say "
         "`deviation`. The upper bounds are one-sided Clopper-Pearson bounds at 99 %.",
         "",
@@ -80,7 +81,8 @@ def document(alarms: list[str], mutants: list[str], draws: int, budget: int) -> 
         "",
         "## Mutants",
         "",
-        f"Each mutant is held against the law of its reference on two datasets, at alpha = {MUTANT_ALPHA:g} with up to "
+        f"Each mutant is held against the distribution of its reference on two datasets, at alpha = {MUTANT_ALPHA:g} "
+        "with up to "
         f"{budget:,} draws, both datasets together. The first chunk has 40 draws. Benign mutants, whose outputs are as "
         "private as the reference's, are deviations too.",
         "",

@@ -1,8 +1,8 @@
 """Count how often the auditor accuses a target whose draws are not independent, and that keeps its claim otherwise.
 
 Each draw of every target here keeps its claim with nothing to spare, and the draws together break the assumption that
-they are independent. Such a target may be called dependent. It may not be called a violation, nor may a law or a
-theorem that each of its draws keeps be called broken.
+they are independent. Such a target may be called dependent. It may not be called a violation, nor may a distribution or
+a theorem that each of its draws keeps be called broken.
 
 Run ``python -m benchmarks.dependent`` from the repository's root.
 """
@@ -155,7 +155,7 @@ class Response:
         return np.asarray(np.where(kept, data[0], 1 - data[0]), dtype=np.int64)
 
     def law(self, data: Any) -> FiniteLaw:
-        """Exact law of a draw."""
+        """Exact distribution of a draw."""
         return FiniteLaw((int(data[0]), 1 - int(data[0])), np.array([KEPT, 1 - KEPT]))
 
     def each(self, stack: Any, rng: Rng) -> Array:
@@ -181,7 +181,7 @@ class Fails:
 
 @dataclass
 class Exponential:
-    """Errors of an exponential law."""
+    """Errors of an exponential distribution."""
 
     uniforms: Uniforms
     scale: float = 1.0
@@ -303,7 +303,7 @@ def _cases() -> tuple[Case, ...]:
         ("event, budget", _privacy(10_000, stop="budget")),
         ("event, fixed size", _privacy(10_000, method="clopper-pearson")),
         ("game", _game(400)),
-        ("law", _conformity(10_000)),
+        ("distribution", _conformity(10_000)),
         ("failure rate", _FAILURES),
         ("expected error", _MEANS),
         ("phase diagram", _DIAGRAM),
@@ -397,7 +397,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "# False alarms where draws are not independent",
         "",
         f"Audits at alpha = {ALPHA:g}. Each draw of every target keeps its claim with nothing to spare, and the draws "
-        "depend on one another as the first column says. A false alarm is a violation, or a law or a theorem that is "
+        "depend on one another as the first column says. A false alarm is a violation, or a distribution or a theorem "
+        "that is "
         "said to be broken. `called dependent` are verdicts `deviation` for the dependence itself; `left open` are "
         "refutations that were not reached again on new draws, one a call. Upper bounds are one-sided Clopper-Pearson "
         f"bounds at 99 %. Where {options.audits} audits do not show that at most 5 % are false, {more} others take "

@@ -37,7 +37,7 @@ from mechanisms.selection.exponential import ExponentialMechanism
 Array: TypeAlias = NDArray[np.float64]
 Hits: TypeAlias = NDArray[np.bool_]
 Place: TypeAlias = Callable[[Hits, float, np.random.Generator], Any]
-"""Outputs, in the event where ``hits`` says so, by a law under which the event has the given probability."""
+"""Outputs, in the event where ``hits`` says so, by a distribution under which the event has the given probability."""
 
 #: The pair of every planted violation.
 PAIR = Pair(np.array([0]), np.array([1]), "0 against 1")

@@ -22,10 +22,10 @@ from auditor.runs.diff import pack_bytes, read_results, read_run_record
 
 #: What is asked at each level.
 LEVELS = {
-    "L0": "does the stated law itself break the guarantee?",
+    "L0": "does the stated distribution itself break the guarantee?",
     "L1": "do the outputs violate the stated guarantee?",
     "L2": "do the parts violate their own, tight, bound?",
-    "L3": "do the outputs follow the stated law?",
+    "L3": "do the outputs follow the stated distribution?",
     "L4": "does the accuracy theorem hold at its own parameters?",
 }
 _ABOUT = """\

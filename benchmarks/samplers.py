@@ -49,7 +49,7 @@ Draw = Callable[[Any, int, np.random.Generator], NDArray[Any]]
 
 @dataclass(frozen=True)
 class Family:
-    """A sampler and the law that it follows, at zero margin: the null holds with nothing to spare.
+    """A sampler and the distribution that it follows, at zero margin: the null holds with nothing to spare.
 
     Parameters
     ----------
@@ -58,11 +58,11 @@ class Family:
     draw : callable
         ``(data, n, rng) -> outputs``.
     laws : tuple of Law
-        The stated law on each dataset.
+        The stated distribution on each dataset.
     datasets : tuple
         What is drawn on.
     error : float
-        Relative error that the stated law is allowed.
+        Relative error that the stated distribution is allowed.
     """
 
     name: str
@@ -72,14 +72,14 @@ class Family:
     error: float = ERROR
 
 
-#: A law of 300 outcomes, some common and most rare; its outcomes are numbers.
+#: A distribution of 300 outcomes, some common and most rare; its outcomes are numbers.
 _ZIPF = 1.0 / np.arange(1, 301) / np.sum(1.0 / np.arange(1, 301))
 #: Relative error that the loaded die below just has.
 _LOADED = 0.05
 
 
 def _roll_die(data: Any, n: int, rng: np.random.Generator) -> NDArray[Any]:
-    del data  # here and below: the law is the same on all
+    del data  # here and below: the distribution is the same on all
     return rng.integers(1, 7, n)
 
 
@@ -137,7 +137,7 @@ FAMILIES = (
 
 
 class Trial(NamedTuple):
-    """Outcome of one audit: draws, and whether the law was rejected."""
+    """Outcome of one audit: draws, and whether the distribution was rejected."""
 
     draws: int
     rejected: bool
@@ -167,7 +167,7 @@ def family_trial(family: int, seed: int, draws: int, alpha: float = ALPHA) -> Tr
 
 @dataclass(frozen=True)
 class Case:
-    """A mutant against the law of its reference, on datasets where the two laws differ."""
+    """A mutant against the distribution of its reference, on datasets where the two distributions differ."""
 
     family: str
     name: str
@@ -232,12 +232,12 @@ BANKS: Mapping[
     ),
     "sparse_vector": (sparse_vector.MUTANTS, SparseVector(_VECTOR, 1.0, 0.5, cutoff=2), _SCORES, {}),
 }
-#: Mutants with the law of their reference: their claim is what is wrong.
+#: Mutants with the distribution of their reference: their claim is what is wrong.
 SAME_LAW = {"randomized_response/parameter_as_level"}
 
 
 def cases() -> Iterator[Case]:
-    """Every mutant whose law differs from its reference's."""
+    """Every mutant whose distribution differs from its reference's."""
     for family, (bank, base, datasets, others) in BANKS.items():
         for name, mutant in bank.items():
             reference, data = others.get(name, (base, datasets))
@@ -247,7 +247,7 @@ def cases() -> Iterator[Case]:
 
 @cache
 def built_cases() -> list[tuple[Case, list[LawCells]]]:
-    """All cases with the cells of their references' laws, computed once in a process."""
+    """All cases with the cells of their references' distributions, computed once in a process."""
     return [(case, [cells_of(case.reference.law(data)) for data in case.datasets]) for case in cases()]
 
 

@@ -46,7 +46,7 @@ LONG = 8
 MANY, SHORTER = 64, 4
 #: Calls in a row, of both datasets, whose draws together are compared with those of other calls.
 WIDTH = 8
-#: Draws of the rarer flag that are expected in a part below which the chi-squared law is no approximation.
+#: Draws of the rarer flag that are expected in a part below which the chi-squared distribution is no approximation.
 EXPECTED = 5
 #: Draws in all below which nothing is tested: evidence from so few is not inflated by what the first tests missed.
 FEWEST = 24
@@ -191,8 +191,8 @@ def doubt_of(trace: Trace) -> Doubt:
     same place, either way. Under independence each product has
     mean 0 and variance 1, so that a sum of V products that are at most b in size is bounded by Bennett's inequality,
     which holds for rare flags as well. Sums over multiples and over blocks are quadratic forms, whose heavier tail is
-    taken from the chi-squared law of the same variance; the larger p-value of the two counts. The distance k has the
-    share 1 / (k (k + 1)) of a family's p-value, so that short periods are found in short calls.
+    taken from the chi-squared distribution of the same variance; the larger p-value of the two counts. The distance k
+    has the share 1 / (k (k + 1)) of a family's p-value, so that short periods are found in short calls.
 
     The bounds are divided by `CONSERVATIVE`. Sums of flags over a few calls in a row are also compared with one
     another, and those of the calls that carried the refutation with those of later calls, by chi-squared tests: noise

@@ -134,12 +134,12 @@ def check_independence(
     -----
     Valid because: let a, b, c be three draws. If draws are independent and identically distributed, b and c are
     exchangeable given a, so "a is closer to b than to c" and "a is closer to c than to b" are equally likely, whatever
-    the law of the outputs and whatever symmetric distance is used. Triples are disjoint, so the number of times that
-    the first holds is, among the triples that are not ties, Binomial(m, 1/2). Each test compares a with a draw b that a
-    faulty target might tie to it (same call; same place of another call; next draw; the draw at the distance at which
-    the first half of a long call repeats best, in its second half) and a draw c that it might not, at a quarter of
-    `FALSE_ALARM`. The distance is a function of other draws than those compared. Constant outputs give only ties and
-    pass: they are independent.
+    the distribution of the outputs and whatever symmetric distance is used. Triples are disjoint, so the number of
+    times that the first holds is, among the triples that are not ties, Binomial(m, 1/2). Each test compares a with a
+    draw b that a faulty target might tie to it (same call; same place of another call; next draw; the draw at the
+    distance at which the first half of a long call repeats best, in its second half) and a draw c that it might not, at
+    a quarter of `FALSE_ALARM`. The distance is a function of other draws than those compared. Constant outputs give
+    only ties and pass: they are independent.
     """
     size = BLOCK * blocks
     asked = [Call(size, ("independence", *key, k)) for k in range(comparisons // BLOCKS)]
@@ -190,7 +190,7 @@ def check_calls(groups: Iterable[Sequence[tuple[int, int]]]) -> float:
     Notes
     -----
     Valid because: if draws are independent, the counts k_i of a group are Binomial(n_i, p) with one p. The numerator is
-    the probability of what was seen under a law that was fixed beforehand, each call with a p of its own from
+    the probability of what was seen under a distribution that was fixed beforehand, each call with a p of its own from
     Beta(1/2, 1/2); the denominator is its largest probability under any common p. So the expectation of the quotient is
     at most 1 (universal inference, Wasserman, Ramdas and Balakrishnan 2020). Whether a further call joins a group may
     depend on the past: with the true p in the denominator the quotient is a martingale, and it is smaller with the

@@ -409,7 +409,7 @@ def _power(
         "oracle_event": {"p": event.p, "q": event.q},
         # Draws at which the expected growth has made 1/alpha: both sides together.
         "event_draws": 2 * nats / event.rate if event.rate > 0 else math.inf,
-        "whole_law_draws": 2 * nats / whole if kind == "whole law" and whole > 0 else None,
+        "whole_law_draws": 2 * nats / whole if kind == "whole distribution" and whole > 0 else None,
         "points": [
             {"draws": n, **estimate_rate(int((draws <= n).sum()), len(draws)), "oracle": float((oracle <= n).mean())}
             for n in points

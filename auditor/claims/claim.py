@@ -102,13 +102,13 @@ class Draft:
     def curves(self) -> tuple[PrivacyCurve, ...]:
         """Exact curve of each pair, computed on demand.
 
-        None where no law is known.
+        None where no distribution is known.
         """
         return () if self.curve_of is None else tuple(map(self.curve_of, self.pairs))
 
     @property
     def draws_any(self) -> bool:
-        """Whether the audit draws: not for laws and computed statements."""
+        """Whether the audit draws: not for distributions and computed statements."""
         return self.guarantee.drawn if isinstance(self.guarantee, Theorem) else self.level != "L0"
 
     @property

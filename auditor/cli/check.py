@@ -216,9 +216,9 @@ def repeats_after_restart(target: ProcessTarget, data: Any) -> bool | None:
     Valid because: let a and b be the outputs of two starts, n each. If draws are independent and identically
     distributed given the dataset, then given a and given which outputs occur in b how often (m_1, m_2, ... times), all
     n! / (m_1! m_2! ...) orders of b are equally likely, and at most one of them is that of a. So the probability that b
-    equals a is at most (m_1! m_2! ...) / n! whatever the law of the outputs. "Repeats" is said if b equals a and this
-    is at most `FALSE_ALARM` divided by the number of sizes that are tried; so it is wrongly said with probability at
-    most `FALSE_ALARM` (1e-6).
+    equals a is at most (m_1! m_2! ...) / n! whatever the distribution of the outputs. "Repeats" is said if b equals a
+    and this is at most `FALSE_ALARM` divided by the number of sizes that are tried; so it is wrongly said with
+    probability at most `FALSE_ALARM` (1e-6).
     """
     for n in RESTARTS:
         first, second = (_of_fresh_start(target, data, n, k) for k in range(2))

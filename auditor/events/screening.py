@@ -69,7 +69,8 @@ def _scores(a: Array, b: Array) -> Array:
     beyond = np.fmax((b < low).sum(axis=0), (b > high).sum(axis=0))
     low, high = np.fmin.reduce(b), np.fmax.reduce(b)
     beyond = np.fmax(beyond, np.fmax((a < low).sum(axis=0), (a > high).sum(axis=0)))
-    # k draws of one law lie beyond n others with a probability of about 2^-k, that of sqrt(2 ln 2 k) standard errors.
+    # k draws of one distribution lie beyond n others with a probability of about 2^-k, that of sqrt(2 ln 2 k) standard
+    # errors.
     scores.append(np.sqrt(2 * np.log(2.0) * beyond))
     return np.asarray(np.nan_to_num(np.fmax.reduce(scores), nan=0.0, posinf=_CERTAIN))
 

@@ -62,8 +62,8 @@ class Column:
 
 
 def _claimed_text(claim: ClaimView) -> str:
-    # The id tells a claim of conformity; the name of the law needs the room.
-    return claim.text("claimed").removeprefix("the law of " if claim.conformity else "")
+    # The id tells a claim of conformity; the name of the distribution needs the room.
+    return claim.text("claimed").removeprefix("the distribution of " if claim.conformity else "")
 
 
 def _expected_text(claim: ClaimView) -> str:

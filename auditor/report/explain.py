@@ -109,7 +109,7 @@ def _cap(claim: ClaimView, q: float) -> float | None:
 
 
 def _explain_deviation(claim: ClaimView) -> str:
-    """Evidence for a deviation from a stated law; empty where something else showed the deviation."""
+    """Evidence for a deviation from a stated distribution; empty where something else showed the deviation."""
     highest, threshold = claim.log10_max, claim.threshold
     if not claim.conformity or highest is None or threshold is None:
         return ""
@@ -177,8 +177,8 @@ def _explain_resolution(claim: ClaimView) -> str:
 def _reach_of_conformity(claim: ClaimView) -> str:
     """What a claim of conformity would have been caught with.
 
-    A law at total variation v from the stated one diverges from it by 2 v^2 nats at least (Pinsker's inequality), so
-    whatever is further away than sqrt(d / 2) diverges by more than d.
+    A distribution at total variation v from the stated one diverges from it by 2 v^2 nats at least (Pinsker's
+    inequality), so whatever is further away than sqrt(d / 2) diverges by more than d.
     """
     divergence = claim.number("resolves")
     if divergence is None:

@@ -17,7 +17,8 @@ FREQUENCY, DEVIATION = (124.0, 230.0), (246.0, 348.0)
 LABEL = 20
 #: Height of a row: a line of text.
 ROW = 14.0
-#: Deviations up to here are shaded: of the at most 29 cells of a law that is followed, one lies outside in 13 plots.
+#: Deviations up to here are shaded: of the at most 29 cells of a distribution that is followed, one lies outside in 13
+#: plots.
 USUAL = 3.0
 #: A decimal fraction in a label, without an exponent; not the step of a lattice, "a multiple of 0.5".
 _DECIMAL = re.compile(r"(?<!of )(?<![\w.-])-?\d+\.\d+(?![\w.])")
@@ -77,7 +78,7 @@ def plot_cells(claim: ClaimView) -> Markup:
 def compute_deviations(counts: Sequence[int], stated: Sequence[float]) -> list[float]:
     """Compute signed roots of the binomial deviances of cells.
 
-    For a law that is followed each is about standard normal, in cells of few expected draws as well, where a
+    For a distribution that is followed each is about standard normal, in cells of few expected draws as well, where a
     difference over its standard deviation would be huge at the first draw.
 
     Parameters

@@ -114,7 +114,7 @@ class ClaimView:
 
     @property
     def conformity(self) -> bool:
-        """Whether a stated law is claimed, rather than privacy.
+        """Whether a stated distribution is claimed, rather than privacy.
 
         Levels are then log-ratios and divergences in nats.
         """

@@ -413,7 +413,7 @@ class Sampler:
 
         False if a call for all of them raised: which draws of a batch did so cannot be seen, so they, and all later
         ones, are drawn one a call. Such outputs may be learned from, but are not to be counted: given that the call for
-        all of them did not raise, draws have another law. See `Evidence`.
+        all of them did not raise, draws have another distribution. See `Evidence`.
         """
         try:
             return self.draw(data, n, *key), True

@@ -39,7 +39,7 @@ _SIGMA = 1.8653
 
 @dataclass(frozen=True)
 class Rare:
-    """1 with probability ``p`` on data 1 and ``q`` on data 0, else 0: one event is the whole law."""
+    """1 with probability ``p`` on data 1 and ``q`` on data 0, else 0: one event is the whole distribution."""
 
     p: float
     q: float
@@ -149,7 +149,7 @@ def cases() -> list[Case]:
 
 
 def identical() -> list[Case]:
-    """Both datasets have the same law: the true level is 0, and any bound above it is wrong."""
+    """Both datasets have the same distribution: the true level is 0, and any bound above it is wrong."""
     same = Pair(np.array([0.0]), np.array([0.0]), "0 twice")
     pure, within = ("bonferroni", "split"), ("bonferroni", "split", "gdp")
     rest = partial(ApproxDP, delta=DELTA)

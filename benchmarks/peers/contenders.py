@@ -89,8 +89,8 @@ def bound(contender: str, case: Case, draws: Draws, seed: int, command: Command 
     Notes
     -----
     Valid because: for dpaudit see `lower_bound`, for the split sample `FixedSize.lower_bound`; the oracle's event is
-    chosen from the laws, not from the draws, so that its two limits, each wrong with probability at most alpha / 2,
-    hold together. That the peer's bounds are valid is not taken for granted, but measured.
+    chosen from the distributions, not from the draws, so that its two limits, each wrong with probability at most alpha
+    / 2, hold together. That the peer's bounds are valid is not taken for granted, but measured.
     """
     n = len(draws.x)
     if contender == DPAUDIT:

@@ -83,8 +83,8 @@ _EIGHT, _EIGHT_ROWS = Conjunctions(_BITS[2:], _VISITED, error=0.284), 2523
 #: is asked for, below which there are 206 or 207 persons who visited a doctor, and tau s = 204.9.
 _THRESHOLDS = Thresholds("disea", _VISITED, rounds=10, low=0.0, width=0.0625, tolerance=0.1015)
 
-#: Lattice step in rows: fine enough that the curve is nearly that of the Laplace law (A1), coarse enough that ten
-#: answers which all move are composed in no time.
+#: Lattice step in rows: fine enough that the curve is nearly that of the Laplace distribution (A1), coarse enough that
+#: ten answers which all move are composed in no time.
 _STEP = 2.0**-6
 _EPSILON, _DELTA = 0.5, 0.05
 _CLAIM = PureDP(_EPSILON)

@@ -1,8 +1,8 @@
 """Document 001, sections 12.1 and 12.2: the definitions, as tests of an exact and of a sampled tester.
 
 A sampled tester is a random thing, and what it promises is of the kind of an accuracy theorem: in 95 % of audits its
-lower bound is not above the true level. So testers are run as mechanisms here, on pairs of laws whose curves are known
-(catalogue 000_001_003, A1 to A5); and mistakes that are made in audits are shown to be mistakes.
+lower bound is not above the true level. So testers are run as mechanisms here, on pairs of distributions whose curves
+are known (catalogue 000_001_003, A1 to A5); and mistakes that are made in audits are shown to be mistakes.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ _PAIRS: Mapping[str, tuple[Law, Law]] = {
     "cauchy": (CauchyLaw(0.0, math.exp(-0.75)), CauchyLaw(0.0, math.exp(0.75))),
 }
 _UNIFORM = _numbered_distribution(*[1 / 64] * 64)
-#: The second law has an output that the first one does not have.
+#: The second distribution has an output that the first one does not have.
 _MISMATCH = (_numbered_distribution(1.0), _numbered_distribution(0.5, 0.5))
 #: A mechanism that gives its input away with probability 0.38: no level at a delta of 0.2, the level 0 at twice that.
 _LEAK = (_numbered_distribution(0.62, 0.38), _numbered_distribution(1.0))
@@ -139,8 +139,8 @@ def _finite_tester() -> list[Row]:
         (f"ten randomised responses: delta at {e:g}", hockey_stick(p, q, e), curve(*responses).delta(e))
         for e in _LEVELS
     ]
-    rows.append(("an output that one law lacks: largest loss", largest_loss([1.0, 0.0], [0.5, 0.5]), math.inf))
-    rows.append(("an output that one law lacks: delta at 50", hockey_stick([0.5, 0.5], [1.0, 0.0], 50.0), 0.5))
+    rows.append(("an output that one distribution lacks: largest loss", largest_loss([1.0, 0.0], [0.5, 0.5]), math.inf))
+    rows.append(("an output that one distribution lacks: delta at 50", hockey_stick([0.5, 0.5], [1.0, 0.0], 50.0), 0.5))
     return rows
 
 
@@ -209,7 +209,12 @@ def definitions() -> Iterator[Draft]:
     )
     yield as_corrected("J12d", mended)
     statements: tuple[tuple[Callable[[], list[Row]], Comparison, str, str], ...] = (
-        (_finite_tester, "==", "listed laws: largest loss and delta are those of the closed forms", "finite_tester"),
+        (
+            _finite_tester,
+            "==",
+            "listed distributions: largest loss and delta are those of the closed forms",
+            "finite_tester",
+        ),
         (_known_curves, "==", "P[loss >= eps] - e^eps Q[loss >= eps] is the delta of the curve", "known_curves"),
         (
             _every_event,
@@ -268,14 +273,14 @@ def _mistakes() -> Iterator[Draft]:
         (_UNIFORM, _UNIFORM),
         0.0,
         "event_chosen_on_scored_runs",
-        "two equal laws: the event that happened to differ most is taken for a difference",
+        "two equal distributions: the event that happened to differ most is taken for a difference",
     )
     yield _claim_finds(
         OneOrder((0.5,)),
         _MISMATCH,
         1.0,
         "reverse_direction_ignored",
-        "the second law has an output of its own; from the first to the second the level is ln 2",
+        "the second distribution has an output of its own; from the first to the second the level is ln 2",
     )
     yield _claim_covers(
         PointMassRatio(),

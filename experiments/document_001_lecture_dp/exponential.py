@@ -62,9 +62,9 @@ def exponential() -> Iterator[Draft]:
 
 @dataclass(frozen=True)
 class ByDefinition:
-    """The law by its definition: weights e^(eps u / 2), u the number of persons of a group, each weight by itself.
+    """The distribution by its definition: weights e^(eps u / 2), u the persons of a group, each weight by itself.
 
-    The mechanism draws from the array that its own law returns, so that is no law to hold it against.
+    The mechanism draws from the array that its own ``law`` returns: nothing to hold it against.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ class ByDefinition:
     epsilon: float
 
     def law(self, data: pd.DataFrame) -> FiniteLaw:
-        """Law of the group's number."""
+        """Distribution of the group's number."""
         scores = [sum(low <= value <= high for value in data[column].tolist()) for column, low, high in self.groups]
         mass = [1.0 / math.fsum(math.exp(self.epsilon / 2.0 * (v - u)) for v in scores) for u in scores]
         return FiniteLaw(tuple(range(len(mass))), np.array(mass))

@@ -62,16 +62,16 @@ _BITS = (2, 4, 8, 16)
 _ROWS = (500, 2000, 8000, 16_000)
 _GRID = tuple(round(500 * 2 ** (k / 4)) for k in range(21))
 #: Level at which the least probable of all synthetic databases of the whole data still has a probability in double
-#: precision, e^-605 at the lowest: at a level of 1 exact laws can be stated for up to 1,000 persons.
+#: precision, e^-605 at the lowest: at a level of 1 exact distributions can be stated for up to 1,000 persons.
 _LEVEL_OF_ALL = 0.06
 
 
 @dataclass(frozen=True)
 class ByDefinition:
-    """The law by its definition: every synthetic database is listed, its queries are asked, its orderings counted.
+    """The distribution by its definition: every synthetic database is listed, its queries asked, its orderings counted.
 
-    In whole numbers but for one exponential of each weight. The mechanism draws from the array that its own law
-    returns, so that is no law to hold it against.
+    In whole numbers but for one exponential of each weight. The mechanism draws from the array that its own
+    ``law`` returns, so it cannot be held against that.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class ByDefinition:
     size: int
 
     def law(self, data: pd.DataFrame) -> FiniteLaw:
-        """Law of the histogram: ``m! / prod(c!) exp(-eps n error / 2)``, error being ``worst / (n m)``."""
+        """Distribution of the histogram: ``m! / prod(c!) exp(-eps n error / 2)``, error being ``worst / (n m)``."""
         elements = list(itertools.product((0, 1), repeat=len(self.columns)))
         found = Counter(zip(*(data[column].tolist() for column in self.columns), strict=True))
         truth = [found[element] for element in elements]

@@ -1,7 +1,7 @@
 """Sample sizes of the generic private learner: at the theorem's, the least ones, and how they grow.
 
 Failure probabilities are exact, on instances that are about as bad as an instance can be: of those with identical bad
-hypotheses by a sum over a binomial law, of those with independent ones by quadrature.
+hypotheses by a sum over a binomial distribution, of those with independent ones by quadrature.
 """
 
 from __future__ import annotations

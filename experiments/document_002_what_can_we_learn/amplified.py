@@ -1,11 +1,12 @@
 """Document 002, section 4: the amplified parity learner A*, as printed and as corrected, and its two selections.
 
 Privacy holds whatever the numbers of runs, rows and test rows are, so it is audited on small ones. Noise is integer
-noise on error counts: a count moves by one at most, so nothing is rounded, and no law here is a floating-point one.
+noise on error counts: a count moves by one at most, so nothing is rounded, and no distribution here is a floating-point
+one.
 
 The joint release is of level epsilon exactly, the choice alone of ``max(2 atanh(eps/4), 2 eps/k)``: half of what is
-claimed. Errata that hang on order (E1) are shown by laws: on one database in two orders, and under add/remove, where a
-record that is deleted moves every later one to another block.
+claimed. Errata that hang on order (E1) are shown by distributions: on one database in two orders, and under add/remove,
+where a record that is deleted moves every later one to another block.
 """
 
 from __future__ import annotations
@@ -286,7 +287,7 @@ def _level_of_choice(name: str) -> Mutant[Any]:
 
 
 def _order() -> Iterator[Draft]:
-    """E1: the law of A* on one database in all orders, and under add/remove."""
+    """E1: the distribution of A* on one database in all orders, and under add/remove."""
     split = Split(2, 1, 1)
     learner = astar(1.0, 1, split)
     # One more row than A* reads, as it is printed to ask for.
@@ -305,7 +306,7 @@ def _order() -> Iterator[Draft]:
         "E1",
         inequality(
             lambda: moved(learner),
-            statement="the output law of A* does not depend on the order of the records",
+            statement="the output distribution of A* does not depend on the order of the records",
             relation="==",
             expected="deviation",
             case="order",
@@ -315,7 +316,7 @@ def _order() -> Iterator[Draft]:
         "E1",
         inequality(
             lambda: moved(shuffled),
-            statement="the output law of A* on a random permutation of the records does not depend on their order",
+            statement="the output distribution of A* on randomly permuted records does not depend on their order",
             relation="==",
             case="order_after_shuffling",
             derived=True,

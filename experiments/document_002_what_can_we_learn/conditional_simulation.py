@@ -4,7 +4,7 @@ The data of a simulation are the distribution of one entry: that of three groups
 saw a doctor never, one to three times, or more often. What is claimed is that the simulated answers, of which each is
 drawn given the past ones, are close to those of the local algorithm in total variation, within a budget, and that few
 queries suffice. All of that is computed exactly, for every pattern of errors of a whole tolerance in both queries of a
-round, and the sampler is held against its exact law.
+round, and the sampler is held against its exact distribution.
 
 What a second reading of the document withdrew as errors is shown to hold: the budget, although the proof leaves out how
 probabilities are normalised, and the odds of acceptance with either of the factors that can be meant. The catalogue's
@@ -146,7 +146,7 @@ class Disagree:
 
 
 def _disagreement(law: FloatArray) -> float:
-    """Its probability under a law of codes."""
+    """Its probability under a distribution of codes."""
     return float(law @ Disagree()(np.arange(law.size)))
 
 

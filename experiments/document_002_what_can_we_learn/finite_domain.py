@@ -1,8 +1,8 @@
 """Document 002, section 3.2 and footnote 6: classes of finite dimension over a finite domain, and learners that fail.
 
 Corollary 3.6 states its sample size as O(.); the constants here are those of `agnostic_bound` and `realizable_bound`,
-with v ln|X| for ln(|H| - 1), by Sauer's lemma. Domains of millions of points are out of reach of exact laws and of many
-fresh samples; a single run on one is timed in the unit tests.
+with v ln|X| for ln(|H| - 1), by Sauer's lemma. Domains of millions of points are out of reach of exact distributions
+and of many fresh samples; a single run on one is timed in the unit tests.
 """
 
 from __future__ import annotations
@@ -300,8 +300,8 @@ def nonzero_error() -> Iterator[Draft]:
 
 
 @cache
-def _laws(k: int, n: int, epsilon: float) -> FloatArray:
-    """Laws on all databases of n records, up to order; shape (databases, k)."""
+def _distributions(k: int, n: int, epsilon: float) -> FloatArray:
+    """Distributions on all databases of n records, up to order; shape (databases, k)."""
     learner = AgnosticLearner(Points(k), epsilon)
     every = list(itertools.product(range(k), (0, 1)))
     databases = itertools.combinations_with_replacement(every, n)
@@ -313,7 +313,11 @@ _SMALL = [(k, n, epsilon) for k in (2, 3) for n in (1, 2, 3) for epsilon in (0.1
 
 def _all_databases() -> list[Row]:
     return [
-        (f"K = {k}, n = {n}, eps = {epsilon:g}", least_failure(k, epsilon, n), 1.0 - float(_laws(k, n, epsilon).max()))
+        (
+            f"K = {k}, n = {n}, eps = {epsilon:g}",
+            least_failure(k, epsilon, n),
+            1.0 - float(_distributions(k, n, epsilon).max()),
+        )
         for k, n, epsilon in _SMALL
     ]
 
@@ -322,7 +326,7 @@ def _by_group_privacy() -> list[Row]:
     """In each row the o for which the two sides are closest."""
     rows: list[Row] = []
     for k, n, epsilon in _SMALL:
-        laws = _laws(k, n, epsilon)
+        laws = _distributions(k, n, epsilon)
         o = int((laws.max(axis=0) / laws.min(axis=0)).argmax())
         most, least = float(laws[:, o].max()), float(laws[:, o].min())
         rows.append((f"K = {k}, n = {n}, eps = {epsilon:g}", math.exp(-epsilon * n) * most, least))

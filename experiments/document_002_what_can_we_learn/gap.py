@@ -110,8 +110,9 @@ def gap() -> Iterator[Draft]:
     a constant. This illustrates the corollary: that no local learner does with few examples is a statement about all
     of them, which no run can show.
 
-    Nothing is drawn but what decides: the largest of the answers about wrong parities by its law, the number of users
-    with each example, the rows of A's random subset. Local protocols are run up to 12 bits, bundled ones up to 8.
+    Nothing is drawn but what decides: the largest of the answers about wrong parities by its distribution, the number
+    of users with each example, the rows of A's random subset. Local protocols are run up to 12 bits, bundled ones up to
+    8.
     """
     for d in (4, 8):
         users = local_users(d, _EPSILON, _BETA)

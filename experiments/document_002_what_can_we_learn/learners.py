@@ -2,8 +2,8 @@
 
 The document states sample sizes as O(.). The constants of the agnostic claims are those that a Hoeffding argument gives
 (`agnostic_bound`), or the 6 of the printed proof; those of the consistent case are of `realizable_bound`. Failure
-probabilities are exact: of the instances with identical bad hypotheses by a sum over a binomial law, of those with
-independent ones by quadrature.
+probabilities are exact: of the instances with identical bad hypotheses by a sum over a binomial distribution, of those
+with independent ones by quadrature.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def _single_precision() -> Iterator[Draft]:
 
     Where the leaders tie their weights sum to 2 and all others, of weight e^-16, are lost; where they do not the others
     are kept, with 1.1 % of the mass: an infinite level. What is released is which of the leaders was chosen, or that
-    another one was. By 34 records the others are lost on both sides: the law is wrong, and nothing leaks.
+    another one was. By 34 records the others are lost on both sides: the distribution is wrong, and nothing leaks.
     """
     found, many = MUTANTS["float32_cumulative_sum"], AgnosticLearner(_MANY, 1.0)
     exactly, wrong = LabelsAt(many, (0, 1)), LabelsAt(SinglePrecision(_MANY, 1.0), (0, 1))

@@ -91,7 +91,8 @@ _E1 = Erratum(
     "order of the elements of the database.",
     fails="a protocol that asks each query to a block of users of its own depends on who is in which block; so does "
     "the amplified parity learner",
-    correction="if the order is drawn at random first, the output has the same law for every order of the database; "
+    correction="if the order is drawn at random first, the output has the same distribution for every order of the "
+    "database; "
     "replace-one privacy holds with and without",
 )
 
@@ -119,7 +120,7 @@ def _four_persons() -> tuple[FloatArray, FloatArray]:
     return rows, rows[::-1].copy()
 
 
-#: Two queries, two users each, on a lattice so coarse that the law is soon listed.
+#: Two queries, two users each, on a lattice so coarse that the distribution is soon listed.
 _FEW = FixedTranscript(Conjunctions((Bit(0, 1), Bit(1, 1)), Bit(2, 1), error=0.9), EPSILON, 2, 2.0**-4)
 
 
@@ -195,7 +196,7 @@ def _symmetry() -> Iterator[Draft]:
         "E1",
         inequality(
             _orders,
-            statement="what is learned from four users has the same law in whatever order they come",
+            statement="what is learned from four users has the same distribution in whatever order they come",
             relation="==",
             case="in_the_order_of_the_data",
             expected="deviation",

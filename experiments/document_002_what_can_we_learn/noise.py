@@ -106,7 +106,7 @@ def _mean_error(mechanism: LatticeLaplace) -> float:
 
 
 def _laplace_accuracy(count: LatticeLaplace) -> Iterator[Draft]:
-    """Tail and expectation of the noise, which the continuous law attains, and the exponent of the mean error.
+    """Tail and expectation of the noise, which the continuous distribution attains, and the exponent of the mean error.
 
     Noise on the lattice is lighter by less than one part in a thousand: ``2 a^-k / (a + 1)`` for more than k steps
     where ``a^-k`` is claimed, and ``step / sinh(ln a)`` for ``step / ln a``.
@@ -153,7 +153,7 @@ def _laplace_accuracy(count: LatticeLaplace) -> Iterator[Draft]:
         exponent=-1.0,
         others=(-0.5, -2.0),
         both=True,
-        measure=Exactly("mean error of the stated law"),
+        measure=Exactly("mean error of the stated distribution"),
         curve=lambda epsilon: 1.0 / epsilon,
         case="mean_error_and_epsilon_exact",
     )

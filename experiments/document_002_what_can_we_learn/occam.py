@@ -35,12 +35,12 @@ _BEYOND = 7
 
 @dataclass(frozen=True)
 class OutcomeLaw:
-    """Law of the round in which a learner stops, and of its hypothesis."""
+    """Distribution of the round in which a learner stops, and of its hypothesis."""
 
     learner: DoublingLearner
 
     def law(self, data: Any) -> FiniteLaw:
-        """Exact law on `data`."""
+        """Exact distribution on `data`."""
         return self.learner.outcomes(data)
 
 

@@ -4,8 +4,8 @@ A database is an array of bits: those of x, then the label. What a hypothesis is
 is the last column; the pairs differ in rows of that column, so the tight events are thresholds.
 
 Lemma 4.2 as printed is for all epsilon. The exact level is 2 atanh(epsilon/4), half of epsilon for small epsilon, and
-above epsilon from 3.8300 on. The level is attained by one row, so privacy is audited on few rows; laws of 14 rows, and
-the sampler for large databases against them, are among the claims of conformity.
+above epsilon from 3.8300 on. The level is attained by one row, so privacy is audited on few rows; distributions of 14
+rows, and the sampler for large databases against them, are among the claims of conformity.
 """
 
 from __future__ import annotations
@@ -223,7 +223,7 @@ def private() -> Iterator[Draft]:
     yield from reference(eight, PureDP(1.0), _one_row(8), case="eight_bits", relation=REPLACE, follows=False)
     yield conformity(_LEARNER, one, null, blocked, case="few_rows")
     yield conformity(at_two, many, case="fourteen_rows", draws={"smoke": 100_000})
-    yield from _laws()
+    yield from _claim_distributions()
     yield from _printed_range()
     yield from _mutants()
     yield from _claim_benign_mutants()
@@ -231,7 +231,7 @@ def private() -> Iterator[Draft]:
     yield from least_sizes()
 
 
-def _laws() -> Iterator[Draft]:
+def _claim_distributions() -> Iterator[Draft]:
     yield inequality(
         _closed_form,
         statement="P[h] = 2^-(d+1) (1-p)^(n-|C|) prod (2 - (1-p)^m_x) for linearly independent x in C",
@@ -328,7 +328,7 @@ def _mutants() -> Iterator[Draft]:
     at_one, one, single = ParityLearner(1.0, _D), _one_row(), _one_row(1)
     # Rows of one bit have three outputs, so that what tells the datasets apart is a single one.
     bit, contradicted = ParityLearner(_EPSILON, 1), _pair_beside("(1, 1) or (1, 0) beside (0, 1)", _zero_row(1, 1))
-    # 0.5108 where 0.5 is claimed: by its law, half a million draws would be needed. At 1 it is a tenth above.
+    # 0.5108 where 0.5 is claimed: by its distribution, half a million draws would be needed. At 1 it is a tenth above.
     half = MUTANTS["p_half_eps"]
     yield replace(
         exact(

@@ -5,7 +5,7 @@ can be run is a round trip. An algorithm that asks at most five boolean queries 
 RAND data's persons is run by a local protocol, of one message of randomised response from each person and query, which
 fails with probability at most beta_1 to answer all queries within the tolerance; the protocol is simulated by
 statistical queries, within total variation beta_2. So what comes out is, with probability at least 1 - beta_1 - beta_2,
-what the algorithm outputs with some valid oracle. Laws of outputs are computed exactly, by binomial sums.
+what the algorithm outputs with some valid oracle. Distributions of outputs are computed exactly, by binomial sums.
 
 Beyond |D| = 16 inputs and t = 5 queries nothing is computed here: numbers of messages grow with t ln t / tau^2.
 """

@@ -4,7 +4,7 @@ The data of a simulation are the distribution of one entry: that of the number o
 RAND data. Nothing is private here; what is claimed is that the simulation's output is
 close to the randomizer's in total variation, within a budget, and that few queries suffice. Both are exact numbers for
 any oracle that draws nothing. They are computed for every pattern of errors of a whole tolerance (an adversary can do
-no more), and the samplers are held against those laws.
+no more), and the samplers are held against those distributions.
 
 What a second reading of the document withdrew as an error is shown to hold: Claim 5.9's ``t e^epsilon`` expected
 queries, by a variant of the printed algorithm, which itself makes up to ``t e^epsilon (1 + phi)/(1 - phi)``.
@@ -302,7 +302,8 @@ def _build_mutant(name: str, base: RejectionSimulation) -> RejectionSimulation:
 
 def _mutants(printed: RejectionSimulation) -> Iterator[Draft]:
     for name, mutant in MUTANTS.items():
-        # Odds that are cut off by a hundredth leave a law that tens of thousands of draws do not tell from the right.
+        # Odds that are cut off by a hundredth leave a distribution that tens of thousands of draws do not tell from the
+        # right.
         if name != "acceptance_without_slack":
             yield deviating(mutant, printed, visit_shares(), draws=_DRAWS)
     coarse = MUTANTS["tau_without_e2eps"]

@@ -97,8 +97,8 @@ def basic_composition() -> Iterator[Draft]:
         ("responses", Accountant(bits, 2.0), often),
     ):
         yield from reference(pure, PureDP(pure.epsilon), pair, case=case, relation=REPLACE, follows=False)
-    # A bit is published as it is with probability 1 - 0.99^8 = 0.0773 against a claimed 0.08. By draws only as a law:
-    # where the best event is impossible on one side, no level counts as detectable.
+    # A bit is published as it is with probability 1 - 0.99^8 = 0.0773 against a claimed 0.08. By draws only as a
+    # distribution: where the best event is impossible on one side, no level counts as detectable.
     rows = Accountant(bits, 0.0, 0.08)
     yield exact(rows, DeltaDP(0.08, 0.0), often, case="rows_published", relation=REPLACE)
     leaky = Accountant(bits, 2.0, 0.008)
@@ -232,7 +232,7 @@ def expected_privacy_loss() -> Iterator[Draft]:
         case="loss_under_other_dataset",
         expected="deviation",
         is_mutant=True,
-        note="the loss averaged under the other dataset's law, where its mean is not positive",
+        note="the loss averaged under the other dataset's distribution, where its mean is not positive",
     )
     yield replace(
         _slope("absolute_loss", expected_absolute_loss, expected="deviation"),
@@ -242,7 +242,7 @@ def expected_privacy_loss() -> Iterator[Draft]:
 
 
 def _pairs_of_level(eps: float) -> dict[str, LossCurve]:
-    """Oriented pairs of laws of exactly that level, on the data."""
+    """Oriented pairs of distributions of exactly that level, on the data."""
     pair = _health_changes()
     found = {}
     for name, mechanism in (
@@ -393,7 +393,7 @@ def _game(pair: Pair, bit: Bit) -> Iterator[Draft]:
 
 
 def _wrong_claims(pair: Pair, bit: Bit) -> Iterator[Draft]:
-    """Wrong accountants: at the theorem's delta' by the law, at larger ones by draws, which need frequent events."""
+    """Wrong accountants: at the theorem's delta' exactly, at larger ones by draws, which need frequent events."""
     usual, long = ManyResponses(bit, 0.1, 99, 1e-6), ManyResponses(bit, 1.0, 100, 1e-6)
     frequent = ManyResponses(bit, 0.1, 99, 0.01)
     for name, certain, drawn in (

@@ -35,8 +35,8 @@ _EPSILON, _DELTA = 1.0, 1e-5
 _PURE, _APPROXIMATE = PureDP(_EPSILON), ApproxDP(_EPSILON, _DELTA)
 #: A person with no visits replaced by one with 77, the most that anybody has, moves every count of visits.
 _TEN, _FIFTY = spread_cuts("mdvis", 0.0, 20.0, 10), spread_cuts("mdvis", 0.0, 75.0, 50)
-#: Lattice step where errors are compared with those of the Laplace law: a 64th of a row, because the scale of few
-#: answers is not much more than a row.
+#: Lattice step where errors are compared with those of the Laplace distribution: a 64th of a row, because the scale of
+#: few answers is not much more than a row.
 _FINE = 2.0**-6
 #: Outputs of fifty numbers: a quarter of the usual budget shows as much as is to be detected.
 _FEWER = {"smoke": 50_000, "standard": 500_000}
@@ -146,7 +146,7 @@ def _accuracy() -> Iterator[Draft]:
             case=f"{name}_largest",
             draws=draws,
             derived=True,
-            note="the expectation is b H_k for the Laplace law: nothing is lost",
+            note="the expectation is b H_k for the Laplace distribution: nothing is lost",
         )
     yield inequality(
         _expected_maxima,

@@ -168,7 +168,7 @@ def statistical_distance() -> Iterator[Draft]:
     """One person's number of visits goes from 0, which others have too, to 36, which nobody has.
 
     Statistical distance 1/(2n), as delta at every eps; no pure level. What is drawn is on the first 10 persons, where
-    1/(2n) = 0.05 is large enough to be estimated; the law is also checked on all 20,190.
+    1/(2n) = 0.05 is large enough to be estimated; the distribution is also checked on all 20,190.
     """
     mechanism, everybody, common = RandomRow("mdvis"), visits(0, 36), visits(0, 2)
     few = Pair(everybody.x.head(10), everybody.y.head(10), "one of ten persons goes from 0 visits to 36")
@@ -214,8 +214,8 @@ def _response(epsilon: float) -> tuple[Law, Law]:
     return mechanism.law(few.assign(idp=[0.0, *others])), mechanism.law(few.assign(idp=[1.0, *others]))
 
 
-def _all_laws(epsilon: float) -> list[tuple[str, tuple[Law, Law]]]:
-    """Output laws of three eps-DP mechanisms on data that differ in one row."""
+def _all_distributions(epsilon: float) -> list[tuple[str, tuple[Law, Law]]]:
+    """Output distributions of three eps-DP mechanisms on data that differ in one row."""
     health = replaced("health", person(hlthp=0), person(hlthp=1))
     count = TwoSidedGeometric(Count("hlthp", equals=1.0), math.exp(epsilon))
     # A hundred persons: the scores of more are too far apart for all probabilities to be positive doubles.
@@ -229,7 +229,7 @@ def _all_laws(epsilon: float) -> list[tuple[str, tuple[Law, Law]]]:
 
 
 def _tables(epsilon: float) -> list[tuple[str, np.ndarray[tuple[int, ...], np.dtype[np.float64]]]]:
-    return [(f"{name}, eps = {epsilon:g}", likelihoods(laws)) for name, laws in _all_laws(epsilon)]
+    return [(f"{name}, eps = {epsilon:g}", likelihoods(laws)) for name, laws in _all_distributions(epsilon)]
 
 
 def _priors(epsilon: float) -> list[tuple[float, float]]:
@@ -269,7 +269,7 @@ def _converse() -> list[Row]:
     """Exact level against what the largest distance implies, over all priors and over the even one."""
     rows = []
     for eps in _EPSILONS:
-        for name, laws in _all_laws(eps):
+        for name, laws in _all_distributions(eps):
             table, level = likelihoods(laws), curve(*laws).epsilon(0.0)
             implied = 4 * math.atanh(largest_distance(table, [worst_prior(level), worst_prior(level)[::-1]]))
             rows.append((f"{name}, eps = {eps:g}, worst prior", level, implied))

@@ -301,7 +301,7 @@ def guilty_mean(scoring: Scoring) -> float:
 
 
 def _guilty_by_quadrature(scoring: Scoring) -> float:
-    """The same from the law of how many pirates have a one in a column, by quadrature over r."""
+    """The same from the distribution of how many pirates have a one in a column, by quadrature over r."""
     code, c = scoring.code, scoring.code.coalition
     end, s = math.asin(math.sqrt(code.cutoff)), np.arange(c + 1)
     word = s / c if isinstance(scoring.pirate, Proportional) else (s > 0).astype(np.float64)
@@ -374,11 +374,11 @@ def _guilty_range() -> list[Row]:
 
 
 def _scores() -> Iterator[Draft]:
-    """Mean scores of pirates from both sides, the law of innocent scores, and whole runs, at three sizes."""
+    """Mean scores of pirates from both sides, the distribution of innocent scores, and whole runs, at three sizes."""
     yield inequality(
         _guilty_means,
         relation="==",
-        statement="mean scores of pirates in closed form and by the law of the ones in a column",
+        statement="mean scores of pirates in closed form and by the distribution of the ones in a column",
         level="L4",
         case="guilty_mean",
         derived=True,
@@ -392,7 +392,8 @@ def _scores() -> Iterator[Draft]:
     )
     yield inequality(
         _normal_distances,
-        statement="innocent scores are as near to the normal law of variance d P[w = 1] as Berry and Esseen have it",
+        statement="innocent scores are as near to the normal distribution of variance d P[w = 1] as Berry and Esseen "
+        "have it",
         level="L4",
         case="innocent_normal",
         derived=True,
@@ -403,7 +404,7 @@ def _scores() -> Iterator[Draft]:
         np.arange(1, 6),
         case="innocent_score",
         draws={"smoke": 4_600, "standard": 10_000},
-        note="in eighths of the normal law, by the characteristic function",
+        note="in eighths of the normal distribution, by the characteristic function",
     )
     yield replace(draft, independence=False)
     for users, draws in _SOME.items():

@@ -40,8 +40,8 @@ _POOR = Count("hlthp", equals=1.0)
 #: The catalogue's counterexamples with Gaussian noise: the shift of one person in standard deviations, epsilon, and the
 #: size of the group.
 _GAUSSIAN = ((0.3, 0.1, 5), (0.05, 0.01, 20))
-#: Lattice of the Gaussian count: 200 and 1,300 steps a standard deviation, where the law of the lattice and the
-#: continuous one have the same curve to six digits.
+#: Lattice of the Gaussian count: 200 and 1,300 steps a standard deviation, where the distribution of the lattice and
+#: the continuous one have the same curve to six digits.
 _STEP = 2.0**-6
 
 
@@ -124,7 +124,7 @@ def _chain() -> Iterator[Draft]:
 def _printed_and_corrected(
     case: str, mechanism: Chain | LatticeGaussian, epsilon: float, delta: float, k: int, pair: Pair, group: Group
 ) -> Iterator[Draft]:
-    """The statement at distance k as printed and as corrected, by the law and by draws."""
+    """The statement at distance k as printed and as corrected, by the distribution and by draws."""
     printed = DeltaDP(printed_group_delta(epsilon, delta, k), k * epsilon)
     corrected = DeltaDP(group_delta(epsilon, delta, k), k * epsilon)
     for check in (exact, privacy):
@@ -191,5 +191,5 @@ def _useless_answer_rows() -> list[Row]:
 
 def _at_most(law: Law, value: float) -> float:
     if not isinstance(law, TwoSidedGeometricLaw):
-        raise TypeError(f"expected the law of a count with noise on a lattice, got {law!r}")
+        raise TypeError(f"expected the distribution of a count with noise on a lattice, got {law!r}")
     return float(law.cdf(value))

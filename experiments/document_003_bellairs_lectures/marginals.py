@@ -168,7 +168,7 @@ def _accuracy() -> Iterator[Draft]:
             case=f"{case}_largest",
             draws={"smoke": 100, "standard": 2_000},
             derived=True,
-            note="the expectation is b H_k for the Laplace law: nothing is lost",
+            note="the expectation is b H_k for the Laplace distribution: nothing is lost",
         )
     yield inequality(
         _expected_maxima,

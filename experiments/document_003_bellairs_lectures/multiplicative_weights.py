@@ -10,7 +10,7 @@ What the experiments found beside the statement:
   That is the loss of the t - 1 cheap answers alone. The update at query t adds to it: reused noise costs t eps0 if the
   last gap moves as the others do, and without threshold noise the update and its answer add 2 eps0.
 * A threshold that is not drawn anew is no violation: as in sparse vector it is paid for once, and c epochs cost
-  (3 c + 1) eps0 instead of 4 c eps0. The argument for a single epoch does not cover it, its law is another.
+  (3 c + 1) eps0 instead of 4 c eps0. The argument for a single epoch does not cover it, its distribution is another.
 * With |Q| = 4000 and alpha = 0.1 the cap of 4732 updates exceeds the number of queries, so that it cannot bind; at
   smaller n and larger alpha it can.
 """
@@ -171,8 +171,8 @@ class RatedDialogue(ExactDialogue):
         return np.asarray(transcripts @ np.cumprod(np.full(self.analyst.rounds, base)), dtype=np.int64)
 
     def _table(self, x: object, y: object) -> tuple[IntArray, FloatArray]:
-        # A law takes a hundredth of a second, and every chunk asks for it. The datasets are kept beside the table, so
-        # that their addresses stay their own.
+        # A distribution takes a hundredth of a second, and every chunk asks for it. The datasets are kept beside the
+        # table, so that their addresses stay their own.
         tables: dict[tuple[int, int], Any] = self.__dict__.setdefault("_tables", {})
         if (id(x), id(y)) not in tables:
             first, second = self.law(x), self.law(y)
@@ -229,7 +229,7 @@ def _claim_epoch_leaks() -> Iterator[Draft]:
     pair = _plan_changes()
     # A released answer says that the threshold was below it, and the noise of all answers before it with it: the more
     # the lower it is and the more there were. Gaps that rise keep both likely, 12 cuts tell how low it is. A coarse
-    # lattice, for the law of so many transcripts.
+    # lattice, for the distribution of so many transcripts.
     reused = _rising_gaps(24, 0.75, -1.8, 2.1, [-1.0 + 0.3 * k for k in range(12)])
     many = {"smoke": 2_000_000, "standard": 2_000_000}
     # A near threshold, so that a query whose gap is half a person, and changes its sign, has an update.

@@ -94,9 +94,9 @@ def _noisy_label_pair(rows: int, d: int) -> Pair:
 
 @dataclass(frozen=True)
 class ByDefinition:
-    """The law by its definition: mistakes of a threshold counted row by row, each weight by itself.
+    """The distribution by its definition: mistakes of a threshold counted row by row, each weight by itself.
 
-    The learner draws from the array that its own law returns, so that is no law to hold it against.
+    The learner draws from the array that its own ``law`` returns, so it cannot be held against that.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ class ByDefinition:
     points: tuple[int, ...] = ()
 
     def law(self, data: IntArray) -> FiniteLaw:
-        """Law of the outcome; thresholds between two points make the same mistakes."""
+        """Distribution of the outcome; thresholds between two points make the same mistakes."""
         last = (*self.points, 2**self.d) if self.points else tuple(range(2**self.d + 1))
         many = [high - low for low, high in zip((-1, *last), last, strict=False)]
         wrong = [sum((x >= threshold) != bool(y) for x, y in data.tolist()) for threshold in last]
@@ -164,7 +164,7 @@ def pac_learner() -> Iterator[Draft]:
 
 
 def _levels() -> list[Row]:
-    """By the exact law, against the closed form with p computed from sizes; 2 eps to nine digits at 62 bits."""
+    """By the exact distribution, against the closed form with p from sizes; 2 eps to nine digits at 62 bits."""
     rows: list[Row] = []
     for epsilon, d in itertools.product((0.1, 0.5, 2.0), (1, 4, 8, 16, 32, 62)):
         learner, pair = ThresholdLearner(d, epsilon), _first_number_pair(d)

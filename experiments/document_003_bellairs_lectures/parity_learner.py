@@ -114,13 +114,13 @@ def private_parity_learner() -> Iterator[Draft]:
     yield exact(batches, claim, pair, case="three_batches", relation=REPLACE)
     # No claim at L1: events that are learned show 0.36 of the 0.406 of this pair, however many draws there are.
     yield conformity(batches, pair, case="three_batches", draws=few)
-    yield from _laws()
+    yield from _claim_distributions()
     yield from _mutants()
     yield from _accuracy()
     yield from _exponents()
 
 
-# ------------------------------------------------------------------------------------------- laws
+# ------------------------------------------------------------------------------------------- distributions
 
 
 def _level(epsilon: float, pair: Pair) -> float:
@@ -138,7 +138,7 @@ def _largest_level(epsilon: float, rows: int) -> float:
     return max(float(np.ptp(logarithms, axis=row).max()) for row in range(rows))
 
 
-def _laws() -> Iterator[Draft]:
+def _claim_distributions() -> Iterator[Draft]:
     yield inequality(
         # Rounded to five digits, as the values are.
         lambda: [(f"eps = {eps:g}", round(_level(eps, _one_row()), 5), known) for eps, known in _LEVELS],
@@ -282,7 +282,8 @@ def _accuracy() -> Iterator[Draft]:
             for x, rows in ((Uniform(), uniform_rows(d, eps)), (_hard_distribution(d), any_rows(d, eps)))
             for fresh in (FreshParity(CoinParity(eps, d), x, rows),)
         ],
-        statement="0.49 <= P[error <= 0.01] of a run, by the exact law: uniform x at (k + 3 sqrt(k))/eps rows with "
+        statement="0.49 <= P[error <= 0.01] of a run, by the exact distribution: uniform x at (k + 3 sqrt(k))/eps rows "
+        "with "
         "k = d + 7, unit vectors at 100 (d ln 2 + ln 100)/eps",
         level="L4",
         case="success_of_a_run",
@@ -309,7 +310,7 @@ def _accuracy() -> Iterator[Draft]:
 
 
 def _exponents() -> Iterator[Draft]:
-    """Sizes for success 0.49 by the exact law, beside the size that the exponential mechanism would need."""
+    """Sizes for success 0.49 by the exact distribution, beside the size that the exponential mechanism would need."""
     figure = Figure("Rows of the private parity learner, by bits", "uniform x", "bits d", "rows")
     epsilon = 0.5
     yield scaling(

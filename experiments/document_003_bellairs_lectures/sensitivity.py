@@ -92,7 +92,7 @@ def local_sensitivity() -> Iterator[Draft]:
 
 
 def _control(case: str, base: LatticeLaplace, pair: Pair) -> Draft:
-    """What the document describes, refuted by its law."""
+    """What the document describes, refuted by its distribution."""
     built = LOCAL["as_described"].build(base)
     return exact(built, PureDP(base.epsilon), pair, case=case, expected="violation", relation=REPLACE)
 

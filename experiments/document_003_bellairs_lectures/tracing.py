@@ -22,7 +22,13 @@ from numpy.typing import NDArray
 from scipy import special
 
 from auditor.audits.accuracy import Constant, Figure, Largest, Setting, Smallest
-from auditor.audits.adversaries.fingerprints import BonehShaw, Tardos, innocent_tail, smallest_block, traced_law
+from auditor.audits.adversaries.fingerprints import (
+    BonehShaw,
+    Tardos,
+    innocent_tail,
+    smallest_block,
+    traced_distribution,
+)
 from auditor.audits.adversaries.tracing import Tracing
 from auditor.audits.inequality import Row
 from auditor.claims import Draft, Source, accuracy, broken, entry, inequality, privacy, scaling
@@ -71,7 +77,7 @@ def accusation_rates(code: BonehShaw, ones: Callable[[FloatArray], FloatArray]) 
     for present in (1, 0):
         rows = traced.members(dropped, watched, present)
         means = (rows[:, :, None] <= blocks).mean(axis=1)
-        law = traced_law(code.users, code.block, ones(means))
+        law = traced_distribution(code.users, code.block, ones(means))
         found.append(float(law[np.arange(len(pairs)), watched].mean()))
     return found[0], found[1]
 
@@ -346,7 +352,7 @@ def forced_level(rows: int, xi: float) -> float:
 
 
 def _contradiction() -> list[Row]:
-    """Codes with the theorem's xi: what it forces, by the tail of a fixed word, and the exact law of who is traced."""
+    """Codes with the theorem's xi: what it forces, by the tail of a fixed word, and exactly who is traced."""
     rows = []
     for n in (4, 6, _ROWS):
         xi = 0.9 / (math.e * n + 1)
@@ -388,8 +394,8 @@ def _bounds_below_levels() -> list[Row]:
 def _bounds_from_runs() -> list[Row]:
     """What 2,000 runs with exact means give: of n users in the coalition one is always traced, and never another.
 
-    That it is always and never is computed with the law of who is traced; the limit of a rate with no events is that of
-    Clopper and Pearson, at 95 % and at 97.5 %.
+    That it is always and never is computed with the distribution of who is traced; the limit of a rate with no events
+    is that of Clopper and Pearson, at 95 % and at 97.5 %.
     """
     always, never = accusation_rates(_CODE, _majority)
     runs, rows = 2_000, [("nobody else is accused", never, 0.0)]

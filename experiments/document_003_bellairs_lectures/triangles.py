@@ -249,7 +249,7 @@ def hidden_bound() -> list[tuple[str, float, float]]:
 def _delta(
     first: tuple[NDArray[np.float64], float], second: tuple[NDArray[np.float64], float], moved: int, epsilon: float
 ) -> float:
-    """Hockey-stick divergence of two symmetric laws, given by `masses`, with centres ``moved`` steps apart."""
+    """Hockey-stick divergence of two symmetric distributions, given by `masses`, with centres ``moved`` steps apart."""
     (p_above, p_none), (q_above, q_none) = first, second
     reach = max(p_above.size, q_above.size)
     p, q = np.zeros((2, 2 * reach + moved))
@@ -286,7 +286,8 @@ def two_laplace(epsilon: float) -> float:
 def _both_sides() -> Iterator[Draft]:
     """delta(epsilon) with the bound shown: 0.124, 0.242 and 0.448 in the limit of large LS, from above and from below.
 
-    The limit is of other laws, whose curves are composed in closed form; delta/2 is for bounds that are below LS.
+    The limit is of other distributions, whose curves are composed in closed form; delta/2 is for bounds that are below
+    LS.
     """
     for epsilon in _LEVELS:
         mechanism, limit = PublishedBound(epsilon, 1e-2), two_laplace(epsilon)

@@ -136,7 +136,7 @@ def _parts() -> Iterator[Draft]:
             relation=REPLACE,
             follows=False,
         )
-    # No event on a flip has more than this delta: where the claim holds only the exact law can say so.
+    # No event on a flip has more than this delta: where the claim holds only the exact distribution can say so.
     leak, flips, ties = fresh_leak(DELTA / 2.0), flip(), tie()
     most = DeltaDP(leak, 2.0 / released(flips.x).noise)
     yield exact(released(flips.x), most, flips, case="leak_in_a_flip", relation=REPLACE)

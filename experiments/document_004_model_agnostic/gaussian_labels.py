@@ -18,7 +18,7 @@ from mechanisms.teacher_ensembles.gaussian_labels import MUTANTS, GaussianLabels
     source=Source("004", "after Definition 5.11"),
 )
 def labels() -> Iterator[Draft]:
-    """The printed bounds on the two labels' probabilities against the Gaussian law, and labels that are drawn."""
+    """The printed bounds on the two labels' probabilities against the Gaussian distribution, and drawn labels."""
     yield inequality(
         _tails,
         statement="the less likely label has a probability below exp(-4 x^2/c^2)",

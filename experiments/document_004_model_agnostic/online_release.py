@@ -108,8 +108,8 @@ def online_release() -> Iterator[Draft]:
 
     Where a query flips it is at distance 0 on both sides, and every answer to it is a leak: the levels of the golden
     values (m, T, delta, epsilon) are those of the catalogue. Beyond one query leaks are too rare for draws to say much
-    about them, 0.0017 at (10, 3, 0.05, 2): they are checked by the exact law (L0), and the surviving threshold, for
-    m = 1000, by a recursion over the queries (L2). Adaptive analysts are those tried, not all.
+    about them, 0.0017 at (10, 3, 0.05, 2): they are checked by the exact distribution (L0), and the surviving
+    threshold, for m = 1000, by a recursion over the queries (L2). Adaptive analysts are those tried, not all.
 
     Of the banks of sparse vector and of the distance test, what breaks an online release at these sizes is claimed; the
     inventory says of each of the others why it is not.

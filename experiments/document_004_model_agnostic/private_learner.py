@@ -1,14 +1,14 @@
 """Document 004, section 4.2: a student trained on released labels, and the case in which only labels are private.
 
-Privacy is claimed for teachers on chunks of one row, where a row is a vote, with few points: then the law of the
-hypothesis is exact, by quadrature over the thresholds and enumeration of the uniform bits. (The catalogue takes it to
-be known by simulation only; that is so from about 16 points on.) A released label is a leak of a flip, and it is
+Privacy is claimed for teachers on chunks of one row, where a row is a vote, with few points: then the distribution of
+the hypothesis is exact, by quadrature over the thresholds and enumeration of the uniform bits. (The catalogue takes it
+to be known by simulation only; that is so from about 16 points on.) A released label is a leak of a flip, and it is
 visible in the hypothesis; the uniform bits in the place of refusals make its loss finite.
 
 Accuracy is claimed for thresholds on [0, 1] at the sizes of the theorems, with the constants of
 `teacher_ensembles.threshold_students`; the document's are hidden in O(.). At 15 alpha a theorem says something for
 alpha below 1/30, as no threshold that a student may learn is off by more than 1/2. For one setting of the agnostic
-theorem 4 10^10 private examples are needed: they are not drawn, the law of what a chunk teaches is.
+theorem 4 10^10 private examples are needed: they are not drawn, the distribution of what a chunk teaches is.
 
 A labeller that is asked beyond m (`more_than_m_points`) loses m/(2 lambda) on points whose labels agree on both
 databases. Here it is asked about a point at which they differ, again and again: then labels leak without a bound on the

@@ -1,11 +1,11 @@
 """Document 004, section 4.1: rates of misclassification and numbers of examples (Theorems 4.3 and 4.4).
 
 The theorems are in O(.) and hide powers of logarithms; sizes are those of the formulas with their constants, rates
-those of teachers that the theorems allow. Realizable: thresholds that are one-sided, at the exact law of their errors,
-in V cells for other dimensions. Agnostic: teachers that are as bad as the hypothesis lets them be, with an error of the
-best hypothesis that is half of alpha, as the printed rates need gamma = O(alpha). With the document's constants
-n = m^(3/4) leaves alpha above 1/3 up to n of about 10^14: where the printed m is to grow with n, it is the least that
-the theorems allow, 4 ln(1/(alpha beta)) / alpha^2, which has the same exponents.
+those of teachers that the theorems allow. Realizable: thresholds that are one-sided, at the exact distribution of their
+errors, in V cells for other dimensions. Agnostic: teachers that are as bad as the hypothesis lets them be, with an
+error of the best hypothesis that is half of alpha, as the printed rates need gamma = O(alpha). With the document's
+constants n = m^(3/4) leaves alpha above 1/3 up to n of about 10^14: where the printed m is to grow with n, it is the
+least that the theorems allow, 4 ln(1/(alpha beta)) / alpha^2, which has the same exponents.
 """
 
 from __future__ import annotations

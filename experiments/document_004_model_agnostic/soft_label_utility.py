@@ -20,7 +20,7 @@ from mechanisms.teacher_ensembles.soft_labels import SoftLabels, corrected, prin
 
 #: beta of the claims, and epsilon and delta of Theorem 5.6's counterexample.
 _BETA, _EPSILON, _DELTA = 0.1, 1.0, 0.01
-#: By the exact law of the run.
+#: By the exact distribution of the run.
 _NEEDED = Exactly("smallest gap at which all queries are answered with probability 1 - beta")
 
 _ERR3 = Erratum(

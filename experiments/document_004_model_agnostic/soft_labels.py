@@ -5,7 +5,7 @@ half of what its proof needs (ERR-1), so what holds is claimed of the corrected 
 ``max(0, gap - 1)``, except where a part is held against the level of a distance that moves by at most 1 (ERR-2).
 
 Without refreshing the threshold between the tests the level of a part grows from 2.5/lambda to 3/lambda only: who knows
-both laws needs 200,000 draws a side on the best of such streams, so that mutant's level is computed.
+both distributions needs 200,000 draws a side on the best of such streams, so that mutant's level is computed.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def _persons() -> Iterator[Draft]:
 def _threshold() -> Iterator[Draft]:
     """A single classifier says 0.30 or 0.80: other bins of both partitions, and distance 0 in all of them.
 
-    What is right is held against the law: where the best event is impossible on one side, no level counts as
+    What is right is held against the distribution: where the best event is impossible on one side, no level counts as
     detectable by draws.
     """
     wrong = MUTANTS["printed_threshold"]

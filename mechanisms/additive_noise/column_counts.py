@@ -35,7 +35,7 @@ from mechanisms.base.queries import Relation
 
 #: Standard deviations after which the mass of a discrete Gaussian is below float64.
 _FAR = 40.0
-#: What is left out of the law of a radius, as a part: below float64.
+#: What is left out of the distribution of a radius, as a part: below float64.
 _LOST = 1e-18
 
 
@@ -135,7 +135,7 @@ class LaplaceCounts(_NoisyRelease):
 
     @property
     def plain(self) -> LatticeLaplace:
-        """The same mechanism for one table, which states its law."""
+        """The same mechanism for one table, which states its distribution."""
         return LatticeLaplace(ColumnCounts(self.columns), self.epsilon, step=1.0)
 
     def noise(self, n: int, rng: np.random.Generator) -> IntArray:

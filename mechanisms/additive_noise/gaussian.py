@@ -153,7 +153,7 @@ def _release_points(centre: IntArray, sigma: float, step: float, n: int, rng: np
     return (centre + discrete_gaussian(sigma, (n, *centre.shape), rng)).astype(np.float64) * step
 
 
-def _law(centre: IntArray, sigma: float, step: float) -> Law:
+def _output_distribution(centre: IntArray, sigma: float, step: float) -> Law:
     parts = tuple(DiscreteGaussianLaw(int(c), sigma, step) for c in centre.ravel())
     return parts[0] if centre.ndim == 0 else ProductLaw(parts)
 
@@ -205,13 +205,13 @@ class LatticeGaussian:
         return _release_points(round_to_lattice(self.query(data), self.step), self.sigma / self.step, self.step, n, rng)
 
     def law(self, data: Dataset) -> Law:
-        """Exact output law on `data`; ValueError if sigma is above 150,000 steps, more than the law tabulates."""
-        return _law(round_to_lattice(self.query(data), self.step), self.sigma / self.step, self.step)
+        """Exact output distribution on `data`; ValueError if sigma is above 150,000 steps, more than is tabulated."""
+        return _output_distribution(round_to_lattice(self.query(data), self.step), self.sigma / self.step, self.step)
 
 
 @dataclass(frozen=True)
 class _CalibratedBase:
-    """What the calibrated mechanism shares with its mutants: everything but the law."""
+    """What the calibrated mechanism shares with its mutants: everything but the distribution."""
 
     query: Query
     epsilon: float
@@ -261,9 +261,9 @@ class CalibratedGaussian(_CalibratedBase):
         return LatticeGaussian(self.query, self.sigma(coordinates), self.step)
 
     def law(self, data: Dataset) -> Law:
-        """Exact output law on `data`."""
+        """Exact output distribution on `data`."""
         centre = round_to_lattice(self.query(data), self.step)
-        return _law(centre, self.sigma(centre.size) / self.step, self.step)
+        return _output_distribution(centre, self.sigma(centre.size) / self.step, self.step)
 
 
 # -------------------------------------------------------------------------------------- mutants

@@ -117,7 +117,7 @@ class LatticeLaplace(_OnLattice):
     """
 
     def law(self, data: Dataset) -> Law:
-        """Exact output law on `data`: two-sided geometric in units of the step."""
+        """Exact output distribution on `data`: two-sided geometric in units of the step."""
         centre = self.centre(data)
         return lattice_law(centre, self.base(centre.size), self.grid)
 
@@ -131,7 +131,7 @@ def default_step(sensitivity: float) -> float:
     return 2.0 ** math.floor(math.log2(sensitivity / 1024.0))
 
 
-# ------------------------------------------------------- mutants: the same law, the wrong scale
+# ------------------------------------------------------- mutants: the same distribution, the wrong scale
 
 
 @dataclass(frozen=True)
@@ -216,11 +216,11 @@ class LocalSensitivity(LatticeLaplace):
         return two_sided_geometric(base_for(self.epsilon, math.ceil(local / self.step)), size, rng)
 
     def law(self, data: Dataset) -> Law:
-        """Exact output law on `data`; a point where no row matters."""
+        """Exact output distribution on `data`; a point where no row matters."""
         local = float(self._rows(data).max(initial=0.0))
         centre = self.centre(data)
         if local == 0.0:
-            return _point_law(centre, self.grid)
+            return _point_distribution(centre, self.grid)
         return lattice_law(centre, base_for(self.epsilon, math.ceil(local / self.step)), self.grid)
 
 
@@ -250,7 +250,7 @@ class TruncatedNoise(_OnLattice):
         return np.clip(super().noise(size, a, data, rng), -limit, limit)
 
     def law(self, data: Dataset) -> Law:
-        """Exact output law on `data`: finite support around the answer."""
+        """Exact output distribution on `data`: finite support around the answer."""
         centre = self.centre(data)
         a = self.base(centre.size)
         limit = self._limit(a)
@@ -272,11 +272,11 @@ class SeededByData(_OnLattice):
         return np.broadcast_to(two_sided_geometric(a, size[1:], own), size)
 
     def law(self, data: Dataset) -> Law:
-        """Exact output law on `data`: a point."""
+        """Exact output distribution on `data`: a point."""
         centre = self.centre(data)
         unused = np.random.default_rng(0)
         noise = self.noise((1, *centre.shape), self.base(centre.size), data, unused)[0]
-        return _point_law(centre + noise, self.grid)
+        return _point_distribution(centre + noise, self.grid)
 
 
 @dataclass(frozen=True)
@@ -313,7 +313,7 @@ class GaussianSameScale(_OnLattice):
         return centre * self.grid + rng.normal(0.0, self._sigma(centre.size), (n, *centre.shape))
 
     def law(self, data: Dataset) -> Law:
-        """Exact output law on `data`, of the real-valued formula."""
+        """Exact output distribution on `data`, of the real-valued formula."""
         centre = self.centre(data)
         sigma = self._sigma(centre.size)
         parts = tuple(GaussianLaw(float(c) * self.grid, sigma) for c in centre.ravel())
@@ -355,7 +355,7 @@ def _fingerprint(data: Dataset) -> int:
     return int.from_bytes(hashlib.sha256(hashes.tobytes()).digest(), "big")
 
 
-def _point_law(centre: IntArray, grid: float) -> Law:
+def _point_distribution(centre: IntArray, grid: float) -> Law:
     parts = tuple(FiniteLaw((float(c) * grid,), np.ones(1)) for c in centre.ravel())
     return parts[0] if centre.ndim == 0 else ProductLaw(parts)
 

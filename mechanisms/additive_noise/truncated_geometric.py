@@ -25,8 +25,8 @@ from mechanisms.base.mechanism import (
 )
 from mechanisms.base.noise import two_sided_geometric
 
-# Smallest exponent of a probability that is stated: e^-690 is about 1e-300, still a normal float64. A law with smaller
-# ones would call outputs impossible that are not.
+# Smallest exponent of a probability that is stated: e^-690 is about 1e-300, still a normal float64. A distribution with
+# smaller ones would call outputs impossible that are not.
 _FURTHEST = 690.0
 
 
@@ -56,7 +56,7 @@ class _ClampedBase(OnIntegers):
             dtype=np.float64,
         )
 
-    def _law(self, data: Dataset, mass: list[FloatArray]) -> Law:
+    def _output_distribution(self, data: Dataset, mass: list[FloatArray]) -> Law:
         outcomes = tuple(range(self.bound + 1))
         parts = tuple(FiniteLaw(outcomes, m) for m in mass)
         return parts[0] if self.centre(data).ndim == 0 else ProductLaw(parts)
@@ -87,7 +87,7 @@ class TruncatedGeometric(_ClampedBase):
         return np.clip(super().__call__(data, n, rng), 0, self.bound)
 
     def law(self, data: Dataset) -> Law:
-        """Exact output law on `data`: the tails beyond 0 and beyond bound lie at the ends.
+        """Exact output distribution on `data`: the tails beyond 0 and beyond bound lie at the ends.
 
         Raises
         ------
@@ -100,7 +100,7 @@ class TruncatedGeometric(_ClampedBase):
             # P[Z >= t] = a^(1 - t) / (a + 1): the mass of the end point, times a / (a - 1).
             pmf[[0, -1]] *= self.a / (self.a - 1.0)
             mass.append(pmf)
-        return self._law(data, mass)
+        return self._output_distribution(data, mass)
 
 
 @dataclass(frozen=True)
@@ -119,8 +119,10 @@ class RejectAndRedraw(_ClampedBase):
         return outputs
 
     def law(self, data: Dataset) -> Law:
-        """Exact output law on `data`."""
-        return self._law(data, [(pmf := self._pmf(g)) / pmf.sum() for g in self.centre(data).ravel().tolist()])
+        """Exact output distribution on `data`."""
+        return self._output_distribution(
+            data, [(pmf := self._pmf(g)) / pmf.sum() for g in self.centre(data).ravel().tolist()]
+        )
 
 
 @dataclass(frozen=True)

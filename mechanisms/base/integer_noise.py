@@ -1,11 +1,11 @@
 """Exact samplers of integer noise: geometric, two-sided geometric, discrete Gaussian.
 
-Exact means: for the float64 parameter as the rational number that it is, the law of the draws is within 2^-240 of the
-stated one in total variation, if the generator's words are uniform. No floating-point number decides anything that it
-cannot decide with certainty.
+Exact means: for the float64 parameter as the rational number that it is, the distribution of the draws is within 2^-240
+of the stated one in total variation, if the generator's words are uniform. No floating-point number decides anything
+that it cannot decide with certainty.
 
 Source: 000, section 2 (geometric_mechanism); Canonne, Kamath and Steinke (2020), "The discrete Gaussian for
-differential privacy", algorithm 3 (discrete Gaussian by rejection from the discrete Laplace law).
+differential privacy", algorithm 3 (discrete Gaussian by rejection from the discrete Laplace distribution).
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ def discrete_gaussian(
         The only source of randomness.
     resolution : int, default 53
         Bits of the uniform number that are drawn first, 1 to 53. With few of them most decisions take the slow path;
-        the law is the same.
+        the distribution is the same.
 
     Returns
     -------

@@ -70,7 +70,7 @@ class ManyResponses:
         return rng.binomial(self.steps, self.probability(data), n)
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact output law on `data`: binomial."""
+        """Exact output distribution on `data`: binomial."""
         ones = np.arange(self.steps + 1)
         mass = stats.binom.pmf(ones, self.steps, self.probability(data))
         return FiniteLaw(tuple(ones.tolist()), mass)
@@ -152,7 +152,7 @@ def expected_loss(curve: LossCurve) -> float:
     Parameters
     ----------
     curve : LossCurve
-        Oriented: P is the law on the first dataset.
+        Oriented: P is the distribution on the first dataset.
 
     Returns
     -------

@@ -187,7 +187,7 @@ class NoisyCounts:
         return np.stack([part(data, n, rng) for part in self.parts()], axis=1)
 
     def law(self, data: Dataset) -> ProductLaw:
-        """Exact output law on `data`: independent answers."""
+        """Exact output distribution on `data`: independent answers."""
         return ProductLaw(tuple(part.law(data) for part in self.parts()))
 
 
@@ -223,7 +223,7 @@ class SuppressedCounts:
         return np.tile(self.answers(data), (n, 1))
 
     def law(self, data: Dataset) -> ProductLaw:
-        """Exact output law on `data`: a point."""
+        """Exact output distribution on `data`: a point."""
         return ProductLaw(tuple(FiniteLaw((answer,), np.ones(1)) for answer in self.answers(data).tolist()))
 
 

@@ -30,7 +30,7 @@ from mechanisms.learning.hypotheses import BoolArray, Thresholds, counts_of
 from mechanisms.selection.exponential import softmax
 from mechanisms.selection.noisy_max import laplace_winner
 
-#: Subsets of the data, up to equal records, that a law is summed over; arbitrary, a second's work.
+#: Subsets of the data, up to equal records, that a distribution is summed over; arbitrary, a second's work.
 _MOST_SUBSETS = 10_000
 
 

@@ -28,7 +28,7 @@ from mechanisms.learning.boosting_parts import ChosenHypothesis
 from mechanisms.learning.hypotheses import BoolArray, Hypotheses
 from mechanisms.learning.parity import labelled
 
-#: Lists of k candidates over which a law is summed, at most: a second's work.
+#: Lists of k candidates over which a distribution is summed, at most: a second's work.
 _MOST_LISTS = 5_000
 # Weights are at least e^-600, as in `ExponentialSelection`.
 _MAX_LOG_GAP = 600.0
@@ -129,7 +129,7 @@ class ChosenByLearner(ChosenHypothesis):
         return self.choice(records_of(data, self.count.d), n, rng)
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact law of the position on `data`."""
+        """Exact distribution of the position on `data`."""
         return self.choice.law(records_of(data, self.count.d))
 
 
@@ -144,7 +144,7 @@ class BoostedByLearner(Boosted):
 
     Notes
     -----
-    The law is a sum over all lists of k outcomes of the runs, of which there are ``(1 + 2^d)^k`` at most.
+    The distribution is a sum over all lists of k outcomes of the runs, of which there are ``(1 + 2^d)^k`` at most.
     """
 
     count: ParityErrors
@@ -169,7 +169,7 @@ class BoostedByLearner(Boosted):
         return candidates[:, 0]
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact output law on `data`; ValueError if there are too many lists of candidates."""
+        """Exact output distribution on `data`; ValueError if there are too many lists of candidates."""
         laws = self.laws(data)
         size = math.prod(len(law.outcomes) for law in laws)
         require(size <= _MOST_LISTS, f"at most {_MOST_LISTS} lists of candidates", size)

@@ -259,7 +259,7 @@ class FirstHypothesis(Boosted):
         return np.take_along_axis(candidates, first[:, None], axis=1)[:, 0]
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact output law on `data`: each run's law, as far as the runs before it have none."""
+        """Exact output distribution on `data`: each run's, as far as the runs before it have none."""
         laws, weights, reached = [], [], 1.0
         for law in self.laws(data):
             none = float(law.probabilities[law.outcomes.index(NULL)])

@@ -4,8 +4,8 @@ Source: document 002, section 4, step 6 of algorithm A*, and footnote 4; catalog
 parity_amplified_expmech.
 
 An error count is an integer, and a test row moves it by at most 1, so integer noise on the counts is exact: nothing is
-rounded. `Estimates.fineness` cuts an error into more lattice steps; as it grows the law of the choice tends to that of
-the document's Laplace noise.
+rounded. `Estimates.fineness` cuts an error into more lattice steps; as it grows the distribution of the choice tends to
+that of the document's Laplace noise.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MAX_LOG_GAP = 600.0
 
 
 class Selection(Protocol):
-    """Chooses one of k candidates, and knows the law of its choice."""
+    """Chooses one of k candidates, and knows the distribution of its choice."""
 
     def choose(self, errors: IntArray, rng: np.random.Generator, /) -> IntArray:
         """Return the chosen candidate of each run; `errors` of shape (n, k), result of shape (n,)."""
@@ -104,7 +104,7 @@ class Estimates:
         return np.asarray(np.argmin(self.noisy(errors, rng), axis=1), dtype=np.int64)
 
     def estimate(self, errors: int) -> TwoSidedGeometricLaw:
-        """Law of the noisy count of a candidate with so many errors, in lattice steps."""
+        """Distribution of the noisy count of a candidate with so many errors, in lattice steps."""
         return TwoSidedGeometricLaw(int(errors) * self.fineness, self.base)
 
     def winners(self, masses: FloatArray, errors: IntArray) -> FloatArray:

@@ -38,7 +38,7 @@ class BaseLearner(Protocol):
         ...
 
     def law(self, data: Dataset, /) -> FiniteLaw:
-        """Exact law of the hypothesis."""
+        """Exact distribution of the hypothesis."""
         ...
 
 
@@ -147,7 +147,7 @@ class _Rounds:
         return list(groups.values())
 
     def laws(self, data: Dataset) -> list[FiniteLaw]:
-        """Exact law of each candidate; they are independent."""
+        """Exact distribution of each candidate; they are independent."""
         known = {j: law for block, runs in self.blocks(data) for law in [self.learner.law(block)] for j in runs}
         return [known[j] for j in range(self.split.rounds)]
 
@@ -174,7 +174,7 @@ class Candidates(_Rounds):
         return self.candidates(data, n, rng)
 
     def law(self, data: Dataset) -> ProductLaw:
-        """Exact law on `data`."""
+        """Exact distribution on `data`."""
         return ProductLaw(tuple(self.laws(data)))
 
 
@@ -209,9 +209,9 @@ class JointRelease(_Rounds):
         return (candidates - NULL) * (self.top + 1) + noisy
 
     def law(self, data: Dataset) -> ProductLaw | FiniteLaw:
-        """Exact law on `data`; for a mutant whose candidates share their noise, outcomes are tuples."""
+        """Exact distribution on `data`; for a mutant whose candidates share their noise, outcomes are tuples."""
         if isinstance(self.selection, Unperturbed):
-            return self._law_of_shared_noise(data, self.selection)
+            return self._distribution_of_shared_noise(data, self.selection)
         parts = []
         for law in self.laws(data):
             codes = np.array(law.outcomes, dtype=np.int64)
@@ -222,7 +222,7 @@ class JointRelease(_Rounds):
             parts.append(FiniteLaw(tuple(np.concatenate(outcomes).tolist()), np.concatenate(mass)))
         return ProductLaw(tuple(parts))
 
-    def _law_of_shared_noise(self, data: Dataset, noise: Unperturbed) -> FiniteLaw:
+    def _distribution_of_shared_noise(self, data: Dataset, noise: Unperturbed) -> FiniteLaw:
         drawn, mass = noise.shared(self.top)
         total: dict[tuple[int, ...], float] = {}
         for some in itertools.product(*(zip(law.outcomes, law.probabilities, strict=True) for law in self.laws(data))):
@@ -274,7 +274,7 @@ class Boosted(_Rounds):
         return np.take_along_axis(candidates, chosen[:, None], axis=1)[:, 0]
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact output law on `data`."""
+        """Exact output distribution on `data`."""
         laws = self.laws(data)
         codes = np.array(sorted({code for law in laws for code in law.outcomes}), dtype=np.int64)  # type: ignore[type-var]
         mass = np.zeros((len(laws), codes.size))
@@ -315,7 +315,7 @@ class RetriedOnSameData(_Rounds):
         return found
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact law on `data`; outcomes are pairs (runs, hypothesis)."""
+        """Exact distribution on `data`; outcomes are pairs (runs, hypothesis)."""
         one = self.learner.law(self.split.block(self.checked(data), 0))
         none = dict(zip(one.outcomes, one.probabilities, strict=True))[NULL]
         found = {

@@ -50,7 +50,7 @@ class Coin:
 
 @dataclass(frozen=True)
 class Votes:
-    """Law of a vote: of a learner on `size` Bernoulli(q) labels.
+    """Distribution of a vote: of a learner on `size` Bernoulli(q) labels.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ class Deviation:
 
     Notes
     -----
-    The data are `Votes`, the law of a vote.
+    The data are `Votes`, the distribution of a vote.
     """
 
     def __call__(self, data: Votes, n: int, rng: np.random.Generator) -> FloatArray:
@@ -191,7 +191,7 @@ class FarVotes:
 
     Notes
     -----
-    The data are `Votes`, the law of a vote; each chunk tosses its own coins.
+    The data are `Votes`, the distribution of a vote; each chunk tosses its own coins.
     """
 
     chunks: int

@@ -30,7 +30,7 @@ MOST_BITS = 62
 _FEW = 8
 #: Runs whose subsets are listed: 65,536 of them.
 _MOST_RUNS = 16
-#: The law is listed where there are no more than 2^24 pairs of a subset and a hypothesis: half a second.
+#: The distribution is listed where there are no more than 2^24 pairs of a subset and a hypothesis: half a second.
 _MOST_CELLS = 24
 #: Databases whose equations are kept sorted, so that many small batches from a large one cost no more than few large.
 _KEPT = 4
@@ -149,7 +149,7 @@ class SubsetLearner:
         return random_words(self.d, (n,), rng)
 
     def given(self, read: Equations, drawn: BoolArray) -> FloatArray:
-        """Law of the output of step 4 given each subset, shape (subsets, 1 + 2^d): `NULL`, then the hypotheses."""
+        """Distribution of step 4's output given each subset, shape (subsets, 1 + 2^d): `NULL`, then the hypotheses."""
         found = self.agreeing(read, drawn)
         count = found.sum(axis=1, keepdims=True)
         return np.concatenate([count == 0, found / np.maximum(count, 1)], axis=1)
@@ -171,7 +171,7 @@ class SubsetLearner:
         return mass, self.given(read, drawn)
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact output law: `NULL` and the codes 0 .. 2^d - 1; see `subset_law`."""
+        """Exact output distribution: `NULL` and the codes 0 .. 2^d - 1; see `subset_law`."""
         mass, given = self.subset_law(data)
         law = (1.0 - self.stop) * (mass @ given)
         law[0] += self.stop

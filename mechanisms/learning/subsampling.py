@@ -136,7 +136,7 @@ class _SubsampledSum(ABC):
 
     @abstractmethod
     def sizes(self, counts: IntArray) -> dict[int, float]:
-        """Law of the sum of the rows that are taken."""
+        """Distribution of the sum of the rows that are taken."""
 
     def counts(self, data: Dataset) -> IntArray:
         """Rows of value -1, 0 and 1."""
@@ -149,7 +149,7 @@ class _SubsampledSum(ABC):
         return self.inner.published(taken[2] - taken[0], rng)
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact output law: a mean over the sums that the rows taken can have."""
+        """Exact output distribution: a mean over the sums that the rows taken can have."""
         law = np.zeros(len(self.inner.outputs))
         for total, mass in self.sizes(self.counts(data)).items():
             law += mass * self.inner.probabilities(total)
@@ -187,7 +187,7 @@ class IndependentRows(_SubsampledSum):
         return rng.binomial(counts[:, None], self.p, (3, n))
 
     def sizes(self, counts: IntArray) -> dict[int, float]:
-        """Law of the difference of two binomial numbers."""
+        """Distribution of the difference of two binomial numbers."""
         below = stats.binom.pmf(np.arange(counts[0] + 1), counts[0], self.p)
         above = stats.binom.pmf(np.arange(counts[2] + 1), counts[2], self.p)
         mass = np.convolve(below[::-1], above)
@@ -234,7 +234,7 @@ class FixedNumberOfRows(_SubsampledSum):
         return drawn.T
 
     def sizes(self, counts: IntArray) -> dict[int, float]:
-        """Law of the difference of two hypergeometric numbers."""
+        """Distribution of the difference of two hypergeometric numbers."""
         law: dict[int, float] = {}
         known = stats.multivariate_hypergeom(m=counts, n=self.size)
         for low in range(min(int(counts[0]), self.size) + 1):

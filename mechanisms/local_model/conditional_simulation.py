@@ -1,7 +1,8 @@
 """Repeated calls of local randomizers on one entry, simulated by statistical queries.
 
 An interactive local algorithm calls randomizers R_1, R_2, .. on an entry, each chosen in view of the past answers. The
-answers are correlated, through the entry, so call k is simulated by its law given the past answers a_1, .., a_(k-1),
+answers are correlated, through the entry, so call k is simulated by its distribution given the past answers a_1, ..,
+a_(k-1),
 
     p(w) = E[r_1(z)] / E[r_2(z)],  r_2(z) = prod_(j<k) Pr[R_j(z) = a_j],  r_1(z) = Pr[R_k(z) = w] r_2(z),
 
@@ -93,7 +94,7 @@ class Calls:
         return likelihood
 
     def target(self, data: Dataset) -> FloatArray:
-        """Law of the answers on an entry drawn from the distribution; shape (outputs^depth,), see `code`."""
+        """Distribution of the answers on an entry drawn at random; shape (outputs^depth,), see `code`."""
         mass = distribution(data, self.inputs)
         return np.array([mass @ self.likelihood(path) for path in paths(self.outputs, self.depth)])
 
@@ -239,12 +240,12 @@ class ConditionalSimulation:
         return np.asarray(q * np.clip(self.acceptance(past, data), 0.0, 1.0))
 
     def step_law(self, past: tuple[int, ...], data: Dataset) -> FloatArray:
-        """Exact law of the next answer after these, shape (outputs,), for oracles that draw nothing."""
+        """Exact distribution of the next answer after these, shape (outputs,), for oracles that draw nothing."""
         hits = self.hits(past, data)
         return np.asarray(hits / hits.sum())
 
     def step_target(self, past: tuple[int, ...], data: Dataset) -> FloatArray:
-        """Law of the next answer of the local algorithm after these, shape (outputs,)."""
+        """Distribution of the next answer of the local algorithm after these, shape (outputs,)."""
         likelihood = distribution(data, self.calls.inputs) * self.calls.likelihood(past)
         return np.asarray(likelihood @ self.calls.at(past).randomizer.rows / likelihood.sum())
 
@@ -253,7 +254,7 @@ class ConditionalSimulation:
         return entry
 
     def output_law(self, data: Dataset) -> FloatArray:
-        """Exact law of all answers, shape (outputs^(entries depth),), for oracles that draw nothing."""
+        """Exact distribution of all answers, shape (outputs^(entries depth),), for oracles that draw nothing."""
         found: dict[tuple[tuple[int, ...], ...], float] = {((),) * self.entries: 1.0}
         for _ in range(self.calls.depth):
             # One table a distinct history; all entries move at once.
@@ -272,11 +273,11 @@ class ConditionalSimulation:
         return law
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact law of the code of all answers, for oracles that draw nothing."""
+        """Exact distribution of the code of all answers, for oracles that draw nothing."""
         return finite(self.output_law(data))
 
     def target(self, data: Dataset) -> FloatArray:
-        """Law of all answers of the local algorithm, shape (outputs^(entries depth),)."""
+        """Distribution of all answers of the local algorithm, shape (outputs^(entries depth),)."""
         one = self.calls.target(data)
         law = one
         for _ in range(self.entries - 1):
@@ -391,7 +392,7 @@ class StepUnderAllSigns:
 
 
 def step_under_all_signs(simulation: ConditionalSimulation, past: tuple[int, ...], data: Dataset) -> StepUnderAllSigns:
-    """Compute the law of a call after past answers under all patterns of errors of both queries.
+    """Compute the distribution of a call after past answers under all patterns of errors of both queries.
 
     Of the second query there are as many patterns as of the first, or two if its answer is cached.
     """

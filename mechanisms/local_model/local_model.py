@@ -244,7 +244,7 @@ class OracleBranches(_Runs):
 
 
 class Budgeted(Branching, Protocol):
-    """An interactive mechanism with known laws that says what each person may lose."""
+    """An interactive mechanism with known distributions that says what each person may lose."""
 
     @property
     def epsilon(self) -> float:
@@ -254,7 +254,7 @@ class Budgeted(Branching, Protocol):
 
 @dataclass(frozen=True)
 class LocalAlgorithm:
-    """An algorithm that asks an oracle: the transcript of its calls and their answers, whose law is exact.
+    """An algorithm that asks an oracle: the transcript of its calls and their answers, whose distribution is exact.
 
     Parameters
     ----------
@@ -280,7 +280,7 @@ class LocalAlgorithm:
         return np.asarray(ExactDialogue(self.oracle, self.analyst)(data, n, rng), dtype=np.int64)
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact law of the transcripts."""
+        """Exact distribution of the transcripts."""
         return ExactDialogue(self.oracle, self.analyst).law(data)
 
 

@@ -87,7 +87,7 @@ class LocalRandomizer:
         return np.asarray((rng.random(inputs.size)[:, None] >= cumulative[inputs]).sum(axis=1), dtype=np.int64)
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact output law on a database of one record."""
+        """Exact output distribution on a database of one record."""
         return FiniteLaw(tuple(range(self.rows.shape[1])), self.rows[_only_record(data)])
 
 

@@ -82,7 +82,7 @@ class TruncatedSimulation(RejectionSimulation):
         return float(np.prod(stays[np.arange(self.candidates) % stays.size]))
 
     def output_law(self, data: Dataset) -> FloatArray:
-        """Exact law of the output, shape (outputs,), for an oracle that draws nothing."""
+        """Exact distribution of the output, shape (outputs,), for an oracle that draws nothing."""
         hits, none = self._accepted_masses(data)
         return np.asarray(hits + none * self.drawn_from)
 

@@ -44,7 +44,7 @@ _TAIL = 1e-12
 
 @dataclass(frozen=True)
 class _Tree:
-    """What the mechanism shares with its mutants: everything but a law."""
+    """What the mechanism shares with its mutants: everything but a distribution."""
 
     column: Hashable | None
     depth: int
@@ -170,7 +170,7 @@ class IntervalTree(_Tree):
     """
 
     def law(self, data: Dataset) -> ProductLaw:
-        """Exact output law on `data`: the root, then a two-sided geometric law a node, in units of 1/n."""
+        """Exact output distribution on `data`: the root, then two-sided geometric nodes, in units of 1/n."""
         counts, a = self.counts(data), self.base
         noisy = [TwoSidedGeometricLaw(int(c), a, self.unit) for c in counts]
         root: Law = noisy[0] if self.root_noise else FiniteLaw((float(counts[0] * self.unit),), np.ones(1))
@@ -350,7 +350,7 @@ MUTANTS: dict[str, Mutant[IntervalTree]] = tabulate_mutants(
         Twin(RootCounted),
         Times(1.0),
         "benign",
-        "noise on the number of rows, which is public: no loss, another law",
+        "noise on the number of rows, which is public: no loss, another distribution",
     ),
     Mutant(
         "leaves_only",

@@ -1,8 +1,8 @@
 """Private multiplicative weights: online answers from a hypothesis that is updated privately, and its mutants.
 
 An interactive mechanism: the pool is the rows of a query matrix, any of which may be asked at any time and as often as
-one likes. Called directly it is asked all of them, once each, in their order. Exact laws are in
-`mechanisms.query_release.multiplicative_weights_law`.
+one likes. Called directly it is asked all of them, once each, in their order. Exact distributions are in
+`mechanisms.query_release.multiplicative_weights_distribution`.
 
 Answers and noise are integers: multiples of a power of two, counted in rows and not in fractions, so that one person
 moves an answer by at most 1. What the mechanism says of the data is a function of these integers and of public numbers,
@@ -38,7 +38,7 @@ from mechanisms.base.mechanism import (
 )
 from mechanisms.base.noise import base_for, round_to_lattice, two_sided_geometric
 from mechanisms.base.queries import column_values
-from mechanisms.query_release.multiplicative_weights_law import MultiplicativeWeightsBranches
+from mechanisms.query_release.multiplicative_weights_distribution import MultiplicativeWeightsBranches
 
 #: Values of queries are multiples of this, so that 2^32 of them sum exactly in float64; a millionth.
 GRAIN = 2.0**-20
@@ -245,7 +245,7 @@ class MultiplicativeWeights:
         Lattice of answers and noise, in counts; a power of two of at most 1. A 64th of a person is far below any noise.
     cuts : tuple of float or None, default None
         None: a released answer is published in full. Otherwise only between which of these numbers, in counts above
-        the hypothesis' answer, it lies: post-processing, which makes outputs few enough for an exact law.
+        the hypothesis' answer, it lies: post-processing, which makes outputs few enough for an exact distribution.
     rules : Rules
         See there.
 
@@ -337,7 +337,7 @@ class MultiplicativeWeights:
         return transcripts(self.start(data, n, rng), FixedList(range(pool)), n, rng)
 
     def branches(self, data: Dataset, rounds: int) -> MultiplicativeWeightsBranches:
-        """Begin the tree of answers on `data`, for exact laws; see `auditor.targets.interactive.Branching`."""
+        """Begin the tree of answers on `data`, for exact distributions; see `auditor.targets.interactive.Branching`."""
         del rounds  # the tree is as exact for many queries as for few
         return MultiplicativeWeightsBranches(self, self.answers(data))
 

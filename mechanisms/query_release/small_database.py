@@ -38,11 +38,12 @@ from mechanisms.base.mechanism import (
 )
 from mechanisms.base.queries import column_values
 
-#: What a table may leave out of a law, as e^-45 < 3e-20: less than a uniform draw in double precision resolves.
+#: What a table may leave out of a distribution, as e^-45 < 3e-20: less than a uniform draw in double precision
+#: resolves.
 _LEFT_OUT = 45.0
 #: Histograms in a table: 2^22 of four cells are 100 MB while it is built.
 _MOST_TYPES = 2**22
-#: Histograms in a stated law, whose outcomes are Python tuples: four cells up to m = 114.
+#: Histograms in a stated distribution, whose outcomes are Python tuples: four cells up to m = 114.
 _MOST_OUTCOMES = 2**18
 #: exp(-700) is still a normal double; below that a possible outcome would be stated as impossible.
 _FURTHEST = 700.0
@@ -176,7 +177,7 @@ class TypeTable:
 
 @lru_cache(maxsize=16)
 def type_table(counts: tuple[int, ...], size: int, rate: float, ordered: bool, whole: bool) -> TypeTable:
-    """Law of the exponential mechanism over histograms.
+    """Distribution of the exponential mechanism over histograms.
 
     Parameters
     ----------
@@ -204,7 +205,7 @@ def type_table(counts: tuple[int, ...], size: int, rate: float, ordered: bool, w
     -----
     A histogram that differs in one cell by more than r, as a fraction, has an error above r, because single elements
     are conjunctions. All such histograms together have at most the weight ``exp(-rate * r)`` of the whole base measure,
-    and the law's normaliser is at least the weight of the histogram nearest to the data. r is chosen by that.
+    and the distribution's normaliser is at least the weight of the histogram nearest to the data. r is chosen by that.
     """
     truth = np.array(counts) / sum(counts)
     cells = len(counts)
@@ -239,7 +240,7 @@ def _nearest_histogram(truth: FloatArray, size: int) -> IntArray:
 
 @dataclass(frozen=True)
 class _SyntheticBase:
-    """What the mechanism shares with its mutants: everything but the law."""
+    """What the mechanism shares with its mutants: everything but the distribution."""
 
     columns: tuple[Hashable, ...]
     epsilon: float
@@ -297,7 +298,7 @@ class _WeightedSelection(_SyntheticBase):
         return np.asarray(found.types[index], dtype=np.int64)
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact output law on `data`; outcomes are histograms, as tuples.
+        """Exact output distribution on `data`; outcomes are histograms, as tuples.
 
         Raises
         ------
@@ -323,7 +324,7 @@ class _WeightedSelection(_SyntheticBase):
 @lru_cache(maxsize=16)
 def _stated_distribution(counts: tuple[int, ...], size: int, rate: float, ordered: bool) -> FiniteLaw:
     histograms = math.comb(size + len(counts) - 1, size)
-    require(histograms <= _MOST_OUTCOMES, f"a law on at most {_MOST_OUTCOMES} histograms", histograms)
+    require(histograms <= _MOST_OUTCOMES, f"a distribution on at most {_MOST_OUTCOMES} histograms", histograms)
     found = type_table(counts, size, rate, ordered, True)
     least = float(found.log_mass.min())
     require(least >= -_FURTHEST, f"log probabilities of at least {-_FURTHEST:g}", least)
@@ -350,12 +351,13 @@ class SmallDatabase(_WeightedSelection):
     Raises
     ------
     ValueError
-        If a parameter is not what it must be; on use, if a column holds other values, or the law is too large.
+        If a parameter is not what it must be; on use, if a column holds other values, or the distribution is too large.
 
     Notes
     -----
-    Drawn from the exact law on histograms, by inverting its cumulative probabilities. Where the law is concentrated
-    only the histograms near the data are listed (see `type_table`): that is what makes hundreds of rows cheap.
+    Drawn from the exact distribution on histograms, by inverting its cumulative probabilities. Where the distribution
+    is concentrated only the histograms near the data are listed (see `type_table`): that is what makes hundreds of rows
+    cheap.
     """
 
 
@@ -482,7 +484,7 @@ class Subsample(_SyntheticBase):
         return np.asarray(rng.multinomial(self.size, np.array(counts) / sum(counts), size=n), dtype=np.int64)
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact output law on `data`; databases with a row that the data do not have are impossible."""
+        """Exact output distribution on `data`; databases with a row that the data do not have are impossible."""
         counts = self.counts(data)
         share = np.array(counts) / sum(counts)
         outcomes = list(datasets(self.size, len(counts)))
@@ -504,7 +506,7 @@ MUTANTS: dict[str, Mutant[SmallDatabase]] = tabulate_mutants(
         Twin(TimesSyntheticRows),
         None,
         "benign",
-        "m in place of n in the weight: at most eps m/n on n rows, another law; a violation only if m > n",
+        "m in place of n in the weight: at most eps m/n on n rows, another distribution; a violation only if m > n",
     ),
     Mutant(
         "score_not_divided_by_n",
@@ -518,7 +520,7 @@ MUTANTS: dict[str, Mutant[SmallDatabase]] = tabulate_mutants(
         Twin(Unordered),
         Times(1.0),
         "benign",
-        "multinomial weights dropped: the exponential mechanism over histograms, as private, another law",
+        "multinomial weights dropped: the exponential mechanism over histograms, as private, another distribution",
     ),
     Mutant(
         "random_subsample_of_data",

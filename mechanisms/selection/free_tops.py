@@ -28,7 +28,7 @@ from mechanisms.base.mechanism import (
 from mechanisms.base.noise import gauss_legendre
 from mechanisms.base.queries import Count, Query, Relation
 from mechanisms.selection.sparse_vector import SparseVector, Variant
-from mechanisms.selection.sparse_vector_law import REACH, laplace_cdf
+from mechanisms.selection.sparse_vector_distribution import REACH, laplace_cdf
 
 
 @dataclass(frozen=True)

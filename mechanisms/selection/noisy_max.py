@@ -86,11 +86,11 @@ class ReportNoisyMax(_NoisyMax):
     epsilon : float
         Claimed pure level, for scores that may move in different directions.
     noise : {"laplace", "exponential"}
-        With exponential noise the output law is that of `PermuteAndFlip`.
+        With exponential noise the output distribution is that of `PermuteAndFlip`.
     """
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact output law on `data`; outcomes are the indices, errors below 1e-13."""
+        """Exact output distribution on `data`; outcomes are the indices, errors below 1e-13."""
         scores = self.scaled(data)
         mass = laplace_winner(scores) if self.noise == "laplace" else exponential_winner(scores)
         return FiniteLaw(tuple(range(mass.size)), mass)
@@ -113,7 +113,7 @@ class PermuteAndFlip(_Max):
     """
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact output law on `data`; outcomes are the indices, errors below 1e-14."""
+        """Exact output distribution on `data`; outcomes are the indices, errors below 1e-14."""
         mass = exponential_winner(self.scaled(data))
         return FiniteLaw(tuple(range(mass.size)), mass)
 

@@ -28,7 +28,7 @@ from mechanisms.base.mechanism import (
 from mechanisms.base.noise import base_for, lattice_steps, round_to_lattice, two_sided_geometric
 from mechanisms.stability.median import Median, ObservedRange
 
-# Outputs that a law lists, at most: 2^16 of them take some tenths of a second.
+# Outputs that a distribution lists, at most: 2^16 of them take some tenths of a second.
 _FINEST = 2.0**-16
 # Smallest exponent of a probability that is stated: e^-690 is about 1e-300, still a normal float64.
 _FURTHEST = 690.0
@@ -141,7 +141,7 @@ class ProposeTestRelease:
         return np.asarray(np.where(passed, values, np.nan), dtype=np.float64)
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact output law on `data`: the lattice points of [0, 1], and NaN.
+        """Exact output distribution on `data`: the lattice points of [0, 1], and NaN.
 
         Raises
         ------
@@ -153,11 +153,11 @@ class ProposeTestRelease:
 
     def _finite_distribution(self, mass: FloatArray, released: float) -> FiniteLaw:
         points = np.arange(mass.size) * self.step
-        # One NaN object for all laws: outcomes are found in dictionaries, which know a NaN by its identity.
+        # One NaN object for all distributions: outcomes are found in dictionaries, which know a NaN by its identity.
         return FiniteLaw((*points.tolist(), math.nan), np.append(mass, 1.0 - released))
 
     def _pmf(self, data: Dataset) -> FloatArray:
-        """Law of a release on the lattice points of [0, 1]; the tails beyond lie at the ends."""
+        """Distribution of a release on the lattice points of [0, 1]; the tails beyond lie at the ends."""
         last, centre, base = round(1.0 / self.step), self.centre(data), self.release_base(data)
         k = np.arange(last + 1)
         if math.isinf(base):
@@ -248,7 +248,7 @@ class ReusedDraw(ProposeTestRelease):
         return self._release_steps(noise >= self.needed(self.distance(data)), steps)
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact output law on `data`."""
+        """Exact output distribution on `data`."""
         last, centre, distance = round(1.0 / self.step), self.centre(data), self.distance(data)
         require(math.isfinite(distance), "a finite distance (else every draw passes)", distance)
         # The release falls on k or above from this draw on, as for `round_to_lattice`: noise >= (k - 1/2 - centre).

@@ -1,7 +1,7 @@
 """Cauchy noise scaled to the smooth sensitivity of the median, and its mutants.
 
 The scale ``c SS_b(x)`` differs between neighbours by a factor of at most e^b and the answers by at most SS_b, so two
-outputs are Cauchy laws whose distance in the hyperbolic plane, which is the largest privacy loss, is at most
+outputs are Cauchy distributions whose distance in the hyperbolic plane, which is the largest privacy loss, is at most
 `worst_level`. With b = epsilon that is above epsilon for every finite c: the dilation alone uses all of epsilon.
 
 Source: document 003, section 2.2.1; Nissim, Raskhodnikova and Smith (2007); catalogue 000_001_003,
@@ -98,7 +98,7 @@ class SmoothCauchy(_ScaledNoise):
     """
 
     def law(self, data: Dataset) -> CauchyLaw:
-        """Exact output law on `data`, before it is rounded."""
+        """Exact output distribution on `data`, before it is rounded."""
         return CauchyLaw(float(self.query(data)), self.scale(data))
 
 
@@ -178,7 +178,7 @@ class GaussianNoise(_ScaledNoise):
 
 @dataclass(frozen=True)
 class LocalForSmooth(SmoothCauchy):
-    """The local sensitivity for the smooth one; datasets where it is 0 get no noise and have no law here."""
+    """The local sensitivity for the smooth one; datasets where it is 0 get no noise and have no distribution here."""
 
     def sensitivity(self, data: Dataset) -> float:
         """Return the local sensitivity."""

@@ -104,7 +104,7 @@ class ChunkedAnswers(_NoisyAnswers):
     step : float, default 2**-10
         Lattice step in rows: a power of two, at most 1. Each value is rounded to a multiple of it, so the sum of a
         chunk moves by at most ``1 / step`` steps; noise has base ``a = exp(epsilon step)`` on the lattice. A thousandth
-        of a row, so that the law is the Laplace law to the eye.
+        of a row, so that to the eye it is the Laplace distribution.
 
     Raises
     ------
@@ -114,8 +114,8 @@ class ChunkedAnswers(_NoisyAnswers):
     Notes
     -----
     Rows are chunked by position. A cut that depends on values (`ChunksOfSortedRows`) can be moved by one row in every
-    chunk. The transcript is epsilon-DP for any algorithm: given the past answers, the law of the answer from chunk i
-    depends on that chunk only.
+    chunk. The transcript is epsilon-DP for any algorithm: given the past answers, the distribution of the answer from
+    chunk i depends on that chunk only.
     """
 
     def rows_of(self, data: Dataset, index: int) -> IntArray:
@@ -150,7 +150,7 @@ class FixedAnswers(ChunkedAnswers):
         require(not self.algorithm.adaptive, "an algorithm whose queries are fixed in advance", self.algorithm)
 
     def law(self, data: Dataset) -> ProductLaw:
-        """Exact law of the transcript: a two-sided geometric law an answer, in units of ``step / size``."""
+        """Exact distribution of the transcript: two-sided geometric answers, in units of ``step / size``."""
         unused, a = np.random.default_rng(0), self.base
         parts: list[TwoSidedGeometricLaw] = []
         for i in range(self.algorithm.queries):
@@ -185,7 +185,7 @@ class ConjunctionLearner(Learner):
         require(isinstance(self.answers.algorithm, Conjunctions), "Conjunctions", self.answers.algorithm)
 
     def law(self, data: Dataset) -> ProductLaw:
-        """Exact law of the hypothesis: bit j is kept if answer j is at most tau, independently of the others."""
+        """Exact distribution of the hypothesis: bit j is kept if answer j is at most tau; bits are independent."""
         answers, tau = self.answers, self.answers.algorithm.tolerance
         highest = _last_at_most(tau, answers.unit)
         return ProductLaw(
@@ -220,7 +220,7 @@ class FreshAnswers(_NoisyAnswers):
     def miss(self, mean: float, tolerance: float) -> float:
         """Probability that the answer to a query of this expectation is off by more than `tolerance`.
 
-        Exact: the binomial law of the sum, and the tails of the noise for each of its values. Time O(s).
+        Exact: the binomial distribution of the sum, and the tails of the noise for each of its values. Time O(s).
         """
         rows = np.arange(self.size + 1, dtype=np.float64)
         noise, exact = TwoSidedGeometricLaw(0, self.base), rows / self.step
@@ -420,6 +420,6 @@ def _last_at_most(value: float, unit: float) -> int:
 
 
 def _above_and_at_most(a: float, k: int) -> tuple[float, float]:
-    """``P[Z > k]`` and ``P[Z <= k]`` of the two-sided geometric law of base a, the smaller without cancellation."""
+    """``P[Z > k]`` and ``P[Z <= k]`` of a two-sided geometric Z of base a, the smaller without cancellation."""
     law = TwoSidedGeometricLaw(0, a)
     return float(law.cdf(-k - 1)), float(law.cdf(k))

@@ -131,7 +131,7 @@ class Majorities:
         return np.broadcast_to(labels, (n, labels.size)).copy()
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact output law on `data`: a point."""
+        """Exact output distribution on `data`: a point."""
         return FiniteLaw((tuple(self.votes(data)[0].tolist()),), np.ones(1))
 
 
@@ -160,7 +160,7 @@ class RandomTies:
         return np.where(out >= 0, rng.choice(self._tied_values(data), (n, 1)), out)
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact output law on `data`, over tuples."""
+        """Exact output distribution on `data`, over tuples."""
         law, tied = self.base.law(data), self._tied_values(data)
         mass: dict[tuple[int, ...], float] = {}
         for outcome, p in zip(law.outcomes, law.probabilities, strict=True):

@@ -35,7 +35,7 @@ from mechanisms.base.noise import without_low_bits
 from mechanisms.teacher_ensembles.online_release import BOTTOM, Stream
 from mechanisms.teacher_ensembles.vote_distance import MostFrequent, Question, checked, uncapped_distance
 
-# Transcripts that a law lists, at most: 2^16 of them take some tenths of a second.
+# Transcripts that a distribution lists, at most: 2^16 of them take some tenths of a second.
 _MOST_QUERIES = 16
 
 
@@ -98,7 +98,7 @@ class DistanceTest:
         return np.where(noisy > self.bar(data), value, BOTTOM)
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact output law on `data`: the value and `BOTTOM`."""
+        """Exact output distribution on `data`: the value and `BOTTOM`."""
         value, distance = self.found(data)
         return FiniteLaw((value, BOTTOM), np.array(laplace_tails(self.bar(data) - distance, self.scale(distance))))
 
@@ -165,7 +165,7 @@ class IndependentTests:
         return np.where(noisy > self.bar, values, BOTTOM)
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact output law on `data`, over tuples; ValueError for more than 16 queries."""
+        """Exact output distribution on `data`, over tuples; ValueError for more than 16 queries."""
         values, distances = self.stream(data)
         require(values.size <= _MOST_QUERIES, f"at most {_MOST_QUERIES} queries", values.size)
         mass, outcomes = np.ones(1), list(itertools.product(*((int(value), BOTTOM) for value in values)))
@@ -263,7 +263,7 @@ class Always(DistanceTest):
         return np.full(n, self.found(data)[0], dtype=np.int64)
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact output law on `data`: a point."""
+        """Exact output distribution on `data`: a point."""
         return FiniteLaw((self.found(data)[0],), np.ones(1))
 
 

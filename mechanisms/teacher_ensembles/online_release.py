@@ -1,7 +1,7 @@
 """Queries answered exactly as long as they are stable: a sparse vector of distances to instability.
 
 Each query names a value and a distance; the value is given out where the noisy distance is above a noisy threshold, and
-nothing otherwise, up to T + 1 times. Exact laws are those of `mechanisms.selection.sparse_vector`.
+nothing otherwise, up to T + 1 times. Exact distributions are those of `mechanisms.selection.sparse_vector`.
 
 Source: document 004, Algorithm 3; catalogue 004, oqr.
 """
@@ -33,7 +33,7 @@ from mechanisms.base.mechanism import (
 from mechanisms.base.queries import Answers
 from mechanisms.selection.free_tops import Opposite, Scaled, With, noise_scale
 from mechanisms.selection.sparse_vector import SparseVector, SparseVectorSession, Variant
-from mechanisms.selection.sparse_vector_law import SparseVectorBranches
+from mechanisms.selection.sparse_vector_distribution import SparseVectorBranches
 from mechanisms.teacher_ensembles.online_leaks import release_scale, release_threshold
 from mechanisms.teacher_ensembles.vote_distance import Question
 
@@ -208,12 +208,12 @@ class OnlineRelease:
         return transcripts(session, FixedList(range(session.pool)), n, rng)
 
     def branches(self, data: Dataset, rounds: int) -> ReleaseBranches:
-        """Begin the tree of answers on `data`, for exact laws; see `auditor.targets.interactive.Branching`."""
+        """Begin the tree of answers on `data`, for exact distributions; see `auditor.targets.interactive.Branching`."""
         values, distances = self._stream_answers(data)
         return ReleaseBranches(values, self.tests.branches(distances, rounds))
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact output law on `data`, over tuples of values, -1 and -2; ValueError if there are too many."""
+        """Exact output distribution on `data`, over tuples of values, -1 and -2; ValueError if there are too many."""
         fixed = FixedList(range(self.stream.queries))
         return transcript_law(self.branches(data, fixed.rounds), fixed)
 

@@ -34,7 +34,7 @@ from mechanisms.base.mechanism import (
 from mechanisms.selection.free_tops import tail
 from mechanisms.teacher_ensembles.soft_labels import BOTTOM, HALTED, corrected_threshold, noise_scale
 
-#: Votes that are as rare as the rounding of differences of the binomial law are not drawn.
+#: Votes that are as rare as the rounding of differences of the binomial distribution are not drawn.
 _NEVER = 1e-15
 #: Relative rounding of a width that is 1 over an integer.
 _ROUNDING = 1e-12
@@ -326,7 +326,7 @@ class OneLabel:
         return self.labels.answers([tests], n, rng)[:, 0]
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact law of the output."""
+        """Exact distribution of the output."""
         law = self.labels.first_law(self._count_half_bins(data))
         held = {code: float(p) for code, p in law.items() if p > 0}
         return FiniteLaw(tuple(held), np.array(list(held.values())))
@@ -345,7 +345,7 @@ class MeanReleased(OneLabel):
         return np.where(codes == BOTTOM, float(BOTTOM), float(np.mean(data)))
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact law of the output."""
+        """Exact distribution of the output."""
         bottom = float(self.labels.first_law(self._count_half_bins(data))[BOTTOM])
         return FiniteLaw((float(BOTTOM), float(np.mean(data))), np.array([bottom, 1.0 - bottom]))
 
@@ -364,7 +364,7 @@ class NoTest(OneLabel):
         return 2 * int(leader(histograms(self._count_half_bins(data))[0])[0]) + 1
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact law of the output: it is certain."""
+        """Exact distribution of the output: it is certain."""
         return FiniteLaw((self._code(data),), np.ones(1))
 
 

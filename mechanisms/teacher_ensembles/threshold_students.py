@@ -1,9 +1,9 @@
 """Algorithm 5 for thresholds on [0, 1], at the sizes of its theorems, without a single example being drawn.
 
-Features are uniform, and the best threshold is 1/2. The law of a teacher's threshold on n' examples is known, so of the
-votes at the public points only the counts are drawn. Points at which nearly all teachers agree are answered with
-certainty (but for 1e-12 a run); the others, near 1/2, go through `vote_aggregation.refusals`. The student is
-the empirical risk minimiser over thresholds.
+Features are uniform, and the best threshold is 1/2. The distribution of a teacher's threshold on n' examples is known,
+so of the votes at the public points only the counts are drawn. Points at which nearly all teachers agree are answered
+with certainty (but for 1e-12 a run); the others, near 1/2, go through `vote_aggregation.refusals`. The student is the
+empirical risk minimiser over thresholds.
 
 Source: document 004, Corollary 4.1, Theorems 4.3, 4.4, 4.6 and 4.7; catalogue 004, bin_clas and pri_learn.
 """
@@ -38,7 +38,7 @@ _BATCH = 2**22
 
 
 class Teachers(ABC):
-    """Law of the threshold 1/2 + E that one chunk gives."""
+    """Distribution of the threshold 1/2 + E that one chunk gives."""
 
     @abstractmethod
     def cdf(self, t: FloatArray, size: int) -> FloatArray:
@@ -211,7 +211,7 @@ class ThresholdStudents:
     Parameters
     ----------
     teachers : Teachers
-        Law of the teachers' thresholds.
+        Distribution of the teachers' thresholds.
     sizes : Sizes
         How many of everything.
     epsilon, delta : float

@@ -20,7 +20,7 @@ from scipy import stats
 
 from mechanisms.base.mechanism import Dataset, FloatArray, IntArray, require, require_draws
 from mechanisms.base.noise import gauss_legendre
-from mechanisms.selection.sparse_vector_law import REACH, laplace_cdf
+from mechanisms.selection.sparse_vector_distribution import REACH, laplace_cdf
 from mechanisms.teacher_ensembles.online_leaks import release_scale, release_threshold
 from mechanisms.teacher_ensembles.vote_distance import Distance, gap_distance, leading
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import tokenize
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import lru_cache
@@ -47,6 +48,17 @@ VAGUE = set(
 )
 #: The packages whose private names, and whose prose, follow the rules; `dpaudit` has the pytest plugin.
 PACKAGES = ("auditor", "mechanisms", "experiments", "benchmarks", "dpaudit")
+#: What may stand in prose as it is: names in code, and what they are called with.
+LAW_ALLOWED = re.compile(
+    r"""
+    ``[^`]*`` | `[^`]*`                             # code
+    | ^\s*law(?:s|_p,[ ]law_q)?[ ]:[ ][\w ]+$        # a parameter and its type
+    | \blaw\(data\) | \(law,[ ]law[ ]\+[ ]1\) | len\(laws\)
+    | \bauditor(?:\.\w+)+                          # a module
+    | \*law\* | "law"                              # the word itself
+    """,
+    re.MULTILINE | re.VERBOSE,
+)
 #: The docstrings of commands are help texts: their first line is all that `dpaudit --help` shows.
 HELP = "commands.py"
 
@@ -137,6 +149,60 @@ def test_a_private_name_tells_what_is_done_or_returned() -> None:
         if isinstance(node, Named) and is_vague(node.name)
     ]
     assert vague == []
+
+
+def prose(path: Path, tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Docstrings, texts and comments of a module, with their lines; a text that is one identifier is a name in code."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and not node.value.isidentifier():
+            yield node.lineno, node.value
+    with tokenize.open(path) as file:
+        for token in tokenize.generate_tokens(file.readline):
+            if token.type == tokenize.COMMENT:
+                yield token.start[0], token.string
+
+
+def names_a_law(text: str) -> bool:
+    """Whether a text calls a distribution a law."""
+    return re.search(r"\blaws?\b", LAW_ALLOWED.sub(" ", text), re.IGNORECASE) is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "refused"),
+    [
+        ("the law of the outputs", True),
+        ("Laws that a mechanism may state.", True),
+        ("States its distribution by ``law(data)``, see `law`.", False),
+        ("    law : FiniteLaw\n        The distribution.", False),
+        ("    law : FiniteLaw\n        The law.", True),
+    ],
+)
+def test_prose_about_laws_is_told_from_code(text: str, refused: bool) -> None:
+    assert names_a_law(text) == refused
+
+
+def test_prose_in_code_says_distribution() -> None:
+    laws = [
+        f"{path.relative_to(ROOT)}:{line}: {text}"
+        for path, tree in all_trees().items()
+        for line, text in prose(path, tree)
+        if names_a_law(text)
+    ]
+    assert laws == []
+
+
+def test_pages_say_distribution() -> None:
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+    pages += [*sorted((ROOT / "auditor" / "report").glob("*.html")), ROOT / "experiments" / "inventory.toml"]
+    laws = [
+        f"{path.name}: {line}"
+        for path in pages
+        for line in re.sub(
+            r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE
+        ).splitlines()
+        if names_a_law(line)
+    ]
+    assert laws == []
 
 
 def test_a_module_is_named_by_what_it_holds() -> None:

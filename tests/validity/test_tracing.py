@@ -42,7 +42,7 @@ def most(audits: int) -> int:
 
 @dataclass(frozen=True)
 class Blocks:
-    """The second number of `Tracing` alone: for Gaussian noise its law is known."""
+    """The second number of `Tracing` alone: for Gaussian noise its distribution is known."""
 
     traced: Tracing
 

@@ -120,7 +120,7 @@ class PowerLaw(Theorem):
     def basis(self) -> str:
         """Basis of the check, see `Theorem`.
 
-        A formula that is fitted is no law that was computed exactly.
+        A formula that is fitted is no distribution that was computed exactly.
         """
         if isinstance(self.measure, Exactly):
             return "computed" if self.measure.formula else "exact"

@@ -41,7 +41,7 @@ def random_rows(rows: Rows, shape: tuple[int, ...], rng: np.random.Generator) ->
     Parameters
     ----------
     rows : {"subset", "sign", "gaussian"}
-        Law of an entry, in the order above.
+        Distribution of an entry, in the order above.
     shape : tuple of int
         Shape of the result.
     rng : numpy.random.Generator

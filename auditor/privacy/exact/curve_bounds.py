@@ -81,7 +81,7 @@ class PessimisticCurve:
         listed = [(convolution.losses(curve, step), count) for curve, count in self.parts]
         shared = [(convolution.shared_out(losses, step), count) for losses, count in listed]
         masses, log_error = convolution.convolved(shared, step, both_tails=True)
-        # Groups that are negligible under both laws are left out.
+        # Groups that are negligible under both distributions are left out.
         log_p = np.logaddexp(masses.log_mass, log_error)[::-1]
         loss = (masses.start + step * np.arange(log_p.size))[::-1]
         p_only = _probability_of_any([(losses.p_only + losses.p_cut, count) for losses, count in listed])

@@ -57,7 +57,7 @@ def rng(seed: int = 20261122) -> np.random.Generator:
 
 
 def within(count: int, n: int, p: float, tests: int = 1) -> bool:
-    """Whether a count is no rarer than `FALSE_ALARM` for its law."""
+    """Whether a count is no rarer than `FALSE_ALARM` for its distribution."""
     low, high = stats.binom.cdf(count, n, p), stats.binom.sf(count - 1, n, p)
     return bool(min(low, high) >= FALSE_ALARM / 2 / tests)
 

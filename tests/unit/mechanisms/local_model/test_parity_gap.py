@@ -1,4 +1,4 @@
-"""Brute force over parities by local users: its laws against users one by one, and sample sizes."""
+"""Brute force over parities by local users: its distributions against users one by one, and sample sizes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ ALARM = 1e-6
 
 
 def noise_mass(a: float, terms: int, reach: int) -> FloatArray:
-    """Law of a sum of two-sided geometric variables on -reach..reach, by convolution of what is printed for one."""
+    """Distribution of a sum of two-sided geometric variables on -reach..reach, by convolution of the printed one."""
     k = np.arange(-reach, reach + 1)
     one = a ** -np.abs(k).astype(float) * (a - 1) / (a + 1)
     total = one

@@ -112,7 +112,7 @@ def test_nonces_are_fresh_in_each_component_and_those_of_mutants_are_not() -> No
 
 @pytest.mark.parametrize("present", [0, 1])
 def test_accusations_are_those_of_the_code_itself(present: int) -> None:
-    """Rows decrypt the codewords, so the exact law of the code holds; it is far from a coin's."""
+    """Rows decrypt the codewords, so the exact distribution of the code holds; it is far from a coin's."""
     traced = KeyTracing(AttributeMeans(), TraitorTracing(SMALL))
     rate = accusation_rates(SMALL, lambda means: np.asarray(means > 0.5, dtype=np.float64))[1 - present]
     accused = int(traced([present], 400, rng()).sum())
@@ -121,7 +121,7 @@ def test_accusations_are_those_of_the_code_itself(present: int) -> None:
 
 
 def test_batches_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One trial at a time, from one generator, gives what another batch of trials gives in law; exact means decide."""
+    """One trial at a time, from one generator, is distributed as another batch of trials; exact means decide."""
     traced = KeyTracing(AttributeMeans(), TraitorTracing(SMALL), difference=True)
     assert traced([1], 30, rng()).shape == (30, 2)
     monkeypatch.setattr("mechanisms.lower_bounds.traitor_tracing._COMPONENTS", 1)

@@ -189,7 +189,7 @@ def test_runs_with_losses_above_the_claimed_epsilon() -> None:
 
 
 def test_the_certified_part_of_an_epoch() -> None:
-    # 004, section 0.6: at 10^6 draws a side and shift 1/2 it is 0.90. Once more from the laws, at other tops.
+    # 004, section 0.6: at 10^6 draws a side and shift 1/2 it is 0.90. Once more from the distributions, at other tops.
     (part,) = certified_parts(0.5, (1_000_000,))
     assert 0.88 <= part <= 0.93
     unit, best = epoch(Answers(), 1.0), 0.0

@@ -1,4 +1,4 @@
-"""Release by distance to instability: golden values, exact laws against samples and by hand, and mutants.
+"""Release by distance to instability: golden values, exact distributions against samples and by hand, and mutants.
 
 Every statistical check fails for a correct program with probability at most 1e-6, whatever the seed.
 """

@@ -1,4 +1,4 @@
-"""Online release of stable queries: golden values, leaks and laws by independent routes, distances, and mutants.
+"""Online release of stable queries: golden values, leaks and distributions by independent routes, distances, mutants.
 
 Every statistical check fails for a correct program with probability at most 1e-6, whatever the seed.
 """
@@ -208,7 +208,7 @@ def test_runs_at_the_sharper_distance() -> None:
         assert _all_unstable(t) == t + 1
 
 
-# ------------------------------------------------------------------------------------------- laws
+# ------------------------------------------------------------------------------------------- distributions
 
 
 @pytest.mark.parametrize("name", ["reference", *(name for name in MUTANTS if name != "answers_after_halt")])

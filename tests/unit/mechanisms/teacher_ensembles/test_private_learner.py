@@ -1,4 +1,4 @@
-"""Private learners: exact laws against enumeration and draws, what a student may see, thresholds at full size."""
+"""Private learners: distributions against enumeration and draws, what a student may see, thresholds at full size."""
 
 from __future__ import annotations
 
@@ -50,14 +50,15 @@ from mechanisms.teacher_ensembles.vote_distance import gap_distance
 
 #: False alarm of each statistical test.
 _ALPHA = 1e-6
-#: The same for chi-square tests: cells with 25 expected draws have heavier tails than the chi-square law, by less.
+#: The same for chi-square tests: cells with 25 expected draws have heavier tails than the chi-square distribution, by
+#: less.
 _CHI_SQUARE = 1e-9
 _ROWS = np.array([[1.0, 1], [1, 1], [1, 0]])
 _ONE = PrivateLearner(3, 4.0, 0.3, points=((1.0,),))
 
 
 def _fits(law: FiniteLaw, outputs: Any) -> float:
-    """P-value of draws under a finite law; 0 if an outcome is impossible."""
+    """P-value of draws under a finite distribution; 0 if an outcome is impossible."""
     found: dict[tuple[int, ...], int] = {}
     for row in map(tuple, np.asarray(outputs).tolist()):
         found[row] = found.get(row, 0) + 1
@@ -111,7 +112,7 @@ def test_one_row_changes_one_teacher() -> None:
         assert changed.tolist() == [j == row // 3 for j in range(4)]
 
 
-# -------------------------------------------------------------------------------------- laws
+# -------------------------------------------------------------------------------------- distributions
 
 
 def test_one_point_is_the_leak_and_half_of_the_rest() -> None:
@@ -291,7 +292,8 @@ def _thresholds(teachers: Teachers, size: int, n: int, rng: np.random.Generator)
             places, middle = np.flatnonzero(cost == cost.min()), int((x < 0).sum())
             distance = np.abs(places - middle)
             right = places[places >= middle]
-            # As in the law: no example away if that is best; of the others those on the right, the nearest first.
+            # As in the distribution: no example away if that is best; of the others those on the right, the nearest
+            # first.
             place = right.min() if right.size and (middle in places or right.size) else places[distance.argmin()]
             found[i] = 0.0 if place == middle else x[place - 1] if place > middle else x[place]
         else:
@@ -391,7 +393,7 @@ def test_sizes_by_hand() -> None:
         (lambda: _ONE(np.ones((3, 4)), 1, np.random.default_rng(0)), "1 features, got 3"),
         (lambda: _ONE(_ROWS * 2, 1, np.random.default_rng(0)), "labels 0 and 1"),
         (lambda: _ONE(_ROWS, 0, np.random.default_rng(0)), "n >= 1, got 0"),
-        (lambda: replace(_ONE, points=((1.0,),) * 17).law(_ROWS), "at most 16 points, for a law, got 17"),
+        (lambda: replace(_ONE, points=((1.0,),) * 17).law(_ROWS), "at most 16 points, for a distribution, got 17"),
         (lambda: replace(_ONE, points=((0.5,),))(_ROWS, 1, np.random.default_rng(0)), "whole numbers"),
         (lambda: NoisyLabels(0.3), r"label noise in \(0, 0.1\], got 0.3"),
         (lambda: sizes(1.5, 0.1, 1.0, 0.1), "got 1.5"),

@@ -1,4 +1,4 @@
-"""Output laws of the mutants on their pairs, for the oracle: what is declared, or computed here from the definition."""
+"""Output distributions of the mutants on their pairs, for the oracle: declared, or computed from the definition."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mechanisms.base.noise import gauss_legendre
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-#: Points of a trade-off curve between which a pair of laws is taken as constant.
+#: Points of a trade-off curve between which a pair of distributions is taken as constant.
 POINTS = 4_000
 #: Integer noise is followed until this much of its mass is left, too little to move any rate.
 _TAIL = 1e-12
@@ -33,10 +33,10 @@ _REACH = 25.0
 
 
 def masses_of(draft: Draft) -> Masses | None:
-    """Pair of laws of a mutant on its first pair; None if it is not known.
+    """Pair of distributions of a mutant on its first pair; None if it is not known.
 
-    In this order: the exact curve that the claim declares, the definitions of this module, the laws that the mechanism
-    states.
+    In this order: the exact curve that the claim declares, the definitions of this module, the distributions that the
+    mechanism states.
     """
     pair, mechanism = draft.pairs[0], draft.mechanism
     if draft.curves:
@@ -49,7 +49,7 @@ def masses_of(draft: Draft) -> Masses | None:
 
 
 def from_curve(known: PrivacyCurve, points: int = POINTS) -> Masses:
-    """Masses of a pair of laws, from all that their privacy curve says about them.
+    """Masses of a pair of distributions, from all that their privacy curve says about them.
 
     A `LossCurve` holds the masses themselves. Otherwise the trade-off curve is cut at ``points`` points and more in the
     tails: between two of them the likelihood ratio hardly moves. Where the two orders differ that is the pair of the
@@ -141,7 +141,7 @@ def _point_against_noise(mechanism: Any, pair: Pair) -> Masses:
     point, spread = (first, second) if isinstance(first, FiniteLaw) else (second, first)
     at = float(mechanism.centre(pair.x if point is first else pair.y)) * mechanism.grid
     if point.outcomes != (at,):
-        raise ValueError(f"expected a law at the point {at}, got {point}")
+        raise ValueError(f"expected a distribution at the point {at}, got {point}")
     hit = float(spread.cdf(at) - spread.cdf(np.nextafter(at, -math.inf)))
     masses = np.array([1.0, 0.0]), np.array([hit, 1.0 - hit])
     return Masses(*masses) if point is first else Masses(*masses[::-1])
@@ -299,7 +299,7 @@ def _disjoint_outputs(mechanism: Any, pair: Pair) -> Masses:
     return _disjoint_masses()
 
 
-#: By the mutant's class. A mutant that is neither here nor states a law has the row "no law known".
+#: By the mutant's class. A mutant that is neither here nor states its own has the row "no distribution known".
 _LAWS: dict[str, Callable[[Any, Pair], Masses | None]] = {
     "OneSided": _one_sided_integers,
     "OneSidedNoise": _one_sided_lattice,

@@ -1,4 +1,4 @@
-"""Exact laws of private multiplicative weights: its transcripts with finitely many answers.
+"""Exact distributions of private multiplicative weights: its transcripts with finitely many answers.
 
 The noise of the threshold is summed over, everything else in an epoch is independent given it. On the lattice on which
 the mechanism draws its noise the integral of the proof is a sum.
