@@ -100,7 +100,7 @@ class AuditResult:
     source : mapping of str to str
         ``document`` and ``place`` of the statement.
     level : str
-        What the claim is held against: L0 exact law, L1 theorem, L2 component, L3 conformity, L4 accuracy.
+        What the claim is held against: L0 exact distribution, L1 theorem, L2 component, L3 conformity, L4 accuracy.
     notion : str
         What is claimed: a notion of privacy, conformity, or a kind of accuracy claim.
     claimed : str
@@ -120,7 +120,7 @@ class AuditResult:
     lower_bound : float or None
         Certified level, at confidence 1 - alpha; None for L0.
     exact : float or None
-        Exact level on the audited pairs, where the law is known.
+        Exact level on the audited pairs, where the distribution is known.
     ceiling : float or None
         Largest level that so many draws could have rejected, were the outputs fully distinguishable.
     resolution : mapping of str to float
@@ -163,7 +163,7 @@ class AuditResult:
         Tests that draws are independent, see `auditor.audits.independence.Independence`; empty where there were none.
     sandwich : str
         Check of the lower bound against the exact level: "holds", "failed: " or "loose: " with the figures; empty where
-        no exact level is known. A failed check is a fault of the auditor or of the stated law.
+        no exact level is known. A failed check is a fault of the auditor or of the stated distribution.
     tradeoff : mapping
         The trade-off plot: on the grid ``q``, the ``claimed`` cap and the ``exact`` curve; ``points`` are (q, p) of
         events found, and ``draws`` those a side in which each was counted.
@@ -182,7 +182,7 @@ class AuditResult:
         What has to be known about levels found through events.
     event_level : float or None
         Largest level that a single event can show on the audited pairs, where the notion says more than its cap and
-        the law is known.
+        the distribution is known.
     accuracy : mapping
         For a claim of accuracy and a computed statement: ``kind``, and what that kind of claim measures.
     known : str
@@ -351,7 +351,7 @@ def part_reached(level: str, lower_bound: float | None, claimed_level: float | N
     """
     if level not in ("L1", "L2") or lower_bound is None or claimed_level is None or not 0 < claimed_level < math.inf:
         return None
-    return float(_rounded(lower_bound)) / float(_rounded(claimed_level))
+    return float(_round_number(lower_bound)) / float(_round_number(claimed_level))
 
 
 def say_resolution(symbol: str, level: float, pairs: int = 1) -> str:
@@ -423,7 +423,7 @@ def _remedy(result: Mapping[str, Any]) -> str:
             "(`dpaudit check TARGET` looks for that), and audit again, also with another --seed (seed=)"
         )
     if result.get("level") == "L0":
-        return "state laws whose exact curve is known more precisely, or audit draws (L1)"
+        return "state distributions whose exact curve is known more precisely, or audit draws (L1)"
     if result.get("notion") in _REMEDIES:
         return _REMEDIES[result["notion"]]
     most = "time (--max-seconds, seconds=)" if result.get("truncated_by") == "time" else "draws (--draws, draws=)"
@@ -472,11 +472,11 @@ def make_plain(value: Any) -> Any:
     """
     kind = type(value)  # most of a result are lists of numbers: these first
     if kind is float:
-        return _rounded(value)
+        return _round_number(value)
     if kind in _AS_IT_IS:
         return value
     if kind is list or kind is tuple:
-        return [_rounded(v) if type(v) is float else make_plain(v) for v in value]
+        return [_round_number(v) if type(v) is float else make_plain(v) for v in value]
     if isinstance(value, StrEnum):
         return str(value)
     if isinstance(value, np.bool_):
@@ -486,7 +486,7 @@ def make_plain(value: Any) -> Any:
     if isinstance(value, np.integer):
         return int(value)
     if isinstance(value, float | np.floating):
-        return _rounded(float(value))
+        return _round_number(float(value))
     if is_dataclass(value) and not isinstance(value, type):
         return {f.name: make_plain(getattr(value, f.name)) for f in fields(value)}
     if isinstance(value, Mapping):
@@ -502,7 +502,7 @@ def make_plain(value: Any) -> Any:
 _AS_IT_IS = frozenset((int, str, bool, type(None)))
 
 
-def _rounded(value: float) -> float | str:
+def _round_number(value: float) -> float | str:
     if math.isfinite(value):
         return float(f"{value:.8g}") or 0.0  # no -0.0
     return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"

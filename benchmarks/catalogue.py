@@ -24,13 +24,13 @@ prints what an entry's claims state, their pairs, datasets and budgets, and the 
 
 _COLUMNS = """\
 In the tables of entries, the columns L0 to L4 count claims by [level](reading-a-report.md#levels), mutants not
-included: L0 the stated law, L1 the theorem on outputs, L2 a part against its own bound, L3 the law of the outputs, L4
-accuracy. "Errata" names what is wrong in the statement as printed; the end of the page says what."""
+included: L0 the stated distribution, L1 the theorem on outputs, L2 a part against its own bound, L3 the distribution
+of the outputs, L4 accuracy. "Errata" names what is wrong in the statement as printed; the end of the page says what."""
 
 _MUTANTS = """\
 Broken (or harmlessly different) versions, each a claim of its own. "Expected" is the verdict it has to get: `violation`
-of the claimed guarantee, `deviation` from the stated law or accuracy, or `consistent` for a change that breaks nothing.
-The same mutant may be asked in several ways."""
+of the claimed guarantee, `deviation` from the stated distribution or accuracy, or `consistent` for a change that breaks
+nothing. The same mutant may be asked in several ways."""
 
 _ERRATA = """\
 What is wrong in the copies of the documents that we have. A false statement has a claim that refutes it as printed and
@@ -81,12 +81,12 @@ def _cell(value: object) -> str:
     return " ".join(str(value).split()).replace("|", "\\|")
 
 
-def _own(claims: Sequence[Claim], level: str | None = None) -> list[Claim]:
+def _stated_claims(claims: Sequence[Claim], level: str | None = None) -> list[Claim]:
     """Claims of what is stated, not of mutants."""
     return [c for c in claims if not c.draft.is_mutant and level in (None, c.draft.level)]
 
 
-def _broken(claims: Sequence[Claim]) -> list[Claim]:
+def _mutant_claims(claims: Sequence[Claim]) -> list[Claim]:
     return [claim for claim in claims if claim.draft.is_mutant]
 
 
@@ -95,9 +95,9 @@ def _summary(documents: dict[str, list[Entry]], of: dict[str, list[Claim]]) -> I
     rows: list[tuple[int | str, ...]] = []
     for name, listed in documents.items():
         claims = [claim for entry in listed for claim in of[entry.id]]
-        counts = [len(_own(claims, level)) for level in LEVELS]
+        counts = [len(_stated_claims(claims, level)) for level in LEVELS]
         errata = len({erratum.id for entry in listed for erratum in entry.errata})
-        rows.append((name, len(listed), len(claims), *counts, len(_broken(claims)), errata))
+        rows.append((name, len(listed), len(claims), *counts, len(_mutant_claims(claims)), errata))
     sums = [sum(int(row[k]) for row in rows) for k in range(1, len(heads))]
     yield from _table(heads, [*rows, ("all", *sums)], right=heads[1:])
 
@@ -107,9 +107,11 @@ def _entries(listed: Sequence[Entry], of: dict[str, list[Claim]]) -> Iterator[st
     rows = []
     for entry in listed:
         claims = of[entry.id]
-        counts = [len(_own(claims, level)) or "" for level in LEVELS]
+        counts = [len(_stated_claims(claims, level)) or "" for level in LEVELS]
         errata = ", ".join(dict.fromkeys(erratum.id for erratum in entry.errata))
-        rows.append((f"`{entry.id}`", entry.title, entry.source.place, *counts, len(_broken(claims)) or "", errata))
+        rows.append(
+            (f"`{entry.id}`", entry.title, entry.source.place, *counts, len(_mutant_claims(claims)) or "", errata)
+        )
     yield from _table(heads, rows, right=(*LEVELS, "mutants"))
 
 
@@ -117,7 +119,7 @@ def _mutants(listed: Sequence[Entry], of: dict[str, list[Claim]]) -> Iterator[st
     rows = [
         (f"`{entry.id}`", f"`{claim.draft.case}`", claim.draft.level, str(claim.draft.guarantee), claim.draft.expected)
         for entry in listed
-        for claim in _broken(of[entry.id])
+        for claim in _mutant_claims(of[entry.id])
     ]
     yield from _table(("entry", "mutant", "level", "claimed", "expected"), rows) if rows else ["None."]
 

@@ -27,7 +27,7 @@ def _batch(
     return [trial(which, seed, draws) for seed in seeds]
 
 
-def _all(
+def _run_trials(
     trial: Callable[[int, int, int], SamplerTrial], count: int, runs: int, draws: int, jobs: int
 ) -> list[list[SamplerTrial]]:
     work = [(k, range(start, min(start + _BATCH, runs))) for k in range(count) for start in range(0, runs, _BATCH)]
@@ -74,7 +74,8 @@ def document(alarms: list[str], mutants: list[str], draws: int, budget: int) -> 
         "",
         "## Correct samplers",
         "",
-        f"Each sampler follows the law that it is held against, with no margin. Audited at alpha = {ALPHA:g} with up "
+        f"Each sampler follows the distribution that it is held against, with no margin. Audited at alpha = {ALPHA:g} "
+        "with up "
         f"to {draws:,} draws, with a look after every chunk, so at most {100 * ALPHA:g} % of the audits may say "
         "`deviation`. The upper bounds are one-sided Clopper-Pearson bounds at 99 %.",
         "",
@@ -82,7 +83,8 @@ def document(alarms: list[str], mutants: list[str], draws: int, budget: int) -> 
         "",
         "## Mutants",
         "",
-        f"Each mutant is held against the law of its reference on two datasets, at alpha = {MUTANT_ALPHA:g} with up to "
+        f"Each mutant is held against the distribution of its reference on two datasets, at alpha = {MUTANT_ALPHA:g} "
+        "with up to "
         f"{budget:,} draws, both datasets together. The first chunk has 40 draws. Benign mutants, whose outputs are as "
         "private as the reference's, are deviations too.",
         "",
@@ -107,8 +109,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for name in ("audits", "draws", "runs", "budget", "jobs"):
         if getattr(options, name) < 1:
             parser.error(f"--{name} must be at least 1, got {getattr(options, name)}")
-    correct = _all(family_trial, len(FAMILIES), options.audits, options.draws, options.jobs)
-    wrong = _all(case_trial, len(built_cases()), options.runs, options.budget, options.jobs)
+    correct = _run_trials(family_trial, len(FAMILIES), options.audits, options.draws, options.jobs)
+    wrong = _run_trials(case_trial, len(built_cases()), options.runs, options.budget, options.jobs)
     alarms, rare = alarm_rows(correct)
     mutants, found = mutant_rows(wrong)
     text = document(alarms, mutants, options.draws, options.budget)

@@ -126,7 +126,7 @@ def document(only: str, libraries: bool) -> tuple[str, bool]:
 def row(entry: CorpusDefect, found: DefectAudit, clean: DefectAudit, right: bool) -> str:
     """One line of the table of the corpus."""
     return (
-        f"| {entry.name}: {entry.about} {_found(found)}| {clean.result.verdict} | {_level(clean.result)} "
+        f"| {entry.name}: {entry.about} {_format_outcome(found)}| {clean.result.verdict} | {_level(clean.result)} "
         f"| {'yes' if right else 'no'} |"
     )
 
@@ -139,10 +139,10 @@ def library_row(entry: LibraryMechanism) -> tuple[str, bool]:
         right = found.result.verdict == Verdict.VIOLATION and names_the_cause(entry, found.result)
     else:
         right = found.result.verdict in SILENT
-    return f"| {entry.name} {_found(found)}| {_level(found.result)} | {'yes' if right else 'no'} |", right
+    return f"| {entry.name} {_format_outcome(found)}| {_level(found.result)} | {'yes' if right else 'no'} |", right
 
 
-def _found(outcome: DefectAudit) -> str:
+def _format_outcome(outcome: DefectAudit) -> str:
     result, found = outcome.result, outcome.result.counterexample
     cause = on = ""
     if result.verdict not in SILENT:

@@ -1,8 +1,8 @@
 """Count how often the auditor accuses a target whose draws are not independent, and that keeps its claim otherwise.
 
 Each draw of every target here keeps its claim with nothing to spare, and the draws together break the assumption that
-they are independent. Such a target may be called dependent. It may not be called a violation, nor may a law or a
-theorem that each of its draws keeps be called broken.
+they are independent. Such a target may be called dependent. It may not be called a violation, nor may a distribution or
+a theorem that each of its draws keeps be called broken.
 
 Run ``python -m benchmarks.dependent`` from the repository's root.
 """
@@ -155,7 +155,7 @@ class ResponseFromUniforms:
         return np.asarray(np.where(kept, data[0], 1 - data[0]), dtype=np.int64)
 
     def law(self, data: Any) -> FiniteLaw:
-        """Exact law of a draw."""
+        """Exact distribution of a draw."""
         return FiniteLaw((int(data[0]), 1 - int(data[0])), np.array([KEPT, 1 - KEPT]))
 
     def each(self, stack: Any, rng: Rng) -> Array:
@@ -181,7 +181,7 @@ class FailureError:
 
 @dataclass
 class ExponentialError:
-    """Errors of an exponential law."""
+    """Errors of an exponential distribution."""
 
     uniforms: IndependentUniforms
     scale: float = 1.0
@@ -277,14 +277,14 @@ def _cases() -> tuple[DependenceCase, ...]:
         (256, 0.5, 60_000),
     ]
     found = [
-        DependenceCase(_told(period, share), "event", _table(period, share), _privacy(draws))
+        DependenceCase(_describe_table(period, share), "event", _table(period, share), _privacy(draws))
         for period, share, draws in tables
     ]
     found += [
         DependenceCase(
             f"{'mirrored' if mirrored else 'copied'} between calls {distance} apart",
             "event",
-            _echo(distance, mirrored),
+            _make_echo(distance, mirrored),
             _privacy(20_000),
         )
         for distance in (1, 2, 3, 4, 5, 6, 7, 8)
@@ -311,7 +311,7 @@ def _cases() -> tuple[DependenceCase, ...]:
         ("event, budget", _privacy(10_000, stop="budget")),
         ("event, fixed size", _privacy(10_000, method="clopper-pearson")),
         ("game", _game(400)),
-        ("law", _conformity(10_000)),
+        ("distribution", _conformity(10_000)),
         ("failure rate", _FAILURES),
         ("expected error", _MEANS),
         ("phase diagram", _DIAGRAM),
@@ -322,8 +322,8 @@ def _cases() -> tuple[DependenceCase, ...]:
         ("table of 16", _table(16)),
         ("table of 256", _table(256)),
         ("a tenth of the draws of a call alike", lambda: ShiftedUniforms(1, 0.1)),
-        ("mirrored between calls 1 apart", _echo(1, True)),
-        ("copied between calls 3 apart", _echo(3)),
+        ("mirrored between calls 1 apart", _make_echo(1, True)),
+        ("copied between calls 3 apart", _make_echo(3)),
     ]
     found += [DependenceCase(name, audited, make, kind) for audited, kind in kinds for name, make in shared]
     return tuple(found)
@@ -333,11 +333,11 @@ def _table(period: int, share: float = 1.0, kept: bool = False) -> Make:
     return lambda: RepeatedTable(period, share, kept)
 
 
-def _echo(distance: int, mirrored: bool = False) -> Make:
+def _make_echo(distance: int, mirrored: bool = False) -> Make:
     return lambda: EchoedUniforms(distance, mirrored)
 
 
-def _told(period: int, share: float) -> str:
+def _describe_table(period: int, share: float) -> str:
     return f"table of {period:,}" + ("" if share == 1 else f", for {100 * share:g} % of the draws")
 
 
@@ -405,7 +405,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "# False alarms where draws are not independent",
         "",
         f"Audits at alpha = {ALPHA:g}. Each draw of every target keeps its claim with nothing to spare, and the draws "
-        "depend on one another as the first column says. A false alarm is a violation, or a law or a theorem that is "
+        "depend on one another as the first column says. A false alarm is a violation, or a distribution or a theorem "
+        "that is "
         "said to be broken. `called dependent` are verdicts `deviation` for the dependence itself; `left open` are "
         "refutations that were not reached again on new draws, one a call. Upper bounds are one-sided Clopper-Pearson "
         f"bounds at 99 %. Where {options.audits} audits do not show that at most 5 % are false, {more} others take "

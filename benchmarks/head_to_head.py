@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from auditor import ApproxDP, GaussianDP, Pair, PureDP, TradeoffCurve, audit
-from auditor.calibration.oracles import Masses, from_cdfs, single_event_rate, whole_law_rate
+from auditor.calibration.oracles import Masses, from_cdfs, single_event_rate, whole_distribution_rate
 from auditor.privacy.guarantees import Guarantee
 from auditor.results import Verdict
 from auditor.targets import Mechanism
@@ -252,7 +252,7 @@ def describe_oracle(case: Case) -> str:
     """Draws that an auditor needs on average who knows the whole distribution, and who knows the best event."""
     claim, masses = case.claim, masses_of(case)
     assert isinstance(claim, ApproxDP)
-    rates = (whole_law_rate(masses, claim.epsilon, claim.delta), single_event_rate(masses, claim))
+    rates = (whole_distribution_rate(masses, claim.epsilon, claim.delta), single_event_rate(masses, claim))
     return " / ".join(f"{math.log(1 / ALPHA) / rate:,.0f}" if rate > 0 else "-" for rate in rates)
 
 

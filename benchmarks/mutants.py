@@ -1,9 +1,9 @@
 """Mutants against the oracle: caught at the catalogue's parameters within five times the draws it needs, or not.
 
 Run as ``python -m benchmarks.mutants [--runs 100] [--jobs 2] [--out reports/mutants.md]``. All mutants of levels L1
-and L2 in ``experiments/`` are audited as declared, with nothing told about the event. The oracle knows both laws
-beforehand: ln(1/alpha) over the divergence rate of the whole law where the claim is (epsilon, delta)-DP, of the best
-single event otherwise (benchmarks/oracles.py).
+and L2 in ``experiments/`` are audited as declared, with nothing told about the event. The oracle knows both
+distributions beforehand: ln(1/alpha) over the divergence rate of the whole distribution where the claim is (epsilon,
+delta)-DP, of the best single event otherwise (benchmarks/oracles.py).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from auditor.audits.privacy_loop import FIRST, SMALLEST, Settings, collect_evide
 from auditor.claims import Claim, Draft, registry
 from auditor.results import Verdict
 from auditor.targets.sampler import Sampler
-from benchmarks.mutant_laws import masses_of
+from benchmarks.mutant_distributions import masses_of
 from benchmarks.oracles import compute_rate
 
 ALPHA = 0.01
@@ -44,14 +44,14 @@ _ZERO = 1e-12
 
 @dataclass(frozen=True)
 class OracleDraws:
-    """Draws a side that an auditor needs who knows both laws.
+    """Draws a side that an auditor needs who knows both distributions.
 
     Parameters
     ----------
     draws : float
         Infinite where the pair satisfies the claim.
     kind : str
-        "whole law" or "single event".
+        "whole distribution" or "single event".
     """
 
     draws: float
@@ -70,7 +70,7 @@ def is_benign(draft: Draft) -> bool:
 
 
 def oracle(draft: Draft) -> OracleDraws | None:
-    """Oracle of a mutant on its first pair; None if the laws are not known."""
+    """Oracle of a mutant on its first pair; None if the distributions are not known."""
     masses = masses_of(draft)
     if masses is None:
         return None
@@ -146,14 +146,14 @@ def row(claim: Claim, found: OracleDraws | None, draws: Sequence[float]) -> tupl
     median, ninety = np.quantile(draws, [0.5, 0.9], method="higher")
     figures = f"| {_draws(median)} | {_draws(ninety)} "
     if found is None or math.isinf(found.draws):
-        why = "no law known" if found is None else "the pair keeps the claim"
+        why = "no distribution known" if found is None else "the pair keeps the claim"
         return f"{start}| {why} {figures}| | {int(np.isfinite(draws).sum())} with {MOST:,} | not judged |", None
     # Only what is within the factor counts, even where the least budget of an audit is larger.
     caught = sum(n <= FACTOR * found.draws for n in draws)
     judged = FACTOR * found.draws <= MOST
     good = caught >= WANTED * len(draws)
     verdict = "yes" if good else "no" if judged else "not judged: budget capped"
-    kind = "" if found.kind == "whole law" else f" ({found.kind})"
+    kind = "" if found.kind == "whole distribution" else f" ({found.kind})"
     ratio = f"{_ratio(median, found)} ({_ratio(ninety, found)})"
     line = f"{start}| {found.draws:,.1f}{kind} {figures}| {ratio} | {caught} | {verdict} |"
     return line, good if good or judged else None
@@ -192,7 +192,8 @@ def document(runs: int, jobs: int, only: str = "") -> tuple[str, bool]:
         "# Mutants against the oracle",
         "",
         f"{runs} audits of each mutant, alpha {ALPHA}, nothing told about the event. Draws are draws a side. The "
-        f"oracle knows both laws and bets on all of them: ln(1/alpha) = {math.log(1 / ALPHA):.3f} nats over the "
+        f"oracle knows both distributions and bets on all of them: ln(1/alpha) = {math.log(1 / ALPHA):.3f} nats over "
+        "the "
         "smallest KL(P || P0) + KL(Q || Q0) among the pairs (P0, Q0) that satisfy the claim; where marked, on the best "
         f"single event only. Wanted: caught within {FACTOR:g} times the oracle's draws in at least {WANTED:.0%} of the "
         f"audits. {sum(judged)} of {len(judged)} mutants meet that.",
@@ -216,7 +217,7 @@ def document(runs: int, jobs: int, only: str = "") -> tuple[str, bool]:
         "|---|---|---:|---:|---|",
         *[line for line, _ in held],
         "",
-        "Made by `python -m benchmarks.mutants`; the laws are in `benchmarks/mutant_laws.py`.",
+        "Made by `python -m benchmarks.mutants`; the distributions are in `benchmarks/mutant_distributions.py`.",
         "",
     ]
     return "\n".join(text), all(judged) and all(good for _, good in held)

@@ -7,7 +7,7 @@ from auditor.calibration.oracles import (
     from_cdfs,
     from_finite,
     single_event_rate,
-    whole_law_rate,
+    whole_distribution_rate,
 )
 
-__all__ = ["Cdf", "Masses", "compute_rate", "from_cdfs", "from_finite", "single_event_rate", "whole_law_rate"]
+__all__ = ["Cdf", "Masses", "compute_rate", "from_cdfs", "from_finite", "single_event_rate", "whole_distribution_rate"]

@@ -37,7 +37,7 @@ from mechanisms.selection.exponential import ExponentialMechanism
 Array: TypeAlias = NDArray[np.float64]
 Hits: TypeAlias = NDArray[np.bool_]
 Place: TypeAlias = Callable[[Hits, float, np.random.Generator], Any]
-"""Outputs, in the event where ``hits`` says so, by a law under which the event has the given probability."""
+"""Outputs, in the event where ``hits`` says so, by a distribution under which the event has the given probability."""
 
 #: The pair of every planted violation.
 PAIR = Pair(np.array([0]), np.array([1]), "0 against 1")
@@ -93,7 +93,7 @@ def plant_violation(plant: EventKind, guarantee: Guarantee, level: float, rare: 
     return PlantedMechanism(plant, rare, float(guarantee.cap(np.array(rare), level)))
 
 
-def _upper(hits: Hits, b: float, rng: np.random.Generator) -> Array:
+def _hits_in_upper_part(hits: Hits, b: float, rng: np.random.Generator) -> Array:
     """Uniform numbers, the hits in the upper part of probability b."""
     u = rng.random(len(hits))
     return np.where(hits, 1 - b * u, (1 - b) * u)
@@ -109,14 +109,14 @@ def _set_of_symbols(hits: Hits, _: float, rng: np.random.Generator) -> NDArray[n
     return (np.where(hits, inside, outside) * 7) % _SYMBOLS  # scattered among the others
 
 
-def _words(hits: Hits, _: float, rng: np.random.Generator) -> list[str]:
+def _word_symbols(hits: Hits, _: float, rng: np.random.Generator) -> list[str]:
     return [f"word {k}" for k in _symbol(hits, 0.0, rng).tolist()]
 
 
 def _coordinate(d: int) -> Place:
     def place(hits: Hits, b: float, rng: np.random.Generator) -> Array:
         outputs = rng.random((len(hits), d))
-        outputs[:, d // 2] = _upper(hits, b, rng)
+        outputs[:, d // 2] = _hits_in_upper_part(hits, b, rng)
         return outputs
 
     return place
@@ -136,7 +136,7 @@ def _bit(d: int) -> Place:
 def _sum(d: int) -> Place:
     def place(hits: Hits, b: float, rng: np.random.Generator) -> Array:
         outputs = rng.standard_normal((len(hits), d))
-        wanted = special.ndtri(_upper(hits, b, rng)) * math.sqrt(d)
+        wanted = special.ndtri(_hits_in_upper_part(hits, b, rng)) * math.sqrt(d)
         return np.asarray(outputs + ((wanted - outputs.sum(axis=1)) / d)[:, None])
 
     return place
@@ -154,7 +154,10 @@ def _cell(hits: Hits, b: float, rng: np.random.Generator) -> Array:
 
 def _field(hits: Hits, b: float, rng: np.random.Generator) -> list[dict[str, float]]:
     first, second = rng.random((2, len(hits))).tolist()
-    return [{"a": x, "b": y, "c": z} for x, y, z in zip(first, second, _upper(hits, b, rng).tolist(), strict=True)]
+    return [
+        {"a": x, "b": y, "c": z}
+        for x, y, z in zip(first, second, _hits_in_upper_part(hits, b, rng).tolist(), strict=True)
+    ]
 
 
 def _key(hits: Hits, _: float, rng: np.random.Generator) -> list[dict[str, float]]:
@@ -162,7 +165,7 @@ def _key(hits: Hits, _: float, rng: np.random.Generator) -> list[dict[str, float
     return [{"a": x, "b": 1.0} if hit else {"a": x} for x, hit in zip(values, hits.tolist(), strict=True)]
 
 
-def _nothing(hits: Hits, _: float, rng: np.random.Generator) -> list[float | None]:
+def _absent_values(hits: Hits, _: float, rng: np.random.Generator) -> list[float | None]:
     return [None if hit else x for x, hit in zip(rng.random(len(hits)).tolist(), hits.tolist(), strict=True)]
 
 
@@ -173,11 +176,11 @@ def _length(hits: Hits, _: float, rng: np.random.Generator) -> list[list[int]]:
 
 
 PLANTS: tuple[EventKind, ...] = (
-    EventKind("half line", _upper),
+    EventKind("half line", _hits_in_upper_part),
     EventKind("one symbol of 30", _symbol),
     EventKind("five symbols of 30", _set_of_symbols),
-    EventKind("one string of 30", _words),
-    EventKind("None among numbers", _nothing),
+    EventKind("one string of 30", _word_symbols),
+    EventKind("None among numbers", _absent_values),
     EventKind("a key that is present", _key, 2),
     EventKind("a field of a dict", _field, 3),
     EventKind("length of a list", _length, 5),

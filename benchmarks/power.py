@@ -58,7 +58,7 @@ class PowerCase:
     exact : float
         True level on the pair, infinite if there is none; no lower bound may exceed it.
     whole : callable or None
-        Divergence rate of the whole law, which bounds every auditor's.
+        Divergence rate of the whole distribution, which bounds every auditor's.
     """
 
     name: str
@@ -117,7 +117,7 @@ def _best_set(first: FiniteLaw, second: FiniteLaw, claim: Guarantee) -> float:
 
 
 def whole_law(law: Any, claim: Guarantee) -> float:
-    """Divergence rate of the whole law of a symmetric pair (law, law + 1) from the nearest pair that satisfies pure DP.
+    """Divergence rate of a symmetric pair (law, law + 1), as a whole, from the nearest pair that satisfies pure DP.
 
     Where the likelihood ratio p/q exceeds e^eps, the nearest pair has p0 = e^eps q0 and p0 + q0 = p + q; by symmetry
     the masses come out right. No auditor grows faster, whatever it bets on.
@@ -278,7 +278,7 @@ def row(index: int, runs: int, bounds: int, parallel: joblib.Parallel) -> str:
         verdict = f"{median:,.0f} ({ninety:,.0f})"
         ratio = f"{oracle:,.0f}: {median / oracle:.2f} ({ninety / oracle:.2f})" if math.isfinite(oracle) else ""
         if case.whole is not None:
-            ratio += f"; whole law {math.log(1 / ALPHA) / case.whole(case.claim):,.0f}"
+            ratio += f"; whole distribution {math.log(1 / ALPHA) / case.whole(case.claim):,.0f}"
     wanted = "" if case.bound_at_least is None else f"{case.bound_at_least:.4g}"
     never = "" if isinstance(case.claim, GaussianDP) else "never"  # not asked of the bounds on mu
     most = never if case.draws_at_most is None else f"{case.draws_at_most:,}" if case.draws_at_most else ""

@@ -22,10 +22,10 @@ from auditor.runs.diff import pack_bytes, read_results, read_run_record
 
 #: What is asked at each level.
 LEVELS = {
-    "L0": "does the stated law itself break the guarantee?",
+    "L0": "does the stated distribution itself break the guarantee?",
     "L1": "do the outputs violate the stated guarantee?",
     "L2": "do the parts violate their own, tight, bound?",
-    "L3": "do the outputs follow the stated law?",
+    "L3": "do the outputs follow the stated distribution?",
     "L4": "does the accuracy theorem hold at its own parameters?",
 }
 _ABOUT = """\
@@ -60,7 +60,7 @@ def summary(results: Mapping[str, Any]) -> str:
         "",
         *_table(view.claims, "level", [claim.level for claim in view.claims], LEVELS),
         *_table(view.claims, "document", [claim.entry.partition("/")[0] for claim in view.claims], {}),
-        *_unexpected(view.unexpected),
+        *_list_unexpected(view.unexpected),
     ]
     return "\n".join(text)
 
@@ -80,7 +80,7 @@ def _table(claims: Sequence[ClaimView], what: str, groups: Sequence[str], about:
     yield ""
 
 
-def _unexpected(claims: Sequence[ClaimView]) -> Iterable[str]:
+def _list_unexpected(claims: Sequence[ClaimView]) -> Iterable[str]:
     if claims:
         yield from ("## Unexpected", "")
         yield from (f"- {escape_markdown(claim.id)}: {escape_markdown(claim.surprise)}" for claim in claims)

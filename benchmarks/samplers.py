@@ -49,7 +49,7 @@ Draw = Callable[[Any, int, np.random.Generator], NDArray[Any]]
 
 @dataclass(frozen=True)
 class SamplerFamily:
-    """A sampler and the law that it follows, at zero margin: the null holds with nothing to spare.
+    """A sampler and the distribution that it follows, at zero margin: the null holds with nothing to spare.
 
     Parameters
     ----------
@@ -58,11 +58,11 @@ class SamplerFamily:
     draw : callable
         ``(data, n, rng) -> outputs``.
     laws : tuple of Law
-        The stated law on each dataset.
+        The stated distribution on each dataset.
     datasets : tuple
         What is drawn on.
     error : float
-        Relative error that the stated law is allowed.
+        Relative error that the stated distribution is allowed.
     """
 
     name: str
@@ -72,14 +72,14 @@ class SamplerFamily:
     error: float = ERROR
 
 
-#: A law of 300 outcomes, some common and most rare; its outcomes are numbers.
+#: A distribution of 300 outcomes, some common and most rare; its outcomes are numbers.
 _ZIPF = 1.0 / np.arange(1, 301) / np.sum(1.0 / np.arange(1, 301))
 #: Relative error that the loaded die below just has.
 _LOADED = 0.05
 
 
-def _die(data: Any, n: int, rng: np.random.Generator) -> NDArray[Any]:
-    del data  # here and below: the law is the same on all
+def _roll_die(data: Any, n: int, rng: np.random.Generator) -> NDArray[Any]:
+    del data  # here and below: the distribution is the same on all
     return rng.integers(1, 7, n)
 
 
@@ -96,7 +96,7 @@ def _zipf(data: Any, n: int, rng: np.random.Generator) -> NDArray[Any]:
     return np.searchsorted(np.cumsum(_ZIPF)[:-1], rng.random(n), side="right")
 
 
-def _geometric(a: float, step: float) -> Draw:
+def _geometric_sampler(a: float, step: float) -> Draw:
     def draw(data: Any, n: int, rng: np.random.Generator) -> NDArray[Any]:
         p = -math.expm1(-math.log(a))
         noisy: NDArray[Any] = (int(data) + rng.geometric(p, n) - rng.geometric(p, n)) * step
@@ -125,11 +125,11 @@ _BIT = FiniteLaw((0, 1), np.array([0.75, 0.25]))
 _FINE = tuple(TwoSidedGeometricLaw(centre, 1.001, 2.0**-10) for centre in (0, 1024))
 
 FAMILIES = (
-    SamplerFamily("fair die", _die, (_FAIR,)),
+    SamplerFamily("fair die", _roll_die, (_FAIR,)),
     SamplerFamily("loaded die, error 5 % allowed", _loaded_die, (_FAIR,), error=_LOADED),
     SamplerFamily("300 outcomes", _zipf, (FiniteLaw(tuple(range(300)), _ZIPF),)),
-    SamplerFamily("two-sided geometric, a = e", _geometric(math.e, 1.0), (TwoSidedGeometricLaw(0, math.e),)),
-    SamplerFamily("fine lattice, two datasets", _geometric(1.001, 2.0**-10), _FINE, (0, 1024)),
+    SamplerFamily("two-sided geometric, a = e", _geometric_sampler(math.e, 1.0), (TwoSidedGeometricLaw(0, math.e),)),
+    SamplerFamily("fine lattice, two datasets", _geometric_sampler(1.001, 2.0**-10), _FINE, (0, 1024)),
     SamplerFamily("Gaussian, rounded", _gaussian, (GaussianLaw(0.0, 1.0),)),
     SamplerFamily("two Laplace coordinates, rounded", _two_laplace, (ProductLaw((LaplaceLaw(0.0, 1.0),) * 2),)),
     SamplerFamily("four independent bits", _bits, (ProductLaw((_BIT,) * 4),)),
@@ -137,7 +137,7 @@ FAMILIES = (
 
 
 class SamplerTrial(NamedTuple):
-    """Outcome of one audit: draws, and whether the law was rejected."""
+    """Outcome of one audit: draws, and whether the distribution was rejected."""
 
     draws: int
     rejected: bool
@@ -167,7 +167,7 @@ def family_trial(family: int, seed: int, draws: int, alpha: float = ALPHA) -> Sa
 
 @dataclass(frozen=True)
 class SamplerMutantCase:
-    """A mutant against the law of its reference, on datasets where the two laws differ."""
+    """A mutant against the distribution of its reference, on datasets where the two distributions differ."""
 
     family: str
     name: str
@@ -232,12 +232,12 @@ BANKS: Mapping[
     ),
     "sparse_vector": (sparse_vector.MUTANTS, SparseVector(_VECTOR, 1.0, 0.5, cutoff=2), _SCORES, {}),
 }
-#: Mutants with the law of their reference: their claim is what is wrong.
+#: Mutants with the distribution of their reference: their claim is what is wrong.
 SAME_LAW = {"randomized_response/parameter_claimed_as_eps"}
 
 
 def cases() -> Iterator[SamplerMutantCase]:
-    """Every mutant whose law differs from its reference's."""
+    """Every mutant whose distribution differs from its reference's."""
     for family, (bank, base, datasets, others) in BANKS.items():
         for name, mutant in bank.items():
             reference, data = others.get(name, (base, datasets))
@@ -247,7 +247,7 @@ def cases() -> Iterator[SamplerMutantCase]:
 
 @cache
 def built_cases() -> list[tuple[SamplerMutantCase, list[LawCells]]]:
-    """All cases with the cells of their references' laws, computed once in a process."""
+    """All cases with the cells of their references' distributions, computed once in a process."""
     return [(case, [cells_of(case.reference.law(data)) for data in case.datasets]) for case in cases()]
 
 

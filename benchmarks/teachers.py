@@ -179,7 +179,7 @@ def cutoff(queries: int) -> int:
     return math.ceil(queries / 20)
 
 
-def _largest(epsilon: float, delta: float, times: int) -> float:
+def _largest_level(epsilon: float, delta: float, times: int) -> float:
     """Largest level of so many parts whose optimal composition is (epsilon, delta)-DP."""
 
     def excess(log_level: float) -> float:
@@ -200,7 +200,7 @@ def tight_noise(epsilon: float, delta: float, epochs: int) -> tuple[float, float
     Half of delta is for the epochs, each 2/lambda-DP, by optimal composition; the other half for flips: an epoch leaks
     one with probability ``(4 p - p^2) / 6`` where ``w = 2 lambda ln(1/p)``.
     """
-    scale = 2.0 / _largest(epsilon, delta / 2.0, epochs)
+    scale = 2.0 / _largest_level(epsilon, delta / 2.0, epochs)
     share = delta / (2.0 * epochs)
     tail = 2.0 - math.sqrt(4.0 - 6.0 * share)  # solves (4 p - p^2)/6 = share
     return scale, 2.0 * scale * math.log(1.0 / tail)
@@ -209,14 +209,16 @@ def tight_noise(epsilon: float, delta: float, epochs: int) -> tuple[float, float
 @cache
 def tight_level(epsilon: float, delta: float, queries: int) -> float:
     """Level of each of m independent tests whose optimal composition has half of delta."""
-    return _largest(epsilon, delta / 2.0, queries)
+    return _largest_level(epsilon, delta / 2.0, queries)
 
 
 def _document(stream: FloatArray, epsilon: float, delta: float, t: int, n: int, rng: np.random.Generator) -> IntArray:
     return OnlineRelease(GivenDistances(len(stream)), epsilon, delta, t)(stream, n, rng)
 
 
-def _tight(stream: FloatArray, epsilon: float, delta: float, t: int, n: int, rng: np.random.Generator) -> IntArray:
+def _tight_release(
+    stream: FloatArray, epsilon: float, delta: float, t: int, n: int, rng: np.random.Generator
+) -> IntArray:
     scale, bar = tight_noise(epsilon, delta, t + 1)
     return OnlineRelease(GivenDistances(len(stream)), epsilon, delta, t, scale, bar)(stream, n, rng)
 
@@ -257,7 +259,7 @@ def certified(epsilon: float, delta: float, cutoff: int, queries: int) -> float:
 
 METHODS = {
     "document": ReleaseMethod("Algorithm 3, the document's constants", gap_distance, _document),
-    "tight": ReleaseMethod("Algorithm 3, tight constants", plurality_distance, _tight),
+    "tight": ReleaseMethod("Algorithm 3, tight constants", plurality_distance, _tight_release),
     "baseline": ReleaseMethod("advanced composition, the document's constants", plurality_distance, _baseline),
     "tight baseline": ReleaseMethod("advanced composition, tight constants", plurality_distance, _tight_baseline),
 }

@@ -70,7 +70,8 @@ def document(results: Mapping[str, Any]) -> str:
         "Slack is a factor by which the bound exceeds what was measured. An exponent has its 95 % bootstrap interval, "
         "or, where it is computed, the range between neighbouring values; other intervals are those of the claim's "
         "share of alpha. Where the outcome says that a bound holds, the exponent is that of the bound, and what is "
-        "measured may fall faster. The basis of a claim is measured (by draws), exact (an exact law was computed) or "
+        "measured may fall faster. The basis of a claim is measured (by draws), exact (an exact distribution was "
+        "computed) or "
         "computed (a formula, or both sides of a statement: nothing was measured). The last column says what would "
         "have refuted the claim: growth or a factor that the limits would have told, or a broken version, such as a "
         "smaller epsilon, that was refuted when it was tried, with few draws.",
@@ -84,14 +85,14 @@ def document(results: Mapping[str, Any]) -> str:
         "refutes what is printed.",
         "",
         *errata_table(run),
-        *_shown(pictures(results)),
+        *_list_figures(pictures(results)),
         "Made by `dpaudit run experiments --level standard` and `python -m benchmarks.theorems`.",
         "",
     ]
     return "\n".join(text)
 
 
-def _shown(found: Mapping[str, FigureView]) -> list[str]:
+def _list_figures(found: Mapping[str, FigureView]) -> list[str]:
     lines = ["## Figures", ""] if found else []
     for file, figure in found.items():
         lines += [f"### {figure.name}", "", f"![{figure.name}](figures/{file})", ""]

@@ -175,10 +175,10 @@ def document(results: Results, repetitions: int) -> str:
         "rounded up. Refused points are left out of the student's training.",
         "",
         *_sizes(),
-        *_without(table),
-        *_released(table),
-        *_random(table),
-        *_certified(),
+        *_tabulate_without_privacy(table),
+        *_tabulate_private(table),
+        *_tabulate_random_labels(table),
+        *_tabulate_certified(),
         *_teachers(),
         "## Figures",
         "",
@@ -205,7 +205,7 @@ def _sizes() -> list[str]:
     return [*lines, ""]
 
 
-def _without(table: ResultTable) -> list[str]:
+def _tabulate_without_privacy(table: ResultTable) -> list[str]:
     lines = [
         "## Without privacy",
         "",
@@ -222,7 +222,7 @@ def _without(table: ResultTable) -> list[str]:
     return [*lines, ""]
 
 
-def _released(table: ResultTable) -> list[str]:
+def _tabulate_private(table: ResultTable) -> list[str]:
     lines = [
         "## With privacy",
         "",
@@ -251,7 +251,7 @@ def _released(table: ResultTable) -> list[str]:
     return lines
 
 
-def _random(table: ResultTable) -> list[str]:
+def _tabulate_random_labels(table: ResultTable) -> list[str]:
     lines = [
         "## Random labels in the place of refusals",
         "",
@@ -289,7 +289,7 @@ def _teachers() -> list[str]:
     return [*lines, ""]
 
 
-def _certified() -> list[str]:
+def _tabulate_certified() -> list[str]:
     lines = [
         "## What is proved of the document's constants",
         "",

@@ -54,7 +54,7 @@ HELP = (
 
 
 @dataclass(frozen=True)
-class Family:
+class DeclaredAudits:
     """What one alpha is split over, known once the tests are collected.
 
     Parameters
@@ -69,7 +69,7 @@ class Family:
     tests: int
 
 
-def share(alpha: float, family: Family, declared: int, k: int) -> float:
+def share(alpha: float, family: DeclaredAudits, declared: int, k: int) -> float:
     """Alpha of the k-th audit of a test, k = 1, 2, ...; the test's marker declares so many audits.
 
     Nine tenths of ``alpha`` go to the declared audits, in equal shares. The last tenth goes to all tests in equal
@@ -93,14 +93,14 @@ def share(alpha: float, family: Family, declared: int, k: int) -> float:
 
 
 @dataclass(eq=False)
-class Session:
+class PytestSession:
     """One run of pytest: what its options say, the test that is running, and the audits of all tests.
 
     Attributes
     ----------
     alpha, level, seed, familywise
         The options ``--dp-...``; None where not given.
-    family : Family or None
+    family : DeclaredAudits or None
         What a family-wise alpha is split over.
     test : str or None
         The test that is running.
@@ -120,7 +120,7 @@ class Session:
     level: str | None
     seed: int | None
     familywise: bool
-    family: Family | None = None
+    family: DeclaredAudits | None = None
     test: str | None = None
     phase: str = ""
     budgets: Mapping[str, Any] = field(default_factory=dict)
@@ -132,11 +132,11 @@ class Session:
     def begin(self, item: pytest.Item) -> None:
         """Begin a test, or begin it again."""
         # A test that is run again says what its last attempt found. xdist may have renamed it after its group.
-        item.user_properties[:] = [(name, value) for name, value in item.user_properties if not _ours(name)]
+        item.user_properties[:] = [(name, value) for name, value in item.user_properties if not _is_ours(name)]
         self.test = item.nodeid if item.parent is None else f"{item.parent.nodeid}::{item.name}"
         self.properties, self.budgets = item.user_properties, {}
         self.audits = self.own = 0
-        self.budgets = _marked(item)
+        self.budgets = _marked_options(item)
 
     def options(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """Options of an audit: what the test gives, then what its marker says, then the command line.
@@ -223,20 +223,20 @@ class Session:
 
 
 #: Sessions of this process, the innermost last: pytest's own tests run sessions within sessions.
-_SESSIONS: list[Session] = []
-_SESSION = pytest.StashKey[Session]()
+_SESSIONS: list[PytestSession] = []
+_SESSION = pytest.StashKey[PytestSession]()
 
 
-def session() -> Session | None:
+def session() -> PytestSession | None:
     """The run of pytest that an audit in this process belongs to."""
     return _SESSIONS[-1] if _SESSIONS else None
 
 
-def _ours(name: object) -> bool:
+def _is_ours(name: object) -> bool:
     return isinstance(name, str) and name.startswith(PREFIX)  # other plugins may have names of another kind
 
 
-def _marked(item: pytest.Item) -> dict[str, Any]:
+def _marked_options(item: pytest.Item) -> dict[str, Any]:
     """What the markers of a test say; the closest wins.
 
     Raises
@@ -278,12 +278,12 @@ def _number(name: str, value: Any) -> None:
         raise ValueError(f"{name} of the marker dpaudit must be {wanted}, got {value!r}")
 
 
-def _declared(items: Sequence[pytest.Item]) -> int:
+def _count_declared(items: Sequence[pytest.Item]) -> int:
     """Audits that the markers of tests declare; a test whose marker is refused will not run."""
     total = 0
     for item in items:
         try:
-            total += int(_marked(item).get("audits", 0))
+            total += int(_marked_options(item).get("audits", 0))
         except ValueError:
             continue
     return total
@@ -334,7 +334,7 @@ def pytest_configure(config: pytest.Config) -> None:
     familywise = config.getoption("--dp-familywise")
     if familywise and config.getoption("dist", "no") == "each":
         raise pytest.UsageError("--dp-familywise does not go with --dist each: every worker would have all of alpha")
-    own = Session(
+    own = PytestSession(
         config.getoption("--dp-alpha"), config.getoption("--dp-level"), config.getoption("--dp-seed"), familywise
     )
     config.stash[_SESSION] = own
@@ -363,7 +363,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
     """Count what a family-wise alpha is split over."""
     own = session.config.stash[_SESSION]
     if own.familywise:
-        own.family = Family(_declared(session.items), len(session.items))
+        own.family = DeclaredAudits(_count_declared(session.items), len(session.items))
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -394,7 +394,7 @@ def pytest_runtest_teardown(item: pytest.Item) -> None:
 class _Reports:
     """What goes with one session and not with a test, for which a hook is not told the session."""
 
-    def __init__(self, own: Session) -> None:
+    def __init__(self, own: PytestSession) -> None:
         self.own = own
 
     def pytest_runtest_logfinish(self) -> None:
@@ -403,7 +403,7 @@ class _Reports:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep what a test reported, wherever it ran; a later report of it says all of the earlier ones."""
-        ours = [(name, value) for name, value in report.user_properties if _ours(name)]
+        ours = [(name, value) for name, value in report.user_properties if _is_ours(name)]
         if ours:
             self.own.seen[report.nodeid] = ours
         elif report.when == "setup":  # it may be run again, without an audit

@@ -31,7 +31,7 @@ def noisy_max() -> Iterator[Draft]:
 def permute_and_flip() -> Iterator[Draft]:
     """The index of a large count."""
     mechanism = PermuteAndFlip(stream(_GROUPS), 1.0)
-    # The law of another mechanism, computed by other means: the two are one (Ding et al. 2021).
+    # The distribution of another mechanism, computed by other means: the two are one (Ding et al. 2021).
     law = {"reference": ReportNoisyMax(stream(_GROUPS), 1.0, noise="exponential")}
     yield from reference(mechanism, PureDP(1.0), opposed_pair(), case="largest_group", relation=REPLACE, follows=law)
     yield from broken_and_deviating(FLIP_MUTANTS["half_scale"], mechanism, opposed_pair())

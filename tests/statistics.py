@@ -60,7 +60,7 @@ def p_value(counts: ArrayLike, probabilities: ArrayLike) -> float:
 
 
 def p_value_of_outputs(outputs: Iterable[Any] | NDArray[Any], law: FiniteLaw) -> float:
-    """P-value of outputs against a law; an output that the law does not have is an error. See `p_value`."""
+    """P-value of outputs against a distribution; an output that it does not have is an error. See `p_value`."""
     if isinstance(outputs, np.ndarray):
         outputs = outputs.tolist()
     drawn: Counter[Hashable] = Counter(tuple(one) if isinstance(one, list) else one for one in outputs)
@@ -69,5 +69,5 @@ def p_value_of_outputs(outputs: Iterable[Any] | NDArray[Any], law: FiniteLaw) ->
 
 
 def level_of(mechanism: Any, x: Any, y: Any, delta: float = 0.0) -> float:
-    """Exact epsilon of a mechanism on a pair, in both directions, from the laws that it states."""
+    """Exact epsilon of a mechanism on a pair, in both directions, from the distributions that it states."""
     return curve(mechanism.law(x), mechanism.law(y)).epsilon(delta)

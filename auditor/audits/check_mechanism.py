@@ -29,8 +29,8 @@ def check_mechanism(mechanism: Mechanism, *datasets: Any, seeded: bool = True, d
     On each dataset: it gives as many outputs as it is asked for, arrays of one type and shape whatever the number; it
     leaves the dataset and the global generators as they were; if it is seeded, equal generators give equal outputs,
     whatever was drawn in between and by a copy of it too (a worker process gets a copy), and other generators give
-    other outputs unless they are constant; its stated law, if it has a method ``law``, is the distribution of its
-    draws.
+    other outputs unless they are constant; its stated distribution, if it has a method ``law``, is the distribution of
+    its draws.
 
     Parameters
     ----------
@@ -41,13 +41,13 @@ def check_mechanism(mechanism: Mechanism, *datasets: Any, seeded: bool = True, d
     seeded : bool
         Whether all randomness comes from ``rng``.
     draws : int
-        Draws for comparing with the stated law, of all datasets together; 0 leaves that out.
+        Draws for comparing with the stated distribution, of all datasets together; 0 leaves that out.
 
     Raises
     ------
     SpecificationError
         With one line for each convention that is broken, and where there is no dataset. A mechanism that keeps them
-        fails with probability at most 1e-6 for its stated law, and 2e-9 a dataset otherwise.
+        fails with probability at most 1e-6 for its stated distribution, and 2e-9 a dataset otherwise.
     """
     if not callable(mechanism):
         raise SpecificationError(f"mechanism must be callable as (data, n, rng), got {mechanism!r}")
@@ -57,7 +57,7 @@ def check_mechanism(mechanism: Mechanism, *datasets: Any, seeded: bool = True, d
     if not broken and draws and hasattr(mechanism, "law"):
         result = check_conformity(mechanism, *datasets, alpha=1e-6, draws=draws)
         if result.verdict in (Verdict.DEVIATION, Verdict.ERROR):
-            broken.append(f"its draws against its stated law: {result.message}")
+            broken.append(f"its draws against its stated distribution: {result.message}")
     if broken:
         raise SpecificationError("\n".join([f"{type(mechanism).__name__} breaks conventions:", *broken]))
 

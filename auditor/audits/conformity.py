@@ -1,8 +1,8 @@
-"""Level L3: tests whether an implementation samples from its stated law.
+"""Level L3: tests whether an implementation samples from its stated distribution.
 
 A loose theorem leaves room for wrong samplers, and a sampler can be wrong in ways that cost no privacy. Here a target
-is held against a stated law: draws fall into cells whose probabilities are known exactly, and an e-process bets
-against them. What it finds is a deviation, never by itself a violation.
+is held against a stated distribution: draws fall into cells whose probabilities are known exactly, and an e-process
+bets against them. What it finds is a deviation, never by itself a violation.
 """
 
 from __future__ import annotations
@@ -45,31 +45,32 @@ ERROR = 1e-9
 DETECT = 0.01
 #: Draws on each dataset; arbitrary. Nothing is learned, so chunks only bound how late a verdict is.
 CHUNKS = ChunkRule(20, growth=0.25, largest=LARGEST)
-#: Cells in the table of a result: what a plot can show, and enough for the coarse view of a law with its tails.
+#: Cells in the table of a result: what a plot can show, and enough for the coarse view of a distribution with its
+#: tails.
 SHOWN = 28
 
 
 class HasLaw(Protocol):
-    """A mechanism that states its output law."""
+    """A mechanism that states its output distribution."""
 
     def law(self, data: Any) -> Law:
-        """Exact output law on ``data``."""
+        """Exact output distribution on ``data``."""
         ...
 
 
 @dataclass(frozen=True)
 class StatedLaw:
-    """Claim at level L3: outputs follow the ``reference``'s stated law.
+    """Claim at level L3: outputs follow the ``reference``'s stated distribution.
 
     Parameters
     ----------
     reference : HasLaw
-        States the law; never the object under test itself, unless that is the reference implementation.
+        States the distribution; never the object under test itself, unless that is the reference implementation.
     error : float
         Relative error of the stated probabilities: the null is that no cell is more than 1 + error times as probable
         as stated.
     rounding : float or None
-        Outputs of a continuous law are multiples of this, see `cells_of`.
+        Outputs of a continuous distribution are multiples of this, see `cells_of`.
     """
 
     reference: HasLaw
@@ -96,7 +97,7 @@ class StatedLaw:
         return {"error": self.error} | ({} if self.rounding is None else {"rounding": self.rounding})
 
     def __str__(self) -> str:
-        return f"the law of {describe_target(self.reference)}"
+        return f"the distribution of {describe_target(self.reference)}"
 
     def __repr__(self) -> str:
         # Not the reference's own: that may hold data, or an address that differs between processes.
@@ -160,7 +161,7 @@ def collect_cells(
     datasets : sequence
         Datasets.
     cells : sequence of LawCells
-        Cells of the stated law on each.
+        Cells of the stated distribution on each.
     level : float
         Natural logarithm of 1 + error.
     settings : Settings
@@ -205,7 +206,7 @@ def run_conformity(
     settings: Settings,
     question: Question,
 ) -> AuditResult:
-    """Audit a target against a stated law.
+    """Audit a target against a stated distribution.
 
     It never raises for what the target does.
 
@@ -233,7 +234,7 @@ def run_conformity(
     Notes
     -----
     Valid because: "deviation" is returned only if the wealth reached 1/alpha, which has probability at most alpha for
-    a target that follows the law (see `collect_cells`), and did so again if the draws looked dependent (see
+    a target that follows the distribution (see `collect_cells`), and did so again if the draws looked dependent (see
     `confirm_refutation`), or if the draws failed the tests of independence, for which that probability is
     `auditor.audits.independence.FALSE_ALARM` a dataset.
     """
@@ -283,7 +284,7 @@ def run_conformity(
         independence, tally = made
         if tally is None:
             return Conclusion(decide_verdict(Verdict.DEVIATION, False, independence=independence), {}, independence)
-        found = _found(tally, names, settings)
+        found = _describe_tally(tally, names, settings)
         decided = decide_verdict(
             Verdict.DEVIATION,
             refuted(tally),
@@ -296,7 +297,7 @@ def run_conformity(
     return finish_audit(labels, question.private, collect, conclude)
 
 
-def _found(tally: Tally, names: Sequence[str], settings: Settings) -> dict[str, Any]:
+def _describe_tally(tally: Tally, names: Sequence[str], settings: Settings) -> dict[str, Any]:
     """Bounds, power and the cell that deviates most."""
     wealths = [
         Multinomials([view.probabilities for view in cells.views]).log_wealth(counts)
@@ -343,7 +344,7 @@ def check_conformity(
     detect: float | None = None,
     limit: float | None = 60.0,
 ) -> AuditResult:
-    """Hold a mechanism against the law that a reference states.
+    """Hold a mechanism against the distribution that a reference states.
 
     Parameters
     ----------
@@ -352,7 +353,7 @@ def check_conformity(
     *data : any
         One or several datasets.
     reference : HasLaw, optional
-        States the law; default the mechanism itself.
+        States the distribution; default the mechanism itself.
     error, rounding : float, optional
         See `StatedLaw`.
     id, alpha, draws, seconds, stop, seed, limit

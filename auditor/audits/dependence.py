@@ -46,7 +46,7 @@ LONG = 8
 MANY, SHORTER = 64, 4
 #: Calls in a row, of both datasets, whose draws together are compared with those of other calls.
 WIDTH = 8
-#: Draws of the rarer flag that are expected in a part below which the chi-squared law is no approximation.
+#: Draws of the rarer flag that are expected in a part below which the chi-squared distribution is no approximation.
 EXPECTED = 5
 #: Draws in all below which nothing is tested: evidence from so few is not inflated by what the first tests missed.
 FEWEST = 24
@@ -191,8 +191,8 @@ def doubt_of(trace: Trace) -> Doubt:
     same place, either way. Under independence each product has
     mean 0 and variance 1, so that a sum of V products that are at most b in size is bounded by Bennett's inequality,
     which holds for rare flags as well. Sums over multiples and over blocks are quadratic forms, whose heavier tail is
-    taken from the chi-squared law of the same variance; the larger p-value of the two counts. The distance k has the
-    share 1 / (k (k + 1)) of a family's p-value, so that short periods are found in short calls.
+    taken from the chi-squared distribution of the same variance; the larger p-value of the two counts. The distance k
+    has the share 1 / (k (k + 1)) of a family's p-value, so that short periods are found in short calls.
 
     The bounds are divided by `CONSERVATIVE`. Sums of flags over a few calls in a row are also compared with one
     another, and those of the calls that carried the refutation with those of later calls, by chi-squared tests: noise
@@ -375,7 +375,7 @@ def _tests(layer: list[_Flags]) -> list[Doubt]:
     spectrum, mask = fft.rfft(values, size), fft.rfft(there, size)
     sums = fft.irfft((np.abs(spectrum) ** 2).sum(axis=0), size)[:length]
     counts = np.rint(fft.irfft((np.abs(mask) ** 2).sum(axis=0), size)[:length])
-    found = [*_same_side(sums, counts, bound, float(length), ""), _aligned(layer, bound)]
+    found = [*_same_side(sums, counts, bound, float(length), ""), _compare_aligned_draws(layer, bound)]
     longest = max(len(flags.values) for flags in layer)
     if longest > 1:
         sums, counts = np.zeros(longest), np.zeros(longest)
@@ -389,7 +389,7 @@ def _tests(layer: list[_Flags]) -> list[Doubt]:
     if there.any(axis=1).all():
         sums = fft.irfft(np.conj(spectrum[0]) * spectrum[1], size)
         counts = np.rint(fft.irfft(np.conj(mask[0]) * mask[1], size))
-        found.append(_across(sums, counts, bound, length))
+        found.append(_compare_sides(sums, counts, bound, length))
     return found
 
 
@@ -401,30 +401,30 @@ def _same_side(sums: Array, counts: Array, bound: float, run: float, where: str)
     length = len(sums)
     lags = np.arange(1, length)
     log = _bennett(sums[1:], counts[1:], bound) + _prior(lags)
-    found = [_least(log, lags, f"draws{where} look alike at a distance of {{}}")]
+    found = [_smallest_doubt(log, lags, f"draws{where} look alike at a distance of {{}}")]
     total, over = np.zeros(length), np.zeros(length)
     for multiple in range(1, min(MULTIPLES, length - 1) + 1):
         periods = (length - 1) // multiple
         total[1 : periods + 1] += sums[multiple::multiple][:periods]
         over[1 : periods + 1] += counts[multiple::multiple][:periods]
     rows = 1 + np.minimum(run / lags, MULTIPLES)
-    log = np.maximum(_bennett(total[1:], over[1:], bound), _quadratic(total[1:], over[1:], rows))
-    found.append(_least(log + _prior(lags), lags, f"draws{where} look alike with a period of {{}}"))
+    log = np.maximum(_bennett(total[1:], over[1:], bound), _log_quadratic_tail(total[1:], over[1:], rows))
+    found.append(_smallest_doubt(log + _prior(lags), lags, f"draws{where} look alike with a period of {{}}"))
     widths = np.unique(np.append(2 ** np.arange(max(int(math.log2(length)), 1)), length - 1))
     widths = widths[(widths > 0) & (widths < length)]
     total, over = np.cumsum(sums[1:])[widths - 1], np.cumsum(counts[1:])[widths - 1]
     rows = 1 + np.minimum(run, widths)
-    log = np.maximum(_bennett(total, over, bound), _quadratic(total, over, rows)) + math.log(len(widths))
-    found.append(_least(log, widths, f"draws{where} look alike up to a distance of {{}}"))
+    log = np.maximum(_bennett(total, over, bound), _log_quadratic_tail(total, over, rows)) + math.log(len(widths))
+    found.append(_smallest_doubt(log, widths, f"draws{where} look alike up to a distance of {{}}"))
     return found
 
 
-def _across(sums: Array, counts: Array, bound: float, length: int) -> Doubt:
+def _compare_sides(sums: Array, counts: Array, bound: float, length: int) -> Doubt:
     """A draw of one side and one of the other at each distance, in both directions, alike or opposite."""
     lags = np.arange(1, length)
     log = np.stack([_bennett(np.abs(part), count, bound) for part, count in _both_ways(sums, counts, length)])
     log += _prior(lags) + math.log(4)
-    return _least(log.min(axis=0), lags, "draws on the two datasets go together at a distance of {}")
+    return _smallest_doubt(log.min(axis=0), lags, "draws on the two datasets go together at a distance of {}")
 
 
 def _both_ways(sums: Array, counts: Array, length: int) -> Iterator[tuple[Array, Array]]:
@@ -432,7 +432,7 @@ def _both_ways(sums: Array, counts: Array, length: int) -> Iterator[tuple[Array,
     yield sums[::-1][: length - 1], counts[::-1][: length - 1]
 
 
-def _aligned(layer: list[_Flags], bound: float) -> Doubt:
+def _compare_aligned_draws(layer: list[_Flags], bound: float) -> Doubt:
     """Draws in the same place of two calls, of one dataset or of two, alike or opposite."""
     sums, counts = np.zeros((2, APART)), np.zeros((2, APART))
     for k, flags in enumerate(layer):
@@ -446,7 +446,9 @@ def _aligned(layer: list[_Flags], bound: float) -> Doubt:
             sums[kind, apart - 1] += float(flags.values[:n] @ other.values[:n])
             counts[kind, apart - 1] += n
     log = _bennett(np.abs(sums), counts, bound) + math.log(2 * sums.size)
-    return _least(log.min(axis=0), np.arange(1, APART + 1), "draws in the same place of calls {} apart go together")
+    return _smallest_doubt(
+        log.min(axis=0), np.arange(1, APART + 1), "draws in the same place of calls {} apart go together"
+    )
 
 
 def _over_time(layer: list[_Flags], own: int | None) -> Doubt:
@@ -480,7 +482,7 @@ def _bennett(sums: Array, counts: Array, bound: float) -> Array:
     return np.where((counts > 0) & (sums > 1e-6), log, 0.0)
 
 
-def _quadratic(sums: Array, counts: Array, rows: Array) -> Array:
+def _log_quadratic_tail(sums: Array, counts: Array, rows: Array) -> Array:
     """Logarithm of the tail of a quadratic form: of ``rows`` draws in each of nu classes, with the same variance."""
     with np.errstate(divide="ignore", invalid="ignore"):
         nu = np.maximum(2 * counts / rows**2, 1.0)
@@ -496,6 +498,6 @@ def _prior(lags: NDArray[np.int64]) -> Array:
     return share
 
 
-def _least(log: Array, lags: NDArray[np.int64], finding: str) -> Doubt:
+def _smallest_doubt(log: Array, lags: NDArray[np.int64], finding: str) -> Doubt:
     k = int(np.argmin(log))
     return Doubt(math.exp(min(float(log[k]), 9.0)), finding.format(f"{int(lags[k]):,}"))

@@ -1,4 +1,4 @@
-"""Exact audits (L0): the privacy curves of a stated law against the claim, without draws."""
+"""Exact audits (L0): the privacy curves of a stated distribution against the claim, without draws."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ def audit_exactly(
     alpha: float,
     labels: Mapping[str, Any],
 ) -> AuditResult:
-    """L0: compare the exact level of the stated law with the claim.
+    """L0: compare the exact level of the stated distribution with the claim.
 
     A curve that is known within bounds is pessimistic, and has an ``optimistic`` one beside it.
 
     Parameters
     ----------
     mechanism : callable or None
-        What states the laws.
+        What states the distributions.
     guarantee : Guarantee
         The claim.
     pairs : sequence of Pair
@@ -55,13 +55,14 @@ def audit_exactly(
     worst = max(range(len(levels)), key=lambda k: levels[k])
     size = f"of at least {low[worst]:.6g}" if high[worst] > low[worst] else f"= {levels[worst]:.6g}"
     between = (
-        f"on this pair the stated law has {guarantee.symbol} between {low[worst]:.6g} and {high[worst]:.6g}: the "
+        f"on this pair the stated distribution has {guarantee.symbol} between {low[worst]:.6g} and "
+        f"{high[worst]:.6g}: the "
         "curve is not known precisely enough"
     )
     verdict, message = decide_verdict(
         Verdict.VIOLATION,
         broken,
-        f"the stated law has {guarantee.symbol} {size} on this pair",
+        f"the stated distribution has {guarantee.symbol} {size} on this pair",
         lambda: "" if holds else between,
     )
     return AuditResult(

@@ -196,10 +196,10 @@ def collect_fixed(sampler: Sampler, guarantee: Guarantee, pairs: Sequence[Pair],
         learner.add(x, y, learner.count(x, y))
         learner.learn(True)  # what is wanted is the largest level within reach, whatever is claimed
     found.truncated_by = loop.truncated_by
-    found.pair, chain = _chosen(found, settings.alpha)
+    found.pair, chain = _best_of_first_half(found, settings.alpha)
     if chain is not None:
         n = loop.used if loop.left else side - loop.used
-        found.judged = _judge(sampler, pairs[found.pair], found, chain, n)
+        found.judged = _count_event(sampler, pairs[found.pair], found, chain, n)
     return found
 
 
@@ -224,7 +224,7 @@ def look_on(found: FixedSize, sampler: Sampler, pairs: Sequence[Pair], settings:
             found.trace.add("judged", side, drawn.place, chain.depth(chain.feature(drawn.batch)))
 
 
-def _chosen(found: FixedSize, alpha: float) -> tuple[int, Chain | None]:
+def _best_of_first_half(found: FixedSize, alpha: float) -> tuple[int, Chain | None]:
     """The pair and event on which the first half alone would have given the largest bound."""
     best: tuple[float, int, Chain | None] = (-math.inf, 0, None)
     for k, learner in enumerate(found.learners):
@@ -239,7 +239,7 @@ def _chosen(found: FixedSize, alpha: float) -> tuple[int, Chain | None]:
     return best[1:]
 
 
-def _judge(sampler: Sampler, pair: Pair, found: FixedSize, chain: Chain, n: int) -> Proposal:
+def _count_event(sampler: Sampler, pair: Pair, found: FixedSize, chain: Chain, n: int) -> Proposal:
     """Count the event in n further draws a side."""
     loop = ChunkLoop(ChunkRule(min(LARGEST, math.ceil(n / _CALLS)), growth=0.0), n, number=len(found.chunks))
     for number in loop:

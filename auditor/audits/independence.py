@@ -134,12 +134,12 @@ def check_independence(
     -----
     Valid because: let a, b, c be three draws. If draws are independent and identically distributed, b and c are
     exchangeable given a, so "a is closer to b than to c" and "a is closer to c than to b" are equally likely, whatever
-    the law of the outputs and whatever symmetric distance is used. Triples are disjoint, so the number of times that
-    the first holds is, among the triples that are not ties, Binomial(m, 1/2). Each test compares a with a draw b that a
-    faulty target might tie to it (same call; same place of another call; next draw; the draw at the distance at which
-    the first half of a long call repeats best, in its second half) and a draw c that it might not, at a quarter of
-    `FALSE_ALARM`. The distance is a function of other draws than those compared. Constant outputs give only ties and
-    pass: they are independent.
+    the distribution of the outputs and whatever symmetric distance is used. Triples are disjoint, so the number of
+    times that the first holds is, among the triples that are not ties, Binomial(m, 1/2). Each test compares a with a
+    draw b that a faulty target might tie to it (same call; same place of another call; next draw; the draw at the
+    distance at which the first half of a long call repeats best, in its second half) and a draw c that it might not, at
+    a quarter of `FALSE_ALARM`. The distance is a function of other draws than those compared. Constant outputs give
+    only ties and pass: they are independent.
     """
     size = BLOCK * blocks
     asked = [Call(size, ("independence", *key, k)) for k in range(comparisons // BLOCKS)]
@@ -150,10 +150,12 @@ def check_independence(
     short, long = np.array(numbers[:-1]), numbers[-1]
     table = short.reshape(len(short), blocks, BLOCK, -1)  # (calls, blocks of a call, draws of a block, coordinates)
     outcomes = {
-        "within a call": _closer(*_flat(*_within(table))),
-        "between calls": _closer(*_flat(*_between(table))),
-        "neighbouring draws": _closer(*_neighbouring(long)),
-        "draws at a distance": _recurring(long, *_flat(table[:, :, BLOCK // 2 - 1 :: BLOCK // 2])),
+        "within a call": _count_closer(*_draws_as_rows(*_triples_within_blocks(table))),
+        "between calls": _count_closer(*_draws_as_rows(*_triples_between_calls(table))),
+        "neighbouring draws": _count_closer(*_neighbouring_triples(long)),
+        "draws at a distance": _compare_recurring_draws(
+            long, *_draws_as_rows(table[:, :, BLOCK // 2 - 1 :: BLOCK // 2])
+        ),
     }
     p_values = {name: _at_least(*outcome) for name, outcome in outcomes.items()}
     failed = [_FINDINGS[name] for name, p in p_values.items() if p < FALSE_ALARM / len(p_values)]
@@ -188,7 +190,7 @@ def check_calls(groups: Iterable[Sequence[tuple[int, int]]]) -> float:
     Notes
     -----
     Valid because: if draws are independent, the counts k_i of a group are Binomial(n_i, p) with one p. The numerator is
-    the probability of what was seen under a law that was fixed beforehand, each call with a p of its own from
+    the probability of what was seen under a distribution that was fixed beforehand, each call with a p of its own from
     Beta(1/2, 1/2); the denominator is its largest probability under any common p. So the expectation of the quotient is
     at most 1 (universal inference, Wasserman, Ramdas and Balakrishnan 2020). Whether a further call joins a group may
     depend on the past: with the true p in the denominator the quotient is a martingale, and it is smaller with the
@@ -221,12 +223,12 @@ def dependent_counts(groups: Iterable[Sequence[tuple[int, int]]], before: Indepe
     return replace(before, passed=False, finding=_FINDINGS["counts of calls"], p_values=p_values)
 
 
-def _within(blocks: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
+def _triples_within_blocks(blocks: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
     """Two draws of each block, and a third one of the block in its place in the next call: triples are disjoint."""
     return blocks[:, :, 0], blocks[:, :, 1], np.roll(blocks[:, :, 2], -1, axis=0)
 
 
-def _between(blocks: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
+def _triples_between_calls(blocks: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
     """A draw of each block, the one in its place in the next call, and another one of that call.
 
     Triples are disjoint: anchors of calls of even number, and their partners, have another place than those of odd
@@ -238,19 +240,19 @@ def _between(blocks: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
     return blocks[call, :, place], following[call, :, place], following[:, :, BLOCK - 1]
 
 
-def _neighbouring(long: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
+def _neighbouring_triples(long: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
     """Each third draw, the next one, and the one after that of a triple that is far away."""
     m = len(long) // 4
     third = np.roll(long[2 : 3 * m : 3], m // 2, axis=0)
     return long[0 : 3 * m : 3], long[1 : 3 * m : 3], third
 
 
-def _flat(*draws: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
+def _draws_as_rows(*draws: NDArray[np.float64]) -> tuple[NDArray[np.float64], ...]:
     """Draws as rows."""
     return tuple(array.reshape(-1, array.shape[-1]) for array in draws)
 
 
-def _recurring(long: NDArray[np.float64], others: NDArray[np.float64]) -> tuple[int, int]:
+def _compare_recurring_draws(long: NDArray[np.float64], others: NDArray[np.float64]) -> tuple[int, int]:
     """Compare draws of the second half of a long call at the distance at which those of the first half are closest.
 
     Draws of other calls are what they are compared with.
@@ -262,7 +264,7 @@ def _recurring(long: NDArray[np.float64], others: NDArray[np.float64]) -> tuple[
     at = np.arange(len(second))
     a = at[(at // lag % 2 == 0) & (at + lag < len(second))]
     m = min(len(a), len(others))
-    return _closer(second[a[:m]], second[a[:m] + lag], others[:m])
+    return _count_closer(second[a[:m]], second[a[:m] + lag], others[:m])
 
 
 def _numbers(calls: list[Batch]) -> list[NDArray[np.float64]]:
@@ -277,7 +279,7 @@ def _numbers(calls: list[Batch]) -> list[NDArray[np.float64]]:
     ]
 
 
-def _closer(a: NDArray[np.float64], b: NDArray[np.float64], c: NDArray[np.float64]) -> tuple[int, int]:
+def _count_closer(a: NDArray[np.float64], b: NDArray[np.float64], c: NDArray[np.float64]) -> tuple[int, int]:
     """How often a is closer to b than to c, and how often the two are not equally far."""
     with np.errstate(invalid="ignore", over="ignore"):
         near, far = np.abs(a - b).sum(axis=1), np.abs(a - c).sum(axis=1)

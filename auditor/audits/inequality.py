@@ -94,9 +94,9 @@ class Inequality(Theorem):
             return math.inf
         if self.comparison == "<":
             if left < right:
-                return -_apart(right, left)
-            return max(_apart(left, right), math.ulp(0.0))  # equality fails, by as little as can be said
-        apart = abs(_apart(left, right)) if self.comparison == "==" else _apart(left, right)
+                return -_relative_difference(right, left)
+            return max(_relative_difference(left, right), math.ulp(0.0))  # equality fails, by as little as can be said
+        apart = abs(_relative_difference(left, right)) if self.comparison == "==" else _relative_difference(left, right)
         return apart - self.tolerance
 
     def audit(self, subject: Any, settings: Settings, question: Question) -> AuditResult:
@@ -137,7 +137,7 @@ class Inequality(Theorem):
         )
 
 
-def _apart(left: float, right: float) -> float:
+def _relative_difference(left: float, right: float) -> float:
     """Difference over the larger absolute value; 0 for equal numbers, infinite ones among them."""
     if left == right:
         return 0.0

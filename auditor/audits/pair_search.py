@@ -218,7 +218,7 @@ def search_pairs(
     return [replace(pair, name=f"found {k + 1}: {pair.name}") for k, pair in enumerate(best[:keep])]
 
 
-class _Enough(BaseException):
+class _SearchFinished(BaseException):
     """The search is at its end. No Exception, so that hypothesis does not take it for a failed test to be replayed."""
 
 
@@ -267,18 +267,18 @@ class _Trials:
         if key in self._known:
             return self._known[key]
         if self.full:
-            raise _Enough
+            raise _SearchFinished
         try:
-            found = self._try(pair, self.pilot, "new", len(self.pairs))
+            found = self._score_pair(pair, self.pilot, "new", len(self.pairs))
         except TargetError:
             self.failed = pair
-            raise _Enough from None
+            raise _SearchFinished from None
         self.pairs.append(pair)
         self.scores.append(found)
         self._known[key] = found
         return found
 
-    def _try(self, pair: Pair, n: int, *key: str | int) -> float:
+    def _score_pair(self, pair: Pair, n: int, *key: str | int) -> float:
         """Pessimistic level of the best event on n draws a side."""
         learner = EventLearner(self.guarantee, self.alpha, own=own_ratio(self.sampler, pair.x, pair.y))
         x = self._draw(pair.x, n, *key, "x")
@@ -308,7 +308,7 @@ class _Trials:
         again: dict[int, float] = {}
         for k in order:
             try:
-                again[k] = self._try(self.pairs[k], n, "again", k)
+                again[k] = self._score_pair(self.pairs[k], n, "again", k)
             except TargetError:
                 self.failed = self.pairs[k]
                 return self.failed_first()
@@ -349,7 +349,7 @@ def _explore(strategy: SearchStrategy[Pair], trials: _Trials, seed: int) -> None
 
     try:
         attempt()
-    except _Enough:
+    except _SearchFinished:
         pass
     except hypothesis.errors.Unsatisfiable as error:
         if trials.pairs:  # a much filtered strategy may give none in a later round

@@ -80,15 +80,15 @@ def run_audit(
     passed the independence tests or were taken one a call in random order, and do not look dependent.
     """
     if question.ledger is None:
-        return _audited(target, guarantee, pairs, settings, question, None)
+        return _audit_pairs(target, guarantee, pairs, settings, question, None)
     try:
         with question.ledger.night(target, guarantee, pairs, settings, question.id, question.private) as night:
-            return _audited(target, guarantee, pairs, settings, question, night)
+            return _audit_pairs(target, guarantee, pairs, settings, question, night)
     except UnrecordedError as error:
         return error_result(target, guarantee, settings, question, error)
 
 
-def _audited(
+def _audit_pairs(
     target: Mechanism,
     guarantee: Guarantee,
     pairs: Sequence[Pair],
@@ -110,9 +110,9 @@ def _audited(
             try:
                 with sampler.limits():
                     found = sampler.reviewed(
-                        work, lambda found: found[0].refuted(_own(settings, night).alpha) or found[1].alone
+                        work, lambda found: found[0].refuted(_ledger_settings(settings, night).alpha) or found[1].alone
                     )
-                if found[2].broken is not None and not found[0].refuted(_own(settings, night).alpha):
+                if found[2].broken is not None and not found[0].refuted(_ledger_settings(settings, night).alpha):
                     raise found[2].broken  # it raises for several draws, never for one: that is no outcome of a draw
             except TargetError:
                 if night is not None:
@@ -124,7 +124,7 @@ def _audited(
 
     def conclude(made: _Found) -> Conclusion:
         evidence, independence, sampler = made
-        own = _own(settings, night)
+        own = _ledger_settings(settings, night)
         found = _findings(evidence, guarantee, pairs, own, question.private)
         decided = decide_verdict(
             Verdict.VIOLATION,
@@ -151,7 +151,7 @@ def _audited(
     return finish_audit(labels, question.private, collect, conclude)
 
 
-def _own(settings: Settings, night: EvidenceSession | None) -> Settings:
+def _ledger_settings(settings: Settings, night: EvidenceSession | None) -> Settings:
     """The settings as a ledger has them: its series share alpha."""
     return settings if night is None else night.settings
 
@@ -236,12 +236,12 @@ def _collect(
 
     def made(sampler: Sampler, again: bool = False) -> _Made:
         past = None if night is None else night.past(sampler)
-        own = _own(settings, night)
+        own = _ledger_settings(settings, night)
         own = own.of_second_opinion if again else own
-        return _evidence(sampler, guarantee, pairs, _remaining(own, begun), past, night), sampler
+        return _evidence(sampler, guarantee, pairs, _remaining_settings(own, begun), past, night), sampler
 
     def refuted(made: _Made) -> bool:
-        return made[0].refuted(_own(settings, night).alpha)
+        return made[0].refuted(_ledger_settings(settings, night).alpha)
 
     def traces(made: _Made) -> list[Trace]:
         evidence, sampler = made
@@ -273,10 +273,10 @@ def _collect(
             return evidence, independence, sampler
         if night is not None:
             night.doubt(UNSEEN)
-        carriers = evidence.carriers(_own(settings, night).alpha)
+        carriers = evidence.carriers(_ledger_settings(settings, night).alpha)
         found |= {(k, side): test(k, side) for k in sorted(carriers - {0}) for side in "xy"}
         again = [
-            test(k, side, "again", comparisons=_more(first), blocks=LONGER)
+            test(k, side, "again", comparisons=_further_comparisons(first), blocks=LONGER)
             for (k, side), first in found.items()
             if k in carriers and first.passed and first.untied < min(INFORMATIVE, settings.comparisons)
         ]
@@ -288,14 +288,14 @@ def _collect(
             )
             independence = replace(independence, asked=looked.asked, asked_p=looked.asked_p, still=looked.still)
         if night is not None:
-            night.doubt(_doubt(independence))
+            night.doubt(_explain_doubt(independence))
         if independence.passed:
             return evidence, independence, sampler
     second = made(sampler.alone())
     return second[0], look(second, independence), second[1]
 
 
-def _doubt(independence: Independence) -> str:
+def _explain_doubt(independence: Independence) -> str:
     """Why a refutation by draws of which this is known does not stand, for later runs; empty if it does."""
     if independence.passed and not independence.asked:
         return ""
@@ -303,12 +303,12 @@ def _doubt(independence: Independence) -> str:
     return f"{independence.finding or independence.asked} ({p}in an earlier run)"
 
 
-def _more(tested: Independence) -> int:
+def _further_comparisons(tested: Independence) -> int:
     """Comparisons that leave enough without ties, as far as that is affordable."""
     return min(MOST, math.ceil(INFORMATIVE / max(tested.untied, 1))) * COMPARISONS
 
 
-def _remaining(settings: Settings, begun: float) -> Settings:
+def _remaining_settings(settings: Settings, begun: float) -> Settings:
     """The settings with the seconds that are left of the budget; a quarter of it at least, whatever the tests took."""
     if settings.seconds is None:
         return settings
@@ -439,7 +439,7 @@ def audit(
     what = "pairs"
     if is_strategy(pairs):
         spent = draws // 4 if search_draws is None else search_draws
-        listed, settings = _searched(mechanism, guarantee, pairs, relation, settings, spent, id)
+        listed, settings = _search_for_pairs(mechanism, guarantee, pairs, relation, settings, spent, id)
         what = f"strategy, search_draws={spent}"
     elif search_draws is not None:
         raise SpecificationError(f"search_draws is for a strategy of pairs, got {search_draws!r} with given pairs")
@@ -454,7 +454,7 @@ def audit(
     return run_audit(mechanism, guarantee, listed, settings, Question(id=id, exact=exact, replay=replay))
 
 
-def _searched(
+def _search_for_pairs(
     mechanism: Mechanism,
     guarantee: Guarantee,
     strategy: SearchStrategy[Pair],

@@ -32,7 +32,8 @@ from auditor.targets.outputs import Batch
 from auditor.targets.sampler import Sampler
 
 #: Draws a side before the first bet, of each pair, and the fewest in a later chunk. Outputs that have nothing in common
-#: are found with 18 to 23 draws, two and a half times what is needed by whoever knows both laws; chosen by simulation.
+#: are found with 18 to 23 draws, two and a half times what is needed by whoever knows both distributions; chosen by
+#: simulation.
 FIRST, SMALLEST = 8, 5
 #: Largest chunk a side, so that memory does not grow with the budget.
 LARGEST = 1 << 17

@@ -57,12 +57,12 @@ class Behaviour:
         What is random, such as a length that varies or a value that some draws have, is hardly ever seen so. Outputs
         that are as long as the dataset behave alike, whatever that is.
         """
-        return self._loses(other) or other._loses(self)
+        return self._loses_trait(other) or other._loses_trait(self)
 
-    def _loses(self, other: Behaviour) -> bool:
-        return any(other.ever.isdisjoint((trait, self._followed(trait, other.size))) for trait in self.always)
+    def _loses_trait(self, other: Behaviour) -> bool:
+        return any(other.ever.isdisjoint((trait, self._trait_at_size(trait, other.size))) for trait in self.always)
 
-    def _followed(self, trait: Trait, size: int) -> Trait:
+    def _trait_at_size(self, trait: Trait, size: int) -> Trait:
         """The same property of outputs on so many rows, where it is the number of rows."""
         place, aspect, what = trait
         return (place, aspect, size) if aspect == "length" and what == self.size else trait

@@ -55,7 +55,7 @@ def summarise_findings(
         Datasets are not shown.
     """
     n = evidence.n
-    k = max(range(len(pairs)), key=lambda i: (_gained(evidence, i), evidence.learners[i].reach, -i))
+    k = max(range(len(pairs)), key=lambda i: (_wealth_gain(evidence, i), evidence.learners[i].reach, -i))
     learner = evidence.learners[k]
     best = learner.proposal
     found: dict[str, Any] = {
@@ -77,7 +77,7 @@ def summarise_findings(
     return found
 
 
-def _gained(evidence: Evidence, pair: int) -> float:
+def _wealth_gain(evidence: Evidence, pair: int) -> float:
     """What the wealth at the claimed level gained, in whole nats, on the chunks of one pair."""
     logs = [0.0, *(log for _, log in evidence.path)]
     gain = sum(b - a for a, b, chunk in zip(logs, logs[1:], evidence.chunks, strict=False) if chunk.pair == pair)

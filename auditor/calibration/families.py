@@ -30,8 +30,9 @@ _BITS = 4
 _RARE = 0.005
 #: Lattice points to a unit; arbitrary, many enough for events to be learned among many thresholds.
 _STEPS = 10
-#: How far tables of laws reach, in units of the noise's scale, and cells of a table of Gaussian noise. The mass beyond
-#: is below 1e-15 for both laws, and a thousand cells to a standard deviation lose nothing that a table would show.
+#: How far tables of distributions reach, in units of the noise's scale, and cells of a table of Gaussian noise. The
+#: mass beyond is below 1e-15 for both distributions, and a thousand cells to a standard deviation lose nothing that a
+#: table would show.
 _REACH, _CELLS = 36, 8_000
 
 
@@ -128,7 +129,7 @@ class Gaussian:
 class Coin:
     """Heads with probability ``p`` or ``q``, by the data.
 
-    One event is the whole law: ``p`` is of data 1 and ``q`` of data 0.
+    One event is the whole distribution: ``p`` is of data 1 and ``q`` of data 0.
     """
 
     p: float
@@ -252,7 +253,7 @@ class Graded:
     at : callable
         ``level -> Family``, with the claim of level 1 whatever the level.
     masses : callable
-        ``level -> Masses``: the laws of the outputs on the family's pair, for the oracle.
+        ``level -> Masses``: the distributions of the outputs on the family's pair, for the oracle.
     """
 
     at: Callable[[float], Family]

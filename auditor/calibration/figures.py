@@ -45,7 +45,7 @@ def false_alarms(content: Mapping[str, Any]) -> Markup:
     counts = [row[key] for _, rows in lines for row in rows for key in ("alarms", "above")]
     widest = min(1.0, max(_WIDEST * alpha, 1.2 * max(float(count["rate"]) for count in counts)))
     bottom = svg.TOP + _ROW * len(lines)
-    parts = [svg.draw_text(_NAMES - 10, _middle(i) + 4, name, "end") for i, (name, _) in enumerate(lines)]
+    parts = [svg.draw_text(_NAMES - 10, _row_middle(i) + 4, name, "end") for i, (name, _) in enumerate(lines)]
     for column, (key, title) in enumerate(_COUNTS):
         left = _NAMES + column * (_COLUMN + _GAP)
         across = svg.Axis(0.0, widest, left, left + _COLUMN)
@@ -58,7 +58,7 @@ def false_alarms(content: Mapping[str, Any]) -> Markup:
         ]
         for i, (name, rows) in enumerate(lines):
             for row in rows:
-                parts.append(_interval(row, key, name, across, _middle(i)))
+                parts.append(_interval(row, key, name, across, _row_middle(i)))
     said = f"false alarms and lower bounds above the exact level of {words.number_of(len(lines), 'kind')} of audits"
     return svg.draw_picture(_NAMES + 2 * _COLUMN + _GAP + svg.RIGHT, bottom + svg.BOTTOM, said, parts)
 
@@ -70,7 +70,7 @@ def _lines(content: Mapping[str, Any]) -> list[tuple[str, list[Mapping[str, Any]
     return together + [(name + suffix[events], list(rows)) for (name, events), rows in by_family]
 
 
-def _middle(i: int) -> float:
+def _row_middle(i: int) -> float:
     return svg.TOP + _ROW * (i + 0.5)
 
 
@@ -148,7 +148,7 @@ def list_budgets(rows: Rows) -> list[int]:
 
 
 def _curve(i: int, measured: Sequence[tuple[float, Mapping[str, Any], str]], oracle: Sequence[svg.Point]) -> str:
-    up = _up()
+    up = _vertical_axis()
     aside = (i - 1.5) * _APART / 2  # so that intervals of different curves are told apart
     parts = [svg.draw_line([(x, up.at(v)) for x, v in oracle], "bounds")]
     parts.append(svg.draw_line([(x + aside, up.at(p["rate"])) for x, p, _ in measured], "joined"))
@@ -159,12 +159,12 @@ def _curve(i: int, measured: Sequence[tuple[float, Mapping[str, Any], str]], ora
     return f'<g class="curve{i}">{"".join(parts)}</g>'
 
 
-def _up() -> svg.Axis:
+def _vertical_axis() -> svg.Axis:
     return svg.Axis(0.0, 1.0, svg.HEIGHT - svg.BOTTOM, svg.TOP)
 
 
 def _probabilities(said: str, ticks: list[tuple[float, str]], axis: str, curves: list[str]) -> Markup:
-    up = _up()
+    up = _vertical_axis()
     parts = [
         svg.draw_ticks_x(ticks, svg.TOP, svg.HEIGHT - svg.BOTTOM),
         svg.draw_ticks_y([(up.at(v), f"{v:g}") for v in svg.list_round_numbers(0.0, 1.0, 5)]),

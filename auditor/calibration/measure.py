@@ -275,7 +275,7 @@ def run_calibration(plan: Plan, progress: Progress | None = None) -> dict[str, A
     found = _outcomes(plan, [*nulls, *(row for _, row in power)], progress)
     promises = Promises()
     alarms = [_false_alarms(row, found[k], plan, promises) for k, row in enumerate(nulls)]
-    whole = _together(found[: len(nulls)], nulls, plan, promises)
+    whole = _count_all_rows(found[: len(nulls)], nulls, plan, promises)
     curves = [_power(row, graded, found[len(nulls) + k], plan, promises) for k, (graded, row) in enumerate(power)]
     broken = promises.broken()
     return dict(
@@ -312,20 +312,26 @@ def count_rows(plan: Plan) -> int:
 
 def _outcomes(plan: Plan, rows: Sequence[AuditRow], progress: Progress | None) -> list[list[AuditOutcome]]:
     """Outcomes of all rows, in batches on several cores."""
-    work = [(k, range(first, min(first + _BATCH, row.audits))) for k, row in enumerate(rows) for first in _firsts(row)]
+    work = [
+        (k, range(first, min(first + _BATCH, row.audits)))
+        for k, row in enumerate(rows)
+        for first in _first_batches(row)
+    ]
     found: list[list[AuditOutcome]] = [[] for _ in rows]
-    for (k, _), outcomes in zip(work, _parallel(plan, rows, work), strict=True):
+    for (k, _), outcomes in zip(work, _run_batches(plan, rows, work), strict=True):
         found[k].extend(outcomes)
         if progress is not None and len(found[k]) == rows[k].audits:
             progress(rows[k].name, rows[k].audits)
     return found
 
 
-def _firsts(row: AuditRow) -> range:
+def _first_batches(row: AuditRow) -> range:
     return range(0, row.audits, _BATCH)
 
 
-def _parallel(plan: Plan, rows: Sequence[AuditRow], work: Sequence[tuple[int, range]]) -> Iterator[list[AuditOutcome]]:
+def _run_batches(
+    plan: Plan, rows: Sequence[AuditRow], work: Sequence[tuple[int, range]]
+) -> Iterator[list[AuditOutcome]]:
     tasks = [partial(rows[k].batch, plan.settings(rows[k].stop), numbers) for k, numbers in work]
     if plan.jobs == 1:
         yield from (task() for task in tasks)
@@ -335,31 +341,31 @@ def _parallel(plan: Plan, rows: Sequence[AuditRow], work: Sequence[tuple[int, ra
         yield from joblib.Parallel(return_as="generator")(joblib.delayed(task)() for task in tasks)
 
 
-def _about(row: AuditRow) -> dict[str, Any]:
+def _describe_row(row: AuditRow) -> dict[str, Any]:
     return {"family": row.family.name, "claim": str(row.family.guarantee), "notion": row.family.guarantee.notion}
 
 
 def _false_alarms(row: AuditRow, found: Sequence[AuditOutcome], plan: Plan, promises: Promises) -> dict[str, Any]:
     return {
-        **_about(row),
+        **_describe_row(row),
         "events": row.events,
         "pairs": len(row.family.pairs),
         "stop": row.stop,
         "alarms": promises.count(
             f"{row.name}: false alarms", [outcome.finding for outcome in found], plan.alpha + _DEPENDENT
         ),
-        "above": _above(row, found, plan, promises),
+        "above": _count_bounds_above(row, found, plan, promises),
     }
 
 
-def _above(row: AuditRow, found: Sequence[AuditOutcome], plan: Plan, promises: Promises) -> dict[str, Any]:
+def _count_bounds_above(row: AuditRow, found: Sequence[AuditOutcome], plan: Plan, promises: Promises) -> dict[str, Any]:
     # The claimed level is on the grid of levels, and a bound above any other truth rejects the grid level above it: no
     # slack is needed.
     over = [outcome.bound > row.true for outcome in found]
     return promises.count(f"{row.name}: lower bounds above the exact level", over, plan.alpha)
 
 
-def _together(
+def _count_all_rows(
     found: Sequence[Sequence[AuditOutcome]], rows: Sequence[AuditRow], plan: Plan, promises: Promises
 ) -> list[dict[str, Any]]:
     """All audits at zero margin by the same auditor: draws are all their own, so that their counts may be added up."""
@@ -393,17 +399,17 @@ def _power(
     points = [plan.draws >> k for k in range(_POINTS - 1, -1, -1) if plan.draws >> k >= 2]
     median, ninety = (float(v) for v in np.quantile(draws, [0.5, 0.9], method="higher"))
     return {
-        **_about(row),
+        **_describe_row(row),
         "ratio": row.true,
         "found": estimate_rate(int(np.isfinite(draws).sum()), len(draws)),
-        "above": _above(row, found, plan, promises),
+        "above": _count_bounds_above(row, found, plan, promises),
         "median_draws": median,
         "ninety_draws": ninety,
         "oracle_median_draws": float(np.quantile(oracle, 0.5, method="higher")),
         "oracle_event": {"p": event.p, "q": event.q},
         # Draws at which the expected growth has made 1/alpha: both sides together.
         "event_draws": 2 * nats / event.rate if event.rate > 0 else math.inf,
-        "whole_law_draws": 2 * nats / whole if kind == "whole law" and whole > 0 else None,
+        "whole_law_draws": 2 * nats / whole if kind == "whole distribution" and whole > 0 else None,
         "points": [
             {"draws": n, **estimate_rate(int((draws <= n).sum()), len(draws)), "oracle": float((oracle <= n).mean())}
             for n in points

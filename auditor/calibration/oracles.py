@@ -1,10 +1,10 @@
-"""Oracles: divergence rates of a pair of output laws from the laws that satisfy a claim.
+"""Oracles: divergence rates of a pair of output distributions from those that satisfy a claim.
 
-An audit of P and Q that keeps its false alarms below alpha cannot, for every pair of laws (P0, Q0) that satisfies the
-claim, gain more than KL(P || P0) + KL(Q || Q0) nats a draw of each side on average; the *whole-law oracle* is
-ln(1/alpha) over the smallest such sum. The *single-event oracle* is the same with one event {output in A} only;
-`simulate_passages` plays it: it knows the best event and both its probabilities, and bets what grows fastest on every
-draw.
+An audit of P and Q that keeps its false alarms below alpha cannot, for every pair of distributions (P0, Q0) that
+satisfies the claim, gain more than KL(P || P0) + KL(Q || Q0) nats a draw of each side on average; the
+*whole-distribution oracle* is ln(1/alpha) over the smallest such sum. The *single-event oracle* is the same with one
+event {output in A} only; `simulate_passages` plays it: it knows the best event and both its probabilities, and bets
+what grows fastest on every draw.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _BLOCK = 256
 
 @dataclass(frozen=True)
 class Masses:
-    """A pair of laws on finitely many outcomes.
+    """A pair of distributions on finitely many outcomes.
 
     Outcomes may be grouped so that nothing about the pair is lost.
 
@@ -69,12 +69,12 @@ class Masses:
 
 
 def from_finite(first: FiniteLaw, second: FiniteLaw) -> Masses:
-    """Compute masses of two finite laws on the union of their outcomes.
+    """Compute masses of two finite distributions on the union of their outcomes.
 
     Parameters
     ----------
     first, second : FiniteLaw
-        Output laws on the two datasets.
+        Output distributions on the two datasets.
     """
     index = {
         outcome: k for k, outcome in enumerate({**dict.fromkeys(first.outcomes), **dict.fromkeys(second.outcomes)})
@@ -99,7 +99,7 @@ def from_cdfs(first: Cdf, second: Cdf, edges: Array) -> Masses:
     return Masses(np.maximum(p, 0.0), np.maximum(q, 0.0))
 
 
-def whole_law_rate(masses: Masses, epsilon: float, delta: float = 0.0) -> float:
+def whole_distribution_rate(masses: Masses, epsilon: float, delta: float = 0.0) -> float:
     """Compute the smallest divergence of (P, Q) from allowed pairs.
 
     KL(P || P0) + KL(Q || Q0) over the (P0, Q0) that satisfy (epsilon, delta)-DP in both orders.
@@ -121,39 +121,41 @@ def whole_law_rate(masses: Masses, epsilon: float, delta: float = 0.0) -> float:
     Valid because: the problem is convex, and with multipliers lam and mu for the two sums and v and w for the excesses
     sum (p0 - e^eps q0)+ <= delta and sum (q0 - e^eps p0)+ <= delta the smallest value of the Lagrangian is, outcome by
     outcome, one of: free, p0 = p / lam and q0 = q / mu; beyond, p0 = p / (lam + v) and q0 = q / (mu - e^eps v); on the
-    edge between them, p0 = e^eps q0 and q0 = (p + q) / (lam e^eps + mu); and the last two with the laws exchanged. Its
-    value is a lower bound of the rate whatever the multipliers, and the largest is the rate (strong duality, the null
-    has interior points). Multiplying all multipliers by c divides p0 and q0 by c, so at the maximum
-    lam + mu + (v + w) delta = 2. For delta = 0 nothing may be beyond, v and w are at their ends mu e^-eps and
-    lam e^-eps, and one unknown is left.
+    edge between them, p0 = e^eps q0 and q0 = (p + q) / (lam e^eps + mu); and the last two with the distributions
+    exchanged. Its value is a lower bound of the rate whatever the multipliers, and the largest is the rate (strong
+    duality, the null has interior points). Multiplying all multipliers by c divides p0 and q0 by c, so at the maximum
+    lam + mu + (v + w) delta = 2. For delta = 0 nothing may be beyond, v and w are at their ends mu e^-eps and lam
+    e^-eps, and one unknown is left.
     """
     if delta == 0:
         return _pure_rate(masses, epsilon)
     return _approximate_rate(masses, epsilon, delta)
 
 
-class _Nearest(NamedTuple):
-    """Minimiser of the Lagrangian: the laws, and its value."""
+class _LagrangianMinimum(NamedTuple):
+    """Minimiser of the Lagrangian: the distributions, and its value."""
 
     p0: Array
     q0: Array
     value: float
 
 
-def _nearest(masses: Masses, e: float, delta: float, lam: float, mu: float, v: float, w: float) -> _Nearest:
+def _minimise_lagrangian(
+    masses: Masses, e: float, delta: float, lam: float, mu: float, v: float, w: float
+) -> _LagrangianMinimum:
     p, q = masses.p, masses.q
     p0, q0 = p / lam, q / mu
-    p0, q0 = _bounded(p, q, p0, q0, e, lam, mu, v)
-    q0, p0 = _bounded(q, p, q0, p0, e, mu, lam, w)
+    p0, q0 = _limit_to_edge(p, q, p0, q0, e, lam, mu, v)
+    q0, p0 = _limit_to_edge(q, p, q0, p0, e, mu, lam, w)
     kl = special.rel_entr(p, p0).sum() + special.rel_entr(q, q0).sum()
     excess = v * np.maximum(p0 - e * q0, 0.0).sum() + w * np.maximum(q0 - e * p0, 0.0).sum()
-    return _Nearest(p0, q0, float(kl + lam * (p0.sum() - 1) + mu * (q0.sum() - 1) + excess - (v + w) * delta))
+    return _LagrangianMinimum(p0, q0, float(kl + lam * (p0.sum() - 1) + mu * (q0.sum() - 1) + excess - (v + w) * delta))
 
 
-def _bounded(
+def _limit_to_edge(
     p: Array, q: Array, p0: Array, q0: Array, e: float, lam: float, mu: float, v: float
 ) -> tuple[Array, Array]:
-    """Replace (p0, q0) where p0 > e q0: by the laws beyond, if the price v leaves them there, or by the edge."""
+    """Replace (p0, q0) where p0 > e q0: by the masses beyond, if the price v leaves them there, or by the edge."""
     over = p0 > e * q0
     edge = (p + q) / (lam * e + mu)
     rest = mu - e * v
@@ -169,15 +171,17 @@ def _bounded(
 def _pure_rate(masses: Masses, epsilon: float) -> float:
     e = math.exp(epsilon)
 
-    def solve(lam: float) -> _Nearest:
+    def solve(lam: float) -> _LagrangianMinimum:
         mu = 2.0 - lam
-        return _nearest(masses, e, 0.0, lam, mu, 2 * mu / e, 2 * lam / e)  # beyond both ends: nothing pays there
+        return _minimise_lagrangian(
+            masses, e, 0.0, lam, mu, 2 * mu / e, 2 * lam / e
+        )  # beyond both ends: nothing pays there
 
     def slope(lam: float) -> float:
         found = solve(lam)
         return float(found.p0.sum() - found.q0.sum())
 
-    if epsilon == 0:  # both laws are one, and every lam has the same value
+    if epsilon == 0:  # both distributions are one, and every lam has the same value
         return max(0.0, solve(1.0).value)
     low, high = 1e-9, 2.0 - 1e-9
     if slope(low) <= 0 or slope(high) >= 0:
@@ -206,7 +210,7 @@ def _approximate_rate(masses: Masses, epsilon: float, delta: float) -> float:
         ]
         amount, down = max(broken, key=lambda item: item[0])
         if amount < 0:
-            found = _nearest(masses, e, delta, lam, mu, v, w)
+            found = _minimise_lagrangian(masses, e, delta, lam, mu, v, w)
             best = max(best, found.value)
             sums = found.p0.sum() - 1, found.q0.sum() - 1
             over = np.maximum(found.p0 - e * found.q0, 0).sum(), np.maximum(found.q0 - e * found.p0, 0).sum()
@@ -244,7 +248,7 @@ def best_event(masses: Masses, claim: Guarantee) -> BestEvent:
     Parameters
     ----------
     masses : Masses
-        The pair of laws; it is tried in both orders.
+        The pair of distributions; it is tried in both orders.
     claim : Guarantee
         What is bet against.
     """
@@ -265,7 +269,7 @@ def single_event_rate(masses: Masses, claim: Guarantee) -> float:
     Parameters
     ----------
     masses : Masses
-        The pair of laws.
+        The pair of distributions.
     claim : Guarantee
         What is bet against.
 
@@ -338,15 +342,15 @@ def compute_rate(masses: Masses, claim: Guarantee) -> tuple[float, str]:
     Parameters
     ----------
     masses : Masses
-        The pair of laws.
+        The pair of distributions.
     claim : Guarantee
         What is to be refuted.
 
     Returns
     -------
     float, str
-        Nats a draw of each side, and "whole law", or "single event" for notions without a dual here.
+        Nats a draw of each side, and "whole distribution", or "single event" for notions without a dual here.
     """
     if isinstance(claim, ApproxDP | DeltaDP):
-        return whole_law_rate(masses, claim.epsilon, claim.delta), "whole law"
+        return whole_distribution_rate(masses, claim.epsilon, claim.delta), "whole distribution"
     return single_event_rate(masses, claim), "single event"

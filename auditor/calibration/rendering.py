@@ -119,7 +119,7 @@ def render_markdown(content: Mapping[str, Any]) -> str:
         "audits of ten.",
         "",
         "| mechanism | claim | true level / claimed | found | rate (interval) | draws to a verdict | oracle's median "
-        "| by the whole law |",
+        "| by the whole distribution |",
         "|---|---|---:|---:|---:|---:|---:|---:|",
     ]
     for row in content["power"]:
@@ -166,8 +166,9 @@ def explain_numbers(content: Mapping[str, Any]) -> list[str]:
         "The *oracle* is told the best single event and both its probabilities, bets on every draw what grows fastest, "
         f"looks after each, and keeps the same promise (simulated {int(about['oracle_audits']):,} times). The auditor "
         "is told nothing; it can be faster where several events together say more than the best one, and in a lucky "
-        "few draws, as what grows fastest is not what gambles most. *By the whole law* is ln(1/alpha) over the "
-        "divergence rate of both laws from the claim, which no auditor can beat on the average.",
+        "few draws, as what grows fastest is not what gambles most. *By the whole distribution* is ln(1/alpha) over "
+        "the "
+        "divergence rate of both distributions from the claim, which no auditor can beat on the average.",
     ]
 
 

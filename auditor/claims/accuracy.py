@@ -289,7 +289,7 @@ def inequality(
     relation, tolerance
         See `auditor.audits.inequality.Inequality`.
     level : str
-        L0 for a statement about a law, L2 for one about a component, L4 for one about accuracy.
+        L0 for a statement about a distribution, L2 for one about a component, L4 for one about accuracy.
     case, expected, is_mutant, derived, note, parameters
         As for `accuracy`.
 

@@ -102,13 +102,13 @@ class Draft:
     def curves(self) -> tuple[PrivacyCurve, ...]:
         """Exact curve of each pair, computed on demand.
 
-        None where no law is known.
+        None where no distribution is known.
         """
         return () if self.curve_of is None else tuple(map(self.curve_of, self.pairs))
 
     @property
     def draws_any(self) -> bool:
-        """Whether the audit draws: not for laws and computed statements."""
+        """Whether the audit draws: not for distributions and computed statements."""
         return self.guarantee.drawn if isinstance(self.guarantee, Theorem) else self.level != "L0"
 
     @property
@@ -247,7 +247,7 @@ def as_printed(erratum: str, draft: Draft) -> Draft:
     SpecificationError
         Unless the claim expects a violation or a deviation.
     """
-    return _tagged(erratum, "as printed", draft)
+    return _tag_draft(erratum, "as printed", draft)
 
 
 def as_corrected(erratum: str, draft: Draft) -> Draft:
@@ -263,7 +263,7 @@ def as_corrected(erratum: str, draft: Draft) -> Draft:
     SpecificationError
         Unless the claim expects to be consistent.
     """
-    return _tagged(erratum, "as corrected", draft)
+    return _tag_draft(erratum, "as corrected", draft)
 
 
 def proof_step(erratum: str, draft: Draft) -> Draft:
@@ -279,7 +279,7 @@ def proof_step(erratum: str, draft: Draft) -> Draft:
     SpecificationError
         Unless the claim expects a violation or a deviation.
     """
-    return _tagged(erratum, "printed step", draft)
+    return _tag_draft(erratum, "printed step", draft)
 
 
 def statement_holds(erratum: str, draft: Draft) -> Draft:
@@ -295,10 +295,10 @@ def statement_holds(erratum: str, draft: Draft) -> Draft:
     SpecificationError
         Unless the claim expects to be consistent.
     """
-    return _tagged(erratum, "statement", draft)
+    return _tag_draft(erratum, "statement", draft)
 
 
-def _tagged(erratum: str, role: Role, draft: Draft) -> Draft:
+def _tag_draft(erratum: str, role: Role, draft: Draft) -> Draft:
     refuted = draft.expected in (Verdict.VIOLATION, Verdict.DEVIATION)
     if refuted != (role in WRONG):
         wanted = "violation or deviation" if role in WRONG else "consistent"

@@ -53,7 +53,7 @@ def privacy(
     expected : str
         Verdict that is expected.
     exact_level : float, optional
-        Exact level on the pairs where there is no law.
+        Exact level on the pairs where there is no distribution.
     draws : mapping of str to int, optional
         Budgets that differ from `BUDGETS`, by level; "full" is ten times what is stated for "standard".
     detect : float, optional
@@ -187,7 +187,7 @@ def conformity(
     note: str = "",
     parameters: Mapping[str, Any] | None = None,
 ) -> Draft:
-    """Declare that draws follow a reference's stated law (L3).
+    """Declare that draws follow a reference's stated distribution (L3).
 
     Parameters
     ----------
@@ -196,8 +196,8 @@ def conformity(
     *data : any
         One or several datasets. A `Pair` stands for both of its datasets.
     reference : HasLaw, optional
-        States the law by ``law(data)``; default the mechanism itself. A mutant is held against the mechanism that it
-        was made from, never against its own law.
+        States the distribution by ``law(data)``; default the mechanism itself. A mutant is held against the mechanism
+        that it was made from, never against its own distribution.
     expected : str
         "deviation" makes the claim one of a mutant.
     detect : float, optional
@@ -210,7 +210,7 @@ def conformity(
     Raises
     ------
     SpecificationError
-        If there are no data or no law.
+        If there are no data or no distribution.
     """
     check_case(case)
     if not data:
@@ -248,7 +248,7 @@ def exact(
     note: str = "",
     parameters: Mapping[str, Any] | None = None,
 ) -> Draft:
-    """Declare that a stated law satisfies the guarantee (L0).
+    """Declare that a stated distribution satisfies the guarantee (L0).
 
     It holds on the pairs, without draws, and is certain.
 
@@ -268,7 +268,9 @@ def exact(
     check_case(case)
     of_law = curve_of_law(mechanism)
     if of_law is None:
-        raise SpecificationError(f"{describe_target(mechanism)} states no law, so there is nothing to check at L0")
+        raise SpecificationError(
+            f"{describe_target(mechanism)} states no distribution, so there is nothing to check at L0"
+        )
     return Draft(
         "L0",
         case,
@@ -344,7 +346,7 @@ def reference(
 
 
 def curve_of_law(mechanism: Mechanism) -> Callable[[Pair], PrivacyCurve] | None:
-    """Exact curve of a pair by the mechanism's law, or None."""
+    """Exact curve of a pair by the mechanism's distribution, or None."""
     law = getattr(mechanism, "law", None)
     return None if law is None else lambda pair: curve(law(pair.x), law(pair.y))
 

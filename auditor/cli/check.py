@@ -89,7 +89,7 @@ def inspect_target(
             start = time.perf_counter() - begun
             lines, sound = _lines(sampler, rows, draws)
         except TargetError as error:
-            raise _explained(error, data is not None, is_remote(target)) from error
+            raise _explain_error(error, data is not None, is_remote(target)) from error
         if is_remote(target):
             lines += _of_remote(target, sampler, rows, start)
         if isinstance(target, ProcessTarget):
@@ -132,7 +132,11 @@ def _lines(sampler: Sampler, rows: Any, draws: int) -> tuple[list[str], bool]:
         pilot = min(_PILOT_DRAWS, int(_PILOT_SECONDS / each), settings.draws)
         engine = measure_engine(sampler.target, rows, claim, pilot, sampler.limit)
     one, many = (_duration(audit_seconds(speed, settings, pairs, factor, engine)) for pairs in (1, _PAIRS))
-    seeded = "yes" if _same(first, again) else "no: it has its own randomness, so results differ from run to run"
+    seeded = (
+        "yes"
+        if _are_equal_batches(first, again)
+        else "no: it has its own randomness, so results differ from run to run"
+    )
     lines = [
         f"answers       {shape} for 16 draws",
         f"speed         {_duration(each)} a draw in batches of {n:,}",
@@ -174,7 +178,7 @@ def _of_environment(folder: Path, requirements: tuple[str, ...]) -> str:
     return f"environment   {said}, {len(versions) - len(named)} others; kept in {folder}"
 
 
-def _explained(error: TargetError, private: bool, remote: bool) -> TargetError:
+def _explain_error(error: TargetError, private: bool, remote: bool) -> TargetError:
     """The error of a target that does not answer, with what may help."""
     said = error.public if private else str(error)
     if private and error.public != str(error):
@@ -221,9 +225,9 @@ def repeats_after_restart(target: ProcessTarget, data: Any) -> bool | None:
     Valid because: let a and b be the outputs of two starts, n each. If draws are independent and identically
     distributed given the dataset, then given a and given which outputs occur in b how often (m_1, m_2, ... times), all
     n! / (m_1! m_2! ...) orders of b are equally likely, and at most one of them is that of a. So the probability that b
-    equals a is at most (m_1! m_2! ...) / n! whatever the law of the outputs. "Repeats" is said if b equals a and this
-    is at most `FALSE_ALARM` divided by the number of sizes that are tried; so it is wrongly said with probability at
-    most `FALSE_ALARM` (1e-6).
+    equals a is at most (m_1! m_2! ...) / n! whatever the distribution of the outputs. "Repeats" is said if b equals a
+    and this is at most `FALSE_ALARM` divided by the number of sizes that are tried; so it is wrongly said with
+    probability at most `FALSE_ALARM` (1e-6).
     """
     for n in RESTARTS:
         first, second = (_of_fresh_start(target, data, n, k) for k in range(2))
@@ -249,7 +253,7 @@ def _of_fresh_start(target: ProcessTarget, data: Any, n: int, k: int) -> NDArray
         return hash_outputs(Sampler(other, 0, "restart").draw(data, n, k))
 
 
-def _same(a: Batch, b: Batch) -> bool:
+def _are_equal_batches(a: Batch, b: Batch) -> bool:
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
         return np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
     return bool(repr(a) == repr(b))

@@ -45,7 +45,7 @@ class GivenPath(click.Path):
         return super().convert(value, param, ctx)
 
 
-def _once(ctx: click.Context, param: click.Parameter, given: Sequence[str]) -> str | None:
+def _refuse_repeats(ctx: click.Context, param: click.Parameter, given: Sequence[str]) -> str | None:
     """Refuse a second -k.
 
     "and" or "or" could be meant, and one of the two expressions would be forgotten.
@@ -60,7 +60,7 @@ SELECTION = click.option(
     "-k",
     "expression",
     multiple=True,
-    callback=_once,
+    callback=_refuse_repeats,
     metavar="TEXT",
     help='Claims whose id matches, for example "laplace and not mutant".',
 )

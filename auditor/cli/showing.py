@@ -133,7 +133,7 @@ def _claim_lines(claim: Claim, share: float, share_of: str) -> Iterator[str]:
         yield f"  exact       {max(known):.6g}" if known else "  exact       not known"
     if not draft.draws_any:
         law = isinstance(guarantee, Guarantee)
-        compared = "the stated law is compared with the claim" if law else "both sides are computed"
+        compared = "the stated distribution is compared with the claim" if law else "both sides are computed"
         yield f"  budget      no draws: {compared}"
         return
     yield f"  alpha       {share:.3g}, its share {share_of}"

@@ -99,7 +99,7 @@ def hard_pairs(
             break
     if not pairs:
         raise SpecificationError(
-            f"no pair of datasets with rows of {_shown(values)} and at least {least} rows is neighbouring under "
+            f"no pair of datasets with rows of {_show_values(values)} and at least {least} rows is neighbouring under "
             f"{relation.name}"
         )
     return list(pairs.values())
@@ -164,7 +164,7 @@ class _Craft:
         if len(numbers) == len(self.values):
             found |= {"zero": next((v for v in numbers if v == 0), numbers[0])}
             found |= {"smallest": min(numbers), "largest": max(numbers)}
-        return _different(found | {"middle": self.values[len(self.values) // 2]})
+        return _distinct_rows(found | {"middle": self.values[len(self.values) // 2]})
 
     def bases(self, n: int) -> dict[str, list[Any]]:
         """Other rows, n of them, by what they are."""
@@ -181,15 +181,15 @@ class _Craft:
         for a, b in self.moves(self.landmarks()):
             yield self.pair([], 0, a, b, "")
         for n in (2, 3):
-            yield from self._sized(n, (n - 1,))
+            yield from self._pairs_of_size(n, (n - 1,))
 
     def thresholds(self, sizes: Sequence[int]) -> Iterator[Pair]:
         """Sizes around a threshold of behaviour: before and after."""
         for size in sizes:
-            yield from itertools.islice(self._sized(size, (size - 1, 0)), None if size <= MOST_ROWS else 2)
+            yield from itertools.islice(self._pairs_of_size(size, (size - 1, 0)), None if size <= MOST_ROWS else 2)
         for size in sizes:
             for n in (size - 1, size + 1):
-                yield from self._sized(n, (n - 1,)) if size <= MOST_ROWS else ()
+                yield from self._pairs_of_size(n, (n - 1,)) if size <= MOST_ROWS else ()
 
     def parities(self) -> Iterator[Pair]:
         """Even and odd sizes, whose halves differ most.
@@ -198,14 +198,14 @@ class _Craft:
         """
         for n in dict.fromkeys((self.rows - 1, self.rows, 4, 5, 6, 7)):
             if n <= self.rows:
-                yield from self._sized(n, ((n - 1) // 2,))
+                yield from self._pairs_of_size(n, ((n - 1) // 2,))
 
     def powers(self) -> Iterator[Pair]:
         """Sizes around powers of two."""
         for power in (2**k for k in range(1, self.rows.bit_length() + 1)):
             for n in (power, power + 1, power - 1):
                 if n <= self.rows:
-                    yield from self._sized(n, (n - 1,))
+                    yield from self._pairs_of_size(n, (n - 1,))
 
     def inside(self) -> Iterator[Pair]:
         """Zero, the middle and the ends, among equal rows."""
@@ -242,7 +242,7 @@ class _Craft:
 
         It is alone, among others, and one of the others.
         """
-        inside, wild = self.ends(), _outside(self.values)
+        inside, wild = self.ends(), _rows_outside(self.values)
         for n, k in ((self.rows, 0), (1, 0), (self.rows, 1)):
             for what, others in list(self.bases(n - 1).items())[k : k + 1]:
                 for name, row in wild.items():
@@ -252,7 +252,7 @@ class _Craft:
             for a, b in self.moves(inside):
                 yield self.pair(others, 0, a, b, f", one of the others {name}")
 
-    def _sized(self, n: int, indices: Sequence[int]) -> Iterator[Pair]:
+    def _pairs_of_size(self, n: int, indices: Sequence[int]) -> Iterator[Pair]:
         """Pairs of n rows."""
         if n < 1:
             return
@@ -262,7 +262,7 @@ class _Craft:
                     yield self.pair(others, index, a, b, what)
 
 
-def _outside(values: Sequence[Any]) -> _Rows:
+def _rows_outside(values: Sequence[Any]) -> _Rows:
     """Rows out of the domain, of the kind of those in it; none for truth values."""
     low, high = find_ends(values)
     if all(_is_number(v) for v in values):
@@ -275,8 +275,8 @@ def _outside(values: Sequence[Any]) -> _Rows:
     for place in list(entries)[:_ENTRIES]:
         column = [row[place] for row in values if not isinstance(row, Mapping) or place in row]
         if all(_is_number(v) or isinstance(v, str) for v in column):
-            for name, entry in _outside([*column, *column]).items():
-                found[f"entry {place} {name}"] = with_entry(low if place in _places(low) else high, place, entry)
+            for name, entry in _rows_outside([*column, *column]).items():
+                found[f"entry {place} {name}"] = with_entry(low if place in _row_keys(low) else high, place, entry)
     return found
 
 
@@ -296,7 +296,7 @@ def _numbers_outside(values: Sequence[Any]) -> _Rows:
     return {name: v for name, v in found.items() if not low <= v <= high}
 
 
-def _places(row: Any) -> Iterable[Any]:
+def _row_keys(row: Any) -> Iterable[Any]:
     return row if isinstance(row, Mapping) else range(_width(row))
 
 
@@ -308,7 +308,7 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool | np.bool_)
 
 
-def _different(rows: _Rows) -> _Rows:
+def _distinct_rows(rows: _Rows) -> _Rows:
     """Without rows that are the same as an earlier one."""
     found: _Rows = {}
     for name, row in rows.items():
@@ -339,7 +339,7 @@ def _neighbours(relation: Relation, pair: Pair) -> bool:
     return True
 
 
-def _shown(values: Sequence[Any]) -> str:
+def _show_values(values: Sequence[Any]) -> str:
     text = repr(list(values[:6]))
     return text if len(text) <= 60 else text[:57] + "..."
 

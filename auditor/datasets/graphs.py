@@ -53,7 +53,7 @@ def check_adjacency(name: str, data: Any) -> NDArray[Any]:
     return graph
 
 
-def _differing(pair: Pair, relation: str) -> NDArray[np.bool_]:
+def _differing_entries(pair: Pair, relation: str) -> NDArray[np.bool_]:
     """Where two graphs on the same nodes differ, shape (n, n)."""
     x, y = check_adjacency(pair.name, pair.x), check_adjacency(pair.name, pair.y)
     if x.shape != y.shape:
@@ -79,7 +79,7 @@ class EdgeNeighbors:
 
     def check(self, pair: Pair) -> None:
         """See `Relation`."""
-        moved = np.argwhere(np.triu(_differing(pair, self.name)))
+        moved = np.argwhere(np.triu(_differing_entries(pair, self.name)))
         if len(moved) != 1:
             edges = ", ".join(f"({i}, {j})" for i, j in moved[:3].tolist())
             which = f", among them {edges}" if len(moved) else ""
@@ -98,20 +98,20 @@ class EdgeNeighbors:
         See `Relation.patterns`.
         """
         _check_values(values)
-        yield from _distinct(self._patterns(max(size, 2)))
+        yield from _distinct_pairs(self._patterns(max(size, 2)))
 
     def _patterns(self, size: int) -> Iterator[Pair]:
         last, graphs = size - 1, make_shapes(size)
         for name in ("empty graph", "complete graph", "star", "path", "two cliques"):
             for i, j in sorted({(0, 1), (0, last), (last - 1, last), (max(size // 2 - 1, 0), max(size // 2, 1))}):
-                yield _flipped(graphs[name], i, j, f"{name}, edge ({i}, {j})")
-        yield _flipped(graphs["two hubs"], 0, 1, "two hubs of all other nodes, the edge between them")
-        yield _flipped(graphs["two hubs"], 0, last, "two hubs of all other nodes, a spoke")
+                yield _edge_pair(graphs[name], i, j, f"{name}, edge ({i}, {j})")
+        yield _edge_pair(graphs["two hubs"], 0, 1, "two hubs of all other nodes, the edge between them")
+        yield _edge_pair(graphs["two hubs"], 0, last, "two hubs of all other nodes, a spoke")
         hubs = graphs["two hubs"].copy()
         hubs[0, 1] = hubs[1, 0] = 1
-        yield _flipped(hubs, 0, last, "two joined hubs of all other nodes, a spoke")
-        yield _flipped(graphs["clique and a node"], 0, last, "clique and a node, an edge between them")
-        yield _flipped(np.zeros((2, 2), dtype=np.int64), 0, 1, "two nodes, the edge between them")
+        yield _edge_pair(hubs, 0, last, "two joined hubs of all other nodes, a spoke")
+        yield _edge_pair(graphs["clique and a node"], 0, last, "clique and a node, an edge between them")
+        yield _edge_pair(np.zeros((2, 2), dtype=np.int64), 0, 1, "two nodes, the edge between them")
 
 
 @dataclass(frozen=True)
@@ -134,12 +134,12 @@ class NodeNeighbors:
 
     def check(self, pair: Pair) -> None:
         """See `Relation`."""
-        reason = self._rewired(pair) if self.change == "rewire" else self._removed(pair)
+        reason = self._check_rewired_node(pair) if self.change == "rewire" else self._check_removed_node(pair)
         if reason:
             raise SpecificationError(f"{pair.name}: not neighbours under {self.name} ({self.change}): {reason}")
 
-    def _rewired(self, pair: Pair) -> str:
-        moved = _differing(pair, self.name)
+    def _check_rewired_node(self, pair: Pair) -> str:
+        moved = _differing_entries(pair, self.name)
         count = int(moved.sum()) // 2
         if not count:
             return "0 edges differ"
@@ -151,7 +151,7 @@ class NodeNeighbors:
         i, j = np.argwhere(moved)[0].tolist()
         return f"{count} edges differ and no node has all of them: beside those of node {node} there is ({i}, {j})"
 
-    def _removed(self, pair: Pair) -> str:
+    def _check_removed_node(self, pair: Pair) -> str:
         x, y = check_adjacency(pair.name, pair.x), check_adjacency(pair.name, pair.y)
         if abs(len(x) - len(y)) != 1:
             return f"{len(x)} nodes against {len(y)}"
@@ -175,7 +175,7 @@ class NodeNeighbors:
         See `Relation.patterns`.
         """
         _check_values(values)
-        yield from _distinct(self._patterns(max(size, 2)))
+        yield from _distinct_pairs(self._patterns(max(size, 2)))
 
     def _patterns(self, size: int) -> Iterator[Pair]:
         graphs = make_shapes(size)
@@ -183,8 +183,8 @@ class NodeNeighbors:
         for name in ("empty graph", "complete graph", "star", "path", "two cliques", "two hubs"):
             for node in sorted({0, size // 2, size - 1}):
                 base = graphs[name]
-                none, full = (_joined(base, node, np.full(size, edge)) for edge in (0, 1))
-                half = _joined(base, node, (nodes % 2 != node % 2).astype(np.int64))
+                none, full = (_with_edges(base, node, np.full(size, edge)) for edge in (0, 1))
+                half = _with_edges(base, node, (nodes % 2 != node % 2).astype(np.int64))
                 if self.change == "rewire":
                     yield Pair(none, full, f"{name}, node {node} with no edges or all")
                     yield Pair(half, full, f"{name}, node {node} with half of its edges or all")
@@ -237,7 +237,7 @@ def make_shapes(size: int) -> dict[str, Graph]:
     return {name: graph.astype(np.int64) for name, graph in found.items()}
 
 
-def _distinct(pairs: Iterator[Pair]) -> Iterator[Pair]:
+def _distinct_pairs(pairs: Iterator[Pair]) -> Iterator[Pair]:
     """The pairs whose graphs differ, each once: small graphs of different shapes are often the same."""
     seen: set[tuple[bytes, bytes]] = set()
     for pair in pairs:
@@ -247,7 +247,7 @@ def _distinct(pairs: Iterator[Pair]) -> Iterator[Pair]:
             yield pair
 
 
-def _flipped(graph: Graph, i: int, j: int, name: str) -> Pair:
+def _edge_pair(graph: Graph, i: int, j: int, name: str) -> Pair:
     """Pair of a graph without and with an edge."""
     less, more = graph.copy(), graph.copy()
     less[i, j] = less[j, i] = 0
@@ -255,7 +255,7 @@ def _flipped(graph: Graph, i: int, j: int, name: str) -> Pair:
     return Pair(less, more, name)
 
 
-def _joined(graph: Graph, node: int, edges: Graph) -> Graph:
+def _with_edges(graph: Graph, node: int, edges: Graph) -> Graph:
     """Return the graph with a node's edges replaced; its entry for itself is ignored."""
     found = graph.copy()
     found[node] = found[:, node] = np.where(np.arange(len(graph)) == node, 0, edges)

@@ -114,7 +114,7 @@ def decode_value(record: Any, other: Callable[[Mapping[str, Any]], Any] | None =
     except SpecificationError:
         raise
     except (ValueError, TypeError, LookupError, OverflowError, AttributeError, RecursionError) as error:
-        raise SpecificationError(f"cannot read the recorded value {_short(record)}: {error}") from error
+        raise SpecificationError(f"cannot read the recorded value {_shorten_repr(record)}: {error}") from error
 
 
 def _decode(record: Any, other: Callable[[Mapping[str, Any]], Any] | None) -> Any:
@@ -123,7 +123,9 @@ def _decode(record: Any, other: Callable[[Mapping[str, Any]], Any] | None) -> An
     if isinstance(record, list):
         return [_decode(v, other) for v in record]
     if not isinstance(record, Mapping):
-        raise SpecificationError(f"cannot read the recorded value {_short(record)}: expected JSON of this program")
+        raise SpecificationError(
+            f"cannot read the recorded value {_shorten_repr(record)}: expected JSON of this program"
+        )
     readers: dict[str, Callable[[Any], Any]] = {
         "float": _float,
         "floats": _floats,
@@ -142,7 +144,7 @@ def _decode(record: Any, other: Callable[[Mapping[str, Any]], Any] | None) -> An
         return _decode_frame(record["frame"], other)
     if other is not None:
         return other(record)
-    raise SpecificationError(f"cannot read the recorded value {_short(record)}: expected JSON of this program")
+    raise SpecificationError(f"cannot read the recorded value {_shorten_repr(record)}: expected JSON of this program")
 
 
 def _float(text: Any) -> float:
@@ -157,7 +159,7 @@ def _floats(texts: Any) -> list[float]:
     return [_float(text) for text in texts]
 
 
-def _short(value: Any) -> str:
+def _shorten_repr(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 80 else text[:77] + "..."
 

@@ -61,14 +61,14 @@ class ReplaceLabel:
                 f"{pair.name}: not neighbours under {self.name}: {len(changed)} rows differ, expected exactly 1"
             )
         k = int(changed[0])
-        others = self._others(pair, k)
+        others = self._other_places(pair, k)
         if others:
             raise SpecificationError(
                 f"{pair.name}: not neighbours under {self.name}: row {k} differs in {', '.join(map(str, others))}, "
                 f"expected to differ in the label only, {self.label!r}"
             )
 
-    def _others(self, pair: Pair, k: int) -> list[Any]:
+    def _other_places(self, pair: Pair, k: int) -> list[Any]:
         """Places beside the label in which row k differs."""
         data = pair.x
         if (isinstance(data, np.ndarray) or is_frame(data)) and not (data.ndim == 1 and data.dtype == object):

@@ -100,12 +100,12 @@ def same_row(a: Any, b: Any) -> bool:
         return len(a) == len(b) and all(same_row(c, d) for c, d in zip(a, b, strict=True))
     if isinstance(a, Mapping) and isinstance(b, Mapping):
         return a.keys() == b.keys() and all(same_row(a[key], b[key]) for key in a)
-    if _missing(a) or _missing(b):
-        return _missing(a) and _missing(b)
+    if _is_missing(a) or _is_missing(b):
+        return _is_missing(a) and _is_missing(b)
     return bool(a == b)
 
 
-def _missing(value: Any) -> bool:
+def _is_missing(value: Any) -> bool:
     return value is None or (np.ndim(value) == 0 and is_missing(value))
 
 

@@ -123,7 +123,7 @@ def _check_sizes(relation: Relation, min_size: int, max_size: int) -> None:
         )
 
 
-def _integer(draw: DrawFn, low: int, high: int) -> int:
+def _draw_integer(draw: DrawFn, low: int, high: int) -> int:
     from hypothesis import strategies as st
 
     return draw(st.integers(low, high))
@@ -138,11 +138,11 @@ def _list(draw: DrawFn, row: SearchStrategy[Any], low: int, high: int) -> list[A
     return draw(st.lists(row, min_size=low, max_size=high))
 
 
-def _other(draw: DrawFn, row: SearchStrategy[Any], than: Any) -> Any:
+def _draw_other_row(draw: DrawFn, row: SearchStrategy[Any], than: Any) -> Any:
     return draw(row.filter(lambda found: not same_row(found, than)))
 
 
-def _checked(pair: Pair, relation: Relation) -> Pair:
+def _check_pair(pair: Pair, relation: Relation) -> Pair:
     """Give the pair, or reject it: as the example's type its rows may be equal, an answer may be too large to move."""
     from hypothesis import reject
 
@@ -155,20 +155,20 @@ def _checked(pair: Pair, relation: Relation) -> Pair:
 
 def _replace_one(draw: DrawFn, relation: ReplaceOne, source: RowSource, low: int, high: int) -> Pair:
     x = _list(draw, source.row, max(low, 1), high)
-    k = _integer(draw, 0, len(x) - 1)
-    y = [*x[:k], _other(draw, source.row, x[k]), *x[k + 1 :]]
-    return _checked(Pair(*source.build(x, y), f"row {k} of {len(x)} replaced"), relation)
+    k = _draw_integer(draw, 0, len(x) - 1)
+    y = [*x[:k], _draw_other_row(draw, source.row, x[k]), *x[k + 1 :]]
+    return _check_pair(Pair(*source.build(x, y), f"row {k} of {len(x)} replaced"), relation)
 
 
 def _add_remove_one(draw: DrawFn, relation: AddRemoveOne, source: RowSource, low: int, high: int) -> Pair:
     from hypothesis import strategies as st
 
     x = _list(draw, source.row, low + 1, high)
-    k = _integer(draw, 0, len(x) - 1)
+    k = _draw_integer(draw, 0, len(x) - 1)
     y = [*x[:k], *x[k + 1 :]]
     if draw(st.booleans()):
-        return _checked(Pair(*source.build(y, x), f"row {k} added to {len(y)}"), relation)
-    return _checked(Pair(*source.build(x, y), f"row {k} of {len(x)} removed"), relation)
+        return _check_pair(Pair(*source.build(y, x), f"row {k} added to {len(y)}"), relation)
+    return _check_pair(Pair(*source.build(x, y), f"row {k} of {len(x)} removed"), relation)
 
 
 def _answers_within(draw: DrawFn, relation: AnswersWithin, source: RowSource, low: int, high: int) -> Pair:
@@ -183,7 +183,7 @@ def _answers_within(draw: DrawFn, relation: AnswersWithin, source: RowSource, lo
         y = x + moved
         # Rounding may carry a large answer past the sensitivity; the next number towards x is then within it.
         y = np.where(np.abs(y - x) > s * (1 + SLACK), np.nextafter(y, x), y)
-    return _checked(Pair(x, y, f"{int(np.count_nonzero(x != y))} of {len(x)} answers moved"), relation)
+    return _check_pair(Pair(x, y, f"{int(np.count_nonzero(x != y))} of {len(x)} answers moved"), relation)
 
 
 def _is_finite(answer: Any) -> bool:
@@ -198,11 +198,11 @@ def _is_finite(answer: Any) -> bool:
 def _replace_label(draw: DrawFn, relation: ReplaceLabel, source: RowSource, low: int, high: int) -> Pair:
     place = source.place(relation.label)
     x = _list(draw, source.row, max(low, 1), high)
-    k = _integer(draw, 0, len(x) - 1)
+    k = _draw_integer(draw, 0, len(x) - 1)
     old = get_entry(x[k], place)
     label = get_entry(draw(source.row.filter(lambda row: not same_row(get_entry(row, place), old))), place)
     y = [*x[:k], with_entry(x[k], place, label), *x[k + 1 :]]
-    return _checked(Pair(*source.build(x, y), f"label {k} of {len(x)} replaced"), relation)
+    return _check_pair(Pair(*source.build(x, y), f"label {k} of {len(x)} replaced"), relation)
 
 
 def _per_user(draw: DrawFn, relation: PerUser, source: RowSource, low: int, high: int) -> Pair:
@@ -213,18 +213,20 @@ def _per_user(draw: DrawFn, relation: PerUser, source: RowSource, low: int, high
     most = high if relation.most is None else min(relation.most, high)
     gone = relation.change == "add-remove"
     # Rows of the user in x and y; their difference is at most that of the sizes.
-    own_x = _integer(draw, 1, min(most, high - low) if gone else most)
-    own_y = 0 if gone else _integer(draw, max(1, own_x - (high - low)), min(most, own_x + high - low))
+    own_x = _draw_integer(draw, 1, min(most, high - low) if gone else most)
+    own_y = 0 if gone else _draw_integer(draw, max(1, own_x - (high - low)), min(most, own_x + high - low))
     user = get_entry(draw(source.row), place)
     others = source.row.filter(lambda row: not same_row(get_entry(row, place), user))
     least, room = max(0, low - min(own_x, own_y)), high - max(own_x, own_y)
     rest = _at_most(_list(draw, others, least, room), place, relation.most) if room else []
     assume(len(rest) >= least)
-    x, y = (_mixed(draw, rest, [with_entry(draw(source.row), place, user) for _ in range(n)]) for n in (own_x, own_y))
+    x, y = (
+        _mix_rows(draw, rest, [with_entry(draw(source.row), place, user) for _ in range(n)]) for n in (own_x, own_y)
+    )
     if gone and draw(st.booleans()):
-        return _checked(Pair(*source.build(y, x), f"{own_x} rows of one user added to {len(rest)}"), relation)
+        return _check_pair(Pair(*source.build(y, x), f"{own_x} rows of one user added to {len(rest)}"), relation)
     what = "removed" if gone else f"replaced by {own_y}"
-    return _checked(Pair(*source.build(x, y), f"{own_x} rows of one user {what}, {len(rest)} of others"), relation)
+    return _check_pair(Pair(*source.build(x, y), f"{own_x} rows of one user {what}, {len(rest)} of others"), relation)
 
 
 def _at_most(rows: Sequence[Any], place: int | str, most: int | None) -> list[Any]:
@@ -237,16 +239,16 @@ def _at_most(rows: Sequence[Any], place: int | str, most: int | None) -> list[An
     return kept
 
 
-def _mixed(draw: DrawFn, rest: list[Any], own: list[Any]) -> list[Any]:
+def _mix_rows(draw: DrawFn, rest: list[Any], own: list[Any]) -> list[Any]:
     """The rows of both, those of ``rest`` in their order: the user's in one block, or each at a place of its own."""
     from hypothesis import strategies as st
 
-    k = _integer(draw, 0, len(rest))
+    k = _draw_integer(draw, 0, len(rest))
     if draw(st.booleans()):
         return [*rest[:k], *own, *rest[k:]]
     found = list(rest)
     for row in own:
-        found.insert(_integer(draw, 0, len(found)), row)
+        found.insert(_draw_integer(draw, 0, len(found)), row)
     return found
 
 
@@ -269,22 +271,22 @@ def _graph(draw: DrawFn, n: int) -> tuple[Graph, str]:
 
 
 def _edge(draw: DrawFn, relation: EdgeNeighbors, low: int, high: int) -> Pair:
-    n = _integer(draw, max(low, 2), high)
+    n = _draw_integer(draw, max(low, 2), high)
     x, words = _graph(draw, n)
-    i = _integer(draw, 0, n - 2)
-    j = _integer(draw, i + 1, n - 1)
+    i = _draw_integer(draw, 0, n - 2)
+    j = _draw_integer(draw, i + 1, n - 1)
     y = x.copy()
     y[i, j] = y[j, i] = 1 - y[i, j]
-    return _checked(Pair(x, y, f"{words}, edge ({i}, {j})"), relation)
+    return _check_pair(Pair(x, y, f"{words}, edge ({i}, {j})"), relation)
 
 
 def _node(draw: DrawFn, relation: NodeNeighbors, low: int, high: int) -> Pair:
     from hypothesis import strategies as st
 
     rewire = relation.change == "rewire"
-    n = _integer(draw, max(low, 2) if rewire else low + 1, high)
+    n = _draw_integer(draw, max(low, 2) if rewire else low + 1, high)
     x, words = _graph(draw, n)
-    k = _integer(draw, 0, n - 1)
+    k = _draw_integer(draw, 0, n - 1)
     if rewire:
         others = [v for v in range(n) if v != k]
         flips = draw(st.lists(st.sampled_from(others), min_size=1, unique=True) | st.just(others))
@@ -295,4 +297,4 @@ def _node(draw: DrawFn, relation: NodeNeighbors, low: int, high: int) -> Pair:
         y = np.delete(np.delete(x, k, axis=0), k, axis=1)
         added = draw(st.booleans())
         pair = Pair(y, x, f"{words}, node {k} added") if added else Pair(x, y, f"{words}, node {k} removed")
-    return _checked(pair, relation)
+    return _check_pair(pair, relation)

@@ -68,8 +68,8 @@ class PerUser:
         n, m = count_rows(pair.x), count_rows(pair.y)
         one_kind(pair.x, pair.y)
         x, y = _users(get_column(pair.x, self.key), get_column(pair.y, self.key))
-        self._bounded(pair.name, x)
-        self._bounded(pair.name, y)
+        self._check_rows_per_user(pair.name, x)
+        self._check_rows_per_user(pair.name, y)
         common = min(n, m)
         moved = np.flatnonzero(find_differing_rows(slice_rows(pair.x, 0, common), slice_rows(pair.y, 0, common)))
         first = int(moved[0]) if len(moved) else common
@@ -101,7 +101,7 @@ class PerUser:
             return True, f"{rows}, expected none in one of the two"
         return True, ""
 
-    def _bounded(self, name: str, users: NDArray[np.intp]) -> None:
+    def _check_rows_per_user(self, name: str, users: NDArray[np.intp]) -> None:
         largest = int(np.bincount(users).max()) if len(users) else 0
         if self.most is not None and largest > self.most:
             raise SpecificationError(f"{name}: a user has {largest} rows, expected at most {self.most}")
@@ -144,8 +144,8 @@ class PerUser:
     ) -> Pair:
         """User 0's rows put before the given rows of the others: lowest in x, and highest or none in y."""
         gone = self.change == "add-remove"
-        x = _put(others, at_x, (0, high if gone else low))
-        y = others if gone else _put(others, at_y, (0, high))
+        x = _insert_row(others, at_x, (0, high if gone else low))
+        y = others if gone else _insert_row(others, at_y, (0, high))
         return Pair(self._build(values, x), self._build(values, y), name)
 
     def _build(self, values: Sequence[Any], rows: list[tuple[int, Any]]) -> Any:
@@ -163,7 +163,7 @@ def _users(x: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[
     return codes[: len(x)], codes[len(x) :]
 
 
-def _put(others: list[tuple[int, Any]], at: list[int], row: tuple[int, Any]) -> list[tuple[int, Any]]:
+def _insert_row(others: list[tuple[int, Any]], at: list[int], row: tuple[int, Any]) -> list[tuple[int, Any]]:
     found = list(others)
     for k in sorted(at, reverse=True):
         found.insert(k, row)

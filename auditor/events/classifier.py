@@ -77,7 +77,7 @@ def logistic(x: Batch, y: Batch) -> list[Feature]:
         degree = 2 if columns <= 12 else 1
         return make_pipeline(StandardScaler(), PolynomialFeatures(degree), LogisticRegression(max_iter=200))
 
-    return _fitted("logistic", model, x, y)
+    return _fit_scores("logistic", model, x, y)
 
 
 def boosted_trees(x: Batch, y: Batch) -> list[Feature]:
@@ -103,7 +103,7 @@ def boosted_trees(x: Batch, y: Batch) -> list[Feature]:
         del columns
         return HistGradientBoostingClassifier(max_iter=60, early_stopping=False, random_state=0)
 
-    return _fitted("boosted trees", model, x, y)
+    return _fit_scores("boosted trees", model, x, y)
 
 
 def classifier(x: Batch, y: Batch) -> list[Feature]:
@@ -215,7 +215,7 @@ class Training:
         return True
 
 
-def _fitted(name: str, model: Callable[[int], Any], x: Batch, y: Batch) -> list[Feature]:
+def _fit_scores(name: str, model: Callable[[int], Any], x: Batch, y: Batch) -> list[Feature]:
     if isinstance(x, list) or isinstance(y, list):
         return []
     missing = bool(np.isnan(x).any() or np.isnan(y).any())

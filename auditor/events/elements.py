@@ -285,7 +285,7 @@ class Elements:
         if isinstance(batch, np.ndarray) and batch.ndim == 2 and self.value is not None:
             return self._of_rows(batch, self.value)
         table = table_of(batch)
-        return np.where(table.inside, self._of(table), np.nan)
+        return np.where(table.inside, self._values_in_table(table), np.nan)
 
     def _of_rows(self, batch: NDArray[Any], wanted: Token) -> Array:
         kind, value = wanted
@@ -298,7 +298,7 @@ class Elements:
             return np.asarray(chosen.sum(axis=1, dtype=np.float64))
         return _place_of(self.kind, chosen)
 
-    def _of(self, table: Table) -> Array:
+    def _values_in_table(self, table: Table) -> Array:
         n = len(table.length)
         if self.value is not None:
             chosen = table.equal(self.value)
@@ -348,16 +348,16 @@ class Elements:
             return total
         return np.asarray(reduce(np.fmax if self.kind == "max" else np.fmin, columns))
 
-    def _subject(self) -> str:
-        return _WORDS[self.kind].format("" if self.value is None else _word(self.value))
+    def _describe_subject(self) -> str:
+        return _WORDS[self.kind].format("" if self.value is None else _show_token(self.value))
 
     def below(self, cut: float) -> str:
         """In words."""
-        return f"{self._subject()} <= {cut:.6g}"
+        return f"{self._describe_subject()} <= {cut:.6g}"
 
     def above(self, cut: float) -> str:
         """In words."""
-        return f"{self._subject()} > {cut:.6g}"
+        return f"{self._describe_subject()} > {cut:.6g}"
 
 
 def _place_of(kind: str, chosen: NDArray[np.bool_]) -> Array:
@@ -369,5 +369,5 @@ def _place_of(kind: str, chosen: NDArray[np.bool_]) -> Array:
     return np.where(chosen.any(axis=1), place, d if kind == "first" else -1.0)
 
 
-def _word(value: Token) -> str:
+def _show_token(value: Token) -> str:
     return "NaN" if value == _NAN else show_output(value[1])

@@ -27,7 +27,6 @@ from auditor.events.feature_detection import WIDE, Survey
 from auditor.events.features import (
     MAX_COORDINATES,
     Additive,
-    Distance,
     Feature,
     LatticeExponent,
     Linear,
@@ -280,7 +279,7 @@ class EventLearner:
         if finalists:
             chains = {finalist.chain for finalist in finalists}
             self.finalists = [*finalists, *(f for f in self.finalists if f.chain not in chains)]
-            score = self._race(False)
+            score = self._score_finalists(False)
             order = sorted(range(len(score)), key=lambda k: (-score[k], k))
             self.finalists = [self.finalists[k] for k in order[:FINALISTS]]
             self._rate(self.finalists[0])
@@ -358,7 +357,7 @@ class EventLearner:
             self._learn(rejected)
         elif self.finalists:
             if len(self.finalists) > 1:
-                score = self._race(rejected)
+                score = self._score_finalists(rejected)
                 # At each doubling of the draws past the reservoir the worst one goes, so that late draws cost little.
                 room = max(1, FINALISTS - int(math.log2(max(self.n / RESERVOIR, 1.0))))
                 kept = sorted(range(len(score)), key=lambda k: (-score[k], k))[:room]
@@ -392,7 +391,7 @@ class EventLearner:
             self._learn(rejected)
         return True
 
-    def _race(self, rejected: bool) -> Array:
+    def _score_finalists(self, rejected: bool) -> Array:
         """Scores of the finalists by all their draws."""
         x, y, n = np.array([(f.x[f.best], f.y[f.best], float(f.n)) for f in self.finalists]).T
         priors = [f.prior.take(f.best) for f in self.finalists]
@@ -407,7 +406,7 @@ class EventLearner:
         # No less than one draw in all: else an event that was never seen on either side looks hopeful for ever.
         self.hope = float(self.guarantee.level_of(high[:1], np.maximum(low[1:], 1.0 / best.n))[0])
 
-    def _pessimistic(self, p: Array, q: Array, n: Array | float, nats: float) -> Array:
+    def _pessimistic_level(self, p: Array, q: Array, n: Array | float, nats: float) -> Array:
         """Level of (p, q) when each is moved towards the other by half of ``nats``."""
         low, high = compute_wilson_interval(np.stack([p, q]), n, math.sqrt(nats))
         return self.guarantee.level_of(low[0], high[1])
@@ -430,7 +429,7 @@ class EventLearner:
             self._structure = self._structure.joined(structure_of(x, y))
         self._survey.look(self._past)
         groups = [group for feature in self._fixed for group in candidates_of(feature, *self._past.values(feature))]
-        for feature, a, b in self._learned(x, y):
+        for feature, a, b in self._learned_features(x, y):
             symbols = isinstance(feature, Rank) and feature.base is None
             penalty = 0.0 if symbols else _PENALTIES.get(type(feature), 0.0)
             groups += [replace(group, penalty=penalty) for group in candidates_of(feature, a, b)]
@@ -446,7 +445,7 @@ class EventLearner:
         if groups:
             self._select(add_priors(x, y, groups), rejected)
 
-    def _learned(self, x: Batch, y: Batch) -> Iterator[tuple[Feature, Array, Array]]:
+    def _learned_features(self, x: Batch, y: Batch) -> Iterator[tuple[Feature, Array, Array]]:
         """Features learned on the even draws and their values on the odd ones, so that a noisy fit looks no better.
 
         Those with two parameters a coordinate or less are learned and judged on all draws: they hardly fit noise, and a
@@ -497,7 +496,7 @@ class EventLearner:
         growth = divergence_rate(p, q, self.guarantee, self.guarantee.level)
         if not rejected and float((growth * n).max()) >= _NATS:
             return growth, growth
-        reach = self._pessimistic(x / n, y / n, n, self.nats + _EXTRA)
+        reach = self._pessimistic_level(x / n, y / n, n, self.nats + _EXTRA)
         frontier = float(reach.max())
         growth = divergence_rate(p, q, self.guarantee, frontier)
         return np.where(growth > 0, growth, reach - frontier - 1.0), growth
@@ -533,7 +532,7 @@ class EventLearner:
             partner = _partner(p[here], q[here], growth[here], best - first)
             events = [best - first] if partner is None else [best - first, partner]
             spread = not self.finalists and n[best] < LATE
-            others = _spread(odds[here], growth[here], best - first) if spread else set()
+            others = _choose_spread(odds[here], growth[here], best - first) if spread else set()
             self.finalists.append(_proposal(group, events, others))
             left[here][np.abs(odds[here] - odds[best]) < _APART] = -np.inf
         self._rate(self.finalists[0])
@@ -559,7 +558,7 @@ def _partner(p: Array, q: Array, growth: Array, best: int) -> int | None:
     return int(np.argmax(np.where(other, growth, -1.0)))
 
 
-def _spread(odds: Array, growth: Array, best: int) -> set[int]:
+def _choose_spread(odds: Array, growth: Array, best: int) -> set[int]:
     """Events evenly spaced in log-odds, of those that grow at a part of the best one's rate."""
     if growth[best] <= 0:
         return set()

@@ -139,7 +139,7 @@ class Survey:
             yield from map(KindIs, (*x, *y))
 
     @property
-    def _settled(self) -> bool:
+    def _has_settled_types(self) -> bool:
         """No side has given nothing but arrays, of several types."""
         return all("list" in seen or len(seen) == 1 for seen in self._types)
 
@@ -147,7 +147,7 @@ class Survey:
         """Lists: kinds of outputs, keys and members, numbers at places, bits of bytes."""
         even_x, even_y = x[::2], y[::2]
         self._presence.add(*past.since(self._presence.n))
-        if self._settled:
+        if self._has_settled_types:
             self.features += map(KindIs, self._presence.different_kinds())
         self.features += self._presence.features()
         number = Shape("number")
@@ -198,17 +198,17 @@ class Survey:
 
     def _add_missing(self, a: Array, b: Array, columns: tuple[int, ...], d: int) -> None:
         """Coordinates that are NaN or infinite, or -0.0, more often on one side."""
-        for which in (_missing, _negative_zero):
+        for which in (_are_missing, _negative_zero):
             first, second = (which(side).sum(axis=0, dtype=np.float64) for side in (a, b))
             if first.any() or second.any():
                 never = np.minimum(first, second) == 0  # otherwise their number says as much, see `Missing`
                 for k in best_columns(np.where(never, compare_counts(first, second, len(a)), 0.0), 2, _CLEAR):
                     base = Numeric("coordinate", columns[k], width=d)
-                    self.chosen.append(Missing(base=base) if which is _missing else NegativeZero(base))
+                    self.chosen.append(Missing(base=base) if which is _are_missing else NegativeZero(base))
 
     def _add_floats(self, past: Reservoir, x: Batch, y: Batch) -> None:
         """Bits of floats at the places that differ most."""
-        for base in self._places(x, y):
+        for base in self._precision_features(x, y):
             a, b = (read_column(x), read_column(y)) if base is None else past.values(base)
             # Decimal fractions have all bits, but repeat.
             repeat = base is not None and any(_repeat(v[:_LOOK]) for v in (a, b))
@@ -221,7 +221,7 @@ class Survey:
             elif is_coarse(a) and is_coarse(b):  # on a lattice by its scale, but not by its bits
                 self.features += [LatticeExponent(), *near_answers(a, b)]
 
-    def _places(self, x: Batch, y: Batch) -> list[Feature | None]:
+    def _precision_features(self, x: Batch, y: Batch) -> list[Feature | None]:
         if isinstance(x, np.ndarray) and isinstance(y, np.ndarray):
             if x.shape[1:] != y.shape[1:] or x.dtype.kind != "f" or y.dtype.kind != "f":
                 return []
@@ -267,7 +267,7 @@ def telling_features(x: Batch, y: Batch) -> list[Feature]:
     return list(dict.fromkeys((*survey.features, *survey.chosen)))
 
 
-def _missing(values: Array) -> NDArray[np.bool_]:
+def _are_missing(values: Array) -> NDArray[np.bool_]:
     return ~np.isfinite(values)
 
 

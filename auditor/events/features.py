@@ -201,7 +201,7 @@ class Linear:
         with np.errstate(over="ignore", invalid="ignore"):
             return np.asarray(values @ np.array(self.weights))
 
-    def _words(self) -> str:
+    def _describe_terms(self) -> str:
         top = sorted(range(len(self.weights)), key=lambda j: -abs(self.weights[j]))[:_WORDS]
         place = self.columns or range(len(self.weights))
         terms = [f"{self.weights[j]:+.3g} output[{place[j]}]" for j in sorted(top) if self.weights[j]]
@@ -209,11 +209,11 @@ class Linear:
 
     def below(self, cut: float) -> str:
         """In words."""
-        return f"{self._words()} <= {cut:.6g}"
+        return f"{self._describe_terms()} <= {cut:.6g}"
 
     def above(self, cut: float) -> str:
         """In words."""
-        return f"{self._words()} > {cut:.6g}"
+        return f"{self._describe_terms()} > {cut:.6g}"
 
 
 @dataclass(frozen=True)
@@ -245,18 +245,18 @@ class Additive:
                 total += np.array(scores)[np.searchsorted(np.array([*edges, np.inf]), values[:, j], side="left")]
         return total
 
-    def _words(self) -> str:
+    def _describe_terms(self) -> str:
         used = [j for j, scores in enumerate(self.scores) if any(scores)]
         shown = ", ".join(f"output[{j}]" for j in used[:_WORDS]) + (", ..." if len(used) > _WORDS else "")
         return f"sum of log-likelihood ratios of {shown}"
 
     def below(self, cut: float) -> str:
         """In words."""
-        return f"{self._words()} <= {cut:.6g}"
+        return f"{self._describe_terms()} <= {cut:.6g}"
 
     def above(self, cut: float) -> str:
         """In words."""
-        return f"{self._words()} > {cut:.6g}"
+        return f"{self._describe_terms()} > {cut:.6g}"
 
 
 @dataclass(frozen=True)
@@ -293,16 +293,16 @@ class LatticeExponent:
         trailing = np.log2((whole & -whole).astype(np.float64))
         return np.asarray(np.where(finite, exponent - 53 + trailing, np.nan))
 
-    def _subject(self) -> str:
+    def _describe_subject(self) -> str:
         return subject_of(self.base) if self.i is None else f"output[{self.i}]"
 
     def below(self, cut: float) -> str:
         """In words."""
-        return f"{self._subject()} is not a multiple of 2^{math.floor(cut) + 1}"
+        return f"{self._describe_subject()} is not a multiple of 2^{math.floor(cut) + 1}"
 
     def above(self, cut: float) -> str:
         """In words."""
-        return f"{self._subject()} is a multiple of 2^{math.floor(cut) + 1}"
+        return f"{self._describe_subject()} is a multiple of 2^{math.floor(cut) + 1}"
 
 
 @dataclass(frozen=True)
@@ -456,7 +456,7 @@ class Rank:
         at = np.minimum(np.searchsorted(table, key), len(table) - 1)
         return np.asarray(np.where(table[at] == key, ranks[at], np.nan))
 
-    def _words(self, labels: Sequence[str]) -> str:
+    def _describe_terms(self, labels: Sequence[str]) -> str:
         subject = "output" if self.part is None else self.part.name
         if len(labels) == 1:
             return f"{subject} is {labels[0]}"
@@ -466,11 +466,11 @@ class Rank:
 
     def below(self, cut: float) -> str:
         """In words."""
-        return self._words(self.labels[: math.floor(cut) + 1])
+        return self._describe_terms(self.labels[: math.floor(cut) + 1])
 
     def above(self, cut: float) -> str:
         """In words."""
-        return self._words(self.labels[math.floor(cut) + 1 :][::-1])
+        return self._describe_terms(self.labels[math.floor(cut) + 1 :][::-1])
 
 
 def is_coarse(values: NDArray[np.floating[Any]]) -> bool:

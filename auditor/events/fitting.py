@@ -194,7 +194,7 @@ def learn_symbols(
     if part is not None:
         shown = [part(x[k : k + 1] if k < n else y[k - n : k - n + 1])[0] for k in first.tolist()]
     labels = list(map(label, shown))
-    return _ranked(None, tuple(table.tolist()), count_x, count_y, labels)
+    return _rank_cells(None, tuple(table.tolist()), count_x, count_y, labels)
 
 
 def learn_histogram(base: Feature, x: Array, y: Array, cells: int) -> Rank | None:
@@ -222,10 +222,10 @@ def learn_histogram(base: Feature, x: Array, y: Array, cells: int) -> Rank | Non
     counts = [np.bincount(np.searchsorted(edges, v[~np.isnan(v)]), minlength=len(edges) + 1) for v in (x, y)]
     bounds = ["-inf", *(f"{e:.4g}" for e in edges), "inf"]
     labels = [f"({a}, {b}]" for a, b in itertools.pairwise(bounds)]
-    return _ranked(base, tuple(edges.tolist()), counts[0], counts[1], labels)
+    return _rank_cells(base, tuple(edges.tolist()), counts[0], counts[1], labels)
 
 
-def _ranked(
+def _rank_cells(
     base: Feature | None, table: tuple[float, ...], x: NDArray[np.int64], y: NDArray[np.int64], labels: Sequence[str]
 ) -> Rank:
     order = np.argsort(-(np.log(x + 1.0) - np.log(y + 1.0)), kind="stable")

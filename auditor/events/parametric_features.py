@@ -42,14 +42,14 @@ class Marked:
 
     def below(self, cut: float) -> str:
         """In words."""
-        return _marked(self.low, self.high, None if cut == -math.inf else f"<= {cut:.6g}")
+        return _describe_values(self.low, self.high, None if cut == -math.inf else f"<= {cut:.6g}")
 
     def above(self, cut: float) -> str:
         """In words."""
-        return _marked(self.high, self.low, None if cut == math.inf else f"> {cut:.6g}")
+        return _describe_values(self.high, self.low, None if cut == math.inf else f"> {cut:.6g}")
 
 
-def _marked(inside: tuple[float, ...], outside: tuple[float, ...], rest: str | None) -> str:
+def _describe_values(inside: tuple[float, ...], outside: tuple[float, ...], rest: str | None) -> str:
     parts = [f"= {value:.6g}" for value in inside] + ([rest] if rest else [])
     but = ", but not " + " or ".join(f"{value:.6g}" for value in outside) if rest and outside else ""
     return "output " + " or ".join(parts) + but
@@ -107,7 +107,7 @@ class Clipped:
         away = np.where(np.isnan(values), 0.0, np.clip(values - middle, -np.abs(half), np.abs(half)))
         return np.asarray(away @ np.sign(half))
 
-    def _words(self) -> str:
+    def _describe_terms(self) -> str:
         ends = [(j, a, b) for j, (a, b) in enumerate(zip(self.first, self.second, strict=True)) if a != b]
         shown = " ".join(
             f"{'+' if a > b else '-'} output[{j}] clipped to [{min(a, b):.6g}, {max(a, b):.6g}]"
@@ -117,11 +117,11 @@ class Clipped:
 
     def below(self, cut: float) -> str:
         """In words."""
-        return f"{self._words()} <= {cut:.6g}"
+        return f"{self._describe_terms()} <= {cut:.6g}"
 
     def above(self, cut: float) -> str:
         """In words."""
-        return f"{self._words()} > {cut:.6g}"
+        return f"{self._describe_terms()} > {cut:.6g}"
 
 
 def learn_clipped(x: Batch, y: Batch) -> Clipped | None:

@@ -103,7 +103,7 @@ class Presence:
             self.kinds.add_alike(kinds[0][:1], len(kinds[0]), len(kinds[1]))
         else:
             self.kinds.add(*([[kind] for kind in side] for side in kinds))
-        listed = [_listed(side) for side in (x, y)]
+        listed = [_as_list(side) for side in (x, y)]
         for counts, read, read_columns in ((self.keys, _keys, _keys_alike), (self.members, _members, _members_alike)):
             held = [read_columns(columns_of(side)) for side in listed]
             if held[0] is not None and held[0] == held[1]:
@@ -123,7 +123,7 @@ class Presence:
         return found + [Elements("count", member) for member in self.members.different(self.n)]
 
 
-def _listed(batch: Batch) -> list[Any]:
+def _as_list(batch: Batch) -> list[Any]:
     return [] if isinstance(batch, np.ndarray) else batch
 
 
@@ -176,7 +176,7 @@ def moved_items(x: Sequence[Any], y: Sequence[Any]) -> list[Item]:
     columns = columns_of([*x[:rows], *y[:rows]])
     if columns is not None and rows >= 2 and all(column.numeric is not None for column in columns.columns):
         numeric = [column for column in columns.columns if column.numeric][:_PLACES]
-        return _moved([column.path for column in numeric], [column.numbers for column in numeric], rows)
+        return _moved_values([column.path for column in numeric], [column.numbers for column in numeric], rows)
     seen: Counter[tuple[Any, ...]] = Counter()
     held: list[dict[tuple[Any, ...], float]] = []
     for value in (*x[:rows], *y[:rows]):
@@ -187,10 +187,10 @@ def moved_items(x: Sequence[Any], y: Sequence[Any]) -> list[Item]:
     places = [path for path, count in seen.items() if count >= 2][:_PLACES]
     if not places or rows < 2:
         return []
-    return _moved(places, [[numbers.get(path, np.nan) for numbers in held] for path in places], rows)
+    return _moved_values(places, [[numbers.get(path, np.nan) for numbers in held] for path in places], rows)
 
 
-def _moved(places: Sequence[tuple[Any, ...]], numbers: Sequence[Any], rows: int) -> list[Item]:
+def _moved_values(places: Sequence[tuple[Any, ...]], numbers: Sequence[Any], rows: int) -> list[Item]:
     """Places whose numbers differ most, from those of each place: the first ``rows`` are of the first side."""
     if not places:
         return []

@@ -61,7 +61,7 @@ def _phrase(feature: Feature | None) -> str:
     return phrase if isinstance(phrase, str) else phrase(feature)
 
 
-def _place(feature: Feature | None) -> str:
+def _format_place(feature: Feature | None) -> str:
     """Where a number is read: nothing for the whole output."""
     if isinstance(feature, Numeric) and feature.kind == "coordinate":
         return f" of coordinate {feature.i}"
@@ -70,7 +70,7 @@ def _place(feature: Feature | None) -> str:
     return " at a place of the output" if isinstance(feature, Item) else ""
 
 
-def _numeric(feature: Any) -> str:
+def _numeric_cause(feature: Any) -> str:
     return {
         "value": "threshold on the value of the output",
         "coordinate": f"coordinate {feature.i}: threshold on its value",
@@ -81,16 +81,16 @@ def _numeric(feature: Any) -> str:
 
 
 def _exponent(feature: Any) -> str:
-    return f"{_FLOATS} of coordinate {feature.i}" if feature.i is not None else _FLOATS + _place(feature.base)
+    return f"{_FLOATS} of coordinate {feature.i}" if feature.i is not None else _FLOATS + _format_place(feature.base)
 
 
 def _rank(feature: Any) -> str:
     if isinstance(feature.part, BitPattern):
-        return _FLOATS + _place(feature.part.base)
+        return _FLOATS + _format_place(feature.part.base)
     if isinstance(feature.part, KeyOrder):
         return "order of the output's keys"
     if feature.base is not None:
-        return f"set of intervals of the value{_place(feature.base)}"
+        return f"set of intervals of the value{_format_place(feature.base)}"
     return "set of values of the output" if feature.part is None else "set of values at a place of the output"
 
 
@@ -109,7 +109,7 @@ def _elements(feature: Any) -> str:
     }.get(feature.kind, f"threshold on the {feature.kind} of the elements")
 
 
-def _item(feature: Any) -> str:
+def _item_cause(feature: Any) -> str:
     return {
         "present": "key that is present or not",
         "difference": "difference of values at two places of the output",
@@ -131,15 +131,15 @@ PHRASES: Mapping[type, str | Callable[[Any], str]] = {
     Equal: lambda feature: f"equal coordinates {feature.i} and {feature.j}: repeated noise",
     Flag: lambda feature: f"coordinate {feature.i}: a bit",
     IsValue: "value that repeats: the output hardly ever varies, or never",
-    Item: _item,
+    Item: _item_cause,
     KindIs: lambda feature: "exception" if feature.kind.startswith("raised ") else "type of the output",
     Lattice: "lattice: values of which outputs are multiples",
     LatticeExponent: _exponent,
     Linear: _SCORE,
     Marked: "threshold on the value of the output, with values that repeat",
-    Missing: lambda feature: "NaN or infinite values" + _place(feature.base),
-    NegativeZero: lambda feature: "floating-point sign bit of zero" + _place(feature.base),
-    Numeric: _numeric,
+    Missing: lambda feature: "NaN or infinite values" + _format_place(feature.base),
+    NegativeZero: lambda feature: "floating-point sign bit of zero" + _format_place(feature.base),
+    Numeric: _numeric_cause,
     OwnRatio: "the mechanism's own log-likelihood ratio",
     Rank: _rank,
     Repeats: "equal coordinates: repeated noise",
@@ -147,7 +147,7 @@ PHRASES: Mapping[type, str | Callable[[Any], str]] = {
     Shape: lambda feature: (
         "length of the output" if feature.kind == "length" else "threshold on the value of the output"
     ),
-    Unreachable: lambda feature: _FLOATS + _place(feature.base),
+    Unreachable: lambda feature: _FLOATS + _format_place(feature.base),
     Written: "threshold on the value of a number that the output writes",
     **{kind: phrase for kind, (phrase, _) in CAUSES.items()},
 }

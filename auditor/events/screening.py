@@ -56,20 +56,21 @@ def _screen(x: NDArray[np.generic], y: NDArray[np.generic]) -> Array:
 def _scores(a: Array, b: Array) -> Array:
     n = len(a)
     fine_a, fine_b = np.isfinite(a), np.isfinite(b)
-    scores = [_often(fine_a, fine_b, n)]
+    scores = [_standardised_frequency_difference(fine_a, fine_b, n)]
     if not (fine_a.all() and fine_b.all()):
-        scores.append(_often(np.isnan(a), np.isnan(b), n))
+        scores.append(_standardised_frequency_difference(np.isnan(a), np.isnan(b), n))
         a, b = np.where(fine_a, a, np.nan), np.where(fine_b, b, np.nan)
-    scores.append(_apart(a, b))
+    scores.append(_standardised_mean_difference(a, b))
     centre = 0.5 * (_mean(a) + _mean(b))
-    scores.append(_apart(np.abs(a - centre), np.abs(b - centre)))
+    scores.append(_standardised_mean_difference(np.abs(a - centre), np.abs(b - centre)))
     for value in (0.0, a[0], b[0]):
-        scores.append(_often(a == value, b == value, n))
+        scores.append(_standardised_frequency_difference(a == value, b == value, n))
     low, high = np.fmin.reduce(a), np.fmax.reduce(a)
     beyond = np.fmax((b < low).sum(axis=0), (b > high).sum(axis=0))
     low, high = np.fmin.reduce(b), np.fmax.reduce(b)
     beyond = np.fmax(beyond, np.fmax((a < low).sum(axis=0), (a > high).sum(axis=0)))
-    # k draws of one law lie beyond n others with a probability of about 2^-k, that of sqrt(2 ln 2 k) standard errors.
+    # k draws of one distribution lie beyond n others with a probability of about 2^-k, that of sqrt(2 ln 2 k) standard
+    # errors.
     scores.append(np.sqrt(2 * np.log(2.0) * beyond))
     return np.asarray(np.nan_to_num(np.fmax.reduce(scores), nan=0.0, posinf=_CERTAIN))
 
@@ -81,7 +82,7 @@ def _mean(values: Array) -> Array:
     return np.asarray(np.nansum(values, axis=0) / count)
 
 
-def _apart(a: Array, b: Array) -> Array:
+def _standardised_mean_difference(a: Array, b: Array) -> Array:
     """Difference of means in standard errors."""
     mean_a, mean_b = _mean(a), _mean(b)
     error = _mean((a - mean_a) ** 2) / len(a) + _mean((b - mean_b) ** 2) / len(b)
@@ -91,7 +92,7 @@ def _apart(a: Array, b: Array) -> Array:
     return np.asarray(np.where(error > 0, gap / np.sqrt(error), np.where(gap > 0, _CERTAIN, 0.0)))
 
 
-def _often(a: NDArray[np.bool_], b: NDArray[np.bool_], n: int) -> Array:
+def _standardised_frequency_difference(a: NDArray[np.bool_], b: NDArray[np.bool_], n: int) -> Array:
     """Difference of frequencies in standard errors, as for small counts."""
     first, second = a.sum(axis=0, dtype=np.float64), b.sum(axis=0, dtype=np.float64)
     return compare_counts(first, second, n)
@@ -147,7 +148,7 @@ def screen_tails(x: NDArray[np.generic], y: NDArray[np.generic]) -> Array:
         for rank in ranks:
             low, high = pooled[rank], pooled[2 * n - 1 - rank]
             for in_a, in_b in ((a < low, b < low), (a > high, b > high)):
-                found[block] = np.fmax(found[block], _often(in_a, in_b, n))
+                found[block] = np.fmax(found[block], _standardised_frequency_difference(in_a, in_b, n))
     return found
 
 
@@ -155,7 +156,7 @@ def _bit_scores(a: Array, b: Array) -> Array:
     """Difference of the mean places of the last bits, in standard errors."""
     grain = LatticeExponent()
     last_a, last_b = (grain(v.reshape(-1)).reshape(v.shape) for v in (a, b))
-    return np.nan_to_num(_apart(last_a, last_b), nan=0.0, posinf=_CERTAIN)
+    return np.nan_to_num(_standardised_mean_difference(last_a, last_b), nan=0.0, posinf=_CERTAIN)
 
 
 def best_columns(scores: Array, most: int, least: float) -> list[int]:

@@ -88,7 +88,7 @@ class Cancelled:
                 total = total + weight * columns_of(batch, (self.columns[k],), self.width)[:, 0]
         return total
 
-    def _words(self) -> str:
+    def _describe_terms(self) -> str:
         terms = [
             f"{'-' if w < 0 else '+'} {'' if abs(w) == 1 else f'{abs(w):.6g} '}output[{j}]"
             for w, j in zip(self.weights[:_TERMS], self.columns[:_TERMS], strict=True)
@@ -97,11 +97,11 @@ class Cancelled:
 
     def below(self, cut: float) -> str:
         """In words."""
-        return f"{self._words()} <= {cut:.6g}"
+        return f"{self._describe_terms()} <= {cut:.6g}"
 
     def above(self, cut: float) -> str:
         """In words."""
-        return f"{self._words()} > {cut:.6g}"
+        return f"{self._describe_terms()} > {cut:.6g}"
 
 
 @dataclass(frozen=True)

@@ -29,14 +29,14 @@ _PARTS = 8
 _COVERED, _REPEATED = 0.5, 0.5
 
 
-class _Absent:
+class _AbsentValue:
     """Stands for what an output does not hold."""
 
     def __repr__(self) -> str:
         return "absent"
 
 
-_ABSENT = _Absent()
+_ABSENT = _AbsentValue()
 
 
 @dataclass(frozen=True)
@@ -70,25 +70,25 @@ class Item:
                 with np.errstate(invalid="ignore", over="ignore"):
                     return column.numbers - other.numbers
         if self.kind == "present":
-            return np.array([part is not _ABSENT for part in _at(batch, self.path)], dtype=np.float64)
-        values = _numbers(_at(batch, self.path))
+            return np.array([part is not _ABSENT for part in _values_at(batch, self.path)], dtype=np.float64)
+        values = _numbers(_values_at(batch, self.path))
         if self.kind == "number":
             return values
         with np.errstate(invalid="ignore", over="ignore"):
-            return values - _numbers(_at(batch, self.other))
+            return values - _numbers(_values_at(batch, self.other))
 
     @property
     def name(self) -> str:
         """In words."""
-        return _place(self.path) + (f" - {_place(self.other)}" if self.kind == "difference" else "")
+        return _format_path(self.path) + (f" - {_format_path(self.other)}" if self.kind == "difference" else "")
 
     def below(self, cut: float) -> str:
         """In words."""
-        return f"{_place(self.path)} is absent" if self.kind == "present" else f"{self.name} <= {cut:.6g}"
+        return f"{_format_path(self.path)} is absent" if self.kind == "present" else f"{self.name} <= {cut:.6g}"
 
     def above(self, cut: float) -> str:
         """In words."""
-        return f"{_place(self.path)} is present" if self.kind == "present" else f"{self.name} > {cut:.6g}"
+        return f"{_format_path(self.path)} is present" if self.kind == "present" else f"{self.name} > {cut:.6g}"
 
 
 @dataclass(frozen=True)
@@ -100,18 +100,18 @@ class PartAt:
     @property
     def name(self) -> str:
         """In words."""
-        return _place(self.path)
+        return _format_path(self.path)
 
     def __call__(self, batch: Batch) -> list[Any]:
         """See `Part`."""
-        return _at(batch, self.path)
+        return _values_at(batch, self.path)
 
 
-def _place(path: tuple[Any, ...]) -> str:
+def _format_path(path: tuple[Any, ...]) -> str:
     return "output" + "".join(f"[{step!r}]" for step in path)
 
 
-def _at(batch: Batch, path: tuple[Any, ...]) -> list[Any]:
+def _values_at(batch: Batch, path: tuple[Any, ...]) -> list[Any]:
     """What each output holds at a place, or `_ABSENT`."""
     if isinstance(batch, OutputList) and batch.columns is not None:
         column = batch.columns.at(path)
@@ -176,11 +176,11 @@ def structure_of(x: Batch, y: Batch) -> Structure:
         if x.ndim == 2 and x.shape[1:] == y.shape[1:] and x.shape[1] > 2:
             return Structure(tuple(_of_rows(np.concatenate([x[:_LOOK], y[:_LOOK]]))))
         return Structure()
-    looked = OutputList(value for side in (x, y) for value in _listed(side[:_LOOK]))
+    looked = OutputList(value for side in (x, y) for value in _as_list(side[:_LOOK]))
     table = Table(looked)
     if not table.inside.any():
         return Structure()
-    numeric, symbolic, optional = _places(looked)
+    numeric, symbolic, optional = _find_paths(looked)
     found: list[Feature] = [Item(path) for path in numeric]
     found += [Item(path, "present") for path in optional]
     near = itertools.combinations(numeric, 2) if len(numeric) <= 4 else itertools.pairwise(numeric)
@@ -193,7 +193,7 @@ def structure_of(x: Batch, y: Batch) -> Structure:
     return Structure(tuple(found), tuple(PartAt(path) for path in symbolic[:_PARTS]))
 
 
-def _listed(batch: Batch) -> list[Any]:
+def _as_list(batch: Batch) -> list[Any]:
     return list(batch.tolist()) if isinstance(batch, np.ndarray) else batch
 
 
@@ -214,7 +214,7 @@ def _of_rows(rows: NDArray[Any]) -> Iterator[Feature]:
         yield Elements("last", value)
 
 
-def _places(outputs: Sequence[Any]) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]], list[tuple[Any, ...]]]:
+def _find_paths(outputs: Sequence[Any]) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]], list[tuple[Any, ...]]]:
     """Places at which there is a number, at which there is something else, and keys that some outputs lack."""
     columns = columns_of(outputs)
     if columns is not None and len(outputs) >= 2 and all(column.numeric is not None for column in columns.columns):

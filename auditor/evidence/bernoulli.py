@@ -132,7 +132,7 @@ def find_detectable(n: int, bound: float, alpha: float) -> float:
     alpha : float
         Level of the test, in (0, 1).
     """
-    high = _enough(n, bound, alpha)
+    high = _rejecting_count(n, bound, alpha)
     if high > n:
         return 1.0
     # P[Binomial(n, r) >= high] = POWER.
@@ -201,19 +201,19 @@ def anytime_order_limits(n: int, q: float, alpha: float) -> tuple[int, int]:
     Notes
     -----
     Valid because: let Q be the smallest value with F(Q) >= q, and fix it. A draw is below Q with probability at most q,
-    and above Q with probability at most 1 - q, whatever the law. So the evidence of `log_evidence` that draws below Q
-    come with probability above q reaches ln(2/alpha) with probability at most alpha / 2 at all times together (Ville's
-    inequality), and so does the evidence that draws above Q come with probability above 1 - q. Where neither has done
-    so after n draws, fewer than h draws are below Q and fewer than m above, for the smallest counts h and m whose
-    evidence suffices; evidence grows with the count, as each of the alternatives that are averaged is a larger
+    and above Q with probability at most 1 - q, whatever the distribution. So the evidence of `log_evidence` that draws
+    below Q come with probability above q reaches ln(2/alpha) with probability at most alpha / 2 at all times together
+    (Ville's inequality), and so does the evidence that draws above Q come with probability above 1 - q. Where neither
+    has done so after n draws, fewer than h draws are below Q and fewer than m above, for the smallest counts h and m
+    whose evidence suffices; evidence grows with the count, as each of the alternatives that are averaged is a larger
     probability. Then the draw of rank h - 1 (from 0) is at least Q, because otherwise h draws were below, and the draw
     of rank n - m is at most Q, because otherwise m draws were above. Looking after some of the draws only, such as at
     the ends of chunks, or stopping by anything that was seen, makes neither more probable.
     """
-    return n - _enough(n, 1.0 - q, alpha / 2), _enough(n, q, alpha / 2) - 1
+    return n - _rejecting_count(n, 1.0 - q, alpha / 2), _rejecting_count(n, q, alpha / 2) - 1
 
 
-def _enough(n: int, bound: float, alpha: float) -> int:
+def _rejecting_count(n: int, bound: float, alpha: float) -> int:
     """Smallest count among n draws whose `log_evidence` against ``bound`` reaches ln(1/alpha); n + 1 if none does."""
     threshold = -math.log(alpha)
     low, high = -1, n + 1

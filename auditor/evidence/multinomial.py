@@ -38,7 +38,7 @@ class Multinomials:
     probabilities: Sequence[FloatArray]
 
     @cached_property
-    def _flat(self) -> tuple[FloatArray, FloatArray, FloatArray, IntArray]:
+    def _flat_tables(self) -> tuple[FloatArray, FloatArray, FloatArray, IntArray]:
         """Logarithms of the stated probabilities, the priors' parameters, log gamma of them; where partitions begin."""
         stated = np.maximum(np.concatenate([p / p.sum() for p in self.probabilities]), LEAST)
         prior = CONCENTRATIONS[:, None] * stated
@@ -76,7 +76,7 @@ class Multinomials:
         probability that is raised, to `LEAST`, only makes the factors smaller. The formula
         depends on the counts alone, so that it may be evaluated at the ends of chunks only.
         """
-        log_stated, prior, log_gamma, starts = self._flat
+        log_stated, prior, log_gamma, starts = self._flat_tables
         inside = np.concatenate([c[:-1] for c in counts])
         terms = special.gammaln(prior + inside) - log_gamma - inside * log_stated
         n = np.add.reduceat(inside, starts)

@@ -56,8 +56,8 @@ _LOG_PRIOR = np.logaddexp.reduce(LOG_PRIOR, axis=0)
 #: Quantiles of each binomial count in `flag_probability`; 32 x 32 equally likely cells give the probability to about
 #: 0.01, and the level to far less than the step of the grid.
 _QUANTILES = 32
-#: Above this variance binomial quantiles are taken from the normal law, which is then right to about one count, a
-#: thirtieth of a standard deviation.
+#: Above this variance binomial quantiles are taken from the normal distribution, which is then right to about one
+#: count, a thirtieth of a standard deviation.
 _NORMAL = 1_000.0
 #: Halvings of the search interval for the level: 10 of them leave an error of 0.001 times the claimed level.
 _HALVINGS = 10

@@ -204,7 +204,7 @@ def log_factors(
         """Gains of bets on some events of each stake's chain."""
         at = np.arange(len(stakes))[:, None], np.array(events)
         x, y = (np.array([_merge(getattr(s, side), e) for s, e in zip(stakes, events, strict=True)]) for side in "xy")
-        return _gains(weight[at], p0[at], q0[at], slope[at], x, y, scale)
+        return _log_gains(weight[at], p0[at], q0[at], slope[at], x, y, scale)
 
     alone = bet_on([(stake.best,) for stake in stakes], 1.0)
     few = [stake.few or tuple(range(len(stake.p))) for stake in stakes]
@@ -228,7 +228,7 @@ def _merge(counts: Sequence[int], events: Sequence[int]) -> list[float]:
 
 
 def find_spread(p: Array, q: Array, guarantee: Guarantee) -> float:
-    """Multiple of the events' own best amounts at which the claim's wealth grows fastest.
+    """Multiple of the events' own best amounts that grows fastest.
 
     Parameters
     ----------
@@ -260,7 +260,7 @@ def find_spread(p: Array, q: Array, guarantee: Guarantee) -> float:
     return amount
 
 
-def _gains(weight: Array, p0: Array, q0: Array, slope: Array, x: Array, y: Array, scale: Array | float) -> Array:
+def _log_gains(weight: Array, p0: Array, q0: Array, slope: Array, x: Array, y: Array, scale: Array | float) -> Array:
     """Log factors of every expert, shape (n_stakes, n_experts, n_levels), with given weights and counts of cells."""
     count = np.concatenate([x, y], axis=1)
     gains: Array = special.xlog1py(count[:, None, :, None], _bets(weight, p0, q0, slope, scale)).sum(axis=2)

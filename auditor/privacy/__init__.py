@@ -1,6 +1,6 @@
-"""Privacy claims: guarantees, output laws, and the exact privacy curves of pairs of laws.
+"""Privacy claims: guarantees, output distributions, and the exact privacy curves of pairs of these.
 
 - `auditor.privacy.guarantees` holds the notions, each as one cap;
-- `auditor.privacy.laws` the laws that a mechanism may state;
-- `auditor.privacy.exact` what follows from two laws without any draw.
+- `auditor.privacy.laws` the distributions that a mechanism may state;
+- `auditor.privacy.exact` what follows from two distributions without any draw.
 """

@@ -1,4 +1,4 @@
-"""Output laws that are known in closed form; `auditor.privacy.exact` compares two of them."""
+"""Output distributions that are known in closed form; `auditor.privacy.exact` compares two of them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SUM_TOLERANCE = 1e-9
 # A discrete Gaussian is tabulated as far as the mass beyond is below 1e-40 (13.6 standard deviations): less than any
 # delta that is asked for, and far enough for sums over the table to be accurate to the last digit.
 _REACH = 13.6
-# Tables reach at least this far, so that narrow laws have enough of the lattice for their tails; arbitrary.
+# Tables reach at least this far, so that narrow distributions have enough of the lattice for their tails; arbitrary.
 _LEAST_REACH = 40
 # 2^22 lattice points are 100 MB of tables: standard deviations of up to 150,000 lattice steps.
 _MOST_POINTS = 2**22
@@ -37,7 +37,7 @@ def require(condition: bool, expected: str, value: object) -> None:
 
 @dataclass(frozen=True, eq=False)
 class FiniteLaw:
-    """A law on finitely many outcomes.
+    """A distribution on finitely many outcomes.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ class FiniteLaw:
 
 @dataclass(frozen=True)
 class LaplaceLaw:
-    """The continuous Laplace law with density ``exp(-|x - loc| / scale) / (2 scale)``."""
+    """The continuous Laplace distribution with density ``exp(-|x - loc| / scale) / (2 scale)``."""
 
     loc: float
     scale: float
@@ -98,7 +98,7 @@ class LaplaceLaw:
 
 @dataclass(frozen=True)
 class GaussianLaw:
-    """The normal law with mean `loc` and standard deviation `sigma`."""
+    """The normal distribution with mean `loc` and standard deviation `sigma`."""
 
     loc: float
     sigma: float
@@ -115,7 +115,7 @@ class GaussianLaw:
 
 @dataclass(frozen=True)
 class TwoSidedGeometricLaw:
-    """Law of ``step * (loc + Z)`` with ``P[Z = k] = a^-|k| (a - 1) / (a + 1)``.
+    """Distribution of ``step * (loc + Z)`` with ``P[Z = k] = a^-|k| (a - 1) / (a + 1)``.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ class TwoSidedGeometricLaw:
 
 @dataclass(frozen=True)
 class CauchyLaw:
-    """The Cauchy law with density ``scale / (pi (scale^2 + (x - loc)^2))``."""
+    """The Cauchy distribution with density ``scale / (pi (scale^2 + (x - loc)^2))``."""
 
     loc: float
     scale: float
@@ -229,7 +229,7 @@ def discrete_gaussian_table(sigma: float) -> DiscreteGaussianTable:
 
 @dataclass(frozen=True)
 class DiscreteGaussianLaw:
-    """Law of ``step * (loc + Z)`` with discrete Gaussian ``Z``.
+    """Distribution of ``step * (loc + Z)`` with discrete Gaussian ``Z``.
 
     ``P[Z = k]`` is proportional to ``exp(-k^2 / (2 sigma^2))``.
 
@@ -293,7 +293,7 @@ def _set_integer_loc(law: TwoSidedGeometricLaw | DiscreteGaussianLaw) -> None:
 
 @dataclass(frozen=True)
 class ProductLaw:
-    """Independent coordinates, each with its own law."""
+    """Independent coordinates, each with its own distribution."""
 
     parts: tuple[Law, ...]
 

@@ -61,12 +61,12 @@ class Column:
         return missing if value in (None, "") else words.one_line(self.format(value))
 
 
-def _claimed(claim: ClaimView) -> str:
-    # The id tells a claim of conformity; the name of the law needs the room.
-    return claim.text("claimed").removeprefix("the law of " if claim.conformity else "")
+def _claimed_text(claim: ClaimView) -> str:
+    # The id tells a claim of conformity; the name of the distribution needs the room.
+    return claim.text("claimed").removeprefix("the distribution of " if claim.conformity else "")
 
 
-def _expected(claim: ClaimView) -> str:
+def _expected_text(claim: ClaimView) -> str:
     failed = not claim.ok and claim.verdict == claim.expected
     return f"{claim.expected} (check failed)" if failed else claim.expected
 
@@ -81,7 +81,7 @@ COLUMNS = (
     Column("id", lambda claim: claim.id, on=(TERMINAL,)),
     Column("claim", lambda claim: claim.id, on=PAGES),
     Column("source", lambda claim: claim.source, widest=20),
-    Column("claimed", _claimed, on=(TERMINAL,), widest=18),
+    Column("claimed", _claimed_text, on=(TERMINAL,), widest=18),
     Column("claimed", lambda claim: claim.text("claimed"), on=PAGES, sort=_claimed_level),
     Column("exact", lambda claim: claim.number("exact"), words.format_level, number=True),
     Column("lower", lambda claim: claim.number("lower_bound"), words.format_level, number=True, on=(TERMINAL,)),
@@ -91,7 +91,7 @@ COLUMNS = (
     Column("ceiling", lambda claim: claim.number("ceiling"), words.format_level, number=True),
     Column("draws", lambda claim: claim.draws or None, "{:,}".format, number=True),
     Column("verdict", lambda claim: claim.verdict),
-    Column("expected", _expected, on=(TERMINAL,)),
+    Column("expected", _expected_text, on=(TERMINAL,)),
     Column("expected", lambda claim: claim.expected, on=PAGES),
 )
 

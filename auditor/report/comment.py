@@ -54,7 +54,7 @@ def render_comment(results: Mapping[str, Any], limit: int = LIMIT) -> str:
         lines.append(line)
     lines += [""] if run.unexpected else []
     lines.append("A pass means “not refuted”, never “private”. The report shows what each pass could have caught.")
-    about = ", ".join(_about(run))
+    about = ", ".join(_describe_run(run))
     lines += [f"<sub>{about}</sub>"] if about else []
     return "\n".join(lines) + "\n"
 
@@ -76,18 +76,18 @@ def _counts(run: RunView) -> list[str]:
 
 def _finding(claim: ClaimView) -> str:
     """One line: what it is, where, why, and how to see it again."""
-    where = next((place for place in _places(claim) if place), None)
+    where = next((place for place in _source_places(claim) if place), None)
     replay = claim.replay if len(claim.replay) <= _REPLAY else "see the report: the line is too long for a comment"
     parts = [
         f"**{escape_markdown(claim.surprise or claim.verdict)}**: {format_code(words.shorten_text(claim.id, _ID))}",
         *([f"at {format_code(where)}"] if where else []),
-        _quiet(words.shorten_text(_gist(claim), _GIST)),
+        _without_markup(words.shorten_text(_summarise_finding(claim), _GIST)),
         f"replay: {format_code(replay)}",
     ]
     return "- " + "; ".join(part for part in parts if part)
 
 
-def _places(claim: ClaimView) -> Iterator[str]:
+def _source_places(claim: ClaimView) -> Iterator[str]:
     """File and line of the mechanism, then of the claim."""
     places: Mapping[str, Any] = claim.raw.get("places") or {}
     for name in ("mechanism", "claim"):
@@ -95,7 +95,7 @@ def _places(claim: ClaimView) -> Iterator[str]:
             yield f"{places[name]['file']}:{places[name]['line']}"
 
 
-def _gist(claim: ClaimView) -> str:
+def _summarise_finding(claim: ClaimView) -> str:
     """What was found, in a few words."""
     if claim.undecided:
         return claim.undecided
@@ -111,14 +111,14 @@ def _gist(claim: ClaimView) -> str:
     return ", ".join([*parts, f"cause: {found['cause']}"] if found.get("cause") else parts)
 
 
-def _about(run: RunView) -> Iterator[str]:
+def _describe_run(run: RunView) -> Iterator[str]:
     """What the run was, for the last line."""
     for label, key in (("dpaudit", "dpaudit"), ("level", "level"), ("seed", "seed"), ("alpha", "alpha")):
         if run.manifest.get(key) is not None:
-            yield f"{label} {_quiet(words.shorten_text(words.format_scalar(run.manifest[key]), 60))}"
+            yield f"{label} {_without_markup(words.shorten_text(words.format_scalar(run.manifest[key]), 60))}"
 
 
-def _quiet(text: str) -> str:
+def _without_markup(text: str) -> str:
     """Text without markup, and with a space of no width where it would call people: it may come from the target."""
     return escape_markdown(text).replace("@", "@\u200b")
 

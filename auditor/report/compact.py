@@ -150,10 +150,10 @@ def thin_points(listed: Iterable[Point], tolerance: float = 0.05) -> list[Point]
     # are within the tolerance, and how long the line has to be.
     ahead, low, high, reach = 0.0, -math.inf, math.inf, 0.0
     for before, point in itertools.pairwise(points):
-        turn, distance = _seen(kept[-1], point, ahead)
+        turn, distance = _bearing_of(kept[-1], point, ahead)
         if distance < reach or not low <= turn <= high:
             kept.append(before)
-            turn, distance = _seen(before, point, ahead)
+            turn, distance = _bearing_of(before, point, ahead)
             low, high, reach = -math.inf, math.inf, 0.0
         if distance > tolerance:
             if math.isinf(low):
@@ -164,7 +164,7 @@ def thin_points(listed: Iterable[Point], tolerance: float = 0.05) -> list[Point]
     return kept + points[1:][-1:]
 
 
-def _seen(a: Point, b: Point, ahead: float) -> tuple[float, float]:
+def _bearing_of(a: Point, b: Point, ahead: float) -> tuple[float, float]:
     """Direction of b from a, as an angle from the one ahead, and its distance."""
     x, y = b[0] - a[0], b[1] - a[1]
     return math.remainder(math.atan2(y, x) - ahead, math.tau), math.hypot(x, y)

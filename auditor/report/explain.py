@@ -41,9 +41,9 @@ def _paragraphs(claim: ClaimView) -> Iterator[str]:
         if claim.verdict in ("consistent", "inconclusive"):
             yield _reach_of_conformity(claim)
     elif claim.verdict != "error":
-        yield _certified(claim)
+        yield _explain_lower_bound(claim)
         if claim.verdict != "violation":
-            yield _reach(claim)
+            yield _explain_resolution(claim)
     yield from _notes(claim)
 
 
@@ -63,7 +63,8 @@ def describe_verdict(claim: ClaimView) -> str:
                 sentence = f"The stated distribution has {claim.symbol} = {words.format_level(exact)}."
             return f"Refuted: {claimed} does not hold. {sentence}"
         case "deviation":
-            return f"Wrong, but by itself no violation of the guarantee: {message or 'see below.'} {_reached(claim)}"
+            found = f"{message or 'see below.'} {_explain_deviation(claim)}"
+            return f"Wrong, but by itself no violation of the guarantee: {found}"
         case "error" | "inconclusive":
             return claim.undecided
     if not claim.draws:
@@ -107,8 +108,8 @@ def _cap(claim: ClaimView, q: float) -> float | None:
     return None
 
 
-def _reached(claim: ClaimView) -> str:
-    """Evidence for a deviation from a stated law; empty where something else showed the deviation."""
+def _explain_deviation(claim: ClaimView) -> str:
+    """Evidence for a deviation from a stated distribution; empty where something else showed the deviation."""
     highest, threshold = claim.log10_max, claim.threshold
     if not claim.conformity or highest is None or threshold is None:
         return ""
@@ -117,7 +118,7 @@ def _reached(claim: ClaimView) -> str:
     return f"The evidence reached {words.format_e_value(highest)}; {words.format_e_value(threshold)} decides."
 
 
-def _certified(claim: ClaimView) -> str:
+def _explain_lower_bound(claim: ClaimView) -> str:
     bound = claim.number("lower_bound")
     if bound is None:
         return ""
@@ -149,7 +150,7 @@ def _certified_ratio(claim: ClaimView) -> str:
     return f"{start} some outcome exceeds its stated probability by a log-ratio of {ratio} nats{factor}."
 
 
-def _reach(claim: ClaimView) -> str:
+def _explain_resolution(claim: ClaimView) -> str:
     ceiling, resolves = claim.number("ceiling"), claim.number("resolves")
     parts = []
     if resolves is not None and claim.raw.get("resolution"):
@@ -176,8 +177,8 @@ def _reach(claim: ClaimView) -> str:
 def _reach_of_conformity(claim: ClaimView) -> str:
     """What a claim of conformity would have been caught with.
 
-    A law at total variation v from the stated one diverges from it by 2 v^2 nats at least (Pinsker's inequality), so
-    whatever is further away than sqrt(d / 2) diverges by more than d.
+    A distribution at total variation v from the stated one diverges from it by 2 v^2 nats at least (Pinsker's
+    inequality), so whatever is further away than sqrt(d / 2) diverges by more than d.
     """
     divergence = claim.number("resolves")
     if divergence is None:

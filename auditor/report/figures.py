@@ -72,7 +72,7 @@ class FigureView:
         places = sorted({point[0] for curve in self.curves for point in curve.points})
         values = [v for c in self.curves for p in c.points for v in p[1:] if 0 < v < math.inf]
         values += [v for c in self.curves for _, v in c.bound]
-        across = self._across(places)
+        across = self._horizontal_axis(places)
         up = Log(min(values), max(values), svg.HEIGHT - svg.BOTTOM, svg.TOP)
         ticks: list[tuple[float, str]] = []
         for place in places:
@@ -80,7 +80,7 @@ class FigureView:
                 ticks.append((across.at(place), f"{place:g}" if place.is_integer() else f"{place:.3g}"))
         parts = [
             svg.draw_ticks_x(ticks, svg.TOP, svg.HEIGHT - svg.BOTTOM),
-            svg.draw_ticks_y([(up.at(v), _decade(v)) for v in _sparse(svg.list_decades(up.least, up.most))]),
+            svg.draw_ticks_y([(up.at(v), _decade(v)) for v in _thin_out_labels(svg.list_decades(up.least, up.most))]),
         ]
         for i, curve in enumerate(self.curves):
             parts.append(f'<g class="curve{i % COLOURS}">')
@@ -101,7 +101,7 @@ class FigureView:
         said = f"{self.name}: {self.measured} over {self.axis}, {words.number_of(len(self.curves), 'curve')}"
         return svg.draw_picture(svg.WIDTH, svg.HEIGHT, said, parts)
 
-    def _across(self, places: Sequence[float]) -> Log | svg.Axis:
+    def _horizontal_axis(self, places: Sequence[float]) -> Log | svg.Axis:
         start, end = svg.LEFT, svg.WIDTH - svg.RIGHT
         if self.logarithmic:
             return Log(places[0], places[-1], start, end)
@@ -144,7 +144,7 @@ def _curve(claim: ClaimView) -> Curve:
     return Curve(claim, str(figure["curve"]), tuple(points), tuple(bound))
 
 
-def _sparse(decades: list[float]) -> list[float]:
+def _thin_out_labels(decades: list[float]) -> list[float]:
     """At most eight of the labels, evenly."""
     return decades[:: math.ceil(len(decades) / 8)]
 

@@ -17,7 +17,8 @@ FREQUENCY, DEVIATION = (124.0, 230.0), (246.0, 348.0)
 LABEL = 20
 #: Height of a row: a line of text.
 ROW = 14.0
-#: Deviations up to here are shaded: of the at most 29 cells of a law that is followed, one lies outside in 13 plots.
+#: Deviations up to here are shaded: of the at most 29 cells of a distribution that is followed, one lies outside in 13
+#: plots.
 USUAL = 3.0
 #: A decimal fraction in a label, without an exponent; not the step of a lattice, "a multiple of 0.5".
 _DECIMAL = re.compile(r"(?<!of )(?<![\w.-])-?\d+\.\d+(?![\w.])")
@@ -77,7 +78,7 @@ def plot_cells(claim: ClaimView) -> Markup:
 def compute_deviations(counts: Sequence[int], stated: Sequence[float]) -> list[float]:
     """Compute signed roots of the binomial deviances of cells.
 
-    For a law that is followed each is about standard normal, in cells of few expected draws as well, where a
+    For a distribution that is followed each is about standard normal, in cells of few expected draws as well, where a
     difference over its standard deviation would be huge at the first draw.
 
     Parameters
@@ -129,29 +130,29 @@ def short_labels(labels: Sequence[str], view: str) -> list[str]:
     list of str
         Short labels, in the order of ``labels``; a label of another form keeps its words.
     """
-    short = [_short(label, view) for label in labels]
+    short = [_short_label(label, view) for label in labels]
     numbers = [float(number) for label in short for number in _DECIMAL.findall(label)]
     width = max(numbers, default=0.0) - min(numbers, default=0.0)
     for digits in range(max(0, 2 - math.floor(math.log10(width))) if width > 0 else 12, 12):
-        rounded = [_DECIMAL.sub(partial(_rounded, digits), label) for label in short]
+        rounded = [_DECIMAL.sub(partial(_round_number, digits), label) for label in short]
         if len(set(rounded)) == len(set(short)) and not any(_POINT.fullmatch(label) for label in rounded):
             return rounded
     return short
 
 
-def _rounded(digits: int, found: re.Match[str]) -> str:
+def _round_number(digits: int, found: re.Match[str]) -> str:
     return f"{float(found[0]):.{digits}f}"
 
 
-def _short(label: str, view: str) -> str:
+def _short_label(label: str, view: str) -> str:
     names, pieces = view.split(" and "), label.split(" and ")
     if not view or len(names) != len(pieces):
         return label
-    found = [_without(name, piece) for name, piece in zip(names, pieces, strict=True)]
+    found = [_label_without_name(name, piece) for name, piece in zip(names, pieces, strict=True)]
     return label if "" in found else ", ".join(found)
 
 
-def _without(name: str, piece: str) -> str:
+def _label_without_name(name: str, piece: str) -> str:
     between = re.fullmatch(rf"(\S+) <= {re.escape(name)} <= (\S+)", piece)
     if between:
         low, high = between.groups()

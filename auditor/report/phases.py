@@ -72,7 +72,7 @@ def tabulate_cells(found: Mapping[str, Any]) -> tuple[list[str], list[list[str]]
     """
     xs, ys, cells = _grid(found)
     head = [f"{found['up']} \\ {found['across']}", *(f"{x:g}" for x in xs)]
-    return head, [[f"{y:g}", *(_short(cells.get((x, y))) for x in xs)] for y in reversed(ys)]
+    return head, [[f"{y:g}", *(_count_text(cells.get((x, y))) for x in xs)] for y in reversed(ys)]
 
 
 def draw_diagram(found: Mapping[str, Any]) -> Markup:
@@ -91,7 +91,7 @@ def draw_diagram(found: Mapping[str, Any]) -> Markup:
             if cell is None:
                 continue
             rate = int(cell["successes"]) / max(int(cell["draws"]), 1)
-            said = f"{found['across']} = {x:g}, {found['up']} = {y:g}: {_short(cell)} succeed"
+            said = f"{found['across']} = {x:g}, {found['up']} = {y:g}: {_count_text(cell)} succeed"
             if cell["stated"]:
                 said += f"; {cell['stated']}: {words.format_level(parse_number(cell['bound']))}"
             name = f"cell {cell['stated']}".strip()
@@ -102,9 +102,9 @@ def draw_diagram(found: Mapping[str, Any]) -> Markup:
             )
     for i, line in enumerate(found.get("lines") or []):
         placed = [
-            (svg.LEFT + (k + 0.5) * width, bottom - (_place(ys, value) + 0.5) * height)
+            (svg.LEFT + (k + 0.5) * width, bottom - (_axis_position(ys, value) + 0.5) * height)
             for k, value in enumerate(parse_number(point[1]) for point in line["points"])
-            if value is not None and -0.5 <= _place(ys, value) <= len(ys) - 0.5
+            if value is not None and -0.5 <= _axis_position(ys, value) <= len(ys) - 0.5
         ]
         if len(placed) > 1:
             parts.append(f'<g class="curve{COLOURS[i % len(COLOURS)]}"><title>{escape(line["title"])}</title>')
@@ -127,7 +127,7 @@ def _labels(xs: Sequence[float], ys: Sequence[float], width: float, height: floa
         yield svg.draw_text(svg.LEFT - 6, at + 4, f"{y:.3g}" if y < 1000 else svg.shorten_count(y), "end", "tick")
 
 
-def _place(values: Sequence[float], value: float) -> float:
+def _axis_position(values: Sequence[float], value: float) -> float:
     """Place of a value among the indices of increasing values, on logarithms between and beyond them."""
     if value <= 0:
         return -math.inf
@@ -143,5 +143,5 @@ def _grid(
     return sorted({x for x, _ in cells}), sorted({y for _, y in cells}), cells
 
 
-def _short(cell: Mapping[str, Any] | None) -> str:
+def _count_text(cell: Mapping[str, Any] | None) -> str:
     return "" if cell is None else f"{int(cell['successes']):,} of {int(cell['draws']):,}"

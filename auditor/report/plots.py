@@ -101,7 +101,7 @@ def plot_tradeoff(claim: ClaimView) -> Markup:
     found = claim.counterexample
     ring = (found["y_count"] / found["n"], found["x_count"] / found["n"]) if found and found["n"] else None
     highest = max((p for _, p in [*points, *([ring] if ring else [])]), default=1.0)
-    plane = _Logarithmic() if highest < CORNER else _Plane()
+    plane = _LogarithmicPlane() if highest < CORNER else _Plane()
     exact = _pairs(grid, data.get("exact"))
     parts = [compact.use_part(plane.name), plane.refuted(cap)]
     parts += [plane.curve(cap, "claimed"), *([plane.curve(exact, "exact")] if exact else [])]
@@ -121,7 +121,7 @@ def _rates(q: float, p: float, n: int | None) -> str:
 
 def draw_definitions() -> Markup:
     """Draw definitions that plots share: axes, titles and marks."""
-    parts = {plane.name: plane.axes() for plane in (_Plane(), _Logarithmic())}
+    parts = {plane.name: plane.axes() for plane in (_Plane(), _LogarithmicPlane())}
     parts |= {name.replace(" ", "_"): [f'<path class="mark {name}" d="{d}"/>'] for name, d in _MARKS.items()}
     parts["off"] = ['<path class="mark off" d="M-22 0h20m-6-5l6 5-6 5"/>']
     marker = '<marker id="end" refX="4" refY="4" markerWidth="8" markerHeight="8" markerUnits="userSpaceOnUse">'
@@ -165,7 +165,7 @@ class _Plane:
         return compact.draw_path(around, "refuted", closed=True)
 
 
-class _Logarithmic(_Plane):
+class _LogarithmicPlane(_Plane):
     """The same on logarithmic axes, with a strip on the left for events that hardly occur on x′."""
 
     said = ", on logarithmic axes"

@@ -20,11 +20,11 @@ from auditor.results import DERIVED, SCHEMA, AuditResult, Counterexample, Verdic
 Schema = dict[str, Any]
 
 
-def _refer(name: str) -> Schema:
+def _refer_to(name: str) -> Schema:
     return {"$ref": f"#/$defs/{name}"}
 
 
-def _optional(schema: Schema) -> Schema:
+def _optional_schema(schema: Schema) -> Schema:
     return {"anyOf": [schema, {"type": "null"}]}
 
 
@@ -37,14 +37,14 @@ def _object(members: Mapping[str, Schema], required: bool = False, **rest: Any) 
     return {"type": "object", **named, "additionalProperties": False, "properties": dict(members), **rest}
 
 
-def _described(description: str, schema: Schema) -> Schema:
+def _with_description(description: str, schema: Schema) -> Schema:
     return {"description": description, **schema}
 
 
 TEXT: Schema = {"type": "string"}
 FLAG: Schema = {"type": "boolean"}
-NAME, NUMBER, LEVEL = _refer("name"), _refer("number"), _refer("level")
-COUNT, PROBABILITY, POSITIVE = _refer("count"), _refer("probability"), {"type": "integer", "minimum": 1}
+NAME, NUMBER, LEVEL = _refer_to("name"), _refer_to("number"), _refer_to("level")
+COUNT, PROBABILITY, POSITIVE = _refer_to("count"), _refer_to("probability"), {"type": "integer", "minimum": 1}
 
 #: Schema of a field by its type.
 TYPES: dict[Any, Schema] = {
@@ -54,8 +54,8 @@ TYPES: dict[Any, Schema] = {
     float: NUMBER,
     str | None: {"type": ["string", "null"]},
     float | None: LEVEL,
-    Verdict: _refer("verdict"),
-    Counterexample | None: _optional(_refer("counterexample")),
+    Verdict: _refer_to("verdict"),
+    Counterexample | None: _optional_schema(_refer_to("counterexample")),
     Mapping[str, float]: {"type": "object", "additionalProperties": NUMBER},
 }
 
@@ -63,18 +63,18 @@ TYPES: dict[Any, Schema] = {
 SHAPES: dict[str, Schema] = {
     "id": NAME,
     "entry": NAME,
-    "source": _refer("source"),
+    "source": _refer_to("source"),
     "level": {"enum": ["L0", "L1", "L2", "L3", "L4"]},
     "alpha": PROBABILITY,
     "stop": {"enum": ["verdict", "budget"]},
     "method": {"enum": ["e-process", "clopper-pearson"]},
     "sandwich": {"type": "string", "pattern": "^(holds$|failed|loose|$)"},
-    "again": _optional(_refer("again")),
+    "again": _optional_schema(_refer_to("again")),
     "checks": _list(
         _object(
             {
                 "name": TEXT,
-                "passed": _described("null if it could not be checked.", {"type": ["boolean", "null"]}),
+                "passed": _with_description("null if it could not be checked.", {"type": ["boolean", "null"]}),
                 "finding": TEXT,
             },
             required=True,
@@ -83,18 +83,18 @@ SHAPES: dict[str, Schema] = {
     "ledger": _object(
         {
             "file": TEXT,
-            "identity": _described("Made with the file; it keys the draws.", TEXT),
+            "identity": _with_description("Made with the file; it keys the draws.", TEXT),
             "series": POSITIVE,
-            "night": _described("Number of this run in the series.", POSITIVE),
-            "own_draws": _described("Draws of this run.", COUNT),
-            "draws": _described("Draws of all runs.", COUNT),
+            "night": _with_description("Number of this run in the series.", POSITIVE),
+            "own_draws": _with_description("Draws of this run.", COUNT),
+            "draws": _with_description("Draws of all runs.", COUNT),
             "first_chunk": COUNT,
-            "chunks": _described("Chunks of this run.", COUNT),
-            "afresh": _described("Why earlier evidence of the claim was not taken up; empty otherwise.", TEXT),
+            "chunks": _with_description("Chunks of this run.", COUNT),
+            "afresh": _with_description("Why earlier evidence of the claim was not taken up; empty otherwise.", TEXT),
         },
         required=True,
     ),
-    "places": _object({"mechanism": _refer("place"), "claim": _refer("place")}),
+    "places": _object({"mechanism": _refer_to("place"), "claim": _refer_to("place")}),
     "independence": _object(
         {
             "passed": FLAG,
@@ -103,18 +103,18 @@ SHAPES: dict[str, Schema] = {
             "draws": COUNT,
             "seeded": FLAG,
             "untied": COUNT,
-            "asked": _described(
+            "asked": _with_description(
                 "What looked dependent in the draws of a first refutation, which had to be reached again.", TEXT
             ),
             "asked_p": PROBABILITY,
-            "still": _described("What looks dependent in draws that were taken one a call.", TEXT),
+            "still": _with_description("What looks dependent in draws that were taken one a call.", TEXT),
         }
     ),
     "tradeoff": _object(
         {
             "q": _list(PROBABILITY),
             "claimed": _list(NUMBER),
-            "exact": _optional(_list(NUMBER)),
+            "exact": _optional_schema(_list(NUMBER)),
             "points": _list(_list(PROBABILITY, minItems=2, maxItems=2)),
             "draws": _list(COUNT),
         }
@@ -130,11 +130,11 @@ SHAPES: dict[str, Schema] = {
             "pairs": _list(TEXT),
             "events": _list(_list(TEXT)),
             "chunks": _list({"type": "array"}),
-            "method": _described("Given where it is not the e-process.", TEXT),
-            "judged": _described(
+            "method": _with_description("Given where it is not the e-process.", TEXT),
+            "judged": _with_description(
                 "Fixed-size method: counts of the event in the second half, and their limits.", {"type": "object"}
             ),
-            "training": _described(
+            "training": _with_description(
                 "Classifiers: models fitted, and rows that they were trained on, over all fits.",
                 _object({"fits": COUNT, "rows": COUNT}),
             ),
@@ -144,17 +144,17 @@ SHAPES: dict[str, Schema] = {
 
 #: What other schemas refer to, and is no dataclass of results.
 PARTS: dict[str, Schema] = {
-    "number": _described(
+    "number": _with_description(
         "A number, or one that JSON cannot write.", {"anyOf": [{"type": "number"}, {"enum": ["inf", "-inf", "nan"]}]}
     ),
-    "level": _described(
-        "A level in the notion's own unit (epsilon, mu, rho); null where it does not apply.", _optional(NUMBER)
+    "level": _with_description(
+        "A level in the notion's own unit (epsilon, mu, rho); null where it does not apply.", _optional_schema(NUMBER)
     ),
     "probability": {"type": "number", "minimum": 0, "maximum": 1},
     "count": {"type": "integer", "minimum": 0},
     "name": {"type": "string", "minLength": 1},
     "verdict": {"enum": [str(verdict) for verdict in Verdict]},
-    "source": _described(
+    "source": _with_description(
         "Document and place of a statement.", _object({"document": TEXT, "place": TEXT}, required=True)
     ),
     "place": _object({"file": NAME, "line": POSITIVE}, required=True),
@@ -167,7 +167,7 @@ PARTS: dict[str, Schema] = {
             "alpha": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
             "level": TEXT,
             "dpaudit": NAME,
-            "ledger": _described("File in which evidence is carried from run to run.", TEXT),
+            "ledger": _with_description("File in which evidence is carried from run to run.", TEXT),
             "ledger_key": TEXT,
             "libraries": {"type": "object", "additionalProperties": TEXT},
             "specification_hash": TEXT,
@@ -184,11 +184,11 @@ PARTS: dict[str, Schema] = {
         "properties": {
             "id": NAME,
             "entry": NAME,
-            "source": _refer("source"),
+            "source": _refer_to("source"),
             "class": NAME,
-            "summary": _described("What is stated.", TEXT),
-            "fails": _described("What fails.", TEXT),
-            "correction": _described("What is right.", TEXT),
+            "summary": _with_description("What is stated.", TEXT),
+            "fails": _with_description("What fails.", TEXT),
+            "correction": _with_description("What is right.", TEXT),
             "claims": {
                 "description": "What each claim shows of it, by claim id.",
                 "type": "object",
@@ -202,24 +202,24 @@ PARTS: dict[str, Schema] = {
         "required": ["data", "rows", "whole", "chain", "claim", "alpha", "counts"],
         "additionalProperties": False,
         "properties": {
-            "data": _described(
+            "data": _with_description(
                 "Both datasets; null if they are private or too large.",
-                _optional({**_object({}, properties={"x": True, "y": True}), "required": ["x", "y"]}),
+                _optional_schema({**_object({}, properties={"x": True, "y": True}), "required": ["x", "y"]}),
             ),
-            "rows": _described("Which rows of the attack's datasets they have.", {"type": ["object", "null"]}),
-            "whole": _described("They are those of the attack.", FLAG),
-            "chain": _described("The event; null if it holds private values.", {"type": ["object", "null"]}),
+            "rows": _with_description("Which rows of the attack's datasets they have.", {"type": ["object", "null"]}),
+            "whole": _with_description("They are those of the attack.", FLAG),
+            "chain": _with_description("The event; null if it holds private values.", {"type": ["object", "null"]}),
             "claim": {"type": ["object", "null"]},
             "alpha": True,
-            "counts": _refer("counted"),
-            "before": _described("Counts that the first bets rest on.", _refer("counted")),
+            "counts": _refer_to("counted"),
+            "before": _with_description("Counts that the first bets rest on.", _refer_to("counted")),
             "key": TEXT,
             "seed": COUNT,
             "one_a_call": FLAG,
-            "digest": _described("Of the recorded draws.", {"type": ["string", "null"]}),
+            "digest": _with_description("Of the recorded draws.", {"type": ["string", "null"]}),
         },
     },
-    "counted": _described(
+    "counted": _with_description(
         "Draws in the event on x, on x', and how many draws a side.", _list(COUNT, minItems=3, maxItems=3)
     ),
 }
@@ -252,15 +252,15 @@ def build_schema() -> Schema:
     for name in DERIVED:
         value = getattr(AuditResult, name)
         claim["required"].append(name)
-        claim["properties"][name] = _described(
+        claim["properties"][name] = _with_description(
             " ".join((inspect.getdoc(value) or "").split()), TYPES[get_type_hints(value.fget)["return"]]
         )
     needed = [part.name for part in fields(Counterexample) if part.default is MISSING]
     members = {
         "schema": {"const": SCHEMA},
-        "manifest": _refer("manifest"),
-        "claims": _list(_refer("claim")),
-        "errata": _list(_refer("erratum")),
+        "manifest": _refer_to("manifest"),
+        "claims": _list(_refer_to("claim")),
+        "errata": _list(_refer_to("erratum")),
     }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -278,7 +278,7 @@ def _record(kind: type, required: list[str]) -> Schema:
     """Schema of the record of a dataclass."""
     hints = get_type_hints(kind)
     described = {name: text for name, (_, text) in describe_fields(kind).items()}
-    members = {name: _described(described[name], SHAPES.get(name) or _schema_of(hints[name])) for name in hints}
+    members = {name: _with_description(described[name], SHAPES.get(name) or _schema_of(hints[name])) for name in hints}
     return {"type": "object", "required": required, "additionalProperties": False, "properties": members}
 
 

@@ -48,7 +48,7 @@ def render_sarif(results: Mapping[str, Any] | RunView) -> str:
     if view.manifest.get("dpaudit"):
         driver["version"] = str(view.manifest["dpaudit"])
     driver["rules"] = [_rule(entry, titles[entry]) for entry in entries]
-    files = dict.fromkeys(place["file"] for claim in unexpected for place, _ in _places(claim))
+    files = dict.fromkeys(place["file"] for claim in unexpected for place, _ in _claim_places(claim))
     run = {
         "tool": {"driver": driver},
         "invocations": [{"executionSuccessful": not view.interrupted}],
@@ -79,7 +79,7 @@ def _result(claim: ClaimView, rule: int) -> dict[str, Any]:
         },
         "message": {"text": "the record of this claim"},
     }
-    first, *related = [*(_location(place, text) for place, text in _places(claim)), record]
+    first, *related = [*(_location(place, text) for place, text in _claim_places(claim)), record]
     first = {**first, "logicalLocations": [{"fullyQualifiedName": claim.id, "kind": "object"}]}
     return {
         **({"suppressions": suppressed} if suppressed else {}),
@@ -104,7 +104,7 @@ def _result(claim: ClaimView, rule: int) -> dict[str, Any]:
     }
 
 
-def _places(claim: ClaimView) -> list[tuple[Mapping[str, Any], str]]:
+def _claim_places(claim: ClaimView) -> list[tuple[Mapping[str, Any], str]]:
     """Where the mechanism and the claim stand, as far as is known, with what is there."""
     places: Mapping[str, Any] = claim.raw.get("places") or {}
     texts = {"mechanism": "the mechanism", "claim": "the entry that declares the claim"}

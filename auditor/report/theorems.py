@@ -61,7 +61,7 @@ def explain_theorem(claim: ClaimView) -> Iterator[str]:
         case _:
             yield f"Not refuted: {claim.text('claimed')}."
     if found:
-        yield from _SENTENCES.get(str(found.get("kind")), _nothing)(claim, found)
+        yield from _SENTENCES.get(str(found.get("kind")), _explain_nothing)(claim, found)
         yield from _control(found)
     if found.get("basis") == "computed":
         yield "The numbers are those of a formula, computed: nothing was measured."
@@ -122,11 +122,15 @@ def describe_discrepancy(claim: ClaimView) -> str:
     found = claim.found
     if found.get("kind") == "inequality":
         worst = found["worst"]
-        return f"{_num(worst, 'left')} where {found['comparison']} {_num(worst, 'right')} is stated ({worst['case']})"
+        stated = f"{found['comparison']} {_as_text(worst, 'right')}"
+        return f"{_as_text(worst, 'left')} where {stated} is stated ({worst['case']})"
     exact = claim.number("exact")
     if found.get("kind") == "failure rate":
-        known = f"exactly {words.format_level(exact)}" if exact is not None else f"{_num(found, 'rate')} in the draws"
-        return f"fails with probability ≥ {_num(found, 'lower')} ({known}) where ≤ {_num(found, 'claimed')} is stated"
+        known = (
+            f"exactly {words.format_level(exact)}" if exact is not None else f"{_as_text(found, 'rate')} in the draws"
+        )
+        rate, stated = _as_text(found, "lower"), _as_text(found, "claimed")
+        return f"fails with probability ≥ {rate} ({known}) where ≤ {stated} is stated"
     if claim.theorem:
         return claim.text("message")
     claimed = f"where {claim.text('claimed')} is stated"
@@ -139,11 +143,11 @@ def describe_discrepancy(claim: ClaimView) -> str:
     return claim.text("message")
 
 
-def _num(found: Found, key: str) -> str:
+def _as_text(found: Found, key: str) -> str:
     return words.format_level(parse_number(found.get(key)))
 
 
-def _nothing(claim: ClaimView, found: Found) -> Iterator[str]:
+def _explain_nothing(claim: ClaimView, found: Found) -> Iterator[str]:
     del claim, found
     yield ""
 
@@ -159,14 +163,14 @@ def _slack(slack: float | None, of: str) -> str:
 
 def _failure(claim: ClaimView, found: Found) -> Iterator[str]:
     yield (
-        f"The error was above {_num(found, 'error')} in {int(found['failures']):,} of {int(found['draws']):,} draws "
-        f"({_num(found, 'rate')}). The failure rate is at least {_num(found, 'lower')}, and at most "
-        f"{_num(found, 'upper')}, each at confidence {claim.confidence}; {_num(found, 'claimed')} is claimed."
+        f"The error was above {_as_text(found, 'error')} in {int(found['failures']):,} of {int(found['draws']):,} "
+        f"draws ({_as_text(found, 'rate')}). The failure rate is at least {_as_text(found, 'lower')}, and at most "
+        f"{_as_text(found, 'upper')}, each at confidence {claim.confidence}; {_as_text(found, 'claimed')} is claimed."
     )
     beta = parse_number(found["claimed"]) or 0.0
     yield (
-        f"{words.format_percent(1 - beta)} of the errors were at most {_num(found, 'quantile')} (this quantile is "
-        f"between {_num(found, 'quantile_lower')} and {_num(found, 'quantile_upper')} at confidence "
+        f"{words.format_percent(1 - beta)} of the errors were at most {_as_text(found, 'quantile')} (this quantile is "
+        f"between {_as_text(found, 'quantile_lower')} and {_as_text(found, 'quantile_upper')} at confidence "
         f"{claim.confidence}, whenever the audit stopped). " + _slack(parse_number(found["slack"]), "this quantile")
     )
     if claim.verdict in ("consistent", "inconclusive"):
@@ -174,15 +178,15 @@ def _failure(claim: ClaimView, found: Found) -> Iterator[str]:
         yield f"A failure rate of {rate} would have been flagged with probability 0.9."
 
 
-def _expected(claim: ClaimView, found: Found) -> Iterator[str]:
+def _explain_expectation(claim: ClaimView, found: Found) -> Iterator[str]:
     yield (
-        f"The mean error was {_num(found, 'mean')} in {int(found['draws']):,} draws (between "
-        f"{_num(found, 'mean_lower')} and {_num(found, 'mean_upper')} at 95 %, if the mean is about normal). "
+        f"The mean error was {_as_text(found, 'mean')} in {int(found['draws']):,} draws (between "
+        f"{_as_text(found, 'mean_lower')} and {_as_text(found, 'mean_upper')} at 95 %, if the mean is about normal). "
         + _slack(parse_number(found["slack"]), "the mean")
     )
     if (parse_number(found["lower"]) or 0.0) > 0:
         yield (
-            f"The expectation is at least {_num(found, 'lower')} at confidence {claim.confidence}, "
+            f"The expectation is at least {_as_text(found, 'lower')} at confidence {claim.confidence}, "
             "whatever the distribution."
         )
     if claim.verdict in ("consistent", "inconclusive"):
@@ -190,31 +194,32 @@ def _expected(claim: ClaimView, found: Found) -> Iterator[str]:
         yield f"An expectation of about {level} would have been flagged with probability 0.9."
 
 
-def _smallest(claim: ClaimView, found: Found) -> Iterator[str]:
+def _explain_smallest(claim: ClaimView, found: Found) -> Iterator[str]:
     name, which = found["parameter"], "largest" if found["largest"] else "smallest"
     yield (
-        f"At the theorem's {name} = {_num(found, 'claimed')} there were {int(found['failures']):,} failures in "
-        f"{int(found['draws']):,} draws: the rate is between {_num(found, 'rate_lower')} and "
-        f"{_num(found, 'rate_upper')}, {_num(found, 'beta')} is allowed."
+        f"At the theorem's {name} = {_as_text(found, 'claimed')} there were {int(found['failures']):,} failures in "
+        f"{int(found['draws']):,} draws: the rate is between {_as_text(found, 'rate_lower')} and "
+        f"{_as_text(found, 'rate_upper')}, {_as_text(found, 'beta')} is allowed."
     )
     yield (
-        f"The {which} {name} that works is about {_num(found, 'measured')}, between {_num(found, 'lower')} and "
-        f"{_num(found, 'upper')} at confidence {claim.confidence}: a factor of {_num(found, 'slack')} to the theorem's."
+        f"The {which} {name} that works is about {_as_text(found, 'measured')}, between {_as_text(found, 'lower')} and "
+        f"{_as_text(found, 'upper')} at confidence {claim.confidence}: a factor of {_as_text(found, 'slack')} to the "
+        "theorem's."
     )
 
 
 def _exponent(claim: ClaimView, found: Found) -> Iterator[str]:
     computed = not claim.draws
-    interval = f"{_num(found, 'exponent_lower')} to {_num(found, 'exponent_upper')}"
+    interval = f"{_as_text(found, 'exponent_lower')} to {_as_text(found, 'exponent_upper')}"
     how = f"between neighbouring values it is {interval}" if computed else f"{interval} in 95 % of bootstrap samples"
     bound = "the claim is" if found["criterion"] else "the bound has, in the limit,"
     here = parse_number(found.get("curve_exponent"))
     if not found["criterion"] and here is not None:
         bound = f"the bound has {here:.3g} over these values and, in the limit,"
     text = (
-        f"The {found['measured']} grows as {found['parameter']} to the power {_num(found, 'exponent')} ({how}"
+        f"The {found['measured']} grows as {found['parameter']} to the power {_as_text(found, 'exponent')} ({how}"
         f"{', after the log factor is divided out' if found.get('factors') else ''}); "
-        f"{bound} {_num(found, 'claimed')}."
+        f"{bound} {_as_text(found, 'claimed')}."
     )
     candidates = [parse_number(value) for value in found.get("candidates") or []]
     low, high = parse_number(found["exponent_lower"]) or 0.0, parse_number(found["exponent_upper"]) or 0.0
@@ -227,8 +232,8 @@ def _exponent(claim: ClaimView, found: Found) -> Iterator[str]:
     if not computed:
         yield (
             f"Certified at confidence {claim.confidence}, for all points together: between some two values the "
-            f"exponent is at least {_num(found, 'growth_lower')}, and between some two at most "
-            f"{_num(found, 'growth_upper')}."
+            f"exponent is at least {_as_text(found, 'growth_lower')}, and between some two at most "
+            f"{_as_text(found, 'growth_upper')}."
         )
     slack = [value for value in map(parse_number, found.get("slack") or []) if value is not None]
     if slack:
@@ -239,15 +244,15 @@ def _exponent(claim: ClaimView, found: Found) -> Iterator[str]:
 def _inequality(claim: ClaimView, found: Found) -> Iterator[str]:
     del claim
     worst, cases = found["worst"], int(found["cases"])
-    compared = f"{_num(worst, 'left')} against {_num(worst, 'right')} ({worst['case']})"
+    compared = f"{_as_text(worst, 'left')} against {_as_text(worst, 'right')} ({worst['case']})"
     held = f"it holds in {cases - int(found['failed']):,} of {words.number_of(cases, 'case')}"
     yield f"Both sides were computed: {held}; the closest, or worst, is {compared}."
 
 
 _SENTENCES: dict[str, Callable[[ClaimView, Found], Iterator[str]]] = {
     "failure rate": _failure,
-    "expected error": _expected,
-    "smallest parameter": _smallest,
+    "expected error": _explain_expectation,
+    "smallest parameter": _explain_smallest,
     "exponent": _exponent,
     "inequality": _inequality,
     PHASE_DIAGRAM: phases.describe_diagram,
@@ -257,20 +262,20 @@ _SENTENCES: dict[str, Callable[[ClaimView, Found], Iterator[str]]] = {
 def _failure_row(claim: ClaimView, found: Found) -> TheoremRow:
     return TheoremRow(
         "failure rate",
-        f"≤ {_num(found, 'claimed')} above {_num(found, 'error')}",
-        f"{_num(found, 'rate')} [{_num(found, 'lower')}, {_num(found, 'upper')}]",
-        _num(found, "slack"),
+        f"≤ {_as_text(found, 'claimed')} above {_as_text(found, 'error')}",
+        f"{_as_text(found, 'rate')} [{_as_text(found, 'lower')}, {_as_text(found, 'upper')}]",
+        _as_text(found, "slack"),
         claim.verdict,
     )
 
 
 def _expected_row(claim: ClaimView, found: Found) -> TheoremRow:
-    interval = f"[{_num(found, 'mean_lower')}, {_num(found, 'mean_upper')}]"
+    interval = f"[{_as_text(found, 'mean_lower')}, {_as_text(found, 'mean_upper')}]"
     return TheoremRow(
         "expected error",
-        f"≤ {_num(found, 'claimed')}",
-        f"{_num(found, 'mean')} {interval}",
-        _num(found, "slack"),
+        f"≤ {_as_text(found, 'claimed')}",
+        f"{_as_text(found, 'mean')} {interval}",
+        _as_text(found, "slack"),
         claim.verdict,
     )
 
@@ -278,9 +283,9 @@ def _expected_row(claim: ClaimView, found: Found) -> TheoremRow:
 def _smallest_row(claim: ClaimView, found: Found) -> TheoremRow:
     return TheoremRow(
         f"{'largest' if found['largest'] else 'smallest'} {found['parameter']}",
-        _num(found, "claimed"),
-        f"{_num(found, 'measured')} [{_num(found, 'lower')}, {_num(found, 'upper')}]",
-        _num(found, "slack"),
+        _as_text(found, "claimed"),
+        f"{_as_text(found, 'measured')} [{_as_text(found, 'lower')}, {_as_text(found, 'upper')}]",
+        _as_text(found, "slack"),
         claim.verdict,
     )
 
@@ -290,8 +295,8 @@ def _exponent_row(claim: ClaimView, found: Found) -> TheoremRow:
     span = "–" if not slack else f"{min(slack):.3g} to {max(slack):.3g}"
     return TheoremRow(
         f"{found['measured']}, exponent of {found['parameter']}",
-        _num(found, "claimed") + ("" if found["criterion"] else " (of the bound)"),
-        f"{_num(found, 'exponent')} [{_num(found, 'exponent_lower')}, {_num(found, 'exponent_upper')}]",
+        _as_text(found, "claimed") + ("" if found["criterion"] else " (of the bound)"),
+        f"{_as_text(found, 'exponent')} [{_as_text(found, 'exponent_lower')}, {_as_text(found, 'exponent_upper')}]",
         span,
         str(found.get("outcome") or claim.verdict),
     )
@@ -303,7 +308,7 @@ def _phase_row(claim: ClaimView, found: Found) -> TheoremRow:
 
 def _inequality_row(claim: ClaimView, found: Found) -> TheoremRow:
     worst, cases = found["worst"], int(found["cases"])
-    sides = f"{_num(worst, 'left')} {found['comparison']} {_num(worst, 'right')}"
+    sides = f"{_as_text(worst, 'left')} {found['comparison']} {_as_text(worst, 'right')}"
     return TheoremRow(
         "both sides",
         claim.text("claimed"),

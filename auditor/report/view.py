@@ -114,7 +114,7 @@ class ClaimView:
 
     @property
     def conformity(self) -> bool:
-        """Whether a stated law is claimed, rather than privacy.
+        """Whether a stated distribution is claimed, rather than privacy.
 
         Levels are then log-ratios and divergences in nats.
         """
@@ -267,17 +267,17 @@ class ClaimView:
             ("event", self.text("event")),
             ("evidence", self._evidence()),
             ("share of alpha", words.format_level(self.number("alpha")) if self.draws else ""),
-            ("wanted", self._wanted()),
-            ("draws", self._drawn()),
+            ("wanted", self._wanted_resolution()),
+            ("draws", self._describe_draws()),
             ("sandwich", self.text("sandwich").partition(":")[0]),
             ("independence", self._independence()),
-            ("stated", self._stated()),
+            ("stated", self._self_reported_checks()),
             ("source hash", self.text("source_hash")),
         ]
         renamed = _CONFORMITY if self.conformity else {}
         return [(renamed.get(key, key), words.one_line(value)) for key, value in lines if value]
 
-    def _stated(self) -> str:
+    def _self_reported_checks(self) -> str:
         """Checks of what the target states of itself."""
         outcomes = {True: "holds", False: "FAILS", None: "not checked"}
         return "; ".join(
@@ -307,7 +307,7 @@ class ClaimView:
         low, high = (float(self.judged[key]) for key in ("p_lower", "q_upper"))
         return f"its probability is at least {low:.4g} on x and at most {high:.4g} on x′"
 
-    def _wanted(self) -> str:
+    def _wanted_resolution(self) -> str:
         detect = self.number("detect")
         if detect is None or self.number("resolves") is None:
             return ""
@@ -317,7 +317,7 @@ class ClaimView:
         events = ", of events of probability 1 %" if self.raw.get("resolution") else ""
         return f"{wanted} was to be found{events}"
 
-    def _drawn(self) -> str:
+    def _describe_draws(self) -> str:
         if not self.draws:
             computed = self.level == "L0" or self.found
             return "none needed" if computed and self.verdict != "error" else "none"

@@ -28,11 +28,12 @@ def escape_controls(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(
-        c if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Cn") else _escaped(c) for c in text
+        c if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cf", "Cs", "Cn") else _escape_character(c)
+        for c in text
     )
 
 
-def _escaped(c: str) -> str:
+def _escape_character(c: str) -> str:
     code = ord(c)
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
@@ -195,7 +196,7 @@ def flatten_value(value: Any, label: str = "") -> list[tuple[str, str]]:
     if isinstance(value, list | tuple):
         if any(isinstance(v, Mapping) for v in value):
             return [line for i, v in enumerate(value, 1) for line in flatten_value(v, f"{label} {i}")]
-        return [(label, _listed([format_scalar(v) for v in value]))]
+        return [(label, _join_texts([format_scalar(v) for v in value]))]
     return [(label, format_scalar(value))]
 
 
@@ -213,11 +214,11 @@ def format_scalar(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, list | tuple):
-        return "[" + _listed([format_scalar(v) for v in value]) + "]"
+        return "[" + _join_texts([format_scalar(v) for v in value]) + "]"
     return {"inf": "∞", "-inf": "−∞", "nan": "not a number"}.get(str(value), str(value))
 
 
-def _listed(texts: list[str]) -> str:
+def _join_texts(texts: list[str]) -> str:
     # Twelve values fill a line; longer lists are data, for which results.json is the place.
     return ", ".join(texts) if len(texts) <= 12 else f"{', '.join(texts[:10])}, … ({len(texts)} values)"
 

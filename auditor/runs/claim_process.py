@@ -122,7 +122,7 @@ class ClaimProcess:
             start_new_session=True,
         )
         try:
-            self.refused: str = self._ask((expected, run))
+            self.refused: str = self._ask_process((expected, run))
         except ProcessDied as error:
             self.refused = f"it cannot load the claims: {error}"
 
@@ -141,7 +141,7 @@ class ClaimProcess:
         ProcessDied
             If the process ends before, or `ProcessEnded`.
         """
-        answer: bytes = self._ask((id_, alpha))
+        answer: bytes = self._ask_process((id_, alpha))
         return answer
 
     @property
@@ -152,29 +152,29 @@ class ClaimProcess:
     def end(self) -> None:
         """End the process, also in the middle of a claim."""
         with contextlib.suppress(OSError):
-            self._to.close()  # that ends what the claim has started as well, see `_listen`
+            self._question_stream.close()  # that ends what the claim has started as well, see `_listen`
         try:
             self._process.wait(_GRACE)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-        self._from.close()
+        self._answer_stream.close()
 
     @property
-    def _to(self) -> IO[bytes]:
+    def _question_stream(self) -> IO[bytes]:
         assert self._process.stdin is not None
         return self._process.stdin
 
     @property
-    def _from(self) -> IO[bytes]:
+    def _answer_stream(self) -> IO[bytes]:
         assert self._process.stdout is not None
         return self._process.stdout
 
-    def _ask(self, question: Any) -> Any:
+    def _ask_process(self, question: Any) -> Any:
         try:
-            pickle.dump(question, self._to)
-            self._to.flush()
-            return pickle.load(self._from)
+            pickle.dump(question, self._question_stream)
+            self._question_stream.flush()
+            return pickle.load(self._answer_stream)
         except (EOFError, OSError, ValueError, pickle.UnpicklingError) as error:
             raise self._death() from error
 

@@ -67,36 +67,36 @@ class _Spelling:
 
     def of(self, value: Any, where: str) -> str:
         """Text of an object that is called ``where``."""
-        plain = _plain(value)
+        plain = _plain_text(value)
         if plain is not None:
             return plain
         if id(value) in self._above:
             return f"<{len(self._above) - self._above.index(id(value))} up>"
         if id(value) not in self._known:
             self._above.append(id(value))
-            self._known[id(value)] = value, self._composed(value, where)
+            self._known[id(value)] = value, self._describe_object(value, where)
             self._above.pop()
         return self._known[id(value)][1]
 
-    def _composed(self, value: Any, where: str) -> str:
-        name = _qualified(value if isinstance(value, type | types.FunctionType) else type(value))
+    def _describe_object(self, value: Any, where: str) -> str:
+        name = _qualified_name(value if isinstance(value, type | types.FunctionType) else type(value))
         if len(self._above) > DEEPEST:
-            return self._unseen(where, name, f"is {DEEPEST} levels down")
+            return self._note_unseen(where, name, f"is {DEEPEST} levels down")
         if isinstance(value, set | frozenset) and type(value) in (set, frozenset):
             return f"{name}({', '.join(sorted(self.of(item, where) for item in value))})"
         if value is np.random.mtrand._rand or value is getattr(random, "_inst", None):
             return f"{name} of the process"  # which functions of numpy.random and random draw from
         if isinstance(value, _GENERATORS):
-            return self._unseen(
+            return self._note_unseen(
                 where, name, "draws random numbers of its own, the same ones every night if it is seeded"
             )
         try:
-            inside = list(_inside(value))
+            inside = list(_members_of(value))
         except Exception as error:  # noqa: BLE001 - whatever its class does when it is asked for its state
-            return self._unseen(where, name, f"does not show its state ({type(error).__name__})")
-        return f"{name}({', '.join(f'{part}={self.of(item, _called(where, part))}' for part, item in inside)})"
+            return self._note_unseen(where, name, f"does not show its state ({type(error).__name__})")
+        return f"{name}({', '.join(f'{part}={self.of(item, _member_path(where, part))}' for part, item in inside)})"
 
-    def _unseen(self, where: str, name: str, why: str) -> str:
+    def _note_unseen(self, where: str, name: str, why: str) -> str:
         if not self._key:
             raise SpecificationError(
                 f"evidence cannot be carried from run to run: {where}, of class {name}, {why}, so that a change of it "
@@ -105,7 +105,7 @@ class _Spelling:
         return f"unseen {name}"
 
 
-def _called(where: str, part: str) -> str:
+def _member_path(where: str, part: str) -> str:
     return f"{where}.{part}" if part.isidentifier() else f"{where}[{part}]"
 
 
@@ -122,7 +122,7 @@ _MACHINERY: Mapping[type, frozenset[str]] = {
 _LOCKS = (type(threading.Lock()), type(threading.RLock()))
 
 
-def _plain(value: Any) -> str | None:
+def _plain_text(value: Any) -> str | None:
     """Text of a value that holds no other ones."""
     kind = type(value)
     if value is None or kind in (bool, int, float, complex, str, bytes):
@@ -138,11 +138,11 @@ def _plain(value: Any) -> str | None:
         names = [value.name] if is_series(value) else value.columns if is_frame(value) else value.names
         return f"frame:{list(names)!r}:{hash_parts(pd.util.hash_pandas_object(value).to_numpy().tobytes())}"
     if kind in _LOCKS or isinstance(value, type | types.ModuleType):
-        return _qualified(value if isinstance(value, type) else kind) + f"({getattr(value, '__name__', '')})"
+        return _qualified_name(value if isinstance(value, type) else kind) + f"({getattr(value, '__name__', '')})"
     return f"logger:{value.name}" if isinstance(value, logging.Logger) else None
 
 
-def _inside(value: Any) -> Iterator[tuple[str, Any]]:
+def _members_of(value: Any) -> Iterator[tuple[str, Any]]:
     """What an object is made of, by name; raises what its class raises if it does not show that."""
     kind = type(value)
     if kind is dict or kind is types.MappingProxyType:
@@ -178,7 +178,7 @@ def _inside(value: Any) -> Iterator[tuple[str, Any]]:
         if isinstance(value, ProcessTarget):  # of the environment what is its own
             yield "env", dict(sorted(set((value.env or {}).items()) - set(os.environ.items())))
         if not _made_in_python(kind):
-            yield from _pickled(value)
+            yield from _reduced_members(value)
 
 
 def _attributes(value: Any) -> Iterator[tuple[str, Any]]:
@@ -216,7 +216,7 @@ def _made_in_python(kind: type) -> bool:
     return kind is not object
 
 
-def _pickled(value: Any) -> Iterator[tuple[str, Any]]:
+def _reduced_members(value: Any) -> Iterator[tuple[str, Any]]:
     """What an object would be made of again, for classes that are not made in Python."""
     reduced = value.__reduce_ex__(4)
     if isinstance(reduced, str):
@@ -224,11 +224,11 @@ def _pickled(value: Any) -> Iterator[tuple[str, Any]]:
         return
     maker, args, *rest = reduced
     state, items, entries = (*rest, None, None, None)[:3]
-    yield from (("made by", _qualified(maker)), ("from", args), ("state", state))
+    yield from (("made by", _qualified_name(maker)), ("from", args), ("state", state))
     yield from (("items", list(items or ())), ("entries", list(entries or ())))
 
 
-def _qualified(kind: Any) -> str:
+def _qualified_name(kind: Any) -> str:
     # A file that is imported by its path has a module name made of the path: a checkout elsewhere is the same source.
     module = re.sub(r"^dpaudit_file_[0-9a-f]+$", "(file)", str(getattr(kind, "__module__", "")))
     return f"{module}.{getattr(kind, '__qualname__', kind)}"
@@ -252,8 +252,8 @@ def walk_parts(value: Any, depth: int = 0, seen: dict[int, Any] | None = None) -
     seen[id(value)] = value  # held, so that no other object gets its id
     if isinstance(value, type | types.ModuleType):
         yield value
-    elif _plain(value) is None:
+    elif _plain_text(value) is None:
         yield value
         with contextlib.suppress(Exception):  # what does not show its state is told by `spell_out`
-            for _, item in _inside(value):
+            for _, item in _members_of(value):
                 yield from walk_parts(item, depth + 1, seen)

@@ -66,7 +66,7 @@ def connect_cluster(run: Run, say: Say) -> Iterator[HandOut]:
     except ImportError as error:
         raise SpecificationError("--backend dask needs the extra: pip install 'dpaudit[dask]'") from error
     with ExitStack() as stack:
-        stack.enter_context(_quiet())
+        stack.enter_context(_without_connection_logs())
         if run.scheduler is not None:
             _look_for_scheduler(run.scheduler)
         job = Job(uuid.uuid4().hex, os.getcwd(), (read_versions(), hash_declarations(run)), pickle.dumps(run))
@@ -84,7 +84,7 @@ def connect_cluster(run: Run, say: Say) -> Iterator[HandOut]:
             address, asked = stack.enter_context(local), "this machine"
         else:
             address = asked = run.scheduler
-        client = _connected(address, asked)
+        client = _connect_client(address, asked)
         stack.callback(client.close, timeout=_CONNECT)
         if run.scheduler is not None:
             _check_scheduler(client, asked)
@@ -99,7 +99,7 @@ def connect_cluster(run: Run, say: Say) -> Iterator[HandOut]:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def _without_connection_logs() -> Iterator[None]:
     """No logs of what is said in one line, here, of a connection that fails."""
     names = [
         name for name in logging.root.manager.loggerDict if name.split(".")[0] in ("asyncio", "distributed", "tornado")
@@ -163,7 +163,7 @@ def _one_line(error: BaseException) -> str:
     return " ".join(str(error).split())
 
 
-def _asked(client: Any, call: Callable[[], Awaitable[T]], seconds: float) -> T:
+def _ask_scheduler(client: Any, call: Callable[[], Awaitable[T]], seconds: float) -> T:
     """Ask the scheduler something, for so long at most; dask's own calls wait without end."""
 
     async def within() -> T:
@@ -174,7 +174,7 @@ def _asked(client: Any, call: Callable[[], Awaitable[T]], seconds: float) -> T:
     return answer
 
 
-def _connected(address: Any, name: str) -> Any:
+def _connect_client(address: Any, name: str) -> Any:
     import distributed
 
     try:
@@ -188,7 +188,7 @@ def _connected(address: Any, name: str) -> Any:
 def _check_scheduler(client: Any, name: str) -> None:
     """The scheduler reads what is handed out, so it has to know this package."""
     try:
-        _asked(client, lambda: client.run_on_scheduler(check_import), ANSWER)
+        _ask_scheduler(client, lambda: client.run_on_scheduler(check_import), ANSWER)
     except Exception as error:
         raise SpecificationError(
             f"the scheduler {name!r} cannot use dpaudit: {type(error).__name__}: {_one_line(error)}"
@@ -197,7 +197,7 @@ def _check_scheduler(client: Any, name: str) -> None:
 
 def _threads(client: Any) -> dict[str, int]:
     """Threads of each worker, by its address."""
-    found: dict[str, int] = _asked(client, client.nthreads, ANSWER)
+    found: dict[str, int] = _ask_scheduler(client, client.nthreads, ANSWER)
     return found
 
 
@@ -231,7 +231,7 @@ def _check_workers(client: Any, job: Job, name: str) -> None:
     async def ask_all() -> list[str]:
         return await asyncio.gather(*map(ask, addresses))
 
-    answers = dict(zip(addresses, _asked(client, ask_all, LOADING + _CONNECT), strict=True))
+    answers = dict(zip(addresses, _ask_scheduler(client, ask_all, LOADING + _CONNECT), strict=True))
     refusals = [f"worker {address}: {text}" for address, text in answers.items() if text]
     if refusals:
         more = f" (and {len(refusals) - 1} more workers)" if len(refusals) > 1 else ""
@@ -276,8 +276,10 @@ class _Cluster:
         # Where it fails there is nobody left to ask; idle processes end by themselves.
         with contextlib.suppress(Exception):
             if futures:
-                _asked(self.client, lambda: self.client.cancel(futures), ANSWER)
-            _asked(self.client, lambda: self.client.run(end_processes, self.job.token, on_error="ignore"), ANSWER)
+                _ask_scheduler(self.client, lambda: self.client.cancel(futures), ANSWER)
+            _ask_scheduler(
+                self.client, lambda: self.client.run(end_processes, self.job.token, on_error="ignore"), ANSWER
+            )
 
     def _batch(self, ids: Sequence[str], alpha: Mapping[str, float], suspects: list[str] | None) -> Iterator[Done]:
         from distributed.scheduler import KilledWorker
@@ -296,13 +298,13 @@ class _Cluster:
             try:
                 future = arrived.get(timeout=_LOOK)
             except queue.Empty:
-                self._look()
+                self._check_staffing()
                 continue
             id_, _ = self._futures[future.key]
             try:
                 answer = self._answer(future)
             except TimeoutError:  # its worker was lost with the result: the scheduler has the claim run again
-                self._look()
+                self._check_staffing()
                 future.add_done_callback(arrived.put)
                 continue
             del self._futures[future.key]
@@ -345,7 +347,7 @@ class _Cluster:
             message = f"dpaudit failed: {type(error).__name__}: {_one_line(error)}"
         return make_failure(self.run, id_, alpha, message)
 
-    def _look(self) -> None:
+    def _check_staffing(self) -> None:
         """Raise `WorkersLost` if there has been nobody for too long."""
         try:
             threads = _threads(self.client)

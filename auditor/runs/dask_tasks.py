@@ -45,7 +45,7 @@ _waiting: dict[str, list[ClaimProcess]] = {}
 _running: dict[str, list[ClaimProcess]] = {}
 
 
-def _taken(job: Job) -> ClaimProcess:
+def _take_process(job: Job) -> ClaimProcess:
     """A process that waits for a claim, or a new one."""
     with _lock:
         waiting = _waiting.get(job.token, [])
@@ -102,7 +102,7 @@ def run_audit_task(job: Job, id_: str, alpha: float) -> bytes | str:
     process may depend on the draws, and would make up to as many chances of a false alarm as there are trials: it is
     not tried again.
     """
-    process = _taken(job)
+    process = _take_process(job)
     try:
         content = process.audit(id_, alpha)
     except ProcessEnded:
@@ -118,7 +118,7 @@ async def check_worker(job: Job) -> str:
 
     def start() -> str:
         try:
-            _given_back(job, _taken(job))
+            _given_back(job, _take_process(job))
         except (RefusedError, OSError) as error:
             return str(error)
         return ""

@@ -136,8 +136,8 @@ def look_around() -> Surroundings:
         for name, module in list(sys.modules.items())
         if (file := _file_of(module)) is not None
         and not is_versioned(file)
-        and not _within(file, _ENGINE)
-        and not (name == "__main__" and _within(file, sysconfig.get_path("scripts")))
+        and not _is_within(file, _ENGINE)
+        and not (name == "__main__" and _is_within(file, sysconfig.get_path("scripts")))
     )
     return Surroundings(os.getcwd(), tuple(sys.path), hash_versions(sys.path), tuple(strangers), _BEGUN)
 
@@ -171,13 +171,13 @@ def is_versioned(place: str) -> bool:
     Versions tell what is there apart.
     """
     absolute = os.path.abspath(place)
-    return any(_within(absolute, known) for known in _versioned()) or any(
+    return any(_is_within(absolute, known) for known in _installed_folders()) or any(
         part in absolute.split(os.sep) for part in ("site-packages", "dist-packages")
     )
 
 
 @cache
-def _versioned() -> tuple[str, ...]:
+def _installed_folders() -> tuple[str, ...]:
     names = {sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib", "purelib", "platlib")}
     places = {place for name in names if name for place in (os.path.abspath(name), os.path.realpath(name))}
     # The standard library as a zip file, which Python looks for and mostly is not there.
@@ -187,7 +187,7 @@ def _versioned() -> tuple[str, ...]:
 _ZIP = f"python{sys.version_info[0]}{sys.version_info[1]}.zip"
 
 
-def _within(place: str, folder: str) -> bool:
+def _is_within(place: str, folder: str) -> bool:
     return place == folder or place.startswith(folder + os.sep)
 
 
@@ -310,27 +310,29 @@ class Loading:
             What it is about.
         """
         if event == "open":
-            self._opened(arguments[0], arguments[2])
+            self._note_opening(arguments[0], arguments[2])
         elif event in _LISTED:
-            caller = sys._getframe(2).f_code.co_filename  # of `_hear`, which was called by nobody but the interpreter
+            caller = sys._getframe(
+                2
+            ).f_code.co_filename  # of `_record_event`, which was called by nobody but the interpreter
             if not caller.startswith(_IMPORTS):  # what these find is in `find_modules`
-                place = self._place("." if arguments[0] is None else arguments[0])
+                place = self._absolute_path("." if arguments[0] is None else arguments[0])
                 if place not in self.listed:
                     self.listed[place] = hash_names(place)
         elif event == "import":
             self.names.add(str(arguments[0]).partition(".")[0])
         elif event in _BY_NAME:
             if isinstance(arguments[0], str | bytes) and os.sep in os.fsdecode(arguments[0]):
-                self.read.add(self._place(arguments[0]))
+                self.read.add(self._absolute_path(arguments[0]))
         elif event in _OUTSIDE:
             self.unseen.append(event)
         elif event in _SET:
             self.lasting = True
 
-    def _opened(self, path: Any, flags: Any) -> None:
+    def _note_opening(self, path: Any, flags: Any) -> None:
         if path is None or isinstance(path, int):  # an open file, or a pipe
             return
-        place = self._place(path)
+        place = self._absolute_path(path)
         flags = flags if isinstance(flags, int) else 0
         writes = flags & (os.O_WRONLY | os.O_RDWR)
         if writes:
@@ -338,7 +340,7 @@ class Loading:
         if not flags & os.O_WRONLY and not (writes and flags & (os.O_TRUNC | os.O_EXCL)):
             self.read.add(place)
 
-    def _place(self, path: Any) -> str:
+    def _absolute_path(self, path: Any) -> str:
         if isinstance(path, int):
             raise TypeError("a folder that is open already")
         return os.path.abspath(os.fsdecode(path))
@@ -362,14 +364,14 @@ class Loading:
         declaring = tuple(find_files(paths))
         sources = {os.path.abspath(file) for file in declaring}
         sources |= {file for module in list(sys.modules.values()) if (file := _file_of(module)) is not None}
-        sources = {file for file in sources if not is_versioned(file) and not _within(file, _ENGINE)}
+        sources = {file for file in sources if not is_versioned(file) and not _is_within(file, _ENGINE)}
         main = _file_of(sys.modules.get("__main__"))
         sources -= {main} if main is not None else set()
         data = {
             place
             for place in self.read
             if not is_versioned(place)
-            and not _within(place, _ENGINE)
+            and not _is_within(place, _ENGINE)
             and not place.startswith(_KERNEL)
             and not place.endswith(".pyc")
         }
@@ -415,10 +417,10 @@ _WATCHED: list[Loading] = []
 
 @cache
 def _listen() -> None:
-    sys.addaudithook(_hear)
+    sys.addaudithook(_record_event)
 
 
-def _hear(event: str, arguments: tuple[Any, ...]) -> None:
+def _record_event(event: str, arguments: tuple[Any, ...]) -> None:
     if not _WATCHED or event not in _HEARD:
         return
     loading = _WATCHED[-1]

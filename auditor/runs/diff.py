@@ -39,12 +39,12 @@ def read_results(path: Path) -> dict[str, Any]:
         If it cannot be read, or has no manifest, or a claim of it lacks what every claim has.
     """
     try:
-        content = json.loads(_unpacked(path.read_bytes()).decode("utf-8"))
+        content = json.loads(_unpack_content(path.read_bytes()).decode("utf-8"))
     except (OSError, ValueError, EOFError, RecursionError, lzma.LZMAError) as error:
         raise SpecificationError(f"cannot read {str(path)!r}: {error}") from error
     if not isinstance(content, dict) or content.get("schema") not in (SCHEMA, _BEFORE_LEVELS):
         schema = content.get("schema") if isinstance(content, dict) else type(content).__name__
-        newer = "; it was written by another version of dpaudit" if _later(schema) else ""
+        newer = "; it was written by another version of dpaudit" if _is_results_schema(schema) else ""
         raise SpecificationError(
             f"{str(path)!r} is not a results.json: expected schema {SCHEMA!r}, got {schema!r}{newer}"
         )
@@ -120,11 +120,11 @@ def pack_bytes(content: bytes) -> bytes:
     return lzma.compress(content, preset=_PRESET)
 
 
-def _unpacked(content: bytes) -> bytes:
+def _unpack_content(content: bytes) -> bytes:
     return lzma.decompress(content) if content.startswith(_XZ) else content
 
 
-def _later(schema: Any) -> bool:
+def _is_results_schema(schema: Any) -> bool:
     name, _, _ = SCHEMA.partition("/")
     return isinstance(schema, str) and schema.startswith(f"{name}/")
 
@@ -139,12 +139,12 @@ def manifest_differences(before: Mapping[str, Any], after: Mapping[str, Any]) ->
     before, after : mapping
         Manifests; members of mappings in them are compared one by one.
     """
-    old, new = _flat(before), _flat(after)
+    old, new = _flatten_manifest(before), _flatten_manifest(after)
     names = [name for name in dict.fromkeys([*old, *new]) if old.get(name) != new.get(name)]
-    return [f"{name}: {_shown(old.get(name))} then, {_shown(new.get(name))} now" for name in names]
+    return [f"{name}: {_show_value(old.get(name))} then, {_show_value(new.get(name))} now" for name in names]
 
 
-def _flat(manifest: Mapping[str, Any]) -> dict[str, Any]:
+def _flatten_manifest(manifest: Mapping[str, Any]) -> dict[str, Any]:
     """Members, with those of "libraries" beside the others; absent is the same as null."""
     flat: dict[str, Any] = {}
     for name, value in manifest.items():
@@ -155,7 +155,7 @@ def _flat(manifest: Mapping[str, Any]) -> dict[str, Any]:
     return flat
 
 
-def _shown(value: Any) -> str:
+def _show_value(value: Any) -> str:
     if value is None:
         return "not given"
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
@@ -187,7 +187,9 @@ def list_differences(before: Mapping[str, Any], after: Mapping[str, Any], names:
                 changes.append(f"{what}{old[id_][key]} -> {new[id_][key]}")
         verdicts += bool(changes)
         if not changes and old[id_]["lower_bound"] != new[id_]["lower_bound"]:
-            changes.append(f"lower bound {_shown(old[id_]['lower_bound'])} -> {_shown(new[id_]['lower_bound'])}")
+            changes.append(
+                f"lower bound {_show_value(old[id_]['lower_bound'])} -> {_show_value(new[id_]['lower_bound'])}"
+            )
             bounds += 1
         if changes:
             lines.append(f"{id_}: {', '.join(changes)}")

@@ -376,7 +376,7 @@ def format_estimates(found: Sequence[Estimate], jobs: int, start: float) -> list
     rows = [("id", "claimed", "expected", "budget", "share of alpha", "time")]
     for part in found:
         draft, share, takes = part.claim.draft, "-", "-"
-        budget = "computed" if isinstance(draft.guarantee, Theorem) else "exact law"
+        budget = "computed" if isinstance(draft.guarantee, Theorem) else "exact distribution"
         if draft.draws_any:
             budget, share = f"{part.settings.draws:,} draws", f"{part.settings.alpha:.3g}"
         if part.failure:

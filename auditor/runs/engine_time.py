@@ -89,7 +89,7 @@ class _Stopwatch:
         """See `Recorder`."""
 
 
-class _Timed(Sampler):
+class _TimedSampler(Sampler):
     """A sampler that tells a stopwatch what drawing takes."""
 
     watch: _Stopwatch
@@ -137,7 +137,7 @@ def measure_engine(
         If the target fails.
     """
     watch = _Stopwatch(clock)
-    sampler = _Timed(target, 0, "pilot/engine", limit, catching=True)
+    sampler = _TimedSampler(target, 0, "pilot/engine", limit, catching=True)
     sampler.watch = watch
     settings = Settings(draws=draws, stop="budget", independence=False)
     watch.begun = clock()

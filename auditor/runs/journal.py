@@ -160,7 +160,7 @@ def begin_journal(out: Path, run: Run, selected: Sequence[Claim], resume: bool) 
         return Journal(path, about, finished), finished, notices
     notices = []
     if path.exists():
-        aside = _aside(path)
+        aside = _free_path(path)
         path.replace(aside)
         notices.append(f"the journal of an interrupted run was in {out}: it is kept as {aside} (see --resume)")
     return Journal(path, about, {}), {}, notices
@@ -204,7 +204,7 @@ def read_journal(path: Path) -> Kept:
         first, *lines = path.read_bytes().split(b"\n")
     except OSError as error:
         raise SpecificationError(f"cannot read {str(path)!r}: {error}") from error
-    head = _parsed(first)
+    head = _parse_object(first)
     if head is None or head.get("schema") != SCHEMA or not isinstance(head.get("about"), dict):
         raise SpecificationError(
             f"{str(path)!r} is not a journal: its first line does not have the schema {SCHEMA!r}; "
@@ -213,7 +213,7 @@ def read_journal(path: Path) -> Kept:
     finished: Finished = {}
     unreadable = 0
     for line in filter(None, lines):
-        entry = _parsed(line)
+        entry = _parse_object(line)
         try:
             if entry is None or entry["run"] != head["run"]:
                 raise ValueError
@@ -246,7 +246,7 @@ def check_journal(path: Path, kept: Kept, about: Mapping[str, Any]) -> None:
         )
 
 
-def _aside(path: Path) -> Path:
+def _free_path(path: Path) -> Path:
     """First free name of journal.1.jsonl, journal.2.jsonl and so on."""
     k = 1
     while (aside := path.with_name(f"{path.stem}.{k}{path.suffix}")).exists():
@@ -269,7 +269,7 @@ def _line(value: Mapping[str, Any]) -> bytes:
     return json.dumps(value, allow_nan=False).encode("ascii") + b"\n"
 
 
-def _parsed(line: bytes) -> dict[str, Any] | None:
+def _parse_object(line: bytes) -> dict[str, Any] | None:
     """An object of JSON; None for anything else."""
     try:
         value = json.loads(line)

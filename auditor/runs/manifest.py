@@ -149,12 +149,12 @@ def code_files(run: Run, selected: Sequence[Claim]) -> set[Path]:
     files: set[Path] = set()
     for name in names:
         files.update(_files_of(name))
-    for place in {_whole(Path(file).resolve()) for file in find_files(run.paths)}:
+    for place in {_package_or_file(Path(file).resolve()) for file in find_files(run.paths)}:
         files.update(place.rglob("*.py") if place.is_dir() else [place])
     return {file.resolve() for file in files}
 
 
-def _whole(file: Path) -> Path:
+def _package_or_file(file: Path) -> Path:
     """The package that a file of claims stands in, whether or not it is loaded; else the file."""
     folder, package = find_package(file)
     return folder / package[0] if package and not is_installed(folder / package[0]) else file

@@ -148,7 +148,7 @@ def reproduce_results(
         raise SpecificationError(f"{str(results)!r} has no claims to run again")
     recorded = [Recorded(claim["id"], claim) for claim in before["claims"]]
     chosen = take_sample(select_claims(recorded, expression), sample)
-    declared = _declared(asked, results)
+    declared = _load_declared(asked, results)
     try:
         selected = select_claims(declared, asked.expression)
     except SpecificationError:  # nothing of it is declared any more
@@ -156,13 +156,13 @@ def reproduce_results(
     shares = _shares(chosen, declared, asked, results)
     then, code = read_run_record(results) or {}, code_of(asked, selected)
     fresh, outcome = _run(asked, declared, shares, seconds)
-    differing = tuple(_differing(chosen, fresh, shares, asked))
+    differing = tuple(_differing_claims(chosen, fresh, shares, asked))
     lines = manifest_differences({**about, "seconds": None}, build_manifest(asked, selected))
     files = changed_files(then["sources"], code) if isinstance(then.get("sources"), dict) else None
     causes = _causes(lines, files)
     if any(not found.causes for found in differing):
         causes += _other_causes(lines, then.get("machine"))
-        causes = causes or [_nothing(files, results)]
+        causes = causes or [_unexplained_difference(files, results)]
     notices = [f"differs: {line}" for line in lines]
     if before.get("errata", []) != make_plain(runner.collect_errata(selected)):
         notices.append("differs: errata, what the entries list is not what it was")
@@ -242,7 +242,7 @@ def _run_of(before: Mapping[str, Any], results: Path, jobs: int | None) -> Run:
         raise SpecificationError(f"{str(results)!r}: its manifest cannot be run again: {error}") from error
 
 
-def _declared(asked: Run, results: Path) -> list[Claim]:
+def _load_declared(asked: Run, results: Path) -> list[Claim]:
     try:
         return registry.load_claims(asked.paths)
     except SpecificationError as error:
@@ -291,7 +291,7 @@ def _run(
     return fresh, outcome
 
 
-def _differing(
+def _differing_claims(
     chosen: Sequence[Recorded], fresh: Mapping[str, AuditResult], shares: Mapping[str, float], asked: Run
 ) -> Iterator[Differing]:
     for claim in sorted(chosen, key=lambda claim: claim.id):
@@ -358,7 +358,7 @@ def _other_causes(lines: Sequence[str], machine: Any) -> list[str]:
     return causes
 
 
-def _nothing(files: Sequence[str] | None, results: Path) -> str:
+def _unexplained_difference(files: Sequence[str] | None, results: Path) -> str:
     """What to say if nothing that is recorded explains a difference."""
     code = "code, " if files is not None else ""
     where = "" if files is not None else f" (a run.json beside {results.name} would say which code it was)"

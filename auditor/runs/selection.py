@@ -118,7 +118,7 @@ class _Expression:
     def holds(self, id_: str) -> bool:
         """Whether the expression matches an id."""
         self.at, self.id = 0, id_.lower()
-        value = self._or()
+        value = self._parse_or()
         if self.at < len(self.tokens):
             raise self._error()
         return value
@@ -127,30 +127,30 @@ class _Expression:
         near = self.tokens[self.at] if self.at < len(self.tokens) else "its end"
         return SpecificationError(f"cannot read the selection {self.text!r} near {near!r}")
 
-    def _next(self, *expected: str) -> bool:
+    def _take_token(self, *expected: str) -> bool:
         if self.at < len(self.tokens) and self.tokens[self.at] in expected:
             self.at += 1
             return True
         return False
 
-    def _or(self) -> bool:
-        value = self._and()
-        while self._next("or"):
-            value = self._and() or value
+    def _parse_or(self) -> bool:
+        value = self._parse_and()
+        while self._take_token("or"):
+            value = self._parse_and() or value
         return value
 
-    def _and(self) -> bool:
-        value = self._not()
-        while self._next("and"):
-            value = self._not() and value
+    def _parse_and(self) -> bool:
+        value = self._parse_not()
+        while self._take_token("and"):
+            value = self._parse_not() and value
         return value
 
-    def _not(self) -> bool:
-        if self._next("not"):
-            return not self._not()
-        if self._next("("):
-            value = self._or()
-            if not self._next(")"):
+    def _parse_not(self) -> bool:
+        if self._take_token("not"):
+            return not self._parse_not()
+        if self._take_token("("):
+            value = self._parse_or()
+            if not self._take_token(")"):
                 raise self._error()
             return value
         if self.at >= len(self.tokens) or self.tokens[self.at] in ("and", "or", ")"):

@@ -53,7 +53,7 @@ def find_places(mechanism: object, declaration: object = None) -> dict[str, Any]
     declaration : object
         Function that declares the claim; default none.
     """
-    found = {"mechanism": place_of(_audited(mechanism)), "claim": place_of(declaration)}
+    found = {"mechanism": place_of(_unwrap_target(mechanism)), "claim": place_of(declaration)}
     return {name: place for name, place in found.items() if place}
 
 
@@ -71,20 +71,20 @@ def place_of(thing: object) -> Mapping[str, Any]:
         return {}
     subject: Any = thing if inspect.isroutine(thing) or inspect.isclass(thing) else type(thing)
     try:
-        return _place(inspect.unwrap(subject), Path.cwd())
+        return _source_place(inspect.unwrap(subject), Path.cwd())
     except Exception:  # noqa: BLE001 - no oddity of a foreign class, and no file that has changed, may cost a run its results
         return {}
 
 
 @functools.lru_cache(maxsize=4096)  # arbitrary; many claims share one
-def _place(subject: Any, folder: Path) -> Mapping[str, Any]:
+def _source_place(subject: Any, folder: Path) -> Mapping[str, Any]:
     path = Path(inspect.getsourcefile(subject) or "").resolve()
     if not path.is_file() or not path.is_relative_to(folder) or is_installed(path):
         return {}
     return {"file": path.relative_to(folder).as_posix(), "line": max(source_text(subject)[1], 1)}
 
 
-def _audited(target: object) -> object:
+def _unwrap_target(target: object) -> object:
     """What somebody wrote, out of what wraps it here; None for a target that is no code of this process."""
     while True:
         inner: object = None

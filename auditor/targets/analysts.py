@@ -91,7 +91,7 @@ class Repeat:
         done = history.halted()
         if self.until is not None:
             done |= history.said(self.until).any(axis=1)
-        return _unless(done, self.query)
+        return _unless_done(done, self.query)
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ class Phases:
             last = history.rounds - np.argmax(ended[:, ::-1], axis=1)
             begun = np.where(ended.any(axis=1), last, 0)
         place = (history.rounds - begun) % (self.length + self.patience)
-        return _unless(done, np.where(place < self.length, self.cheap, self.costly))
+        return _unless_done(done, np.where(place < self.length, self.cheap, self.costly))
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,7 @@ class ThresholdSeeker:
         low = np.max(np.where(answered & ~found, at + 1, 0), axis=1, initial=0)
         high = np.min(np.where(found, at, order.size), axis=1, initial=order.size)
         middle = np.minimum((low + high) // 2, order.size - 1)
-        return _unless(history.halted() | (low >= high), order[middle])
+        return _unless_done(history.halted() | (low >= high), order[middle])
 
 
 @dataclass(frozen=True)
@@ -234,7 +234,7 @@ class RandomQueries:
     def __call__(self, history: History) -> Queries:
         """Return a query at random."""
         pool = np.array(self.pool, dtype=np.int64)
-        return _unless(history.halted(), pool[_pick(history.coins[:, history.rounds], pool.size)])
+        return _unless_done(history.halted(), pool[_pick(history.coins[:, history.rounds], pool.size)])
 
 
 @dataclass(frozen=True)
@@ -341,7 +341,7 @@ class Adaptive:
         return queries
 
 
-def _unless(done: BoolArray, queries: int | IntArray) -> IntArray:
+def _unless_done(done: BoolArray, queries: int | IntArray) -> IntArray:
     return np.where(done, SKIP, queries).astype(np.int64)
 
 

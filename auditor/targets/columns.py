@@ -103,7 +103,7 @@ class Columns:
         return all(column.numeric for column in self.columns)
 
     @cached_property
-    def _places(self) -> dict[Path, ElementColumn]:
+    def _columns_by_path(self) -> dict[Path, ElementColumn]:
         return {column.path: column for column in self.columns}
 
     def at(self, path: Path) -> ElementColumn | None:
@@ -112,7 +112,7 @@ class Columns:
         None where there is none: outputs may hold a container there, or nothing.
         """
         plain = all(type(step) is str or type(step) is int for step in path)  # True and 1.0 equal 1
-        return self._places.get(path) if plain else None
+        return self._columns_by_path.get(path) if plain else None
 
     def elements(self) -> list[Any]:
         """All elements, output by output."""

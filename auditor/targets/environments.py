@@ -133,8 +133,8 @@ def find_environment(
     folder = (cache or cache_folder()).absolute() / f"{words}-{digest}"
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with _locked(folder.with_name(folder.name + ".lock"), folder.name):
-            if not _whole(folder):
+        with _lock_environment(folder.with_name(folder.name + ".lock"), folder.name):
+            if not _is_complete(folder):
                 _build(folder, asked, interpreter, limit)
     except OSError as error:
         raise SpecificationError(
@@ -145,7 +145,9 @@ def find_environment(
 
 def list_installed(folder: Path) -> dict[str, str]:
     """Versions of everything that is installed in an environment, by name."""
-    answer = _run([_python(folder), "-I", "-c", _INSTALLED], f"the environment {str(folder)!r} does not run", _ASK)
+    answer = _run(
+        [_interpreter_path(folder), "-I", "-c", _INSTALLED], f"the environment {str(folder)!r} does not run", _ASK
+    )
     return dict(json.loads(answer))
 
 
@@ -180,7 +182,7 @@ def pip_target(
         raise SpecificationError(f"no such file: {module!r}")
     folder = find_environment(requirements, cache=cache)
     # Without -I the helper's own folder would come first on its path, where http.py hides the standard library's.
-    command = [_python(folder), "-I", str(Path(__file__).with_name("helper.py")), where]
+    command = [_interpreter_path(folder), "-I", str(Path(__file__).with_name("helper.py")), where]
     return ProcessTarget(command, limit=limit, env=make_variables(folder))
 
 
@@ -206,13 +208,13 @@ def _without_python(variables: Mapping[str, str]) -> dict[str, str]:
     return {k: v for k, v in variables.items() if not k.startswith("PYTHON") and k not in left_out}
 
 
-def _python(folder: Path) -> str:
+def _interpreter_path(folder: Path) -> str:
     return str(folder / "bin" / "python")
 
 
-def _whole(folder: Path) -> bool:
+def _is_complete(folder: Path) -> bool:
     """Whether the environment was built to its end; its interpreter is a link, which dangles after an upgrade."""
-    return (folder / _MARKER).is_file() and Path(_python(folder)).exists()
+    return (folder / _MARKER).is_file() and Path(_interpreter_path(folder)).exists()
 
 
 def _build(folder: Path, asked: tuple[str, ...], interpreter: str, limit: float) -> None:
@@ -226,7 +228,15 @@ def _build(folder: Path, asked: tuple[str, ...], interpreter: str, limit: float)
         pip = [] if asked else ["--without-pip"]
         _run([interpreter, "-I", "-m", "venv", *pip, str(folder)], failure, limit)
         if asked:
-            install = [_python(folder), "-I", "-m", "pip", "install", "--no-input", "--disable-pip-version-check"]
+            install = [
+                _interpreter_path(folder),
+                "-I",
+                "-m",
+                "pip",
+                "install",
+                "--no-input",
+                "--disable-pip-version-check",
+            ]
             _run([*install, "--", *asked], failure, max(limit - (time.monotonic() - begun), 1.0))
         about = {
             "requirements": [without_secrets(text) for text in asked],
@@ -296,7 +306,7 @@ def _files(folder: Path, left_out: tuple[str, ...] = ()) -> Iterator[Path]:
 
 
 @contextmanager
-def _locked(path: Path, name: str) -> Iterator[None]:
+def _lock_environment(path: Path, name: str) -> Iterator[None]:
     """Hold the lock of an environment; it is the file's, so it ends with the process that holds it."""
     import fcntl  # POSIX only, as the folders of an environment here are
 

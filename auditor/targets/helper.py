@@ -170,16 +170,16 @@ def _of_numpy(value: Any, depth: int) -> Any:
         return {"__type__": "numpy.ma.MaskedArray", "value": encode_output(parts, depth + 1)}
     if not hasattr(value, "dtype") or not hasattr(value, "tolist"):
         return {"__type__": _name(type(value)), "value": encode_output(_attributes(value), depth + 1)}
-    return _typed(value.dtype.name, _plain(value), depth)
+    return _encode_typed(value.dtype.name, _plain_elements(value), depth)
 
 
-def _plain(array: Any) -> Any:
+def _plain_elements(array: Any) -> Any:
     """Elements of an array as Python has them; dates and wide floats as texts, which lose nothing."""
     kind = array.dtype.kind
     return array.astype(str).tolist() if kind in "mM" or array.dtype.char == "g" else array.tolist()
 
 
-def _typed(name: str, plain: Any, depth: int) -> Any:
+def _encode_typed(name: str, plain: Any, depth: int) -> Any:
     if name in USUAL or name == "object" or name.startswith("str"):
         return encode_output(plain, depth)
     return {"__type__": name, "value": encode_output(plain, depth + 1)}
@@ -215,7 +215,7 @@ def write_outputs(outputs: Any) -> str:
         if not hasattr(outputs, "dtype") or not hasattr(outputs, "tolist") or hasattr(outputs, "to_numpy"):
             outputs = outputs.__array__()
         name = getattr(outputs.dtype, "name", str(outputs.dtype))
-        rows = _plain(outputs) if hasattr(outputs.dtype, "kind") else outputs.tolist()
+        rows = _plain_elements(outputs) if hasattr(outputs.dtype, "kind") else outputs.tolist()
         if not isinstance(rows, list):
             raise TypeError("expected n outputs, trial axis first, got an array without axes")
         if name == "object":
@@ -260,14 +260,14 @@ def _read(found: dict[str, Any]) -> Any:
     if name == "__bytes__":
         return base64.b64decode(content)
     if name == "__set__":
-        return {_frozen(member) for member in content}
+        return {_freeze_value(member) for member in content}
     if name == "__pairs__":
-        return {_frozen(key): value for key, value in content}
+        return {_freeze_value(key): value for key, value in content}
     return found
 
 
-def _frozen(value: Any) -> Any:
-    return tuple(map(_frozen, value)) if isinstance(value, list) else value
+def _freeze_value(value: Any) -> Any:
+    return tuple(map(_freeze_value, value)) if isinstance(value, list) else value
 
 
 # Calling the function.

@@ -45,10 +45,10 @@ class HttpTarget:
     The datasets go to exactly this URL: redirects are not followed, proxies that the environment names and cookies are
     not used, and the certificate of an ``https`` service is verified. No request is sent twice, not even after a
     failure: whether it fails may depend on the data, and draws that are repeated until they succeed do not have the
-    mechanism's law. So that a connection which the service has closed meanwhile is no failure, one that is idle for
-    longer than `auditor.targets.http_connection.IDLE`, or that the service has closed or written into, is opened anew
-    before anything is sent. What is left, that a service closes a connection in the instant in which a request is sent,
-    is an error.
+    mechanism's distribution. So that a connection which the service has closed meanwhile is no failure, one that is
+    idle for longer than `auditor.targets.http_connection.IDLE`, or that the service has closed or written into, is
+    opened anew before anything is sent. What is left, that a service closes a connection in the instant in which a
+    request is sent, is an error.
 
     Parameters
     ----------
@@ -157,7 +157,7 @@ class HttpTarget:
         what = f"{self.shown} answered with status {reply.status}, expected 200"
         if 300 <= reply.status < 400:
             what += "; redirects are not followed"
-            return TargetError(f"{what}, this one to {_place(reply.location)}", public=what)
+            return TargetError(f"{what}, this one to {_redirect_host(reply.location)}", public=what)
         try:
             read_message(reply.body, self._id)
         except TargetRaised as error:
@@ -218,7 +218,7 @@ def _hello_in(body: bytes) -> Hello:
     return found
 
 
-def _place(location: str) -> str:
+def _redirect_host(location: str) -> str:
     """Host that a redirect leads to; the rest of it may repeat a secret."""
     try:
         host = urlsplit(location).hostname

@@ -95,7 +95,7 @@ class Service:
         OSError, http.client.HTTPException, ValueError
             If there is no connection, it breaks, or what comes is not HTTP.
         """
-        connection = self._usable()
+        connection = self._usable_connection()
         future: Future[Reply] = Future()
 
         def work() -> None:
@@ -129,7 +129,7 @@ class Service:
             self._connection.close()
             self._connection = None
 
-    def _usable(self) -> _Connection:
+    def _usable_connection(self) -> _Connection:
         """The connection, unless it was idle for long or the service has closed it or written into it meanwhile."""
         if self._connection is not None and (time.monotonic() - self._used > IDLE or self._connection.readable()):
             self.close()
@@ -142,10 +142,10 @@ class _Response(HTTPResponse):
     def __init__(self, sock: socket.socket, *args: Any, **options: Any) -> None:
         super().__init__(sock, *args, **options)
         self.fp.close()
-        self.fp = io.BufferedReader(_Bounded(sock.makefile("rb", buffering=0)))
+        self.fp = io.BufferedReader(_BoundedStream(sock.makefile("rb", buffering=0)))
 
 
-class _Bounded(io.RawIOBase):
+class _BoundedStream(io.RawIOBase):
     """At most `WIRE` bytes of a stream."""
 
     def __init__(self, stream: socket.SocketIO) -> None:

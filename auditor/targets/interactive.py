@@ -91,7 +91,7 @@ class Interactive(Protocol):
 
 
 class Branches(Protocol):
-    """All possible answers of a session, for exact laws.
+    """All possible answers of a session, for exact distributions.
 
     A branch is one sequence of past answers. It begins with a single one, without answers. For mechanisms whose
     answers are numbers of a finite set.
@@ -126,7 +126,7 @@ class Branches(Protocol):
 
 
 class Branching(Interactive, Protocol):
-    """An interactive mechanism whose transcripts have a known law."""
+    """An interactive mechanism whose transcripts have a known distribution."""
 
     def branches(self, data: Any, rounds: int, /) -> Branches:
         """Begin the tree of answers on ``data``, for at most ``rounds`` queries.

@@ -99,7 +99,7 @@ class ProcessSessions:
         try:
             for first in range(0, n, REQUEST):
                 size, seed = min(REQUEST, n - first), int(rng.integers(SEEDS))
-                answer, raw = _say(self.process, f'"open":{{"data":{text},"n":{size},"seed":{seed}}}')
+                answer, raw = _exchange_message(self.process, f'"open":{{"data":{text},"n":{size},"seed":{seed}}}')
                 handle, silence = answer.get("session"), answer.get("silence")
                 if type(handle) not in (str, int) or type(silence) not in (str, int, float):
                     what = "the target did not open a session, with a name or a number, and a symbol for silence"
@@ -171,20 +171,20 @@ class ProcessSession:
         indices = broadcast_queries(queries, n)
         if indices is None:
             raise ValueError(f"expected one query or {n} of them, got {queries!r}")
-        if not self._alive():
+        if not self._is_alive():
             raise TargetError("the process that held the session has ended")
         answers: list[Any] = []
         for handle, size, _ in self._opened:
             asked = indices[len(answers) : len(answers) + size]
             text = str(queries) if isinstance(queries, int) else json.dumps(asked.tolist())
-            answer, raw = _say(self._process, f'"ask":{{"session":{handle},"queries":{text}}}')
+            answer, raw = _exchange_message(self._process, f'"ask":{{"session":{handle},"queries":{text}}}')
             given = answer.get("answers")
             if not isinstance(given, list) or len(given) != size:
                 raise quote_unreadable(f"{size} answers were asked for, the target did not give so many", raw)
             answers += given
         return _as_answers(answers)
 
-    def _alive(self) -> bool:
+    def _is_alive(self) -> bool:
         """Whether the process is the one that the session was opened in."""
         return self._process.running and self._process.starts == self._start
 
@@ -192,11 +192,11 @@ class ProcessSession:
         """End the runs, if their process has not ended."""
         opened, self._opened = self._opened, []
         for handle, _, _ in opened:
-            if self._alive():
-                _say(self._process, f'"close":{{"session":{handle}}}')
+            if self._is_alive():
+                _exchange_message(self._process, f'"close":{{"session":{handle}}}')
 
 
-def _say(process: ProcessTarget, member: str) -> tuple[dict[str, Any], bytes]:
+def _exchange_message(process: ProcessTarget, member: str) -> tuple[dict[str, Any], bytes]:
     """Send a message and read the one that answers it."""
     with process.connected() as (exchange, numbers):
         number = next(numbers)

@@ -88,10 +88,10 @@ def as_batch(outputs: object, n: int) -> Batch:
             return as_batch(np.asarray(outputs), n)
         expected = "expected an array or a sequence, trial axis first"
         raise TargetError(
-            f"{asked} {_short(outputs)}: {expected}", public=f"{asked} a {type(outputs).__name__}: {expected}"
+            f"{asked} {_shorten_output(outputs)}: {expected}", public=f"{asked} a {type(outputs).__name__}: {expected}"
         )
     if len(outputs) != n:
-        raise TargetError(f"{asked} {len(outputs)}: {_short(outputs)}", public=f"{asked} {len(outputs)}")
+        raise TargetError(f"{asked} {len(outputs)}: {_shorten_output(outputs)}", public=f"{asked} {len(outputs)}")
     return _from_list(list(outputs))
 
 
@@ -113,7 +113,7 @@ def _from_list(values: list[Any]) -> Batch:
         width = len(rows[0]) if isinstance(rows[0], list | tuple) else 0
         if width and all(isinstance(r, list | tuple) and len(r) == width and all(map(_is_plain, r)) for r in rows):
             numbers = [e for r in rows for e in r]
-            return np.array(rows, dtype=np.float64) if _exact(numbers) else rows
+            return np.array(rows, dtype=np.float64) if _are_exact_floats(numbers) else rows
         return [make_visible(row) for row in rows]
     return [make_visible(_row(v)) for v in values]
 
@@ -140,7 +140,7 @@ def _is_plain(value: object) -> bool:
     return type(value) is not Typed and is_number(value)
 
 
-def _exact(numbers: list[Any]) -> bool:
+def _are_exact_floats(numbers: list[Any]) -> bool:
     """Whether floats hold every number exactly; if not, outputs stay a list and large integers symbols."""
     return all(not isinstance(v, int | np.integer) or abs(int(v)) <= _EXACT for v in numbers)
 
@@ -336,7 +336,7 @@ def _column_keys(column: ElementColumn) -> NDArray[np.int64]:
 
 
 def _template(value: Any, path: Path, columns: Columns) -> tuple[str, list[ElementColumn]] | None:
-    """`_canonical` of outputs that are all built like one, with a "%s" for each element, and the elements' columns.
+    """`_canonical_text` of outputs that are built like one, with a "%s" for each element, and the elements' columns.
 
     None where the order of a dict's items depends on its values.
     """
@@ -345,7 +345,7 @@ def _template(value: Any, path: Path, columns: Columns) -> tuple[str, list[Eleme
         kind = next(iter(column.kinds)).__name__ if len(column.kinds) == 1 else ""
         return (f"{kind}:%s" if kind else "%s"), [column]
     items = value.items() if isinstance(value, dict) else enumerate(value)
-    names = {step: f"{_canonical(step)}:" if isinstance(value, dict) else "" for step, _ in items}
+    names = {step: f"{_canonical_text(step)}:" if isinstance(value, dict) else "" for step, _ in items}
     order = sorted(names, key=lambda step: names[step]) if isinstance(value, dict) else list(names)
     if isinstance(value, dict) and any(names[b].startswith(names[a]) for a, b in itertools.pairwise(order)):
         return None
@@ -363,7 +363,7 @@ def _template(value: Any, path: Path, columns: Columns) -> tuple[str, list[Eleme
 def _texts(column: ElementColumn) -> Iterable[str]:
     """What stands for the elements of a column in a `_template`."""
     if len(column.kinds) > 1:
-        return map(_canonical, column.values)
+        return map(_canonical_text, column.values)
     return map(repr if column.kinds.isdisjoint({str, bytes}) else text_of, column.values)
 
 
@@ -380,32 +380,32 @@ def _key_of(value: object) -> int:
         return int(_number_keys(np.array([value], dtype=np.float64))[0])
     if isinstance(value, list | tuple) and value and all(is_number(e) or isinstance(e, bool) for e in value):
         return int(_row_keys(np.array([[_key_of(e) for e in value]], dtype=np.int64))[0])
-    return int.from_bytes(_digest(_canonical(value)), "little", signed=True)
+    return int.from_bytes(_digest(_canonical_text(value)), "little", signed=True)
 
 
-def _canonical(value: object) -> str:
+def _canonical_text(value: object) -> str:
     """A text that equal values share, in every process."""
     if isinstance(value, dict):
-        return "{" + ",".join(sorted(f"{_canonical(k)}:{_canonical(v)}" for k, v in value.items())) + "}"
+        return "{" + ",".join(sorted(f"{_canonical_text(k)}:{_canonical_text(v)}" for k, v in value.items())) + "}"
     if isinstance(value, set | frozenset):
-        return "set{" + ",".join(sorted(map(_canonical, value))) + "}"
+        return "set{" + ",".join(sorted(map(_canonical_text, value))) + "}"
     if isinstance(value, list | tuple):
-        return "[" + ",".join(map(_canonical, value)) + "]"
+        return "[" + ",".join(map(_canonical_text, value)) + "]"
     if isinstance(value, Typed):
-        return f"{value.kind}({_canonical(value.value)})"
+        return f"{value.kind}({_canonical_text(value.value)})"
     return f"{type(value).__name__}:{text_of(value)}"
 
 
 def show_output(value: object) -> str:
     """Write one output in at most 60 characters."""
     if isinstance(value, np.ndarray):
-        return _short(value.tolist())
+        return _shorten_output(value.tolist())
     if isinstance(value, np.generic):
-        return _short(value.item())
-    return _short(value)
+        return _shorten_output(value.item())
+    return _shorten_output(value)
 
 
-def _short(value: object) -> str:
+def _shorten_output(value: object) -> str:
     return shorten_text(f"{value:.6g}" if isinstance(value, float) else repr(value))
 
 

@@ -100,7 +100,7 @@ class Meeting:
                 word = connection.recv()
                 if word is None:
                     return
-                _serve(connection, find(word))
+                _serve_calls(connection, find(word))
 
     def take(self) -> Connection | None:
         """Take a connection to a waiting partner, or None."""
@@ -124,7 +124,7 @@ class Meeting:
                 waiting.send(None)
 
 
-def _serve(asking: Connection, target: Any) -> None:
+def _serve_calls(asking: Connection, target: Any) -> None:
     """Make calls until the connection is closed."""
     known: dict[int, Any] = {}
     asking.send(None)  # ready
@@ -234,9 +234,9 @@ class Ahead:
         if self._refused or self.seconds < PATIENCE:
             return
         if self._partner is None:
-            self._look()
-        self._hear()
-        if len(calls) > 1 and self._took(sum(call.n for _, call in calls)) >= WORTHWHILE:
+            self._look_for_partner()
+        self._take_batches()
+        if len(calls) > 1 and self._seconds_for(sum(call.n for _, call in calls)) >= WORTHWHILE:
             begun = {*self._made, *(call for _, _, call in self._sent.values())}
             self._expected.update((call, data) for data, call in calls if call not in begun)
             self._turn = not self._turn
@@ -257,7 +257,7 @@ class Ahead:
             Number of draws and key.
         """
         while True:
-            self._hear()
+            self._take_batches()
             self._hand_on(sampler)
             made = self._made.pop(call, None)
             if made is not None:
@@ -269,7 +269,7 @@ class Ahead:
             if self._expected:  # while the partner is at it, the next one
                 following, other = self._expected.popitem(last=False)
                 self._made[following] = self._make(sampler, other, following)
-            elif not self._partner.poll(GRACE + SLOWER * self._took(sum(at[2].n for at in self._sent.values()))):
+            elif not self._partner.poll(GRACE + SLOWER * self._seconds_for(sum(at[2].n for at in self._sent.values()))):
                 self._give_up()
 
     def reviewed(self, sampler: Sampler) -> bool:
@@ -302,15 +302,15 @@ class Ahead:
         k = self._index.get(id(data))
         if not self._refused and k is not None and k not in self._believed and not self._sent:
             before = self._own.get(k)
-            if before is None or before[1].n < call.n <= REPEATED / self._took(1):
+            if before is None or before[1].n < call.n <= REPEATED / self._seconds_for(1):
                 self._own[k] = data, call, _digest(batch)
         return Made(batch)
 
-    def _took(self, draws: int) -> float:
+    def _seconds_for(self, draws: int) -> float:
         """Seconds that draws take here."""
         return self.seconds / max(self.draws, 1) * draws
 
-    def _look(self) -> None:
+    def _look_for_partner(self) -> None:
         """Look for a partner, from time to time."""
         if time.monotonic() - self._looked < LOOK:
             return
@@ -350,7 +350,7 @@ class Ahead:
         self._partner.send(Request(self._numbers, k, data if new else None, call, about))
         self._sent[self._numbers] = k, data, call
 
-    def _hear(self) -> None:
+    def _take_batches(self) -> None:
         """Take what the partner has made."""
         try:
             while self._partner is not None and (self._sent or not self._ready) and self._partner.poll(0):

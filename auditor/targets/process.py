@@ -73,8 +73,8 @@ class ProcessTarget:
     -----
     A process that dies, hangs past its limit or writes what cannot be read fails the call that it was asked in, always:
     the request is not made again. Valid because: whether it dies may depend on the draws and on the data, so draws made
-    again are those of a mechanism under the condition that it does not die, which is another law. The next call starts
-    a new process, which is for the next claim of a run: this one is an "error".
+    again are those of a mechanism under the condition that it does not die, which is another distribution. The next
+    call starts a new process, which is for the next claim of a run: this one is an "error".
     """
 
     def __init__(

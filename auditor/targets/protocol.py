@@ -125,7 +125,8 @@ def draw_outputs(
     Notes
     -----
     How many draws are asked for next depends on the lengths of past outputs of this call, and on nothing else. Valid
-    because: given the past, the next draws are independent and follow the mechanism's law, however many are asked for.
+    because: given the past, the next draws are independent and follow the mechanism's distribution, however many are
+    asked for.
     """
     text = data_text(data)
     outputs: list[Any] = []

@@ -342,7 +342,7 @@ class Sampler:
             If its code raises, unless that is an output.
         """
         if self.scattered or (self.one_a_call and n > 1):
-            return self._apart([data], n, [key])[0].batch
+            return self._draw_single_calls([data], n, [key])[0].batch
         parts = parts_of(Call(n, key))
         if len(parts) == 1:
             return self._call(data, n, *key)
@@ -359,7 +359,7 @@ class Sampler:
         """
         keys: list[tuple[str | int, ...]] = [(pair, "x", chunk), (pair, "y", chunk)]
         if self.scattered:
-            of_x, of_y = self._apart([x, y], n, keys)
+            of_x, of_y = self._draw_single_calls([x, y], n, keys)
             return of_x, of_y
         self.expect((x, Call(n, keys[0])), (y, Call(n, keys[1])))
         of_x, of_y = (
@@ -371,7 +371,7 @@ class Sampler:
         """Block in which limiting a call costs less; for many calls."""
         return nullcontext() if self.limit is None else _AlarmSet()
 
-    def _apart(self, datasets: Sequence[Any], n: int, keys: Sequence[tuple[str | int, ...]]) -> list[Drawn]:
+    def _draw_single_calls(self, datasets: Sequence[Any], n: int, keys: Sequence[tuple[str | int, ...]]) -> list[Drawn]:
         """``n`` outputs on each dataset, one a call."""
         turns = np.repeat(np.arange(len(datasets)), n)
         dummies = np.zeros(len(turns), dtype=np.int64)
@@ -413,7 +413,7 @@ class Sampler:
 
         False if a call for all of them raised: which draws of a batch did so cannot be seen, so they, and all later
         ones, are drawn one a call. Such outputs may be learned from, but are not to be counted: given that the call for
-        all of them did not raise, draws have another law. See `Evidence`.
+        all of them did not raise, draws have another distribution. See `Evidence`.
         """
         try:
             return self.draw(data, n, *key), True
@@ -474,10 +474,10 @@ class Sampler:
                 self.broken = error
             raise
         if not self._answered:
-            self._look(batch)
+            self._note_answers(batch)
         return batch
 
-    def _look(self, batch: Batch) -> None:
+    def _note_answers(self, batch: Batch) -> None:
         """Note whether the target has answered with anything but an exception."""
         raised = [value for value in batch if isinstance(value, Raised)] if isinstance(batch, list) else []
         if len(raised) < len(batch):

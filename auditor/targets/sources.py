@@ -80,13 +80,13 @@ def _classes(file: str) -> Mapping[str, tuple[int, int]]:
     except SyntaxError:  # the file has changed
         return {}
     found: dict[str, tuple[int, int]] = {}
-    for name, node in _within(tree, ""):
+    for name, node in _classes_within(tree, ""):
         first = min([node.lineno, *(part.lineno for part in node.decorator_list)])
         found.setdefault(name, (first, node.end_lineno or first))
     return found
 
 
-def _within(tree: ast.AST, prefix: str) -> Iterator[tuple[str, ast.ClassDef]]:
+def _classes_within(tree: ast.AST, prefix: str) -> Iterator[tuple[str, ast.ClassDef]]:
     """Classes inside of a node, with their qualified names."""
     for node in ast.iter_child_nodes(tree):
         inner = prefix
@@ -95,7 +95,7 @@ def _within(tree: ast.AST, prefix: str) -> Iterator[tuple[str, ast.ClassDef]]:
             inner = f"{prefix}{node.name}."
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             inner = f"{prefix}{node.name}.<locals>."
-        yield from _within(node, inner)
+        yield from _classes_within(node, inner)
 
 
 # ------------------------------------------------------------------------------------------ files
@@ -112,11 +112,11 @@ def project_files(names: Iterable[str | None]) -> Iterator[Path]:
 
 def is_installed(path: Path) -> bool:
     """Whether a file is of the standard library or an installed package."""
-    return any(path.is_relative_to(place) for place in _places()) or "site-packages" in path.parts
+    return any(path.is_relative_to(place) for place in _library_folders()) or "site-packages" in path.parts
 
 
 @cache
-def _places() -> tuple[Path, ...]:
+def _library_folders() -> tuple[Path, ...]:
     names = {sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib", "purelib", "platlib")}
     return tuple(Path(name).resolve() for name in names if name)
 
@@ -151,14 +151,14 @@ def imported_files(files: frozenset[Path]) -> tuple[frozenset[Path], frozenset[s
             continue
         found.add(file)
         if file.suffix == ".py" and (file in files or not file.is_relative_to(ENGINE)):
-            inside, outside = _followed(file)
+            inside, outside = _imports_of_file(file)
             waiting += inside
             others |= outside
     return frozenset(found), frozenset(others)
 
 
 @cache
-def _followed(file: Path) -> tuple[frozenset[Path], frozenset[str]]:
+def _imports_of_file(file: Path) -> tuple[frozenset[Path], frozenset[str]]:
     """Files of the project that one file imports, and names of what is not its."""
     files: set[Path] = set()
     others: set[str] = set()
@@ -189,11 +189,11 @@ def _imports(file: Path) -> tuple[str, ...]:
                 base = ".".join([*parents, *([base] if base else [])])
             for alias in node.names:
                 names.append(f"{base}.{alias.name}" if base else alias.name)
-                names += _exported(base, alias.name)
+                names += _exporting_modules(base, alias.name)
     return tuple(dict.fromkeys(filter(None, names)))
 
 
-def _exported(module: str, name: str) -> list[str]:
+def _exporting_modules(module: str, name: str) -> list[str]:
     """Module that defines a name which a facade of this engine hands out, whether or not the facade is loaded."""
     if module.partition(".")[0] != "auditor":
         return []

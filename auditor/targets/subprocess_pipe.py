@@ -111,7 +111,7 @@ class Running:
     def _refuse_unasked(self) -> None:
         """Raise if the target has ended, or has said more than it was asked, since it answered."""
         if not self._read():
-            raise self._ended("after an answer, before it was asked again")
+            raise self._ended_error("after an answer, before it was asked again")
         if self._buffer:
             raise self._error("the target said more than it was asked", bytes(self._buffer))
 
@@ -142,18 +142,18 @@ class Running:
             poll.register(self._in, select.POLLOUT)
         ready = {descriptor for descriptor, _ in poll.poll(math.ceil(1000 * min(left, _LOOK)))}
         if not ready and self._process.poll() is not None:  # its supervisor was killed, others hold its output
-            raise self._ended("before it had answered")
+            raise self._ended_error("before it had answered")
         if self._err in ready:
             self._read_errors()
         if self._out in ready and not self._read():
-            raise self._ended("before it had answered")
+            raise self._ended_error("before it had answered")
         if self._in in ready:
             try:
                 pending = pending[os.write(self._in, pending[:_PIPE]) :]
             except BlockingIOError:
                 pass
             except BrokenPipeError:
-                raise self._ended("before it had read its request") from None
+                raise self._ended_error("before it had read its request") from None
         return pending
 
     def _read(self) -> bool:
@@ -175,7 +175,7 @@ class Running:
         self._errors += part
         del self._errors[:-LAST_WORDS]
 
-    def _ended(self, when: str) -> TargetError:
+    def _ended_error(self, when: str) -> TargetError:
         """Error of a process that has closed its output; usually because it has ended."""
         until = time.monotonic() + GRACE
         while self._process.poll() is None and time.monotonic() < until:

@@ -115,7 +115,7 @@ def _wait(child: int, lifeline: int, woken: int) -> int | None:
     poll.register(lifeline, select.POLLIN)
     poll.register(woken, select.POLLIN)
     while True:
-        status = _reap(child)
+        status = _reap_children(child)
         if status is not None:
             return status
         ready = [descriptor for descriptor, _ in poll.poll()]
@@ -125,7 +125,7 @@ def _wait(child: int, lifeline: int, woken: int) -> int | None:
             return None
 
 
-def _reap(child: int) -> int | None:
+def _reap_children(child: int) -> int | None:
     """Collect children that have ended; returns the command's status if it is one of them."""
     found = None
     while True:
@@ -152,7 +152,7 @@ def kill_descendants(child: int) -> None:
             os.kill(-child, signal.SIGKILL)
         return
     # Descendants whose parents have ended are this process's children: without children there are no descendants.
-    while not _childless():
+    while not _has_no_children():
         found = _descendants(os.getpid())
         if found and found <= _kill(found):
             return
@@ -160,7 +160,7 @@ def kill_descendants(child: int) -> None:
         # looking at the own children only is faster than a fork.
         for _ in range(_QUICK_LOOKS):
             _kill(_children())
-            if _childless():
+            if _has_no_children():
                 return
         time.sleep(_PAUSE)
 
@@ -184,7 +184,7 @@ def kill_marked(mark: str, seconds: float) -> bool:
     """
     until = time.monotonic() + seconds
     while _TELLS:
-        found = _marked(mark)
+        found = _marked_processes(mark)
         if found <= _kill(found):
             return not found
         if time.monotonic() > until:
@@ -209,7 +209,7 @@ def _kill(pids: list[int] | set[int]) -> set[int]:
     return refused
 
 
-def _childless() -> bool:
+def _has_no_children() -> bool:
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
@@ -245,7 +245,7 @@ def _descendants(root: int) -> set[int]:
     return found
 
 
-def _marked(mark: str) -> set[int]:
+def _marked_processes(mark: str) -> set[int]:
     """Processes whose environment has the mark; those that have ended have none."""
     sought = f"{MARK}={mark}".encode()
     found = set()

@@ -75,7 +75,7 @@ def target_named(text: str, *, limit: float = 60.0, one_draw: bool = False) -> M
         if scheme == "exec":
             return ProcessTarget(_command(text, rest), limit=limit)
         if scheme == "pip":
-            return _pip(text, rest, limit)
+            return _environment_target(text, rest, limit)
         secret = os.environ.get("DPAUDIT_AUTHORIZATION")
         return HttpTarget(text, limit=limit, headers={"Authorization": secret} if secret else None)
     where, _, name = text.rpartition(":")
@@ -120,7 +120,7 @@ def source_of(text: str) -> str:
     scheme, _, rest = text.partition(":")
     words = [text]
     if scheme.lower() == "exec":
-        words += _words(text, rest)
+        words += _split_words(text, rest)
     elif scheme.lower() == "pip":
         words.append(rest.rpartition("#")[2].rpartition(":")[0])
     content = b""
@@ -134,10 +134,10 @@ def source_of(text: str) -> str:
 def requirements_of(text: str) -> tuple[str, ...]:
     """Requirements in a name of the form ``pip:...``, else none."""
     scheme, _, rest = text.partition(":")
-    return tuple(_words(text, rest.rpartition("#")[0])) if scheme.lower() == "pip" else ()
+    return tuple(_split_words(text, rest.rpartition("#")[0])) if scheme.lower() == "pip" else ()
 
 
-def _pip(text: str, rest: str, limit: float) -> ProcessTarget:
+def _environment_target(text: str, rest: str, limit: float) -> ProcessTarget:
     _, mark, where = rest.rpartition("#")
     if not mark:
         raise SpecificationError(f"target {show_target(text)!r}: expected {KINDS[-1]}")
@@ -145,13 +145,13 @@ def _pip(text: str, rest: str, limit: float) -> ProcessTarget:
 
 
 def _command(text: str, rest: str) -> list[str]:
-    words = _words(text, rest)
+    words = _split_words(text, rest)
     if not words:
         raise SpecificationError(f"target {show_target(text)!r}: expected a command after 'exec:'")
     return words
 
 
-def _words(text: str, rest: str) -> list[str]:
+def _split_words(text: str, rest: str) -> list[str]:
     try:
         return shlex.split(rest)
     except ValueError as error:

@@ -3,7 +3,7 @@
 So whatever audits targets ``(data, n, rng) -> outputs`` audits dialogues, and events, power and reports are the same.
 
 Source: the game between a mechanism and an adaptive adversary, Dwork and Roth (2014), section 3.5.2; catalogue 004,
-section 0.4 for exact laws.
+section 0.4 for exact distributions.
 """
 
 from __future__ import annotations
@@ -52,10 +52,10 @@ class Dialogue:
 
     Notes
     -----
-    Valid because: an interactive mechanism satisfies a guarantee if, by definition, the transcript law of *every*
-    analyst satisfies it on all neighbouring datasets. So evidence against the guarantee for this analyst's transcripts
-    is evidence against the mechanism; "nothing found" is about this analyst only. (A mechanism that claims its
-    guarantee for fixed lists of queries is not refuted by an adaptive analyst.) Events on transcripts are
+    Valid because: an interactive mechanism satisfies a guarantee if, by definition, the transcript distribution of
+    *every* analyst satisfies it on all neighbouring datasets. So evidence against the guarantee for this analyst's
+    transcripts is evidence against the mechanism; "nothing found" is about this analyst only. (A mechanism that claims
+    its guarantee for fixed lists of queries is not refuted by an adaptive analyst.) Events on transcripts are
     post-processing.
 
     The analyst's coins are fine. They are drawn before the first round, independently of the data and of the
@@ -99,7 +99,7 @@ class Dialogue:
 
 @dataclass(frozen=True)
 class ExactDialogue(Dialogue):
-    """A dialogue whose transcripts have a known law.
+    """A dialogue whose transcripts have a known distribution.
 
     The analyst is deterministic, and the rounds are few.
 
@@ -121,11 +121,11 @@ class ExactDialogue(Dialogue):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not callable(getattr(self.mechanism, "branches", None)):
-            raise SpecificationError(f"an exact law needs a mechanism with branches, got {self.mechanism!r}")
+            raise SpecificationError(f"an exact distribution needs a mechanism with branches, got {self.mechanism!r}")
         _require_no_coins(self.analyst)
 
     def law(self, data: Any) -> FiniteLaw:
-        """Exact law of the transcripts on ``data``; see `transcript_law`."""
+        """Exact distribution of the transcripts on ``data``; see `transcript_law`."""
         return transcript_law(self.mechanism.branches(data, self.analyst.rounds), self.analyst)
 
 
@@ -173,7 +173,7 @@ def transcripts(session: Session, analyst: Analyst, n: int, rng: np.random.Gener
                 continue
         given = _checked_answers(session.ask(queries), quiet, silence)
         if answers is None:
-            if given.dtype.kind in "biu" and not _fits(silence, given.dtype):
+            if given.dtype.kind in "biu" and not _fits_dtype(silence, given.dtype):
                 raise TargetError(f"answers of type {given.dtype} cannot hold the symbol for silence, {silence!r}")
             # Round by round for integers, see `concatenate_batches`.
             order: Literal["C", "F"] = "F" if given.dtype.kind in "biu" else "C"
@@ -184,11 +184,11 @@ def transcripts(session: Session, analyst: Analyst, n: int, rng: np.random.Gener
         answers[:, t] = given
     if answers is None:
         raise SpecificationError(f"the analyst asked nothing in {n} trials: {analyst!r}")
-    return _joined(answers, asked, analyst)
+    return _join_transcripts(answers, asked, analyst)
 
 
 def transcript_law(branches: Branches, analyst: Analyst) -> FiniteLaw:
-    """Exact law of a deterministic analyst's transcripts.
+    """Exact distribution of a deterministic analyst's transcripts.
 
     By recursion over its tree.
 
@@ -225,13 +225,13 @@ def transcript_law(branches: Branches, analyst: Analyst) -> FiniteLaw:
         parents, given = branches.ask(queries)
         asked = np.column_stack([asked[parents], queries[parents]])
         answers = np.column_stack([answers[parents], given])
-    rows = _joined(answers, asked, analyst).tolist()
+    rows = _join_transcripts(answers, asked, analyst).tolist()
     return FiniteLaw(tuple(tuple(row) for row in rows), branches.mass())
 
 
 def _require_no_coins(analyst: Analyst) -> None:
     if analyst.coins:
-        raise SpecificationError(f"an exact law needs an analyst without coins, got {analyst!r}")
+        raise SpecificationError(f"an exact distribution needs an analyst without coins, got {analyst!r}")
 
 
 def _checked_queries(queries: object, n: int, analyst: Analyst) -> IntArray:
@@ -257,13 +257,13 @@ def _checked_answers(given: object, quiet: BoolArray, silence: Symbol) -> NDArra
     return answers
 
 
-def _fits(symbol: Symbol, dtype: np.dtype[Any]) -> bool:
+def _fits_dtype(symbol: Symbol, dtype: np.dtype[Any]) -> bool:
     if not isinstance(symbol, int | np.integer) or dtype.kind == "b":
         return False
     return bool(np.iinfo(dtype).min <= int(symbol) <= np.iinfo(dtype).max)
 
 
-def _joined(answers: NDArray[Any], asked: IntArray, analyst: Analyst) -> NDArray[Any]:
+def _join_transcripts(answers: NDArray[Any], asked: IntArray, analyst: Analyst) -> NDArray[Any]:
     """One row a transcript: answers, then the queries of an adaptive analyst."""
     rows = answers.reshape(answers.shape[0], -1)
     if not analyst.adaptive:

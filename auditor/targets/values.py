@@ -107,7 +107,7 @@ def make_visible(value: Any, depth: int = 0) -> Any:
     if kind in _PLAIN or depth > DEEPEST:
         return value
     if kind in _CONTAINERS:
-        return _inside(value, depth)
+        return _visible_container(value, depth)
     if isinstance(value, np.ndarray | np.generic):
         return _of_numpy(value, depth)
     if isinstance(value, (Raised | Typed | set | frozenset, type)) or inspect.isroutine(value):
@@ -122,7 +122,7 @@ def make_visible(value: Any, depth: int = 0) -> Any:
     return Typed(_name(kind), make_visible(seen, depth + 1)) if seen else value
 
 
-def _inside(value: Any, depth: int) -> Any:
+def _visible_container(value: Any, depth: int) -> Any:
     """A container of visible values; the same object where nothing in it changes."""
     parts = list(value.values()) if isinstance(value, dict) else value
     if _PLAIN.issuperset(map(type, parts)):

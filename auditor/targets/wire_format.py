@@ -155,10 +155,10 @@ def _object(pairs: list[tuple[str, Any]]) -> Any:
     found = dict(pairs)
     if len(found) != len(pairs):
         raise _FormError("an object has a member twice")
-    return found if _READERS.keys().isdisjoint(found) else _special(found)
+    return found if _READERS.keys().isdisjoint(found) else _read_special(found)
 
 
-def _special(found: dict[str, Any]) -> Any:
+def _read_special(found: dict[str, Any]) -> Any:
     name = next(name for name in _READERS if name in found)
     allowed = {name, "value"} if name == "__type__" else {name}
     if found.keys() != allowed:
@@ -187,28 +187,28 @@ def _read_type(found: dict[str, Any]) -> Typed:
 
 def _read_set(found: dict[str, Any]) -> frozenset[Any]:
     members = found["__set__"]
-    read = frozenset(map(_hashable, members))
-    return _whole(read, members)
+    read = frozenset(map(_tuples_for_lists, members))
+    return _check_complete(read, members)
 
 
 def _read_pairs(found: dict[str, Any]) -> dict[Any, Any]:
     pairs = found["__pairs__"]
     if not all(isinstance(pair, list) for pair in pairs):
         raise ValueError("a pair that is no list")
-    read = {_hashable(key): value for key, value in pairs}
-    return _whole(read, pairs)
+    read = {_tuples_for_lists(key): value for key, value in pairs}
+    return _check_complete(read, pairs)
 
 
-def _whole(read: Collection, written: Any) -> Collection:
+def _check_complete(read: Collection, written: Any) -> Collection:
     if not isinstance(written, list) or len(read) != len(written):
         raise ValueError("a key or a member twice")
     return read
 
 
-def _hashable(value: Any) -> Any:
+def _tuples_for_lists(value: Any) -> Any:
     """A list as a tuple, throughout: keys and members of sets are often tuples, which JSON has not."""
     if isinstance(value, list):
-        return tuple(map(_hashable, value))
+        return tuple(map(_tuples_for_lists, value))
     hash(value)
     return value
 

@@ -41,7 +41,7 @@ class CorpusDefect:
     rows : int
         Rows of the datasets that an audit tries, about.
     cause : tuple of str
-        Words of which one is to stand in what a maintainer is told; none for a law that is just another one.
+        Words of which one is to stand in what a maintainer is told; none for a distribution that is just another one.
     draws : int
         Budget of an audit, both sides together; the corrected version is held against the same.
     verdicts : tuple of str

@@ -1,4 +1,4 @@
-"""Defective noise: its bits, its law, its scale, and what it is drawn from."""
+"""Defective noise: its bits, its distribution, its scale, and what it is drawn from."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def negative_zero(data: Any, rng: Generator, fixed: bool) -> float:
     return 0.0 if fixed else 0.0 * total
 
 
-# --------------------------------------------------------------------------------- law and scale
+# --------------------------------------------------------------------------------- distribution and scale
 
 
 @defect("a sampler of geometric noise that never returns 0", PureDP(1.0), AddRemoveOne(), (0, 1), 3, (), draws=5_000)

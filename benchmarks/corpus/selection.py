@@ -31,7 +31,7 @@ def no_noise_on_empty_bins(data: Any, rng: Generator, fixed: bool) -> dict[str, 
     return {key: counts[key] + (geometric(rng, 1.0) if fixed or counts[key] else 0) for key in CATEGORIES}
 
 
-def _released(data: Any, rng: Generator, threshold: float) -> dict[str, int]:
+def _release_counts(data: Any, rng: Generator, threshold: float) -> dict[str, int]:
     noisy = {key: count + geometric(rng, 1.0) for key, count in sorted(Counter(data).items())}
     return {key: count for key, count in noisy.items() if count > threshold}
 
@@ -42,7 +42,7 @@ _THRESHOLD = 1.0 - math.log(1e-5)
 
 @defect("every key whose noisy count is positive", ApproxDP(1.0, 1e-5), AddRemoveOne(), CATEGORIES, 3, KEY)
 def keys_released_without_a_threshold(data: Any, rng: Generator, fixed: bool) -> dict[str, int]:
-    return _released(data, rng, _THRESHOLD if fixed else 0.0)
+    return _release_counts(data, rng, _THRESHOLD if fixed else 0.0)
 
 
 @defect(
@@ -55,7 +55,7 @@ def keys_released_without_a_threshold(data: Any, rng: Generator, fixed: bool) ->
     draws=4_000,
 )
 def threshold_for_a_larger_delta(data: Any, rng: Generator, fixed: bool) -> dict[str, int]:
-    return _released(data, rng, _THRESHOLD if fixed else 1.0)
+    return _release_counts(data, rng, _THRESHOLD if fixed else 1.0)
 
 
 @defect("a ranking, ties by the order of the rows", PureDP(1.0), ReplaceOne(), CATEGORIES, 3, (), draws=8_000)

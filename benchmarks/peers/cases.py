@@ -39,7 +39,7 @@ _SIGMA = 1.8653
 
 @dataclass(frozen=True)
 class RareEvent:
-    """1 with probability ``p`` on data 1 and ``q`` on data 0, else 0: one event is the whole law."""
+    """1 with probability ``p`` on data 1 and ``q`` on data 0, else 0: one event is the whole distribution."""
 
     p: float
     q: float
@@ -141,13 +141,21 @@ def cases() -> list[PeerCase]:
         *(_laplace(epsilon, one) for epsilon in (1.0, 2.0)),
         PeerCase("Gaussian, as mu", gaussian, one, GaussianDP, mu, *tails, ("gdp",), DELTA),
         PeerCase("Gaussian, as (epsilon, 1e-5)", gaussian, one, rest, curve.epsilon(DELTA), *tails, within, DELTA),
-        PeerCase("randomised response", from_epsilon(1.0), bit, PureDP, 1.0, *_two(keep, 1 - keep), pure),
-        PeerCase("rare event, 0.0024", RareEvent(_RARE, q), bit, PureDP, math.log(_RARE / q), *_two(_RARE, q), pure),
+        PeerCase("randomised response", from_epsilon(1.0), bit, PureDP, 1.0, *_two_outcome_tails(keep, 1 - keep), pure),
+        PeerCase(
+            "rare event, 0.0024",
+            RareEvent(_RARE, q),
+            bit,
+            PureDP,
+            math.log(_RARE / q),
+            *_two_outcome_tails(_RARE, q),
+            pure,
+        ),
     ]
 
 
 def identical() -> list[PeerCase]:
-    """Both datasets have the same law: the true level is 0, and any bound above it is wrong."""
+    """Both datasets have the same distribution: the true level is 0, and any bound above it is wrong."""
     same = Pair(np.array([0.0]), np.array([0.0]), "0 twice")
     pure, within = ("bonferroni", "split"), ("bonferroni", "split", "gdp")
     rest = partial(ApproxDP, delta=DELTA)
@@ -181,6 +189,6 @@ def _laplace(epsilon: float, pair: Pair) -> PeerCase:
     )
 
 
-def _two(p: float, q: float) -> tuple[Array, Array, Array]:
+def _two_outcome_tails(p: float, q: float) -> tuple[Array, Array, Array]:
     """Tails of outputs 0 and 1 at the one threshold between them."""
     return np.array([p]), np.array([q]), np.array([0.5])

@@ -36,7 +36,7 @@ def busy(data: Any, rng: np.random.Generator) -> int:
     return int(data[0]) if truthful and total else 1 - int(data[0])
 
 
-def _slow(case: str) -> Draft:
+def _slow_claim(case: str) -> Draft:
     # What 4,000 draws can detect is beyond twice the claimed level, the default.
     return privacy(one_draw(busy), PureDP(1.0), _BIT, case=case, draws={"smoke": SLOW_DRAWS}, detect=3.0)
 
@@ -52,14 +52,14 @@ def start() -> Iterator[Draft]:
 @entry("cores/single", title="One slow claim", source=_SOURCE)
 def single() -> Iterator[Draft]:
     """Two processes draw for one claim."""
-    yield _slow("single")
+    yield _slow_claim("single")
 
 
 @entry("cores/slow", title="Slow claims", source=_SOURCE)
 def slow() -> Iterator[Draft]:
     """Targets of 1 ms a draw."""
     for k in range(SLOW):
-        yield _slow(f"claim_{k:02d}")
+        yield _slow_claim(f"claim_{k:02d}")
 
 
 @entry("cores/cheap", title="Many cheap claims", source=_SOURCE)

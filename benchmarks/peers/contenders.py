@@ -89,8 +89,8 @@ def bound(contender: str, case: PeerCase, draws: PairOfDraws, seed: int, command
     Notes
     -----
     Valid because: for dpaudit see `lower_bound`, for the split sample `FixedSize.lower_bound`; the oracle's event is
-    chosen from the laws, not from the draws, so that its two limits, each wrong with probability at most alpha / 2,
-    hold together. That the peer's bounds are valid is not taken for granted, but measured.
+    chosen from the distributions, not from the draws, so that its two limits, each wrong with probability at most alpha
+    / 2, hold together. That the peer's bounds are valid is not taken for granted, but measured.
     """
     n = len(draws.x)
     if contender == DPAUDIT:
@@ -104,8 +104,8 @@ def bound(contender: str, case: PeerCase, draws: PairOfDraws, seed: int, command
             Sampler(RecordedDraws(draws), seed, case.name), case.claim, [_SIDES], settings
         ).lower_bound()
     if contender == ORACLE:
-        return _known(case.claim, draws, case.best(n))
-    return _level(case, _asked(contender, case, draws, seed, command).epsilon)
+        return _known_event_bound(case.claim, draws, case.best(n))
+    return _level(case, _ask_peer(contender, case, draws, seed, command).epsilon)
 
 
 def verdict_draws(case: PeerCase, draws: PairOfDraws, seed: int) -> float:
@@ -156,7 +156,7 @@ def own_seconds(
     if contender == ORACLE:
         return None
     if contender not in (DPAUDIT, SPLIT):
-        return _asked(contender, case, draws, 0, command).seconds
+        return _ask_peer(contender, case, draws, 0, command).seconds
     method = "e-process" if contender == DPAUDIT else "clopper-pearson"
     begun = clock()
     audit(
@@ -172,14 +172,14 @@ def own_seconds(
     return float(clock() - begun)
 
 
-def _known(claim: Guarantee, draws: PairOfDraws, threshold: float) -> float:
+def _known_event_bound(claim: Guarantee, draws: PairOfDraws, threshold: float) -> float:
     x, y = (np.array(np.count_nonzero(side >= threshold)) for side in (draws.x, draws.y))
     n = len(draws.x)
     p, q = clopper_pearson(x, n, ALPHA / 2, "lower"), clopper_pearson(y, n, ALPHA / 2, "upper")
     return float(claim.level_of(p, q)) if p > q else 0.0
 
 
-def _asked(contender: str, case: PeerCase, draws: PairOfDraws, seed: int, command: PeerCommand | None) -> PeerAnswer:
+def _ask_peer(contender: str, case: PeerCase, draws: PairOfDraws, seed: int, command: PeerCommand | None) -> PeerAnswer:
     if command is None:
         raise ValueError(f"{contender!r} needs the peer's command")
     kind = next(kind for kind, name in PEERS.items() if name == contender)

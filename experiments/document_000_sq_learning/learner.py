@@ -83,8 +83,8 @@ _EIGHT, _EIGHT_ROWS = ConjunctionAlgorithm(_BITS[2:], _VISITED, error=0.284), 25
 #: is asked for, below which there are 206 or 207 persons who visited a doctor, and tau s = 204.9.
 _THRESHOLDS = ThresholdAlgorithm("disea", _VISITED, rounds=10, low=0.0, width=0.0625, tolerance=0.1015)
 
-#: Lattice step in rows: fine enough that the curve is nearly that of the Laplace law (A1), coarse enough that ten
-#: answers which all move are composed in no time.
+#: Lattice step in rows: fine enough that the curve is nearly that of the Laplace distribution (A1), coarse enough that
+#: ten answers which all move are composed in no time.
 _STEP = 2.0**-6
 _EPSILON, _DELTA = 0.5, 0.05
 _CLAIM = PureDP(_EPSILON)
@@ -183,13 +183,13 @@ def _means(algorithm: ConjunctionAlgorithm | ThresholdAlgorithm) -> FloatArray:
     return expectations(algorithm, rand())
 
 
-def _repeated(queries: int) -> ConjunctionAlgorithm:
+def _repeated_queries(queries: int) -> ConjunctionAlgorithm:
     return ConjunctionAlgorithm((_AGAIN,) * queries, _VISITED, error=0.5)
 
 
 @cache
 def _repeated_mean() -> float:
-    return float(expectations(_repeated(1), rand())[0])
+    return float(expectations(_repeated_queries(1), rand())[0])
 
 
 @dataclass(frozen=True)
@@ -223,7 +223,7 @@ def _by_size(
     queries: int, tolerance: float, epsilon: float, made: Callable[..., FreshAnswers] = FreshAnswers
 ) -> Callable[[int], Setting]:
     """From a total sample size to the answers of the repeated query, off by more than the tolerance or not."""
-    algorithm, mean = _repeated(queries), np.full(queries, _repeated_mean())
+    algorithm, mean = _repeated_queries(queries), np.full(queries, _repeated_mean())
 
     def build(total: int) -> Setting:
         return Setting(made(algorithm, epsilon, max(1, total // queries)), mean, Largest(mean), tolerance)

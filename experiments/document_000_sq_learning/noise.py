@@ -103,11 +103,11 @@ def geometric() -> Iterator[Draft]:
     )
 
 
-#: Small enough for all answers, errors and laws to be computed.
+#: Small enough for all answers, errors and distributions to be computed.
 _SMALL = TruncatedGeometric(Count(equals=1.0), math.e, 20)
 
 
-def _laws() -> list[tuple[int, np.ndarray[tuple[int, ...], np.dtype[np.float64]]]]:
+def _distributions() -> list[tuple[int, np.ndarray[tuple[int, ...], np.dtype[np.float64]]]]:
     """Answers 0 to 20 and the probabilities of the outputs 0 to 20."""
     found = []
     for g in range(_SMALL.bound + 1):
@@ -122,7 +122,7 @@ def _clamped_errors() -> list[Row]:
     outputs = np.arange(_SMALL.bound + 1)
     return [
         (f"answer {g}, error of at least {t}", float(mass[np.abs(outputs - g) >= t].sum()), _tail(_SMALL.a, t))
-        for g, mass in _laws()
+        for g, mass in _distributions()
         for t in range(1, _SMALL.bound + 1)
     ]
 
@@ -130,7 +130,7 @@ def _clamped_errors() -> list[Row]:
 def _biases() -> list[Row]:
     """Bias towards the interior: positive in the lower half of the range, negative in the upper."""
     outputs = np.arange(_SMALL.bound + 1)
-    biases = [(g, float(mass @ outputs) - g) for g, mass in _laws()]
+    biases = [(g, float(mass @ outputs) - g) for g, mass in _distributions()]
     middle = _SMALL.bound / 2
     return [(f"answer {g}", *((0.0, bias) if g < middle else (bias, 0.0))) for g, bias in biases if g != middle]
 
@@ -162,7 +162,7 @@ def truncated() -> Iterator[Draft]:
         level="L4",
         case="errors",
         derived=True,
-        note="all answers from 0 to 20, all errors, from the laws",
+        note="all answers from 0 to 20, all errors, from the distributions",
     )
     yield inequality(
         _biases,
@@ -171,7 +171,7 @@ def truncated() -> Iterator[Draft]:
         level="L4",
         case="bias",
         derived=True,
-        note="all answers from 0 to 20, from the laws",
+        note="all answers from 0 to 20, from the distributions",
     )
     for mechanism, data, exactly, case in (
         (count, pair.x, _tail(math.e, 3), "count"),

@@ -44,7 +44,7 @@ _ROWS = (1250.0, 2500.0, 5000.0, 10_000.0, 20_000.0)
 
 
 @cache
-def _first(rows: int) -> pd.DataFrame:
+def _first_rows(rows: int) -> pd.DataFrame:
     return rand().head(rows)
 
 
@@ -52,24 +52,24 @@ def _queries(k: int) -> ThresholdCounts:
     return spread_cuts("mdvis", 0.0, 75.0, k)
 
 
-def _one(rows: int, delta: float = 0.0) -> Callable[[int], Setting]:
+def _one_answer_setting(rows: int, delta: float = 0.0) -> Callable[[int], Setting]:
     """From k to the error of one of k answers."""
 
     def build(k: int) -> Setting:
-        truth = float(_queries(k)(_first(rows))[0]) / rows
+        truth = float(_queries(k)(_first_rows(rows))[0]) / rows
         return Setting(
-            CountingQueries(_queries(k), rows, _EPSILON, delta), _first(rows), FirstAnswerError(truth), _ERROR
+            CountingQueries(_queries(k), rows, _EPSILON, delta), _first_rows(rows), FirstAnswerError(truth), _ERROR
         )
 
     return build
 
 
-def _all(rows: int) -> Callable[[int], Setting]:
+def _all_answers_setting(rows: int) -> Callable[[int], Setting]:
     """From k to the largest error of k answers."""
 
     def build(k: int) -> Setting:
-        truth = _queries(k)(_first(rows)) / rows
-        return Setting(CountingQueries(_queries(k), rows, _EPSILON), _first(rows), Largest(truth), _ERROR)
+        truth = _queries(k)(_first_rows(rows)) / rows
+        return Setting(CountingQueries(_queries(k), rows, _EPSILON), _first_rows(rows), Largest(truth), _ERROR)
 
     return build
 
@@ -120,7 +120,10 @@ def laplace_query_capacity() -> Iterator[Draft]:
 
 def _accuracy() -> Iterator[Draft]:
     few = {"smoke": 4_000, "standard": 20_000}
-    for case, together, build in (("one_answer", False, _one(_EXAMPLE)), ("all_answers", True, _all(_EXAMPLE))):
+    for case, together, build in (
+        ("one_answer", False, _one_answer_setting(_EXAMPLE)),
+        ("all_answers", True, _all_answers_setting(_EXAMPLE)),
+    ):
         k = stated_capacity(_EPSILON, _EXAMPLE, _ERROR, _BETA, together=together)
         setting = build(k)
         built = CountingQueries(_queries(k), _EXAMPLE, _EPSILON)
@@ -180,7 +183,7 @@ def _exponents() -> Iterator[Draft]:
         derived=True,
     )
     yield scaling(
-        lambda rows: _all(int(rows)),
+        lambda rows: _all_answers_setting(int(rows)),
         parameter="n",
         at=_ROWS,
         exponent=1.0,
@@ -211,7 +214,7 @@ def _exponents() -> Iterator[Draft]:
         )
     most = _laplace_capacity(2000, _DELTA, together=False)
     yield smallest(
-        _one(2000, _DELTA),
+        _one_answer_setting(2000, _DELTA),
         parameter="k",
         claimed=most,
         beta=_BETA,

@@ -1,8 +1,8 @@
 """Document 001, sections 12.1 and 12.2: the definitions, as tests of an exact and of a sampled tester.
 
 A sampled tester is a random thing, and what it promises is of the kind of an accuracy theorem: in 95 % of audits its
-lower bound is not above the true level. So testers are run as mechanisms here, on pairs of laws whose curves are known
-(catalogue 000_001_003, A1 to A5); and mistakes that are made in audits are shown to be mistakes.
+lower bound is not above the true level. So testers are run as mechanisms here, on pairs of distributions whose curves
+are known (catalogue 000_001_003, A1 to A5); and mistakes that are made in audits are shown to be mistakes.
 """
 
 from __future__ import annotations
@@ -54,14 +54,14 @@ _BETA = 0.05
 _LEVELS = (0.0, 0.1, 0.5, 0.9, 1.0, 1.5)
 
 
-def _numbered(*probabilities: float) -> FiniteLaw:
+def _numbered_distribution(*probabilities: float) -> FiniteLaw:
     return FiniteLaw(tuple(range(len(probabilities))), np.array(probabilities))
 
 
 def _responses(k: int, epsilon: float, bit: int) -> FiniteLaw:
     """Number of ones among k randomised responses of one bit: it holds all that the k of them tell."""
     keep = 1 / (1 + math.exp(-epsilon))
-    return _numbered(*stats.binom.pmf(np.arange(k + 1), k, keep if bit else 1 - keep).tolist())
+    return _numbered_distribution(*stats.binom.pmf(np.arange(k + 1), k, keep if bit else 1 - keep).tolist())
 
 
 #: Pairs with a known curve: A1 Laplace, A2 Gaussian, A3 geometric, A4 composed randomised response, A5 Cauchy.
@@ -72,14 +72,14 @@ _PAIRS: Mapping[str, tuple[Law, Law]] = {
     "randomised_responses": (_responses(10, 0.5, 1), _responses(10, 0.5, 0)),
     "cauchy": (CauchyLaw(0.0, math.exp(-0.75)), CauchyLaw(0.0, math.exp(0.75))),
 }
-_UNIFORM = _numbered(*[1 / 64] * 64)
-#: The second law has an output that the first one does not have.
-_MISMATCH = (_numbered(1.0), _numbered(0.5, 0.5))
+_UNIFORM = _numbered_distribution(*[1 / 64] * 64)
+#: The second distribution has an output that the first one does not have.
+_MISMATCH = (_numbered_distribution(1.0), _numbered_distribution(0.5, 0.5))
 #: A mechanism that gives its input away with probability 0.38: no level at a delta of 0.2, the level 0 at twice that.
-_LEAK = (_numbered(0.62, 0.38), _numbered(1.0))
+_LEAK = (_numbered_distribution(0.62, 0.38), _numbered_distribution(1.0))
 
 
-def _between(low: int, high: int) -> tuple[float, ...]:
+def _integer_edges(low: int, high: int) -> tuple[float, ...]:
     """Edges that make a cell of each integer."""
     return tuple(k + 0.5 for k in range(low, high))
 
@@ -88,8 +88,8 @@ def _between(low: int, high: int) -> tuple[float, ...]:
 _EDGES: Mapping[str, tuple[float, ...]] = {
     "laplace": tuple(np.linspace(-3.0, 4.0, 15).tolist()),
     "gaussian": tuple(np.linspace(-3.0, 4.0, 15).tolist()),
-    "geometric": _between(-5, 5),
-    "randomised_responses": _between(0, 10),
+    "geometric": _integer_edges(-5, 5),
+    "randomised_responses": _integer_edges(0, 10),
     "cauchy": tuple(np.linspace(-4.0, 4.0, 17).tolist()),
 }
 _DELTAS: Mapping[str, float] = {"gaussian": 0.05, "randomised_responses": 0.05}
@@ -98,10 +98,10 @@ _DELTAS: Mapping[str, float] = {"gaussian": 0.05, "randomised_responses": 0.05}
 def _delta(law_p: Law, law_q: Law, epsilon: float) -> float:
     """Smallest delta at eps in this order, from the event that tells most; 0 where only rounding is left of it."""
     p, q = loss_event(law_p, law_q, epsilon)
-    return _cleared(p - math.exp(epsilon) * q)
+    return _clear_rounding(p - math.exp(epsilon) * q)
 
 
-def _cleared(difference: float) -> float:
+def _clear_rounding(difference: float) -> float:
     return difference if difference > 1e-15 else 0.0
 
 
@@ -112,7 +112,7 @@ def _strictness() -> list[Row]:
     ]
 
 
-def _listed(law: TwoSidedGeometricLaw) -> list[float]:
+def _list_probabilities(law: TwoSidedGeometricLaw) -> list[float]:
     """Probabilities of the integers from -60 to 61; the rest has 1e-26."""
     centred = np.arange(-60, 62) - law.loc
     mass = np.exp(-law.log_a * np.abs(centred)) * (law.a - 1) / (law.a + 1)
@@ -120,12 +120,12 @@ def _listed(law: TwoSidedGeometricLaw) -> list[float]:
 
 
 def _finite_tester() -> list[Row]:
-    first, second = (_listed(TwoSidedGeometricLaw(loc, math.e)) for loc in (0, 1))
+    first, second = (_list_probabilities(TwoSidedGeometricLaw(loc, math.e)) for loc in (0, 1))
     rows: list[Row] = [("geometric noise: largest loss", largest_loss(first, second), 1.0)]
     rows += [
         (
             f"geometric noise: delta at {e:g}",
-            _cleared(hockey_stick(first, second, e)),
+            _clear_rounding(hockey_stick(first, second, e)),
             max(0.0, (math.e - math.exp(e)) / (1 + math.e)),
         )
         for e in _LEVELS
@@ -139,8 +139,8 @@ def _finite_tester() -> list[Row]:
         (f"ten randomised responses: delta at {e:g}", hockey_stick(p, q, e), curve(*responses).delta(e))
         for e in _LEVELS
     ]
-    rows.append(("an output that one law lacks: largest loss", largest_loss([1.0, 0.0], [0.5, 0.5]), math.inf))
-    rows.append(("an output that one law lacks: delta at 50", hockey_stick([0.5, 0.5], [1.0, 0.0], 50.0), 0.5))
+    rows.append(("an output that one distribution lacks: largest loss", largest_loss([1.0, 0.0], [0.5, 0.5]), math.inf))
+    rows.append(("an output that one distribution lacks: delta at 50", hockey_stick([0.5, 0.5], [1.0, 0.0], 50.0), 0.5))
     return rows
 
 
@@ -209,7 +209,12 @@ def definitions() -> Iterator[Draft]:
     )
     yield as_corrected("J12d", mended)
     statements: tuple[tuple[Callable[[], list[Row]], Comparison, str, str], ...] = (
-        (_finite_tester, "==", "listed laws: largest loss and delta are those of the closed forms", "finite_tester"),
+        (
+            _finite_tester,
+            "==",
+            "listed distributions: largest loss and delta are those of the closed forms",
+            "finite_tester",
+        ),
         (_known_curves, "==", "P[loss >= eps] - e^eps Q[loss >= eps] is the delta of the curve", "known_curves"),
         (
             _every_event,
@@ -222,12 +227,12 @@ def definitions() -> Iterator[Draft]:
     )
     for rows, relation, statement, case in statements:
         yield inequality(rows, statement=statement, relation=relation, case=case)
-    yield from _audited()
-    yield from _tested()
+    yield from _claim_auditor_checks()
+    yield from _claim_sampled_tester()
     yield from _mistakes()
 
 
-def _audited() -> Iterator[Draft]:
+def _claim_auditor_checks() -> Iterator[Draft]:
     """The auditor of this project on a mechanism whose curve is known, under both definitions."""
     count = TwoSidedGeometric(Count("hlthp", equals=1.0), math.e)
     pair = replaced("a person in poor health is replaced by one who is not", person(hlthp=1), person(hlthp=0))
@@ -249,49 +254,49 @@ def _audited() -> Iterator[Draft]:
     )
 
 
-def _tested() -> Iterator[Draft]:
+def _claim_sampled_tester() -> Iterator[Draft]:
     """The sampled tester: bounds above the level in at most 5 % of audits, and one that is found where there is one."""
     for name, pair in _PAIRS.items():
         delta = _DELTAS.get(name, 0.0)
-        yield _covers(SampledTester(_EDGES[name], delta), pair, curve(*pair).epsilon(delta), f"tester_on_{name}")
-    yield _covers(SampledTester(_between(0, 63)), (_UNIFORM, _UNIFORM), 0.0, "tester_on_equal_laws")
-    yield _finds(SampledTester((0.5,)), _MISMATCH, 1.0, "tester_on_mismatched_supports")
-    yield _finds(SampledTester((0.5,), 0.2), _LEAK, 0.5, "tester_on_a_leak")
+        yield _claim_covers(SampledTester(_EDGES[name], delta), pair, curve(*pair).epsilon(delta), f"tester_on_{name}")
+    yield _claim_covers(SampledTester(_integer_edges(0, 63)), (_UNIFORM, _UNIFORM), 0.0, "tester_on_equal_laws")
+    yield _claim_finds(SampledTester((0.5,)), _MISMATCH, 1.0, "tester_on_mismatched_supports")
+    yield _claim_finds(SampledTester((0.5,), 0.2), _LEAK, 0.5, "tester_on_a_leak")
 
 
 def _mistakes() -> Iterator[Draft]:
     """What goes wrong in audits, on the pairs on which the tester goes right."""
     gaussian = _PAIRS["gaussian"]
     level = curve(*gaussian).epsilon(0.05)
-    yield _covers(
-        ScoredOnTrainingTester(_between(0, 63)),
+    yield _claim_covers(
+        ScoredOnTrainingTester(_integer_edges(0, 63)),
         (_UNIFORM, _UNIFORM),
         0.0,
         "event_chosen_on_scored_runs",
-        "two equal laws: the event that happened to differ most is taken for a difference",
+        "two equal distributions: the event that happened to differ most is taken for a difference",
     )
-    yield _finds(
+    yield _claim_finds(
         OneOrderTester((0.5,)),
         _MISMATCH,
         1.0,
         "reverse_direction_ignored",
-        "the second law has an output of its own; from the first to the second the level is ln 2",
+        "the second distribution has an output of its own; from the first to the second the level is ln 2",
     )
-    yield _covers(
+    yield _claim_covers(
         PointMassRatio(),
         gaussian,
         level,
         "point_mass_ratio_on_continuous",
         "no real number is drawn twice, so every ratio of frequencies is infinite",
     )
-    yield _covers(
+    yield _claim_covers(
         DeltaOnBothSidesTester(_EDGES["gaussian"], 0.05),
         gaussian,
         level,
         "delta_used_twice",
         "delta is subtracted from both probabilities: false alarms",
     )
-    yield _finds(
+    yield _claim_finds(
         DeltaTwiceTester((0.5,), 0.2),
         _LEAK,
         0.5,
@@ -300,7 +305,7 @@ def _mistakes() -> Iterator[Draft]:
     )
 
 
-def _covers(
+def _claim_covers(
     tester: SampledTester | PointMassRatio, pair: tuple[Law, Law], level: float, case: str, mistake: str = ""
 ) -> Draft:
     return accuracy(
@@ -319,7 +324,7 @@ def _covers(
     )
 
 
-def _finds(tester: SampledTester, pair: tuple[Law, Law], level: float, case: str, mistake: str = "") -> Draft:
+def _claim_finds(tester: SampledTester, pair: tuple[Law, Law], level: float, case: str, mistake: str = "") -> Draft:
     return accuracy(
         tester,
         pair,
@@ -338,7 +343,7 @@ def _finds(tester: SampledTester, pair: tuple[Law, Law], level: float, case: str
 def _ordered_pairs() -> list[tuple[str, Law, Law]]:
     """The pairs, which are symmetric under swapping, and in either order one that is not."""
     named = [(name.replace("_", " "), *pair) for name, pair in _PAIRS.items()]
-    skewed = _numbered(0.05, 0.15, 0.3, 0.5), _numbered(0.02, 0.18, 0.2, 0.6)
+    skewed = _numbered_distribution(0.05, 0.15, 0.3, 0.5), _numbered_distribution(0.02, 0.18, 0.2, 0.6)
     return [*named, ("four outcomes", *skewed), ("four outcomes, reversed", skewed[1], skewed[0])]
 
 

@@ -51,17 +51,17 @@ def exponential() -> Iterator[Draft]:
     # that nineteen outcomes that are 12 behind fail nearly as often as is allowed.
     behind_by_12 = ExponentialMechanism(_visits_of(21, *[26] * 19), 1.0)
     common = ExponentialMechanism(_visits_of(*range(20, 40)), 1.0)
-    yield _accurate(behind_by_12, behind_by_12, "nineteen_outcomes_behind")
-    yield _accurate(common, common, "most_common_visits")
+    yield _claim_utility(behind_by_12, behind_by_12, "nineteen_outcomes_behind")
+    yield _claim_utility(common, common, "most_common_visits")
     flipped = MUTANTS["sign_flipped"]
-    yield _accurate(flipped.build(common), common, flipped.name, flipped.note)
+    yield _claim_utility(flipped.build(common), common, flipped.name, flipped.note)
 
 
 @dataclass(frozen=True)
 class ExponentialByDefinition:
-    """The law by its definition: weights e^(eps u / 2), u the number of persons of a group, each weight by itself.
+    """The distribution by its definition: weights e^(eps u / 2), u the persons of a group, each weight by itself.
 
-    The mechanism draws from the array that its own law returns, so that is no law to hold it against.
+    The mechanism draws from the array that its own ``law`` returns: nothing to hold it against.
 
     Parameters
     ----------
@@ -75,7 +75,7 @@ class ExponentialByDefinition:
     epsilon: float
 
     def law(self, data: pd.DataFrame) -> FiniteLaw:
-        """Law of the group's number."""
+        """Distribution of the group's number."""
         scores = [sum(low <= value <= high for value in data[column].tolist()) for column, low, high in self.groups]
         mass = [1.0 / math.fsum(math.exp(self.epsilon / 2.0 * (v - u)) for v in scores) for u in scores]
         return FiniteLaw(tuple(range(len(mass))), np.array(mass))
@@ -98,7 +98,7 @@ class _Shortfall:
         return np.asarray(scores.max() - scores[np.asarray(outputs, dtype=np.int64)], dtype=np.float64)
 
 
-def _accurate(audited: Any, correct: ExponentialMechanism, case: str, mistake: str = "") -> Draft:
+def _claim_utility(audited: Any, correct: ExponentialMechanism, case: str, mistake: str = "") -> Draft:
     """``P[u <= u* - al] <= beta`` for ``al = (2 Du / eps)(ln |L| + ln(1/beta))``, on the whole data."""
     beta, scores = 0.05, correct.scores(rand())
     alpha = 2 * correct.sensitivity / correct.epsilon * (math.log(scores.size) + math.log(1 / beta))

@@ -62,16 +62,16 @@ _BITS = (2, 4, 8, 16)
 _ROWS = (500, 2000, 8000, 16_000)
 _GRID = tuple(round(500 * 2 ** (k / 4)) for k in range(21))
 #: Level at which the least probable of all synthetic databases of the whole data still has a probability in double
-#: precision, e^-605 at the lowest: at a level of 1 exact laws can be stated for up to 1,000 persons.
+#: precision, e^-605 at the lowest: at a level of 1 exact distributions can be stated for up to 1,000 persons.
 _LEVEL_OF_ALL = 0.06
 
 
 @dataclass(frozen=True)
 class SmallDatabaseByDefinition:
-    """The law by its definition: every synthetic database is listed, its queries are asked, its orderings counted.
+    """The distribution by its definition: every synthetic database is listed, its queries asked, its orderings counted.
 
-    In whole numbers but for one exponential of each weight. The mechanism draws from the array that its own law
-    returns, so that is no law to hold it against.
+    In whole numbers but for one exponential of each weight. The mechanism draws from the array that its own
+    ``law`` returns, so it cannot be held against that.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class SmallDatabaseByDefinition:
     size: int
 
     def law(self, data: pd.DataFrame) -> FiniteLaw:
-        """Law of the histogram: ``m! / prod(c!) exp(-eps n error / 2)``, error being ``worst / (n m)``."""
+        """Distribution of the histogram: ``m! / prod(c!) exp(-eps n error / 2)``, error being ``worst / (n m)``."""
         elements = list(itertools.product((0, 1), repeat=len(self.columns)))
         found = Counter(zip(*(data[column].tolist() for column in self.columns), strict=True))
         truth = [found[element] for element in elements]
@@ -112,7 +112,7 @@ class SmallDatabaseByDefinition:
         return FiniteLaw(tuple(outcomes), np.array([math.exp(log - top) / total for log in logs]))
 
 
-def _first(rows: int) -> pd.DataFrame:
+def _first_rows(rows: int) -> pd.DataFrame:
     return rand().head(rows)
 
 
@@ -120,7 +120,7 @@ def _ten_persons(columns: tuple[str, str], first: tuple[int, int], second: tuple
     """The first ten persons, one of them replaced."""
 
     def side(values: tuple[int, int]) -> pd.DataFrame:
-        data = _first(10).astype(float)
+        data = _first_rows(10).astype(float)
         data.iloc[0] = pd.Series(person(**dict(zip(columns, map(float, values), strict=True))))
         return data
 
@@ -166,7 +166,7 @@ def _mended_union_bounds() -> list[tuple[str, float, float]]:
 
 
 def _setting(rows: int, columns: tuple[Hashable, ...]) -> Setting:
-    mechanism, data = _at_theorem(rows, 1.0, columns), _first(rows)
+    mechanism, data = _at_theorem(rows, 1.0, columns), _first_rows(rows)
     return Setting(mechanism, data, mechanism.error(data))
 
 
@@ -259,7 +259,7 @@ def _mutants(small: SmallDatabase, opposite: Pair) -> Iterator[Draft]:
 _ALIKE = "the same row in all places of the small database"
 
 
-def _alike(setting: Setting) -> Setting:
+def _constant_setting(setting: Setting) -> Setting:
     mechanism = setting.mechanism
     assert isinstance(mechanism, SmallDatabase)
     cells = np.zeros(2 ** len(mechanism.columns), dtype=np.int64)
@@ -281,7 +281,7 @@ def _accuracy() -> Iterator[Draft]:
             strict=True,
             exact=mechanism.failure(setting.data, alpha),
             case=f"{rows}_persons",
-            controls={_ALIKE: _alike(setting).mechanism},
+            controls={_ALIKE: _constant_setting(setting).mechanism},
             derived=True,
             parameters={"rows": rows, "m": mechanism.size, "conjunctions": 9},
         )
@@ -337,7 +337,7 @@ def _accuracy() -> Iterator[Draft]:
         curve=lambda bits: theorem_alpha(200, 1.0, _BETA, round(bits)),
         criterion=False,
         case="error_by_attributes",
-        controls={_ALIKE: lambda bits: _alike(by_bits(bits))},
+        controls={_ALIKE: lambda bits: _constant_setting(by_bits(bits))},
         derived=True,
         note="ln N = d ln 2 and ln k = d ln 3, so the bound grows as d^(2/3); 200 persons",
     )
@@ -350,7 +350,7 @@ def _accuracy() -> Iterator[Draft]:
     # of privacy that is the same mechanism with the same theorem; here it is at eps = 1.
     rows = 2000
     half = lecture_alpha(rows, 1.0, _BETA, 2)
-    lecture, data = SmallDatabase(_WEAK_AND_PLAN, 2.0, lecture_size(half, 2)), _first(rows)
+    lecture, data = SmallDatabase(_WEAK_AND_PLAN, 2.0, lecture_size(half, 2)), _first_rows(rows)
     yield accuracy(
         lecture,
         data,

@@ -74,7 +74,7 @@ def accuracy_claims() -> Iterator[Draft]:
         )
     hard = SparseBits(8, 4.0 * ALPHA)
     yield smallest(
-        lambda total: Setting(fresh(hard, _scaled(hard.d, total)), target(hard.d), true_error(hard), ALPHA),
+        lambda total: Setting(fresh(hard, _split_of_size(hard.d, total)), target(hard.d), true_error(hard), ALPHA),
         parameter="samples",
         claimed=corrected(hard.d, EPSILON, ALPHA, BETA).needed,
         beta=BETA,
@@ -86,7 +86,7 @@ def accuracy_claims() -> Iterator[Draft]:
     )
 
 
-def _scaled(d: int, total: int) -> TrainTestSplit:
+def _split_of_size(d: int, total: int) -> TrainTestSplit:
     """The corrected split with all parts but the number of runs cut so that the sample has about this size."""
     full = corrected(d, EPSILON, ALPHA, BETA)
     part = total / full.needed
@@ -109,7 +109,7 @@ def estimate_claims() -> Iterator[Draft]:
         accuracy(
             one,
             tests,
-            _Closer(away, step),
+            _IsCloser(away, step),
             at_most=0.0,
             beta=failure / k,
             exact=1.0 - beyond,
@@ -206,7 +206,7 @@ class ErrorRateDistance:
 
 
 @dataclass(frozen=True)
-class _Closer:
+class _IsCloser:
     """1 where a distance is below a bound, 0 where it is not."""
 
     distance: ErrorRateDistance

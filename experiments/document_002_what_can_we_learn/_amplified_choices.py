@@ -32,7 +32,7 @@ def choice_mutants() -> Iterator[Draft]:
     """The whole bank of the generic learner."""
     yield from _of_the_whole_learner()
     yield from _of_the_test_part()
-    yield from _useless()
+    yield from _claim_useless_choices()
 
 
 def whole(runs: int, tests: int) -> tuple[BoostedLearner, Pair]:
@@ -101,7 +101,7 @@ def _of_the_test_part() -> Iterator[Draft]:
     )
 
 
-def _useless() -> Iterator[Draft]:
+def _claim_useless_choices() -> Iterator[Draft]:
     """What keeps privacy and loses accuracy, at the reference parameters."""
     learner, label = whole(12, 4)
     rates = MUTANTS["score_over_n"]

@@ -34,7 +34,8 @@ E1 = Erratum(
     "false",
     "In the copy we have, section 2.1 says that all algorithms of the document are symmetric: they do not depend on "
     "the order of the entries, so that databases may be multisets, with symmetric difference for the distance.",
-    fails="A* cuts the database into blocks by position: its output law changes with the order, and if one record is "
+    fails="A* cuts the database into blocks by position: its output distribution changes with the order, and if one "
+    "record is "
     "deleted every block changes; with one row a block the hypotheses then cost 2 k atanh(eps/4), 3.02 for k = 12 and "
     "eps = 0.5",
     correction="A* is private under replace-one only; a random permutation of the records makes it symmetric",
@@ -229,11 +230,11 @@ def size_claims() -> Iterator[Draft]:
         ("alpha", "alpha", (0.01, 0.02, 0.05, 0.1, 0.2), -1.0, lambda x: (10, EPSILON, x, BETA)),
     ]
     for case, name, at, exponent, parameters in claims:
-        draft = _bounded(case, name, at, exponent, parameters)
+        draft = _claim_sample_size(case, name, at, exponent, parameters)
         yield as_corrected("E7", draft) if case == "small_beta" else draft
 
 
-def _bounded(
+def _claim_sample_size(
     case: str, name: str, at: tuple[float, ...], exponent: float, parameters: Callable[[float], Parameters]
 ) -> Draft:
     """The corrected sample size against its closed form."""

@@ -135,9 +135,9 @@ def least_sizes() -> Iterator[Draft]:
         measure=Exactly("least sample size"),
         curve=lambda bits: lemma_size(0.5, 0.1, int(bits)),
         case="rows_by_bits",
-        figure=_figure("bits d", "sparse x, by the exact law"),
+        figure=_figure("bits d", "sparse x, by the exact distribution"),
         derived=True,
-        note="x is a unit vector with probability 4 alpha, else 0; by the exact law of the learner's success",
+        note="x is a unit vector with probability 4 alpha, else 0; by the exact distribution of the learner's success",
     )
     yield scaling(
         lambda bits: by_rows(PrivateParityLearner(0.5, int(bits)), SparseInputs(0.4), 0.1),

@@ -1,7 +1,7 @@
 """Sample sizes of the generic private learner: at the theorem's, the least ones, and how they grow.
 
 Failure probabilities are exact, on instances that are about as bad as an instance can be: of those with identical bad
-hypotheses by a sum over a binomial law, of those with independent ones by quadrature.
+hypotheses by a sum over a binomial distribution, of those with independent ones by quadrature.
 """
 
 from __future__ import annotations
@@ -58,15 +58,15 @@ def _figure(parameter: str, curve: str) -> Figure:
     return Figure(f"Sample size of the generic learner, by {parameter}", curve, parameter, "least sample size")
 
 
-def _realizable(k: int, epsilon: float, alpha: float, beta: float = _BETA) -> float:
+def _realizable_size(k: int, epsilon: float, alpha: float, beta: float = _BETA) -> float:
     return realizable_bound(math.log(k - 1), epsilon, alpha, beta)
 
 
 @cache
-def _least(made: Instance, k: int, epsilon: float, alpha: float, beta: float = _BETA) -> int:
+def _least_sample(made: Instance, k: int, epsilon: float, alpha: float, beta: float = _BETA) -> int:
     """Exact least sample size on an instance."""
     examples = made(k, alpha)
-    enough = (_realizable if made is identical_realizable else _bound)(k, epsilon, alpha, beta)
+    enough = (_realizable_size if made is identical_realizable else _bound)(k, epsilon, alpha, beta)
     return least_size(lambda size: examples.failure(FreshLearner(epsilon, size), alpha), beta, up(enough))
 
 
@@ -138,7 +138,7 @@ def _agnostic_exponents() -> Iterator[Draft]:
     little, some = 0.001, 0.1
     sizes = (4, 16, 256, 65_536)
     yield scaling(
-        lambda h: _least(identical_agnostic, round(math.exp(h)), little, some),
+        lambda h: _least_sample(identical_agnostic, round(math.exp(h)), little, some),
         parameter="ln|H|",
         at=[math.log(k) for k in sizes],
         exponent=1.0,
@@ -153,7 +153,7 @@ def _agnostic_exponents() -> Iterator[Draft]:
         note="ln(|H| - 1) + ln(1/beta) is taken as ln|H| times a factor",
     )
     yield scaling(
-        lambda b: _least(identical_agnostic, _K, little, some, math.exp(-b)),
+        lambda b: _least_sample(identical_agnostic, _K, little, some, math.exp(-b)),
         parameter="ln(1/beta)",
         at=(2.0, 4.0, 8.0, 16.0),
         exponent=1.0,
@@ -207,7 +207,7 @@ def _exact_exponent(
 
     other = "alpha" if parameter == "eps" else "eps"
     return scaling(
-        lambda x: _least(made, 16, *both(x)),
+        lambda x: _least_sample(made, 16, *both(x)),
         parameter=parameter,
         at=at,
         exponent=exponent,
@@ -303,7 +303,7 @@ _TIGHT = {0.1: 1.04, 0.5: 1.04, 1.0: 1.10, 2.0: 1.24}
 def realizable_sizes() -> Iterator[Draft]:
     """Claims of accuracy on consistent data, where the bound is tight."""
     for case, k, epsilon, alpha in (("small_eps", 1024, 0.1, 0.02), ("eps_1", 64, 1.0, 0.1)):
-        examples, bound = identical_realizable(k, alpha), _realizable(k, epsilon, alpha)
+        examples, bound = identical_realizable(k, alpha), _realizable_size(k, epsilon, alpha)
         sound, halved = FreshLearner(epsilon, up(bound)), FreshEpsHalved(epsilon, up(bound))
         yield learns(
             sound,
@@ -338,7 +338,7 @@ def realizable_sizes() -> Iterator[Draft]:
             case=f"eps_halved{variant}",
             mistake=unused,
         )
-    bound = _realizable(1024, 0.1, 0.02)
+    bound = _realizable_size(1024, 0.1, 0.02)
     yield smallest(
         by_size(identical_realizable(1024, 0.02), 0.02, 0.1, FreshEpsHalved),
         parameter="n",
@@ -378,8 +378,8 @@ def _tightness() -> list[Row]:
     return [
         (
             f"|H| = {k}, eps = {epsilon:g}, alpha = {alpha:g}, beta = {beta:g}",
-            _realizable(k, epsilon, alpha, beta),
-            _TIGHT[epsilon] * _least(identical_realizable, k, epsilon, alpha, beta),
+            _realizable_size(k, epsilon, alpha, beta),
+            _TIGHT[epsilon] * _least_sample(identical_realizable, k, epsilon, alpha, beta),
         )
         for k, epsilon, alpha, beta in _grid()
     ]
@@ -392,26 +392,26 @@ def _realizable_exponents() -> Iterator[Draft]:
         ("n_by_large_eps", (16.0, 32.0, 64.0), 0.0, (-1.0, -0.5, 0.5)),
     ):
         yield scaling(
-            lambda epsilon: _least(identical_realizable, _K, epsilon, 0.05),
+            lambda epsilon: _least_sample(identical_realizable, _K, epsilon, 0.05),
             parameter="eps",
             at=at,
             exponent=exponent,
             others=others,
             measure=Exactly("exact least n"),
-            curve=lambda epsilon: _realizable(_K, epsilon, 0.05) + 1.0,
+            curve=lambda epsilon: _realizable_size(_K, epsilon, 0.05) + 1.0,
             both=True,
             figure=_figure("eps", f"consistent data, alpha = 0.05, eps from {at[0]:g}"),
             case=case,
             derived=True,
         )
     yield scaling(
-        lambda alpha: _least(identical_realizable, _K, 0.1, alpha),
+        lambda alpha: _least_sample(identical_realizable, _K, 0.1, alpha),
         parameter="alpha",
         at=(0.01, 0.02, 0.04, 0.08),
         exponent=-1.0,
         others=(-2.0, -0.5),
         measure=Exactly("exact least n"),
-        curve=lambda alpha: _realizable(_K, 0.1, alpha) + 1.0,
+        curve=lambda alpha: _realizable_size(_K, 0.1, alpha) + 1.0,
         both=True,
         figure=_figure("alpha", "consistent data, eps = 0.1"),
         case="n_by_alpha",
@@ -424,8 +424,8 @@ def _realizable_exponents() -> Iterator[Draft]:
         exponent=1.0,
         others=(0.5, 2.0),
         log_factor=_hypotheses_factor,
-        measure=Smallest(_BETA, low=100.0, high=2.0 * _realizable(65_536, 0.5, 0.1)),
-        curve=lambda h: _realizable(round(math.exp(h)), 0.5, 0.1) + 1.0,
+        measure=Smallest(_BETA, low=100.0, high=2.0 * _realizable_size(65_536, 0.5, 0.1)),
+        curve=lambda h: _realizable_size(round(math.exp(h)), 0.5, 0.1) + 1.0,
         within=0.1,
         figure=_figure("ln|H|", "consistent data, eps = 0.5, alpha = 0.1"),
         case="n_by_hypotheses",

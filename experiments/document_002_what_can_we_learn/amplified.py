@@ -1,11 +1,12 @@
 """Document 002, section 4: the amplified parity learner A*, as printed and as corrected, and its two selections.
 
 Privacy holds whatever the numbers of runs, rows and test rows are, so it is audited on small ones. Noise is integer
-noise on error counts: a count moves by one at most, so nothing is rounded, and no law here is a floating-point one.
+noise on error counts: a count moves by one at most, so nothing is rounded, and no distribution here is a floating-point
+one.
 
 The joint release is of level epsilon exactly, the choice alone of ``max(2 atanh(eps/4), 2 eps/k)``: half of what is
-claimed. Errata that hang on order (E1) are shown by laws: on one database in two orders, and under add/remove, where a
-record that is deleted moves every later one to another block.
+claimed. Errata that hang on order (E1) are shown by distributions: on one database in two orders, and under add/remove,
+where a record that is deleted moves every later one to another block.
 """
 
 from __future__ import annotations
@@ -97,7 +98,7 @@ _FEW = {"smoke": 150_000, "standard": 1_000_000}
 )
 def amplified() -> Iterator[Draft]:
     """Joint release and final output on small splits; accuracy at the reference parameters, on fresh samples."""
-    yield from _joint()
+    yield from _claim_joint_release()
     yield from _final_output()
     yield from _joint_mutants()
     yield from _noise_mutants()
@@ -109,7 +110,7 @@ def amplified() -> Iterator[Draft]:
     yield from size_claims()
 
 
-def _joint() -> Iterator[Draft]:
+def _claim_joint_release() -> Iterator[Draft]:
     """What Lemma 4.5 releases: all hypotheses and noisy errors; and its test part by itself."""
     fixed, data = (
         FixedErrors((0,) * 11, ParityErrors(1), NoisyErrorCounts(EPSILON / 11), EPSILON),
@@ -238,10 +239,10 @@ def _noise_mutants() -> Iterator[Draft]:
         flipped(one_bit(TrainTestSplit(1, 7, 1)), 3, "a test label"),
     )
     for name in ("noise_1_over_s_eps", "noise_k_over_n_eps", "noise_2_over_s_eps_logged"):
-        yield broken(_largest(_test_part(name, (0,) * 4)), base, label, relation=REPLACE)
+        yield broken(_with_largest_estimate(_test_part(name, (0,) * 4)), base, label, relation=REPLACE)
 
 
-def _largest(part: Mutant[Any]) -> Mutant[Any]:
+def _with_largest_estimate(part: Mutant[Any]) -> Mutant[Any]:
     """The mutant of a test part, of which the largest estimate is published."""
 
     def build(base: JointRelease) -> LargestEstimate:
@@ -292,7 +293,7 @@ def _level_of_choice(name: str) -> Mutant[Any]:
 
 
 def _order() -> Iterator[Draft]:
-    """E1: the law of A* on one database in all orders, and under add/remove."""
+    """E1: the distribution of A* on one database in all orders, and under add/remove."""
     split = TrainTestSplit(2, 1, 1)
     learner = astar(1.0, 1, split)
     # One more row than A* reads, as it is printed to ask for.
@@ -311,7 +312,7 @@ def _order() -> Iterator[Draft]:
         "E1",
         inequality(
             lambda: moved(learner),
-            statement="the output law of A* does not depend on the order of the records",
+            statement="the output distribution of A* does not depend on the order of the records",
             relation="==",
             expected="deviation",
             case="order",
@@ -321,7 +322,7 @@ def _order() -> Iterator[Draft]:
         "E1",
         inequality(
             lambda: moved(shuffled),
-            statement="the output law of A* on a random permutation of the records does not depend on their order",
+            statement="the output distribution of A* on randomly permuted records does not depend on their order",
             relation="==",
             case="order_after_shuffling",
             derived=True,

@@ -67,13 +67,13 @@ class LocalAnswers:
         return FreshUsers(self.epsilon, max(1, self.users // len(data)))(truth, 1.0, rng)
 
 
-def _central(queries: int, tau: float) -> Callable[[int], Setting]:
+def _central_setting(queries: int, tau: float) -> Callable[[int], Setting]:
     """From a number of rows to the answers, off by more than the tolerance or not."""
     nothing = np.zeros(queries)
     return lambda rows: Setting(FreshSample(rows, _EPSILON), nothing, Largest(nothing), tau)
 
 
-def _local(queries: int, tau: float) -> Callable[[int], Setting]:
+def _local_setting(queries: int, tau: float) -> Callable[[int], Setting]:
     nothing = np.zeros(queries)
     return lambda users: Setting(LocalAnswers(users, _EPSILON), nothing, Largest(nothing), tau)
 
@@ -88,7 +88,7 @@ def _central_bound(queries: int, tau: float) -> int:
 
 
 @cache
-def _first(rows: int) -> pd.DataFrame:
+def _first_rows(rows: int) -> pd.DataFrame:
     return rand().head(rows)
 
 
@@ -137,7 +137,7 @@ def _errors(mechanism: CentralQueries) -> Iterator[Draft]:
     step = 2.0**-20  # a lattice much finer than the noise of 16,384 rows
 
     def of_rows(n: float) -> Setting:
-        data = _first(int(n))
+        data = _first_rows(int(n))
         return Setting(CentralQueries(_QUERIES, int(n), 1.0, step), data, Largest(_truth(data)))
 
     yield scaling(
@@ -170,7 +170,7 @@ def _sizes() -> Iterator[Draft]:
             parameters={"t": queries, "n": rows, "tau": _TAU, "eps": _EPSILON},
         )
     yield smallest(
-        _central(16, _TAU),
+        _central_setting(16, _TAU),
         parameter="n",
         claimed=_central_bound(16, _TAU),
         beta=_BETA,
@@ -221,8 +221,8 @@ def _curves(
 
 def _exponents() -> Iterator[Draft]:
     """Sample sizes that work: t/(eps tau) + 1/tau^2 rows centrally, t/(eps^2 tau^2) users locally, up to logarithms."""
-    yield from _curves("central", _central, _central_bound, "one data set, eps/t an answer", 2.0, -1.0)
-    yield from _curves("local", _local, _local_bound, "local, users of its own for each query", 4.0, -2.0)
+    yield from _curves("central", _central_setting, _central_bound, "one data set, eps/t an answer", 2.0, -1.0)
+    yield from _curves("local", _local_setting, _local_bound, "local, users of its own for each query", 4.0, -2.0)
     times, delta = (16, 64, 256, 1024, 4096), 1e-5
     yield scaling(
         lambda t: math.log(t / _BETA) / advanced_epsilon(_EPSILON, int(t), delta),

@@ -4,7 +4,7 @@ The data of a simulation are the distribution of one entry: that of three groups
 saw a doctor never, one to three times, or more often. What is claimed is that the simulated answers, of which each is
 drawn given the past ones, are close to those of the local algorithm in total variation, within a budget, and that few
 queries suffice. All of that is computed exactly, for every pattern of errors of a whole tolerance in both queries of a
-round, and the sampler is held against its exact law.
+round, and the sampler is held against its exact distribution.
 
 What a second reading of the document withdrew as errors is shown to hold: the budget, although the proof leaves out how
 probabilities are normalised, and the odds of acceptance with either of the factors that can be meant. The catalogue's
@@ -70,32 +70,32 @@ def _groups() -> FloatArray:
     return groups
 
 
-def _adaptive(first: float, second: float) -> EntryCalls:
+def _adaptive_calls(first: float, second: float) -> EntryCalls:
     """Whether there was a visit; then of those who say so whether there were many, and of others the same again."""
     again, often = EntryCalls(response_to(second, _ANY)), EntryCalls(response_to(second, _OFTEN))
     return EntryCalls(response_to(first, _ANY), (again, often))
 
 
-def _same(*levels: float) -> EntryCalls:
+def _repeated_calls(*levels: float) -> EntryCalls:
     """Whether there was a visit, again and again."""
     return in_turn(*(response_to(level, _ANY) for level in levels))
 
 
 @cache
-def _many() -> list[tuple[str, ConditionalSimulation]]:
+def _many_simulations() -> list[tuple[str, ConditionalSimulation]]:
     """Local algorithms at which statements for all oracles are computed, at the catalogue's budget of 0.3 a call."""
     rng = np.random.default_rng(3)  # arbitrary, fixed: which random randomizers are looked at
     found: list[tuple[str, EntryCalls, int]] = []
     for first, second in ((0.4, 0.6), (0.6, 0.4), (1.0, 1.0), (2.0, 1.0)):
         where = f"epsilon = {first:g} + {second:g}"
         for reference in range(3):
-            found.append((f"adaptive, reference {reference}, {where}", _adaptive(first, second), reference))
+            found.append((f"adaptive, reference {reference}, {where}", _adaptive_calls(first, second), reference))
             visits = in_turn(noisy_value(first, 3), noisy_value(second, 3))
             found.append((f"noisy groups, reference {reference}, {where}", visits, reference))
         for k in range(3):
             drawn = in_turn(random_randomizer(first, 3, 3, rng), random_randomizer(second, 3, 3, rng))
             found.append((f"random {k}, {where}", drawn, 0))
-    found.append(("three calls, epsilon = 0.3 + 0.3 + 0.4", _same(0.3, 0.3, 0.4), 2))
+    found.append(("three calls, epsilon = 0.3 + 0.3 + 0.4", _repeated_calls(0.3, 0.3, 0.4), 2))
     return [
         (
             name,
@@ -110,7 +110,7 @@ def _many() -> list[tuple[str, ConditionalSimulation]]:
 def _rows(of: Callable[[ConditionalSimulation, tuple[int, ...], StepUnderAllSigns], tuple[float, float]]) -> list[Row]:
     """A number of each call after all past answers, under all patterns of errors, against a bound."""
     rows: list[Row] = []
-    for name, one in _many():
+    for name, one in _many_simulations():
         for k in range(one.calls.depth):
             for past in paths(one.calls.outputs, k):
                 where = f"{name}, after {past}" if past else name
@@ -131,7 +131,7 @@ def _cached_rows() -> list[Row]:
 def _all_answers() -> list[Row]:
     """Total variation of all answers, under every pattern of errors of one query and the opposite one of the other."""
     rows: list[Row] = []
-    for name, one in _many():
+    for name, one in _many_simulations():
         worst = 0.0
         for bits in paths(2, one.calls.outputs):
             signs = np.array(bits) * 2.0 - 1.0
@@ -157,7 +157,7 @@ class FirstAnswersDiffer:
 
 
 def _disagreement(law: FloatArray) -> float:
-    """Its probability under a law of codes."""
+    """Its probability under a distribution of codes."""
     return float(law @ FirstAnswersDiffer()(np.arange(law.size)))
 
 
@@ -169,15 +169,15 @@ def _disagreement(law: FloatArray) -> float:
 def interactive() -> Iterator[Draft]:
     """Whether a person saw a doctor, asked twice, the second time in view of the first answer."""
     # The catalogue's parameters: levels 0.4 and 0.6, two calls, beta = 0.6.
-    adaptive = ConditionalSimulation(_adaptive(0.4, 0.6), 0.6, _UP, _DOWN)
+    adaptive = ConditionalSimulation(_adaptive_calls(0.4, 0.6), 0.6, _UP, _DOWN)
     yield conformity(adaptive, _groups(), case="adaptive_calls", draws=_DRAWS)
     yield conformity(replace(adaptive, cached=True), _groups(), case="second_query_cached", draws=_DRAWS)
     thrice = ConditionalSimulation(
-        _same(0.3, 0.3, 0.4), 0.9, HighestAnswersOracle(), LowestAnswersOracle(), reference=2
+        _repeated_calls(0.3, 0.3, 0.4), 0.9, HighestAnswersOracle(), LowestAnswersOracle(), reference=2
     )
     yield conformity(thrice, _groups(), case="three_calls", draws=_DRAWS)
     # Two entries, whose calls alternate.
-    two = ConditionalSimulation(_same(1.5, 1.5), 0.1, _UP, _DOWN, entries=2)
+    two = ConditionalSimulation(_repeated_calls(1.5, 1.5), 0.1, _UP, _DOWN, entries=2)
     yield conformity(two, _groups(), case="two_entries", draws=_DRAWS)
     yield from _budgets()
     yield from _queries(adaptive)
@@ -234,13 +234,13 @@ def _second_call(calls: EntryCalls, beta: float) -> StepUnderAllSigns:
 
 def _worst_distance(share: float) -> float:
     """Exact total variation of a simulated call under the worst errors, at its share of the budget."""
-    return float(_second_call(_adaptive(0.4, 0.6), 2 * share).distances.max())
+    return float(_second_call(_adaptive_calls(0.4, 0.6), 2 * share).distances.max())
 
 
-def _most(growth: float) -> float:
+def _largest_expected_queries(growth: float) -> float:
     """Exact expectation of the queries of a call under the worst errors, at ``e^epsilon``."""
     level = math.log(growth) / 2
-    return 2 * float(_second_call(_adaptive(level, level), 0.6).rounds.max())
+    return 2 * float(_second_call(_adaptive_calls(level, level), 0.6).rounds.max())
 
 
 def _queries(adaptive: ConditionalSimulation) -> Iterator[Draft]:
@@ -274,7 +274,7 @@ def _queries(adaptive: ConditionalSimulation) -> Iterator[Draft]:
         derived=True,
     )
     yield scaling(
-        _most,
+        _largest_expected_queries,
         parameter="e^eps",
         at=[math.exp(epsilon) for epsilon in (0.5, 1.0, 1.5, 2.0, 2.5)],
         exponent=1.0,

@@ -40,7 +40,7 @@ def persons() -> NDArray[np.int64]:
     return np.stack([rand()["disea"].to_numpy().astype(np.int64), (rand()["mdvis"].to_numpy() > 0).astype(np.int64)], 1)
 
 
-def _flipped(data: IntArray, index: int, name: str) -> Pair:
+def _flipped_label_pair(data: IntArray, index: int, name: str) -> Pair:
     other = data.copy()
     other[index, 1] = 1 - other[index, 1]
     return Pair(data, other, name)
@@ -59,7 +59,7 @@ def estimate() -> Iterator[Draft]:
     """Who visits a doctor, predicted from chronic diseases; the label of one person is flipped."""
     data, claim = persons(), PureDP(_EPSILON)
     mechanism = ErrorEstimate(_ILL, len(data), _EPSILON)
-    flip = _flipped(data, 0, "whether the first person visited a doctor is flipped")
+    flip = _flipped_label_pair(data, 0, "whether the first person visited a doctor is flipped")
     yield from reference(mechanism, claim, flip, case="all_persons", relation=REPLACE)
 
     yield from broken_and_deviating(MUTANTS["train_size_for_test_size"], mechanism, flip, relation=REPLACE)
@@ -67,7 +67,7 @@ def estimate() -> Iterator[Draft]:
     few = data[:12].copy()
     few[6:, 1] = NO_LABEL
     small = ErrorEstimate(_ILL, 12, _EPSILON)
-    labelled = _flipped(few, 0, "one of six persons with a label, among twelve")
+    labelled = _flipped_label_pair(few, 0, "one of six persons with a label, among twelve")
     yield from reference(small, claim, labelled, case="six_labels_of_twelve", relation=REPLACE, follows=False)
     divided = MUTANTS["divided_by_valid_records"]
     yield from broken_and_deviating(divided, small, labelled, relation=REPLACE)
@@ -81,7 +81,7 @@ def _accuracy() -> Iterator[Draft]:
     mechanism = ErrorEstimate(_ILL, _FEW, _EPSILON)
     truth = _error(_ILL, data)
     for records in (1, 3, 5):
-        yield _within(mechanism, data, truth, records, f"off_by_more_than_{records}")
+        yield _claim_within(mechanism, data, truth, records, f"off_by_more_than_{records}")
     yield expectation(
         mechanism,
         data,
@@ -97,15 +97,15 @@ def _accuracy() -> Iterator[Draft]:
     yield exact(
         wide.build(mechanism),
         PureDP(_EPSILON / _FEW),
-        _flipped(data, 0, "the first of 64 persons is flipped"),
+        _flipped_label_pair(data, 0, "the first of 64 persons is flipped"),
         case="scale_1_over_eps",
         relation=REPLACE,
         note=wide.note,
     )
-    yield _within(wide.build(mechanism), data, truth, 5, "scale_1_over_eps", wide.note)
+    yield _claim_within(wide.build(mechanism), data, truth, 5, "scale_1_over_eps", wide.note)
 
 
-def _within(mechanism: Any, data: IntArray, truth: float, records: int, case: str, mistake: str = "") -> Draft:
+def _claim_within(mechanism: Any, data: IntArray, truth: float, records: int, case: str, mistake: str = "") -> Draft:
     t = records / _FEW
     return accuracy(
         mechanism,

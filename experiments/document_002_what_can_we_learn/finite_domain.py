@@ -1,8 +1,8 @@
 """Document 002, section 3.2 and footnote 6: classes of finite dimension over a finite domain, and learners that fail.
 
 Corollary 3.6 states its sample size as O(.); the constants here are those of `agnostic_bound` and `realizable_bound`,
-with v ln|X| for ln(|H| - 1), by Sauer's lemma. Domains of millions of points are out of reach of exact laws and of many
-fresh samples; a single run on one is timed in the unit tests.
+with v ln|X| for ln(|H| - 1), by Sauer's lemma. Domains of millions of points are out of reach of exact distributions
+and of many fresh samples; a single run on one is timed in the unit tests.
 """
 
 from __future__ import annotations
@@ -112,13 +112,13 @@ def _classes() -> list[tuple[str, HypothesisClass, int]]:
     return [*small, ("rectangles, 4 by 5 points", RectangleFunctions(4, 5), 1 + 10 * 15)]
 
 
-def _distinct(hypotheses: HypothesisClass) -> int:
+def _count_distinct(hypotheses: HypothesisClass) -> int:
     return int(np.unique(hypotheses.labels(np.arange(hypotheses.domain)), axis=1).shape[1])
 
 
 def _counts() -> Iterator[Draft]:
     yield inequality(
-        lambda: [(name, _distinct(hypotheses), count) for name, hypotheses, count in _classes()],
+        lambda: [(name, _count_distinct(hypotheses), count) for name, hypotheses, count in _classes()],
         statement="distinct labelings: m + 1 by thresholds, 1 + m (m + 1) / 2 by intervals, m by points",
         relation="==",
         level="L4",
@@ -228,7 +228,7 @@ def _least_for_points(points: int, epsilon: float, alpha: float) -> int:
 # ------------------------------------------------------------------------ private learners that fail
 
 
-def _unanimous(n: int, label: int) -> IntArray:
+def _unanimous_records(n: int, label: int) -> IntArray:
     return records((0, label, n))
 
 
@@ -257,9 +257,9 @@ def nonzero_error() -> Iterator[Draft]:
     The footnote gives no bound; group privacy gives ``P[o on z] >= e^(-eps n) P[o on z'']`` for databases of n records.
     """
     n, learner = 3, AgnosticLearner(PointFunctions(16), 1.0)
-    far = Pair(_unanimous(n, 0), _unanimous(n, 1), "three records (0, 0), against three records (0, 1)")
+    far = Pair(_unanimous_records(n, 0), _unanimous_records(n, 1), "three records (0, 0), against three records (0, 1)")
     yield from reference(learner, PureDP(float(n)), far, case="all_records_replaced", relation=Group(n), follows=False)
-    near = flipped_last(_unanimous(n, 1), "three records (0, 1), the last label flipped")
+    near = flipped_last(_unanimous_records(n, 1), "three records (0, 1), the last label flipped")
     yield from reference(learner, _ONE, near, case="one_record_replaced", relation=REPLACE, follows=False)
     never = MUTANTS["never_fails"]
     crossing = flipped_last(records((0, 1, 1)), "one record (0, 1), whose label is flipped")
@@ -290,7 +290,7 @@ def nonzero_error() -> Iterator[Draft]:
     ):
         yield accuracy(
             audited,
-            _unanimous(size, 1),
+            _unanimous_records(size, 1),
             _IsRight(),
             at_most=0.0,
             beta=1.0 - bound,
@@ -307,8 +307,8 @@ def nonzero_error() -> Iterator[Draft]:
 
 
 @cache
-def _laws(k: int, n: int, epsilon: float) -> FloatArray:
-    """Laws on all databases of n records, up to order; shape (databases, k)."""
+def _distributions(k: int, n: int, epsilon: float) -> FloatArray:
+    """Distributions on all databases of n records, up to order; shape (databases, k)."""
     learner = AgnosticLearner(PointFunctions(k), epsilon)
     every = list(itertools.product(range(k), (0, 1)))
     databases = itertools.combinations_with_replacement(every, n)
@@ -320,7 +320,11 @@ _SMALL = [(k, n, epsilon) for k in (2, 3) for n in (1, 2, 3) for epsilon in (0.1
 
 def _all_databases() -> list[Row]:
     return [
-        (f"K = {k}, n = {n}, eps = {epsilon:g}", least_failure(k, epsilon, n), 1.0 - float(_laws(k, n, epsilon).max()))
+        (
+            f"K = {k}, n = {n}, eps = {epsilon:g}",
+            least_failure(k, epsilon, n),
+            1.0 - float(_distributions(k, n, epsilon).max()),
+        )
         for k, n, epsilon in _SMALL
     ]
 
@@ -329,7 +333,7 @@ def _by_group_privacy() -> list[Row]:
     """In each row the o for which the two sides are closest."""
     rows: list[Row] = []
     for k, n, epsilon in _SMALL:
-        laws = _laws(k, n, epsilon)
+        laws = _distributions(k, n, epsilon)
         o = int((laws.max(axis=0) / laws.min(axis=0)).argmax())
         most, least = float(laws[:, o].max()), float(laws[:, o].min())
         rows.append((f"K = {k}, n = {n}, eps = {epsilon:g}", math.exp(-epsilon * n) * most, least))

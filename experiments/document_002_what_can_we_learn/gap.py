@@ -52,12 +52,12 @@ def _target(d: int) -> NDArray[np.uint8]:
     return np.asarray(1 - np.arange(d) % 2, dtype=np.uint8)
 
 
-def _local(d: int, users: int) -> Setting:
+def _local_setting(d: int, users: int) -> Setting:
     """Brute force with so many users in all."""
     return Setting(LocalParity(d, _EPSILON, max(1, users // 2**d)), _target(d), TargetNotAboveOthers(), 0.5)
 
 
-def _bundled(d: int, users: int) -> Setting:
+def _bundled_setting(d: int, users: int) -> Setting:
     return Setting(BundledParity(d, _EPSILON, users), _target(d), TargetNotAboveOthers(), 0.5)
 
 
@@ -68,7 +68,7 @@ def _split(d: int, samples: int) -> TrainTestSplit:
     return TrainTestSplit(full.rounds, max(1, (samples - tests) // full.rounds), tests)
 
 
-def _central(d: int, samples: int) -> Setting:
+def _central_setting(d: int, samples: int) -> Setting:
     """A* with so many examples."""
     split, uniform = _split(d, samples), UniformBits(d)
     learner = FreshAmplified(_EPSILON, split, NoisyErrorCounts(_EPSILON / split.rounds), uniform)
@@ -110,12 +110,13 @@ def gap() -> Iterator[Draft]:
     a constant. This illustrates the corollary: that no local learner does with few examples is a statement about all
     of them, which no run can show.
 
-    Nothing is drawn but what decides: the largest of the answers about wrong parities by its law, the number of users
-    with each example, the rows of A's random subset. Local protocols are run up to 12 bits, bundled ones up to 8.
+    Nothing is drawn but what decides: the largest of the answers about wrong parities by its distribution, the number
+    of users with each example, the rows of A's random subset. Local protocols are run up to 12 bits, bundled ones up to
+    8.
     """
     for d in (4, 8):
         users = local_users(d, _EPSILON, _BETA)
-        setting = _local(d, users)
+        setting = _local_setting(d, users)
         yield accuracy(
             setting.mechanism,
             setting.data,
@@ -127,7 +128,7 @@ def gap() -> Iterator[Draft]:
             parameters={"d": d, "n": users, "tau": 0.49},
             note="2^d ln(4 2^d / beta) (64 / (eps^2 tau^2)) (1 + eps tau / 8) users find the target",
         )
-    bundled = _bundled(4, bundled_users(4, _EPSILON, _BETA))
+    bundled = _bundled_setting(4, bundled_users(4, _EPSILON, _BETA))
     yield accuracy(
         bundled.mechanism,
         bundled.data,
@@ -139,7 +140,7 @@ def gap() -> Iterator[Draft]:
         parameters={"d": 4, "n": bundled_users(4, _EPSILON, _BETA), "tau": 0.49},
         note="each user answers all 2^d queries at eps / 2^d",
     )
-    central = _central(12, corrected(12, _EPSILON, _ALPHA, _BETA).needed)
+    central = _central_setting(12, corrected(12, _EPSILON, _ALPHA, _BETA).needed)
     yield accuracy(
         central.mechanism,
         central.data,
@@ -165,7 +166,7 @@ def gap() -> Iterator[Draft]:
 def _curves() -> Iterator[Draft]:
     """The figure: 2^d and 4^d users against d examples; and A alone, exactly, in d."""
     yield scaling(
-        lambda size: lambda users: _local(round(math.log2(size)), users),
+        lambda size: lambda users: _local_setting(round(math.log2(size)), users),
         parameter="2^d",
         at=[2.0**d for d in _BITS],
         exponent=1.0,
@@ -180,7 +181,7 @@ def _curves() -> Iterator[Draft]:
         note="ln n grows by ln 2 a bit",
     )
     yield scaling(
-        lambda size: lambda users: _bundled(round(math.log2(size)), users),
+        lambda size: lambda users: _bundled_setting(round(math.log2(size)), users),
         parameter="2^d",
         at=[2.0**d for d in _FEW_BITS],
         exponent=2.0,
@@ -194,7 +195,7 @@ def _curves() -> Iterator[Draft]:
         derived=True,
     )
     yield scaling(
-        lambda d: lambda samples: _central(int(d), samples),
+        lambda d: lambda samples: _central_setting(int(d), samples),
         parameter="d",
         at=_BITS,
         exponent=1.0,

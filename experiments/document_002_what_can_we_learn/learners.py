@@ -2,8 +2,8 @@
 
 The document states sample sizes as O(.). The constants of the agnostic claims are those that a Hoeffding argument gives
 (`agnostic_bound`), or the 6 of the printed proof; those of the consistent case are of `realizable_bound`. Failure
-probabilities are exact: of the instances with identical bad hypotheses by a sum over a binomial law, of those with
-independent ones by quadrature.
+probabilities are exact: of the instances with identical bad hypotheses by a sum over a binomial distribution, of those
+with independent ones by quadrature.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _zeros(n: int) -> Pair:
     return flipped_last(records((0, 0, n)), f"{n} records (0, 0), the last label flipped")
 
 
-def _favoured() -> Pair:
+def _favoured_pair() -> Pair:
     """The same among 256 hypotheses, where one record of six contradicts the others, which favour point 0."""
     return flipped_last(records((0, 1, 5), (0, 0, 1)), "five records (0, 1) and one (0, 0), whose label is flipped")
 
@@ -66,7 +66,7 @@ def _cases() -> Iterator[tuple[str, HypothesisClass, Pair]]:
     """Classes and pairs; the event that tells has probability 0.028 to 0.076, but in ``points_2_balanced``."""
     yield "points_2", PointFunctions(2), _zeros(6)
     yield "points_16", PointFunctions(16), _zeros(1)
-    yield "points_256", PointFunctions(256), _favoured()
+    yield "points_256", PointFunctions(256), _favoured_pair()
     balanced = flipped_last(records((0, 1, 1), (0, 0, 1)), "records (0, 1) and (0, 0), whose label is flipped")
     yield "points_2_balanced", PointFunctions(2), balanced
     yield "thresholds_4", ThresholdFunctions(4), _zeros(3)
@@ -161,7 +161,7 @@ def _single_precision() -> Iterator[Draft]:
 
     Where the leaders tie their weights sum to 2 and all others, of weight e^-16, are lost; where they do not the others
     are kept, with 1.1 % of the mass: an infinite level. What is released is which of the leaders was chosen, or that
-    another one was. By 34 records the others are lost on both sides: the law is wrong, and nothing leaks.
+    another one was. By 34 records the others are lost on both sides: the distribution is wrong, and nothing leaks.
     """
     found, many = MUTANTS["float32_cumulative_sum"], AgnosticLearner(_MANY, 1.0)
     exactly, wrong = LabelsAt(many, (0, 1)), LabelsAt(CumulativeSumInFloat32(_MANY, 1.0), (0, 1))

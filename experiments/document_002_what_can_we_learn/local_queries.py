@@ -1,10 +1,10 @@
 """Document 002, section 5.1.1: one statistical query answered by a local protocol.
 
 Privacy is about messages: the claims audit what one user sends, what several send, and the answer, which is a mean of
-messages and hides what is wrong with them (`_hidden`). Accuracy is about users from a distribution: for a query with
-two values only its expectation matters, and at 0 the variance is largest. Lemma 5.6 has no range of epsilon, and an
-open constant: as printed it is claimed at the constant that is enough up to epsilon = 1, and, as no constant would do,
-at a hundred times that.
+messages and hides what is wrong with them (`_log_ratio_rows`). Accuracy is about users from a distribution: for a query
+with two values only its expectation matters, and at 0 the variance is largest. Lemma 5.6 has no range of epsilon, and
+an open constant: as printed it is claimed at the constant that is enough up to epsilon = 1, and, as no constant would
+do, at a hundred times that.
 """
 
 from __future__ import annotations
@@ -71,12 +71,12 @@ _VISITS = ScaledColumn("mdvis", 0.0, 20.0)
 _USER = 3
 
 
-def _hidden() -> list[Row]:
+def _log_ratio_rows() -> list[Row]:
     """Best log-ratio of an event "the mean is at least x" of probability 0.01 on both sides, of half the noise."""
     rows = []
     for users in (5, 20):
         # In units of a noise scale one user moves the sum by 2 epsilon; points are 1/64 apart.
-        tail = np.array([_above(users, k / 64) for k in range(-64 * 8 * users, 64 * 8 * users)])
+        tail = np.array([_tail_above(users, k / 64) for k in range(-64 * 8 * users, 64 * 8 * users)])
         moved = round(64 * 2 * EPSILON)
         less, more = tail[moved:], tail[:-moved]
         seen = np.log(more[less >= 0.01] / less[less >= 0.01]).max()
@@ -84,7 +84,7 @@ def _hidden() -> list[Row]:
     return rows
 
 
-def _above(terms: int, x: float) -> float:
+def _tail_above(terms: int, x: float) -> float:
     tail = laplace_sum_tail(terms, abs(x)) / 2
     return tail if x >= 0 else 1 - tail
 
@@ -113,7 +113,7 @@ def query() -> Iterator[Draft]:
         note="the level is that of the far tail; likely events show less of it",
     )
     yield inequality(
-        _hidden,
+        _log_ratio_rows,
         statement="half the noise, so level 2 epsilon: events of probability 0.01 show less on the mean of 5, and no "
         "more than epsilon, which is claimed, on the mean of 20",
         case="means_hide_messages",

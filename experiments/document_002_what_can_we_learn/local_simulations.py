@@ -96,12 +96,13 @@ _E1 = Erratum(
     "order of the elements of the database.",
     fails="a protocol that asks each query to a block of users of its own depends on who is in which block; so does "
     "the amplified parity learner",
-    correction="if the order is drawn at random first, the output has the same law for every order of the database; "
+    correction="if the order is drawn at random first, the output has the same distribution for every order of the "
+    "database; "
     "replace-one privacy holds with and without",
 )
 
 
-def _counted(index: int, name: str) -> Pair:
+def _counted_person_pair(index: int, name: str) -> Pair:
     """A person whom every query counts in one dataset and none in the other."""
     return replaced(name, person(**_NOTHING, mdvis=0), person(**_NOTHING, mdvis=1), index)
 
@@ -114,7 +115,7 @@ def _messages_of_users() -> list[Row]:
 
 
 @cache
-def _four() -> tuple[FloatArray, FloatArray]:
+def _four_persons() -> tuple[FloatArray, FloatArray]:
     """Four persons, two of whom visited a doctor and lack both bits, in one order and in the opposite one."""
     data = rand()
     lack = (data["idp"] == 0) & (data["fmde"] < 1)
@@ -124,7 +125,7 @@ def _four() -> tuple[FloatArray, FloatArray]:
     return rows, rows[::-1].copy()
 
 
-#: Two queries, two users each, on a lattice so coarse that the law is soon listed.
+#: Two queries, two users each, on a lattice so coarse that the distribution is soon listed.
 _FEW = FixedTranscript(
     ConjunctionAlgorithm((ColumnBit(0, 1), ColumnBit(1, 1)), ColumnBit(2, 1), error=0.9), EPSILON, 2, 2.0**-4
 )
@@ -132,7 +133,7 @@ _FEW = FixedTranscript(
 
 def _orders() -> list[Row]:
     """Probability of each hypothesis on four persons in all their orders, against that in the first."""
-    rows, hypotheses = _four()[0], KeptBits(_FEW)
+    rows, hypotheses = _four_persons()[0], KeptBits(_FEW)
     first = hypotheses.law(rows).probabilities
     compared: list[Row] = []
     for order in permutations(range(4)):
@@ -152,7 +153,7 @@ def simulation() -> Iterator[Draft]:
     protocol = FixedTranscript(_THREE, EPSILON, _THIRD, _STEP)
     for case, index in (("last_of_a_block", 2 * _THIRD - 1), ("first_of_a_block", 2 * _THIRD)):
         sent = MessagesOfOneUser(protocol, index)
-        pair = _counted(index, f"person {index}, whom no query counts or all do")
+        pair = _counted_person_pair(index, f"person {index}, whom no query counts or all do")
         yield from reference(sent, _CLAIM, pair, case=case, relation=REPLACE)
     yield inequality(
         _messages_of_users,
@@ -162,7 +163,7 @@ def simulation() -> Iterator[Draft]:
     )
     # All messages of the first six persons, who are enough for three queries, or of four for two.
     whole = FixedTranscript(_THREE, EPSILON, 2, _COARSE)
-    at_border = _counted(2, "person 2, whom no query counts or all do")
+    at_border = _counted_person_pair(2, "person 2, whom no query counts or all do")
     fewer = {"smoke": 100_000, "standard": 2_000_000}
     yield from reference(whole, _CLAIM, at_border, case="transcript", relation=REPLACE, draws=fewer)
     # Whatever threshold is asked for, the person is below it, so the pair moves the message by all of 2b.
@@ -183,7 +184,7 @@ def simulation() -> Iterator[Draft]:
 
 
 def _simulation_mutants() -> Iterator[Draft]:
-    first = _counted(_USER, "a person in the first block, whom no query counts or all do")
+    first = _counted_person_pair(_USER, "a person in the first block, whom no query counts or all do")
     # Of several messages of a person only what tells: how many are at least 1/2, the highest that a value sends.
     same = CountOfHigh(MessagesOfOneUser(SameUsersFullBudget(_THREE, EPSILON, _THIRD, _STEP), _USER), 0.5)
     name = "same_users_full_budget"
@@ -195,7 +196,7 @@ def _simulation_mutants() -> Iterator[Draft]:
     yield mutant(name, split, _CLAIM, first, expected="consistent", relation=REPLACE, note=MUTANTS[name].note)
     chosen = BlocksWithReplacement(_TWO, EPSILON, _HALF, _STEP)
     twice = int(np.intersect1d(chosen.block(0), chosen.block(1))[0])
-    in_both = _counted(twice, "a person in both blocks, whom no query counts or both do")
+    in_both = _counted_person_pair(twice, "a person in both blocks, whom no query counts or both do")
     name, counts = "blocks_with_replacement", CountOfHigh(MessagesOfOneUser(chosen, twice), 0.5)
     yield mutant(name, counts, _CLAIM, in_both, relation=REPLACE, note=MUTANTS[name].note)
 
@@ -205,13 +206,13 @@ def _symmetry() -> Iterator[Draft]:
         "E1",
         inequality(
             _orders,
-            statement="what is learned from four users has the same law in whatever order they come",
+            statement="what is learned from four users has the same distribution in whatever order they come",
             relation="==",
             case="in_the_order_of_the_data",
             expected="deviation",
         ),
     )
-    shuffled, (rows, reverse) = ShuffledKeptBits(_FEW), _four()
+    shuffled, (rows, reverse) = ShuffledKeptBits(_FEW), _four_persons()
     # Four outputs are soon told apart, and are slow to draw.
     few = {"smoke": 40_000, "standard": 400_000}
     yield as_corrected("E1", conformity(shuffled, rows, reverse, case="in_random_order", draws=few))

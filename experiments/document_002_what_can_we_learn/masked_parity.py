@@ -84,7 +84,7 @@ def _always_right() -> list[Row]:
     return _all_games(TwoRoundParityLearner, _largest_error, lambda _: 0.0)
 
 
-def _early(base: MaskedParityGame) -> dict[str, Any]:
+def _early_stop_game(base: MaskedParityGame) -> dict[str, Any]:
     """Control of the claims that the learner never errs."""
     found = MUTANTS["second_round_prepared_early"]
     return {found.name: found.build(base)}
@@ -134,7 +134,7 @@ def two_rounds() -> Iterator[Draft]:
             exact=0.0,
             case=f"drawn_{name}",
             draws=_DRAWS,
-            controls=_early(game),
+            controls=_early_stop_game(game),
         )
     few = np.random.default_rng(16).integers(0, 2 << 16, 8)
     wide = MaskedParityGame(TwoRoundParityLearner(16), faithful(16)["toward_the_threshold"])
@@ -146,7 +146,7 @@ def two_rounds() -> Iterator[Draft]:
         beta=0,
         exact=0.0,
         case="sixteen_bits",
-        controls=_early(wide),
+        controls=_early_stop_game(wide),
         draws={"smoke": 500, "standard": 2_000},
         # With twenty draws a chunk there is nothing to see that the claims for eight bits do not show.
         independence=False,
@@ -164,7 +164,7 @@ def two_rounds() -> Iterator[Draft]:
         exact=0.0,
         case=found.name,
         draws=_DRAWS,
-        controls=_early(worst),
+        controls=_early_stop_game(worst),
         note=found.note,
     )
     # Over the 512 concepts: towards the threshold every bit comes out wrong; two parities are their own rotation; of

@@ -100,7 +100,7 @@ def _bent_tolerance(bits: int) -> float:
     return float(0.5 * 2.0 ** (-bits / 2))
 
 
-def _misses(learner: MaskedParityLearner, *, frozen: bool = True) -> float:
+def _missed_concepts(learner: MaskedParityLearner, *, frozen: bool = True) -> float:
     """Part of the concepts on which the learner's error is 1/4 or more against the lazy oracle; exact."""
     codes = all_concepts(learner.d)
     # The oracle is not random.
@@ -124,7 +124,7 @@ def _at_the_documents_tolerance(d: int) -> list[tuple[str, BestNonadaptiveLearne
     return [(f"d = {d}, {name}", BestNonadaptiveLearner(d, others, tau)) for name, others in lists]
 
 
-def _general() -> list[tuple[str, BestNonadaptiveLearner]]:
+def _general_learners() -> list[tuple[str, BestNonadaptiveLearner]]:
     """Learners at tolerances of their own; d = 8."""
     found: list[tuple[str, BestNonadaptiveLearner]] = []
     for m in (2, 4, 6):
@@ -141,7 +141,7 @@ def _as_stated(divisor: float) -> Callable[[], list[Row]]:
 
     def rows() -> list[Row]:
         return [
-            (name, 0.5 - one.others.t / (divisor * 2 ** (one.d / 3)), _misses(one))
+            (name, 0.5 - one.others.t / (divisor * 2 ** (one.d / 3)), _missed_concepts(one))
             for d in (6, 9, 12)
             for name, one in _at_the_documents_tolerance(d)
         ]
@@ -153,7 +153,7 @@ def _equality() -> list[Row]:
     bent_at_printed = [
         (name, one) for d in (6, 9, 12) for name, one in _at_the_documents_tolerance(d) if "bent" in name
     ]
-    return [(name, _misses(one), _at_least(one)) for name, one in (*_general(), *bent_at_printed)]
+    return [(name, _missed_concepts(one), _at_least(one)) for name, one in (*_general_learners(), *bent_at_printed)]
 
 
 def _random_functions() -> list[Row]:
@@ -162,7 +162,7 @@ def _random_functions() -> list[Row]:
     for t in (1, 2, 3):
         for seed in range(3):
             learner = BestNonadaptiveLearner(8, RandomFunctions(t, seed), 1 / 16)
-            rows.append((f"d = 8, t = {t}, tau = 1/16, draw {seed}", _at_least(learner), _misses(learner)))
+            rows.append((f"d = 8, t = {t}, tau = 1/16, draw {seed}", _at_least(learner), _missed_concepts(learner)))
     return rows
 
 
@@ -258,7 +258,7 @@ def nonadaptive_oracle() -> Iterator[Draft]:
             _LearnedWell(8),
             at_most=0,
             beta=1 - _at_least(learner),
-            exact=1 - _misses(learner),
+            exact=1 - _missed_concepts(learner),
             case=case,
             draws=_DRAWS,
             derived=True,
@@ -295,12 +295,12 @@ def nonadaptive_oracle() -> Iterator[Draft]:
 # ----------------------------------------------------------------------------------- the figure
 
 
-def _fewest(d: int, lists: Callable[[int], FixedQueryList], tau: float, most: int) -> float:
+def _least_tolerance(d: int, lists: Callable[[int], FixedQueryList], tau: float, most: int) -> float:
     """Least t at which a nonadaptive learner errs on a quarter of the points on at most a quarter of the concepts."""
     low, high = 0, most  # t = low does not do; more queries never hit less
     while high - low > 1:
         middle = (low + high) // 2
-        if _misses(BestNonadaptiveLearner(d, lists(middle), tau)) <= 0.25:
+        if _missed_concepts(BestNonadaptiveLearner(d, lists(middle), tau)) <= 0.25:
             high = middle
         else:
             low = middle
@@ -322,7 +322,7 @@ def _queries_of_the_adaptive(points: float) -> float:
 def _queries_at_the_documents_tolerance(points: float) -> float:
     d = _bits(points)
     bits = 2 * d // 3 - 2
-    return _fewest(d, lambda t: BentQueries(t, bits), 2.0 ** (-d / 3), 1 << (d - bits))
+    return _least_tolerance(d, lambda t: BentQueries(t, bits), 2.0 ** (-d / 3), 1 << (d - bits))
 
 
 def _largest_bits(d: int) -> int:
@@ -333,12 +333,12 @@ def _largest_bits(d: int) -> int:
 def _queries_at_the_same_tolerance(points: float) -> float:
     d = _bits(points)
     bits = _largest_bits(d)
-    return _fewest(d, lambda t: BentQueries(t, bits), tolerance_of(d), 1 << (d - bits))
+    return _least_tolerance(d, lambda t: BentQueries(t, bits), tolerance_of(d), 1 << (d - bits))
 
 
 def _queries_of_parities(points: float) -> float:
     d = _bits(points)
-    return _fewest(d, RandomParityQueries, 0.5, 1 << d)
+    return _least_tolerance(d, RandomParityQueries, 0.5, 1 << d)
 
 
 def _curve(words: str) -> Figure:

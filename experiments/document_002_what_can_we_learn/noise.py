@@ -105,7 +105,7 @@ def _mean_error(mechanism: LatticeLaplace) -> float:
 
 
 def _laplace_accuracy(count: LatticeLaplace) -> Iterator[Draft]:
-    """Tail and expectation of the noise, which the continuous law attains, and the exponent of the mean error.
+    """Tail and expectation of the noise, which the continuous distribution attains, and the exponent of the mean error.
 
     Noise on the lattice is lighter by less than one part in a thousand: ``2 a^-k / (a + 1)`` for more than k steps
     where ``a^-k`` is claimed, and ``step / sinh(ln a)`` for ``step / ln a``.
@@ -152,7 +152,7 @@ def _laplace_accuracy(count: LatticeLaplace) -> Iterator[Draft]:
         exponent=-1.0,
         others=(-0.5, -2.0),
         both=True,
-        measure=Exactly("mean error of the stated law"),
+        measure=Exactly("mean error of the stated distribution"),
         curve=lambda epsilon: 1.0 / epsilon,
         case="mean_error_and_epsilon_exact",
     )
@@ -175,13 +175,13 @@ _LEVEL = math.log(2.0)
 
 
 @cache
-def _first(rows: int) -> pd.DataFrame:
+def _first_rows(rows: int) -> pd.DataFrame:
     return rand().head(rows)
 
 
 def _estimate(rows: int, squared: bool = False) -> Setting:
     """The share of the first persons who are on the plan, as it is estimated from their responses."""
-    mechanism, data = from_epsilon(_LEVEL, column="idp"), _first(rows)
+    mechanism, data = from_epsilon(_LEVEL, column="idp"), _first_rows(rows)
     error = EstimateError(mechanism.parameter, float(data["idp"].mean()), squared=squared)
     return Setting(mechanism, data, error)
 
@@ -241,7 +241,7 @@ def _estimates() -> Iterator[Draft]:
     at_most = 3.0 * math.sqrt(math.log(2.0 / beta) / (2.0 * n))
     for case, error, wrong in (
         ("mean_of_plans", plain.error, False),
-        ("biased_estimator", EstimateError(1.0 / 3.0, float(_first(n)["idp"].mean()), undivided_mean), True),
+        ("biased_estimator", EstimateError(1.0 / 3.0, float(_first_rows(n)["idp"].mean()), undivided_mean), True),
     ):
         yield accuracy(
             plain.mechanism,

@@ -35,12 +35,12 @@ _BEYOND = 7
 
 @dataclass(frozen=True)
 class OutcomeLaw:
-    """Law of the round in which a learner stops, and of its hypothesis."""
+    """Distribution of the round in which a learner stops, and of its hypothesis."""
 
     learner: DoublingLearner
 
     def law(self, data: Any) -> FiniteLaw:
-        """Exact law on `data`."""
+        """Exact distribution on `data`."""
         return self.learner.outcomes(data)
 
 
@@ -60,13 +60,13 @@ def _pair(data: IntArray, index: int, example: tuple[int, int], name: str) -> Pa
     return Pair(data, changed, name)
 
 
-def _tested(index: int, errors: Sequence[int]) -> Pair:
+def _tested_label_pair(index: int, errors: Sequence[int]) -> Pair:
     """The label of the first tested example of a round: an error in the first dataset, and none in the other."""
     place = sum(2 * half for half in _HALVES[:index]) + _HALVES[index]
     return _pair(_examples(errors), place, (_BEYOND, 0), f"an error less on the test half of round {index}")
 
 
-def _known(draft: Draft) -> Draft:
+def _with_known_curve(draft: Draft) -> Draft:
     """The claim with the exact curve of the learner's outcomes, which is what `auditor.claims.exact` would check."""
     learner = draft.mechanism
     if not isinstance(learner, DoublingLearner):
@@ -107,7 +107,7 @@ def _all_points(points: int) -> FloatArray:
     return np.column_stack([np.full(points, 1.0 / points), np.ones(points)])
 
 
-def _uneven() -> FloatArray:
+def _uneven_masses() -> FloatArray:
     """As many points as the round before the last needed one describes hold 79 % of the mass, others 21 %.
 
     That round errs on 21 %: just above alpha, so that it should not be stopped by. Every third point is not in the
@@ -142,7 +142,7 @@ class RequestedExamples:
 
 def _decisions() -> list[Row]:
     """Exact probabilities of a wrong decision of the test, against half of the round's share of beta."""
-    learner = _fresh()
+    learner = _fresh_examples()
     rows = []
     for j in range(3):
         _, good_goes_on = learner.wrong_decision(_ALPHA / 2, j)
@@ -152,7 +152,7 @@ def _decisions() -> list[Row]:
     return rows
 
 
-def _fresh() -> FreshExamples:
+def _fresh_examples() -> FreshExamples:
     return FreshExamples(_SCHEDULE.first, _SCHEDULE.lengths, _ALPHA, _EPSILON)
 
 
@@ -177,11 +177,11 @@ def occam() -> Iterator[Draft]:
     # Six examples of one point with label 0 and two with label 1, or five and three.
     learned = _examples((0, 0, 0), [(0, 1)] * 2 + [(0, 0)] * 6)
     for case, pair in (
-        ("stops_in_round_0", _tested(0, enough)),
-        ("stops_in_round_1", _tested(1, (_HALVES[0], enough[1], 0))),
+        ("stops_in_round_0", _tested_label_pair(0, enough)),
+        ("stops_in_round_1", _tested_label_pair(1, (_HALVES[0], enough[1], 0))),
         ("training_example", _pair(learned, 7, (0, 1), "a label of an example that round 0 learns from")),
     ):
-        yield _known(privacy(_SMALL, claim, pair, case=case, relation=REPLACE))
+        yield _with_known_curve(privacy(_SMALL, claim, pair, case=case, relation=REPLACE))
         yield conformity(_SMALL, pair, case=case, reference=OutcomeLaw(_SMALL), draws={"smoke": 100_000})
 
     yield inequality(
@@ -197,15 +197,15 @@ def occam() -> Iterator[Draft]:
     added = [together[0], *(after - before for before, after in itertools.pairwise(together))]
     once = _examples((0, 0, 0), [(1, 1), (1, 1), (0, 1)] + [(1, 1)] * 5)
     for name, pair in (
-        ("earlier_rounds_reused", _tested(0, added)),
-        ("unnoised_stopping_test", _tested(0, enough)),
+        ("earlier_rounds_reused", _tested_label_pair(0, added)),
+        ("unnoised_stopping_test", _tested_label_pair(0, enough)),
         ("class_built_from_data", _pair(once, 2, (1, 1), "an example of a point that occurs only once")),
     ):
-        yield _known(broken(MUTANTS[name], _SMALL, pair, relation=REPLACE, exact_level=math.inf))
+        yield _with_known_curve(broken(MUTANTS[name], _SMALL, pair, relation=REPLACE, exact_level=math.inf))
 
-    learner, points = _fresh(), _SCHEDULE.lengths[_REACHED]
+    learner, points = _fresh_examples(), _SCHEDULE.lengths[_REACHED]
     few = {"smoke": 1_000, "standard": 5_000}
-    for case, distribution in (("all_points", _all_points(points)), ("uneven", _uneven())):
+    for case, distribution in (("all_points", _all_points(points)), ("uneven", _uneven_masses())):
         yield accuracy(
             learner,
             distribution,

@@ -4,8 +4,8 @@ A database is an array of bits: those of x, then the label. What a hypothesis is
 is the last column; the pairs differ in rows of that column, so the tight events are thresholds.
 
 Lemma 4.2 as printed is for all epsilon. The exact level is 2 atanh(epsilon/4), half of epsilon for small epsilon, and
-above epsilon from 3.8300 on. The level is attained by one row, so privacy is audited on few rows; laws of 14 rows, and
-the sampler for large databases against them, are among the claims of conformity.
+above epsilon from 3.8300 on. The level is attained by one row, so privacy is audited on few rows; distributions of 14
+rows, and the sampler for large databases against them, are among the claims of conformity.
 """
 
 from __future__ import annotations
@@ -81,29 +81,29 @@ def _rows(*rows: tuple[str, int]) -> Bits:
     return np.array([[*map(int, x), y] for x, y in rows], dtype=np.uint8)
 
 
-def _last(y: int, d: int = _D) -> tuple[str, int]:
+def _last_bit_row(y: int, d: int = _D) -> tuple[str, int]:
     """The row whose x has the last bit only: it says the highest bit of a code."""
     return "0" * (d - 1) + "1", y
 
 
-def _zero(y: int, d: int = _D) -> tuple[str, int]:
+def _zero_row(y: int, d: int = _D) -> tuple[str, int]:
     return "0" * d, y
 
 
 def _one_row(d: int = _D) -> Pair:
-    return Pair(_rows(_last(1, d)), _rows(_last(0, d)), f"one row of {d} bits, (x, 1) or (x, 0)")
+    return Pair(_rows(_last_bit_row(1, d)), _rows(_last_bit_row(0, d)), f"one row of {d} bits, (x, 1) or (x, 0)")
 
 
 def _contradiction(others: int = 0) -> Pair:
-    padding = [_zero(0)] * others
+    padding = [_zero_row(0)] * others
     name = f"(0, 1) or (0, 0), beside {others} rows (0, 0)" if others else "one row, (0, 1) or (0, 0)"
-    return Pair(_rows(_zero(1), *padding), _rows(_zero(0), *padding), name)
+    return Pair(_rows(_zero_row(1), *padding), _rows(_zero_row(0), *padding), name)
 
 
-def _beside(name: str, *others: tuple[str, int]) -> Pair:
+def _pair_beside(name: str, *others: tuple[str, int]) -> Pair:
     """A row (x, 1) or (x, 0) that comes first, of as many bits as the others."""
     d = len(others[0][0])
-    return Pair(_rows(_last(1, d), *others), _rows(_last(0, d), *others), name)
+    return Pair(_rows(_last_bit_row(1, d), *others), _rows(_last_bit_row(0, d), *others), name)
 
 
 def _before_ones(rows: int) -> Pair:
@@ -112,7 +112,7 @@ def _before_ones(rows: int) -> Pair:
     return Pair(_rows(("1", 0), *ones), _rows(("1", 1), *ones), f"(1, 0) or (1, 1) before {rows} rows (1, 1)")
 
 
-def _inconsistent(rows: int) -> Pair:
+def _inconsistent_pair(rows: int) -> Pair:
     """Random rows with random labels, one of which changes."""
     rng = np.random.default_rng(2)
     first = rng.integers(0, 2, (rows, _D + 1), dtype=np.uint8)
@@ -128,7 +128,7 @@ def _one_wrong(rows: int) -> Pair:
     others[:, -1] = others[:, 0]
     others[0] = 1, 0, 0, 0
     name = f"(x, 1) or (x, 0) before {rows - 1} rows of which one contradicts the others"
-    return Pair(np.vstack([_rows(_last(1)), others]), np.vstack([_rows(_last(0)), others]), name)
+    return Pair(np.vstack([_rows(_last_bit_row(1)), others]), np.vstack([_rows(_last_bit_row(0)), others]), name)
 
 
 # ------------------------------------------------------------------------------ without privacy
@@ -207,11 +207,13 @@ def private() -> Iterator[Draft]:
     learner = PrivateParityLearner(1.0, _D)
     claim, sharp = PureDP(learner.epsilon), PureDP(learner.exact_epsilon)
     one, null, many = _one_row(), _contradiction(others=2), _one_wrong(14)
-    padded = _beside("a row (x, 1) or (x, 0) beside 999 rows (0, 0)", *[_zero(0)] * 999)
-    blocked = _beside("a row (x, 1) or (x, 0) beside (0, 1), (x', 1) and (x', 0)", _zero(1), ("110", 1), ("110", 0))
+    padded = _pair_beside("a row (x, 1) or (x, 0) beside 999 rows (0, 0)", *[_zero_row(0)] * 999)
+    blocked = _pair_beside(
+        "a row (x, 1) or (x, 0) beside (0, 1), (x', 1) and (x', 0)", _zero_row(1), ("110", 1), ("110", 0)
+    )
     for case, pair in (("one_row", one), ("padded", padded), ("inconsistent", blocked)):
         yield from reference(learner, claim, pair, case=case, relation=REPLACE, follows=False)
-    others = [padded, null, blocked, _inconsistent(3)]
+    others = [padded, null, blocked, _inconsistent_pair(3)]
     yield exact(learner, sharp, others, case="sharp_on_other_pairs", relation=REPLACE)
     yield exact(learner, sharp, one, case="sharp", relation=REPLACE)
     yield privacy(learner, sharp, one, case="sharp", relation=REPLACE, note="at the exact level 2 atanh(eps/4)")
@@ -225,15 +227,15 @@ def private() -> Iterator[Draft]:
     yield from reference(eight, PureDP(1.0), _one_row(8), case="eight_bits", relation=REPLACE, follows=False)
     yield conformity(_LEARNER, one, null, blocked, case="few_rows")
     yield conformity(at_two, many, case="fourteen_rows", draws={"smoke": 100_000})
-    yield from _laws()
+    yield from _claim_distributions()
     yield from _printed_range()
     yield from _mutants()
-    yield from _benign()
+    yield from _claim_benign_mutants()
     yield from lemma()
     yield from least_sizes()
 
 
-def _laws() -> Iterator[Draft]:
+def _claim_distributions() -> Iterator[Draft]:
     yield inequality(
         _closed_form,
         statement="P[h] = 2^-(d+1) (1-p)^(n-|C|) prod (2 - (1-p)^m_x) for linearly independent x in C",
@@ -314,7 +316,7 @@ def _printed_range() -> Iterator[Draft]:
     )
     # A thousandth below the root, so that the level is below epsilon by more than rounding.
     end = PrivateParityLearner(_LARGEST - 1e-3, _D)
-    one, within = _one_row(), [_one_row(), _contradiction(), _inconsistent(3)]
+    one, within = _one_row(), [_one_row(), _contradiction(), _inconsistent_pair(3)]
     yield as_corrected("E3", exact(end, PureDP(end.epsilon), one, case="end_of_the_range", relation=REPLACE))
     yield as_corrected("E3", exact(end, PureDP(end.epsilon), within[1:], case="on_other_pairs", relation=REPLACE))
     yield as_corrected("E3", privacy(end, PureDP(end.epsilon), one, case="end_of_the_range", relation=REPLACE))
@@ -329,8 +331,11 @@ def _mutants() -> Iterator[Draft]:
 
     at_one, one, single = PrivateParityLearner(1.0, _D), _one_row(), _one_row(1)
     # Rows of one bit have three outputs, so that what tells the datasets apart is a single one.
-    bit, contradicted = PrivateParityLearner(_EPSILON, 1), _beside("(1, 1) or (1, 0) beside (0, 1)", _zero(1, 1))
-    # 0.5108 where 0.5 is claimed: by its law, half a million draws would be needed. At 1 it is a tenth above.
+    bit, contradicted = (
+        PrivateParityLearner(_EPSILON, 1),
+        _pair_beside("(1, 1) or (1, 0) beside (0, 1)", _zero_row(1, 1)),
+    )
+    # 0.5108 where 0.5 is claimed: by its distribution, half a million draws would be needed. At 1 it is a tenth above.
     half = MUTANTS["p_half_eps"]
     yield replace(
         exact(
@@ -354,7 +359,7 @@ def _mutants() -> Iterator[Draft]:
     yield claims("distinguishable_nulls", _contradiction(), at_one)
     yield claims("fixed_size_sample", contradicted, bit)
     three = replace(MUTANTS["fixed_size_sample"], build=lambda base: FixedSizeSubset(base.epsilon, base.d, 2))
-    besides = _beside("(1, 1) or (1, 0) beside (0, 1) and (0, 0)", _zero(1, 1), _zero(0, 1))
+    besides = _pair_beside("(1, 1) or (1, 0) beside (0, 1) and (0, 0)", _zero_row(1, 1), _zero_row(0, 1))
     yield broken(three, bit, besides, asked="two_of_three", relation=REPLACE)
     yield claims("sample_with_replacement", contradicted, bit)
     yield claims("deterministic_solution", one, at_one)
@@ -393,9 +398,9 @@ def _hashed_pair(mechanism: SampleByContentHash) -> Pair:
     raise ValueError(f"expected a row of {mechanism.d} bits that is taken at epsilon = {mechanism.epsilon}")
 
 
-def _benign() -> Iterator[Draft]:
+def _claim_benign_mutants() -> Iterator[Draft]:
     one, null = _one_row(), _contradiction()
-    beside = _beside("(x, 1) or (x, 0) beside (0, 1)", _zero(1))
+    beside = _pair_beside("(x, 1) or (x, 0) beside (0, 1)", _zero_row(1))
     for name, asked, base, pair in (
         ("resample_until_consistent", "", PrivateParityLearner(2.0, 1), _before_ones(2)),
         ("exact_budget_variant", "", _LEARNER, one),

@@ -81,7 +81,7 @@ def _parity_learners() -> list[tuple[str, BentSearch | OneByOneSearch]]:
 
 
 @cache
-def _played(learner: BentSearch | OneByOneSearch) -> IntArray:
+def _play_game(learner: BentSearch | OneByOneSearch) -> IntArray:
     return ParityGame(learner, _STRICT).play(np.arange(1 << learner.d))
 
 
@@ -91,7 +91,7 @@ def _hit_limit(learner: BentSearch | OneByOneSearch) -> float:
 
 
 def _hit_rates() -> list[Row]:
-    return [(name, float(_played(one)[:, 2].mean()), _hit_limit(one)) for name, one in _parity_learners()]
+    return [(name, float(_play_game(one)[:, 2].mean()), _hit_limit(one)) for name, one in _parity_learners()]
 
 
 def _bent_hit_rates() -> list[Row]:
@@ -100,7 +100,7 @@ def _bent_hit_rates() -> list[Row]:
 
 def _success_rates() -> list[Row]:
     return [
-        (name, float((_played(one)[:, 0] == _played(one)[:, 1]).mean()), _hit_limit(one) + 2.0**-one.d)
+        (name, float((_play_game(one)[:, 0] == _play_game(one)[:, 1]).mean()), _hit_limit(one) + 2.0**-one.d)
         for name, one in _parity_learners()
     ]
 
@@ -195,7 +195,7 @@ def parity_lower_bound() -> Iterator[Draft]:
         _was_hit,
         at_most=0,
         beta=_hit_limit(hits),
-        exact=float(_played(hits)[:, 2].mean()),
+        exact=float(_play_game(hits)[:, 2].mean()),
         case="hits_drawn",
         draws=_DRAWS,
         derived=True,
@@ -209,7 +209,7 @@ def parity_lower_bound() -> Iterator[Draft]:
         _was_learned,
         at_most=0,
         beta=_hit_limit(learns) + 2.0**-10,
-        exact=float((_played(learns)[:, 0] == _played(learns)[:, 1]).mean()),
+        exact=float((_play_game(learns)[:, 0] == _play_game(learns)[:, 1]).mean()),
         case="success_drawn",
         draws=_DRAWS,
         derived=True,

@@ -5,7 +5,7 @@ can be run is a round trip. An algorithm that asks at most five boolean queries 
 RAND data's persons is run by a local protocol, of one message of randomised response from each person and query, which
 fails with probability at most beta_1 to answer all queries within the tolerance; the protocol is simulated by
 statistical queries, within total variation beta_2. So what comes out is, with probability at least 1 - beta_1 - beta_2,
-what the algorithm outputs with some valid oracle. Laws of outputs are computed exactly, by binomial sums.
+what the algorithm outputs with some valid oracle. Distributions of outputs are computed exactly, by binomial sums.
 
 Beyond |D| = 16 inputs and t = 5 queries nothing is computed here: numbers of messages grow with t ln t / tau^2.
 """
@@ -64,7 +64,7 @@ def _shares(*bounds: int) -> FloatArray:
     return np.asarray(shares)
 
 
-def _is(*values: int) -> tuple[int, ...]:
+def _visits_query(*values: int) -> tuple[int, ...]:
     """The query whether the number of visits is one of these."""
     return tuple(1 if u in values else -1 for u in range(_INPUTS))
 
@@ -74,7 +74,13 @@ def _is(*values: int) -> tuple[int, ...]:
 _SEARCH, _TOLERANCE = binary_search(_INPUTS, 0.42), 0.15
 #: Five questions at once. Half of the persons have two visits or more: to the second, either answer is valid.
 _FIVE = in_parallel(
-    (_is(*range(1, 16)), _is(*range(2, 16)), _is(*range(4, 16)), _is(*range(1, 16, 2)), _is(0, 15)),
+    (
+        _visits_query(*range(1, 16)),
+        _visits_query(*range(2, 16)),
+        _visits_query(*range(4, 16)),
+        _visits_query(*range(1, 16, 2)),
+        _visits_query(0, 15),
+    ),
     (0.2, 0.0, -0.3, -0.45, -0.5),
 )
 #: Two questions to the same persons, of whom there are four groups: the quartile that the median lies in.
@@ -82,7 +88,7 @@ _QUARTERS, _BOUNDS = binary_search(4, 0.4), (1, 2, 4)
 
 
 @cache
-def _trips() -> list[tuple[str, LocalProtocol, FloatArray, float]]:
+def _trip_cases() -> list[tuple[str, LocalProtocol, FloatArray, float]]:
     """Protocols with as many persons as are needed, distributions and tolerances."""
     found = []
     for epsilon in (0.5, 1.0, 2.0):
@@ -104,10 +110,10 @@ def _under_all_errors(protocol: LocalProtocol, beta: float) -> Iterator[tuple[st
         yield f"{signs}", RoundTrip(protocol, beta, tuple(SignedErrorOracle((-sign, sign)) for sign in signs))
 
 
-def _missed() -> list[Row]:
+def _invalid_output_rows() -> list[Row]:
     """Probability of an output that is not valid, after the whole trip, at the worst errors."""
     rows: list[Row] = []
-    for name, protocol, data, tolerance in _trips():
+    for name, protocol, data, tolerance in _trip_cases():
         trips = _under_all_errors(protocol, _BETA_2)
         worst = max(trip.missed(trip.output_law(data), data, tolerance) for _, trip in trips)
         rows.append((name, worst, _BETA_1 + _BETA_2))
@@ -117,7 +123,7 @@ def _missed() -> list[Row]:
 def _missed_locally() -> list[Row]:
     """Probability of an output that is not valid, of the protocol."""
     rows: list[Row] = []
-    for name, protocol, data, tolerance in _trips():
+    for name, protocol, data, tolerance in _trip_cases():
         _, trip = next(_under_all_errors(protocol, _BETA_2))
         rows.append((name, trip.missed(trip.local_law(data), data, tolerance), _BETA_1))
     return rows
@@ -129,9 +135,9 @@ def _distances() -> list[Row]:
     # A large budget shows where there are few persons; among many it is lost.
     few = [
         (f"{name}, one person a query", LocalProtocol(protocol.algorithm, protocol.epsilon, 1, protocol.same), data)
-        for name, protocol, data, _ in _trips()
+        for name, protocol, data, _ in _trip_cases()
     ]
-    for name, protocol, data in [*few, *((name, protocol, data) for name, protocol, data, _ in _trips())]:
+    for name, protocol, data in [*few, *((name, protocol, data) for name, protocol, data, _ in _trip_cases())]:
         for beta in (_BETA_2, 0.9) if protocol.persons == 1 else (_BETA_2,):
             trips = [trip for _, trip in _under_all_errors(protocol, beta)]
             local = trips[0].local_law(data)
@@ -181,18 +187,20 @@ def roundtrip() -> Iterator[Draft]:
         case="simulation",
     )
     yield inequality(
-        _missed,
+        _invalid_output_rows,
         statement="after the round trip it is what the algorithm outputs with some oracle, but for beta_1 + beta_2",
         level="L4",
         case="round_trip",
     )
-    for name, protocol, data, tolerance in _trips():
+    for name, protocol, data, tolerance in _trip_cases():
         kind, _, level = name.partition(", epsilon = ")
         if level == "2":
             trip = RoundTrip(
                 protocol,
                 _BETA_2,
-                (HighestAnswersOracle(), LowestAnswersOracle()) * 2 if kind == "search" else _alternating(protocol),
+                (HighestAnswersOracle(), LowestAnswersOracle()) * 2
+                if kind == "search"
+                else _alternating_signs(protocol),
             )
             yield accuracy(
                 trip,
@@ -212,21 +220,21 @@ def roundtrip() -> Iterator[Draft]:
     same = LocalProtocol(_QUARTERS, 2.0, 9, same=True)
     for case, small in (("fresh_persons", fresh), ("same_persons", same)):
         yield conformity(
-            RoundTrip(small, 0.9, _alternating(small)),
+            RoundTrip(small, 0.9, _alternating_signs(small)),
             _shares(*_BOUNDS),
             case=case,
             draws={"smoke": 20_000, "standard": 200_000},
         )
 
 
-def _alternating(protocol: LocalProtocol) -> tuple[SignedErrorOracle, ...]:
+def _alternating_signs(protocol: LocalProtocol) -> tuple[SignedErrorOracle, ...]:
     """Errors that make messages 1 more frequent to the first query, rarer to the second, and so on."""
     return tuple(SignedErrorOracle((-1.0, 1.0) if k % 2 == 0 else (1.0, -1.0)) for k in range(protocol.algorithm.depth))
 
 
 def _privacy() -> Iterator[Draft]:
     """Messages, all messages together, and the output."""
-    message = LocalProtocol(BooleanQueryStep(_is(0), 0.0, 0, 1), 1.0, 1)
+    message = LocalProtocol(BooleanQueryStep(_visits_query(0), 0.0, 0, 1), 1.0, 1)
     fresh = LocalProtocol(_SEARCH, 1.0, 2)
     same = LocalProtocol(_QUARTERS, 1.0, 3, same=True)
     learned = LocalProtocol(_SEARCH, 1.0, 5)

@@ -4,7 +4,7 @@ The data of a simulation are the distribution of one entry: that of the number o
 RAND data. Nothing is private here; what is claimed is that the simulation's output is
 close to the randomizer's in total variation, within a budget, and that few queries suffice. Both are exact numbers for
 any oracle that draws nothing. They are computed for every pattern of errors of a whole tolerance (an adversary can do
-no more), and the samplers are held against those laws.
+no more), and the samplers are held against those distributions.
 
 What a second reading of the document withdrew as an error is shown to hold: Claim 5.9's ``t e^epsilon`` expected
 queries, by a variant of the printed algorithm, which itself makes up to ``t e^epsilon (1 + phi)/(1 - phi)``.
@@ -77,9 +77,9 @@ _EPSILON, _BETA = 2.0, 0.3
 
 
 @cache
-def _printed() -> RejectionSimulation:
+def _printed_simulation() -> RejectionSimulation:
     """A noisy number of visits, simulated as printed, under the worst errors; candidates are of the last group."""
-    return _worst(
+    return _under_worst_errors(
         RejectionSimulation(noisy_value(_EPSILON, GROUPS), _BETA, 1, ExactOracle(), GROUPS - 1), visit_shares()
     )
 
@@ -89,7 +89,7 @@ def _signs(one: RejectionSimulation) -> SignedErrorOracle:
     return one.oracle
 
 
-def _worst(simulation: RejectionSimulation, entry: FloatArray) -> RejectionSimulation:
+def _under_worst_errors(simulation: RejectionSimulation, entry: FloatArray) -> RejectionSimulation:
     return replace(simulation, oracle=under_all_signs(simulation, entry).worst)
 
 
@@ -105,7 +105,7 @@ def _rounds_at(growth: float) -> Setting:
     return Setting(NumberOfRounds(one), visit_shares(), OutputAsError())
 
 
-def _furthest() -> RejectionSimulation:
+def _furthest_simulation() -> RejectionSimulation:
     """Randomised response whose simulation is as far away as it can be, at phi = 0.1."""
     return RejectionSimulation(response(0.654), _BETA, 1, SignedErrorOracle((-1.0, 1.0)))
 
@@ -124,7 +124,7 @@ def _event(one: RejectionSimulation, data: FloatArray) -> tuple[tuple[int, ...],
 )
 def noninteractive() -> Iterator[Draft]:
     """A noisy number of visits, randomised response, and random randomizers, under all patterns of errors."""
-    printed, visits = _printed(), visit_shares()
+    printed, visits = _printed_simulation(), visit_shares()
     yield conformity(printed, visits, case="worst_errors", draws=_DRAWS)
     other = SignedErrorOracle(tuple(-sign for sign in _signs(printed).signs))
     changing = replace(printed, oracle=OraclesInTurn((_signs(printed), other, HighestAnswersOracle())))
@@ -228,7 +228,7 @@ def _budgets(printed: RejectionSimulation) -> Iterator[Draft]:
         )
     # The same in draws: the event that the errors make more probable than it should be, on the whole of the budget that
     # the derivation leaves, and by nearly all of it.
-    for case, one in (("likeliest_event", printed), ("likeliest_response", _furthest())):
+    for case, one in (("likeliest_event", printed), ("likeliest_response", _furthest_simulation())):
         data = visit_shares() if one is printed else np.array([0.0, 1.0])
         event, probability = _event(one, data)
         yield expectation(
@@ -302,7 +302,7 @@ def _queries(printed: RejectionSimulation, variant: RejectionSimulation) -> Iter
     )
 
 
-def _built(name: str, base: RejectionSimulation) -> RejectionSimulation:
+def _build_mutant(name: str, base: RejectionSimulation) -> RejectionSimulation:
     built = MUTANTS[name].build(base)
     assert isinstance(built, RejectionSimulation)
     return built
@@ -310,7 +310,8 @@ def _built(name: str, base: RejectionSimulation) -> RejectionSimulation:
 
 def _mutants(printed: RejectionSimulation) -> Iterator[Draft]:
     for name, mutant in MUTANTS.items():
-        # Odds that are cut off by a hundredth leave a law that tens of thousands of draws do not tell from the right.
+        # Odds that are cut off by a hundredth leave a distribution that tens of thousands of draws do not tell from the
+        # right.
         if name != "acceptance_without_slack":
             yield deviating(mutant, printed, visit_shares(), draws=_DRAWS)
     coarse = MUTANTS["tau_without_e2eps"]
@@ -321,7 +322,7 @@ def _mutants(printed: RejectionSimulation) -> Iterator[Draft]:
                 f"randomised response, {share:.0%} have the other bit",
                 float(
                     under_all_signs(
-                        _built("tau_without_e2eps", response_at_2), np.array([1 - share, share])
+                        _build_mutant("tau_without_e2eps", response_at_2), np.array([1 - share, share])
                     ).distances.max()
                 ),
                 _BETA,
@@ -335,7 +336,7 @@ def _mutants(printed: RejectionSimulation) -> Iterator[Draft]:
         is_mutant=True,
         note=coarse.note,
     )
-    far = _worst(_built("tau_without_e2eps", replace(printed, reference=0)), visit_shares())
+    far = _under_worst_errors(_build_mutant("tau_without_e2eps", replace(printed, reference=0)), visit_shares())
     event, probability = _event(far, visit_shares())
     yield expectation(
         far,
@@ -351,7 +352,7 @@ def _mutants(printed: RejectionSimulation) -> Iterator[Draft]:
     slack = MUTANTS["acceptance_without_slack"]
     yield inequality(
         lambda: [
-            (name, float(under_all_signs(_built("acceptance_without_slack", one), data).odds.max()), 1.0)
+            (name, float(under_all_signs(_build_mutant("acceptance_without_slack", one), data).odds.max()), 1.0)
             for name, one, data in many()
         ],
         statement="odds of acceptance are probabilities",
@@ -371,7 +372,9 @@ def _mutants(printed: RejectionSimulation) -> Iterator[Draft]:
 def _too_far(name: str, base: RejectionSimulation) -> Draft:
     mutant = MUTANTS[name]
     return inequality(
-        lambda: [("a noisy number of visits", _built(name, base).distance(visit_shares()), base.beta / base.calls)],
+        lambda: [
+            ("a noisy number of visits", _build_mutant(name, base).distance(visit_shares()), base.beta / base.calls)
+        ],
         statement="a simulated call is within beta/t of the randomizer",
         level="L4",
         case=name,

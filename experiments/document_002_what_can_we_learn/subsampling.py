@@ -85,7 +85,7 @@ def subsampling() -> Iterator[Draft]:
     yield from reference(learner, amplified, one, case="parities", relation=REPLACE, follows=False)
     yield from _wrong_bounds(replaced, fixed)
     yield inequality(
-        _attained,
+        _attained_levels,
         statement="the level on the tight pair is the bound for its subsets and neighbours",
         relation="==",
         case="bounds_attained",
@@ -130,7 +130,7 @@ def _wrong_bounds(replaced: IndependentRows, fixed: FixedNumberOfRows) -> Iterat
     )
 
 
-def _attained() -> list[Row]:
+def _attained_levels() -> list[Row]:
     rows: list[Row] = []
 
     def add(label: str, mechanism: IndependentRows | FixedNumberOfRows, pair: Pair, bound: float) -> None:

@@ -75,7 +75,7 @@ def _chernoff_rows(above: bool) -> list[Row]:
 
 
 def _visits() -> tuple[Fraction, ...]:
-    """Law of a person's number of visits, of which ten at most count."""
+    """Distribution of a person's number of visits, of which ten at most count."""
     values, often = value_counts(rand(), "mdvis")
     total = int(often.sum())
     law = [Fraction(0)] * 11
@@ -85,7 +85,7 @@ def _visits() -> tuple[Fraction, ...]:
 
 
 def _hoeffding_rows() -> list[Row]:
-    """Bits, which are extremal, a law that is nearly a fair bit on {0, 2}, and visits to a doctor, from 0 to 10."""
+    """Bits, which are extremal, a distribution near to a fair bit on {0, 2}, and visits to a doctor, from 0 to 10."""
     spread = (Fraction(9, 20), Fraction(1, 10), Fraction(9, 20))
     laws = [(f"bits of mean {mu}", _bit(mu)) for mu in _MEANS] + [("0, 1 or 2", spread), ("visits", _visits())]
     rows = []
@@ -120,14 +120,14 @@ def chernoff_hoeffding() -> Iterator[Draft]:
             statement=statement,
             level="L4",
             case=case,
-            note="n bits of mean mu, phi in (0, 1]; binomial law",
+            note="n bits of mean mu, phi in (0, 1]; binomial distribution",
         )
     yield inequality(
         _hoeffding_rows,
         statement="P[|mean - mu| >= delta] <= 2 exp(-2 delta^2 n / (b - a)^2)",
         level="L4",
         case="hoeffding",
-        note="laws of integers, and their sums by convolution",
+        note="distributions of integers, and their sums by convolution",
     )
     n, beta = 200, 0.05
     share = float(rand()["idp"].mean())
@@ -185,7 +185,8 @@ _E17 = Erratum(
 
 #: Where the printed bound is exceeded often enough to be seen in draws: terms and delta / lambda, and draws at smoke.
 _SEEN = ((1, 5.0, 30_000), (2, 4.0, 80_000), (3, 3.0, 300_000))
-#: Where only the exact law shows it. The proof remarks on delta < 1 < lambda: the last three rows have delta < lambda.
+#: Where only the exact distribution shows it. The proof remarks on delta < 1 < lambda: the last three rows have delta <
+#: lambda.
 _COMPUTED = ((10, 2.0), (30, 1.4), (100, 1.0), (300, 0.9), (400, 0.7), (1700, 0.5))
 #: For the bounds that hold: from one term to 3,000, and from a hundredth of the scale to a hundred scales.
 _GRID = tuple(

@@ -1,4 +1,4 @@
-"""What an adversary believes about one row before and after it sees an output, computed from exact laws.
+"""What an adversary believes about one row before and after it sees an output, computed from exact distributions.
 
 Source: 003, section 1.2, remark 2; catalogue 000_001_003, bayes_posterior_equivalence.
 """
@@ -23,18 +23,18 @@ _REACH = 5
 
 
 def likelihoods(laws: Sequence[Law]) -> FloatArray:
-    """Probability of every output under each of several laws.
+    """Probability of every output under each of several distributions.
 
     Parameters
     ----------
     laws : sequence of Law
-        Output laws, one for each value of the row; all finite, all products of finite laws, or all two-sided geometric.
-        A lattice is looked at as far as five steps beyond the centres.
+        Output distributions, one for each value of the row; all finite, all products of finite distributions, or all
+        two-sided geometric. A lattice is looked at as far as five steps beyond the centres.
 
     Returns
     -------
     ndarray of shape (len(laws), outputs)
-        Only outputs that are possible under some law.
+        Only outputs that are possible under some distribution.
     """
     if all(isinstance(law, ProductLaw) for law in laws):
         coordinates = [likelihoods(parts) for parts in zip(*(_parts(law) for law in laws), strict=True)]
@@ -43,7 +43,7 @@ def likelihoods(laws: Sequence[Law]) -> FloatArray:
         return _on_lattice([law for law in laws if isinstance(law, TwoSidedGeometricLaw)])
     finite = [law for law in laws if isinstance(law, FiniteLaw)]
     if len(finite) < len(laws):
-        raise ValueError(f"expected laws of one kind: finite, products of these, or geometric, got {laws!r}")
+        raise ValueError(f"expected distributions of one kind: finite, products of these, or geometric, got {laws!r}")
     outcomes = list(dict.fromkeys(outcome for law in finite for outcome in law.outcomes))
     masses = [dict(zip(law.outcomes, law.probabilities.tolist(), strict=True)) for law in finite]
     found = np.array([[mass.get(outcome, 0.0) for outcome in outcomes] for mass in masses])

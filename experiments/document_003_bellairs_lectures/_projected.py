@@ -36,11 +36,11 @@ ATTRIBUTES = (
 _ALL = person(mdvis=5, lncoins=4, idp=1, lpi=7, fmde=7, physlm=1, disea=20, hlthg=1)
 #: Level and delta at which the error is measured: noise of 3.73 d, the catalogue's.
 EPSILON, DELTA = 1.0, 1e-5
-#: Where the law of the error shows. A bound ``b c n sqrt(d)`` on the mean squared error says more than plain noise,
-#: ``(c d)^2``, and than the answer 0, at most ``n^2``, for ``b c sqrt(d) < n < c d^1.5 / b``. On K, with b = 2.355,
-#: that begins at d = 6 and is from 28 to 50 people at d = 10; on what relaxes K, with b = 4, it begins at d = 17. K is
-#: enumerated up to d = 12, where the window is from 31 to 65 people: exponents are out of reach on K itself.
-#: n = 4d in families of datasets: between n = c sqrt(d), below which nothing is known, and c d^1.5, above which plain
+#: Where the distribution of the error shows. A bound ``b c n sqrt(d)`` on the mean squared error says more than plain
+#: noise, ``(c d)^2``, and than the answer 0, at most ``n^2``, for ``b c sqrt(d) < n < c d^1.5 / b``. On K, with b =
+#: 2.355, that begins at d = 6 and is from 28 to 50 people at d = 10; on what relaxes K, with b = 4, it begins at d =
+#: 17. K is enumerated up to d = 12, where the window is from 31 to 65 people: exponents are out of reach on K itself. n
+#: = 4d in families of datasets: between n = c sqrt(d), below which nothing is known, and c d^1.5, above which plain
 #: noise is as good.
 ROWS = 4
 #: Draws at which a claim that no draw fails is decided: 21.5 / -ln(0.9) = 204.

@@ -58,7 +58,7 @@ def _bias_length(users: float) -> float:
     return float(Tardos(int(users), int(users) - 1, _XI / users).length)
 
 
-def _through(length: float, users: float, power: float) -> Line:
+def _line_through(length: float, users: float, power: float) -> Line:
     """``d = constant n^power`` through a point."""
     constant = length / users**power
     return Line(f"d ~ n^{power:g}", lambda n: constant * n**power)
@@ -81,8 +81,8 @@ def diagrams() -> Iterator[Draft]:
             excluded=lambda n, d: None,  # noqa: ARG005 - how short a code may be is not stated
             lines=(
                 Line("the code's length", length),
-                _through(length(_USERS[0]), _USERS[0], 2.0),
-                _through(length(_USERS[0]), _USERS[0], 3.0),
+                _line_through(length(_USERS[0]), _USERS[0], 2.0),
+                _line_through(length(_USERS[0]), _USERS[0], 3.0),
             ),
             success="tracing of a pirate, and of nobody else",
         )

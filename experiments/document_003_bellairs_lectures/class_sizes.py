@@ -54,14 +54,14 @@ def class_sizes() -> Iterator[Draft]:
     VC = 1: the functions that are 1 at no more than one point do.
     """
     yield inequality(
-        lambda: [(name, vc, math.log2(size)) for name, _, size, vc in _measured()],
+        lambda: [(name, vc, math.log2(size)) for name, _, size, vc in _measured_sizes()],
         statement="VC(C) <= log2 |C|",
         case="dimension_at_most_log_size",
     )
     yield as_printed(
         "J10",
         inequality(
-            lambda: [(name, float(size), 2.0 ** (d * vc)) for name, d, size, vc in _measured()],
+            lambda: [(name, float(size), 2.0 ** (d * vc)) for name, d, size, vc in _measured_sizes()],
             statement="|C| <= (2^d)^VC(C)",
             case="size_as_printed",
             expected="deviation",
@@ -70,7 +70,7 @@ def class_sizes() -> Iterator[Draft]:
     yield as_corrected(
         "J10",
         inequality(
-            lambda: [(name, float(size), float(sauer(1 << d, vc))) for name, d, size, vc in _measured()],
+            lambda: [(name, float(size), float(sauer(1 << d, vc))) for name, d, size, vc in _measured_sizes()],
             statement="|C| <= sum over i <= VC of C(2^d, i)",
             case="size_as_corrected",
         ),
@@ -78,7 +78,7 @@ def class_sizes() -> Iterator[Draft]:
     yield as_corrected(
         "J10",
         inequality(
-            lambda: [(name, float(size), 2.0 ** (d * vc) + (vc == 1)) for name, d, size, vc in _measured()],
+            lambda: [(name, float(size), 2.0 ** (d * vc) + (vc == 1)) for name, d, size, vc in _measured_sizes()],
             statement="|C| <= (2^d)^VC(C), and one more where VC = 1",
             case="size_and_one_more_at_dimension_one",
         ),
@@ -114,7 +114,7 @@ def class_sizes() -> Iterator[Draft]:
     )
 
 
-def _measured() -> list[tuple[str, int, int, int]]:
+def _measured_sizes() -> list[tuple[str, int, int, int]]:
     """Of each class: its name, d, its size and its VC dimension."""
     found = [(f"{name}, d = {d}", d, build(d)) for d in _DIMENSIONS for name, build in _CLASSES.items()]
     found += [(f"thresholds, d = {d}", d, thresholds(d)) for d in (5, 6)]

@@ -75,7 +75,7 @@ def _at_least(k: int) -> list[Count]:
     return [Count("mdvis", low=float(v)) for v in range(1, k + 1)]
 
 
-def _noisy(count: Count, rows: Rows = None) -> NoisyCountPart:
+def _noisy_count(count: Count, rows: Rows = None) -> NoisyCountPart:
     """A count with noise on a lattice of sixteenths: so few losses that compositions have exact curves."""
     return NoisyCountPart(count, rows, step=2.0**-4)
 
@@ -90,11 +90,11 @@ def basic_composition() -> Iterator[Draft]:
     The best events: all counts are small; all responses are 1; a row is published.
     """
     four = _all_four_change()
-    counts = Accountant([_noisy(count) for count in _FOUR], 1.0)
+    counts = Accountant([_noisy_count(count) for count in _FOUR], 1.0)
     # Blocks of rows that overlap in thirds: the person in the middle is in three of them.
-    blocks = [_noisy(_POOR, rows) for rows in ((0, 12_000), (8_000, 16_000), (9_000, 20_190), (0, 4_000))]
+    blocks = [_noisy_count(_POOR, rows) for rows in ((0, 12_000), (8_000, 16_000), (9_000, 20_190), (0, 4_000))]
     overlapping, middle = Accountant(blocks, 1.0), _health_changes(10_000)
-    disjoint = Accountant([_noisy(_POOR, rows) for rows in ((0, 8_000), (8_000, 16_000), (16_000, 20_190))], 1.0)
+    disjoint = Accountant([_noisy_count(_POOR, rows) for rows in ((0, 8_000), (8_000, 16_000), (16_000, 20_190))], 1.0)
     # The first person's answers to whether she had at least 1, 2, ... 8 visits.
     bits = [LeakyResponsePart(RowBit(count)) for count in _at_least(8)]
     often = visits(0, 40)
@@ -105,8 +105,8 @@ def basic_composition() -> Iterator[Draft]:
         ("responses", Accountant(bits, 2.0), often),
     ):
         yield from reference(pure, PureDP(pure.epsilon), pair, case=case, relation=REPLACE, follows=False)
-    # A bit is published as it is with probability 1 - 0.99^8 = 0.0773 against a claimed 0.08. By draws only as a law:
-    # where the best event is impossible on one side, no level counts as detectable.
+    # A bit is published as it is with probability 1 - 0.99^8 = 0.0773 against a claimed 0.08. By draws only as a
+    # distribution: where the best event is impossible on one side, no level counts as detectable.
     rows = Accountant(bits, 0.0, 0.08)
     yield exact(rows, DeltaDP(0.08, 0.0), often, case="rows_published", relation=REPLACE)
     leaky = Accountant(bits, 2.0, 0.008)
@@ -115,7 +115,7 @@ def basic_composition() -> Iterator[Draft]:
     yield conformity(rows, often, case="rows_published")
     yield conformity(leaky, often, case="leaky_responses")
 
-    apart = Accountant([_noisy(_POOR), _noisy(Count("hlthf", equals=1.0))], 1.0)
+    apart = Accountant([_noisy_count(_POOR), _noisy_count(Count("hlthf", equals=1.0))], 1.0)
     fair = replaced(
         "a person in fair health is replaced by one in poor health",
         person(hlthp=0, hlthf=1),
@@ -126,7 +126,7 @@ def basic_composition() -> Iterator[Draft]:
     # Both spend twice the budget. Of a budget of 4 that gives noise of half a row, with which a few draws tell the two
     # datasets apart.
     generous = Accountant(counts.parts, 4.0)
-    asked_again = Accountant([_noisy(_POOR)] * 3 + [_noisy(_FOUR[1])], 4.0)
+    asked_again = Accountant([_noisy_count(_POOR)] * 3 + [_noisy_count(_FOUR[1])], 4.0)
     for name, parts in (("budget_divided_by_sqrt_k", generous), ("counted_by_query_text", asked_again)):
         yield broken(ACCOUNTANTS[name], parts, four, relation=REPLACE)
     yield broken(ACCOUNTANTS["parallel_on_overlap"], overlapping, middle, relation=REPLACE)
@@ -146,7 +146,7 @@ def basic_composition() -> Iterator[Draft]:
 
 def _cost_of_counts(k: float) -> float:
     """Exact epsilon of k counts of level 0.1 that all move."""
-    parts: list[AccountedPart] = [_noisy(count) for count in _at_least(round(k))]
+    parts: list[AccountedPart] = [_noisy_count(count) for count in _at_least(round(k))]
     pair = visits(0, 40)
     counts = Accountant(parts, 0.1 * k)
     return curve(counts.law(pair.x), counts.law(pair.y)).epsilon(0.0)
@@ -202,7 +202,7 @@ def expected_privacy_loss() -> Iterator[Draft]:
         derived=True,
     )
     yield inequality(
-        _sharp,
+        _expected_loss_rows,
         statement="E[L] = eps tanh(eps/2) for randomised response and for geometric noise at a shift of 1",
         relation="==",
         case="attained",
@@ -240,7 +240,7 @@ def expected_privacy_loss() -> Iterator[Draft]:
         case="loss_under_other_dataset",
         expected="deviation",
         is_mutant=True,
-        note="the loss averaged under the other dataset's law, where its mean is not positive",
+        note="the loss averaged under the other dataset's distribution, where its mean is not positive",
     )
     yield replace(
         _slope("absolute_loss", expected_absolute_loss, expected="deviation"),
@@ -250,7 +250,7 @@ def expected_privacy_loss() -> Iterator[Draft]:
 
 
 def _pairs_of_level(eps: float) -> dict[str, LossCurve]:
-    """Oriented pairs of laws of exactly that level, on the data."""
+    """Oriented pairs of distributions of exactly that level, on the data."""
     pair = _health_changes()
     found = {}
     for name, mechanism in (
@@ -273,7 +273,7 @@ def _means(mean: Callable[[LossCurve], float]) -> list[tuple[str, float, LossCur
     ]
 
 
-def _sharp() -> list[Row]:
+def _expected_loss_rows() -> list[Row]:
     names = ("randomised response", "geometric noise")
     return [
         (label, mean(losses), largest_expected_loss(eps))
@@ -377,7 +377,7 @@ def _counts() -> Iterator[Draft]:
     often = visits(0, 40)
     for k, step, slack in ((99, 0.1, 1e-6), (16, 0.25, 0.05)):
         asked = (_at_least(33) * 3)[:k]
-        counts = Accountant([_noisy(count) for count in asked], k * step)
+        counts = Accountant([_noisy_count(count) for count in asked], k * step)
         claim = ApproxDP(advanced_composition(step, k, slack)[0], slack)
         yield exact(counts, claim, often, case=f"laplace_counts_{k}", relation=REPLACE)
         if k == 16:
@@ -401,7 +401,7 @@ def _game(pair: Pair, bit: RowBit) -> Iterator[Draft]:
 
 
 def _wrong_claims(pair: Pair, bit: RowBit) -> Iterator[Draft]:
-    """Wrong accountants: at the theorem's delta' by the law, at larger ones by draws, which need frequent events."""
+    """Wrong accountants: at the theorem's delta' exactly, at larger ones by draws, which need frequent events."""
     usual, long = ManyResponses(bit, 0.1, 99, 1e-6), ManyResponses(bit, 1.0, 100, 1e-6)
     frequent = ManyResponses(bit, 0.1, 99, 0.01)
     for name, certain, drawn in (

@@ -35,15 +35,15 @@ _EPSILON, _DELTA = 1.0, 1e-5
 _PURE, _APPROXIMATE = PureDP(_EPSILON), ApproxDP(_EPSILON, _DELTA)
 #: A person with no visits replaced by one with 77, the most that anybody has, moves every count of visits.
 _TEN, _FIFTY = spread_cuts("mdvis", 0.0, 20.0, 10), spread_cuts("mdvis", 0.0, 75.0, 50)
-#: Lattice step where errors are compared with those of the Laplace law: a 64th of a row, because the scale of few
-#: answers is not much more than a row.
+#: Lattice step where errors are compared with those of the Laplace distribution: a 64th of a row, because the scale of
+#: few answers is not much more than a row.
 _FINE = 2.0**-6
 #: Outputs of fifty numbers: a quarter of the usual budget shows as much as is to be detected.
 _FEWER = {"smoke": 50_000, "standard": 500_000}
 
 
 @cache
-def _first(rows: int) -> pd.DataFrame:
+def _first_rows(rows: int) -> pd.DataFrame:
     return rand().head(rows)
 
 
@@ -51,13 +51,13 @@ def _queries(k: int) -> ThresholdCounts:
     return spread_cuts("mdvis", 0.0, 75.0, k)
 
 
-def _typical(k: int, rows: int, epsilon: float, delta: float) -> Setting:
+def _typical_error(k: int, rows: int, epsilon: float, delta: float) -> Setting:
     """Error of one of k answers on the first rows of the data."""
-    data, mechanism = _first(rows), CountingQueries(_queries(k), rows, epsilon, delta, _FINE)
+    data, mechanism = _first_rows(rows), CountingQueries(_queries(k), rows, epsilon, delta, _FINE)
     return Setting(mechanism, data, TypicalError(_queries(k)(data) / rows))
 
 
-def _harmonic(k: float) -> float:
+def _harmonic_number(k: float) -> float:
     """H_k, the expectation of the largest of k exponential variables."""
     return sum(1.0 / i for i in range(1, int(k) + 1))
 
@@ -141,12 +141,12 @@ def _accuracy() -> Iterator[Draft]:
             mechanism,
             rand(),
             Largest(truth),
-            at_most=mechanism.scale * _harmonic(k),
+            at_most=mechanism.scale * _harmonic_number(k),
             exact=mechanism.expected_largest(),
             case=f"{name}_largest",
             draws=draws,
             derived=True,
-            note="the expectation is b H_k for the Laplace law: nothing is lost",
+            note="the expectation is b H_k for the Laplace distribution: nothing is lost",
         )
     yield inequality(
         _expected_maxima,
@@ -169,7 +169,7 @@ def _expected_maxima() -> list[Row]:
     rows: list[Row] = []
     for k in (10, 100, 1000):
         mechanism = CountingQueries(_queries(k), _N, _EPSILON, 0.0, _FINE)
-        rows.append((f"k = {k}, in scales", mechanism.expected_largest() / mechanism.scale, _harmonic(k)))
+        rows.append((f"k = {k}, in scales", mechanism.expected_largest() / mechanism.scale, _harmonic_number(k)))
     return rows
 
 
@@ -187,13 +187,13 @@ def _exponents() -> Iterator[Draft]:
     for name, delta, exponent, other in (("pure", 0.0, 1.0, 0.5), ("approximate", _DELTA, 0.5, 1.0)):
 
         def by_queries(k: float, delta: float = delta) -> Setting:
-            return _typical(int(k), _N, _EPSILON, delta)
+            return _typical_error(int(k), _N, _EPSILON, delta)
 
         def by_rows(rows: float, delta: float = delta) -> Setting:
-            return _typical(50, int(rows), _EPSILON, delta)
+            return _typical_error(50, int(rows), _EPSILON, delta)
 
         def by_epsilon(epsilon: float, delta: float = delta) -> Setting:
-            return _typical(50, _N, epsilon, delta)
+            return _typical_error(50, _N, epsilon, delta)
 
         yield scaling(
             by_queries,
@@ -229,7 +229,7 @@ def _exponents() -> Iterator[Draft]:
         at=by_k,
         exponent=0.5,
         others=(1.0,),
-        log_factor=_harmonic,
+        log_factor=_harmonic_number,
         case="largest_laplace_error",
         draws=draws,
         note="section 2.1.2: sqrt(k) ln k",

@@ -56,12 +56,12 @@ from mechanisms.selection.exponential import ExponentialMechanism
 # ------------------------------------------------------------------------------- differencing
 
 
-def _wrong(right: np.ndarray[tuple[int], np.dtype[np.uint8]]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _is_wrong(right: np.ndarray[tuple[int], np.dtype[np.uint8]]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """Error of a guess: 1 if it is wrong."""
     return 1.0 - right.astype(np.float64)
 
 
-def _right(right: np.ndarray[tuple[int], np.dtype[np.uint8]]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _is_right(right: np.ndarray[tuple[int], np.dtype[np.uint8]]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """Error of an interface: 1 if a guess about it is right."""
     return right.astype(np.float64)
 
@@ -90,7 +90,7 @@ def differencing() -> Iterator[Draft]:
     yield accuracy(
         suppressed,
         datasets,
-        _wrong,
+        _is_wrong,
         at_most=0.0,
         beta=0.0,
         case="attack_on_suppressed_counts",
@@ -100,7 +100,7 @@ def differencing() -> Iterator[Draft]:
     yield accuracy(
         suppressed,
         datasets,
-        _right,
+        _is_right,
         at_most=0.0,
         beta=bound,
         case="as_described",
@@ -111,7 +111,7 @@ def differencing() -> Iterator[Draft]:
     yield accuracy(
         GuessingGame(noisy, attack),
         datasets,
-        _right,
+        _is_right,
         at_most=0.0,
         beta=bound,
         case="attack_on_noisy_counts",
@@ -122,7 +122,7 @@ def differencing() -> Iterator[Draft]:
     yield accuracy(
         GuessingGame(SuppressedCounts(careless.queries, SMALLEST), careless),
         datasets,
-        _wrong,
+        _is_wrong,
         at_most=0.0,
         beta=0.0,
         case="predicates_not_disjoint",
@@ -134,7 +134,7 @@ def differencing() -> Iterator[Draft]:
     yield accuracy(
         GuessingGame(noisy, KnownRestAttack(float(attack.queries[1](target.x)))),
         datasets,
-        _right,
+        _is_right,
         at_most=0.0,
         beta=guessing_bound(noisy.epsilons[1]),
         exact=guessing_bound(noisy.epsilons[1]),
@@ -168,7 +168,7 @@ def statistical_distance() -> Iterator[Draft]:
     """One person's number of visits goes from 0, which others have too, to 36, which nobody has.
 
     Statistical distance 1/(2n), as delta at every eps; no pure level. What is drawn is on the first 10 persons, where
-    1/(2n) = 0.05 is large enough to be estimated; the law is also checked on all 20,190.
+    1/(2n) = 0.05 is large enough to be estimated; the distribution is also checked on all 20,190.
     """
     mechanism, everybody, common = RandomRow("mdvis"), visits(0, 36), visits(0, 2)
     few = Pair(everybody.x.head(10), everybody.y.head(10), "one of ten persons goes from 0 visits to 36")
@@ -214,8 +214,8 @@ def _response(epsilon: float) -> tuple[Law, Law]:
     return mechanism.law(few.assign(idp=[0.0, *others])), mechanism.law(few.assign(idp=[1.0, *others]))
 
 
-def _all_laws(epsilon: float) -> list[tuple[str, tuple[Law, Law]]]:
-    """Output laws of three eps-DP mechanisms on data that differ in one row."""
+def _all_distributions(epsilon: float) -> list[tuple[str, tuple[Law, Law]]]:
+    """Output distributions of three eps-DP mechanisms on data that differ in one row."""
     health = replaced("health", person(hlthp=0), person(hlthp=1))
     count = TwoSidedGeometric(Count("hlthp", equals=1.0), math.exp(epsilon))
     # A hundred persons: the scores of more are too far apart for all probabilities to be positive doubles.
@@ -229,7 +229,7 @@ def _all_laws(epsilon: float) -> list[tuple[str, tuple[Law, Law]]]:
 
 
 def _tables(epsilon: float) -> list[tuple[str, np.ndarray[tuple[int, ...], np.dtype[np.float64]]]]:
-    return [(f"{name}, eps = {epsilon:g}", likelihoods(laws)) for name, laws in _all_laws(epsilon)]
+    return [(f"{name}, eps = {epsilon:g}", likelihoods(laws)) for name, laws in _all_distributions(epsilon)]
 
 
 def _priors(epsilon: float) -> list[tuple[float, float]]:
@@ -269,7 +269,7 @@ def _converse() -> list[Row]:
     """Exact level against what the largest distance implies, over all priors and over the even one."""
     rows = []
     for eps in _EPSILONS:
-        for name, laws in _all_laws(eps):
+        for name, laws in _all_distributions(eps):
             table, level = likelihoods(laws), curve(*laws).epsilon(0.0)
             implied = 4 * math.atanh(largest_distance(table, [worst_prior(level), worst_prior(level)[::-1]]))
             rows.append((f"{name}, eps = {eps:g}, worst prior", level, implied))
@@ -278,7 +278,7 @@ def _converse() -> list[Row]:
     return rows
 
 
-def _correlated() -> list[Row]:
+def _correlated_beliefs() -> list[Row]:
     """Two persons who are known to have the same plan: an output moves the belief about one by both."""
     rows = []
     for eps in _EPSILONS:
@@ -288,7 +288,7 @@ def _correlated() -> list[Row]:
     return rows
 
 
-def _averaged() -> list[Row]:
+def _average_distances() -> list[Row]:
     return [
         (f"eps = {eps:g}", average_distance(worst_prior(eps), likelihoods(_response(eps))), math.tanh(eps / 4))
         for eps in _EPSILONS
@@ -358,7 +358,7 @@ def posteriors() -> Iterator[Draft]:
         derived=True,
     )
     yield inequality(
-        _correlated,
+        _correlated_beliefs,
         statement="the same distance for a prior that ties two rows",
         case="correlated_prior",
         expected="deviation",
@@ -366,7 +366,7 @@ def posteriors() -> Iterator[Draft]:
         note="the statement is about one row, all others fixed",
     )
     yield inequality(
-        _averaged,
+        _average_distances,
         statement="the same distance for the posterior averaged over outputs",
         relation="==",
         case="distance_after_averaging",

@@ -132,9 +132,9 @@ def _definition() -> Iterator[Draft]:
             is_mutant=mutant,
         )
     grows = "PDisc(Q) is at most HerPDisc(Q): all columns are one of the sets"
-    yield inequality(lambda: _whole(hereditary), statement=grows, level="L4", case="maximum_over_subsets")
+    yield inequality(lambda: _discrepancy_rows(hereditary), statement=grows, level="L4", case="maximum_over_subsets")
     yield inequality(
-        lambda: _whole(least_restricted),
+        lambda: _discrepancy_rows(least_restricted),
         statement=grows,
         level="L4",
         case="min_over_subsets",
@@ -143,7 +143,7 @@ def _definition() -> Iterator[Draft]:
         note="minimum over S",
     )
     yield inequality(
-        lambda: [(label, least, 1.0) for label, least, _ in _whole(least_restricted, swapped=True)],
+        lambda: [(label, least, 1.0) for label, least, _ in _discrepancy_rows(least_restricted, swapped=True)],
         statement="the minimum over S of PDisc(Q_S) is at most 1, for every Q: one column",
         level="L4",
         case="minimum_is_at_most_one",
@@ -164,7 +164,7 @@ def _by_definition(found: Any) -> list[Row]:
     return [(label, float(found(queries, m)), float(by_definition(queries, m))) for label, queries, m in cases]
 
 
-def _whole(found: Any, *, swapped: bool = False) -> list[Row]:
+def _discrepancy_rows(found: Any, *, swapped: bool = False) -> list[Row]:
     rows: list[Row] = []
     for n, times in ((6, 8), (10, 2), (10, 8), (12, 8)):
         queries = _queries(times * n, n)
@@ -205,7 +205,7 @@ def _attack() -> Iterator[Draft]:
         parameters={"people": n, "queries": k, "m": m, "E": half},
     )
     yield inequality(
-        _halfway,
+        _halfway_rows,
         statement="answers half-way between two x that differ in more than m places are off by PDisc / 2 from both",
         relation="==",
         level="L4",
@@ -227,7 +227,7 @@ def _attack() -> Iterator[Draft]:
     yield adversary(GaussianCounts(80, _EPSILON, _DELTA), claimed, played, exact_level=_EPSILON, draws=_GAMES)
 
 
-def _halfway() -> list[Row]:
+def _halfway_rows() -> list[Row]:
     rows: list[Row] = []
     for n in (6, 10, 12):
         queries, m = _queries(8 * n, n), allowed_places(_FRACTION, n)

@@ -305,7 +305,7 @@ def _separate_rows(d: int, t: int, how: str) -> float:
 
 def _sizes() -> Iterator[Draft]:
     yield inequality(
-        _practical,
+        _practical_sizes,
         statement="rows for a standard deviation of 0.1 at eps = 1 (delta = 1e-6), as in the catalogue to its digits",
         relation="==",
         level="L4",
@@ -374,7 +374,7 @@ def _figure(t: int, curve: str) -> Figure:
     return Figure(f"Disjunctions of {t} attributes", curve, "attributes d", "rows")
 
 
-def _practical() -> list[Row]:
+def _practical_sizes() -> list[Row]:
     rows: list[Row] = []
     for d, t, summary, pure, composed in ((20, 4, 40.6e3, 87.6e3, 6.0e3), (30, 9, 8.1e6, 325e6, 363e3)):
         rows += [

@@ -108,14 +108,14 @@ def _distances() -> Iterator[Draft]:
         parameters={"people": 12, "E": 3.0},
     )
     yield inequality(
-        _below,
+        _errors_below,
         statement="the number of wrong bits is below 4 E, on exact and on midpoint answers",
         relation="<",
         level="L4",
         case="answers_without_noise",
     )
     yield inequality(
-        _attained,
+        _attained_errors,
         statement="on midpoint answers 2 (ceil(2 E) - 1) bits are wrong, 4 E - 2 for half-integers",
         relation="==",
         level="L4",
@@ -123,7 +123,7 @@ def _distances() -> Iterator[Draft]:
         derived=True,
     )
     yield inequality(
-        lambda: _different(ConsistentReconstruction),
+        lambda: _differing_bits(ConsistentReconstruction),
         statement="from the same answers the same is reconstructed, whatever the data: wrong bits by which it differs",
         relation="==",
         level="L4",
@@ -163,7 +163,7 @@ def _mutants() -> Iterator[Draft]:
         parameters={"people": 12, "E": 1.0},
     )
     yield inequality(
-        lambda: _different(TrueQueries),
+        lambda: _differing_bits(TrueQueries),
         statement="from the same answers the same is reconstructed, whatever the data: wrong bits by which it differs",
         relation="==",
         level="L4",
@@ -198,7 +198,7 @@ def _games() -> Iterator[Draft]:
     )
 
 
-def _below() -> list[Row]:
+def _errors_below() -> list[Row]:
     """Of the first consistent candidate; with 12 people of the farthest one too."""
     found: list[Row] = []
     for people, kinds, errors in (
@@ -208,26 +208,26 @@ def _below() -> list[Row]:
         for kind in kinds:
             for error in errors:
                 for name, answers in (("exact", ExactAnswers(error)), ("midpoint", MidpointAnswers(error))):
-                    wrong = _wrong(kind(answers), people)
+                    wrong = _count_wrong_bits(kind(answers), people)
                     found.append((f"{kind.__name__}, {people} people, {name} answers, E = {error:g}", wrong, 4 * error))
     return found
 
 
-def _attained() -> list[Row]:
+def _attained_errors() -> list[Row]:
     found: list[Row] = []
     for people, errors in ((12, (0.5, 0.75, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0)), (20, (1.0, 2.0, 4.0, 5.0))):
         for error in errors:
-            wrong = _wrong(ConsistentReconstruction(MidpointAnswers(error)), people)
+            wrong = _count_wrong_bits(ConsistentReconstruction(MidpointAnswers(error)), people)
             found.append((f"{people} people, E = {error:g}", wrong, float(worst_distance(error))))
     return found
 
 
-def _wrong(reconstruction: ConsistentReconstruction, people: int) -> float:
+def _count_wrong_bits(reconstruction: ConsistentReconstruction, people: int) -> float:
     """Wrong bits where answers are not random."""
     return float(reconstruction(_ones_first(people), 1, np.random.default_rng(0))[0])
 
 
-def _different(attack: type[ConsistentReconstruction]) -> list[Row]:
+def _differing_bits(attack: type[ConsistentReconstruction]) -> list[Row]:
     """By how many bits what is reconstructed of x differs from what is of its partner, whose answers are the same."""
     found: list[Row] = []
     for error in (1.0, 1.5, 2.0):

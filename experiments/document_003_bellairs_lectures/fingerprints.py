@@ -59,7 +59,7 @@ def _figure(curve: str) -> Figure:
     return Figure("Fingerprinting codes", curve, "users", f"columns for an error of {_ERROR:g}")
 
 
-def _without(user: int, users: int) -> IntArray:
+def _all_users_but(user: int, users: int) -> IntArray:
     """Everybody but one user."""
     return np.setdiff1d(np.arange(1, users + 1), [user])
 
@@ -72,7 +72,7 @@ def _mutant(name: str, base: PiracyGame | PirateScores) -> Any:
 
 
 @dataclass(frozen=True)
-class _Outside:
+class _IsOutsiderTraced:
     """1 where somebody is traced who is not in the coalition."""
 
     coalition: tuple[int, ...]
@@ -81,14 +81,14 @@ class _Outside:
         return np.asarray((np.asarray(traced) > 0) & ~np.isin(traced, self.coalition), dtype=np.float64)
 
 
-def _nobody(traced: Any) -> FloatArray:
+def _is_nobody_traced(traced: Any) -> FloatArray:
     """1 where nobody is traced."""
     return np.asarray(np.asarray(traced) == 0, dtype=np.float64)
 
 
-def _innocent(mechanism: Any, coalition: IntArray, **options: Any) -> Draft:
+def _claim_innocent_spared(mechanism: Any, coalition: IntArray, **options: Any) -> Draft:
     """Claim that nobody outside a coalition is traced, with probability 1 - xi."""
-    outside, code = _Outside(tuple(coalition.tolist())), mechanism.code
+    outside, code = _IsOutsiderTraced(tuple(coalition.tolist())), mechanism.code
     known = _mutant("permutation_omitted", PiracyGame(code, FramingPirate(missing_user(coalition, code.users))))
     options.setdefault("controls", {"pirates who frame him, as the order of the columns is no secret": known})
     return accuracy(
@@ -103,9 +103,9 @@ def _innocent(mechanism: Any, coalition: IntArray, **options: Any) -> Draft:
     )
 
 
-def _guilty(mechanism: Mechanism, coalition: IntArray, **options: Any) -> Draft:
+def _claim_guilty_traced(mechanism: Mechanism, coalition: IntArray, **options: Any) -> Draft:
     """Claim that a feasible word always traces somebody."""
-    return accuracy(mechanism, coalition, _nobody, at_most=0, beta=0, draws=_FEW, **options)
+    return accuracy(mechanism, coalition, _is_nobody_traced, at_most=0, beta=0, draws=_FEW, **options)
 
 
 @entry(
@@ -120,7 +120,7 @@ def boneh_shaw_code() -> Iterator[Draft]:
     matrix the last user's row has zeros below the last block, where ones are meant.
     """
     code, smallest = BonehShaw(5, sufficient_block(5, _XI)), BonehShaw(5, smallest_block(5, _XI))
-    most = _without(3, 5)
+    most = _all_users_but(3, 5)
     pirates: dict[str, PirateStrategy] = {
         "majority": MajorityPirate(),
         "coin": CoinPirate(),
@@ -129,14 +129,14 @@ def boneh_shaw_code() -> Iterator[Draft]:
         "minority": MinorityPirate(),
     }
     for name, pirate in pirates.items():
-        yield _innocent(
+        yield _claim_innocent_spared(
             PiracyGame(smallest, pirate),
             most,
             case=name,
             independence=name == "coin",
             note="five users, 106 columns a block: the fewest that are enough",
         )
-    yield _innocent(
+    yield _claim_innocent_spared(
         PiracyGame(code, ProportionalPirate()),
         most,
         case="block_of_the_claim",
@@ -144,12 +144,16 @@ def boneh_shaw_code() -> Iterator[Draft]:
         note="five users, 311 columns a block",
     )
     ten = PiracyGame(BonehShaw(10, smallest_block(10, _XI)), CoinPirate())
-    yield _innocent(
-        ten, _without(5, 10), case="ten_users", independence=False, note="481 columns a block; the claim has 1,382"
+    yield _claim_innocent_spared(
+        ten,
+        _all_users_but(5, 10),
+        case="ten_users",
+        independence=False,
+        note="481 columns a block; the claim has 1,382",
     )
     for name, user in (("first_innocent", 1), ("middle_innocent", 3), ("last_innocent", 5)):
-        yield _guilty(
-            PiracyGame(code, MinorityPirate()), _without(user, 5), case=f"somebody_{name}", independence=False
+        yield _claim_guilty_traced(
+            PiracyGame(code, MinorityPirate()), _all_users_but(user, 5), case=f"somebody_{name}", independence=False
         )
     # The premise of both claims: the secret order alone splits the columns.
     rise = InnocentRise(smallest)
@@ -165,18 +169,22 @@ def _block_mutants(code: BonehShaw, most: IntArray) -> Iterator[Draft]:
     cases: list[tuple[str, PiracyGame, IntArray]] = [
         ("permutation_omitted", PiracyGame(code, FramingPirate(3)), most),
         ("code_reused", SecondRelease(code, FramingPirate(3)), most),
-        ("infeasible_word_as_proof", PiracyGame(code, SilentPirate()), _without(5, 5)),
+        ("infeasible_word_as_proof", PiracyGame(code, SilentPirate()), _all_users_but(5, 5)),
     ]
     for name, base, coalition in cases:
         found = MUTANTS[name]
         broken = found.build(base)
-        yield _innocent(base, coalition, case=f"reference_{name}", independence=False, controls={name: broken})
-        yield _innocent(broken, coalition, case=name, expected="deviation", is_mutant=True, note=found.note)
+        yield _claim_innocent_spared(
+            base, coalition, case=f"reference_{name}", independence=False, controls={name: broken}
+        )
+        yield _claim_innocent_spared(
+            broken, coalition, case=name, expected="deviation", is_mutant=True, note=found.note
+        )
     # Everybody colludes, and the word rises by exactly 1/8 from each block to the next.
     everybody = PiracyGame(BonehShaw(8, 8 * math.ceil(sufficient_block(8, _XI) / 8)), StratifiedPirate())
-    yield _guilty(everybody, np.arange(1, 9), case="reference_float_comparison", independence=False)
+    yield _claim_guilty_traced(everybody, np.arange(1, 9), case="reference_float_comparison", independence=False)
     found = MUTANTS["float_comparison"]
-    yield _guilty(
+    yield _claim_guilty_traced(
         found.build(everybody),
         np.arange(1, 9),
         case=found.name,
@@ -242,7 +250,7 @@ class _NobodyAccused:
 
 
 @dataclass(frozen=True)
-class _Wrong:
+class _IsWrongAccusation:
     """1 where an innocent user is accused, or none of the coalition."""
 
     guilty: int
@@ -256,7 +264,7 @@ def _innocent_square(scores: Any) -> FloatArray:
     return np.asarray(np.asarray(scores)[:, -1] ** 2, dtype=np.float64)
 
 
-def _itself(weights: Any) -> FloatArray:
+def _identity(weights: Any) -> FloatArray:
     return np.asarray(weights, dtype=np.float64)
 
 
@@ -294,7 +302,7 @@ def guilty_mean(scoring: PirateScores) -> float:
 
 
 def _guilty_by_quadrature(scoring: PirateScores) -> float:
-    """The same from the law of how many pirates have a one in a column, by quadrature over r."""
+    """The same from the distribution of how many pirates have a one in a column, by quadrature over r."""
     code, c = scoring.code, scoring.code.coalition
     end, s = math.asin(math.sqrt(code.cutoff)), np.arange(c + 1)
     word = s / c if isinstance(scoring.pirate, ProportionalPirate) else (s > 0).astype(np.float64)
@@ -335,11 +343,11 @@ class _GuiltyMean:
         return np.asarray(np.maximum(self.sign * (mean - self.base), 0.0))
 
 
-def _spread() -> list[Row]:
+def _normal_distances() -> list[Row]:
     """Largest distance of the innocent score's distribution function from the normal one, and its bound."""
     rows = []
     for scoring in _scorings():
-        score, members = InnocentScore(scoring), _without(scoring.code.users, scoring.code.users)
+        score, members = InnocentScore(scoring), _all_users_but(scoring.code.users, scoring.code.users)
         deviation = score.deviation(members)
         apart = np.abs(score.below(members, _AT * deviation) - special.ndtr(_AT)).max()
         sums = (deviation * scoring.code.threshold) ** 3 / scoring.code.length
@@ -369,11 +377,11 @@ def _guilty_range() -> list[Row]:
 
 
 def _scores() -> Iterator[Draft]:
-    """Mean scores of pirates from both sides, the law of innocent scores, and whole runs, at three sizes."""
+    """Mean scores of pirates from both sides, the distribution of innocent scores, and whole runs, at three sizes."""
     yield inequality(
         _guilty_means,
         relation="==",
-        statement="mean scores of pirates in closed form and by the law of the ones in a column",
+        statement="mean scores of pirates in closed form and by the distribution of the ones in a column",
         level="L4",
         case="guilty_mean",
         derived=True,
@@ -386,8 +394,9 @@ def _scores() -> Iterator[Draft]:
         derived=True,
     )
     yield inequality(
-        _spread,
-        statement="innocent scores are as near to the normal law of variance d P[w = 1] as Berry and Esseen have it",
+        _normal_distances,
+        statement="innocent scores are as near to the normal distribution of variance d P[w = 1] as Berry and Esseen "
+        "have it",
         level="L4",
         case="innocent_normal",
         derived=True,
@@ -398,7 +407,7 @@ def _scores() -> Iterator[Draft]:
         np.arange(1, 6),
         case="innocent_score",
         draws={"smoke": 4_600, "standard": 10_000},
-        note="in eighths of the normal law, by the characteristic function",
+        note="in eighths of the normal distribution, by the characteristic function",
     )
     yield replace(draft, independence=False)
     for users, draws in _SOME.items():
@@ -426,7 +435,7 @@ def _scores() -> Iterator[Draft]:
         yield accuracy(
             scoring,
             members,
-            _Wrong(guilty),
+            _IsWrongAccusation(guilty),
             at_most=0,
             beta=_XI + _XI ** (guilty / 4),
             case=f"whole_run_of_{users}",
@@ -438,7 +447,7 @@ def _scores() -> Iterator[Draft]:
         )
 
 
-def _missed(scoring: PirateScores, guilty: int, **options: Any) -> Draft:
+def _claim_not_missed(scoring: PirateScores, guilty: int, **options: Any) -> Draft:
     """Claim that a coalition is not missed, with probability 1 - xi^(c/4) of the code's own c."""
     beta = scoring.code.xi ** (scoring.code.coalition / 4)
     data = np.arange(1, guilty + 1)
@@ -492,11 +501,11 @@ def tardos_code() -> Iterator[Draft]:
         )
         yield replace(draft, independence=False)
     draws = {"smoke": 1_200, "standard": 10_000}
-    yield _missed(PirateScores(Tardos(3, 2), ProportionalPirate()), 2, case="guilty_of_two", draws=draws)
-    yield _missed(
+    yield _claim_not_missed(PirateScores(Tardos(3, 2), ProportionalPirate()), 2, case="guilty_of_two", draws=draws)
+    yield _claim_not_missed(
         PirateScores(Tardos(4, 3), ProportionalPirate()), 3, case="guilty_of_three", draws=draws, independence=False
     )
-    yield _missed(
+    yield _claim_not_missed(
         PirateScores(Tardos(4, 3), AllOnesPirate()), 3, case="guilty_all_ones", draws=draws, independence=False
     )
     yield from _scores()
@@ -525,7 +534,7 @@ def _at_length(n: float) -> Any:
 
     def build(columns: int) -> Setting:
         scoring = PirateScores(replace(code, columns=columns), ProportionalPirate())
-        return Setting(scoring, np.arange(1, pirates + 1), _Wrong(pirates), at_most=0)
+        return Setting(scoring, np.arange(1, pirates + 1), _IsWrongAccusation(pirates), at_most=0)
 
     return build
 
@@ -539,7 +548,7 @@ def _bias_mutants(code: Tardos, coalition: IntArray) -> Iterator[Draft]:
     yield accuracy(
         LargestCodeWeight(code),
         (0,),
-        _itself,
+        _identity,
         at_most=bound,
         beta=0,
         case="largest_weight",
@@ -551,7 +560,7 @@ def _bias_mutants(code: Tardos, coalition: IntArray) -> Iterator[Draft]:
     yield accuracy(
         LargestCodeWeight(_mutant(uncut.name, proportional).code),
         (0,),
-        _itself,
+        _identity,
         at_most=bound,
         beta=0,
         case=uncut.name,
@@ -587,7 +596,7 @@ def _bias_mutants(code: Tardos, coalition: IntArray) -> Iterator[Draft]:
             "a code against 5, 20 pirates",
         ),
     ):
-        yield _missed(
+        yield _claim_not_missed(
             scoring,
             guilty,
             case=name,

@@ -40,24 +40,24 @@ _POOR = Count("hlthp", equals=1.0)
 #: The catalogue's counterexamples with Gaussian noise: the shift of one person in standard deviations, epsilon, and the
 #: size of the group.
 _GAUSSIAN = ((0.3, 0.1, 5), (0.05, 0.01, 20))
-#: Lattice of the Gaussian count: 200 and 1,300 steps a standard deviation, where the law of the lattice and the
-#: continuous one have the same curve to six digits.
+#: Lattice of the Gaussian count: 200 and 1,300 steps a standard deviation, where the distribution of the lattice and
+#: the continuous one have the same curve to six digits.
 _STEP = 2.0**-6
 
 
 @cache
-def _changed(persons: int) -> pd.DataFrame:
+def _change_persons(persons: int) -> pd.DataFrame:
     """The data after the first persons have been changed to 36 visits."""
     data = rand().astype(float)
     data.loc[data.index[:persons], "mdvis"] = 36.0
     return data
 
 
-def _apart(first: int, second: int) -> Pair:
-    return Pair(_changed(first), _changed(second), f"{first} persons have 36 visits, against {second}")
+def _changed_persons_pair(first: int, second: int) -> Pair:
+    return Pair(_change_persons(first), _change_persons(second), f"{first} persons have 36 visits, against {second}")
 
 
-def _everybody(column: str) -> Pair:
+def _whole_column_pair(column: str) -> Pair:
     data = rand().astype(float)
     return Pair(data.assign(**{column: 0.0}), data.assign(**{column: 1.0}), f"{column} is 0 for all, against 1 for all")
 
@@ -80,7 +80,7 @@ def group_privacy() -> Iterator[Draft]:
     yield from _chain()
     for mu, epsilon, k in _GAUSSIAN:
         yield from _gaussian(mu, epsilon, k)
-    yield from _pure()
+    yield from _claim_pure_part()
     yield inequality(
         _too_small,
         statement="e^(k eps) < (e^(k eps) - 1) / (e^eps - 1) for eps < ln(2 - e^(-k eps)), k >= 2",
@@ -93,7 +93,7 @@ def group_privacy() -> Iterator[Draft]:
         case="where_the_printed_factor_holds",
     )
     yield inequality(
-        _useless,
+        _useless_answer_rows,
         statement="p <= e^(eps n) (1 - p') for the probabilities of right answers that exclude each other, on two "
         "datasets of n rows",
         case="no_use_below_one_over_n",
@@ -105,21 +105,23 @@ def _chain() -> Iterator[Draft]:
     """Any stretch of a chain attains the bound; one that ends before the chain does has no event of probability 0."""
     epsilon, delta, k = 0.1, 0.01, 10
     chain = TightGroupPrivacyChain(_FREQUENT, epsilon, delta, k + 2)
-    steps = [_apart(i, i + 1) for i in range(k + 2)]
+    steps = [_changed_persons_pair(i, i + 1) for i in range(k + 2)]
     yield exact(chain, DeltaDP(delta, epsilon), steps, case="every_step_of_the_chain", relation=REPLACE)
     # By draws where the event {1} is at its most probable, and near the end of the chain, where it is rare.
     two = [steps[0], steps[k - 1]]
     yield from reference(
         chain, DeltaDP(delta, epsilon), two, case="chain_of_neighbours", relation=REPLACE, follows=False
     )
-    yield from _both("chain", chain, epsilon, delta, k, _apart(0, k), Group(k))
+    yield from _printed_and_corrected("chain", chain, epsilon, delta, k, _changed_persons_pair(0, k), Group(k))
     # From eps = ln 2 on the printed factor is large enough, for this mechanism as for all.
     large = TightGroupPrivacyChain(_FREQUENT, math.log(2.0), 0.005, 6)
     wide = DeltaDP(printed_group_delta(large.epsilon, large.delta, 5), 5 * large.epsilon)
-    yield from reference(large, wide, _apart(0, 5), case="chain_at_ln_2", relation=Group(5), follows=False)
+    yield from reference(
+        large, wide, _changed_persons_pair(0, 5), case="chain_at_ln_2", relation=Group(5), follows=False
+    )
 
 
-def _both(
+def _printed_and_corrected(
     case: str,
     mechanism: TightGroupPrivacyChain | LatticeGaussian,
     epsilon: float,
@@ -128,7 +130,7 @@ def _both(
     pair: Pair,
     group: Group,
 ) -> Iterator[Draft]:
-    """The statement at distance k as printed and as corrected, by the law and by draws."""
+    """The statement at distance k as printed and as corrected, by the distribution and by draws."""
     printed = DeltaDP(printed_group_delta(epsilon, delta, k), k * epsilon)
     corrected = DeltaDP(group_delta(epsilon, delta, k), k * epsilon)
     for check in (exact, privacy):
@@ -138,20 +140,20 @@ def _both(
 
 
 def _gaussian(mu: float, epsilon: float, k: int) -> Iterator[Draft]:
-    count, one = LatticeGaussian(_FREQUENT, 1.0 / mu, step=_STEP), _apart(0, 1)
+    count, one = LatticeGaussian(_FREQUENT, 1.0 / mu, step=_STEP), _changed_persons_pair(0, 1)
     delta = curve(count.law(one.x), count.law(one.y)).delta(epsilon)
     case = f"gaussian_group_of_{k}"
     yield from reference(
         count, DeltaDP(delta, epsilon), one, case=f"{case}_one_person", relation=REPLACE, follows=False
     )
-    yield from _both(case, count, epsilon, delta, k, _apart(0, k), Group(k))
+    yield from _printed_and_corrected(case, count, epsilon, delta, k, _changed_persons_pair(0, k), Group(k))
 
 
-def _pure() -> Iterator[Draft]:
+def _claim_pure_part() -> Iterator[Draft]:
     """The pure part is exact: k persons cost k eps, up to everybody."""
-    small, ten = LatticeLaplace(_FREQUENT, 0.1), _apart(0, 10)
+    small, ten = LatticeLaplace(_FREQUENT, 0.1), _changed_persons_pair(0, 10)
     yield from reference(small, PureDP(1.0), ten, case="laplace_group_of_10", relation=Group(10), follows=False)
-    n, all_of_them = len(rand()), _everybody("hlthp")
+    n, all_of_them = len(rand()), _whole_column_pair("hlthp")
     # Step: one count; the noise is 20,190 of them.
     tiny = LatticeLaplace(_POOR, 1.0 / n, step=1.0)
     yield from reference(tiny, PureDP(1.0), all_of_them, case="laplace_everybody", relation=Group(n), follows=False)
@@ -178,10 +180,10 @@ def _large_enough() -> list[Row]:
     ]
 
 
-def _useless() -> list[Row]:
+def _useless_answer_rows() -> list[Row]:
     """Two datasets of n rows, of zeros and of ones, and the answers "at most half" and "more than half"."""
     found: list[Row] = []
-    n, pair = len(rand()), _everybody("hlthp")
+    n, pair = len(rand()), _whole_column_pair("hlthp")
     for total in (0.25, 1.0, 3.0):
         count = LatticeLaplace(_POOR, total / n, step=1.0)
         low, high = _at_most(count.law(pair.x), n / 2), 1.0 - _at_most(count.law(pair.y), n / 2)
@@ -195,5 +197,5 @@ def _useless() -> list[Row]:
 
 def _at_most(law: Law, value: float) -> float:
     if not isinstance(law, TwoSidedGeometricLaw):
-        raise TypeError(f"expected the law of a count with noise on a lattice, got {law!r}")
+        raise TypeError(f"expected the distribution of a count with noise on a lattice, got {law!r}")
     return float(law.cdf(value))

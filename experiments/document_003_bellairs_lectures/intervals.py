@@ -57,7 +57,7 @@ _DEPTHS, _COMPUTED = (4.0, 7.0, 10.0, 13.0, 16.0, 22.0), (96.0, 160.0, 256.0)
 
 
 @dataclass(frozen=True, eq=False)
-class _Largest:
+class _LargestError:
     """Largest error of the answers to all threshold queries."""
 
     truth: ArrayLike
@@ -68,7 +68,7 @@ class _Largest:
 
 
 @dataclass(frozen=True)
-class _Squared:
+class _SquaredError:
     """Squared error of the answer to one query."""
 
     threshold: int
@@ -80,7 +80,7 @@ class _Squared:
 
 
 @cache
-def _first(rows: int) -> pd.DataFrame:
+def _first_rows(rows: int) -> pd.DataFrame:
     return rand().head(rows)
 
 
@@ -98,7 +98,7 @@ def _from_none(depth: int, most: int) -> Pair:
 
 
 def _setting(tree: IntervalTree, data: pd.DataFrame) -> Setting:
-    return Setting(tree, data, _Largest(_truth(tree, data)))
+    return Setting(tree, data, _LargestError(_truth(tree, data)))
 
 
 def _truth(tree: IntervalTree, data: pd.DataFrame) -> FloatArray:
@@ -115,7 +115,7 @@ def _by_depth(depth: float) -> Setting:
 
 
 def _by_rows(rows: float) -> Setting:
-    return _setting(IntervalTree("mdvis", _DEPTH, int(rows), _EPSILON), _first(int(rows)))
+    return _setting(IntervalTree("mdvis", _DEPTH, int(rows), _EPSILON), _first_rows(int(rows)))
 
 
 @entry("003/interval_queries", title="Threshold counts from a dyadic tree", source=Source("003", "section 6.2"))
@@ -154,7 +154,7 @@ def _mutants() -> Iterator[Draft]:
     yield accuracy(
         leaves.build(deep),
         rand(),
-        _Largest(_truth(deep, rand())),
+        _LargestError(_truth(deep, rand())),
         at_most=deep.quantile(0.95),
         beta=0.05,
         expected="deviation",
@@ -172,7 +172,7 @@ def _accuracy() -> Iterator[Draft]:
     yield accuracy(
         _TREE,
         rand(),
-        _Largest(_truth(_TREE, rand())),
+        _LargestError(_truth(_TREE, rand())),
         at_most=_TREE.bound(beta),
         beta=beta,
         exact=_TREE.beyond(_TREE.bound(beta)),
@@ -184,7 +184,7 @@ def _accuracy() -> Iterator[Draft]:
     yield expectation(
         _TREE,
         rand(),
-        _Squared(1, float(_truth(_TREE, rand())[1])),
+        _SquaredError(1, float(_truth(_TREE, rand())[1])),
         at_most=_largest_variance(_DEPTH),
         exact=_TREE.query_variance(1),
         case="one_threshold",
@@ -250,11 +250,13 @@ def _packings() -> list[Row]:
         # From a quarter of the median error to the 99 % quantile, by 5 %: the level changes slowly.
         errors = np.geomspace(tree.quantile(0.5) / 4.0, tree.quantile(0.99), 40)
         moved = np.unique(np.ceil(2.0 * errors * _N)).astype(int).tolist()
-        rows += [(f"d = {depth}, {best[1]} rows moved", best[0], _EPSILON) for best in [max(_certified(tree, moved))]]
+        rows += [
+            (f"d = {depth}, {best[1]} rows moved", best[0], _EPSILON) for best in [max(_certified_bounds(tree, moved))]
+        ]
     return rows
 
 
-def _certified(tree: IntervalTree, moved: list[int]) -> list[tuple[float, int]]:
+def _certified_bounds(tree: IntervalTree, moved: list[int]) -> list[tuple[float, int]]:
     # Errors are whole counts; those below r/2 are at most (r - 1) // 2.
     kept = [(1.0 - tree.beyond((r - 1) // 2 / tree.size), r) for r in moved]
     return [((tree.depth * math.log(2.0) + math.log(p)) / r, r) for p, r in kept if p > 0.0]

@@ -49,19 +49,19 @@ _BITS, _ROWS = 6, 6
 _FAILS = 1 / 3
 
 
-def _against(rows: IntArray, name: str) -> Pair:
+def _zero_rows_pair(rows: IntArray, name: str) -> Pair:
     return Pair(rows, zero_rows(len(rows)), f"{name}, against as many rows (0, 0)")
 
 
 def _corner(rows: int) -> Pair:
     """All rows (0, 1): the threshold 0 is right, and rows (0, 0) say that it alone is wrong."""
-    return _against(np.tile(np.array([[0, 1]], dtype=np.int64), (rows, 1)), f"{rows} rows (0, 1)")
+    return _zero_rows_pair(np.tile(np.array([[0, 1]], dtype=np.int64), (rows, 1)), f"{rows} rows (0, 1)")
 
 
 def _two_points(d: int, rows: int) -> Pair:
     middle = 2 ** (d - 1)
     data = np.array([[middle - i % 2, 1 - i % 2] for i in range(rows)], dtype=np.int64)
-    return _against(data, f"{rows} rows on either side of the middle of {d} bits")
+    return _zero_rows_pair(data, f"{rows} rows on either side of the middle of {d} bits")
 
 
 @entry(
@@ -84,7 +84,7 @@ def learner_to_protocol() -> Iterator[Draft]:
         note="attained as d grows: 2 eps n for the exponential mechanism, not eps n",
     )
     yield inequality(
-        _covered,
+        _coverage_rows,
         statement="e^(-2 eps n) P[L(D) = h] <= P[L(0) = h] for all datasets of 3 rows of 2 bits and all h",
         case="cover",
     )
@@ -97,10 +97,10 @@ def learner_to_protocol() -> Iterator[Draft]:
     )
     yield from _lists()
     yield from _growth()
-    yield from _back()
+    yield from _claim_equality_lengths()
 
 
-def _covered() -> list[Row]:
+def _coverage_rows() -> list[Row]:
     rows: list[Row] = []
     records = list(itertools.product(range(4), (0, 1)))
     for epsilon in (0.1, 0.5, 2.0):
@@ -125,7 +125,7 @@ def _messages() -> list[Row]:
 # ------------------------------------------------------------------------- from learners to protocols
 
 
-def _zero(protocol: CoverProtocol, case: str, mistake: str = "", draws: int = 1_000) -> Draft:
+def _claim_threshold_zero(protocol: CoverProtocol, case: str, mistake: str = "", draws: int = 1_000) -> Draft:
     """Claim that Bob's threshold is Alice's, 0, with probability 1 - beta."""
     learner = protocol.learner
     alone = corner_in_list(learner.d, learner.epsilon, protocol.rows)
@@ -146,17 +146,17 @@ def _zero(protocol: CoverProtocol, case: str, mistake: str = "", draws: int = 1_
     )
 
 
-def _listed(d: int, rows: int) -> CoverProtocol:
+def _list_protocol(d: int, rows: int) -> CoverProtocol:
     learner = ThresholdLearner(d, _EPSILON)
     length = list_length(learner.level, rows, corner_success(d, _EPSILON, rows), _BETA)
     return CoverProtocol(learner, rows, length, 0.0)
 
 
 def _lists() -> Iterator[Draft]:
-    reference = _listed(_BITS, _ROWS)
-    yield _zero(reference, "corner")
+    reference = _list_protocol(_BITS, _ROWS)
+    yield _claim_threshold_zero(reference, "corner")
     # eps n = 4: 8,868 hypotheses.
-    yield _zero(_listed(4, 8), "corner_eight_rows", draws=700)
+    yield _claim_threshold_zero(_list_protocol(4, 8), "corner_eight_rows", draws=700)
     learner, rows = ThresholdLearner(4, _EPSILON), 6
     success = 1.0 - fresh_failure(learner.d, _EPSILON, rows)
     examples = TwoPoints(2 ** (learner.d - 1))
@@ -172,24 +172,24 @@ def _lists() -> Iterator[Draft]:
         derived=True,
     )
     success = corner_success(_BITS, _EPSILON, _ROWS)
-    yield _zero(
+    yield _claim_threshold_zero(
         PrivateCoins(reference.learner, _ROWS, reference.length, 0.0),
         "private_coins",
         "Bob lists with coins of his own, so that an index of Alice's list says nothing",
     )
-    yield _zero(
+    yield _claim_threshold_zero(
         replace(reference, length=list_length(_EPSILON, _ROWS, success, _BETA)),
         "learner_eps_not_doubled",
         "e^(eps n) hypotheses, where the exponential mechanism has level 2 eps",
     )
-    yield _zero(
+    yield _claim_threshold_zero(
         replace(reference, length=list_length(reference.learner.level, _ROWS, 1.0, _BETA)),
         "list_without_1_over_p",
         "the list is as long as if the learner never failed; it succeeds in 24 %",
     )
 
 
-def _needed(d: float, epsilon: float = 0.01) -> float:
+def _needed_size(d: float, epsilon: float = 0.01) -> float:
     """Least ``eps n`` for success 2/3 on a balanced sample, at an epsilon so small that whole rows do not matter."""
     bits = int(d)
     high = math.ceil(4.0 * (bits + 2) / epsilon)
@@ -198,13 +198,13 @@ def _needed(d: float, epsilon: float = 0.01) -> float:
 
 def _bits_sent(d: float) -> float:
     """Bits of the message for so many rows: the level of a row is 2 eps."""
-    return message_bits(2.0, _needed(d), 1.0 - _FAILS, _BETA)  # type: ignore[arg-type]
+    return message_bits(2.0, _needed_size(d), 1.0 - _FAILS, _BETA)  # type: ignore[arg-type]
 
 
 def _growth() -> Iterator[Draft]:
     at = (16, 32, 64, 128, 256, 512)
     yield scaling(
-        _needed,
+        _needed_size,
         parameter="d",
         at=at,
         exponent=1.0,
@@ -233,7 +233,7 @@ def _growth() -> Iterator[Draft]:
 # ------------------------------------------------------------------------- from protocols to learners
 
 
-def _back() -> Iterator[Draft]:
+def _claim_equality_lengths() -> Iterator[Draft]:
     """Messages about equality are short whatever d is, and so are the samples of the learner that they give."""
     small = EqualityLearner(8, _EPSILON, 3, (0b10110101, 0b01101100, 0b11100010))
     records = np.array([[9, 1], [200, 0], [17, 0], [9, 1], [64, 0], [9, 1]], dtype=np.int64)

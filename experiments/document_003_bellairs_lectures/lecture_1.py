@@ -92,8 +92,8 @@ def laplace() -> Iterator[Draft]:
 def _laplace_accuracy(count: LatticeLaplace, mean: LatticeLaplace) -> Iterator[Draft]:
     """Tail, expectation and standard deviation of the noise, all three attained; exponents of the median error.
 
-    Errors on the lattice have slightly lighter tails than those of the continuous law, at the lattice points: their
-    chance is ``2 a^-k / (a + 1)`` for more than k steps, where ``a^-k`` is claimed.
+    Errors on the lattice have slightly lighter tails than those of the continuous distribution, at the lattice points:
+    their chance is ``2 a^-k / (a + 1)`` for more than k steps, where ``a^-k`` is claimed.
     """
     for mechanism, case, rounding in ((count, "count", 0.0), (mean, "mean_of_visits", mean.step)):
         truth = float(mechanism.query(rand()))

@@ -98,7 +98,7 @@ def fair_and_poor() -> Pair:
     return replaced("person 0 has none of the attributes, against fair and poor health", NOBODY, both)
 
 
-def _harmonic(k: int) -> float:
+def _harmonic_number(k: int) -> float:
     """H_k, the expectation of the largest of k exponential variables."""
     return sum(1.0 / i for i in range(1, k + 1))
 
@@ -147,7 +147,7 @@ def _mutants() -> Iterator[Draft]:
         found.build(three),
         rand(),
         Largest(three.counts(rand()) * three.unit),
-        at_most=three.scale * _harmonic(three.queries),
+        at_most=three.scale * _harmonic_number(three.queries),
         case=found.name,
         expected="deviation",
         is_mutant=True,
@@ -163,12 +163,12 @@ def _accuracy() -> Iterator[Draft]:
             mechanism,
             rand(),
             Largest(mechanism.counts(rand()) * mechanism.unit),
-            at_most=mechanism.scale * _harmonic(mechanism.queries),
+            at_most=mechanism.scale * _harmonic_number(mechanism.queries),
             exact=mechanism.expected_largest(),
             case=f"{case}_largest",
             draws={"smoke": 100, "standard": 2_000},
             derived=True,
-            note="the expectation is b H_k for the Laplace law: nothing is lost",
+            note="the expectation is b H_k for the Laplace distribution: nothing is lost",
         )
     yield inequality(
         _expected_maxima,
@@ -187,7 +187,7 @@ def _expected_maxima() -> list[Row]:
     for attributes, t in ((TEN, 2), (TEN, 3), (TWENTY, 3), (TWENTY, 4)):
         mechanism = PureMarginals(attributes, t, _N, _EPSILON)
         label = f"d = {len(attributes)}, t = {t}, k = {mechanism.queries:,}, in scales"
-        rows.append((label, mechanism.expected_largest() / mechanism.scale, _harmonic(mechanism.queries)))
+        rows.append((label, mechanism.expected_largest() / mechanism.scale, _harmonic_number(mechanism.queries)))
     return rows
 
 
@@ -203,9 +203,9 @@ def _exponents() -> Iterator[Draft]:
     """Rows for a fixed error, computed; and the error of a fixed number of rows, drawn: it is in proportion to 1/n."""
     for t in (2, 3):
         for case, exponent, needed in (
-            ("pure", float(t), _Needed(t)),
-            ("composed", t / 2.0, _Needed(t, _DELTA, composed=True)),
-            ("gaussian", t / 2.0, _Needed(t, _DELTA)),
+            ("pure", float(t), _NeededRows(t)),
+            ("composed", t / 2.0, _NeededRows(t, _DELTA, composed=True)),
+            ("gaussian", t / 2.0, _NeededRows(t, _DELTA)),
         ):
             yield scaling(
                 needed,
@@ -225,12 +225,12 @@ def _exponents() -> Iterator[Draft]:
         ("gaussian", 1.0, GaussianMarginals, _NormalFactor(2)),
     ):
         yield scaling(
-            _Drawn(kind),
+            _DrawnError(kind),
             parameter="d",
             at=_FEW,
             exponent=exponent,
             others=(1.0, 1.5) if case == "pure" else (1.5, 2.0),
-            log_factor=_Finite(log_factor, 1.0 if case == "pure" else 0.5),
+            log_factor=_FiniteSizeFactor(log_factor, 1.0 if case == "pure" else 0.5),
             case=f"error_2_way_{case}",
             draws={"smoke": 600, "standard": 3_000},
             derived=case != "composed",
@@ -238,7 +238,7 @@ def _exponents() -> Iterator[Draft]:
 
 
 @dataclass(frozen=True)
-class _Needed:
+class _NeededRows:
     """Rows for a median of the largest error of 0.1, by the number of attributes."""
 
     t: int
@@ -270,7 +270,7 @@ class _NormalFactor:
 
 
 @dataclass(frozen=True)
-class _Finite:
+class _FiniteSizeFactor:
     """A factor, and what C(d, 2) is short of d^2/2, to a power: one part in 5 at d = 5."""
 
     factor: Callable[[float], float]
@@ -281,7 +281,7 @@ class _Finite:
 
 
 @dataclass(frozen=True)
-class _Drawn:
+class _DrawnError:
     """Largest error of all two-way marginals of the first attributes."""
 
     kind: Callable[..., Any]

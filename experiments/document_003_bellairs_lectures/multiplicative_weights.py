@@ -10,7 +10,7 @@ What the experiments found beside the statement:
   That is the loss of the t - 1 cheap answers alone. The update at query t adds to it: reused noise costs t eps0 if the
   last gap moves as the others do, and without threshold noise the update and its answer add 2 eps0.
 * A threshold that is not drawn anew is no violation: as in sparse vector it is paid for once, and c epochs cost
-  (3 c + 1) eps0 instead of 4 c eps0. The argument for a single epoch does not cover it, its law is another.
+  (3 c + 1) eps0 instead of 4 c eps0. The argument for a single epoch does not cover it, its distribution is another.
 * With |Q| = 4000 and alpha = 0.1 the cap of 4732 updates exceeds the number of queries, so that it cannot bind; at
   smaller n and larger alpha it can.
 """
@@ -91,10 +91,12 @@ _EARLIER = 10
 
 @cache
 def _plan_changes() -> Pair:
-    return _typed(_TYPES, replaced("a person's plan has a deductible instead of none", person(idp=0), person(idp=1)))
+    return _pair_of_types(
+        _TYPES, replaced("a person's plan has a deductible instead of none", person(idp=0), person(idp=1))
+    )
 
 
-def _typed(universe: DataUniverse, pair: Pair) -> Pair:
+def _pair_of_types(universe: DataUniverse, pair: Pair) -> Pair:
     """The same pair with rows' types, which are all that is asked about, in their place."""
     return Pair(universe(pair.x), universe(pair.y), pair.name)
 
@@ -140,7 +142,9 @@ def _epoch(
     return MultiplicativeWeights(queries, _TYPES, _N, far * scale / _N, epsilon0, cap, cuts=cuts)
 
 
-def _rising(queries: int, epsilon0: float, low: float, high: float, cuts: Sequence[float]) -> MultiplicativeWeights:
+def _rising_gaps(
+    queries: int, epsilon0: float, low: float, high: float, cuts: Sequence[float]
+) -> MultiplicativeWeights:
     """Queries whose gaps rise evenly from `low` to `high`, and all are larger by one person on the second dataset.
 
     Gaps and cuts are in scales of the noise and from the threshold, which is `_FAR` of them.
@@ -169,8 +173,8 @@ class RatedDialogue(ExactDialogue):
         return np.asarray(transcripts @ np.cumprod(np.full(self.analyst.rounds, base)), dtype=np.int64)
 
     def _table(self, x: object, y: object) -> tuple[IntArray, FloatArray]:
-        # A law takes a hundredth of a second, and every chunk asks for it. The datasets are kept beside the table, so
-        # that their addresses stay their own.
+        # A distribution takes a hundredth of a second, and every chunk asks for it. The datasets are kept beside the
+        # table, so that their addresses stay their own.
         tables: dict[tuple[int, int], Any] = self.__dict__.setdefault("_tables", {})
         if (id(x), id(y)) not in tables:
             first, second = self.law(x), self.law(y)
@@ -186,7 +190,7 @@ class RatedDialogue(ExactDialogue):
         return keys, ratios
 
 
-def _broken(name: str, base: MultiplicativeWeights) -> MultiplicativeWeights:
+def _build_mutant(name: str, base: MultiplicativeWeights) -> MultiplicativeWeights:
     """The mutant of this name, which like all of this family is the mechanism with other rules."""
     built = MUTANTS[name].build(base)
     assert isinstance(built, MultiplicativeWeights)
@@ -217,18 +221,18 @@ def _epochs() -> Iterator[Draft]:
     note = "after an update the cheap query is asked again"
     yield from reference(target, claim, pair, case="two_patterns", relation=REPLACE, note=note)
     kept = "threshold_not_refreshed"
-    built, note = ExactDialogue(_broken(kept, twice), analyst), MUTANTS[kept].note
+    built, note = ExactDialogue(_build_mutant(kept, twice), analyst), MUTANTS[kept].note
     yield mutant(kept, built, claim, pair, expected="consistent", relation=REPLACE, note=note)
     yield conformity(built, pair, reference=target, case=kept, expected="deviation", note=note)
 
 
-def _leaks() -> Iterator[Draft]:
+def _claim_epoch_leaks() -> Iterator[Draft]:
     """Mutants that break the bound of one epoch; each on gaps that make its own leak frequent."""
     pair = _plan_changes()
     # A released answer says that the threshold was below it, and the noise of all answers before it with it: the more
     # the lower it is and the more there were. Gaps that rise keep both likely, 12 cuts tell how low it is. A coarse
-    # lattice, for the law of so many transcripts.
-    reused = _rising(24, 0.75, -1.8, 2.1, [-1.0 + 0.3 * k for k in range(12)])
+    # lattice, for the distribution of so many transcripts.
+    reused = _rising_gaps(24, 0.75, -1.8, 2.1, [-1.0 + 0.3 * k for k in range(12)])
     many = {"smoke": 2_000_000, "standard": 2_000_000}
     # A near threshold, so that a query whose gap is half a person, and changes its sign, has an update.
     flips = _epoch(_FAR, 0.25, far=2.0)
@@ -242,24 +246,24 @@ def _leaks() -> Iterator[Draft]:
         ("sign_from_exact_answer", flips, [1], {}),
         ("cap_removed", repeated, [0] * 5, many),
     ):
-        target, claim = RatedDialogue(_broken(name, base), FixedList(queries)), PureDP(4 * base.epsilon0)
+        target, claim = RatedDialogue(_build_mutant(name, base), FixedList(queries)), PureDP(4 * base.epsilon0)
         yield mutant(name, target, claim, pair, relation=REPLACE, draws=draws, note=MUTANTS[name].note)
     name, base = "n_dropped_the_other_way", replace(_epoch(_FAR, _FAR), cuts=None)
-    dropped, claim = Dialogue(_broken(name, base), FixedList([0, 1])), PureDP(4 * base.epsilon0)
+    dropped, claim = Dialogue(_build_mutant(name, base), FixedList([0, 1])), PureDP(4 * base.epsilon0)
     yield mutant(name, dropped, claim, pair, relation=REPLACE, note=MUTANTS[name].note)
 
 
 # --------------------------------------------------------------------------------- the whole run
 
 
-def _whole() -> Iterator[Draft]:
+def _claim_all_epochs() -> Iterator[Draft]:
     """All epochs that the theorem allows, by composition, against an analyst who knows the data."""
     epsilon, alpha, universe = 2.0, 0.3, DataUniverse(_RARE)
     cap = most_updates(universe.size, alpha)
     budget = epoch_budget(epsilon, _DELTA, cap)
     mechanism = MultiplicativeWeights(_pool(universe, 64), universe, _N, alpha, budget, cap)
     change = "a person in poor health is replaced by one who is not"
-    pair = _typed(universe, replaced(change, person(hlthp=1), person(hlthp=0)))
+    pair = _pair_of_types(universe, replaced(change, person(hlthp=1), person(hlthp=0)))
     yield privacy(
         Dialogue(mechanism, Adaptive(WorstQuery(mechanism, pair.x), 25)),
         ApproxDP(epsilon, _DELTA),
@@ -342,7 +346,7 @@ def _accuracy() -> Iterator[Draft]:
     mechanism, data = _theorem(universe, queries, epsilon, alpha, needed), _rows(universe, needed)
     truth, rounds = _truth(mechanism, data), mechanism.cap + 1
     assert rounds <= queries, "the union bound is over so many queries"
-    reversed_step = _broken("update_sign_reversed", mechanism)
+    reversed_step = _build_mutant("update_sign_reversed", mechanism)
     for case, target, error, note in (
         ("random_queries", mechanism, LargestAnswerError(truth, queries), "in a fixed order"),
         (
@@ -353,7 +357,7 @@ def _accuracy() -> Iterator[Draft]:
         ),
         (
             "noise_without_n",
-            _broken("noise_without_n", mechanism),
+            _build_mutant("noise_without_n", mechanism),
             LargestAnswerError(truth, queries),
             MUTANTS["noise_without_n"].note,
         ),
@@ -448,7 +452,7 @@ def _growth(
     )
 
 
-def _drops() -> list[tuple[str, float, float]]:
+def _potential_drops() -> list[tuple[str, float, float]]:
     """Every update of one run that answers a query on which the hypothesis was wrong by alpha / 2, and their number."""
     alpha = 0.1
     rows = rows_needed(_TYPES.size, 4000, 1.0, _DELTA, alpha, _BETA)
@@ -476,12 +480,12 @@ def _drops() -> list[tuple[str, float, float]]:
 def multiplicative_weights() -> Iterator[Draft]:
     """Epochs at their tight bound, whole runs by composition, nine mutants, and accuracy at the theorem's own n."""
     yield from _epochs()
-    yield from _leaks()
-    yield from _whole()
+    yield from _claim_epoch_leaks()
+    yield from _claim_all_epochs()
     yield from _accuracy()
     yield from _exponents()
     yield inequality(
-        _drops,
+        _potential_drops,
         statement="an update lowers the divergence of the data from the hypothesis by (15/128) alpha^2 at least",
         level="L4",
         case="potential_drop",

@@ -68,7 +68,7 @@ def _rows(*groups: tuple[int, int, int]) -> IntArray:
     return np.array([[x, y] for x, y, many in groups for _ in range(many)], dtype=np.int64)
 
 
-def _flipped(others: int, d: int) -> Pair:
+def _flipped_label_pair(others: int, d: int) -> Pair:
     """The label of the largest number of the lower half flips; others say that it is 0.
 
     Half of the thresholds are at most that number; they make `others` mistakes, and one more or none.
@@ -81,12 +81,12 @@ def _flipped(others: int, d: int) -> Pair:
     )
 
 
-def _first(d: int) -> Pair:
+def _first_number_pair(d: int) -> Pair:
     """One row, the number 0: the threshold 0 is right, or it alone is wrong."""
     return Pair(_rows((0, 1, 1)), _rows((0, 0, 1)), f"one row, 0 of {d} bits, whose label flips")
 
 
-def _noisy(rows: int, d: int) -> Pair:
+def _noisy_label_pair(rows: int, d: int) -> Pair:
     """Random numbers, a tenth of them with the wrong label, and one label that flips."""
     rng = np.random.default_rng(3)
     x = np.sort(rng.integers(0, 2**d, rows))
@@ -100,9 +100,9 @@ def _noisy(rows: int, d: int) -> Pair:
 
 @dataclass(frozen=True)
 class PacLearnerByDefinition:
-    """The law by its definition: mistakes of a threshold counted row by row, each weight by itself.
+    """The distribution by its definition: mistakes of a threshold counted row by row, each weight by itself.
 
-    The learner draws from the array that its own law returns, so that is no law to hold it against.
+    The learner draws from the array that its own ``law`` returns, so it cannot be held against that.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ class PacLearnerByDefinition:
     points: tuple[int, ...] = ()
 
     def law(self, data: IntArray) -> FiniteLaw:
-        """Law of the outcome; thresholds between two points make the same mistakes."""
+        """Distribution of the outcome; thresholds between two points make the same mistakes."""
         last = (*self.points, 2**self.d) if self.points else tuple(range(2**self.d + 1))
         many = [high - low for low, high in zip((-1, *last), last, strict=False)]
         wrong = [sum((x >= threshold) != bool(y) for x, y in data.tolist()) for threshold in last]
@@ -131,7 +131,7 @@ class PacLearnerByDefinition:
         return FiniteLaw(tuple(range(len(mass))), np.array(mass))
 
 
-def _piece(learner: ThresholdLearner, pair: Pair) -> ReleasedThresholdPiece:
+def _piece_of_output(learner: ThresholdLearner, pair: Pair) -> ReleasedThresholdPiece:
     return ReleasedThresholdPiece(learner, tuple(np.union1d(pair.x[:, 0], pair.y[:, 0]).tolist()))
 
 
@@ -149,8 +149,8 @@ def pac_learner() -> Iterator[Draft]:
     """
     learner, long = ThresholdLearner(8, _EPSILON), ThresholdLearner(32, _EPSILON)
     claim, few = PureDP(learner.level), {"smoke": 60_000}
-    flip, noisy = _flipped(7, 8), _noisy(72, 32)
-    piece = _piece(long, noisy)
+    flip, noisy = _flipped_label_pair(7, 8), _noisy_label_pair(72, 32)
+    piece = _piece_of_output(long, noisy)
     law = {"reference": PacLearnerByDefinition(8, _EPSILON)}
     yield from reference(learner, claim, flip, relation=REPLACE, draws=few, follows=law)
     # A threshold of 32 bits is uniform in its piece, so where it lies says all that it says.
@@ -170,11 +170,11 @@ def pac_learner() -> Iterator[Draft]:
 
 
 def _levels() -> list[Row]:
-    """By the exact law, against the closed form with p computed from sizes; 2 eps to nine digits at 62 bits."""
+    """By the exact distribution, against the closed form with p from sizes; 2 eps to nine digits at 62 bits."""
     rows: list[Row] = []
     for epsilon, d in itertools.product((0.1, 0.5, 2.0), (1, 4, 8, 16, 32, 62)):
-        learner, pair = ThresholdLearner(d, epsilon), _first(d)
-        piece = _piece(learner, pair)
+        learner, pair = ThresholdLearner(d, epsilon), _first_number_pair(d)
+        piece = _piece_of_output(learner, pair)
         alone = math.exp(-epsilon) / (math.exp(-epsilon) + 2.0**d)
         found = curve(piece.law(pair.x), piece.law(pair.y)).epsilon(0.0)
         rows.append((f"eps = {epsilon:g}, d = {d}", found, level_of_flip(alone, learner.level)))
@@ -182,12 +182,12 @@ def _levels() -> list[Row]:
 
 
 def _mutants() -> Iterator[Draft]:
-    small, base, flip = ThresholdLearner(4, _EPSILON), ThresholdLearner(8, _EPSILON), _flipped(7, 8)
+    small, base, flip = ThresholdLearner(4, _EPSILON), ThresholdLearner(8, _EPSILON), _flipped_label_pair(7, 8)
     claim = PureDP(base.level)
     # One threshold of 17 gains a mistake: 1.87 where 1 is claimed.
-    yield broken(MUTANTS["scale_doubled"], small, _first(4), guarantee=claim, relation=REPLACE)
+    yield broken(MUTANTS["scale_doubled"], small, _first_number_pair(4), guarantee=claim, relation=REPLACE)
     yield deviating(MUTANTS["scale_doubled"], base, flip)
-    yield broken(MUTANTS["argmin_with_ties"], small, _first(4), guarantee=claim, relation=REPLACE)
+    yield broken(MUTANTS["argmin_with_ties"], small, _first_number_pair(4), guarantee=claim, relation=REPLACE)
     # The number that changes is as good as its neighbour, and each makes nine mistakes: one in 95 draws.
     realised = Pair(
         _rows((10, 0, 1), (100, 0, 8)), _rows((20, 0, 1), (100, 0, 8)), "one row changes from (10, 0) to (20, 0)"
@@ -196,19 +196,19 @@ def _mutants() -> Iterator[Draft]:
     yield broken(sampled, base, realised, guarantee=claim, relation=REPLACE)
     for name, made in (("scale_halved", LearnerScaleHalved), ("normalised_error", LearnerScoreOverRows)):
         yield deviating(MUTANTS[name], base, flip)
-        yield _hits(made(16, _EPSILON), _least(fresh_failure, 16), name, mistake=MUTANTS[name].note)
+        yield _claim_hits(made(16, _EPSILON), _least_rows(fresh_failure, 16), name, mistake=MUTANTS[name].note)
 
 
 # --------------------------------------------------------------------------------------- accuracy
 
 
-def _least(failure: Callable[[int, float, int], float], d: int) -> int:
+def _least_rows(failure: Callable[[int, float, int], float], d: int) -> int:
     """Least rows for 99 % success at eps = 1/2, by the exact probability of failure."""
     # From 4 nats a bit on even half of the rows would do: see the claim about the slope.
     return least_size(lambda rows: failure(d, _EPSILON, rows), _BETA, math.ceil(8.0 * (d + 7)))
 
 
-def _hits(learner: ThresholdLearner, rows: int, case: str, mistake: str = "") -> Draft:
+def _claim_hits(learner: ThresholdLearner, rows: int, case: str, mistake: str = "") -> Draft:
     """Claim that on fresh samples of the two points the threshold is found with probability 99 %."""
     examples = TwoPoints(2 ** (learner.d - 1))
     return accuracy(
@@ -227,7 +227,9 @@ def _hits(learner: ThresholdLearner, rows: int, case: str, mistake: str = "") ->
     )
 
 
-def _learns(learner: ThresholdLearner, examples: ThresholdExamples, alpha: float, case: str, known: bool) -> Draft:
+def _claim_learns(
+    learner: ThresholdLearner, examples: ThresholdExamples, alpha: float, case: str, known: bool
+) -> Draft:
     """The theorem at its derived sample size; on two points the probability of failure is known."""
     beta = 0.05
     rows = sufficient_rows(learner.size, learner.epsilon, alpha, beta)
@@ -253,12 +255,12 @@ def _accuracy() -> Iterator[Draft]:
     for epsilon, alpha, case in ((0.5, 0.1, "two_points"), (0.05, 0.1, "two_points_small_epsilon")):
         learner = ThresholdLearner(32, epsilon)
         examples = TwoPoints(2**31, 1.0 - 2.0 * alpha * (1.0 + _ABOVE))
-        yield _learns(learner, examples, alpha, case, known=True)
-    yield _learns(ThresholdLearner(62, 0.5), UniformNumbers(62, 2**61), 0.1, "uniform_62_bits", known=False)
+        yield _claim_learns(learner, examples, alpha, case, known=True)
+    yield _claim_learns(ThresholdLearner(62, 0.5), UniformNumbers(62, 2**61), 0.1, "uniform_62_bits", known=False)
     for d in (4, 8, 16, 32):
-        yield _hits(ThresholdLearner(d, _EPSILON), _least(fresh_failure, d), f"two_points_{d}_bits")
+        yield _claim_hits(ThresholdLearner(d, _EPSILON), _least_rows(fresh_failure, d), f"two_points_{d}_bits")
     # The sample that is exactly balanced, by the learner itself on the data.
-    rows, d = _least(balanced_failure, 32), 32
+    rows, d = _least_rows(balanced_failure, 32), 32
     middle = 2 ** (d - 1)
     yield accuracy(
         ThresholdLearner(d, _EPSILON),
@@ -298,8 +300,8 @@ def _sizes() -> Iterator[Draft]:
             row
             for d, balanced, fresh, _ in _TABLE
             for row in (
-                (f"d = {d}, balanced", float(_least(balanced_failure, d)), float(balanced)),
-                (f"d = {d}, fresh", float(_least(fresh_failure, d)), float(fresh)),
+                (f"d = {d}, balanced", float(_least_rows(balanced_failure, d)), float(balanced)),
+                (f"d = {d}, fresh", float(_least_rows(fresh_failure, d)), float(fresh)),
             )
         ],
         statement="two points, eps = 1/2, 99 % success: 30, 41, 63, 108 rows balanced, 34, 47, 72, 121 fresh",
@@ -337,7 +339,7 @@ def _sizes() -> Iterator[Draft]:
             note="two numbers on either side of the threshold, eps = 1/2; the balanced ones are 2 (d ln2 + ln 99)/eps",
         )
     yield scaling(
-        lambda d: _uniform(int(d)),
+        lambda d: _uniform_setting(int(d)),
         parameter="d",
         at=(16, 24, 40, 62),
         exponent=0.0,
@@ -351,14 +353,14 @@ def _sizes() -> Iterator[Draft]:
 
 
 def _least_at(failure: Callable[[int, float, int], float], logarithm: float) -> float:
-    return float(_least(failure, round(_bits(logarithm))))
+    return float(_least_rows(failure, round(_bits(logarithm))))
 
 
 def _bits(logarithm: float) -> float:
     return (logarithm - math.log(100.0)) / math.log(2.0)
 
 
-def _uniform(d: int) -> Setting:
+def _uniform_setting(d: int) -> Setting:
     examples = UniformNumbers(d, 2 ** (d - 1))
     return Setting(FreshThresholds(ThresholdLearner(d, _EPSILON), 100), examples, ThresholdError(examples))
 
@@ -378,7 +380,7 @@ def _dimension(labels: IntArray) -> int:
     return best
 
 
-def _counted() -> Iterator[tuple[int, int, int]]:
+def _count_thresholds() -> Iterator[tuple[int, int, int]]:
     """Bits, number of thresholds and their VC dimension, counted from their labellings of all points."""
     for d in range(1, 6):
         x = np.arange(2**d)
@@ -390,7 +392,7 @@ def _size_of_the_class() -> Iterator[Draft]:
     yield as_printed(
         "J10",
         inequality(
-            lambda: [(f"thresholds on {d} bits", float(size), 2.0 ** (d * vc)) for d, size, vc in _counted()],
+            lambda: [(f"thresholds on {d} bits", float(size), 2.0 ** (d * vc)) for d, size, vc in _count_thresholds()],
             statement="|C| <= (2^d)^VC",
             case="size_of_the_class_as_printed",
             expected="deviation",
@@ -401,7 +403,7 @@ def _size_of_the_class() -> Iterator[Draft]:
         inequality(
             lambda: [
                 (f"thresholds on {d} bits", float(size), float(sum(math.comb(2**d, i) for i in range(vc + 1))))
-                for d, size, vc in _counted()
+                for d, size, vc in _count_thresholds()
             ],
             statement="|C| <= sum over i <= VC of C(2^d, i)",
             case="size_of_the_class_as_corrected",

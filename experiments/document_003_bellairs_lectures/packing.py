@@ -66,7 +66,7 @@ class LargestErrorBelowBound:
         return np.asarray(Largest(self.truth)(outputs) < self.bound, dtype=np.float64)
 
 
-def _identical(rows: int, columns: int, row: int = -1) -> np.ndarray[Any, np.dtype[np.int64]]:
+def _identical_rows(rows: int, columns: int, row: int = -1) -> np.ndarray[Any, np.dtype[np.int64]]:
     """Table of identical rows: the bits of a number, all ones by default."""
     one = (row >> np.arange(columns)) & 1 if columns < 63 else np.ones(columns, dtype=np.int64)
     return np.broadcast_to(one, (rows, columns)).astype(np.int64)
@@ -98,7 +98,7 @@ def packing_bound() -> Iterator[Draft]:
 
 
 def _attacks() -> Iterator[Draft]:
-    table = _identical(10, 10)
+    table = _identical_rows(10, 10)
     other = table.copy()
     other[0] = 0
     pair = Pair(table, other, "ten rows of ones, one of them replaced by zeros")
@@ -139,7 +139,7 @@ def _attacks() -> Iterator[Draft]:
 
 def _levels() -> Iterator[Draft]:
     yield inequality(
-        lambda: _resisting(_K),
+        lambda: _largest_resisting_radius(_K),
         statement="the level that the packing certifies of a pure mechanism is at most its own",
         case="certified_of_pure",
     )
@@ -182,7 +182,7 @@ def _levels() -> Iterator[Draft]:
         )
 
 
-def _resisting(k: int) -> list[Row]:
+def _largest_resisting_radius(k: int) -> list[Row]:
     found: list[Row] = []
     for epsilon in (0.1, 0.25, 0.5, 0.69, 1.0, 2.0):
         for name, mechanism in (
@@ -238,7 +238,7 @@ def _constant(closed: bool) -> list[Row]:
 
 def _constant_errors(k: int) -> FloatArray:
     """Error of the constant k/2 on each of the 2^k tables, shape (2^k,)."""
-    tables = np.stack([_identical(k, k, row) for row in range(1 << k)])
+    tables = np.stack([_identical_rows(k, k, row) for row in range(1 << k)])
     answers = ConstantCounts(k, k / 2).each(tables, np.random.default_rng(0))
     return np.asarray(np.abs(answers - tables.sum(axis=1)).max(axis=1), dtype=np.float64)
 
@@ -270,7 +270,7 @@ def _errors() -> Iterator[Draft]:
     )
     # An error below k/2 has a probability below 1/2 for pure privacy, and near 1 for approximate privacy.
     for k in (4, 20, 100):
-        table, truth = _identical(k, k), (float(k),) * k
+        table, truth = _identical_rows(k, k), (float(k),) * k
         for name, mechanism in (
             ("laplace", LaplaceCounts(k, _EPSILON)),
             ("largest_norm", LargestNormCounts(k, _EPSILON)),
@@ -290,7 +290,7 @@ def _errors() -> Iterator[Draft]:
     missed = 1.0 - gaussian.inside(_K / 2)
     yield accuracy(
         gaussian,
-        _identical(_K, _K),
+        _identical_rows(_K, _K),
         Largest((float(_K),) * _K),
         at_most=_K / 2,
         beta=0.01,
@@ -302,7 +302,7 @@ def _errors() -> Iterator[Draft]:
     )
 
 
-def _harmonic(k: float) -> float:
+def _harmonic_number(k: float) -> float:
     """H_k, the expectation of the largest of k exponential variables."""
     return sum(1.0 / i for i in range(1, int(k) + 1))
 
@@ -322,7 +322,7 @@ def _exponents() -> Iterator[Draft]:
     def build(kind: Any) -> Any:
         def at(k: float) -> Setting:
             size = int(k)
-            return Setting(kind(size), _identical(size, size), Largest((k,) * size))
+            return Setting(kind(size), _identical_rows(size, size), Largest((k,) * size))
 
         return at
 
@@ -345,7 +345,7 @@ def _exponents() -> Iterator[Draft]:
         at=_SIZES,
         exponent=1.0,
         others=(0.5,),
-        log_factor=_harmonic,
+        log_factor=_harmonic_number,
         measure=Quantile(0.5),
         both=True,
         figure=figure("pure, Laplace noise"),
@@ -400,7 +400,7 @@ def _strictness() -> Iterator[Draft]:
         "J2",
         accuracy(
             ConstantCounts(k, k / 2),
-            _identical(k, k),
+            _identical_rows(k, k),
             LargestErrorAtMostBound((float(k),) * k, k / 2),
             at_most=0,
             beta=0.5,
@@ -415,7 +415,7 @@ def _strictness() -> Iterator[Draft]:
         "J2",
         accuracy(
             ConstantCounts(k, k / 2),
-            _identical(k, k),
+            _identical_rows(k, k),
             LargestErrorBelowBound((float(k),) * k, k / 2),
             at_most=0,
             beta=0.5,

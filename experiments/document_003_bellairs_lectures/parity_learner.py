@@ -83,7 +83,7 @@ def _contradiction() -> Pair:
     return _pair("one row of 2 bits, (0, 1) or (0, 0)", ("00", 1), ("00", 0))
 
 
-def _twelve() -> Pair:
+def _twelve_rows_pair() -> Pair:
     """Twelve rows of six bits; what changes is the label of the one row that says the last bit."""
     others = np.random.default_rng(4).integers(0, 2, (11, 7), dtype=np.uint8)
     others[:, 5] = 0
@@ -112,7 +112,7 @@ def private_parity_learner() -> Iterator[Draft]:
     claim = PureDP(learner.exact_epsilon)
     yield from reference(learner, claim, [_one_row(), _contradiction()], relation=REPLACE, draws=few)
     twelve = CoinParity(0.3, 6)
-    yield from reference(twelve, claim, _twelve(), case="twelve_rows", relation=REPLACE, draws=few)
+    yield from reference(twelve, claim, _twelve_rows_pair(), case="twelve_rows", relation=REPLACE, draws=few)
     # Three batches of two rows, one of them contradictory.
     batches = FirstHypothesisOfBatches(learner, 3)
     rest = (("10", 1), ("11", 0), ("11", 1), ("00", 0), ("01", 1))
@@ -120,13 +120,13 @@ def private_parity_learner() -> Iterator[Draft]:
     yield exact(batches, claim, pair, case="three_batches", relation=REPLACE)
     # No claim at L1: events that are learned show 0.36 of the 0.406 of this pair, however many draws there are.
     yield conformity(batches, pair, case="three_batches", draws=few)
-    yield from _laws()
+    yield from _claim_distributions()
     yield from _mutants()
     yield from _accuracy()
     yield from _exponents()
 
 
-# ------------------------------------------------------------------------------------------- laws
+# ------------------------------------------------------------------------------------------- distributions
 
 
 def _level(epsilon: float, pair: Pair) -> float:
@@ -134,7 +134,7 @@ def _level(epsilon: float, pair: Pair) -> float:
     return float(curve(learner.law(pair.x), learner.law(pair.y)).epsilon(0.0))
 
 
-def _largest(epsilon: float, rows: int) -> float:
+def _largest_level(epsilon: float, rows: int) -> float:
     """The largest level of all pairs of neighbouring databases of so many rows of 2 bits, by enumeration."""
     learner = CoinParity(epsilon, 2)
     every = list(itertools.product(itertools.product((0, 1), repeat=3), repeat=rows))
@@ -144,7 +144,7 @@ def _largest(epsilon: float, rows: int) -> float:
     return max(float(np.ptp(logarithms, axis=row).max()) for row in range(rows))
 
 
-def _laws() -> Iterator[Draft]:
+def _claim_distributions() -> Iterator[Draft]:
     yield inequality(
         # Rounded to five digits, as the values are.
         lambda: [(f"eps = {eps:g}", round(_level(eps, _one_row()), 5), known) for eps, known in _LEVELS],
@@ -155,7 +155,7 @@ def _laws() -> Iterator[Draft]:
     )
     yield inequality(
         lambda: [
-            (f"eps = {eps:g}, {rows} rows", _largest(eps, rows), math.log((1.0 + eps) / (1.0 - eps)))
+            (f"eps = {eps:g}, {rows} rows", _largest_level(eps, rows), math.log((1.0 + eps) / (1.0 - eps)))
             for eps, rows in (*((eps, rows) for eps in (0.05, 0.1, 0.3, 0.5, 0.9) for rows in (1, 2)), (0.3, 3))
         ],
         statement="the largest level over all databases of rows of 2 bits is ln((1 + eps)/(1 - eps))",
@@ -218,7 +218,7 @@ def _mutants() -> Iterator[Draft]:
     yield broken(dropped, learner, _one_row(), guarantee=claim, relation=REPLACE, draws={"smoke": 120_000})
     yield conformity(
         dropped.build(CoinParity(0.3, 6)),
-        _twelve(),
+        _twelve_rows_pair(),
         reference=CoinParity(0.3, 6),
         case="zero_rows_dropped",
         draws={"smoke": 20_000},
@@ -272,7 +272,7 @@ def _run(d: int, epsilon: float, x: InputDistribution, rows: int, draws: dict[st
     )
 
 
-def _hard(d: int) -> SparseInputs:
+def _hard_distribution(d: int) -> SparseInputs:
     """Unit vectors so likely that a single wrong bit is an error of just above 0.01, as far as there is such a mass."""
     return SparseInputs(min(1.0, _ALPHA * d * (1.0 + 1e-9)))
 
@@ -280,22 +280,23 @@ def _hard(d: int) -> SparseInputs:
 def _accuracy() -> Iterator[Draft]:
     yield _run(16, 0.1, UniformInputs(), uniform_rows(16, 0.1), {"smoke": 4_000, "standard": 100_000})
     yield _run(64, 0.5, UniformInputs(), uniform_rows(64, 0.5), {"smoke": 4_000, "standard": 40_000})
-    yield _run(64, 0.5, _hard(64), any_rows(64, 0.5), {"smoke": 4_000, "standard": 40_000})
+    yield _run(64, 0.5, _hard_distribution(64), any_rows(64, 0.5), {"smoke": 4_000, "standard": 40_000})
     yield inequality(
         lambda: [
             (f"{name_of(x)} x, d = {d}, eps = {eps:g}", 0.49, probability(1.0 - fresh.failure(_ALPHA)))
             for d, eps in itertools.product((2, 8, 32, 128, 512), (0.05, 0.3, 0.9))
-            for x, rows in ((UniformInputs(), uniform_rows(d, eps)), (_hard(d), any_rows(d, eps)))
+            for x, rows in ((UniformInputs(), uniform_rows(d, eps)), (_hard_distribution(d), any_rows(d, eps)))
             for fresh in (ParityOnFreshSamples(CoinParity(eps, d), x, rows),)
         ],
-        statement="0.49 <= P[error <= 0.01] of a run, by the exact law: uniform x at (k + 3 sqrt(k))/eps rows with "
+        statement="0.49 <= P[error <= 0.01] of a run, by the exact distribution: uniform x at (k + 3 sqrt(k))/eps rows "
+        "with "
         "k = d + 7, unit vectors at 100 (d ln 2 + ln 100)/eps",
         level="L4",
         case="success_of_a_run",
         derived=True,
     )
     d, epsilon, runs = 16, 0.5, 7
-    for x, rows in ((UniformInputs(), uniform_rows(d, epsilon)), (_hard(d), any_rows(d, epsilon))):
+    for x, rows in ((UniformInputs(), uniform_rows(d, epsilon)), (_hard_distribution(d), any_rows(d, epsilon))):
         fresh = ParityOnFreshSamples(CoinParity(epsilon, d), x, rows)
         wrong = 1.0 - 2.0 * probability(1.0 - fresh.failure(_ALPHA))
         yield accuracy(
@@ -315,11 +316,11 @@ def _accuracy() -> Iterator[Draft]:
 
 
 def _exponents() -> Iterator[Draft]:
-    """Sizes for success 0.49 by the exact law, beside the size that the exponential mechanism would need."""
+    """Sizes for success 0.49 by the exact distribution, beside the size that the exponential mechanism would need."""
     figure = Figure("Rows of the private parity learner, by bits", "uniform x", "bits d", "rows")
     epsilon = 0.5
     yield scaling(
-        partial(_least, epsilon, UniformInputs()),
+        partial(_least_sample, epsilon, UniformInputs()),
         parameter="d",
         at=(128, 256, 512, 1024),
         exponent=1.0,
@@ -332,7 +333,7 @@ def _exponents() -> Iterator[Draft]:
         note="the catalogue's (k + 3 sqrt(k))/eps rows are an upper bound",
     )
     yield scaling(
-        partial(_least, epsilon, SparseInputs(4.0 * _ALPHA)),
+        partial(_least_sample, epsilon, SparseInputs(4.0 * _ALPHA)),
         parameter="d",
         at=(16, 64, 256, 1024),
         exponent=1.0,
@@ -351,7 +352,7 @@ def _exponents() -> Iterator[Draft]:
         ("rows_by_eps_sparse", SparseInputs(0.04), any_rows),
     ):
         yield scaling(
-            lambda eps, x=x: _least(eps, x, 16),  # type: ignore[misc]
+            lambda eps, x=x: _least_sample(eps, x, 16),  # type: ignore[misc]
             parameter="eps",
             at=(0.01, 0.02, 0.05, 0.1, 0.2),
             exponent=-1.0,
@@ -363,5 +364,5 @@ def _exponents() -> Iterator[Draft]:
         )
 
 
-def _least(epsilon: float, x: InputDistribution, d: float) -> float:
+def _least_sample(epsilon: float, x: InputDistribution, d: float) -> float:
     return float(least_size(CoinParity(epsilon, int(d)), x, _ALPHA, _BETA))

@@ -49,16 +49,16 @@ def product_attributes() -> Iterator[Draft]:
     yield from _errors()
 
 
-def _noisy(d: int, order: int, epsilon: float = EPSILON) -> NoisyMoments:
+def _noisy_moments(d: int, order: int, epsilon: float = EPSILON) -> NoisyMoments:
     return NoisyMoments(ProductMoments(d, ATTRIBUTES[:d], order=order), epsilon, DELTA)
 
 
 def _privacy() -> Iterator[Draft]:
     more = one_more()
     for d, order in ((5, 4), (4, 3)):
-        noisy, case = _noisy(d, order), f"{order}_way_{d}_attributes"
+        noisy, case = _noisy_moments(d, order), f"{order}_way_{d}_attributes"
         yield exact(noisy, GaussianDP(noisy.mu), more, case=case, relation=ADD_REMOVE)
-    four = _noisy(4, 4, _LARGE)
+    four = _noisy_moments(4, 4, _LARGE)
     yield exact(four, ApproxDP(_LARGE, DELTA), more, case="4_way_4_attributes", relation=ADD_REMOVE)
     draws = {"smoke": 6_000, "standard": 80_000}
     yield from reference(
@@ -119,7 +119,7 @@ _AT = (9, 12, 17, 24)
 _FEW_PEOPLE = 37
 
 
-def _released(d: int, order: int, body: ConvexBody, people: float) -> ProjectedMoments:
+def _projected_moments(d: int, order: int, body: ConvexBody, people: float) -> ProjectedMoments:
     return ProjectedMoments(NoisyMoments(ProductMoments(d, order=order), EPSILON, DELTA), body, people)
 
 
@@ -137,7 +137,7 @@ def _errors() -> Iterator[Draft]:
     # What is bounded is the mean over all products. A parity by the mean over its splits, six and four of them here, is
     # nearer already with plain noise, so the bound says nothing of it at sizes at which K can be enumerated.
     for d, order in ((5, 4), (4, 3)):
-        released = _released(d, order, SignVectorHull(), _FEW_PEOPLE)
+        released = _projected_moments(d, order, SignVectorHull(), _FEW_PEOPLE)
         for distinct, name in ((1, "_one_row"), (3, "")):
             data = repeated(d, _FEW_PEOPLE, distinct)
             yield squared_error(
@@ -150,7 +150,7 @@ def _errors() -> Iterator[Draft]:
 
     def released_at(product: float) -> ProjectedMoments:
         d = next(d for d in _AT if math.isclose(product, _product(d)))
-        return _released(d, 4, NuclearBall(), ROWS * math.comb(d, 2))
+        return _projected_moments(d, 4, NuclearBall(), ROWS * math.comb(d, 2))
 
     def worst(product: float) -> Setting:
         released = released_at(product)

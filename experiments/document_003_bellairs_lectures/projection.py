@@ -90,11 +90,11 @@ def gaussian_projection() -> Iterator[Draft]:
 # ------------------------------------------------------------------------------------------ privacy
 
 
-def _noisy(d: int, epsilon: float = EPSILON, delta: float = DELTA) -> NoisyMoments:
+def _noisy_moments(d: int, epsilon: float = EPSILON, delta: float = DELTA) -> NoisyMoments:
     return NoisyMoments(SecondMoments(d, ATTRIBUTES[:d]), epsilon, delta)
 
 
-def _replaced(d: int) -> Pair:
+def _replaced_row_pair(d: int) -> Pair:
     """Two rows that differ in half of their signs, and nobody else."""
     half = np.where(np.arange(d) < d // 2, -1.0, 1.0)
     return Pair(np.ones((1, d)), half[None, :], f"a row replaced by one that differs in {d // 2} of {d} signs")
@@ -102,26 +102,28 @@ def _replaced(d: int) -> Pair:
 
 def _privacy() -> Iterator[Draft]:
     more = one_more()
-    eight = _noisy(8)
+    eight = _noisy_moments(8)
     yield exact(eight, ApproxDP(EPSILON, DELTA), more, case="eight_attributes", relation=ADD_REMOVE)
     yield exact(eight, GaussianDP(eight.mu), more, case="eight_attributes", relation=ADD_REMOVE)
-    four = _noisy(4, _LARGE)
+    four = _noisy_moments(4, _LARGE)
     draws = {"smoke": 6_000, "standard": 80_000}
     yield from reference(
         four, GaussianDP(four.mu), more, case="four_attributes", relation=ADD_REMOVE, draws=draws, follows=False
     )
     # A delta at which the events that tell are not rare.
-    loose = _noisy(3, 1.0, 0.01)
+    loose = _noisy_moments(3, 1.0, 0.01)
     draws = {"smoke": 25_000, "standard": 100_000}
     yield from reference(
         loose, ApproxDP(1.0, 0.01), more, case="three_attributes", relation=ADD_REMOVE, draws=draws, follows=False
     )
-    yield conformity(_noisy(2), more, case="two_attributes", draws={"smoke": 20_000, "standard": 200_000})
+    yield conformity(_noisy_moments(2), more, case="two_attributes", draws={"smoke": 20_000, "standard": 200_000})
     for d in (4, 5):
         swapped = NoisyMoments(SecondMoments(d, relation="replace_one"), _LARGE, DELTA)
-        yield exact(swapped, GaussianDP(swapped.mu), _replaced(d), case=f"replaced_{d}_attributes", relation=REPLACE)
+        yield exact(
+            swapped, GaussianDP(swapped.mu), _replaced_row_pair(d), case=f"replaced_{d}_attributes", relation=REPLACE
+        )
     # The projected moments show no more; their size is public and above the number of persons.
-    released = _small()
+    released = _small_projection()
     yield privacy(
         released,
         GaussianDP(released.noisy.mu),
@@ -139,7 +141,7 @@ def _privacy() -> Iterator[Draft]:
     )
 
 
-def _small() -> ProjectedMoments:
+def _small_projection() -> ProjectedMoments:
     return ProjectedMoments(NoisyMoments(SecondMoments(3), _LARGE, DELTA), SignVectorHull(), 40.0)
 
 
@@ -212,13 +214,16 @@ def _mutants() -> Iterator[Draft]:
     yield broken(
         MUTANTS["replace_with_R_d"],
         swapped,
-        _replaced(4),
+        _replaced_row_pair(4),
         guarantee=GaussianDP(swapped.mu),
         relation=REPLACE,
         draws=few,
     )
     # The same output every time takes thousands of calls to be believed: onto the body that costs least.
-    for case, released in (("private_n", _small()), ("exact_y_projected", replace(_small(), body=NuclearBall()))):
+    for case, released in (
+        ("private_n", _small_projection()),
+        ("exact_y_projected", replace(_small_projection(), body=NuclearBall())),
+    ):
         yield broken(
             PROJECTIONS[case],
             released,

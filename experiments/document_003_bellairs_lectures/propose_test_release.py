@@ -65,11 +65,11 @@ def _distances(distance: int) -> Pair:
 # --------------------------------------------------------------------------------------- accuracy
 
 
-def _released(outputs: FloatArray) -> FloatArray:
+def _is_released(outputs: FloatArray) -> FloatArray:
     return np.isfinite(outputs).astype(np.float64)
 
 
-def _withheld(outputs: FloatArray) -> FloatArray:
+def _is_withheld(outputs: FloatArray) -> FloatArray:
     return np.isnan(outputs).astype(np.float64)
 
 
@@ -83,14 +83,14 @@ class _ErrorOfReleases:
         return np.where(np.isnan(outputs), np.inf, np.abs(outputs - self.truth))
 
 
-def _sufficient(mechanism: ProposeTestRelease, eta: float) -> float:
+def _sufficient_distance(mechanism: ProposeTestRelease, eta: float) -> float:
     """Distance from which on something is released with probability 1 - eta, and two steps of the noise's grid."""
     return (-math.log(mechanism.delta) - math.log(2 * eta)) / mechanism.epsilon + 2 * mechanism.grid
 
 
-def _needed(mechanism: ProposeTestRelease, eta: float) -> int:
+def _needed_rows(mechanism: ProposeTestRelease, eta: float) -> int:
     """Least number of rows with which something is released with probability 1 - eta, by bisection."""
-    low, high = 0, math.ceil(_sufficient(mechanism, eta)) + 1
+    low, high = 0, math.ceil(_sufficient_distance(mechanism, eta)) + 1
     while low < high:
         middle = (low + high) // 2
         if mechanism.release_probability(middle) >= 1.0 - eta:
@@ -101,16 +101,16 @@ def _needed(mechanism: ProposeTestRelease, eta: float) -> int:
 
 
 def _needed_for_delta(log: float) -> float:
-    return _needed(replace(_TEST, epsilon=0.01, delta=math.exp(-log)), 0.5)
+    return _needed_rows(replace(_TEST, epsilon=0.01, delta=math.exp(-log)), 0.5)
 
 
 def _needed_for_epsilon(epsilon: float) -> float:
-    return _needed(replace(_TEST, epsilon=epsilon, delta=1e-6), 0.5)
+    return _needed_rows(replace(_TEST, epsilon=epsilon, delta=1e-6), 0.5)
 
 
 def _at_distance(distance: float) -> Setting:
     data = around(*zeros(64 + int(distance)))
-    return Setting(replace(_TEST, delta=1e-6), data, _withheld, at_most=0.5)
+    return Setting(replace(_TEST, delta=1e-6), data, _is_withheld, at_most=0.5)
 
 
 def _accuracy() -> Iterator[Draft]:
@@ -118,7 +118,7 @@ def _accuracy() -> Iterator[Draft]:
         yield accuracy(
             _TEST,
             around(*zeros(64 + distance)),
-            _withheld,
+            _is_withheld,
             at_most=0.5,
             # The noise is on a grid and the threshold is rounded up to it: less than two steps together.
             beta=0.5 * math.exp(-math.log(_TEST.delta) - _TEST.epsilon * (distance - 2 * _TEST.grid)),
@@ -129,7 +129,7 @@ def _accuracy() -> Iterator[Draft]:
     yield accuracy(
         _TEST,
         around(*zeros(64)),
-        _released,
+        _is_released,
         at_most=0.5,
         beta=_TEST.delta / 2,
         exact=_TEST.release_probability(0),
@@ -149,8 +149,8 @@ def _accuracy() -> Iterator[Draft]:
         beta=eta + beta,
         case="index",
         note="released with probability 0.995 as the distance is "
-        f"{careful.distance(index()):.0f}, {_sufficient(careful, eta):.0f} are enough; then Laplace noise of scale "
-        "bound/eps",
+        f"{careful.distance(index()):.0f}, {_sufficient_distance(careful, eta):.0f} are enough; then Laplace noise of "
+        "scale bound/eps",
         derived=True,
     )
     yield scaling(
@@ -160,7 +160,7 @@ def _accuracy() -> Iterator[Draft]:
         exponent=1.0,
         others=(0.5, 2.0),
         measure=Exactly("distance at which half of the runs release"),
-        curve=lambda log: _sufficient(replace(_TEST, epsilon=0.01, delta=math.exp(-log)), 0.5) + 1,
+        curve=lambda log: _sufficient_distance(replace(_TEST, epsilon=0.01, delta=math.exp(-log)), 0.5) + 1,
         case="distance_and_delta",
         derived=True,
     )
@@ -171,7 +171,7 @@ def _accuracy() -> Iterator[Draft]:
         exponent=-1.0,
         others=(-0.5, -2.0),
         measure=Exactly("distance at which half of the runs release"),
-        curve=lambda epsilon: _sufficient(replace(_TEST, epsilon=epsilon, delta=1e-6), 0.5) + 1,
+        curve=lambda epsilon: _sufficient_distance(replace(_TEST, epsilon=epsilon, delta=1e-6), 0.5) + 1,
         case="distance_and_epsilon",
         derived=True,
     )
@@ -179,7 +179,7 @@ def _accuracy() -> Iterator[Draft]:
     yield smallest(
         _at_distance,
         parameter="distance",
-        claimed=math.ceil(_sufficient(replace(_TEST, delta=1e-6), eta)),
+        claimed=math.ceil(_sufficient_distance(replace(_TEST, delta=1e-6), eta)),
         beta=eta,
         low=16,
         case="sufficient_distance",
@@ -232,7 +232,7 @@ def propose_test_release() -> Iterator[Draft]:
         accuracy(
             large,
             near.x,
-            _released,
+            _is_released,
             at_most=0.5,
             beta=large.delta,
             exact=large.release_probability(1),

@@ -142,7 +142,7 @@ def sharp_bound(n: int, k: int, t: float) -> float:
     return float(special.logsumexp(counts + k * each))
 
 
-def _printed() -> list[Row]:
+def _printed_union_bound() -> list[Row]:
     """3^n p^k at beta = 1/2, per n: p is exact, of a balanced z with one entry more than n/100."""
     rows: list[Row] = []
     for n in (1_000, 9_000, 10_000, 100_000, 1_000_000):
@@ -153,7 +153,7 @@ def _printed() -> list[Row]:
     return rows
 
 
-def _repaired() -> list[Row]:
+def _repaired_union_bound() -> list[Row]:
     """The logarithm of the union bound over n: by 3^n and the Gaussian limit, and summed exactly."""
     rows: list[Row] = []
     for ratio, constant, sharp in _CONSTANTS:
@@ -270,10 +270,10 @@ def _success() -> Iterator[Draft]:
     squares = replace(quarter, adversary=Reconstruction(decoder=LeastSquares()))
     # The catalogue has 0.5 to 2 % for the l1 programme.
     for case, game, most in (("a_quarter_of_sqrt_n", quarter, 0.02), ("least_squares_at_a_quarter", squares, 0.005)):
-        yield _expected(game, wrong_part, most, case)
+        yield _claim_mean_part(game, wrong_part, most, case)
 
 
-def _expected(game: Mechanism, part: ErrorOf, most: float, case: str, **options: Any) -> Draft:
+def _claim_mean_part(game: Mechanism, part: ErrorOf, most: float, case: str, **options: Any) -> Draft:
     """Claim about the mean of a part of the bits; claims at L1 test that draws of the target are independent."""
     options.setdefault("draws", {"smoke": 100, "standard": 500})
     return replace(expectation(game, None, part, at_most=most, case=case, **options), independence=False)
@@ -303,7 +303,7 @@ def _growth() -> Iterator[Draft]:
             note="the part that is wrong is a function of E / sqrt(n)",
         )
     yield scaling(
-        _tolerated,
+        _tolerated_error_setting,
         parameter="n",
         at=_SIZES,
         exponent=0.5,
@@ -317,7 +317,7 @@ def _growth() -> Iterator[Draft]:
     )
 
 
-def _tolerated(rows: float) -> Setting:
+def _tolerated_error_setting(rows: float) -> Setting:
     games = int(_SIZES[-1] / rows)
     return Setting(ToleratedError(Reconstruction(int(rows), _RATIO * int(rows)), games), None, itself)
 
@@ -326,7 +326,7 @@ def _union_bound() -> Iterator[Draft]:
     yield proof_step(
         "J6",
         inequality(
-            _printed,
+            _printed_union_bound,
             statement="3^n p^k < 1 at beta = 1/2, logarithms over n; p = Pr[|<q, z>| < beta sqrt(n)] exactly, for "
             "balanced z with floor(n/100) + 1 entries",
             relation="<",
@@ -338,7 +338,7 @@ def _union_bound() -> Iterator[Draft]:
     yield statement_holds(
         "J6",
         inequality(
-            _repaired,
+            _repaired_union_bound,
             statement="the union bound over all z with more than n/100 entries is below 1: PDisc(Q) >= beta sqrt(n)",
             relation="<",
             level="L4",
@@ -372,6 +372,6 @@ def _mutants() -> Iterator[Draft]:
     private = Game(GaussianCounts(256, 1.0, 0.1), Reconstruction())
     most = bound_guessing(ApproxDP(1.0, 0.1), 1.0)
     cheat = MUTANTS["attack_handed_x"]
-    yield _expected(
+    yield _claim_mean_part(
         cheat.build(private), itself, most, cheat.name, expected="deviation", is_mutant=True, note=cheat.note
     )

@@ -108,7 +108,7 @@ def _over_products(g: FloatArray) -> FloatArray:
     return np.asarray(np.abs(sign_vectors(g.shape[1]) @ g).sum(axis=2).max(axis=1))
 
 
-def _contained() -> list[Row]:
+def _containment_rows() -> list[Row]:
     found: list[Row] = []
     for d in (3, 6, 10):
         g = _matrices(d, 5)
@@ -133,7 +133,7 @@ def _grothendieck(constant: float) -> list[Row]:
 
 def _bodies() -> Iterator[Draft]:
     yield inequality(
-        _contained,
+        _containment_rows,
         statement="the maximum of a linear function grows from K over products of sign vectors and L to the ball",
         level="L4",
         case="bodies_contained",

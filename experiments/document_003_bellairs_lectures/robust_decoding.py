@@ -34,7 +34,7 @@ def _part(outputs: FloatArray) -> FloatArray:
     return np.asarray(outputs)
 
 
-def _right(outputs: FloatArray) -> FloatArray:
+def _right_part(outputs: FloatArray) -> FloatArray:
     return 1.0 - np.asarray(outputs)
 
 
@@ -54,13 +54,13 @@ def robust_decoding() -> Iterator[Draft]:
     """
     # "About 77 %" of good answers in the document; 76.1 %.
     for part in (0.1, 0.2):
-        yield _decodes(replace(_GAME, part=part), f"worst_{100 * part:g}_percent")
+        yield _claim_decodes(replace(_GAME, part=part), f"worst_{100 * part:g}_percent")
     yield from _near_the_threshold()
-    yield _decodes(replace(_GAME, part=0.2, error=0.02 * math.sqrt(_GAME.rows)), "worst_20_percent_with_noise")
-    yield _decodes(replace(_GAME, part=0.2, kind="gaussian"), "worst_20_percent_gaussian_rows")
-    yield _decodes(replace(_GAME, part=0.2, kind="subset"), "worst_20_percent_rows_of_zeros_and_ones")
-    yield _decodes(replace(_GAME, part=0.2, kind="centred"), "worst_20_percent_centred_rows")
-    yield _decodes(replace(_GAME, part=0.4, corruption="random"), "random_40_percent")
+    yield _claim_decodes(replace(_GAME, part=0.2, error=0.02 * math.sqrt(_GAME.rows)), "worst_20_percent_with_noise")
+    yield _claim_decodes(replace(_GAME, part=0.2, kind="gaussian"), "worst_20_percent_gaussian_rows")
+    yield _claim_decodes(replace(_GAME, part=0.2, kind="subset"), "worst_20_percent_rows_of_zeros_and_ones")
+    yield _claim_decodes(replace(_GAME, part=0.2, kind="centred"), "worst_20_percent_centred_rows")
+    yield _claim_decodes(replace(_GAME, part=0.4, corruption="random"), "random_40_percent")
     yield inequality(
         _thresholds,
         statement="the part of normal |g| with the largest values that carries half of the mean is "
@@ -87,13 +87,13 @@ def robust_decoding() -> Iterator[Draft]:
 def _near_the_threshold() -> Iterator[Draft]:
     """At 0.22 few games fail, but more than the catalogue's none; at 0.24 nine in ten are lost, as it says."""
     below, above = replace(_GAME, part=0.22), replace(_GAME, part=0.24)
-    refuted = _decodes(below, "worst_22_percent_never_fails", 0.01)
+    refuted = _claim_decodes(below, "worst_22_percent_never_fails", 0.01)
     yield replace(refuted, expected=Verdict.DEVIATION, draws=_MORE)
     for game, error, most, beta, case, note in (
         (below, _part, 0.0, 0.2, "worst_22_percent", "most games are decoded; 0.2 is arbitrary"),
         (
             above,
-            _right,
+            _right_part,
             0.5,
             0.1,
             "worst_24_percent_is_lost",
@@ -115,7 +115,7 @@ def _near_the_threshold() -> Iterator[Draft]:
         )
 
 
-def _decodes(game: SpoiledQueries, case: str, beta: float = _BETA) -> Draft:
+def _claim_decodes(game: SpoiledQueries, case: str, beta: float = _BETA) -> Draft:
     return accuracy(
         game,
         None,

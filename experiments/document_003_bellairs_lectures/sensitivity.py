@@ -92,7 +92,7 @@ def local_sensitivity() -> Iterator[Draft]:
 
 
 def _control(case: str, base: LatticeLaplace, pair: Pair) -> Draft:
-    """What the document describes, refuted by its law."""
+    """What the document describes, refuted by its distribution."""
     built = LOCAL["as_described"].build(base)
     return exact(built, PureDP(base.epsilon), pair, case=case, expected="violation", relation=REPLACE)
 
@@ -292,16 +292,16 @@ class OnUniformPoints:
 _NUMBERS = 1 << 20
 
 
-def _itself(outputs: FloatArray) -> FloatArray:
+def _identity(outputs: FloatArray) -> FloatArray:
     return outputs
 
 
 def _error_of_rows(rows: float) -> Setting:
-    return Setting(OnUniformPoints(sharp(_MEDIAN, 0.5), int(rows)), (), _itself)
+    return Setting(OnUniformPoints(sharp(_MEDIAN, 0.5), int(rows)), (), _identity)
 
 
 def _error_of_epsilon(epsilon: float) -> Setting:
-    return Setting(OnUniformPoints(sharp(_MEDIAN, epsilon), 8001), (), _itself)
+    return Setting(OnUniformPoints(sharp(_MEDIAN, epsilon), 8001), (), _identity)
 
 
 @entry(

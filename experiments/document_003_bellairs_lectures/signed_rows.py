@@ -51,7 +51,7 @@ _FEW = {"smoke": 60, "standard": 600}
 _FOUND = 0.1
 
 
-def _appears(nearest: Any) -> FloatArray:
+def _is_exact_match(nearest: Any) -> FloatArray:
     """1 where a row's exact value appears."""
     return np.asarray(np.asarray(nearest) == ITSELF, dtype=np.float64)
 
@@ -167,7 +167,7 @@ def _dichotomy() -> Iterator[Draft]:
     yield accuracy(
         RowAppearance(SignedRows(), CopyRarely(_DELTA), _ROWS),
         _PAIR.x,
-        _appears,
+        _is_exact_match,
         at_most=0,
         beta=_DELTA,
         exact=_DELTA,
@@ -192,7 +192,7 @@ def _mistakes() -> Iterator[Draft]:
             yield accuracy(
                 appears,
                 _PAIR.y,
-                _appears,
+                _is_exact_match,
                 at_most=0,
                 # As many synthetic rows as the directory has, at most.
                 beta=(_ROWS + 1) * _GUESS,

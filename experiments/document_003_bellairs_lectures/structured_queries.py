@@ -48,7 +48,7 @@ _UNIVERSE, _SIZE = (0.0, 1.0, 2.0, 3.0), 6
 _POSITIVE = Count(low=1.0)
 
 
-def _largest(t: int) -> LargestCount:
+def _largest_of_counts(t: int) -> LargestCount:
     """The largest of t counts of persons: those with 0, 1, 2, ... visits."""
     return LargestCount(tuple(Count("mdvis", equals=float(j)) for j in range(t)))
 
@@ -83,7 +83,7 @@ def _distances() -> list[Row]:
     ]
 
 
-def _declared(case: str, query: Any) -> Draft:
+def _claim_declared_sensitivity(case: str, query: Any) -> Draft:
     """A mutant's declared sensitivity against the largest move: here it is too small."""
     return inequality(
         lambda: [("all pairs of neighbours", global_sensitivity(query, _UNIVERSE, _SIZE), query.sensitivity)],
@@ -108,7 +108,7 @@ def structured() -> Iterator[Draft]:
     laplace_structured_queries.
     """
     size = len(rand())
-    largest = LatticeLaplace(_largest(8), 1.0)
+    largest = LatticeLaplace(_largest_of_counts(8), 1.0)
     tenth = LatticeLaplace(DistanceToRange(_WEAK, size // 10), 1.0)
     halves = LatticeLaplace(
         DistanceToHistogram(Histogram("idp", categories=(0.0, 1.0)), (size // 2, size - size // 2)), 1.0
@@ -158,7 +158,7 @@ def structured() -> Iterator[Draft]:
     )
 
     def of_counts(t: float) -> Setting:
-        query = _largest(int(t))
+        query = _largest_of_counts(int(t))
         return Setting(LatticeLaplace(query, 1.0), rand(), Absolute(float(query(rand()))))
 
     yield scaling(
@@ -197,10 +197,12 @@ def structured() -> Iterator[Draft]:
         person(disea=33, hlthp=0),
         person(disea=10, hlthp=1),
     )
-    yield _declared("data_dependent_property", ThresholdFromData(Count(equals=1.0), Count(equals=2.0)))
+    yield _claim_declared_sensitivity(
+        "data_dependent_property", ThresholdFromData(Count(equals=1.0), Count(equals=2.0))
+    )
     yield broken(moving, tenth, both, relation=REPLACE)
     # The logarithm of the coinsurance rate goes up to ln 101 = 4.6 in these data.
     logs = LatticeLaplace(ClippedMean(size, "lncoins", 0.0, 1.0), 1.0, step=2.0**-25)
     free = replaced("a person's plan goes from free to full coinsurance", person(lncoins=0), person(lncoins=4.61512))
-    yield _declared("range_not_clipped", UnclippedMean(_SIZE, None, 3.0))
+    yield _claim_declared_sensitivity("range_not_clipped", UnclippedMean(_SIZE, None, 3.0))
     yield broken(range_not_clipped(5.0), logs, free, relation=REPLACE)

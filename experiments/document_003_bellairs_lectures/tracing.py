@@ -22,7 +22,13 @@ from numpy.typing import NDArray
 from scipy import special
 
 from auditor.audits.accuracy import Constant, Figure, Largest, Setting, Smallest
-from auditor.audits.adversaries.fingerprints import BonehShaw, Tardos, innocent_tail, smallest_block, traced_law
+from auditor.audits.adversaries.fingerprints import (
+    BonehShaw,
+    Tardos,
+    innocent_tail,
+    smallest_block,
+    traced_distribution,
+)
 from auditor.audits.adversaries.tracing import Tracing
 from auditor.audits.inequality import Row
 from auditor.claims import Draft, Source, accuracy, broken, entry, inequality, privacy, scaling
@@ -71,7 +77,7 @@ def accusation_rates(code: BonehShaw, ones: Callable[[FloatArray], FloatArray]) 
     for present in (1, 0):
         rows = traced.members(dropped, watched, present)
         means = (rows[:, :, None] <= blocks).mean(axis=1)
-        law = traced_law(code.users, code.block, ones(means))
+        law = traced_distribution(code.users, code.block, ones(means))
         found.append(float(law[np.arange(len(pairs)), watched].mean()))
     return found[0], found[1]
 
@@ -96,7 +102,7 @@ def _majority(means: FloatArray) -> FloatArray:
     return np.asarray(means > 0.5, dtype=np.float64)
 
 
-def _uniform(means: FloatArray) -> FloatArray:
+def _uniform_noise(means: FloatArray) -> FloatArray:
     """The same for the noise of `_WithinOneHalf`."""
     return np.clip(0.5 + (means - 0.5) / (2 * _NEARLY), 0.0, 1.0)
 
@@ -104,11 +110,11 @@ def _uniform(means: FloatArray) -> FloatArray:
 #: Answers whose error is below 1/2, by the probability of an answer above 1/2.
 _ACCURATE: dict[str, Callable[[FloatArray], FloatArray]] = {
     "exact means": _majority,
-    "uniform noise of up to 0.499": _uniform,
+    "uniform noise of up to 0.499": _uniform_noise,
 }
 
 
-def _half(means: FloatArray) -> FloatArray:
+def _constant_half(means: FloatArray) -> FloatArray:
     return np.full(means.shape, 0.5)
 
 
@@ -149,17 +155,17 @@ def fingerprinting_dp_attack() -> Iterator[Draft]:
     """
     delta = _CLAIM.delta
     exact, accurate = Tracing(AttributeMeans(), _CODE), Tracing(_WithinOneHalf(), _accurate_code())
-    yield _broken(exact, "exact_means", accusation_level(_CODE, _majority, delta), note="no noise")
-    yield _broken(
+    yield _claim_accurate_means(exact, "exact_means", accusation_level(_CODE, _majority, delta), note="no noise")
+    yield _claim_accurate_means(
         accurate,
         "error_below_one_half",
-        accusation_level(_accurate_code(), _uniform, delta),
+        accusation_level(_accurate_code(), _uniform_noise, delta),
         draws={"smoke": 20_000, "standard": 4_000},
         note="uniform noise of up to 0.499: every word is feasible",
     )
     # All users are accused, not the first one: some tens of trials.
     tardos = Tracing(AttributeMeans(), Tardos(_ROWS - 2, _ROWS - 3))
-    yield _broken(
+    yield _claim_accurate_means(
         tardos,
         "exact_means_tardos",
         math.inf,
@@ -187,8 +193,8 @@ def fingerprinting_dp_attack() -> Iterator[Draft]:
         yield replace(draft, independence=False)
     weak = Tracing(GaussianMeans(0.3), _CODE)
     level = accusation_level(_CODE, _Gaussian(0.3), delta)
-    yield _broken(weak, "gaussian_0_3", level, note="too little noise for the claim")
-    yield _broken(
+    yield _claim_accurate_means(weak, "gaussian_0_3", level, note="too little noise for the claim")
+    yield _claim_accurate_means(
         weak.with_difference(), "gaussian_0_3_blocks", None, draws=_DRAWS, note="by two blocks", independence=True
     )
     private = Tracing(CalibratedMeans(_CLAIM.epsilon), _CODE, difference=True)
@@ -223,7 +229,7 @@ def _accurate_code() -> BonehShaw:
     return BonehShaw(_ROWS + 1, smallest_block(_ROWS + 1, 0.1))
 
 
-def _broken(
+def _claim_accurate_means(
     traced: Tracing,
     case: str,
     exact_level: float | None,
@@ -268,22 +274,22 @@ def _mutants() -> Iterator[Draft]:
 # ------------------------------------------------------------------------- mistakes of the audit
 
 
-def _accused(outputs: Any) -> FloatArray:
+def _is_accused(outputs: Any) -> FloatArray:
     return np.asarray(outputs, dtype=np.float64)
 
 
-def _spared(outputs: Any) -> FloatArray:
+def _is_spared(outputs: Any) -> FloatArray:
     return 1.0 - np.asarray(outputs, dtype=np.float64)
 
 
 def _mistakes() -> Iterator[Draft]:
     """Against answers that ignore the data, a user is accused as often with his row as without it."""
-    rate = accusation_rates(_CODE, _half)[1]
+    rate = accusation_rates(_CODE, _constant_half)[1]
     traced = Tracing(_Coins(), _CODE)
     yield accuracy(
         traced,
         np.array([0]),
-        _accused,
+        _is_accused,
         at_most=0.5,
         beta=rate,
         exact=rate,
@@ -298,7 +304,7 @@ def _mistakes() -> Iterator[Draft]:
         yield accuracy(
             MISTAKES[name].build(traced),
             np.array([0]),
-            _spared,
+            _is_spared,
             at_most=0.5,
             beta=1 - rate,
             case=name,
@@ -310,11 +316,11 @@ def _mistakes() -> Iterator[Draft]:
             note=MISTAKES[name].note,
         )
     statement = "the two tables differ in at most one row"
-    yield inequality(lambda: _differing(traced), statement=statement, level="L2", case="one_row_differs")
+    yield inequality(lambda: _differing_rows(traced), statement=statement, level="L2", case="one_row_differs")
     shuffled = MISTAKES["rows_shuffled"]
     sorted_rows: Any = shuffled.build(traced)
     yield inequality(
-        lambda: _differing(sorted_rows),
+        lambda: _differing_rows(sorted_rows),
         statement=statement,
         level="L2",
         case=shuffled.name,
@@ -324,7 +330,7 @@ def _mistakes() -> Iterator[Draft]:
     )
 
 
-def _differing(traced: Tracing) -> list[Row]:
+def _differing_rows(traced: Tracing) -> list[Row]:
     """Rows in which the two tables differ, the most over all i*, for each i0; different users' codewords differ."""
     found: list[Row] = []
     for dropped in range(1, traced.code.users + 1):
@@ -347,7 +353,7 @@ def forced_level(rows: int, xi: float) -> float:
 
 
 def _contradiction() -> list[Row]:
-    """Codes with the theorem's xi: what it forces, by the tail of a fixed word, and the exact law of who is traced."""
+    """Codes with the theorem's xi: what it forces, by the tail of a fixed word, and exactly who is traced."""
     rows = []
     for n in (4, 6, _ROWS):
         xi = 0.9 / (math.e * n + 1)
@@ -389,8 +395,8 @@ def _bounds_below_levels() -> list[Row]:
 def _bounds_from_runs() -> list[Row]:
     """What 2,000 runs with exact means give: of n users in the coalition one is always traced, and never another.
 
-    That it is always and never is computed with the law of who is traced; the limit of a rate with no events is that of
-    Clopper and Pearson, at 95 % and at 97.5 %.
+    That it is always and never is computed with the distribution of who is traced; the limit of a rate with no events
+    is that of Clopper and Pearson, at 95 % and at 97.5 %.
     """
     always, never = accusation_rates(_CODE, _majority)
     runs, rows = 2_000, [("nobody else is accused", never, 0.0)]
@@ -400,7 +406,7 @@ def _bounds_from_runs() -> list[Row]:
     return rows
 
 
-def _feasible(outputs: Any) -> FloatArray:
+def _has_far_answer(outputs: Any) -> FloatArray:
     """1 for answers of which one is wrong by 1/2 or more; data are as in `_extremes`."""
     return np.asarray((np.asarray(outputs)[:, 0] > 0.5) | (np.asarray(outputs)[:, 1] <= 0.5), dtype=np.float64)
 
@@ -433,7 +439,7 @@ def _accuracy() -> Iterator[Draft]:
     yield accuracy(
         _WithinOneHalf(),
         extremes,
-        _feasible,
+        _has_far_answer,
         at_most=0,
         beta=0,
         case="feasible",

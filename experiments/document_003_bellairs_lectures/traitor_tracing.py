@@ -55,13 +55,13 @@ _MISSING = 3
 _NEGLIGIBLE = 2.0**-100
 
 
-def _without(user: int, users: int = _ROWS + 1) -> IntArray:
+def _all_users_but(user: int, users: int = _ROWS + 1) -> IntArray:
     """Everybody but one user."""
     return np.setdiff1d(np.arange(1, users + 1), [user])
 
 
 @dataclass(frozen=True)
-class _NotOf:
+class _IsOutsiderTraced:
     """1 where nobody of the coalition is traced: somebody else or, with ``nobody``, no one at all."""
 
     coalition: tuple[int, ...]
@@ -77,12 +77,12 @@ def _majority(means: FloatArray) -> FloatArray:
     return np.asarray(means > 0.5, dtype=np.float64)
 
 
-def _traced(boxed: BoxTraced, coalition: IntArray, *, nobody: bool = True, **options: Any) -> Draft:
+def _claim_member_traced(boxed: BoxTraced, coalition: IntArray, *, nobody: bool = True, **options: Any) -> Draft:
     """Claim that a member of the coalition is traced, with probability 1 - xi; without ``nobody``, if somebody is."""
     return accuracy(
         boxed,
         coalition,
-        _NotOf(tuple(coalition.tolist()), nobody),
+        _IsOutsiderTraced(tuple(coalition.tolist()), nobody),
         at_most=0,
         beta=_XI,
         derived=True,
@@ -167,11 +167,11 @@ def _missing_components(tracing: TraitorTracing) -> Iterator[Draft]:
 def _boxes(tracing: TraitorTracing) -> Iterator[Draft]:
     """Boxes that decode are traced to a member, and no box of a private mechanism decodes."""
     means = MeansBox(AttributeMeans())
-    yield _traced(BoxTraced(tracing, means), _without(_MISSING), case="traced", independence=True)
+    yield _claim_member_traced(BoxTraced(tracing, means), _all_users_but(_MISSING), case="traced", independence=True)
     three = TraitorTracing(BonehShaw(3, smallest_block(3, _XI)), BitEncryption(HMACPad()))
-    yield _traced(
+    yield _claim_member_traced(
         BoxTraced(three, means),
-        _without(2, 3),
+        _all_users_but(2, 3),
         case="traced_hmac",
         draws={"smoke": 300, "standard": 1_000},
         note="the base scheme by HMAC-SHA256",
@@ -207,10 +207,10 @@ def _mutants(tracing: TraitorTracing) -> Iterator[Draft]:
         "row_without_index": (MeansBox(AttributeMeans()), 1, True),
     }
     for name, (box, missing, nobody) in boxes.items():
-        base, coalition = BoxTraced(tracing, box), _without(missing)
+        base, coalition = BoxTraced(tracing, box), _all_users_but(missing)
         broken: Any = MUTANTS[name].build(base)
-        yield _traced(base, coalition, nobody=nobody, case=f"reference_{name}", controls={name: broken})
-        yield _traced(
+        yield _claim_member_traced(base, coalition, nobody=nobody, case=f"reference_{name}", controls={name: broken})
+        yield _claim_member_traced(
             broken,
             coalition,
             nobody=nobody,

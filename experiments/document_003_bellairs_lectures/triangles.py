@@ -161,7 +161,7 @@ def hubs_rising(leaves: int) -> Pair:
     return _pair(rising(leaves), 0, 1, f"two nodes with {leaves} common neighbours, the edge between them raises LS")
 
 
-def _shown(draft: Draft) -> Draft:
+def _with_pair_curves(draft: Draft) -> Draft:
     """The same claim with the curves of (bound, answer)."""
     mechanism = draft.mechanism
     assert isinstance(mechanism, NoisyBoundPublished)
@@ -193,10 +193,10 @@ def _by_brute_force(nodes: int) -> tuple[Graph, Graph]:
     graphs = _all_graphs(nodes)
     triples = itertools.combinations(range(nodes), 3)
     triangles = sum((graphs[:, i, j] * graphs[:, j, k] * graphs[:, i, k] for i, j, k in triples), np.zeros(len(graphs)))
-    return triangles.astype(np.int64), _moved(triangles).astype(np.int64)
+    return triangles.astype(np.int64), _largest_edge_moves(triangles).astype(np.int64)
 
 
-def _moved(values: NDArray[Any]) -> NDArray[Any]:
+def _largest_edge_moves(values: NDArray[Any]) -> NDArray[Any]:
     """How far one edge moves a number, at most, for every graph; values by number of the graph."""
     codes = np.arange(len(values))
     edges = int(math.log2(len(values)))
@@ -225,7 +225,7 @@ def sensitivities() -> list[tuple[str, float, float]]:
     for nodes in _SIZES:
         _, local = _by_brute_force(nodes)
         degree = _all_graphs(nodes).sum(axis=1).max(axis=1)
-        rows.append((f"local sensitivity of LS, {nodes} nodes", float(_moved(local).max()), 1.0))
+        rows.append((f"local sensitivity of LS, {nodes} nodes", float(_largest_edge_moves(local).max()), 1.0))
         rows.append((f"LS less the largest degree, {nodes} nodes", float((local - degree).max()), 0.0))
         rows.append((f"global sensitivity, {nodes} nodes", float(local.max()), nodes - 2.0))
         rows.append((f"n - 2, {nodes} nodes", nodes - 2.0, float(local.max())))
@@ -256,7 +256,7 @@ def hidden_bound() -> list[tuple[str, float, float]]:
 def _delta(
     first: tuple[NDArray[np.float64], float], second: tuple[NDArray[np.float64], float], moved: int, epsilon: float
 ) -> float:
-    """Hockey-stick divergence of two symmetric laws, given by `masses`, with centres ``moved`` steps apart."""
+    """Hockey-stick divergence of two symmetric distributions, given by `masses`, with centres ``moved`` steps apart."""
     (p_above, p_none), (q_above, q_none) = first, second
     reach = max(p_above.size, q_above.size)
     p, q = np.zeros((2, 2 * reach + moved))
@@ -295,7 +295,8 @@ def two_laplace(epsilon: float) -> float:
 def _both_sides() -> Iterator[Draft]:
     """delta(epsilon) with the bound shown: 0.124, 0.242 and 0.448 in the limit of large LS, from above and from below.
 
-    The limit is of other laws, whose curves are composed in closed form; delta/2 is for bounds that are below LS.
+    The limit is of other distributions, whose curves are composed in closed form; delta/2 is for bounds that are below
+    LS.
     """
     for epsilon in _LEVELS:
         mechanism, limit = NoisyBoundPublished(epsilon, 1e-2), two_laplace(epsilon)
@@ -303,11 +304,11 @@ def _both_sides() -> Iterator[Draft]:
         above = DeltaDP(limit + 0.5 * mechanism.delta, epsilon)
         note = "the bound shown; at most delta/2 more than two Laplace mechanisms"
         both = [hubs_rising(50), hubs_rising(_LARGE)]
-        draft = _shown(privacy(mechanism, above, both, case=case, relation=EDGE, note=note))
+        draft = _with_pair_curves(privacy(mechanism, above, both, case=case, relation=EDGE, note=note))
         yield _as_exact(draft)
         hidden = NoisyLocalSensitivity(epsilon, mechanism.delta)
         yield _as_exact(
-            _shown(
+            _with_pair_curves(
                 broken(
                     MUTANTS["noisy_bound_published"],
                     hidden,
@@ -398,7 +399,7 @@ def noisy_local_sensitivity() -> Iterator[Draft]:
 
     # The bound shown: (2 epsilon, delta / 2).
     published = NoisyBoundPublished(1.0, 1e-2)
-    shown = _shown(
+    shown = _with_pair_curves(
         privacy(published, ApproxDP(2.0, 0.5e-2), [known, *rising_pairs], case="bound_published", relation=EDGE)
     )
     yield _as_exact(shown)
@@ -410,7 +411,7 @@ def noisy_local_sensitivity() -> Iterator[Draft]:
     )
     # LS of 2 and 3 and little noise: the bound and the answer take few values each, and their joint event is simple.
     frank = NoisyLocalSensitivity(3.0, 1e-2)
-    refuted = _shown(
+    refuted = _with_pair_curves(
         broken(
             MUTANTS["noisy_bound_published"],
             frank,

@@ -131,7 +131,7 @@ def _constant(label: float) -> list[tuple[float, float]]:
     return [(0.0, label), (1.0, label)]
 
 
-def _moved(others: list[tuple[float, float]]) -> Pair:
+def _moved_example_pair(others: list[tuple[float, float]]) -> Pair:
     """Two examples a chunk: in the first one (1/2, 1), and (0.2, 0) or (0.8, 0).
 
     Nearest neighbours are then 0 on the left only, or on the right only.
@@ -142,12 +142,12 @@ def _moved(others: list[tuple[float, float]]) -> Pair:
 
 def neighbours() -> Pair:
     """For `POINTS`: 12 votes against 1 for eleven of them, 11 against 2 for the last; then the other way round."""
-    return _moved([row for _ in range(11) for row in _constant(0.0)] + _constant(1.0))
+    return _moved_example_pair([row for _ in range(11) for row in _constant(0.0)] + _constant(1.0))
 
 
 def halves() -> Pair:
     """80 chunks: a tie left of the middle, and then 39 against 41."""
-    return _moved(
+    return _moved_example_pair(
         [row for _ in range(39) for row in _constant(0.0)] + [row for _ in range(40) for row in _constant(1.0)]
     )
 

@@ -76,17 +76,17 @@ def by_quadrature(top: float, bottom: float) -> float:
     return math.fsum(integrate.quad(given, a, b, epsabs=1e-15, epsrel=1e-12)[0] for a, b in itertools.pairwise(cuts))
 
 
-def _by_the_law(top: float, bottom: float) -> float:
-    """The same from the exact law of the mechanism at lambda = 2, for answers as they are."""
+def _by_exact_distribution(top: float, bottom: float) -> float:
+    """The same from the exact distribution of the mechanism at lambda = 2, for answers as they are."""
     law = epoch(IdentityQuery(), 2.0).law(np.array([top] * TOPS + [bottom]))
     return float(law.probabilities[list(law.outcomes).index((0,) * TOPS + (1,))])
 
 
 def twelve_tops() -> list[Row]:
-    """The law, and the quadrature."""
-    return [(name, _by_the_law(t, b), by_quadrature(0.5 * t, 0.5 * b)) for name, t, b in _CASES]
+    """The distribution, and the quadrature."""
+    return [(name, _by_exact_distribution(t, b), by_quadrature(0.5 * t, 0.5 * b)) for name, t, b in _CASES]
 
 
 def twelve_tops_printed() -> list[Row]:
-    """The law, and the catalogue's four digits."""
-    return [(name, _by_the_law(t, b), stated) for (name, t, b), stated in zip(_CASES, PRINTED, strict=True)]
+    """The distribution, and the catalogue's four digits."""
+    return [(name, _by_exact_distribution(t, b), stated) for (name, t, b), stated in zip(_CASES, PRINTED, strict=True)]

@@ -136,7 +136,7 @@ def _parts() -> Iterator[Draft]:
             relation=REPLACE,
             follows=False,
         )
-    # No event on a flip has more than this delta: where the claim holds only the exact law can say so.
+    # No event on a flip has more than this delta: where the claim holds only the exact distribution can say so.
     leak, flips, ties = fresh_leak(DELTA / 2.0), flip(), tie()
     most = DeltaDP(leak, 2.0 / released(flips.x).noise)
     yield exact(released(flips.x), most, flips, case="leak_in_a_flip", relation=REPLACE)
@@ -156,14 +156,14 @@ def _parts() -> Iterator[Draft]:
     yield statement_holds(
         "ERR-2",
         inequality(
-            _leaks,
+            _leak_rows,
             statement="T + 1 epochs, each of which leaks at distance 1, leak at most half of the claimed delta",
             level="L2",
             case="leaks_by_the_gap",
         ),
     )
     yield inequality(
-        lambda: [("m = 100, T = 30, eps = 32, delta = 0.1", _shown(100), 0.34)],
+        lambda: [("m = 100, T = 30, eps = 32, delta = 0.1", _shown_share(100), 0.34)],
         statement="a whole run by the gap shows at most 0.34 of the claimed epsilon at the claimed delta",
         case="long_runs_show_little",
         note="on the stream that shows most of those tried, at an epsilon that composition does not certify; so the "
@@ -171,7 +171,7 @@ def _parts() -> Iterator[Draft]:
     )
 
 
-def _shown(queries: int) -> float:
+def _shown_share(queries: int) -> float:
     """Part of the claimed epsilon, 32, that a run shows at the claimed delta, 0.1, from above; T = 30.
 
     Labels are the same on both datasets, so that only the distances tell them apart.
@@ -183,7 +183,7 @@ def _shown(queries: int) -> float:
     return run_losses(run.tests, first, second, points=512).upper.epsilon(run.delta) / run.epsilon
 
 
-def _leaks() -> list[Row]:
+def _leak_rows() -> list[Row]:
     """Leaks of T + 1 epochs, against delta/2; an epoch leaks at most what one flip does with a fresh threshold."""
     rows = []
     for epsilon, delta in LEVELS_BY_THE_GAP:
@@ -198,7 +198,7 @@ def _leaks() -> list[Row]:
 # ----------------------------------------------------------------------------------------- chunks
 
 
-def _changed(x: list[IntArray], y: list[IntArray]) -> float:
+def _count_changed(x: list[IntArray], y: list[IntArray]) -> float:
     return float(sum(not np.array_equal(a, b) for a, b in zip(x, y, strict=True)))
 
 
@@ -211,8 +211,10 @@ def _one_chunk() -> list[Row]:
         moved = rows.copy()
         moved[index, 1] = -1
         without = np.delete(rows, index, axis=0)
-        found.append((f"record {index} of 100 replaced, contiguous", _changed(split(rows), split(moved)), 1.0))
-        found.append((f"record {index} of 100 removed, by identity", _changed(hashed(rows), hashed(without)), 1.0))
+        found.append((f"record {index} of 100 replaced, contiguous", _count_changed(split(rows), split(moved)), 1.0))
+        found.append(
+            (f"record {index} of 100 removed, by identity", _count_changed(hashed(rows), hashed(without)), 1.0)
+        )
     return found
 
 
@@ -220,7 +222,7 @@ def _all_chunks() -> list[Row]:
     """Chunks that change when a record is added in front and n goes from 100 to 101."""
     rows = np.arange(202).reshape(101, 2)
     return [
-        (f"{k} chunks", _changed(ContiguousChunks(k, 101)(rows), ContiguousChunks(k, 100)(rows[1:])), float(k))
+        (f"{k} chunks", _count_changed(ContiguousChunks(k, 101)(rows), ContiguousChunks(k, 100)(rows[1:])), float(k))
         for k in (5, 10, 20)
     ]
 

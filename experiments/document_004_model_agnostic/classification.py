@@ -108,13 +108,13 @@ def classification() -> Iterator[Draft]:
 
     The statement's probability, 1 - 2 beta, holds: with the corrected Hoeffding step all failures add to less.
     """
-    yield from _private()
-    yield from _broken()
+    yield from _claim_privacy()
+    yield from _claim_mutants()
     yield from _errata()
     yield from _sizes()
 
 
-def _private() -> Iterator[Draft]:
+def _claim_privacy() -> Iterator[Draft]:
     pair = neighbours()
     run = _classifier(POINTS, len(pair.x))
     yield exact(run, ApproxDP(EPSILON, DELTA), pair, case="twelve_points", relation=REPLACE)
@@ -137,7 +137,7 @@ def _private() -> Iterator[Draft]:
     yield from reference(single, ApproxDP(2.0, 0.05), pairs, case="singletons", relation=REPLACE, follows=False)
 
 
-def _broken() -> Iterator[Draft]:
+def _claim_mutants() -> Iterator[Draft]:
     # A level at which w is 15 for one point: a gap of half of 80 chunks is answered.
     claim, pair, reused = ApproxDP(4.0, 0.1), halves(), used_again()
     base = OnlineRelease(ChunkVotes(ContiguousChunks(80, 160), NearestNeighbour((0.25,))), 4.0, 0.1)
@@ -344,7 +344,7 @@ def mistake_count() -> Iterator[Draft]:
 # --------------------------------------------------------------------------------- 004/hpriv_err
 
 
-def _borderline() -> tuple[OnlineRelease, Pair]:
+def _borderline_release() -> tuple[OnlineRelease, Pair]:
     """Two points in a row at distance w, or one vote from there: 11 votes against 2, and 10 against 3."""
     epsilon = release_scale(1.0, 0.5, 1) * release_threshold(0.5, 2) / 8.0
     pair = canary([[0, 0]] * 10 + [[1, 1]] * 2, [0, 0], [1, 1], "one of 13 chunks: distances 8 and 6, w = 8")
@@ -357,7 +357,7 @@ def private_labeller() -> Iterator[Draft]:
 
     The claim takes it for a map without a state; errors are those with a fresh threshold, teachers are drawn.
     """
-    run, pair = _borderline()
+    run, pair = _borderline_release()
     yield conformity(run, pair, case="two_points", relation=REPLACE)
     name = "fresh_threshold_every_query"
     yield deviating(MUTANTS[name], run, pair)
@@ -381,7 +381,7 @@ def private_labeller() -> Iterator[Draft]:
                 independence=False,
                 controls={"teachers of which half say 0 and half say 1": LabellerError(sizes, SplitTeachers(0.5))},
             )
-    yield from _linear()
+    yield from _claim_linear_growth()
 
 
 def _labellers() -> Iterator[tuple[str, ClassificationSizes, Any]]:
@@ -393,7 +393,7 @@ def _labellers() -> Iterator[tuple[str, ClassificationSizes, Any]]:
     yield "noisy_labels", noisy, SplitTeachers(0.02 / 0.9)
 
 
-def _linear() -> Iterator[Draft]:
+def _claim_linear_growth() -> Iterator[Draft]:
     """The bound is linear; measured is the error with teachers as bad as the claim's hypothesis lets them be."""
 
     def error(alpha: float, gamma: float) -> float:

@@ -49,10 +49,10 @@ def window() -> Iterator[Draft]:
     one, realistic, rarely = BernoulliVote(1 / 66, 1), BernoulliVote(0.1, 1000), stressed(1 / 9, 1, 0.124)
     learners = (("one_label", one), ("thousand_labels", realistic), ("coins_of_one_in_eight", rarely))
     for case, votes in learners:
-        yield _covered(case, votes, 4.0, 0.25)
-        yield _covered(f"{case}_derived", votes, 4.0, 1 / 64, derived=True)
-    yield _covered("quarter_of_the_window", BernoulliVote(0.19, 1), 1.0, 0.25, derived=True)
-    yield _covered("bad_set_below_one_in_eight", rarely, 4.0, 1 / 8)
+        yield _claim_covered(case, votes, 4.0, 0.25)
+        yield _claim_covered(f"{case}_derived", votes, 4.0, 1 / 64, derived=True)
+    yield _claim_covered("quarter_of_the_window", BernoulliVote(0.19, 1), 1.0, 0.25, derived=True)
+    yield _claim_covered("bad_set_below_one_in_eight", rarely, 4.0, 1 / 8)
     yield inequality(
         lambda: [(f"probability {p:g}", stressed(1 / 9, 1, p).unstable_coins, 1 / 8) for p in (0.05, 0.1, 0.124)],
         statement="coins with a mean squared move above 8 alpha^2 have probability 1/8 at most",
@@ -79,7 +79,7 @@ def window() -> Iterator[Draft]:
         inside = 1.0 - votes.outside(votes.window())
         yield _votes(case, FarVotes(chunks, votes.window()), votes, beta, exact=few_inside(inside, chunks))
     yield scaling(
-        lambda n: BernoulliVote(_Q, int(n)).window(_quarter(int(n))),
+        lambda n: BernoulliVote(_Q, int(n)).window(_quarter_window(int(n))),
         parameter="n'",
         at=(100, 1000, 10_000, 100_000),
         exponent=-0.5,
@@ -91,7 +91,7 @@ def window() -> Iterator[Draft]:
     yield from _window_mutants(realistic, chunks, beta)
 
 
-def _covered(case: str, votes: BernoulliVote, factor: float, beta: float, derived: bool = False) -> Draft:
+def _claim_covered(case: str, votes: BernoulliVote, factor: float, beta: float, derived: bool = False) -> Draft:
     width = votes.window(factor)
     # A vote at the edge of the window is inside; distances and windows are rounded.
     at_most, exact = width * (1 + 1e-9), votes.outside(width)
@@ -117,7 +117,7 @@ def _votes(case: str, far: FarVotes, votes: BernoulliVote, beta: float, **option
     )
 
 
-def _quarter(size: int) -> float:
+def _quarter_window(size: int) -> float:
     """Width, in units of ``alpha sqrt(2 n')``, of the smallest window with 3/4 of the votes."""
     votes = BernoulliVote(_Q, size)
     low, high = 0.0, 4.0
@@ -130,7 +130,7 @@ def _quarter(size: int) -> float:
 def _window_mutants(realistic: BernoulliVote, chunks: int, beta: float) -> Iterator[Draft]:
     wide = started(_Q, 4096)
     centre = MUTANTS["expectation_over_coins_too"]
-    yield _covered("random_start", wide, 4.0, 0.25)
+    yield _claim_covered("random_start", wide, 4.0, 0.25)
     yield accuracy(
         centre.build(VoteDeviation()),
         wide,

@@ -107,7 +107,7 @@ def distance_test() -> Iterator[Draft]:
     yield from _accuracy()
 
 
-def _empty() -> Pair:
+def _empty_pair() -> Pair:
     """No row at all, where the first value leads by a tie, and one row with the second."""
     return Pair(np.array([1.0]), np.array([]), "the only row has the second value, against none")
 
@@ -130,7 +130,7 @@ def _mutants() -> Iterator[Draft]:
     tie = DistanceTest(flip(), 1.0, 0.05)
     yield claimed("value_on_the_bot_branch", tie, flips)
     either = MostFrequentGroup(tuple(Count(equals=v, relation="add_remove_one") for v in (0.0, 1.0)))
-    yield claimed("data_dependent_threshold", DistanceTest(either, 1.0, 0.05), _empty())
+    yield claimed("data_dependent_threshold", DistanceTest(either, 1.0, 0.05), _empty_pair())
     uncapped = DistanceTest(lead(), 1.0, 0.1)
     yield claimed("distance_not_capped_at_zero", uncapped, [near, tied_pair(lead(), 26)])
     yield claimed("removals_only", DistanceTest(nobody(), 1.0, 0.05), nobody_pair())
@@ -225,7 +225,7 @@ def _baseline(queries: float, epsilon: float = 1.0) -> IndependentTests:
     return IndependentTests(GivenDistances(round(queries)), epsilon, _DELTA)
 
 
-def _online(queries: float, cutoff: int) -> float:
+def _online_distance(queries: float, cutoff: int) -> float:
     """Distance that online release needs at eps = 1."""
     return release_scale(1.0, _DELTA, cutoff) * needed_distance(round(queries), _DELTA, _BETA)
 
@@ -277,7 +277,7 @@ def _distances() -> Iterator[Draft]:
         derived=True,
     )
     yield scaling(
-        lambda m: _online(m, _CUTOFF),
+        lambda m: _online_distance(m, _CUTOFF),
         parameter="m",
         at=at,
         exponent=0.0,
@@ -293,11 +293,11 @@ def _distances() -> Iterator[Draft]:
 
     def below() -> list[Row]:
         """Online release at nine tenths of T = m/16, against the baseline."""
-        return [(f"m = {m}", _online(m, round(0.9 * m / 16)), _baseline(m).needed(_BETA)) for m in _CROSSINGS]
+        return [(f"m = {m}", _online_distance(m, round(0.9 * m / 16)), _baseline(m).needed(_BETA)) for m in _CROSSINGS]
 
     def above() -> list[Row]:
         """The baseline, against online release at eleven tenths of T = m/16."""
-        return [(f"m = {m}", _baseline(m).needed(_BETA), _online(m, round(1.1 * m / 16))) for m in _CROSSINGS]
+        return [(f"m = {m}", _baseline(m).needed(_BETA), _online_distance(m, round(1.1 * m / 16))) for m in _CROSSINGS]
 
     for case, rows, statement in (
         ("below_the_crossing", below, "at T = 0.9 m/16 online release needs less distance"),

@@ -157,7 +157,7 @@ def _long_runs() -> Iterator[Draft]:
         statement="of 200 queries the worst that are known show 5 % of the claimed epsilon at the claimed delta",
         case="long_runs_show_little",
         note="so a level of whole runs that is above the claimed one is a rare sight, whatever is wrong: epochs are "
-        "held against the level of an epoch (L2), and transcripts against their law (L3)",
+        "held against the level of an epoch (L2), and transcripts against their distribution (L3)",
     )
 
 

@@ -18,7 +18,7 @@ from mechanisms.teacher_ensembles.gaussian_labels import MUTANTS, GaussianLabels
     source=Source("004", "after Definition 5.11"),
 )
 def labels() -> Iterator[Draft]:
-    """The printed bounds on the two labels' probabilities against the Gaussian law, and labels that are drawn."""
+    """The printed bounds on the two labels' probabilities against the Gaussian distribution, and drawn labels."""
     yield inequality(
         _tails,
         statement="the less likely label has a probability below exp(-4 x^2/c^2)",
@@ -50,15 +50,15 @@ def labels() -> Iterator[Draft]:
         case="weak_quality",
     )
     for margin in (0.25, 16.0):
-        yield _unlikely(f"margin_{margin:g}".replace(".", "_"), GaussianLabels(margin), margin)
+        yield _claim_unlikely_labels(f"margin_{margin:g}".replace(".", "_"), GaussianLabels(margin), margin)
     for name, margin in (("variance_c_over_8", 0.25), ("std_for_variance", 16.0)):
         found = MUTANTS[name]
-        yield _unlikely(
+        yield _claim_unlikely_labels(
             name, found.build(GaussianLabels(margin)), margin, expected="deviation", is_mutant=True, note=found.note
         )
 
 
-def _unlikely(case: str, mechanism: Any, margin: float, **options: Any) -> Draft:
+def _claim_unlikely_labels(case: str, mechanism: Any, margin: float, **options: Any) -> Draft:
     """Labels at x = c, where the other one is most likely: below e^-4."""
     known = mechanism.unlikely(margin)
     return accuracy(mechanism, margin, Absolute(1.0), at_most=0, beta=math.exp(-4.0), exact=known, case=case, **options)

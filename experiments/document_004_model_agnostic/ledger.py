@@ -85,7 +85,7 @@ _ERR5 = Erratum(
 )
 def ledger() -> Iterator[Draft]:
     """What is certified, what is flagged, and that outputs depend on the data through transcripts only."""
-    yield from _certified()
+    yield from _claim_certified_ledgers()
     yield from _threshold()
     yield from _distance()
     yield from _epochs()
@@ -99,23 +99,23 @@ def _grid(
     return [build(e, 2.0 * half, 1_000_000, t) for e in epsilons for half in halves for t in _CUTOFFS]
 
 
-def _words(ledger: CompositionLedger) -> str:
+def _describe_ledger(ledger: CompositionLedger) -> str:
     return f"{ledger.name}, eps = {ledger.epsilon:g}, delta = {ledger.delta:g}, {ledger.used} epochs"
 
 
-def _composed(ledgers: list[CompositionLedger]) -> list[Row]:
-    return [(_words(one), one.composed, one.share) for one in ledgers]
+def _composed_rows(ledgers: list[CompositionLedger]) -> list[Row]:
+    return [(_describe_ledger(one), one.composed, one.share) for one in ledgers]
 
 
-def _leaks(ledgers: list[CompositionLedger]) -> list[Row]:
-    return [(_words(one), one.leak, 0.5 * one.delta) for one in ledgers]
+def _leak_rows(ledgers: list[CompositionLedger]) -> list[Row]:
+    return [(_describe_ledger(one), one.leak, 0.5 * one.delta) for one in ledgers]
 
 
 def _levels(ledgers: list[CompositionLedger]) -> list[Row]:
-    return [(_words(one), one.certified()[0], one.epsilon) for one in ledgers]
+    return [(_describe_ledger(one), one.certified()[0], one.epsilon) for one in ledgers]
 
 
-def _fixed(epsilon: float, delta: float, queries: int, cutoff: int) -> CompositionLedger:
+def _corrected_ledger(epsilon: float, delta: float, queries: int, cutoff: int) -> CompositionLedger:
     """Algorithm 6 with the doubled threshold, the loop while c <= 2T, and a distance that moves by 1."""
     return with_distance(looping(doubled(algorithm_6(epsilon, delta, queries, cutoff)), 2 * cutoff))
 
@@ -123,16 +123,16 @@ def _fixed(epsilon: float, delta: float, queries: int, cutoff: int) -> Compositi
 _HALVES = (0.1, 0.01, 1e-3, 1e-6)
 
 
-def _certified() -> Iterator[Draft]:
+def _claim_certified_ledgers() -> Iterator[Draft]:
     for case, build, epsilons in (
         ("algorithm_1", algorithm_1, (0.1, 1.0, 8.0, 20.0)),
         ("algorithm_3", algorithm_3, (0.1, 1.0, 8.0, 20.0)),
-        ("algorithm_6_corrected", _fixed, (0.1, 1.0, 8.0, 20.0)),
+        ("algorithm_6_corrected", _corrected_ledger, (0.1, 1.0, 8.0, 20.0)),
     ):
         ledgers = _grid(build, epsilons, _HALVES)
         statement = "the epochs' delta at epsilon is at most its share"
         yield inequality(
-            partial(_composed, ledgers),
+            partial(_composed_rows, ledgers),
             statement=statement,
             level="L2",
             case=f"{case}_composition",
@@ -145,7 +145,7 @@ def _certified() -> Iterator[Draft]:
         )
         if case != "algorithm_1":
             yield inequality(
-                partial(_leaks, ledgers),
+                partial(_leak_rows, ledgers),
                 statement="at most delta/2 leaks",
                 level="L2",
                 case=f"{case}_leak",
@@ -197,7 +197,7 @@ def _distance() -> Iterator[Draft]:
     def gaps() -> list[Row]:
         certified = [*_grid(algorithm_4, (0.1, 1.0, 4.0), _HALVES)]
         certified += _grid(lambda *claim: doubled(algorithm_6(*claim)), (0.1, 1.0, 4.0, 8.0), _HALVES)
-        return [*_composed(certified), *_leaks(certified)]
+        return [*_composed_rows(certified), *_leak_rows(certified)]
 
     yield statement_holds(
         "ERR-2",
@@ -220,7 +220,7 @@ def _epochs() -> Iterator[Draft]:
     def composed() -> list[Row]:
         ledgers = _grid(algorithm_3, (0.1, 1.0, 8.0), _HALVES)
         ledgers += _grid(lambda *claim: with_distance(doubled(algorithm_6(*claim))), (0.1, 1.0, 8.0), _HALVES)
-        return _composed(ledgers)
+        return _composed_rows(ledgers)
 
     yield proof_step(
         "ERR-5",

@@ -53,7 +53,7 @@ def _quantile(mechanism: LatticeLaplace, beta: float) -> float:
 
 
 def _accuracy() -> Iterator[Draft]:
-    """``P[|error| > t] = e^(-t eps/gamma)`` of the continuous law; that of the integer noise is lighter by 0.1 %."""
+    """``P[|error| > t] = e^(-t eps/gamma)`` of the continuous distribution; integer noise is lighter by 0.1 %."""
     for epsilon, scales in ((1.0, 1.0), (0.25, 3.0)):
         total = _sum(epsilon)
         gamma, a = total.query.sensitivity, total.base(1)

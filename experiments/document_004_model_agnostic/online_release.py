@@ -99,7 +99,7 @@ def _epsilon(bar: float, queries: int, delta: float, cutoff: int = 1) -> float:
     return release_scale(1.0, delta, cutoff) * release_threshold(delta, queries) / bar
 
 
-def _at(pattern: str, bar: float, delta: float, **options: Any) -> OnlineRelease:
+def _release_at_distance(pattern: str, bar: float, delta: float, **options: Any) -> OnlineRelease:
     """The stream's release with w at a given distance; both answers are within 1 of 8."""
     return OnlineRelease(asked(pattern), _epsilon(bar, len(pattern), delta), delta, **options)
 
@@ -115,22 +115,22 @@ def online_release() -> Iterator[Draft]:
 
     Where a query flips it is at distance 0 on both sides, and every answer to it is a leak: the levels of the golden
     values (m, T, delta, epsilon) are those of the catalogue. Beyond one query leaks are too rare for draws to say much
-    about them, 0.0017 at (10, 3, 0.05, 2): they are checked by the exact law (L0), and the surviving threshold, for
-    m = 1000, by a recursion over the queries (L2). Adaptive analysts are those tried, not all.
+    about them, 0.0017 at (10, 3, 0.05, 2): they are checked by the exact distribution (L0), and the surviving
+    threshold, for m = 1000, by a recursion over the queries (L2). Adaptive analysts are those tried, not all.
 
     Of the banks of sparse vector and of the distance test, what breaks an online release at these sizes is claimed; the
     inventory says of each of the others why it is not.
     """
-    yield from _flips()
-    yield from _stable()
+    yield from _claim_flips()
+    yield from _claim_stable_streams()
     yield from _mutants()
-    yield from _inherited()
+    yield from _claim_inherited_mutants()
     yield from _errata()
     yield from _accuracy()
     yield from _exponents()
 
 
-def _flips() -> Iterator[Draft]:
+def _claim_flips() -> Iterator[Draft]:
     flips = flip_pair()
     for queries, cutoff, delta, epsilon in ((1, 1, 0.3, 4.0), (2, 1, 0.1, 4.0), (10, 3, 0.05, 2.0), (5, 4, 0.3, 4.0)):
         run = OnlineRelease(QuestionList((flip(),), (0,) * queries), epsilon, delta, cutoff)
@@ -148,14 +148,14 @@ def _flips() -> Iterator[Draft]:
     )
 
 
-def _stable() -> Iterator[Draft]:
+def _claim_stable_streams() -> Iterator[Draft]:
     """The same values on both sides: 2/lambda an epoch, for adaptive analysts too."""
     pair = asked_pair()
-    epoch = _at(_EPOCH, 8.5, 0.5, epochs=1)
+    epoch = _release_at_distance(_EPOCH, 8.5, 0.5, epochs=1)
     yield from reference(epoch, PureDP(epoch.pure_level), pair, level="L2", case="epoch", relation=ADD_REMOVE)
-    two = _at(_TWO, 8.0, 0.5)
+    two = _release_at_distance(_TWO, 8.0, 0.5)
     yield from reference(two, PureDP(two.pure_level), pair, case="two_epochs", relation=ADD_REMOVE)
-    both = _at("+-", 8.5, 0.5)
+    both = _release_at_distance("+-", 8.5, 0.5)
     online = ExactDialogue(both, Phases(0, 1, length=4, epochs=2))
     yield from reference(online, PureDP(both.pure_level), pair, case="phases", relation=ADD_REMOVE)
 
@@ -170,7 +170,7 @@ def _mutants() -> Iterator[Draft]:
         run = OnlineRelease(QuestionList((flip(),), (0,) * queries), 1.0, delta, cutoff)
         claim = ApproxDP(run.epsilon, run.delta)
         yield broken(MUTANTS[name], run, flips, guarantee=claim, relation=ADD_REMOVE)
-    yield _elsewhere()
+    yield _claim_far_copy()
 
     pair = asked_pair()
     for name, pattern, bar in (
@@ -179,14 +179,14 @@ def _mutants() -> Iterator[Draft]:
         ("log_1_over_delta_in_lambda", _EPOCH, 8.0 * math.sqrt(2.0)),
         ("answers_after_halt", _SAME, 8.0),
     ):
-        run = _at(pattern, bar, 0.5, epochs=1)
+        run = _release_at_distance(pattern, bar, 0.5, epochs=1)
         found = broken(MUTANTS[name], run, pair, guarantee=PureDP(run.pure_level), relation=ADD_REMOVE)
         yield replace(found, level="L2")
-    run, name = _at(_TWO, 8.0, 0.5), "threshold_not_refreshed"
+    run, name = _release_at_distance(_TWO, 8.0, 0.5), "threshold_not_refreshed"
     yield from broken_and_deviating(MUTANTS[name], run, pair, guarantee=PureDP(run.pure_level), relation=ADD_REMOVE)
 
 
-def _elsewhere() -> Draft:
+def _claim_far_copy() -> Draft:
     """The last person has 28 visits or not, and the copy is that person; in the whole data 20 or 21 are far ahead."""
     run = OnlineRelease(QuestionList((far_lead(),)), 4.0, 0.3)
     found = elsewhere(1)
@@ -194,19 +194,19 @@ def _elsewhere() -> Draft:
     return broken(found, run, pair, guarantee=ApproxDP(4.0, 0.3), relation=ADD_REMOVE)
 
 
-def _inherited() -> Iterator[Draft]:
+def _claim_inherited_mutants() -> Iterator[Draft]:
     """Mutants of the sparse vector of the distances, and of the questions, against the level of an epoch (L2)."""
-    pair, run = asked_pair(), _at(_EPOCH, 8.5, 0.5, epochs=1)
+    pair, run = asked_pair(), _release_at_distance(_EPOCH, 8.5, 0.5, epochs=1)
     rows = bank(run.cutoff, run.delta, run.epsilon)
     found = {
         name: broken(of_tests(rows[name]), run, pair, guarantee=PureDP(run.pure_level), relation=ADD_REMOVE)
         for name in _OF_SPARSE_VECTOR
     }
     # Distances that are twice as large, at a threshold that is.
-    name, far = "distance_of_sensitivity_two", _at(_EPOCH, 17.0, 0.5, epochs=1)
+    name, far = "distance_of_sensitivity_two", _release_at_distance(_EPOCH, 17.0, 0.5, epochs=1)
     level = PureDP(far.pure_level)
     found[name] = broken(of_questions(OF_A_TEST[name]), far, pair, guarantee=level, relation=ADD_REMOVE)
-    # A flip may show with probability delta/3: see `_flips`.
+    # A flip may show with probability delta/3: see `_claim_flips`.
     flips, one = flip_pair(), OnlineRelease(QuestionList((flip(),)), 4.0, 0.3)
     share = DeltaDP(one.delta / 3.0, one.epsilon)
     for name in ("distance_off_by_one", "distance_not_capped_at_zero"):

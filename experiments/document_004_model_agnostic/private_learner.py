@@ -1,14 +1,14 @@
 """Document 004, section 4.2: a student trained on released labels, and the case in which only labels are private.
 
-Privacy is claimed for teachers on chunks of one row, where a row is a vote, with few points: then the law of the
-hypothesis is exact, by quadrature over the thresholds and enumeration of the uniform bits. (The catalogue takes it to
-be known by simulation only; that is so from about 16 points on.) A released label is a leak of a flip, and it is
+Privacy is claimed for teachers on chunks of one row, where a row is a vote, with few points: then the distribution of
+the hypothesis is exact, by quadrature over the thresholds and enumeration of the uniform bits. (The catalogue takes it
+to be known by simulation only; that is so from about 16 points on.) A released label is a leak of a flip, and it is
 visible in the hypothesis; the uniform bits in the place of refusals make its loss finite.
 
 Accuracy is claimed for thresholds on [0, 1] at the sizes of the theorems, with the constants of
 `teacher_ensembles.threshold_students`; the document's are hidden in O(.). At 15 alpha a theorem says something for
 alpha below 1/30, as no threshold that a student may learn is off by more than 1/2. For one setting of the agnostic
-theorem 4 10^10 private examples are needed: they are not drawn, the law of what a chunk teaches is.
+theorem 4 10^10 private examples are needed: they are not drawn, the distribution of what a chunk teaches is.
 
 A labeller that is asked beyond m (`more_than_m_points`) loses m/(2 lambda) on points whose labels agree on both
 databases. Here it is asked about a point at which they differ, again and again: then labels leak without a bound on the
@@ -86,7 +86,7 @@ def _rows(labels: list[int]) -> FloatArray:
     return np.column_stack([np.ones(len(labels)), labels]).astype(np.float64)
 
 
-def _flip(*further: int) -> Pair:
+def _flip_pair(*further: int) -> Pair:
     """The first vote of three decides; further rows follow."""
     return Pair(_rows([1, 1, 0, *further]), _rows([0, 1, 0, *further]), "the first of three votes decides")
 
@@ -118,7 +118,7 @@ def _payloads(chunks: int = _NINE.chunks) -> Pair:
     return Pair(np.hstack([votes, label]), np.hstack([turned, label]), name)
 
 
-def _moved() -> Pair:
+def _moved_person_pair() -> Pair:
     """The first person goes from one feature to the other."""
     rows = np.array([[1.0, 0.0, 1.0]] * _CHUNKS)
     other = rows.copy()
@@ -126,7 +126,7 @@ def _moved() -> Pair:
     return Pair(rows, other, "the first row has the one feature, or the other")
 
 
-def _dropped(chunks: int) -> Pair:
+def _dropped_row_pair(chunks: int) -> Pair:
     """All votes are 1; the label of the last row, which is dropped, is 1 or 0."""
     rows = _rows([1] * (chunks + 1))
     other = rows.copy()
@@ -134,7 +134,7 @@ def _dropped(chunks: int) -> Pair:
     return Pair(rows, other, "the dropped label of the last row")
 
 
-def _sorted() -> Pair:
+def _sorted_rows_pair() -> Pair:
     """Five rows, each with a feature of its own: a label moves a row among the first or the last by label."""
     features = np.eye(5)
     one, other = [0, 0, 0, 1, 1], [0, 0, 0, 1, 0]
@@ -144,7 +144,7 @@ def _sorted() -> Pair:
 # ------------------------------------------------------------------------------------ data flow
 
 
-def _differing(mechanism: LabellingPipeline, pair: Pair) -> float:
+def _count_differing(mechanism: LabellingPipeline, pair: Pair) -> float:
     """How many of a thousand hypotheses differ between two databases, seed by seed."""
     found = [mechanism(data, 1_000, np.random.default_rng(4)) for data in (pair.x, pair.y)]
     return float((found[0] != found[1]).any(axis=1).sum())
@@ -203,7 +203,7 @@ def _numbers(alpha: float, beta: float, gamma: float = 0.0) -> ThresholdStudentS
 )
 def private_learner() -> Iterator[Draft]:
     """One point, where the hypothesis is the released label, and nine; mutants; thresholds at the theorems' sizes."""
-    flip, payloads = _flip(), _payloads()
+    flip, payloads = _flip_pair(), _payloads()
     yield from reference(_SURE, _SMALL, _votes(), case="one_point", relation=REPLACE, draws=_RARE, follows=False)
     # As many teachers as bring the distances near the threshold, 24.4: at the catalogue's delta of 0.3 no event of the
     # transcripts below is likely enough for any level to be broken, so they are claimed without a delta.
@@ -217,7 +217,7 @@ def private_learner() -> Iterator[Draft]:
     yield from reference(_NINE, pure, payloads, level="L2", case="nine_points_pure", relation=REPLACE, follows=False)
     yield conformity(_ONE, flip, case="one_point", relation=REPLACE)
     yield inequality(
-        lambda: [(_same_votes().name, _differing(_NINE, _same_votes()), 0.0)],
+        lambda: [(_same_votes().name, _count_differing(_NINE, _same_votes()), 0.0)],
         statement="under one seed the hypotheses on two databases with the same votes are the same",
         relation="==",
         level="L2",
@@ -233,7 +233,7 @@ def _mutants(flip: Pair) -> Iterator[Draft]:
         yield broken(MUTANTS[name], _ONE, flip, guarantee=_CLAIM, relation=REPLACE)
     two = PrivateLearner(_CHUNKS, _EPSILON, _DELTA, points=((1.0, 0.0),))
     name = "student_on_private_points"
-    yield broken(MUTANTS[name], two, _moved(), guarantee=_CLAIM, relation=REPLACE)
+    yield broken(MUTANTS[name], two, _moved_person_pair(), guarantee=_CLAIM, relation=REPLACE)
     # 64 points on the budget of one. A leak does not depend on epsilon; a small one leaves it no room.
     many = PrivateLearner(_CHUNKS, 0.5, _DELTA, points=((1.0,),) * 64)
     claim = ApproxDP(many.epsilon, _DELTA)
@@ -313,13 +313,13 @@ def _exponents() -> Iterator[Draft]:
 )
 def label_private() -> Iterator[Draft]:
     """A dropped label changes nothing; a teacher's label is a vote. Accuracy: the points are taken from the data."""
-    dropped = _dropped(_CHUNKS)
-    pairs = [*_votes(1), _dropped(_MANY)]
+    dropped = _dropped_row_pair(_CHUNKS)
+    pairs = [*_votes(1), _dropped_row_pair(_MANY)]
     yield from reference(_SURE_LABELS, _SMALL, pairs, relation=_LABEL, draws=_RARE, follows=False)
-    yield conformity(_LABELS, _flip(1), relation=_LABEL)
+    yield conformity(_LABELS, _flip_pair(1), relation=_LABEL)
     yield exact(_LABELS, ApproxDP(0.0, 0.0), dropped, case="dropped_label", relation=_LABEL)
     yield inequality(
-        lambda: [(dropped.name, _differing(_LABELS, dropped), 0.0)],
+        lambda: [(dropped.name, _count_differing(_LABELS, dropped), 0.0)],
         statement="under one seed no hypothesis depends on a dropped label",
         relation="==",
         level="L2",
@@ -329,9 +329,9 @@ def label_private() -> Iterator[Draft]:
     sure = replace(_LABELS, chunks=21)
     five = LabelPrivateLearner(3, _EPSILON, _DELTA, unlabelled=2)
     for name, base, pair in (
-        ("stratified_split", five, _sorted()),
-        ("labels_for_early_stopping", sure, _dropped(21)),
-        ("student_evaluated_on_training_part", _LABELS, _flip(1)),
+        ("stratified_split", five, _sorted_rows_pair()),
+        ("labels_for_early_stopping", sure, _dropped_row_pair(21)),
+        ("student_evaluated_on_training_part", _LABELS, _flip_pair(1)),
     ):
         yield broken(LABEL_MUTANTS[name], base, pair, guarantee=_CLAIM, relation=_LABEL)
     numbers = _numbers(_ALPHA, _BETA)

@@ -1,11 +1,11 @@
 """Document 004, section 4.1: rates of misclassification and numbers of examples (Theorems 4.3 and 4.4).
 
 The theorems are in O(.) and hide powers of logarithms; sizes are those of the formulas with their constants, rates
-those of teachers that the theorems allow. Realizable: thresholds that are one-sided, at the exact law of their errors,
-in V cells for other dimensions. Agnostic: teachers that are as bad as the hypothesis lets them be, with an error of the
-best hypothesis that is half of alpha, as the printed rates need gamma = O(alpha). With the document's constants
-n = m^(3/4) leaves alpha above 1/3 up to n of about 10^14: where the printed m is to grow with n, it is the least that
-the theorems allow, 4 ln(1/(alpha beta)) / alpha^2, which has the same exponents.
+those of teachers that the theorems allow. Realizable: thresholds that are one-sided, at the exact distribution of their
+errors, in V cells for other dimensions. Agnostic: teachers that are as bad as the hypothesis lets them be, with an
+error of the best hypothesis that is half of alpha, as the printed rates need gamma = O(alpha). With the document's
+constants n = m^(3/4) leaves alpha above 1/3 up to n of about 10^14: where the printed m is to grow with n, it is the
+least that the theorems allow, 4 ln(1/(alpha beta)) / alpha^2, which has the same exponents.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def _mutants() -> Iterator[Draft]:
 
 
 @dataclass(frozen=True)
-class _Realizable:
+class _RealizableSizes:
     """Sizes of thresholds in V cells, as functions of alpha; m fixed, or the least that is allowed."""
 
     queries: int | None
@@ -160,7 +160,7 @@ class _Realizable:
 
 
 @dataclass(frozen=True)
-class _Agnostic:
+class _AgnosticSizes:
     """The same with noisy labels, gamma = alpha/2, and teachers that err as much as they may."""
 
     queries: int | None
@@ -181,7 +181,7 @@ class _Agnostic:
         return integrated_error(self.sizes(alpha), shifts)
 
 
-_Kind = _Realizable | _Agnostic
+_Kind = _RealizableSizes | _AgnosticSizes
 
 
 def _bound(kind: _Kind, alpha: float) -> float:
@@ -205,12 +205,12 @@ def _against_n(kind: _Kind, alphas: tuple[float, ...], exponent: float, case: st
 
 
 def _examples() -> Iterator[Draft]:
-    yield _against_n(_Realizable(_POINTS), _FIXED, -2.0, "realizable_fixed_m", "realizable, m = 200,000")
-    yield _against_n(_Realizable(None), _LEAST, -2.0 / 3.0, "realizable_least_m", "realizable, m as it must be")
-    yield _against_n(_Agnostic(_POINTS), _FIXED, -2.0 / 3.0, "agnostic_fixed_m", "agnostic, m = 200,000")
-    yield _against_n(_Agnostic(None), _LEAST, -2.0 / 5.0, "agnostic_least_m", "agnostic, m as it must be")
+    yield _against_n(_RealizableSizes(_POINTS), _FIXED, -2.0, "realizable_fixed_m", "realizable, m = 200,000")
+    yield _against_n(_RealizableSizes(None), _LEAST, -2.0 / 3.0, "realizable_least_m", "realizable, m as it must be")
+    yield _against_n(_AgnosticSizes(_POINTS), _FIXED, -2.0 / 3.0, "agnostic_fixed_m", "agnostic, m = 200,000")
+    yield _against_n(_AgnosticSizes(None), _LEAST, -2.0 / 5.0, "agnostic_least_m", "agnostic, m as it must be")
     # The first of them by simulation, with an interval: fresh teachers and points, and one run of Algorithm 3.
-    kind = _Realizable(_POINTS)
+    kind = _RealizableSizes(_POINTS)
     alpha_of = {kind.rows(alpha): alpha for alpha in _FIXED}
 
     def simulated(n: float) -> Setting:
@@ -264,7 +264,7 @@ def _against_cells(
 
 
 def _dimensions() -> Iterator[Draft]:
-    yield _against_cells(lambda v: _Realizable(_POINTS, v), (1, 2, 4), 0.0125, 2.0, "cells_realizable_fixed_m")
-    yield _against_cells(lambda v: _Realizable(None, v), (1, 2, 4, 8), 0.02, 2.0 / 3.0, "cells_realizable_least_m")
-    yield _against_cells(lambda v: _Agnostic(_POINTS, v), (1, 16, 64), 0.02, 2.0 / 3.0, "cells_agnostic_fixed_m")
-    yield _against_cells(lambda v: _Agnostic(None, v), (1, 16, 64), 0.02, 2.0 / 5.0, "cells_agnostic_least_m")
+    yield _against_cells(lambda v: _RealizableSizes(_POINTS, v), (1, 2, 4), 0.0125, 2.0, "cells_realizable_fixed_m")
+    yield _against_cells(lambda v: _RealizableSizes(None, v), (1, 2, 4, 8), 0.02, 2.0 / 3.0, "cells_realizable_least_m")
+    yield _against_cells(lambda v: _AgnosticSizes(_POINTS, v), (1, 16, 64), 0.02, 2.0 / 3.0, "cells_agnostic_fixed_m")
+    yield _against_cells(lambda v: _AgnosticSizes(None, v), (1, 16, 64), 0.02, 2.0 / 5.0, "cells_agnostic_least_m")

@@ -95,7 +95,7 @@ class SoftLabelQuery:
         return ((factor * self.spread + 0.5 * self.nu) + 0.5 * raised) * (1 + 1e-12)
 
 
-def _everywhere(population: VotePopulation, nu: float) -> SoftLabelQuery:
+def _everywhere_query(population: VotePopulation, nu: float) -> SoftLabelQuery:
     return SoftLabelQuery(population, population.alpha_everywhere, nu)
 
 
@@ -117,14 +117,14 @@ def strong() -> Iterator[Draft]:
     own = VotePopulation(0.02, size)
     width = 16.0 * own.alpha * math.sqrt(2.0 * size)
     queries = (
-        ("mean_of_labels", _everywhere(VotePopulation(0.02, size), 1 / 16)),
-        ("almost_no_ones", _everywhere(VotePopulation(1e-4, size), 1 / 16)),
-        ("almost_all_ones", _everywhere(VotePopulation(1 - 1e-4, size), 1 / 16)),
+        ("mean_of_labels", _everywhere_query(VotePopulation(0.02, size), 1 / 16)),
+        ("almost_no_ones", _everywhere_query(VotePopulation(1e-4, size), 1 / 16)),
+        ("almost_all_ones", _everywhere_query(VotePopulation(1 - 1e-4, size), 1 / 16)),
         ("own_stability", SoftLabelQuery(own, own.alpha, 1 / 25 - width)),
     )
     for case, query in queries:
-        yield _within(case, query, _lemma(query, corrected))
-    yield _within("printed_threshold", queries[0][1], _lemma(queries[0][1], 0.5 * corrected))
+        yield _claim_within_bound(case, query, _lemma(query, corrected))
+    yield _claim_within_bound("printed_threshold", queries[0][1], _lemma(queries[0][1], 0.5 * corrected))
     yield inequality(
         lambda: [(f"beta' = {b:g}", tail(math.sqrt(5.0) * math.log(2 / b), 1.0), 0.5 * b) for b in _BETAS],
         statement="the noises exceed sqrt(5) lambda ln(2/beta') with probability beta'/2 at most",
@@ -139,7 +139,7 @@ def strong() -> Iterator[Draft]:
         derived=True,
     )
     yield _size_of_a_chunk(1, "alpha and nu fall as 1/n' and n'^(-1/2)")
-    yield from _released()
+    yield from _claim_released_labels()
     yield from _half_window(queries[0][1])
 
 
@@ -155,7 +155,7 @@ def _fine_bins(points: int) -> Any:
         nu = 16.0 / math.sqrt(size)
         q = 0.25 * nu
         population = VotePopulation(q, int(size), (0.0, 0.5 - 0.5 * q)[:points], (1.0, 0.5)[:points])
-        query = _everywhere(population, nu)
+        query = _everywhere_query(population, nu)
         chunks = printed_chunks(_EPSILON, _DELTA, _BETA, points, 1)
         scale = noise_scale(_EPSILON, _DELTA, 1)
         mechanism = FreshSoftLabels(bins_of(query.width), chunks, scale, corrected_threshold(scale, _DELTA, points))
@@ -181,7 +181,9 @@ def _size_of_a_chunk(points: int, note: str = "") -> Draft:
     )
 
 
-def _within(case: str, query: SoftLabelQuery, mechanism: FreshSoftLabels, factor: float = 8.0, **options: Any) -> Draft:
+def _claim_within_bound(
+    case: str, query: SoftLabelQuery, mechanism: FreshSoftLabels, factor: float = 8.0, **options: Any
+) -> Draft:
     """The label is there, and within the bound, with probability 1 - beta."""
     at_most = query.bound(factor)
     known = failure(mechanism, query.population, at_most) if len(query.population.queries) == 1 else None
@@ -198,19 +200,23 @@ def _within(case: str, query: SoftLabelQuery, mechanism: FreshSoftLabels, factor
     )
 
 
-def _released() -> Iterator[Draft]:
+def _claim_released_labels() -> Iterator[Draft]:
     base, claim = OneSoftLabel(_EPSILON, _DELTA, 4), ApproxDP(_EPSILON, _DELTA)
     clear, tied = np.full(1000, 0.3), np.array([0.3, 0.3, 0.3, 0.8, 0.8])
     pairs = {
-        "sample_mean_output": Pair(clear, _first(clear, 0.05), "a thousand votes of 0.3, the first becomes 0.05"),
-        "threshold_test_skipped": Pair(tied, _first(tied, 0.8), "three votes of 0.3 to two of 0.8, and two to three"),
+        "sample_mean_output": Pair(
+            clear, _replace_first(clear, 0.05), "a thousand votes of 0.3, the first becomes 0.05"
+        ),
+        "threshold_test_skipped": Pair(
+            tied, _replace_first(tied, 0.8), "three votes of 0.3 to two of 0.8, and two to three"
+        ),
     }
     for name, pair in pairs.items():
         yield exact(base, claim, pair, case=f"pair_of_{name}", relation=REPLACE)
         yield broken(MUTANTS[name], base, pair, guarantee=claim, relation=REPLACE)
 
 
-def _first(votes: np.ndarray[Any, np.dtype[np.float64]], value: float) -> np.ndarray[Any, np.dtype[np.float64]]:
+def _replace_first(votes: np.ndarray[Any, np.dtype[np.float64]], value: float) -> np.ndarray[Any, np.dtype[np.float64]]:
     changed = votes.copy()
     changed[0] = value
     return changed
@@ -253,7 +259,9 @@ def _half_window(query: SoftLabelQuery) -> Iterator[Draft]:
     )
     half = bins_of(8.0 * query.spread + query.nu)
     note = "of no harm at a query of weak quality: narrower bins are more accurate, and votes still agree"
-    yield _within("half_window__labels", query, _lemma(query, corrected_threshold(1.0, _DELTA, 1), half), note=note)
+    yield _claim_within_bound(
+        "half_window__labels", query, _lemma(query, corrected_threshold(1.0, _DELTA, 1), half), note=note
+    )
 
 
 # ------------------------------------------------------------------------------- the main theorem
@@ -278,13 +286,13 @@ _ERR14 = Erratum(
 )
 def soft_labels() -> Iterator[Draft]:
     """The theorem as printed and corrected, at a learner of one label and at one of many."""
-    yield from _straddling()
+    yield from _claim_straddling_votes()
     yield from _streams()
     yield from _chunks()
     yield from _main_exponents()
 
 
-def _main(query: SoftLabelQuery, cutoff: int, bar: float = 1.0, bins: int | None = None) -> FreshSoftLabels:
+def _algorithm_6(query: SoftLabelQuery, cutoff: int, bar: float = 1.0, bins: int | None = None) -> FreshSoftLabels:
     """Algorithm 6 at the theorem's gamma and k; ``bar`` is the part of the corrected threshold."""
     queries = len(query.population.queries)
     scale = noise_scale(_EPSILON, _DELTA, cutoff)
@@ -293,34 +301,36 @@ def _main(query: SoftLabelQuery, cutoff: int, bar: float = 1.0, bins: int | None
     return FreshSoftLabels(found, chunks, scale, bar * corrected_threshold(scale, _DELTA, queries), cutoff)
 
 
-def _straddling() -> Iterator[Draft]:
+def _claim_straddling_votes() -> Iterator[Draft]:
     """One label a chunk, predictions on either side of 1/2: the fuller bin is the one without the expectation."""
     for q in (0.25, 0.4):
-        query = _everywhere(VotePopulation(q, 1, (0.5 - 1e-6,), (1 / 64,)), 0.0)
+        query = _everywhere_query(VotePopulation(q, 1, (0.5 - 1e-6,), (1 / 64,)), 0.0)
         for case, part in (("", 1.0), ("_printed_threshold", 0.5)):
             name = f"one_label_q_{round(100 * q)}{case}"
-            mechanism = _main(query, 1, part)
-            yield as_printed("ERR-14", _within(name, query, mechanism, expected="deviation"))
-            yield as_corrected("ERR-14", _within(f"{name}_corrected", query, mechanism, 12.0, derived=True))
+            mechanism = _algorithm_6(query, 1, part)
+            yield as_printed("ERR-14", _claim_within_bound(name, query, mechanism, expected="deviation"))
+            yield as_corrected("ERR-14", _claim_within_bound(f"{name}_corrected", query, mechanism, 12.0, derived=True))
 
 
 def _streams() -> Iterator[Draft]:
     """Twenty queries, three of no quality: half of the votes are on either side of an edge, and cost a test each."""
     stream = (0, 1, 2, *(0, 1) * 4, 2, *(0, 1) * 3, 2, 0)
-    query = _everywhere(VotePopulation(0.02, 1 << 16, (0.0, 0.98, 0.49), (1.0, 0.02, 0.5), stream), 1 / 16)
+    query = _everywhere_query(VotePopulation(0.02, 1 << 16, (0.0, 0.98, 0.49), (1.0, 0.02, 0.5), stream), 1 / 16)
     cutoff = stream.count(2)
     few = {"smoke": 2_000, "standard": 20_000}
     for case, part in (("twenty_queries", 1.0), ("twenty_queries_printed_threshold", 0.5)):
-        yield _within(case, query, _main(query, cutoff, part), draws=few)
-    yield _within("twenty_queries_corrected", query, _main(query, cutoff), 12.0, derived=True, draws=few)
-    large = _everywhere(VotePopulation(0.005, 1 << 22), 1 / 128)
-    yield _within("four_million_labels", large, _main(large, 1))
+        yield _claim_within_bound(case, query, _algorithm_6(query, cutoff, part), draws=few)
+    yield _claim_within_bound(
+        "twenty_queries_corrected", query, _algorithm_6(query, cutoff), 12.0, derived=True, draws=few
+    )
+    large = _everywhere_query(VotePopulation(0.005, 1 << 22), 1 / 128)
+    yield _claim_within_bound("four_million_labels", large, _algorithm_6(large, 1))
     chunks = printed_chunks(_EPSILON, _DELTA, _BETA, 1, 1)
     wide = bins_of(16.0 * large.spread * math.sqrt(chunks) + large.nu)
-    yield _within(
+    yield _claim_within_bound(
         "gamma_with_n",
         large,
-        _main(large, 1, bins=wide),
+        _algorithm_6(large, 1, bins=wide),
         expected="deviation",
         is_mutant=True,
         note="n for n' in gamma: bins are sqrt(k) as wide as they should be",
@@ -349,12 +359,12 @@ def _chunks() -> Iterator[Draft]:
         is_mutant=True,
         note="too few chunks for the d that the proof uses",
     )
-    query = _everywhere(VotePopulation(0.02, 1 << 16), 1 / 16)
+    query = _everywhere_query(VotePopulation(0.02, 1 << 16), 1 / 16)
     fewer = printed_chunks(_EPSILON, _DELTA, _BETA, 1, 1, factor=1.0)
-    usual = _main(query, 1)
+    usual = _algorithm_6(query, 1)
     mechanism = FreshSoftLabels(usual.bins, fewer, usual.scale, usual.bar)
     note = "of no harm: that d is about twice what a test needs, and nearly all votes agree, not two thirds"
-    yield _within("chunks_with_T_for_2T__labels", query, mechanism, note=note)
+    yield _claim_within_bound("chunks_with_T_for_2T__labels", query, mechanism, note=note)
 
 
 def _main_exponents() -> Iterator[Draft]:

@@ -20,7 +20,7 @@ from mechanisms.teacher_ensembles.soft_labels import SoftLabels, corrected, prin
 
 #: beta of the claims, and epsilon and delta of Theorem 5.6's counterexample.
 _BETA, _EPSILON, _DELTA = 0.1, 1.0, 0.01
-#: By the exact law of the run.
+#: By the exact distribution of the run.
 _NEEDED = Exactly("smallest gap at which all queries are answered with probability 1 - beta")
 
 _ERR3 = Erratum(
@@ -78,9 +78,9 @@ def utility() -> Iterator[Draft]:
     doubled = corrected(EchoEnsemble(), QUARTERS, _EPSILON, _DELTA, 2, 4)
     error = WrongMidpoints((0, 0, 3, 3))
     for case, run in (("printed_threshold", as_it_is), ("corrected_threshold", doubled)):
-        draft = _answered(run, data, error, case, expected="deviation")
+        draft = _claim_stable_answered(run, data, error, case, expected="deviation")
         yield as_printed("ERR-3", draft)
-    yield as_corrected("ERR-3", _answered(replace(doubled, cutoff=4), data, error, "loop_to_2t"))
+    yield as_corrected("ERR-3", _claim_stable_answered(replace(doubled, cutoff=4), data, error, "loop_to_2t"))
 
     # One query that is unstable over both partitions, one over the plain one only, ten that are stable: 2 + 1 = T.
     cutoff, queries = 3, 12
@@ -93,12 +93,14 @@ def utility() -> Iterator[Draft]:
         votes = 2 * math.ceil((distance + 1) / 2)  # all of them for one bin: the least even gap, which is above d
         answered = [shifted_only(votes)] + [stable(votes, votes)] * (queries - 2)
         data = np.stack([unstable(votes), *answered], axis=1)
-        draft = _answered(run, data, error, case, derived=case.endswith("sharper_d"))
+        draft = _claim_stable_answered(run, data, error, case, derived=case.endswith("sharper_d"))
         yield as_corrected("ERR-3", draft)
     yield from _exponents()
 
 
-def _answered(run: SoftLabels, data: FloatArray, error: WrongMidpoints, case: str, **options: Any) -> Draft:
+def _claim_stable_answered(
+    run: SoftLabels, data: FloatArray, error: WrongMidpoints, case: str, **options: Any
+) -> Draft:
     """With probability 1 - beta all stable queries are answered with their midpoints."""
     right = 0.0
     unstable = error.expected.count(0)
@@ -110,7 +112,7 @@ def _answered(run: SoftLabels, data: FloatArray, error: WrongMidpoints, case: st
     return accuracy(run, data, error, at_most=0, beta=_BETA, exact=max(0.0, 1.0 - right), case=case, **options)
 
 
-def _needed(epsilon: float, cutoff: int, queries: int) -> float:
+def _needed_gap(epsilon: float, cutoff: int, queries: int) -> float:
     """The smallest even gap, of all queries, at which all of them are answered with probability 1 - beta: exact."""
     run = printed(EchoEnsemble(), QUARTERS, epsilon, _DELTA, cutoff, queries)
 
@@ -125,7 +127,7 @@ def _exponents() -> Iterator[Draft]:
     """The gap that is needed, against the printed d, whose logarithm is divided out where it depends on a parameter."""
     cutoff, queries = 4, 20
     yield scaling(
-        lambda t: _needed(_EPSILON, int(t), queries),
+        lambda t: _needed_gap(_EPSILON, int(t), queries),
         parameter="T",
         at=(1, 4, 16),
         exponent=0.5,
@@ -136,7 +138,7 @@ def _exponents() -> Iterator[Draft]:
         case="cutoff",
     )
     yield scaling(
-        lambda epsilon: _needed(epsilon, cutoff, queries),
+        lambda epsilon: _needed_gap(epsilon, cutoff, queries),
         parameter="eps",
         at=(0.1, 0.3, 1.0, 3.0, 10.0),
         exponent=-1.0,
@@ -150,7 +152,7 @@ def _exponents() -> Iterator[Draft]:
         return round(math.exp(log) * _DELTA / (8.0 * cutoff))
 
     yield scaling(
-        lambda log: _needed(_EPSILON, cutoff, asked(log)),
+        lambda log: _needed_gap(_EPSILON, cutoff, asked(log)),
         parameter="ln(8 m T / delta)",
         at=tuple(math.log(8.0 * m * cutoff / _DELTA) for m in (5, 15, 45)),
         exponent=1.0,

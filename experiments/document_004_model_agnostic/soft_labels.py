@@ -5,7 +5,7 @@ half of what its proof needs (ERR-1), so what holds is claimed of the corrected 
 ``max(0, gap - 1)``, except where a part is held against the level of a distance that moves by at most 1 (ERR-2).
 
 Without refreshing the threshold between the tests the level of a part grows from 2.5/lambda to 3/lambda only: who knows
-both laws needs 200,000 draws a side on the best of such streams, so that mutant's level is computed.
+both distributions needs 200,000 draws a side on the best of such streams, so that mutant's level is computed.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def _persons() -> Iterator[Draft]:
 def _threshold() -> Iterator[Draft]:
     """A single classifier says 0.30 or 0.80: other bins of both partitions, and distance 0 in all of them.
 
-    What is right is held against the law: where the best event is impossible on one side, no level counts as
+    What is right is held against the distribution: where the best event is impossible on one side, no level counts as
     detectable by draws.
     """
     wrong = MUTANTS["printed_threshold"]
@@ -200,7 +200,7 @@ def _parts() -> Iterator[Draft]:
     canary = canary_pair(4)
     step = component(by_gaps, PureDP(2.5), canary, case="printed_gap_distance", relation=REPLACE, expected="violation")
     yield proof_step("ERR-2", step)
-    yield statement_holds("ERR-2", _composed(2, "epochs_of_the_printed_gap_distance"))
+    yield statement_holds("ERR-2", _claim_composed_delta(2, "epochs_of_the_printed_gap_distance"))
 
     def failed() -> list[Row]:
         return [("T = 1", float(_failed_tests(1)), 2.0)]
@@ -211,10 +211,10 @@ def _parts() -> Iterator[Draft]:
             failed, statement="at most 2T tests fail", level="L2", case="at_most_2t_failed_tests", expected="deviation"
         ),
     )
-    yield statement_holds("ERR-5", _composed(1, "t_plus_2_epochs"))
+    yield statement_holds("ERR-5", _claim_composed_delta(1, "t_plus_2_epochs"))
 
 
-def _composed(move: int, case: str) -> Draft:
+def _claim_composed_delta(move: int, case: str) -> Draft:
     """Delta of T + 2 epochs of 2 move/lambda by optimal composition, and of leaks, against the claimed one."""
 
     def rows() -> list[Row]:

@@ -82,7 +82,7 @@ def sparse_vector() -> Iterator[Draft]:
         yield from reference(mechanism, PureDP(1.0), pair, case=case, relation=REPLACE)
 
     base = SparseVector(stream(_RARE), 1.0, THRESHOLD, cutoff=1)
-    yield _released(SparseVector(stream(_FEW), 2.0, THRESHOLD, cutoff=1), pair)
+    yield _claim_released_answers(SparseVector(stream(_FEW), 2.0, THRESHOLD, cutoff=1), pair)
     yield from broken_and_deviating(VARIANTS["v4_lee_clifton"], base, pair)
     both = SparseVector(stream(_HALVES), 1.0, THRESHOLD, cutoff=1)
     yield broken(VARIANTS["v5_stoddard"], both, halves)
@@ -118,8 +118,8 @@ def _asked_adaptively(pair: Pair) -> Iterator[Draft]:
     )
 
 
-def _released(base: SparseVector, pair: Pair) -> Draft:
-    """V3 has no finite law; the supremum of its privacy loss on the pair is computed by quadrature."""
+def _claim_released_answers(base: SparseVector, pair: Pair) -> Draft:
+    """V3 has no finite distribution; the supremum of its privacy loss on the pair is computed by quadrature."""
     worst = worst_release(OtherVariantTwin("V3")(base), pair.x, pair.y)
     return broken(VARIANTS["v3_roth_2011"], base, pair, exact_level=max(worst.loss, 0.0))
 
@@ -132,7 +132,7 @@ def _of_one_epoch() -> Iterator[Draft]:
         yield from reference(tests, PureDP(2.0), pair, level="L2", case=case, relation=ADD_REMOVE, follows=False)
     yield inequality(
         twelve_tops,
-        statement="the probability of twelve tops and a bottom, by the exact law and by quadrature",
+        statement="the probability of twelve tops and a bottom, by the exact distribution and by quadrature",
         relation="==",
         level="L2",
         case="twelve_tops",
@@ -150,11 +150,11 @@ def _of_one_epoch() -> Iterator[Draft]:
         threshold = 0.5 if name in _HALF_WAY else 0.0
         base = epoch(_streams.stream(_STREAMS.get(name, _EPOCH)), 1.0, threshold)
         if name == "m9b_value_released_on_bot":
-            yield _computed(name, found, base, pair)
+            yield _claim_computed_level(name, found, base, pair)
             continue
-        # m9a has no law. All answers move: in the tails each of them costs all it can.
+        # m9a has no distribution. All answers move: in the tails each of them costs all it can.
         level = found.true_level(base) if name == "m9a_value_released_on_top" and found.true_level else None
-        # Rare events show m15: who knows both laws needs 20,000 draws a side.
+        # Rare events show m15: who knows both distributions needs 20,000 draws a side.
         draws = {"smoke": 400_000} if name == "m15_gaussian_noise" else None
         yield broken(found, base, pair, relation=ADD_REMOVE, exact_level=level, draws=draws, level="L2")
     # At the level of the theorem, (4, 0.01): an impossible event with more than delta on the other side.
@@ -165,8 +165,8 @@ def _of_one_epoch() -> Iterator[Draft]:
         )
 
 
-def _computed(name: str, found: Mutant[SparseVector], base: SparseVector, pair: Pair) -> Draft:
-    """Who knows both laws needs 14,000 draws a side or more on any such stream: the level is computed instead."""
+def _claim_computed_level(name: str, found: Mutant[SparseVector], base: SparseVector, pair: Pair) -> Draft:
+    """Who knows both distributions needs 14,000 draws a side on any such stream, or more: the level is computed."""
     released = replace(base, variant=replace(base.spec, releases="above"))
 
     def worst() -> list[Row]:

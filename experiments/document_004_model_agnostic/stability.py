@@ -62,7 +62,7 @@ def _at_most(case: str, moves: SquaredMove, source: FiniteRecordDistribution, va
     return expectation(moves, source, Absolute(0.0), at_most=value, exact=value, case=case, controls=controls)
 
 
-def _equals(
+def _claim_value(
     case: str, moves: SquaredMove, source: FiniteRecordDistribution, value: float, most: float
 ) -> Iterator[Draft]:
     """Claims that the mean squared move is the value, from above and from below; no move exceeds ``most``."""
@@ -73,7 +73,9 @@ def _equals(
     )
 
 
-def _deviates(found: Mutant[SquaredMove], base: SquaredMove, source: FiniteRecordDistribution, value: float) -> Draft:
+def _claim_deviation(
+    found: Mutant[SquaredMove], base: SquaredMove, source: FiniteRecordDistribution, value: float
+) -> Draft:
     return expectation(
         found.build(base),
         source,
@@ -99,9 +101,9 @@ def stability() -> Iterator[Draft]:
     size = 20
     mean, descent = SquaredMove(LabelMean(), size), StochasticGradientDescent(QuadraticLoss(), _CONSTANT)
     used = coefficients(descent, size)
-    yield from _equals("mean", mean, _LABELS, alpha_of_mean(_Q, size) ** 2, size**-2.0)
+    yield from _claim_value("mean", mean, _LABELS, alpha_of_mean(_Q, size) ** 2, size**-2.0)
     value, most = alpha_of(used, _LABELS) ** 2, float(used.max()) ** 2
-    yield from _equals("linear_learner", SquaredMove(descent, size), _LABELS, value, most)
+    yield from _claim_value("linear_learner", SquaredMove(descent, size), _LABELS, value, most)
     # A replaced record moves the output alike wherever a random order puts it: the same alpha.
     coupled = SquaredMove(StochasticGradientDescent(QuadraticLoss(), _CONSTANT, "permuted"), size)
     yield _at_most("shared_coins", coupled, _LABELS, value)
@@ -113,10 +115,10 @@ def stability() -> Iterator[Draft]:
         case="efron_stein_is_an_equality",
         derived=True,
     )
-    yield _deviates(MUTANTS["first_moment"], mean, _LABELS, alpha_of_mean(_Q, size) ** 2)
-    yield _deviates(MUTANTS["independent_coins"], coupled, _LABELS, value)
-    yield _deviates(MUTANTS["maximum_over_entries"], SquaredMove(descent, size), _LABELS, value)
-    yield _deviates(MUTANTS["adversarial_replacement"], mean, _LABELS, alpha_of_mean(_Q, size) ** 2)
+    yield _claim_deviation(MUTANTS["first_moment"], mean, _LABELS, alpha_of_mean(_Q, size) ** 2)
+    yield _claim_deviation(MUTANTS["independent_coins"], coupled, _LABELS, value)
+    yield _claim_deviation(MUTANTS["maximum_over_entries"], SquaredMove(descent, size), _LABELS, value)
+    yield _claim_deviation(MUTANTS["adversarial_replacement"], mean, _LABELS, alpha_of_mean(_Q, size) ** 2)
     removed, most = MUTANTS["add_remove_for_replace"], size**-2.0
     yield expectation(
         removed.build(mean),
@@ -128,7 +130,7 @@ def stability() -> Iterator[Draft]:
         is_mutant=True,
         note=removed.note,
     )
-    yield from _measured()
+    yield from _claim_measured_growth()
 
 
 def _variances() -> list[Row]:
@@ -141,7 +143,7 @@ def _variances() -> list[Row]:
     return rows
 
 
-def _measured() -> Iterator[Draft]:
+def _claim_measured_growth() -> Iterator[Draft]:
     """Growth of estimates of alpha, each from 100 pairs of trainings, and of the exact value where it is known."""
 
     def at(learner: RandomizedLearner, source: FiniteRecordDistribution) -> Any:
@@ -196,7 +198,7 @@ def descent() -> Iterator[Draft]:
     for case, learner in (("last_weight", last), ("mean_of_weights", mean)):
         used = coefficients(learner, size)
         value, most = alpha_of(used, _LABELS) ** 2, float(used.max()) ** 2
-        yield from _equals(case, SquaredMove(learner, size), _LABELS, value, most)
+        yield from _claim_value(case, SquaredMove(learner, size), _LABELS, value, most)
     yield inequality(
         _bounds,
         statement="alpha^2 of a constant step is at most 4 eta L^2 / (n mu (2 - eta mu))",
@@ -209,8 +211,8 @@ def descent() -> Iterator[Draft]:
     few = SquaredMove(last, 10)
     value = alpha_of(coefficients(last, 10), _LABELS) ** 2
     for name in ("sampling_with_replacement", "several_epochs", "uncoupled_permutations"):
-        yield _deviates(DESCENT_MUTANTS[name], few, _LABELS, value)
-    yield _deviates(
+        yield _claim_deviation(DESCENT_MUTANTS[name], few, _LABELS, value)
+    yield _claim_deviation(
         DESCENT_MUTANTS["last_iterate_for_average"],
         SquaredMove(mean, size),
         _LABELS,

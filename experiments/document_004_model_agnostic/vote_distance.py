@@ -47,11 +47,13 @@ def _additions(values: int, most: int) -> tuple[IntArray, IntArray]:
     return one_added(all_counts(most + 1, values))
 
 
-def _moves(distance: Distance, neighbours: Neighbours, sizes: tuple[tuple[int, int], ...], most: float) -> list[Row]:
+def _largest_moves(
+    distance: Distance, neighbours: Neighbours, sizes: tuple[tuple[int, int], ...], most: float
+) -> list[Row]:
     return [(f"{r} values, {k}", float(largest_move(distance, *neighbours(r, k))), most) for r, k in sizes]
 
 
-def _flips(distance: Distance, neighbours: Neighbours, sizes: tuple[tuple[int, int], ...]) -> list[Row]:
+def _largest_flips(distance: Distance, neighbours: Neighbours, sizes: tuple[tuple[int, int], ...]) -> list[Row]:
     return [(f"{r} values, {k}", float(largest_at_flips(distance, *neighbours(r, k))), 0.0) for r, k in sizes]
 
 
@@ -83,13 +85,13 @@ def oracles() -> Iterator[Draft]:
         ("safe", safe_distance, _replacements, _SAFE),
     ):
         yield inequality(
-            partial(_moves, distance, neighbours, sizes, 1.0),
+            partial(_largest_moves, distance, neighbours, sizes, 1.0),
             statement="between neighbours the distance moves by at most 1",
             level="L2",
             case=f"{name}_moves_by_one",
         )
         yield inequality(
-            partial(_flips, distance, neighbours, sizes),
+            partial(_largest_flips, distance, neighbours, sizes),
             statement="where the value changes the distance is 0 on both sides",
             level="L2",
             case=f"{name}_is_zero_at_flips",
@@ -134,7 +136,7 @@ def gap_distances() -> Iterator[Draft]:
     yield proof_step(
         "ERR-2",
         inequality(
-            lambda: _moves(gap_distance, _replacements, _GAP, 1.0),
+            lambda: _largest_moves(gap_distance, _replacements, _GAP, 1.0),
             statement="when one vote is replaced, gap - 1 moves by at most 1",
             level="L2",
             case="gap_moves_by_one",
@@ -144,7 +146,7 @@ def gap_distances() -> Iterator[Draft]:
     yield proof_step(
         "ERR-2",
         inequality(
-            lambda: _flips(gap_distance, _replacements, ((2, 4), (2, 8), (3, 7), (4, 6))),
+            lambda: _largest_flips(gap_distance, _replacements, ((2, 4), (2, 8), (3, 7), (4, 6))),
             statement="where the majority changes, gap - 1 is 0 on both sides",
             level="L2",
             case="gap_is_zero_at_flips",
@@ -152,26 +154,26 @@ def gap_distances() -> Iterator[Draft]:
         ),
     )
     yield inequality(
-        lambda: _moves(gap_distance, _replacements, _GAP, 2.0),
+        lambda: _largest_moves(gap_distance, _replacements, _GAP, 2.0),
         statement="when one vote is replaced, gap - 1 moves by at most 2",
         level="L2",
         case="gap_moves_by_two",
     )
     yield inequality(
-        lambda: _moves(safe_distance, _replacements, _GAP, 1.0),
+        lambda: _largest_moves(safe_distance, _replacements, _GAP, 1.0),
         statement="when one vote is replaced, ceil(gap/2) - 1 moves by at most 1",
         level="L2",
         case="half_of_the_gap_moves_by_one",
     )
     yield inequality(
-        lambda: _flips(safe_distance, _replacements, _GAP),
+        lambda: _largest_flips(safe_distance, _replacements, _GAP),
         statement="where the majority changes, ceil(gap/2) - 1 is 0 on both sides",
         level="L2",
         case="half_of_the_gap_is_zero_at_flips",
     )
     for case, rows, statement in (
         ("epochs_of_double_cost", _patterns, "the delta of T + 1 epochs of 4/lambda is at most delta/2"),
-        ("leak_at_distance_one", _leaks, "flips at distances 1 and 0 leak at most delta/2"),
+        ("leak_at_distance_one", _leak_rows, "flips at distances 1 and 0 leak at most delta/2"),
     ):
         yield statement_holds("ERR-2", inequality(rows, statement=statement, level="L2", case=case))
 
@@ -194,7 +196,7 @@ def _patterns() -> list[Row]:
     ]
 
 
-def _leaks() -> list[Row]:
+def _leak_rows() -> list[Row]:
     """Leak of T + 1 flips at distance 1, each at a fresh threshold, against delta/2; m = T + 1 is the worst."""
     rows = []
     for epsilon, delta in _CERTIFIED:

@@ -35,7 +35,7 @@ from mechanisms.base.queries import Relation
 
 #: Standard deviations after which the mass of a discrete Gaussian is below float64.
 _FAR = 40.0
-#: What is left out of the law of a radius, as a part: below float64.
+#: What is left out of the distribution of a radius, as a part: below float64.
 _LOST = 1e-18
 
 
@@ -83,7 +83,7 @@ def _counts(stack: Dataset, columns: int) -> IntArray:
 
 
 @dataclass(frozen=True)
-class _Noisy(ABC):
+class _NoisyRelease(ABC):
     """What releases share: integer noise that does not depend on the data."""
 
     columns: int
@@ -111,7 +111,7 @@ class _Noisy(ABC):
 
 
 @dataclass(frozen=True)
-class LaplaceCounts(_Noisy):
+class LaplaceCounts(_NoisyRelease):
     """Two-sided geometric noise of base ``e^(epsilon / columns)``: epsilon-DP by the l1 sensitivity.
 
     Parameters
@@ -135,7 +135,7 @@ class LaplaceCounts(_Noisy):
 
     @property
     def plain(self) -> LatticeLaplace:
-        """The same mechanism for one table, which states its law."""
+        """The same mechanism for one table, which states its distribution."""
         return LatticeLaplace(ColumnCounts(self.columns), self.epsilon, step=1.0)
 
     def noise(self, n: int, rng: np.random.Generator) -> IntArray:
@@ -151,7 +151,7 @@ class LaplaceCounts(_Noisy):
 
 
 @dataclass(frozen=True)
-class GaussianCounts(_Noisy):
+class GaussianCounts(_NoisyRelease):
     """Discrete Gaussian noise calibrated to (epsilon, delta)-DP by the l2 sensitivity, ``sqrt(columns)``.
 
     Parameters
@@ -188,7 +188,7 @@ class GaussianCounts(_Noisy):
 
 
 @dataclass(frozen=True)
-class LargestNormCounts(_Noisy):
+class LargestNormCounts(_NoisyRelease):
     """Noise z of mass proportional to ``e^(-epsilon max |z_i|)``: epsilon-DP by the largest-norm sensitivity, 1.
 
     Parameters

@@ -147,13 +147,13 @@ def _check_step(step: float) -> None:
     require(math.frexp(step)[0] == 0.5, "a power of two as step", step)
 
 
-def _released(centre: IntArray, sigma: float, step: float, n: int, rng: np.random.Generator) -> FloatArray:
+def _release_points(centre: IntArray, sigma: float, step: float, n: int, rng: np.random.Generator) -> FloatArray:
     """Lattice points plus discrete Gaussian noise of `sigma` steps, in the units of the answer."""
     require_draws(n)
     return (centre + discrete_gaussian(sigma, (n, *centre.shape), rng)).astype(np.float64) * step
 
 
-def _law(centre: IntArray, sigma: float, step: float) -> Law:
+def _output_distribution(centre: IntArray, sigma: float, step: float) -> Law:
     parts = tuple(DiscreteGaussianLaw(int(c), sigma, step) for c in centre.ravel())
     return parts[0] if centre.ndim == 0 else ProductLaw(parts)
 
@@ -202,16 +202,16 @@ class LatticeGaussian:
 
     def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> FloatArray:
         """Draw `n` outputs; float64 of shape (n,) or (n, d), exact multiples of the step."""
-        return _released(round_to_lattice(self.query(data), self.step), self.sigma / self.step, self.step, n, rng)
+        return _release_points(round_to_lattice(self.query(data), self.step), self.sigma / self.step, self.step, n, rng)
 
     def law(self, data: Dataset) -> Law:
-        """Exact output law on `data`; ValueError if sigma is above 150,000 steps, more than the law tabulates."""
-        return _law(round_to_lattice(self.query(data), self.step), self.sigma / self.step, self.step)
+        """Exact output distribution on `data`; ValueError if sigma is above 150,000 steps, more than is tabulated."""
+        return _output_distribution(round_to_lattice(self.query(data), self.step), self.sigma / self.step, self.step)
 
 
 @dataclass(frozen=True)
-class _Calibrated:
-    """What the calibrated mechanism shares with its mutants: everything but the law."""
+class _CalibratedBase:
+    """What the calibrated mechanism shares with its mutants: everything but the distribution."""
 
     query: Query
     epsilon: float
@@ -232,11 +232,11 @@ class _Calibrated:
     def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> FloatArray:
         """Draw `n` outputs; float64 of shape (n,) or (n, d), exact multiples of the step."""
         centre = round_to_lattice(self.query(data), self.step)
-        return _released(centre, self.sigma(centre.size) / self.step, self.step, n, rng)
+        return _release_points(centre, self.sigma(centre.size) / self.step, self.step, n, rng)
 
 
 @dataclass(frozen=True)
-class CalibratedGaussian(_Calibrated):
+class CalibratedGaussian(_CalibratedBase):
     """`LatticeGaussian` with the sigma that a calibration gives for (epsilon, delta)-DP.
 
     Parameters
@@ -261,9 +261,9 @@ class CalibratedGaussian(_Calibrated):
         return LatticeGaussian(self.query, self.sigma(coordinates), self.step)
 
     def law(self, data: Dataset) -> Law:
-        """Exact output law on `data`."""
+        """Exact output distribution on `data`."""
         centre = round_to_lattice(self.query(data), self.step)
-        return _law(centre, self.sigma(centre.size) / self.step, self.step)
+        return _output_distribution(centre, self.sigma(centre.size) / self.step, self.step)
 
 
 # -------------------------------------------------------------------------------------- mutants
@@ -299,7 +299,7 @@ class ClassicalFormulaAtLargeEpsilon(CalibratedGaussian):
 
 
 @dataclass(frozen=True)
-class GaussianInFloat32(_Calibrated):
+class GaussianInFloat32(_CalibratedBase):
     """Textbook Gaussian noise in float32, added to the unrounded answer."""
 
     def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> FloatArray:

@@ -30,7 +30,7 @@ from mechanisms.base.queries import Query
 
 @dataclass(frozen=True)
 class OnIntegers:
-    """What the mechanism shares with its mutants: everything but the noise and its law."""
+    """What the mechanism shares with its mutants: everything but the noise and its distribution."""
 
     query: Query
     a: float
@@ -89,11 +89,11 @@ class TwoSidedGeometric(OnIntegers):
     Raises
     ------
     ValueError
-        If ``a <= 1`` (a base of 1/a or e^-eps by mistake has no law), or the query is not integer.
+        If ``a <= 1`` (a base of 1/a or e^-eps by mistake has no distribution), or the query is not integer.
     """
 
     def law(self, data: Dataset) -> Law:
-        """Exact output law on `data` (A3)."""
+        """Exact output distribution on `data` (A3)."""
         return lattice_law(self.centre(data), self.a)
 
 
@@ -115,7 +115,7 @@ class SensitivityIgnored(TwoSidedGeometric):
         return two_sided_geometric(math.exp(self.epsilon), size, rng)
 
     def law(self, data: Dataset) -> Law:
-        """Exact output law on `data`."""
+        """Exact output distribution on `data`."""
         return lattice_law(self.centre(data), math.exp(self.epsilon))
 
 

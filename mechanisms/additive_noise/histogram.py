@@ -104,7 +104,7 @@ class SumAndSize(_SumAndSize):
         return np.stack([total, (len(data) + two_sided_geometric(self.base, n, rng)).astype(np.float64)], axis=1)
 
     def law(self, data: Dataset) -> Law:
-        """Exact output law on `data`."""
+        """Exact output distribution on `data`."""
         return ProductLaw((self.noisy_total().law(data), TwoSidedGeometricLaw(len(data), self.base)))
 
 
@@ -122,7 +122,7 @@ class PublicSizeUnderAddRemove(_SumAndSize):
         return np.stack([total, np.full(n, float(len(data)))], axis=1)
 
     def law(self, data: Dataset) -> Law:
-        """Exact output law on `data`: the second number is a point."""
+        """Exact output distribution on `data`: the second number is a point."""
         return ProductLaw((self.noisy_total().law(data), FiniteLaw((float(len(data)),), np.ones(1))))
 
 

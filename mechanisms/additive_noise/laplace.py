@@ -117,7 +117,7 @@ class LatticeLaplace(_OnLattice):
     """
 
     def law(self, data: Dataset) -> Law:
-        """Exact output law on `data`: two-sided geometric in units of the step."""
+        """Exact output distribution on `data`: two-sided geometric in units of the step."""
         centre = self.centre(data)
         return lattice_law(centre, self.base(centre.size), self.grid)
 
@@ -131,7 +131,7 @@ def default_step(sensitivity: float) -> float:
     return 2.0 ** math.floor(math.log2(sensitivity / 1024.0))
 
 
-# ------------------------------------------------------- mutants: the same law, the wrong scale
+# ------------------------------------------------------- mutants: the same distribution, the wrong scale
 
 
 @dataclass(frozen=True)
@@ -204,7 +204,7 @@ class LocalSensitivity(LatticeLaplace):
 
     def _rows(self, data: Dataset) -> FloatArray:
         # One query a row: quadratic time, for the small datasets of an audit.
-        answers = [self.query(_without(data, i)) for i in range(len(data))]
+        answers = [self.query(_without_row(data, i)) for i in range(len(data))]
         return np.array([np.abs(answer - self.query(data)).sum() for answer in answers])
 
     def noise(self, size: tuple[int, ...], a: float, data: Dataset, rng: np.random.Generator) -> IntArray:
@@ -216,11 +216,11 @@ class LocalSensitivity(LatticeLaplace):
         return two_sided_geometric(base_for(self.epsilon, math.ceil(local / self.step)), size, rng)
 
     def law(self, data: Dataset) -> Law:
-        """Exact output law on `data`; a point where no row matters."""
+        """Exact output distribution on `data`; a point where no row matters."""
         local = float(self._rows(data).max(initial=0.0))
         centre = self.centre(data)
         if local == 0.0:
-            return _point_law(centre, self.grid)
+            return _point_distribution(centre, self.grid)
         return lattice_law(centre, base_for(self.epsilon, math.ceil(local / self.step)), self.grid)
 
 
@@ -250,7 +250,7 @@ class BoundedSupportNoise(_OnLattice):
         return np.clip(super().noise(size, a, data, rng), -limit, limit)
 
     def law(self, data: Dataset) -> Law:
-        """Exact output law on `data`: finite support around the answer."""
+        """Exact output distribution on `data`: finite support around the answer."""
         centre = self.centre(data)
         a = self.base(centre.size)
         limit = self._limit(a)
@@ -272,11 +272,11 @@ class NoiseSeededByData(_OnLattice):
         return np.broadcast_to(two_sided_geometric(a, size[1:], own), size)
 
     def law(self, data: Dataset) -> Law:
-        """Exact output law on `data`: a point."""
+        """Exact output distribution on `data`: a point."""
         centre = self.centre(data)
         unused = np.random.default_rng(0)
         noise = self.noise((1, *centre.shape), self.base(centre.size), data, unused)[0]
-        return _point_law(centre + noise, self.grid)
+        return _point_distribution(centre + noise, self.grid)
 
 
 @dataclass(frozen=True)
@@ -313,7 +313,7 @@ class GaussianOfSameScale(_OnLattice):
         return centre * self.grid + rng.normal(0.0, self._sigma(centre.size), (n, *centre.shape))
 
     def law(self, data: Dataset) -> Law:
-        """Exact output law on `data`, of the real-valued formula."""
+        """Exact output distribution on `data`, of the real-valued formula."""
         centre = self.centre(data)
         sigma = self._sigma(centre.size)
         parts = tuple(GaussianLaw(float(c) * self.grid, sigma) for c in centre.ravel())
@@ -343,7 +343,7 @@ class RoundedOutput(_OnLattice):
         return np.floor(super().__call__(data, n, rng) + 0.5)
 
 
-def _without(data: Dataset, row: int) -> Dataset:
+def _without_row(data: Dataset, row: int) -> Dataset:
     return data.drop(data.index[row]) if is_frame(data) else np.delete(np.asarray(data), row, 0)
 
 
@@ -355,12 +355,12 @@ def _fingerprint(data: Dataset) -> int:
     return int.from_bytes(hashlib.sha256(hashes.tobytes()).digest(), "big")
 
 
-def _point_law(centre: IntArray, grid: float) -> Law:
+def _point_distribution(centre: IntArray, grid: float) -> Law:
     parts = tuple(FiniteLaw((float(c) * grid,), np.ones(1)) for c in centre.ravel())
     return parts[0] if centre.ndim == 0 else ProductLaw(parts)
 
 
-def _inverse(base: LatticeLaplace) -> float:
+def _inverse_epsilon(base: LatticeLaplace) -> float:
     return 1.0 / base.epsilon
 
 
@@ -379,8 +379,8 @@ def _linf(base: LatticeLaplace) -> float:
 MUTANTS: dict[str, Mutant[LatticeLaplace]] = tabulate_mutants(
     Mutant(
         "scale_times_epsilon",
-        MiscalibratedTwin(_inverse),
-        _inverse,
+        MiscalibratedTwin(_inverse_epsilon),
+        _inverse_epsilon,
         "violation",
         "scale eps * GS: true 1/eps, a violation only for eps < 1",
     ),

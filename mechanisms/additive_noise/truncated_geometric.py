@@ -25,13 +25,13 @@ from mechanisms.base.mechanism import (
 )
 from mechanisms.base.noise import two_sided_geometric
 
-# Smallest exponent of a probability that is stated: e^-690 is about 1e-300, still a normal float64. A law with smaller
-# ones would call outputs impossible that are not.
+# Smallest exponent of a probability that is stated: e^-690 is about 1e-300, still a normal float64. A distribution with
+# smaller ones would call outputs impossible that are not.
 _FURTHEST = 690.0
 
 
 @dataclass(frozen=True)
-class _Clamped(OnIntegers):
+class _ClampedBase(OnIntegers):
     """What the mechanism shares with its mutants."""
 
     bound: int
@@ -56,14 +56,14 @@ class _Clamped(OnIntegers):
             dtype=np.float64,
         )
 
-    def _law(self, data: Dataset, mass: list[FloatArray]) -> Law:
+    def _output_distribution(self, data: Dataset, mass: list[FloatArray]) -> Law:
         outcomes = tuple(range(self.bound + 1))
         parts = tuple(FiniteLaw(outcomes, m) for m in mass)
         return parts[0] if self.centre(data).ndim == 0 else ProductLaw(parts)
 
 
 @dataclass(frozen=True)
-class TruncatedGeometric(_Clamped):
+class TruncatedGeometric(_ClampedBase):
     """Integer query plus two-sided geometric noise of base `a`, clamped to [0, bound].
 
     Parameters
@@ -87,7 +87,7 @@ class TruncatedGeometric(_Clamped):
         return np.clip(super().__call__(data, n, rng), 0, self.bound)
 
     def law(self, data: Dataset) -> Law:
-        """Exact output law on `data`: the tails beyond 0 and beyond bound lie at the ends.
+        """Exact output distribution on `data`: the tails beyond 0 and beyond bound lie at the ends.
 
         Raises
         ------
@@ -100,11 +100,11 @@ class TruncatedGeometric(_Clamped):
             # P[Z >= t] = a^(1 - t) / (a + 1): the mass of the end point, times a / (a - 1).
             pmf[[0, -1]] *= self.a / (self.a - 1.0)
             mass.append(pmf)
-        return self._law(data, mass)
+        return self._output_distribution(data, mass)
 
 
 @dataclass(frozen=True)
-class RejectAndRedraw(_Clamped):
+class RejectAndRedraw(_ClampedBase):
     """Noise redrawn until the output is in range: what is divided by depends on the answer."""
 
     def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> IntArray:
@@ -119,12 +119,14 @@ class RejectAndRedraw(_Clamped):
         return outputs
 
     def law(self, data: Dataset) -> Law:
-        """Exact output law on `data`."""
-        return self._law(data, [(pmf := self._pmf(g)) / pmf.sum() for g in self.centre(data).ravel().tolist()])
+        """Exact output distribution on `data`."""
+        return self._output_distribution(
+            data, [(pmf := self._pmf(g)) / pmf.sum() for g in self.centre(data).ravel().tolist()]
+        )
 
 
 @dataclass(frozen=True)
-class NoiseClamped(_Clamped):
+class NoiseClamped(_ClampedBase):
     """The noise is clamped to [0, bound], not the output: no output is below the answer."""
 
     def noise(self, size: tuple[int, ...], rng: np.random.Generator) -> IntArray:
@@ -133,7 +135,7 @@ class NoiseClamped(_Clamped):
 
 
 @dataclass(frozen=True)
-class DataDependentBound(_Clamped):
+class DataDependentBound(_ClampedBase):
     """The output is clamped to [0, number of rows], as if that number were public under add/remove."""
 
     def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> IntArray:

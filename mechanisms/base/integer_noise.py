@@ -1,11 +1,11 @@
 """Exact samplers of integer noise: geometric, two-sided geometric, discrete Gaussian.
 
-Exact means: for the float64 parameter as the rational number that it is, the law of the draws is within 2^-240 of the
-stated one in total variation, if the generator's words are uniform. No floating-point number decides anything that it
-cannot decide with certainty.
+Exact means: for the float64 parameter as the rational number that it is, the distribution of the draws is within 2^-240
+of the stated one in total variation, if the generator's words are uniform. No floating-point number decides anything
+that it cannot decide with certainty.
 
 Source: 000, section 2 (geometric_mechanism); Canonne, Kamath and Steinke (2020), "The discrete Gaussian for
-differential privacy", algorithm 3 (discrete Gaussian by rejection from the discrete Laplace law).
+differential privacy", algorithm 3 (discrete Gaussian by rejection from the discrete Laplace distribution).
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def draw_geometric(a: float, size: int | tuple[int, ...], rng: np.random.Generat
     Source: 000, section 2.
     """
     require(1 < a < math.inf, "a finite base a > 1", a)
-    return _geometric(_of_base(float(a)), math.prod(np.atleast_1d(size)), rng).reshape(size)
+    return _draw_geometric(_of_base(float(a)), math.prod(np.atleast_1d(size)), rng).reshape(size)
 
 
 def two_sided_geometric(a: float, size: int | tuple[int, ...], rng: np.random.Generator) -> IntArray:
@@ -99,7 +99,7 @@ def discrete_gaussian(
         The only source of randomness.
     resolution : int, default 53
         Bits of the uniform number that are drawn first, 1 to 53. With few of them most decisions take the slow path;
-        the law is the same.
+        the distribution is the same.
 
     Returns
     -------
@@ -125,13 +125,13 @@ def discrete_gaussian(
     while done < n:
         # Between 44 % and 76 % are accepted; a batch more or less is only a question of time.
         y = _two_sided(_of_scale(t), (n - done) * 3 // 2 + 16, rng)
-        kept = y[_accepted(y, sigma, t, resolution, rng)][: n - done]
+        kept = y[_accept_proposals(y, sigma, t, resolution, rng)][: n - done]
         out[done : done + kept.size] = kept
         done += kept.size
     return out.reshape(size)
 
 
-def _words(n: int, rng: np.random.Generator) -> Words:
+def _draw_words(n: int, rng: np.random.Generator) -> Words:
     """Draw `n` uniform words of 16 bits, the same on every machine."""
     drawn = rng.integers(0, 2**64 - 1, -(-n * _WORD // 64), dtype=np.uint64, endpoint=True)
     return drawn.astype("<u8", copy=False).view("<u2")[:n]
@@ -183,14 +183,14 @@ def _expansions(ratio: int) -> Words:
     return table
 
 
-def _geometric(expansions: Words, n: int, rng: np.random.Generator) -> IntArray:
+def _draw_geometric(expansions: Words, n: int, rng: np.random.Generator) -> IntArray:
     """Draw `n` numbers with independent binary digits of the given probabilities; shape (n,)."""
     digits = len(expansions)
     out = np.zeros(n, dtype=np.int64)
     lead = expansions[:, :1]
     for start in range(0, n if digits else 0, _BLOCK):
         m = min(_BLOCK, n - start)
-        words = _words(digits * m, rng).reshape(digits, m)
+        words = _draw_words(digits * m, rng).reshape(digits, m)
         one = words < lead
         ties = np.flatnonzero(words == lead)
         if ties.size:
@@ -208,7 +208,7 @@ def _later_words(expansions: Words, digit: IntArray, rng: np.random.Generator) -
     less = np.zeros(digit.size, dtype=bool)
     undecided = np.arange(digit.size)
     for place in range(1, expansions.shape[1]):
-        words, target = _words(undecided.size, rng), expansions[digit[undecided], place]
+        words, target = _draw_words(undecided.size, rng), expansions[digit[undecided], place]
         less[undecided] = words < target
         undecided = undecided[words == target]
         if not undecided.size:
@@ -218,7 +218,7 @@ def _later_words(expansions: Words, digit: IntArray, rng: np.random.Generator) -
 
 def _two_sided(expansions: Words, n: int, rng: np.random.Generator) -> IntArray:
     """Draw `n` differences of two geometrics; shape (n,)."""
-    both = _geometric(expansions, 2 * n, rng)
+    both = _draw_geometric(expansions, 2 * n, rng)
     return both[:n] - both[n:]
 
 
@@ -241,7 +241,9 @@ def _acceptance(y: IntArray, sigma: float, t: int) -> tuple[NDArray[np.float64],
     return p, p * (_UNIT * (32.0 + 16.0 * s * s)) + 2.0**-1000
 
 
-def _accepted(y: IntArray, sigma: float, t: int, resolution: int, rng: np.random.Generator) -> NDArray[np.bool_]:
+def _accept_proposals(
+    y: IntArray, sigma: float, t: int, resolution: int, rng: np.random.Generator
+) -> NDArray[np.bool_]:
     """Accept each proposal with its probability: shape (n,)."""
     p, error = _acceptance(y, sigma, t)
     leading = rng.integers(0, 2**64 - 1, y.size, dtype=np.uint64, endpoint=True) >> np.uint64(64 - resolution)

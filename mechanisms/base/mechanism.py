@@ -1,7 +1,7 @@
 """What every mechanism here is, and what a mutant says about itself.
 
 A mechanism is a frozen dataclass that is callable as ``mechanism(data, n, rng)`` and returns `n`
-independent draws, trial axis first. Where its output law is known it also has ``law(data)``, whose
+independent draws, trial axis first. Where its output distribution is known it also has ``law(data)``, whose
 outcomes are the outputs themselves. It draws from the generator it is given and from nothing else.
 """
 

@@ -67,14 +67,14 @@ def lattice_steps(moved: float, granularity: float, step: float, coordinates: in
 
 
 def lattice_law(centre: IntArray, a: float, step: float = 1.0) -> Law:
-    """Law of ``step * (centre + Z)`` with independent two-sided geometric Z, for shape () or (d,)."""
+    """Distribution of ``step * (centre + Z)`` with independent two-sided geometric Z, for shape () or (d,)."""
     if centre.ndim == 0:
         return TwoSidedGeometricLaw(int(centre), a, step)
     return ProductLaw(tuple(TwoSidedGeometricLaw(int(c), a, step) for c in centre))
 
 
 def draw_index(probabilities: FloatArray, n: int, rng: np.random.Generator) -> IntArray:
-    """Draw `n` indices from a finite law by inverting its cumulative sums.
+    """Draw `n` indices from a finite distribution by inverting its cumulative sums.
 
     Impossible indices are never drawn; probabilities are met within about 2^-53.
     """
@@ -121,6 +121,6 @@ def without_low_bits(values: FloatArray, step: float = LOW_BITS) -> FloatArray:
     """Round real-valued outputs to multiples of `step`, a power of two.
 
     The doubles that an answer plus floating-point noise can take depend on the answer (Mironov 2012), and show in the
-    low-order bits. Rounding is post-processing, so no level of the unrounded law grows; it hides those bits.
+    low-order bits. Rounding is post-processing, so no level of the unrounded distribution grows; it hides those bits.
     """
     return np.asarray(np.rint(values / step) * step, dtype=np.float64)

@@ -70,7 +70,7 @@ class ManyResponses:
         return rng.binomial(self.steps, self.probability(data), n)
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact output law on `data`: binomial."""
+        """Exact output distribution on `data`: binomial."""
         ones = np.arange(self.steps + 1)
         mass = stats.binom.pmf(ones, self.steps, self.probability(data))
         return FiniteLaw(tuple(ones.tolist()), mass)
@@ -128,20 +128,20 @@ class _AtItsDelta:
         return optimal_composition(base.step_epsilon, base.steps).epsilon(delta)
 
 
-def _claiming(name: str, cls: Callable[..., ManyResponses], note: str) -> Mutant[ManyResponses]:
+def _claiming_mutant(name: str, cls: Callable[..., ManyResponses], note: str) -> Mutant[ManyResponses]:
     return Mutant(name, Twin(cls), _AtItsDelta(cls), "violation", note)
 
 
 #: The mechanism is the reference; what is wrong is the claim, `epsilon` and `delta` of the mutant.
 MUTANTS: dict[str, Mutant[ManyResponses]] = tabulate_mutants(
-    _claiming("log_dropped", CompositionLogDropped, "claims sqrt(k) e at delta'"),
-    _claiming(
+    _claiming_mutant("log_dropped", CompositionLogDropped, "claims sqrt(k) e at delta'"),
+    _claiming_mutant(
         "second_order_dropped",
         CompositionSecondOrderDropped,
         "claims e sqrt(2k ln(1/delta')), too little for large k e^2",
     ),
-    _claiming("delta_prime_missing", CompositionSlackMissing, "claims the theorem's epsilon with a delta of 0"),
-    _claiming("step_eps_halved", CompositionOfHalfSteps, "steps of level e, composed as if of e/2"),
+    _claiming_mutant("delta_prime_missing", CompositionSlackMissing, "claims the theorem's epsilon with a delta of 0"),
+    _claiming_mutant("step_eps_halved", CompositionOfHalfSteps, "steps of level e, composed as if of e/2"),
 )
 
 
@@ -154,7 +154,7 @@ def expected_loss(curve: LossCurve) -> float:
     Parameters
     ----------
     curve : LossCurve
-        Oriented: P is the law on the first dataset.
+        Oriented: P is the distribution on the first dataset.
 
     Returns
     -------

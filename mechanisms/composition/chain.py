@@ -120,6 +120,6 @@ class TightGroupPrivacyChain:
         return (rng.random(n) < self.probability(self.place(data))).astype(np.uint8)
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact output law on `data`."""
+        """Exact output distribution on `data`."""
         one = self.probability(self.place(data))
         return FiniteLaw((0, 1), np.array([1.0 - one, one]))

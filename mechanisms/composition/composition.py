@@ -141,7 +141,7 @@ class LeakyResponse:
         return response.astype(np.uint8)
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact output law on `data`."""
+        """Exact output distribution on `data`."""
         bit, noisy = self.bit(data), 1.0 - self.delta
         kept, flipped = noisy * self.keep, noisy * float(special.expit(-self.epsilon))
         probabilities = [flipped, kept] if bit else [kept, flipped]
@@ -149,14 +149,14 @@ class LeakyResponse:
 
 
 class HasLawAndDraws(Protocol):
-    """A mechanism with one output a draw and a known law."""
+    """A mechanism with one output a draw and a known distribution."""
 
     def __call__(self, data: Dataset, n: int, rng: np.random.Generator, /) -> NDArray[Any]:
         """Draw `n` outputs, shape (n,)."""
         ...
 
     def law(self, data: Dataset, /) -> Law:
-        """Exact output law on `data`."""
+        """Exact output distribution on `data`."""
         ...
 
 
@@ -277,7 +277,7 @@ class Accountant(_Accountant):
     """
 
     def law(self, data: Dataset) -> ProductLaw:
-        """Exact output law on `data`: independent coordinates."""
+        """Exact output distribution on `data`: independent coordinates."""
         laws = {mechanism: mechanism.law(data) for mechanism in set(self.mechanisms())}
         return ProductLaw(tuple(laws[mechanism] for mechanism in self.mechanisms()))
 

@@ -1,8 +1,8 @@
 """Parallel composition: mechanisms on disjoint blocks of rows, and its mutants.
 
 Blocks are ranges of positions that are fixed and public. Neighbours replace one row, which lies in one block; given
-past answers, the laws of the answers from all other blocks are the same. So the transcript costs the largest level of a
-block, also where what is asked of a block depends on the answers before it.
+past answers, the distributions of the answers from all other blocks are the same. So the transcript costs the largest
+level of a block, also where what is asked of a block depends on the answers before it.
 
 Source: document 002, Lemma 4.5 and Theorem 5.7, which use it without a statement; catalogue 002,
 parallel_composition_disjoint.
@@ -80,7 +80,7 @@ class _Blocks:
         return self.centres(data) + np.stack(noise, axis=1)
 
     def law(self, data: Dataset) -> ProductLaw:
-        """Exact output law on `data`: a two-sided geometric law a block."""
+        """Exact output distribution on `data`: two-sided geometric sums of blocks."""
         found = zip(self.centres(data), self.levels, strict=True)
         return ProductLaw(tuple(lattice_law(centre, base_for(level, 1)) for centre, level in found))
 
@@ -235,7 +235,7 @@ class BlocksDrawnWithReplacement(_Blocks):
 
 
 @dataclass(frozen=True)
-class _Made:
+class _BuildBlocks:
     cls: Any
     more: tuple[Any, ...] = ()
 
@@ -260,7 +260,7 @@ def filtered_by(valid: Count) -> Mutant[DisjointBlocks]:
     """Mutant that drops rows that are not valid before it cuts."""
     return Mutant(
         "data_dependent_blocks",
-        _Made(BlocksOfFilteredRows, (valid,)),
+        _BuildBlocks(BlocksOfFilteredRows, (valid,)),
         _all_blocks,
         "violation",
         "invalid rows are dropped before the data are cut: the sum of all levels, where every cut shifts over a row "
@@ -282,14 +282,14 @@ def deduplicated_by(column: Hashable) -> Mutant[DisjointBlocks]:
 MUTANTS: dict[str, Mutant[DisjointBlocks]] = tabulate_mutants(
     Mutant(
         "overlapping_blocks",
-        _Made(OverlappingBlocks),
+        _BuildBlocks(OverlappingBlocks),
         _two_blocks,
         "violation",
         "off by one: the first row of a block is read by the block before it too, and costs both levels",
     ),
     Mutant(
         "blocks_with_replacement",
-        _Made(BlocksDrawnWithReplacement),
+        _BuildBlocks(BlocksDrawnWithReplacement),
         _most_drawn,
         "violation",
         "positions drawn with replacement: the level is that of the row that was drawn most often",

@@ -42,7 +42,7 @@ class RandomRow:
     -----
     If the n rows of a dataset have a value that no row of its neighbour has, its output has probability 1/(2n) against
     0. So no pure level holds, and (eps, delta)-DP holds for delta = 1/(2n) and every eps, and for no smaller delta:
-    the output laws differ by 1/(2n) in one value, and by at most that in any event.
+    the output distributions differ by 1/(2n) in one value, and by at most that in any event.
     """
 
     column: Hashable | None = None
@@ -66,7 +66,7 @@ class RandomRow:
         return np.where(rng.random(n) < self.share, drawn, NOTHING)
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact output law on `data`; a value that m of the n rows have is published with probability share * m/n."""
+        """Exact output distribution on `data`; a value of m of the n rows has probability share * m/n."""
         values, counts = np.unique(self.values(data), return_counts=True)
         outcomes, mass = values.tolist(), (self.share * counts / counts.sum()).tolist()
         if self.share < 1.0:

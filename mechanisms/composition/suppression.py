@@ -70,7 +70,7 @@ class EitherPredicate(CountingQuery):
 
 
 @dataclass(frozen=True)
-class _Differencing:
+class _DifferencingBase:
     """What the attack shares with its mutant: everything but the check."""
 
     target: Count
@@ -97,7 +97,7 @@ class _Differencing:
 
 
 @dataclass(frozen=True)
-class DifferencingAttack(_Differencing):
+class DifferencingAttack(_DifferencingBase):
     """The attack: ask a wide predicate, then "wide or target"; the difference is the count of the target.
 
     Parameters
@@ -122,7 +122,7 @@ class DifferencingAttack(_Differencing):
 
 
 @dataclass(frozen=True)
-class OverlappingDifferencing(_Differencing):
+class OverlappingDifferencing(_DifferencingBase):
     """The attack without the check: with predicates that overlap it is a mistake in the audit, which finds nothing."""
 
 
@@ -187,7 +187,7 @@ class GeometricNoiseCounts:
         return np.stack([part(data, n, rng) for part in self.parts()], axis=1)
 
     def law(self, data: Dataset) -> ProductLaw:
-        """Exact output law on `data`: independent answers."""
+        """Exact output distribution on `data`: independent answers."""
         return ProductLaw(tuple(part.law(data) for part in self.parts()))
 
 
@@ -223,7 +223,7 @@ class SuppressedCounts:
         return np.tile(self.answers(data), (n, 1))
 
     def law(self, data: Dataset) -> ProductLaw:
-        """Exact output law on `data`: a point."""
+        """Exact output distribution on `data`: a point."""
         return ProductLaw(tuple(FiniteLaw((answer,), np.ones(1)) for answer in self.answers(data).tolist()))
 
 
@@ -271,7 +271,7 @@ def guessing_bound(epsilon: float, delta: float = 0.0) -> float:
 
 
 @dataclass(frozen=True)
-class _Suppressing:
+class _BuildSuppressing:
     """Builds the suppressing interface for the same queries (for `Mutant.build`)."""
 
     threshold: int
@@ -283,7 +283,7 @@ class _Suppressing:
 MUTANTS: dict[str, Mutant[GeometricNoiseCounts]] = tabulate_mutants(
     Mutant(
         "as_described",
-        _Suppressing(SMALLEST),
+        _BuildSuppressing(SMALLEST),
         unbounded,
         "violation",
         "exact counts, small ones refused: the difference of two large counts is that of one person",

@@ -2,8 +2,8 @@
 
 The exact testers work on listed probabilities, independently of `auditor.privacy.exact`, or state the tail of the
 privacy loss of a known pair in closed form. A sampled tester is a random thing itself: here it is a mechanism whose
-input is a pair of laws, and whose output is the lower bound that one audit of that pair reports. Its claim is that the
-bound is above the true level in at most 5 % of audits.
+input is a pair of distributions, and whose output is the lower bound that one audit of that pair reports. Its claim is
+that the bound is above the true level in at most 5 % of audits.
 
 Source: D001 definitions 12.1 and 12.2, proposition 12.3; D003 definition 1.1.1 and section 1.2; catalogue 000_001_003,
 A1 to A5, A12, dp_definition_checks and privacy_loss_tail_condition.
@@ -31,7 +31,7 @@ _AT_ONCE = 2**21
 
 
 def largest_loss(p: ArrayLike, q: ArrayLike) -> float:
-    """Largest privacy loss in either order of two listed laws: ``max |ln p/q|``.
+    """Largest privacy loss in either order of two listed distributions: ``max |ln p/q|``.
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def largest_loss(p: ArrayLike, q: ArrayLike) -> float:
     Returns
     -------
     float
-        `inf` if an outcome is possible under one law only; outcomes impossible under both are skipped.
+        `inf` if an outcome is possible under one distribution only; outcomes impossible under both are skipped.
     """
     first, second = np.asarray(p, dtype=np.float64), np.asarray(q, dtype=np.float64)
     possible = (first > 0) | (second > 0)
@@ -50,26 +50,27 @@ def largest_loss(p: ArrayLike, q: ArrayLike) -> float:
 
 
 def hockey_stick(p: ArrayLike, q: ArrayLike, epsilon: float) -> float:
-    """Smallest delta at ``epsilon`` for two listed laws, in the order given: the sum of ``max(0, p - e^eps q)``."""
+    """Smallest delta at ``epsilon`` for two listed distributions, in this order: the sum of ``max(0, p - e^eps q)``."""
     first, second = np.asarray(p, dtype=np.float64), np.asarray(q, dtype=np.float64)
     return float(np.maximum(0.0, first - math.exp(epsilon) * second).sum())
 
 
 def loss_event(law_p: Law, law_q: Law, epsilon: float) -> tuple[float, float]:
-    """Probabilities under both laws of the event that the privacy loss ``ln(p/q)`` is at least eps.
+    """Probabilities under both distributions of the event that the privacy loss ``ln(p/q)`` is at least eps.
 
     Parameters
     ----------
     law_p, law_q : Law
-        Two finite laws, two Laplace, Gaussian or two-sided geometric laws of equal scale, or two Cauchy laws of one
-        centre of which the first has the smaller scale.
+        Two finite distributions, two Laplace, Gaussian or two-sided geometric distributions of equal scale, or two
+        Cauchy distributions of one centre of which the first has the smaller scale.
     epsilon : float
         At least 0.
 
     Returns
     -------
     p, q : float
-        p is the tail of the privacy loss, and ``p - e^eps q`` the smallest delta at eps, in this order of the laws.
+        p is the tail of the privacy loss, and ``p - e^eps q`` the smallest delta at eps, in this order of the
+        distributions.
 
     Raises
     ------
@@ -78,10 +79,10 @@ def loss_event(law_p: Law, law_q: Law, epsilon: float) -> tuple[float, float]:
 
     Notes
     -----
-    With centres 0 and s, in units of the scale, the loss of x is ``|x - s| - |x|`` for Laplace laws and
+    With centres 0 and s, in units of the scale, the loss of x is ``|x - s| - |x|`` for Laplace distributions and
     ``s^2/2 - s x`` for Gaussian ones, and that of k is ``ln a (|k - s| - |k|)`` for geometric ones: the event is a half
-    line. For Cauchy laws of scales ``s < t`` the ratio is ``cosh d + sinh d cos v`` with ``d = ln(t/s)`` and
-    ``v = 2 arctan(x/s)``, which is uniform under the first law: the event is an interval around the centre.
+    line. For Cauchy distributions of scales ``s < t`` the ratio is ``cosh d + sinh d cos v`` with ``d = ln(t/s)`` and
+    ``v = 2 arctan(x/s)``, which is uniform under the first distribution: the event is an interval around the centre.
     """
     match law_p, law_q:
         case FiniteLaw(), FiniteLaw():
@@ -111,19 +112,19 @@ def loss_event(law_p: Law, law_q: Law, epsilon: float) -> tuple[float, float]:
             cosine = (math.exp(epsilon) - math.cosh(distance)) / math.sinh(distance)
             angle = math.acos(min(1.0, max(-1.0, cosine)))
             return angle / math.pi, 2 / math.pi * math.atan(math.exp(-distance) * math.tan(angle / 2))
-    raise ValueError(f"expected two laws of one family whose loss is known, got {law_p!r} and {law_q!r}")
+    raise ValueError(f"expected two distributions of one family whose loss is known, got {law_p!r} and {law_q!r}")
 
 
 # ----------------------------------------------------------------------------------- sampled
 
 
 def draw(law: Law, n: int, rng: np.random.Generator) -> FloatArray:
-    """Draw `n` numbers from a law; float64 of shape (n,).
+    """Draw `n` numbers from a distribution; float64 of shape (n,).
 
     Raises
     ------
     ValueError
-        If the law is none of those of one number.
+        If the distribution is none of those of one number.
     """
     match law:
         case LaplaceLaw():
@@ -136,7 +137,7 @@ def draw(law: Law, n: int, rng: np.random.Generator) -> FloatArray:
             return law.step * (law.loc + two_sided_geometric(law.a, n, rng)).astype(np.float64)
         case FiniteLaw():
             return np.array(law.outcomes, dtype=np.float64)[draw_index(law.probabilities, n, rng)]
-    raise ValueError(f"expected a law of one number, got {law!r}")
+    raise ValueError(f"expected a distribution of one number, got {law!r}")
 
 
 @lru_cache(maxsize=8)
@@ -148,12 +149,12 @@ def _limits(runs: int, alpha: float) -> tuple[FloatArray, FloatArray]:
 
 @dataclass(frozen=True)
 class SampledTester:
-    """One audit of a pair of laws from draws: a lower bound for the level, at a confidence.
+    """One audit of a pair of distributions from draws: a lower bound for the level, at a confidence.
 
-    Called with a pair of laws as its data. Each audit draws ``runs`` training and ``runs`` scoring outputs from either
-    law. On the training outputs it chooses an order of the pair and an event; on the scoring outputs it counts that
-    event and reports ``ln((P_lo - delta) / Q_hi)``, or 0 if that is negative, with exact one-sided limits at half the
-    error each.
+    Called with a pair of distributions as its data. Each audit draws ``runs`` training and ``runs`` scoring outputs
+    from either distribution. On the training outputs it chooses an order of the pair and an event; on the scoring
+    outputs it counts that event and reports ``ln((P_lo - delta) / Q_hi)``, or 0 if that is negative, with exact
+    one-sided limits at half the error each.
 
     Parameters
     ----------
@@ -193,13 +194,13 @@ class SampledTester:
         require(0 < self.error < 1, "an error in (0, 1)", self.error)
 
     def __call__(self, data: tuple[Law, Law], n: int, rng: np.random.Generator) -> FloatArray:
-        """Make `n` audits of the pair of laws `data`; their bounds, float64 of shape (n,), each at least 0."""
+        """Make `n` audits of the pair of distributions `data`; their bounds, float64 of shape (n,), each at least 0."""
         require_draws(n)
         size = max(1, _AT_ONCE // self.runs)
         return np.concatenate([self._audits(data, min(size, n - k), rng) for k in range(0, n, size)])
 
     def samples(self, data: tuple[Law, Law], n: int, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
-        """Training and scoring counts, int64 of shape (n, 2, cells): audits, laws, cells."""
+        """Training and scoring counts, int64 of shape (n, 2, cells): audits, distributions, cells."""
         training, scoring = (
             np.stack([self._counts(draw(law, n * self.runs, rng), n) for law in data], axis=1) for _ in range(2)
         )
@@ -210,7 +211,7 @@ class SampledTester:
         return ((0, 1), (1, 0))
 
     def bound(self, p: IntArray, q: IntArray) -> FloatArray:
-        """Lower bound from the counts of an event under both laws."""
+        """Lower bound from the counts of an event under both distributions."""
         lower, upper = _limits(self.runs, self.error / 2)
         return np.asarray(np.log(np.maximum(lower[p] - self.delta, 1e-300) / upper[q]), dtype=np.float64)
 
@@ -286,13 +287,13 @@ class PointMassRatio:
     Parameters
     ----------
     runs : int, default 200
-        Outputs drawn from either law in each audit.
+        Outputs drawn from either distribution in each audit.
     """
 
     runs: int = 200
 
     def __call__(self, data: tuple[Law, Law], n: int, rng: np.random.Generator) -> FloatArray:
-        """Make `n` audits; float64 of shape (n,), `inf` where an output of the first law is none of the second's."""
+        """Make `n` audits; float64 of shape (n,), `inf` where the second distribution lacks an output of the first."""
         require_draws(n)
         size = max(1, _AT_ONCE // self.runs)
         return np.concatenate([self._audits(data, min(size, n - k), rng) for k in range(0, n, size)])

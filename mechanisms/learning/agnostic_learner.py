@@ -46,7 +46,7 @@ class HypothesisChoice:
         return softmax(self.exponents(data))
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact output law on `data`: outcomes 0, 1, .. are the hypotheses."""
+        """Exact output distribution on `data`: outcomes 0, 1, .. are the hypotheses."""
         mass = self.probabilities(data)
         return FiniteLaw(tuple(range(mass.size)), mass)
 
@@ -168,7 +168,7 @@ class LabelsAt:
         return np.asarray((1 << np.arange(len(self.points))) @ labels, dtype=np.int64)
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact output law on `data`: outcomes are all codes, possible or not."""
+        """Exact output distribution on `data`: outcomes are all codes, possible or not."""
         size = 1 << len(self.points)
         mass = np.bincount(self._codes(), self.learner.probabilities(data), minlength=size)
         return FiniteLaw(tuple(range(size)), mass.astype(np.float64))

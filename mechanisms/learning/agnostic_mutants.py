@@ -30,7 +30,7 @@ from mechanisms.learning.hypotheses import BoolArray, ThresholdFunctions, counts
 from mechanisms.selection.exponential import softmax
 from mechanisms.selection.noisy_max import laplace_winner
 
-#: Subsets of the data, up to equal records, that a law is summed over; arbitrary, a second's work.
+#: Subsets of the data, up to equal records, that a distribution is summed over; arbitrary, a second's work.
 _MOST_SUBSETS = 10_000
 
 
@@ -193,7 +193,7 @@ class LearnerThatNeverFails(HypothesisChoice):
 
 
 @dataclass(frozen=True)
-class _Restricted(HypothesisChoice):
+class _RestrictedBase(HypothesisChoice):
     """Only some hypotheses are offered, and which ones depends on the data."""
 
     def offered(self, data: Dataset) -> BoolArray:
@@ -211,7 +211,7 @@ class _Restricted(HypothesisChoice):
 
 
 @dataclass(frozen=True)
-class OccurringHypothesesOnly(_Restricted):
+class OccurringHypothesesOnly(_RestrictedBase):
     """Hypotheses that give label 1 to some point of the sample."""
 
     def offered(self, data: Dataset) -> BoolArray:
@@ -220,7 +220,7 @@ class OccurringHypothesesOnly(_Restricted):
 
 
 @dataclass(frozen=True)
-class ConsistentHypothesesOnly(_Restricted):
+class ConsistentHypothesesOnly(_RestrictedBase):
     """Hypotheses that make no mistake; all of them if none is consistent."""
 
     def offered(self, data: Dataset) -> BoolArray:
@@ -229,7 +229,7 @@ class ConsistentHypothesesOnly(_Restricted):
 
 
 @dataclass(frozen=True)
-class LabelingsOfSample(_Restricted):
+class LabelingsOfSample(_RestrictedBase):
     """One hypothesis, the first one, for each labeling of the points of the sample."""
 
     def offered(self, data: Dataset) -> BoolArray:
@@ -239,7 +239,7 @@ class LabelingsOfSample(_Restricted):
 
 
 @dataclass(frozen=True)
-class GridFromRange(_Restricted):
+class GridFromRange(_RestrictedBase):
     """Thresholds on a grid that begins at the least and ends beyond the largest point of the sample."""
 
     def offered(self, data: Dataset) -> BoolArray:

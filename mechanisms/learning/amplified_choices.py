@@ -28,7 +28,7 @@ from mechanisms.learning.boosting_parts import ChosenHypothesis
 from mechanisms.learning.hypotheses import BoolArray, HypothesisClass
 from mechanisms.learning.parity import labelled
 
-#: Lists of k candidates over which a law is summed, at most: a second's work.
+#: Lists of k candidates over which a distribution is summed, at most: a second's work.
 _MOST_LISTS = 5_000
 # Weights are at least e^-600, as in `ExponentialSelection`.
 _MAX_LOG_GAP = 600.0
@@ -129,7 +129,7 @@ class ChosenByLearner(ChosenHypothesis):
         return self.choice(records_of(data, self.count.d), n, rng)
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact law of the position on `data`."""
+        """Exact distribution of the position on `data`."""
         return self.choice.law(records_of(data, self.count.d))
 
 
@@ -144,14 +144,14 @@ class BoostedByLearner(BoostedLearner):
 
     Notes
     -----
-    The law is a sum over all lists of k outcomes of the runs, of which there are ``(1 + 2^d)^k`` at most.
+    The distribution is a sum over all lists of k outcomes of the runs, of which there are ``(1 + 2^d)^k`` at most.
     """
 
     count: ParityErrors
     selection: ExponentialSelection
     build: Build
 
-    def _chosen(self, codes: tuple[int, ...]) -> HypothesisChoice:
+    def _choice_of_codes(self, codes: tuple[int, ...]) -> HypothesisChoice:
         return chooser(self.build, codes, self.count.d, self.selection.epsilon)
 
     def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> IntArray:
@@ -164,19 +164,19 @@ class BoostedByLearner(BoostedLearner):
         order = np.argsort(lists, kind="stable")
         for runs in np.split(order, np.flatnonzero(np.diff(lists[order])) + 1):
             codes = candidates[runs[0]]
-            at = self._chosen(tuple(codes.tolist()))(rows, runs.size, rng)
+            at = self._choice_of_codes(tuple(codes.tolist()))(rows, runs.size, rng)
             candidates[runs, 0] = codes[np.asarray(at)]
         return candidates[:, 0]
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact output law on `data`; ValueError if there are too many lists of candidates."""
+        """Exact output distribution on `data`; ValueError if there are too many lists of candidates."""
         laws = self.laws(data)
         size = math.prod(len(law.outcomes) for law in laws)
         require(size <= _MOST_LISTS, f"at most {_MOST_LISTS} lists of candidates", size)
         rows, total = records_of(self.split.test_part(data), self.count.d), dict[int, float]()
         for some in itertools.product(*(zip(law.outcomes, law.probabilities, strict=True) for law in laws)):
             codes: tuple[Any, ...] = tuple(code for code, _ in some)
-            mass = math.prod(float(p) for _, p in some) * self._chosen(codes).probabilities(rows)
+            mass = math.prod(float(p) for _, p in some) * self._choice_of_codes(codes).probabilities(rows)
             for code, p in zip(codes, mass.tolist(), strict=True):
                 total[code] = total.get(code, 0.0) + p
         codes = tuple(sorted(total))

@@ -268,7 +268,7 @@ class FirstUntestedHypothesis(BoostedLearner):
         return np.take_along_axis(candidates, first[:, None], axis=1)[:, 0]
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact output law on `data`: each run's law, as far as the runs before it have none."""
+        """Exact output distribution on `data`: each run's, as far as the runs before it have none."""
         laws, weights, reached = [], [], 1.0
         for law in self.laws(data):
             none = float(law.probabilities[law.outcomes.index(NULL)])
@@ -296,7 +296,7 @@ def _with_level(base: Any, level: float) -> Any:
     return replace(base, selection=NoisyErrorCounts(level, base.selection.fineness))
 
 
-def _as(cls: type[BoostedLearner], base: BoostedLearner) -> BoostedLearner:
+def _build_as(cls: type[BoostedLearner], base: BoostedLearner) -> BoostedLearner:
     return cls(base.learner, base.count, base.split, base.selection)
 
 
@@ -357,14 +357,14 @@ MUTANTS: dict[str, Mutant[Any]] = tabulate_mutants(
     ),
     Mutant(
         "silent_bot_drop",
-        lambda base: _as(NullRunsDropped, base),
+        lambda base: _build_as(NullRunsDropped, base),
         None,
         "benign",
         "runs without a hypothesis are dropped: post-processing, as the scale of the noise stays",
     ),
     Mutant(
         "early_stop_at_first_hypothesis",
-        lambda base: _as(FirstUntestedHypothesis, base),
+        lambda base: _build_as(FirstUntestedHypothesis, base),
         _exact_base,
         "benign",
         "the first hypothesis, untested: all runs are on disjoint blocks",

@@ -4,8 +4,8 @@ Source: document 002, section 4, step 6 of algorithm A*, and footnote 4; catalog
 parity_amplified_expmech.
 
 An error count is an integer, and a test row moves it by at most 1, so integer noise on the counts is exact: nothing is
-rounded. `NoisyErrorCounts.fineness` cuts an error into more lattice steps; as it grows the law of the choice tends to
-that of the document's Laplace noise.
+rounded. `NoisyErrorCounts.fineness` cuts an error into more lattice steps; as it grows the distribution of the choice
+tends to that of the document's Laplace noise.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MAX_LOG_GAP = 600.0
 
 
 class CandidateSelection(Protocol):
-    """Chooses one of k candidates, and knows the law of its choice."""
+    """Chooses one of k candidates, and knows the distribution of its choice."""
 
     def choose(self, errors: IntArray, rng: np.random.Generator, /) -> IntArray:
         """Return the chosen candidate of each run; `errors` of shape (n, k), result of shape (n,)."""
@@ -104,7 +104,7 @@ class NoisyErrorCounts:
         return np.asarray(np.argmin(self.noisy(errors, rng), axis=1), dtype=np.int64)
 
     def estimate(self, errors: int) -> TwoSidedGeometricLaw:
-        """Law of the noisy count of a candidate with so many errors, in lattice steps."""
+        """Distribution of the noisy count of a candidate with so many errors, in lattice steps."""
         return TwoSidedGeometricLaw(int(errors) * self.fineness, self.base)
 
     def winners(self, masses: FloatArray, errors: IntArray) -> FloatArray:
@@ -203,7 +203,7 @@ class ExponentialSelection:
         v = np.arange(-_REACH, math.log(_REACH) - math.log(float(w.min())) + _STEP, _STEP)
         t = np.exp(v)
         each = np.exp(-np.outer(w, t))
-        mixed = masses @ each + _absent(masses)
+        mixed = masses @ each + _absence_probability(masses)
         before, after = _products(mixed, mixed)
         inside = _STEP * t * w[:, None] * each
         return np.asarray(masses * ((before * after) @ inside.T), dtype=np.float64)
@@ -241,12 +241,12 @@ def _first_smallest(masses: FloatArray, mass: FloatArray, at_least: FloatArray, 
     mass, at_least, above : ndarray of shape (m, points)
         Probabilities that the noisy score of score i is equal to, at least, above each point.
     """
-    absent = _absent(masses)
+    absent = _absence_probability(masses)
     before, after = _products(masses @ above + absent, masses @ at_least + absent)
     return np.asarray(masses * ((before * after) @ mass.T), dtype=np.float64)
 
 
-def _absent(masses: FloatArray) -> FloatArray:
+def _absence_probability(masses: FloatArray) -> FloatArray:
     """Probability that there is no such candidate; shape (k, 1)."""
     return np.asarray(np.maximum(1.0 - masses.sum(axis=1, keepdims=True), 0.0), dtype=np.float64)
 

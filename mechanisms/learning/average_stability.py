@@ -249,7 +249,7 @@ def _descent(**changed: Order | int | bool) -> Callable[[SquaredMove], SquaredMo
     return build
 
 
-def _uncoupled(base: SquaredMove) -> SquaredMove:
+def _uncouple_coins(base: SquaredMove) -> SquaredMove:
     permuted = _descent(order="permuted")(base)
     return IndependentCoins(permuted.learner, permuted.size)
 
@@ -264,6 +264,6 @@ DESCENT_MUTANTS: dict[str, Mutant[SquaredMove]] = tabulate_mutants(
         "an index is hit 0, 1, 2.. times: the square of a sum is counted",
     ),
     Mutant("several_epochs", _descent(passes=2), None, "benign", "two passes, held against one"),
-    Mutant("uncoupled_permutations", _uncoupled, None, "benign", "two orders: alpha does not vanish"),
+    Mutant("uncoupled_permutations", _uncouple_coins, None, "benign", "two orders: alpha does not vanish"),
     Mutant("last_iterate_for_average", _descent(average=False), None, "benign", "the last weight for the mean of all"),
 )

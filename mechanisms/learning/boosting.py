@@ -38,7 +38,7 @@ class BaseLearner(Protocol):
         ...
 
     def law(self, data: Dataset, /) -> FiniteLaw:
-        """Exact law of the hypothesis."""
+        """Exact distribution of the hypothesis."""
         ...
 
 
@@ -147,7 +147,7 @@ class _Rounds:
         return list(groups.values())
 
     def laws(self, data: Dataset) -> list[FiniteLaw]:
-        """Exact law of each candidate; they are independent."""
+        """Exact distribution of each candidate; they are independent."""
         known = {j: law for block, runs in self.blocks(data) for law in [self.learner.law(block)] for j in runs}
         return [known[j] for j in range(self.split.rounds)]
 
@@ -174,7 +174,7 @@ class ReleasedCandidates(_Rounds):
         return self.candidates(data, n, rng)
 
     def law(self, data: Dataset) -> ProductLaw:
-        """Exact law on `data`."""
+        """Exact distribution on `data`."""
         return ProductLaw(tuple(self.laws(data)))
 
 
@@ -203,32 +203,32 @@ class JointRelease(_Rounds):
         """Draw `n` releases; int64 of shape (n, k)."""
         candidates = self.candidates(data, n, rng)
         noisy = np.clip(self.selection.noisy(self.errors(candidates, data), rng), 0, self.top)
-        return self._packed(candidates, noisy)
+        return self._pack_codes(candidates, noisy)
 
-    def _packed(self, candidates: IntArray, noisy: IntArray) -> IntArray:
+    def _pack_codes(self, candidates: IntArray, noisy: IntArray) -> IntArray:
         return (candidates - NULL) * (self.top + 1) + noisy
 
     def law(self, data: Dataset) -> ProductLaw | FiniteLaw:
-        """Exact law on `data`; for a mutant whose candidates share their noise, outcomes are tuples."""
+        """Exact distribution on `data`; for a mutant whose candidates share their noise, outcomes are tuples."""
         if isinstance(self.selection, NoiselessErrorCounts):
-            return self._law_of_shared_noise(data, self.selection)
+            return self._distribution_of_shared_noise(data, self.selection)
         parts = []
         for law in self.laws(data):
             codes = np.array(law.outcomes, dtype=np.int64)
             outcomes, mass = [], []
             for code, p, errors in zip(codes, law.probabilities, self.errors(codes, data), strict=True):
-                outcomes.append(self._packed(code, np.arange(self.top + 1)))
+                outcomes.append(self._pack_codes(code, np.arange(self.top + 1)))
                 mass.append(p * clamped(self.selection.estimate(int(errors)), 0, self.top))
             parts.append(FiniteLaw(tuple(np.concatenate(outcomes).tolist()), np.concatenate(mass)))
         return ProductLaw(tuple(parts))
 
-    def _law_of_shared_noise(self, data: Dataset, noise: NoiselessErrorCounts) -> FiniteLaw:
+    def _distribution_of_shared_noise(self, data: Dataset, noise: NoiselessErrorCounts) -> FiniteLaw:
         drawn, mass = noise.shared(self.top)
         total: dict[tuple[int, ...], float] = {}
         for some in itertools.product(*(zip(law.outcomes, law.probabilities, strict=True) for law in self.laws(data))):
             codes = np.array([code for code, _ in some], dtype=np.int64)
             steps = self.errors(codes, data) * self.selection.fineness
-            outputs = self._packed(codes, np.clip(steps + drawn[:, None], 0, self.top))
+            outputs = self._pack_codes(codes, np.clip(steps + drawn[:, None], 0, self.top))
             for output, p in zip(outputs.tolist(), mass * math.prod(p for _, p in some), strict=True):
                 total[tuple(output)] = total.get(tuple(output), 0.0) + float(p)
         return FiniteLaw(tuple(total), np.array(list(total.values())))
@@ -274,7 +274,7 @@ class BoostedLearner(_Rounds):
         return np.take_along_axis(candidates, chosen[:, None], axis=1)[:, 0]
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact output law on `data`."""
+        """Exact output distribution on `data`."""
         laws = self.laws(data)
         codes = np.array(sorted({code for law in laws for code in law.outcomes}), dtype=np.int64)  # type: ignore[type-var]
         mass = np.zeros((len(laws), codes.size))
@@ -315,7 +315,7 @@ class RetriedOnSameData(_Rounds):
         return found
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact law on `data`; outcomes are pairs (runs, hypothesis)."""
+        """Exact distribution on `data`; outcomes are pairs (runs, hypothesis)."""
         one = self.learner.law(self.split.block(self.checked(data), 0))
         none = dict(zip(one.outcomes, one.probabilities, strict=True))[NULL]
         found = {

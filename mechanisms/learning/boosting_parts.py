@@ -20,9 +20,9 @@ from mechanisms.learning.amplified_selection import CandidateSelection, Noiseles
 from mechanisms.learning.boosting import NULL, BoostedLearner, CountsErrors, JointRelease, ReleasedCandidates
 from mechanisms.learning.hypotheses import HypothesisClass, counts_of
 
-#: Outcomes that a law lists at most: a million of them take about a second.
+#: Outcomes that a distribution lists at most: a million of them take about a second.
 _MOST = 1_000_000
-#: Orders of the rows over which a law is averaged at most, those of seven rows.
+#: Orders of the rows over which a distribution is averaged at most, those of seven rows.
 _MOST_ORDERS = 5040
 
 
@@ -65,7 +65,7 @@ class FixedErrors:
         return self.selection.noisy(np.broadcast_to(errors, (n, errors.size)), rng)
 
     def law(self, data: Dataset) -> ProductLaw | FiniteLaw:
-        """Exact law on `data`; for a mutant whose candidates share their noise, outcomes are tuples.
+        """Exact distribution on `data`; for a mutant whose candidates share their noise, outcomes are tuples.
 
         The shared noise is then followed as far as `NoisyErrorCounts.reach`, and clamped there.
         """
@@ -105,7 +105,7 @@ class ChosenHypothesis:
         return self.selection.choose(np.broadcast_to(errors, (n, errors.size)), rng)
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact law of the position on `data`."""
+        """Exact distribution of the position on `data`."""
         counts, score = np.unique(errors_of(self.hypotheses, self.count, data), return_inverse=True)
         masses = np.asarray(score[:, None] == np.arange(counts.size), dtype=np.float64)
         found = self.selection.winners(masses, counts).sum(axis=1)
@@ -153,7 +153,7 @@ class ReleaseAsOneNumber:
         return self._number(self.release(data, n, rng))
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact law on `data`."""
+        """Exact distribution on `data`."""
         law = self.release.law(data)
         if isinstance(law, FiniteLaw):
             return FiniteLaw(tuple(self._number(np.array(law.outcomes)).tolist()), law.probabilities)
@@ -187,7 +187,7 @@ class VoteMargin:
         return np.asarray((hypotheses == 1).sum(axis=1) - (hypotheses == 0).sum(axis=1), dtype=np.int64)
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact law on `data`: a convolution."""
+        """Exact distribution on `data`: a convolution."""
         mass = np.ones(1)
         for law in self.release.laws(data):
             known = dict(zip(law.outcomes, law.probabilities, strict=True))
@@ -213,17 +213,17 @@ class LargestEstimate:
         """The claimed level of all estimates, which post-processing keeps."""
         return self.errors.epsilon
 
-    def _top(self, data: Dataset) -> int:
+    def _largest_score(self, data: Dataset) -> int:
         return len(data) * self.errors.selection.fineness
 
     def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> IntArray:
         """Draw `n` numbers, in lattice steps; int64 of shape (n,)."""
         largest = self.errors(data, n, rng).max(axis=1)
-        return np.asarray(np.clip(largest, 0, self._top(data)), dtype=np.int64)
+        return np.asarray(np.clip(largest, 0, self._largest_score(data)), dtype=np.int64)
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact law on `data`."""
-        top = self._top(data)
+        """Exact distribution on `data`."""
+        top = self._largest_score(data)
         below = np.ones(top + 1)
         for errors in errors_of(self.errors.hypotheses, self.errors.count, data):
             below = below * np.cumsum(clamped(self.errors.selection.estimate(int(errors)), 0, top))
@@ -248,7 +248,7 @@ class ShuffledLearner:
         return np.concatenate([self.boosted(rows[rng.permutation(len(rows))], 1, rng) for _ in range(n)])
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact law on `data`: the mean over all orders that differ."""
+        """Exact distribution on `data`: the mean over all orders that differ."""
         rows = np.asarray(data)
         require(math.factorial(len(rows)) <= _MOST_ORDERS, "at most 7 rows", len(rows))
         orders = list(itertools.permutations(range(len(rows))))
@@ -261,7 +261,7 @@ class ShuffledLearner:
 
 
 def mixture(laws: Sequence[FiniteLaw], weights: Sequence[float]) -> FiniteLaw:
-    """Law of an outcome from one of several laws, chosen with the weights."""
+    """Mixture of several distributions with the weights."""
     total: dict[Any, float] = {}
     for law, weight in zip(laws, weights, strict=True):
         for outcome, mass in zip(law.outcomes, law.probabilities, strict=True):

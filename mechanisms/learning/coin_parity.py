@@ -52,8 +52,8 @@ class CoinParity(PrivateParityLearner):
 
     Notes
     -----
-    Outputs are codes of parities, and -1 for none; see `SubsetLearner`. The law is by enumeration of the 2^n sets of
-    rows kept.
+    Outputs are codes of parities, and -1 for none; see `SubsetLearner`. The distribution is by enumeration of the 2^n
+    sets of rows kept.
     """
 
     highest: ClassVar[float] = 1.0
@@ -95,7 +95,7 @@ class FirstHypothesisOfBatches:
         return np.split(rows, self.batches)
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact output law: the sum over the batches that are the first to give a hypothesis."""
+        """Exact output distribution: the sum over the batches that are the first to give a hypothesis."""
         laws = [self.learner.law(part) for part in self.parts(data)]  # type: ignore[attr-defined]
         total, none = np.zeros(len(laws[0].outcomes)), 1.0
         for one in laws:
@@ -238,7 +238,7 @@ class KeptRowsRevealed(CoinParity):
         return np.asarray(read.x[0].astype(np.int64) + label, dtype=np.int64)
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact output law, over tuples."""
+        """Exact output distribution, over tuples."""
         read = self.read(data)
         drawn, mass = self.drawn_subsets(read)
         given, rows = self.given(read, drawn), np.where(drawn, self._codes(read), 0)
@@ -312,6 +312,6 @@ MUTANTS: dict[str, Mutant[Any]] = tabulate_mutants(
         Twin(ZeroRowsDropped),
         lambda base: base.exact_epsilon,
         "benign",
-        "rows that are not kept are left out: the same law",
+        "rows that are not kept are left out: the same distribution",
     ),
 )

@@ -50,7 +50,7 @@ class CoinOutcome:
 
 @dataclass(frozen=True)
 class BernoulliVote:
-    """Law of a vote: of a learner on `size` Bernoulli(q) labels.
+    """Distribution of a vote: of a learner on `size` Bernoulli(q) labels.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ class VoteDeviation:
 
     Notes
     -----
-    The data are `BernoulliVote`, the law of a vote.
+    The data are `BernoulliVote`, the distribution of a vote.
     """
 
     def __call__(self, data: BernoulliVote, n: int, rng: np.random.Generator) -> FloatArray:
@@ -191,7 +191,7 @@ class FarVotes:
 
     Notes
     -----
-    The data are `BernoulliVote`, the law of a vote; each chunk tosses its own coins.
+    The data are `BernoulliVote`, the distribution of a vote; each chunk tosses its own coins.
     """
 
     chunks: int

@@ -42,8 +42,8 @@ class ErrorEstimate:
     epsilon : float
         Claimed pure level, under replace-one.
     step : float, default 2**-10
-        Lattice step in records: a power of two, at most 1. A thousandth of a record, so that the law is the Laplace
-        law of scale ``1 / (n eps)`` to the eye.
+        Lattice step in records: a power of two, at most 1. A thousandth of a record, so that the distribution is the
+        Laplace distribution of scale ``1 / (n eps)`` to the eye.
 
     Notes
     -----
@@ -71,7 +71,7 @@ class ErrorEstimate:
 
     @property
     def scale(self) -> float:
-        """Scale of the Laplace law that the noise stands for, in records."""
+        """Scale of the Laplace distribution that the noise stands for, in records."""
         return 1.0 / self.epsilon
 
     @property
@@ -98,7 +98,7 @@ class ErrorEstimate:
         return round(float(self.wrong(data).sum()) / self.step)
 
     def law(self, data: Dataset) -> TwoSidedGeometricLaw:
-        """Exact output law on `data`."""
+        """Exact output distribution on `data`."""
         return TwoSidedGeometricLaw(self.centre(data), self.base, self.unit)
 
     def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> FloatArray:
@@ -154,7 +154,7 @@ def _over_n(base: ErrorEstimate) -> float:
     return base.epsilon / base.size
 
 
-def _trained(base: ErrorEstimate) -> float:
+def _trained_level(base: ErrorEstimate) -> float:
     return TRAINED_ON * base.epsilon
 
 
@@ -180,7 +180,7 @@ MUTANTS: dict[str, Mutant[ErrorEstimate]] = tabulate_mutants(
     Mutant(
         "train_size_for_test_size",
         Twin(NoiseForTrainingSize),
-        _trained,
+        _trained_level,
         "violation",
         "sensitivity 1/n for the training records, twice as many as are tested on: 2 eps",
     ),

@@ -189,7 +189,7 @@ def identical_realizable(hypotheses: int, alpha: float) -> FiniteExampleDistribu
     label 0. Source: catalogue 002, exp_mech_generic_agnostic, the hard instance.
     """
     require(hypotheses >= 2, "two hypotheses", hypotheses)
-    error = _open(alpha * (1.0 + _ABOVE))
+    error = _check_probability(alpha * (1.0 + _ABOVE))
     records = np.array([[0, 1], [hypotheses, 0]], dtype=np.int64)
     return FiniteExampleDistribution(PointFunctions(hypotheses, 1), records, np.array([error, 1.0 - error]))
 
@@ -200,7 +200,7 @@ def identical_agnostic(hypotheses: int, alpha: float) -> FiniteExampleDistributi
     Points, and examples at the first one only, with label 1 in a part ``(1 + alpha) / 2`` of them.
     """
     require(hypotheses >= 2, "two hypotheses", hypotheses)
-    error = _open(0.5 * (1.0 + alpha * (1.0 + _ABOVE)))
+    error = _check_probability(0.5 * (1.0 + alpha * (1.0 + _ABOVE)))
     records = np.array([[0, 1], [0, 0]], dtype=np.int64)
     return FiniteExampleDistribution(PointFunctions(hypotheses), records, np.array([error, 1.0 - error]))
 
@@ -223,7 +223,7 @@ class IndependentBits:
 
     def __post_init__(self) -> None:
         require(self.hypotheses >= 2, "two hypotheses", self.hypotheses)
-        _open(self.alpha)
+        _check_probability(self.alpha)
 
     @property
     def multiplicities(self) -> FloatArray:
@@ -358,6 +358,6 @@ def _binomial(size: int, p: float) -> tuple[FloatArray, FloatArray]:
     return k, np.asarray(stats.binom.pmf(k, size, p), dtype=np.float64)
 
 
-def _open(probability: float) -> float:
+def _check_probability(probability: float) -> float:
     require(0 < probability < 1, "a probability in (0, 1)", probability)
     return probability

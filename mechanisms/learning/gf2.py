@@ -77,7 +77,7 @@ def inner(a: Words, b: Words) -> BoolArray:
     return np.asarray(np.bitwise_count(both) & 1, dtype=np.bool_)
 
 
-def _lowest(word: Words) -> Words:
+def _lowest_bit(word: Words) -> Words:
     """The lowest set bit of each word alone; 0 for 0."""
     return word & (~word + _ONE)
 
@@ -131,7 +131,7 @@ class EchelonSystems:
             label = self.labels[i] if which is None else self.labels[i, which]
             flip = (inner(row, found) != label) * _ALL
             for w in range(row.shape[0]):
-                found[w] ^= _lowest(row[w]) & flip
+                found[w] ^= _lowest_bit(row[w]) & flip
                 # The pivot is in the first word that is not zero.
                 flip &= (row[w] == 0) * _ALL
         return found
@@ -142,7 +142,7 @@ class EchelonSystems:
         for i in range(self.rows.shape[1]):
             undone = np.full(self.rows.shape[2], _ALL)
             for w in range(self.rows.shape[0]):
-                found[w] |= _lowest(self.rows[w, i]) & undone
+                found[w] |= _lowest_bit(self.rows[w, i]) & undone
                 undone &= (self.rows[w, i] == 0) * _ALL
         return found
 
@@ -188,7 +188,7 @@ def eliminate(rows: Words, labels: BoolArray) -> EchelonSystems:
         below, m, t, h = rows[:, i + 1 :], mask[: k - i - 1], part[: k - i - 1], has[: k - i - 1]
         undone = np.full(systems, _ALL)
         for w in range(first, count):
-            np.bitwise_and(below[w], _lowest(rows[w, i]) & undone, out=m if w == first else t)
+            np.bitwise_and(below[w], _lowest_bit(rows[w, i]) & undone, out=m if w == first else t)
             if w > first:
                 np.bitwise_or(m, t, out=m)
             undone &= (rows[w, i] == 0) * _ALL
@@ -209,10 +209,10 @@ def eliminate(rows: Words, labels: BoolArray) -> EchelonSystems:
     return EchelonSystems(rows, labels, consistent, rank)
 
 
-def _clear(left: Words, labels: BoolArray, row: Words, label: np.bool_) -> None:
+def _clear_bit(left: Words, labels: BoolArray, row: Words, label: np.bool_) -> None:
     """Eliminate the lowest set bit of one row from the rows of one system, shapes (words, k) and (k,)."""
     w = int(np.flatnonzero(row)[0])
-    hit = (left[w] & _lowest(row[w : w + 1])) != 0
+    hit = (left[w] & _lowest_bit(row[w : w + 1])) != 0
     left ^= row[:, None] & (hit * _ALL)
     labels ^= hit & label
 
@@ -240,14 +240,14 @@ def tall(x: Words, y: BoolArray, d: int) -> EchelonSystems:
     for part in (slice(0, _FEW * d), slice(_FEW * d, None)):
         left, labels = x[:, part].copy(), y[part].copy()
         for row, label in basis:
-            _clear(left, labels, row, label)
+            _clear_bit(left, labels, row, label)
         while len(basis) < d:
             some = left.any(axis=0)
             left, labels = left[:, some], labels[some]
             if not len(labels):
                 break
             row, label = left[:, 0].copy(), labels[0]
-            _clear(left, labels, row, label)
+            _clear_bit(left, labels, row, label)
             basis.append((row, label))
         if len(basis) == d:
             break

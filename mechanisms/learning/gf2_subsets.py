@@ -144,7 +144,7 @@ def _solve(
     any_bad = 1.0 - float(np.prod(1.0 - taken[system.good :]))
     state: EchelonSystems | None = None
     for start, end in _blocks(system, taken):
-        drawn = _included(taken[start:end], len(active), rng) + start
+        drawn = _subset_positions(taken[start:end], len(active), rng) + start
         # The first attempt leaves out what it can do without.
         for part in (slice(0, system.rank + _MARGIN), slice(system.rank + _MARGIN, None)):
             if state is not None and not len(drawn[part]):
@@ -176,7 +176,7 @@ def _blocks(system: PreparedSystem, taken: FloatArray) -> list[tuple[int, int]]:
     return [(a, b) for a, b in itertools.pairwise(cuts) if a < b]
 
 
-def _included(taken: FloatArray, n: int, rng: np.random.Generator) -> IntArray:
+def _subset_positions(taken: FloatArray, n: int, rng: np.random.Generator) -> IntArray:
     """Positions of what is taken, in order, one column a subset; shape (most, n), filled up with a large number."""
     subset, position = np.nonzero(rng.random((n, len(taken))) < taken)
     count = np.bincount(subset, minlength=n)

@@ -83,7 +83,7 @@ def counts_of(data: Dataset, domain: int) -> IntArray:
     return np.bincount(2 * x + y, minlength=2 * domain).reshape(domain, 2).astype(np.int64)
 
 
-class _Listed:
+class _ListedClass:
     """What a class needs no code of its own for: mistakes from a table of all labels, one parameter a hypothesis."""
 
     domain: int
@@ -106,7 +106,7 @@ class _Listed:
 
 
 @dataclass(frozen=True)
-class PointFunctions(_Listed):
+class PointFunctions(_ListedClass):
     """``h_j(x) = 1`` for x = j only, j = 0, .. size - 1.
 
     Parameters
@@ -145,7 +145,7 @@ class PointFunctions(_Listed):
 
 
 @dataclass(frozen=True)
-class ThresholdFunctions(_Listed):
+class ThresholdFunctions(_ListedClass):
     """``h_t(x) = 1`` for x >= t, with t = 0, .. domain."""
 
     domain: int
@@ -175,7 +175,7 @@ class ThresholdFunctions(_Listed):
 
 
 @dataclass(frozen=True)
-class IntervalFunctions(_Listed):
+class IntervalFunctions(_ListedClass):
     """Hypothesis 0 is empty, the others are ``1`` for a <= x < b, in order of a and then of b."""
 
     domain: int
@@ -218,7 +218,7 @@ class IntervalFunctions(_Listed):
 
 
 @dataclass(frozen=True)
-class RectangleFunctions(_Listed):
+class RectangleFunctions(_ListedClass):
     """Hypothesis 0 is empty, the others are axis-parallel rectangles of a grid; point ``x = width * row + column``."""
 
     width: int
@@ -253,7 +253,7 @@ class RectangleFunctions(_Listed):
 
 
 @dataclass(frozen=True)
-class ParityFunctions(_Listed):
+class ParityFunctions(_ListedClass):
     """``h_r(x)`` is the parity of the bits that r and x have in common, r and x from 0 to 2^bits - 1."""
 
     bits: int

@@ -260,14 +260,14 @@ class EqualityLearner:
         return np.concatenate([vectors.T.astype(np.int64), message[:, None]], axis=1)
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact law of the message for given coins, over tuples of the vectors and the message.
+        """Exact distribution of the message for given coins, over tuples of the vectors and the message.
 
         Raises
         ------
         ValueError
             If the coins are not given.
         """
-        require(len(self.coins) > 0, "given coins, for a law", self.coins)
+        require(len(self.coins) > 0, "given coins, for a distribution", self.coins)
         x, y = labelled(data, self.d)
         vectors = np.array(self.coins, dtype=np.uint64)[:, None]
         mass = softmax(-self.epsilon * self.mistakes(vectors, x[None], y[None])[0])

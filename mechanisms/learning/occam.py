@@ -45,7 +45,7 @@ from mechanisms.base.noise import base_for, two_sided_geometric
 NEVER = -1
 #: Bits of a hypothesis that fit into the int64 that publishes it.
 _BITS = 62
-#: Longest description whose hypotheses are listed for an exact law: a million of them.
+#: Longest description whose hypotheses are listed for an exact distribution: a million of them.
 _LISTED = 20
 
 
@@ -227,7 +227,7 @@ class DoublingLearner(_Rounds):
         return out
 
     def outcomes(self, data: Dataset) -> FiniteLaw:
-        """Exact output law on `data`, for descriptions of at most 20 bits."""
+        """Exact output distribution on `data`, for descriptions of at most 20 bits."""
         require(max(self.lengths) <= _LISTED, f"descriptions of at most {_LISTED} bits", self.lengths)
         rows, reached = self.examples(data), 1.0
         found: dict[tuple[int, int], float] = {}

@@ -41,7 +41,7 @@ MOST_BITS = 62
 _FEW = 8
 #: Runs whose subsets are listed: 65,536 of them.
 _MOST_RUNS = 16
-#: The law is listed where there are no more than 2^24 pairs of a subset and a hypothesis: half a second.
+#: The distribution is listed where there are no more than 2^24 pairs of a subset and a hypothesis: half a second.
 _MOST_CELLS = 24
 #: Databases whose equations are kept sorted, so that many small batches from a large one cost no more than few large.
 _KEPT = 4
@@ -160,7 +160,7 @@ class SubsetLearner:
         return random_words(self.d, (n,), rng)
 
     def given(self, read: MergedEquations, drawn: BoolArray) -> FloatArray:
-        """Law of the output of step 4 given each subset, shape (subsets, 1 + 2^d): `NULL`, then the hypotheses."""
+        """Distribution of step 4's output given each subset, shape (subsets, 1 + 2^d): `NULL`, then the hypotheses."""
         found = self.agreeing(read, drawn)
         count = found.sum(axis=1, keepdims=True)
         return np.concatenate([count == 0, found / np.maximum(count, 1)], axis=1)
@@ -182,7 +182,7 @@ class SubsetLearner:
         return mass, self.given(read, drawn)
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact output law: `NULL` and the codes 0 .. 2^d - 1; see `subset_law`."""
+        """Exact output distribution: `NULL` and the codes 0 .. 2^d - 1; see `subset_law`."""
         mass, given = self.subset_law(data)
         law = (1.0 - self.stop) * (mass @ given)
         law[0] += self.stop
@@ -285,12 +285,12 @@ class PrivateParityLearner(SubsetLearner):
         """Steps 2 to 4 for `n` runs."""
         if len(read.y) <= _FEW:
             return super().solve(read, n, rng)
-        system = _prepared(read.x.tobytes(), read.y.tobytes(), read.times.tobytes(), self.d)
+        system = _prepare_rows(read.x.tobytes(), read.y.tobytes(), read.times.tobytes(), self.d)
         return random_solutions(system, self.p, self.free_bits(n, rng), rng)
 
 
 @lru_cache(maxsize=_KEPT)
-def _prepared(x: bytes, y: bytes, times: bytes, d: int) -> PreparedSystem:
+def _prepare_rows(x: bytes, y: bytes, times: bytes, d: int) -> PreparedSystem:
     rows = np.frombuffer(x, dtype=np.uint64).reshape(words(d), -1)
     return prepare(rows, np.frombuffer(y, dtype=np.bool_), np.frombuffer(times, dtype=np.int64), d)
 

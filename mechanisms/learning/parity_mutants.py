@@ -185,13 +185,13 @@ class ResampleUntilConsistent(SubsetLearner):
     """Subsets are drawn until one has no contradiction; only step 1 leads to a null."""
 
     def given(self, read: MergedEquations, drawn: BoolArray) -> FloatArray:
-        """Laws given the subsets; none given a contradiction."""
+        """Distributions given the subsets; none given a contradiction."""
         found = super().given(read, drawn)
         found[found[:, 0] > 0] = 0.0
         return found
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """The law of the first subset without a contradiction."""
+        """The distribution of the first subset without a contradiction."""
         mass, given = self.subset_law(data)
         law = mass @ given
         law *= (1.0 - self.stop) / law.sum()
@@ -229,7 +229,7 @@ class DistinguishableNulls(SubsetLearner):
     """A null says why: -1 for step 1, -2 for a contradiction."""
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact output law."""
+        """Exact output distribution."""
         mass, given = self.subset_law(data)
         law = (1.0 - self.stop) * (mass @ given)
         return FiniteLaw((CONTRADICTION, NULL, *range(2**self.d)), np.insert(law, 1, self.stop))
@@ -284,7 +284,7 @@ class UniformOnInconsistency(SubsetLearner):
     """Where no parity agrees, a uniform one is published."""
 
     def given(self, read: MergedEquations, drawn: BoolArray) -> FloatArray:
-        """The uniform law for subsets with a contradiction."""
+        """The uniform distribution for subsets with a contradiction."""
         found = super().given(read, drawn)
         found[found[:, 0] > 0] = np.append(0.0, np.full(2**self.d, 2.0**-self.d))
         return found

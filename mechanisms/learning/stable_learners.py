@@ -89,7 +89,7 @@ class RandomizedLearner(Protocol):
         ...
 
 
-class _Deterministic:
+class _DeterministicLearner:
     """A learner that tosses no coins."""
 
     def coins(self, size: int, n: int, rng: np.random.Generator) -> IntArray:
@@ -99,7 +99,7 @@ class _Deterministic:
 
 
 @dataclass(frozen=True)
-class LabelMean(_Deterministic):
+class LabelMean(_DeterministicLearner):
     """The mean of the labels, whatever the features."""
 
     def __call__(self, records: FloatArray, coins: IntArray) -> FloatArray:
@@ -109,7 +109,7 @@ class LabelMean(_Deterministic):
 
 
 @dataclass(frozen=True)
-class RidgePrediction(_Deterministic):
+class RidgePrediction(_DeterministicLearner):
     """Least squares of the label on one feature, with a penalty, and its prediction at a point, clipped to [0, 1].
 
     Parameters

@@ -120,7 +120,7 @@ class NoisySum:
 
 
 @dataclass(frozen=True)
-class _Subsampled(ABC):
+class _SubsampledSum(ABC):
     """A noisy sum of a random subset."""
 
     inner: NoisySum
@@ -136,7 +136,7 @@ class _Subsampled(ABC):
 
     @abstractmethod
     def sizes(self, counts: IntArray) -> dict[int, float]:
-        """Law of the sum of the rows that are taken."""
+        """Distribution of the sum of the rows that are taken."""
 
     def counts(self, data: Dataset) -> IntArray:
         """Rows of value -1, 0 and 1."""
@@ -149,7 +149,7 @@ class _Subsampled(ABC):
         return self.inner.published(taken[2] - taken[0], rng)
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact output law: a mean over the sums that the rows taken can have."""
+        """Exact output distribution: a mean over the sums that the rows taken can have."""
         law = np.zeros(len(self.inner.outputs))
         for total, mass in self.sizes(self.counts(data)).items():
             law += mass * self.inner.probabilities(total)
@@ -157,7 +157,7 @@ class _Subsampled(ABC):
 
 
 @dataclass(frozen=True)
-class IndependentRows(_Subsampled):
+class IndependentRows(_SubsampledSum):
     """Every row is taken with probability `p`.
 
     Parameters
@@ -187,7 +187,7 @@ class IndependentRows(_Subsampled):
         return rng.binomial(counts[:, None], self.p, (3, n))
 
     def sizes(self, counts: IntArray) -> dict[int, float]:
-        """Law of the difference of two binomial numbers."""
+        """Distribution of the difference of two binomial numbers."""
         below = stats.binom.pmf(np.arange(counts[0] + 1), counts[0], self.p)
         above = stats.binom.pmf(np.arange(counts[2] + 1), counts[2], self.p)
         mass = np.convolve(below[::-1], above)
@@ -195,7 +195,7 @@ class IndependentRows(_Subsampled):
 
 
 @dataclass(frozen=True)
-class FixedNumberOfRows(_Subsampled):
+class FixedNumberOfRows(_SubsampledSum):
     """A uniform subset of `size` of `rows` rows; neighbours replace one row.
 
     Parameters
@@ -234,7 +234,7 @@ class FixedNumberOfRows(_Subsampled):
         return drawn.T
 
     def sizes(self, counts: IntArray) -> dict[int, float]:
-        """Law of the difference of two hypergeometric numbers."""
+        """Distribution of the difference of two hypergeometric numbers."""
         law: dict[int, float] = {}
         known = stats.multivariate_hypergeom(m=counts, n=self.size)
         for low in range(min(int(counts[0]), self.size) + 1):

@@ -33,7 +33,7 @@ from mechanisms.selection.exponential import softmax
 
 #: 2^d is an int64, and so is a threshold.
 MOST_BITS = 62
-#: Laws list all thresholds up to this d: 65,537 of them. Arbitrary.
+#: Distributions list all thresholds up to this d: 65,537 of them. Arbitrary.
 _LISTED_BITS = 16
 
 
@@ -173,14 +173,14 @@ class ThresholdLearner:
         return softmax((self.offered(found) - self.rate(len(data)) * found.mistakes)[0])
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact output law, over all thresholds 0, .. 2^d; for larger d see `ReleasedThresholdPiece`.
+        """Exact output distribution, over all thresholds 0, .. 2^d; for larger d see `ReleasedThresholdPiece`.
 
         Raises
         ------
         ValueError
             If d is above 16.
         """
-        require(self.d <= _LISTED_BITS, f"at most {_LISTED_BITS} bits, for a law", self.d)
+        require(self.d <= _LISTED_BITS, f"at most {_LISTED_BITS} bits, for a distribution", self.d)
         sizes = self.pieces(data).sizes[0]
         return FiniteLaw(tuple(range(self.size)), np.repeat(self.masses(data) / sizes, sizes))
 
@@ -195,7 +195,7 @@ class ReleasedThresholdPiece:
     """Releases only where the threshold lies among a few points: how many of them are below it.
 
     Post-processing. If the points have all numbers of both datasets among them, nothing of the level is lost, as the
-    threshold is uniform in its piece on either: so this is the learner's exact law, for any d.
+    threshold is uniform in its piece on either: so this is the learner's exact distribution, for any d.
 
     Parameters
     ----------
@@ -218,7 +218,7 @@ class ReleasedThresholdPiece:
         return self.learner.level
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact output law, over 0, .. number of points."""
+        """Exact output distribution, over 0, .. number of points."""
         mass = self.learner.masses(data, self.points)
         require(len(mass) == len(self.points) + 1, f"numbers among {self.points}", np.unique(np.asarray(data)[:, 0]))
         return FiniteLaw(tuple(range(len(mass))), mass)
@@ -288,7 +288,7 @@ class SampleRealised(ThresholdLearner):
         return np.zeros(found.sizes.shape)
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact output law, over the thresholds that are offered."""
+        """Exact output distribution, over the thresholds that are offered."""
         return FiniteLaw(tuple(self.pieces(data).ends[0].tolist()), self.masses(data))
 
     def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> IntArray:

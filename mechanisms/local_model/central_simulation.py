@@ -80,7 +80,7 @@ class CentralQueries:
         return noisy.astype(np.float64) * self.unit
 
     def law(self, data: Dataset) -> ProductLaw:
-        """Exact law of the answers: independent two-sided geometric ones in units of ``step / size``."""
+        """Exact distribution of the answers: independent two-sided geometric ones in units of ``step / size``."""
         sums = zip(self.sums(data), self.bases(), strict=True)
         return ProductLaw(tuple(TwoSidedGeometricLaw(total, a, self.unit) for total, a in sums))
 
@@ -135,8 +135,8 @@ class FreshSample:
     def miss(self, data: FloatArray, tolerance: float) -> float:
         """Probability that some answer is off by more than `tolerance`.
 
-        Exact: the binomial law of each sum and the tails of the noise for each of its values, in time O(t n) for t
-        different expectations.
+        Exact: the binomial distribution of each sum and the tails of the noise for each of its values, in time O(t n)
+        for t different expectations.
         """
         means = _means(data)
         noise, unit = TwoSidedGeometricLaw(0, self.base(means.size)), self.step / self.size

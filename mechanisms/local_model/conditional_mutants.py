@@ -17,7 +17,7 @@ from mechanisms.local_model.conditional_simulation import ConditionalSimulation
 
 @dataclass(frozen=True)
 class IndependentMarginals(ConditionalSimulation):
-    """Past answers are ignored: each call is simulated by its marginal law, as if on a fresh entry."""
+    """Past answers are ignored: each call is simulated by its marginal distribution, as if on a fresh entry."""
 
     def history(self, past: tuple[int, ...]) -> FloatArray:
         """One."""

@@ -1,7 +1,8 @@
 """Repeated calls of local randomizers on one entry, simulated by statistical queries.
 
 An interactive local algorithm calls randomizers R_1, R_2, .. on an entry, each chosen in view of the past answers. The
-answers are correlated, through the entry, so call k is simulated by its law given the past answers a_1, .., a_(k-1),
+answers are correlated, through the entry, so call k is simulated by its distribution given the past answers a_1, ..,
+a_(k-1),
 
     p(w) = E[r_1(z)] / E[r_2(z)],  r_2(z) = prod_(j<k) Pr[R_j(z) = a_j],  r_1(z) = Pr[R_k(z) = w] r_2(z),
 
@@ -93,7 +94,7 @@ class EntryCalls:
         return likelihood
 
     def target(self, data: Dataset) -> FloatArray:
-        """Law of the answers on an entry drawn from the distribution; shape (outputs^depth,), see `code`."""
+        """Distribution of the answers on an entry drawn at random; shape (outputs^depth,), see `code`."""
         mass = distribution(data, self.inputs)
         return np.array([mass @ self.likelihood(path) for path in paths(self.outputs, self.depth)])
 
@@ -219,13 +220,17 @@ class ConditionalSimulation:
         """`odds` for oracles that draw nothing; shape (outputs,)."""
         first, second = self.truths(past, data)
         answers = settled(self.numerator, first, self.tolerance)
-        return self.odds(past, answers, self._kept(settled(self.denominator, self._places(second), self.tolerance)))
+        return self.odds(
+            past,
+            answers,
+            self._used_answers(settled(self.denominator, self._candidate_answers(second), self.tolerance)),
+        )
 
-    def _places(self, second: float, runs: int = 0) -> FloatArray:
+    def _candidate_answers(self, second: float, runs: int = 0) -> FloatArray:
         """The expectation of the second query in the places of all candidates."""
         return np.full((runs, self.calls.outputs) if runs else self.calls.outputs, second)
 
-    def _kept(self, second: FloatArray) -> FloatArray:
+    def _used_answers(self, second: FloatArray) -> FloatArray:
         """Answers to the second query that are used."""
         return second[..., :1] if self.cached else second
 
@@ -235,12 +240,12 @@ class ConditionalSimulation:
         return np.asarray(q * np.clip(self.acceptance(past, data), 0.0, 1.0))
 
     def step_law(self, past: tuple[int, ...], data: Dataset) -> FloatArray:
-        """Exact law of the next answer after these, shape (outputs,), for oracles that draw nothing."""
+        """Exact distribution of the next answer after these, shape (outputs,), for oracles that draw nothing."""
         hits = self.hits(past, data)
         return np.asarray(hits / hits.sum())
 
     def step_target(self, past: tuple[int, ...], data: Dataset) -> FloatArray:
-        """Law of the next answer of the local algorithm after these, shape (outputs,)."""
+        """Distribution of the next answer of the local algorithm after these, shape (outputs,)."""
         likelihood = distribution(data, self.calls.inputs) * self.calls.likelihood(past)
         return np.asarray(likelihood @ self.calls.at(past).randomizer.rows / likelihood.sum())
 
@@ -249,7 +254,7 @@ class ConditionalSimulation:
         return entry
 
     def output_law(self, data: Dataset) -> FloatArray:
-        """Exact law of all answers, shape (outputs^(entries depth),), for oracles that draw nothing."""
+        """Exact distribution of all answers, shape (outputs^(entries depth),), for oracles that draw nothing."""
         found: dict[tuple[tuple[int, ...], ...], float] = {((),) * self.entries: 1.0}
         for _ in range(self.calls.depth):
             # One table a distinct history; all entries move at once.
@@ -268,11 +273,11 @@ class ConditionalSimulation:
         return law
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact law of the code of all answers, for oracles that draw nothing."""
+        """Exact distribution of the code of all answers, for oracles that draw nothing."""
         return finite(self.output_law(data))
 
     def target(self, data: Dataset) -> FloatArray:
-        """Law of all answers of the local algorithm, shape (outputs^(entries depth),)."""
+        """Distribution of all answers of the local algorithm, shape (outputs^(entries depth),)."""
         one = self.calls.target(data)
         law = one
         for _ in range(self.entries - 1):
@@ -298,7 +303,7 @@ class ConditionalSimulation:
         first, second = self.truths(past, data)
         q = self.calls.at(past).randomizer.rows[self.reference]
         answers, rounds = np.empty(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
-        once = self.denominator(self._places(second, n), self.tolerance, rng)
+        once = self.denominator(self._candidate_answers(second, n), self.tolerance, rng)
         left = np.arange(n)
         while left.size:
             # As many rounds at once as a call takes; those after the acceptance are not taken, and not counted.
@@ -308,8 +313,8 @@ class ConditionalSimulation:
             above = self.numerator(np.broadcast_to(first, (m, first.size)), self.tolerance, rng)
             below = np.repeat(once[left], block, axis=0)
             if not self.cached:
-                below = self.denominator(self._places(second, m), self.tolerance, rng)
-            odds = np.broadcast_to(self.odds(past, above, self._kept(below)), above.shape)
+                below = self.denominator(self._candidate_answers(second, m), self.tolerance, rng)
+            odds = np.broadcast_to(self.odds(past, above, self._used_answers(below)), above.shape)
             accepted = (rng.random(m) < odds[np.arange(m), candidates]).reshape(-1, block)
             ended, place = accepted.any(axis=1), accepted.argmax(axis=1)
             answers[left[ended]] = candidates.reshape(-1, block)[ended, place[ended]]
@@ -387,7 +392,7 @@ class StepUnderAllSigns:
 
 
 def step_under_all_signs(simulation: ConditionalSimulation, past: tuple[int, ...], data: Dataset) -> StepUnderAllSigns:
-    """Compute the law of a call after past answers under all patterns of errors of both queries.
+    """Compute the distribution of a call after past answers under all patterns of errors of both queries.
 
     Of the second query there are as many patterns as of the first, or two if its answer is cached.
     """

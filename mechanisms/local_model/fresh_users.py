@@ -80,7 +80,9 @@ class FreshUsers:
         require_positive("step", self.step)
         require(math.frexp(self.step)[0] == 0.5, "a power of two as step", self.step)
         require(
-            self.bound / self.step == self._half, f"a multiple of the step {self.step} as (high - low) / 2", self.bound
+            self.bound / self.step == self._bound_in_steps,
+            f"a multiple of the step {self.step} as (high - low) / 2",
+            self.bound,
         )
 
     @property
@@ -89,26 +91,26 @@ class FreshUsers:
         return (self.high - self.low) / 2.0
 
     @property
-    def _half(self) -> int:
+    def _bound_in_steps(self) -> int:
         """The bound in lattice steps."""
         return round(self.bound / self.step)
 
     @property
     def base(self) -> float:
         """Base of the integer noise of one message."""
-        return base_for(self.epsilon, 2 * self._half)
+        return base_for(self.epsilon, 2 * self._bound_in_steps)
 
     @property
-    def _middle(self) -> float:
+    def _middle_value(self) -> float:
         return (self.low + self.high) / 2.0
 
     def __call__(self, truth: FloatArray, tolerance: ArrayLike, rng: np.random.Generator) -> FloatArray:
         """Draw an answer for each expectation; the tolerance is not looked at. ValueError if one is out of range."""
         del tolerance
         part = self._part(truth)
-        values = (2 * rng.binomial(self.users, part) - self.users) * self._half
+        values = (2 * rng.binomial(self.users, part) - self.users) * self._bound_in_steps
         sums = values + noise_sums(self.base, self.users, np.shape(part), rng)
-        return np.asarray(self._middle + sums * (self.step / self.users), dtype=np.float64)
+        return np.asarray(self._middle_value + sums * (self.step / self.users), dtype=np.float64)
 
     def _part(self, truth: ArrayLike) -> FloatArray:
         """Probability of the higher value."""
@@ -125,10 +127,10 @@ class FreshUsers:
         less than 1e-18 is folded back, with all terms above 1e-18. ValueError for so few users that those are too many.
         """
         require_positive("tolerance", tolerance)
-        part, n, half, a = float(self._part(truth)), self.users, self._half, self.base
+        part, n, half, a = float(self._part(truth)), self.users, self._bound_in_steps, self.base
         unit, scale = self.step / n, math.log1p(a - 1.0)
-        low = math.ceil((truth - self._middle - tolerance) / unit)
-        high = math.floor((truth - self._middle + tolerance) / unit)
+        low = math.ceil((truth - self._middle_value - tolerance) / unit)
+        high = math.floor((truth - self._middle_value + tolerance) / unit)
         deviation = math.sqrt(n * (4.0 * part * (1.0 - part) * half**2 + 2.0 * a / (a - 1.0) ** 2))
         mean = n * half * (2.0 * part - 1.0)
         # Odd, so that frequencies other than 0 come in pairs.

@@ -244,7 +244,7 @@ class OracleBranches(_Runs):
 
 
 class BudgetedMechanism(Branching, Protocol):
-    """An interactive mechanism with known laws that says what each person may lose."""
+    """An interactive mechanism with known distributions that says what each person may lose."""
 
     @property
     def epsilon(self) -> float:
@@ -254,7 +254,7 @@ class BudgetedMechanism(Branching, Protocol):
 
 @dataclass(frozen=True)
 class LocalAlgorithm:
-    """An algorithm that asks an oracle: the transcript of its calls and their answers, whose law is exact.
+    """An algorithm that asks an oracle: the transcript of its calls and their answers, whose distribution is exact.
 
     Parameters
     ----------
@@ -280,7 +280,7 @@ class LocalAlgorithm:
         return np.asarray(ExactDialogue(self.oracle, self.analyst)(data, n, rng), dtype=np.int64)
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact law of the transcripts."""
+        """Exact distribution of the transcripts."""
         return ExactDialogue(self.oracle, self.analyst).law(data)
 
 
@@ -345,7 +345,7 @@ class AnswersCached(LocalOracle):
 
 
 @dataclass(frozen=True)
-class _With:
+class _BuildWithOracle:
     """Puts another oracle in the place of an algorithm's."""
 
     oracle: type[LocalOracle]
@@ -379,35 +379,35 @@ def _each_person(base: LocalAlgorithm) -> float:
 MUTANTS: dict[str, Mutant[LocalAlgorithm]] = tabulate_mutants(
     Mutant(
         "budget_per_randomizer",
-        _With(BudgetPerRandomizer),
+        _BuildWithOracle(BudgetPerRandomizer),
         _each_randomizer,
         "violation",
         "each randomizer may spend the budget on the same person: the sum over randomizers of what each can spend",
     ),
     Mutant(
         "checked_after_sampling",
-        _With(CheckedAfterSampling),
+        _BuildWithOracle(CheckedAfterSampling),
         _one_too_many,
         "violation",
         "one call too many: epsilon plus the largest level, if the calls before it can spend epsilon exactly",
     ),
     Mutant(
         "refund_on_exception",
-        _With(RefundOnException),
+        _BuildWithOracle(RefundOnException),
         None,
         "violation",
         "an answer that raises is not charged: as many times the level of a call as the algorithm has rounds",
     ),
     Mutant(
         "randomizer_sees_more",
-        _With(RandomizerSeesMore),
+        _BuildWithOracle(RandomizerSeesMore),
         _each_person,
         "violation",
         "all messages depend on one record, which is charged for one of them: people times epsilon",
     ),
     Mutant(
         "answers_cached",
-        _With(AnswersCached),
+        _BuildWithOracle(AnswersCached),
         TimesEpsilon(1.0),
         "benign",
         "the answer to a repeated call is the old one: nothing new is said, and nothing is charged",

@@ -1,9 +1,9 @@
 """One statistical query answered by a local protocol: every user sends a noisy value, the answer is their mean.
 
 The protocol A_g: for a query g with values in [-b, b], user i sends ``g(z_i) + eta_i`` with independent noise of the
-Laplace law of scale ``2 b / epsilon``, and the mean of the messages is the answer. Each user sends one message, so what
-a user has to be protected from is the message itself: `UserMessages` is what is to be audited. `MeanOfMessages`, the
-answer, hides in its noise what is wrong with the messages.
+Laplace distribution of scale ``2 b / epsilon``, and the mean of the messages is the answer. Each user sends one
+message, so what a user has to be protected from is the message itself: `UserMessages` is what is to be audited.
+`MeanOfMessages`, the answer, hides in its noise what is wrong with the messages.
 
 Noise is integer noise on a power-of-two lattice. Accuracy is about users drawn from a distribution:
 `mechanisms.local_model.fresh_users`.
@@ -101,8 +101,8 @@ class UnclippedColumn(ScaledColumn):
 
 
 @dataclass(frozen=True)
-class _Sent:
-    """What the messages share with all of their mutants: everything but the law."""
+class _SentMessages:
+    """What the messages share with all of their mutants: everything but the distribution."""
 
     query: UserQuery
     epsilon: float
@@ -148,7 +148,7 @@ class _Sent:
 
 
 @dataclass(frozen=True)
-class UserMessages(_Sent):
+class UserMessages(_SentMessages):
     """What some of the users send, each a message of their own, as the collector sees it.
 
     Parameters
@@ -171,12 +171,12 @@ class UserMessages(_Sent):
     """
 
     def law(self, data: Dataset) -> Law:
-        """Exact law of a release: two-sided geometric messages in units of the step, independent of one another."""
+        """Exact distribution of a release: independent two-sided geometric messages in units of the step."""
         return lattice_law(self.centre(data), self.base, self.step)
 
 
 class HasMessages(Protocol):
-    """A mechanism that releases messages, independent of one another, and states their law."""
+    """A mechanism that releases messages, independent of one another, and states their distribution."""
 
     @property
     def epsilon(self) -> float:
@@ -188,7 +188,7 @@ class HasMessages(Protocol):
         ...
 
     def law(self, data: Dataset, /) -> Law:
-        """Exact law of a release: `TwoSidedGeometricLaw`, or a product of them."""
+        """Exact distribution of a release: `TwoSidedGeometricLaw`, or a product of them."""
         ...
 
 
@@ -219,7 +219,7 @@ class CountOfHigh:
         return np.asarray((sent >= self.least).sum(axis=1), dtype=np.int64)
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact law of the count, one message after the other."""
+        """Exact distribution of the count, one message after the other."""
         law, masses = self.messages.law(data), np.ones(1)
         for part in law.parts if isinstance(law, ProductLaw) else (law,):
             if not isinstance(part, TwoSidedGeometricLaw):
@@ -308,15 +308,15 @@ class CentralNoiseMessages(UserMessages):
         return np.zeros(size, dtype=np.int64)
 
     def law(self, data: Dataset) -> Law:
-        """Exact law of a release: a point."""
+        """Exact distribution of a release: a point."""
         centre = self.centre(data)
         parts = tuple(FiniteLaw((c * self.step,), np.ones(1)) for c in centre.ravel().tolist())
         return parts[0] if centre.ndim == 0 else ProductLaw(parts)
 
 
 @dataclass(frozen=True)
-class NoiseSharedByUsers(_Sent):
-    """One draw of noise for all users: each message alone has the law that it should have."""
+class NoiseSharedByUsers(_SentMessages):
+    """One draw of noise for all users: each message alone has the distribution that it should have."""
 
     def noise(self, size: tuple[int, ...], rng: np.random.Generator) -> IntArray:
         """Draw once a release."""

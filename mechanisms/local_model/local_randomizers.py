@@ -78,7 +78,7 @@ class LocalRandomizer:
     def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> IntArray:
         """Draw `n` outputs on a database of one record; int64 of shape (n,)."""
         require_draws(n)
-        return self.draw(np.full(n, _only(data)), rng)
+        return self.draw(np.full(n, _only_record(data)), rng)
 
     def draw(self, inputs: IntArray, rng: np.random.Generator) -> IntArray:
         """Draw one output for each input, shape (n,); probabilities are met within 2^-53."""
@@ -87,8 +87,8 @@ class LocalRandomizer:
         return np.asarray((rng.random(inputs.size)[:, None] >= cumulative[inputs]).sum(axis=1), dtype=np.int64)
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact output law on a database of one record."""
-        return FiniteLaw(tuple(range(self.rows.shape[1])), self.rows[_only(data)])
+        """Exact output distribution on a database of one record."""
+        return FiniteLaw(tuple(range(self.rows.shape[1])), self.rows[_only_record(data)])
 
 
 def _level(rows: FloatArray) -> float:
@@ -97,7 +97,7 @@ def _level(rows: FloatArray) -> float:
     return math.inf if (low == 0).any() else float(np.log(used.max(axis=0) / low).max())
 
 
-def _only(data: Dataset) -> int:
+def _only_record(data: Dataset) -> int:
     require(len(data) == 1, "a database of one record", data)
     return int(data[0])
 

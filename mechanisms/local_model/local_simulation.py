@@ -138,7 +138,7 @@ class FixedTranscript(LocalTranscript):
         return self.algorithm.ask(np.zeros((1, index)))
 
     def law(self, data: Dataset) -> ProductLaw:
-        """Exact law of a transcript: two-sided geometric messages, independent of one another."""
+        """Exact distribution of a transcript: two-sided geometric messages, independent of one another."""
         steps = [self.centres(data, self.block(i), self.asked(i))[0] for i in range(self.algorithm.queries)]
         return ProductLaw(tuple(TwoSidedGeometricLaw(c, self.base, self.step) for c in np.concatenate(steps).tolist()))
 
@@ -185,7 +185,7 @@ class MessagesOfOneUser:
         return steps.astype(np.float64) * self.transcript.step
 
     def law(self, data: Dataset) -> ProductLaw:
-        """Exact law of what the user sends."""
+        """Exact distribution of what the user sends."""
         protocol = self.transcript
         parts = (TwoSidedGeometricLaw(c, protocol.base, protocol.step) for c in self._centre(data).tolist())
         return ProductLaw(tuple(parts))
@@ -250,7 +250,7 @@ class KeptBits:
         return np.asarray(kept @ 2.0 ** np.arange(kept.shape[1]), dtype=np.int64)
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact law of the code: bits are independent."""
+        """Exact distribution of the code: bits are independent."""
         protocol, masses = self.transcript, np.ones(1)
         noise = _sum_masses(protocol.base, protocol.users)
         reach = noise.size // 2
@@ -281,7 +281,7 @@ class ShuffledKeptBits(KeptBits):
         return codes
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact law of the code: the mean over all orders."""
+        """Exact distribution of the code: the mean over all orders."""
         rows = np.asarray(data)
         # In an order of their own first, so that the order of the data is not even seen in the last digit.
         rows = rows[np.lexsort(rows.T)]

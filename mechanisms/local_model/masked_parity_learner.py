@@ -182,7 +182,7 @@ class SecondRoundPreparedEarly(TwoRoundParityLearner):
 
 
 @dataclass(frozen=True)
-class _Learns:
+class _BuildGame:
     """Builds the game of another learner of as many bits (for `Mutant.build`)."""
 
     learner: Callable[[int], MaskedParityLearner]
@@ -196,35 +196,35 @@ class _Learns:
 MUTANTS: dict[str, Mutant[MaskedParityGame]] = tabulate_mutants(
     Mutant(
         "non_strict_comparison",
-        _Learns(NonStrictComparison),
+        _BuildGame(NonStrictComparison),
         None,
         "benign",
         ">= for >: the margins are strict, no effect",
     ),
     Mutant(
         "tolerance_1_over_2d",
-        _Learns(WideParityTolerance),
+        _BuildGame(WideParityTolerance),
         None,
         "benign",
         "tau = 1/(2d): an oracle may answer as if every bit were the other one",
     ),
     Mutant(
         "bit_order",
-        _Learns(RotatedBitOrder),
+        _BuildGame(RotatedBitOrder),
         None,
         "benign",
         "bit j is read at index j + 1: right for r = 0 and 1..1 only",
     ),
     Mutant(
         "integer_inner_product",
-        _Learns(IntegerInnerProduct),
+        _BuildGame(IntegerInnerProduct),
         None,
         "benign",
         "r.x not mod 2: where r has four ones or more, a = 0 is taken for 1",
     ),
     Mutant(
         "second_round_prepared_early",
-        _Learns(SecondRoundPreparedEarly),
+        _BuildGame(SecondRoundPreparedEarly),
         None,
         "benign",
         "the second query does not depend on the first answers: a is not learned",

@@ -68,7 +68,7 @@ class NoninteractiveOracle:
         return CommittedBranches(self, self.oracle.branches(data, rounds))
 
 
-class _Committed:
+class _CommittedQueries:
     """Compares what is asked with what was committed to."""
 
     def __init__(self, agreed: NoninteractiveOracle) -> None:
@@ -83,7 +83,7 @@ class _Committed:
         self._round += 1
 
 
-class CommittedSession(_Committed):
+class CommittedSession(_CommittedQueries):
     """Runs of a noninteractive protocol; see `auditor.targets.interactive.Session`."""
 
     silence: ClassVar[int] = SILENT
@@ -98,7 +98,7 @@ class CommittedSession(_Committed):
         return self._session.ask(queries)
 
 
-class CommittedBranches(_Committed):
+class CommittedBranches(_CommittedQueries):
     """Tree of a noninteractive protocol's answers; see `auditor.targets.interactive.Branches`."""
 
     silence: ClassVar[int] = SILENT

@@ -33,7 +33,7 @@ _MOST_BITS = 16
 
 @lru_cache(maxsize=64)
 def wrong_answer(epsilon: float, users: int) -> tuple[int, FloatArray]:
-    """Law of the sum of the messages of all users who are asked about a wrong parity.
+    """Distribution of the sum of the messages of all users who are asked about a wrong parity.
 
     Parameters
     ----------
@@ -51,8 +51,9 @@ def wrong_answer(epsilon: float, users: int) -> tuple[int, FloatArray]:
 
     Notes
     -----
-    A convolution of the binomial law with the difference of two negative binomial ones, by its characteristic function
-    ``(cos t)^n (1 + (sin(t/2) / sinh(epsilon/4))^2)^-n``, within about 1e-14. `noise_sums` states the second law.
+    A convolution of the binomial distribution with the difference of two negative binomial ones, by its characteristic
+    function ``(cos t)^n (1 + (sin(t/2) / sinh(epsilon/4))^2)^-n``, within about 1e-14. `noise_sums` states the second
+    distribution.
     """
     log_a = math.log1p(base_for(epsilon, _STEPS) - 1.0)
     spread = math.sinh(log_a / 2.0)
@@ -84,9 +85,9 @@ class LocalParity:
 
     Notes
     -----
-    The answers about wrong parities are independent and have one law, `wrong_answer`: the largest of them is drawn by
-    inverting its distribution function to the power ``2^d - 1``. All users agree on the target, whose answer is off by
-    noise only. In a tie nothing is learned.
+    The answers about wrong parities are independent and have one distribution, `wrong_answer`: the largest of them is
+    drawn by inverting its distribution function to the power ``2^d - 1``. All users agree on the target, whose answer
+    is off by noise only. In a tie nothing is learned.
     """
 
     d: int
@@ -191,7 +192,7 @@ def bundled_users(d: int, epsilon: float, beta: float, tolerance: float = 0.49) 
 
 
 def _noise_mass(a: float, users: int, reach: int) -> FloatArray:
-    """Law of `noise_sums` on -reach..reach: the characteristic function of the noise alone, inverted."""
+    """Distribution of `noise_sums` on -reach..reach: the characteristic function of the noise alone, inverted."""
     spread = math.sinh(math.log1p(a - 1.0) / 2.0)
     period = 1 << (2 * reach).bit_length()
     t = np.arange(period // 2 + 1) * (2.0 * math.pi / period)

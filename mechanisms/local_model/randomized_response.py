@@ -79,7 +79,7 @@ class RandomizedResponse(_FlippedBits):
     """
 
     def law(self, data: Dataset) -> ProductLaw:
-        """Exact output law on `data`: independent rows with outcomes 0 and 1."""
+        """Exact output distribution on `data`: independent rows with outcomes 0 and 1."""
         one = np.array([1.0 - self.keep, self.keep])
         laws = (FiniteLaw((0, 1), one[::-1]), FiniteLaw((0, 1), one))
         return ProductLaw(tuple(laws[bit] for bit in self.bits(data).tolist()))
@@ -168,7 +168,7 @@ class OtherRows:
         return np.delete(self.mechanism(data, n, rng), self.row, axis=1)
 
     def law(self, data: Dataset) -> ProductLaw:
-        """Exact output law on `data`."""
+        """Exact output distribution on `data`."""
         parts = self.mechanism.law(data).parts
         return ProductLaw(parts[: self.row] + parts[self.row + 1 :])
 

@@ -53,7 +53,7 @@ class ReferenceMismatch(RejectionSimulation):
 
     @property
     def drawn_from(self) -> FloatArray:
-        """Law of the output on the next input (on the first after the last), shape (outputs,)."""
+        """Distribution of the output on the next input (on the first after the last), shape (outputs,)."""
         return np.asarray(self.randomizer.rows[(self.reference + 1) % self.inputs])
 
 
@@ -72,8 +72,8 @@ class LastRejectedAtTheCap(TruncatedSimulation):
     """At the cap, the last candidate is output although it was rejected."""
 
     def output_law(self, data: Dataset) -> FloatArray:
-        """Exact law of the output, shape (outputs,), for an oracle that draws nothing."""
-        accepted, none = self._accepted(data)
+        """Exact distribution of the output, shape (outputs,), for an oracle that draws nothing."""
+        accepted, none = self._accepted_masses(data)
         hits = self.hits(data)
         last = hits[(self.candidates - 1) % len(hits)]
         return np.asarray(accepted + none * (self.drawn_from - last) / (1.0 - last.sum()))
@@ -88,7 +88,7 @@ class CachedCandidate(RejectionSimulation):
     """The candidate is drawn once and kept between rounds, until it is accepted: the output is a draw of R(0)."""
 
     def output_law(self, data: Dataset) -> FloatArray:
-        """Exact law of the output, shape (outputs,)."""
+        """Exact distribution of the output, shape (outputs,)."""
         del data
         return self.drawn_from
 

@@ -1,10 +1,10 @@
 """A local randomizer simulated by statistical queries and rejection sampling.
 
 A local randomizer R, applied to an entry that was drawn from a distribution, outputs w with probability
-``p(w) = E Pr[R(z) = w]``. Whoever has statistical queries to the distribution only can sample from nearly that law:
-draw a candidate w from R(0), ask for p(w), and keep the candidate with probability proportional to the answer over
-``q(w) = Pr[R(0) = w]``. Privacy of R keeps p(w)/q(w) within ``e^epsilon``, so queries of low accuracy and few rounds
-suffice.
+``p(w) = E Pr[R(z) = w]``. Whoever has statistical queries to the distribution only can draw such outputs with nearly
+these probabilities: draw a candidate w from R(0), ask for p(w), and keep the candidate with probability proportional to
+the answer over ``q(w) = Pr[R(0) = w]``. Privacy of R keeps p(w)/q(w) within ``e^epsilon``, so queries of low accuracy
+and few rounds suffice.
 
 This is no private mechanism: what is claimed is fidelity. Its data are the distribution of an entry, shape (inputs,).
 Variants of the algorithm are in `rejection_variants`, its mutants in `rejection_mutants`.
@@ -64,7 +64,7 @@ def distribution(data: Dataset, size: int) -> FloatArray:
 
 
 def total_variation(first: FloatArray, second: FloatArray) -> float:
-    """Total variation (statistical difference) of two laws on the same outcomes, of one shape."""
+    """Total variation (statistical difference) of two distributions on the same outcomes, of one shape."""
     return 0.5 * float(np.abs(np.asarray(first) - np.asarray(second)).sum())
 
 
@@ -111,7 +111,7 @@ def turns(oracle: StatisticalQueryOracle | OraclesInTurn) -> tuple[StatisticalQu
 
 
 def settled(oracle: StatisticalQueryOracle, truth: FloatArray, tolerance: float) -> FloatArray:
-    """Answers of an oracle that draws nothing; ValueError if it draws, as then no law is known here."""
+    """Answers of an oracle that draws nothing; ValueError if it draws, as then no distribution is known here."""
     rng = np.random.default_rng(0)
     before = rng.bit_generator.state
     answers = oracle(truth, tolerance, rng)
@@ -148,7 +148,7 @@ class RejectionSimulation:
     Notes
     -----
     The oracle takes queries with values in [-1, 1] and cuts off others; these never leave that range. With an oracle
-    that draws nothing the output has the law `law`, and rounds are geometric, independent of the output.
+    that draws nothing the output has the distribution `law`, and rounds are geometric, independent of the output.
     """
 
     randomizer: LocalRandomizer
@@ -201,12 +201,12 @@ class RejectionSimulation:
 
     @property
     def q(self) -> FloatArray:
-        """Law of the output on the reference input, shape (outputs,)."""
+        """Distribution of the output on the reference input, shape (outputs,)."""
         return np.asarray(self.randomizer.rows[self.reference])
 
     @property
     def drawn_from(self) -> FloatArray:
-        """Law of the candidates, shape (outputs,)."""
+        """Distribution of the candidates, shape (outputs,)."""
         return self.q
 
     def queries(self) -> FloatArray:
@@ -237,17 +237,17 @@ class RejectionSimulation:
         return np.asarray(self.drawn_from * np.clip(self.acceptance(data), 0.0, 1.0))
 
     def target(self, data: Dataset) -> FloatArray:
-        """The law that is simulated, p; shape (outputs,)."""
+        """The distribution that is simulated, p; shape (outputs,)."""
         return np.asarray(distribution(data, self.inputs) @ self.randomizer.rows)
 
     def output_law(self, data: Dataset) -> FloatArray:
-        """Exact law of the output, shape (outputs,), for an oracle that draws nothing."""
+        """Exact distribution of the output, shape (outputs,), for an oracle that draws nothing."""
         hits = self.hits(data)
         mass = reached(hits) @ hits
         return np.asarray(mass / mass.sum())
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact law of the output, for an oracle that draws nothing."""
+        """Exact distribution of the output, for an oracle that draws nothing."""
         return finite(self.output_law(data))
 
     def expected_rounds(self, data: Dataset) -> float:
@@ -287,7 +287,7 @@ class RejectionSimulation:
 
 
 def finite(mass: FloatArray) -> FiniteLaw:
-    """The law of the outputs 0, 1, .."""
+    """The distribution of the outputs 0, 1, .."""
     return FiniteLaw(tuple(range(mass.size)), mass)
 
 
@@ -335,7 +335,7 @@ class SimulationUnderAllSigns:
 
 
 def under_all_signs(simulation: RejectionSimulation, data: Dataset) -> SimulationUnderAllSigns:
-    """Compute a simulation's laws under all ``2^outputs`` patterns of errors; not for a truncated one."""
+    """Compute a simulation's distributions under all ``2^outputs`` patterns of errors; not for a truncated one."""
     signs = np.array(list(itertools.product((-1.0, 1.0), repeat=simulation.q.size)))
     odds = simulation.odds(simulation.truths(data) + simulation.tolerance * signs)
     hits = simulation.drawn_from * np.clip(odds, 0.0, 1.0)
@@ -348,7 +348,7 @@ def under_all_signs(simulation: RejectionSimulation, data: Dataset) -> Simulatio
 
 
 def distance_bound(phi: float) -> float:
-    """Largest total variation of a law and another whose probabilities are off by ``1 -+ phi`` before normalising.
+    """Largest total variation of a distribution and one whose probabilities are off by ``1 -+ phi`` before normalising.
 
     Notes
     -----
@@ -368,7 +368,7 @@ def largest_distance(epsilon: float, phi: float) -> float:
     that of errors + x q on A and - x q elsewhere, ``x (a + b - 2 a b) / (1 + x (2 b - 1))``. For given b that is
     linear in a, so largest at an end of the range that privacy leaves for a; there it is a quadratic over a linear
     function of b. Two outputs, a point mass and such errors attain it. With an oracle that changes its errors
-    between rounds the law is a mixture of those of its rounds, and no further away.
+    between rounds the distribution is a mixture of those of its rounds, and no further away.
 
     As phi goes to 0 it is phi times ``(y - 1)(1 + y^2) / (y^3 (1 + y))``, y = e^epsilon, the value at randomised
     response: at most 0.2086 phi, at epsilon = 0.654.

@@ -82,8 +82,8 @@ class TruncatedSimulation(RejectionSimulation):
         return float(np.prod(stays[np.arange(self.candidates) % stays.size]))
 
     def output_law(self, data: Dataset) -> FloatArray:
-        """Exact law of the output, shape (outputs,), for an oracle that draws nothing."""
-        hits, none = self._accepted(data)
+        """Exact distribution of the output, shape (outputs,), for an oracle that draws nothing."""
+        hits, none = self._accepted_masses(data)
         return np.asarray(hits + none * self.drawn_from)
 
     def expected_rounds(self, data: Dataset) -> float:
@@ -91,7 +91,7 @@ class TruncatedSimulation(RejectionSimulation):
         del data
         return float(self.candidates)
 
-    def _accepted(self, data: Dataset) -> tuple[FloatArray, float]:
+    def _accepted_masses(self, data: Dataset) -> tuple[FloatArray, float]:
         """Mass of the outputs of accepted candidates, shape (outputs,), and of none accepted."""
         hits = self.hits(data)
         each = hits[np.arange(self.candidates) % len(hits)]

@@ -90,7 +90,7 @@ class NumberOfOnes:
         return self.published(answers.sum(axis=1, dtype=np.int64), bit)
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact output law on `data`."""
+        """Exact output distribution on `data`."""
         bit = self.bit(data)
         outcomes = self.published(np.arange(self.k + 1, dtype=np.int64), bit)
         return FiniteLaw(tuple(outcomes.tolist()), self.probabilities(bit))
@@ -139,10 +139,10 @@ class IndependentAnswers(TwoAnswers):
     """`TwoAnswers` with noise of its own for each answer."""
 
     def law(self, data: Dataset) -> ProductLaw:
-        """Exact output law on `data`."""
+        """Exact output distribution on `data`."""
         law = lattice_law(self.centre(data), self.base)
         if not isinstance(law, ProductLaw):
-            raise TypeError(f"expected a product of two laws, got {law!r}")
+            raise TypeError(f"expected a product of two distributions, got {law!r}")
         return law
 
 
@@ -221,7 +221,7 @@ class FilteredResponses:
         return self.algorithm([self.bit(data)], n, rng)
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact law of the transcripts."""
+        """Exact distribution of the transcripts."""
         return self.algorithm.law([self.bit(data)])
 
 

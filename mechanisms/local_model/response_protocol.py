@@ -3,7 +3,8 @@
 An algorithm asks t queries and compares each answer with a threshold. Answers come from messages of one bit: of fresh
 persons for each query, or of the same persons for all queries, at a t-th of the level each.
 
-The document's protocol adds Laplace noise to the queries' values; here messages are bits, so that all laws are finite.
+The document's protocol adds Laplace noise to the queries' values; here messages are bits, so that all distributions are
+finite.
 
 Source: document 002, section 5.1.1, Theorem 5.7; catalogue 002, sq_local_roundtrip.
 """
@@ -211,7 +212,7 @@ class LocalProtocol:
         return np.asarray(message(ask.query, self.level).rows[entries, 1])
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact law of the output on given entries."""
+        """Exact distribution of the output on given entries."""
         entries = self.entries(data)
 
         def above(ask: BooleanQueryStep, k: int) -> float:
@@ -235,7 +236,7 @@ class LocalProtocol:
 
 
 def outcomes(algorithm: BooleanQueryStep, above: Callable[[BooleanQueryStep, int], float]) -> FloatArray:
-    """Law of the output, by the probability that the k-th query is answered above its threshold; shape (outputs,)."""
+    """Distribution of the output, from the probability that answer k is above its threshold; shape (outputs,)."""
     law = np.zeros(algorithm.outputs())
     # A query that is asked after whatever answers is computed once.
     known: dict[tuple[tuple[int, ...], float, int], float] = {}
@@ -290,7 +291,7 @@ class BitTranscript:
         return self.protocol.epsilon
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact law of the transcript on given entries."""
+        """Exact distribution of the transcript on given entries."""
         entries, persons = self.protocol.entries(data), self.protocol.persons
         law = np.zeros(2**self.protocol.messages)
         said = np.arange(2**persons)[:, None] >> np.arange(persons) & 1

@@ -67,19 +67,19 @@ class RoundTrip:
         return ConditionalSimulation(calls, self.beta, numerator, denominator, self.protocol.persons)
 
     def local_law(self, data: Dataset) -> FloatArray:
-        """Exact law of the output of the protocol itself, on persons from the distribution; shape (outputs,)."""
+        """Exact output distribution of the protocol itself, on persons drawn at random; shape (outputs,)."""
         if not self.protocol.same:
-            return self._fresh(lambda ask, k: float(self.call(ask, k).target(data)[1]))
-        return self._twice(lambda ask, past: float(self.both(ask).step_target(past, data)[1]))
+            return self._distribution_of_output(lambda ask, k: float(self.call(ask, k).target(data)[1]))
+        return self._distribution_of_two_messages(lambda ask, past: float(self.both(ask).step_target(past, data)[1]))
 
     def output_law(self, data: Dataset) -> FloatArray:
-        """Exact law of the output of the simulation, for oracles that draw nothing; shape (outputs,)."""
+        """Exact distribution of the output of the simulation, for oracles that draw nothing; shape (outputs,)."""
         if not self.protocol.same:
-            return self._fresh(lambda ask, k: float(self.call(ask, k).output_law(data)[1]))
-        return self._twice(lambda ask, past: float(self.both(ask).step_law(past, data)[1]))
+            return self._distribution_of_output(lambda ask, k: float(self.call(ask, k).output_law(data)[1]))
+        return self._distribution_of_two_messages(lambda ask, past: float(self.both(ask).step_law(past, data)[1]))
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact law of the output of the simulation, for oracles that draw nothing."""
+        """Exact distribution of the output of the simulation, for oracles that draw nothing."""
         return finite(self.output_law(data))
 
     def missed(self, law: FloatArray, data: Dataset, tolerance: float) -> float:
@@ -87,15 +87,15 @@ class RoundTrip:
         valid = sorted(self.protocol.algorithm.valid_outputs(data, tolerance))
         return float(np.delete(law, valid).sum())
 
-    def _fresh(self, chance: Callable[[BooleanQueryStep, int], float]) -> FloatArray:
-        """Law of the output, where a message to the k-th query is 1 with a given probability."""
+    def _distribution_of_output(self, chance: Callable[[BooleanQueryStep, int], float]) -> FloatArray:
+        """Distribution of the output, where a message to the k-th query is 1 with a given probability."""
 
         def above(ask: BooleanQueryStep, k: int) -> float:
             return float(stats.binom.sf(self.protocol.least(ask) - 1, self.protocol.persons, chance(ask, k)))
 
         return outcomes(self.protocol.algorithm, above)
 
-    def _twice(self, chance: Callable[[BooleanQueryStep, tuple[int, ...]], float]) -> FloatArray:
+    def _distribution_of_two_messages(self, chance: Callable[[BooleanQueryStep, tuple[int, ...]], float]) -> FloatArray:
         """The same for two messages of each person; a message's probability is given by the past one's."""
         first, n, mass = self.protocol.algorithm, self.protocol.persons, np.zeros((2, 2))
         counts = np.arange(n + 1)

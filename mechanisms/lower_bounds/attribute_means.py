@@ -50,15 +50,15 @@ class AttributeMeans:
         table_ = np.asarray(data)
         require(table_.ndim == 2 and len(table_) > 0, "a table of shape (rows, columns)", table_.shape)
         counts = self.counts(table_)
-        return self._released(counts + self.noise((n, counts.size), len(table_), rng), len(table_))
+        return self._release_means(counts + self.noise((n, counts.size), len(table_), rng), len(table_))
 
     def each(self, stack: NDArray[np.integer], rng: np.random.Generator) -> FloatArray:
         """Draw a release of each of several tables (trials, rows, columns); float64 of shape (trials, columns)."""
         counts = self.counts(stack)
-        return self._released(counts + self.noise(counts.shape, stack.shape[1], rng), stack.shape[1])
+        return self._release_means(counts + self.noise(counts.shape, stack.shape[1], rng), stack.shape[1])
 
     @staticmethod
-    def _released(counts: FloatArray, rows: int) -> FloatArray:
+    def _release_means(counts: FloatArray, rows: int) -> FloatArray:
         return without_low_bits(counts) / rows
 
 

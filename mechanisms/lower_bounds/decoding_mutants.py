@@ -68,7 +68,7 @@ class UncentredRows(SpoiledQueries):
 
 
 @dataclass(frozen=True)
-class _Played:
+class _BuildGame:
     """Builds the game in which another attack has the place of the reference (for `Mutant.build`)."""
 
     attack: Callable[[Reconstruction], Reconstruction]
@@ -99,22 +99,22 @@ def _by_least_squares(base: SpoiledQueries) -> SpoiledQueries:
 MUTANTS: dict[str, Mutant[Game]] = tabulate_mutants(
     Mutant(
         "no_box_constraint",
-        _Played(_without_box),
+        _BuildGame(_without_box),
         None,
         "benign",
         "z not confined to [0, 1]^n: as many queries as bits no longer suffice",
     ),
-    Mutant("rounding_threshold", _Played(_AttackOf(RoundedAtHighThreshold)), None, "benign", "rounded at 0.9"),
+    Mutant("rounding_threshold", _BuildGame(_AttackOf(RoundedAtHighThreshold)), None, "benign", "rounded at 0.9"),
     Mutant(
         "repeated_query",
-        _Played(_AttackOf(RepeatedQueries)),
+        _BuildGame(_AttackOf(RepeatedQueries)),
         None,
         "benign",
         "n/2 different queries, each asked several times: rank is lost",
     ),
     Mutant(
         "attack_handed_x",
-        _Played(_AttackOf(DecoderHandedData)),
+        _BuildGame(_AttackOf(DecoderHandedData)),
         None,
         "benign",
         "the true counts are decoded: more right than any guess from private answers can be",

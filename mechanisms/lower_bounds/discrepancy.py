@@ -273,20 +273,20 @@ def usable_places(n: int, epsilon: float, delta: float, probability: float = 2 /
 def by_sum(queries: Matrix, m: int) -> int:
     """Mutant: z with ``|sum of z| > m`` in place of ``|z|_1 > m``, by trying all."""
     z = _every_sign(np.asarray(queries).shape[1])
-    return _least(queries, z[np.abs(z.sum(axis=1)) > m])
+    return _least_discrepancy(queries, z[np.abs(z.sum(axis=1)) > m])
 
 
 def with_zero(queries: Matrix, m: int) -> int:
     """Mutant: z = 0 is taken too, by trying all."""
     z = _every_sign(np.asarray(queries).shape[1])
     sizes = np.abs(z).sum(axis=1)
-    return _least(queries, z[(sizes > m) | (sizes == 0)])
+    return _least_discrepancy(queries, z[(sizes > m) | (sizes == 0)])
 
 
 def by_definition(queries: Matrix, m: int) -> int:
     """The partial discrepancy by trying all z, one matrix product: for a few columns."""
     z = _every_sign(np.asarray(queries).shape[1])
-    return _least(queries, z[np.abs(z).sum(axis=1) > m])
+    return _least_discrepancy(queries, z[np.abs(z).sum(axis=1) > m])
 
 
 def _every_sign(n: int) -> IntArray:
@@ -294,5 +294,5 @@ def _every_sign(n: int) -> IntArray:
     return np.stack(np.meshgrid(*[np.array([-1, 0, 1])] * n, indexing="ij"), axis=-1).reshape(-1, n)
 
 
-def _least(queries: Matrix, z: IntArray) -> int:
+def _least_discrepancy(queries: Matrix, z: IntArray) -> int:
     return int(np.abs(z @ np.asarray(queries, dtype=np.int64).T).max(axis=1).min())

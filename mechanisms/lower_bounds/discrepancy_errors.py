@@ -18,7 +18,7 @@ from mechanisms.base.mechanism import Dataset, FloatArray, require, require_draw
 from mechanisms.lower_bounds.discrepancy import Matrix
 
 
-def _secret(queries: Matrix, n: int, rng: np.random.Generator) -> Bits:
+def _draw_secret(queries: Matrix, n: int, rng: np.random.Generator) -> Bits:
     require_draws(n)
     return rng.integers(0, 2, (n, np.shape(queries)[1]), dtype=np.int8)
 
@@ -41,7 +41,7 @@ class LargestErrorOnSecretBits:
     def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> FloatArray:
         """Draw bits, releases, and their largest errors in counts, shape (n,); of the data nothing is used."""
         del data
-        queries, secret = np.asarray(self.queries, dtype=np.int8), _secret(self.queries, n, rng)
+        queries, secret = np.asarray(self.queries, dtype=np.int8), _draw_secret(self.queries, n, rng)
         tables = secret[:, :, None] * queries.T
         released = self.release.each(tables, rng)
         return np.asarray(np.abs(released - tables.sum(axis=1)).max(axis=1), dtype=np.float64)
@@ -79,7 +79,7 @@ class ErrorOfResponses:
     def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> FloatArray:
         """Draw bits and responses; largest errors in counts, shape (n,); of the data nothing is used."""
         del data
-        secret = _secret(self.queries, n, rng).astype(np.float64)
+        secret = _draw_secret(self.queries, n, rng).astype(np.float64)
         lies = rng.random(secret.shape) >= self.true_probability
         wrong = np.where(lies, 1.0 - 2.0 * secret, 0.0)
         return np.asarray(np.abs(wrong @ np.asarray(self.queries, dtype=np.float64).T).max(axis=1), dtype=np.float64)
@@ -107,7 +107,7 @@ class WorstConsistent:
     def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> FloatArray:
         """Draw bits and answers; numbers of wrong bits, shape (n,); of the data nothing is used."""
         del data
-        queries, secret = np.asarray(self.queries, dtype=np.int8), _secret(self.queries, n, rng)
+        queries, secret = np.asarray(self.queries, dtype=np.int8), _draw_secret(self.queries, n, rng)
         noise = rng.uniform(-self.error, self.error, (n, len(queries)))
         found = from_queries(queries, secret @ queries.T.astype(np.float64) + noise, self.error, "all")
         wrong = np.zeros(n)

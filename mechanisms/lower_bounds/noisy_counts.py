@@ -82,11 +82,11 @@ class SpoiledCounts(PerturbedColumnSums):
 
     def noisy(self, counts: IntArray, rows: int, rng: np.random.Generator) -> FloatArray:
         """Counts and arbitrary numbers."""
-        spoiled = _chosen(rng.random(counts.shape), self.part)
+        spoiled = _largest_scores(rng.random(counts.shape), self.part)
         return np.where(spoiled, rng.integers(0, rows + 1, counts.shape), counts).astype(np.float64)
 
 
-def _chosen(scores: FloatArray, part: float) -> NDArray[np.bool_]:
+def _largest_scores(scores: FloatArray, part: float) -> NDArray[np.bool_]:
     """The part of each row with the largest scores, as a mask."""
     count = math.floor(part * scores.shape[1])
     chosen = np.zeros(scores.shape, dtype=np.bool_)
@@ -154,14 +154,14 @@ class SpoiledQueries:
         secret = rng.integers(0, 2, (n, self.rows)).astype(np.float64)
         truth, other = _products(queries, secret), _products(queries, 1.0 - secret)
         scores = np.abs(other - truth) if self.corruption == "worst" else rng.random(truth.shape)
-        answers = self._noisy(np.where(_chosen(scores, self.part), other, truth), rng)
+        answers = self._noisy_answers(np.where(_largest_scores(scores, self.part), other, truth), rng)
         if self.kind == "centred":
-            total = self._noisy(secret.sum(axis=1, keepdims=True), rng)
+            total = self._noisy_answers(secret.sum(axis=1, keepdims=True), rng)
             queries, answers = 2.0 * queries - 1.0, 2.0 * answers - self.centre(total)
         wrong = (self.decoder(queries, answers) > 0.5) != (secret > 0.5)
         return np.asarray(wrong.mean(axis=1), dtype=np.float64)
 
-    def _noisy(self, answers: FloatArray, rng: np.random.Generator) -> FloatArray:
+    def _noisy_answers(self, answers: FloatArray, rng: np.random.Generator) -> FloatArray:
         return answers + self.error * rng.uniform(-1.0, 1.0, answers.shape)
 
 

@@ -82,8 +82,8 @@ class RowNamesOfMany:
     at most e^epsilon; and with S the sum of them, ``1 - S`` changes by no more while ``S <= 1 / (1 + e^epsilon)``. For
     that, b is small enough: one row at most has ``2 c(v) > N`` and counts ``e^(epsilon rows)`` at most; the others'
     exponents are at most 0, convex in c(v), whose sum is at most N, so that their sum is at most that of two rows
-    with N / 2 each and of 2^columns with none, ``2 + 2^columns e^(-epsilon rows)``. The empty table has no such law:
-    there all rows would have to be named with a probability of more than 1.
+    with N / 2 each and of 2^columns with none, ``2 + 2^columns e^(-epsilon rows)``. The empty table has no such
+    distribution: there all rows would have to be named with a probability of more than 1.
     """
 
     columns: int

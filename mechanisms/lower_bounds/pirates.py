@@ -268,7 +268,7 @@ class InnocentRise(PiracyGame):
         return sums[:, user] - sums[:, user - 1]
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact law: with m ones in 2 B columns that look alike, those in block i are hypergeometric."""
+        """Exact distribution: with m ones in 2 B columns that look alike, those in block i are hypergeometric."""
         members, block = coalition_of(data, self.code.users), self.code.block
         below = missing_user(members, self.code.users) - 1
         ones = 2 * block * below // len(members)
@@ -318,14 +318,14 @@ class PirateScores:
 
 #: Parts of equal normal probability into which an innocent score falls; arbitrary.
 _PARTS = 8
-#: Standard deviations beyond which the characteristic function of a score, about that of a normal law, is left out:
-#: exp(-10^2 / 2) is 2e-22. Nodes over that range, and over the biases: twice as many change nothing (a unit test).
+#: Standard deviations beyond which the characteristic function of a score, about that of a normal distribution, is left
+#: out: exp(-10^2 / 2) is 2e-22. Nodes over that range, and over the biases: twice as many change nothing (a unit test).
 _FAR, _NODES = 10.0, 150
 
 
 @dataclass(frozen=True)
 class InnocentScore:
-    """In which of 8 parts of the normal law that it nearly has the last user's score falls: from a coalition (data).
+    """In which of 8 parts of a normal distribution, nearly its own, the last score falls: from a coalition (data).
 
     Parameters
     ----------
@@ -349,13 +349,13 @@ class InnocentScore:
         return np.searchsorted(edges, self.scoring(data, n, rng)[:, -1]).astype(np.int64)
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Law of the part; exact but for rounding of the biases, see `Tardos`, and of 1e-11 of the quadrature."""
+        """Distribution of the part; exact but for rounding of the biases, see `Tardos`, and 1e-11 of the quadrature."""
         below = self.below(data, self._edges(data))
         mass = np.diff(below, prepend=0.0, append=1.0)
         return FiniteLaw(tuple(range(_PARTS)), mass)
 
     def deviation(self, data: Dataset) -> float:
-        """Standard deviation of the score, over the threshold: that of the normal law."""
+        """Standard deviation of the score, over the threshold: that of the normal distribution."""
         weights, _, word = self._columns(data)
         return float(np.sqrt(self.scoring.code.length * (weights @ word))) / self.scoring.code.threshold
 

@@ -276,10 +276,10 @@ class RowAppearance:
         """Draw n trials; int64 of shape (n,)."""
         require_draws(n)
         present = int(np.asarray(data).reshape(-1)[0])
-        return np.array([self._nearest(present, rng) for _ in range(n)], dtype=np.int64)
+        return np.array([self._shared_bits(present, rng) for _ in range(n)], dtype=np.int64)
 
-    def _nearest(self, present: int, rng: np.random.Generator) -> int:
-        everyone, known = _drawn(self.signed, self.rows + 1, rng)
+    def _shared_bits(self, present: int, rng: np.random.Generator) -> int:
+        everyone, known = _draw_rows(self.signed, self.rows + 1, rng)
         place = int(rng.integers(self.rows))
         dataset = everyone[: self.rows].copy()
         if not present:
@@ -313,7 +313,7 @@ class VerifiedRows:
         return np.array([self._shares(rng) for _ in range(n)], dtype=np.float64)
 
     def _shares(self, rng: np.random.Generator) -> tuple[float, int]:
-        dataset, known = _drawn(self.signed, self.rows, rng)
+        dataset, known = _draw_rows(self.signed, self.rows, rng)
         others = replace(known, directory=self.signed.messages(self.rows, rng))
         found = self.synthesiser(dataset, others, rng)
         valid = verifies(known.public, found)
@@ -321,7 +321,7 @@ class VerifiedRows:
         return float(valid.mean()), int((valid & ~copied).sum())
 
 
-def _drawn(signed: SignedRows, count: int, rng: np.random.Generator) -> tuple[Bytes, PublicKnowledge]:
+def _draw_rows(signed: SignedRows, count: int, rng: np.random.Generator) -> tuple[Bytes, PublicKnowledge]:
     """Draw a key and so many signed rows."""
     secret, messages = rng.bytes(_SECRET), signed.messages(count, rng)
     rows = sign(secret, messages)
@@ -340,7 +340,7 @@ def _small_set(base: RowAppearance) -> RowAppearance:
     return replace(base, signed=replace(base.signed, different=16))
 
 
-def _published(base: RowAppearance) -> RowAppearance:
+def _publish_key(base: RowAppearance) -> RowAppearance:
     return replace(base, signed=replace(base.signed, published=True))
 
 
@@ -361,7 +361,7 @@ MUTANTS: dict[str, Mutant[RowAppearance]] = tabulate_mutants(
     ),
     Mutant(
         "deterministic_signature_with_published_key",
-        _published,
+        _publish_key,
         None,
         "benign",
         "whoever knows a message signs it again, to the same row: rows appear that were never looked at",

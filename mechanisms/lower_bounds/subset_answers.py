@@ -137,9 +137,9 @@ class ConsistentReconstruction:
             If some answers have no consistent candidate: they are not within E of any x.
         """
         del truth
-        return self._first(answers, self.answers.error)
+        return self._first_candidate(answers, self.answers.error)
 
-    def _first(self, answers: FloatArray, error: float) -> Bits:
+    def _first_candidate(self, answers: FloatArray, error: float) -> Bits:
         found = from_all_subsets(answers, error, "first")
         require(len(found.trial) == len(answers), "answers within the error of some x", found.trial.tolist())
         return found.bits
@@ -179,7 +179,7 @@ class NonStrictConsistency(ConsistentReconstruction):
     def guessed(self, answers: FloatArray, truth: Bits) -> Bits:
         """Below the next number is at most this one."""
         del truth
-        return self._first(answers, math.nextafter(self.answers.error, math.inf))
+        return self._first_candidate(answers, math.nextafter(self.answers.error, math.inf))
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,7 @@ class StopsAtFirstFailure(ConsistentReconstruction):
         query = enumerate_bits(people)[fails.argmax(axis=1)]
         answered = answers[np.arange(len(answers)), fails.argmax(axis=1)]
         guess = np.zeros((len(answers), people), dtype=np.int8)
-        return _with_ones(guess, query, _fewest(answered, error))
+        return _with_ones(guess, query, _smallest_count(answered, error))
 
 
 @dataclass(frozen=True)
@@ -208,12 +208,12 @@ class TrueQueries(ConsistentReconstruction):
         for bit in (0, 1):
             query = (truth == bit).astype(np.int8)
             answered = answers[:, int(query @ (1 << np.arange(truth.size)))]
-            ones = _fewest(answered, self.answers.error)
+            ones = _smallest_count(answered, self.answers.error)
             guess = _with_ones(guess, np.repeat(query[None], len(answers), axis=0), ones)
         return guess
 
 
-def _fewest(answered: FloatArray, error: float) -> IntArray:
+def _smallest_count(answered: FloatArray, error: float) -> IntArray:
     """Smallest count that is off by less than the error, at least 0."""
     return np.asarray(np.maximum(0, np.floor(answered - error) + 1), dtype=np.int64)
 

@@ -351,9 +351,9 @@ class BoxTraced:
         members = coalition_of(data, self.tracing.users)
         most = max(1, _COMPONENTS // (self.tracing.users * self.tracing.length))
         parts = [min(most, n - done) for done in range(0, n, most)]
-        return np.concatenate([self._traced(members, part, rng) for part in parts])
+        return np.concatenate([self._trace_coalition(members, part, rng) for part in parts])
 
-    def _traced(self, members: IntArray, n: int, rng: np.random.Generator) -> IntArray:
+    def _trace_coalition(self, members: IntArray, n: int, rng: np.random.Generator) -> IntArray:
         broadcast = self.tracing.sent(n, rng)
         return broadcast.book.trace(self.box(seen_by(broadcast, members, rng), rng))
 
@@ -400,9 +400,9 @@ class MissingComponents:
         require_draws(n)
         own = int(np.asarray(data).reshape(-1)[0])
         most = max(1, _COMPONENTS // (self.tracing.users * self.tracing.length))
-        return np.concatenate([self._words(own, min(most, n - done), rng) for done in range(0, n, most)])
+        return np.concatenate([self._trace_and_rise(own, min(most, n - done), rng) for done in range(0, n, most)])
 
-    def _words(self, own: int, n: int, rng: np.random.Generator) -> IntArray:
+    def _trace_and_rise(self, own: int, n: int, rng: np.random.Generator) -> IntArray:
         broadcast = self.tracing.sent(n, rng, None if own else self.user)
         members = np.setdiff1d(np.arange(1, self.tracing.users + 1), [self.user])
         word = self.box(seen_by(broadcast, members, rng), rng)

@@ -58,7 +58,7 @@ class OtherSchemeTwin:
         return replace(base, tracing=replace(base.tracing, scheme=self.scheme(base.tracing.scheme.pad)))
 
 
-def _unindexed(base: BoxTraced) -> BoxTraced:
+def _unindexed_tracing(base: BoxTraced) -> BoxTraced:
     return replace(base, tracing=KeysWithoutIndex(base.tracing.code, base.tracing.scheme))
 
 
@@ -78,7 +78,7 @@ MUTANTS: dict[str, Mutant[BoxTraced]] = tabulate_mutants(
     ),
     Mutant(
         "row_without_index",
-        _unindexed,
+        _unindexed_tracing,
         None,
         "benign",
         "a key without its user's number decrypts the component at the row's place: with the first user missing every "

@@ -109,8 +109,8 @@ def advanced_epsilon(epsilon: float, k: int, delta: float) -> float:
 
 
 @dataclass(frozen=True)
-class _Counting:
-    """What the mechanism shares with its mutants: everything but a law."""
+class _CountingBase:
+    """What the mechanism shares with its mutants: everything but a distribution."""
 
     query: Query
     size: int
@@ -166,7 +166,7 @@ class _Counting:
 
 
 @dataclass(frozen=True)
-class CountingQueries(_Counting):
+class CountingQueries(_CountingBase):
     """Fractions of the rows that satisfy k predicates, each with Laplace noise on a lattice.
 
     Parameters
@@ -192,7 +192,7 @@ class CountingQueries(_Counting):
     """
 
     def law(self, data: Dataset) -> ProductLaw:
-        """Exact output law on `data`: a two-sided geometric law an answer, in units of ``step / n``."""
+        """Exact output distribution on `data`: two-sided geometric answers, in units of ``step / n``."""
         a = self.base
         return ProductLaw(tuple(TwoSidedGeometricLaw(int(c), a, self.unit) for c in self.centre(data)))
 
@@ -213,9 +213,9 @@ class CountingQueries(_Counting):
     def bound(self, beta: float, k: int = 1) -> float:
         """Error that none of k answers exceeds with probability at least ``1 - beta``.
 
-        ``b ln(k / beta)``, and half a unit, which is what the lattice costs over the Laplace law. Valid because:
-        ``P[|Z| > t] = 2 a^-floor(t) / (a + 1) <= a^(-floor(t) - 1/2) < a^(1/2 - t)``, as ``2 sqrt a <= a + 1``; and a
-        union bound.
+        ``b ln(k / beta)``, and half a unit, which is what the lattice costs over the Laplace distribution. Valid
+        because: ``P[|Z| > t] = 2 a^-floor(t) / (a + 1) <= a^(-floor(t) - 1/2) < a^(1/2 - t)``, as ``2 sqrt a <= a +
+        1``; and a union bound.
         """
         require(0 < beta < 1, "beta in (0, 1)", beta)
         require(k >= 1, "at least one answer", k)
@@ -258,7 +258,7 @@ def capacity(works: Callable[[int], bool]) -> int:
 
 
 def stated_capacity(epsilon: float, size: int, error: float, beta: float, *, together: bool) -> int:
-    """How many queries basic composition can answer, by the formulas for the Laplace law.
+    """How many queries basic composition can answer, by the formulas for the Laplace distribution.
 
     Parameters
     ----------
@@ -328,7 +328,7 @@ class DistinctQueriesCharged(CountingQueries):
 
 
 @dataclass(frozen=True)
-class SameNoiseForAllCounts(_Counting):
+class SameNoiseForAllCounts(_CountingBase):
     """One draw of noise for all answers: their differences are exact."""
 
     def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> FloatArray:

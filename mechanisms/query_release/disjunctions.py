@@ -128,7 +128,7 @@ def terms(r: int, m: int) -> int:
 
 @dataclass(frozen=True)
 class DisjunctionSummaryBase:
-    """What the mechanism shares with its mutants: everything but a law."""
+    """What the mechanism shares with its mutants: everything but a distribution."""
 
     attributes: BinaryAttributes
     t: int
@@ -296,7 +296,7 @@ class DisjunctionSummary(DisjunctionSummaryBase):
     """
 
     def law(self, data: Dataset) -> ProductLaw:
-        """Exact output law on `data`: a two-sided geometric law a coefficient."""
+        """Exact output distribution on `data`: two-sided geometric coefficients."""
         a = self.base
         return ProductLaw(tuple(TwoSidedGeometricLaw(int(c), a, self.unit) for c in self.steps(data)))
 

@@ -44,7 +44,7 @@ _TAIL = 1e-12
 
 @dataclass(frozen=True)
 class _Tree:
-    """What the mechanism shares with its mutants: everything but a law."""
+    """What the mechanism shares with its mutants: everything but a distribution."""
 
     column: Hashable | None
     depth: int
@@ -96,17 +96,17 @@ class _Tree:
         require(len(values) == self.size, f"{self.size} rows", len(values))
         inside = (values >= 0) & (values < self.universe) & (values == np.floor(values))
         require(bool(inside.all()), f"integers from 0 to {self.universe - 1}", values[~inside][:1])
-        tree: IntArray = _summed(np.bincount(values.astype(np.int64), minlength=self.universe)[None])[0]
+        tree: IntArray = _sum_leaves(np.bincount(values.astype(np.int64), minlength=self.universe)[None])[0]
         return tree
 
     def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> FloatArray:
         """Draw `n` noisy trees; float64 of shape (n, 2 D - 1), shares of the rows in heap order."""
         require_draws(n)
-        nodes = self._noisy(self.counts(data), n, rng).astype(np.float64)
+        nodes = self._noisy_nodes(self.counts(data), n, rng).astype(np.float64)
         nodes *= self.unit
         return nodes
 
-    def _noisy(self, counts: IntArray, n: int, rng: np.random.Generator) -> IntArray:
+    def _noisy_nodes(self, counts: IntArray, n: int, rng: np.random.Generator) -> IntArray:
         first = 0 if self.root_noise else 1
         nodes = np.empty((n, counts.size), dtype=np.int64)
         nodes[:, 0] = counts[0]
@@ -115,7 +115,7 @@ class _Tree:
         return nodes
 
 
-def _summed(leaves: IntArray) -> IntArray:
+def _sum_leaves(leaves: IntArray) -> IntArray:
     """All nodes of trees whose inner nodes are the sums of their children, from leaves of shape (n, D)."""
     levels = [leaves]
     while levels[-1].shape[1] > 1:
@@ -170,7 +170,7 @@ class IntervalTree(_Tree):
     """
 
     def law(self, data: Dataset) -> ProductLaw:
-        """Exact output law on `data`: the root, then a two-sided geometric law a node, in units of 1/n."""
+        """Exact output distribution on `data`: the root, then two-sided geometric nodes, in units of 1/n."""
         counts, a = self.counts(data), self.base
         noisy = [TwoSidedGeometricLaw(int(c), a, self.unit) for c in counts]
         root: Law = noisy[0] if self.root_noise else FiniteLaw((float(counts[0] * self.unit),), np.ones(1))
@@ -228,7 +228,7 @@ def largest_beyond(depth: int, a: float, reach: int) -> float:
     """
     bad = np.zeros(2 * reach + 1)
     for _ in range(depth):
-        left = _averaged(bad, a)
+        left = _average_over_noise(bad, a)
         bad = left + bad * (1.0 - left)
     return float(bad[reach])
 
@@ -253,7 +253,7 @@ def chernoff(depth: int, log: float) -> float:
     return float(optimize.minimize_scalar(exponent, bounds=(1e-3, 1.0 - 1e-9), method="bounded").fun)
 
 
-def _averaged(values: FloatArray, a: float) -> FloatArray:
+def _average_over_noise(values: FloatArray, a: float) -> FloatArray:
     """``E f(c + Z)`` for a function that is 1 beyond the ends, by one pass in each direction."""
     ratio = 1.0 / a
     forward = signal.lfilter([1.0], [1.0, -ratio], values)
@@ -312,9 +312,9 @@ class NoisyLeavesOnly(_Tree):
         """Return 2."""
         return 2
 
-    def _noisy(self, counts: IntArray, n: int, rng: np.random.Generator) -> IntArray:
+    def _noisy_nodes(self, counts: IntArray, n: int, rng: np.random.Generator) -> IntArray:
         leaves = counts[self.universe - 1 :]
-        nodes = _summed(leaves + two_sided_geometric(self.base, (n, self.universe), rng))
+        nodes = _sum_leaves(leaves + two_sided_geometric(self.base, (n, self.universe), rng))
         nodes[:, 0] = counts[0]
         return nodes
 
@@ -350,7 +350,7 @@ MUTANTS: dict[str, Mutant[IntervalTree]] = tabulate_mutants(
         Twin(NoisyRootWithoutBudget),
         TimesEpsilon(1.0),
         "benign",
-        "noise on the number of rows, which is public: no loss, another law",
+        "noise on the number of rows, which is public: no loss, another distribution",
     ),
     Mutant(
         "leaves_only",

@@ -202,7 +202,7 @@ class PureMarginals(_LaplaceMarginals):
     """
 
     def law(self, data: Dataset) -> ProductLaw:
-        """Exact output law on `data`: a two-sided geometric law an answer."""
+        """Exact output distribution on `data`: two-sided geometric answers."""
         a = self.base
         return ProductLaw(tuple(TwoSidedGeometricLaw(int(c), a, self.unit) for c in self.counts(data)))
 
@@ -267,7 +267,7 @@ class GaussianMarginals(_Marginals):
         return np.asarray((counts + discrete_gaussian(self.sigma, (n, counts.size), rng)) * self.unit, np.float64)
 
     def law(self, data: Dataset) -> ProductLaw:
-        """Exact output law on `data`: a discrete Gaussian law an answer."""
+        """Exact output distribution on `data`: discrete Gaussian answers."""
         return ProductLaw(tuple(DiscreteGaussianLaw(int(c), self.sigma, self.unit) for c in self.counts(data)))
 
 
@@ -285,7 +285,7 @@ def median_of_largest_normal(k: int) -> float:
 
 
 def rows_needed(d: int, t: int, epsilon: float, error: float, *, delta: float = 0.0, composed: bool = False) -> float:
-    """Rows with which the median of the largest error is `error`, by the continuous laws.
+    """Rows with which the median of the largest error is `error`, by the continuous distributions.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
 """Private multiplicative weights: online answers from a hypothesis that is updated privately, and its mutants.
 
 An interactive mechanism: the pool is the rows of a query matrix, any of which may be asked at any time and as often as
-one likes. Called directly it is asked all of them, once each, in their order. Exact laws are in
-`mechanisms.query_release.multiplicative_weights_law`.
+one likes. Called directly it is asked all of them, once each, in their order. Exact distributions are in
+`mechanisms.query_release.multiplicative_weights_distribution`.
 
 Answers and noise are integers: multiples of a power of two, counted in rows and not in fractions, so that one person
 moves an answer by at most 1. What the mechanism says of the data is a function of these integers and of public numbers,
@@ -38,7 +38,7 @@ from mechanisms.base.mechanism import (
 )
 from mechanisms.base.noise import base_for, round_to_lattice, two_sided_geometric
 from mechanisms.base.queries import column_values
-from mechanisms.query_release.multiplicative_weights_law import MultiplicativeWeightsBranches
+from mechanisms.query_release.multiplicative_weights_distribution import MultiplicativeWeightsBranches
 
 #: Values of queries are multiples of this, so that 2^32 of them sum exactly in float64; a millionth.
 GRAIN = 2.0**-20
@@ -245,7 +245,7 @@ class MultiplicativeWeights:
         Lattice of answers and noise, in counts; a power of two of at most 1. A 64th of a person is far below any noise.
     cuts : tuple of float or None, default None
         None: a released answer is published in full. Otherwise only between which of these numbers, in counts above
-        the hypothesis' answer, it lies: post-processing, which makes outputs few enough for an exact law.
+        the hypothesis' answer, it lies: post-processing, which makes outputs few enough for an exact distribution.
     rules : MultiplicativeWeightsRules
         See there.
 
@@ -337,7 +337,7 @@ class MultiplicativeWeights:
         return transcripts(self.start(data, n, rng), FixedList(range(pool)), n, rng)
 
     def branches(self, data: Dataset, rounds: int) -> MultiplicativeWeightsBranches:
-        """Begin the tree of answers on `data`, for exact laws; see `auditor.targets.interactive.Branching`."""
+        """Begin the tree of answers on `data`, for exact distributions; see `auditor.targets.interactive.Branching`."""
         del rounds  # the tree is as exact for many queries as for few
         return MultiplicativeWeightsBranches(self, self.answers(data))
 
@@ -396,7 +396,7 @@ class MultiplicativeWeightsSession:
         indices = pool_indices(queries, n, self.pool)
         asked = np.flatnonzero(self._runs & (indices != SKIP))
         query = indices[asked]
-        expected = self._expected(query, self._state[asked])
+        expected = self._expected_answers(query, self._state[asked])
         gap = self._answers[query] - expected
         noisy = gap + self._noise(asked.size)
         compared = noisy if rules.compared == "noisy" else gap
@@ -413,9 +413,9 @@ class MultiplicativeWeightsSession:
         goes_on = update & self._runs[asked]
         if goes_on.any():
             self._update(asked[goes_on], query[goes_on], side[goes_on])
-        return self._published(asked, side, released, expected)
+        return self._publish_answers(asked, side, released, expected)
 
-    def _expected(self, query: IntArray, state: IntArray) -> IntArray:
+    def _expected_answers(self, query: IntArray, state: IntArray) -> IntArray:
         """Answers of the runs' hypotheses to their queries."""
         if query.size and bool(np.all(query == query[0])):
             return self._mechanism.of_hypothesis(self._hypotheses, int(query[0]))[state]
@@ -439,7 +439,7 @@ class MultiplicativeWeightsSession:
         if self._mechanism.rules.refreshed:
             self._bar[runs] = self._thresholds(runs.size)
 
-    def _published(self, asked: IntArray, side: IntArray, released: IntArray, expected: IntArray) -> NDArray[Any]:
+    def _publish_answers(self, asked: IntArray, side: IntArray, released: IntArray, expected: IntArray) -> NDArray[Any]:
         mechanism = self._mechanism
         if mechanism.cuts is not None:
             codes = np.full(self._n, mechanism.silence, dtype=np.int64)
@@ -521,7 +521,7 @@ class BrokenRulesTwin:
         return replace(base, rules=self.broken)
 
 
-def _unbounded(base: MultiplicativeWeights) -> float:  # noqa: ARG001 -- the signature of Mutant.true_level
+def _unbounded_level(base: MultiplicativeWeights) -> float:  # noqa: ARG001 -- the signature of Mutant.true_level
     return math.inf
 
 
@@ -529,7 +529,7 @@ MUTANTS: dict[str, Mutant[MultiplicativeWeights]] = tabulate_mutants(
     Mutant(
         "answer_noise_reused",
         BrokenRulesTwin(MultiplicativeWeightsRules(answer="reused")),
-        _unbounded,
+        _unbounded_level,
         "violation",
         "b = a: a released answer near the hypothesis says that all noise before it was on one side; t eps0 for an "
         "update at query t if all gaps move one way, (t - 1) eps0 if the last does not move",
@@ -537,7 +537,7 @@ MUTANTS: dict[str, Mutant[MultiplicativeWeights]] = tabulate_mutants(
     Mutant(
         "no_threshold_noise",
         BrokenRulesTwin(MultiplicativeWeightsRules(threshold_noise=False)),
-        _unbounded,
+        _unbounded_level,
         "violation",
         "each cheap answer costs eps0: (t - 1) eps0 before the update at query t, which costs 2 eps0 more",
     ),
@@ -572,21 +572,21 @@ MUTANTS: dict[str, Mutant[MultiplicativeWeights]] = tabulate_mutants(
     Mutant(
         "cap_removed",
         BrokenRulesTwin(MultiplicativeWeightsRules(stops=False)),
-        _unbounded,
+        _unbounded_level,
         "violation",
         "every update costs, and nothing ends them",
     ),
     Mutant(
         "update_from_exact_answer",
         BrokenRulesTwin(MultiplicativeWeightsRules(compared="exact")),
-        _unbounded,
+        _unbounded_level,
         "violation",
         "the answer without noise is compared with the threshold: which of two gaps is larger is published",
     ),
     Mutant(
         "sign_from_exact_answer",
         BrokenRulesTwin(MultiplicativeWeightsRules(side="exact")),
-        _unbounded,
+        _unbounded_level,
         "violation",
         "the side is that of the answer without noise: a gap that changes its sign",
     ),

@@ -94,7 +94,7 @@ class FrankWolfeStoppedEarly(RelaxedHull):
 
 
 @dataclass(frozen=True)
-class _With:
+class _BuildWithBody:
     """Builds the mechanism with another body (for `Mutant.build`)."""
 
     body: ConvexBody
@@ -118,15 +118,15 @@ MUTANTS: dict[str, Mutant[ProjectedMoments]] = tabulate_mutants(
     ),
     Mutant(
         "vectors_not_normalised",
-        _With(VectorsNotNormalised()),
+        _BuildWithBody(VectorsNotNormalised()),
         None,
         "benign",
         "no bound on the vectors: most noise stays",
     ),
-    Mutant("factors_forced_equal", _With(FactorsForcedEqual()), None, "benign", "u' = u: no matrix -v v^T"),
+    Mutant("factors_forced_equal", _BuildWithBody(FactorsForcedEqual()), None, "benign", "u' = u: no matrix -v v^T"),
     Mutant(
         "frank_wolfe_stopped_early",
-        _With(FrankWolfeStoppedEarly()),
+        _BuildWithBody(FrankWolfeStoppedEarly()),
         None,
         "benign",
         "one step: one row of several is found",

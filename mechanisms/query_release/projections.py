@@ -125,12 +125,12 @@ class SignVectorHull:
         d, parts = points.shape[1], []
         size = max(1, _BATCH // 2**d)
         for start in range(0, len(points), size):
-            parts.append(_pairwise(points[start : start + size].reshape(-1, d * d), radius, tolerance))
+            parts.append(_project_pairwise(points[start : start + size].reshape(-1, d * d), radius, tolerance))
         weights, gaps = (np.concatenate(part) for part in zip(*parts, strict=True))
         return ProjectedMatrices(radius * (weights @ _vertices(d)).reshape(points.shape), gaps)
 
 
-def _pairwise(points: FloatArray, radius: float, tolerance: float) -> tuple[FloatArray, FloatArray]:
+def _project_pairwise(points: FloatArray, radius: float, tolerance: float) -> tuple[FloatArray, FloatArray]:
     """Weights of the vertices, shape (n, 2^d), and gaps, for points of shape (n, d^2)."""
     d = math.isqrt(points.shape[1])
     products = _products(d) * radius**2
@@ -194,7 +194,7 @@ class NuclearBall:
 # ------------------------------------------------------------------------------ L, by Frank-Wolfe
 
 
-def _normalised(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _normalise_rows(rows: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Rows of norm 1, and the norms; shapes (n, d, k) and (n, d)."""
     norms = np.linalg.norm(rows, axis=2)
     return rows / np.maximum(norms, np.finfo(np.float64).tiny)[:, :, None], norms
@@ -209,7 +209,7 @@ def _start(g: FloatArray) -> FloatArray:
     d = g.shape[1]
     rank = min(d, math.ceil(2.0 * math.sqrt(d)))
     rows = np.swapaxes(np.linalg.svd(g)[2], 1, 2)[:, :, :rank]
-    return _normalised(rows)[0]
+    return _normalise_rows(rows)[0]
 
 
 @dataclass(frozen=True)
@@ -231,8 +231,8 @@ class RelaxedHull:
             A point of L, and its u'.
         """
         for _ in range(_ROUNDS):
-            other = _normalised(g @ vectors)[0]
-            vectors = _normalised(np.swapaxes(g, 1, 2) @ other)[0]
+            other = _normalise_rows(g @ vectors)[0]
+            vectors = _normalise_rows(np.swapaxes(g, 1, 2) @ other)[0]
         return other @ np.swapaxes(vectors, 1, 2), vectors
 
     def upper(self, g: FloatArray, vectors: FloatArray) -> FloatArray:
@@ -244,7 +244,7 @@ class RelaxedHull:
         ``sum a + sum b - 2 lambda d - 2 <g, h> >= 0``.
         """
         d = g.shape[1]
-        other, above = _normalised(g @ vectors)
+        other, above = _normalise_rows(g @ vectors)
         below = np.linalg.norm(np.swapaxes(g, 1, 2) @ other, axis=2)
         block = np.zeros((len(g), 2 * d, 2 * d))
         block[:, :d, d:], block[:, d:, :d] = -g, -np.swapaxes(g, 1, 2)
@@ -303,7 +303,7 @@ class RelaxedHull:
         for _ in range(steps):
             here = matrices[active]
             rest = points[active] - here
-            point, vectors = self.step(rest, _normalised(vectors + _MIXED * fresh)[0])
+            point, vectors = self.step(rest, _normalise_rows(vectors + _MIXED * fresh)[0])
             move = radius * point - here
             gap, length = (rest * move).sum(axis=(1, 2)), (move * move).sum(axis=(1, 2))
             # What the vectors attain may not be the maximum, which is looked up where it could end the search.

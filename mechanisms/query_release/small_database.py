@@ -38,11 +38,12 @@ from mechanisms.base.mechanism import (
 )
 from mechanisms.base.queries import column_values
 
-#: What a table may leave out of a law, as e^-45 < 3e-20: less than a uniform draw in double precision resolves.
+#: What a table may leave out of a distribution, as e^-45 < 3e-20: less than a uniform draw in double precision
+#: resolves.
 _LEFT_OUT = 45.0
 #: Histograms in a table: 2^22 of four cells are 100 MB while it is built.
 _MOST_TYPES = 2**22
-#: Histograms in a stated law, whose outcomes are Python tuples: four cells up to m = 114.
+#: Histograms in a stated distribution, whose outcomes are Python tuples: four cells up to m = 114.
 _MOST_OUTCOMES = 2**18
 #: exp(-700) is still a normal double; below that a possible outcome would be stated as impossible.
 _FURTHEST = 700.0
@@ -176,7 +177,7 @@ class TypeTable:
 
 @lru_cache(maxsize=16)
 def type_table(counts: tuple[int, ...], size: int, rate: float, ordered: bool, whole: bool) -> TypeTable:
-    """Law of the exponential mechanism over histograms.
+    """Distribution of the exponential mechanism over histograms.
 
     Parameters
     ----------
@@ -204,13 +205,13 @@ def type_table(counts: tuple[int, ...], size: int, rate: float, ordered: bool, w
     -----
     A histogram that differs in one cell by more than r, as a fraction, has an error above r, because single elements
     are conjunctions. All such histograms together have at most the weight ``exp(-rate * r)`` of the whole base measure,
-    and the law's normaliser is at least the weight of the histogram nearest to the data. r is chosen by that.
+    and the distribution's normaliser is at least the weight of the histogram nearest to the data. r is chosen by that.
     """
     truth = np.array(counts) / sum(counts)
     cells = len(counts)
     low, high = np.zeros(cells, dtype=np.int64), np.full(cells, size, dtype=np.int64)
     if not whole:
-        near = _nearest(truth, size)[None, :]
+        near = _nearest_histogram(truth, size)[None, :]
         log_base = (
             float(log_orderings(near)[0]) - size * math.log(cells)
             if ordered
@@ -229,7 +230,7 @@ def type_table(counts: tuple[int, ...], size: int, rate: float, ordered: bool, w
     return TypeTable(types, log_mass, errors, cumulative)
 
 
-def _nearest(truth: FloatArray, size: int) -> IntArray:
+def _nearest_histogram(truth: FloatArray, size: int) -> IntArray:
     """A histogram of ``size`` rows that differs from the fractions by less than one row in every cell."""
     found = np.floor(truth * size).astype(np.int64)
     missing = size - int(found.sum())
@@ -238,8 +239,8 @@ def _nearest(truth: FloatArray, size: int) -> IntArray:
 
 
 @dataclass(frozen=True)
-class _Synthetic:
-    """What the mechanism shares with its mutants: everything but the law."""
+class _SyntheticBase:
+    """What the mechanism shares with its mutants: everything but the distribution."""
 
     columns: tuple[Hashable, ...]
     epsilon: float
@@ -271,7 +272,7 @@ class _Synthetic:
 
 
 @dataclass(frozen=True)
-class _Weighted(_Synthetic):
+class _WeightedSelection(_SyntheticBase):
     """The exponential mechanism with some weight ``exp(-rate * error)``."""
 
     ordered = True
@@ -297,7 +298,7 @@ class _Weighted(_Synthetic):
         return np.asarray(found.types[index], dtype=np.int64)
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact output law on `data`; outcomes are histograms, as tuples.
+        """Exact output distribution on `data`; outcomes are histograms, as tuples.
 
         Raises
         ------
@@ -305,7 +306,7 @@ class _Weighted(_Synthetic):
             If there are more than 2^18 histograms, or the least probable one has a probability below e^-700.
         """
         counts = self.counts(data)
-        return _stated(counts, self.synthetic_rows(counts), self.rate(sum(counts)), self.ordered)
+        return _stated_distribution(counts, self.synthetic_rows(counts), self.rate(sum(counts)), self.ordered)
 
     def failure(self, data: Dataset, at_least: float) -> float:
         """Probability of an error of at least ``at_least``, to within 3e-20."""
@@ -321,9 +322,9 @@ class _Weighted(_Synthetic):
 
 
 @lru_cache(maxsize=16)
-def _stated(counts: tuple[int, ...], size: int, rate: float, ordered: bool) -> FiniteLaw:
+def _stated_distribution(counts: tuple[int, ...], size: int, rate: float, ordered: bool) -> FiniteLaw:
     histograms = math.comb(size + len(counts) - 1, size)
-    require(histograms <= _MOST_OUTCOMES, f"a law on at most {_MOST_OUTCOMES} histograms", histograms)
+    require(histograms <= _MOST_OUTCOMES, f"a distribution on at most {_MOST_OUTCOMES} histograms", histograms)
     found = type_table(counts, size, rate, ordered, True)
     least = float(found.log_mass.min())
     require(least >= -_FURTHEST, f"log probabilities of at least {-_FURTHEST:g}", least)
@@ -331,7 +332,7 @@ def _stated(counts: tuple[int, ...], size: int, rate: float, ordered: bool) -> F
 
 
 @dataclass(frozen=True)
-class SmallDatabase(_Weighted):
+class SmallDatabase(_WeightedSelection):
     """Draw a synthetic database of ``size`` rows with probability proportional to ``exp(u / sigma)``.
 
     ``u = -max over conjunctions of |q(D) - q(synthetic)|`` and ``sigma = 2 / (rows * eps)``, as in document 001; in
@@ -350,12 +351,13 @@ class SmallDatabase(_Weighted):
     Raises
     ------
     ValueError
-        If a parameter is not what it must be; on use, if a column holds other values, or the law is too large.
+        If a parameter is not what it must be; on use, if a column holds other values, or the distribution is too large.
 
     Notes
     -----
-    Drawn from the exact law on histograms, by inverting its cumulative probabilities. Where the law is concentrated
-    only the histograms near the data are listed (see `type_table`): that is what makes hundreds of rows cheap.
+    Drawn from the exact distribution on histograms, by inverting its cumulative probabilities. Where the distribution
+    is concentrated only the histograms near the data are listed (see `type_table`): that is what makes hundreds of rows
+    cheap.
     """
 
 
@@ -423,7 +425,7 @@ def worst_level(mechanism: SmallDatabase, rows: int) -> float:
 
 
 @dataclass(frozen=True)
-class ScoreScaleHalved(_Weighted):
+class ScoreScaleHalved(_WeightedSelection):
     """``sigma = 1 / (n eps)``: the move of the normaliser is forgotten."""
 
     def rate(self, rows: int) -> float:
@@ -432,7 +434,7 @@ class ScoreScaleHalved(_Weighted):
 
 
 @dataclass(frozen=True)
-class TimesSyntheticRows(_Weighted):
+class TimesSyntheticRows(_WeightedSelection):
     """m in place of n in the weight: ``sigma = 2 / (m eps)``."""
 
     def rate(self, rows: int) -> float:  # noqa: ARG002 -- that is the mistake
@@ -441,7 +443,7 @@ class TimesSyntheticRows(_Weighted):
 
 
 @dataclass(frozen=True)
-class ScoreNotDividedByRows(_Weighted):
+class ScoreNotDividedByRows(_WeightedSelection):
     """The score is an error in counts, the scale is still that of an error in fractions."""
 
     def rate(self, rows: int) -> float:
@@ -450,14 +452,14 @@ class ScoreNotDividedByRows(_Weighted):
 
 
 @dataclass(frozen=True)
-class UnorderedBaseMeasure(_Weighted):
+class UnorderedBaseMeasure(_WeightedSelection):
     """Every histogram counts once, whatever the number of its orderings."""
 
     ordered = False
 
 
 @dataclass(frozen=True)
-class SizeFromData(_Weighted):
+class SizeFromData(_WeightedSelection):
     """As few rows as can come within alpha/2 of the data, alpha being the error for which ``size`` rows are meant."""
 
     def synthetic_rows(self, counts: tuple[int, ...]) -> int:
@@ -472,7 +474,7 @@ class SizeFromData(_Weighted):
 
 
 @dataclass(frozen=True)
-class RandomSubsampleOfData(_Synthetic):
+class RandomSubsampleOfData(_SyntheticBase):
     """Rows of the data, drawn with replacement: the proof that a good database exists, taken for the algorithm."""
 
     def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> IntArray:
@@ -482,7 +484,7 @@ class RandomSubsampleOfData(_Synthetic):
         return np.asarray(rng.multinomial(self.size, np.array(counts) / sum(counts), size=n), dtype=np.int64)
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact output law on `data`; databases with a row that the data do not have are impossible."""
+        """Exact output distribution on `data`; databases with a row that the data do not have are impossible."""
         counts = self.counts(data)
         share = np.array(counts) / sum(counts)
         outcomes = list(datasets(self.size, len(counts)))
@@ -504,7 +506,7 @@ MUTANTS: dict[str, Mutant[SmallDatabase]] = tabulate_mutants(
         Twin(TimesSyntheticRows),
         None,
         "benign",
-        "m in place of n in the weight: at most eps m/n on n rows, another law; a violation only if m > n",
+        "m in place of n in the weight: at most eps m/n on n rows, another distribution; a violation only if m > n",
     ),
     Mutant(
         "score_not_divided_by_n",
@@ -518,7 +520,7 @@ MUTANTS: dict[str, Mutant[SmallDatabase]] = tabulate_mutants(
         Twin(UnorderedBaseMeasure),
         TimesEpsilon(1.0),
         "benign",
-        "multinomial weights dropped: the exponential mechanism over histograms, as private, another law",
+        "multinomial weights dropped: the exponential mechanism over histograms, as private, another distribution",
     ),
     Mutant(
         "random_subsample_of_data",

@@ -232,7 +232,7 @@ class ArgmaxReleased(LatticeLaplace):
         return np.stack([value, np.full(n, float(self._index(data)))], axis=1)
 
     def law(self, data: Dataset) -> Law:
-        """Exact output law on `data`: the index is a point."""
+        """Exact output distribution on `data`: the index is a point."""
         return ProductLaw((super().law(data), FiniteLaw((float(self._index(data)),), np.ones(1))))
 
 
@@ -327,7 +327,7 @@ class SampledProperty:
         return np.asarray(self.distances(data, n, rng) + noise, dtype=np.float64)
 
 
-def _sampled(base: LatticeLaplace) -> SampledProperty:
+def _sampled_property(base: LatticeLaplace) -> SampledProperty:
     query: Any = base.query
     return SampledProperty(query, base.epsilon, base.step)
 
@@ -408,7 +408,7 @@ MUTANTS: dict[str, Mutant[LatticeLaplace]] = tabulate_mutants(
     ),
     Mutant(
         "distance_to_sampled_property",
-        _sampled,
+        _sampled_property,
         TimesEpsilon(1.0),
         "benign",
         "DistanceToRange: the distance to random members, no function of the data; a deviation",
@@ -431,7 +431,7 @@ def data_dependent_property(other: Count) -> Mutant[LatticeLaplace]:
 def range_not_clipped(high: float) -> Mutant[LatticeLaplace]:
     """Return the mutant of a mechanism for a `queries.Mean` of [0, 1] whose rows are in [0, high].
 
-    Its level is high * eps up to the rounding of the mean to the lattice; the law has it exactly.
+    Its level is high * eps up to the rounding of the mean to the lattice; the distribution has it exactly.
     """
     note = "rows in [0, high], noise for [0, 1]: high * eps"
     return Mutant("range_not_clipped", _RangeNotClipped(high), TimesEpsilon(high), "violation", note)

@@ -1,1 +1,1 @@
-"""The exponential mechanism, noisy maxima, and the sparse vector technique with its exact laws."""
+"""The exponential mechanism, noisy maxima, and the sparse vector technique with its exact distributions."""

@@ -59,7 +59,7 @@ class _Choice:
         return softmax(self.epsilon * scores / (2.0 * self.sensitivity))
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact output law on `data`: outcomes 0, 1, ... are the indices."""
+        """Exact output distribution on `data`: outcomes 0, 1, ... are the indices."""
         mass = self.probabilities(self.scores(data))
         return FiniteLaw(tuple(range(mass.size)), mass)
 

@@ -28,11 +28,11 @@ from mechanisms.base.mechanism import (
 from mechanisms.base.noise import gauss_legendre
 from mechanisms.base.queries import Count, Query, Relation
 from mechanisms.selection.sparse_vector import SparseVector, SparseVectorVariant
-from mechanisms.selection.sparse_vector_law import REACH, laplace_cdf
+from mechanisms.selection.sparse_vector_distribution import REACH, laplace_cdf
 
 
 @dataclass(frozen=True)
-class _Of:
+class _WrappedQuery:
     """A query made of another one, which states the sensitivities of that one."""
 
     query: Query
@@ -59,7 +59,7 @@ class _Of:
 
 
 @dataclass(frozen=True)
-class NegatedAnswers(_Of):
+class NegatedAnswers(_WrappedQuery):
     """The negated answers of a query.
 
     Parameters
@@ -292,7 +292,7 @@ class ChangedSetting:
 
 
 @dataclass(frozen=True)
-class UnderstatedSensitivity(_Of):
+class UnderstatedSensitivity(_WrappedQuery):
     """A statistic of twice the sensitivity that it states.
 
     Parameters
@@ -306,7 +306,7 @@ class UnderstatedSensitivity(_Of):
         return 2.0 * self.query(data)
 
 
-def _same(row: SparseVectorVariant) -> SparseVectorVariant:
+def _unchanged_row(row: SparseVectorVariant) -> SparseVectorVariant:
     return row
 
 
@@ -314,7 +314,7 @@ def _gaussian(row: SparseVectorVariant) -> SparseVectorVariant:
     return replace(row, threshold_noise="gaussian", query_noise="gaussian")
 
 
-def _doubled(base: SparseVector) -> SparseVector:
+def _double_query(base: SparseVector) -> SparseVector:
     return replace(base, query=UnderstatedSensitivity(base.query))
 
 
@@ -327,7 +327,7 @@ def _every_answer_costs(base: SparseVector) -> float:
     return len(streams[0].pattern) * base.query.linf_sensitivity / base.query_scale
 
 
-def _larger(factor: float) -> Callable[[SparseVector], float]:
+def _larger_level(factor: float) -> Callable[[SparseVector], float]:
     return lambda base: factor * base.epsilon
 
 
@@ -350,12 +350,14 @@ def bank(cutoff: int, delta: float, epsilon: float) -> dict[str, Mutant[SparseVe
     decimal = 1 / math.sqrt(math.log(10.0))
 
     def scaled(name: str, factor: float, note: str) -> Mutant[SparseVector]:
-        return Mutant(name, ChangedVariantTwin(RescaledNoise(factor, factor)), _larger(1 / factor), "violation", note)
+        return Mutant(
+            name, ChangedVariantTwin(RescaledNoise(factor, factor)), _larger_level(1 / factor), "violation", note
+        )
 
     def row(
         name: str, change: Callable[[SparseVectorVariant], SparseVectorVariant], level: float, note: str
     ) -> Mutant[SparseVector]:
-        return Mutant(name, ChangedVariantTwin(change), _larger(level), "violation", note)
+        return Mutant(name, ChangedVariantTwin(change), _larger_level(level), "violation", note)
 
     def costly(
         name: str, change: Callable[[SparseVectorVariant], SparseVectorVariant], note: str
@@ -405,7 +407,7 @@ def bank(cutoff: int, delta: float, epsilon: float) -> dict[str, Mutant[SparseVe
             ChangedSetting("threshold_noise", "negative_exponential"),
             "the threshold is never below w, so that tops are no longer free",
         ),
-        Mutant("m18_sensitivity_two", _doubled, _larger(2.0), "violation", "the statistic moves by 2"),
+        Mutant("m18_sensitivity_two", _double_query, _larger_level(2.0), "violation", "the statistic moves by 2"),
     )
 
 
@@ -421,7 +423,7 @@ HARMLESS = tabulate_mutants(
     ),
     Mutant(
         "m13_stops_after_T",
-        ChangedVariantTwin(_same, cutoff=-1),
+        ChangedVariantTwin(_unchanged_row, cutoff=-1),
         None,
         "benign",
         "T bottoms, where T + 1 are to be given out",

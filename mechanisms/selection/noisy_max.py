@@ -86,11 +86,11 @@ class ReportNoisyMax(_NoisyMax):
     epsilon : float
         Claimed pure level, for scores that may move in different directions.
     noise : {"laplace", "exponential"}
-        With exponential noise the output law is that of `PermuteAndFlip`.
+        With exponential noise the output distribution is that of `PermuteAndFlip`.
     """
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact output law on `data`; outcomes are the indices, errors below 1e-13."""
+        """Exact output distribution on `data`; outcomes are the indices, errors below 1e-13."""
         scores = self.scaled(data)
         mass = laplace_winner(scores) if self.noise == "laplace" else exponential_winner(scores)
         return FiniteLaw(tuple(range(mass.size)), mass)
@@ -113,7 +113,7 @@ class PermuteAndFlip(_Max):
     """
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact output law on `data`; outcomes are the indices, errors below 1e-14."""
+        """Exact output distribution on `data`; outcomes are the indices, errors below 1e-14."""
         mass = exponential_winner(self.scaled(data))
         return FiniteLaw(tuple(range(mass.size)), mass)
 
@@ -148,7 +148,7 @@ def exponential_winner(scores: FloatArray) -> FloatArray:
     _require_near(scores)
     w = np.exp(scores - scores.max())
     t, weight = gauss_legendre(np.array([0.0, 1.0]), 1.0, math.ceil(scores.size / 2))
-    return np.array([w[i] * (weight @ _others(1.0 - np.outer(t, w), i)) for i in range(scores.size)])
+    return np.array([w[i] * (weight @ _product_of_others(1.0 - np.outer(t, w), i)) for i in range(scores.size)])
 
 
 def laplace_winner(scores: FloatArray) -> FloatArray:
@@ -173,13 +173,13 @@ def laplace_winner(scores: FloatArray) -> FloatArray:
     w = np.exp(u)
     t, weight = gauss_legendre(np.array([0.0, 1.0]), 1.0, math.ceil(d / 2))
     above = 1.0 - 0.5 * np.outer(t, w)
-    mass += [0.5 * w[i] * (weight @ _others(above, i)) for i in range(d)]
+    mass += [0.5 * w[i] * (weight @ _product_of_others(above, i)) for i in range(d)]
     if u.min() < 0.0:
         x, weight = gauss_legendre(u, 8.0 / (d + 1))  # growth rate at most d + 1
         z = x[:, None] - u
         density = 0.5 * np.exp(-np.abs(z))
         below = np.where(z < 0, density, 1.0 - density)
-        mass += [weight @ (density[:, i] * _others(below, i)) for i in range(d)]
+        mass += [weight @ (density[:, i] * _product_of_others(below, i)) for i in range(d)]
     return mass
 
 
@@ -188,7 +188,7 @@ def _require_near(scores: FloatArray) -> None:
     require(gap <= _MAX_GAP, f"scores within {_MAX_GAP} noise scales of one another", gap)
 
 
-def _others(factors: FloatArray, i: int) -> FloatArray:
+def _product_of_others(factors: FloatArray, i: int) -> FloatArray:
     """Product over all columns but i: a division would fail where a factor is 0."""
     return np.asarray(np.delete(factors, i, axis=1).prod(axis=1), dtype=np.float64)
 

@@ -14,7 +14,7 @@ from scipy import optimize
 from mechanisms.base.mechanism import Dataset, FloatArray, require
 from mechanisms.base.noise import gauss_legendre
 from mechanisms.selection.sparse_vector import SparseVector
-from mechanisms.selection.sparse_vector_law import REACH, require_near
+from mechanisms.selection.sparse_vector_distribution import REACH, require_near
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """The sparse vector technique: six published variants, two of them private.
 
 An interactive mechanism: the pool is the answers of a vector query, any of which may be asked at any time and as often
-as one likes. Called directly it is asked all of them, once each, in their order. Exact laws are in
-`mechanisms.selection.sparse_vector_law`.
+as one likes. Called directly it is asked all of them, once each, in their order. Exact distributions are in
+`mechanisms.selection.sparse_vector_distribution`.
 
 Textbook orientation: "above" is the costly outcome, and a run stops after `cutoff` of them. (The
 document 004 prints the mirror image; negate answers and threshold to go from one to the other.)
@@ -34,7 +34,12 @@ from mechanisms.base.mechanism import (
 )
 from mechanisms.base.noise import without_low_bits
 from mechanisms.base.queries import Query
-from mechanisms.selection.sparse_vector_law import NoiseKind, SparseVectorBranches, noiseless_law, shared_draw_law
+from mechanisms.selection.sparse_vector_distribution import (
+    NoiseKind,
+    SparseVectorBranches,
+    noiseless_law,
+    shared_draw_law,
+)
 
 VariantName: TypeAlias = Literal["V1", "V2", "V3", "V4", "V5", "V6"]
 Outcome: TypeAlias = Literal["above", "below"]
@@ -199,11 +204,11 @@ class SparseVector:
         return outputs if self.spec.releases is None else np.where(np.isfinite(outputs), outputs, np.nan)
 
     def branches(self, data: Dataset, rounds: int) -> SparseVectorBranches:
-        """Begin the tree of answers on `data`, for exact laws; see `auditor.targets.interactive.Branching`."""
+        """Begin the tree of answers on `data`, for exact distributions; see `auditor.targets.interactive.Branching`."""
         return SparseVectorBranches(self, self.answers(data) - self.threshold, rounds)
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact output law on `data` over transcripts of the whole pool, as tuples of 1, 0 and -1.
+        """Exact output distribution on `data` over transcripts of the whole pool, as tuples of 1, 0 and -1.
 
         See `SparseVectorBranches`. For V5, closed form: transcripts that no threshold produces are absent.
 

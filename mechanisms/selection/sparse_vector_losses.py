@@ -2,7 +2,8 @@
 
 A run is made of epochs: from a fresh threshold before query s to the first costly answer, at query e, or to the end of
 the stream. Given s the probability of (s, e) depends on nothing before it, so that the loss of a run is a sum of losses
-of epochs, and a recursion over the epochs has its law without listing the transcripts, which are exponentially many.
+of epochs, and a recursion over the epochs has its distribution without listing the transcripts, which are exponentially
+many.
 
 Source: catalogue 004, section 0.4.
 """
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from auditor.privacy.exact.privacy_loss import LossCurve, grouped
 from mechanisms.base.mechanism import Dataset, FloatArray, IntArray, require
 from mechanisms.selection.sparse_vector import SparseVector
-from mechanisms.selection.sparse_vector_law import below_and_above, require_near, threshold_nodes
+from mechanisms.selection.sparse_vector_distribution import below_and_above, require_near, threshold_nodes
 
 # A product of m probabilities of free answers, 1 - e^-z / 2 each, has m e^-z / 2 <= 37 where it is at least e^-37, and
 # grows at less than twice that rate: it needs no more nodes than one of 64 factors. Elsewhere nothing is left of it.
@@ -32,7 +33,7 @@ _MAX_LOSS = 600.0
 
 
 class RunLosses(NamedTuple):
-    """A pair of laws of transcripts, bounded from both sides.
+    """A pair of distributions of transcripts, bounded from both sides.
 
     Attributes
     ----------
@@ -63,7 +64,7 @@ def run_losses(
         A row that draws the threshold anew after each costly "above" and stops after `cutoff` of them, with Laplace
         query noise.
     data, other : datasets
-        The pair; P is the law of the transcript on `data`, Q that on `other`.
+        The pair; P is the distribution of the transcript on `data`, Q that on `other`.
     revealed : ndarray of shape (m,), bool, optional
         Queries whose free answer tells the datasets apart for certain, as a released value does that is not the same on
         both. Default none.
@@ -83,13 +84,13 @@ def run_losses(
 
     Notes
     -----
-    Valid because: the law of a transcript is the product of the probabilities of its epochs, and both bounds come from
-    comparing experiments. From above, each epoch (s, e) is shared out between the two lattice points around its loss
-    so that its mass under P and its mass under Q both stay, as if a bit were shown with it; forgetting all bits gives
-    the true pair back, so that the pair of histograms is at least as easy to tell apart. From below, transcripts that
-    have the same epoch before them are merged as they meet in a cell, their masses under P and under Q added up:
-    post-processing, whichever of them meet, so that the cells may be found by rounding each loss to the nearest point.
-    What is merged has the same future, which is why the recursion can go on with the sums.
+    Valid because: the distribution of a transcript is the product of the probabilities of its epochs, and both bounds
+    come from comparing experiments. From above, each epoch (s, e) is shared out between the two lattice points around
+    its loss so that its mass under P and its mass under Q both stay, as if a bit were shown with it; forgetting all
+    bits gives the true pair back, so that the pair of histograms is at least as easy to tell apart. From below,
+    transcripts that have the same epoch before them are merged as they meet in a cell, their masses under P and under Q
+    added up: post-processing, whichever of them meet, so that the cells may be found by rounding each loss to the
+    nearest point. What is merged has the same future, which is why the recursion can go on with the sums.
 
     Cost: m^2 / 2 quadratures, query by query for all epochs at once, and ``3/2 m^2 cutoff points`` additions: on one
     core 1 s for m = 200 and cutoff 2, 5 s for cutoff 31 and 1,024 points.
@@ -108,7 +109,7 @@ def run_losses(
     largest = most * float(np.abs(loss).max())
     require(largest <= _MAX_LOSS, f"losses of a run of at most {_MAX_LOSS}", largest)
     step = most * float(np.ptp(loss)) / points or 1.0
-    return RunLosses(_upper(p, q, loss, most, step), _lower(p, q, loss, most, step))
+    return RunLosses(_upper_curve(p, q, loss, most, step), _lower_curve(p, q, loss, most, step))
 
 
 def _require_run(mechanism: SparseVector, *offsets: FloatArray) -> None:
@@ -166,7 +167,7 @@ def epochs(mechanism: SparseVector, offsets: FloatArray, revealed: NDArray[np.bo
     return EpochProbabilities(ended, shown)
 
 
-def _upper(p: EpochProbabilities, q: EpochProbabilities, loss: FloatArray, most: int, step: float) -> LossCurve:
+def _upper_curve(p: EpochProbabilities, q: EpochProbabilities, loss: FloatArray, most: int, step: float) -> LossCurve:
     """Losses shared out between lattice points; masses under Q are those under P times e^-loss."""
     place = np.floor(loss / step).astype(np.int64)
     # The share under P that leaves the sum of the masses under Q as it is.
@@ -176,15 +177,17 @@ def _upper(p: EpochProbabilities, q: EpochProbabilities, loss: FloatArray, most:
     kept = mass > 0
     log_p = np.log(mass[kept])
     log_q = log_p - step * (start + np.flatnonzero(kept))
-    return grouped(log_p, log_q, _revealing(p, most), _revealing(q, most))
+    return grouped(log_p, log_q, _reveal_probability(p, most), _reveal_probability(q, most))
 
 
-def _lower(p: EpochProbabilities, q: EpochProbabilities, loss: FloatArray, most: int, step: float) -> LossCurve:
+def _lower_curve(p: EpochProbabilities, q: EpochProbabilities, loss: FloatArray, most: int, step: float) -> LossCurve:
     """Transcripts merged as they meet in a cell; masses under P and under Q are added up."""
     place = np.rint(loss / step).astype(np.int64)
     mass_p, mass_q = (_histogram([(place, law.ended)], most)[1] for law in (p, q))
     kept = (mass_p > 0) & (mass_q > 0)  # one of them without the other is an underflow
-    return grouped(np.log(mass_p[kept]), np.log(mass_q[kept]), _revealing(p, most), _revealing(q, most))
+    return grouped(
+        np.log(mass_p[kept]), np.log(mass_q[kept]), _reveal_probability(p, most), _reveal_probability(q, most)
+    )
 
 
 def _histogram(shares: list[tuple[IntArray, FloatArray]], most: int) -> tuple[int, FloatArray]:
@@ -225,7 +228,7 @@ def _histogram(shares: list[tuple[IntArray, FloatArray]], most: int) -> tuple[in
     return most * low, final
 
 
-def _revealing(law: EpochProbabilities, most: int) -> float:
+def _reveal_probability(law: EpochProbabilities, most: int) -> float:
     """Probability that a free answer reveals the dataset, in any of the epochs."""
     m, total = law.shown.size, 0.0
     fresh = np.zeros(m)

@@ -27,7 +27,7 @@ from mechanisms.base.mechanism import (
 from mechanisms.base.noise import base_for, lattice_steps, round_to_lattice, two_sided_geometric
 from mechanisms.stability.median import ClippedMedian
 
-# A law lists outputs until less than 1e-300 of it is left beyond: e^-691 of the noise.
+# A distribution lists outputs until less than 1e-300 of it is left beyond: e^-691 of the noise.
 _REACH = 691.0
 
 
@@ -42,7 +42,8 @@ class LocalSensitivityLaplace:
     epsilon : float
         What is claimed, and what does not hold at any level.
     step : float, default 2**-6
-        Lattice step, a power of two. The law lists some 1400 / (epsilon step) outputs for a local sensitivity of 1.
+        Lattice step, a power of two. The distribution lists some 1400 / (epsilon step) outputs for a local sensitivity
+        of 1.
     """
 
     query: ClippedMedian
@@ -76,7 +77,7 @@ class LocalSensitivityLaplace:
         return np.asarray((self.centre(data) + noise) * self.step, dtype=np.float64)
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact output law on `data`; a point where there is no noise, else less than 1e-300 is at the ends."""
+        """Exact output distribution on `data`; a point without noise, else less than 1e-300 is at the ends."""
         base, centre = self.base(data), self.centre(data)
         if math.isinf(base):
             return FiniteLaw((centre * self.step,), np.ones(1))

@@ -192,8 +192,8 @@ def rank(rows: int) -> int:
 class DistanceFromPublicNumber:
     """How far a mechanism's outputs are from a public number: post-processing.
 
-    Where the output laws of two datasets are both symmetric about that number, it loses nothing: outputs at the same
-    distance have the same likelihood ratio, and so the privacy curve is that of the mechanism.
+    Where the output distributions of two datasets are both symmetric about that number, it loses nothing: outputs at
+    the same distance have the same likelihood ratio, and so the privacy curve is that of the mechanism.
 
     Parameters
     ----------

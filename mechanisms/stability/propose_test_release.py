@@ -28,7 +28,7 @@ from mechanisms.base.mechanism import (
 from mechanisms.base.noise import base_for, lattice_steps, round_to_lattice, two_sided_geometric
 from mechanisms.stability.median import ClippedMedian, MedianOfObservedRange
 
-# Outputs that a law lists, at most: 2^16 of them take some tenths of a second.
+# Outputs that a distribution lists, at most: 2^16 of them take some tenths of a second.
 _FINEST = 2.0**-16
 # Smallest exponent of a probability that is stated: e^-690 is about 1e-300, still a normal float64.
 _FURTHEST = 690.0
@@ -129,19 +129,19 @@ class ProposeTestRelease:
         passed = self._test(data, n, rng)
         base = self.release_base(data)
         noise: IntArray = two_sided_geometric(base, n, rng) if math.isfinite(base) else np.zeros(n, dtype=np.int64)
-        return self._released(passed, self.centre(data) + noise)
+        return self._release_steps(passed, self.centre(data) + noise)
 
     def _test(self, data: Dataset, n: int, rng: np.random.Generator) -> NDArray[np.bool_]:
         return np.asarray(
             two_sided_geometric(self.test_base(), n, rng) >= self.needed(self.distance(data)), dtype=np.bool_
         )
 
-    def _released(self, passed: NDArray[np.bool_], steps: IntArray) -> FloatArray:
+    def _release_steps(self, passed: NDArray[np.bool_], steps: IntArray) -> FloatArray:
         values = np.clip(steps, 0, round(1.0 / self.step)) * self.step
         return np.asarray(np.where(passed, values, np.nan), dtype=np.float64)
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact output law on `data`: the lattice points of [0, 1], and NaN.
+        """Exact output distribution on `data`: the lattice points of [0, 1], and NaN.
 
         Raises
         ------
@@ -149,15 +149,15 @@ class ProposeTestRelease:
             If probabilities of releases would underflow: ``epsilon / bound`` above 690.
         """
         released = self.release_probability(self.distance(data))
-        return self._listed(released * self._pmf(data), released)
+        return self._finite_distribution(released * self._pmf(data), released)
 
-    def _listed(self, mass: FloatArray, released: float) -> FiniteLaw:
+    def _finite_distribution(self, mass: FloatArray, released: float) -> FiniteLaw:
         points = np.arange(mass.size) * self.step
-        # One NaN object for all laws: outcomes are found in dictionaries, which know a NaN by its identity.
+        # One NaN object for all distributions: outcomes are found in dictionaries, which know a NaN by its identity.
         return FiniteLaw((*points.tolist(), math.nan), np.append(mass, 1.0 - released))
 
     def _pmf(self, data: Dataset) -> FloatArray:
-        """Law of a release on the lattice points of [0, 1]; the tails beyond lie at the ends."""
+        """Distribution of a release on the lattice points of [0, 1]; the tails beyond lie at the ends."""
         last, centre, base = round(1.0 / self.step), self.centre(data), self.release_base(data)
         k = np.arange(last + 1)
         if math.isinf(base):
@@ -245,17 +245,17 @@ class LaplaceDrawReused(ProposeTestRelease):
         require_draws(n)
         noise = two_sided_geometric(self.test_base(), n, rng)
         steps = self.centre(data) + self._steps(noise.astype(np.float64))
-        return self._released(noise >= self.needed(self.distance(data)), steps)
+        return self._release_steps(noise >= self.needed(self.distance(data)), steps)
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact output law on `data`."""
+        """Exact output distribution on `data`."""
         last, centre, distance = round(1.0 / self.step), self.centre(data), self.distance(data)
         require(math.isfinite(distance), "a finite distance (else every draw passes)", distance)
         # The release falls on k or above from this draw on, as for `round_to_lattice`: noise >= (k - 1/2 - centre).
         first = np.ceil((np.arange(1, last + 1) - centre - 0.5) * self.step / (self.bound * self.grid))
         above = np.array([_at_least(t, self.test_base()) for t in np.maximum(first, self.needed(distance)).tolist()])
         released = self.release_probability(distance)
-        return self._listed(-np.diff(np.concatenate([[released], above, [0.0]])), released)
+        return self._finite_distribution(-np.diff(np.concatenate([[released], above, [0.0]])), released)
 
 
 @dataclass(frozen=True)
@@ -276,7 +276,7 @@ class NearestObservedDistance(ProposeTestRelease):
         return MedianOfObservedRange(self.query.column, self.query.low, self.query.high).distance(data, self.bound)
 
 
-def _self(base: ProposeTestRelease) -> ProposeTestRelease:
+def _unchanged_base(base: ProposeTestRelease) -> ProposeTestRelease:
     return base
 
 
@@ -318,7 +318,7 @@ MUTANTS: dict[str, Mutant[ProposeTestRelease]] = tabulate_mutants(
     ),
     Mutant(
         "eps_claimed",
-        _self,
+        _unchanged_base,
         TimesEpsilon(2.0),
         "violation",
         "the mechanism as it is; eps is claimed, not 2 eps",

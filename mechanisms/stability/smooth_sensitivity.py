@@ -1,7 +1,7 @@
 """Cauchy noise scaled to the smooth sensitivity of the median, and its mutants.
 
 The scale ``c SS_b(x)`` differs between neighbours by a factor of at most e^b and the answers by at most SS_b, so two
-outputs are Cauchy laws whose distance in the hyperbolic plane, which is the largest privacy loss, is at most
+outputs are Cauchy distributions whose distance in the hyperbolic plane, which is the largest privacy loss, is at most
 `worst_level`. With b = epsilon that is above epsilon for every finite c: the dilation alone uses all of epsilon.
 
 Source: document 003, section 2.2.1; Nissim, Raskhodnikova and Smith (2007); catalogue 000_001_003,
@@ -36,7 +36,7 @@ _FEW = 1
 
 
 @dataclass(frozen=True)
-class _Scaled:
+class _ScaledNoise:
     """What the mechanism shares with its mutants; they replace the sensitivity or the noise."""
 
     query: ClippedMedian
@@ -69,7 +69,7 @@ class _Scaled:
 
 
 @dataclass(frozen=True)
-class SmoothCauchy(_Scaled):
+class SmoothCauchy(_ScaledNoise):
     """Median plus ``factor * SS_b`` times standard Cauchy noise, rounded to multiples of `step`.
 
     Parameters
@@ -98,7 +98,7 @@ class SmoothCauchy(_Scaled):
     """
 
     def law(self, data: Dataset) -> CauchyLaw:
-        """Exact output law on `data`, before it is rounded."""
+        """Exact output distribution on `data`, before it is rounded."""
         return CauchyLaw(float(self.query(data)), self.scale(data))
 
 
@@ -159,7 +159,7 @@ def sharp(query: ClippedMedian, epsilon: float, step: float = LOW_BITS) -> Smoot
 
 
 @dataclass(frozen=True)
-class SmoothLaplaceNoise(_Scaled):
+class SmoothLaplaceNoise(_ScaledNoise):
     """Laplace noise of the same scales."""
 
     def noise(self, n: int, rng: np.random.Generator) -> FloatArray:
@@ -168,7 +168,7 @@ class SmoothLaplaceNoise(_Scaled):
 
 
 @dataclass(frozen=True)
-class SmoothGaussianNoise(_Scaled):
+class SmoothGaussianNoise(_ScaledNoise):
     """Normal noise of the same scales."""
 
     def noise(self, n: int, rng: np.random.Generator) -> FloatArray:
@@ -178,7 +178,7 @@ class SmoothGaussianNoise(_Scaled):
 
 @dataclass(frozen=True)
 class LocalForSmoothSensitivity(SmoothCauchy):
-    """The local sensitivity for the smooth one; datasets where it is 0 get no noise and have no law here."""
+    """The local sensitivity for the smooth one; datasets where it is 0 get no noise and have no distribution here."""
 
     def sensitivity(self, data: Dataset) -> float:
         """Return the local sensitivity."""

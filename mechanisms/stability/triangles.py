@@ -38,8 +38,8 @@ from mechanisms.base.noise import base_for, gauss_legendre, two_sided_geometric
 
 BoolArray: TypeAlias = NDArray[np.bool_]
 
-#: Mass of the bound, and of the answer, that the stated law leaves out on each side: far below any delta that is asked
-#: for, and below what rounding adds to a sum of the rest.
+#: Mass of the bound, and of the answer, that the stated distribution leaves out on each side: far below any delta that
+#: is asked for, and below what rounding adds to a sum of the rest.
 NEGLECTED = 1e-18
 # Bounds times answers in one block of the mixture: 32 MB of float64.
 _BLOCK = 2**22
@@ -224,16 +224,16 @@ class NoisyLocalSensitivity(_NoisyBound):
     def masses(self, of: TriangleCounts) -> tuple[FloatArray, float]:
         """Probabilities of an answer that is 0, 1, .. steps above the count, shape (k,), and of none at all.
 
-        The law is symmetric: the probabilities of answers below the count are the same. Exact but for rounding, below
-        1e-12 of each probability, and for at most 1e-18 of the mass of the bound and of the answer on each side, which
-        counts for the outermost value that is listed.
+        The distribution is symmetric: the probabilities of answers below the count are the same. Exact but for
+        rounding, below 1e-12 of each probability, and for at most 1e-18 of the mass of the bound and of the answer on
+        each side, which counts for the outermost value that is listed.
         """
         bounds, mass = self.bound_law(of)
         answered = self.is_answered(bounds)
         return _mixture(_noise_log_base(self, bounds[answered]), mass[answered]), float(mass[~answered].sum())
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Output law on a graph: the mixture over the bound of two-sided geometric laws; see `masses` for its error."""
+        """Output distribution on a graph: two-sided geometric ones mixed over the bound; for its error see `masses`."""
         of = counts(data)
         above, none = self.masses(of)
         k = np.arange(-above.size + 1, above.size)
@@ -250,7 +250,7 @@ def _noise_log_base(mechanism: _NoisyBound, bounds: IntArray) -> FloatArray:
 
 
 def _mixture(log_a: FloatArray, mass: FloatArray) -> FloatArray:
-    """Mixture of two-sided geometric laws at 0, 1, .. until `NEGLECTED` is left beyond, which the last one gets.
+    """Mix two-sided geometric distributions at 0, 1, .. until `NEGLECTED` is left beyond, which the last one gets.
 
     ``P[Z = k] = tanh(log_a / 2) exp(-log_a k)`` and ``P[Z >= k] = exp(-log_a k) / (1 + exp(-log_a))``.
     """
@@ -329,11 +329,11 @@ class NoisyBoundPublished(_NoisyBound):
         return np.stack([bounds * self.bound_step, self.answers(of, bounds, rng)], axis=1)
 
     def curve(self, first: TriangleCounts, second: TriangleCounts) -> LossCurve:
-        """Privacy curve of (bound, answer) on two graphs with such counts; laws of two numbers are not listed.
+        """Privacy curve of (bound, answer) on two graphs with such counts; distributions of two numbers are not listed.
 
-        For each bound the losses are those of two geometric laws of one base, which `geometric_pair` lists, plus that
-        of the bound. Exact but for rounding and for at most 1e-18 of the mass of the bound on each side, which counts
-        for its outermost value, or as infinite loss.
+        For each bound the losses are those of two geometric distributions of one base, which `geometric_pair` lists,
+        plus that of the bound. Exact but for rounding and for at most 1e-18 of the mass of the bound on each side,
+        which counts for its outermost value, or as infinite loss.
         """
         (bounds, mass), (others, other_mass) = self.bound_law(first), self.bound_law(second)
         shift = round(abs(self.answer(first) - self.answer(second)) / self.step)
@@ -342,14 +342,14 @@ class NoisyBoundPublished(_NoisyBound):
         log_a = _noise_log_base(self, np.maximum(both, 0))
         sides = [(log_p[both <= 0], log_q[both <= 0])]
         for k in np.flatnonzero(both > 0):
-            answered = _shifted(float(log_a[k]), shift)
+            answered = _shifted_curve(float(log_a[k]), shift)
             sides.append((log_p[k] + answered.log_p, log_q[k] + answered.log_q))
         p, q = (np.concatenate(side) for side in zip(*sides, strict=True))
         return grouped(p, q, float(np.delete(mass, at).sum()), float(np.delete(other_mass, of).sum()))
 
 
-def _shifted(log_a: float, shift: int) -> LossCurve:
-    """Two-sided geometric law against itself, that many steps on."""
+def _shifted_curve(log_a: float, shift: int) -> LossCurve:
+    """Two-sided geometric distribution against itself, that many steps on."""
     if shift == 0:
         return LossCurve(np.zeros(1), np.zeros(1))
     return geometric_pair(TwoSidedGeometricLaw(0, math.exp(log_a)), shift)

@@ -121,13 +121,13 @@ class BentSearch:
     def _blocks(self) -> int:
         return 1 << (self.d - self.bits)
 
-    def _spoke(self, answers: FloatArray) -> IntArray:
+    def _first_nonzero_answer(self, answers: FloatArray) -> IntArray:
         """First query whose answer is not 0, or how many there are; shape (runs,)."""
         return np.asarray(np.logical_and.accumulate(answers == 0.0, axis=1).sum(axis=1), dtype=np.int64)
 
     def ask(self, answers: FloatArray) -> IntArray:
         """``block + blocks * shift``, where shift 0 is the bent function itself and shift j moves coordinate j - 1."""
-        asked, spoke = answers.shape[1], self._spoke(answers)
+        asked, spoke = answers.shape[1], self._first_nonzero_answer(answers)
         block, shift = np.minimum(spoke, self._blocks - 1), np.minimum(asked - spoke, self.bits)
         return np.asarray(block + self._blocks * shift)
 
@@ -139,7 +139,7 @@ class BentSearch:
 
     def hypothesis(self, answers: FloatArray) -> IntArray:
         """All of r where its m bits were told, else what was told of it with zeros."""
-        spoke, half = self._spoke(answers), self.bits // 2
+        spoke, half = self._first_nonzero_answer(answers), self.bits // 2
         block = np.minimum(spoke, self._blocks - 1)
         found = block << self.bits
         for shift in range(1, self.bits + 1):

@@ -212,7 +212,7 @@ class ThresholdAlgorithm:
         """The next threshold depends on past answers: True."""
         return True
 
-    def _kept(self, answers: FloatArray) -> IntArray:
+    def _kept_branch(self, answers: FloatArray) -> IntArray:
         # Going up in round i passes 2^(M - 1 - i) thresholds.
         passed = 2 ** np.arange(self.rounds - 1, self.rounds - 1 - answers.shape[1], -1, dtype=np.int64)
         return np.asarray((answers <= self.tolerance) @ passed, dtype=np.int64)
@@ -220,7 +220,7 @@ class ThresholdAlgorithm:
     def ask(self, answers: FloatArray) -> IntArray:
         """Ask for the threshold in the middle of what is left."""
         half: int = 2 ** (self.rounds - 1 - answers.shape[1])
-        return self._kept(answers) + half
+        return self._kept_branch(answers) + half
 
     def values(self, query: int, rows: Dataset) -> FloatArray:
         """Return ``1[value < low + query width and y = 1]``, shape (rows,)."""
@@ -229,7 +229,7 @@ class ThresholdAlgorithm:
 
     def hypothesis(self, answers: FloatArray) -> FloatArray:
         """Return the threshold that was learned, shape (n,)."""
-        return np.asarray(self.low + self._kept(answers) * self.width, dtype=np.float64)
+        return np.asarray(self.low + self._kept_branch(answers) * self.width, dtype=np.float64)
 
 
 # ----------------------------------------------------------------------------- sample sizes

@@ -45,7 +45,7 @@ BoolArray: TypeAlias = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class _Noisy:
+class _NoisyAnswers:
     """What answers from a given sample and answers from fresh examples share: the noise, and the dialogue."""
 
     algorithm: StatisticalQueryAlgorithm
@@ -90,7 +90,7 @@ class _Noisy:
 
 
 @dataclass(frozen=True)
-class ChunkedAnswers(_Noisy):
+class ChunkedAnswers(_NoisyAnswers):
     """The transcript: query i is answered by the noisy mean over rows i s to (i + 1) s - 1.
 
     Parameters
@@ -104,7 +104,7 @@ class ChunkedAnswers(_Noisy):
     step : float, default 2**-10
         Lattice step in rows: a power of two, at most 1. Each value is rounded to a multiple of it, so the sum of a
         chunk moves by at most ``1 / step`` steps; noise has base ``a = exp(epsilon step)`` on the lattice. A thousandth
-        of a row, so that the law is the Laplace law to the eye.
+        of a row, so that to the eye it is the Laplace distribution.
 
     Raises
     ------
@@ -114,8 +114,8 @@ class ChunkedAnswers(_Noisy):
     Notes
     -----
     Rows are chunked by position. A cut that depends on values (`ChunksOfSortedRows`) can be moved by one row in every
-    chunk. The transcript is epsilon-DP for any algorithm: given the past answers, the law of the answer from chunk i
-    depends on that chunk only.
+    chunk. The transcript is epsilon-DP for any algorithm: given the past answers, the distribution of the answer from
+    chunk i depends on that chunk only.
     """
 
     def rows_of(self, data: Dataset, index: int) -> IntArray:
@@ -131,7 +131,7 @@ class ChunkedAnswers(_Noisy):
         """Sums of the asked queries over a chunk, in lattice steps; shape (n,)."""
         del rng
         require(len(data) >= self.needed(), f"at least {self.needed()} rows", len(data))
-        rows = _taken(data, self.rows_of(data, index))
+        rows = _records_at(data, self.rows_of(data, index))
         queries, of_run = np.unique(asked, return_inverse=True)
         found = [self._sum(self.algorithm.values(int(query), rows)) for query in queries]
         return np.array(found, dtype=np.int64)[of_run.ravel()]
@@ -150,7 +150,7 @@ class FixedAnswers(ChunkedAnswers):
         require(not self.algorithm.adaptive, "an algorithm whose queries are fixed in advance", self.algorithm)
 
     def law(self, data: Dataset) -> ProductLaw:
-        """Exact law of the transcript: a two-sided geometric law an answer, in units of ``step / size``."""
+        """Exact distribution of the transcript: two-sided geometric answers, in units of ``step / size``."""
         unused, a = np.random.default_rng(0), self.base
         parts: list[TwoSidedGeometricLaw] = []
         for i in range(self.algorithm.queries):
@@ -163,7 +163,7 @@ class FixedAnswers(ChunkedAnswers):
 class StatisticalQueryLearner:
     """Releases only what the algorithm learned; `answers` is a `ChunkedAnswers` or a `FreshAnswers`."""
 
-    answers: _Noisy
+    answers: _NoisyAnswers
 
     @property
     def epsilon(self) -> float:
@@ -187,7 +187,7 @@ class ConjunctionLearner(StatisticalQueryLearner):
         )
 
     def law(self, data: Dataset) -> ProductLaw:
-        """Exact law of the hypothesis: bit j is kept if answer j is at most tau, independently of the others."""
+        """Exact distribution of the hypothesis: bit j is kept if answer j is at most tau; bits are independent."""
         answers, tau = self.answers, self.answers.algorithm.tolerance
         highest = _last_at_most(tau, answers.unit)
         return ProductLaw(
@@ -200,7 +200,7 @@ class ConjunctionLearner(StatisticalQueryLearner):
 
 
 @dataclass(frozen=True)
-class FreshAnswers(_Noisy):
+class FreshAnswers(_NoisyAnswers):
     """The transcript on a fresh sample of M s examples from a distribution.
 
     Parameters as in `ChunkedAnswers`; the data are the distribution, as far as the queries see it: their expectations,
@@ -222,7 +222,7 @@ class FreshAnswers(_Noisy):
     def miss(self, mean: float, tolerance: float) -> float:
         """Probability that the answer to a query of this expectation is off by more than `tolerance`.
 
-        Exact: the binomial law of the sum, and the tails of the noise for each of its values. Time O(s).
+        Exact: the binomial distribution of the sum, and the tails of the noise for each of its values. Time O(s).
         """
         rows = np.arange(self.size + 1, dtype=np.float64)
         noise, exact = TwoSidedGeometricLaw(0, self.base), rows / self.step
@@ -330,11 +330,11 @@ class _WithLevel:
         return MiscalibratedAnswers(base.algorithm, base.epsilon, base.size, base.step, self.level(base))
 
 
-def _inverse(base: Any) -> float:
+def _inverse_epsilon(base: Any) -> float:
     return 1.0 / float(base.epsilon)
 
 
-def _one(base: object) -> float:  # noqa: ARG001 -- the signature of Mutant.true_level
+def _level_one(base: object) -> float:  # noqa: ARG001 -- the signature of Mutant.true_level
     return 1.0
 
 
@@ -378,12 +378,18 @@ MUTANTS: dict[str, Mutant[FixedAnswers]] = tabulate_mutants(
     ),
     Mutant(
         "noise_scale_alpha_over_s",
-        _WithLevel(_inverse),
-        _inverse,
+        _WithLevel(_inverse_epsilon),
+        _inverse_epsilon,
         "violation",
         "scale epsilon / s for 1 / (epsilon s): 1 / epsilon, a violation for epsilon < 1",
     ),
-    Mutant("noise_scale_1_over_s", _WithLevel(_one), _one, "violation", "scale 1 / s: 1, a violation for epsilon < 1"),
+    Mutant(
+        "noise_scale_1_over_s",
+        _WithLevel(_level_one),
+        _level_one,
+        "violation",
+        "scale 1 / s: 1, a violation for epsilon < 1",
+    ),
     Mutant(
         "printed_noise_scale",
         Twin(PrintedNoise),
@@ -397,7 +403,7 @@ MUTANTS: dict[str, Mutant[FixedAnswers]] = tabulate_mutants(
 # ----------------------------------------------------------------------------------- helpers
 
 
-def _taken(data: Dataset, positions: IntArray) -> Dataset:
+def _records_at(data: Dataset, positions: IntArray) -> Dataset:
     if np.all(np.diff(positions) == 1):
         # A slice is a view: chunks by position are most of the work otherwise.
         chunk = slice(int(positions[0]), int(positions[-1]) + 1)
@@ -416,6 +422,6 @@ def _last_at_most(value: float, unit: float) -> int:
 
 
 def _above_and_at_most(a: float, k: int) -> tuple[float, float]:
-    """``P[Z > k]`` and ``P[Z <= k]`` of the two-sided geometric law of base a, the smaller without cancellation."""
+    """``P[Z > k]`` and ``P[Z <= k]`` of a two-sided geometric Z of base a, the smaller without cancellation."""
     law = TwoSidedGeometricLaw(0, a)
     return float(law.cdf(-k - 1)), float(law.cdf(k))

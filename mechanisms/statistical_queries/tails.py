@@ -109,7 +109,8 @@ class LaplaceMean:
 
     Notes
     -----
-    The law of Lemma A.3 itself, in double precision. No privacy is claimed of it: for that, noise is drawn as integers.
+    The distribution of Lemma A.3 itself, in double precision. No privacy is claimed of it: for that, noise is drawn as
+    integers.
     """
 
     terms: int
@@ -147,7 +148,7 @@ def hoeffding(delta: float, width: float, terms: int) -> float:
 
 
 def sum_mass(mass: Sequence[float] | FloatArray, terms: int) -> FloatArray:
-    """Law of the sum of independent integers from 0 to k that have the given probabilities.
+    """Distribution of the sum of independent integers from 0 to k that have the given probabilities.
 
     Parameters
     ----------
@@ -177,7 +178,7 @@ def sum_mass(mass: Sequence[float] | FloatArray, terms: int) -> FloatArray:
 def tails(mass: Sequence[Fraction], terms: int, low: Fraction, high: Fraction) -> tuple[float, float]:
     """Probabilities that the mean of n integers is at most `low`, and that it is at least `high`.
 
-    Which sums count is decided in whole numbers; the law is `sum_mass`.
+    Which sums count is decided in whole numbers; the distribution is `sum_mass`.
     """
     law = sum_mass(np.array([float(p) for p in mass]), terms)
     below, above = math.floor(low * terms), math.ceil(high * terms)

@@ -131,7 +131,7 @@ class MajorityForBottom:
         return np.broadcast_to(labels, (n, labels.size)).copy()
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact output law on `data`: a point."""
+        """Exact output distribution on `data`: a point."""
         return FiniteLaw((tuple(self.votes(data)[0].tolist()),), np.ones(1))
 
 
@@ -150,18 +150,18 @@ class RandomTies:
     def __post_init__(self) -> None:
         require(self.base.stream.queries == 1, "one query", self.base.stream.queries)
 
-    def _tied(self, data: Dataset) -> IntArray:
+    def _tied_values(self, data: Dataset) -> IntArray:
         counts = votes_of(self.base).counts(data)[0]
         return np.flatnonzero(counts == counts.max()).astype(np.int64)
 
     def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> IntArray:
         """Draw `n` outputs, shape (n, 1)."""
         out = self.base(data, n, rng)
-        return np.where(out >= 0, rng.choice(self._tied(data), (n, 1)), out)
+        return np.where(out >= 0, rng.choice(self._tied_values(data), (n, 1)), out)
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact output law on `data`, over tuples."""
-        law, tied = self.base.law(data), self._tied(data)
+        """Exact output distribution on `data`, over tuples."""
+        law, tied = self.base.law(data), self._tied_values(data)
         mass: dict[tuple[int, ...], float] = {}
         for outcome, p in zip(law.outcomes, law.probabilities, strict=True):
             assert isinstance(outcome, tuple)
@@ -174,30 +174,30 @@ class RandomTies:
 # ------------------------------------------------------------------------------------ mutants
 
 
-def _voting(change: Callable[[ChunkVotes], Any]) -> Callable[[OnlineRelease], OnlineRelease]:
+def _with_votes(change: Callable[[ChunkVotes], Any]) -> Callable[[OnlineRelease], OnlineRelease]:
     return lambda base: replace(base, stream=change(votes_of(base)))
 
 
-def _chunked(chunking: Callable[[OnlineRelease], Chunking]) -> Callable[[OnlineRelease], OnlineRelease]:
+def _with_chunking(chunking: Callable[[OnlineRelease], Chunking]) -> Callable[[OnlineRelease], OnlineRelease]:
     return lambda base: replace(base, stream=replace(votes_of(base), chunking=chunking(base)))
 
 
-def _k(base: OnlineRelease) -> int:
+def _chunk_count(base: OnlineRelease) -> int:
     return votes_of(base).chunking.chunks
 
 
 def _random_ties(base: OnlineRelease) -> RandomTies:
-    return RandomTies(_voting(lambda votes: replace(votes, distance=second_distinct_distance))(base))
+    return RandomTies(_with_votes(lambda votes: replace(votes, distance=second_distinct_distance))(base))
 
 
-def _tuned(base: OnlineRelease) -> OnlineRelease:
-    return _chunked(lambda b: TunedChunkNumber((_k(b), _rows(b)), votes_of(b).learner))(base)
+def _tuned_release(base: OnlineRelease) -> OnlineRelease:
+    return _with_chunking(lambda b: TunedChunkNumber((_chunk_count(b), _rows(b)), votes_of(b).learner))(base)
 
 
 MUTANTS: dict[str, Mutant[OnlineRelease]] = tabulate_mutants(
     Mutant(
         "second_distinct_count",
-        _voting(lambda votes: replace(votes, distance=second_distinct_distance)),
+        _with_votes(lambda votes: replace(votes, distance=second_distinct_distance)),
         unbounded,
         "violation",
         "a tie is at distance k/2 - 1 from the second distinct count, and one vote changes its label",
@@ -211,26 +211,28 @@ MUTANTS: dict[str, Mutant[OnlineRelease]] = tabulate_mutants(
     ),
     Mutant(
         "data_dependent_chunks",
-        _chunked(lambda base: SortedChunks(_k(base))),
+        _with_chunking(lambda base: SortedChunks(_chunk_count(base))),
         unbounded,
         "violation",
         "rows are sorted before they are split: one new row moves all others, and may change all votes",
     ),
     Mutant(
         "overlapping_chunks",
-        _chunked(lambda base: OverlappingTeacherChunks(_k(base), 3 * _k(base) // 4)),
+        _with_chunking(lambda base: OverlappingTeacherChunks(_chunk_count(base), 3 * _chunk_count(base) // 4)),
         unbounded,
         "violation",
         "every row is in three quarters of the chunks, and may change their votes",
     ),
     Mutant(
         "data_dependent_seeds",
-        _voting(SeedFromData),
+        _with_votes(SeedFromData),
         unbounded,
         "violation",
         "learners are seeded with a checksum of the data: any row may change all votes that the seed decides",
     ),
-    Mutant("counts_released", _voting(VoteCountsReleased), unbounded, "violation", "the votes are counted in public"),
+    Mutant(
+        "counts_released", _with_votes(VoteCountsReleased), unbounded, "violation", "the votes are counted in public"
+    ),
     Mutant(
         "majority_on_bot",
         lambda base: MajorityForBottom(votes_of(base)),
@@ -240,35 +242,35 @@ MUTANTS: dict[str, Mutant[OnlineRelease]] = tabulate_mutants(
     ),
     Mutant(
         "chunk_number_tuned",
-        _tuned,
+        _tuned_release,
         unbounded,
         "violation",
         "the number of chunks is that on which they agree most: one row decides, and may change all votes",
     ),
     Mutant(
         "minus_one_missing",
-        _voting(lambda votes: replace(votes, distance=gap)),
+        _with_votes(lambda votes: replace(votes, distance=gap)),
         unbounded,
         "violation",
         "the gap itself: 1 where one vote changes the label, so that a leak is e^(1/(2 lambda)) times as large",
     ),
     Mutant(
         "no_maximum_with_zero",
-        _voting(lambda votes: replace(votes, distance=uncapped_distance)),
+        _with_votes(lambda votes: replace(votes, distance=uncapped_distance)),
         lambda base: base.epsilon,
         "benign",
         "gap - 1, which is -1 in a tie, where both sides of a change of the label are refused all the more",
     ),
     Mutant(
         "tie_with_positive_distance",
-        _voting(lambda votes: replace(votes, distance=PositiveInTies(votes.distance))),
+        _with_votes(lambda votes: replace(votes, distance=PositiveInTies(votes.distance))),
         unbounded,
         "violation",
         "a tie gets distance 1, and one vote changes its label",
     ),
     Mutant(
         "chunks_reused",
-        _chunked(lambda base: ReusedChunks(_k(base), 2)),
+        _with_chunking(lambda base: ReusedChunks(_chunk_count(base), 2)),
         unbounded,
         "violation",
         "two chunks, each used k/2 times: one row changes half of the votes",
@@ -282,7 +284,7 @@ MUTANTS: dict[str, Mutant[OnlineRelease]] = tabulate_mutants(
     ),
     Mutant(
         "all_data_in_every_chunk",
-        _chunked(lambda base: AllDataInEveryChunk(_k(base))),
+        _with_chunking(lambda base: AllDataInEveryChunk(_chunk_count(base))),
         unbounded,
         "violation",
         "n' = n: every vote is the same function of all data",

@@ -264,9 +264,9 @@ class MislabelledFreshPoints:
         del data
         require_draws(n)
         # One by one: k thresholds and m points are many already.
-        return np.array([self._once(rng) for _ in range(n)], dtype=np.int64)
+        return np.array([self._answer_stream(rng) for _ in range(n)], dtype=np.int64)
 
-    def _once(self, rng: np.random.Generator) -> int:
+    def _answer_stream(self, rng: np.random.Generator) -> int:
         sizes = self.sizes
         shifts = np.sort(self.teachers.shifts(sizes.chunks, rng))
         points = rng.random(sizes.queries) - 0.5

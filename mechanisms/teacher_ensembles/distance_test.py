@@ -35,7 +35,7 @@ from mechanisms.base.noise import without_low_bits
 from mechanisms.teacher_ensembles.online_release import BOTTOM, DistanceStream
 from mechanisms.teacher_ensembles.vote_distance import DistanceQuestion, MostFrequentGroup, checked, uncapped_distance
 
-# Transcripts that a law lists, at most: 2^16 of them take some tenths of a second.
+# Transcripts that a distribution lists, at most: 2^16 of them take some tenths of a second.
 _MOST_QUERIES = 16
 
 
@@ -98,7 +98,7 @@ class DistanceTest:
         return np.where(noisy > self.bar(data), value, BOTTOM)
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact output law on `data`: the value and `BOTTOM`."""
+        """Exact output distribution on `data`: the value and `BOTTOM`."""
         value, distance = self.found(data)
         return FiniteLaw((value, BOTTOM), np.array(laplace_tails(self.bar(data) - distance, self.scale(distance))))
 
@@ -165,7 +165,7 @@ class IndependentTests:
         return np.where(noisy > self.bar, values, BOTTOM)
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact output law on `data`, over tuples; ValueError for more than 16 queries."""
+        """Exact output distribution on `data`, over tuples; ValueError for more than 16 queries."""
         values, distances = self.stream(data)
         require(values.size <= _MOST_QUERIES, f"at most {_MOST_QUERIES} queries", values.size)
         mass, outcomes = np.ones(1), list(itertools.product(*((int(value), BOTTOM) for value in values)))
@@ -263,7 +263,7 @@ class ValueOnBottomBranch(DistanceTest):
         return np.full(n, self.found(data)[0], dtype=np.int64)
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact output law on `data`: a point."""
+        """Exact output distribution on `data`: a point."""
         return FiniteLaw((self.found(data)[0],), np.ones(1))
 
 
@@ -304,7 +304,7 @@ def _question(base: DistanceTest) -> MostFrequentGroup:
     raise ValueError(f"expected a question that is a MostFrequentGroup, got {base.question!r}")
 
 
-def _uncapped(base: DistanceTest) -> DistanceTest:
+def _uncap_distance(base: DistanceTest) -> DistanceTest:
     return replace(base, question=replace(_question(base), distance=uncapped_distance))
 
 
@@ -312,7 +312,7 @@ def _removals_only(base: DistanceTest) -> DistanceTest:
     return replace(base, question=replace(_question(base), distance=removal_distance))
 
 
-def _inverse(base: DistanceTest) -> float:
+def _inverse_epsilon(base: DistanceTest) -> float:
     return 1.0 / base.epsilon
 
 
@@ -341,7 +341,7 @@ MUTANTS: dict[str, Mutant[DistanceTest]] = tabulate_mutants(
     Mutant(
         "noise_inverted",
         Twin(InvertedNoise),
-        _inverse,
+        _inverse_epsilon,
         "violation",
         "Lap(eps): 1/eps where the value is one, a violation for eps < 1",
     ),
@@ -360,7 +360,7 @@ MUTANTS: dict[str, Mutant[DistanceTest]] = tabulate_mutants(
         "violation",
         "delta = 1/n for the n at hand: a flip leaks 1/(2n), half of a single row",
     ),
-    Mutant("distance_not_capped_at_zero", _uncapped, TimesEpsilon(1.0), "benign", "gap - 1, and -1 in a tie"),
+    Mutant("distance_not_capped_at_zero", _uncap_distance, TimesEpsilon(1.0), "benign", "gap - 1, and -1 in a tie"),
     Mutant(
         "removals_only",
         _removals_only,

@@ -16,7 +16,7 @@ import numpy as np
 from mechanisms.base.mechanism import require
 from mechanisms.base.noise import gauss_legendre
 from mechanisms.selection.free_tops import noise_scale, required_margin
-from mechanisms.selection.sparse_vector_law import REACH, laplace_cdf
+from mechanisms.selection.sparse_vector_distribution import REACH, laplace_cdf
 
 
 def release_scale(epsilon: float, delta: float, cutoff: int) -> float:

@@ -1,7 +1,7 @@
 """Queries answered exactly as long as they are stable: a sparse vector of distances to instability.
 
 Each query names a value and a distance; the value is given out where the noisy distance is above a noisy threshold, and
-nothing otherwise, up to T + 1 times. Exact laws are those of `mechanisms.selection.sparse_vector`.
+nothing otherwise, up to T + 1 times. Exact distributions are those of `mechanisms.selection.sparse_vector`.
 
 Source: document 004, Algorithm 3; catalogue 004, oqr.
 """
@@ -33,7 +33,7 @@ from mechanisms.base.mechanism import (
 from mechanisms.base.queries import IdentityQuery
 from mechanisms.selection.free_tops import ChangedSetting, NegatedAnswers, RescaledNoise, noise_scale
 from mechanisms.selection.sparse_vector import SparseVector, SparseVectorSession, SparseVectorVariant
-from mechanisms.selection.sparse_vector_law import SparseVectorBranches
+from mechanisms.selection.sparse_vector_distribution import SparseVectorBranches
 from mechanisms.teacher_ensembles.online_leaks import release_scale, release_threshold
 from mechanisms.teacher_ensembles.vote_distance import DistanceQuestion
 
@@ -190,7 +190,7 @@ class OnlineRelease:
         """The sparse vector of the distances: 1 refuses, 0 gives the value out."""
         return SparseVector(NegatedAnswers(IdentityQuery()), 2.0 / self.noise, -self.bar, self.most_refusals, self.row)
 
-    def _of(self, data: Dataset) -> tuple[IntArray, FloatArray]:
+    def _stream_answers(self, data: Dataset) -> tuple[IntArray, FloatArray]:
         values, distances = self.stream(data)
         shape = (self.stream.queries,)
         require(values.shape == distances.shape == shape, f"{shape[0]} values and distances", values.shape)
@@ -199,7 +199,7 @@ class OnlineRelease:
 
     def start(self, data: Dataset, n: int, rng: np.random.Generator) -> ReleaseSession:
         """Begin `n` runs on `data`; see `auditor.targets.interactive.Interactive`."""
-        values, distances = self._of(data)
+        values, distances = self._stream_answers(data)
         return ReleaseSession(values, self.tests.start(distances, n, rng), n)
 
     def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> IntArray:
@@ -208,17 +208,17 @@ class OnlineRelease:
         return transcripts(session, FixedList(range(session.pool)), n, rng)
 
     def branches(self, data: Dataset, rounds: int) -> ReleaseBranches:
-        """Begin the tree of answers on `data`, for exact laws; see `auditor.targets.interactive.Branching`."""
-        values, distances = self._of(data)
+        """Begin the tree of answers on `data`, for exact distributions; see `auditor.targets.interactive.Branching`."""
+        values, distances = self._stream_answers(data)
         return ReleaseBranches(values, self.tests.branches(distances, rounds))
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact output law on `data`, over tuples of values, -1 and -2; ValueError if there are too many."""
+        """Exact output distribution on `data`, over tuples of values, -1 and -2; ValueError if there are too many."""
         fixed = FixedList(range(self.stream.queries))
         return transcript_law(self.branches(data, fixed.rounds), fixed)
 
 
-def _told(answers: NDArray[Any], values: IntArray) -> IntArray:
+def _insert_values(answers: NDArray[Any], values: IntArray) -> IntArray:
     """Answers of the sparse vector (1, 0, -1), with the values in the place of 0."""
     return np.where(answers == 0, values, np.where(answers == 1, BOTTOM, HALTED))
 
@@ -249,7 +249,7 @@ class ReleaseSession:
     def ask(self, queries: Queries) -> IntArray:
         """Return shape (n,): the value, `BOTTOM`, or `HALTED`."""
         answers = self._tests.ask(queries)
-        return _told(answers, self._values[pool_indices(queries, self._n, self.pool)])
+        return _insert_values(answers, self._values[pool_indices(queries, self._n, self.pool)])
 
 
 class ReleaseBranches:
@@ -272,7 +272,7 @@ class ReleaseBranches:
         """See `Branches.ask`."""
         parents, answers = self._tests.ask(queries)
         asked = queries[parents]
-        return parents, np.where(asked == SKIP, HALTED, _told(answers, self._values[asked]))
+        return parents, np.where(asked == SKIP, HALTED, _insert_values(answers, self._values[asked]))
 
     def mass(self) -> FloatArray:
         """See `Branches.mass`."""

@@ -28,7 +28,7 @@ from mechanisms.teacher_ensembles.vote_distance import Distance, leading, safe_d
 
 #: In the place of a label: a uniform bit, drawn by the student.
 UNIFORM = -1
-#: Laws are listed over all labels of the points: 2^16 of them, for each transcript.
+#: Distributions are listed over all labels of the points: 2^16 of them, for each transcript.
 _MOST_POINTS = 16
 
 # -------------------------------------------------------------------------------- the learner
@@ -162,11 +162,11 @@ class LabellingPipeline(ABC):
     def label_law(self, data: Dataset) -> tuple[IntArray, FloatArray]:
         """All labels of the points, shape (2^m, m), and how likely the student sees them, shape (2^m,).
 
-        From the exact law of the released labels; ValueError for more than 16 points.
+        From the exact distribution of the released labels; ValueError for more than 16 points.
         """
         stream = self.stream(data)
         points = len(stream)
-        require(points <= _MOST_POINTS, f"at most {_MOST_POINTS} points, for a law", points)
+        require(points <= _MOST_POINTS, f"at most {_MOST_POINTS} points, for a distribution", points)
         every = np.array(list(itertools.product((0, 1), repeat=points)), dtype=np.int64)
         law, instead = self.labeller(points).law(stream), self.in_place_of_refusals(data)
         mass = np.zeros(len(every))
@@ -178,13 +178,13 @@ class LabellingPipeline(ABC):
         return every, mass
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact law of the hypothesis, over tuples of weights: the student is a function of the labels."""
+        """Exact distribution of the hypothesis, over tuples of weights: the student is a function of the labels."""
         labels, mass = self.label_law(data)
         return pushed(self.outputs(data, labels), mass)
 
 
 def pushed(outputs: IntArray, mass: FloatArray) -> FiniteLaw:
-    """The law of the outputs, shape (N, q), which may repeat."""
+    """The distribution of the outputs, shape (N, q), which may repeat."""
     distinct, of = np.unique(outputs, axis=0, return_inverse=True)
     total = np.zeros(len(distinct))
     np.add.at(total, of.ravel(), mass)

@@ -25,7 +25,7 @@ from mechanisms.base.mechanism import (
     unbounded,
 )
 from mechanisms.base.noise import gauss_legendre
-from mechanisms.selection.sparse_vector_law import REACH, laplace_cdf
+from mechanisms.selection.sparse_vector_distribution import REACH, laplace_cdf
 from mechanisms.teacher_ensembles.online_leaks import release_threshold
 from mechanisms.teacher_ensembles.online_release import OnlineRelease
 from mechanisms.teacher_ensembles.private_learner import (
@@ -107,14 +107,14 @@ class MorePointsThanBudgeted(PrivateLearner):
         return replace(right, threshold=bar, epochs=points)
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact law where all points are the same: of A released labels and M - A uniform bits.
+        """Exact distribution where all points are the same: of A released labels and M - A uniform bits.
 
         Raises
         ------
         ValueError
             For points that differ.
         """
-        require(len(set(self.points)) == 1, "points that are all the same, for a law", self.points)
+        require(len(set(self.points)) == 1, "points that are all the same, for a distribution", self.points)
         (label, distance), asked = self.stream(data)[0], len(self.points)
         labeller = self.labeller(asked)
         answered = released_of_equals(asked, (distance - labeller.bar) / labeller.noise)
@@ -175,20 +175,21 @@ class BestOfSeveralRuns(PrivateLearner):
         """Draw `n` hypotheses, shape (n, d)."""
         require_draws(n)
         found = super().__call__(data, n * self.runs, rng)
-        wrong = self._wrong(data, found).reshape(n, self.runs)
+        wrong = self._count_errors(data, found).reshape(n, self.runs)
         return np.asarray(found.reshape(n, self.runs, -1)[np.arange(n), wrong.argmin(axis=1)])
 
-    def _wrong(self, data: Dataset, weights: IntArray) -> IntArray:
+    def _count_errors(self, data: Dataset, weights: IntArray) -> IntArray:
         return errors_on(*rows_of(data), weights, np.zeros(len(weights)))
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact law: the best of independent runs of the law of one."""
+        """Exact distribution: the best of independent runs."""
         one = super().law(data)
-        wrong = self._wrong(data, np.array(one.outcomes))
+        wrong = self._count_errors(data, np.array(one.outcomes))
         mass = one.probabilities
         at = np.array([mass[wrong == w].sum() for w in wrong])
         worse = np.array([mass[wrong > w].sum() for w in wrong])
-        # Given the fewest errors of all runs, the first run that has them follows the law of one run with these.
+        # Given the fewest errors of all runs, the first run that has them follows the distribution of one run with
+        # these.
         best = (at + worse) ** self.runs - worse**self.runs
         return FiniteLaw(one.outcomes, np.where(mass > 0, mass / np.where(at > 0, at, 1.0) * best, 0.0))
 

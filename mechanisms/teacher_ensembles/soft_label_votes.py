@@ -34,7 +34,7 @@ from mechanisms.base.mechanism import (
 from mechanisms.selection.free_tops import tail
 from mechanisms.teacher_ensembles.soft_labels import BOTTOM, HALTED, corrected_threshold, noise_scale
 
-#: Votes that are as rare as the rounding of differences of the binomial law are not drawn.
+#: Votes that are as rare as the rounding of differences of the binomial distribution are not drawn.
 _NEVER = 1e-15
 #: Relative rounding of a width that is 1 over an integer.
 _ROUNDING = 1e-12
@@ -313,7 +313,7 @@ class OneSoftLabel:
         scale = noise_scale(self.epsilon, self.delta, 1)
         return FreshSoftLabels(self.bins, 1, scale, corrected_threshold(scale, self.delta, 1))
 
-    def _half(self, data: Dataset) -> IntArray:
+    def _count_half_bins(self, data: Dataset) -> IntArray:
         votes = np.asarray(data, dtype=np.float64)
         require(votes.ndim == 1 and bool(np.all((votes >= 0) & (votes <= 1))), "votes in [0, 1], shape (k,)", data)
         half = np.minimum(np.floor(votes * 2 * self.bins), 2 * self.bins - 1).astype(np.int64)
@@ -322,12 +322,12 @@ class OneSoftLabel:
     def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> NDArray[np.int64] | FloatArray:
         """Draw `n` outputs."""
         require_draws(n)
-        tests = [leader(one) for one in histograms(self._half(data))]
+        tests = [leader(one) for one in histograms(self._count_half_bins(data))]
         return self.labels.answers([tests], n, rng)[:, 0]
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact law of the output."""
-        law = self.labels.first_law(self._half(data))
+        """Exact distribution of the output."""
+        law = self.labels.first_law(self._count_half_bins(data))
         held = {code: float(p) for code, p in law.items() if p > 0}
         return FiniteLaw(tuple(held), np.array(list(held.values())))
 
@@ -345,8 +345,8 @@ class MeanOfVotesReleased(OneSoftLabel):
         return np.where(codes == BOTTOM, float(BOTTOM), float(np.mean(data)))
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact law of the output."""
-        bottom = float(self.labels.first_law(self._half(data))[BOTTOM])
+        """Exact distribution of the output."""
+        bottom = float(self.labels.first_law(self._count_half_bins(data))[BOTTOM])
         return FiniteLaw((float(BOTTOM), float(np.mean(data))), np.array([bottom, 1.0 - bottom]))
 
 
@@ -361,10 +361,10 @@ class ThresholdTestSkipped(OneSoftLabel):
         return np.full(n, self._code(data))
 
     def _code(self, data: Dataset) -> int:
-        return 2 * int(leader(histograms(self._half(data))[0])[0]) + 1
+        return 2 * int(leader(histograms(self._count_half_bins(data))[0])[0]) + 1
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact law of the output: it is certain."""
+        """Exact distribution of the output: it is certain."""
         return FiniteLaw((self._code(data),), np.ones(1))
 
 

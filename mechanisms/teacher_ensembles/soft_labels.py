@@ -24,7 +24,7 @@ from mechanisms.base.mechanism import Dataset, FloatArray, IntArray, require, re
 from mechanisms.base.noise import gauss_legendre
 from mechanisms.learning.hypotheses import BoolArray
 from mechanisms.selection import free_tops
-from mechanisms.selection.sparse_vector_law import REACH, laplace_cdf
+from mechanisms.selection.sparse_vector_distribution import REACH, laplace_cdf
 from mechanisms.teacher_ensembles.soft_ensembles import SoftLabelEnsemble
 from mechanisms.teacher_ensembles.soft_histogram import HistogramReadings, ScoreHistograms
 
@@ -166,13 +166,13 @@ class SoftLabels:
         return np.asarray((counter <= self.cutoff) | (not self.steps.stops), dtype=np.bool_)
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact law of the transcripts, tuples of outputs; ValueError for distances too far from the threshold.
+        """Exact distribution of the transcripts, tuples of outputs; ValueError for distances too far from a threshold.
 
         Where the second test adds the noise of the first, for one query only.
         """
         readings = self.readings(data)
         if self.steps.reuses_noise:
-            return _law_of_reused_noise(self, readings)
+            return _distribution_of_reused_noise(self, readings)
         masses: dict[tuple[float, ...], float] = {}
         for transcript, mass in transcripts(self, readings):
             masses[transcript] = masses.get(transcript, 0.0) + mass
@@ -277,7 +277,7 @@ class FirstAnswer:
         return np.where(given.any(axis=1), outputs[np.arange(n), given.argmax(axis=1)], BOTTOM)
 
     def law(self, data: Dataset) -> FiniteLaw:
-        """Exact law; see `SoftLabels.law`."""
+        """Exact distribution; see `SoftLabels.law`."""
         transcript, masses = self.run.law(data), dict[float, float]()
         for outputs, mass in zip(transcript.outcomes, transcript.probabilities.tolist(), strict=True):
             first = next((label for label in outputs if label > BOTTOM), BOTTOM)  # type: ignore[attr-defined]
@@ -285,7 +285,7 @@ class FirstAnswer:
         return FiniteLaw(tuple(masses), np.array(list(masses.values())))
 
 
-# -------------------------------------------------------------------------------------- exact laws
+# -------------------------------------------------------------------------------------- exact distributions
 
 _Density = FloatArray
 
@@ -324,12 +324,12 @@ class _Integral:
         steps = self._mechanism.steps
         before = self.fresh if density is None else density
         first = before * self._passes[0, query]
-        failed = self._renewed(before * self._fails[0, query], steps.refreshes_between)
+        failed = self._renew_density(before * self._fails[0, query], steps.refreshes_between)
         second = failed * self._passes[1, query]
-        bottom = self._renewed(failed * self._fails[1, query], steps.refreshes_after_bottom)
+        bottom = self._renew_density(failed * self._fails[1, query], steps.refreshes_after_bottom)
         return _Branch(first, 0), _Branch(second, 1), _Branch(bottom, steps.bottom_costs)
 
-    def _renewed(self, density: _Density, refreshes: bool) -> _Density:
+    def _renew_density(self, density: _Density, refreshes: bool) -> _Density:
         return density.sum() * self.fresh if refreshes else density
 
 
@@ -356,7 +356,7 @@ def transcripts(mechanism: SoftLabels, readings: HistogramReadings) -> Iterator[
         running = after
 
 
-def _law_of_reused_noise(mechanism: SoftLabels, readings: HistogramReadings) -> FiniteLaw:
+def _distribution_of_reused_noise(mechanism: SoftLabels, readings: HistogramReadings) -> FiniteLaw:
     """One query, by quadrature over the noise z of both tests.
 
     The first test fails if its threshold's noise is at least ``z + d1 - w``, the second passes if the other one's is

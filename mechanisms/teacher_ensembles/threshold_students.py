@@ -1,9 +1,9 @@
 """Algorithm 5 for thresholds on [0, 1], at the sizes of its theorems, without a single example being drawn.
 
-Features are uniform, and the best threshold is 1/2. The law of a teacher's threshold on n' examples is known, so of the
-votes at the public points only the counts are drawn. Points at which nearly all teachers agree are answered with
-certainty (but for 1e-12 a run); the others, near 1/2, go through `vote_aggregation.refusals`. The student is
-the empirical risk minimiser over thresholds.
+Features are uniform, and the best threshold is 1/2. The distribution of a teacher's threshold on n' examples is known,
+so of the votes at the public points only the counts are drawn. Points at which nearly all teachers agree are answered
+with certainty (but for 1e-12 a run); the others, near 1/2, go through `vote_aggregation.refusals`. The student is the
+empirical risk minimiser over thresholds.
 
 Source: document 004, Corollary 4.1, Theorems 4.3, 4.4, 4.6 and 4.7; catalogue 004, bin_clas and pri_learn.
 """
@@ -38,7 +38,7 @@ _BATCH = 2**22
 
 
 class ChunkThreshold(ABC):
-    """Law of the threshold 1/2 + E that one chunk gives."""
+    """Distribution of the threshold 1/2 + E that one chunk gives."""
 
     @abstractmethod
     def cdf(self, t: FloatArray, size: int) -> FloatArray:
@@ -112,11 +112,11 @@ class NoisyLabels(ChunkThreshold):
 
     def cdf(self, t: FloatArray, size: int) -> FloatArray:
         """Not fewer than K examples between 1/2 and 1/2 + t, for t >= 0; fewer than K of the left side for t < 0."""
-        right, left = (_fewer(examples, np.abs(t), size) for examples in self.examples)
+        right, left = (_mix_binomial_tails(examples, np.abs(t), size) for examples in self.examples)
         return np.asarray(np.where(np.asarray(t) >= 0, 1.0 - right, left))
 
 
-def _fewer(examples: FloatArray, t: FloatArray, size: int) -> FloatArray:
+def _mix_binomial_tails(examples: FloatArray, t: FloatArray, size: int) -> FloatArray:
     places = np.asarray(t, dtype=np.float64)
     j = np.flatnonzero(examples > 1e-25)  # below what is left out
     fewer = stats.binom.cdf(j[:, None] - 1, size, places.ravel()[None, :])
@@ -211,7 +211,7 @@ class ThresholdStudents:
     Parameters
     ----------
     teachers : ChunkThreshold
-        Law of the teachers' thresholds.
+        Distribution of the teachers' thresholds.
     sizes : ThresholdStudentSizes
         How many of everything.
     epsilon, delta : float

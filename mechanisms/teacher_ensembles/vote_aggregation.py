@@ -20,7 +20,7 @@ from scipy import stats
 
 from mechanisms.base.mechanism import Dataset, FloatArray, IntArray, require, require_draws
 from mechanisms.base.noise import gauss_legendre
-from mechanisms.selection.sparse_vector_law import REACH, laplace_cdf
+from mechanisms.selection.sparse_vector_distribution import REACH, laplace_cdf
 from mechanisms.teacher_ensembles.online_leaks import release_scale, release_threshold
 from mechanisms.teacher_ensembles.vote_distance import Distance, gap_distance, leading
 
@@ -207,7 +207,7 @@ class ChunkVotes:
     def votes(self, data: Dataset) -> IntArray:
         """Return the labels that each chunk gives, shape (k, m); ValueError for what is no label."""
         array = np.ascontiguousarray(data)
-        found = _trained(self.chunking, self.learner, array.tobytes(), array.dtype, array.shape)
+        found = _train_votes(self.chunking, self.learner, array.tobytes(), array.dtype, array.shape)
         require(bool(np.all((found >= 0) & (found < self.labels))), f"labels 0 to {self.labels - 1}", found)
         return found
 
@@ -222,7 +222,7 @@ class ChunkVotes:
 
 
 @functools.lru_cache(maxsize=8)
-def _trained(
+def _train_votes(
     chunking: Chunking, learner: ChunkLearner, data: bytes, dtype: np.dtype[Any], shape: tuple[int, ...]
 ) -> IntArray:
     """Votes are a function of the data, and a dataset is drawn from many times: learners are trained once on each."""

@@ -44,7 +44,7 @@ def gap(counts: ArrayLike) -> IntArray:
     return np.asarray(ranked[..., -1] - ranked[..., -2], dtype=np.int64)
 
 
-def _behind(counts: ArrayLike) -> tuple[IntArray, IntArray, IntArray]:
+def _distances_behind(counts: ArrayLike) -> tuple[IntArray, IntArray, IntArray]:
     """How far each value is behind the leading one, and the indices of the values and of the leading one."""
     array = checked(counts)
     leader = array.argmax(axis=-1)[..., None]
@@ -68,7 +68,7 @@ def mode_distance(counts: ArrayLike) -> IntArray:
     Another value r leads after ``g`` changes if it wins ties against the leader, and after ``g + 1`` if not, where it
     is g behind. Moves by at most 1 when a row is added, and is 0 on both sides when that changes the leader.
     """
-    behind, values, leader = _behind(counts)
+    behind, values, leader = _distances_behind(counts)
     needed = behind + (values > leader)
     return np.asarray(np.where(values == leader, np.iinfo(np.int64).max, needed).min(axis=-1) - 1)
 
@@ -79,7 +79,7 @@ def plurality_distance(counts: ArrayLike) -> IntArray:
     A vote that goes from the leader to r closes the gap g by 2: r leads after ``ceil(g/2)`` of them (at least one) if
     it wins ties against the leader, and after ``floor(g/2) + 1`` if not.
     """
-    behind, values, leader = _behind(counts)
+    behind, values, leader = _distances_behind(counts)
     needed = np.where(values < leader, np.maximum((behind + 1) // 2, 1), behind // 2 + 1)
     return np.asarray(np.where(values == leader, np.iinfo(np.int64).max, needed).min(axis=-1) - 1)
 

@@ -31,7 +31,7 @@ SMALL = {
     "002/warner_rr": "an output is as long as the data",
     "002/laplace_mechanism": "the local sensitivity takes leaving out each row, and is 0 only where no row counts",
     "003/discrete_laplace_lattice": "shares are multiples of a power of two only among 2^14 persons",
-    "001/blr_small_database": "at a level of 1 the exact law of more than 1,000 rows is below double precision",
+    "001/blr_small_database": "at a level of 1 the distribution of more than 1,000 rows is below double precision",
     "003/statistical_distance_only_privacy": "its delta is 1/(2n), and has to be large enough to be estimated",
 }
 
@@ -141,7 +141,7 @@ def written_on_pair(claim: Claim) -> Value | None:
 
 
 def checked_by(claim: Claim) -> str | None:
-    """Test that computes that level, or the law, by other means, if the inventory names one."""
+    """Test that computes that level, or the distribution, by other means, if the inventory names one."""
     found: str | None = _of_case(MUTANTS[name_of(claim)].get("checked_by"), claim)
     return found
 

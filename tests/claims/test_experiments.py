@@ -89,13 +89,14 @@ def test_an_entry_claims_that_its_reference_is_private(entry: Entry) -> None:
 
 
 def has_a_law(claim: Claim) -> bool:
-    """Whether it is the reference's, and its law is stated."""
+    """Whether it is the reference's, and its distribution is stated."""
     draft = claim.draft
     held = draft.expected == Verdict.CONSISTENT and not draft.is_mutant
     return draft.level == "L1" and held and bool(draft.pairs) and hasattr(draft.mechanism, "law")
 
 
-#: Pairs on which a case is exact. Under another notion the law is the same one; it is exact under one at least.
+#: Pairs on which a case is exact. Under another notion the distribution is the same one; it is exact under one at
+#: least.
 EXACT = {case_of(c): {pair.name for pair in c.draft.pairs} for c in CLAIMS if c.draft.level == "L0" and c.draft.pairs}
 
 
@@ -186,7 +187,7 @@ def test_how_large_a_violation_is_has_been_said(name: str) -> None:
         assert f"def {test}(" in (ROOT / path).read_text(encoding="utf-8"), place
     claims = [claim for claim in BROKEN if name_of(claim) == name]
     assert claims or tests
-    # What has a law is computed.
+    # What has a distribution is computed.
     assert all(exact_level(claim) is None for claim in claims if not is_computed(claim))
 
 
@@ -242,7 +243,7 @@ DRAWN = {
 
 @pytest.mark.parametrize("claim", DRAWN.values(), ids=lambda claim: claim.id)
 def test_a_mechanism_keeps_the_conventions(claim: Claim) -> None:
-    """Wrong mutants too: they are wrong in what they release. Laws are compared by the claims of L3."""
+    """Wrong mutants too: they are wrong in what they release. Distributions are compared by the claims of L3."""
     mechanism, pair = claim.draft.mechanism, claim.draft.pairs[0]
     assert mechanism is not None
     check_mechanism(mechanism, pair.x, pair.y, draws=0)

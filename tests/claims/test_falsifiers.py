@@ -29,7 +29,7 @@ from tests.claims.declared import CLAIMS
 LESS, MORE = (1 / 4, 1 / 64), (2.0, 16.0)
 #: With what a refutation is looked for: 20,000 draws a side, wrongly with probability 1e-4.
 SETTINGS = Settings(draws=40_000, alpha=1e-4, independence=False)
-#: What has no noise, or a law that does not depend on it, is broken otherwise: by entry, from its mechanism.
+#: What has no noise, or a distribution that does not depend on it, is broken otherwise: by entry, from its mechanism.
 BROKEN: dict[str, Callable[[Any], Any]] = {
     "003/boneh_shaw_code": lambda score: replace(score, code=replace(score.code, block=score.code.block // 2)),
     "003/tardos_code": lambda score: lambda data, n, rng: np.minimum(score(data, n, rng), 6),
@@ -67,7 +67,7 @@ def versions(claim: Claim, factors: tuple[float, ...]) -> list[Any]:
 
 
 def is_too_loud(claim: Claim) -> bool:
-    """Whether less noise breaks the claim: by the law, where there is one, or else by draws."""
+    """Whether less noise breaks the claim: by the distribution, where there is one, or else by draws."""
     draft, guarantee = claim.draft, claim.draft.privacy_guarantee
     for mechanism in versions(claim, LESS):
         if draft.level == "L0":
@@ -81,7 +81,7 @@ def is_too_loud(claim: Claim) -> bool:
 
 
 def deviates(claim: Claim) -> bool:
-    """Whether more noise, or less, or what is broken, is told from the stated law."""
+    """Whether more noise, or less, or what is broken, is told from the stated distribution."""
     law = claim.draft.guarantee
     assert isinstance(law, StatedLaw)
     names, data = zip(*claim.draft.datasets, strict=True)

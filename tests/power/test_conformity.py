@@ -1,4 +1,4 @@
-"""Conformity audits find every mutant with another law, and pass every reference."""
+"""Conformity audits find every mutant with another distribution, and pass every reference."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The oracle of ``benchmarks/mutants.py``, the laws it rests on, and mutants that are found within its factor."""
+"""The oracle of ``benchmarks/mutants.py``, the distributions it rests on, and mutants found within its factor."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from auditor.claims import Claim
 from auditor.privacy.exact import GaussianCurve, LaplaceCurve
 from auditor.privacy.guarantees import ApproxDP, GaussianDP, PureDP
 from auditor.targets.sampler import make_generator
-from benchmarks.mutant_laws import float_masses, from_curve, masses_of
+from benchmarks.mutant_distributions import float_masses, from_curve, masses_of
 from benchmarks.mutants import FACTOR, MOST, OracleDraws, benign_row, budget, is_benign, mutants, oracle, row, trial
-from benchmarks.oracles import Masses, compute_rate, from_cdfs, single_event_rate, whole_law_rate
+from benchmarks.oracles import Masses, compute_rate, from_cdfs, single_event_rate, whole_distribution_rate
 from benchmarks.power import whole_law
 from tests.counting import first_that_hold
 
@@ -27,7 +27,7 @@ DRAWS = 20_000
 
 
 def pair(seed: int, outcomes: int = 4, impossible: bool = False) -> Masses:
-    """Two laws, arbitrary; some outcomes impossible on one side."""
+    """Two distributions, arbitrary; some outcomes impossible on one side."""
     rng = np.random.default_rng(seed)
     p, q = rng.dirichlet(np.full(outcomes, 0.6)), rng.dirichlet(np.full(outcomes, 0.6))
     if impossible:
@@ -80,7 +80,7 @@ def test_the_rate_is_that_of_the_nearest_laws(seed: int, impossible: bool, epsil
     masses = pair(seed, impossible=impossible)
     # Both are accurate to about 1e-8: the solver's tolerance is in the constraints, the dual's 1e-7 is relative.
     expected = by_convex_optimisation(masses, epsilon, delta)
-    assert whole_law_rate(masses, epsilon, delta) == pytest.approx(expected, rel=1e-5, abs=1e-7)
+    assert whole_distribution_rate(masses, epsilon, delta) == pytest.approx(expected, rel=1e-5, abs=1e-7)
 
 
 @pytest.mark.parametrize("scale", [0.5, 0.8, 0.9])
@@ -89,16 +89,16 @@ def test_a_symmetric_pair_has_the_closed_form(scale: float) -> None:
     edges = np.linspace(-40, 41, 81_001)
     cells = from_cdfs(stats.laplace(0, scale).cdf, stats.laplace(1, scale).cdf, edges)
     # Cells of a thousandth blur the ratio by a thousandth; the closed form is a sum over finer ones.
-    assert whole_law_rate(cells, 1.0) == pytest.approx(expected, rel=1e-4)
-    assert whole_law_rate(from_curve(LaplaceCurve(1 / scale)), 1.0) == pytest.approx(expected, rel=1e-3)
+    assert whole_distribution_rate(cells, 1.0) == pytest.approx(expected, rel=1e-4)
+    assert whole_distribution_rate(from_curve(LaplaceCurve(1 / scale)), 1.0) == pytest.approx(expected, rel=1e-3)
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.7, 3.0])
 def test_disjoint_outputs_have_the_rate_of_a_coin(epsilon: float) -> None:
-    # The nearest laws are those of randomised response: both draws gain -ln(e^eps / (1 + e^eps)).
+    # The nearest distributions are those of randomised response: both draws gain -ln(e^eps / (1 + e^eps)).
     disjoint = Masses(np.array([1.0, 0.0]), np.array([0.0, 1.0]))
     expected = 2 * math.log1p(math.exp(-epsilon))
-    assert whole_law_rate(disjoint, epsilon) == pytest.approx(expected, rel=1e-9)
+    assert whole_distribution_rate(disjoint, epsilon) == pytest.approx(expected, rel=1e-9)
     assert single_event_rate(disjoint, PureDP(epsilon)) == pytest.approx(expected, rel=1e-9)
 
 
@@ -107,7 +107,7 @@ def test_no_event_says_more_than_the_whole_law(seed: int) -> None:
     masses = pair(seed, outcomes=6, impossible=seed % 2 == 1)
     rates = []
     for delta in (0.0, 1e-3, 0.05, 0.2):
-        whole = whole_law_rate(masses, 0.8, delta)
+        whole = whole_distribution_rate(masses, 0.8, delta)
         assert whole >= single_event_rate(masses, ApproxDP(0.8, delta)) * (1 - 1e-6) - 1e-9  # the dual's accuracy
         rates.append(whole)
     assert all(a >= b * (1 - 1e-6) - 1e-9 for a, b in itertools.pairwise(rates))  # the claim gets weaker
@@ -116,21 +116,21 @@ def test_no_event_says_more_than_the_whole_law(seed: int) -> None:
 @pytest.mark.parametrize("delta", [0.0, 0.1])
 def test_a_pair_that_keeps_the_claim_has_rate_zero(delta: float) -> None:
     kept = Masses(np.array([0.6, 0.4]), np.array([0.4, 0.6]))
-    assert whole_law_rate(kept, math.log(1.5) + 1e-9, delta) == pytest.approx(0.0, abs=1e-12)
+    assert whole_distribution_rate(kept, math.log(1.5) + 1e-9, delta) == pytest.approx(0.0, abs=1e-12)
 
 
 def test_merging_outcomes_loses_and_splitting_them_does_not() -> None:
     fine = pair(3, outcomes=6)
     split = Masses(np.repeat(fine.p, 2) / 2, np.repeat(fine.q, 2) / 2)
     merged = Masses(fine.p.reshape(3, 2).sum(axis=1), fine.q.reshape(3, 2).sum(axis=1))
-    assert whole_law_rate(split, 0.5) == pytest.approx(whole_law_rate(fine, 0.5), rel=1e-9)
-    assert whole_law_rate(merged, 0.5) < whole_law_rate(fine, 0.5)
+    assert whole_distribution_rate(split, 0.5) == pytest.approx(whole_distribution_rate(fine, 0.5), rel=1e-9)
+    assert whole_distribution_rate(merged, 0.5) < whole_distribution_rate(fine, 0.5)
 
 
 def test_notions_without_a_dual_have_the_single_event() -> None:
     masses = pair(1)
     assert compute_rate(masses, GaussianDP(0.1)) == (single_event_rate(masses, GaussianDP(0.1)), "single event")
-    assert compute_rate(masses, PureDP(0.1))[1] == "whole law"
+    assert compute_rate(masses, PureDP(0.1))[1] == "whole distribution"
 
 
 @pytest.mark.parametrize("p", [[0.5, 0.6], [-0.1, 1.1], [[1.0]]])
@@ -139,16 +139,16 @@ def test_what_is_no_pair_of_laws_is_refused(p: Any) -> None:
         Masses(np.array(p), np.array([0.5, 0.5]))
 
 
-# -------------------------------------------------------------------------- laws of the mutants
+# -------------------------------------------------------------------------- distributions of the mutants
 
 
 def test_finer_cuts_of_a_trade_off_curve_change_no_rate() -> None:
     curve = GaussianCurve(1.0)
-    coarse, fine = (whole_law_rate(from_curve(curve, points), 1.0, 1e-5) for points in (4_000, 12_000))
+    coarse, fine = (whole_distribution_rate(from_curve(curve, points), 1.0, 1e-5) for points in (4_000, 12_000))
     assert coarse == pytest.approx(fine, rel=1e-3)
     edges = np.linspace(-12, 13, 200_001)
     cells = from_cdfs(stats.norm(0, 1).cdf, stats.norm(1, 1).cdf, edges)
-    assert coarse == pytest.approx(whole_law_rate(cells, 1.0, 1e-5), rel=1e-3)
+    assert coarse == pytest.approx(whole_distribution_rate(cells, 1.0, 1e-5), rel=1e-3)
 
 
 def claim_of(part: str) -> Claim:
@@ -215,7 +215,7 @@ def test_released_values_have_the_stated_masses() -> None:
 
 
 def test_the_masses_of_released_answers_are_those_of_the_draws() -> None:
-    # P[none is above] and P[the first is above] are single numbers of the law; both are checked against draws.
+    # P[none is above] and P[the first is above] are single numbers of the distribution; both are checked against draws.
     claim = claim_of("v3_roth")
     masses = masses_of(claim.draft)
     assert masses is not None
@@ -244,26 +244,26 @@ def test_doubles_on_one_lattice_only() -> None:
 
 
 def test_the_budget_is_the_factor_times_the_oracle() -> None:
-    assert budget(OracleDraws(100.0, "whole law")) == 500
-    assert budget(OracleDraws(1e9, "whole law")) == MOST
-    assert budget(OracleDraws(math.inf, "whole law")) == MOST
+    assert budget(OracleDraws(100.0, "whole distribution")) == 500
+    assert budget(OracleDraws(1e9, "whole distribution")) == MOST
+    assert budget(OracleDraws(math.inf, "whole distribution")) == MOST
     assert budget(None) == MOST
-    assert budget(OracleDraws(1e-3, "whole law")) < 100  # the least that an audit takes
+    assert budget(OracleDraws(1e-3, "whole distribution")) < 100  # the least that an audit takes
 
 
 def test_a_row_counts_what_the_factor_allows() -> None:
     claim = claim_of("half_scale")
     draws = [100.0] * 9 + [FACTOR * 40 + 1]
-    line, good = row(claim, OracleDraws(40.0, "whole law"), draws)
+    line, good = row(claim, OracleDraws(40.0, "whole distribution"), draws)
     assert good
     assert "| 9 | yes |" in line
-    line, good = row(claim, OracleDraws(40.0, "whole law"), [*draws[:8], 201.0, math.inf])
+    line, good = row(claim, OracleDraws(40.0, "whole distribution"), [*draws[:8], 201.0, math.inf])
     assert good is False
     assert "| 8 | no |" in line
     line, good = row(claim, None, draws)
     assert good is None
-    assert "no law known" in line
-    line, good = row(claim, OracleDraws(1e9, "whole law"), [math.inf] * 10)
+    assert "no distribution known" in line
+    line, good = row(claim, OracleDraws(1e9, "whole distribution"), [math.inf] * 10)
     assert good is None
     assert "capped" in line
 
@@ -298,7 +298,7 @@ def test_a_mutant_is_caught_within_five_times_the_oracles_draws(part: str) -> No
     assert first_that_hold(caught, fewest) == fewest
 
 
-#: Mutants whose pair of laws nobody has written down, by entry and case.
+#: Mutants whose pair of distributions nobody has written down, by entry and case.
 WITHOUT_LAWS = {
     "003/basic_composition/noise_reused",
     "003/k_counting_queries_laplace/noise_reused",

@@ -1,4 +1,4 @@
-"""A mechanism's own log-likelihood ratio reaches the whole law where coordinates, sums and linear scores do not."""
+"""A mechanism's own log-likelihood ratio reaches the whole distribution; coordinates, sums and linear scores do not."""
 
 from __future__ import annotations
 

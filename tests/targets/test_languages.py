@@ -79,7 +79,8 @@ def test_half_the_noise_is_a_violation(mutant: ProcessTarget) -> None:
 def test_seeds_decide_the_draws_and_no_seed_does_not(honest: ProcessTarget) -> None:
     first, second = (honest(PAIR.x, 40, np.random.default_rng(5)) for _ in range(2))
     assert first == second
-    # Two sequences of 40 draws agree with probability .29^40 < 1e-21, .29 the sum of the squares of this law's masses.
+    # Two sequences of 40 draws agree with probability .29^40 < 1e-21, .29 the sum of the squares of this distribution's
+    # masses.
     assert honest(PAIR.x, 40, np.random.default_rng(6)) != first
     assert honest(PAIR.x, 40, None) != honest(PAIR.x, 40, None)
     assert honest.seeded

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import ast
 import re
+import tokenize
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
-#: Packages over which the name of a public class stands once.
-PACKAGES = ("auditor", "mechanisms", "experiments", "benchmarks")
 #: Most words of a first line; code between backquotes counts as one.
 WORDS = 12
 #: Phrases of everyday speech, in place of which the field has a term, or nothing is missing.
@@ -22,6 +23,42 @@ EVERYDAY = {"auditing", "cells", "frames", "helpers", "misc", "places", "reading
 DOCUMENTED = 0.9
 #: Largest part of the functions whose names are one word, which seldom says what is done with what.
 ONE_WORD = 0.4
+#: Everyday words that do not tell what a private helper does or returns; words in -ed are refused by themselves.
+VAGUE = set(
+    re.findall(
+        r"\w+",
+        """
+    about above absent accurate across adaptive affordable against alike alive all alternating and any apart appears as
+    aside asked at back behind below benign beside between borderline both broken built canonical central childless
+    chosen claiming clear closer closest continue covers decodes deviates die different differing disjoint distinct
+    doubled doubt drawn drops each early elsewhere empty enough equals everybody everywhere exact feasible fewer fewest
+    finds first firsts fits flat flips found four fresh from frozen furthest gains general gist guilty half halfway hard
+    harmonic hashable hear hidden hits identical impossible inconsistent independent innocent inside integer is item
+    itself joint judge k keeping kept known larger largest last later leaks learns least linear local longest look loses
+    lower lowest main many middle missing misses more most moves nearest neighbouring next nights noisy nobody not
+    nothing numeric of often once one online only open optional or other others ours outside own pairwise parallel
+    pessimistic piece place places plain practical private public pure put quadratic quarter quiet race random reach
+    realizable recurring remaining remote resisting revealing right rising said same say secret seen self settle sharp
+    short shown slow small smallest some sparse special spoke spread stable straddling subject sufficient suppressing
+    symmetric synthetic taken this through tight to together told took top tries trips try twelve twice two typical
+    unanimous uneven uniform unless unlikely unseen up upper usable useless voting wanted where whole with within
+    without word words worst wrong zero
+    """,
+    )
+)
+#: The packages whose classes, private names and prose follow the rules; `dpaudit` has the pytest plugin.
+PACKAGES = ("auditor", "mechanisms", "experiments", "benchmarks", "dpaudit")
+#: What may stand in prose as it is: names in code, and what they are called with.
+LAW_ALLOWED = re.compile(
+    r"""
+    ``[^`]*`` | `[^`]*`                             # code
+    | ^\s*law(?:s|_p,[ ]law_q)?[ ]:[ ][\w ]+$        # a parameter and its type
+    | \blaw\(data\) | \(law,[ ]law[ ]\+[ ]1\) | len\(laws\)
+    | \bauditor(?:\.\w+)+                          # a module
+    | \*law\* | "law"                              # the word itself
+    """,
+    re.MULTILINE | re.VERBOSE,
+)
 #: The docstrings of commands are help texts: their first line is all that `dpaudit --help` shows.
 HELP = "commands.py"
 
@@ -65,13 +102,104 @@ def test_the_first_line_of_a_docstring_is_plain() -> None:
 
 def test_two_public_classes_do_not_share_a_name() -> None:
     found: defaultdict[str, list[str]] = defaultdict(list)
-    for package in PACKAGES:
-        for path, tree in trees(package).items():
-            for node in public(tree):
-                if isinstance(node, ast.ClassDef):
-                    found[node.name].append(f"{path.relative_to(ROOT)}:{node.lineno}")
+    for path, tree in all_trees().items():
+        for node in public(tree):
+            if isinstance(node, ast.ClassDef):
+                found[node.name].append(f"{path.relative_to(ROOT)}:{node.lineno}")
     assert all(trees(package) for package in PACKAGES)
     assert {name: places for name, places in found.items() if len(places) > 1} == {}
+
+
+@lru_cache(maxsize=1)
+def all_trees() -> dict[Path, ast.Module]:
+    """The modules of all packages."""
+    return {path: tree for package in PACKAGES for path, tree in trees(package).items()}
+
+
+def is_vague(name: str) -> bool:
+    """Whether a private name is one word that does not tell what is done or returned."""
+    words = re.findall(r"[A-Z]?[a-z0-9]+", name)
+    word = words[0].lower() if len(words) == 1 else ""
+    return re.match("_[^_]", name) is not None and (word in VAGUE or re.search("[^e]ed$", word) is not None)
+
+
+@pytest.mark.parametrize(
+    ("name", "vague"),
+    [
+        ("_more", True),
+        ("_Enough", True),
+        ("_ranked", True),
+        ("_seed", False),
+        ("_shown_share", False),
+        ("found", False),
+    ],
+)
+def test_a_vague_name_is_one_word_without_a_noun(name: str, vague: bool) -> None:
+    assert is_vague(name) == vague
+
+
+def test_a_private_name_tells_what_is_done_or_returned() -> None:
+    vague = [
+        f"{path.relative_to(ROOT)}: {node.name}"
+        for path, tree in all_trees().items()
+        for node in ast.walk(tree)
+        if isinstance(node, Named) and is_vague(node.name)
+    ]
+    assert vague == []
+
+
+def prose(path: Path, tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Docstrings, texts and comments of a module, with their lines; a text that is one identifier is a name in code."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and not node.value.isidentifier():
+            yield node.lineno, node.value
+    with tokenize.open(path) as file:
+        for token in tokenize.generate_tokens(file.readline):
+            if token.type == tokenize.COMMENT:
+                yield token.start[0], token.string
+
+
+def names_a_law(text: str) -> bool:
+    """Whether a text calls a distribution a law."""
+    return re.search(r"\blaws?\b", LAW_ALLOWED.sub(" ", text), re.IGNORECASE) is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "refused"),
+    [
+        ("the law of the outputs", True),
+        ("Laws that a mechanism may state.", True),
+        ("States its distribution by ``law(data)``, see `law`.", False),
+        ("    law : FiniteLaw\n        The distribution.", False),
+        ("    law : FiniteLaw\n        The law.", True),
+    ],
+)
+def test_prose_about_laws_is_told_from_code(text: str, refused: bool) -> None:
+    assert names_a_law(text) == refused
+
+
+def test_prose_in_code_says_distribution() -> None:
+    laws = [
+        f"{path.relative_to(ROOT)}:{line}: {text}"
+        for path, tree in all_trees().items()
+        for line, text in prose(path, tree)
+        if names_a_law(text)
+    ]
+    assert laws == []
+
+
+def test_pages_say_distribution() -> None:
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+    pages += [*sorted((ROOT / "auditor" / "report").glob("*.html")), ROOT / "experiments" / "inventory.toml"]
+    laws = [
+        f"{path.name}: {line}"
+        for path in pages
+        for line in re.sub(
+            r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE
+        ).splitlines()
+        if names_a_law(line)
+    ]
+    assert laws == []
 
 
 def test_a_module_is_named_by_what_it_holds() -> None:

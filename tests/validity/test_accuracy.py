@@ -33,7 +33,7 @@ def at_most(alarms: int, runs: int, alpha: float) -> bool:
 
 
 class Errors:
-    """A mechanism whose outputs are errors: draws of a law."""
+    """A mechanism whose outputs are errors: draws of a distribution."""
 
     def __init__(self, draw: Callable[[Rng, int], Any]) -> None:
         self.draw = draw
@@ -76,7 +76,7 @@ def test_limits_hold_at_all_times_together(rate: float) -> None:
 LAWS: dict[str, Callable[[Rng, int], Any]] = {
     "exponential": lambda rng, n: rng.exponential(1.0, n),
     "Bernoulli": lambda rng, n: 20.0 * (rng.random(n) < 0.05),
-    # A Pareto law of shape 1.5 has expectation 1 at scale 1/3, and no variance.
+    # A Pareto distribution of shape 1.5 has expectation 1 at scale 1/3, and no variance.
     "Pareto": lambda rng, n: (1 + rng.pareto(1.5, n)) / 3,
     "constant": lambda rng, n: np.ones(n),
 }
@@ -99,7 +99,7 @@ def test_an_expectation_at_the_claim_is_refuted_with_probability_at_most_alpha(l
 @pytest.mark.parametrize("q", [0.05, 0.5, 0.99])
 @pytest.mark.parametrize("n", [20, 400, 5000])
 def test_order_statistics_enclose_the_quantile(q: float, n: int) -> None:
-    """Exactly, for continuous laws; a limit that does not exist encloses everything."""
+    """Exactly, for continuous distributions; a limit that does not exist encloses everything."""
     alpha = 0.02
     low, high = order_limits(n, q, alpha)
     too_high = 0.0 if low < 0 else float(stats.binom.cdf(low, n, q))
@@ -113,7 +113,8 @@ def test_order_statistics_enclose_the_quantile(q: float, n: int) -> None:
 def first_miss(limits: Callable[[int, float, float], tuple[int, int]], q: float, alpha: float, n: int) -> float:
     """Probability that some of n looks, one after each draw, gives ranks that do not enclose the q-quantile.
 
-    Exactly, for continuous laws: what counts is how many draws are below it, and each is so with probability q.
+    Exactly, for continuous distributions: what counts is how many draws are below it, and each is so with probability
+    q.
     """
     alive, missed = np.array([1.0]), 0.0
     for drawn in range(1, n + 1):

@@ -1,4 +1,4 @@
-"""False alarms of conformity at zero margin: in at most 5 % of audits of samplers that just follow their law.
+"""False alarms of conformity at zero margin: in at most 5 % of audits of samplers that just follow their distribution.
 
 Of 200 audits at alpha = 0.05 no more may raise an alarm than a true rate of 5 % would exceed with a probability of one
 in a million. The harness is held against engines that are known to be invalid, so that it is seen to fail.

@@ -37,7 +37,8 @@ def test_dependent_draws_raise_no_more_alarms_than_alpha_allows(audited: str, na
 @pytest.mark.parametrize("share", [0.5, 0.9, 0.97])
 @pytest.mark.parametrize("method", ["e-process", "clopper-pearson"])
 def test_a_coin_that_the_draws_of_a_call_share_makes_no_violation(share: float, method: str) -> None:
-    # The first test has few comparisons that are not ties, and misses some of these. Both sides have the same law.
+    # The first test has few comparisons that are not ties, and misses some of these. Both sides have the same
+    # distribution.
     def shared(data: Any, n: int, rng: Rng) -> NDArray[np.int64]:
         return np.full(n, int(rng.random() < share))
 

@@ -69,7 +69,8 @@ def test_false_alarms_are_rare_where_pairs_are_opened_in_their_turn() -> None:
 def p_values(x: NDArray[np.int64], y: NDArray[np.int64], n: int) -> NDArray[np.float64]:
     """Exact p-values of the claim from counts of the event under P and under Q, n draws each.
 
-    Under the claim the difference of the two counts is at most, in law, that of two binomials at the claimed level.
+    Under the claim the difference of the two counts is at most, in distribution, that of two binomials at the claimed
+    level.
     """
     kept = math.e / (1 + math.e)
     law = np.convolve(stats.binom.pmf(np.arange(n + 1), n, kept), stats.binom.pmf(np.arange(n + 1), n, kept))

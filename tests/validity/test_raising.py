@@ -62,7 +62,7 @@ def test_exceptions_at_the_claimed_level_are_seldom_an_alarm() -> None:
 
 
 class RareInSmallBatches(Fails):
-    """The law of `DrawnAgain` at its limit: draws of a batch of 8 that are kept raise with the squared rate."""
+    """The distribution of `DrawnAgain` at its limit: kept draws of a batch of 8 raise with the squared rate."""
 
     def __call__(self, data: Any, n: int, rng: Rng) -> Any:
         rate = math.e / 30 if data[0] else 1 / 30

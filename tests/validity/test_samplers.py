@@ -1,4 +1,4 @@
-"""The lattice samplers follow their laws at 10^7 draws (L3); a sampler that is slightly off does not.
+"""The lattice samplers follow their distributions at 10^7 draws (L3); a sampler that is slightly off does not.
 
 Correct samplers are flagged with probability at most 1e-6 each, the level of the audits.
 """
@@ -25,7 +25,7 @@ ALPHA = 1e-6
 
 @dataclass(frozen=True)
 class Noise:
-    """A sampler, and the law that it is said to have."""
+    """A sampler, and the distribution that it is said to have."""
 
     draw: Callable[[int, np.random.Generator], NDArray[np.int64]]
     stated: Any

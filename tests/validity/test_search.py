@@ -52,12 +52,12 @@ def test_this_test_would_find_a_search_whose_own_draws_were_evidence() -> None:
     """The best of 100 pairs by an exact test of its pilot: valid for one pair, not for the best."""
     rng = np.random.default_rng(0)
     n, pairs = 100, 100
-    # Under the claim the difference of the two counts of the event is at most that of these laws.
+    # Under the claim the difference of the two counts of the event is at most that of these distributions.
     x = rng.binomial(n, KEPT, (AUDITS, pairs))
     y = rng.binomial(n, 1 - KEPT, (AUDITS, pairs))
     law = np.asarray(stats.binom.pmf(np.arange(n + 1), n, KEPT))
     difference = np.convolve(law, law)
-    tail = np.cumsum(difference[::-1])[::-1]  # law of x + (n - y)
+    tail = np.cumsum(difference[::-1])[::-1]  # distribution of x + (n - y)
     p_values = tail[x + n - y]
     one = int((p_values[:, 0] <= ALPHA).sum())
     best = int((p_values.min(axis=1) <= ALPHA).sum())

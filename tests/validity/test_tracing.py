@@ -23,7 +23,7 @@ from benchmarks.families import ALPHA, Family, NullAudit, trial
 from experiments.document_003_bellairs_lectures.tracing import (
     _Coins,
     _Gaussian,
-    _uniform,
+    _uniform_noise,
     _WithinOneHalf,
     accusation_level,
 )
@@ -42,7 +42,7 @@ def most(audits: int) -> int:
 
 @dataclass(frozen=True)
 class Blocks:
-    """The second number of `Tracing` alone: for Gaussian noise its law is known."""
+    """The second number of `Tracing` alone: for Gaussian noise its distribution is known."""
 
     traced: Tracing
 
@@ -64,7 +64,7 @@ def check(found: Sequence[NullAudit]) -> None:
 def test_accusations_raise_few_alarms(accurate: bool, delta: float) -> None:
     """False alarm: 1e-6 for alarms, and 1e-6 for bounds."""
     target: Any = _WithinOneHalf() if accurate else GaussianMeans(0.5)
-    level = accusation_level(CODE, _uniform if accurate else _Gaussian(0.5), delta)
+    level = accusation_level(CODE, _uniform_noise if accurate else _Gaussian(0.5), delta)
     assert 0.1 < level < math.inf
     check(outcomes(Tracing(target, CODE), ApproxDP(level, delta)))
 

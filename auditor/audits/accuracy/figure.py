@@ -10,7 +10,7 @@ from typing import Any
 from auditor.errors import SpecificationError
 
 
-def _itself(value: float) -> float:
+def _identity(value: float) -> float:
     return value
 
 
@@ -46,7 +46,7 @@ class Figure:
     curve: str
     axis: str
     measured: str
-    at: Callable[[float], float] = _itself
+    at: Callable[[float], float] = _identity
     logarithmic: bool = True
 
     def __post_init__(self) -> None:

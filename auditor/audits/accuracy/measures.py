@@ -76,7 +76,7 @@ class Quantile(Measure):
 
     Notes
     -----
-    Valid because: the limits are order statistics, see `order_limits`; no law is assumed.
+    Valid because: the limits are order statistics, see `order_limits`; no distribution is assumed.
     """
 
     q: float = 0.5
@@ -178,8 +178,8 @@ class Exactly(Measure):
     what : str
         In words.
     formula : bool
-        It is the value of the document's own formula, such as a sample size, and no quantity of an exact law: a claim
-        says how the formula grows, and nothing is measured.
+        It is the value of the document's own formula, such as a sample size, and no quantity of an exact distribution:
+        a claim says how the formula grows, and nothing is measured.
     """
 
     what: str = "exact value"

@@ -120,7 +120,7 @@ class PowerLaw(Theorem):
     def basis(self) -> str:
         """Basis of the check, see `Theorem`.
 
-        A formula that is fitted is no law that was computed exactly.
+        A formula that is fitted is no distribution that was computed exactly.
         """
         if isinstance(self.measure, Exactly):
             return "computed" if self.measure.formula else "exact"
@@ -245,7 +245,7 @@ class PowerLaw(Theorem):
                     labels.update(mechanism=describe_target(mechanism), source_hash=source_hash(mechanism))
                 points.append(self.measure(built, Effort(draw, n, share, rng, i)))
             found = self._fit(points)
-            return *self._judge(points, found), found
+            return *self._decide_verdict(points, found), found
 
         def refuted(measured: _Measured) -> bool:
             return measured[0] == Verdict.DEVIATION
@@ -337,7 +337,7 @@ class PowerLaw(Theorem):
         i, j = np.triu_indices(len(points), 1)
         return float(((low[j] - high[i]) / (x[j] - x[i])).max()), float(((high[j] - low[i]) / (x[j] - x[i])).min())
 
-    def _judge(self, points: Sequence[Point], found: dict[str, Any]) -> tuple[Verdict, str]:
+    def _decide_verdict(self, points: Sequence[Point], found: dict[str, Any]) -> tuple[Verdict, str]:
         # A bound that is attained is not exceeded by the rounding of what was computed.
         slack = 1 - TOLERANCE if self.benefit else 1 + TOLERANCE
         bounds = [None if self.curve is None else float(self.curve(a)) * slack for a in self.at]

@@ -41,7 +41,7 @@ def random_rows(rows: Rows, shape: tuple[int, ...], rng: np.random.Generator) ->
     Parameters
     ----------
     rows : {"subset", "sign", "gaussian"}
-        Law of an entry, in the order above.
+        Distribution of an entry, in the order above.
     shape : tuple of int
         Shape of the result.
     rng : numpy.random.Generator
@@ -91,10 +91,12 @@ class LeastAbsolute:
 
     def __call__(self, queries: FloatArray, answers: FloatArray) -> FloatArray:
         """Estimates of shape (trials, n)."""
-        queries, answers = _checked(queries, answers)
+        queries, answers = _check_shapes(queries, answers)
         if self.solver == "highs":
-            return _each(lambda q, y: _highs(q, y, self.low, self.high), queries, answers)
-        return _each(lambda q, y: _interior(q, y, self.low, self.high, self.tolerance), queries, answers)
+            return _decode_each(lambda q, y: _solve_dual(q, y, self.low, self.high), queries, answers)
+        return _decode_each(
+            lambda q, y: _solve_interior_point(q, y, self.low, self.high, self.tolerance), queries, answers
+        )
 
     def __str__(self) -> str:
         return f"least absolute deviations in [{self.low:g}, {self.high:g}]"
@@ -109,8 +111,8 @@ class LeastSquares:
 
     def __call__(self, queries: FloatArray, answers: FloatArray) -> FloatArray:
         """Estimates of shape (trials, n), of least norm where several are as good."""
-        queries, answers = _checked(queries, answers)
-        return _each(lambda q, y: np.asarray(np.linalg.lstsq(q, y, rcond=None)[0]), queries, answers)
+        queries, answers = _check_shapes(queries, answers)
+        return _decode_each(lambda q, y: np.asarray(np.linalg.lstsq(q, y, rcond=None)[0]), queries, answers)
 
     def __str__(self) -> str:
         return "least squares"
@@ -136,9 +138,9 @@ class Consistent:
 
     def __call__(self, queries: FloatArray, answers: FloatArray) -> FloatArray:
         """Estimates of shape (trials, n)."""
-        return _each(self._one, *_checked(queries, answers))
+        return _decode_each(self._decode_trial, *_check_shapes(queries, answers))
 
-    def _one(self, q: FloatArray, y: FloatArray) -> FloatArray:
+    def _decode_trial(self, q: FloatArray, y: FloatArray) -> FloatArray:
         from scipy import optimize  # takes longer to import than numpy
 
         found = optimize.linprog(
@@ -154,7 +156,7 @@ class Consistent:
         return f"any solution within {self.error:g} of all answers"
 
 
-def _checked(queries: FloatArray, answers: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _check_shapes(queries: FloatArray, answers: FloatArray) -> tuple[FloatArray, FloatArray]:
     q, y = np.asarray(queries, dtype=np.float64), np.asarray(answers, dtype=np.float64)
     if q.ndim != 3 or y.shape != q.shape[:2] or 0 in q.shape:
         raise SpecificationError(f"expected queries (trials, k, n) and answers (trials, k), got {q.shape}, {y.shape}")
@@ -163,12 +165,14 @@ def _checked(queries: FloatArray, answers: FloatArray) -> tuple[FloatArray, Floa
     return q, y
 
 
-def _each(one: Callable[[FloatArray, FloatArray], FloatArray], queries: FloatArray, answers: FloatArray) -> FloatArray:
+def _decode_each(
+    one: Callable[[FloatArray, FloatArray], FloatArray], queries: FloatArray, answers: FloatArray
+) -> FloatArray:
     # A programme a trial: there is nothing that numpy could do for all of them at once.
     return np.stack([one(q, y) for q, y in zip(queries, answers, strict=True)])
 
 
-def _highs(q: FloatArray, y: FloatArray, low: float, high: float) -> FloatArray:
+def _solve_dual(q: FloatArray, y: FloatArray, low: float, high: float) -> FloatArray:
     """The dual of the programme below, which has n equations for k: a quarter of the basis, and of the time."""
     from scipy import optimize  # takes longer to import than numpy
 
@@ -184,7 +188,7 @@ def _highs(q: FloatArray, y: FloatArray, low: float, high: float) -> FloatArray:
     return np.clip(-np.asarray(found.eqlin.marginals), low, high)
 
 
-def _interior(q: FloatArray, y: FloatArray, low: float, high: float, tolerance: float) -> FloatArray:
+def _solve_interior_point(q: FloatArray, y: FloatArray, low: float, high: float, tolerance: float) -> FloatArray:
     """Mehrotra's predictor-corrector method for the l1 programme in a box, shape (n,).
 
     With multipliers u in [-1, 1]^k of the residuals and p, m >= 0 of the ends of the box the optimum is where
@@ -252,18 +256,18 @@ def _interior(q: FloatArray, y: FloatArray, low: float, high: float, tolerance: 
             return dx, ds
 
         dx, ds = step(-x * s)
-        a, b = min(1.0, _longest(x, dx)), min(1.0, _longest(s, ds))
+        a, b = min(1.0, _longest_step(x, dx)), min(1.0, _longest_step(s, ds))
         predicted = float((x + a * dx) @ (s + b * ds))
         centre = (predicted / gap) ** 3 * gap / len(x)
         dx, ds = step(centre - x * s - dx * ds)
-        a, b = min(1.0, _SHORT * _longest(x, dx)), min(1.0, _SHORT * _longest(s, ds))
+        a, b = min(1.0, _SHORT * _longest_step(x, dx)), min(1.0, _SHORT * _longest_step(s, ds))
         if not (np.isfinite(dx).all() and np.isfinite(ds).all()):
             break
         x, s = x + a * dx, s + b * ds
     return np.asarray(low + s[2 * k + n :])
 
 
-def _longest(values: FloatArray, moves: FloatArray) -> float:
+def _longest_step(values: FloatArray, moves: FloatArray) -> float:
     """Longest step along which positive values stay so."""
     down = moves < 0
     return float((values[down] / -moves[down]).min()) if down.any() else math.inf

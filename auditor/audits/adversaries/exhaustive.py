@@ -114,7 +114,7 @@ def from_all_subsets(answers: FloatArray, error: float = np.inf, goal: Goal = "f
     limit = np.full(len(answers), float(error))
     found: list[_Block] = []
     if goal == "closest":
-        found.append(_averaged(answers))
+        found.append(_average_of_answers(answers))
         limit = np.minimum(limit, found[0].largest)
         found = [found[0].part(found[0].largest < error)]
     empty = np.zeros((len(answers), 0), dtype=np.int8)
@@ -135,11 +135,11 @@ def from_all_subsets(answers: FloatArray, error: float = np.inf, goal: Goal = "f
             half = len(block.trial) // 2
             stack += [block.part(slice(half, None)), block.part(slice(half))]
         else:
-            stack.append(_extended(block, answers, limit))
-    return _gathered(found, people, goal)
+            stack.append(_extend_prefixes(block, answers, limit))
+    return _gather_blocks(found, people, goal)
 
 
-def _extended(block: _Block, answers: FloatArray, limit: FloatArray) -> _Block:
+def _extend_prefixes(block: _Block, answers: FloatArray, limit: FloatArray) -> _Block:
     """Both extensions of every prefix by a bit, those within the limit."""
     length = block.bits.shape[1]
     # Queries that have the next person in them; the errors of a candidate with a 1 there are lower by 1.
@@ -157,7 +157,7 @@ def _extended(block: _Block, answers: FloatArray, limit: FloatArray) -> _Block:
     )
 
 
-def _averaged(answers: FloatArray) -> _Block:
+def _average_of_answers(answers: FloatArray) -> _Block:
     """For each trial the average of the answers with a person, less that without, rounded to a bit."""
     people = _people_of(answers)
     bits = np.zeros((len(answers), people), dtype=np.int8)
@@ -176,7 +176,7 @@ def _one_each(block: _Block, goal: Goal) -> NDArray[np.bool_]:
     return kept
 
 
-def _gathered(found: list[_Block], people: int, goal: Goal) -> ConsistentBits:
+def _gather_blocks(found: list[_Block], people: int, goal: Goal) -> ConsistentBits:
     if not sum(len(block.trial) for block in found):
         return ConsistentBits(np.zeros(0, np.int64), np.zeros((0, people), np.int8), np.zeros(0))
     trial, bits, largest = (np.concatenate([getattr(b, name) for b in found]) for name in ("trial", "bits", "largest"))
@@ -226,9 +226,9 @@ def from_queries(queries: Bits, answers: FloatArray, error: float = np.inf, goal
     for start in range(0, len(answers), step):
         part = answers[start : start + step]
         if goal == "closest":
-            one = _closest(part, counts, error)
+            one = _closest_candidates(part, counts, error)
         else:
-            one = _within(part, counts, error)
+            one = _candidates_within(part, counts, error)
             if goal == "first":
                 firsts = np.unique(one[0], return_index=True)[1]
                 one = one[0][firsts], one[1][firsts], one[2][firsts]
@@ -242,7 +242,7 @@ _Fits: TypeAlias = tuple[NDArray[np.int64], NDArray[np.int64], FloatArray]
 """Trials, numbers of candidates, and their largest errors."""
 
 
-def _within(answers: FloatArray, counts: list[Bits], error: float) -> _Fits:
+def _candidates_within(answers: FloatArray, counts: list[Bits], error: float) -> _Fits:
     """All candidates within the error, query by query of those that are left."""
     trial, candidate = np.divmod(np.arange(len(answers) * len(counts[0])), len(counts[0]))
     largest = np.zeros(len(trial))
@@ -253,7 +253,7 @@ def _within(answers: FloatArray, counts: list[Bits], error: float) -> _Fits:
     return trial, candidate, largest
 
 
-def _closest(answers: FloatArray, counts: list[Bits], error: float) -> _Fits:
+def _closest_candidates(answers: FloatArray, counts: list[Bits], error: float) -> _Fits:
     """For each trial the candidate of least error, if that is within the limit."""
     largest = np.zeros((len(answers), len(counts[0])))
     for i, count in enumerate(counts):

@@ -290,8 +290,8 @@ def smallest_block(users: int, xi: float) -> int:
     return low * users + 1
 
 
-def traced_law(users: int, block: int, ones: FloatArray) -> FloatArray:
-    """Exact law of the user that `BonehShaw` traces.
+def traced_distribution(users: int, block: int, ones: FloatArray) -> FloatArray:
+    """Exact distribution of the user that `BonehShaw` traces.
 
     Where the entries of the word are independent.
 

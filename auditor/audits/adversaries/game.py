@@ -204,22 +204,22 @@ def run_game(game: Game, guarantee: Guarantee, settings: Settings, question: Que
     )
     sampler = Sampler(game, settings.seed, question.id)
 
-    def play(sampler: Sampler, settings: Settings = settings) -> tuple[_Played, Sampler]:
+    def play(sampler: Sampler, settings: Settings = settings) -> tuple[_PlayedGames, Sampler]:
         return _play(game, sampler, guarantee, settings), sampler
 
-    def refuted(made: tuple[_Played, Sampler]) -> bool:
+    def refuted(made: tuple[_PlayedGames, Sampler]) -> bool:
         return made[0].refuted(settings.alpha)
 
-    def traces(made: tuple[_Played, Sampler]) -> list[Trace]:
+    def traces(made: tuple[_PlayedGames, Sampler]) -> list[Trace]:
         played, sampler = made
         for i, n in enumerate(played.trace.missing(looked_at(settings.comparisons))):
             played.trace.add("score", 0, *_scores(sampler, n, f"look {i}"))
         return [played.trace]
 
-    def collect() -> tuple[_Played, Independence | None]:
+    def collect() -> tuple[_PlayedGames, Independence | None]:
         if not settings.independence:
             return play(sampler)[0], None
-        tested = _tested(game, settings, question)
+        tested = _test_independence(game, settings, question)
         if not tested.passed:
             second = play(sampler.alone())
             return second[0], look_again(second, tested, refuted, traces)
@@ -240,7 +240,7 @@ def run_game(game: Game, guarantee: Guarantee, settings: Settings, question: Que
     )
 
 
-def _tested(game: Game, settings: Settings, question: Question) -> Independence:
+def _test_independence(game: Game, settings: Settings, question: Question) -> Independence:
     """Tests on one table that the adversary makes up: of ``each``, where that is played, else of draws of one call."""
     table = game.table(np.random.default_rng(settings.seed))
 
@@ -254,7 +254,7 @@ def _tested(game: Game, settings: Settings, question: Question) -> Independence:
 
 
 @dataclass
-class _Played:
+class _PlayedGames:
     """The games of one audit, and what they are worth against each level.
 
     Attributes
@@ -294,13 +294,13 @@ class _Played:
         return float(self.levels[count]) if count else 0.0
 
 
-def _play(game: Game, sampler: Sampler, guarantee: Guarantee, settings: Settings) -> _Played:
+def _play(game: Game, sampler: Sampler, guarantee: Guarantee, settings: Settings) -> _PlayedGames:
     grid = level_grid(guarantee.level, guarantee.highest, guarantee.unit)[::COARSER]
     if guarantee.level > 0:
         grid = np.union1d(grid, guarantee.level)
     levels = np.concatenate([[guarantee.level], grid])
     means = np.array([game.most(guarantee, float(level)) for level in levels])
-    played = _Played(levels, means, MeanWealth(means, STAKES), bits_of(game.adversary, guarantee))
+    played = _PlayedGames(levels, means, MeanWealth(means, STAKES), bits_of(game.adversary, guarantee))
     loop = ChunkLoop(CHUNKS, settings.draws, settings.seconds, settings.chunks)
     for chunk in loop:
         place, scores = _scores(sampler, loop.take(), chunk)
@@ -332,7 +332,7 @@ def _conclude(
     settings: Settings,
     exact: float | None,
     replay: str,
-    played: _Played,
+    played: _PlayedGames,
     tested: Independence | None,
 ) -> Conclusion:
     adversary, alpha = game.adversary, settings.alpha

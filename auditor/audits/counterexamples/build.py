@@ -113,7 +113,7 @@ def first_seen(
     event = say_event(best.chain, best.best, question.private)
     return Counterexample(
         pair=pair.name,
-        **_shown(pair, event, counts, question.private, question),
+        **_counterexample_content(pair, event, counts, question.private, question),
         e_value_log10=found["log10_max_e_value"],
         lower_bound=found["lower_bound"],
         cause=cause_of(best.chain),
@@ -138,7 +138,7 @@ def shrunk_to(smaller: Shrunk, found: Mapping[str, Any], question: Question) -> 
     event = say_event(smaller.chain, 0, private)
     return Counterexample(
         pair=smaller.pair.name,
-        **_shown(smaller.pair, event, counts, private, question),
+        **_counterexample_content(smaller.pair, event, counts, private, question),
         e_value_log10=smaller.log10_e_value,
         lower_bound=found["lower_bound"],
         cause=smaller.cause,
@@ -147,7 +147,9 @@ def shrunk_to(smaller: Shrunk, found: Mapping[str, Any], question: Question) -> 
     )
 
 
-def _shown(pair: Pair, event: str, counts: EventCounts, private: bool, question: Question) -> dict[str, Any]:
+def _counterexample_content(
+    pair: Pair, event: str, counts: EventCounts, private: bool, question: Question
+) -> dict[str, Any]:
     """Datasets, event and counts of a counterexample, and the code that shows them."""
     code = "" if private or question.snippet is None else question.snippet(pair, event, counts)
     return {

@@ -68,7 +68,7 @@ def to_replay(found: Shrunk, private: bool) -> dict[str, Any]:
         only which of their rows they have, nor the event, which holds values of outputs, nor a hash of outputs.
     """
     shown = not private or found.synthetic
-    record = _stored(found.pair, found.chain, found.guarantee, found.alpha, shown)
+    record = _record_content(found.pair, found.chain, found.guarantee, found.alpha, shown)
     if record["data"] is None:
         same = found.pair is found.original
         record |= {"whole": same, "rows": None if same else _rows(found.pair, found.original)}
@@ -104,11 +104,11 @@ def to_replay_unshrunk(
     private : bool
         The datasets are not to be shown.
     """
-    record = _stored(pair, replace(chain, cuts=(chain.cuts[best],)), guarantee, alpha, not private)
+    record = _record_content(pair, replace(chain, cuts=(chain.cuts[best],)), guarantee, alpha, not private)
     return record | {"whole": True, "counts": [counts.x, counts.y, counts.n]}
 
 
-def _stored(pair: Pair, chain: Chain, guarantee: Guarantee, alpha: float, shown: bool) -> dict[str, Any]:
+def _record_content(pair: Pair, chain: Chain, guarantee: Guarantee, alpha: float, shown: bool) -> dict[str, Any]:
     data = {"x": data_to_json(pair.x), "y": data_to_json(pair.y)} if shown else None
     if data is not None and None in data.values():
         data = None
@@ -234,7 +234,7 @@ def replay_event(
     known = _read(record, pair, guarantee)
     if seed is None and known.before is not None and known.chain is not None and not known.unseeded:
         sampler = known.sampler(target, limit, known.seed, known.key)
-        again = _judge(sampler, known, known.counts.n, "confirm", to_the_end=True)
+        again = _confirm_record(sampler, known, known.counts.n, "confirm", to_the_end=True)
         if again.counts == known.counts and known.digest in (None, again.digest):
             lines = [
                 f"drawn again with seed {known.seed}: {describe_counts(again.counts, known.event)}, exactly as recorded"
@@ -251,14 +251,14 @@ def replay_event(
     if known.chain is None:
         return _learned_anew(fresh, known, first)
     most = _TIMES * known.counts.n
-    found = _judge(fresh, known, most, "replay")
+    found = _confirm_record(fresh, known, most, "replay")
     lines = [*first, f"fresh draws: {describe_counts(found.counts, known.event)}", _evidence(found, known)]
     if not found.reached:
-        lines.append(_missed(known, found.counts.n))
+        lines.append(_miss_probability(known, found.counts.n))
     return Replayed(found.reached, lines)
 
 
-def _judge(sampler: Sampler, known: _Record, most: int, key: str, to_the_end: bool = False) -> Confirmation:
+def _confirm_record(sampler: Sampler, known: _Record, most: int, key: str, to_the_end: bool = False) -> Confirmation:
     assert known.chain is not None  # both callers have looked
     before = known.before if known.before is not None else known.counts
     return confirm_event(
@@ -294,7 +294,7 @@ def _wealth(log: float, reached: bool, known: _Record) -> str:
     return f"{verdict}: e-value 10^{power:.1f} against {known.guarantee}; 10^{enough:.1f} refutes it"
 
 
-def _missed(known: _Record, n: int) -> str:
+def _miss_probability(known: _Record, n: int) -> str:
     """How probable it is that a violation of the recorded size goes unnoticed."""
     before = known.before if known.before is not None else EventCounts(0, 0, 0)
     total = known.counts.n + before.n

@@ -168,7 +168,7 @@ def shrink_counterexample(
     """
     if isinstance(draws, bool) or not isinstance(draws, int) or draws < 4 * FIRST:
         raise SpecificationError(f"draws must be an integer of at least {4 * FIRST}, got {draws!r}")
-    tries = _Tries(copy.copy(sampler), guarantee, alpha, draws, seconds)
+    tries = _PairTrials(copy.copy(sampler), guarantee, alpha, draws, seconds)
     try:
         given = [(pair, chain_candidates), *others]
         shown = next((one for one in given if tries.repeat(one[0], len(given))), None)
@@ -179,14 +179,14 @@ def shrink_counterexample(
         pair, chain_candidates = shown
         made_up = None
         with suppress(EnoughError):
-            made_up = next((p for p in synthetic if _allowed(p, relation, least) and tries.serves(p)), None)
+            made_up = next((p for p in synthetic if _is_allowed(p, relation, least) and tries.serves(p)), None)
         best = smaller_pair(pair if made_up is None else made_up, relation, tries.serves, values, least)
         return tries.confirmed(pair, best, chain_candidates, made_up is not None)
     except TargetError:
         return None
 
 
-def _allowed(pair: Pair, relation: Relation | None, least: int) -> bool:
+def _is_allowed(pair: Pair, relation: Relation | None, least: int) -> bool:
     if relation is not None:
         try:
             relation.check(pair)
@@ -196,7 +196,7 @@ def _allowed(pair: Pair, relation: Relation | None, least: int) -> bool:
 
 
 @dataclass
-class _Tries:
+class _PairTrials:
     """Trials of pairs, and the budget that is left."""
 
     sampler: Sampler
@@ -222,7 +222,7 @@ class _Tries:
         The draws it takes depend much on luck.
         """
         for _ in range(_REPEATS):
-            found = self._collected(pair, int(_FIRST_SHARE * self.draws) // (2 * _REPEATS * among))
+            found = self._draws_to_refute(pair, int(_FIRST_SHARE * self.draws) // (2 * _REPEATS * among))
             if found is None:
                 break
             self.unit = max(self.unit, found)
@@ -242,14 +242,14 @@ class _Tries:
             raise EnoughError
         self.tried += 1
         try:
-            return self._collected(pair, most) is not None
+            return self._draws_to_refute(pair, most) is not None
         except TargetRaised:  # a smaller dataset may be one that it was not made for
             self.raised += 1
             return False
         except TargetError:  # it hangs, or died, or answers what cannot be read
             raise EnoughError from None
 
-    def _collected(self, pair: Pair, most: int) -> int | None:
+    def _draws_to_refute(self, pair: Pair, most: int) -> int | None:
         """Draws a side after which an audit refutes the claim on a pair, None if it does not."""
         self.sampler.key = f"{self.key}/try/{self.audits}"
         self.audits += 1
@@ -273,7 +273,7 @@ class _Tries:
             return math.inf
         return max(share * self.seconds - (time.monotonic() - self.begun), 0.0)
 
-    def _affordable(self, times: int) -> int:
+    def _affordable_draws(self, times: int) -> int:
         """Draws a side of past and of fresh draws: with half of the time, and of the draws, the rest can be done."""
         n = min(times * self.unit, (self.draws - self.used) // 8)
         if self.seconds is not None and self.used:
@@ -289,8 +289,8 @@ class _Tries:
         found = None
         cause = cause_of(chains[0]) if chains else ""
         for attempt in range(_CHOICES):
-            n = self._affordable(_PATIENCE ** (1 + attempt))
-            past, fresh = (self._both(pair, n, key, attempt) for key in ("past", "fresh"))
+            n = self._affordable_draws(_PATIENCE ** (1 + attempt))
+            past, fresh = (self._draw_both_sides(pair, n, key, attempt) for key in ("past", "fresh"))
             candidates = [*simple_events(*past, self.guarantee), *single_events([*self.events, *chains])]
             candidates = list(dict.fromkeys(candidates))
             found = simplest_event(candidates, past, fresh, self.guarantee, self.alpha, cause)
@@ -300,7 +300,7 @@ class _Tries:
             return None
         chain, before, needed = found
         most = max(min(_PATIENCE * needed, (self.draws - self.used) // 2), needed, _LEAST)
-        sampler = self._independent(pair, most)
+        sampler = self._independent_sampler(pair, most)
         one_a_call = sampler.one_a_call
         clock = Clock(None if self.seconds is None else max(self._seconds(), _TICK))
         judged = confirm_event(sampler, self.guarantee, pair, chain, before, alpha=self.alpha, most=most, clock=clock)
@@ -328,7 +328,7 @@ class _Tries:
             digest=judged.digest,
         )
 
-    def _independent(self, pair: Pair, most: int) -> Sampler:
+    def _independent_sampler(self, pair: Pair, most: int) -> Sampler:
         """A sampler whose draws on the pair are independent as far as can be told.
 
         A target may share noise within a call on some data only, and this pair is none of those that were tested. Few
@@ -344,7 +344,7 @@ class _Tries:
                 return self.sampler
         return self.sampler.alone()
 
-    def _both(self, pair: Pair, n: int, key: str, attempt: int) -> tuple[Batch, Batch]:
+    def _draw_both_sides(self, pair: Pair, n: int, key: str, attempt: int) -> tuple[Batch, Batch]:
         sides = ((pair.x, "x"), (pair.y, "y"))
         x, y = (read_once(self.sampler.draw_either_way(data, n, key, side, attempt)[0]) for data, side in sides)
         self.used += 2 * n

@@ -97,7 +97,7 @@ def _shrink_rows(pair: Pair, relation: Relation | None, serves: Serves, values: 
         _bring_to_zero(rows.best, serves)
 
 
-def _fewest(units: Sequence[T], serves: Callable[[Sequence[T]], bool]) -> None:
+def _remove_units(units: Sequence[T], serves: Callable[[Sequence[T]], bool]) -> None:
     """Offer ever fewer of the units, first none, then without ever smaller blocks, down to one by one."""
     kept = list(units)
     if not kept or serves([]):
@@ -164,12 +164,12 @@ class _Rows:
         self._order = order
         self._tried: set[tuple[tuple[int, ...], tuple[int, ...]]] = {(self.x, self.y)}
 
-    def _try(self, x: Sequence[int], y: Sequence[int]) -> bool:
+    def _try_rows(self, x: Sequence[int], y: Sequence[int]) -> bool:
         chosen = tuple(x), tuple(y)
         if chosen in self._tried:
             return False
         self._tried.add(chosen)
-        pair = Pair(self.take(chosen[0]), self.take(chosen[1]), _named(self.best))
+        pair = Pair(self.take(chosen[0]), self.take(chosen[1]), _shrunk_name(self.best))
         if not self._serves(pair):
             return False
         self.best, (self.x, self.y) = pair, chosen
@@ -212,18 +212,18 @@ class _Rows:
 
     def drop(self, beyond_common: bool) -> None:
         """Remove common rows, or with ``beyond_common`` also differing ones."""
-        _fewest(self._units()[0], self._keeping(0))
+        _remove_units(self._units()[0], self._serves_with_only(0))
         if beyond_common:
-            _fewest(self._units()[1], self._keeping(1))
+            _remove_units(self._units()[1], self._serves_with_only(1))
 
-    def _keeping(self, which: int) -> Callable[[Sequence[Unit]], bool]:
+    def _serves_with_only(self, which: int) -> Callable[[Sequence[Unit]], bool]:
         """Try the pair without all other units of the common ones (0), or of those that differ (1)."""
         x, y, units = self.x, self.y, self._units()[which]
 
         def serves(kept: Sequence[Unit]) -> bool:
             gone = set(units) - set(kept)
             gone_x, gone_y = ({unit[side] for unit in gone} for side in (0, 1))
-            return self._try(
+            return self._try_rows(
                 [place for k, place in enumerate(x) if k not in gone_x],
                 [place for k, place in enumerate(y) if k not in gone_y],
             )
@@ -234,7 +234,7 @@ class _Rows:
         """Put simpler rows in the place of others."""
         common, own = self._units()
         for place in self._order[:_COMMON] if common else ():
-            if all(self.x[k] == place for k, _ in common if k is not None) or self._set(common, place):
+            if all(self.x[k] == place for k, _ in common if k is not None) or self._set_rows(common, place):
                 break
         for i, j in own:
             self._set_simpler(i, None)
@@ -249,10 +249,10 @@ class _Rows:
         rank = self._order.index(now) if now in self._order else len(self._order)
         # The simplest ones first; of many, those nearer by halves.
         for k in sorted({0, 1, 2, rank // 2, rank - rank // 4, rank - 1}):
-            if 0 <= k < rank and self._set([(i, j)], self._order[k]):
+            if 0 <= k < rank and self._set_rows([(i, j)], self._order[k]):
                 return
 
-    def _set(self, units: Sequence[Unit], place: int) -> bool:
+    def _set_rows(self, units: Sequence[Unit], place: int) -> bool:
         """Try the pair with one row at all these places."""
         x, y = list(self.x), list(self.y)
         for i, j in units:
@@ -260,10 +260,10 @@ class _Rows:
                 x[i] = place
             if j is not None:
                 y[j] = place
-        return self._try(x, y)
+        return self._try_rows(x, y)
 
 
-def _named(pair: Pair) -> str:
+def _shrunk_name(pair: Pair) -> str:
     return pair.name if pair.name.endswith(_SHRUNK) else pair.name + _SHRUNK
 
 
@@ -292,11 +292,13 @@ def _bring_to_zero(pair: Pair, serves: Serves) -> None:
     places = [np.full(x.shape, True), *(np.arange(len(x)) == k for k in range(min(len(x), _ONE_BY_ONE)))]
     for at in places:
         low = np.where(at, np.minimum(x, y), 0.0)
-        if low.any() and serves(Pair(_as(pair.x, x - low), _as(pair.y, y - low), _named(pair))):
+        if low.any() and serves(
+            Pair(_with_type_of(pair.x, x - low), _with_type_of(pair.y, y - low), _shrunk_name(pair))
+        ):
             x, y = x - low, y - low
 
 
-def _as(like: Any, values: NDArray[np.float64]) -> Any:
+def _with_type_of(like: Any, values: NDArray[np.float64]) -> Any:
     """Numbers in a dataset of the same kind."""
     if isinstance(like, np.ndarray):
         return values.astype(like.dtype)
@@ -361,7 +363,7 @@ def pair_at(x: Sequence[int], y: Sequence[int], added: Sequence[Any], original: 
             "are they those of the attack?"
         )
     rows = _Rows(original, added, lambda _: False)
-    return Pair(rows.take(x), rows.take(y), _named(original))
+    return Pair(rows.take(x), rows.take(y), _shrunk_name(original))
 
 
 # ------------------------------------------------------------------------------------------ graphs
@@ -369,22 +371,22 @@ def pair_at(x: Sequence[int], y: Sequence[int], added: Sequence[Any], original: 
 
 def _shrink_graphs(pair: Pair, serves: Serves) -> None:
     """Remove nodes that both graphs have, then edges."""
-    x, y, name = np.asarray(pair.x), np.asarray(pair.y), _named(pair)
-    nodes = _aligned(x, y)
+    x, y, name = np.asarray(pair.x), np.asarray(pair.y), _shrunk_name(pair)
+    nodes = _common_nodes(x, y)
     best = x, y
 
     def without_nodes(kept: Sequence[tuple[int, int]]) -> bool:
         nonlocal best
         gone = set(nodes) - set(kept)
-        fewer = _without(x, [i for i, _ in gone]), _without(y, [j for _, j in gone])
+        fewer = _delete_nodes(x, [i for i, _ in gone]), _delete_nodes(y, [j for _, j in gone])
         if not serves(Pair(*fewer, name)):
             return False
         best = fewer
         return True
 
-    _fewest(nodes, without_nodes)
+    _remove_units(nodes, without_nodes)
     first, second = best
-    place = dict(_aligned(first, second))
+    place = dict(_common_nodes(first, second))
     edges = [(i, j) for i, j in np.argwhere(np.triu(first)).tolist()]
 
     def without_edges(kept: Sequence[tuple[int, int]]) -> bool:
@@ -395,20 +397,20 @@ def _shrink_graphs(pair: Pair, serves: Serves) -> None:
                 b[place[i], place[j]] = b[place[j], place[i]] = 0
         return serves(Pair(a, b, name))
 
-    _fewest(edges, without_edges)
+    _remove_units(edges, without_edges)
 
 
-def _without(graph: NDArray[Any], nodes: list[int]) -> NDArray[Any]:
+def _delete_nodes(graph: NDArray[Any], nodes: list[int]) -> NDArray[Any]:
     return np.delete(np.delete(graph, nodes, axis=0), nodes, axis=1)
 
 
-def _aligned(x: NDArray[Any], y: NDArray[Any]) -> list[tuple[int, int]]:
+def _common_nodes(x: NDArray[Any], y: NDArray[Any]) -> list[tuple[int, int]]:
     """Nodes that two graphs have in common, of which one may have one node more."""
     n, m = len(x), len(y)
     if n == m:
         return [(k, k) for k in range(n)]
     long, short = (x, y) if n > m else (y, x)
-    odd = next((v for v in range(len(long)) if np.array_equal(_without(long, [v]), short)), None)
+    odd = next((v for v in range(len(long)) if np.array_equal(_delete_nodes(long, [v]), short)), None)
     if odd is None:
         return []
     pairs = [(k, k - (k > odd)) for k in range(len(long)) if k != odd]

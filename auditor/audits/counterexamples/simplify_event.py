@@ -134,7 +134,7 @@ def simplest_event(
         The event, its counts in all these draws, and how many draws a side it needs to reach 1/alpha, as estimated from
         what it gained. Nothing here is evidence: the event is to be confirmed on fresh draws.
     """
-    judge = _Judge(past, fresh, guarantee, alpha)
+    judge = _SharedDrawsBet(past, fresh, guarantee, alpha)
     groups: dict[tuple[bool, int, bool], list[Chain]] = {}
     for chain in chains:
         order = len(chain.words()[0]) > _LINE, rank_simplicity(chain), cause_of(chain) != cause
@@ -154,7 +154,7 @@ def simplest_event(
 
 
 @dataclass
-class _Judge:
+class _SharedDrawsBet:
     """Bets on events that are given one after the other, all on the same draws."""
 
     past: tuple[Batch, Batch]
@@ -169,7 +169,7 @@ class _Judge:
         If its gain on the fresh draws is clear.
         """
         enough, side, n = math.log(1 / self.alpha), len(self.fresh[0]), len(self.past[0])
-        before_x, before_y, x, y = self._inside(chain)
+        before_x, before_y, x, y = self._outputs_in_event(chain)
         p, q = (np.array((inside.sum() + 1.0) / (side + 2.0)) for inside in (x, y))
         if side * float(divergence_rate(p, q, self.guarantee, self.guarantee.level)) < _CLEAR * enough:
             return  # not even the best bet would gain so much
@@ -187,10 +187,10 @@ class _Judge:
 
     def counts(self, chain: Chain) -> EventCounts:
         """How often an event occurred in all draws."""
-        x, y, more_x, more_y = (int(inside.sum()) for inside in self._inside(chain))
+        x, y, more_x, more_y = (int(inside.sum()) for inside in self._outputs_in_event(chain))
         return EventCounts(x + more_x, y + more_y, len(self.past[0]) + len(self.fresh[0]))
 
-    def _inside(self, chain: Chain) -> list[NDArray[np.bool_]]:
+    def _outputs_in_event(self, chain: Chain) -> list[NDArray[np.bool_]]:
         """Which outputs are in the event: past ones of each side, then fresh ones."""
         values = self._values.get(chain.feature)
         if values is None:

@@ -87,10 +87,10 @@ def _entry(value: Any) -> str:
     return python_of(value.item() if isinstance(value, np.generic) else value)
 
 
-def _nested(array: NDArray[Any]) -> str:
+def _nested_text(array: NDArray[Any]) -> str:
     if array.ndim == 1:
         return _row_text([_entry(v) for v in array])
-    return _row_text([_nested(part) for part in array])
+    return _row_text([_nested_text(part) for part in array])
 
 
 def _dtype_text(dtype: np.dtype[Any]) -> str:
@@ -103,7 +103,7 @@ def _array_text(array: NDArray[Any]) -> str:
     dtype = _dtype_text(array.dtype)
     if array.dtype.kind in "Mm":
         entries = array.view(array.dtype.str[0] + "i8")
-        return f"np.array({_nested(entries)}, {_dtype_text(entries.dtype)}).view({dtype})"
+        return f"np.array({_nested_text(entries)}, {_dtype_text(entries.dtype)}).view({dtype})"
     default = array.dtype == np.float64
     if array.size == 0 or array.ndim == 0:
         if array.ndim == 0:
@@ -116,7 +116,7 @@ def _array_text(array: NDArray[Any]) -> str:
         found = [text if array.ndim == 1 else f"{text}.reshape({shape})"]
     else:
         inferred = np.array(array.tolist()).dtype == array.dtype
-        found = [f"np.array({_nested(array)}{'' if inferred else f', dtype={dtype}'})"]
+        found = [f"np.array({_nested_text(array)}{'' if inferred else f', dtype={dtype}'})"]
     if array.dtype.kind in "biuf":
         flat = array.reshape(-1)
         negative_zero = array.dtype.kind == "f" and bool(((flat == 0) & np.signbit(flat)).any())

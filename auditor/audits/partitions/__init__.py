@@ -1,7 +1,7 @@
-"""Cells of a known law: partitions of all outputs whose probabilities are exact.
+"""Cells of a known distribution: partitions of all outputs whose probabilities are exact.
 
-Every partition has one more cell, of probability 0, for outputs that the law does not have: off its lattice, of another
-shape or type, not a number.
+Every partition has one more cell, of probability 0, for outputs that the distribution does not have: off its lattice,
+of another shape or type, not a number.
 """
 
 from __future__ import annotations
@@ -24,30 +24,33 @@ __all__ = ["Cells", "FloatArray", "IntArray", "LawCells", "View", "cells_of"]
 COORDINATES = 64
 #: Pairs of coordinates up to which all pairs are looked at; beyond, neighbours, and the first with the last.
 PAIRS = 32
-#: Cells of a joint partition, and outcomes up to which a product of finite laws is read as one finite law.
+#: Cells of a joint partition, and outcomes up to which a product of finite distributions is read as one finite
+#: distribution.
 JOINT, WHOLE = 4096, 256
 
 
 def cells_of(law: Law, rounding: float | None = None) -> LawCells:
-    """Partitions of the outputs of a law.
+    """Partitions of the outputs of a distribution.
 
     Parameters
     ----------
     law : Law
-        A finite law, one with a distribution function, or a product of such.
+        A finite distribution, one with a distribution function, or a product of such.
     rounding : float, optional
-        Outputs of a continuous law are multiples of this, the nearest ones to what the law says; any other output is
-        impossible. By default they may be rounded to multiples of `auditor.audits.partitions.scalar.GRAIN` or not.
+        Outputs of a continuous distribution are multiples of this, the nearest ones to what the distribution says; any
+        other output is impossible. By default they may be rounded to multiples of
+        `auditor.audits.partitions.scalar.GRAIN` or not.
 
     Raises
     ------
     SpecificationError
-        If the law is none of these.
+        If the distribution is none of these.
 
     Notes
     -----
-    A cell's probability is exact: cells of continuous laws end half-way between multiples of the rounding, so that an
-    output falls into a cell rounded if and only if it does unrounded; those of lattice laws, between lattice points.
+    A cell's probability is exact: cells of continuous distributions end half-way between multiples of the rounding, so
+    that an output falls into a cell rounded if and only if it does unrounded; those of lattice distributions, between
+    lattice points.
     """
     if isinstance(law, ProductLaw):
         return _product(law, rounding)
@@ -58,7 +61,7 @@ def _cells(law: Law, name: str, rounding: float | None) -> tuple[Cells, ...]:
     if isinstance(law, FiniteLaw):
         return (finite_cells(law, name),)
     if not callable(getattr(law, "cdf", None)):
-        raise SpecificationError(f"expected a finite law, one with a cdf, or a product of such, got {law!r}")
+        raise SpecificationError(f"expected a finite distribution, one with a cdf, or a product of such, got {law!r}")
     scalar: Scalar = law  # type: ignore[assignment]
     step = getattr(law, "step", None)
     if step is None:
@@ -70,7 +73,7 @@ def _product(law: ProductLaw, rounding: float | None) -> LawCells:
     width = len(law.parts)
     finite = [part for part in law.parts if isinstance(part, FiniteLaw)]
     if len(finite) == width and math.prod(len(part.outcomes) for part in finite) <= WHOLE:
-        return LawCells(None, ((0, (finite_cells(_whole(finite), "output"),)),))
+        return LawCells(None, ((0, (finite_cells(_product_on_tuples(finite), "output"),)),))
     chosen = np.unique(np.linspace(0, width - 1, min(width, COORDINATES)).round().astype(int)).tolist()
     coordinates = tuple((i, _cells(law.parts[i], f"output[{i}]", rounding)) for i in chosen)
     every = list(itertools.combinations(range(len(chosen)), 2))
@@ -80,8 +83,8 @@ def _product(law: ProductLaw, rounding: float | None) -> LawCells:
     return LawCells(width, coordinates, tuple((i, j) for i, j in every if small[i] * small[j] <= JOINT))
 
 
-def _whole(parts: Sequence[FiniteLaw]) -> FiniteLaw:
-    """The product of finite laws as one law on tuples."""
+def _product_on_tuples(parts: Sequence[FiniteLaw]) -> FiniteLaw:
+    """The product of finite distributions as one on tuples."""
     outcomes = tuple(itertools.product(*(part.outcomes for part in parts)))
     mass = np.array([math.prod(p) for p in itertools.product(*(part.probabilities.tolist() for part in parts))])
     return FiniteLaw(outcomes, mass)

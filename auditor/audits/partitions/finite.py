@@ -1,4 +1,4 @@
-"""Cells of a finite law: its outcomes, and groups of them."""
+"""Cells of a finite distribution: its outcomes, and groups of them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ELEMENTS = 64
 
 
 def finite_cells(law: FiniteLaw, name: str) -> Cells:
-    """Cells of a finite law.
+    """Cells of a finite distribution.
 
     Common outcomes by themselves, rare ones in groups.
 
@@ -80,7 +80,7 @@ def _parts(mass: FloatArray, most: int, least: float) -> IntArray:
 
 
 def _groups(outcomes: Sequence[Hashable], view: View) -> Iterable[Merge]:
-    """Coarser cells of a finite law: ranges of numbers, and each coordinate of tuples."""
+    """Coarser cells of a finite distribution: ranges of numbers, and each coordinate of tuples."""
     rest = view.labels[len(outcomes) :]  # the rare ones have a cell of their own in each
     if all(map(_is_number, outcomes)):
         for ranges in RANGES:

@@ -146,7 +146,7 @@ def _sums(fine: ArrayLike, merge: Merge) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class LawCells:
-    """All partitions of the outputs of one law.
+    """All partitions of the outputs of one distribution.
 
     Parameters
     ----------
@@ -197,7 +197,7 @@ class LawCells:
 
 
 def _elements(batch: Batch, width: int, number: int) -> Batch:
-    """One element of each row; what is no row of ``width`` elements gets one that no law has."""
+    """One element of each row; what is no row of ``width`` elements gets one that no distribution has."""
     if isinstance(batch, np.ndarray):
         rows = batch.ndim == 2 and batch.shape[1] == width
         return batch[:, number] if rows else [...] * len(batch)

@@ -1,4 +1,4 @@
-"""Cells of laws on numbers that have a distribution function."""
+"""Cells of distributions on numbers that have a distribution function."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ TAIL = 1e-6
 #: Residues of lattice points: noise that is drawn on a coarser lattice than stated, by a factor of up to 64, falls on
 #: few of them; larger factors are wider than the fine cells where the noise is worth some hundred steps.
 MODULUS = 64
-#: A lattice law whose points all have less than this probability has its residues looked at: otherwise the points are
-#: cells already.
+#: A lattice distribution whose points all have less than this probability has its residues looked at: otherwise the
+#: points are cells already.
 FINE = 1.0 / MODULUS
 #: Lattice points that are summed over for residues where there is no formula: 0.2 s, more than a discrete Gaussian has.
 POINTS = 1 << 22
 #: Added to every probability that is a difference of distribution functions: more than its rounding error of about
 #: 2e-16, so that none is understated; what the sum gains is far below the error that the null is widened by.
 ROUNDING = 1e-15
-#: Outputs of continuous laws may be rounded to multiples of this: cells end half-way between two.
+#: Outputs of continuous distributions may be rounded to multiples of this: cells end half-way between two.
 GRAIN = 2.0**-20
 
 
@@ -46,11 +46,11 @@ ULPS = 5
 
 
 class Scalar(Protocol):
-    """A law on numbers, or on multiples of ``step``."""
+    """A distribution on numbers, or on multiples of ``step``."""
 
     @property
     def loc(self) -> float:
-        """Centre, in steps for a lattice law."""
+        """Centre, in steps for a lattice distribution."""
         ...
 
     def cdf(self, x: ArrayLike) -> FloatArray:
@@ -114,14 +114,14 @@ def _labels(edges: FloatArray, words: Callable[[float, float], str]) -> tuple[st
 
 
 def continuous_cells(law: Scalar, name: str, rounding: float | None) -> Cells:
-    """Cells of a continuous law.
+    """Cells of a continuous distribution.
 
     Outputs may be multiples of ``rounding``.
 
     Parameters
     ----------
     law : Scalar
-        The stated law.
+        The stated distribution.
     name : str
         What is looked at, see `View`.
     rounding : float or None
@@ -133,7 +133,13 @@ def continuous_cells(law: Scalar, name: str, rounding: float | None) -> Cells:
         return (np.floor(_quantiles(law, float(law.loc), targets) / grain) + 0.5) * grain
 
     def words(a: float, b: float) -> str:
-        return f"{name} < {b:.6g}" if a == -math.inf else f"{name} > {a:.6g}" if b == math.inf else _between(a, name, b)
+        return (
+            f"{name} < {b:.6g}"
+            if a == -math.inf
+            else f"{name} > {a:.6g}"
+            if b == math.inf
+            else _format_interval(a, name, b)
+        )
 
     view, edges, merges = _intervals(law, name, edges_of, words)
     cells = len(view.labels)
@@ -148,12 +154,12 @@ def continuous_cells(law: Scalar, name: str, rounding: float | None) -> Cells:
     return Cells(view, index, merges)
 
 
-def _between(a: float, name: str, b: float) -> str:
+def _format_interval(a: float, name: str, b: float) -> str:
     return f"{a:.6g} < {name} < {b:.6g}"
 
 
 def _whole_steps(values: FloatArray, step: float, around: float) -> tuple[FloatArray, NDArray[np.bool_]]:
-    """Values in steps, rounded, and which are finite and that many steps; ``around`` is the centre of the law.
+    """Values in steps, rounded, and which are finite and that many steps; ``around`` is the centre of the distribution.
 
     Exactly so many where the step is a power of 2. Otherwise lattice points are no doubles: k * step, k / 10 and
     around + z * step differ by the rounding of their parts, each by half a unit in the last place of the largest at
@@ -169,14 +175,14 @@ def _whole_steps(values: FloatArray, step: float, around: float) -> tuple[FloatA
 
 
 def lattice_cells(law: Scalar, name: str, step: float) -> tuple[Cells, ...]:
-    """Cells of a law on the multiples of a step.
+    """Cells of a distribution on the multiples of a step.
 
     Ranges of them, and, where steps are small, residues.
 
     Parameters
     ----------
     law : Scalar
-        The stated law.
+        The stated distribution.
     name : str
         What is looked at, see `View`.
     step : float

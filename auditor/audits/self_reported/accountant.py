@@ -227,11 +227,11 @@ def curve_of_events(stated: SelfReport) -> PrivacyCurve | None:
         raise ValueError(
             f"at most {_MOST_CONVOLVED} steps with Laplace noise, times events, can be composed, got {steps}"
         )
-    return _composed(events)
+    return _compose_events(events)
 
 
 @lru_cache(maxsize=8)  # asked for twice: the curve holds what took long to compute
-def _composed(events: tuple[Event, ...]) -> PrivacyCurve:
+def _compose_events(events: tuple[Event, ...]) -> PrivacyCurve:
     return composed_parts([(event.curve, event.count) for event in events])
 
 

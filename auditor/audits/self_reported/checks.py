@@ -58,7 +58,7 @@ FALSE_ALARM = 1e-6
 _STEEPEST = 700.0
 _GEOMETRIC = ("geometric", "discrete laplace")
 _NORM = {"laplace": 1, "geometric": 1, "discrete laplace": 1, "gaussian": 2, "discrete gaussian": 2}
-#: Other names of these laws.
+#: Other names of these distributions.
 _ALIASES = {
     "two-sided geometric": "geometric",
     "discrete_laplace": "discrete laplace",
@@ -139,23 +139,23 @@ def check_statements(
         )
         states = {}
     if "noise" in states:
-        checks.append(_checked("noise scale", lambda: check_noise(states["noise"], guarantee)))
+        checks.append(_run_check("noise scale", lambda: check_noise(states["noise"], guarantee)))
         query = _query(states, sampler)
         if query is not None:
             checks.append(
-                _checked("sensitivity", lambda: check_sensitivity(states["noise"], query, pairs, private=private))
+                _run_check("sensitivity", lambda: check_sensitivity(states["noise"], query, pairs, private=private))
             )
     if "accountant" in states:
-        checks.append(_checked("accountant", lambda: check_accountant(states["accountant"])))
-        checks.append(_checked("accountant and claim", lambda: check_events(states["accountant"], guarantee)))
+        checks.append(_run_check("accountant", lambda: check_accountant(states["accountant"])))
+        checks.append(_run_check("accountant and claim", lambda: check_events(states["accountant"], guarantee)))
     if sampler is not None and pairs:
         says = states.get("seeded", getattr(sampler.target, "seeded", None))
         checks.append(check_determinism(sampler, pairs[0].x, says if isinstance(says, bool) else None))
     return checks
 
 
-def _checked(name: str, check: Callable[[], Check]) -> Check:
-    """A check, failed if the statement cannot be read, and not made if the laws in it cannot be computed."""
+def _run_check(name: str, check: Callable[[], Check]) -> Check:
+    """A check, failed if the statement cannot be read, and not made if the distributions in it cannot be computed."""
     try:
         # Upper bounds of compositions with hundreds of nats overflow to infinity, which bounds them as well. And
         # a query may be infinite on both datasets.
@@ -189,7 +189,7 @@ def check_noise(noise: Any, guarantee: Guarantee) -> Check:
 
     Notes
     -----
-    Valid because: the level is computed from the exact privacy curve of two laws whose centres are the stated
+    Valid because: the level is computed from the exact privacy curve of two distributions whose centres are the stated
     sensitivity apart, which is what a query that attains its sensitivity in one number gives. The check fails only if
     every query that attains the sensitivity gives more than is claimed. That is so for Gaussian noise, whose curve
     depends on the Euclidean norm alone, and for a pure claim: the largest loss of Laplace or geometric noise depends on
@@ -201,11 +201,11 @@ def check_noise(noise: Any, guarantee: Guarantee) -> Check:
     rho, however it is spread.
     """
     stated = SelfReport.of("noise", noise)
-    kind, scale, sensitivity = _law(stated)
+    kind, scale, sensitivity = _noise_of(stated)
     what = f"{kind} noise of scale {scale:g} at sensitivity {sensitivity:g}"
     if kind == "discrete gaussian" and sensitivity != round(sensitivity):
         return _spread_gaussian(guarantee, sensitivity / scale, what)
-    found = _against(guarantee, noise_curve(kind, scale, sensitivity), "noise scale", what)
+    found = _check_against(guarantee, noise_curve(kind, scale, sensitivity), "noise scale", what)
     depends = {
         "laplace": not _is_pure(guarantee),
         "gaussian": False,
@@ -234,11 +234,11 @@ def _spread_gaussian(guarantee: Guarantee, ratio: float, what: str) -> Check:
     return Check("noise scale", None, f"not checked: {what} gives ρ ≤ {rho:.6g}, and may give less than that")
 
 
-def _law(stated: SelfReport) -> tuple[str, float, float]:
+def _noise_of(stated: SelfReport) -> tuple[str, float, float]:
     asked = stated.values.get("distribution")
     kind = _ALIASES.get(asked.lower(), asked.lower()) if isinstance(asked, str) else ""
     if kind and kind not in _NORM:
-        raise ValueError(f"the law of {shorten_value(asked)} noise is not known here, only {', '.join(_NORM)}")
+        raise ValueError(f"the distribution of {shorten_value(asked)} noise is not known here, only {', '.join(_NORM)}")
     if not kind:
         raise StatementError(f"noise: distribution must be one of {', '.join(_NORM)}, got {shorten_value(asked)}")
     scale, sensitivity = stated.positive("scale"), stated.least("sensitivity", 0.0)
@@ -262,7 +262,7 @@ def noise_curve(distribution: str, scale: float, sensitivity: float) -> PrivacyC
     Raises
     ------
     ValueError
-        If the law is too wide to be tabulated.
+        If the distribution is too wide to be tabulated.
     """
     if distribution == "laplace":
         return LaplaceCurve(sensitivity / scale)
@@ -275,7 +275,7 @@ def noise_curve(distribution: str, scale: float, sensitivity: float) -> PrivacyC
     return curve(DiscreteGaussianLaw(0, scale), DiscreteGaussianLaw(shift, scale))
 
 
-def _against(guarantee: Guarantee, found: PrivacyCurve, name: str, what: str) -> Check:
+def _check_against(guarantee: Guarantee, found: PrivacyCurve, name: str, what: str) -> Check:
     level = guarantee.exact_level(found)
     passed = bool(level <= guarantee.level * (1 + SLACK))
     than = "within" if passed else "more than"
@@ -322,8 +322,8 @@ def check_sensitivity(
     Valid because: sensitivity is a maximum over all neighbours, so one pair on which the query moves by more refutes
     it. Pairs on which it does not prove nothing, and the finding says how many were tried.
     """
-    kind, _, sensitivity = _law(SelfReport.of("noise", noise))
-    query_of = query if callable(query) else _named(query)
+    kind, _, sensitivity = _noise_of(SelfReport.of("noise", noise))
+    query_of = query if callable(query) else _named_query(query)
     moves: list[tuple[float, str]] = []
     for pair in pairs:
         if query == "mean" and 0 in (len(pair.x), len(pair.y)):
@@ -354,7 +354,7 @@ def check_sensitivity(
     )
 
 
-def _named(query: object) -> Callable[[Any], Any]:
+def _named_query(query: object) -> Callable[[Any], Any]:
     if not isinstance(query, str) or query not in _QUERIES:
         raise StatementError(f"query must be one of {', '.join(map(repr, _QUERIES))}, got {shorten_value(query)}")
     return lambda data: _QUERIES[query](np.asarray(data, dtype=np.float64))
@@ -421,7 +421,7 @@ def check_events(accountant: Any, guarantee: Guarantee) -> Check:
     if composed is None:
         return Check(name, None, f"not checked: sampled events are held against ε and δ only, not {guarantee}")
     lower = composed.optimistic if isinstance(composed, PessimisticCurve) else composed
-    return _against(guarantee, lower, name, what)
+    return _check_against(guarantee, lower, name, what)
 
 
 # ----------------------------------------------------------------------------------- determinism

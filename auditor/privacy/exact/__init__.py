@@ -1,8 +1,8 @@
-"""Exact privacy curves of pairs of output laws that are known in closed form.
+"""Exact privacy curves of pairs of output distributions that are known in closed form.
 
-A mechanism that states its output law on two neighbouring datasets needs no draws: everything the
-definition of differential privacy asks about the pair is a property of the two laws. `curve`
-turns a pair of laws into a `PrivacyCurve`, from which a guarantee reads the smallest level at which
+A mechanism that states its output distribution on two neighbouring datasets needs no draws: everything the
+definition of differential privacy asks about the pair is a property of the two distributions. `curve`
+turns a pair of distributions into a `PrivacyCurve`, from which a guarantee reads the smallest level at which
 it holds for that pair. `composed` does the same for several mechanisms on the same data.
 
 Where a curve is not exact it is an upper bound, and has an attribute ``optimistic``, the curve from
@@ -17,7 +17,7 @@ response, A5 Cauchy, A11 advanced composition); Dong, Roth, Su (2022) for trade-
 
 from auditor.privacy.exact.composition import advanced_composition, composed, optimal_composition
 from auditor.privacy.exact.curve_bounds import OptimisticCurve, PessimisticCurve
-from auditor.privacy.exact.curve_of_laws import curve
+from auditor.privacy.exact.curve_of_distributions import curve
 from auditor.privacy.exact.discrete_curves import DiscreteGaussianCurve
 from auditor.privacy.exact.privacy_curve import CauchyCurve, GaussianCurve, LaplaceCurve, PrivacyCurve
 from auditor.privacy.exact.privacy_loss import LossCurve

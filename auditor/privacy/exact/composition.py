@@ -22,8 +22,8 @@ def composed(curves: PrivacyCurve | Sequence[PrivacyCurve], k: int = 1) -> Priva
     Parameters
     ----------
     curves : PrivacyCurve or sequence of PrivacyCurve
-        One curve, or several, each of one mechanism's laws on the same two datasets. Those that are not symmetric
-        (`LossCurve`) must be oriented alike: P is the law on the first dataset for all of them.
+        One curve, or several, each of one mechanism's distributions on the same two datasets. Those that are not
+        symmetric (`LossCurve`) must be oriented alike: P is the distribution on the first dataset for all of them.
     k : int, default 1
         How often each of them is run; at least 1.
 
@@ -43,8 +43,8 @@ def composed(curves: PrivacyCurve | Sequence[PrivacyCurve], k: int = 1) -> Priva
 
     Notes
     -----
-    The laws of independent outputs are products, and privacy losses add. For symmetric curves the answer also bounds
-    mechanisms that are chosen adaptively, each with a curve nowhere above the one given for its turn. Source:
+    The distributions of independent outputs are products, and privacy losses add. For symmetric curves the answer also
+    bounds mechanisms that are chosen adaptively, each with a curve nowhere above the one given for its turn. Source:
     catalogue 000_001_003, A4 and basic_composition; Dong, Roth, Su (2022), section 3.2.
     """
     listed = list(curves) if isinstance(curves, Sequence) else [curves]
@@ -59,12 +59,12 @@ def composed_parts(parts: Sequence[Part]) -> PrivacyCurve:
     See `composed`.
     """
     gaussian, finite, other = 0.0, [], []
-    for curve, count in _counted(parts):
+    for curve, count in _count_equal_parts(parts):
         if curve.epsilon(0.0) == 0.0:
-            continue  # two equal laws
+            continue  # two equal distributions
         match curve:
             case LossCurve() if curve.loss.size == 0:
-                return curve  # laws on disjoint outcomes stay that whatever else is seen
+                return curve  # distributions on disjoint outcomes stay that whatever else is seen
             case GaussianCurve():
                 gaussian = math.hypot(gaussian, math.sqrt(count) * curve.shift)
             case LossCurve():
@@ -82,7 +82,7 @@ def composed_parts(parts: Sequence[Part]) -> PrivacyCurve:
     return left[0][0] if len(left) == 1 and left[0][1] == 1 else PessimisticCurve(tuple(left))
 
 
-def _counted(parts: Sequence[Part]) -> list[Part]:
+def _count_equal_parts(parts: Sequence[Part]) -> list[Part]:
     """Open up compositions, and count equal curves together."""
     counts: dict[PrivacyCurve, int] = {}
     for curve, count in parts:

@@ -4,7 +4,7 @@ Two moves, each of which says on which side it errs:
 
 * *Up*: a group of loss l between lattice points s < l <= t is shared out between s and t so that its mass under P and
   its mass under Q both stay ("connect the dots", Doroshenko et al. 2022). Undoing it is a merging of outcomes, so the
-  lattice pair can only be easier to tell apart: it is a pair of laws, and an upper bound in every respect.
+  lattice pair can only be easier to tell apart: it is a pair of distributions, and an upper bound in every respect.
 * *Down*: groups within one lattice cell are merged, which makes the pair harder to tell apart, and the loss of the
   merged group is lowered to a lattice point. A lower bound on delta for one order of the pair.
 
@@ -35,13 +35,15 @@ _CUT = 1e-40
 _GAUSSIAN_REACH = 13.4
 # Losses within this part of a step of a lattice point are on it: rounding of losses computed along different paths.
 _SNAP = 1e-7
-# Gauss-Legendre nodes a cell, for laws with a density: exact to degree 15 where a cell is a small part of the scale.
+# Gauss-Legendre nodes a cell, for distributions with a density: exact to degree 15 where a cell is a small part of the
+# scale.
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(8)
-# Fewest cells for a law with a density, so that the quadrature is accurate however coarse the lattice; arbitrary.
+# Fewest cells for a distribution with a density, so that the quadrature is accurate however coarse the lattice;
+# arbitrary.
 _CELLS = 512
 # Neighbouring tilts are at most this many standard deviations apart: rounding errors grow by e^(3^2 / 2) in between.
 _TILT_GAP = 6.0
-# Sums less likely than this, under both laws, need no tilt of their own: they are below the smallest double.
+# Sums less likely than this, under both distributions, need no tilt of their own: they are below the smallest double.
 LEAST_LOG = -745.0
 # Root mean square error of the Fourier coefficients of masses that sum to one, per log2(size): at most 6.7 roundings
 # (Higham 2002, Theorem 24.2, for a power of two).
@@ -139,7 +141,7 @@ def losses(curve: PrivacyCurve, step: float) -> Losses:
             table = curve.losses
             return Losses(table.loss[::-1], table.log_p[::-1], 0.0, 0.0, table.p_only, table.q_only)
         case LossCurve():
-            return _trimmed(curve)
+            return _trim_ends(curve)
         case LaplaceCurve():
             # Between the atoms the loss has the density e^(-(shift - l) / 2) / 4 under P.
             loss, weight = _quadrature(_cells(-curve.shift, curve.shift, step))
@@ -187,8 +189,8 @@ def _quadrature(edges: FloatArray) -> tuple[FloatArray, FloatArray]:
     return nodes.ravel(), (half * _WEIGHTS).ravel()
 
 
-def _trimmed(curve: LossCurve) -> Losses:
-    """Increasing losses, without the ends that have hardly any mass under either law."""
+def _trim_ends(curve: LossCurve) -> Losses:
+    """Increasing losses, without the ends that have hardly any mass under either distribution."""
     above = np.cumsum(np.exp(curve.log_p)) <= _CUT  # losses decrease
     below = np.cumsum(np.exp(curve.log_q[::-1]))[::-1] <= _CUT
     kept = ~(above | below)
@@ -284,7 +286,7 @@ def merged(listed: Losses, step: float) -> LatticeMasses:
 def convolved(
     parts: list[tuple[LatticeMasses, int]], step: float, *, both_tails: bool
 ) -> tuple[LatticeMasses, FloatArray]:
-    """Law of the sum of independent lattice losses.
+    """Distribution of the sum of independent lattice losses.
 
     With a bound on the errors of its masses.
 

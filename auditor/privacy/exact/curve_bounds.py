@@ -81,11 +81,11 @@ class PessimisticCurve:
         listed = [(convolution.losses(curve, step), count) for curve, count in self.parts]
         shared = [(convolution.shared_out(losses, step), count) for losses, count in listed]
         masses, log_error = convolution.convolved(shared, step, both_tails=True)
-        # Groups that are negligible under both laws are left out.
+        # Groups that are negligible under both distributions are left out.
         log_p = np.logaddexp(masses.log_mass, log_error)[::-1]
         loss = (masses.start + step * np.arange(log_p.size))[::-1]
-        p_only = _any([(losses.p_only + losses.p_cut, count) for losses, count in listed])
-        q_only = _any([(losses.q_only + losses.q_cut, count) for losses, count in listed])
+        p_only = _probability_of_any([(losses.p_only + losses.p_cut, count) for losses, count in listed])
+        q_only = _probability_of_any([(losses.q_only + losses.q_cut, count) for losses, count in listed])
         kept = np.maximum(log_p, log_p - loss) > convolution.LEAST_LOG
         gain = np.minimum(log_error - masses.log_mass, 0.0)[::-1]
         with np.errstate(divide="ignore"):
@@ -93,28 +93,30 @@ class PessimisticCurve:
         return LossCurve(log_p[kept], (log_p - loss)[kept], p_only, q_only), least[kept]
 
     @property
-    def _upper(self) -> LossCurve:
+    def _upper_curve(self) -> LossCurve:
         return self._bounds[0]
 
     @cached_property
-    def _largest(self) -> float:
+    def _largest_level(self) -> float:
         return math.fsum(count * curve.epsilon(0.0) for curve, count in self.parts)
 
     def delta(self, epsilon: float) -> float:
         """Upper bound; see `PrivacyCurve.delta`."""
         e = checked_epsilon(epsilon)
-        return trivial_delta(e) if e >= self._largest else self._upper.delta(e)
+        return trivial_delta(e) if e >= self._largest_level else self._upper_curve.delta(e)
 
     def epsilon(self, delta: float) -> float:
         """Upper bound; see `PrivacyCurve.epsilon`."""
         d = checked_delta(delta)
-        return self._largest if d == 0.0 else min(self._largest, self._upper.epsilon(d))
+        return self._largest_level if d == 0.0 else min(self._largest_level, self._upper_curve.epsilon(d))
 
     def tradeoff(self, q: ArrayLike) -> FloatArray:
         """Upper bound on the cap; see `PrivacyCurve.tradeoff`."""
-        if not _symmetric(self.parts):
-            return self._upper.tradeoff(q)
-        corners = vertices(self._upper.log_p, self._upper.log_q, self._upper.p_only)  # one order says it all
+        if not _are_symmetric(self.parts):
+            return self._upper_curve.tradeoff(q)
+        corners = vertices(
+            self._upper_curve.log_p, self._upper_curve.log_q, self._upper_curve.p_only
+        )  # one order says it all
         return np.asarray(np.minimum(1.0, np.interp(checked_level(q), *corners)), dtype=np.float64)
 
     def mu(self) -> float:
@@ -165,7 +167,7 @@ class OptimisticCurve:
         step = lattice_step(self.parts)
         listed = [(convolution.losses(curve, step), count) for curve, count in self.parts]
         orders = [listed]
-        if not _symmetric(self.parts):
+        if not _are_symmetric(self.parts):
             orders.append([(losses.swapped(), count) for losses, count in listed])
         return [self._side(order, step) for order in orders]
 
@@ -176,7 +178,7 @@ class OptimisticCurve:
         kept = (gain < 0.0) & (masses.log_mass > convolution.LEAST_LOG)
         log_mass = masses.log_mass[kept] + np.log1p(-np.exp(gain[kept]))
         loss = np.asarray(masses.start + step * np.arange(kept.size), dtype=np.float64)[kept]
-        return loss[::-1], log_mass[::-1], _any([(losses.p_only, count) for losses, count in listed])
+        return loss[::-1], log_mass[::-1], _probability_of_any([(losses.p_only, count) for losses, count in listed])
 
     def delta(self, epsilon: float) -> float:
         """Lower bound; see `PrivacyCurve.delta`."""
@@ -232,7 +234,7 @@ class OptimisticCurve:
         return _renyi(self.parts, order)
 
 
-def _symmetric(parts: Sequence[Part]) -> bool:
+def _are_symmetric(parts: Sequence[Part]) -> bool:
     return all(curve.symmetric for curve, _ in parts if isinstance(curve, LossCurve))
 
 
@@ -244,7 +246,7 @@ def _renyi(parts: Sequence[Part], order: float) -> float:
     return max(forward, backward)
 
 
-def _any(parts: list[tuple[float, int]]) -> float:
+def _probability_of_any(parts: list[tuple[float, int]]) -> float:
     """Probability that at least one of independent events happens: each probability as often as its count says."""
     if any(probability >= 1.0 for probability, _ in parts):
         return 1.0

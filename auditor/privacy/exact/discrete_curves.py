@@ -1,4 +1,4 @@
-"""Pairs of laws on outcomes one can list: finite laws and laws on an integer lattice."""
+"""Pairs of distributions on outcomes one can list: finite ones, and those on an integer lattice."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from auditor.privacy.exact.privacy_curve import checked_order
 from auditor.privacy.exact.privacy_loss import MAX_GROUPS, LossCurve, grouped
 from auditor.privacy.laws import FiniteLaw, FloatArray, TwoSidedGeometricLaw, discrete_gaussian_table, require
 
-# Mass that may be left out of an infinite lattice, per law and end: below any delta that is asked for.
+# Mass that may be left out of an infinite lattice, per distribution and end: below any delta that is asked for.
 _NEGLECTED = 1e-40
 # Thresholds within this many standard deviations of both centres decide mu: the table goes on for four more, so what is
 # missing from the sums beyond a threshold is less than e^-40 of them.
@@ -23,14 +23,14 @@ _SMOOTH = 5.0
 
 
 def finite_pair(law_p: FiniteLaw, law_q: FiniteLaw) -> LossCurve:
-    """Curve of two finite laws.
+    """Curve of two finite distributions.
 
     Outcomes that only one of them has carry an infinite loss.
 
     Parameters
     ----------
     law_p, law_q : FiniteLaw
-        The two laws.
+        The two distributions.
 
     Returns
     -------
@@ -47,14 +47,14 @@ def finite_pair(law_p: FiniteLaw, law_q: FiniteLaw) -> LossCurve:
 
 
 def geometric_pair(law: TwoSidedGeometricLaw, shift: int) -> LossCurve:
-    """Curve of two geometric laws at centres 0 and `shift`.
+    """Curve of two geometric distributions at centres 0 and `shift`.
 
     Bases are equal and `shift` > 0: outcomes 1..shift-1 have one loss each, the tails one each.
 
     Parameters
     ----------
     law : TwoSidedGeometricLaw
-        The first law, about 0.
+        The first distribution, about 0.
     shift : int
         Centre of the second, in steps, at least 1.
 
@@ -76,13 +76,13 @@ def geometric_pair(law: TwoSidedGeometricLaw, shift: int) -> LossCurve:
 def unequal_geometric_pair(law_p: TwoSidedGeometricLaw, law_q: TwoSidedGeometricLaw) -> LossCurve:
     """Different bases on one lattice, any centres.
 
-    The loss grows without bound in both tails. Outcomes are listed until less than 1e-40 of either law is left beyond;
-    what is left counts as infinite loss, so every answer is an upper bound, by at most that much in delta.
+    The loss grows without bound in both tails. Outcomes are listed until less than 1e-40 of either distribution is left
+    beyond; what is left counts as infinite loss, so every answer is an upper bound, by at most that much in delta.
 
     Parameters
     ----------
     law_p, law_q : TwoSidedGeometricLaw
-        The two laws.
+        The two distributions.
 
     Returns
     -------
@@ -93,7 +93,9 @@ def unequal_geometric_pair(law_p: TwoSidedGeometricLaw, law_q: TwoSidedGeometric
     reach = max(math.ceil(-math.log(_NEGLECTED) / law.log_a) for law in laws)
     low, high = min(law.loc for law in laws) - reach, max(law.loc for law in laws) + reach
     if high - low >= MAX_GROUPS:
-        raise ValueError(f"expected geometric laws that spread over less than {MAX_GROUPS} steps, got {high - low}")
+        raise ValueError(
+            f"expected geometric distributions that spread over less than {MAX_GROUPS} steps, got {high - low}"
+        )
     k = np.arange(low, high + 1, dtype=np.float64)
     log_p, log_q = (math.log((x.a - 1.0) / (x.a + 1.0)) - x.log_a * np.abs(k - x.loc) for x in laws)
     beyond_p, beyond_q = (
@@ -104,7 +106,7 @@ def unequal_geometric_pair(law_p: TwoSidedGeometricLaw, law_q: TwoSidedGeometric
 
 @dataclass(frozen=True)
 class DiscreteGaussianCurve:
-    """Two discrete Gaussian laws, centres `shift` steps apart.
+    """Two discrete Gaussian distributions, centres `shift` steps apart.
 
     They have equal scale on one lattice.
 
@@ -164,7 +166,7 @@ class DiscreteGaussianCurve:
         table, size = discrete_gaussian_table(self.sigma), self.losses.log_p.size
         skipped = table.reach - max(math.ceil(_MU_REACH * self.sigma), 1)
         inner = slice(skipped, size - skipped)
-        # The ends keep the sums of what is skipped, so that all the gaps within are gaps of the whole laws.
+        # The ends keep the sums of what is skipped, so that all the gaps within are gaps of the whole distributions.
         ends = [(slice(None, skipped + 1),), (slice(size - skipped - 1, None),)]
         log_p, log_q = self.losses.log_p[inner].copy(), self.losses.log_q[inner].copy()
         for place, (end,) in zip((0, -1), ends, strict=True):

@@ -32,7 +32,7 @@ _LARGE_ORDER = 1e6
 
 
 class PrivacyCurve(Protocol):
-    """Everything differential privacy asks about one unordered pair of laws."""
+    """Everything differential privacy asks about one unordered pair of distributions."""
 
     def delta(self, epsilon: float) -> float:
         """Hockey-stick divergence at any real `epsilon`: the larger of both orders."""
@@ -102,7 +102,7 @@ def checked_count(k: int) -> int:
 
 
 def trivial_delta(epsilon: float) -> float:
-    """Hockey-stick divergence of a law with itself: ``max(0, 1 - e^eps)``.
+    """Hockey-stick divergence of a distribution with itself: ``max(0, 1 - e^eps)``.
 
     No pair goes below it.
     """
@@ -139,7 +139,7 @@ def solved_epsilon(delta_of: Callable[[float], float], delta: float, low: float,
 
 @dataclass(frozen=True)
 class LaplaceCurve:
-    """Two Laplace laws of equal scale, centres `shift` scales apart (A1)."""
+    """Two Laplace distributions of equal scale, centres `shift` scales apart (A1)."""
 
     shift: float
 
@@ -197,7 +197,7 @@ class LaplaceCurve:
 
 @dataclass(frozen=True)
 class GaussianCurve:
-    """Two Gaussian laws of equal spread, centres `shift` standard deviations apart (A2)."""
+    """Two Gaussian distributions of equal spread, centres `shift` standard deviations apart (A2)."""
 
     shift: float
 
@@ -247,7 +247,7 @@ class GaussianCurve:
 
 @dataclass(frozen=True)
 class CauchyCurve:
-    """Two Cauchy laws of any centres and scales (A5).
+    """Two Cauchy distributions of any centres and scales (A5).
 
     They are `distance` apart in the hyperbolic plane.
 
@@ -259,12 +259,13 @@ class CauchyCurve:
 
     Notes
     -----
-    One number says everything about the pair. The maps x -> (ax + b)/(cx + d) with ad - bc = 1 take Cauchy laws to
-    Cauchy laws and act on (centre, scale) as the isometries of the upper half-plane, which take any two points to any
-    two others at the same distance. They are one to one, so nothing that is computed from likelihood ratios changes.
-    Hence every pair is as good as two centred laws of scales ``e^(-d/2)`` and ``e^(d/2)``: likelihood-ratio tests are
-    intervals around 0, and the pair is symmetric under swapping (x -> -1/x). On the angle 2 arctan(x) of the first
-    law, which is uniform, the ratio of the densities is ``cosh d + sinh d cos(angle)``.
+    One number says everything about the pair. The maps x -> (ax + b)/(cx + d) with ad - bc = 1 take Cauchy
+    distributions to Cauchy distributions and act on (centre, scale) as the isometries of the upper half-plane, which
+    take any two points to any two others at the same distance. They are one to one, so nothing that is computed from
+    likelihood ratios changes. Hence every pair is as good as two centred distributions of scales ``e^(-d/2)`` and
+    ``e^(d/2)``: likelihood-ratio tests are intervals around 0, and the pair is symmetric under swapping (x -> -1/x). On
+    the angle 2 arctan(x) of the first distribution, which is uniform, the ratio of the densities is ``cosh d + sinh d
+    cos(angle)``.
 
     Source: catalogue 000_001_003, A5; Nielsen and Okamura (2023), On f-divergences between Cauchy distributions.
     """
@@ -289,7 +290,7 @@ class CauchyCurve:
             terms = [(-1) ** n * -math.expm1(e - m * d) * y**m / m for n, m in enumerate(odd)]
             return max(0.0, 2.0 / math.pi * math.fsum(terms))
         small = math.exp(min(log_y - d, 300.0))
-        # arctan(y) - arctan(e^-d y) as one arctangent, so that nearby laws lose no digits.
+        # arctan(y) - arctan(e^-d y) as one arctangent, so that nearby distributions lose no digits.
         gap = math.atan(y * -math.expm1(-d) / (1.0 + small * y))
         log_angle = math.log(math.atan(small)) if small > _TINY_ANGLE else log_y - d
         grown = (-math.expm1(-e) if e > 0 else math.expm1(e)) * math.exp(max(e, 0.0) + log_angle)
@@ -307,7 +308,7 @@ class CauchyCurve:
     def tradeoff(self, q: ArrayLike) -> FloatArray:
         """``(2/pi) arctan(e^d tan(pi q / 2))``."""
         q = checked_level(q)
-        # The complement of a test is a test of the other law, at a distance -d: exact at both ends.
+        # The complement of a test is a test of the other distribution, at a distance -d: exact at both ends.
         end = np.minimum(q, 1.0 - q)
         growth = np.where(q <= 0.5, min(self.distance, 700.0), -self.distance)
         side = 2.0 / math.pi * np.arctan(np.exp(growth) * np.tan(0.5 * math.pi * end))

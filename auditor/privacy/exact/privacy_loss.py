@@ -1,4 +1,4 @@
-"""Pairs of laws with finitely many privacy losses, and their products."""
+"""Pairs of distributions with finitely many privacy losses, and their products."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ MAX_GROUPS = 2**22
 
 @dataclass(frozen=True, eq=False)
 class LossCurve:
-    """A pair of laws reduced to finitely many privacy losses.
+    """A pair of distributions reduced to finitely many privacy losses.
 
     Parameters
     ----------
     log_p, log_q : ndarray of shape (n_groups,)
         Log masses of the groups under P and Q, in order of strictly decreasing loss
-        ``log_p - log_q``. Kept as logarithms so that products of many laws do not underflow.
+        ``log_p - log_q``. Kept as logarithms so that products of many distributions do not underflow.
     p_only, q_only : float
         Mass of P where Q has none, and of Q where P has none (infinite loss).
     """
@@ -86,9 +86,9 @@ class LossCurve:
         return max(0.0, float(np.max(gaps, initial=0.0)))
 
     def renyi(self, order: float) -> float:
-        """Renyi divergence, infinite where a law lacks mass.
+        """Renyi divergence, infinite where a distribution lacks mass.
 
-        One of the laws has mass where the other has none; see `PrivacyCurve.renyi`.
+        One of the distributions has mass where the other has none; see `PrivacyCurve.renyi`.
         """
         return max(self.renyi_by_order(order))
 
@@ -104,7 +104,7 @@ class LossCurve:
 
     @cached_property
     def symmetric(self) -> bool:
-        """Whether swapping the laws changes nothing, up to rounding.
+        """Whether swapping the distributions changes nothing, up to rounding.
 
         Losses and their masses are compared.
         """
@@ -203,9 +203,9 @@ def grouped(log_p: FloatArray, log_q: FloatArray, p_only: float, q_only: float) 
     Parameters
     ----------
     log_p, log_q : ndarray of shape (n_outcomes,)
-        Log masses of the outcomes that both laws have.
+        Log masses of the outcomes that both distributions have.
     p_only, q_only : float
-        Masses of what only one law has.
+        Masses of what only one distribution has.
 
     Returns
     -------
@@ -232,7 +232,7 @@ def product(parts: list[tuple[LossCurve, int]]) -> LossCurve | None:
         None if there would be more than `MAX_GROUPS` groups on the way.
     """
     powers = [_power(curve, count) for curve, count in parts]
-    return reduce(_combined, powers)
+    return reduce(_combine_curves, powers)
 
 
 def _power(curve: LossCurve, count: int) -> LossCurve | None:
@@ -243,11 +243,11 @@ def _power(curve: LossCurve, count: int) -> LossCurve | None:
     square: LossCurve | None = curve
     while count:
         if count & 1:
-            result = square if result is None else _combined(result, square)
+            result = square if result is None else _combine_curves(result, square)
             if result is None:
                 return None
         count >>= 1
-        square = _combined(square, square) if count else square
+        square = _combine_curves(square, square) if count else square
     return result
 
 
@@ -277,7 +277,7 @@ def _any_of(probability: float, count: int) -> float:
     return -math.expm1(count * math.log1p(-probability)) if probability < 1.0 else 1.0
 
 
-def _combined(one: LossCurve | None, two: LossCurve | None) -> LossCurve | None:
+def _combine_curves(one: LossCurve | None, two: LossCurve | None) -> LossCurve | None:
     if one is None or two is None or one.log_p.size * two.log_p.size > MAX_GROUPS:
         return None
     return grouped(
@@ -308,7 +308,7 @@ def vertices(log_p: FloatArray, log_q: FloatArray, p_only: float) -> tuple[Float
     log_p, log_q : ndarray of shape (n_groups,)
         Log masses of the groups, by decreasing loss.
     p_only : float
-        Mass of what only the first law has.
+        Mass of what only the first distribution has.
 
     Returns
     -------

@@ -38,11 +38,11 @@ NOTIONS: dict[frozenset[str], type[Guarantee]] = {}
 class Guarantee(ABC):
     """A notion of privacy at a claimed level.
 
-    For neighbouring datasets with output laws P and Q, and any test g with values in [0, 1], a guarantee at level t
-    says that p = E_P[g] and q = E_Q[g] satisfy ``p <= cap(q, t)``. The cap is concave and increasing in q and grows
-    with t; it is one minus the trade-off function of the guarantee. Because relations between datasets are symmetric,
-    a cap covers both orders of a pair, so it is symmetric: the point (p, q) is allowed if and only if (1 - q, 1 - p)
-    is.
+    For neighbouring datasets with output distributions P and Q, and any test g with values in [0, 1], a guarantee at
+    level t says that p = E_P[g] and q = E_Q[g] satisfy ``p <= cap(q, t)``. The cap is concave and increasing in q and
+    grows with t; it is one minus the trade-off function of the guarantee. Because relations between datasets are
+    symmetric, a cap covers both orders of a pair, so it is symmetric: the point (p, q) is allowed if and only if (1 -
+    q, 1 - p) is.
 
     A subclass is a frozen dataclass whose fields can be hashed. It needs ``notion``, ``symbol``, ``claim_keys``,
     `level`, and `cap` or its inverse in the level, `level_of`; everything else has a default that is computed from
@@ -195,7 +195,7 @@ class Guarantee(ABC):
         return level_of(self.cap, p, q, self.highest)
 
     def exact_level(self, curve: PrivacyCurve) -> float:
-        """Smallest level that a pair of laws with this exact curve satisfies."""
+        """Smallest level that a pair of distributions with this exact curve satisfies."""
         return self.event_level(curve)
 
     def event_level(self, curve: PrivacyCurve) -> float:

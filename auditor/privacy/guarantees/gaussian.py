@@ -64,13 +64,16 @@ class GaussianDP(Guarantee):
         p, q, level = np.broadcast_arrays(np.asarray(p, float), np.asarray(q, float), np.asarray(level, float))
         low = special.ndtri(np.clip(q, TINY, 1 - TINY))
         high = np.maximum(special.ndtri(np.clip(p, TINY, 1 - TINY)) - level, low)
-        at_low, at_high = _pull(low + level, p), _pull(high, q)  # the other term is 0 at each end
+        at_low, at_high = (
+            _divergence_slope(low + level, p),
+            _divergence_slope(high, q),
+        )  # the other term is 0 at each end
         for step in range(_FALSE_POSITIONS):
             z = np.asarray(0.5 * (low + high))  # a number is no array that can be written to
             if step % 2:  # every other step halves the interval, where false positions crawl
                 rise = at_high - at_low
                 z = np.divide(low * at_high - high * at_low, rise, out=z, where=rise > 0)
-            value = _pull(z + level, p) + _pull(z, q)
+            value = _divergence_slope(z + level, p) + _divergence_slope(z, q)
             up = value > 0
             # Illinois: the value at the end that stays is halved, so that both ends move.
             at_low, at_high = np.where(up, 0.5 * at_low, value), np.where(up, value, 0.5 * at_high)
@@ -92,7 +95,7 @@ class GaussianDP(Guarantee):
         return curve.mu()
 
 
-def _pull(z: Array, p: Array) -> Array:
+def _divergence_slope(z: Array, p: Array) -> Array:
     """d/dz KL(p || Phi(z)) = phi(z) (Phi(z) - p) / (Phi(z) Phi(-z))."""
     above, below = special.ndtr(z), special.ndtr(-z)
     slope: Array = np.exp(-0.5 * z * z) / math.sqrt(2 * math.pi) * (above - p) / (above * below)

@@ -50,7 +50,8 @@ class _Renyi(Guarantee):
     """Bounds on Renyi divergences: order a is bounded by level times ``slopes``."""
 
     caveat: ClassVar[str] = (
-        "The claim bounds the whole law; what is tested is the cap that it puts on one event. A single event shows "
+        "The claim bounds the whole distribution; what is tested is the cap that it puts on one event. A single "
+        "event shows "
         "about 70 % of the true level of Gaussian noise at moderate probabilities, 84 % at 0.001 and 90 % at 0.000001, "
         "so a pass says less here than for other notions."
     )

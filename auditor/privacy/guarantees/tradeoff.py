@@ -66,7 +66,7 @@ class TradeoffCurve(Guarantee):
         object.__setattr__(self, "alpha", tuple(x.tolist()))
         object.__setattr__(self, "beta", tuple(y.tolist()))
         # Lines p = intercept + rise q, of which the cap 1 - f is the least.
-        lifted = _lifted(1.0 - y[:-1] + slope * x[:-1], -slope, x, np.maximum(1.0 - y, x))
+        lifted = _lift_intercepts(1.0 - y[:-1] + slope * x[:-1], -slope, x, np.maximum(1.0 - y, x))
         object.__setattr__(self, "_lines", (lifted, -slope))
 
     @classmethod
@@ -169,10 +169,10 @@ class TradeoffCurve(Guarantee):
         """
         p, q = np.asarray(p, float), np.asarray(q, float)
         with np.errstate(divide="ignore", invalid="ignore"):
-            ratios = [np.where(p > q, (p - q) / self._allowed(at), 0.0) for at in (q, 1.0 - p)]
+            ratios = [np.where(p > q, (p - q) / self._allowed_excess(at), 0.0) for at in (q, 1.0 - p)]
         return np.asarray(np.maximum(*ratios))
 
-    def _allowed(self, q: Array) -> Array:
+    def _allowed_excess(self, q: Array) -> Array:
         """1 - f(q) - q."""
         return np.maximum(1.0 - np.interp(q, self.alpha, self.beta) - q, 0.0)
 
@@ -207,7 +207,7 @@ def _check_shape(x: Array, y: Array, slope: Array) -> None:
         )
 
 
-def _lifted(intercept: Array, rise: Array, x: Array, cap: Array) -> Array:
+def _lift_intercepts(intercept: Array, rise: Array, x: Array, cap: Array) -> Array:
     """Intercepts of the lines, raised by what is needed for none of them to be below the cap at any vertex.
 
     Valid because: between two vertices the cap is linear, so a line that is nowhere below it at vertices is nowhere

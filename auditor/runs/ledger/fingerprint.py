@@ -78,7 +78,7 @@ def collect_parts(
     found = {
         "claim": hash_parts(spell_out(guarantee, "the claim", key).encode()),
         "mechanism": hash_parts(
-            (_remote(named) if named and is_remote(target) else spell_out(target, "the target", key)).encode()
+            (_remote_name(named) if named and is_remote(target) else spell_out(target, "the target", key)).encode()
         ),
         "data": hash_parts(*(text.encode() for pair in pairs for text in _data(pair, key, private))),
         "source": hash_parts(
@@ -90,7 +90,7 @@ def collect_parts(
     return {**found, "key": key} if key else found
 
 
-def _remote(named: str) -> str:
+def _remote_name(named: str) -> str:
     """Name of a process or service, without who may use it."""
     return f"{show_target(named)} {urlsplit(named).query}" if named.lower().startswith("http") else show_target(named)
 

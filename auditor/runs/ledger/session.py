@@ -122,7 +122,7 @@ def share_of(attempt: int) -> float:
     return FIRST_SHARE if attempt == 1 else (1 - FIRST_SHARE) / ((attempt - 1) * attempt)
 
 
-class _Open(NamedTuple):
+class _OpenSeries(NamedTuple):
     """A series that this night adds to: the night's number in it, the chunks before, and why it is new."""
 
     series: int
@@ -224,12 +224,12 @@ class Night:
         self.fingerprint = fingerprint_parts(parts)
         self.seeded = False
         self._given = settings
-        self._open: dict[bool, _Open] = {}
+        self._open: dict[bool, _OpenSeries] = {}
         self._count_attempts()
         for alone in (False, True):
-            self._settle(alone)
+            self._settle_begun_chunk(alone)
 
-    def _settle(self, alone: bool) -> None:
+    def _settle_begun_chunk(self, alone: bool) -> None:
         """What becomes of a chunk that an earlier night began and did not count, as far as it is known beforehand."""
         number = self._series(alone)
         begun = None if number is None else begun_of(self.store, number)
@@ -294,7 +294,7 @@ class Night:
                 "INSERT INTO nights (series, number, begun, seed, alpha, first, judged) VALUES (?, ?, ?, ?, ?, ?, 0)",
                 (number, night, read_time(), str(self._given.seed), self.settings.alpha, chunks),
             )
-        self._open[alone] = _Open(number, night, int(chunks), afresh)
+        self._open[alone] = _OpenSeries(number, night, int(chunks), afresh)
         found = past_of(self.store, number)
         return found if begun is None else replace(found, pending=begun.plan)
 
@@ -550,7 +550,7 @@ class Night:
 
 
 def _close_night(
-    database: sqlite3.Connection, taken: _Open, verdict: Verdict, judged: bool = False, bound: float | None = None
+    database: sqlite3.Connection, taken: _OpenSeries, verdict: Verdict, judged: bool = False, bound: float | None = None
 ) -> None:
     """Write down when a night of a series ended, what it counted, and the verdict if that rests on the series."""
     where = (taken.series, taken.night)

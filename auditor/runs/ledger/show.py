@@ -199,7 +199,7 @@ def verify_ledger(path: Path) -> tuple[list[str], bool]:
             except SpecificationError as error:
                 wrong.append(f"{where}: {error}")
                 continue
-            found = [*_impossible(past, len(series.pairs)), *_nights(store, series, past)]
+            found = [*_uncounted_chunks(past, len(series.pairs)), *_inconsistent_nights(store, series, past)]
             if not found and series.guarantee is not None:
                 found = _wealth(past, series)
             unknown += series.guarantee is None
@@ -211,7 +211,7 @@ def verify_ledger(path: Path) -> tuple[list[str], bool]:
     return [*wrong, as_recorded + note], not wrong
 
 
-def _impossible(past: Past, pairs: int) -> list[str]:
+def _uncounted_chunks(past: Past, pairs: int) -> list[str]:
     """Chunks that no audit counts."""
     return [
         f"chunk {k} cannot be: {text}" for k, chunk in enumerate(past.chunks) if (text := _fault(chunk, past, pairs))
@@ -234,7 +234,7 @@ def _fault(chunk: Chunk, past: Past, pairs: int) -> str:
     return ""
 
 
-def _nights(store: Store, series: Series, past: Past) -> list[str]:
+def _inconsistent_nights(store: Store, series: Series, past: Past) -> list[str]:
     """What nights say of their chunks and verdicts that does not fit.
 
     A verdict is that of `Evidence.refuted`, of all chunks up to that night at its share of alpha. A refutation may have
@@ -257,7 +257,7 @@ def _nights(store: Store, series: Series, past: Past) -> list[str]:
         if chunks is not None and (len(own) != chunks or 2 * sum(chunk.n for chunk in own) != draws):
             found.append(f"night {number} says {chunks} chunks with {draws} draws, there are {len(own)}")
         if judged:
-            refuted = _refuted(past, last, guarantee, alpha)
+            refuted = _is_refuted(past, last, guarantee, alpha)
             if refuted != (verdict == Verdict.VIOLATION) and not (refuted and (series.looked or guarantee is None)):
                 found.append(f"night {number} says {verdict!r}, its wealth says otherwise")
     if counted.keys() - {len(rows) + 1}:  # what a night began and lost is counted before the next one begins
@@ -265,7 +265,7 @@ def _nights(store: Store, series: Series, past: Past) -> list[str]:
     return found
 
 
-def _refuted(past: Past, chunks: int, guarantee: Guarantee | None, alpha: float) -> bool:
+def _is_refuted(past: Past, chunks: int, guarantee: Guarantee | None, alpha: float) -> bool:
     """Whether the first chunks reject the claim and all smaller levels; without a guarantee, whether they may."""
     reached = max([0.0, *(log for _, log in past.path[:chunks])]) >= math.log(1 / alpha)
     return reached and (guarantee is None or rejects_below(past.chunks[:chunks], guarantee, alpha))

@@ -143,10 +143,10 @@ class Store:
             raise
 
     def _begin(self, create: bool) -> None:
-        with self._said():
+        with self._named_errors():
             empty = self._database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0
         if create and empty:
-            with self._said():
+            with self._named_errors():
                 self._database.execute("PRAGMA journal_mode=WAL")
             with self.transaction():
                 if self._database.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
@@ -164,7 +164,7 @@ class Store:
                 f"got {meta.get('schema')!r}"
             )
         self.identity, self.begun = str(meta["identity"]), str(meta.get("begun"))
-        with self._said():
+        with self._named_errors():
             self._database.execute("PRAGMA foreign_keys=ON")
 
     def close(self) -> None:
@@ -178,7 +178,7 @@ class Store:
         self.close()
 
     @contextmanager
-    def _said(self) -> Iterator[None]:
+    def _named_errors(self) -> Iterator[None]:
         try:
             yield
         except sqlite3.Error as error:
@@ -216,7 +216,7 @@ class Store:
         values : object
             Those values: None, numbers, texts or bytes.
         """
-        with self._said():
+        with self._named_errors():
             return self._database.execute(statement, values).fetchall()
 
     def series(self) -> list[Series]:

@@ -123,7 +123,7 @@ def test_draws_are_held_against_the_stated_law() -> None:
         def law(self, data: Any) -> Any:
             return REFERENCE.law(data)
 
-    with pytest.raises(SpecificationError, match="its draws against its stated law"):
+    with pytest.raises(SpecificationError, match="its draws against its stated distribution"):
         dpaudit.check_mechanism(Misstated(), ROWS)
     dpaudit.check_mechanism(Misstated(), ROWS, draws=0)
 

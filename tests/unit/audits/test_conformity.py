@@ -1,4 +1,4 @@
-"""Conformity: the e-process, the cells of laws, and what an audit against a stated law says."""
+"""Conformity: the e-process, the cells of distributions, and what an audit against a stated distribution says."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ def test_cells_of_a_lattice_law_hold_the_sums_of_their_points(law: TwoSidedGeome
     ids=["Laplace", "Gaussian", "Cauchy"],
 )
 def test_cells_of_a_continuous_law_are_hit_as_often_as_stated(law: Law, other: Any) -> None:
-    """Quantiles of scipy's law at the middles of a million equal parts: shares are exact within one in a million."""
+    """Quantiles of scipy's distribution at the middles of a million equal parts: shares are exact to 1e-6."""
     points = other.ppf((np.arange(1_000_000) + 0.5) / 1_000_000)
     cells = cells_of(law)
     for view, counts in zip(cells.views, cells.counts(points), strict=True):
@@ -295,7 +295,7 @@ def test_rare_outcomes_share_a_cell() -> None:
 
 
 def test_many_equally_rare_outcomes_are_read_in_groups() -> None:
-    """A law of which no outcome is common is still held against its half that occurs."""
+    """A distribution of which no outcome is common is still held against its half that occurs."""
     n = 1024 + 64 * 500  # of equal outcomes the first 1024 have cells of their own
     cells = cells_of(FiniteLaw(tuple(range(n)), np.full(n, 1 / n)))
     view = cells.views[0]
@@ -425,7 +425,8 @@ def test_a_table_shows_the_cells_that_deviate_most() -> None:
     view = cells_of(FiniteLaw(tuple("abcdef"), np.array([0.3, 0.2, 0.2, 0.1, 0.1, 0.1]))).views[0]
     observed = np.array([30, 20, 20, 28, 2, 0, 3])
     assert view.worst(observed).startswith("output is none of the stated outcomes in 3 of 103 draws")
-    # As counts of Poisson laws: 28 for 10 has a log-likelihood ratio of 28 ln 2.8 - 18 = 10.8, 0 for 10 one of 10.
+    # As counts of Poisson distributions: 28 for 10 has a log-likelihood ratio of 28 ln 2.8 - 18 = 10.8, 0 for 10 one of
+    # 10.
     observed[-1] = 0
     assert view.worst(observed) == "output = 'd' in 28 of 100 draws, 0.28 of them, stated 0.1"
     assert view.table(observed, 3) == {
@@ -440,7 +441,7 @@ def test_a_table_shows_the_cells_that_deviate_most() -> None:
 
 
 def test_a_law_that_is_none_is_refused() -> None:
-    with pytest.raises(SpecificationError, match="expected a finite law"):
+    with pytest.raises(SpecificationError, match="expected a finite distribution"):
         cells_of("Laplace")  # type: ignore[arg-type]
 
 
@@ -449,7 +450,7 @@ def test_a_law_that_is_none_is_refused() -> None:
 
 @dataclasses.dataclass(frozen=True)
 class Rolls:
-    """A die whose faces have the given probabilities, and the law of a fair one."""
+    """A die whose faces have the given probabilities, and the distribution of a fair one."""
 
     p: tuple[float, ...] = (1 / 6,) * 6
 

@@ -92,24 +92,24 @@ def test_p_values_of_independent_draws_are_not_too_small() -> None:
 def test_no_draw_is_in_two_comparisons_of_a_test(calls: int, blocks: int) -> None:
     # Every draw is its own number.
     table = np.arange(calls * blocks * 6, dtype=float).reshape(calls, blocks, 6, 1)
-    for triples in (independence._within(table), independence._between(table)):
+    for triples in (independence._triples_within_blocks(table), independence._triples_between_calls(table)):
         used = np.concatenate(triples).ravel()
         assert len(used) == 3 * calls * blocks == len(set(used))
     long = np.arange(8.0 * calls)[:, None]
-    used = np.concatenate(independence._neighbouring(long)).ravel()
+    used = np.concatenate(independence._neighbouring_triples(long)).ravel()
     assert len(used) == 6 * calls == len(set(used))
 
 
 def test_comparisons_are_of_the_calls_that_their_names_say() -> None:
     call = np.repeat(np.arange(24.0), 12).reshape(24, 2, 6, 1)
-    a, b, c = independence._within(call)
+    a, b, c = independence._triples_within_blocks(call)
     assert (a == b).all()
     assert (a != c).all()
-    a, b, c = independence._between(call)
+    a, b, c = independence._triples_between_calls(call)
     assert (a != b).all()
     assert (a != c).all()
     place = np.tile(np.arange(12.0), 24).reshape(24, 2, 6, 1)
-    a, b, c = independence._between(place)
+    a, b, c = independence._triples_between_calls(place)
     assert (a == b).all()
     assert (a != c).all()
 

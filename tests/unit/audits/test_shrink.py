@@ -50,7 +50,7 @@ def test_a_simple_event_is_preferred_and_said_with_few_digits() -> None:
     found = simplest_event(chains, past, fresh, CLAIM, 0.01)
     assert found is not None
     chain, counts, needed = found
-    # Between two laws of scale 0.1 at distance 1 there are several cuts of one digit.
+    # Between two distributions of scale 0.1 at distance 1 there are several cuts of one digit.
     assert chain.words()[0] in [f"output[1] <= 0.{digit}" for digit in (3, 4, 5, 6, 7)]
     assert counts.n == 800
     assert needed < 40
@@ -67,8 +67,8 @@ def test_of_equally_simple_events_the_one_with_the_known_cause_is_taken() -> Non
 
 
 def test_no_event_is_found_where_there_is_none() -> None:
-    # Two batches of one law: the best event's excess over the cap of epsilon = 1, a factor e, in 400 draws would have
-    # to be worth 9.2 nats; below 1e-9 for any event, times some hundred events.
+    # Two batches of one distribution: the best event's excess over the cap of epsilon = 1, a factor e, in 400 draws
+    # would have to be worth 9.2 nats; below 1e-9 for any event, times some hundred events.
     rng = np.random.default_rng(2)
     past, fresh = ((rng.normal(size=400), rng.normal(size=400)) for _ in range(2))
     assert simplest_event(simple_events(*past, CLAIM), past, fresh, CLAIM, 0.01) is None

@@ -24,15 +24,15 @@ from auditor.results import Verdict
 from experiments.document_003_bellairs_lectures.tracing import (
     _CODE,
     _Coins,
+    _constant_half,
     _contradiction,
-    _differing,
+    _differing_rows,
     _Gaussian,
-    _half,
     _laplace_maximum,
     _majority,
     _means_of,
     _normal_maximum,
-    _uniform,
+    _uniform_noise,
     _WithinOneHalf,
     accusation_level,
     accusation_rates,
@@ -57,7 +57,7 @@ def rng(seed: int = 20261122) -> np.random.Generator:
 
 
 def within(count: int, n: int, p: float, tests: int = 1) -> bool:
-    """Whether a count is no rarer than `FALSE_ALARM` for its law."""
+    """Whether a count is no rarer than `FALSE_ALARM` for its distribution."""
     low, high = stats.binom.cdf(count, n, p), stats.binom.sf(count - 1, n, p)
     return bool(min(low, high) >= FALSE_ALARM / 2 / tests)
 
@@ -98,8 +98,8 @@ def test_one_row_is_replaced_by_the_codeword_that_is_missing() -> None:
         assert set(other) == {1, 2, 3, 4} - {i}
         assert other[one != other].tolist() == [i0]
         assert one[one != other].tolist() == [i]
-    assert {right for _, _, right in _differing(traced)} == {1.0}
-    assert [left for _, left, _ in _differing(traced)] == [1.0] * 4
+    assert {right for _, _, right in _differing_rows(traced)} == {1.0}
+    assert [left for _, left, _ in _differing_rows(traced)] == [1.0] * 4
 
 
 def test_both_users_are_uniform_and_different() -> None:
@@ -153,7 +153,7 @@ def _laplace(means: Any) -> Any:
         (GaussianMeans(0.3), _Gaussian(0.3)),
         (GaussianMeans(3.0), _Gaussian(3.0)),
         (LaplaceMeans(200.0), _laplace),
-        (_WithinOneHalf(), _uniform),
+        (_WithinOneHalf(), _uniform_noise),
     ],
     ids=["Gaussian 0.3", "Gaussian 3", "Laplace", "uniform"],
 )
@@ -193,7 +193,7 @@ def test_levels_of_accusations() -> None:
     assert own == pytest.approx([103, 14, 3.0], rel=0.04)
     assert all(level < whole for level, whole in zip(levels, own, strict=True))
     assert accusation_rates(_CODE, _majority) == pytest.approx((1 / 9, 0.0))
-    present, replaced = accusation_rates(_CODE, _half)
+    present, replaced = accusation_rates(_CODE, _constant_half)
     assert present == pytest.approx(replaced)
 
 
@@ -233,7 +233,7 @@ def test_an_unknown_unit_is_refused() -> None:
 
 def test_the_replaced_user_is_never_accused_by_mistake() -> None:
     traced = Tracing(_Coins(), _CODE)
-    rate = accusation_rates(_CODE, _half)[1]
+    rate = accusation_rates(_CODE, _constant_half)[1]
     for data in ([1], [0]):
         assert within(int(traced(data, 2_000, rng()).sum()), 2_000, rate, 2)
     for name in ("tracer_sees_i", "infeasible_accusations_uncounted"):
@@ -260,7 +260,7 @@ def test_mistakes_refute_a_target_that_releases_nothing() -> None:
 
 def test_sorted_rows_differ_in_many_places() -> None:
     mistaken: Any = MUTANTS["rows_shuffled"].build(Tracing(EXACT, _CODE))
-    assert max(left for _, left, _ in _differing(mistaken)) == 9.0
+    assert max(left for _, left, _ in _differing_rows(mistaken)) == 9.0
 
 
 # ----------------------------------------------------------------------------------------- the means

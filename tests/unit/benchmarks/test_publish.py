@@ -44,7 +44,7 @@ def test_what_is_published_is_reproduced_and_the_same_each_time(
 def test_the_summary_counts_claims_by_level_and_document_and_names_what_is_unexpected(results: Path) -> None:
     content = read(results)
     page = summary(content)
-    assert "| L0: does the stated law itself break the guarantee? | 1 | 0 | 1 | 0 |" in page
+    assert "| L0: does the stated distribution itself break the guarantee? | 1 | 0 | 1 | 0 |" in page
     assert "| L1: do the outputs violate the stated guarantee? | 2 | 1 | 1 | 0 |" in page
     assert "| 900 | 3 | 1 | 2 | 0 |" in page
     assert page.count("| all | 3 | 1 | 2 | 0 |") == 2

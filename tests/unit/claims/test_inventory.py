@@ -152,7 +152,7 @@ def test_mutants_are_well_formed(entry: dict[str, Any]) -> None:
         assert is_text(mutant["true_epsilon"])
         assert is_text(mutant["note"])
         assert mutant["kind"] in KINDS
-        # What breaks the claim changes the privacy, what is rejected has no law at all.
+        # What breaks the claim changes the privacy, what is rejected has no distribution at all.
         assert mutant["kind"] != "violation" or mutant["true_epsilon"] != "unchanged"
         assert (mutant["kind"] == "rejected") == (mutant["true_epsilon"] == "undefined")
         assert mutant["kind"] != "harness" or mutant["true_epsilon"] == "unchanged"

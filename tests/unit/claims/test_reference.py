@@ -41,7 +41,7 @@ FEW = {"smoke": 2_000}
 
 @dataclass(frozen=True)
 class Response:
-    """Randomised response on the first bit, with its law."""
+    """Randomised response on the first bit, with its distribution."""
 
     epsilon: float = 1.0
 
@@ -76,7 +76,7 @@ class Gaussian:
 
 @dataclass(frozen=True)
 class Narrow(Gaussian):
-    """Half of the noise, and no law stated."""
+    """Half of the noise, and no distribution stated."""
 
     def __call__(self, data: Any, n: int, rng: Rng) -> NDArray[np.float64]:
         return Gaussian(2 * self.mu)(data, n, rng)
@@ -118,7 +118,7 @@ def test_conformity_may_be_left_out_or_have_other_options() -> None:
 
 @pytest.mark.parametrize(
     ("mechanism", "options", "message"),
-    [(Response(), {"level": "L4"}, "level L1 or L2, got 'L4'"), (Gaussian(), {}, "Gaussian states no law")],
+    [(Response(), {"level": "L4"}, "level L1 or L2, got 'L4'"), (Gaussian(), {}, "Gaussian states no distribution")],
 )
 def test_what_no_reference_can_claim_is_refused(mechanism: Any, options: dict[str, Any], message: str) -> None:
     with pytest.raises(SpecificationError, match=message):

@@ -35,7 +35,7 @@ SAME = Pair(np.array([0]), np.array([0]), "nothing changes")
 
 
 class Response:
-    """Randomised response on the first bit, with its law."""
+    """Randomised response on the first bit, with its distribution."""
 
     def __init__(self, epsilon: float) -> None:
         self.keep = 1 / (1 + math.exp(-epsilon))
@@ -48,7 +48,7 @@ class Response:
 
 
 class OnPaper(Response):
-    """A stated law that nobody draws from."""
+    """A stated distribution that nobody draws from."""
 
     def __call__(self, data: Any, n: int, rng: Rng) -> NDArray[np.int64]:
         raise AssertionError("drawn from")

@@ -22,7 +22,7 @@ from auditor.audits.privacy_loop import Settings
 from auditor.claims.claim import BUDGETS
 from auditor.results import result_from
 from dpaudit import pytest_plugin
-from dpaudit.pytest_plugin import Family, Session, share
+from dpaudit.pytest_plugin import DeclaredAudits, PytestSession, share
 
 pytest_plugins = ["pytester"]
 
@@ -301,10 +301,10 @@ def test_the_test_goes_before_the_marker_and_the_marker_before_the_options(
 
 def test_budgets_of_a_level_are_those_of_a_run() -> None:
     for level, (draws, stop) in BUDGETS.items():
-        options = Session(None, level, None, False, test="test", phase="call").options({})
+        options = PytestSession(None, level, None, False, test="test", phase="call").options({})
         assert options == {"id": "test", "draws": draws, "stop": stop}
     # A level that the marker's draws do not name has its own.
-    marked = Session(None, "full", None, False, test="test", phase="call", budgets={"draws": {"smoke": 40}})
+    marked = PytestSession(None, "full", None, False, test="test", phase="call", budgets={"draws": {"smoke": 40}})
     assert marked.options({})["draws"] == BUDGETS["full"][0]
 
 
@@ -361,7 +361,7 @@ def test_shares_add_up_to_alpha_at_most_whatever_the_tests_do() -> None:
     for _ in range(200):
         declares = rng.integers(0, 4, size=rng.integers(1, 30))
         makes = rng.integers(0, 40, size=declares.size)
-        family = Family(int(declares.sum()), declares.size)
+        family = DeclaredAudits(int(declares.sum()), declares.size)
         total = math.fsum(
             share(0.05, family, int(declared), k)
             for declared, made in zip(declares, makes, strict=True)
@@ -369,9 +369,9 @@ def test_shares_add_up_to_alpha_at_most_whatever_the_tests_do() -> None:
         )
         assert 0 <= total <= 0.05 * (1 + 1e-12)
     # Nothing is left over where tests do what they declare, but for the tenth that is kept.
-    assert math.fsum(share(0.05, Family(3, 9), 3, k) for k in (1, 2, 3)) == pytest.approx(0.045)
+    assert math.fsum(share(0.05, DeclaredAudits(3, 9), 3, k) for k in (1, 2, 3)) == pytest.approx(0.045)
     # ... and all is used in the limit where nobody declares anything.
-    assert math.fsum(share(0.05, Family(0, 1), 0, k) for k in range(1, 10_000)) == pytest.approx(0.05, rel=1e-4)
+    assert math.fsum(share(0.05, DeclaredAudits(0, 1), 0, k) for k in range(1, 10_000)) == pytest.approx(0.05, rel=1e-4)
 
 
 def alarms(shares: list[float], sessions: int) -> int:
@@ -392,7 +392,7 @@ def test_a_session_of_claims_without_margin_has_false_alarms_at_most_as_often_as
     alpha, sessions = 0.4, 300
     # More sessions than this have a probability of at most 1e-6 for a rate of alpha.
     limit = stats.binom.isf(1e-6, sessions, alpha)
-    family = Family(4, 3)  # two tests declare two audits each, one none; all make three
+    family = DeclaredAudits(4, 3)  # two tests declare two audits each, one none; all make three
     shares = [share(alpha, family, declared, k) for declared in (2, 2, 0) for k in (1, 2, 3)]
     assert alarms(shares, sessions) <= limit
     # The harness is seen to fail without the split, and with one that forgets that a test may make several audits.
@@ -560,7 +560,7 @@ def test_the_page_is_run(suite: pytest.Pytester) -> None:
     done.stdout.fnmatch_lines(["dpaudit: alpha 1e-06 for the whole session, level smoke, seed 7"])
     for share_of in properties(suite).values():
         assert float(share_of["dpaudit.1.alpha"]) == pytest.approx(3e-7)
-    assert share(0.01, Family(0, 1_000), 0, 1) == pytest.approx(0.000006, rel=0.02)
+    assert share(0.01, DeclaredAudits(0, 1_000), 0, 1) == pytest.approx(0.000006, rel=0.02)
 
 
 def test_every_option_stands_on_the_page(suite: pytest.Pytester) -> None:

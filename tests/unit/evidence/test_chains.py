@@ -1,4 +1,4 @@
-"""What a chain of two events gains over its best event alone, from exact laws."""
+"""What a chain of two events gains over its best event alone, from exact distributions."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def compositions(n: int, cells: int) -> Iterator[tuple[int, ...]]:
 
 
 def law(p: Sequence[float], n: int) -> dict[tuple[int, ...], float]:
-    """Joint law of the cell counts of n draws, from the probabilities of the nested events."""
+    """Joint distribution of the cell counts of n draws, from the probabilities of the nested events."""
     masses = np.maximum(-np.diff([1.0, *p, 0.0]), 0.0)
     found = {}
     for counts in compositions(n, len(masses)):

@@ -157,7 +157,7 @@ def test_laplace_mutants_without_a_law_show_impossible_events() -> None:
 
 
 def lumped(mutant: Any, centre: int) -> FiniteLaw:
-    """Law on -60..60 with the rest lumped at the ends: exact cell masses, tails of one ratio."""
+    """Distribution on -60..60 with the rest lumped at the ends: exact cell masses, tails of one ratio."""
     k = np.arange(-60, 61)
     mass = mutant.cell_probability(k - centre)
     far = np.arange(1, 2000)

@@ -145,7 +145,7 @@ def test_geometric_fine_lattice_approaches_laplace() -> None:
         assert pair.delta(epsilon) == pytest.approx(laplace.delta(epsilon), abs=1e-7)
 
 
-# -------------------------------------------------------------------- A4 and products of laws
+# -------------------------------------------------------------------- A4 and products of distributions
 
 
 @pytest.mark.parametrize("k", [1, 2, 7, 60])
@@ -217,7 +217,7 @@ def test_two_laplace_coordinates_through_a_fine_lattice_against_dp_accounting() 
         assert pair.delta(epsilon) == pytest.approx(reference.get_delta_for_epsilon(epsilon), abs=2e-4)
 
 
-# --------------------------------------------------------------------------- finite laws, rules
+# --------------------------------------------------------------------------- finite distributions, rules
 
 
 def masses(size: int) -> st.SearchStrategy[FloatArray]:
@@ -389,7 +389,7 @@ def test_unsupported_pairs_name_both_laws() -> None:
         (ProductLaw((lap, lap)), ProductLaw((LaplaceLaw(1.0, 1.0), LaplaceLaw(1.0, 2.0)))),
     ]
     for p, q in unsupported:
-        with pytest.raises(ValueError, match=r"no exact privacy curve.*Law\("):
+        with pytest.raises(ValueError, match=r"no exact privacy curve.*Distribution\("):
             curve(p, q)
     near, far = (TwoSidedGeometricLaw(loc, 1.001) for loc in (0, 2**23))
     with pytest.raises(ValueError, match="shift of at most"):

@@ -243,7 +243,7 @@ def cauchy_after(pair: PrivacyCurve, distance: float) -> Callable[[float], float
 
 
 def laplace_after_outcomes(p: FloatArray, q: FloatArray, shift: float) -> Callable[[float], float]:
-    """The same for laws on a list of outcomes: a plain sum. The pair is symmetric, so one order is enough."""
+    """The same for distributions on a list of outcomes: a plain sum. The pair is symmetric, so one order is enough."""
     listed = LaplaceCurve(shift)
     return lambda epsilon: math.fsum(x * listed.delta(epsilon - math.log(x / y)) for x, y in zip(p, q, strict=True))
 
@@ -411,7 +411,7 @@ def test_listed_losses_are_those_of_the_curve(pair: PrivacyCurve) -> None:
     step = (high - low) / 4096
     listed = convolution.losses(pair, step)
     assert np.all(np.diff(listed.loss) >= 0)
-    # Both laws have mass 1, and so does every cell: quadrature errors are those of rounding.
+    # Both distributions have mass 1, and so does every cell: quadrature errors are those of rounding.
     assert np.exp(listed.log_p).sum() == pytest.approx(1.0, rel=1e-12)
     assert np.exp(listed.log_p - listed.loss).sum() == pytest.approx(1.0, rel=1e-11)
     for epsilon in np.linspace(0.0, high, 8)[:-1]:

@@ -295,7 +295,7 @@ def test_renyi_of_densities_is_the_integral_of_its_definition(order: float, shif
             curve(GaussianLaw(0.0, 1.0), GaussianLaw(shift, 1.0)),
             lambda x: float(stats.norm.logpdf(x)),
             lambda x: float(stats.norm.logpdf(x, shift)),
-            # The tilted law is a normal law around -(order - 1) shift.
+            # The tilted distribution is a normal one around -(order - 1) shift.
             [-(order - 1) * shift - 12.0, -(order - 1) * shift, -(order - 1) * shift + 12.0],
         ),
         (

@@ -79,14 +79,15 @@ def test_caps_grow_with_the_level(guarantee: Guarantee, q: float, more: float) -
 def test_the_cap_of_epsilon_and_delta_is_the_largest_power_among_laws_that_attain_both(
     epsilon: float, delta: float
 ) -> None:
-    # The pair of laws that attains (epsilon, delta): mass delta where the other law has none, the rest by randomised
-    # response (Kairouz, Oh and Viswanath 2015, theorem 8). The largest power at level q is Neyman and Pearson's.
+    # The pair of distributions that attains (epsilon, delta): mass delta where the other distribution has none, the
+    # rest by randomised response (Kairouz, Oh and Viswanath 2015, theorem 8). The largest power at level q is Neyman
+    # and Pearson's.
     e = math.exp(epsilon)
     p = np.array([delta, (1 - delta) * e / (1 + e), (1 - delta) / (1 + e), 0.0])
     corners_q, corners_p = np.cumsum(p[::-1]), np.cumsum(p)
     q = np.linspace(0, 1, 501)
     power = np.interp(q, [0.0, *corners_q], [0.0, *corners_p])
-    power[0] = delta  # the law Q has no mass there at all: power at level 0
+    power[0] = delta  # the distribution Q has no mass there at all: power at level 0
     np.testing.assert_allclose(ApproxDP(epsilon, delta).cap(q, epsilon), power, atol=1e-12)
 
 

@@ -347,7 +347,7 @@ def test_the_exact_level_of_gaussian_noise() -> None:
 def test_the_exact_level_of_two_coins_is_theirs() -> None:
     p, q = 0.3, 0.1
     pair = curve(FiniteLaw((1, 0), np.array([p, 1 - p])), FiniteLaw((1, 0), np.array([q, 1 - q])))
-    # For a coin one event is the whole law, so events show all of it.
+    # For a coin one event is the whole distribution, so events show all of it.
     assert ZCDP(1.0).exact_level(pair) == pytest.approx(ZCDP(1.0).event_level(pair), rel=0.015)
     worst = max(renyi(2, p, q), renyi(2, q, p))
     assert RenyiDP({2: 0.5}).exact_level(pair) == pytest.approx(worst / 0.5)

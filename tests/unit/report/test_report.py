@@ -501,7 +501,7 @@ def test_an_interrupted_run_says_so() -> None:
 
 def test_infinities_are_shown_and_sorted(content: Results) -> None:
     page = render_html(content)
-    # Of mutant: level and bound as they are shown, which is what the script reads; and of the law: no bound.
+    # Of mutant: level and bound as they are shown, which is what the script reads; and of the distribution: no bound.
     assert "<td>∞<td>0.9<td>90 %<td>1.7<td>4.2<td>308<td>" in page
     assert "<td>1<td>–<td>–<td>–<td>–<td>–<td>" in page
     body = page.partition("<body>")[2]  # not the head, which has a hash of letters
@@ -567,7 +567,7 @@ UNDECIDED: list[tuple[dict[str, Any], str]] = [
         {"message": "a", "independence": {"asked": "they repeat", "asked_p": 0.01}},
         "make each output draw noise of its own",
     ),
-    ({"message": "a", "level": "L0"}, "state laws whose exact curve is known more precisely"),
+    ({"message": "a", "level": "L0"}, "state distributions whose exact curve is known more precisely"),
     ({"message": "a", "notion": "exponent"}, "fit it over a wider range"),
     ({"message": "a", "notion": "smallest parameter"}, "the failure rate is not monotone"),
 ]

@@ -31,7 +31,7 @@ PAIR = Pair(np.array([0]), np.array([1]), "one row, 0 against 1")
 
 
 class Die:
-    """A die with a stated law; ``loaded`` of its throws are ones whatever is stated, ``seventh`` of them sevens."""
+    """A die with a stated distribution; ``loaded`` of its throws are ones, ``seventh`` sevens, whatever is stated."""
 
     def __init__(self, loaded: float = 0.0, seventh: float = 0.0) -> None:
         self.loaded, self.seventh = loaded, seventh
@@ -96,7 +96,7 @@ def every(content: Results) -> tuple[str, ...]:
 def test_a_pass_says_which_divergence_it_would_have_caught(honest: AuditResult) -> None:
     assert honest.verdict == Verdict.CONSISTENT
     text = " ".join(explain_verdict(view(honest)))
-    assert "20,000 draws gave no sufficient evidence against the law of Die." in text
+    assert "20,000 draws gave no sufficient evidence against the distribution of Die." in text
     said = re.search(r"A divergence of (\S+) nats a draw.*probability 0.9; .* exceeds (\S+) % diverges", text)
     assert said is not None
     assert honest.resolves is not None
@@ -124,7 +124,9 @@ def test_a_deviation_is_said_with_its_evidence_and_a_certified_ratio(loaded: Aud
     assert loaded.verdict == Verdict.DEVIATION
     claim = view(loaded)
     text = " ".join(explain_verdict(claim))
-    assert text.startswith("Wrong, but by itself no violation of the guarantee: outputs do not follow the law of Die:")
+    assert text.startswith(
+        "Wrong, but by itself no violation of the guarantee: outputs do not follow the distribution of Die:"
+    )
     assert re.search(r"The evidence reached 10\^\d+\.\d; 10\^2\.0 decides\.", text)
     assert loaded.lower_bound is not None
     ratio = re.search(r"a log-ratio of (\S+) nats: it is at least (\S+) times as probable", text)
@@ -155,7 +157,7 @@ def test_dependent_draws_are_a_deviation_without_evidence(honest: AuditResult) -
         source={"document": "", "place": ""},
         level="L3",
         notion="conformity",
-        claimed="the law of Die",
+        claimed="the distribution of Die",
         claimed_level=1e-9,
         parameters={},
         alpha=0.01,
@@ -195,7 +197,7 @@ def test_deviations_that_were_expected_have_a_section(loaded: AuditResult) -> No
     assert "## Deviations, as expected" in render_markdown({"claims": [record]})
     table = summary_table({"claims": [record]})
     assert " Die " in table
-    assert "the law of" not in table
+    assert "the distribution of" not in table
 
 
 def test_an_unexpected_deviation_is_a_warning_and_a_failure(loaded: AuditResult) -> None:

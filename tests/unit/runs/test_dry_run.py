@@ -290,7 +290,7 @@ def test_a_dry_run_of_the_command_line(dpaudit: Command, tmp_path: Path) -> None
     for line, case in ((crash, "crash"), (law, "L0"), (held, "reference"), (strong, "strong")):
         assert case in line.split()[0]
     assert re.search(r"200,000 draws +0\.01 +FAILS$", crash)
-    assert re.search(r"exact law +- +-$", law)
+    assert re.search(r"exact distribution +- +-$", law)
     assert re.search(r"200,000 draws +0\.01 +at most [0-9.]+ s$", held)
     assert "violation" in strong
     assert why == "FAILS in its pilot: 900/response/L1/pure_dp/crash: the target raised RuntimeError: no entropy left"

@@ -106,7 +106,7 @@ def test_a_curve_that_is_exact_needs_no_second_one() -> None:
     assert audit(exact(Coin(1.0), PureDP(1.0), PAIR)).verdict == Verdict.CONSISTENT
     broken = audit(exact(Coin(1.0), PureDP(0.9), PAIR))
     assert broken.verdict == Verdict.VIOLATION
-    assert broken.message == "the stated law has ε = 1 on this pair"
+    assert broken.message == "the stated distribution has ε = 1 on this pair"
 
 
 # --------------------------------------------------------------------------------------------- L2
@@ -129,7 +129,7 @@ def test_a_claim_of_conformity_has_its_id_and_runs_as_any_other() -> None:
     assert claim_of(draft).id == "000/test/L3/conformity/coin"
     result = audit(draft)
     assert (result.level, result.verdict, result.pair) == ("L3", Verdict.CONSISTENT, "1 against 0")
-    assert result.claimed == "the law of Coin"
+    assert result.claimed == "the distribution of Coin"
     assert result.parameters["error"] == 1e-9
     assert result.draws == 200_000
     assert result.replay.startswith("dpaudit run")
@@ -143,7 +143,7 @@ def test_a_mutant_is_held_against_the_law_of_the_reference() -> None:
     assert result.ok
     assert result.mechanism == "Coin"
     assert "x" in str(result.cells["dataset"])
-    # Against its own law it would pass: the same claim without a reference.
+    # Against its own distribution it would pass: the same claim without a reference.
     assert audit(replace(mutant, guarantee=StatedLaw(Coin(0.9)), expected=Verdict.CONSISTENT)).ok
 
 
@@ -157,7 +157,7 @@ def test_datasets_may_be_given_without_a_pair() -> None:
 def test_what_is_declared_is_checked_at_load() -> None:
     with pytest.raises(SpecificationError, match="at least one dataset"):
         conformity(Coin(1.0), case="none")
-    with pytest.raises(SpecificationError, match="method law"):
+    with pytest.raises(SpecificationError, match="method distribution"):
         conformity(lambda data, n, rng: np.zeros(n), PAIR)
     with pytest.raises(SpecificationError, match="a case must be"):
         conformity(Coin(1.0), PAIR, case="not a case")
@@ -174,7 +174,7 @@ def test_a_failure_of_ours_on_a_claim_of_conformity_is_an_error(tmp_path: Path) 
         "    def __call__(self, data, n, rng):\n"
         "        return rng.integers(0, 2, n)\n"
         "    def law(self, data):\n"
-        "        raise ValueError('no law on these data')\n"
+        "        raise ValueError('no distribution on these data')\n"
         "@entry('000/lawless', title='t', source=Source('000', 'p'))\n"
         "def lawless():\n"
         "    yield conformity(Lawless(), [1])\n"
@@ -183,8 +183,8 @@ def test_a_failure_of_ours_on_a_claim_of_conformity_is_an_error(tmp_path: Path) 
     claims = registry.load_claims(run.paths)
     (result,) = runner.execute_run(run, claims).results
     assert result.verdict == Verdict.ERROR
-    assert "no law on these data" in result.message
-    assert (result.level, result.notion, result.claimed) == ("L3", "conformity", "the law of Lawless")
+    assert "no distribution on these data" in result.message
+    assert (result.level, result.notion, result.claimed) == ("L3", "conformity", "the distribution of Lawless")
     json.dumps(make_plain(build_manifest(run, claims)))
 
 

@@ -108,7 +108,7 @@ def sleepy(data, n, rng):
 
 
 class Sleepy(Response):
-    """A slow one that states its law."""
+    """A slow one that states its distribution."""
 
     def __init__(self):
         super().__init__(1.0)
@@ -168,7 +168,7 @@ def test_a_changed_mechanism_is_named(results: Path, claims: Path) -> None:
     claims.write_text(HEADER.replace("< self.keep", "< 0.99 * self.keep") + FINE, encoding="utf-8")
     said = process("reproduce", results, "--jobs", 1)
     assert said.code == 1, said
-    # The exact claim's law is as it was: the hash of the source differs, and so does its record.
+    # The exact claim's distribution is as it was: the hash of the source differs, and so does its record.
     assert said.out.splitlines()[-1] == "0 of 3 claims reproduced"
     assert why(said).count("the source of Response has changed") == 3
     assert "claims.py" in why(said)[-1]

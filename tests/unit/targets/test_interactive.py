@@ -1,4 +1,4 @@
-"""Dialogues: transcripts, their exact laws, analysts against scalar twins, and what is refused."""
+"""Dialogues: transcripts, their exact distributions, analysts against scalar twins, and what is refused."""
 
 from __future__ import annotations
 
@@ -459,11 +459,11 @@ def test_a_mixture_gives_each_trial_to_one_analyst() -> None:
     assert law.ppf(1e-8) <= counts[0] <= law.isf(1e-8)
 
 
-# ------------------------------------------------------------------------------------ exact laws
+# ------------------------------------------------------------------------------------ exact distributions
 
 
 def by_hand(mechanism: NoisyBits, analyst: Analyst, bits: NDArray[Any]) -> dict[tuple[int, ...], float]:
-    """Law of the transcripts by plain recursion, one history at a time."""
+    """Distribution of the transcripts by plain recursion, one history at a time."""
     found: dict[tuple[int, ...], float] = {}
 
     def go(asked: list[int], answers: list[int], mass: float, left: int) -> None:

@@ -1,4 +1,4 @@
-"""Tails and quantiles of the Laplace mechanism of document 004 on its lattice, against its law."""
+"""Tails and quantiles of the Laplace mechanism of document 004 on its lattice, against its distribution."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_the_quantile_is_the_least_that_will_do() -> None:
             steps = round(_quantile(mechanism, beta) / mechanism.step)
             assert 2 * mass[steps + 1 :].sum() <= beta * (1 + 1e-9)
             assert 2 * mass[steps:].sum() > beta
-            # The continuous law: ln(1/beta) scales.
+            # The continuous distribution: ln(1/beta) scales.
             assert _quantile(mechanism, beta) == pytest.approx(2.0 * math.log(1 / beta) / epsilon, abs=2.0**-9)
 
 

@@ -106,7 +106,7 @@ def test_the_widest_gap_of_normal_scores_is_at_the_centre(sigma: float) -> None:
     k, p = pmf(sigma, 40.0)
     inside = np.abs(k) <= 25 * sigma + 1  # beyond, the lower sums are too small for what follows
     below = np.cumsum(p)[inside]
-    scores = special.ndtri(below[below < 0.5])  # the lower half; the law is symmetric
+    scores = special.ndtri(below[below < 0.5])  # the lower half; the distribution is symmetric
     # P[Z <= -1] = (1 - P[Z = 0]) / 2: twice its score is the gap at the centre.
     gaps = np.append(np.diff(scores), -2.0 * scores[-1])
     assert gaps.argmax() == gaps.size - 1

@@ -1,4 +1,4 @@
-"""Geometric noise with the output clamped: law, levels and mutants, computed another way."""
+"""Geometric noise with the output clamped: distribution, levels and mutants, computed another way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Exact samplers of integer noise against their laws, computed another way.
+"""Exact samplers of integer noise against their distributions, computed another way.
 
 Counts of draws in cells are compared with exact binomial quantiles at 1e-7 / (number of cells), two-sided, so one
 comparison alarms falsely with probability at most 1e-7 for any seed; no test makes more than 10 of them.
@@ -40,7 +40,7 @@ def cells_of_width(spread: float, low: float = -3.0) -> NDArray[np.int64]:
     return np.unique(np.rint(np.linspace(low, 3.0, 13) * spread)).astype(np.int64)
 
 
-# ------------------------------------------------------------------------------ the law of draws
+# ------------------------------------------------------------------------------ the distribution of draws
 
 
 @pytest.mark.parametrize("a", [1 + 2.0**-30, 1.001, 1.5, math.e, 7.0, 1e9])
@@ -101,11 +101,11 @@ def test_the_fast_path_decides_nearly_everything(monkeypatch: pytest.MonkeyPatch
 
 def test_wide_noise_fits_into_its_integers() -> None:
     # The narrowest ratio there is: G is below 2^60 and 2^52 on average; its mean of 1,000 is within 30 % but for
-    # probability below 1e-10 (Chernoff bounds for the exponential law, of which G / 2^52 is a rounding).
+    # probability below 1e-10 (Chernoff bounds for the exponential distribution, of which G / 2^52 is a rounding).
     draws = draw_geometric(math.nextafter(1.0, 2.0), 1_000, np.random.default_rng(6))
     assert 0.7 < draws.mean() / 2.0**52 < 1.3
     assert draws.max() < 2**60
-    # The chi-square law of the sum of squares, two-sided 1e-7; the lattice is far too fine to show.
+    # The chi-square distribution of the sum of squares, two-sided 1e-7; the lattice is far too fine to show.
     wide = discrete_gaussian(2.0**40, 1_000, np.random.default_rng(7)) / 2.0**40
     law = stats.chi2(1_000)
     assert law.ppf(FALSE_ALARM / 2) < float((wide**2).sum()) < law.isf(FALSE_ALARM / 2)
@@ -122,7 +122,7 @@ def test_independent_digits_make_a_geometric_number(r: Fraction) -> None:
     for bits in product((0, 1), repeat=6):
         number = sum(bit << i for i, bit in enumerate(bits))
         mass[number] += math.prod((p if bit else 1 - p for p, bit in zip(one, bits, strict=True)), start=Fraction(1))
-    # The geometric law, given that the number is below 64.
+    # The geometric distribution, given that the number is below 64.
     assert mass == {k: (1 - r) * r**k / (1 - r**64) for k in range(64)}
 
 
@@ -260,7 +260,7 @@ def test_draws_depend_on_the_generator_alone(draw: Draw) -> None:
 
 
 def test_blocks_are_not_seen_in_the_law() -> None:
-    # Three blocks and a part of one; the draws of the last part follow the law as well.
+    # Three blocks and a part of one; the draws of the last part follow the distribution as well.
     draws = draw_geometric(2.0, 3 * lattice._BLOCK + 1_000, np.random.default_rng(13))
     assert_counts(draws[-1_000:], np.arange(6), lambda k: 1.0 - 0.5 ** (k + 1))
 

@@ -61,7 +61,7 @@ def at_least(value: float) -> Count:
 
 
 def chi_square(counts: np.ndarray[Any, Any], law: FiniteLaw, tests: int = 1) -> None:
-    """Counts of the law's outcomes agree with the law, in one of some tests."""
+    """Counts of a distribution's outcomes agree with it, in one of some tests."""
     assert p_value(counts, law.probabilities) > FALSE_ALARM / tests
 
 
@@ -369,7 +369,7 @@ def test_the_adversary_and_the_game_refuse_bad_parameters() -> None:
 
 
 def pair_of(name: str, epsilon: float) -> LossCurve:
-    """An oriented pair of laws of exactly that level."""
+    """An oriented pair of distributions of exactly that level."""
     if name == "response":
         response = LeakyResponse(BIT, epsilon)
         found = curve(response.law(X), response.law(Y))

@@ -112,7 +112,7 @@ def test_pairs_without_a_formula_are_refused() -> None:
         (CauchyLaw(0.0, 2.0), CauchyLaw(0.0, 1.0)),
     ]
     for first, second in pairs:
-        with pytest.raises(ValueError, match=r"expected two laws of one family .*, got "):
+        with pytest.raises(ValueError, match=r"expected two distributions of one family .*, got "):
             loss_event(first, second, 1.0)
 
 
@@ -169,12 +169,12 @@ def test_draws_follow_the_law(law: Any) -> None:
         grid = outputs
         stated = law.cdf(outputs)
     empirical = np.searchsorted(outputs, grid, side="right") / n
-    # Dvoretzky, Kiefer, Wolfowitz: 2 exp(-2 n t^2) = 2e-7 for each of five laws, 1e-6 in all.
+    # Dvoretzky, Kiefer, Wolfowitz: 2 exp(-2 n t^2) = 2e-7 for each of five distributions, 1e-6 in all.
     assert np.abs(empirical - stated).max() <= math.sqrt(math.log(2 / 2e-7) / (2 * n)) + 1 / n
 
 
 def test_draws_of_vectors_are_refused() -> None:
-    with pytest.raises(ValueError, match="expected a law of one number, got ProductLaw"):
+    with pytest.raises(ValueError, match="expected a distribution of one number, got ProductLaw"):
         draw(ProductLaw((LaplaceLaw(0.0, 1.0),)), 1, np.random.default_rng(0))
 
 

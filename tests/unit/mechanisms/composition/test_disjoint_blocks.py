@@ -1,4 +1,4 @@
-"""Blocks of rows: their laws, what one row costs wherever it stands, and the mutants."""
+"""Blocks of rows: their distributions, what one row costs wherever it stands, and the mutants."""
 
 from __future__ import annotations
 

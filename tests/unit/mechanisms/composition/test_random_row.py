@@ -1,4 +1,4 @@
-"""A random row, published half of the time: its law, its delta, its statistical distances."""
+"""A random row, published half of the time: its distribution, its delta, its statistical distances."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The generic private learner: classes of hypotheses, laws, levels, mutants, and sample sizes."""
+"""The generic private learner: classes of hypotheses, distributions, levels, mutants, and sample sizes."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ def test_what_is_refused(build: Any, shown: str) -> None:
         build()
 
 
-# ------------------------------------------------------------------------------ law of the learner
+# ------------------------------------------------------------------------------ distribution of the learner
 
 
 @pytest.mark.parametrize("hypotheses", CLASSES, ids=repr)

@@ -1,4 +1,4 @@
-"""The choice among the candidates of A* by the generic learner: the same law by two routes, and its mutants' levels."""
+"""The choice among the candidates of A* by the generic learner: its distribution by two routes, its mutants' levels."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ OF_RUN = {NULL: 0.5, 0: 0.5 * (0.25 + 0.75 / 2), 1: 0.5 * 0.75 / 2}
 
 
 def of_six(label: int, rule: Any) -> FiniteLaw:
-    """Law of the whole learner on six blocks of a row (1, 0), and one test row, by its steps."""
+    """Distribution of the whole learner on six blocks of a row (1, 0), and one test row, by its steps."""
     law = dict.fromkeys(OF_RUN, 0.0)
     for some in itertools.product(OF_RUN, repeat=6):
         right = [code == label for code in some]

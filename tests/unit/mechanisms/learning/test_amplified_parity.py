@@ -1,4 +1,4 @@
-"""The amplified parity learner: its parameters, the laws of its choice and of its releases, fresh samples, mutants."""
+"""The amplified parity learner: parameters, distributions of choices and releases, fresh samples, mutants."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_bad_parameters_are_refused_with_their_value(build: Any, shown: str) -> 
         build()
 
 
-# ------------------------------------------------------------------------------ laws of releases
+# ------------------------------------------------------------------------------ distributions of releases
 
 SMALL = rows((1, 0, 0), (1, 1, 1), (0, 1, 1), (1, 0, 1), (0, 0, 1), (1, 1, 0), (0, 1, 0), (1, 0, 0))
 
@@ -165,7 +165,7 @@ def label(r: int, row: NDArray[np.uint8]) -> int:
 
 
 def parity_law(epsilon: float, d: int, block: Rows) -> dict[int, float]:
-    """Law of A by listing subsets and parities: the definition."""
+    """Distribution of A by listing subsets and parities: the definition."""
     found, p = dict.fromkeys(range(-1, 2**d), 0.0), epsilon / 4
     for taken in itertools.product((0, 1), repeat=len(block)):
         weight = math.prod(p if t else 1 - p for t in taken)
@@ -180,7 +180,7 @@ def parity_law(epsilon: float, d: int, block: Rows) -> dict[int, float]:
 
 
 def brute_output(boosted: BoostedLearner, data: Rows) -> dict[int, float]:
-    """Law of A* from its definition: all hypotheses of all runs, and the choice among fixed ones."""
+    """Distribution of A* from its definition: all hypotheses of all runs, and the choice among fixed ones."""
     split, learner = boosted.split, boosted.learner
     d = data.shape[1] - 1
     laws = [parity_law(learner.epsilon, d, split.block(data, j)) for j in range(split.rounds)]

@@ -1,4 +1,4 @@
-"""The choice of a candidate by its noisy errors, or by the exponential mechanism: its law, and what it costs."""
+"""The choice of a candidate by its noisy errors, or by the exponential mechanism: distribution and cost."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FloatArray = NDArray[np.float64]
 ALARM = 1e-6
 
 
-# ------------------------------------------------------------------------- the law of the choice
+# ------------------------------------------------------------------------- the distribution of the choice
 
 
 def brute_force(selection: NoisyErrorCounts, errors: NDArray[np.int64]) -> FloatArray:

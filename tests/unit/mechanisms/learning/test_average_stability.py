@@ -1,4 +1,4 @@
-"""On-average stability: closed forms against training and enumeration, the estimator's law, and its mistakes."""
+"""On-average stability: closed forms against training and enumeration, the estimator's distribution and mistakes."""
 
 from __future__ import annotations
 

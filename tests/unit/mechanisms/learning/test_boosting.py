@@ -93,7 +93,7 @@ def test_what_is_published_depends_on_the_block_of_a_row_only() -> None:
         assert [j for j in range(3) if first.parts[j] != second.parts[j]] == changed
 
 
-# --------------------------------------------------------------------------------------- laws
+# --------------------------------------------------------------------------------------- distributions
 
 
 def thresholds(split: TrainTestSplit, epsilon: float = 1.0, points: int = 3) -> BoostedLearner:

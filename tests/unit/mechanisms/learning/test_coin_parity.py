@@ -1,4 +1,4 @@
-"""The parity learner with a coin: its law against the definition, its exact level, its mutants, and sample sizes."""
+"""The parity learner with a coin: its distribution against the definition, exact level, mutants, and sample sizes."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def agrees(law: FiniteLaw, known: dict[int, float]) -> None:
 
 
 def follows(mechanism: Mechanism, data: Any, law: FiniteLaw, seed: int, n: int = 60_000) -> None:
-    """Draws against a law: each outcome by its exact binomial tails, the false alarm split over them."""
+    """Draws against a distribution: each outcome by its exact binomial tails, the false alarm split over them."""
     drawn = mechanism(data, n, np.random.default_rng(seed))
     place = {outcome: i for i, outcome in enumerate(law.outcomes)}
     counts = np.zeros(len(place), dtype=np.int64)

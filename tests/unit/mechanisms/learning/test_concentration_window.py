@@ -1,4 +1,4 @@
-"""Votes and windows, soft labels of random votes, labels with Gaussian noise: exact laws, golden values, mistakes."""
+"""Votes and windows, soft labels of random votes, Gaussian labels: distributions, golden values, mistakes."""
 
 from __future__ import annotations
 
@@ -275,7 +275,7 @@ def test_the_counterexample_to_the_main_theorem(q: float, expected: float, error
     assert np.median(errors) == pytest.approx(error, abs=1e-6)
     # As corrected: the label is there and within 12 alpha sqrt(2).
     assert failure(mechanism, data, 0.1875) < 1e-12
-    # By the law of the number of votes on the left, once more: the plain test decides.
+    # By the distribution of the number of votes on the left, once more: the plain test decides.
     lefts = np.arange(2961)
     distance = np.maximum(np.abs(2 * lefts - 2960) - 1, 0)
     passed = np.array([tail(mechanism.bar - d, scale) for d in distance])

@@ -1,4 +1,4 @@
-"""The error of one hypothesis: its law, its level, its tails, and its mutants."""
+"""The error of one hypothesis: its distribution, its level, its tails, and its mutants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Protocols from private learners and learners from protocols: lists, messages, hashes, laws and errors."""
+"""Protocols from private learners and learners from protocols: lists, messages, hashes, distributions and errors."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ FALSE_ALARM = 1e-6
 
 
 def binomial(count: int, n: int, p: float) -> None:
-    """A count against its law, by both exact tails."""
+    """A count against its distribution, by both exact tails."""
     assert stats.binom.cdf(count, n, p) >= FALSE_ALARM / 2
     assert stats.binom.sf(count - 1, n, p) >= FALSE_ALARM / 2
 
@@ -180,7 +180,7 @@ def test_constants_of_the_learner() -> None:
         (lambda: EqualityLearner(63, 0.5, 2), "1 to 62, got 63"),
         (lambda: EqualityLearner(4, 0.5, 17), "1 to 16 bits, got 17"),
         (lambda: EqualityLearner(4, 0.5, 2, (1, 16)), "2 vectors of 4 bits, or none"),
-        (lambda: EqualityLearner(4, 0.5, 2).law(DATA), "given coins, for a law"),
+        (lambda: EqualityLearner(4, 0.5, 2).law(DATA), "given coins, for a distribution"),
         (lambda: HalfOnPoint(3, 8), "a point of 3 bits, got 8"),
     ],
 )

@@ -1,4 +1,4 @@
-"""The learner that doubles its sample: outcome laws by brute force, levels, sample sizes, fresh examples, mutants."""
+"""The learner that doubles its sample: outcomes by brute force, levels, sample sizes, fresh examples, mutants."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The parity learners: laws against draws and against enumerations written here, levels, sample sizes."""
+"""The parity learners: distributions against draws and against enumerations written here, levels, sample sizes."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def parity(a: int, b: int) -> int:
 
 
 def by_definition(rows: Sequence[Row], d: int, p: float, stop: float = 0.5) -> FloatArray:
-    """Law of algorithm A, row by row from its four steps: null, then the hypotheses in order of their codes."""
+    """Distribution of algorithm A, row by row from its four steps: null, then the hypotheses by code."""
     law = np.zeros(1 + 2**d)
     law[0] = stop
     for taken in itertools.product((0, 1), repeat=len(rows)):
@@ -64,7 +64,7 @@ def by_definition(rows: Sequence[Row], d: int, p: float, stop: float = 0.5) -> F
 
 
 def largest_loss(laws: Sequence[FloatArray]) -> float:
-    """Largest loss between any two of the laws."""
+    """Largest loss between any two of the distributions."""
     masses = np.array(laws)
     low, high = masses.min(axis=0), masses.max(axis=0)
     some = high > 0
@@ -72,7 +72,7 @@ def largest_loss(laws: Sequence[FloatArray]) -> float:
 
 
 def over_all_neighbours(mechanism: Any, rows: int, ordered: bool = False) -> float:
-    """Largest level over all neighbouring databases of so many rows; a learner's law does not depend on their order."""
+    """Largest level over all neighbouring databases of so many rows, whose order does not matter to a learner."""
     universe = list(itertools.product(range(2**mechanism.d), (0, 1)))
     worst = 0.0
     contexts: Iterable[tuple[Row, ...]] = (
@@ -97,11 +97,11 @@ def level(mechanism: Any, x: Sequence[Row], y: Sequence[Row]) -> float:
 
 
 def p_value(mechanism: Any, data: NDArray[np.uint8], n: int, seed: int) -> float:
-    """P-value of draws against the stated law."""
+    """P-value of draws against the stated distribution."""
     return p_value_of_outputs(mechanism(data, n, np.random.default_rng(seed)), mechanism.law(data))
 
 
-# -------------------------------------------------------------------------------------- laws
+# -------------------------------------------------------------------------------------- distributions
 
 
 @pytest.mark.parametrize("d", [1, 2, 3])

@@ -1,4 +1,4 @@
-"""Private mechanisms on random subsets: laws against enumerations and draws, and the bounds."""
+"""Private mechanisms on random subsets: distributions against enumerations and draws, and the bounds."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def level(mechanism: Any, x: Any, y: Any) -> float:
 
 
 def clamped(inner: NoisySum, total: int) -> NDArray[np.float64]:
-    """Law of a clamped noisy sum, from the noise's distribution function."""
+    """Distribution of a clamped noisy sum, from the noise's distribution function."""
     below = TwoSidedGeometricLaw(total, inner.base).cdf(np.arange(-inner.limit, inner.limit))
     return np.diff(np.concatenate([[0.0], below, [1.0]]))
 

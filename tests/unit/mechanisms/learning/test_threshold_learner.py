@@ -1,4 +1,4 @@
-"""The threshold learner: its law against all thresholds listed, its level, its mutants, and its sample sizes."""
+"""The threshold learner: its distribution against all thresholds listed, level, mutants, and sample sizes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def same(counts: np.ndarray[Any, Any], p: np.ndarray[Any, Any]) -> None:
     assert np.all(stats.binom.sf(counts - 1, n, p) >= each)
 
 
-# -------------------------------------------------------------------------------------------- law
+# -------------------------------------------------------------------------------------------- distribution
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 5])
@@ -200,7 +200,7 @@ def test_the_sufficient_size_suffices() -> None:
         (lambda: ThresholdLearner(4, 0.5).law(rows((16, 0))), "numbers of 4 bits"),
         (lambda: ThresholdLearner(4, 0.5).law(rows((1, 2))), "labels 0 and 1"),
         (lambda: ThresholdLearner(4, 0.5).law(np.zeros((2, 3), int)), r"shape \(rows, 2\)"),
-        (lambda: ThresholdLearner(17, 0.5).law(rows((1, 0))), "at most 16 bits, for a law, got 17"),
+        (lambda: ThresholdLearner(17, 0.5).law(rows((1, 0))), "at most 16 bits, for a distribution, got 17"),
         (lambda: ThresholdLearner(4, 20.0).law(rows(*[(1, 0)] * 40)), "log weights within 700"),
         (lambda: ReleasedThresholdPiece(ThresholdLearner(4, 0.5), (3, 3)), "increasing points"),
         (lambda: ReleasedThresholdPiece(ThresholdLearner(4, 0.5), (3,)).law(rows((2, 0))), r"numbers among \(3,\)"),

@@ -1,4 +1,4 @@
-"""Queries answered centrally: the law, the level, the sample size, and the local answers beside them."""
+"""Queries answered centrally: the distribution, the level, the sample size, and the local answers beside them."""
 
 from __future__ import annotations
 

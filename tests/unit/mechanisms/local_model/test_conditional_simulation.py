@@ -1,4 +1,4 @@
-"""Repeated calls on one entry simulated by statistical queries: laws, distances, queries and mutants."""
+"""Repeated calls on one entry simulated by statistical queries: distributions, distances, queries and mutants."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ BASE = ConditionalSimulation(ADAPTIVE, 0.6, UP, DOWN)
 def by_hand(
     randomizers: list[LocalRandomizer], past: tuple[int, ...], beta: float, first: tuple[int, ...], second: float
 ) -> tuple[list[float], float]:
-    """Law and expected rounds of a call by the printed formulas, on the reference input 0, with exact fractions."""
+    """Distribution and expected rounds of a call by the printed formulas, on reference input 0, in exact fractions."""
     rows = [[[Fraction(x) for x in row] for row in one.matrix] for one in randomizers]
     mass, e = [Fraction(float(x)) for x in ENTRY], Fraction(math.exp(sum(one.epsilon for one in randomizers)))
     relative = Fraction(beta) / (3 * len(rows))
@@ -75,7 +75,7 @@ def by_hand(
     return [float(x / sum(accepted)) for x in accepted], float(1 / sum(accepted))
 
 
-# -------------------------------------------------------------------------------------- laws
+# -------------------------------------------------------------------------------------- distributions
 
 
 def test_codes_are_digits() -> None:
@@ -95,7 +95,7 @@ def test_the_target_is_the_law_of_calls_on_one_entry() -> None:
     assert p_value(np.bincount(answers @ [1, 2], minlength=4), ADAPTIVE.target(ENTRY)) > ALARM
     assert ADAPTIVE.epsilon == pytest.approx(1.0)
     assert ADAPTIVE.depth == 2
-    # The law of the next answer given the past ones is that of the pairs.
+    # The distribution of the next answer given the past ones is that of the pairs.
     joint = ADAPTIVE.target(ENTRY)
     for a in (0, 1):
         np.testing.assert_allclose(BASE.step_target((a,), ENTRY), joint[[a, a + 2]] / joint[[a, a + 2]].sum())
@@ -173,7 +173,7 @@ def test_queries_are_counted(cached: bool) -> None:
 
 
 def test_errors_that_are_right_on_average_need_not_cancel() -> None:
-    # A ratio of estimates is not linear in the denominator's error: with a random one there is no simple law.
+    # A ratio of estimates is not linear in the denominator's error: with a random one there is no simple distribution.
     with pytest.raises(ValueError, match="draws nothing, got RandomErrorOracle"):
         replace(BASE, denominator=RandomErrorOracle()).law(ENTRY)
     # In the numerator it is.

@@ -1,4 +1,4 @@
-"""The local model: randomizers, their levels and laws; the oracle and its ledger; adversaries; commitments; mutants."""
+"""The local model: randomizers, levels, distributions; the oracle and its ledger; adversaries; commitments; mutants."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ TWO = LocalOracle([response(one) for one in LEVELS], 2, 1.0)
 
 
 def path_by_path(algorithm: LocalAlgorithm, data: Sequence[int], oracle: LocalOracle) -> None:
-    """Every transcript of the law, replayed call by call with rational numbers."""
+    """Every transcript of the distribution, replayed call by call with rational numbers."""
     law, t = algorithm.law(np.array(data)), algorithm.analyst.rounds
     assert law.probabilities.sum() == pytest.approx(1.0, abs=1e-12)
     for outcome, mass in zip(law.outcomes, law.probabilities.tolist(), strict=True):

@@ -1,4 +1,4 @@
-"""Local protocols for statistical queries: laws, levels, numbers of users, and what means of messages hide."""
+"""Local protocols for statistical queries: distributions, levels, numbers of users, and what means of messages hide."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A statistical-query algorithm run by local users: laws, levels, and the order of the users."""
+"""A statistical-query algorithm run by local users: distributions, levels, and the order of the users."""
 
 from __future__ import annotations
 

@@ -216,7 +216,7 @@ def test_both_ways_to_draw_fresh_users_agree() -> None:
 
 
 def below(users: int, mean: float, limit: float, step: float = 2.0**-2) -> float:
-    """P[answer <= limit] for a query of this expectation: the law of the sum, by a discrete Fourier transform."""
+    """P[answer <= limit] for a query of this expectation, by a discrete Fourier transform."""
     half = round(0.5 / step)
     a = math.exp(step)
     deviation = math.sqrt(users * (4 * mean * (1 - mean) * half**2 + 2 * a / (a - 1) ** 2))

@@ -1,4 +1,4 @@
-"""Brute force over parities by local users: its laws against users one by one, and sample sizes."""
+"""Brute force over parities by local users: its distributions against users one by one, and sample sizes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from auditor.audits.accuracy import Setting
-from experiments.document_002_what_can_we_learn.gap import _base_samples, _central, _split, gap
+from experiments.document_002_what_can_we_learn.gap import _base_samples, _central_setting, _split, gap
 from mechanisms.base.noise import two_sided_geometric
 from mechanisms.learning.amplified_fresh import FreshAmplified, uniform_success
 from mechanisms.learning.amplified_parity import corrected
@@ -25,7 +25,7 @@ ALARM = 1e-6
 
 
 def noise_mass(a: float, terms: int, reach: int) -> FloatArray:
-    """Law of a sum of two-sided geometric variables on -reach..reach, by convolution of what is printed for one."""
+    """Distribution of a sum of two-sided geometric variables on -reach..reach, by convolution of the printed one."""
     k = np.arange(-reach, reach + 1)
     one = a ** -np.abs(k).astype(float) * (a - 1) / (a + 1)
     total = one
@@ -181,7 +181,7 @@ def test_samples_are_divided_as_the_theorem_does() -> None:
             assert split.rounds == full.rounds
             assert split.needed <= max(samples, split.rounds + split.tests)
             assert samples - split.needed < split.rounds
-    setting = _central(4, 400)
+    setting = _central_setting(4, 400)
     assert isinstance(setting, Setting)
     assert isinstance(setting.mechanism, FreshAmplified)
 

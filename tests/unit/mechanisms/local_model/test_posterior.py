@@ -24,7 +24,7 @@ EPSILONS = [0.01, 0.1, 0.5, 1.0, 2.0, 5.0]
 
 
 def response(epsilon: float, rows: int = 3) -> tuple[Law, Law]:
-    """Laws of randomised response on data that differ in the first bit."""
+    """Distributions of randomised response on data that differ in the first bit."""
     mechanism = from_epsilon(epsilon)
     return mechanism.law([0] + [1] * (rows - 1)), mechanism.law([1] * rows)
 
@@ -58,7 +58,7 @@ def test_likelihoods_on_a_lattice() -> None:
 
 
 def test_likelihoods_of_laws_of_two_kinds_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"expected laws of one kind: .*, got \(FiniteLaw"):
+    with pytest.raises(ValueError, match=r"expected distributions of one kind: .*, got \(FiniteLaw"):
         likelihoods((FiniteLaw((1,), np.ones(1)), ProductLaw((FiniteLaw((1,), np.ones(1)),))))
 
 

@@ -1,4 +1,4 @@
-"""A local randomizer simulated by statistical queries: laws, distances, rounds, variants and mutants."""
+"""A local randomizer simulated by statistical queries: distributions, distances, rounds, variants and mutants."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ BASE = RejectionSimulation(VALUES, 0.3, 1, MIXED)
 def by_hand(
     randomizer: LocalRandomizer, entry: FloatArray, beta: float, t: int, signs: tuple[float, ...], reference: int = 0
 ) -> tuple[FloatArray, float]:
-    """Law and expected rounds by the printed formulas, in their own order, with exact fractions."""
+    """Distribution and expected rounds by the printed formulas, in their own order, with exact fractions."""
     rows = [[Fraction(x) for x in row] for row in randomizer.matrix]
     mass, e = [Fraction(float(x)) for x in entry], Fraction(math.exp(randomizer.epsilon))
     phi = Fraction(beta) / (3 * t)
@@ -65,7 +65,7 @@ def by_hand(
     return np.array([float(x / ends) for x in accepted]), float(1 / ends)
 
 
-# -------------------------------------------------------------------------------------- laws
+# -------------------------------------------------------------------------------------- distributions
 
 
 @pytest.mark.parametrize("reference", [0, 2])
@@ -173,7 +173,7 @@ def test_three_hundred_random_randomizers_under_all_sign_patterns() -> None:
         assert found.rounds.min() >= growth * (1 - 1e-12)
         assert found.rounds.max() <= growth * (1 + phi) / (1 - phi) <= 2 * growth
         closest = max(closest, found.distances.max() / largest_distance(epsilon, phi))
-        # The table is that of the laws, for one pattern.
+        # The table is that of the distributions, for one pattern.
         worst = replace(simulation, oracle=found.worst)
         assert worst.distance(entry) == pytest.approx(found.distances.max(), rel=1e-12)
         assert worst.expected_rounds(entry) == pytest.approx(found.rounds[found.distances.argmax()], rel=1e-12)

@@ -1,4 +1,4 @@
-"""Composition of responses to one bit: laws, the filter, analysts, and the levels of the mutants."""
+"""Composition of responses to one bit: distributions, the filter, analysts, and the levels of the mutants."""
 
 from __future__ import annotations
 

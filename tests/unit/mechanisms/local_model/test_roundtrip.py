@@ -1,4 +1,4 @@
-"""From statistical queries to a local protocol and back: algorithms, protocols, and exact laws of what comes out."""
+"""From statistical queries to a local protocol and back: algorithms, protocols, exact output distributions."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def test_every_person_costs_at_most_epsilon_and_a_transcript_all_of_it(same: boo
 
 
 def by_enumeration(trip: RoundTrip, simulated: bool) -> FloatArray:
-    """Law of the output, by all messages of all persons; for few of them."""
+    """Distribution of the output, by all messages of all persons; for few of them."""
     protocol = trip.protocol
     law, n, algorithm = np.zeros(protocol.algorithm.outputs()), protocol.persons, protocol.algorithm
 

@@ -1,4 +1,4 @@
-"""Fingerprinting codes and pirates: the codes themselves, exact laws against enumeration, and what mutants do.
+"""Fingerprinting codes and pirates: the codes themselves, exact distributions against enumeration, and what mutants do.
 
 Every statistical check fails for a correct program with probability at most 1e-6, whatever the seed.
 """
@@ -23,7 +23,7 @@ from auditor.audits.adversaries.fingerprints import (
     innocent_tail,
     smallest_block,
     sufficient_block,
-    traced_law,
+    traced_distribution,
 )
 from auditor.errors import SpecificationError
 from experiments.document_003_bellairs_lectures.fingerprints import _guilty_means, guilty_mean, ones_of_all_ones
@@ -71,7 +71,7 @@ def without(user: int, users: int) -> Any:
 
 
 def within(count: int, n: int, p: float, tests: int = 1) -> bool:
-    """Whether a count is no rarer than `FALSE_ALARM` for its law."""
+    """Whether a count is no rarer than `FALSE_ALARM` for its distribution."""
     low, high = stats.binom.cdf(count, n, p), stats.binom.sf(count - 1, n, p)
     return bool(min(low, high) >= FALSE_ALARM / 2 / tests)
 
@@ -196,7 +196,7 @@ def test_bad_codes_are_refused(build: Any, match: str) -> None:
         build()
 
 
-# --------------------------------------------------------------------------------------- exact laws
+# --------------------------------------------------------------------------------------- exact distributions
 
 
 def test_an_innocent_rise_is_hypergeometric_by_enumeration() -> None:
@@ -250,8 +250,8 @@ def test_the_traced_law_by_enumeration() -> None:
         sums = bits.reshape(3, 2).sum(axis=1)
         chance = np.where(bits == 1, p.repeat(2), 1 - p.repeat(2)).prod()
         expected[code.trace(sums[None])[0]] += chance
-    assert traced_law(2, 2, p) == pytest.approx(expected)
-    both = traced_law(2, 2, np.array([p, [0.0, 0.5, 1.0]]))
+    assert traced_distribution(2, 2, p) == pytest.approx(expected)
+    both = traced_distribution(2, 2, np.array([p, [0.0, 0.5, 1.0]]))
     assert both[0] == pytest.approx(expected)
     assert both.sum(axis=1) == pytest.approx(1.0)
     assert both[1, 0] == 0.0  # a feasible word
@@ -260,7 +260,7 @@ def test_the_traced_law_by_enumeration() -> None:
 def test_traced_users_follow_the_exact_law() -> None:
     # All but user 3 of 4 toss coins: blocks have ones with probability 0, 1/2, 1/2, 1/2 and 1.
     code, n = BonehShaw(4, 12), 20_000
-    law = traced_law(4, 12, np.array([0.0, 0.5, 0.5, 0.5, 1.0]))
+    law = traced_distribution(4, 12, np.array([0.0, 0.5, 0.5, 0.5, 1.0]))
     counts = np.bincount(PiracyGame(code, CoinPirate())(without(3, 4), n, rng()), minlength=5)
     assert all(within(int(count), n, p, tests=5) for count, p in zip(counts, law, strict=True))
 
@@ -317,7 +317,7 @@ def test_biases_have_the_stated_law() -> None:
     p = 1 / (1 + code.part(1, columns, rng()).tangents[0] ** -2)
     assert p.min() >= code.cutoff * (1 - 1e-12)
     assert p.max() <= 1 - code.cutoff * (1 - 1e-12)
-    # Arc sine law between both ends; the inequality of Dvoretzky, Kiefer and Wolfowitz.
+    # Arc sine distribution between both ends; the inequality of Dvoretzky, Kiefer and Wolfowitz.
     end = math.asin(math.sqrt(code.cutoff))
     r = (np.arcsin(np.sqrt(np.sort(p))) - end) / (math.pi / 2 - 2 * end)
     distance = np.abs(r - (np.arange(columns) + 0.5) / columns).max() - 0.5 / columns
@@ -349,7 +349,7 @@ def test_columns_in_parts_are_columns_of_one_code(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("mechanisms.lower_bounds.pirates._ENTRIES", 4 * 64)  # 64 columns of one code at a time
     parts = scoring(np.arange(1, 4), 300, rng(1))
     assert whole.shape == parts.shape == (300, 4)
-    # Two samples of one law: each within half of what separates them by the same inequality.
+    # Two samples of one distribution: each within half of what separates them by the same inequality.
     for user in (0, 3):
         limit = 2 * math.sqrt(math.log(8 / FALSE_ALARM) / (2 * 300))
         assert stats.ks_2samp(whole[:, user], parts[:, user]).statistic <= limit

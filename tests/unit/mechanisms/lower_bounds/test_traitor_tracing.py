@@ -17,7 +17,12 @@ from scipy import stats
 from auditor.audits.adversaries.fingerprints import BonehShaw
 from auditor.audits.adversaries.tracing import Tracing
 from experiments.document_003_bellairs_lectures.tracing import accusation_rates
-from experiments.document_003_bellairs_lectures.traitor_tracing import _CODE, _MISSING, _NotOf, _within_one_half
+from experiments.document_003_bellairs_lectures.traitor_tracing import (
+    _CODE,
+    _MISSING,
+    _IsOutsiderTraced,
+    _within_one_half,
+)
 from mechanisms.lower_bounds.attribute_means import AttributeMeans, LaplaceMeans
 from mechanisms.lower_bounds.traitor_tracing import (
     KEY,
@@ -107,7 +112,7 @@ def test_nonces_are_fresh_in_each_component_and_those_of_mutants_are_not() -> No
 
 @pytest.mark.parametrize("present", [0, 1])
 def test_accusations_are_those_of_the_code_itself(present: int) -> None:
-    """Rows decrypt the codewords, so the exact law of the code holds; it is far from a coin's."""
+    """Rows decrypt the codewords, so the exact distribution of the code holds; it is far from a coin's."""
     traced = KeyTracing(AttributeMeans(), TraitorTracing(SMALL))
     rate = accusation_rates(SMALL, lambda means: np.asarray(means > 0.5, dtype=np.float64))[1 - present]
     accused = int(traced([present], 400, rng()).sum())
@@ -116,7 +121,7 @@ def test_accusations_are_those_of_the_code_itself(present: int) -> None:
 
 
 def test_batches_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One trial at a time, from one generator, gives what another batch of trials gives in law; exact means decide."""
+    """One trial at a time, from one generator, is distributed as another batch of trials; exact means decide."""
     traced = KeyTracing(AttributeMeans(), TraitorTracing(SMALL), difference=True)
     assert traced([1], 30, rng()).shape == (30, 2)
     monkeypatch.setattr("mechanisms.lower_bounds.traitor_tracing._COMPONENTS", 1)
@@ -130,13 +135,13 @@ def test_an_accurate_box_is_traced_to_a_member() -> None:
     for missing in range(1, 8):
         coalition = np.setdiff1d(np.arange(1, 8), [missing])
         found = BoxTraced(TraitorTracing(_CODE), EXACT)(coalition, 20, rng(missing))
-        assert not _NotOf(tuple(coalition.tolist()), nobody=True)(found).any()
+        assert not _IsOutsiderTraced(tuple(coalition.tolist()), nobody=True)(found).any()
 
 
 def test_who_counts_as_outside() -> None:
     traced = np.array([0, 1, 2, 3])
-    assert _NotOf((1, 3), nobody=True)(traced).tolist() == [1, 0, 1, 0]
-    assert _NotOf((1, 3), nobody=False)(traced).tolist() == [0, 0, 1, 0]
+    assert _IsOutsiderTraced((1, 3), nobody=True)(traced).tolist() == [1, 0, 1, 0]
+    assert _IsOutsiderTraced((1, 3), nobody=False)(traced).tolist() == [0, 0, 1, 0]
 
 
 def test_a_private_box_does_not_decode() -> None:

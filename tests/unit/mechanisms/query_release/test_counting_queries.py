@@ -1,4 +1,4 @@
-"""k counting queries: calibration, laws, levels, errors and capacities, against other computations."""
+"""k counting queries: calibration, distributions, levels, errors and capacities, against other computations."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_the_worst_pair_of_the_law_is_the_exact_level() -> None:
     )
 
 
-# --------------------------------------------------------------------------------------- law
+# --------------------------------------------------------------------------------------- distribution
 
 
 def test_draws_follow_the_law() -> None:
@@ -109,7 +109,7 @@ def test_draws_follow_the_law() -> None:
         k = np.arange(-14, 15)
         pmf = part.a ** -np.abs(k).astype(np.float64) * (part.a - 1) / (part.a + 1)
         pmf[[0, -1]] += (1 - pmf.sum()) / 2
-        assert n * pmf.min() >= 50  # so that the chi-square law holds far into the tail
+        assert n * pmf.min() >= 50  # so that the chi-square distribution holds far into the tail
         observed = np.bincount(np.clip(steps, -14, 14) + 14, minlength=29)
         p_values.append(float(stats.chisquare(observed, n * pmf).pvalue))
     # Independent answers: each is below its centre or not.
@@ -142,7 +142,7 @@ def test_any_of_several() -> None:
 @pytest.mark.parametrize("step", [1.0, 2.0**-6])
 def test_the_largest_error_is_b_times_the_harmonic_number(k: int, step: float) -> None:
     mechanism = CountingQueries(same(k), 10_000, 1.0, step=step)
-    # By summation of the law of the largest of k on the lattice.
+    # By summation of the distribution of the largest of k on the lattice.
     t = np.arange(round(60 * k / step), dtype=np.float64)
     tail = 2 * mechanism.base**-t / (mechanism.base + 1)
     brute = math.fsum((1 - (1 - tail) ** k).tolist()) * step / 10_000

@@ -1,4 +1,4 @@
-"""t-way marginals: answers, sensitivities and levels against enumeration, sizes against exact laws, mutants.
+"""t-way marginals: answers, sensitivities and levels against enumeration, sizes against exact distributions, mutants.
 
 Every statistical check fails for a correct program with probability at most 1e-6, whatever the seed.
 """

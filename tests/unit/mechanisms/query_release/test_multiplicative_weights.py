@@ -1,4 +1,4 @@
-"""Private multiplicative weights: the catalogue's figures, exact laws against enumeration and draws, mutants."""
+"""Private multiplicative weights: the catalogue's figures, distributions against enumeration and draws, mutants."""
 
 from __future__ import annotations
 
@@ -171,7 +171,7 @@ def test_the_law_is_the_integral_of_the_proof() -> None:
         assert found[0, 0, 0, 0, 0, 1] == pytest.approx(sum(parts), rel=6 / 512 / scale)
 
 
-# ------------------------------------------------------------------------- laws by enumeration
+# ------------------------------------------------------------------------- distributions by enumeration
 
 
 def enumerated(one: MultiplicativeWeights, data: np.ndarray, queries: list[int]) -> dict[tuple[int, ...], float]:
@@ -253,15 +253,15 @@ def test_laws_agree_with_an_enumeration_of_all_noise(rules: MultiplicativeWeight
         assert probability == pytest.approx(expected[transcript], abs=2e-6), transcript
 
 
-# ------------------------------------------------------------------------------ laws and draws
+# ------------------------------------------------------------------------------ distributions and draws
 
 
 def chi_square(target: ExactDialogue, data: np.ndarray, seed: int, n: int = 40_000) -> None:
-    """Draws agree with the law."""
+    """Draws agree with the distribution."""
     assert p_value_of_outputs(target(data, n, np.random.default_rng(seed)), target.law(data)) > P_VALUE
 
 
-# With n times more or less noise a law on this lattice would have too many points, or a single one.
+# With n times more or less noise a distribution on this lattice would have too many points, or a single one.
 @pytest.mark.parametrize("name", ["reference", *sorted(set(MUTANTS) - {"noise_without_n", "n_dropped_the_other_way"})])
 def test_draws_follow_the_law(name: str) -> None:
     base = mechanism(RISES, NEAR, FALLS, cap=2, epsilon0=0.25, step=2.0**-3, cuts=(60.0, 70.0))

@@ -1,4 +1,4 @@
-"""Synthetic data over small databases: the law against brute force, draws and the catalogue's numbers."""
+"""Synthetic data over small databases: the distribution against brute force, draws and the catalogue's numbers."""
 
 from __future__ import annotations
 
@@ -81,11 +81,11 @@ def test_orderings_are_multinomial_coefficients() -> None:
     assert np.exp(log_orderings(histograms)) == pytest.approx([105.0, 1.0], rel=1e-12)
 
 
-# ----------------------------------------------------------------------------------- the law
+# ----------------------------------------------------------------------------------- the distribution
 
 
 def brute_force(mechanism: SmallDatabase, data: np.ndarray[Any, Any]) -> dict[tuple[int, ...], float]:
-    """The document's own law, over all ordered databases: weights ``exp(u / sigma)``, ``sigma = 2 / (n eps)``."""
+    """The document's own distribution, over ordered databases: weights ``exp(u / sigma)``, ``sigma = 2 / (n eps)``."""
     n, m = len(data), mechanism.size
     truth = np.bincount(2 * data[:, 0] + data[:, 1], minlength=4) / n
     weights: Counter[tuple[int, ...]] = Counter()
@@ -198,7 +198,7 @@ def test_achieved_errors_are_about_those_of_the_catalogue() -> None:
         assert error / 1.3 < found < error * 1.3
         assert found < alpha / 13
         assert mechanism.failure(data, alpha) < 1e-19
-        # The law's own probabilities of the errors on both sides of the quantile.
+        # The distribution's own probabilities of the errors on both sides of the quantile.
         assert mechanism.failure(data, found) >= 0.05 > mechanism.failure(data, math.nextafter(found, 1.0))
 
 

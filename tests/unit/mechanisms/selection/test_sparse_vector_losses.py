@@ -13,7 +13,7 @@ from scipy import integrate, stats
 
 from auditor.privacy.exact import LossCurve, curve, optimal_composition
 from experiments.document_004_model_agnostic._canaries import turns_of_the_gap
-from experiments.document_004_model_agnostic.aggregation import _shown
+from experiments.document_004_model_agnostic.aggregation import _shown_share
 from experiments.document_004_model_agnostic.free_tops import _LARGE, _WITH_DELTA, certified_parts, run_of
 from mechanisms.base.queries import IdentityQuery
 from mechanisms.selection import sparse_vector_losses
@@ -174,7 +174,7 @@ def test_thirty_epochs_that_each_cost_twice_as_much() -> None:
     low, high = (side.epsilon(0.1) / 32.0 for side in (found.lower, found.upper))
     assert 0.335 <= low <= 0.345
     assert low <= high <= 0.35
-    assert _shown(100) <= high  # the canary of Algorithm 4, half as long
+    assert _shown_share(100) <= high  # the canary of Algorithm 4, half as long
     pair = turns_of_the_gap("++-", 60)
     moved = [ChunkVotes(ContiguousChunks(60, 60), CanaryLearner(3))(data) for data in (pair.x, pair.y)]
     assert [labels.tolist() for labels, _ in moved] == [[0, 0, 0]] * 2
@@ -189,7 +189,7 @@ def test_runs_with_losses_above_the_claimed_epsilon() -> None:
 
 
 def test_the_certified_part_of_an_epoch() -> None:
-    # 004, section 0.6: at 10^6 draws a side and shift 1/2 it is 0.90. Once more from the laws, at other tops.
+    # 004, section 0.6: at 10^6 draws a side and shift 1/2 it is 0.90. Once more from the distributions, at other tops.
     (part,) = certified_parts(0.5, (1_000_000,))
     assert 0.88 <= part <= 0.93
     unit, best = epoch(IdentityQuery(), 1.0), 0.0

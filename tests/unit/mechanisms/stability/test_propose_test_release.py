@@ -1,4 +1,4 @@
-"""Propose, test, release: its law against samples and the catalogue's formula, its claim on every small dataset.
+"""Propose, test, release: its distribution against samples and the catalogue's formula, its claim on small datasets.
 
 Every statistical check fails for a correct program with probability at most 1e-6, whatever the seed.
 """
@@ -21,8 +21,8 @@ from experiments.document_003_bellairs_lectures.propose_test_release import (
     _both_move,
     _distances,
     _far_apart,
-    _needed,
-    _sufficient,
+    _needed_rows,
+    _sufficient_distance,
 )
 from mechanisms.stability.median import ClippedMedian, replacements
 from mechanisms.stability.propose_test_release import MUTANTS, ProposeTestRelease
@@ -37,7 +37,7 @@ def pair_curve(mechanism: Any, pair: Pair) -> PrivacyCurve:
 
 
 def laplace_delta(epsilon: float, shift: float) -> float:
-    """Hockey-stick divergence of Laplace laws of scale 1 at any real level (catalogue, A1)."""
+    """Hockey-stick divergence of Laplace distributions of scale 1 at any real level (catalogue, A1)."""
     if epsilon >= shift:
         return max(0.0, -math.expm1(epsilon)) if epsilon < 0 else 0.0
     if epsilon <= -shift:
@@ -70,7 +70,7 @@ def test_delta_is_half_of_the_claim_where_answers_are_far_apart(epsilon: float) 
 def test_the_curve_is_that_of_the_catalogue(pair: Pair, epsilon: float) -> None:
     mechanism = replace(TEST, epsilon=epsilon, step=2.0**-12)
     distances = [mechanism.distance(x) for x in (pair.x, pair.y)]
-    # Of the continuous Laplace law, with the document's threshold.
+    # Of the continuous Laplace distribution, with the document's threshold.
     p, q = (
         (lambda t: 0.5 * math.exp(-t) if t >= 0 else 1 - 0.5 * math.exp(t))(-math.log(0.05) - epsilon * d)
         for d in distances
@@ -165,7 +165,7 @@ def assert_counts(counts: np.ndarray[Any, Any], law: FiniteLaw) -> None:
     assert cells[~rest].sum() <= stats.poisson.isf(FALSE_ALARM / 2, max(expected[~rest].sum(), 1e-9)) + 1
     if rest.sum() > 1:
         statistic = float(((cells[rest] - expected[rest]) ** 2 / expected[rest]).sum())
-        # The chi-square law is a limit: its tail is asked for at a thousandth of the false alarms.
+        # The chi-square distribution is a limit: its tail is asked for at a thousandth of the false alarms.
         assert statistic <= special.chdtri(rest.sum() - 1, FALSE_ALARM / 2000)
 
 
@@ -179,9 +179,9 @@ def test_probabilities_of_release() -> None:
     assert TEST.release_probability(math.inf) == 1.0
     for epsilon, eta in itertools.product((0.01, 0.5, 2.0), (0.3, 0.01)):
         mechanism = replace(TEST, epsilon=epsilon)
-        need = _needed(mechanism, eta)
+        need = _needed_rows(mechanism, eta)
         assert mechanism.release_probability(need) >= 1 - eta > mechanism.release_probability(need - 1)
-        assert need - 1 <= _sufficient(mechanism, eta) <= need + 2 * mechanism.grid + 1e-9 + 1
+        assert need - 1 <= _sufficient_distance(mechanism, eta) <= need + 2 * mechanism.grid + 1e-9 + 1
 
 
 def test_the_index_is_far_from_sensitive() -> None:

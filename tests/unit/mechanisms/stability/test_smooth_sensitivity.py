@@ -1,4 +1,4 @@
-"""Cauchy noise for the smooth sensitivity: levels by other means, laws against samples, and the catalogue's figures.
+"""Cauchy noise for the smooth sensitivity: levels by other means, distributions against samples, catalogued figures.
 
 Every statistical check fails for a correct program with probability at most 1e-6, whatever the seed: Kolmogorov's
 distance against the inequality of Dvoretzky, Kiefer and Wolfowitz with Massart's constant.
@@ -213,7 +213,7 @@ def test_uniform_points_around_the_median_are_those_of_sorted_samples() -> None:
     assert short.half < (rows - 1) // 2
     whole = MEDIAN.smoothed(np.sort(rng.random((n, rows)), axis=1), rate)
     gap = stats.ks_2samp(short.smooth(n, rng), whole).statistic
-    # Two samples, each within its own critical distance of the law with half the false alarms.
+    # Two samples, each within its own critical distance of the distribution with half the false alarms.
     assert gap <= 2 * math.sqrt(math.log(4 / FALSE_ALARM) / (2 * n))
     assert rank(rows) == 101
 

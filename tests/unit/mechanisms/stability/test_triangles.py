@@ -1,4 +1,4 @@
-"""Triangles with a noisy local sensitivity: counts by brute force, laws by sampling and quadrature, the catalogue."""
+"""Triangles with a noisy local sensitivity: counts by brute force, distributions by sampling and quadrature."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_counts_of_all_graphs_of_six_nodes() -> None:
     np.testing.assert_array_equal((common * graphs).sum(axis=(1, 2)), 6 * triangles)
     np.testing.assert_array_equal((common * (1 - np.eye(6, dtype=np.int64))).max(axis=(1, 2)), local)
     assert np.all(local <= graphs.sum(axis=1).max(axis=1))
-    assert experiment._moved(local).max() == 1
+    assert experiment._largest_edge_moves(local).max() == 1
     assert local.max() == 4
 
 
@@ -122,11 +122,11 @@ def test_what_is_no_graph_is_refused(graph: NDArray[Any], shown: str) -> None:
         NoisyLocalSensitivity(1.0, 0.1)(graph, 1, np.random.default_rng(0))
 
 
-# --------------------------------------------------------------------------------------------- laws
+# --------------------------------------------------------------------------------------------- distributions
 
 
 def outputs_fit(law: FiniteLaw, drawn: NDArray[np.float64]) -> bool:
-    """Chi-square of draws against a finite law on numbers, outcomes expected less than 20 times put together."""
+    """Chi-square of draws against a finite distribution on numbers; outcomes expected less than 20 times are merged."""
     values, mass = np.array(law.outcomes, dtype=np.float64), law.probabilities
     none = np.isnan(values)
     assert np.isnan(drawn).sum() == 0 or none.any()
@@ -233,7 +233,7 @@ def test_density_of_the_formula() -> None:
 def continuous_delta(epsilon: float, delta: float, first: int, second: int, moved: float, offset: bool = True) -> float:
     """delta(epsilon) of the answer without lattices, by a grid of answers and Gauss-Legendre over the bound.
 
-    The bound at most 0 is no answer. Independent of the mechanism's law; accurate to some 0.1 %.
+    The bound at most 0 is no answer. Independent of the mechanism's distribution; accurate to some 0.1 %.
     """
     added = math.log(1 / delta) / epsilon if offset else 0.0
     # Answers on a grid that is fine around both counts, where the densities have their kinks and spikes.
@@ -257,7 +257,7 @@ def continuous_delta(epsilon: float, delta: float, first: int, second: int, move
 
 
 def lattice_delta(mechanism: NoisyLocalSensitivity, first: int, second: int, moved: int) -> float:
-    """The same on the lattices, from the mechanism's law."""
+    """The same on the lattices, from the mechanism's distribution."""
     laws = [mechanism.masses(TriangleCounts(0, 0, local)) for local in (first, second)]
     return experiment._delta(laws[0], laws[1], round(moved / mechanism.step), mechanism.epsilon)
 
@@ -378,7 +378,7 @@ def test_the_bound_shown_is_the_one_that_is_used() -> None:
 
 @pytest.mark.parametrize("epsilon", LEVELS)
 def test_the_expected_error(epsilon: float) -> None:
-    """E[max(c + Z, 0)] = c + E[max(-c - Z, 0)] in closed form, and the law's own mean below it."""
+    """E[max(c + Z, 0)] = c + E[max(-c - Z, 0)] in closed form, and the distribution's own mean below it."""
     for delta, local in ((1e-2, 10), (0.5, 1)):
         mechanism = NoisyLocalSensitivity(epsilon, delta)
         graph = experiment.two_hubs(local) if local > 1 else PATH

@@ -1,4 +1,4 @@
-"""The learner from statistical queries: its laws, its levels, its sample sizes, and its algorithms."""
+"""The learner from statistical queries: its distributions, its levels, its sample sizes, and its algorithms."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_the_printed_size_covers_the_derived_one_where_it_says_so() -> None:
                 assert printed + 2 * math.log(2) / tau**2 + 1 >= derived
 
 
-# -------------------------------------------------------------------------------------- laws
+# -------------------------------------------------------------------------------------- distributions
 
 
 def test_answers_are_chunk_means_by_position() -> None:
@@ -181,7 +181,7 @@ def test_fresh_answers_are_those_of_fresh_rows() -> None:
     honest = np.concatenate([chunked(data[rng.integers(0, 50, 12)], 1, rng) for _ in range(n)])
     p_values = []
     for i, mean in enumerate(means):
-        # Law of the sum of a binomial and the noise, by convolution; 60 steps of noise are e^-60.
+        # Distribution of the sum of a binomial and the noise, by convolution; 60 steps of noise are e^-60.
         pmf = np.convolve(stats.binom.pmf(np.arange(size + 1), size, mean), noise_pmf(math.e, np.arange(-60, 61)))
         cells = np.clip(np.arange(-60, 61 + size), -2, 5) + 2
         expected = np.bincount(cells, pmf).astype(np.float64)

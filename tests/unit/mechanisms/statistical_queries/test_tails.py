@@ -188,7 +188,7 @@ def test_means_of_sampled_rows(n: int) -> None:
     law = sum_mass(np.array([2, 1, 1, 0, 0, 4]) / 8, n)
     observed, expected = [0], [0.0]
     for k, mass in enumerate(law.tolist()):
-        # Neighbouring sums are taken together until 50 are expected, so that the chi-square law holds far out.
+        # Neighbouring sums are taken together until 50 are expected, so that the chi-square distribution holds far out.
         if expected[-1] >= 50:
             observed.append(0)
             expected.append(0.0)

@@ -1,4 +1,4 @@
-"""Classification queries: sizes, laws of teachers, rates against integrals, the labeller, and counting errors."""
+"""Classification queries: sizes, distributions of teachers, rates against integrals, labeller, counting errors."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_chunks_that_are_used_again() -> None:
 
 
 def test_rates_are_those_of_runs() -> None:
-    # Not the same law: a threshold that has survived is lower. The gap is below what these runs resolve.
+    # Not the same distribution: a threshold that has survived is lower. The gap is below what these runs resolve.
     for sizes in (sizes_at(0.1), ClassificationSizes(200_000, 0.05)):
         runs = (
             MislabelledFreshPoints(sizes, LargestThresholdTeachers(sizes.examples))(None, 40, np.random.default_rng(7))

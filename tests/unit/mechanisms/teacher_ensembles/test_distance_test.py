@@ -1,4 +1,4 @@
-"""Release by distance to instability: golden values, exact laws against samples and by hand, and mutants.
+"""Release by distance to instability: golden values, exact distributions against samples and by hand, and mutants.
 
 Every statistical check fails for a correct program with probability at most 1e-6, whatever the seed.
 """
@@ -31,8 +31,8 @@ from experiments.document_004_model_agnostic.distance_test import (
     NonzeroOutputs,
     ZeroAtDistance,
     _baseline,
-    _empty,
-    _online,
+    _empty_pair,
+    _online_distance,
 )
 from mechanisms.base.queries import Count
 from mechanisms.teacher_ensembles.distance_test import (
@@ -212,7 +212,7 @@ def test_a_threshold_that_grows_with_the_data() -> None:
     for rows in ([0.0, 1.0], [0.0, 1.0, 0.0, 1.0]):
         found = curve(mutant.law(np.array(rows)), mutant.law(np.array([*rows, 1.0])))
         assert found.delta(50.0) == pytest.approx(0.5 / len(rows), rel=1e-12)
-    assert pair_curve(mutant, _empty()).delta(50.0) == pytest.approx(0.5, rel=1e-12)
+    assert pair_curve(mutant, _empty_pair()).delta(50.0) == pytest.approx(0.5, rel=1e-12)
 
 
 def test_removals_alone_do_not_find_what_an_addition_does() -> None:
@@ -281,7 +281,7 @@ def test_online_release_needs_less_from_m_over_16_on() -> None:
         low, high = 1, m
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (middle, high) if _online(m, middle) < _baseline(m).needed(0.1) else (low, middle)
+            low, high = (middle, high) if _online_distance(m, middle) < _baseline(m).needed(0.1) else (low, middle)
         assert low == pytest.approx(m / 16, rel=0.1)
 
 

@@ -1,4 +1,4 @@
-"""Online release of stable queries: golden values, leaks and laws by independent routes, distances, and mutants.
+"""Online release of stable queries: golden values, leaks and distributions by independent routes, distances, mutants.
 
 Every statistical check fails for a correct program with probability at most 1e-6, whatever the seed.
 """
@@ -23,8 +23,8 @@ from experiments.document_004_model_agnostic._questions import asked, asked_pair
 from experiments.document_004_model_agnostic.online_release import (
     MissedLaterQueries,
     _all_unstable,
-    _at,
-    _elsewhere,
+    _claim_far_copy,
+    _release_at_distance,
     _streams,
 )
 from mechanisms.base.queries import IdentityQuery
@@ -210,7 +210,7 @@ def test_runs_at_the_sharper_distance() -> None:
         assert _all_unstable(t) == t + 1
 
 
-# ------------------------------------------------------------------------------------------- laws
+# ------------------------------------------------------------------------------------------- distributions
 
 
 @pytest.mark.parametrize("name", ["reference", *(name for name in MUTANTS if name != "answers_after_halt")])
@@ -225,8 +225,8 @@ def test_laws_against_samples(name: str) -> None:
 def test_laws_of_long_runs_against_samples() -> None:
     checked: list[tuple[Any, Any]] = [
         (OnlineRelease(QuestionList((flip(),), (0,) * 5), 4.0, 0.3, 4), flip_pair().x),
-        (_at("+++-", 8.0, 0.5, epochs=1), asked_pair().x),
-        (MUTANTS["answers_after_halt"].build(_at("+++-", 8.0, 0.5, epochs=1)), asked_pair().x),
+        (_release_at_distance("+++-", 8.0, 0.5, epochs=1), asked_pair().x),
+        (MUTANTS["answers_after_halt"].build(_release_at_distance("+++-", 8.0, 0.5, epochs=1)), asked_pair().x),
     ]
     for mechanism, data in checked:
         outputs = mechanism(data, 40_000, np.random.default_rng(3))
@@ -338,7 +338,7 @@ def test_thresholds_that_are_too_low() -> None:
 
 
 def test_values_from_elsewhere() -> None:
-    draft = _elsewhere()
+    draft = _claim_far_copy()
     (pair,) = draft.pairs
     assert draft.mechanism is not None
     x, y = (draft.mechanism.stream(data) for data in (pair.x, pair.y))  # type: ignore[attr-defined]
@@ -421,7 +421,7 @@ def test_a_mutant_of_the_questions_changes_distances() -> None:
 
 def test_the_level_of_distances_of_sensitivity_two() -> None:
     """Of each place of the first refusal, or none: by adaptive quadrature over the noise of the threshold."""
-    run = _at("+" * 11 + "-", 17.0, 0.5, epochs=1)
+    run = _release_at_distance("+" * 11 + "-", 17.0, 0.5, epochs=1)
 
     def beyond(t: float) -> float:
         """Probability that noise of scale 2 lambda exceeds t."""

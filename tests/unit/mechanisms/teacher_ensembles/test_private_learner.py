@@ -1,4 +1,4 @@
-"""Private learners: exact laws against enumeration and draws, what a student may see, thresholds at full size."""
+"""Private learners: distributions against enumeration and draws, what a student may see, thresholds at full size."""
 
 from __future__ import annotations
 
@@ -50,14 +50,15 @@ from mechanisms.teacher_ensembles.vote_distance import gap_distance
 
 #: False alarm of each statistical test.
 _ALPHA = 1e-6
-#: The same for chi-square tests: cells with 25 expected draws have heavier tails than the chi-square law, by less.
+#: The same for chi-square tests: cells with 25 expected draws have heavier tails than the chi-square distribution, by
+#: less.
 _CHI_SQUARE = 1e-9
 _ROWS = np.array([[1.0, 1], [1, 1], [1, 0]])
 _ONE = PrivateLearner(3, 4.0, 0.3, points=((1.0,),))
 
 
 def _fits(law: FiniteLaw, outputs: Any) -> float:
-    """P-value of draws under a finite law; 0 if an outcome is impossible."""
+    """P-value of draws under a finite distribution; 0 if an outcome is impossible."""
     found: dict[tuple[int, ...], int] = {}
     for row in map(tuple, np.asarray(outputs).tolist()):
         found[row] = found.get(row, 0) + 1
@@ -111,7 +112,7 @@ def test_one_row_changes_one_teacher() -> None:
         assert changed.tolist() == [j == row // 3 for j in range(4)]
 
 
-# -------------------------------------------------------------------------------------- laws
+# -------------------------------------------------------------------------------------- distributions
 
 
 def test_one_point_is_the_leak_and_half_of_the_rest() -> None:
@@ -163,7 +164,7 @@ def test_two_points_by_hand() -> None:
 
 
 def _pairs() -> list[Any]:
-    flip, two = experiment._flip(), PrivateLearner(3, 4.0, 0.3, points=((1.0, 0.0),))
+    flip, two = experiment._flip_pair(), PrivateLearner(3, 4.0, 0.3, points=((1.0, 0.0),))
     sure = LabelPrivateLearner(21, 4.0, 0.3, unlabelled=1)
     five = LabelPrivateLearner(3, 4.0, 0.3, unlabelled=2)
     many = PrivateLearner(3, 0.5, 0.3, points=((1.0,),) * 64)
@@ -174,14 +175,18 @@ def _pairs() -> list[Any]:
     found += [
         (name, mutant.build(two if name == "student_on_private_points" else _ONE), pair)  # type: ignore[misc]
         for name, mutant in MUTANTS.items()
-        for pair in [experiment._moved() if name == "student_on_private_points" else flip]
+        for pair in [experiment._moved_person_pair() if name == "student_on_private_points" else flip]
     ]
     found.append(("more_than_m_points", more_points(1).build(many), flip))  # type: ignore[arg-type]
     bases = dict(
         zip(LABEL_MUTANTS, (five, sure, experiment._LABELS), strict=True),
     )
     pairs = dict(
-        zip(LABEL_MUTANTS, (experiment._sorted(), experiment._dropped(21), experiment._flip(1)), strict=True),
+        zip(
+            LABEL_MUTANTS,
+            (experiment._sorted_rows_pair(), experiment._dropped_row_pair(21), experiment._flip_pair(1)),
+            strict=True,
+        ),
     )
     found += [(name, mutant.build(bases[name]), pairs[name]) for name, mutant in LABEL_MUTANTS.items()]  # type: ignore[misc]
     return found
@@ -197,12 +202,12 @@ def test_draws_follow_the_exact_law(name: str, mechanism: LabellingPipeline, pai
 
 @pytest.mark.parametrize("name", ["true_labels_on_bot", "private_validation", "majority_on_bot"])
 def test_what_a_student_sees_is_published_with_certainty(name: str) -> None:
-    built, pair = MUTANTS[name].build(_ONE), experiment._flip()
+    built, pair = MUTANTS[name].build(_ONE), experiment._flip_pair()
     assert curve(built.law(pair.x), built.law(pair.y)).delta(50.0) == pytest.approx(1.0)  # type: ignore[attr-defined]
 
 
 def test_the_best_of_eight_runs_is_wrong_if_all_are() -> None:
-    built, pair = MUTANTS["best_of_several_seeds"].build(_ONE), experiment._flip()
+    built, pair = MUTANTS["best_of_several_seeds"].build(_ONE), experiment._flip_pair()
     wrong = ((1 - fresh_leak(0.15)) / 2) ** 8
     found = curve(built.law(pair.x), built.law(pair.y)).epsilon(0.0)  # type: ignore[attr-defined]
     assert found == pytest.approx(math.log((1 - wrong) / wrong), rel=1e-9)
@@ -234,7 +239,7 @@ def test_a_run_that_never_halts_by_the_general_law() -> None:
 
 
 def test_more_points_than_budgeted_break_the_level() -> None:
-    pair, base = experiment._flip(), PrivateLearner(3, 0.5, 0.3, points=((1.0,),) * 64)
+    pair, base = experiment._flip_pair(), PrivateLearner(3, 0.5, 0.3, points=((1.0,),) * 64)
     built = more_points(1).build(base)
     assert curve(built.law(pair.x), built.law(pair.y)).delta(0.5) > 0.3  # type: ignore[attr-defined]
 
@@ -254,20 +259,20 @@ def test_the_printed_distance_costs_more_at_nine_points_and_keeps_the_level() ->
 
 
 def test_equal_votes_give_equal_hypotheses_under_a_seed() -> None:
-    assert experiment._differing(experiment._NINE, experiment._same_votes()) == 0
-    assert experiment._differing(experiment._NINE, experiment._payloads()) > 0
+    assert experiment._count_differing(experiment._NINE, experiment._same_votes()) == 0
+    assert experiment._count_differing(experiment._NINE, experiment._payloads()) > 0
 
 
 def test_a_dropped_label_changes_nothing() -> None:
-    pair = experiment._dropped(3)
-    assert experiment._differing(experiment._LABELS, pair) == 0
+    pair = experiment._dropped_row_pair(3)
+    assert experiment._count_differing(experiment._LABELS, pair) == 0
     assert experiment._LABELS.law(pair.x) == experiment._LABELS.law(pair.y)
 
 
 @pytest.mark.parametrize("name", ["stratified_split", "labels_for_early_stopping"])
 def test_in_these_it_changes_something(name: str) -> None:
     five = LabelPrivateLearner(3, 4.0, 0.3, unlabelled=2)
-    pair = experiment._sorted()
+    pair = experiment._sorted_rows_pair()
     built = LABEL_MUTANTS[name].build(five)
     assert curve(built.law(pair.x), built.law(pair.y)).delta(50.0) > 0  # type: ignore[attr-defined]
     assert curve(five.law(pair.x), five.law(pair.y)).epsilon(0.0) == 0.0
@@ -287,7 +292,8 @@ def _thresholds(teachers: ChunkThreshold, size: int, n: int, rng: np.random.Gene
             places, middle = np.flatnonzero(cost == cost.min()), int((x < 0).sum())
             distance = np.abs(places - middle)
             right = places[places >= middle]
-            # As in the law: no example away if that is best; of the others those on the right, the nearest first.
+            # As in the distribution: no example away if that is best; of the others those on the right, the nearest
+            # first.
             place = right.min() if right.size and (middle in places or right.size) else places[distance.argmin()]
             found[i] = 0.0 if place == middle else x[place - 1] if place > middle else x[place]
         else:
@@ -397,7 +403,7 @@ def test_sizes_by_hand() -> None:
         (lambda: _ONE(np.ones((3, 4)), 1, np.random.default_rng(0)), "1 features, got 3"),
         (lambda: _ONE(_ROWS * 2, 1, np.random.default_rng(0)), "labels 0 and 1"),
         (lambda: _ONE(_ROWS, 0, np.random.default_rng(0)), "n >= 1, got 0"),
-        (lambda: replace(_ONE, points=((1.0,),) * 17).law(_ROWS), "at most 16 points, for a law, got 17"),
+        (lambda: replace(_ONE, points=((1.0,),) * 17).law(_ROWS), "at most 16 points, for a distribution, got 17"),
         (lambda: replace(_ONE, points=((0.5,),))(_ROWS, 1, np.random.default_rng(0)), "whole numbers"),
         (lambda: NoisyLabels(0.3), r"label noise in \(0, 0.1\], got 0.3"),
         (lambda: sizes(1.5, 0.1, 1.0, 0.1), "got 1.5"),

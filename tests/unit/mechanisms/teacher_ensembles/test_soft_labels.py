@@ -1,4 +1,4 @@
-"""Soft labels: golden values, exact laws against integrals, draws and the printed steps, levels of parts, mutants."""
+"""Soft labels: golden values, distributions against integrals, draws and the printed steps, levels, mutants."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def test_the_first_query_and_the_epoch_of_sparse_vector() -> None:
         assert found == pytest.approx(golden, rel=1e-12)
 
 
-# ------------------------------------------------------------------------------------- exact laws
+# ------------------------------------------------------------------------------------- exact distributions
 
 
 def integral(f: Callable[[float], float], scale: float) -> float:

@@ -73,7 +73,7 @@ def delta_of(mechanism: Any, pair: Pair, epsilon: float) -> float:
 
 
 def agrees(mechanism: Any, data: Any, n: int = 40_000) -> bool:
-    """Chi-square against the law at 1e-8; all of the tests here ask it some thirty times."""
+    """Chi-square against the distribution at 1e-8; all of the tests here ask it some thirty times."""
     law = mechanism.law(data)
     outputs = [tuple(row) for row in mechanism(data, n, np.random.default_rng(5)).tolist()]
     index = {outcome: i for i, outcome in enumerate(law.outcomes)}

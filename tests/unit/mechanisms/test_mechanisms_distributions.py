@@ -1,6 +1,6 @@
-"""Every stated law against its sampler, and what all mechanisms have in common.
+"""Every stated distribution against its sampler, and what all mechanisms have in common.
 
-The statistical check counts draws in cells of the law and compares each count with exact binomial
+The statistical check counts draws in cells of the distribution and compares each count with exact binomial
 quantiles at 1e-7 / (number of cells), two-sided: by the union bound one call alarms falsely with
 probability at most 1e-7 for any seed, and no test makes more than 10 calls.
 """

@@ -1,4 +1,4 @@
-"""The privacy curve of two laws."""
+"""The privacy curve of two distributions."""
 
 from __future__ import annotations
 
@@ -30,27 +30,27 @@ from auditor.privacy.laws import (
 
 
 def curve(law_p: Law, law_q: Law) -> PrivacyCurve:
-    """Privacy curve of an unordered pair of laws.
+    """Privacy curve of an unordered pair of distributions.
 
     Parameters
     ----------
     law_p, law_q : Law
-        The mechanism's output laws on two neighbouring datasets.
+        The mechanism's output distributions on two neighbouring datasets.
 
     Returns
     -------
     PrivacyCurve
-        Exact for finite laws, Laplace and Gaussian laws of equal scale, Cauchy laws, geometric laws of equal base, and
-        for the products that `composed` has exactly. What is listed only in part (discrete Gaussian laws, geometric
-        laws of different bases) is an upper bound within 1e-40. Other products are bounded from above by a
-        `PessimisticCurve`, whose ``optimistic`` bounds them from below. In products, coordinates with equal laws are
-        dropped.
+        Exact for finite distributions, Laplace and Gaussian distributions of equal scale, Cauchy distributions,
+        geometric distributions of equal base, and for the products that `composed` has exactly. What is listed only in
+        part (discrete Gaussian distributions, geometric distributions of different bases) is an upper bound within
+        1e-40. Other products are bounded from above by a `PessimisticCurve`, whose ``optimistic`` bounds them from
+        below. In products, coordinates with equal distributions are dropped.
 
     Raises
     ------
     ValueError
-        If no curve is known for the pair (for instance two Laplace laws of different scale); the message names both
-        laws.
+        If no curve is known for the pair (for instance two Laplace distributions of different scale); the message names
+        both distributions.
 
     Notes
     -----
@@ -66,7 +66,7 @@ def curve(law_p: Law, law_q: Law) -> PrivacyCurve:
         case GaussianLaw(), GaussianLaw() if law_p.sigma == law_q.sigma:
             return GaussianCurve(abs(law_p.loc - law_q.loc) / law_p.sigma)
         case CauchyLaw(), CauchyLaw():
-            # 2 arcsinh of half the chord is the arccosh of A5 without its loss of digits for nearby laws.
+            # 2 arcsinh of half the chord is the arccosh of A5 without its loss of digits for nearby distributions.
             chord = math.hypot(law_p.scale - law_q.scale, law_p.loc - law_q.loc)
             return CauchyCurve(2.0 * math.asinh(chord / (2.0 * math.sqrt(law_p.scale) * math.sqrt(law_q.scale))))
         case TwoSidedGeometricLaw(), TwoSidedGeometricLaw() if law_p.step == law_q.step:
@@ -77,14 +77,14 @@ def curve(law_p: Law, law_q: Law) -> PrivacyCurve:
             return DiscreteGaussianCurve(abs(law_p.loc - law_q.loc), law_p.sigma)
         case ProductLaw(), ProductLaw() if len(law_p.parts) == len(law_q.parts):
             return _product_pair(law_p, law_q)
-    raise _unsupported(law_p, law_q)
+    raise _unsupported_error(law_p, law_q)
 
 
-def _unsupported(law_p: Law, law_q: Law) -> ValueError:
+def _unsupported_error(law_p: Law, law_q: Law) -> ValueError:
     names = [repr(law) if len(repr(law)) <= 200 else repr(law)[:200] + "..." for law in (law_p, law_q)]
     return ValueError(
-        "no exact privacy curve is known for this pair; expected two finite laws, two Cauchy laws, Laplace, Gaussian "
-        "or discrete Gaussian laws of equal scale, geometric laws of equal step, or products of these with the same "
+        "no exact privacy curve is known for this pair; expected two distributions that are finite, or Cauchy, or "
+        "Laplace, Gaussian or discrete Gaussian of equal scale, or geometric of equal step, or products with the same "
         f"number of coordinates, got {names[0]} and {names[1]}"
     )
 
@@ -95,7 +95,7 @@ def _product_pair(law_p: ProductLaw, law_q: ProductLaw) -> PrivacyCurve:
 
 
 def _from_zero(law_p: Law, law_q: Law) -> tuple[Law, Law]:
-    """Geometric laws of equal base at 0 and their distance, so that equal shifts are counted together.
+    """Geometric distributions of equal base at 0 and their distance, so that equal shifts are counted together.
 
     What is computed from the pair is the same: it is symmetric, and a translation of the outcomes changes nothing.
     """

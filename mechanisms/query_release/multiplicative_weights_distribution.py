@@ -1,4 +1,4 @@
-"""Exact laws of private multiplicative weights: its transcripts with finitely many answers.
+"""Exact distributions of private multiplicative weights: its transcripts with finitely many answers.
 
 The noise of the threshold is summed over, everything else in an epoch is independent given it. On the lattice on which
 the mechanism draws its noise the integral of the proof is a sum.
@@ -93,7 +93,7 @@ class MultiplicativeWeightsBranches:
                     continue
                 parents.append(k)
                 answers.append(code)
-                self._continue(joint, hypothesis, updates, int(queries[k]), code)
+                self._begin_branch(joint, hypothesis, updates, int(queries[k]), code)
             work = len(parents) * self._fresh.size
             require(work <= _MAX_WORK, f"fewer transcripts: at most {_MAX_WORK} numbers", work)
         return np.array(parents, dtype=np.int64), np.array(answers, dtype=np.int64)
@@ -110,7 +110,7 @@ class MultiplicativeWeightsBranches:
         self._updates.append(updates)
         self._halted.append(halted)
 
-    def _continue(self, density: FloatArray, hypothesis: FloatArray, updates: int, query: int, code: int) -> None:
+    def _begin_branch(self, density: FloatArray, hypothesis: FloatArray, updates: int, query: int, code: int) -> None:
         """Begin the branch with one more answer."""
         if code == 0:
             self._append(density, hypothesis, updates, 0.0)
@@ -132,7 +132,7 @@ class MultiplicativeWeightsBranches:
         everywhere = np.ones_like(bar)
         if rules.compared == "noisy":
             # No update from -bar + 1 to bar - 1, otherwise the sides begin at these two.
-            codes = [(0, self._between(1 - bar, bar - 1, gap))]
+            codes = [(0, self._probability_between(1 - bar, bar - 1, gap))]
             up, down, update = np.maximum(bar, 1), np.minimum(-bar, 0), everywhere
         else:
             update = (abs(gap) >= bar).astype(np.int64)
@@ -140,19 +140,19 @@ class MultiplicativeWeightsBranches:
             up, down = everywhere, 0 * everywhere
         for j, (low, high) in enumerate(self._cells):
             if rules.answer == "reused":
-                above = self._between(np.maximum(up, low), high * everywhere, gap)
-                below = self._between(low * everywhere, np.minimum(down, high), gap)
+                above = self._probability_between(np.maximum(up, low), high * everywhere, gap)
+                below = self._probability_between(low * everywhere, np.minimum(down, high), gap)
             else:
-                cell = self._between(low, high, gap)
-                above = self._between(up, _FAR * everywhere, gap) * cell
-                below = self._between(-_FAR * everywhere, down, gap) * cell
+                cell = self._probability_between(low, high, gap)
+                above = self._probability_between(up, _FAR * everywhere, gap) * cell
+                below = self._probability_between(-_FAR * everywhere, down, gap) * cell
             if rules.side == "exact":
                 codes.append((1 + j if gap > 0 else -1 - j, update * (above + below)))
             else:
                 codes += [(1 + j, update * above), (-1 - j, update * below)]
         return codes
 
-    def _between(self, low: IntArray, high: IntArray, gap: int) -> FloatArray:
+    def _probability_between(self, low: IntArray, high: IntArray, gap: int) -> FloatArray:
         """Probability that gap plus noise is between two integers; without loss of digits in the tails."""
         low, high = np.asarray(low) - gap, np.asarray(high) - gap
         # Where both ends are on one side of 0 the mass is a difference of two tails, elsewhere 1 less two tails.

@@ -1,4 +1,4 @@
-"""Output laws of the mutants on their pairs, for the oracle: what is declared, or computed here from the definition."""
+"""Output distributions of the mutants on their pairs, for the oracle: declared, or computed from the definition."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mechanisms.base.noise import gauss_legendre
 Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-#: Points of a trade-off curve between which a pair of laws is taken as constant.
+#: Points of a trade-off curve between which a pair of distributions is taken as constant.
 POINTS = 4_000
 #: Integer noise is followed until this much of its mass is left, too little to move any rate.
 _TAIL = 1e-12
@@ -33,10 +33,10 @@ _REACH = 25.0
 
 
 def masses_of(draft: Draft) -> Masses | None:
-    """Pair of laws of a mutant on its first pair; None if it is not known.
+    """Pair of distributions of a mutant on its first pair; None if it is not known.
 
-    In this order: the exact curve that the claim declares, the definitions of this module, the laws that the mechanism
-    states.
+    In this order: the exact curve that the claim declares, the definitions of this module, the distributions that the
+    mechanism states.
     """
     pair, mechanism = draft.pairs[0], draft.mechanism
     if draft.curves:
@@ -49,7 +49,7 @@ def masses_of(draft: Draft) -> Masses | None:
 
 
 def from_curve(known: PrivacyCurve, points: int = POINTS) -> Masses:
-    """Masses of a pair of laws, from all that their privacy curve says about them.
+    """Masses of a pair of distributions, from all that their privacy curve says about them.
 
     A `LossCurve` holds the masses themselves. Otherwise the trade-off curve is cut at ``points`` points and more in the
     tails: between two of them the likelihood ratio hardly moves. Where the two orders differ that is the pair of the
@@ -74,7 +74,7 @@ def _integer_noise(first: int, second: int, mass: Callable[[Integers], Array], r
     return Masses(np.append(p, max(0.0, 1 - p.sum())), np.append(q, max(0.0, 1 - q.sum())))
 
 
-def _reach(a: float) -> int:
+def _lattice_reach(a: float) -> int:
     return math.ceil(-math.log(_TAIL) / math.log1p(a - 1.0))
 
 
@@ -91,33 +91,35 @@ def _two_sided(a: float) -> Callable[[Integers], Array]:
 def _one_sided_integers(mechanism: Any, pair: Pair) -> Masses:
     """Answer plus G >= 0."""
     a = mechanism.a
-    return _integer_noise(int(mechanism.centre(pair.x)), int(mechanism.centre(pair.y)), _one_sided(a), _reach(a))
+    return _integer_noise(
+        int(mechanism.centre(pair.x)), int(mechanism.centre(pair.y)), _one_sided(a), _lattice_reach(a)
+    )
 
 
 def _one_sided_lattice(mechanism: Any, pair: Pair) -> Masses:
     """The same in units of the lattice step."""
     first, second = mechanism.centre(pair.x), mechanism.centre(pair.y)
     a = mechanism.base(first.size)
-    return _integer_noise(int(first), int(second), _one_sided(a), _reach(a))
+    return _integer_noise(int(first), int(second), _one_sided(a), _lattice_reach(a))
 
 
 def _noise_clamped(mechanism: Any, pair: Pair) -> Masses:
     """Two-sided geometric noise clamped from below at 0; the upper bound is out of reach."""
     a = mechanism.a
-    if mechanism.bound < _reach(a):
-        raise ValueError(f"expected a bound of at least {_reach(a)}, got {mechanism.bound}")
+    if mechanism.bound < _lattice_reach(a):
+        raise ValueError(f"expected a bound of at least {_lattice_reach(a)}, got {mechanism.bound}")
 
     def mass(k: Integers) -> Array:
         return np.where(k > 0, _two_sided(a)(k), np.where(k == 0, a / (a + 1), 0.0))
 
-    return _integer_noise(int(mechanism.centre(pair.x)), int(mechanism.centre(pair.y)), mass, _reach(a))
+    return _integer_noise(int(mechanism.centre(pair.x)), int(mechanism.centre(pair.y)), mass, _lattice_reach(a))
 
 
 def _bound_from_data(mechanism: Any, pair: Pair) -> Masses:
     """Two-sided geometric noise, the output clamped to at most the number of rows."""
     a, found = mechanism.a, []
     answers, rows = [int(mechanism.centre(data)) for data in (pair.x, pair.y)], [len(pair.x), len(pair.y)]
-    outputs = np.arange(min(answers) - _reach(a), max(rows) + 1)
+    outputs = np.arange(min(answers) - _lattice_reach(a), max(rows) + 1)
     if outputs[0] < 0:
         raise ValueError(f"expected answers that noise does not take below 0, got {answers}")
     for answer, most in zip(answers, rows, strict=True):
@@ -130,7 +132,7 @@ def _bound_from_data(mechanism: Any, pair: Pair) -> Masses:
 def _by_cell_probability(mechanism: Any, pair: Pair) -> Masses:
     """Integer noise whose probabilities the mutant states."""
     first, second = int(mechanism.centre(pair.x)), int(mechanism.centre(pair.y))
-    return _integer_noise(first, second, mechanism.cell_probability, _reach(mechanism.a))
+    return _integer_noise(first, second, mechanism.cell_probability, _lattice_reach(mechanism.a))
 
 
 def _point_against_noise(mechanism: Any, pair: Pair) -> Masses:
@@ -139,7 +141,7 @@ def _point_against_noise(mechanism: Any, pair: Pair) -> Masses:
     point, spread = (first, second) if isinstance(first, FiniteLaw) else (second, first)
     at = float(mechanism.centre(pair.x if point is first else pair.y)) * mechanism.grid
     if point.outcomes != (at,):
-        raise ValueError(f"expected a law at the point {at}, got {point}")
+        raise ValueError(f"expected a distribution at the point {at}, got {point}")
     hit = float(spread.cdf(at) - spread.cdf(np.nextafter(at, -math.inf)))
     masses = np.array([1.0, 0.0]), np.array([hit, 1.0 - hit])
     return Masses(*masses) if point is first else Masses(*masses[::-1])
@@ -148,7 +150,7 @@ def _point_against_noise(mechanism: Any, pair: Pair) -> Masses:
 # ----------------------------------------------------------------------------- disjoint outputs
 
 
-def _disjoint() -> Masses:
+def _disjoint_masses() -> Masses:
     return Masses(np.array([1.0, 0.0]), np.array([0.0, 1.0]))
 
 
@@ -158,7 +160,7 @@ def _coarse_noise(mechanism: Any, pair: Pair) -> Masses:
     k = mechanism.steps(1)
     if (first - second) % k == 0:
         raise ValueError(f"expected answers that do not differ by a multiple of {k} steps, got {first} and {second}")
-    return _disjoint()
+    return _disjoint_masses()
 
 
 def _shared_noise(mechanism: Any, pair: Pair) -> Masses:
@@ -166,7 +168,7 @@ def _shared_noise(mechanism: Any, pair: Pair) -> Masses:
     first, second = mechanism.centre(pair.x), mechanism.centre(pair.y)
     if (np.diff(first) == np.diff(second)).all():
         raise ValueError(f"expected answers with other differences, got {first} and {second}")
-    return _disjoint()
+    return _disjoint_masses()
 
 
 def _rows_of_bits(mechanism: Any, pair: Pair) -> Masses:
@@ -174,7 +176,7 @@ def _rows_of_bits(mechanism: Any, pair: Pair) -> Masses:
     first, second = mechanism.bits(pair.x), mechanism.bits(pair.y)
     if (first == second).all() or (first != second).all():
         raise ValueError(f"expected rows that are neither equal nor complements, got {first} and {second}")
-    return _disjoint()
+    return _disjoint_masses()
 
 
 # --------------------------------------------------------------------------------- real outputs
@@ -291,13 +293,13 @@ def _single_precision(mechanism: Any, pair: Pair) -> Masses:
     return _of_answers(float_masses(GaussianLaw(0.0, mechanism.sigma(1)).cdf, 24), mechanism, pair)
 
 
-def _apart(mechanism: Any, pair: Pair) -> Masses:
+def _disjoint_outputs(mechanism: Any, pair: Pair) -> Masses:
     """Outputs of the two datasets are never the same, as the claim's pair is chosen."""
     del mechanism, pair
-    return _disjoint()
+    return _disjoint_masses()
 
 
-#: By the mutant's class. A mutant that is neither here nor states a law has the row "no law known".
+#: By the mutant's class. A mutant that is neither here nor states its own has the row "no distribution known".
 _LAWS: dict[str, Callable[[Any, Pair], Masses | None]] = {
     "OneSidedGeometric": _one_sided_integers,
     "OneSidedNoise": _one_sided_lattice,
@@ -309,8 +311,8 @@ _LAWS: dict[str, Callable[[Any, Pair], Masses | None]] = {
     "NoiseRoundedBeforeAdding": _coarse_noise,
     "SameNoiseForAllAnswers": _shared_noise,
     "NoiseSharedByUsers": _shared_noise,
-    "SharedSeed": _apart,
-    "DeduplicatedBlocks": _apart,
+    "SharedSeed": _disjoint_outputs,
+    "DeduplicatedBlocks": _disjoint_outputs,
     "OneCoinForAllRows": _rows_of_bits,
     "MemoisedSeed": _rows_of_bits,
     "ReleasedMaximum": _released_maximum,

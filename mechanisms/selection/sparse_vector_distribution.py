@@ -1,6 +1,6 @@
-"""Exact laws of sparse vector: its finite transcripts. Rows that release answers: `released_answers`.
+"""Exact distributions of sparse vector: its finite transcripts. Rows that release answers: `released_answers`.
 
-Source: catalogue 004, sections 0.3 (epoch integral) and 0.4 (transcript law by dynamic programming).
+Source: catalogue 004, sections 0.3 (epoch integral) and 0.4 (transcript distribution by dynamic programming).
 """
 
 from __future__ import annotations
