@@ -49,8 +49,9 @@ class EngineTime:
         last = self.sizes[-1]
         if n <= last:
             return float(np.interp(n, (0, *self.sizes), (0.0, *self.seconds)))
-        half = float(np.interp(last / 2, self.sizes, self.seconds))
-        slope = (self.seconds[-1] - half) / (last / 2)
+        # From a quarter on: events are learned anew so seldom that a shorter part has one time more or less by chance.
+        early = max(last // 4, self.sizes[0])
+        slope = (self.seconds[-1] - float(np.interp(early, self.sizes, self.seconds))) / max(last - early, 1)
         learned = max(min(n, RESERVOIR), last)
         return self.seconds[-1] + (learned - last) * slope + (n - learned) * self.late
 

@@ -44,8 +44,8 @@ def test_time_beyond_what_was_measured() -> None:
     found = EngineTime((100, 200, 400), (1.0, 2.0, 3.0), 0.001)
     assert found.of_pair(0) == 0
     assert found.of_pair(150) == 1.5
-    assert found.of_pair(600) == pytest.approx(4.0)  # the slope from 200 to 400
-    assert found.of_pair(RESERVOIR + 1000) == pytest.approx(3.0 + (RESERVOIR - 400) * 0.005 + 1.0)
+    assert found.of_pair(700) == pytest.approx(5.0)  # the slope from 100 to 400
+    assert found.of_pair(RESERVOIR + 1000) == pytest.approx(3.0 + (RESERVOIR - 400) / 150 + 1.0)
     assert found.of_pairs(301, 3) == pytest.approx(1.01 + 2 * 1.0)
 
 
