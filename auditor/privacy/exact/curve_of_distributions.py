@@ -84,8 +84,8 @@ def _unsupported_error(law_p: Law, law_q: Law) -> ValueError:
     names = [repr(law) if len(repr(law)) <= 200 else repr(law)[:200] + "..." for law in (law_p, law_q)]
     return ValueError(
         "no exact privacy curve is known for this pair; expected two distributions that are finite, or Cauchy, or "
-        "Laplace, Gaussian or discrete Gaussian of equal scale, or geometric of equal step, or products with the same "
-        f"number of coordinates, got {names[0]} and {names[1]}"
+        "Laplace, Gaussian or discrete Gaussian of equal scale, or geometric of equal step, or products of these with "
+        f"the same number of coordinates, got {names[0]} and {names[1]}"
     )
 
 

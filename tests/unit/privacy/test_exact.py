@@ -389,7 +389,7 @@ def test_unsupported_pairs_name_both_laws() -> None:
         (ProductLaw((lap, lap)), ProductLaw((LaplaceLaw(1.0, 1.0), LaplaceLaw(1.0, 2.0)))),
     ]
     for p, q in unsupported:
-        with pytest.raises(ValueError, match=r"no exact privacy curve.*Distribution\("):
+        with pytest.raises(ValueError, match=r"no exact privacy curve.*Law\("):
             curve(p, q)
     near, far = (TwoSidedGeometricLaw(loc, 1.001) for loc in (0, 2**23))
     with pytest.raises(ValueError, match="shift of at most"):

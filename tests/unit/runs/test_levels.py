@@ -157,7 +157,7 @@ def test_datasets_may_be_given_without_a_pair() -> None:
 def test_what_is_declared_is_checked_at_load() -> None:
     with pytest.raises(SpecificationError, match="at least one dataset"):
         conformity(Coin(1.0), case="none")
-    with pytest.raises(SpecificationError, match="method distribution"):
+    with pytest.raises(SpecificationError, match="method law"):
         conformity(lambda data, n, rng: np.zeros(n), PAIR)
     with pytest.raises(SpecificationError, match="a case must be"):
         conformity(Coin(1.0), PAIR, case="not a case")
