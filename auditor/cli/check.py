@@ -39,7 +39,7 @@ RESTARTS = (32, 512)
 _ROUNDS = 11
 #: Draws and seconds that a pilot of the audit may take, both arbitrary, and draws below which it shows nothing.
 _PILOT_DRAWS, _PILOT_SECONDS, _PILOT = DRAWS, 2.0, 1_000
-#: Pairs of a usual attack: a domain of a few values makes 50 to 110 of them.
+#: Pairs of a usual attack: a domain of three values and 20 rows make 79 of them.
 _PAIRS = 100
 #: Characters that are shown of what a target says of itself; arbitrary.
 _SHOWN = 200
