@@ -31,7 +31,7 @@ HOOKS = {hook["id"]: hook for hook in yaml.safe_load((ROOT / ".pre-commit-hooks.
 WORKFLOW = yaml.safe_load((EXAMPLE / ".github" / "workflows" / "audit.yml").read_text(encoding="utf-8"))
 GITLAB = yaml.safe_load((EXAMPLE / ".gitlab-ci.yml").read_text(encoding="utf-8"))["audit"]
 #: Enough to find what is wrong in the example and to decide the rest, in a fraction of the time.
-CHEAP = "--draws=100000\n--jobs=1"
+CHEAP = "--draws=160000\n--jobs=1"
 
 pytestmark = pytest.mark.skipif(shutil.which("bash") is None, reason="the scripts are of bash")
 

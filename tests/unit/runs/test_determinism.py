@@ -24,9 +24,9 @@ from auditor.claims import privacy
 from mechanisms.additive_noise.gaussian import LatticeGaussian
 from mechanisms.additive_noise.geometric import TwoSidedGeometric
 from mechanisms.additive_noise.laplace import LatticeLaplace
-from mechanisms.base.queries import Answers
+from mechanisms.base.queries import IdentityQuery
 
-ANSWERS = Answers(sensitivity=1.0, linf_sensitivity=1.0)
+ANSWERS = IdentityQuery(sensitivity=1.0, linf_sensitivity=1.0)
 ONE = Pair(np.array([0.0]), np.array([1.0]), "0 against 1")
 SMALL = Pair(np.array([0.0]), np.array([0.25]), "0 against 1/4")
 FAR = Pair(np.array([5.0]), np.array([6.0]), "5 against 6")
