@@ -387,6 +387,7 @@ def main() -> None:
     for line in report(options.audits, options.jobs, options.first_seed, options.only):
         print(line, flush=True)
         lines.append(line)
+    lines += ["", "Made by `python -m benchmarks.head_to_head`."]
     options.out.write_text("# Head to head\n\n" + "\n".join(lines) + "\n", encoding="utf-8")
 
 
