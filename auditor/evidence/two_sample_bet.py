@@ -190,13 +190,7 @@ def log_factors(
     a chain is the same bet on a test with steps, with a slope for each step.
     """
     p, q = (np.array([getattr(stake, name) for stake in stakes])[:, :, None] for name in "pq")
-    p0, q0, slope = guarantee.tangent(p, q, levels)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        weight = (p - p0) / (p0 * (1.0 - p0))
-    use = guarantee.beyond(p, q, levels) & (weight > 0) & (weight < np.inf) & (slope < np.inf)
-    if not use.all():  # nothing is bet where the estimate is inside the null, or at an end of the cap
-        weight, slope = np.where(use, weight, 0.0), np.where(use, slope, 0.0)
-        p0, q0 = np.where(use, p0, 0.5), np.where(use, q0, 0.5)
+    weight, slope, p0, q0 = _weigh_events(p, q, guarantee, levels)
     if among is not None:
         weight, slope, p0, q0 = (np.take(value, among, axis=-1) for value in (weight, slope, p0, q0))
 
@@ -214,6 +208,21 @@ def log_factors(
         spread = np.array([stake.spread for stake in stakes])[:, None, None]
         every = bet_on([tuple(range(len(stake.p))) for stake in stakes], spread)
     return np.stack([alone, pair, every], axis=1)
+
+
+def _weigh_events(p: Array, q: Array, guarantee: Guarantee, levels: Array | float) -> tuple[Array, Array, Array, Array]:
+    """Best weights of events, and slopes and points (p0, q0) of the lines.
+
+    The weight is 0 where nothing is bet: the estimate is inside the null, or at an end of the cap.
+    """
+    p0, q0, slope = guarantee.tangent(p, q, levels)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        weight = (p - p0) / (p0 * (1.0 - p0))
+    use = guarantee.beyond(p, q, levels) & (weight > 0) & (weight < np.inf) & (slope < np.inf)
+    if not use.all():
+        weight, slope = np.where(use, weight, 0.0), np.where(use, slope, 0.0)
+        p0, q0 = np.where(use, p0, 0.5), np.where(use, q0, 0.5)
+    return weight, slope, p0, q0
 
 
 def _shape(stake: Stake) -> tuple[int, int, bool]:
@@ -242,10 +251,8 @@ def find_spread(p: Array, q: Array, guarantee: Guarantee) -> float:
     float
         At least 0; 0 if no event speaks against the claim.
     """
-    p0, q0, slope = guarantee.tangent(p, q, guarantee.level)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        weight = (p - p0) / (p0 * (1.0 - p0))
-    use = guarantee.beyond(p, q, guarantee.level) & (weight > 0) & (weight < np.inf) & (slope < np.inf)
+    weight, slope, p0, q0 = _weigh_events(p, q, guarantee, guarantee.level)
+    use = weight > 0
     if not use.any():
         return 0.0
     weight, slope, p0, q0 = weight[use], slope[use], p0[use], q0[use]
