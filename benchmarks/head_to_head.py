@@ -260,6 +260,10 @@ def _number(value: float) -> str:
     return f"{value:,.0f}" if math.isfinite(value) else "-"
 
 
+def _count_refuted(stops: Array) -> str:
+    return f"{np.isfinite(stops).sum():,} of {len(stops):,}"
+
+
 def _quantiles(stops: Array) -> tuple[str, str]:
     median, ninety = np.quantile(stops, [0.5, 0.9], method="higher").tolist()
     return _number(median), _number(ninety)
@@ -275,7 +279,7 @@ def mean_row(case: Case, stops: Array) -> str:
         Draws a side to the verdict.
     """
     mean = f"{stops.mean():,.1f} ± {stops.std():,.0f}" if np.isfinite(stops).all() else "-"
-    flagged = f"{np.isfinite(stops).sum():,} of {len(stops):,}"
+    flagged = _count_refuted(stops)
     return f"| {' | '.join([case.name, flagged, mean, *_quantiles(stops), *case.published, describe_oracle(case)])} |"
 
 
@@ -288,7 +292,7 @@ def curve_row(case: Case, stops: Array) -> str:
     stops : ndarray of shape (n_audits,)
         Draws a side to the verdict.
     """
-    flagged, mean = f"{np.isfinite(stops).sum():,} of {len(stops):,}", _number(float(stops.mean()))
+    flagged, mean = _count_refuted(stops), _number(float(stops.mean()))
     return f"| {' | '.join([case.name, flagged, mean, *_quantiles(stops), *case.published])} |"
 
 
@@ -315,7 +319,7 @@ def large_row(case: Case, stops: Array) -> str:
     stops : ndarray of shape (n_audits,)
         Draws a side to the verdict.
     """
-    flagged = f"{np.isfinite(stops).sum():,} of {len(stops):,}"
+    flagged = _count_refuted(stops)
     return f"| {' | '.join([case.name, flagged, *_quantiles(stops), describe_oracle(case)])} |"
 
 

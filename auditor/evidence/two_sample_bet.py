@@ -312,11 +312,8 @@ def known_event_gains(p: float, q: float, guarantee: Guarantee) -> Array:
         A draw of P outside and inside the event, a draw of Q outside and inside.
     """
     level = np.array([guarantee.level])
-    p0, q0, slope = guarantee.tangent(np.array([[p]]), np.array([[q]]), level)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        weight = (p - p0) / (p0 * (1.0 - p0))
-    beyond = guarantee.beyond(np.array(p), np.array(q), guarantee.level)
-    if not (bool(beyond) and 0 < weight.item() < np.inf and slope.item() < np.inf):
+    weight, slope, p0, q0 = _weigh_events(np.array([[p]]), np.array([[q]]), guarantee, level)
+    if not weight.item():
         return np.zeros((len(EXPERTS), 4))
     with np.errstate(divide="ignore"):
         return np.log1p(_bets(weight, p0, q0, slope, 1.0))[:, :, 0]
