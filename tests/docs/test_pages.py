@@ -32,7 +32,16 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(path.name for path in DOCS.glob("*.md"))
 #: Pages whose blocks are run here; those of the others are run by tests of their own.
-SESSIONS = ("tutorial.md", "auditing-your-library.md", "reading-a-report.md", "how-it-works.md", "reproducing.md")
+SESSIONS = (
+    "tutorial.md",
+    "auditing-your-library.md",
+    "reading-a-report.md",
+    "how-it-works.md",
+    "reproducing.md",
+    "for-maintainers.md",
+    "for-researchers.md",
+    "for-reviewers.md",
+)
 _BLOCK = re.compile(
     r"(?P<mark><!-- not run: [^>]+ -->\n+)?^```(?P<language>\w*)\n(?P<text>.*?)^```", re.DOTALL | re.MULTILINE
 )
@@ -144,10 +153,14 @@ def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", ["", *sys.path])
-    before = set(sys.modules)
     yield tmp_path
-    for name in set(sys.modules) - before:
-        if str(tmp_path) in str(getattr(sys.modules[name], "__file__", None)):
+    forget_modules(tmp_path)
+
+
+def forget_modules(folder: Path) -> None:
+    """Forget what was imported from a folder, as a process of its own would."""
+    for name, module in list(sys.modules.items()):
+        if str(folder) in str(getattr(module, "__file__", None)):
             del sys.modules[name]
     registry._load.cache_clear()
     registry._claims.cache_clear()
@@ -163,6 +176,7 @@ def test_a_page_runs_as_it_is_written(page: str, folder: Path) -> None:
         if block.language == "python" and named:
             (folder / named[1]).parent.mkdir(exist_ok=True)
             (folder / named[1]).write_text(block.text, encoding="utf-8")
+            forget_modules(folder)
         elif block.language == "python":
             said = run_python(block, folder)
         elif block.language == "console":
