@@ -29,6 +29,7 @@ from auditor.cli.commands import (
     make_folder,
     print_notices,
 )
+from auditor.cli.scores import scores
 from auditor.errors import DpauditError, SpecificationError, TargetError
 
 if TYPE_CHECKING:
@@ -404,7 +405,7 @@ def attack(
     sys.exit(exit_code([result]))
 
 
-for _command in COMMANDS:
+for _command in (*COMMANDS, scores):
     cli.add_command(_command)
 
 

@@ -26,7 +26,7 @@ _HIGHEST = 40.0
 
 
 def bound_correct_guesses(correct: int, guesses: int, canaries: int, epsilon: float, delta: float = 0.0) -> float:
-    """Bound the probability of so many correct guesses.
+    """Bound the probability of a number of right guesses.
 
     Under (epsilon, delta)-DP; Steinke, Nasr and Jagielski, "Privacy auditing with one (1) training run" (2023),
     Theorem 5.2 and section 5.
@@ -49,10 +49,10 @@ def bound_correct_guesses(correct: int, guesses: int, canaries: int, epsilon: fl
 
     Notes
     -----
-    Valid because: under pure DP, given the output and all other coins, the odds of a coin are at most e^epsilon to 1, so
-    that the number of right guesses is stochastically smaller than Binomial(r, e^epsilon / (1 + e^epsilon)) with upper
-    tail f. Under (epsilon, delta)-DP it is so outside of failures of the output, which have the expected number m delta a
-    side; the worst way to spend them adds 2 m delta max_i (f(v - i) - f(v)) / i.
+    Valid because: under pure DP, given the output and all other coins, the odds of a coin are at most e^epsilon to 1,
+    so that the number of right guesses is stochastically smaller than Binomial(r, e^epsilon / (1 + e^epsilon)) with
+    upper tail f. Under (epsilon, delta)-DP it is so outside of failures of the output, which have the expected number m
+    delta a side; the worst way to spend them adds 2 m delta max_i (f(v - i) - f(v)) / i.
     """
     right = math.exp(-math.log1p(math.exp(-epsilon)))
     tail = float(stats.binom.sf(correct - 1, guesses, right))
@@ -63,10 +63,10 @@ def bound_correct_guesses(correct: int, guesses: int, canaries: int, epsilon: fl
     return min(1.0, tail + 2.0 * canaries * delta * max(gained, 0.0))
 
 
-def exceeds_curve(
-    correct: int, guesses: int, canaries: int, guarantee: Guarantee, level: float, alpha: float
-) -> bool:
-    """Whether so many correct guesses refute a level of any notion with a cap.
+def exceeds_curve(correct: int, guesses: int, canaries: int, guarantee: Guarantee, level: float, alpha: float) -> bool:
+    """Tell whether a number of right guesses refutes a level.
+
+    Of any notion that has a cap.
 
     Mahloujifar, Melis and Chaudhuri, "Auditing f-differential privacy in one run" (2024), Algorithm 3.
 
@@ -90,9 +90,9 @@ def exceeds_curve(
     Valid because: let r_i and h_i be the probabilities, over the outputs with at least i right guesses, of a random
     canary being guessed rightly and wrongly. The outputs with a right guess of a canary and those with the same guess
     where the coin fell otherwise are an event under two neighbouring distributions, so that the inverse of the cap at
-    r_(i+1) is at most h_i; Theorem 3.2 of the paper turns that into a recursion from i = correct, where both are at most
-    alpha times their shares, down to 0, where they add up to guesses / canaries. If the recursion exceeds that, the
-    probability of ``correct`` right guesses is below alpha.
+    r_(i+1) is at most h_i; Theorem 3.2 of the paper turns that into a recursion from i = correct, where both are at
+    most alpha times their shares, down to 0, where they add up to guesses / canaries. If the recursion exceeds that,
+    the probability of ``correct`` right guesses is below alpha.
     """
     right, wrong = alpha * correct / canaries, alpha * (guesses - correct) / canaries
     invert = _inverse_cap(guarantee, level)
@@ -119,8 +119,8 @@ def _inverse_cap(guarantee: Guarantee, level: float) -> Callable[[float], float]
 def find_rejected_level(rejects: Callable[[float], bool], claimed: float, highest: float = _HIGHEST) -> float:
     """Find the largest level that is rejected with all smaller ones.
 
-    Valid because: ``rejects`` is monotone, what refutes a level refutes smaller ones; so the level exceeds the truth only
-    if the truth is rejected. The lower end of the last interval is returned.
+    Valid because: ``rejects`` is monotone, what refutes a level refutes smaller ones; so the level exceeds the truth
+    only if the truth is rejected. The lower end of the last interval is returned.
 
     Parameters
     ----------
@@ -157,11 +157,11 @@ class GuessWealth:
 
     Notes
     -----
-    Valid because: under epsilon-DP, given the output and all other coins, a guess is right with probability at most
-    p = e^epsilon / (1 + e^epsilon). Which canary is next, what is guessed and how much is bet are functions of the output
-    and of the coins that were opened before; so each factor 1 + s (1[right] - p) / p with s in [0, 1) has expectation at
-    most 1 given the past. The product is a test supermartingale, as is the average over stakes, and reaches 1/alpha at
-    any guess with probability at most alpha. No number of guesses has to be fixed.
+    Valid because: under epsilon-DP, given the output and all other coins, a guess is right with probability at most p =
+    e^epsilon / (1 + e^epsilon). Which canary is next, what is guessed and how much is bet are functions of the output
+    and of the coins that were opened before; so each factor 1 + s (1[right] - p) / p with s in [0, 1) has expectation
+    at most 1 given the past. The product is a test supermartingale, as is the average over stakes, and reaches 1/alpha
+    at any guess with probability at most alpha. No number of guesses has to be fixed.
     """
 
     def __init__(self, right: Array, sure: Array) -> None:

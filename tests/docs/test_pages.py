@@ -41,6 +41,7 @@ SESSIONS = (
     "for-maintainers.md",
     "for-researchers.md",
     "for-reviewers.md",
+    "training.md",
 )
 _BLOCK = re.compile(
     r"(?P<mark><!-- not run: [^>]+ -->\n+)?^```(?P<language>\w*)\n(?P<text>.*?)^```", re.DOTALL | re.MULTILINE

@@ -50,18 +50,20 @@ PARTS = (0.1, 0.25, 0.5, 1.0)
 UNFAIR = 1e-6
 #: Chunks of canaries between which events are learned anew.
 _CHUNKS = ChunkRule(16, growth=0.2, smallest=8)
+#: Points of the path of the wealth that are kept, at most; arbitrary.
+_SHOWN = 200
 #: Coins that each side of the order is taken to have had before any was opened, half of them right.
 _PRIOR = 2.0
 
 _SAYS = {
-    NOTHING: "assumes the claim and fair coins only: it holds however canaries interact",
+    NOTHING: "assumes fair coins and nothing else: it holds however canaries interact",
     INDEPENDENT: "assumes that canaries do not interact; if they do, the level may be far below this bound",
 }
 
 
 @dataclass(frozen=True)
 class Scores:
-    """Scores of canaries that were in the training data, and of those that were not.
+    """Scores of canaries in the training data, and of others.
 
     Parameters
     ----------
@@ -78,7 +80,7 @@ class Scores:
         return len(self.inside) + len(self.outside)
 
     def shuffled(self, seed: int) -> tuple[Array, NDArray[np.bool_]]:
-        """All scores and whether they are of included canaries, in a random order.
+        """Scores of all canaries with their coins, in a random order.
 
         Parameters
         ----------
@@ -114,7 +116,7 @@ def read_scores(inside: ArrayLike, outside: ArrayLike) -> Scores:
             raise SpecificationError(f"scores {name} must be a list of numbers, got shape {values.shape}")
         wrong = np.flatnonzero(~np.isfinite(values))
         if len(wrong):
-            raise SpecificationError(f"scores {name}: number {wrong[0] + 1} is {values[wrong[0]]}, expected finite ones")
+            raise SpecificationError(f"scores {name}: number {wrong[0] + 1} is {values[wrong[0]]}, not finite")
         checked.append(values)
     scores = Scores(*checked)
     if scores.canaries < 2:
@@ -142,8 +144,8 @@ def audit_scores(
 ) -> AuditResult:
     """Audit a training run from the scores of its canaries.
 
-    Each canary was included by a fair coin of its own. A canary's score is any function of what is released, such as its
-    loss. Whether high or low scores speak for inclusion is learned.
+    Each canary was included by a fair coin of its own. A canary's score is any function of what is released, such as
+    its loss. Whether high or low scores speak for inclusion is learned.
 
     Parameters
     ----------
@@ -224,7 +226,7 @@ def _from_bets(scores: Scores, claim: PureDP, alpha: float, seed: int, labels: M
     path = wealth.path(claim.level)
     made = np.flatnonzero(sure > 0)
     best = int(np.argmax(path)) + 1
-    shown = [k for k in _shown(len(path))]
+    shown = sorted({round(k) for k in np.linspace(0, len(path) - 1, min(len(path), _SHOWN))})
     return _conclude(
         labels,
         wealth.rejects(claim.level, alpha),
@@ -236,12 +238,8 @@ def _from_bets(scores: Scores, claim: PureDP, alpha: float, seed: int, labels: M
     )
 
 
-def _shown(n: int, most: int = 200) -> list[int]:
-    return sorted({round(k) for k in np.linspace(0, n - 1, min(n, most))})
-
-
 def guess_in_order(scores: Scores, epsilon: float, seed: int) -> tuple[Array, Array]:
-    """Guess coins one after another, and say how much to bet on each.
+    """Guess coins one after another, with a bet on each.
 
     The highest and the lowest scores in turn, towards the middle. What is guessed at an end is what most of the coins
     that were opened there have been, and the bet is what grows best if that share is the truth.
