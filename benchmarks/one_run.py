@@ -147,7 +147,7 @@ def independent_tail(pair: ScorePair, wrong: int, guesses: int, canaries: int) -
     beta = stats.beta(a, b)
     edges = beta.ppf(np.linspace(0.0, 1.0, _NODES))
     middle = 0.5 * (edges[1:] + edges[:-1])
-    return float(stats.binom.cdf(wrong, guesses, pair.error_above(middle)).mean())
+    return float(np.mean(stats.binom.cdf(wrong, guesses, pair.error_above(middle))))
 
 
 def epsilon_of(pair: ScorePair, delta: float = DELTA) -> float:
@@ -378,21 +378,22 @@ def bound_rows(audits: int) -> Iterator[str]:
 
 TEXT = """# One training run
 
-Published bounds reproduced, and ours measured. Canaries are included by fair coins; see [training](../docs/training.md).
+Published bounds reproduced, and ours measured. Canaries are included by fair coins; see
+[training](../docs/training.md).
 
 ## Published figures
 
-All at 5 %, epsilon at delta = 1e-5 in the second table. "Steinke" is the bound of their Theorem 5.2. The code that Xiang et al. compare
-with has P[v - i < X <= v] where the theorem has P[v - i <= X < v], which makes it larger by 0.01 at most; "with their interval" is the
-bound with that change. The last two columns are the bound of Xiang et al., which assumes that canaries do not interact and that scores
-are of the named family.
+All at 5 %, epsilon at delta = 1e-5 in the second table. "Steinke" is the bound of their Theorem 5.2. The code that Xiang
+et al. compare with has P[v - i < X <= v] where the theorem has P[v - i <= X < v], which makes it larger by 0.01 at most;
+"with their interval" is the bound with that change. The last two columns are the bound of Xiang et al., which assumes
+that canaries do not interact and that scores are of the named family.
 """
 
 ALARMS = """
 ## False alarms
 
-The claim holds with no margin. "interacting canaries" are the mechanism of docs/training.md: each canary is within the claim, and an
-audit that assumes that canaries do not interact refutes it.
+The claim holds with no margin. "interacting canaries" are the mechanism of docs/training.md: each canary is within the
+claim, and an audit that assumes that canaries do not interact refutes it.
 """
 
 BOUNDS = """
