@@ -383,10 +383,10 @@ Published bounds reproduced, and ours measured. Canaries are included by fair co
 
 ## Published figures
 
-All at 5 %, epsilon at delta = 1e-5 in the second table. "Steinke" is the bound of their Theorem 5.2. The code that Xiang
-et al. compare with has P[v - i < X <= v] where the theorem has P[v - i <= X < v], which makes it larger by 0.01 at most;
-"with their interval" is the bound with that change. The last two columns are the bound of Xiang et al., which assumes
-that canaries do not interact and that scores are of the named family.
+All at 5 %, epsilon at delta = 1e-5 in the second table. "Steinke" is the bound of their Theorem 5.2. The code that
+Xiang et al. compare with has P[v - i < X <= v] where the theorem has P[v - i <= X < v], which makes it larger by 0.01
+at most; "with their interval" is the bound with that change. The last two columns are the bound of Xiang et al., which
+assumes that canaries do not interact and that scores are of the named family.
 """
 
 ALARMS = """
