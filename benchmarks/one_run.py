@@ -10,7 +10,6 @@ import math
 import statistics
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -117,7 +116,6 @@ class ScorePair(NamedTuple):
         return found
 
 
-@cache
 def subsampled_gaussian(mu: float, rate: float) -> ScorePair:
     """A Gaussian score whose mean moves by ``mu`` with probability ``rate``."""
     x = np.linspace(-_SPAN, _SPAN + mu, _POINTS)
@@ -163,17 +161,13 @@ def independent_epsilon(rate: float, wrong: int, guesses: int, canaries: int) ->
     """Epsilon of the largest shift that so few wrong guesses refute."""
 
     def rejects(mu: float) -> bool:
-        return independent_tail(_pair(mu, rate), wrong, guesses, canaries) <= ALPHA
+        return independent_tail(subsampled_gaussian(mu, rate), wrong, guesses, canaries) <= ALPHA
 
     low, high = 0.0, 8.0
     for _ in range(22):
         middle = 0.5 * (low + high)
         low, high = (middle, high) if rejects(middle) else (low, middle)
-    return epsilon_of(_pair(low, rate)) if low else 0.0
-
-
-def _pair(mu: float, rate: float) -> ScorePair:
-    return subsampled_gaussian.__wrapped__(mu, rate)
+    return epsilon_of(subsampled_gaussian(low, rate)) if low else 0.0
 
 
 def guess_epsilon(right: int, guesses: int, canaries: int, delta: float) -> float:
@@ -369,11 +363,11 @@ def bound_rows(audits: int) -> Iterator[str]:
         (f"dpaudit, assumes {INDEPENDENT}, anytime, learned", median(ours(INDEPENDENT))),
     ]
     for name, mu in rows:
-        yield f"| {name} | μ = {mu:.3f} | {epsilon_of(_pair(mu, 1.0)):.3f} |"
+        yield f"| {name} | μ = {mu:.3f} | {epsilon_of(subsampled_gaussian(mu, 1.0)):.3f} |"
     wrong = round(statistics.median(canaries - right(*sample) for sample in samples))
     fixed = independent_epsilon(1.0, wrong, canaries, canaries)
     yield f"| Xiang et al., independent canaries, fixed size, all guessed about, family known | | {fixed:.3f} |"
-    yield f"| truth | μ = 1 | {epsilon_of(_pair(1.0, 1.0)):.3f} |"
+    yield f"| truth | μ = 1 | {epsilon_of(subsampled_gaussian(1.0, 1.0)):.3f} |"
 
 
 TEXT = """# One training run
