@@ -47,6 +47,7 @@ from auditor.events.log_likelihood_ratio import OwnRatio
 from auditor.events.normal_prior import add_priors
 from auditor.events.parametric_features import learn_clipped, learn_marked
 from auditor.events.reservoir import Reservoir
+from auditor.events.spread_shifts import LEAST_COORDINATES, add_shifts
 from auditor.events.structure import Structure, structure_of
 from auditor.evidence.power import divergence_rate
 from auditor.evidence.two_sample_bet import Stake, find_spread
@@ -442,6 +443,9 @@ class EventLearner:
         for feature in dict.fromkeys(self._survey.chosen):
             a, b = self._past.values(feature)
             groups += prefer_candidates(candidates_of(feature, a[1::2], b[1::2]))
+        # Of fewer numbers than `LEAST_COORDINATES`, and of transcripts, which have no centres, nothing is added.
+        if isinstance(x, np.ndarray) and x.ndim == 2 and np.shape(y)[1:] == x.shape[1:] and x.shape[1] <= WIDE:
+            groups = groups if self._structure.features else add_shifts(x, y, groups)
         if groups:
             self._select(add_priors(x, y, groups), rejected)
 
@@ -464,8 +468,9 @@ class EventLearner:
             if d > WIDE:
                 found.append(_of_columns(even_x, even_y, self._survey.columns))
             elif d > 1:
-                # Transcripts have no centres.
-                quick = [] if self._structure.features else [learn_clipped(x, y)]
+                # Transcripts have no centres. Those of many coordinates fit noise, see `spread_shifts`.
+                few = d < LEAST_COORDINATES and not self._structure.features
+                quick = [learn_clipped(x, y)] if few else []
                 found.append(learn_linear(even_x, even_y))
                 found.append(learn_additive(even_x, even_y, COORDINATE_CELLS))
         elif plain or self._survey.numbers is not None:
