@@ -78,7 +78,7 @@ class SpreadShifts:
     def __call__(self, batch: Batch) -> Array:
         """See `Feature`; a missing coordinate counts as its centre."""
         values = read_matrix(batch, len(self.weights))
-        return _score_shifts(values, np.array(self.centres), self.exponent) @ np.array(self.weights)
+        return np.asarray(_score_shifts(values, np.array(self.centres), self.exponent) @ np.array(self.weights))
 
     def _describe_terms(self) -> str:
         top = sorted(range(len(self.weights)), key=lambda j: -abs(self.weights[j]))[:_WORDS]
