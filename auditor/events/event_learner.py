@@ -443,9 +443,12 @@ class EventLearner:
         for feature in dict.fromkeys(self._survey.chosen):
             a, b = self._past.values(feature)
             groups += prefer_candidates(candidates_of(feature, a[1::2], b[1::2]))
-        # Of fewer numbers than `LEAST_COORDINATES`, and of transcripts, which have no centres, nothing is added.
-        if isinstance(x, np.ndarray) and x.ndim == 2 and np.shape(y)[1:] == x.shape[1:] and x.shape[1] <= WIDE:
-            groups = groups if self._structure.features else add_shifts(x, y, groups)
+        # Transcripts have no centres, and of rows that repeat symbols say all that there is to say.
+        ranks = [group.feature for group in groups if isinstance(group.feature, Rank)]
+        symbols = any(rank.base is None and rank.part is None for rank in ranks)
+        if isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and x.ndim == 2 and x.shape[1:] == y.shape[1:]:
+            if not (symbols or self._structure.features or x.shape[1] > WIDE):
+                groups = add_shifts(x, y, groups)
         if groups:
             self._select(add_priors(x, y, groups), rejected)
 
@@ -468,9 +471,9 @@ class EventLearner:
             if d > WIDE:
                 found.append(_of_columns(even_x, even_y, self._survey.columns))
             elif d > 1:
-                # Transcripts have no centres. Those of many coordinates fit noise, see `spread_shifts`.
-                few = d < LEAST_COORDINATES and not self._structure.features
-                quick = [learn_clipped(x, y)] if few else []
+                # Transcripts have no centres. The centres of many coordinates fit noise, see `spread_shifts`.
+                few = d < LEAST_COORDINATES or symbols is not None
+                quick = [learn_clipped(x, y)] if few and not self._structure.features else []
                 found.append(learn_linear(even_x, even_y))
                 found.append(learn_additive(even_x, even_y, COORDINATE_CELLS))
         elif plain or self._survey.numbers is not None:
