@@ -443,12 +443,12 @@ class EventLearner:
         for feature in dict.fromkeys(self._survey.chosen):
             a, b = self._past.values(feature)
             groups += prefer_candidates(candidates_of(feature, a[1::2], b[1::2]))
-        # Transcripts have no centres, and of rows that repeat symbols say all that there is to say.
         ranks = [group.feature for group in groups if isinstance(group.feature, Rank)]
         symbols = any(rank.base is None and rank.part is None for rank in ranks)
-        if isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and x.ndim == 2 and x.shape[1:] == y.shape[1:]:
-            if not (symbols or self._structure.features or x.shape[1] > WIDE):
-                groups = add_shifts(x, y, groups)
+        rows = isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and x.ndim == 2 and x.shape[1:] == y.shape[1:]
+        # Transcripts have no centres, and of rows that repeat symbols say all that there is to say.
+        if rows and np.shape(x)[1] <= WIDE and not (symbols or self._structure.features):
+            groups = add_shifts(x, y, groups)
         if groups:
             self._select(add_priors(x, y, groups), rejected)
 
