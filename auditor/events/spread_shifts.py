@@ -34,8 +34,8 @@ _LEAST_DRAWS = 8
 _ROWS = 512
 #: Numbers that the kind of noise is read off; arbitrary, they tell the exponents below apart.
 _NUMBERS = 4_096
-#: Exponents b of densities proportional to exp(-|r|^b): near Laplace, Gaussian, and what lies between. Not 1: the score is
-#: then the sign alone, and one coordinate that says everything would have one threshold.
+#: Exponents b of densities proportional to exp(-|r|^b): near Laplace, Gaussian, and what lies between. Not 1: the score
+#: is then the sign alone, and one coordinate that says everything would have one threshold.
 _EXPONENTS = (1.25, 1.5, 2.0)
 #: Parts of the draws: the score of each is learned on the other four, so that no draw is scored by what was learned
 #: from it.
