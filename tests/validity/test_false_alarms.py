@@ -73,7 +73,7 @@ def test_sums_over_twenty_coordinates_raise_no_more_alarms() -> None:
     # Each coordinate loses 1/20, so that the sum of the scores is what is bet on: exactly 1 in all.
     vector = VectorCase("geometric", 20, 1, "both", True)
     family = Family("twenty coordinates", vector.mechanism, vector.claim, [vector.pair])
-    check([trial(family, "verdict", seed, 1_000) for seed in range(FEWER)])
+    check([trial(family, "verdict", seed, 400) for seed in range(FEWER)])
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=FAMILY_NAMES)
