@@ -72,7 +72,7 @@ def test_outputs_at_the_limits_of_doubles_raise_no_more_alarms(family: Family) -
 def test_sums_over_twenty_coordinates_raise_no_more_alarms() -> None:
     # Each coordinate loses 1/20, so that the sum of the scores is what is bet on: exactly 1 in all.
     vector = VectorCase("geometric", 20, 1, "both", True)
-    family = Family("twenty coordinates", vector.mechanism, vector.claim, [vector.pair])
+    family = Family("twenty coordinates", vector.mechanism, vector.claim, (vector.pair,))
     check([trial(family, "verdict", seed, 400) for seed in range(FEWER)])
 
 
