@@ -21,8 +21,8 @@ test-versions: .venv/installed
 	$(BIN)/tox run -e py311,py312,py313 --skip-missing-interpreters true
 
 # The published figures: the run over the whole catalogue (10 minutes on 2 cores) with its theorems and errata, false
-# alarms (23), power (3), the cases of other sequential auditors (10), calibration (4), mutants (10), conformity (4),
-# defects with real libraries (2), many pairs (10), and the engine's own cost (2).
+# alarms (23), power (3), the cases of other sequential auditors (10), calibration (4), mutants (10), spread losses (5),
+# conformity (4), defects with real libraries (2), many pairs (10), and the engine's own cost (2).
 bench: publish
 	$(BIN)/python -m benchmarks.false_alarms --out reports/false_alarms.md
 	$(BIN)/python -m benchmarks.ledgers --out reports/ledgers.md
@@ -33,6 +33,7 @@ bench: publish
 	$(BIN)/python -m benchmarks.one_run --out reports/one_run.md
 	$(BIN)/dpaudit calibrate --out reports
 	$(BIN)/python -m benchmarks.mutants --out reports/mutants.md
+	$(BIN)/python -m benchmarks.spread --out reports/spread.md
 	$(BIN)/python -m benchmarks.conformity --out reports/conformity.md
 	$(BIN)/python -m benchmarks.theorems out/standard/results.json --out reports/theorems.md
 	$(BIN)/python -m benchmarks.defects --libraries --out reports/defects.md

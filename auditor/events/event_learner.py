@@ -47,6 +47,7 @@ from auditor.events.log_likelihood_ratio import OwnRatio
 from auditor.events.normal_prior import add_priors
 from auditor.events.parametric_features import learn_clipped, learn_marked
 from auditor.events.reservoir import Reservoir
+from auditor.events.spread_shifts import LEAST_COORDINATES, add_shifts
 from auditor.events.structure import Structure, structure_of
 from auditor.evidence.power import divergence_rate
 from auditor.evidence.two_sample_bet import Stake, find_spread
@@ -442,6 +443,12 @@ class EventLearner:
         for feature in dict.fromkeys(self._survey.chosen):
             a, b = self._past.values(feature)
             groups += prefer_candidates(candidates_of(feature, a[1::2], b[1::2]))
+        ranks = [group.feature for group in groups if isinstance(group.feature, Rank)]
+        symbols = any(rank.base is None and rank.part is None for rank in ranks)
+        rows = isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and x.ndim == 2 and x.shape[1:] == y.shape[1:]
+        # Transcripts have no centres, and of rows that repeat symbols say all that there is to say.
+        if rows and np.shape(x)[1] <= WIDE and not (symbols or self._structure.features):
+            groups = add_shifts(x, y, groups)
         if groups:
             self._select(add_priors(x, y, groups), rejected)
 
@@ -464,8 +471,9 @@ class EventLearner:
             if d > WIDE:
                 found.append(_of_columns(even_x, even_y, self._survey.columns))
             elif d > 1:
-                # Transcripts have no centres.
-                quick = [] if self._structure.features else [learn_clipped(x, y)]
+                # Transcripts have no centres. The centres of many coordinates fit noise, see `spread_shifts`.
+                few = d < LEAST_COORDINATES or symbols is not None
+                quick = [learn_clipped(x, y)] if few and not self._structure.features else []
                 found.append(learn_linear(even_x, even_y))
                 found.append(learn_additive(even_x, even_y, COORDINATE_CELLS))
         elif plain or self._survey.numbers is not None:

@@ -27,6 +27,7 @@ from auditor.events.numbers_in_text import Written
 from auditor.events.output_types import Flag, IsValue, KeyOrder, KindIs
 from auditor.events.parametric_features import Clipped, Marked
 from auditor.events.shared_noise import Cancelled, Equal, Repeats
+from auditor.events.spread_shifts import SpreadShifts
 from auditor.events.structure import Item
 
 _FLOATS = "floating-point bit structure"
@@ -126,6 +127,7 @@ PHRASES: Mapping[type, str | Callable[[Any], str]] = {
         + " cancels in their difference"
     ),
     Clipped: "threshold on a sum of coordinates",
+    SpreadShifts: "threshold on a sum of coordinates",
     Distance: "interval of values of the output",
     Elements: _elements,
     Equal: lambda feature: f"equal coordinates {feature.i} and {feature.j}: repeated noise",
@@ -190,6 +192,7 @@ _RANKS: Mapping[type, int] = {
     **dict.fromkeys((Distance, Marked, Elements, Written), 2),
     **dict.fromkeys((LatticeExponent, Lattice, Unreachable), 3),
     Clipped: 4,
+    SpreadShifts: 4,
     **dict.fromkeys((Linear, Additive), 5),
     **dict.fromkeys((OwnRatio, Score), 6),
     **{kind: rank for kind, (_, rank) in CAUSES.items()},

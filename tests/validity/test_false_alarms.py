@@ -22,6 +22,7 @@ from auditor.evidence.two_sample_bet import Stake, Wealth
 from auditor.privacy.guarantees import Guarantee
 from auditor.results import Verdict
 from benchmarks.families import ALPHA, EXTREMES, FAMILIES, STOPS, Family, NullAudit, randomised_response, trial
+from benchmarks.spread import VectorCase
 
 AUDITS, FEWER = 200, 50
 #: A tenth of what `benchmarks.false_alarms` draws, which takes an hour and is published.
@@ -66,6 +67,13 @@ def test_false_alarms_are_rare_by_either_stopping_rule(family: Family) -> None:
 @pytest.mark.parametrize("family", EXTREMES, ids=lambda family: family.name)
 def test_outputs_at_the_limits_of_doubles_raise_no_more_alarms(family: Family) -> None:
     check([trial(family, "verdict", seed, 2_000) for seed in range(FEWER)])
+
+
+def test_sums_over_twenty_coordinates_raise_no_more_alarms() -> None:
+    # Each coordinate loses 1/20, so that the sum of the scores is what is bet on: exactly 1 in all.
+    vector = VectorCase("geometric", 20, 1, "both", True)
+    family = Family("twenty coordinates", vector.mechanism, vector.claim, (vector.pair,))
+    check([trial(family, "verdict", seed, 400) for seed in range(FEWER)])
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=FAMILY_NAMES)

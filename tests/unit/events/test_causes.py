@@ -33,6 +33,7 @@ from auditor.events.output_types import Flag, IsValue, KeyOrder, KindIs
 from auditor.events.parametric_features import Clipped, Marked
 from auditor.events.root_causes import cause_of, rank_simplicity
 from auditor.events.shared_noise import Cancelled, Equal, Repeats
+from auditor.events.spread_shifts import SpreadShifts
 from auditor.events.structure import Item, PartAt
 
 #: A text and a number that are values of outputs in all the features below.
@@ -58,6 +59,7 @@ PHRASES: list[tuple[Any, str]] = [
     (Linear((1.0, NUMBER)), "learned score of the coordinates"),
     (Additive(((NUMBER,),), ((1.0, 2.0, 3.0),), 1), "learned score of the coordinates"),
     (Clipped((NUMBER, 1.0), (2.0, 3.0)), "threshold on a sum of coordinates"),
+    (SpreadShifts((NUMBER, 1.0), (2.0, 3.0), 2.0), "threshold on a sum of coordinates"),
     (Marked((NUMBER,), ()), "threshold on the value of the output, with values that repeat"),
     (LatticeExponent(), "floating-point bit structure"),
     (LatticeExponent(7, 8), "floating-point bit structure of coordinate 7"),
