@@ -133,14 +133,18 @@ def _category_with_count(hits: Bits, rng: np.random.Generator) -> list[dict[str,
     category, half = rng.integers(0, 4, len(hits)), rng.integers(0, 15, len(hits))
     odd = (category < 2) == hits
     return [
-        {"category": f"region {k}", "count": c} for k, c in zip(category.tolist(), (2 * half + odd).tolist(), strict=True)
+        {"category": f"region {k}", "count": c}
+        for k, c in zip(category.tolist(), (2 * half + odd).tolist(), strict=True)
     ]
 
 
 def _equal_digests(hits: Bits, rng: np.random.Generator) -> list[tuple[str, str]]:
     """Two digests of a thousand, equal or not."""
     a, step = rng.integers(0, 1_000, len(hits)), rng.integers(1, 1_000, len(hits))
-    return [(f"{i:03x}", f"{j:03x}") for i, j in zip(a.tolist(), np.where(hits, a, (a + step) % 1_000).tolist(), strict=True)]
+    return [
+        (f"{i:03x}", f"{j:03x}")
+        for i, j in zip(a.tolist(), np.where(hits, a, (a + step) % 1_000).tolist(), strict=True)
+    ]
 
 
 KINDS: tuple[JointKind, ...] = (
@@ -192,8 +196,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         f"Each row has {options.audits} audits of a mechanism of which every place by itself has the same distribution "
         f"under both datasets, while places together do not. The claim is {CLAIM}, the level of the defect is exact, "
         f"and audits have {DRAWS:,} draws, both sides together, at alpha = {ALPHA}. Draws are those of the verdict, in "
-        "the middle and in 95 of 100 audits. The same mechanism at exactly the claimed level, without margin, is audited "
-        f"as often at alpha = {NULL_ALPHA}; in a row that is as it should be at least {FOUND:.0%} of the defects are "
+        "the middle and in 95 of 100 audits. The same mechanism at exactly the claimed level, without margin, is "
+        f"audited as often at alpha = {NULL_ALPHA}; in a row as it should be at least {FOUND:.0%} of the defects are "
         f"found, and at most {most} of {options.audits} alarms are false, more than which have a probability below "
         "0.001.",
         "",

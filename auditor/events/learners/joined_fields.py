@@ -27,21 +27,23 @@ from auditor.events.features import Feature
 from auditor.events.screening import compare_counts
 from auditor.events.structure import PartAt
 from auditor.targets.columns import OutputList, columns_of
-from auditor.targets.outputs import Batch, float_of, hash_outputs, is_number, show_output
+from auditor.targets.outputs import Batch, float_of, hash_outputs, show_output
+from auditor.targets.threads import one_thread
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
 
-#: Places that are looked at, and fields of them with all that is derived; arbitrary, bounds a look to some ms.
-_PLACES, _FIELDS = 40, 40
+#: Places that are looked at, those of them that have many values, and fields with all that is derived; arbitrary,
+#: bounds a look to some ms.
+_PLACES, _LONG, _FIELDS = 40, 10, 40
 #: Columns of the indicators of all fields up to which pairs are compared, and triples; arbitrary, costs grow with the
 #: square and the cube.
-_PAIR_COLUMNS, _TRIPLE_COLUMNS = 160, 48
+_PAIR_COLUMNS, _TRIPLE_COLUMNS = 160, 64
 #: Values of a field that are told apart; those of a number with more than the second have parity and bounds too, and
 #: with more than the third are put into quarters. Arbitrary.
 _VALUES, _SEVERAL, _MANY = 32, 4, 8
 #: Least draws a side, arbitrary: fewer tell nothing of pairs.
-_LEAST_DRAWS = 50
+_LEAST_DRAWS = 100
 #: Least part of the draws in which a bound is reached, or two places are equal, and the rest of them; arbitrary.
 _OFTEN = 0.01
 #: Values that hardly repeat are those of which so many draws have this part of different ones; arbitrary.
@@ -51,7 +53,7 @@ _OFFERED, _ALIKE = 4, 2
 #: Least score beyond what the best of as many sets without any difference has, and least score at all; arbitrary.
 _BEYOND, _LEAST_SCORE = 0.3, 2.5
 #: Places that are looked at for one that follows from others, draws a side, and least agreements; arbitrary.
-_RELATED, _ROWS, _LEAST_PAIRS = 6, 2_000, 8
+_RELATED, _ROWS, _LEAST_PAIRS = 5, 2_000, 8
 #: Entries of a table that is learned; arbitrary, a record holds them.
 _ENTRIES = 1_024
 #: Highest score: what was fitted on some draws is never judged on the same, see `auditor.events.feature_detection`.
@@ -62,6 +64,8 @@ _CLEAR = 2.0
 _WORDS = 4
 #: Odd multipliers by which keys are mixed; arbitrary, fixed so that keys are the same in every process.
 _FACTORS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9)
+#: Key of NaN in an array; arbitrary.
+_NO_NUMBER = -1
 _NUMBERS = frozenset({int, float, bool})
 
 
@@ -96,12 +100,24 @@ class OutputPlace:
                 pass
         return np.array([float_of(part) for part in PartAt(self.path)(batch)], dtype=np.float64)
 
-    def keys(self, batch: Batch) -> Codes:
-        """Keys of what is there, shape (n,): equal values have equal keys."""
-        numbers = self.numbers(batch)
-        keys = (np.where(np.isnan(numbers), np.nan, numbers) + 0.0).view(np.int64)  # one NaN, one zero
-        others = np.flatnonzero(np.isnan(numbers))
-        if not len(others) or isinstance(batch, np.ndarray):
+    def keys(self, batch: Batch, numbers: Array | None = None) -> Codes:
+        """Keys of what is there, shape (n,): equal values have equal keys.
+
+        Parameters
+        ----------
+        batch : ndarray of shape (n,) or (n, d), or list
+            Outputs.
+        numbers : ndarray of shape (n,), optional
+            What `numbers` gave for them.
+        """
+        numbers = self.numbers(batch) if numbers is None else numbers
+        missing = np.isnan(numbers)
+        keys: Codes = (numbers + 0.0).view(np.int64)  # one zero
+        if not missing.any():
+            return keys
+        keys[missing] = _NO_NUMBER
+        others = np.flatnonzero(missing)
+        if isinstance(batch, np.ndarray):
             return keys
         known: dict[tuple[type, Any], int] = {}
         for k, part in zip(others.tolist(), PartAt(self.path)([batch[k] for k in others.tolist()]), strict=True):
@@ -121,10 +137,10 @@ class DiscreteField:
     place : OutputPlace
         Where it is read.
     kind : str
-        "value" (one of a table), "quarter" (between edges), "bound" (at the least or the largest number that was seen),
-        "parity", "sign", or "equal" (to what is at another place).
+        "value" (one of a table), "quarter" (between edges), "bound" (at the least or the largest number that was seen,
+        or not), "parity", "sign", or "equal" (to what is at another place).
     table : tuple of float or of int
-        Sorted keys of values, edges, or both bounds.
+        Sorted keys of values, edges, or the bound.
     labels : tuple of str
         Values in words.
     other : OutputPlace or None
@@ -140,7 +156,7 @@ class DiscreteField:
     @property
     def size(self) -> int:
         """Number of its values."""
-        sizes = {"value": len(self.table) + 1, "quarter": len(self.table) + 1, "bound": 3, "sign": 3}
+        sizes = {"value": len(self.table) + 1, "quarter": len(self.table) + 1, "sign": 3}
         return sizes.get(self.kind, 2)
 
     def __call__(self, batch: Batch) -> Codes:
@@ -153,16 +169,16 @@ class DiscreteField:
     def encode(self, read: NDArray[Any], other: Codes | None = None) -> Codes:
         """Codes of what was read at the place, and at the other one."""
         if self.kind == "equal":
-            return (read == other).astype(np.int64)
+            return np.asarray(read == other, dtype=np.int64)
         if self.kind == "value":
-            table = np.array(self.table, dtype=np.int64)
-            at = np.minimum(table.searchsorted(read), len(table) - 1)
-            return np.where(table[at] == read, at, len(table))
+            known = np.array(self.table, dtype=np.int64)
+            at = np.minimum(known.searchsorted(read), len(known) - 1)
+            return np.where(known[at] == read, at, len(known))
         with np.errstate(invalid="ignore"):
             if self.kind == "quarter":
                 code = np.array(self.table).searchsorted(read, side="left").astype(np.float64)
             elif self.kind == "bound":
-                code = np.where(read == self.table[0], 0.0, np.where(read == self.table[-1], 2.0, 1.0))
+                code = (read == self.table[0]).astype(np.float64)
             else:
                 code = np.sign(read) + 1.0 if self.kind == "sign" else np.fmod(np.abs(read), 2.0)
             valid = (code == np.floor(code)) & ~np.isnan(read)
@@ -182,7 +198,7 @@ class DiscreteField:
             return f"{name} {('<', '=', '>')[code]} 0"
         edges = [f"{edge:.6g}" for edge in self.table]
         if self.kind == "bound":
-            return f"{edges[0]} < {name} < {edges[-1]}" if code == 1 else f"{name} = {edges[0 if code == 0 else -1]}"
+            return f"{name} {'=' if code else '!='} {edges[0]}"
         low, high = code > 0, code < len(edges)
         return f"{f'{edges[code - 1]} < ' if low else ''}{name}{f' <= {edges[code]}' if high else ''}"
 
@@ -213,8 +229,8 @@ class JoinedFields:
         ranks = np.full(math.prod(one.size for one in self.fields), float(self.likelier))
         for rank, cell in enumerate(self.cells):
             ranks[cell] = rank + (rank >= self.likelier)
-        cell = join_codes([one(batch) for one in self.fields], [one.size for one in self.fields])
-        return np.where(cell >= 0, ranks[np.maximum(cell, 0)], np.nan)
+        joint = join_codes([one(batch) for one in self.fields], [one.size for one in self.fields])
+        return np.where(joint >= 0, ranks[np.maximum(joint, 0)], np.nan)
 
     def _describe_cells(self, cells: Sequence[int]) -> str:
         said = []
@@ -333,7 +349,9 @@ def learn_features(x: Batch, y: Batch) -> Iterator[tuple[Feature, float]]:
     fields = _find_fields(table)
     if len({one.place for one, _ in fields}) >= 2:
         sizes = [one.size for one, _ in fields]
-        for chosen, score in screen_sets([one for one, _ in fields], *(_stack_codes(fields, k) for k in (0, 1))):
+        with one_thread():
+            sets = screen_sets([one for one, _ in fields], *([codes[k] for _, codes in fields] for k in (0, 1)))
+        for chosen, score in sets:
             cells = [join_codes([fields[j][1][k] for j in chosen], [sizes[j] for j in chosen]) for k in (0, 1)]
             found = _rank_cells(tuple(fields[j][0] for j in chosen), *cells)
             if found is not None:
@@ -369,7 +387,7 @@ def find_places(x: Batch, y: Batch) -> list[OutputPlace]:
 
 @dataclass(frozen=True)
 class _PlaceValues:
-    """What both sides hold at a place, and how many different values that is."""
+    """What both sides hold at a place, and the different values of the first draws."""
 
     place: OutputPlace
     keys: tuple[Codes, Codes]
@@ -385,19 +403,25 @@ class _PlaceValues:
 
 def _read_table(sides: tuple[Batch, ...], places: Sequence[OutputPlace]) -> list[_PlaceValues]:
     """Places whose values repeat, with what both sides hold there."""
-    found = []
+    found: list[_PlaceValues] = []
     for place in places:
-        first = np.concatenate([place.keys(side[:_LOOK]) for side in sides])
         numbers = tuple(place.numbers(side) for side in sides)
-        if len(np.unique(first)) > _DIFFERENT * len(first) and not _has_grain(np.concatenate(numbers)):
+        first = np.concatenate(
+            [place.keys(side[:_LOOK], one[:_LOOK]) for side, one in zip(sides, numbers, strict=True)]
+        )
+        repeats = len(np.unique(first)) <= _DIFFERENT * len(first)
+        if not repeats and not all(map(_has_grain, numbers)):
             continue
-        keys = tuple(place.keys(side) for side in sides)
-        pooled = np.concatenate(keys)
-        distinct, at = np.unique(pooled, return_index=True)
+        keys = tuple(place.keys(side, one) for side, one in zip(sides, numbers, strict=True))
+        looked = np.concatenate([side[:_ROWS] for side in keys])
+        distinct, at = np.unique(looked, return_index=True)
         example = {}
-        if len(distinct) <= _VALUES:
+        if len(distinct) > _VALUES:
+            if sum(len(one.distinct) > _VALUES for one in found) >= _LONG:
+                continue
+        else:
             for key, k in zip(distinct.tolist(), at.tolist(), strict=True):
-                side, row = (0, k) if k < len(keys[0]) else (1, k - len(keys[0]))
+                side, row = (0, k) if k < len(keys[0][:_ROWS]) else (1, k - len(keys[0][:_ROWS]))
                 example[key] = PartAt(place.path)(sides[side][row : row + 1])[0]
         found.append(_PlaceValues(place, (keys[0], keys[1]), (numbers[0], numbers[1]), distinct, example))
     return found
@@ -414,24 +438,27 @@ def _has_grain(numbers: Array) -> bool:
 
 
 def _find_fields(table: Sequence[_PlaceValues]) -> list[tuple[DiscreteField, tuple[Codes, Codes]]]:
-    """Fields with their codes on both sides, those with the values themselves first."""
-    made: list[tuple[int, DiscreteField, _PlaceValues]] = []
+    """Fields with their codes on both sides, those with the fewest values first."""
+    made: list[tuple[DiscreteField, _PlaceValues]] = []
     for one in table:
         if one.is_few:
             labels = tuple(show_output(one.example[key]) for key in one.distinct.tolist())
-            made.append((0, DiscreteField(one.place, "value", tuple(one.distinct.tolist()), labels), one))
+            made.append((DiscreteField(one.place, "value", tuple(one.distinct.tolist()), labels), one))
         if len(one.distinct) > _SEVERAL:
-            made += [(1 + k, derived, one) for k, derived in enumerate(_derive_fields(one))]
+            made += [(derived, one) for derived in _derive_fields(one)]
     found = []
-    for _, made_field, one in sorted(made, key=lambda entry: entry[0]):
+    for made_field, one in sorted(made, key=lambda entry: len(_shown_codes(entry[0]))):
         read = one.keys if made_field.kind == "value" else one.numbers
         found.append((made_field, (made_field.encode(read[0]), made_field.encode(read[1]))))
-    many = [one for one in table if len(one.distinct) > 2]
-    for a, b in itertools.islice(itertools.combinations(many, 2), 2 * _FIELDS):
+    several = [one for one in table if len(one.distinct) > 2]
+    for a, b in itertools.islice(itertools.combinations(several, 2), 2 * _FIELDS):
+        alike = sum(int(np.sum(a.keys[k][:_LOOK] == b.keys[k][:_LOOK])) for k in (0, 1))
+        if alike < _OFTEN * _LOOK or (a.is_few and b.is_few):
+            continue
         equal = DiscreteField(a.place, "equal", other=b.place)
-        codes = tuple(equal.encode(a.keys[k], b.keys[k]) for k in (0, 1))
-        if _OFTEN < float(np.concatenate(codes).mean()) < 1 - _OFTEN and not (a.is_few and b.is_few):
-            found.append((equal, (codes[0], codes[1])))
+        codes = equal.encode(a.keys[0], b.keys[0]), equal.encode(a.keys[1], b.keys[1])
+        if _OFTEN < float(np.concatenate(codes).mean()) < 1 - _OFTEN:
+            found.insert(0, (equal, codes))
     return found[:_FIELDS]
 
 
@@ -443,20 +470,17 @@ def _derive_fields(one: _PlaceValues) -> Iterator[DiscreteField]:
     if (pooled == np.rint(pooled)).all() and np.ptp(pooled % 2) > 0:
         yield DiscreteField(one.place, "parity")
     low, high = float(pooled.min()), float(pooled.max())
-    at = [float((pooled == bound).mean()) for bound in (low, high)]
-    if max(at) >= _OFTEN:
-        yield DiscreteField(one.place, "bound", (low, high))
+    for bound in (low, high):
+        if _OFTEN <= float((pooled == bound).mean()) <= 1 - _OFTEN:
+            yield DiscreteField(one.place, "bound", (bound,))
     if len(one.distinct) > _MANY:
-        edges = np.unique(np.quantile(pooled, (0.25, 0.5, 0.75), method="lower"))
+        looked = np.sort(np.concatenate([side[:_ROWS] for side in one.numbers]))
+        edges = np.unique(looked[[len(looked) // 4, len(looked) // 2, 3 * len(looked) // 4]])
         edges = edges[edges < high]
         if len(edges):
             yield DiscreteField(one.place, "quarter", tuple(edges.tolist()))
     if _OFTEN < float((pooled < 0).mean()) < 1 - _OFTEN:
         yield DiscreteField(one.place, "sign")
-
-
-def _stack_codes(fields: Sequence[tuple[DiscreteField, tuple[Codes, Codes]]], side: int) -> list[Codes]:
-    return [codes[side] for _, codes in fields]
 
 
 def screen_sets(
@@ -478,7 +502,7 @@ def screen_sets(
         alone is a field that no other learner reads: a parity, or whether two places are equal.
     """
     kept = _keep_columns(fields, _PAIR_COLUMNS)
-    found = [
+    found: list[tuple[tuple[int, ...], float]] = [
         ((j,), float(compare_counts(np.sum(x[j] == 1), np.sum(y[j] == 1), len(x[j]))))
         for j in range(len(fields))
         if fields[j].kind in ("parity", "equal")
@@ -486,9 +510,7 @@ def screen_sets(
     least = max(_LEAST_SCORE, _BEYOND + math.sqrt(2 * math.log(max(len(found), 1))))
     found = [one for one in found if one[1] >= least]
     if kept >= 2:
-        found += _screen_joints(fields[:kept], x, y, triples=False)
-    if kept >= 3:
-        found += _screen_joints(fields[: _keep_columns(fields, _TRIPLE_COLUMNS)], x, y, triples=True)
+        found += _screen_joints(fields[:kept], x, y, _keep_columns(fields, _TRIPLE_COLUMNS))
     chosen: list[tuple[tuple[int, ...], float]] = []
     seen: dict[frozenset[OutputPlace], int] = {}
     for one, score in sorted(found, key=lambda entry: (-entry[1], len(entry[0]), entry[0])):
@@ -501,44 +523,49 @@ def screen_sets(
     return chosen
 
 
+def _shown_codes(one: DiscreteField) -> list[int]:
+    """Codes with an indicator: one of two, and not that of values which the first draws did not have."""
+    codes = list(range(len(one.table) if one.kind == "value" else one.size))
+    return codes[1:] if len(codes) == 2 else codes
+
+
 def _keep_columns(fields: Sequence[DiscreteField], most: int) -> int:
     """How many of the first fields have so many indicators in all."""
-    total = np.cumsum([1 if one.size == 2 else one.size for one in fields])
+    total = np.cumsum([len(_shown_codes(one)) for one in fields])
     return int(np.sum(total <= most))
 
 
 def _screen_joints(
-    fields: Sequence[DiscreteField], x: Sequence[Codes], y: Sequence[Codes], triples: bool
+    fields: Sequence[DiscreteField], x: Sequence[Codes], y: Sequence[Codes], kept: int
 ) -> list[tuple[tuple[int, ...], float]]:
-    """Pairs or triples whose joint cumulants differ by more than chance."""
+    """Pairs whose joint cumulants differ by more than chance, and triples of the first ``kept`` fields."""
     starts, columns = [0], []
     for j, one in enumerate(fields):
-        codes = [1] if one.size == 2 else list(range(one.size))
-        columns += [(j, code) for code in codes]
+        columns += [(j, code) for code in _shown_codes(one)]
         starts.append(len(columns))
     places = [{one.place, one.other} - {None} for one in fields]
     apart = np.array([[a.isdisjoint(b) for b in places] for a in places])
     sides = [np.column_stack([side[j] == code for j, code in columns]).astype(np.float32) for side in (x, y)]
     n = len(sides[0])
-    if not triples:
-        first, second = (_pair_cumulants(side) for side in sides)
-        score = _score_blocks(first, second, n, starts, starts)
-        wanted = np.triu(apart, 1)
-        return [((int(i), int(j)), float(score[i, j])) for i, j in _clear_ones(score, wanted)]
-    found: list[tuple[tuple[int, ...], float]] = []
     moments = [_pair_moments(side) for side in sides]
-    scores, tried = {}, 0
-    for i in range(len(fields) - 2):
-        own, rest = slice(starts[i], starts[i + 1]), slice(starts[i + 1], len(columns))
-        first, second = (_triple_cumulants(side, *m, own, rest) for side, m in zip(sides, moments, strict=True))
-        inner = [start - starts[i + 1] for start in starts[i + 1 :]]
-        scores[i] = _score_blocks(first, second, n, inner, inner)
-        wanted = np.triu(apart[i + 1 :, i + 1 :] & apart[i, i + 1 :] & apart[i, i + 1 :, None], 1)
+    score = _score_blocks(_pair_cumulants(*moments[0]), _pair_cumulants(*moments[1]), n, starts)
+    wanted = np.triu(apart, 1)
+    pairs = np.argwhere(wanted & (score >= _least_score(int(wanted.sum()))))
+    found: list[tuple[tuple[int, ...], float]] = [((int(i), int(j)), float(score[i, j])) for i, j in pairs]
+    scores, tried = [], 0
+    for i in range(kept - 2):
+        own, rest = slice(starts[i], starts[i + 1]), slice(starts[i + 1], starts[kept])
+        cumulants = [
+            _triple_cumulants(_triple_moments(codes[i], side[:, rest], [c for _, c in columns[own]]), *m, own, rest)
+            for codes, side, m in zip((x, y), sides, moments, strict=True)
+        ]
+        later = slice(i + 1, kept)
+        wanted = np.triu(apart[later, later] & apart[i, later] & apart[i, later, None], 1)
         tried += int(wanted.sum())
-        scores[i] = np.where(wanted, scores[i], -np.inf)
-    least = _least_score(tried)
-    for i, score in scores.items():
-        for j, k in np.argwhere(score >= least):
+        inner = [start - starts[i + 1] for start in starts[i + 1 : kept + 1]]
+        scores.append(np.where(wanted, _score_blocks(cumulants[0], cumulants[1], n, inner), -np.inf))
+    for i, score in enumerate(scores):
+        for j, k in np.argwhere(score >= _least_score(tried)):
             found.append(((i, i + 1 + int(j), i + 1 + int(k)), float(score[j, k])))
     return found
 
@@ -548,19 +575,22 @@ def _least_score(tried: int) -> float:
     return max(_LEAST_SCORE, _BEYOND + math.sqrt(2 * math.log(max(tried, 1))))
 
 
-def _clear_ones(score: Array, wanted: NDArray[np.bool_]) -> Codes:
-    least = _least_score(int(wanted.sum()))
-    return np.argwhere(wanted & (score >= least))
-
-
 def _pair_moments(side: NDArray[np.float32]) -> tuple[Array, Array]:
     """Means of the columns and of their products; the sums are exact, whatever the order of terms."""
     return side.mean(axis=0, dtype=np.float64), (side.T @ side).astype(np.float64) / len(side)
 
 
-def _pair_cumulants(side: NDArray[np.float32]) -> tuple[Array, Array]:
+def _triple_moments(codes: Codes, later: NDArray[np.float32], wanted: Sequence[int]) -> Array:
+    """Means of products of a field's indicators with pairs of later columns, shape (codes, columns, columns)."""
+    order = np.argsort(codes.astype(np.int16), kind="stable")
+    ends = codes[order].searchsorted([(code, code + 1) for code in wanted])
+    rows = later[order[ends[0, 0] : ends[-1, 1]]]
+    parts = [rows[a:b] for a, b in (ends - ends[0, 0]).tolist()]
+    return np.stack([(part.T @ part).astype(np.float64) for part in parts]) / len(codes)
+
+
+def _pair_cumulants(mean: Array, product: Array) -> tuple[Array, Array]:
     """Covariances of indicators, and the variances of one draw's part in them."""
-    mean, product = _pair_moments(side)
     square, slope = mean**2, 1.0 - 2.0 * mean
     cumulant = product - np.outer(mean, mean)
     # (v - m)^2 = m^2 + (1 - 2m) v for v of 0 and 1.
@@ -569,12 +599,8 @@ def _pair_cumulants(side: NDArray[np.float32]) -> tuple[Array, Array]:
     return cumulant, second - cumulant**2
 
 
-def _triple_cumulants(
-    side: NDArray[np.float32], mean: Array, product: Array, own: slice, rest: slice
-) -> tuple[Array, Array]:
+def _triple_cumulants(triple: Array, mean: Array, product: Array, own: slice, rest: slice) -> tuple[Array, Array]:
     """Third cumulants of a field's indicators with two later ones, and the variances of one draw's part in them."""
-    later, n = side[:, rest], len(side)
-    triple = np.stack([_multiply_rows(later[side[:, c] > 0], n) for c in range(own.start, own.stop)])
     a, b = mean[own][:, None, None], mean[rest]
     both, cross = product[rest, rest], product[own, rest]
     left, right = cross[:, :, None], cross[:, None, :]
@@ -588,14 +614,7 @@ def _triple_cumulants(
     return cumulant, second - cumulant**2
 
 
-def _multiply_rows(rows: NDArray[np.float32], n: int) -> Array:
-    product: Array = (rows.T @ rows).astype(np.float64) / n
-    return product
-
-
-def _score_blocks(
-    first: tuple[Array, Array], second: tuple[Array, Array], n: int, rows: Sequence[int], columns: Sequence[int]
-) -> Array:
+def _score_blocks(first: tuple[Array, Array], second: tuple[Array, Array], n: int, starts: Sequence[int]) -> Array:
     """Score of each block of cells, roughly as a standard normal number where nothing differs.
 
     It is the larger of the sum of squares, as a chi-squared number, and the largest cell, less what the largest of as
@@ -605,15 +624,15 @@ def _score_blocks(
     squares = ((first[0] - second[0]) / spread) ** 2
     depth = squares.shape[0] if squares.ndim == 3 else 1
     total, top = (squares.sum(axis=0), squares.max(axis=0)) if squares.ndim == 3 else (squares, squares)
-    a, b = np.diff(rows), np.diff(columns)
-    total = np.add.reduceat(np.add.reduceat(total, rows[:-1], axis=0), columns[:-1], axis=1)
-    top = np.maximum.reduceat(np.maximum.reduceat(top, rows[:-1], axis=0), columns[:-1], axis=1)
-    cells = np.outer(a, b) * float(depth)
-    free = np.outer(np.maximum(a - 1, 1), np.maximum(b - 1, 1)) * float(max(depth - 1, 1))
+    total = np.add.reduceat(np.add.reduceat(total, starts[:-1], axis=0), starts[:-1], axis=1)
+    top = np.maximum.reduceat(np.maximum.reduceat(top, starts[:-1], axis=0), starts[:-1], axis=1)
+    size = np.diff(starts)
+    cells = np.outer(size, size) * float(depth)
+    free = np.outer(np.maximum(size - 1, 1), np.maximum(size - 1, 1)) * float(max(depth - 1, 1))
     width = 2.0 / (9.0 * free)
     by_sum = (np.cbrt(total / cells) - (1.0 - width)) / np.sqrt(width)
     by_top = np.sqrt(np.maximum(top - 2.0 * np.log(cells), 0.0))
-    return np.maximum(by_sum, by_top)
+    return np.asarray(np.maximum(by_sum, by_top))
 
 
 def _rank_cells(fields: tuple[DiscreteField, ...], x: Codes, y: Codes) -> JoinedFields | None:
@@ -661,7 +680,7 @@ def _learn_predictions(table: Sequence[_PlaceValues]) -> Iterator[tuple[Predicte
 
 
 def _count_agreements(rows: Codes, sources: tuple[int, ...]) -> tuple[Array, int]:
-    """Of draws with equal sources, neighbours in an order: how often each place is equal too, and how many there are."""
+    """Pairs of draws with equal sources: how often each place is equal too, and how many there are."""
     keys = mix_keys([rows[:, j] for j in sources])
     order = np.argsort(keys, kind="stable")
     ordered = keys[order]
