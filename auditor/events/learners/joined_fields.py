@@ -29,6 +29,7 @@ from auditor.events.structure import PartAt
 from auditor.targets.columns import OutputList, columns_of
 from auditor.targets.outputs import Batch, float_of, hash_outputs, show_output
 from auditor.targets.threads import one_thread
+from auditor.targets.values import strip_type
 
 Array = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -47,7 +48,7 @@ _LEAST_DRAWS = 100
 #: Least part of the draws in which a bound is reached, or two places are equal, and the rest of them; arbitrary.
 _OFTEN = 0.01
 #: Values that hardly repeat are those of which so many draws have this part of different ones; arbitrary.
-_LOOK, _DIFFERENT = 256, 0.5
+_LOOK, _DIFFERENT = 256, 0.9
 #: Sets of fields that are offered, and of them from the same places; arbitrary, each costs a look at every draw.
 _OFFERED, _ALIKE = 4, 2
 #: Least score beyond what the best of as many sets without any difference has, and least score at all; arbitrary.
@@ -89,7 +90,7 @@ class OutputPlace:
     def numbers(self, batch: Batch) -> Array:
         """Numbers there, shape (n,); NaN where there is none."""
         if isinstance(batch, np.ndarray):
-            inside = batch.ndim == 2 and len(self.path) == 1 and 0 <= self.path[0] < batch.shape[1]
+            inside = batch.ndim == 2 and len(self.path) == 1 and self.path[0] in range(batch.shape[1])
             return batch[:, self.path[0]].astype(np.float64) if inside else np.full(len(batch), np.nan)
         columns = columns_of(batch)
         column = None if columns is None else columns.at(self.path)
@@ -116,15 +117,17 @@ class OutputPlace:
         if not missing.any():
             return keys
         keys[missing] = _NO_NUMBER
-        others = np.flatnonzero(missing)
         if isinstance(batch, np.ndarray):
             return keys
+        others = np.flatnonzero(missing).tolist()
         known: dict[tuple[type, Any], int] = {}
-        for k, part in zip(others.tolist(), PartAt(self.path)([batch[k] for k in others.tolist()]), strict=True):
-            named = (type(part), part) if isinstance(part, str | bytes) else (str, f"\0{part!r}")
-            if named not in known:
-                known[named] = int(hash_outputs([named[1]])[0])
-            keys[k] = known[named]
+        for k, part in zip(others, PartAt(self.path)([batch[k] for k in others]), strict=True):
+            if isinstance(part, str | bytes):
+                if (type(part), part) not in known:
+                    known[type(part), part] = int(hash_outputs([part])[0])
+                keys[k] = known[type(part), part]
+            elif not isinstance(strip_type(part), float | np.floating):  # NaN has a key, as in arrays
+                keys[k] = int(hash_outputs([part])[0])
         return keys
 
 
@@ -351,7 +354,9 @@ def learn_features(x: Batch, y: Batch) -> Iterator[tuple[Feature, float]]:
         sizes = [one.size for one, _ in fields]
         with one_thread():
             sets = screen_sets([one for one, _ in fields], *([codes[k] for _, codes in fields] for k in (0, 1)))
-        for chosen, score in sets:
+        order = {one: k for k, one in enumerate(places)}
+        for some, score in sets:
+            chosen = sorted(some, key=lambda j: order[fields[j][0].place])
             cells = [join_codes([fields[j][1][k] for j in chosen], [sizes[j] for j in chosen]) for k in (0, 1)]
             found = _rank_cells(tuple(fields[j][0] for j in chosen), *cells)
             if found is not None:
@@ -501,16 +506,21 @@ def screen_sets(
         Indices of one to three fields with their score in standard errors, the highest first, at most `_OFFERED`. One
         alone is a field that no other learner reads: a parity, or whether two places are equal.
     """
-    kept = _keep_columns(fields, _PAIR_COLUMNS)
     found: list[tuple[tuple[int, ...], float]] = [
         ((j,), float(compare_counts(np.sum(x[j] == 1), np.sum(y[j] == 1), len(x[j]))))
         for j in range(len(fields))
         if fields[j].kind in ("parity", "equal")
     ]
-    least = max(_LEAST_SCORE, _BEYOND + math.sqrt(2 * math.log(max(len(found), 1))))
-    found = [one for one in found if one[1] >= least]
-    if kept >= 2:
-        found += _screen_joints(fields[:kept], x, y, _keep_columns(fields, _TRIPLE_COLUMNS))
+    found = [one for one in found if one[1] >= _least_score(len(found))]
+    for screen, most, kinds in (
+        (_screen_pairs, _PAIR_COLUMNS, ("value", "equal", "parity", "bound", "quarter", "sign")),
+        (_screen_triples, _TRIPLE_COLUMNS, ("value", "equal", "parity", "bound")),
+    ):
+        some = [j for j in range(len(fields)) if fields[j].kind in kinds]
+        some = some[: _keep_columns([fields[j] for j in some], most)]
+        table = _Indicators([fields[j] for j in some], [x[j] for j in some], [y[j] for j in some]) if some else None
+        for picked, score in [] if table is None else screen(table):
+            found.append((tuple(some[k] for k in picked), score))
     chosen: list[tuple[tuple[int, ...], float]] = []
     seen: dict[frozenset[OutputPlace], int] = {}
     for one, score in sorted(found, key=lambda entry: (-entry[1], len(entry[0]), entry[0])):
@@ -535,39 +545,52 @@ def _keep_columns(fields: Sequence[DiscreteField], most: int) -> int:
     return int(np.sum(total <= most))
 
 
-def _screen_joints(
-    fields: Sequence[DiscreteField], x: Sequence[Codes], y: Sequence[Codes], kept: int
-) -> list[tuple[tuple[int, ...], float]]:
-    """Pairs whose joint cumulants differ by more than chance, and triples of the first ``kept`` fields."""
-    starts, columns = [0], []
-    for j, one in enumerate(fields):
-        columns += [(j, code) for code in _shown_codes(one)]
-        starts.append(len(columns))
-    places = [{one.place, one.other} - {None} for one in fields]
-    apart = np.array([[a.isdisjoint(b) for b in places] for a in places])
-    sides = [np.column_stack([side[j] == code for j, code in columns]).astype(np.float32) for side in (x, y)]
-    n = len(sides[0])
-    moments = [_pair_moments(side) for side in sides]
-    score = _score_blocks(_pair_cumulants(*moments[0]), _pair_cumulants(*moments[1]), n, starts)
-    wanted = np.triu(apart, 1)
-    pairs = np.argwhere(wanted & (score >= _least_score(int(wanted.sum()))))
-    found: list[tuple[tuple[int, ...], float]] = [((int(i), int(j)), float(score[i, j])) for i, j in pairs]
-    scores, tried = [], 0
-    for i in range(kept - 2):
-        own, rest = slice(starts[i], starts[i + 1]), slice(starts[i + 1], starts[kept])
-        cumulants = [
-            _triple_cumulants(_triple_moments(codes[i], side[:, rest], [c for _, c in columns[own]]), *m, own, rest)
-            for codes, side, m in zip((x, y), sides, moments, strict=True)
+class _Indicators:
+    """Columns of 0 and 1 for the codes of fields, on both sides, and which fields have no place in common."""
+
+    def __init__(self, fields: Sequence[DiscreteField], x: Sequence[Codes], y: Sequence[Codes]) -> None:
+        shown = [_shown_codes(one) for one in fields]
+        self.codes = (x, y)
+        self.columns = [(j, code) for j, codes in enumerate(shown) for code in codes]
+        self.starts = [0, *np.cumsum([len(codes) for codes in shown]).tolist()]
+        places = [{one.place, one.other} - {None} for one in fields]
+        self.apart = np.array([[a.isdisjoint(b) for b in places] for a in places])
+        self.sides = [
+            np.column_stack([side[j] == code for j, code in self.columns]).astype(np.float32) for side in self.codes
         ]
-        later = slice(i + 1, kept)
+        self.moments = [_pair_moments(side) for side in self.sides]
+        self.n = len(self.sides[0])
+
+
+def _screen_pairs(table: _Indicators) -> list[tuple[tuple[int, ...], float]]:
+    """Pairs of fields whose joint cumulants differ by more than chance."""
+    first, second = (_pair_cumulants(*moments) for moments in table.moments)
+    score = _score_blocks(first, second, table.n, table.starts)
+    wanted = np.triu(table.apart, 1)
+    pairs = np.argwhere(wanted & (score >= _least_score(int(wanted.sum()))))
+    return [((int(i), int(j)), float(score[i, j])) for i, j in pairs]
+
+
+def _screen_triples(table: _Indicators) -> list[tuple[tuple[int, ...], float]]:
+    """Triples of fields whose third cumulants differ by more than chance."""
+    starts, apart, scores, tried = table.starts, table.apart, [], 0
+    for i in range(len(apart) - 2):
+        own, rest, later = slice(starts[i], starts[i + 1]), slice(starts[i + 1], None), slice(i + 1, None)
+        codes = [code for _, code in table.columns[own]]
+        first, second = (
+            _triple_cumulants(_triple_moments(field_codes[i], side[:, rest], codes), *moments, own, rest)
+            for field_codes, side, moments in zip(table.codes, table.sides, table.moments, strict=True)
+        )
         wanted = np.triu(apart[later, later] & apart[i, later] & apart[i, later, None], 1)
         tried += int(wanted.sum())
-        inner = [start - starts[i + 1] for start in starts[i + 1 : kept + 1]]
-        scores.append(np.where(wanted, _score_blocks(cumulants[0], cumulants[1], n, inner), -np.inf))
-    for i, score in enumerate(scores):
-        for j, k in np.argwhere(score >= _least_score(tried)):
-            found.append(((i, i + 1 + int(j), i + 1 + int(k)), float(score[j, k])))
-    return found
+        inner = [start - starts[i + 1] for start in starts[i + 1 :]]
+        scores.append(np.where(wanted, _score_blocks(first, second, table.n, inner), -np.inf))
+    least = _least_score(tried)
+    return [
+        ((i, i + 1 + int(j), i + 1 + int(k)), float(score[j, k]))
+        for i, score in enumerate(scores)
+        for j, k in np.argwhere(score >= least)
+    ]
 
 
 def _least_score(tried: int) -> float:
