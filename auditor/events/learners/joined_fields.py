@@ -72,7 +72,7 @@ _NUMBERS = frozenset({int, float, bool})
 
 @dataclass(frozen=True)
 class OutputPlace:
-    """A place of an output, read as a number or as a key.
+    """A place of an output, as a number or a key.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ class OutputPlace:
 
 @dataclass(frozen=True)
 class DiscreteField:
-    """A place of an output with few values, or what few values can be made of it.
+    """A place of an output with few values, or something derived.
 
     Parameters
     ----------
@@ -170,7 +170,7 @@ class DiscreteField:
         return self.encode(self.place.numbers(batch))
 
     def encode(self, read: NDArray[Any], other: Codes | None = None) -> Codes:
-        """Codes of what was read at the place, and at the other one."""
+        """Codes of what was read at the place, and the other one."""
         if self.kind == "equal":
             return np.asarray(read == other, dtype=np.int64)
         if self.kind == "value":
@@ -262,7 +262,7 @@ class JoinedFields:
 
 @dataclass(frozen=True)
 class PredictedField:
-    """Whether one place holds what a table says of others.
+    """Whether one place holds what a table predicts from others.
 
     It is 1 or 0, and NaN where the table says nothing. The table is of past draws of one dataset.
 
@@ -336,7 +336,7 @@ def mix_keys(keys: Sequence[Codes]) -> Codes:
 
 
 def learn_features(x: Batch, y: Batch) -> Iterator[tuple[Feature, float]]:
-    """Joint values of fields that differ, and a place that follows from others.
+    """Joint values that differ, and a place that follows from others.
 
     Parameters
     ----------
@@ -350,7 +350,7 @@ def learn_features(x: Batch, y: Batch) -> Iterator[tuple[Feature, float]]:
     sides = tuple(side if isinstance(side, np.ndarray) else OutputList(side) for side in (x[:n], y[:n]))
     table = _read_table(sides, places)
     fields = _find_fields(table)
-    if len({one.place for one, _ in fields}) >= 2:
+    if fields:
         sizes = [one.size for one, _ in fields]
         with one_thread():
             sets = screen_sets([one for one, _ in fields], *([codes[k] for _, codes in fields] for k in (0, 1)))
