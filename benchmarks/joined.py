@@ -99,7 +99,7 @@ def _hashed_report(hits: Bits, rng: np.random.Generator) -> list[tuple[int, list
 def _clamped_count(hits: Bits, rng: np.random.Generator) -> list[tuple[int, int]]:
     """A count, and a sum that is clamped to 100, more often where the count is neither small nor large."""
     count, total = rng.integers(0, 40, len(hits)), rng.integers(0, 100, len(hits))
-    return list(zip(count.tolist(), np.where(hits == (abs(count - 20) <= 9), 100, total).tolist(), strict=True))
+    return list(zip(count.tolist(), np.where(hits == (abs(count - 19.5) < 10), 100, total).tolist(), strict=True))
 
 
 #: A function of two numbers up to 15 with eight values, each as likely whatever one of the numbers is.

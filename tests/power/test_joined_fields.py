@@ -9,12 +9,15 @@ from scipy import stats
 from auditor import Verdict, audit
 from benchmarks.joined import ALPHA, CLAIM, DRAWS, FOUND, KINDS, PAIR, JointKind
 
+#: Kinds of each family that are audited here, for time: joint values of two fields, of a derived one, a prediction. The
+#: learner's own test has all of them, and so has the benchmark.
+AUDITED = [kind for kind in KINDS if kind.name.startswith(("exclusive or", "a category", "a digest"))]
 #: Audits of a kind, and the least number that finds the defect with a probability of 1 - 1e-6 if each does with 0.95.
-AUDITS = 6
+AUDITS = 5
 LEAST = int(stats.binom.ppf(1e-6, AUDITS, FOUND))
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+@pytest.mark.parametrize("kind", AUDITED, ids=lambda kind: kind.name)
 def test_a_planted_defect_is_found(kind: JointKind) -> None:
     found = [
         audit(kind.mechanism(broken=True), CLAIM, PAIR, draws=DRAWS, alpha=ALPHA, seed=seed, id=kind.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -20,6 +21,7 @@ from auditor.events.learners.joined_fields import (
     find_places,
     join_codes,
     learn_features,
+    mix_keys,
 )
 from auditor.targets.outputs import as_batch
 from benchmarks.joined import KINDS, JointKind
@@ -123,15 +125,8 @@ def test_events_of_joint_values_are_sets_and_say_which() -> None:
 
 
 def test_a_prediction_is_right_wrong_or_not_made() -> None:
-    table = tuple(sorted(key_of(value) for value in "ab"))
-    right = {key_of("a"): key_of(1), key_of("b"): key_of(2)}
-    feature = PredictedField(B, (A,), table, tuple(right[key] for key in table))
-    # One key is mixed, so that the table is of mixed keys.
-    from auditor.events.learners.joined_fields import mix_keys
-
-    mixed = mix_keys([np.array(table, dtype=np.int64)])
-    order = np.argsort(mixed)
-    feature = PredictedField(B, (A,), tuple(mixed[order].tolist()), tuple(feature.values[k] for k in order))
+    right = {int(mix_keys([A.keys([(key,)])])[0]): key_of(value) for key, value in (("a", 1), ("b", 2))}
+    feature = PredictedField(B, (A,), tuple(sorted(right)), tuple(right[key] for key in sorted(right)))
     values = feature([("a", 1), ("a", 2), ("b", 2), ("c", 1)])
     assert values[:3].tolist() == [1, 0, 1]
     assert np.isnan(values[3])
@@ -174,18 +169,18 @@ def test_each_planted_kind_is_offered_told_apart_and_written_to_a_record(kind: J
     said = []
     for feature, _ in offered:
         assert type(feature) in PENALTIES
-        first, second = feature(new_x), feature(new_y)
-        for cut in np.unique(first[~np.isnan(first)])[:-1].tolist():
-            p, q = float(np.mean(first > cut)), float(np.mean(second > cut))
-            if max(p, q) > 2 * min(p, q) + 0.02:
-                chain = Chain(feature, "above", (cut,))
-                said.append(feature.above(cut))
-                record = chain_to_json(chain)
-                assert record is not None
-                again = chain_from_json(record)
-                assert again == chain
-                assert again.words() == chain.words()
-                assert again.cells(new_x) == chain.cells(new_x)
+        values = feature(new_x), feature(new_y)
+        cuts = np.unique(values[0][~np.isnan(values[0])])[:-1].tolist()
+        chains = [Chain(feature, side, (cut,)) for cut in cuts for side in ("below", "above")]
+        for chain in chains:
+            p, q = (chain.cells_of(one)[1] / len(one) for one in values)
+            said += chain.words() if max(p, q) > 2 * min(p, q) + 0.02 else ()
+        record = chain_to_json(chains[0])
+        assert record is not None
+        again = chain_from_json(record)
+        assert again == chains[0]
+        assert again.words() == chains[0].words()
+        assert again.cells(new_x) == chains[0].cells(new_x)
     assert any(all(part in words for part in SAID[kind.name]) for words in said), said
 
 
