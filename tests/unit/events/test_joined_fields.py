@@ -165,7 +165,7 @@ def test_each_planted_kind_is_offered_told_apart_and_written_to_a_record(kind: J
     assert 1 <= len(offered) <= 5
     assert all(0 < score < 8 for _, score in offered)  # never judged on the draws that they were learned from
     new_x, new_y = sides(kind, 2_000, seed=1)
-    said = []
+    said: list[str] = []
     for feature, _ in offered:
         assert type(feature) in PENALTIES
         values = feature(new_x), feature(new_y)
