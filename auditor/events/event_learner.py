@@ -43,6 +43,7 @@ from auditor.events.fitting import (
     learn_symbols,
 )
 from auditor.events.float_bits import near_answers
+from auditor.events.learners import PENALTIES
 from auditor.events.log_likelihood_ratio import OwnRatio
 from auditor.events.normal_prior import add_priors
 from auditor.events.parametric_features import learn_clipped, learn_marked
@@ -439,10 +440,10 @@ class EventLearner:
         for feature in dict.fromkeys((*self._structure.features, *fine)):
             groups += candidates_of(feature, *self._past.values(feature))
         for feature in dict.fromkeys(self._survey.features):
-            groups += prefer_candidates(candidates_of(feature, *self._past.values(feature)))
+            groups += _weigh_candidates(feature, candidates_of(feature, *self._past.values(feature)))
         for feature in dict.fromkeys(self._survey.chosen):
             a, b = self._past.values(feature)
-            groups += prefer_candidates(candidates_of(feature, a[1::2], b[1::2]))
+            groups += _weigh_candidates(feature, candidates_of(feature, a[1::2], b[1::2]))
         ranks = [group.feature for group in groups if isinstance(group.feature, Rank)]
         symbols = any(rank.base is None and rank.part is None for rank in ranks)
         rows = isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and x.ndim == 2 and x.shape[1:] == y.shape[1:]
@@ -544,6 +545,12 @@ class EventLearner:
             self.finalists.append(_proposal(group, events, others))
             left[here][np.abs(odds[here] - odds[best]) < _APART] = -np.inf
         self._rate(self.finalists[0])
+
+
+def _weigh_candidates(feature: Feature, groups: list[Candidates]) -> list[Candidates]:
+    """Events of the survey: preferred to others, unless their feature was learned and has a penalty."""
+    penalty = PENALTIES.get(type(feature))
+    return prefer_candidates(groups) if penalty is None else [replace(one, penalty=penalty) for one in groups]
 
 
 def _of_columns(x: Batch, y: Batch, columns: tuple[int, ...]) -> Linear | None:

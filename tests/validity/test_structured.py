@@ -76,12 +76,21 @@ class Rated:
         return (1.0 - 2.0 * np.asarray(outputs)) * (y[0] - x[0])
 
 
+def joined(data: Any, n: int, rng: np.random.Generator) -> list[Any]:
+    """A hash, two bits whose exclusive or tells the bit, and a number that follows from the others if it does so."""
+    first, chosen, other = rng.integers(0, 2, n), rng.integers(0, 4, n), rng.integers(0, 40, n)
+    told = bit(data, n, rng)
+    last = np.where(told, 10 * chosen + 5, other)
+    return list(zip(chosen.tolist(), first.tolist(), (first ^ told).tolist(), last.tolist(), strict=True))
+
+
 MECHANISMS = {
     "records": records,
     "ragged": ragged,
     "rows": transcript,
     "floats": floats,
     "clamped": clamped,
+    "joined": joined,
     "shifted": shifted,
     "ratio": Rated(),
 }

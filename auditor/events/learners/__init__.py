@@ -4,7 +4,9 @@ A module has
 
 - ``learn_features``, a `Learner`: features for a kind of output that few mechanisms have, none for other outputs;
 - ``CAUSES``: for each class of its features a standard phrase without values of outputs in it, and the rank of its
-  simplicity, both as in `auditor.events.root_causes`.
+  simplicity, both as in `auditor.events.root_causes`;
+- ``PENALTIES``, if its features are chosen among many or have many parameters: for each class the nats by which an
+  event has to beat simpler ones. Features without it are rather preferred to others.
 
 The features are frozen dataclasses, which `auditor.events.codec` finds by themselves.
 """
@@ -23,8 +25,10 @@ a feature that was not chosen among others, which may be judged on the same draw
 
 LEARNERS: list[Learner] = []
 CAUSES: dict[type, tuple[str, int]] = {}
+PENALTIES: dict[type, float] = {}
 
 for _info in iter_modules(__path__):
     _module = import_module(f"{__name__}.{_info.name}")
     LEARNERS.append(_module.learn_features)
     CAUSES.update(_module.CAUSES)
+    PENALTIES.update(getattr(_module, "PENALTIES", {}))

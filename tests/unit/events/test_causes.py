@@ -27,6 +27,7 @@ from auditor.events.features import (
 from auditor.events.float_bits import BitPattern, NegativeZero, Unreachable
 from auditor.events.learners import CAUSES
 from auditor.events.learners.bit_strings import BitsSet
+from auditor.events.learners.joined_fields import DiscreteField, JoinedFields, OutputPlace, PredictedField
 from auditor.events.log_likelihood_ratio import OwnRatio
 from auditor.events.numbers_in_text import Written
 from auditor.events.output_types import Flag, IsValue, KeyOrder, KindIs
@@ -83,6 +84,14 @@ PHRASES: list[tuple[Any, str]] = [
     (IsValue(5, TEXT), "value that repeats: the output hardly ever varies, or never"),
     (Flag(1023, 1024), "coordinate 1023: a bit"),
     (BitsSet(), "number of bits that are set in the output"),
+    (
+        JoinedFields((DiscreteField(OutputPlace((TEXT,)), "value", (NUMBER,), (TEXT,)),), (0,), 1),
+        "set of values that several places of the output have together",
+    ),
+    (
+        PredictedField(OutputPlace((TEXT,)), (OutputPlace((0,)),), (31_337,), (31_337,)),
+        "place of the output that follows from others on one dataset only",
+    ),
     (Equal(2, 27, 30), "equal coordinates 2 and 27: repeated noise"),
     (Repeats(30), "equal coordinates: repeated noise"),
     (

@@ -22,6 +22,7 @@ from auditor.events.codec import OBJECTS, chain_from_json, chain_to_json, list_e
 from auditor.events.elements import Elements
 from auditor.events.event_learner import Chain, EventLearner
 from auditor.events.features import Additive, Feature, LatticeExponent, Linear, Numeric, Part, Rank, Shape
+from auditor.events.learners.joined_fields import DiscreteField, OutputPlace
 from auditor.events.log_likelihood_ratio import OwnRatio
 from auditor.events.structure import Item, PartAt
 from auditor.privacy.guarantees import PureDP
@@ -54,6 +55,8 @@ def sample(hint: Any) -> Any:
         Any: ("key", 1, 2.5, None, b"\x00\xff", True, (1, "a")),
         Feature: LatticeExponent(3, 4),
         Part: PartAt(("a", 0)),
+        OutputPlace: OutputPlace(("a", 0)),
+        DiscreteField: DiscreteField(OutputPlace((1,)), "value", (2**60 + 1,), ("a",), OutputPlace(("b",))),
     }
     assert hint in known, f"no sample of {hint}: add one here"
     return known[hint]
