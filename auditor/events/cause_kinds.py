@@ -57,7 +57,10 @@ def read_kinds(given: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def find_kind(kind: str) -> str | None:
-    """Name of a kind, as `kind_of` gives it; None if it cannot be ignored."""
+    """Name of a kind that can be ignored, else None.
+
+    Kinds are as `auditor.events.root_causes.kind_of` gives them.
+    """
     return next((name for name, known in IGNORABLE.items() if known == kind), None)
 
 

@@ -18,9 +18,6 @@ from auditor.events.root_causes import cause_of_feature, kind_of
 from auditor.targets.outputs import Batch, hash_outputs, read_column
 from auditor.targets.values import strip_type
 
-#: Says of a feature whether it may be bet on.
-Keeps: TypeAlias = Callable[[Feature], bool]
-
 #: Outputs a side that are looked at for floats that are written as texts or bytes, as in `Survey`.
 _LOOK = 256
 #: A decimal number of so many digits that a float of double precision may be meant.
@@ -53,7 +50,7 @@ class IgnoredCauses:
     kinds: tuple[str, ...] = ()
 
     def find_kept(self, x: Batch, y: Batch) -> Callable[[Feature], bool]:
-        """Find which features stay for a pair of which these are past draws.
+        """Find which features stay, from past draws of a pair.
 
         Parameters
         ----------

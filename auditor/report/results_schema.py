@@ -100,7 +100,9 @@ SHAPES: dict[str, Schema] = {
     "also": _list(
         _object(
             {
-                "ignore": _with_description("Kinds of causes that this search left out.", _list({"enum": list(IGNORABLE)})),
+                "ignore": _with_description(
+                    "Kinds of causes that this search left out.", _list({"enum": list(IGNORABLE)})
+                ),
                 "verdict": _refer_to("verdict"),
                 "cause": _with_description("Of a violation.", TEXT),
                 "pair": {"type": ["string", "null"]},
