@@ -72,6 +72,6 @@ def _explain_unknown(name: str) -> str:
             f"kinds of causes that can be: {', '.join(IGNORABLE)}"
         )
     close = [kind for kind in IGNORABLE if kind in plain or plain in kind]
-    close += difflib.get_close_matches(plain, IGNORABLE, _SUGGESTED, _ALIKE)
-    hint = f"; did you mean {' or '.join(list(dict.fromkeys(close))[:_SUGGESTED])}?" if close else ";"
-    return f"no kind of causes is called {name!r}{hint} Kinds that can be ignored: {', '.join(IGNORABLE)}"
+    close = close or difflib.get_close_matches(plain, IGNORABLE, _SUGGESTED, _ALIKE)
+    hint = f"did you mean {' or '.join(close)}? Kinds" if close else "kinds"
+    return f"no kind of causes is called {name!r}; {hint} that can be ignored: {', '.join(IGNORABLE)}"

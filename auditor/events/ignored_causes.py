@@ -93,8 +93,8 @@ def _hold_floats(values: Sequence[bytes]) -> bool:
         whole = [value for value in values if value and len(value) % width == 0]
         if len(whole) < _MOST * len(values):
             continue
-        sizes = [np.abs(np.frombuffer(value, layout).astype(np.float64)) for value in whole]
         with np.errstate(invalid="ignore"):
+            sizes = [np.abs(np.frombuffer(value, layout).astype(np.float64)) for value in whole]
             usual = [bool(((size == 0) | ((size > _SMALLEST) & (size < _LARGEST))).all()) for size in sizes]
         if sum(usual) >= _MOST * len(values) and any(size.any() for size in sizes):
             return True
