@@ -283,7 +283,6 @@ class ClaimView:
             ("parameters", parameters),
             ("checked", self.checked),
             ("not looked at", ", ".join(self.raw.get("ignore") or ())),
-            ("also", " ".join(self.also)),
             ("pair", self.text("pair")),
             ("event", self.text("event")),
             ("evidence", self._evidence()),

@@ -134,7 +134,10 @@ ALL = {"length", "lattice", "bit", "bits", "kind", "value", "difference"}
         (lambda v: np.rint(v), set()),
         (lambda v: np.rint(v).astype(int), set()),
         (lambda v: [f"{x:.3f}" for x in v.tolist()], set()),
-        (lambda v: [int(x).to_bytes(8, "little") for x in np.random.default_rng(0).integers(2**62, size=len(v))], set()),
+        (
+            lambda v: [int(x).to_bytes(8, "little") for x in np.random.default_rng(0).integers(2**62, size=len(v))],
+            set(),
+        ),
         (lambda v: [bytes(8) for _ in v], set()),
     ],
 )
