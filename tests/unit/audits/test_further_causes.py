@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Iterator
@@ -124,7 +125,7 @@ def test_the_search_goes_on_until_a_cause_cannot_be_ignored() -> None:
     found = audit(lengths, CLAIM, PAIR, draws=20_000, alpha=SAFE, also=True)
     kinds = [other["ignore"] for other in found.also]
     assert found.also[-1]["cause"].startswith(("value", "threshold", "set of values", "difference"))
-    assert all(set(before) < set(after) for before, after in zip(kinds, kinds[1:], strict=False))
+    assert all(set(before) < set(after) for before, after in itertools.pairwise(kinds))
 
 
 def test_searches_keep_to_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
