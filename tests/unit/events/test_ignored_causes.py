@@ -14,7 +14,7 @@ from auditor import Pair, PureDP, SpecificationError, Verdict, audit
 from auditor.events import ignored_causes
 from auditor.events.cause_kinds import IGNORABLE, find_kind, read_kinds
 from auditor.events.event_learner import EventLearner
-from auditor.events.features import Lattice, Numeric, Shape
+from auditor.events.features import Feature, Lattice, Numeric, Shape
 from auditor.events.ignored_causes import IgnoredCauses, find_kept_without
 from auditor.events.learners.bit_strings import BitsSet
 from auditor.events.output_types import Flag, KindIs
@@ -54,7 +54,7 @@ def test_an_unknown_kind_is_refused_with_those_that_are_close(given: Any, shown:
 
 def sums(scale: float, single: bool = False) -> Any:
     def mechanism(data: int, n: int, rng: np.random.Generator) -> Any:
-        kind = np.float32 if single else np.float64
+        kind: Any = np.float32 if single else np.float64
         return kind(data) + rng.laplace(scale=scale, size=n).astype(kind)
 
     return mechanism
@@ -103,7 +103,7 @@ def test_every_kind_can_be_ignored() -> None:
 
 
 def kept(ignored: IgnoredCauses, x: Batch, y: Batch) -> set[str]:
-    features = {
+    features: dict[str, Feature] = {
         "length": Shape("length"),
         "lattice": Lattice(1.0, 0.0),
         "bit": Flag(3, 64),
