@@ -21,9 +21,9 @@ test-versions: .venv/installed
 	$(BIN)/tox run -e py311,py312,py313 --skip-missing-interpreters true
 
 # The published figures: the run over the whole catalogue (10 minutes on 2 cores) with its theorems and errata, false
-# alarms (23), joint events (5), power (3), the cases of other sequential auditors (10), one training run (10), calibration (4),
-# mutants (10), spread losses (5),
-# conformity (4), defects with real libraries (2), many pairs (10), and the engine's own cost (2).
+# alarms (23), joint events (5), power (3), the cases of other sequential auditors (10), one training run (10),
+# calibration (4), mutants (10), spread losses (5), conformity (4), defects with real libraries (2), many pairs (10),
+# and the engine's own cost (2).
 bench: publish
 	$(BIN)/python -m benchmarks.false_alarms --out reports/false_alarms.md
 	$(BIN)/python -m benchmarks.ledgers --out reports/ledgers.md

@@ -17,7 +17,7 @@ SCHEMA = "dpaudit-results/2"
 #: Properties of a result that its record has besides the fields.
 DERIVED = ("ok", "reached")
 #: Fields that a record leaves out where they are empty.
-ABSENT = ("ledger", "places", "new")
+ABSENT = ("ledger", "places", "new", "ignore", "also")
 #: The control of a theorem that every mechanism has, in words: see `auditor.audits.accuracy.controls`.
 ANSWER_ZERO = "the answer 0, whatever the data"
 
@@ -204,6 +204,13 @@ class AuditResult:
         ``file`` and ``line`` of the audited ``mechanism`` and of the entry that declares the ``claim``, relative to the
         folder in which the run was started; what is not known or stands elsewhere is left out. See
         `auditor.runs.source_locations`. Absent from a record where it is empty.
+    ignore : sequence of str
+        Kinds of causes that nothing was bet on, see `auditor.events.cause_kinds`: a pass says nothing of them. Absent
+        from a record where it is empty.
+    also : sequence of mapping
+        After a violation, further searches without the kinds of causes found before, see
+        `auditor.audits.further_causes`. Each is a statement by itself, at level ``alpha``. Absent from a record where
+        it is empty.
     """
 
     id: str
@@ -253,6 +260,8 @@ class AuditResult:
     checks: Sequence[Mapping[str, Any]] = ()
     ledger: Mapping[str, Any] = field(default_factory=dict)
     places: Mapping[str, Any] = field(default_factory=dict)
+    ignore: Sequence[str] = ()
+    also: Sequence[Mapping[str, Any]] = ()
 
     @property
     def ok(self) -> bool:
@@ -293,6 +302,8 @@ class AuditResult:
             text += f", {100 * self.reached:.3g} % of the claim"
         if self.resolution and self.resolves is not None:
             text += f"; {say_resolution(self.symbol, self.resolves, len(self.record.get('pairs', [''])))}"
+        if self.ignore:
+            text += f"; {say_ignored(self.ignore)}"
         return f"{text}. {self.undecided}" if self.undecided else text
 
     def to_json(self) -> dict[str, Any]:
@@ -380,6 +391,43 @@ def say_resolution(symbol: str, level: float, pairs: int = 1) -> str:
         f"9 of 10 audits would find an event of probability 1 % that shows {symbol} = {level:.4g} "
         f"(of the kinds that are learned{most})"
     )
+
+
+def say_ignored(kinds: Sequence[str]) -> str:
+    """Describe which kinds of causes an audit left out; empty for none.
+
+    Examples
+    --------
+    >>> say_ignored(["floating-point"])
+    'not looked at: floating-point'
+    """
+    return f"not looked at: {', '.join(kinds)}" if kinds else ""
+
+
+def say_also(found: Mapping[str, Any], symbol: str, alpha: float) -> str:
+    """Describe a further search after a violation, in one sentence.
+
+    Parameters
+    ----------
+    found : mapping
+        One of ``AuditResult.also``, or of its record.
+    symbol : str
+        What the notion's level is called.
+    alpha : float
+        Level of the audit.
+    """
+    without = f"without {' and '.join(found['ignore'])}"
+    draws = f"{int(found['draws']):,} further draws"
+    if found["verdict"] == Verdict.VIOLATION:
+        return (
+            f"also violated {without}: {found['cause'] or found['event']}; lower bound {symbol} = "
+            f"{float(found['lower_bound']):.4g}, by {draws}, a statement by itself at confidence "
+            f"{format_certainty(alpha)}"
+        )
+    if found["verdict"] in (Verdict.CONSISTENT, Verdict.INCONCLUSIVE):
+        bound = float(found["lower_bound"] or 0.0)
+        return f"{without} not refuted by {draws}, which certify {symbol} = {bound:.4g}; a longer audit may find more"
+    return f"{without}: {found['message'] or 'nothing could be found out'}"
 
 
 def explain_undecided(result: Mapping[str, Any]) -> str:

@@ -43,13 +43,13 @@ FIELDS = (
 #: What the names of all properties of this plugin begin with.
 PREFIX = "dpaudit."
 #: What the marker may say.
-BUDGETS = ("draws", "seconds", "audits")
+BUDGETS = ("draws", "seconds", "audits", "ignore")
 #: Smallest values of the marker's integers; the first is what `auditor.audit` takes at least.
 _LEAST = {"draws": 32, "audits": 0}
 HELP = (
-    "dpaudit(draws=None, seconds=None, audits=1): budgets of the privacy audits in this test, where it gives none "
-    "itself; draws is a number or one for each level, as {'smoke': 100_000}. audits is how many audits the test makes, "
-    "which --dp-familywise goes by."
+    "dpaudit(draws=None, seconds=None, audits=1, ignore=()): budgets of the privacy audits in this test, where it "
+    "gives none itself; draws is a number or one for each level, as {'smoke': 100_000}. audits is how many audits the "
+    "test makes, which --dp-familywise goes by. ignore names kinds of causes to leave out, such as 'floating-point'."
 )
 
 
@@ -179,6 +179,8 @@ class PytestSession:
             options.setdefault("draws", draws)
         if seconds is not None:
             options.setdefault("seconds", seconds)
+        if self.budgets.get("ignore"):
+            options.setdefault("ignore", self.budgets["ignore"])
 
     def _share(self) -> float:
         """Share of a family-wise alpha that the next audit has."""
@@ -202,6 +204,8 @@ class PytestSession:
         self.properties += [
             (f"{PREFIX}{self.audits}.{name}", found[name]) for name in FIELDS if found[name] is not None
         ]
+        if result.ignore:
+            self.properties.append((f"{PREFIX}{self.audits}.ignore", ", ".join(result.ignore)))
         if result.undecided:
             from auditor.report.words import (  # whoever audits has paid for more; it may quote a target
                 escape_controls,
@@ -260,7 +264,11 @@ def _marked_options(item: pytest.Item) -> dict[str, Any]:
 
 def _check(name: str, value: object) -> None:
     """Check what a marker says."""
-    if name == "draws" and isinstance(value, Mapping):
+    if name == "ignore":
+        from auditor.events.cause_kinds import read_kinds  # loads next to nothing
+
+        read_kinds(value)  # type: ignore[arg-type]  # whatever it is, it is checked
+    elif name == "draws" and isinstance(value, Mapping):
         for level, draws in value.items():
             if level not in LEVELS:
                 raise ValueError(f"the marker dpaudit has draws for the level {level!r}, expected {', '.join(LEVELS)}")
@@ -425,6 +433,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: p
     for row in rows:
         if row.get("undecided"):
             terminalreporter.write_line(f"{row['test']}: {row['undecided']}")
+        if row.get("ignore"):
+            terminalreporter.write_line(f"{row['test']}: not looked at: {row['ignore']}")
     terminalreporter.write_line(
         "Nothing found is no proof: 9 of 10 audits would find an event of probability 1 % that shows the level under "
         "resolves, of the kinds that are learned. Reached: the lower bound as a part of the claim."

@@ -16,7 +16,9 @@ from auditor.datasets import Pair, Relation
 from auditor.datasets.crafted_pairs import hash_dataset
 from auditor.datasets.strategies import is_strategy
 from auditor.errors import SpecificationError, TargetError, TargetRaised, check_positive
-from auditor.events.event_learner import RESERVOIR, EventLearner
+from auditor.events.cause_kinds import read_kinds
+from auditor.events.event_learner import RESERVOIR, EventLearner, FindKept
+from auditor.events.ignored_causes import find_kept_without
 from auditor.events.log_likelihood_ratio import own_ratio
 from auditor.privacy.guarantees import Guarantee
 from auditor.targets import Mechanism
@@ -157,6 +159,7 @@ def search_pairs(
     relation: Relation | None = None,
     limit: float | None = 60.0,
     id: str = "search",  # noqa: A002 - it is the audit's id
+    ignore: str | Sequence[str] = (),
 ) -> list[Pair]:
     """Find pairs on which a mechanism may break its claim.
 
@@ -188,6 +191,8 @@ def search_pairs(
         Seconds that one call of the mechanism may take.
     id : str
         The audit's id; it keys the draws.
+    ignore : str or sequence of str
+        Kinds of causes that are left out, as of the audit to come.
 
     Returns
     -------
@@ -215,7 +220,8 @@ def search_pairs(
     if isinstance(alpha, bool) or not isinstance(alpha, int | float) or not 0 < alpha < 1:
         raise SpecificationError(f"alpha must be a number in (0, 1), got {alpha!r}")
     end = math.inf if seconds is None else time.monotonic() + check_positive("seconds", seconds)
-    trials = _Trials(Sampler(mechanism, seed, id, limit, catching=True), guarantee, alpha, int(draws), relation, end)
+    sampler, find_kept = Sampler(mechanism, seed, id, limit, catching=True), find_kept_without(read_kinds(ignore))
+    trials = _Trials(sampler, guarantee, alpha, int(draws), relation, end, find_kept)
     with _same_in_every_process():
         for k in range(ROUNDS):
             before = len(trials.pairs)
@@ -240,6 +246,7 @@ class _Trials:
     draws: int
     relation: Relation | None
     end: float
+    find_kept: FindKept | None = None
     pairs: list[Pair] = field(default_factory=list)
     scores: list[float] = field(default_factory=list)
     failed: Pair | None = None
@@ -288,7 +295,8 @@ class _Trials:
 
     def _score_pair(self, pair: Pair, n: int, *key: str | int) -> float:
         """Pessimistic level of the best event on n draws a side."""
-        learner = EventLearner(self.guarantee, self.alpha, own=own_ratio(self.sampler, pair.x, pair.y))
+        own = own_ratio(self.sampler, pair.x, pair.y)
+        learner = EventLearner(self.guarantee, self.alpha, own=own, find_kept=self.find_kept)
         x = self._draw(pair.x, n, *key, "x")
         y = self._draw(pair.y, n, *key, "y")
         self.used += 2 * n

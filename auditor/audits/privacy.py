@@ -17,6 +17,7 @@ from auditor.audits.dependence import Trace, confirm_refutation, look_again
 from auditor.audits.finish import Conclusion, end_in_error, finish_audit, labels_of
 from auditor.audits.fixed_size import FixedSize, collect_fixed, fixed_findings
 from auditor.audits.fixed_size import look_on as look_on_fixed
+from auditor.audits.further_causes import find_further_causes
 from auditor.audits.independence import (
     COMPARISONS,
     INFORMATIVE,
@@ -77,10 +78,14 @@ def run_audit(
     -----
     Valid because: "violation" is returned only if the wealth at the claimed level reached 1/alpha, which under the
     claim has probability at most alpha (see `Wealth`; for the fixed-size method `FixedSize.lower_bound`), on draws that
-    passed the independence tests or were taken one a call in random order, and do not look dependent.
+    passed the independence tests or were taken one a call in random order, and do not look dependent. What stands
+    beside a violation is stated by itself, see `find_further_causes`.
     """
     if question.ledger is None:
-        return _audit_pairs(target, guarantee, pairs, settings, question, None)
+        begun = time.monotonic()
+        first = _audit_pairs(target, guarantee, pairs, settings, question, None)
+        search = partial(_audit_pairs, target, guarantee, pairs, night=None)
+        return replace(first, also=find_further_causes(first, settings, question, search, begun))
     try:
         with question.ledger.night(target, guarantee, pairs, settings, question.id, question.private) as night:
             return _audit_pairs(target, guarantee, pairs, settings, question, night)
@@ -198,6 +203,7 @@ def _labels(target: Mechanism, guarantee: Guarantee, settings: Settings, questio
         exact=max((guarantee.exact_level(c) for c in question.curves), default=question.exact),
         detect=settings.wanted(guarantee.level),
         method=settings.method,
+        ignore=settings.ignore,
         **own,
     )
 
@@ -354,6 +360,8 @@ def audit(
     limit: float | None = 60.0,
     learners: Learners | None = None,
     method: str = METHODS[0],
+    ignore: str | Sequence[str] = (),
+    also: bool = False,
 ) -> AuditResult:
     """Try to break a privacy claim.
 
@@ -398,6 +406,13 @@ def audit(
     method : {"e-process", "clopper-pearson"}
         The second is the fixed-size method of the literature: half of the draws choose the event, the other half judge
         it, once, so that ``stop`` is "budget" always.
+    ignore : str or sequence of str
+        Kinds of causes to leave out, such as "floating-point": nothing is bet on events of these kinds. The result
+        has them as ``ignore``, and each pass names them. See `auditor.events.cause_kinds.IGNORABLE` for all.
+    also : bool
+        After a violation of a kind that can be ignored, search on without it, for as much of the budget as is left
+        and a few times the draws of the first at most; the result has what was found as ``also``. Each such statement
+        holds at level alpha by itself.
 
     Returns
     -------
@@ -435,6 +450,8 @@ def audit(
         limit=limit,
         learners=learners,
         method=method,
+        ignore=ignore,
+        also=also,
     )
     what = "pairs"
     if is_strategy(pairs):
@@ -449,6 +466,8 @@ def audit(
         f"stop={stop!r}, seed={seed}, id={id!r}"
         + (f", learners={learners!r}" if isinstance(learners, str) else "")
         + (f", method={method!r}" if method != METHODS[0] else "")
+        + (f", ignore={','.join(settings.ignore)!r}" if settings.ignore else "")
+        + (", also=True" if also else "")
         + ")"
     )
     return run_audit(mechanism, guarantee, listed, settings, Question(id=id, exact=exact, replay=replay))
@@ -481,6 +500,7 @@ def _search_for_pairs(
         relation=relation,
         limit=settings.limit,
         id=key,
+        ignore=settings.ignore,
     )
     if settings.seconds is not None:
         # The audit draws one chunk even if a slow pair has taken all the time.

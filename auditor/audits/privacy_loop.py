@@ -18,9 +18,11 @@ from auditor.audits.loop import ChunkLoop, ChunkRule
 from auditor.audits.pair_search import next_pair
 from auditor.datasets import Pair
 from auditor.errors import SpecificationError, check_positive
+from auditor.events.cause_kinds import read_kinds
 from auditor.events.classifier import Learners, fitters_of
 from auditor.events.elements import read_once
 from auditor.events.event_learner import Chain, EventLearner
+from auditor.events.ignored_causes import find_kept_without
 from auditor.events.learner_state import restore_state
 from auditor.events.log_likelihood_ratio import own_ratio
 from auditor.evidence.lower_bound import rejects_below
@@ -80,6 +82,10 @@ class Settings:
     method : str
         "e-process", or "clopper-pearson" for the fixed-size method of the literature, see `auditor.audits.fixed_size`;
         that one is judged once, so that it always runs to its budget.
+    ignore : str or sequence of str
+        Kinds of causes that nothing is bet on, names of `auditor.events.cause_kinds.IGNORABLE`.
+    also : bool
+        After a violation of such a kind go on without it, see `auditor.audits.further_causes`.
     """
 
     alpha: float = 0.01
@@ -95,6 +101,9 @@ class Settings:
     comparisons: int = COMPARISONS
     even: bool = False
     method: str = METHODS[0]
+    # Not in the text of settings, which the hash of a specification is made of: claims without them keep theirs.
+    ignore: str | Sequence[str] = field(default=(), repr=False)
+    also: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
         if isinstance(self.alpha, bool) or not isinstance(self.alpha, int | float) or not 0 < self.alpha < 1:
@@ -113,6 +122,9 @@ class Settings:
             raise SpecificationError(f"method must be one of {', '.join(map(repr, METHODS))}, got {self.method!r}")
         if self.method == "clopper-pearson":
             object.__setattr__(self, "stop", "budget")
+        object.__setattr__(self, "ignore", read_kinds(self.ignore))
+        if not isinstance(self.also, bool):
+            raise SpecificationError(f"also must be True or False, got {self.also!r}")
 
     @property
     def of_second_opinion(self) -> Settings:
@@ -433,10 +445,12 @@ def learners_of(
     pairs : sequence of Pair
         The pairs to be audited.
     settings : Settings
-        Level, and the learners that were asked for.
+        Level, the learners that were asked for, and the kinds of causes that are ignored.
     """
+    find_kept = find_kept_without(settings.ignore)
     return [
-        EventLearner(guarantee, settings.alpha, settings.learners, own_ratio(sampler, pair.x, pair.y)) for pair in pairs
+        EventLearner(guarantee, settings.alpha, settings.learners, own_ratio(sampler, pair.x, pair.y), find_kept)
+        for pair in pairs
     ]
 
 

@@ -18,7 +18,14 @@ from auditor.evidence.lower_bound import level_grid, lower_bound
 from auditor.evidence.power import RESOLVED, draws_to_resolve, find_ceiling, reachable_level
 from auditor.privacy.exact import PrivacyCurve
 from auditor.privacy.guarantees import Guarantee
-from auditor.results import AuditResult, Counterexample, describe_carried, format_certainty, wealth_fields
+from auditor.results import (
+    AuditResult,
+    Counterexample,
+    describe_carried,
+    format_certainty,
+    say_also,
+    wealth_fields,
+)
 from auditor.targets.transcripts import Dialogue
 
 #: Fraction of the smaller of exact level and ceiling that a tight audit is to certify; below it the sandwich is
@@ -248,6 +255,8 @@ def explain(result: AuditResult) -> str:
     lines = [
         f"{result.mechanism} violates its claim {result.claimed} ({result.notion})",
         *([f"  cause        {found.cause}"] if found.cause else []),
+        *(f"  also         {say_also(o, result.symbol, result.alpha).removeprefix('also ')}" for o in result.also),
+        *([f"  ignored      {', '.join(result.ignore)}: not looked at"] if result.ignore else []),
         f"  pair         {found.pair}",
         f"    x          {found.x}",
         f"    x'         {found.y}",

@@ -15,6 +15,7 @@ from auditor.audits.privacy_loop import Settings
 from auditor.claims.errata import WRONG, Erratum, Role, Shows
 from auditor.datasets import Pair, Relation
 from auditor.errors import SpecificationError
+from auditor.events.cause_kinds import read_kinds
 from auditor.events.classifier import Learners
 from auditor.privacy.exact import PrivacyCurve
 from auditor.privacy.guarantees import Guarantee
@@ -64,7 +65,8 @@ class Draft:
     claimed, whatever the level; ``datasets`` holds names and datasets where the claim is not about pairs; ``subject``
     is what a `Theorem` is checked on; ``curve_of`` is the exact curve of a pair, where it is known; ``shows`` is what
     the claim shows of an erratum; without ``independence`` the draws are taken to be independent, and not tested;
-    ``controls`` are broken versions that a claim of accuracy has to refute, by what they are, as a subject each.
+    ``controls`` are broken versions that a claim of accuracy has to refute, by what they are, as a subject each;
+    ``ignore`` are kinds of causes that an audit of outputs leaves out.
     """
 
     level: str
@@ -87,6 +89,7 @@ class Draft:
     shows: Shows | None = None
     independence: bool = True
     controls: Mapping[str, Any] = field(default_factory=dict)
+    ignore: str | Sequence[str] = ()
 
     @property
     def privacy_guarantee(self) -> Guarantee:
@@ -133,6 +136,7 @@ class Draft:
         for draws in self.draws.values():
             Settings(draws=draws)
         Settings(detect=self.detect, learners=self.learners)
+        object.__setattr__(self, "ignore", read_kinds(self.ignore))
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,6 +33,7 @@ def privacy(
     draws: Mapping[str, int] | None = None,
     detect: float | None = None,
     learners: Learners | None = None,
+    ignore: str | Sequence[str] = (),
     note: str = "",
     parameters: Mapping[str, Any] | None = None,
 ) -> Draft:
@@ -60,6 +61,8 @@ def privacy(
         Level that an event of probability 0.01 is to be found at, default twice the claimed one.
     learners : str or callable, optional
         Further event learners, see `audit`.
+    ignore : str or sequence of str
+        Kinds of causes that the claim is not about, such as "floating-point", see `audit`.
     note : str
         A sentence for the report.
     parameters : mapping, optional
@@ -88,6 +91,7 @@ def privacy(
         note,
         parameters or {},
         relation=relation,
+        ignore=ignore,
     )
 
 

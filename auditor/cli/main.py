@@ -31,6 +31,7 @@ from auditor.cli.commands import (
 )
 from auditor.cli.scores import scores
 from auditor.errors import DpauditError, SpecificationError, TargetError
+from auditor.events.cause_kinds import IGNORABLE
 
 if TYPE_CHECKING:
     from auditor.claims import Claim
@@ -90,6 +91,13 @@ _METHOD = click.option(
     help="Method for L1 and L2 claims: bets that may stop at any time, or the fixed-size method of the literature, for "
     "comparison.",
 )
+_IGNORE = click.option(
+    "--ignore",
+    multiple=True,
+    metavar="KIND,...",
+    help="Kinds of causes that L1 and L2 audits leave out, for example floating-point; every pass names them. All: "
+    f"{', '.join(IGNORABLE)}.",
+)
 
 
 def _draws(default: str) -> Callable[[F], F]:
@@ -137,6 +145,12 @@ def cli() -> None:
 @_options(
     _ALPHA, _SEED, _JOBS, _BACKEND, _SCHEDULER, _draws("that of --level"), _max_seconds("none"), _DETECT, _METHOD, _OUT
 )
+@_IGNORE
+@click.option(
+    "--also",
+    is_flag=True,
+    help="After a violation by a kind of cause that can be ignored, search on without it, if draws are left.",
+)
 @_options(BASELINE, LEDGER, LEDGER_KEY)
 @click.option("--resume", is_flag=True, help="Continue an interrupted run of the same claims and options in --out.")
 @click.option("--dry-run", is_flag=True, help="List what would run and how long it would take, and stop.")
@@ -159,6 +173,8 @@ def run(
     dry_run: bool,
     ledger: Path | None,
     ledger_key: str,
+    ignore: tuple[str, ...],
+    also: bool,
 ) -> None:
     """Audit the claims declared in Python files or folders (default: experiments/).
 
@@ -188,6 +204,8 @@ def run(
         method=method,
         ledger=ledger,
         ledger_key=ledger_key,
+        ignore=ignore,
+        also=also,
     )
     known = read_baseline(baseline) if baseline is not None else None
     declared = listing.read_declarations(paths)
@@ -343,6 +361,13 @@ def _run_record(asked: Run, outcome: Outcome, begun: float) -> dict[str, Any]:
     default="verdict",
     show_default=True,
     help="Stop as soon as the claim is refuted, or go on for the tightest lower bound.",
+)
+@_IGNORE
+@click.option(
+    "--also/--no-also",
+    default=True,
+    show_default=True,
+    help="After a violation by a kind of cause that can be ignored, search on without it in the rest of the budget.",
 )
 @_options(_ALPHA, _SEED, _draws(f"{DRAWS:,}"), _max_seconds("60 without --draws, else none"), _DETECT, _METHOD)
 @click.option(

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +58,8 @@ from auditor.targets.outputs import Batch, pool_outputs, read_column, show_outpu
 from auditor.targets.threads import one_thread
 
 Array = NDArray[np.float64]
+#: From past draws of each side to the rule that a feature may be bet on.
+FindKept: TypeAlias = Callable[[Batch, Batch], Callable[[Feature], bool]]
 
 #: Draws a side that learners see. 20,000 place a threshold within 0.4 % of probability; memory does not grow with
 #: the budget.
@@ -217,6 +220,9 @@ class EventLearner:
         and judged on the odd ones.
     own : OwnRatio, optional
         The mechanism's own log-likelihood ratio on the pair.
+    find_kept : callable, optional
+        From past draws of each side to the rule that a feature may be bet on; by default all may. See
+        `auditor.events.ignored_causes.IgnoredCauses`.
 
     Notes
     -----
@@ -229,11 +235,13 @@ class EventLearner:
         alpha: float,
         extra: Learners | None = None,
         own: OwnRatio | None = None,
+        find_kept: FindKept | None = None,
     ) -> None:
         self.guarantee = guarantee
         self.nats = math.log(1 / alpha)
         self.training = Training(fitters_of(extra))
         self.own = own
+        self._find_kept = find_kept
         self.n = 0
         self.finalists: list[Proposal] = []
         self.reach = 0.0  # pessimistic level of the best event
@@ -430,18 +438,21 @@ class EventLearner:
             self._structured_at = len(x)
             self._structure = self._structure.joined(structure_of(x, y))
         self._survey.look(self._past)
-        groups = [group for feature in self._fixed for group in candidates_of(feature, *self._past.values(feature))]
-        for feature, a, b in self._learned_features(x, y):
+        keeps = _keep_all if self._find_kept is None else self._find_kept(x, y)
+        groups: list[Candidates] = []
+        for feature in filter(keeps, self._fixed):
+            groups += candidates_of(feature, *self._past.values(feature))
+        for feature, a, b in self._learned_features(x, y, keeps):
             symbols = isinstance(feature, Rank) and feature.base is None
             penalty = 0.0 if symbols else _PENALTIES.get(type(feature), 0.0)
             groups += [replace(group, penalty=penalty) for group in candidates_of(feature, a, b)]
         # Floats of shape (n,) on no coarse lattice.
         fine = near_answers(read_column(x), read_column(y)) if LatticeExponent() in self._fixed else []
-        for feature in dict.fromkeys((*self._structure.features, *fine)):
+        for feature in filter(keeps, dict.fromkeys((*self._structure.features, *fine))):
             groups += candidates_of(feature, *self._past.values(feature))
-        for feature in dict.fromkeys(self._survey.features):
+        for feature in filter(keeps, dict.fromkeys(self._survey.features)):
             groups += _weigh_candidates(feature, candidates_of(feature, *self._past.values(feature)))
-        for feature in dict.fromkeys(self._survey.chosen):
+        for feature in filter(keeps, dict.fromkeys(self._survey.chosen)):
             a, b = self._past.values(feature)
             groups += _weigh_candidates(feature, candidates_of(feature, a[1::2], b[1::2]))
         ranks = [group.feature for group in groups if isinstance(group.feature, Rank)]
@@ -453,7 +464,9 @@ class EventLearner:
         if groups:
             self._select(add_priors(x, y, groups), rejected)
 
-    def _learned_features(self, x: Batch, y: Batch) -> Iterator[tuple[Feature, Array, Array]]:
+    def _learned_features(
+        self, x: Batch, y: Batch, keeps: Callable[[Feature], bool]
+    ) -> Iterator[tuple[Feature, Array, Array]]:
         """Features learned on the even draws and their values on the odd ones, so that a noisy fit looks no better.
 
         Those with two parameters a coordinate or less are learned and judged on all draws: they hardly fit noise, and a
@@ -462,7 +475,7 @@ class EventLearner:
         even_x, even_y, odd_x, odd_y = x[::2], y[::2], x[1::2], y[1::2]
         key_x, key_y = self._past.keys()
         symbols = learn_symbols(even_x, even_y, MOST_SYMBOLS, (key_x[::2], key_y[::2]))
-        if symbols is not None:
+        if symbols is not None and keeps(symbols):
             yield symbols, symbols.of_keys(key_x[1::2]), symbols.of_keys(key_y[1::2])
         found: list[Feature | None] = []
         quick: list[Feature | None] = []
@@ -485,15 +498,17 @@ class EventLearner:
                     found.append(learn_histogram(base, base(even_x), base(even_y), CELLS))
             found += learn_lattices(even_x, even_y)
         for feature in quick:
-            if feature is not None:
+            if feature is not None and keeps(feature):
                 yield feature, feature(x), feature(y)
         for feature in found:
-            if feature is not None:
+            if feature is not None and keeps(feature):
                 yield feature, feature(odd_x), feature(odd_y)
-        for feature in self.training.features:
+        for feature in filter(keeps, self.training.features):
             a, b = self._past.values(feature)
             yield feature, a[1::2], b[1::2]
         for part in (*self._structure.parts, *self._survey.parts):
+            if not keeps(Rank(None, (), (), (), part)):
+                continue
             key_x, key_y = self._past.keys(part)
             label = getattr(part, "label", show_output)
             symbols = learn_symbols(even_x, even_y, MOST_SYMBOLS, (key_x[::2], key_y[::2]), label, part)
@@ -551,6 +566,11 @@ def _weigh_candidates(feature: Feature, groups: list[Candidates]) -> list[Candid
     """Events of the survey: preferred to others, unless their feature was learned and has a penalty."""
     penalty = PENALTIES.get(type(feature))
     return prefer_candidates(groups) if penalty is None else [replace(one, penalty=penalty) for one in groups]
+
+
+def _keep_all(feature: Feature) -> bool:
+    del feature
+    return True
 
 
 def _of_columns(x: Batch, y: Batch, columns: tuple[int, ...]) -> Linear | None:

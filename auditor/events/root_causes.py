@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from auditor.events.cause_kinds import VALUES
 from auditor.events.classifier import Score
 from auditor.events.elements import Elements
 from auditor.events.event_learner import Chain
@@ -52,10 +53,11 @@ def cause_of(chain: Chain) -> str:
         A phrase that names the kind of event only, with numbers of coordinates, which are part of the outputs' form;
         but no values, keys, texts or names of types of outputs, which may be private.
     """
-    return _phrase(chain.feature)
+    return cause_of_feature(chain.feature)
 
 
-def _phrase(feature: Feature | None) -> str:
+def cause_of_feature(feature: Feature | None) -> str:
+    """Cause of a difference that is seen through a feature, see `cause_of`."""
     if feature is None:
         return "value of the output"
     phrase = PHRASES.get(type(feature), "learned score")
@@ -180,7 +182,7 @@ def kind_of(cause: str) -> str:
     if "shared noise" in phrase or "repeated noise" in phrase:
         return "shared noise"
     kind = next((start for start in _KINDS if phrase.startswith(start)), phrase)
-    return "values" if phrase.startswith(_VALUES) else kind
+    return VALUES if phrase.startswith(_VALUES) else kind
 
 
 #: Ranks of classes: 0 says by itself what is the matter; 1 is one number; 2 a number made of several, or in an order

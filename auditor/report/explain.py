@@ -35,6 +35,7 @@ def summarize_finding(claim: ClaimView) -> str:
 def _paragraphs(claim: ClaimView) -> Iterator[str]:
     """Paragraphs on a claim of privacy or conformity, of which some may be empty."""
     yield describe_verdict(claim)
+    yield from claim.also
     if claim.conformity:
         if claim.draws:
             yield _certified_ratio(claim)
@@ -70,7 +71,8 @@ def describe_verdict(claim: ClaimView) -> str:
     if not claim.draws:
         return f"Not refuted. The stated distribution was computed exactly and is within the claim. {sentence}"
     against = claimed or "the claim"
-    return f"Not refuted: {claim.draws:,} draws gave no sufficient evidence against {against}. {sentence}"
+    without = f" ({claim.ignored})" if claim.ignored else ""
+    return f"Not refuted: {claim.draws:,} draws gave no sufficient evidence against {against}{without}. {sentence}"
 
 
 def describe_counterexample(claim: ClaimView) -> str:

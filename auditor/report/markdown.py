@@ -116,7 +116,8 @@ def _cell(column: Column, claim: ClaimView) -> str:
     if column.name != "verdict":
         return escape_markdown(column.text(claim))
     verdict = f"**{claim.verdict}, unexpected**" if claim.unexpected else claim.said
-    return f"{verdict}, known" if claim.known else verdict
+    verdict = f"{verdict}, known" if claim.known else verdict
+    return f"{verdict} ({escape_markdown(claim.ignored)})" if claim.ignored else verdict
 
 
 def theorems_table(run: RunView) -> list[str]:

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from typing import Any, get_origin, get_type_hints
 
+from auditor.events.cause_kinds import IGNORABLE
 from auditor.results import DERIVED, SCHEMA, AuditResult, Counterexample, Verdict
 
 Schema = dict[str, Any]
@@ -95,6 +96,25 @@ SHAPES: dict[str, Schema] = {
         required=True,
     ),
     "places": _object({"mechanism": _refer_to("place"), "claim": _refer_to("place")}),
+    "ignore": _list({"enum": list(IGNORABLE)}),
+    "also": _list(
+        _object(
+            {
+                "ignore": _with_description(
+                    "Kinds of causes that this search left out.", _list({"enum": list(IGNORABLE)})
+                ),
+                "verdict": _refer_to("verdict"),
+                "cause": _with_description("Of a violation.", TEXT),
+                "pair": {"type": ["string", "null"]},
+                "event": {"type": ["string", "null"]},
+                "draws": COUNT,
+                "lower_bound": LEVEL,
+                "log10_max_e_value": LEVEL,
+                "message": TEXT,
+            },
+            required=True,
+        )
+    ),
     "independence": _object(
         {
             "passed": FLAG,

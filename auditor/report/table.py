@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -29,7 +30,8 @@ def summary_table(results: Mapping[str, Any] | RunView) -> str:
     str
         Lines, each with a line break. Unexpected claims begin with "!", findings that a baseline holds with "k"; a
         dash stands for what does not apply. Below stands, of unexpected claims, what a baseline's finding does not
-        cover, and why nothing is decided and what to do about it.
+        cover, and why nothing is decided and what to do about it; then what stands beside a violation, and which kinds
+        of causes were left out.
     """
     run = RunView.of(results)
     columns = columns_on(TERMINAL)
@@ -41,6 +43,7 @@ def summary_table(results: Mapping[str, Any] | RunView) -> str:
     notes = [
         f"! {words.one_line(claim.id)}: {_note(claim)}" for claim in run.unexpected if claim.new or claim.undecided
     ]
+    notes += _left_out(run.claims)
     return "\n".join([*lines, *([""] if rows else []), *notes, *([""] if notes else []), _totals(run), ""])
 
 
@@ -51,6 +54,13 @@ def _mark(claim: ClaimView) -> str:
 def _note(claim: ClaimView) -> str:
     """What a line of the table has no room for."""
     return ". ".join(filter(None, (claim.surprise if claim.new else "", claim.undecided)))
+
+
+def _left_out(claims: Sequence[ClaimView]) -> list[str]:
+    """Kinds of causes that were left out, with the number of claims, and what stands beside a violation."""
+    counts = Counter(claim.ignored for claim in claims if claim.ignored)
+    also = [f"{words.one_line(claim.id)}: {words.one_line(text)}" for claim in claims for text in claim.also]
+    return [*also, *(f"{text} ({words.number_of(n, 'claim')})" for text, n in counts.items())]
 
 
 def _widths(columns: Sequence[Column], rows: Iterable[Sequence[str]]) -> list[int]:

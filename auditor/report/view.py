@@ -10,7 +10,15 @@ from functools import cached_property
 from typing import Any
 
 from auditor.report import words
-from auditor.results import describe_carried, explain_undecided, format_certainty, parse_number, usual_level
+from auditor.results import (
+    describe_carried,
+    explain_undecided,
+    format_certainty,
+    parse_number,
+    say_also,
+    say_ignored,
+    usual_level,
+)
 
 #: Words for the facts of a claim of conformity, which has datasets in the place of a pair, and cells in that of events.
 _CONFORMITY = {"pair": "datasets", "event": "worst cell"}
@@ -81,6 +89,17 @@ class ClaimView:
         Empty if there is no finding that might cover it.
         """
         return self.text("new")
+
+    @property
+    def ignored(self) -> str:
+        """Which kinds of causes were left out; empty for none."""
+        return say_ignored(self.raw.get("ignore") or ())
+
+    @property
+    def also(self) -> list[str]:
+        """Further searches after a violation, a sentence each."""
+        texts = [say_also(found, self.symbol, self.alpha) for found in self.raw.get("also") or ()]
+        return [f"{text[:1].upper()}{text[1:]}." for text in texts]
 
     @property
     def undecided(self) -> str:
@@ -263,6 +282,7 @@ class ClaimView:
             ("claim", self.text("claimed") + (f" ({notion})" if notion else "")),
             ("parameters", parameters),
             ("checked", self.checked),
+            ("not looked at", ", ".join(self.raw.get("ignore") or ())),
             ("pair", self.text("pair")),
             ("event", self.text("event")),
             ("evidence", self._evidence()),

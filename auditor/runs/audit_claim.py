@@ -66,6 +66,8 @@ def audit_claim(
         + (f" --draws {run.draws}" if run.draws is not None else "")
         + (f" --detect {run.detect!r}" if run.detect is not None else "")
         + (f" --method {run.method}" if run.method != METHODS[0] else "")
+        + (f" --ignore {','.join(run.ignore)}" if run.ignore else "")
+        + (" --also" if run.also else "")
         + (f" --ledger {shlex.quote(str(run.ledger))}" if run.ledger is not None else "")
         + (f" --ledger-key {shlex.quote(run.ledger_key)}" if run.ledger_key else "")
     )

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from auditor.audits.privacy_loop import Settings
 from auditor.audits.summary import describe_target
 from auditor.claims import Claim
 from auditor.results import make_plain
@@ -39,7 +40,7 @@ def build_manifest(run: Run, selected: Sequence[Claim]) -> dict[str, Any]:
     specification = "\n".join(
         f"{c.id}|{c.draft.guarantee!r}|{c.draft.expected}|{describe_target(c.draft.mechanism)}|"
         f"{[p.name for p in c.draft.pairs] or [name for name, _ in c.draft.datasets]}|"
-        f"{replace(settings_of(c, run, alpha[c.id]), seconds=None, chunks=None)}"
+        f"{_spell_settings(settings_of(c, run, alpha[c.id]))}"
         for c in selected
     )
     sources = sorted(
@@ -59,6 +60,8 @@ def build_manifest(run: Run, selected: Sequence[Claim]) -> dict[str, Any]:
         "seconds": run.seconds,
         "detect": run.detect,
         "method": run.method,
+        **({"ignore": list(run.ignore)} if run.ignore else {}),
+        **({"also": True} if run.also else {}),
         **({"ledger": str(run.ledger)} if run.ledger is not None else {}),
         **({"ledger_key": run.ledger_key} if run.ledger_key else {}),
         # Without addresses in memory, which differ from process to process.
@@ -66,6 +69,12 @@ def build_manifest(run: Run, selected: Sequence[Claim]) -> dict[str, Any]:
         "source_hash": hash_bytes("".join(sources).encode()),
         "claims_selected": len(selected),
     }
+
+
+def _spell_settings(settings: Settings) -> str:
+    """Settings as text, with what is ignored only where something is."""
+    further = {name: value for name, value in (("ignore", settings.ignore), ("also", settings.also)) if value}
+    return f"{replace(settings, seconds=None, chunks=None)}" + (f"|{further}" if further else "")
 
 
 def fingerprint_run(run: Run, selected: Sequence[Claim]) -> dict[str, Any]:

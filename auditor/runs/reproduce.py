@@ -38,7 +38,14 @@ _DECLARED = (
     *("mechanism", "detect", "stop"),
 )
 #: Options of a replay line, and the members of the manifest that they repeat.
-_OPTIONS = {"--seed": "seed", "--level": "level", "--draws": "draws", "--detect": "detect", "--method": "method"}
+_OPTIONS = {
+    "--seed": "seed",
+    "--level": "level",
+    "--draws": "draws",
+    "--detect": "detect",
+    "--method": "method",
+    "--ignore": "ignore",
+}
 
 
 @dataclass(frozen=True)
@@ -231,6 +238,8 @@ def _run_of(before: Mapping[str, Any], results: Path, jobs: int | None) -> Run:
             draws=about.get("draws"),
             detect=about.get("detect"),
             method=about.get("method", METHODS[0]),
+            ignore=about.get("ignore", ()),
+            also=about.get("also") is True,
             jobs=jobs if jobs is not None else os.cpu_count() or 1,
             chunks={
                 claim["id"]: len(claim["record"]["chunks"])
@@ -333,7 +342,7 @@ def _contradictions(old: Mapping[str, Any], asked: Run) -> Iterator[str]:
         yield "its replay line is not what a run writes"
         return
     for option, name in _OPTIONS.items():
-        here = getattr(asked, name)
+        here = getattr(asked, name) if name != "ignore" else ",".join(asked.ignore) or None
         default = METHODS[0] if name == "method" else None
         if said.get(option, str(default)) != str(here):
             there = said.get(option, "no")

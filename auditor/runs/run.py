@@ -10,6 +10,7 @@ from auditor.audits.defaults import DRAWS, METHODS
 from auditor.audits.privacy_loop import Settings
 from auditor.claims import BUDGETS, Claim
 from auditor.errors import DpauditError, SpecificationError, check_finite
+from auditor.events.cause_kinds import read_kinds
 from auditor.results import AuditResult, Verdict
 from auditor.targets.sampler import check_seed
 
@@ -63,6 +64,10 @@ class Run:
         File in which evidence of claims at L1 and L2 is carried from run to run, see `auditor.runs.ledger`.
     ledger_key : str
         Whatever else has to stay the same for that evidence to add up.
+    ignore : str or sequence of str
+        Kinds of causes that audits at L1 and L2 leave out, beside those that a claim ignores, see `Settings`.
+    also : bool
+        After a violation of such a kind search on without it, see `Settings`.
     files : tuple of str
         Files of ``paths`` that declare all that is selected, where they are known; else all of ``paths`` are loaded.
     """
@@ -82,6 +87,8 @@ class Run:
     method: str = METHODS[0]
     ledger: Path | None = None
     ledger_key: str = ""
+    ignore: str | Sequence[str] = ()
+    also: bool = False
     files: tuple[str, ...] = ()
 
     @property
@@ -109,6 +116,7 @@ class Run:
         draws = DRAWS if self.draws is None else self.draws
         Settings(alpha=self.alpha, seconds=self.seconds, draws=draws, detect=self.detect, method=self.method)
         check_seed(self.seed)
+        object.__setattr__(self, "ignore", read_kinds(self.ignore))
         if self.ledger_key and self.ledger is None:
             raise SpecificationError(f"a key is for a ledger, got {self.ledger_key!r} without one")
 
@@ -191,6 +199,8 @@ def settings_of(claim: Claim, run: Run, alpha: float) -> Settings:
         chunks=run.chunks.get(claim.id),
         learners=claim.draft.learners,
         independence=claim.draft.independence,
+        ignore=(*claim.draft.ignore, *(run.ignore if on_outputs else ())),
+        also=run.also and on_outputs and run.ledger is None,
     )
 
 

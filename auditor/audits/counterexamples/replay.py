@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -180,6 +180,7 @@ class _Record:
     one_a_call: bool
     digest: str | None
     unseeded: bool
+    ignore: Sequence[str]
 
     def sampler(self, target: Mechanism, limit: float | None, seed: int, key: str) -> Sampler:
         return Sampler(target, seed, key, limit, one_a_call=self.one_a_call, catching=True)
@@ -277,7 +278,9 @@ def _confirm_record(sampler: Sampler, known: _Record, most: int, key: str, to_th
 def _learned_anew(sampler: Sampler, known: _Record, first: list[str]) -> Replayed:
     """The event is not stored: an audit learns one on fresh draws, and is given more of them for that."""
     draws = 2 * _TIMES * (known.counts.n + (known.before.n if known.before is not None else 0))
-    settings = Settings(alpha=known.alpha, draws=max(draws, 1_000), seed=sampler.seed, limit=sampler.limit)
+    settings = Settings(
+        alpha=known.alpha, draws=max(draws, 1_000), seed=sampler.seed, limit=sampler.limit, ignore=known.ignore
+    )
     evidence = collect_evidence(sampler, known.guarantee, [known.pair], settings)
     reached = evidence.refuted(known.alpha)
     lines = [*first, f"the event is not stored: one was learned anew on {evidence.n:,} fresh draws on each dataset"]
@@ -326,6 +329,7 @@ def _read(record: Mapping[str, Any], pair: Pair | None, guarantee: Guarantee | N
             one_a_call=again.get("one_a_call") is True,
             digest=again.get("digest"),
             unseeded=record.get("unseeded") is True,
+            ignore=record.get("ignore", ()),
         )
     except (KeyError, TypeError, ValueError) as error:
         if isinstance(error, SpecificationError):

@@ -20,6 +20,7 @@ from auditor.datasets import Pair, Relation
 from auditor.errors import SpecificationError, TargetError, TargetRaised
 from auditor.events.elements import read_once
 from auditor.events.event_learner import Chain
+from auditor.events.ignored_causes import find_kept_without
 from auditor.events.root_causes import cause_of
 from auditor.privacy.guarantees import Guarantee
 from auditor.targets.outputs import Batch
@@ -119,6 +120,7 @@ def shrink_counterexample(
     synthetic: Sequence[Pair] = (),
     values: Sequence[Any] | None = None,
     least: int = 0,
+    ignore: Sequence[str] = (),
 ) -> Shrunk | None:
     """Find smaller datasets and a simpler event that violate.
 
@@ -152,6 +154,8 @@ def shrink_counterexample(
         The domain of a row, see `smaller_pair`.
     least : int
         Fewest rows of a dataset that the claim is about.
+    ignore : sequence of str
+        Kinds of causes that the audit ignores, and that events are not to have.
 
     Returns
     -------
@@ -168,7 +172,7 @@ def shrink_counterexample(
     """
     if isinstance(draws, bool) or not isinstance(draws, int) or draws < 4 * FIRST:
         raise SpecificationError(f"draws must be an integer of at least {4 * FIRST}, got {draws!r}")
-    tries = _PairTrials(copy.copy(sampler), guarantee, alpha, draws, seconds)
+    tries = _PairTrials(copy.copy(sampler), guarantee, alpha, draws, seconds, ignore)
     try:
         given = [(pair, chain_candidates), *others]
         shown = next((one for one in given if tries.repeat(one[0], len(given))), None)
@@ -204,6 +208,7 @@ class _PairTrials:
     alpha: float
     draws: int
     seconds: float | None
+    ignore: Sequence[str] = ()
     begun: float = field(default_factory=time.monotonic)
     key: str = ""
     unit: int = _LEAST // _PATIENCE
@@ -259,6 +264,7 @@ class _PairTrials:
             seconds=None if self.seconds is None else max(self._seconds(_PAIR_SHARE), _TICK),
             seed=self.sampler.seed,
             limit=self.sampler.limit,
+            ignore=self.ignore,
         )
         evidence = collect_evidence(self.sampler, self.guarantee, [pair], settings)
         self.used += 2 * evidence.n
@@ -291,7 +297,9 @@ class _PairTrials:
         for attempt in range(_CHOICES):
             n = self._affordable_draws(_PATIENCE ** (1 + attempt))
             past, fresh = (self._draw_both_sides(pair, n, key, attempt) for key in ("past", "fresh"))
-            candidates = [*simple_events(*past, self.guarantee), *single_events([*self.events, *chains])]
+            find_kept = find_kept_without(self.ignore)
+            simple = simple_events(*past, self.guarantee, None if find_kept is None else find_kept(*past))
+            candidates = [*simple, *single_events([*self.events, *chains])]
             candidates = list(dict.fromkeys(candidates))
             found = simplest_event(candidates, past, fresh, self.guarantee, self.alpha, cause)
             if found is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -44,7 +44,9 @@ def single_events(chains: Iterable[Chain]) -> list[Chain]:
     return list(dict.fromkeys(replace(chain, cuts=(cut,)) for chain in chains for cut in chain.cuts))
 
 
-def simple_events(x: Batch, y: Batch, guarantee: Guarantee) -> list[Chain]:
+def simple_events(
+    x: Batch, y: Batch, guarantee: Guarantee, keeps: Callable[[Feature], bool] | None = None
+) -> list[Chain]:
     """The best event of each feature, by past draws.
 
     Of features that need no learning, and of few symbols.
@@ -55,6 +57,8 @@ def simple_events(x: Batch, y: Batch, guarantee: Guarantee) -> list[Chain]:
         Past draws, as many of each side.
     guarantee : Guarantee
         The claim.
+    keeps : callable, optional
+        Says of which features events may be; default of all.
     """
     found: list[Chain] = []
     features: list[Feature] = [
@@ -63,12 +67,12 @@ def simple_events(x: Batch, y: Batch, guarantee: Guarantee) -> list[Chain]:
         *telling_features(x, y),
     ]
     symbols = learn_symbols(x, y, MOST_SYMBOLS)
-    if symbols is not None:
+    if symbols is not None and (keeps is None or keeps(symbols)):
         # Few symbols from either end of the order, and all but few.
         last = len(symbols.ranks) - 1
         cuts = {float(k) for k in (0, 1, 2, last - 1, last - 2, last - 3) if 0 <= k < last}
         found += [Chain(symbols, side, (cut,)) for side in ("below", "above") for cut in sorted(cuts)]
-    for feature in dict.fromkeys(features):
+    for feature in dict.fromkeys(features if keeps is None else filter(keeps, features)):
         a, b = feature(x), feature(y)
         found_values = np.unique(np.concatenate([a[~np.isnan(a)], b[~np.isnan(b)]]))
         if not len(found_values):

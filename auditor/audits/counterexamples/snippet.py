@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -200,6 +201,7 @@ def write_snippet(
     *,
     alpha: float = 0.01,
     one_draw: bool = False,
+    ignore: Sequence[str] = (),
 ) -> str:
     """Lines of Python that audit a target on one pair.
 
@@ -221,6 +223,8 @@ def write_snippet(
         Level of the audit.
     one_draw : bool
         The target is a function of one draw.
+    ignore : sequence of str
+        Kinds of causes that the audit ignores.
 
     Returns
     -------
@@ -233,6 +237,7 @@ def write_snippet(
     uses = [f"import {module}" for module, mark in (("numpy as np", "np."), ("pandas as pd", "pd.")) if mark in x + y]
     stated = f"parse_claim({claim!r})" if isinstance(claim, str) else f"auditor.{claim!r}"
     once = ", one_draw=True" if one_draw else ""
+    without = f", ignore={','.join(ignore)!r}" if ignore else ""
     lines = [
         *uses,
         "import auditor",
@@ -243,7 +248,7 @@ def write_snippet(
         f"y = {y}",
         *([f"# {describe_counts(counts, event)}".replace("x'", "y")] if event and counts is not None else []),
         f"with closing_target(target_named({target!r}{once})) as target:",
-        f"    result = auditor.audit(target, {stated}, auditor.Pair(x, y), alpha={alpha!r})",
+        f"    result = auditor.audit(target, {stated}, auditor.Pair(x, y), alpha={alpha!r}{without})",
         "    print(auditor.explain(result))",
     ]
     return "\n".join(lines) + "\n"

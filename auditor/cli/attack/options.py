@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -71,6 +72,11 @@ class Attack:
     ledger, ledger_key : Path or None, str
         File in which evidence is carried from run to run, see `auditor.runs.ledger`, and what else has to stay the same
         for it to add up.
+    ignore : str or sequence of str
+        Kinds of causes that nothing is bet on, see `Settings`.
+    also : bool
+        After a violation of such a kind, search on without it, see `Settings`. Not with a ledger, which carries
+        evidence of one search.
 
     Raises
     ------
@@ -101,11 +107,13 @@ class Attack:
     method: str = METHODS[0]
     ledger: Path | None = None
     ledger_key: str = ""
+    ignore: str | Sequence[str] = ()
+    also: bool = True
 
     def __post_init__(self) -> None:
         check_seed(self.seed)
         check_finite(seconds=self.seconds, detect=self.detect, limit=self.limit)
-        self.settings()  # which checks the others
+        object.__setattr__(self, "ignore", self.settings().ignore)  # the settings check the others too
         if self.relation is not None and self.relation not in RELATIONS:
             raise SpecificationError(f"relation must be one of {', '.join(RELATIONS)}, got {self.relation!r}")
         if (self.data is None) != (self.neighbor is None):
@@ -123,6 +131,10 @@ class Attack:
             raise SpecificationError(f"--ledger-key needs --ledger, got {self.ledger_key!r} without it")
 
     def _check_adversary(self) -> None:
+        if self.ignore:
+            raise SpecificationError(
+                f"an adversary bets on a score of its own: --adversary cannot be used with --ignore {self.ignored}"
+            )
         if self.ledger is not None:
             raise SpecificationError(
                 f"a ledger does not carry evidence of games: --adversary cannot be used with --ledger {self.ledger}"
@@ -145,7 +157,14 @@ class Attack:
             detect=self.detect,
             limit=self.limit,
             method=self.method,
+            ignore=self.ignore,
+            also=self.also and self.adversary is None and self.ledger is None,
         )
+
+    @property
+    def ignored(self) -> str:
+        """Kinds of causes that are ignored, as one text."""
+        return ",".join(self.ignore)
 
     @property
     def private(self) -> bool:
@@ -171,6 +190,7 @@ class Attack:
             ("--limit", self.limit if self.limit != LIMIT else None),
             ("--detect", self.detect),
             ("--method", self.method if self.method != METHODS[0] else None),
+            ("--ignore", self.ignored or None),
             ("--ledger", self.ledger),
             ("--ledger-key", self.ledger_key or None),
         ):
@@ -180,5 +200,6 @@ class Attack:
             "--show-data": self.show_data,
             "--one-draw": self.one_draw,
             "--no-shrink": not self.shrink,
+            "--no-also": not self.also,
         }
         return shlex.join([*words, *(flag for flag, given in flags.items() if given)])

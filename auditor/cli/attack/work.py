@@ -297,13 +297,23 @@ class _Work:
             synthetic=made_up,
             values=self.values,
             least=attack.least,
+            ignore=settings.ignore,
         )
 
     def snippet(self, pair: Pair, event: str, counts: EventCounts) -> str:
         """Lines of Python that show a counterexample."""
         attack = self.attack
         name = show_target(attack.target)
-        return write_snippet(name, attack.claim, pair, event, counts, alpha=attack.alpha, one_draw=attack.one_draw)
+        return write_snippet(
+            name,
+            attack.claim,
+            pair,
+            event,
+            counts,
+            alpha=attack.alpha,
+            one_draw=attack.one_draw,
+            ignore=self.settings().ignore,
+        )
 
     def with_adversary(self, asked: Asked) -> AuditResult:
         """What an adversary finds that makes up the data."""
@@ -364,6 +374,7 @@ class _Work:
             "seconds": settings.seconds,
             "detect": attack.detect,
             "method": attack.method,
+            **({"ignore": list(settings.ignore)} if settings.ignore else {}),
             **({"ledger": str(attack.ledger)} if attack.ledger is not None else {}),
             **({"ledger_key": attack.ledger_key} if attack.ledger_key else {}),
         }

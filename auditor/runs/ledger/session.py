@@ -103,6 +103,8 @@ class Ledger:
         """
         self.prepare(settings.method)
         parts = collect_parts(target, guarantee, pairs, self.named, self.key, private)
+        if settings.ignore:  # bets on other events are another series
+            parts["ignore"] = ",".join(settings.ignore)
         with hold_claim(self.path, id_), Store(self.path) as store:
             yield Night(store, id_, parts, guarantee, pairs, settings, private)
 

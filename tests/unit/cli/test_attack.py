@@ -54,6 +54,9 @@ MECHANISMS = """
 
     half_stated.states = {"noise": {"distribution": "laplace", "scale": -1, "sensitivity": 1}}
 
+    def half_in_floats(data, n, rng):
+        return np.sum(data) + rng.laplace(scale=0.5, size=n)
+
     SOURCE = np.random.default_rng(17)
 
     def from_a_constant_seed(data, n):
@@ -281,3 +284,38 @@ def test_a_deviation_says_why_on_the_terminal(dpaudit: Command, mechanisms: Path
     said = dpaudit("attack", helped(mechanisms, "lies"), *BITS, "--draws", 4_000, "--alpha", 1e-6)
     assert said.code == 1, said
     assert "note         noise scale: laplace noise of scale 0.5" in said.out
+
+
+# ------------------------------------------------------------------------- what is ignored
+
+
+def test_floating_point_is_ignored_and_the_scale_named(dpaudit: Command, mechanisms: Path, tmp_path: Path) -> None:
+    target = f"{mechanisms}:half_in_floats"
+    usual = ("attack", target, *BITS, "--rows", 1, "--draws", 20_000, "--alpha", 1e-6, "--no-shrink")
+    said = dpaudit(*usual, "--out", tmp_path / "both")
+    assert said.code == 1, said
+    assert "cause        floating-point bit structure" in said.out
+    assert "also         violated without floating-point: threshold on the value of the output; lower bound" in said.out
+    (found,) = claim_of(tmp_path / "both")["also"]
+    assert (found["verdict"], found["ignore"]) == ("violation", ["floating-point"])
+    assert "also  " not in dpaudit(*usual, "--no-also").out
+
+    said = dpaudit(*usual, "--ignore", "floating-point,length", "--ignore", "lattice", "--out", tmp_path / "scale")
+    assert said.code == 1, said
+    found = claim_of(tmp_path / "scale")
+    assert found["counterexample"]["cause"] == "threshold on the value of the output"
+    assert found["ignore"] == ["floating-point", "lattice", "length"]
+    assert json.loads((tmp_path / "scale" / "results.json").read_text())["manifest"]["ignore"] == found["ignore"]
+    assert found["replay"].endswith("--ignore floating-point,lattice,length --no-shrink")
+    assert "ignore='floating-point,lattice,length'" in found["counterexample"]["code"]
+    assert dpaudit("replay", tmp_path / "scale" / "results.json").code == 0
+
+
+def test_bad_kinds_are_refused(dpaudit: Command, mechanisms: Path) -> None:
+    usual = ("attack", f"{mechanisms}:count", "--claim", "epsilon=1")
+    said = dpaudit(*usual, *BITS[2:], "--ignore", "floats")
+    assert said.code == 2
+    assert "no kind of causes is called 'floats'; did you mean floating-point?" in said.err
+    said = dpaudit(*usual, "--adversary", "packing", "--ignore", "lattice")
+    assert said.code == 2
+    assert "--adversary cannot be used with --ignore lattice" in said.err

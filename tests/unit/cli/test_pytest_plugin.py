@@ -329,7 +329,7 @@ def test_a_bad_option_is_refused(suite: pytest.Pytester, option: str, said: str)
 
 def test_a_bad_marker_makes_its_own_test_an_error(suite: pytest.Pytester) -> None:
     bad = {
-        "1_000": "takes keywords only (draws, seconds, audits), got (1000,)",
+        "1_000": "takes keywords only (draws, seconds, audits, ignore), got (1000,)",
         "drawn=5": "has no 'drawn' (= 5)",
         "draws=5": "draws of the marker dpaudit must be an integer of at least 32, got 5",
         "draws=1e5": "draws of the marker dpaudit must be an integer of at least 32, got 100000.0",
@@ -338,6 +338,8 @@ def test_a_bad_marker_makes_its_own_test_an_error(suite: pytest.Pytester) -> Non
         "seconds=0": "seconds of the marker dpaudit must be a positive number, got 0",
         "seconds='5'": "seconds of the marker dpaudit must be a positive number, got '5'",
         "audits=-1": "audits of the marker dpaudit must be an integer of at least 0, got -1",
+        "ignore='float'": "no kind of causes is called 'float'; did you mean floating-point?",
+        "ignore=3": "ignore must be names of kinds of causes, got 3",
         "audits=None": "audits of the marker dpaudit must be an integer of at least 0, got None",
     }
     tests = [
@@ -351,6 +353,27 @@ def test_a_bad_marker_makes_its_own_test_an_error(suite: pytest.Pytester) -> Non
     assert "During handling" not in done.stdout.str()
     # What is refused declares nothing.
     assert float(found["test_fine"]["dpaudit.1.alpha"]) == pytest.approx(0.009)
+
+
+def test_a_marker_names_kinds_of_causes_to_ignore(suite: pytest.Pytester) -> None:
+    body = """
+def in_floats(data, n, rng):
+    return data[0] + rng.laplace(size=n)
+
+@pytest.mark.dpaudit(draws=4_000, ignore="floating-point")
+def test_ignored():
+    assert_private(in_floats, PureDP(1.0), PAIR, alpha=1e-6)
+
+@pytest.mark.dpaudit(draws=4_000, ignore=["floating-point"])
+def test_its_own_goes_first():
+    with pytest.raises(PrivacyViolation, match="floating-point"):
+        assert_private(in_floats, PureDP(1.0), PAIR, alpha=1e-6, ignore=())
+"""
+    done, found = run(suite, body)
+    done.assert_outcomes(passed=2)
+    assert found["test_ignored"]["dpaudit.1.ignore"] == "floating-point"
+    assert "dpaudit.1.ignore" not in found["test_its_own_goes_first"]
+    assert "test_suite.py::test_ignored: not looked at: floating-point" in done.stdout.str()
 
 
 # One alpha for a session

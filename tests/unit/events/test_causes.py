@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from auditor.events import root_causes
+from auditor.events.cause_kinds import IGNORABLE, VALUES
 from auditor.events.classifier import Score
 from auditor.events.codec import list_event_classes
 from auditor.events.elements import Elements
@@ -32,7 +33,7 @@ from auditor.events.log_likelihood_ratio import OwnRatio
 from auditor.events.numbers_in_text import Written
 from auditor.events.output_types import Flag, IsValue, KeyOrder, KindIs
 from auditor.events.parametric_features import Clipped, Marked
-from auditor.events.root_causes import cause_of, rank_simplicity
+from auditor.events.root_causes import cause_of, kind_of, rank_simplicity
 from auditor.events.shared_noise import Cancelled, Equal, Repeats
 from auditor.events.spread_shifts import SpreadShifts
 from auditor.events.structure import Item, PartAt
@@ -139,6 +140,11 @@ def test_every_class_of_features_has_a_cause() -> None:
 def test_every_feature_but_those_of_several_ranks_has_one() -> None:
     ranked = {*root_causes._RANKS, Numeric, Rank, Shape, Item}
     assert ranked == set(root_causes.PHRASES)
+
+
+def test_every_cause_is_on_the_values_or_of_a_kind_that_can_be_ignored() -> None:
+    # A new phrase whose kind has no name fails here, and so does a name that no phrase has.
+    assert {kind_of(phrase) for _, phrase in PHRASES} == {VALUES, *IGNORABLE.values()}
 
 
 def test_a_feature_of_somebody_elses_is_a_learned_score() -> None:

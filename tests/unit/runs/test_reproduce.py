@@ -49,6 +49,18 @@ def test_a_packed_file_is_reproduced(dpaudit: Command, results: Path) -> None:
     assert (said.code, said.out) == (0, "3 of 3 claims reproduced\n"), said
 
 
+def test_what_was_ignored_is_ignored_again(dpaudit: Command, tmp_path: Path) -> None:
+    results = tmp_path / "out" / "results.json"
+    options = ("--ignore", "floating-point,length", "--also", "--out", results.parent)
+    said = dpaudit("run", declare(tmp_path), *QUICK, *options)
+    assert said.code == 0, said
+    assert "not looked at: floating-point, length (2 claims)" in said.out
+    manifest = read(results)["manifest"]
+    assert (manifest["ignore"], manifest["also"]) == (["floating-point", "length"], True)
+    said = dpaudit("reproduce", results, "--jobs", 1)
+    assert (said.code, said.out) == (0, "3 of 3 claims reproduced\n"), said
+
+
 def test_a_part_has_the_shares_of_the_whole_run(dpaudit: Command, tmp_path: Path) -> None:
     """Two claims hold, so each has half of alpha, whichever of them is run again."""
     body = FINE + "    yield privacy(Response(0.9), PureDP(1.0), PAIR, case='weak')\n"
@@ -155,6 +167,7 @@ def test_a_changed_seed_contradicts_the_replay_lines(dpaudit: Command, results: 
         ("level", "standard", "its replay line has the level smoke, the manifest standard"),
         ("draws", 26_001, "its replay line has the draws 26000, the manifest 26001"),
         ("detect", 3.0, "its replay line has the detect no, the manifest 3.0"),
+        ("ignore", ["length"], "its replay line has the ignore no, the manifest length"),
     ],
 )
 def test_other_changed_options_do_too(dpaudit: Command, results: Path, name: str, value: Any, said_so: str) -> None:

@@ -1,0 +1,77 @@
+"""Kinds of causes that an audit can ignore, by the names that options and declarations take.
+
+Nothing is loaded here, so that help texts can list the names.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Mapping, Sequence
+
+from auditor.errors import SpecificationError
+
+#: Kind of all causes that read the numbers of an output. It cannot be ignored: claims are about these above all.
+VALUES = "values"
+#: Kinds that can be ignored, by name, as `auditor.events.root_causes.kind_of` gives them.
+IGNORABLE: Mapping[str, str] = {
+    "floating-point": "floating-point",
+    "lattice": "lattice",
+    "missing-values": "NaN or infinite values",
+    "length": "length of the output",
+    "keys": "key",
+    "key-order": "order of the output's keys",
+    "types": "type of the output",
+    "exceptions": "exception",
+    "shared-noise": "shared noise",
+    "equal-elements": "equal elements: how many different values there are",
+    "element-order": "order of the elements",
+    "element-places": "place of a value in the output",
+    "set-bits": "number of bits that are set in the output",
+}
+#: Names that are suggested for an unknown one, and how alike they are at least; arbitrary.
+_SUGGESTED, _ALIKE = 3, 0.5
+
+
+def read_kinds(given: str | Sequence[str]) -> tuple[str, ...]:
+    """Read names of kinds, in the order of `IGNORABLE`.
+
+    Examples
+    --------
+    >>> read_kinds("length, floating-point")
+    ('floating-point', 'length')
+
+    Raises
+    ------
+    SpecificationError
+        If one is not a name of a kind that can be ignored; the message has names that are close.
+    """
+    if not isinstance(given, str | Sequence) or not all(isinstance(name, str) for name in given):
+        raise SpecificationError(f"ignore must be names of kinds of causes, got {given!r}")
+    texts = [given] if isinstance(given, str) else given
+    names = [name.strip() for text in texts for name in text.split(",") if name.strip()]
+    for name in names:
+        if name not in IGNORABLE:
+            raise SpecificationError(_explain_unknown(name))
+    return tuple(name for name in IGNORABLE if name in names)
+
+
+def find_kind(kind: str) -> str | None:
+    """Name of a kind that can be ignored, else None.
+
+    Kinds are as `auditor.events.root_causes.kind_of` gives them.
+    """
+    return next((name for name, known in IGNORABLE.items() if known == kind), None)
+
+
+def _explain_unknown(name: str) -> str:
+    plain = re.sub(r"[\s_]+", "-", name.lower())
+    if plain in (VALUES, "value", "threshold", "scale"):
+        return (
+            f"{name!r} cannot be ignored: causes on the numbers of an output are what a claim of privacy is about; "
+            f"kinds of causes that can be: {', '.join(IGNORABLE)}"
+        )
+    close = [kind for kind in IGNORABLE if kind in plain or plain in kind]
+    close = close or difflib.get_close_matches(plain, IGNORABLE, _SUGGESTED, _ALIKE)
+    hint = f"did you mean {' or '.join(close)}? Kinds" if close else "kinds"
+    return f"no kind of causes is called {name!r}; {hint} that can be ignored: {', '.join(IGNORABLE)}"
