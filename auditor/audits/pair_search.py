@@ -15,7 +15,7 @@ import numpy as np
 from auditor.datasets import Pair, Relation
 from auditor.datasets.crafted_pairs import hash_dataset
 from auditor.datasets.strategies import is_strategy
-from auditor.errors import SpecificationError, TargetError, TargetRaised, check_positive
+from auditor.errors import SpecificationError, TargetError, TargetRaised, check_positive, require_library
 from auditor.events.event_learner import RESERVOIR, EventLearner
 from auditor.events.log_likelihood_ratio import own_ratio
 from auditor.privacy.guarantees import Guarantee
@@ -323,6 +323,7 @@ class _Trials:
 
 def _explore(strategy: SearchStrategy[Pair], trials: _Trials, seed: int) -> None:
     """Try the pairs that hypothesis proposes, until the draws for new pairs are used."""
+    require_library("hypothesis", "the search for pairs")
     import hypothesis
     from hypothesis import HealthCheck, Phase, Verbosity
 

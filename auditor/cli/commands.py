@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from auditor.errors import SpecificationError
+from auditor.errors import SpecificationError, describe_missing, require_library
 
 if TYPE_CHECKING:
     from auditor.results import AuditResult
@@ -195,7 +195,10 @@ def report(results: Path, out: Path | None, baseline: Path | None, comment: bool
         click.echo(as_comment(content), nl=False)
         return
     make_folder(folder)
-    for path in rendering.write_reports(content, folder, read_run_record(results)):
+    written = rendering.write_reports(content, folder, read_run_record(results))
+    if written[0].suffix != ".html":
+        print_notices([f"no report.html: {describe_missing('jinja2', 'reports in HTML')}"])
+    for path in written:
         click.echo(path)
 
 
@@ -366,6 +369,7 @@ def calibrate(
 
     Exit codes: 0 the false alarms fit alpha; 2 there are too many.
     """
+    require_library("jinja2", "`dpaudit calibrate`")
     from auditor.calibration.command import make_plan, report_calibration
 
     plan = make_plan(audits, draws, quick, alpha, seed, jobs)

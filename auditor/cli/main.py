@@ -29,7 +29,7 @@ from auditor.cli.commands import (
     make_folder,
     print_notices,
 )
-from auditor.errors import DpauditError, SpecificationError, TargetError
+from auditor.errors import DpauditError, SpecificationError, TargetError, describe_missing
 
 if TYPE_CHECKING:
     from auditor.claims import Claim
@@ -166,7 +166,7 @@ def run(
     """
     from auditor.cli import listing
     from auditor.runs.baseline import read_baseline
-    from auditor.runs.run import Run
+    from auditor.runs.run import Run, choose_jobs
 
     if resume and out is None:
         raise click.UsageError("--resume needs --out, the folder of the interrupted run")
@@ -178,7 +178,7 @@ def run(
         level=level,
         alpha=alpha,
         seed=seed,
-        jobs=jobs if jobs is not None else 1 if scheduler is not None else os.cpu_count() or 1,
+        jobs=1 if scheduler is not None else choose_jobs(jobs),
         backend=backend,
         scheduler=scheduler,
         draws=draws,
@@ -282,10 +282,12 @@ def _write(out: Path, content: dict[str, Any], record: dict[str, Any], shown: Ru
         out.mkdir(parents=True, exist_ok=True)
         write_json(out / "results.json", content)
         (out / "run.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-        report.write_reports(content if shown is None else shown, out, record)
+        written = report.write_reports(content if shown is None else shown, out, record)
     except OSError as error:
         raise SpecificationError(f"cannot write to {str(out)!r}: {error}") from error
-    click.echo(f"reports are in {out}: open {out / 'report.html'}", err=True)
+    if written[0].suffix != ".html":
+        print_notices([f"no report.html: {describe_missing('jinja2', 'reports in HTML')}"])
+    click.echo(f"reports are in {out}: open {written[0]}", err=True)
 
 
 def _run_record(asked: Run, outcome: Outcome, begun: float) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from auditor.errors import SpecificationError
+from auditor.errors import SpecificationError, require_library
 
 #: Most rows of a crafted dataset, and values of a row; arbitrary, so that a slip of the pen does not fill the memory.
 MOST = 1_000_000
@@ -33,6 +33,7 @@ def read_data(path: Path) -> Any:
 
 
 def _read_csv(path: Path) -> Any:
+    require_library("pandas", "CSV files")
     import pandas as pd  # takes longer to import than all the rest together
 
     return pd.read_csv(path)

@@ -15,6 +15,7 @@ from contextlib import contextmanager, nullcontext
 from functools import cache, partial
 from typing import Any
 
+from auditor.errors import require_library
 from auditor.results import AuditResult
 from auditor.runs.audit_claim import audit_by_id, declared_claim, drawn_from
 from auditor.runs.run import Done, HandOut, Run, Say, WorkersLost
@@ -60,6 +61,7 @@ def start_workers(run: Run, say: Say | None = None, alone: bool = False) -> Iter
         with one_thread(), hire_partner(partial(_target, run)) if POSSIBLE else nullcontext() as take:
             yield lambda ids, alpha: (audit_by_id(run, id_, alpha[id_], take) for id_ in ids)
     else:
+        require_library("joblib", "several workers (--jobs 1 needs none)")
         yield lambda ids, alpha: _processes(run, ids, alpha)
 
 
