@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -9,9 +10,12 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from decimal import ROUND_FLOOR, Decimal
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 SCHEMA = "dpaudit-results/2"
 #: Properties of a result that its record has besides the fields.
@@ -294,6 +298,28 @@ class AuditResult:
         if self.resolution and self.resolves is not None:
             text += f"; {say_resolution(self.symbol, self.resolves, len(self.record.get('pairs', [''])))}"
         return f"{text}. {self.undecided}" if self.undecided else text
+
+    def _repr_html_(self) -> str | None:
+        """The claim's card, for a notebook; None where nothing can render it."""
+        # Reports import results; this one import the other way is made when a notebook asks for it.
+        card: str | None = importlib.import_module("auditor.report.notebook").render_card(self)
+        return card
+
+    def plot(self) -> Figure:
+        """Plot levels, trade-off curve and evidence, by matplotlib.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            With a panel for each that there is; no window is opened.
+
+        Raises
+        ------
+        MissingLibraryError
+            If matplotlib is not installed: it comes with the extra "plot".
+        """
+        figure: Figure = importlib.import_module("auditor.report.notebook").plot_result(self)
+        return figure
 
     def to_json(self) -> dict[str, Any]:
         """Plain data with `DERIVED`, without `ABSENT` members that are empty; see `make_plain`."""

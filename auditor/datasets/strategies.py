@@ -42,7 +42,7 @@ _FAR = 10
 
 def is_strategy(value: object) -> TypeGuard[SearchStrategy[Pair]]:
     """Whether a value is a hypothesis strategy; does not import hypothesis."""
-    if "hypothesis" not in sys.modules:  # then nobody can have made one
+    if sys.modules.get("hypothesis") is None:  # then nobody can have made one
         return False
     from hypothesis.strategies import SearchStrategy
 
