@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import json
 import os
@@ -53,6 +54,14 @@ def process(*arguments: object) -> Said:
     with start(*arguments) as running:
         out, err = running.communicate(timeout=120)
     return Said(running.returncode, out, err)
+
+
+def run_line(line: str, **names: object) -> Any:
+    """What the last expression of a line of Python gives, in a namespace with nothing but the names."""
+    *setup, last = ast.parse(line).body
+    assert isinstance(last, ast.Expr)
+    exec(compile(ast.Module(setup, []), "<line>", "exec"), names)
+    return eval(compile(ast.Expression(last.value), "<line>", "eval"), names)
 
 
 def complaints(said: Said) -> list[str]:
