@@ -159,10 +159,13 @@ def until(running: subprocess.Popen[str], beginning: str) -> str:
     raise AssertionError(f"{beginning!r} never came:\n{read_so_far}")
 
 
-def interrupt(running: subprocess.Popen[str], said: str) -> Said:
-    """Press Ctrl-C: a terminal sends the signal to the whole group."""
+def interrupt(running: subprocess.Popen[str], said: str, alone: bool = False) -> Said:
+    """Press Ctrl-C: a terminal sends the signal to the whole group; or interrupt the process alone."""
     try:
-        os.killpg(running.pid, signal.SIGINT)
+        if alone:
+            running.send_signal(signal.SIGINT)
+        else:
+            os.killpg(running.pid, signal.SIGINT)
         out, err = running.communicate(timeout=30)
     finally:
         if running.poll() is None:

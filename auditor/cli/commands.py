@@ -138,15 +138,16 @@ def check(target: str, data: Path | None, draws: int, one_draw: bool, limit: flo
 
 @click.command(name="list", short_help="List the declared entries and claims.")
 @click.argument("paths", nargs=-1)
+@SELECTION
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON array with one object per entry.")
-def list_(paths: tuple[str, ...], as_json: bool) -> None:
+def list_(paths: tuple[str, ...], expression: str | None, as_json: bool) -> None:
     """List the entries and claims that PATHS declare (default: experiments/)."""
     from auditor.cli import listing
 
     if as_json:
-        click.echo(json.dumps(listing.list_entries(paths), indent=1, ensure_ascii=False))
+        click.echo(json.dumps(listing.list_entries(paths, expression), indent=1, ensure_ascii=False))
         return
-    for line in listing.list_lines(paths):
+    for line in listing.list_lines(paths, expression):
         click.echo(line)
 
 
@@ -382,7 +383,7 @@ def calibrate(
 def helper() -> None:
     """Print a file that serves a Python function as a target, on any Python from 3.8, with nothing installed.
 
-    Example: dpaudit helper > dpaudit_target.py; dpaudit check "exec:python dpaudit_target.py my_file.py:my_function"
+    Keep the file beside your function. The target is then "exec:python dpaudit_target.py my_file.py:my_function".
     """
     from auditor.targets import helper as file
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
+from click.shell_completion import shell_complete
 
 from auditor.audits.defaults import DRAWS, METHODS
 from auditor.cli.commands import (
@@ -29,6 +30,7 @@ from auditor.cli.commands import (
     make_folder,
     print_notices,
 )
+from auditor.cli.examples import show_example
 from auditor.errors import DpauditError, SpecificationError, TargetError, describe_missing
 
 if TYPE_CHECKING:
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+#: What asks for completion: "bash_source" for a script of the shell, as click has it.
+COMPLETE = "_DPAUDIT_COMPLETE"
 #: Names of `auditor.datasets.RELATIONS`, which takes longer to import than a list of claims; a test compares them.
 RELATIONS = ("replace-one", "add-remove-one", "answers-within", "label", "per-user", "edge", "node")
 
@@ -112,7 +116,9 @@ def _options(*options: Callable[[F], F]) -> Callable[[F], F]:
     return decorate
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}, epilog=show_example("attack")
+)
 @click.version_option(package_name="dpaudit")
 def cli() -> None:
     """Try to break differential-privacy claims, honestly.
@@ -138,6 +144,7 @@ def cli() -> None:
 )
 @_options(BASELINE, LEDGER, LEDGER_KEY)
 @click.option("--resume", is_flag=True, help="Continue an interrupted run of the same claims and options in --out.")
+@click.option("--table", is_flag=True, help="List every claim at the end, not only those of a short run.")
 @click.option("--dry-run", is_flag=True, help="List what would run and how long it would take, and stop.")
 def run(
     paths: tuple[str, ...],
@@ -155,6 +162,7 @@ def run(
     out: Path | None,
     baseline: Path | None,
     resume: bool,
+    table: bool,
     dry_run: bool,
     ledger: Path | None,
     ledger_key: str,
@@ -195,7 +203,7 @@ def run(
     if dry_run:
         _dry_run(asked, selected, out if resume else None)
     else:
-        _execute(asked, selected, out, resume, known)
+        _execute(asked, selected, out, resume, known, table)
 
 
 def _dry_run(asked: Run, selected: Sequence[Claim], resumed: Path | None) -> None:
@@ -212,8 +220,10 @@ def _dry_run(asked: Run, selected: Sequence[Claim], resumed: Path | None) -> Non
         click.echo(line)
 
 
-def _execute(asked: Run, selected: Sequence[Claim], out: Path | None, resume: bool, known: Baseline | None) -> NoReturn:
-    """Run, write the reports, print the table, and exit with the run's code."""
+def _execute(
+    asked: Run, selected: Sequence[Claim], out: Path | None, resume: bool, known: Baseline | None, table: bool
+) -> NoReturn:
+    """Run, write the reports, print the summary, and exit with the run's code."""
     from auditor import report
     from auditor.runs import runner
     from auditor.runs.baseline import apply_baseline
@@ -257,7 +267,7 @@ def _execute(asked: Run, selected: Sequence[Claim], out: Path | None, resume: bo
         _write(out, content, record, shown)
     if log is not None and out is not None and not outcome.interrupted:
         log.remove(out / "results.json")
-    click.echo(report.summary_table(shown), nl=False)
+    click.echo(report.summarize_run(shown, table), nl=False)
     if outcome.interrupted:
         further = "; the same command with --resume runs the rest" if out is not None else ""
         why = outcome.lost or "interrupted"
@@ -408,6 +418,8 @@ def attack(
 
 for _command in COMMANDS:
     cli.add_command(_command)
+for _name, _command in cli.commands.items():
+    _command.epilog = show_example(_name)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -416,6 +428,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Every failure is one line and exit code 2, never a traceback.
     """
     words = list(arguments) if arguments is not None else sys.argv[1:]
+    complete = os.environ.get(COMPLETE, "")
+    if complete:  # not a command, but a shell that asks for its script or for completions
+        failed = shell_complete(cli, {}, "dpaudit", COMPLETE, complete)
+        if failed:
+            click.echo(
+                f"dpaudit: {COMPLETE} must be bash_source, zsh_source or fish_source, got {complete!r}", err=True
+            )
+        sys.exit(FAILED if failed else 0)
     if "" not in sys.path:
         sys.path.insert(0, "")  # the folder one stands in, as `python -m` has it: claims import what is beside them
     try:

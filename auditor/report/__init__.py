@@ -12,7 +12,7 @@ from auditor.errors import has_library
 from auditor.report.junit import render_junit
 from auditor.report.markdown import render_markdown
 from auditor.report.sarif import render_sarif
-from auditor.report.table import summary_table
+from auditor.report.table import summarize_run, summary_table
 from auditor.report.view import RunView
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ __all__ = [
     "render_junit",
     "render_markdown",
     "render_sarif",
+    "summarize_run",
     "summary_table",
     "write_reports",
 ]

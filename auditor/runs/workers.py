@@ -77,7 +77,8 @@ def _processes(run: Run, ids: Sequence[str], alpha: Mapping[str, float]) -> Iter
         # A worker whose memory has grown ends after a claim, and another one takes its place: nothing is lost.
         warnings.filterwarnings("ignore", message="A worker stopped while some jobs")
         meeting = Meeting(folder)
-        parallel = joblib.Parallel(return_as="generator_unordered", pre_dispatch="all", batch_size=1)
+        # No more than loky's queue holds: where tasks wait before it, its thread fails when an interrupt ends it.
+        parallel = joblib.Parallel(return_as="generator_unordered", pre_dispatch="2 * n_jobs", batch_size=1)
         tasks = [joblib.delayed(_in_worker)(run, id_, alpha[id_], meeting) for id_ in ids]
         # Tasks are begun in order: these when no claim is left to begin.
         tasks += [joblib.delayed(_help)(run, meeting)] * (run.jobs - 1 if POSSIBLE else 0)
