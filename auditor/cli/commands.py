@@ -185,7 +185,7 @@ def report(results: Path, out: Path | None, baseline: Path | None, comment: bool
 
     if comment and out is not None:
         raise click.UsageError(f"--comment prints and writes no files: it cannot be used with --out {out}")
-    content = read_results(results)
+    content = _check_types(read_results(results), results)
     folder = out or results.resolve().parent
     if baseline is not None:
         known = read_baseline(baseline)
@@ -201,6 +201,16 @@ def report(results: Path, out: Path | None, baseline: Path | None, comment: bool
         print_notices([f"no report.html: {describe_missing('jinja2', 'reports in HTML')}"])
     for path in written:
         click.echo(path)
+
+
+def _check_types(content: dict[str, Any], path: Path) -> dict[str, Any]:
+    """The content of a results.json, all of which is of the types that its schema says."""
+    from auditor.report.misfits import find_misfit
+
+    misfit = find_misfit(content)
+    if misfit:
+        raise SpecificationError(f"{str(path)!r} does not follow its schema: {misfit}")
+    return content
 
 
 def _results_of(content: Mapping[str, Any], path: Path) -> list[AuditResult]:
@@ -233,7 +243,7 @@ def baseline(results: Path, output: Path) -> None:
     from auditor.runs.baseline import findings_of, read_baseline, write_baseline
     from auditor.runs.diff import read_results
 
-    content = read_results(results)
+    content = _check_types(read_results(results), results)
     before = read_baseline(output) if output.exists() else None
     found, kept, others = findings_of(_results_of(content, results), before)
     write_baseline(output, [*found, *kept])
