@@ -110,7 +110,7 @@ def _scoped_style() -> str:
     from auditor.report.page import read_asset
 
     style, _, _ = read_asset("report.css").partition("@media print")
-    style = re.sub(r"^html \{.*\}\n|^@media \(prefers-reduced-motion.*\n", "", style, flags=re.MULTILINE)
+    style = re.sub(r"^\s*(?:html|body) \{.*\}\n|^@media \(prefers-reduced-motion.*\n", "", style, flags=re.MULTILINE)
     style = re.sub(r"^body \{\n.*?;", "& {\n  padding: 0.5rem;", style, flags=re.MULTILINE | re.DOTALL)
     return f".dpaudit {{\n{style.replace(':root', '&').replace('url(#end)', f'url(#{_END})')}}}\n"
 

@@ -32,7 +32,14 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 PAGES = sorted(path.name for path in DOCS.glob("*.md"))
 #: Pages whose blocks are run here; those of the others are run by tests of their own.
-SESSIONS = ("tutorial.md", "auditing-your-library.md", "reading-a-report.md", "how-it-works.md", "reproducing.md")
+SESSIONS = (
+    "tutorial.md",
+    "auditing-your-library.md",
+    "reading-a-report.md",
+    "how-it-works.md",
+    "reproducing.md",
+    "notebooks.md",
+)
 _BLOCK = re.compile(
     r"(?P<mark><!-- not run: [^>]+ -->\n+)?^```(?P<language>\w*)\n(?P<text>.*?)^```", re.DOTALL | re.MULTILINE
 )
