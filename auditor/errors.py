@@ -114,7 +114,9 @@ def require_library(name: str, purpose: str) -> None:
 
 
 def describe_missing(name: str, purpose: str) -> str:
-    """Describe what an optional library is needed for, and how to get it.
+    """Describe an optional library that is missing.
+
+    It says what the library is needed for, and how to get it.
 
     Parameters
     ----------

@@ -89,7 +89,7 @@ LEDGER = click.option(
 LEDGER_KEY = click.option(
     "--ledger-key",
     default="",
-    help="Text that must stay the same for evidence to add up, such as the version of a service.",
+    help="A text, such as the version of a service; with another text, evidence starts anew.",
 )
 
 
@@ -123,7 +123,7 @@ def make_folder(out: Path) -> None:
 @ONE_DRAW
 @LIMIT
 def check(target: str, data: Path | None, draws: int, one_draw: bool, limit: float) -> None:
-    """Check that TARGET answers, how fast it is, whether it is seeded, and whether its draws are independent.
+    """Check whether TARGET answers and how fast, whether equal seeds repeat it, and whether its draws are independent.
 
     TARGET is as for `dpaudit attack`. Exit codes: 0 the target can be audited; 1 its draws are not independent; 2 it
     does not answer.
@@ -141,7 +141,7 @@ def check(target: str, data: Path | None, draws: int, one_draw: bool, limit: flo
 @SELECTION
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON array with one object per entry.")
 def list_(paths: tuple[str, ...], expression: str | None, as_json: bool) -> None:
-    """List the entries and claims that PATHS declare (default: experiments/)."""
+    """List the entries and claims that PATHS declare (default: experiments/), or those that -k selects."""
     from auditor.cli import listing
 
     if as_json:
@@ -372,11 +372,11 @@ def diff(first: Path, second: Path) -> None:
 def calibrate(
     audits: int | None, draws: int | None, alpha: float, seed: int, jobs: int | None, quick: bool, out: Path | None
 ) -> None:
-    """Measure the auditor itself on this machine: false alarms at zero margin, what it finds, and how fast.
+    """Measure the auditor itself on this machine: how often it errs, what it finds, and how fast.
 
-    It audits mechanisms of known level many times. At the claimed level every finding is false, and so is every lower
-    bound above it. Beyond the claimed level an oracle that knows the event and its probabilities gives the comparison.
-    The probability of calling an auditor unsound that keeps its promise is at most 1e-6.
+    It audits mechanisms whose true level is known, many times. Where that is the claimed level, every finding is a
+    false alarm, and so is every lower bound above it. Where it is larger, the audit is compared with an oracle that
+    knows the best event beforehand. A sound auditor is called unsound with probability 1e-6 at most.
 
     Exit codes: 0 the false alarms fit alpha; 2 there are too many.
     """

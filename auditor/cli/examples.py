@@ -20,5 +20,5 @@ EXAMPLES = {
 
 
 def show_example(name: str) -> str:
-    """Write a command's example as click prints it, on a line that is kept."""
+    """Write a command's example in click's notation."""
     return f"\b\nExample:\n  {EXAMPLES[name]}"

@@ -144,7 +144,7 @@ def cli() -> None:
 )
 @_options(BASELINE, LEDGER, LEDGER_KEY)
 @click.option("--resume", is_flag=True, help="Continue an interrupted run of the same claims and options in --out.")
-@click.option("--table", is_flag=True, help="List every claim at the end, not only those of a short run.")
+@click.option("--table", is_flag=True, help="List every claim in the summary, also of a long run.")
 @click.option("--dry-run", is_flag=True, help="List what would run and how long it would take, and stop.")
 def run(
     paths: tuple[str, ...],
@@ -170,7 +170,8 @@ def run(
     """Audit the claims declared in Python files or folders (default: experiments/).
 
     With --out, the run saves each claim as it ends. After Ctrl-C, a kill or a power cut, the same command with --resume
-    runs only the rest.
+    runs only the rest. The summary lists each claim of a run of up to 40; that of a longer run has a line an entry,
+    and one for each claim that is not as expected.
     """
     from auditor.cli import listing
     from auditor.runs.baseline import read_baseline

@@ -22,7 +22,7 @@ _SHOWN = 60
 
 
 def find_misfit(content: Mapping[str, Any]) -> str:
-    """Find the first member that is of another type than the schema says.
+    """Find the first member of a type that the schema excludes.
 
     Ranges, and members that are missing or unknown, are not looked at: another version may have written the file.
 

@@ -18,7 +18,7 @@ _PLAIN = (bool, int, float, str, bytes, type(None))
 
 @dataclass
 class ReplayCall:
-    """A call, with the imports that it needs and with notes on what a line cannot hold.
+    """A call, with its imports and with notes on what it lacks.
 
     Attributes
     ----------
@@ -66,13 +66,13 @@ class ReplayCall:
         return role
 
     def show_pairs(self, pairs: Sequence[Pair]) -> str:
-        """Write pairs as Python, or name them where they are too large for a line."""
+        """Write pairs as Python, or a name where they are large."""
         texts = []
         for pair in pairs:
             named = "" if pair.name == Pair.name else f", {pair.name!r}"
             texts.append(f"auditor.Pair({python_of(pair.x)}, {python_of(pair.y)}{named})")
         whole = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
-        return self._fitted(whole, "pairs", "the audited pairs, too large for a line")
+        return self._fit_text(whole, "pairs", "the audited pairs, too large for a line")
 
     def show_data(self, data: Any, name: str) -> str:
         """Write a dataset as Python, or name it.
@@ -83,9 +83,9 @@ class ReplayCall:
         name : str
             What it is called where it is too large for a line.
         """
-        return self._fitted(python_of(data), name, "the audited dataset, too large for a line")
+        return self._fit_text(python_of(data), name, "the audited dataset, too large for a line")
 
-    def _fitted(self, text: str, name: str, why: str) -> str:
+    def _fit_text(self, text: str, name: str, why: str) -> str:
         if len(text) > LONGEST or "\n" in text:
             self.notes.append(f"{name}: {why}")
             return name

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 import auditor
 from auditor import AuditResult, Pair, PureDP, SpecificationError, audit
@@ -68,7 +69,9 @@ def test_a_card_is_one_closed_section_that_loads_nothing(results: list[AuditResu
         assert page.open == []
         assert page.seen[0] == ("section", {"class": "dpaudit"})
         assert not {tag for tag, _ in page.seen} & {"script", "link", "img", "iframe", "use"}
-        assert not [name for _, given in page.seen for name in given if name in ("src", "href") or name.startswith("on")]
+        assert not [
+            name for _, given in page.seen for name in given if name in ("src", "href") or name.startswith("on")
+        ]
         assert result.verdict in card
         assert "url(http" not in card
 
@@ -113,6 +116,7 @@ def test_a_figure_has_a_panel_for_all_that_there_is(results: list[AuditResult], 
         assert tradeoff.get_xlim() == (0.0, 1.0)
         assert evidence.get_xlabel() == "draws"
     (bar,) = refuted.axes[0].patches
+    assert isinstance(bar, Rectangle)
     assert bar.get_width() == pytest.approx(results[0].lower_bound)
     assert [line.get_label() for line in refuted.axes[1].lines][-1] == "counterexample"
     assert [line.get_label() for line in held.axes[1].lines][-1] == "events"
