@@ -434,6 +434,11 @@ def explain_undecided(result: Mapping[str, Any]) -> str:
 
 #: What shows how a target answers, on the command line and in Python.
 _CHECK = "`dpaudit check TARGET` shows how a target answers, and --limit (limit=) gives its calls more time"
+#: What makes draws independent.
+SEPARATE = (
+    "make each output draw noise of its own, without caches, batches or generators that outputs share "
+    "(`dpaudit check TARGET` looks for that)"
+)
 #: What decides where the verdict does not hang on draws alone, by the notion.
 _REMEDIES = {
     "exponent": "fit it over a wider range, or over more values",
@@ -444,10 +449,7 @@ _REMEDIES = {
 def _remedy(result: Mapping[str, Any]) -> str:
     """What would decide an inconclusive audit."""
     if (result.get("independence") or {}).get("asked"):
-        return (
-            "make each output draw noise of its own, without caches, batches or generators that outputs share "
-            "(`dpaudit check TARGET` looks for that), and audit again, also with another --seed (seed=)"
-        )
+        return f"{SEPARATE}, and audit again, also with another --seed (seed=)"
     if result.get("level") == "L0":
         return "state distributions whose exact curve is known more precisely, or audit draws (L1)"
     if result.get("notion") in _REMEDIES:

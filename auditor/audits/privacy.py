@@ -45,7 +45,7 @@ from auditor.datasets.strategies import is_strategy
 from auditor.errors import PrivacyViolation, SpecificationError, TargetError, UnrecordedError
 from auditor.events.classifier import Learners
 from auditor.privacy.guarantees import Guarantee
-from auditor.results import AuditResult, Verdict
+from auditor.results import SEPARATE, AuditResult, Verdict
 from auditor.targets import Mechanism
 from auditor.targets.sampler import Sampler
 
@@ -543,7 +543,7 @@ def assert_private(
     if result.verdict == Verdict.INCONCLUSIVE and inconclusive == "fail":
         raise AssertionError(f"{result.id}: {result.undecided} To accept such an audit: inconclusive='pass'.")
     if result.verdict == Verdict.DEVIATION:
-        raise AssertionError(result.message)
+        raise AssertionError(f"{result.id}: {result.message}. To do: {SEPARATE}.")
     if result.verdict == Verdict.VIOLATION:
         raise PrivacyViolation(explain(result))
     return result
