@@ -12,6 +12,8 @@ from auditor.audits.counterexamples.snippet import LONGEST, python_of
 from auditor.datasets import Pair
 from auditor.targets.callables import OneDraw
 
+#: Entries of datasets of which a text is made at all: constant ones are short, others would take long for nothing.
+_MOST = 10_000
 #: Types of values whose repr makes them again.
 _PLAIN = (bool, int, float, str, bytes, type(None))
 
@@ -67,12 +69,15 @@ class ReplayCall:
 
     def show_pairs(self, pairs: Sequence[Pair]) -> str:
         """Write pairs as Python, or a name where they are large."""
+        why = "the audited pairs, too large for a line"
+        if sum(_count_entries(data) for pair in pairs for data in (pair.x, pair.y)) > _MOST:
+            return self._fit_text("\n", "pairs", why)
         texts = []
         for pair in pairs:
             named = "" if pair.name == Pair.name else f", {pair.name!r}"
             texts.append(f"auditor.Pair({python_of(pair.x)}, {python_of(pair.y)}{named})")
         whole = texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"
-        return self._fit_text(whole, "pairs", "the audited pairs, too large for a line")
+        return self._fit_text(whole, "pairs", why)
 
     def show_data(self, data: Any, name: str) -> str:
         """Write a dataset as Python, or name it.
@@ -83,9 +88,11 @@ class ReplayCall:
         name : str
             What it is called where it is too large for a line.
         """
-        return self._fit_text(python_of(data), name, "the audited dataset, too large for a line")
+        text = "\n" if _count_entries(data) > _MOST else python_of(data)
+        return self._fit_text(text, name, "the audited dataset, too large for a line")
 
     def _fit_text(self, text: str, name: str, why: str) -> str:
+        """A text that fits a line, with the imports that it needs; else the name, with a note."""
         if len(text) > LONGEST or "\n" in text:
             self.notes.append(f"{name}: {why}")
             return name
@@ -109,3 +116,9 @@ class ReplayCall:
         given = ", ".join([*arguments, *(f"{name}={value!r}" for name, value in options.items())])
         line = "; ".join([*self.imports, f"auditor.{function}({given})"])
         return f"{line}  # {'; '.join(self.notes)}" if self.notes else line
+
+
+def _count_entries(data: Any) -> int:
+    """Entries of an array or a frame, rows of another dataset."""
+    size = getattr(data, "size", None)
+    return size if isinstance(size, int) else len(data) if hasattr(data, "__len__") else 1

@@ -105,6 +105,11 @@ def test_shells_complete_commands_and_options(dpaudit: Command, monkeypatch: pyt
     script = dpaudit()
     assert script.code == 0, script
     assert f"_DPAUDIT_COMPLETE={shell}_complete" in script.out
+    if shell == "bash":  # the others need not be installed
+        registered = subprocess.run(
+            ["bash", "-c", f"{script.out}\ncomplete -p dpaudit"], capture_output=True, text=True, check=True
+        )
+        assert registered.stdout.endswith("dpaudit\n")
     monkeypatch.setenv("_DPAUDIT_COMPLETE", f"{shell}_complete")
     for typed, word, wanted in (("dpaudit att", 1, "attack"), ("dpaudit run --base", 2, "--baseline")):
         monkeypatch.setenv("COMP_WORDS", typed)
