@@ -30,6 +30,7 @@ bench: publish
 	$(BIN)/python -m benchmarks.planted --out reports/planted.md
 	$(BIN)/python -m benchmarks.power --out reports/power.md
 	$(BIN)/python -m benchmarks.head_to_head --out reports/head_to_head.md
+	$(BIN)/python -m benchmarks.one_run --out reports/one_run.md
 	$(BIN)/dpaudit calibrate --out reports
 	$(BIN)/python -m benchmarks.mutants --out reports/mutants.md
 	$(BIN)/python -m benchmarks.conformity --out reports/conformity.md

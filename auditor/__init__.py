@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from auditor.audits.pair_search import search_pairs
     from auditor.audits.privacy import assert_private, audit
     from auditor.audits.summary import explain
+    from auditor.audits.training.scores import audit_scores
     from auditor.datasets import (
         AddRemoveOne,
         AnswersWithin,
@@ -63,6 +64,7 @@ _HOMES = {
     "ZCDP": "auditor.privacy.guarantees",
     "assert_private": "auditor.audits.privacy",
     "audit": "auditor.audits.privacy",
+    "audit_scores": "auditor.audits.training.scores",
     "check_accuracy": "auditor.audits.accuracy",
     "check_conformity": "auditor.audits.conformity",
     "check_mechanism": "auditor.audits.check_mechanism",
@@ -99,6 +101,7 @@ __all__ = [
     "Verdict",
     "assert_private",
     "audit",
+    "audit_scores",
     "check_accuracy",
     "check_conformity",
     "check_mechanism",

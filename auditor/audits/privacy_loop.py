@@ -75,8 +75,8 @@ class Settings:
         Comparisons of each of those tests, at least 22, which is how many must go the same way: fewer than usual for
         targets so slow that the tests would take most of the time.
     even : bool
-        Of up to `auditor.audits.pair_search.AT_ONCE` pairs, too, none is left far behind the others: for pairs that
-        were not chosen because each shows something.
+        Choose among up to `auditor.audits.pair_search.AT_ONCE` pairs as among more, whose draws are spread more evenly:
+        for pairs that were not chosen because each shows something.
     method : str
         "e-process", or "clopper-pearson" for the fixed-size method of the literature, see `auditor.audits.fixed_size`;
         that one is judged once, so that it always runs to its budget.

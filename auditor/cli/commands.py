@@ -7,6 +7,7 @@ import shlex
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -97,6 +98,12 @@ def print_notices(lines: Iterable[str]) -> None:
     """Print notices on standard error."""
     for line in lines:
         click.echo(line, err=True)
+
+
+def tell_missing_page(written: Sequence[Path]) -> None:
+    """Say why report.html is not among the reports, if so."""
+    if all(path.suffix != ".html" for path in written):
+        print_notices([f"no report.html: {describe_missing('jinja2', 'reports in HTML')}"])
 
 
 def make_folder(out: Path) -> None:
@@ -197,8 +204,7 @@ def report(results: Path, out: Path | None, baseline: Path | None, comment: bool
         return
     make_folder(folder)
     written = rendering.write_reports(content, folder, read_run_record(results))
-    if written[0].suffix != ".html":
-        print_notices([f"no report.html: {describe_missing('jinja2', 'reports in HTML')}"])
+    tell_missing_page(written)
     for path in written:
         click.echo(path)
 
@@ -221,6 +227,36 @@ def _results_of(content: Mapping[str, Any], path: Path) -> list[AuditResult]:
         return [result_from(claim) for claim in content["claims"]]
     except ValueError as error:
         raise SpecificationError(f"{str(path)!r}: {error}") from error
+
+
+@click.command(short_help="Write an evidence sheet for a reviewer.")
+@click.argument("results", type=GivenPath())
+@click.argument("claim_id", metavar="[ID]", required=False)
+@click.option("--unit", default="", help='What a row stands for, such as "one patient"; results do not know it.')
+@click.option(
+    "--out", type=GivenPath(file_okay=False), default=None, help="Folder for evidence.html and evidence.json."
+)
+def evidence(results: Path, claim_id: str | None, unit: str, out: Path | None) -> None:
+    """Write one page on one claim: what was tested, hazard by hazard, with what resolution, and what was not.
+
+    ID is the claim, if RESULTS has several claims of privacy. Without --out the page is printed as Markdown. With --out
+    there are a page to print and a JSON statement in the form of an in-toto attestation, to be signed.
+    """
+    from auditor.report.evidence_sheet import make_statement, render_sheet_html, render_sheet_markdown
+    from auditor.runs.diff import read_results
+
+    if out is not None:
+        require_library("jinja2", "pages in HTML")
+    content = _check_types(read_results(results), results)
+    statement = make_statement(content, results.name, sha256(results.read_bytes()).hexdigest(), claim_id, unit)
+    if out is None:
+        click.echo(render_sheet_markdown(statement), nl=False)
+        return
+    make_folder(out)
+    text = json.dumps(statement, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    for name, written in (("evidence.html", render_sheet_html(statement)), ("evidence.json", text)):
+        (out / name).write_text(written, encoding="utf-8", newline="\n")
+        click.echo(out / name)
 
 
 @click.command(short_help="Write findings to a baseline, as known.")
@@ -422,4 +458,4 @@ def ledger(file: Path, verify: bool, everything: bool, as_json: bool) -> None:
     sys.exit(0 if sound else 1)
 
 
-COMMANDS = (ledger, check, list_, show, report, baseline, reproduce, replay, diff, calibrate, helper)
+COMMANDS = (ledger, check, list_, show, report, evidence, baseline, reproduce, replay, diff, calibrate, helper)

@@ -8,6 +8,7 @@ EXAMPLES = {
     "calibrate": "dpaudit calibrate --quick --out out",
     "check": "dpaudit check counts.py:noisy_count",
     "diff": "dpaudit diff before/results.json out/results.json",
+    "evidence": 'dpaudit evidence out/results.json --unit "one patient" --out sheet',
     "helper": "dpaudit helper > dpaudit_target.py",
     "ledger": "dpaudit ledger nights.db --verify",
     "list": 'dpaudit list claims -k "laplace and not mutant"',
@@ -15,6 +16,7 @@ EXAMPLES = {
     "report": "dpaudit report out/results.json --out pages",
     "reproduce": "dpaudit reproduce out/results.json --sample 5",
     "run": "dpaudit run claims --level standard --out out",
+    "scores": 'dpaudit scores in.csv out.csv --claim "epsilon=8, delta=1e-5"',
     "show": "dpaudit show my/count claims",
 }
 

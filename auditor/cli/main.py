@@ -29,9 +29,11 @@ from auditor.cli.commands import (
     GivenPath,
     make_folder,
     print_notices,
+    tell_missing_page,
 )
 from auditor.cli.examples import show_example
-from auditor.errors import DpauditError, SpecificationError, TargetError, describe_missing
+from auditor.cli.scores import scores
+from auditor.errors import DpauditError, SpecificationError, TargetError
 
 if TYPE_CHECKING:
     from auditor.claims import Claim
@@ -296,8 +298,7 @@ def _write(out: Path, content: dict[str, Any], record: dict[str, Any], shown: Ru
         written = report.write_reports(content if shown is None else shown, out, record)
     except OSError as error:
         raise SpecificationError(f"cannot write to {str(out)!r}: {error}") from error
-    if written[0].suffix != ".html":
-        print_notices([f"no report.html: {describe_missing('jinja2', 'reports in HTML')}"])
+    tell_missing_page(written)
     click.echo(f"reports are in {out}: open {written[0]}", err=True)
 
 
@@ -417,7 +418,7 @@ def attack(
     sys.exit(exit_code([result]))
 
 
-for _command in COMMANDS:
+for _command in (*COMMANDS, scores):
     cli.add_command(_command)
 for _name, _command in cli.commands.items():
     _command.epilog = show_example(_name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import math
 import resource
@@ -47,9 +48,24 @@ class Job:
 
 
 @pytest.fixture(scope="module")
-def job(tmp_path_factory: pytest.TempPathFactory) -> Job:
-    """One run for all tests, at the defaults: a change that changes the draws may fail by chance, one in a hundred."""
-    folder = tmp_path_factory.mktemp("job") / "out"
+def job(tmp_path_factory: pytest.TempPathFactory, testrun_uid: str) -> Job:
+    """One run for all tests, at the defaults: a change that changes the draws may fail by chance, one in a hundred.
+
+    The workers of pytest-xdist share it: the first one makes it while the others wait.
+    """
+    shared = tmp_path_factory.getbasetemp().parent / f"main-job-{testrun_uid}"
+    shared.mkdir(exist_ok=True)
+    folder, said = shared / "out", shared / "said.json"
+    with open(shared / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not said.exists():
+            said.write_text(json.dumps(_run_job(folder)), encoding="utf-8")
+    content = json.loads((folder / "results.json").read_text(encoding="utf-8"))
+    return Job(**json.loads(said.read_text(encoding="utf-8")), folder=folder, content=content)
+
+
+def _run_job(folder: Path) -> dict[str, Any]:
+    """Exit code, output and seconds of a core of a run by two workers."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     done = subprocess.run(
         [
@@ -63,8 +79,7 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> Job:
     )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     seconds = (after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime) / 2
-    content = json.loads((folder / "results.json").read_text(encoding="utf-8"))
-    return Job(done.returncode, done.stdout, done.stderr, seconds, folder, content)
+    return {"code": done.returncode, "out": done.stdout, "err": done.stderr, "seconds": seconds}
 
 
 def test_everything_is_as_expected(job: Job) -> None:

@@ -355,6 +355,8 @@ class _Work:
             "libraries": {"numpy": np.__version__},
             "target": show_target(attack.target),
             "one_draw": attack.one_draw,
+            **({"relation": attack.relation} if attack.relation is not None else {}),
+            **({"outside": True} if attack.outside else {}),
             **({"environment": list_installed(folder)} if folder is not None else {}),
             "seed": attack.seed,
             "alpha": attack.alpha,

@@ -105,6 +105,11 @@ report out/results.json --out claims.py                     | claims.py
 report out/results.json --comment --out x                   | --comment
 report out/results.json --baseline nowhere.toml             | 'nowhere.toml'
 report out/results.json extra                               | extra
+evidence nowhere.json                                       | 'nowhere.json'
+evidence out/results.json nothing                           | 'nothing'
+evidence wealth.json                                        | 'wealth.json' | claims[1].wealth.draws is 3
+scores nowhere.json list.json --claim epsilon=1             | 'nowhere.json'
+scores list.json list.json --claim budget=1                 | 'budget=1'
 baseline nowhere.json                                       | 'nowhere.json'
 baseline level.json                                         | 'level.json' | 'much'
 baseline out/results.json -o folder                         | folder

@@ -1,0 +1,1 @@
+"""Audits of training runs: what is stated on which assumption."""

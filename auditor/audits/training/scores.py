@@ -1,0 +1,409 @@
+"""Canary scores of one training run, held against a claim, on a stated assumption.
+
+Canaries were included in the training data by fair coins. Each has a score, such as its loss under the trained model.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import stats
+
+from auditor.audits.loop import ChunkRule
+from auditor.audits.verdict import decide_verdict, describe_missed
+from auditor.errors import SpecificationError
+from auditor.events.descriptions import say_event
+from auditor.events.event_learner import RESERVOIR, EventLearner
+from auditor.evidence.lower_bound import level_grid, lower_bound
+from auditor.evidence.one_run import (
+    GuessWealth,
+    bound_correct_guesses,
+    exceeds_curve,
+    find_rejected_level,
+)
+from auditor.evidence.power import (
+    PROBABILITIES,
+    RESOLVED,
+    draws_that_count,
+    find_ceiling,
+    find_resolution,
+)
+from auditor.evidence.two_sample_bet import Chunk, Wealth
+from auditor.privacy.guarantees import ApproxDP, Guarantee, PureDP
+from auditor.results import AuditResult, Verdict, usual_level, wealth_fields
+from auditor.targets.sampler import make_generator
+
+Array = NDArray[np.float64]
+
+#: What may be assumed beyond the claim and the fair coins.
+NOTHING, INDEPENDENT = "nothing", "independent-canaries"
+ASSUMPTIONS = (NOTHING, INDEPENDENT)
+#: Parts of the canaries that are guessed about, where no number is given; each has its share of alpha, half of it for
+#: each direction. Arbitrary.
+PARTS = (0.1, 0.25, 0.5, 1.0)
+#: Probability of numbers in and out as unequal as these from fair coins, below which scores are refused.
+UNFAIR = 1e-6
+#: Chunks of canaries between which events are learned anew.
+_CHUNKS = ChunkRule(16, growth=0.2, smallest=8)
+#: Points of the path of the wealth that are kept, at most; arbitrary.
+_SHOWN = 200
+#: Coins that each side of the order is taken to have had before any was opened, half of them right.
+_PRIOR = 2.0
+
+_SAYS = {
+    NOTHING: "assumes fair coins and nothing else: it holds however canaries interact",
+    INDEPENDENT: "assumes that canaries do not interact; if they do, the level may be far below this bound",
+}
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Scores of canaries in the training data, and of others.
+
+    Parameters
+    ----------
+    inside, outside : ndarray of shape (n_inside,), (n_outside,)
+        Finite numbers.
+    """
+
+    inside: Array
+    outside: Array
+
+    @property
+    def canaries(self) -> int:
+        """Number of canaries."""
+        return len(self.inside) + len(self.outside)
+
+    def shuffled(self, seed: int) -> tuple[Array, NDArray[np.bool_]]:
+        """Scores of all canaries with their coins, in a random order.
+
+        Parameters
+        ----------
+        seed : int
+            Seed of the order.
+        """
+        scores = np.concatenate([self.inside, self.outside])
+        included = np.arange(len(scores)) < len(self.inside)
+        order = make_generator(seed, "scores", "order").permutation(len(scores))
+        return scores[order], included[order]
+
+
+def read_scores(inside: ArrayLike, outside: ArrayLike) -> Scores:
+    """Check scores of canaries.
+
+    Parameters
+    ----------
+    inside, outside : array_like
+        Scores of included and of excluded canaries.
+
+    Raises
+    ------
+    SpecificationError
+        If they are no finite numbers, if there are none, or if fair coins do not give such unequal numbers.
+    """
+    checked = []
+    for name, given in (("inside", inside), ("outside", outside)):
+        try:
+            values = np.asarray(given, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise SpecificationError(f"scores {name} must be numbers: {error}") from None
+        if values.ndim != 1:
+            raise SpecificationError(f"scores {name} must be a list of numbers, got shape {values.shape}")
+        wrong = np.flatnonzero(~np.isfinite(values))
+        if len(wrong):
+            raise SpecificationError(f"scores {name}: number {wrong[0] + 1} is {values[wrong[0]]}, not finite")
+        checked.append(values)
+    scores = Scores(*checked)
+    if scores.canaries < 2:
+        raise SpecificationError(f"expected scores of at least 2 canaries, got {scores.canaries}")
+    a, m = len(scores.inside), scores.canaries
+    if 2 * float(stats.binom.cdf(min(a, m - a), m, 0.5)) < UNFAIR:
+        raise SpecificationError(
+            f"{a} canaries inside and {m - a} outside are not from fair coins (probability below {UNFAIR:g}): include "
+            "each canary with probability 1/2"
+        )
+    return scores
+
+
+def audit_scores(
+    inside: ArrayLike,
+    outside: ArrayLike,
+    claim: Guarantee,
+    *,
+    assume: str = NOTHING,
+    alpha: float = 0.01,
+    guesses: int | None = None,
+    detect: float | None = None,
+    seed: int = 0,
+    id: str = "scores/L1/claim/given",  # noqa: A002 - it is the result's id
+) -> AuditResult:
+    """Audit a training run from the scores of its canaries.
+
+    Each canary was included by a fair coin of its own. A canary's score is any function of what is released, such as
+    its loss. Whether high or low scores speak for inclusion is learned.
+
+    Parameters
+    ----------
+    inside, outside : array_like of shape (n_inside,), (n_outside,)
+        Scores of the canaries that were included, and of those that were not.
+    claim : Guarantee
+        What is claimed of the whole run, for adding or removing one canary.
+    assume : {"nothing", "independent-canaries"}
+        What the bound may rest on beyond the claim and the coins. With "nothing" it is about guesses of coins: anytime
+        valid bets for pure DP, the bound of Steinke et al. for approximate DP, the recursion of Mahloujifar et al. for
+        other notions. With "independent-canaries" every canary is a draw.
+    alpha : float
+        Probability of a false alarm, in (0, 1).
+    guesses : int, optional
+        Canaries that are guessed about, fixed before the scores are seen. By default several numbers share alpha.
+        Without effect for pure DP and for independent canaries.
+    detect : float, optional
+        Level that an event of probability 0.01 is to be found at, with independent canaries; default twice the claim.
+    seed : int
+        Seed of the order of canaries, and of equal scores.
+    id : str
+        The result's id.
+
+    Returns
+    -------
+    AuditResult
+        ``draws`` is the number of canaries; ``caveat`` says what is assumed.
+
+    Raises
+    ------
+    SpecificationError
+        If an argument is not what it must be.
+    """
+    scores = read_scores(inside, outside)
+    if not isinstance(claim, Guarantee):
+        raise SpecificationError(f"claim must be a guarantee such as PureDP(1.0), got {claim!r}")
+    if assume not in ASSUMPTIONS:
+        raise SpecificationError(f"assume must be one of {', '.join(ASSUMPTIONS)}, got {assume!r}")
+    if isinstance(alpha, bool) or not isinstance(alpha, int | float) or not 0 < alpha < 1:
+        raise SpecificationError(f"alpha must be a number in (0, 1), got {alpha!r}")
+    whole = isinstance(guesses, int | np.integer) and not isinstance(guesses, bool)
+    if guesses is not None and not (whole and 1 <= guesses <= scores.canaries):
+        raise SpecificationError(f"guesses must be an integer from 1 to {scores.canaries}, got {guesses!r}")
+    labels = {
+        "id": id,
+        "entry": id.partition("/")[0],
+        "source": {"document": "", "place": ""},
+        "level": "L1",
+        "notion": claim.notion,
+        "symbol": claim.symbol,
+        "claimed": str(claim),
+        "claimed_level": claim.level,
+        "parameters": claim.parameters(),
+        "alpha": alpha,
+        "expected": Verdict.CONSISTENT,
+        "mechanism": "canary scores",
+        "title": "Canary scores of one training run",
+        "draws": scores.canaries,
+        "pair": f"{len(scores.inside):,} canaries in the training data, {len(scores.outside):,} not, by fair coins",
+        "caveat": _SAYS[assume],
+        "stop": "budget",
+    }
+    if assume == INDEPENDENT:
+        return _from_draws(scores, claim, alpha, detect, seed, labels)
+    if isinstance(claim, PureDP):
+        return _from_bets(scores, claim, alpha, seed, labels)
+    return _from_guesses(scores, claim, alpha, guesses, seed, labels)
+
+
+# ------------------------------------------------------------------------------------- nothing is assumed
+
+
+def _from_bets(scores: Scores, claim: PureDP, alpha: float, seed: int, labels: Mapping[str, Any]) -> AuditResult:
+    """Bets on guesses, the most extreme scores first, against pure DP."""
+    right, sure = guess_in_order(scores, claim.level, seed)
+    wealth = GuessWealth(right, sure)
+    bound = find_rejected_level(lambda level: wealth.rejects(level, alpha), claim.level)
+    path = wealth.path(claim.level)
+    made = np.flatnonzero(sure > 0)
+    best = int(np.argmax(path)) + 1
+    shown = sorted({round(k) for k in np.linspace(0, len(path) - 1, min(len(path), _SHOWN))})
+    return _conclude(
+        labels,
+        wealth.rejects(claim.level, alpha),
+        bound,
+        ceiling=find_rejected_level(lambda e: GuessWealth(*np.ones((2, scores.canaries))).rejects(e, alpha), 0.0),
+        event=f"{int(right[made[made < best]].sum()):,} of {int((made < best).sum()):,} guesses are right",
+        record={"assumes": NOTHING, "canaries": scores.canaries, "guesses": int((made < best).sum())},
+        **wealth_fields([(k + 1, float(path[k])) for k in shown], float(max(path.max(), 0.0))),
+    )
+
+
+def guess_in_order(scores: Scores, epsilon: float, seed: int) -> tuple[Array, Array]:
+    """Guess coins one after another, with a bet on each.
+
+    The highest and the lowest scores in turn, towards the middle. What is guessed at an end is what most of the coins
+    that were opened there have been, and the bet is what grows best if that share is the truth.
+
+    Valid because: the order is a function of the scores, and each guess and bet one of the coins opened before.
+
+    Parameters
+    ----------
+    scores : Scores
+        The scores.
+    epsilon : float
+        The claimed level, to which bets are fitted; any bets are valid at any level.
+    seed : int
+        Seed of the order of equal scores.
+
+    Returns
+    -------
+    right, sure : ndarray of shape (n_canaries,)
+        1.0 where the guess was right, and the part of the stake that is put on it.
+    """
+    values, included = scores.shuffled(seed)
+    order = np.argsort(values, kind="stable")  # of a random order, so that ties are broken by it
+    m = len(order)
+    high, low = order[::-1], order
+    ends = np.empty(m, np.intp)
+    ends[0::2], ends[1::2] = high[: (m + 1) // 2], low[: m // 2]
+    opened = included[ends].astype(np.float64)
+    right, sure = np.empty(m), np.empty(m)
+    bar = 1.0 / (1.0 + math.exp(-epsilon))
+    for side, prior in ((0, 1.0), (1, 0.0)):  # before anything is known a high score speaks for inclusion
+        coins = opened[side::2]
+        seen = np.arange(len(coins))
+        share = (np.cumsum(coins) - coins + _PRIOR * (0.5 + 0.25 * (2 * prior - 1))) / (seen + _PRIOR)
+        guess = share >= 0.5
+        likely = np.maximum(share, 1.0 - share)
+        right[side::2] = coins == guess
+        # The best part of the largest bet, p / (1 - p) (likely / p - 1) = (likely - p) / (1 - p), and never nothing.
+        sure[side::2] = np.clip((likely - bar) / (1.0 - bar), 0.05, 1.0)
+    return right, sure
+
+
+def _from_guesses(
+    scores: Scores, claim: Guarantee, alpha: float, guesses: int | None, seed: int, labels: Mapping[str, Any]
+) -> AuditResult:
+    """Numbers of right guesses at both ends of the scores, for numbers that were fixed before."""
+    m = scores.canaries
+    numbers = [guesses] if guesses is not None else sorted({max(1, round(part * m)) for part in PARTS})
+    values, included = scores.shuffled(seed)
+    order = np.argsort(values, kind="stable")
+    tries = []
+    for r in numbers:
+        low, high = included[order[: r // 2]], included[order[m - (r - r // 2) :]]
+        right = int(high.sum() + (~low).sum())
+        tries += [(r, right), (r, r - right)]
+    share = alpha / len(tries)
+
+    def rejects(level: float) -> bool:
+        return any(_refutes(claim, level, right, r, m, share) for r, right in tries)
+
+    bound = find_rejected_level(rejects, claim.level, min(40.0, claim.highest))
+    each = {
+        (r, right): find_rejected_level(
+            lambda level, r=r, right=right: _refutes(claim, level, right, r, m, share),  # type: ignore[misc]
+            claim.level,
+            min(40.0, claim.highest),
+        )
+        for r, right in tries
+        if right * 2 >= r
+    }
+    best = max(each, key=lambda t: each[t], default=tries[0])
+    ceiling = max(
+        find_rejected_level(lambda level, r=r: _refutes(claim, level, r, r, m, share), 0.0, min(40.0, claim.highest))  # type: ignore[misc]
+        for r in numbers
+    )
+    return _conclude(
+        labels,
+        rejects(claim.level),
+        bound,
+        ceiling=ceiling,
+        event=f"{best[1]:,} of {best[0]:,} guesses are right",
+        record={"assumes": NOTHING, "canaries": m, "guesses": [list(t) for t in tries]},
+    )
+
+
+def _refutes(claim: Guarantee, level: float, right: int, guesses: int, canaries: int, alpha: float) -> bool:
+    if 2 * right < guesses:
+        return False
+    if isinstance(claim, ApproxDP):
+        return bound_correct_guesses(right, guesses, canaries, level, claim.delta) <= alpha
+    return exceeds_curve(right, guesses, canaries, claim, level, alpha)
+
+
+# ------------------------------------------------------------------------------------- canaries do not interact
+
+
+def _from_draws(
+    scores: Scores, claim: Guarantee, alpha: float, detect: float | None, seed: int, labels: Mapping[str, Any]
+) -> AuditResult:
+    """Bets on events of single scores, canary after canary in a random order.
+
+    Valid because: let canaries be independent, with the probabilities p_i and q_i of an event where canary i is in and
+    where it is not; these may differ between canaries. Its coin is fair, so that the factor 1 + s (g - p0) if it is in
+    and 1 - s E (g - q0) if it is not has the expectation 1 + s ((p_i - p0) - E (q_i - q0)) / 2 <= 1 under the claim,
+    (p0, q0) on the cap and E the slope of a line above it there. Event, point and stake are functions of the canaries
+    before; so the product over canaries in an order that does not depend on scores is a test supermartingale. (To pair
+    the k-th included with the k-th excluded canary, as draws of two samples are, would be wrong: of two canaries of
+    which one always is in the event and one never is, a pair's factor has the expectation 1 + s^2 / 4 at epsilon = 0.)
+    """
+    values, included = scores.shuffled(seed)
+    learner = EventLearner(claim, alpha)
+    wealth = Wealth(claim, np.array([claim.level]))
+    chunks: list[Chunk] = []
+    path: list[tuple[int, float]] = []
+    waiting: tuple[Array, Array] = (np.zeros(0), np.zeros(0))
+    done = 0
+    while done < len(values):
+        n = _CHUNKS.size(done, len(values) - done)
+        part, coins = values[done : done + n], included[done : done + n]
+        x, y = part[coins], part[~coins]
+        stake = None
+        if (proposal := learner.proposal) is not None:
+            counts = [proposal.chain.cells_of(proposal.chain.feature(side)) for side in (x, y)]
+            stake = replace(proposal.stake_on(len(chunks), claim), x=counts[0], y=counts[1])
+        chunks.append(Chunk(0, n, stake))
+        wealth.bet(stake)
+        done += n
+        path.append((done, float(wealth.current[0])))
+        waiting = (np.concatenate([waiting[0], x]), np.concatenate([waiting[1], y]))
+        pairs = min(map(len, waiting))
+        if pairs:  # events are learned from as many scores of each kind
+            x, y = waiting[0][:pairs], waiting[1][:pairs]
+            learner.add(x, y, learner.count(x, y))
+            learner.learn(False)
+            waiting = waiting[0][pairs:], waiting[1][pairs:]
+    grid = level_grid(claim.level, claim.highest, claim.unit)
+    bound = lower_bound(chunks, claim, grid, alpha)
+    refuted = bound >= claim.level if claim.level > 0 else float(wealth.best[0]) >= -math.log(alpha)
+    half = scores.canaries // 2
+    resolution = {}
+    if not refuted:
+        known = draws_that_count(half, 1, RESERVOIR)
+        resolution = {b: find_resolution(b, known, claim, alpha) for b in PROBABILITIES}
+    best = learner.proposal
+    return _conclude(
+        labels,
+        refuted,
+        bound,
+        ceiling=find_ceiling(half, claim, alpha),
+        event=None if best is None else say_event(best.chain, best.best, False),
+        record={"assumes": INDEPENDENT, "canaries": scores.canaries},
+        resolution={f"{b:g}": level for b, level in resolution.items()},
+        resolves=resolution.get(RESOLVED),
+        detect=usual_level(claim.level) if detect is None else detect,
+        **wealth_fields(path, float(wealth.best[0])),
+    )
+
+
+def _conclude(labels: Mapping[str, Any], refuted: bool, bound: float, **fields: Any) -> AuditResult:
+    resolves, detect = fields.get("resolves"), fields.get("detect")
+
+    def missed() -> str:
+        if resolves is None or detect is None:
+            return ""
+        return describe_missed("an event of probability 0.01 that shows less than {}", resolves, detect)
+
+    verdict, message = decide_verdict(Verdict.VIOLATION, refuted, "", missed)
+    return AuditResult(**labels, **fields, lower_bound=bound, verdict=verdict, message=message)

@@ -1,0 +1,132 @@
+"""`dpaudit scores`: canary scores of one training run against a claim."""
+
+from __future__ import annotations
+
+import sys
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.cli.commands import GivenPath, make_folder, print_notices, tell_missing_page
+from auditor.errors import SpecificationError
+
+
+def read_scores_file(path: Path, column: str | None, missing: str) -> NDArray[np.float64]:
+    """Read scores from a file.
+
+    Parameters
+    ----------
+    path : Path
+        .csv (one column, or several with names), .json (an array of numbers) or .npy.
+    column : str or None
+        Column of a CSV file; None if it has one only.
+    missing : {"error", "drop"}
+        What becomes of empty cells, null and NaN.
+
+    Raises
+    ------
+    SpecificationError
+        If there are no scores, or something else.
+    """
+    from auditor.datasets.files import read_data
+
+    found = read_data(path)
+    if hasattr(found, "columns"):
+        found = _pick_column(path, found, column)
+    elif column is not None:
+        raise SpecificationError(f"{str(path)!r} has no columns, so that --column {column} is not one of them")
+    try:
+        values = np.array([np.nan if v is None else v for v in found], dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise SpecificationError(f"{str(path)!r} must hold an array of numbers: {error}") from None
+    if values.ndim != 1:
+        raise SpecificationError(f"{str(path)!r} must hold a list of numbers, got shape {values.shape}")
+    gone = np.isnan(values)
+    if gone.any() and missing == "error":
+        where = int(np.flatnonzero(gone)[0]) + 1
+        raise SpecificationError(
+            f"{str(path)!r}: score {where} is missing ({int(gone.sum())} in all); --missing drop leaves them out, "
+            "valid only if whether a score is missing does not depend on the training"
+        )
+    kept: NDArray[np.float64] = values[~gone]
+    return kept
+
+
+def _pick_column(path: Path, table: Any, column: str | None) -> Any:
+    names = [str(name) for name in table.columns]
+    if column is None:
+        if len(names) > 1:
+            raise SpecificationError(f"{str(path)!r} has the columns {', '.join(names)}: choose one by --column")
+        try:  # a file of numbers without a heading: the first of them was taken for one
+            first = [float(names[0])]
+        except ValueError:
+            first = []
+        return [*first, *table.iloc[:, 0]]
+    if column not in names:
+        raise SpecificationError(f"{str(path)!r} has no column {column!r}; it has {', '.join(names)}")
+    return list(table[table.columns[names.index(column)]])
+
+
+@click.command(short_help="Audit canary scores of one training run.")
+@click.argument("inside", metavar="IN", type=GivenPath(dir_okay=False))
+@click.argument("outside", metavar="OUT", type=GivenPath(dir_okay=False))
+@click.option("--claim", required=True, help='The claim, as for `dpaudit attack`: "epsilon=8, delta=1e-5".')
+@click.option(
+    "--assume",
+    type=click.Choice(["nothing", "independent-canaries"]),
+    default="nothing",
+    show_default=True,
+    help="What the bound may rest on beyond the claim and fair coins.",
+)
+@click.option("--column", default=None, help="Column of CSV files with several.")
+@click.option(
+    "--missing",
+    type=click.Choice(["error", "drop"]),
+    default="error",
+    show_default=True,
+    help="What becomes of missing scores.",
+)
+@click.option("--guesses", type=click.IntRange(min=1), default=None, help="Canaries to guess about, fixed beforehand.")
+@click.option("--alpha", type=float, default=0.01, show_default=True, help="Probability of a false alarm.")
+@click.option("--detect", type=float, default=None, help="Level that has to be found [default: twice the claim].")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the order of canaries.")
+@click.option("--out", type=GivenPath(file_okay=False), default=None, help="Folder for results.json and the reports.")
+def scores(
+    inside: Path, outside: Path, claim: str, column: str | None, missing: str, out: Path | None, **asked: Any
+) -> None:
+    """Audit one training run from the scores of its canaries.
+
+    Each canary was put into the training data by a fair coin of its own. IN has the scores of those that were, OUT of
+    those that were not: losses, or whatever the trained model says of them. Whether high or low ones speak for
+    inclusion is learned.
+
+    With --assume nothing the bound holds however canaries interact. With --assume independent-canaries it is larger,
+    and wrong if one canary's score depends on whether another one was in.
+
+    Exit codes: 0 not refuted; 1 refuted; 2 an error; 3 too few canaries to find what is asked for.
+    """
+    from auditor.audits.training.scores import audit_scores
+    from auditor.privacy.guarantees import parse_claim
+    from auditor.report import write_reports
+    from auditor.results import make_document, write_json
+    from auditor.runs.run import exit_code
+
+    guarantee = parse_claim(claim)
+    x, y = (read_scores_file(path, column, missing) for path in (inside, outside))
+    if out is not None:
+        make_folder(out)
+    result = audit_scores(x, y, guarantee, **asked)
+    if out is not None:
+        about = {"dpaudit": metadata.version("dpaudit"), "target": f"{inside.name}, {outside.name}", **asked}
+        content = make_document(about, [result], [])
+        write_json(out / "results.json", content)
+        written = write_reports(content, out)
+        tell_missing_page(written)
+        print_notices(map(str, written))
+    click.echo(result)
+    click.echo(f"This bound {result.caveat}.")
+    sys.exit(exit_code([result]))

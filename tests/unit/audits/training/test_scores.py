@@ -1,0 +1,146 @@
+"""Audits of canary scores: what each assumption certifies, bad input, and the command."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from auditor import audit_scores
+from auditor.audits.training.scores import ASSUMPTIONS, INDEPENDENT, NOTHING, guess_in_order, read_scores
+from auditor.errors import SpecificationError
+from auditor.privacy.guarantees import ApproxDP, GaussianDP, Guarantee, PureDP
+from tests.commandline import Command
+
+
+def gaussian(canaries: int, mu: float, seed: int, sign: float = 1.0) -> tuple[Any, Any]:
+    """Scores of canaries that do not interact, of exactly mu-GDP before they are rounded."""
+    rng = np.random.default_rng(seed)
+    coins = rng.random(canaries) < 0.5
+    scores = np.round(sign * (rng.normal(size=canaries) + mu * coins), 2)
+    return scores[coins], scores[~coins]
+
+
+CLAIMS: list[Guarantee] = [PureDP(1.0), ApproxDP(1.0, 1e-5), GaussianDP(0.3)]
+
+
+@pytest.mark.parametrize("assume", ASSUMPTIONS)
+@pytest.mark.parametrize("claim", CLAIMS, ids=str)
+def test_scores_far_beyond_a_claim_refute_it_in_either_direction(claim: Guarantee, assume: str) -> None:
+    for sign in (1.0, -1.0):
+        result = audit_scores(*gaussian(1_000, 3.0, 500, sign), claim, assume=assume)
+        assert result.verdict == "violation"
+        assert result.lower_bound is not None
+        assert result.ceiling is not None
+        assert claim.level <= result.lower_bound <= result.ceiling
+        assert result.draws == 1_000
+        assert ("do not interact" in result.caveat) == (assume == INDEPENDENT)
+
+
+@pytest.mark.parametrize("assume", ASSUMPTIONS)
+@pytest.mark.parametrize("claim", CLAIMS, ids=str)
+def test_scores_that_say_nothing_refute_nothing(claim: Guarantee, assume: str) -> None:
+    result = audit_scores(*gaussian(400, 0.0, 501), claim, assume=assume)
+    assert result.verdict in ("consistent", "inconclusive")
+    assert result.lower_bound is not None
+    assert result.lower_bound < claim.level
+
+
+def test_more_is_certified_where_more_is_assumed() -> None:
+    scores = gaussian(1_000, 1.0, 502)
+    least, most = (audit_scores(*scores, GaussianDP(1.0), assume=a).lower_bound or 0.0 for a in (NOTHING, INDEPENDENT))
+    assert least < most < 1.0
+
+
+def test_the_order_of_a_file_does_not_matter_but_by_luck_and_the_seed_repeats_it() -> None:
+    inside, outside = gaussian(300, 2.0, 503)
+    for assume in ASSUMPTIONS:
+        once = audit_scores(inside, outside, PureDP(1.0), assume=assume, seed=4)
+        assert once.to_json() == audit_scores(inside, outside, PureDP(1.0), assume=assume, seed=4).to_json()
+
+
+def test_equal_scores_are_no_evidence_whatever_the_order() -> None:
+    for assume in ASSUMPTIONS:
+        result = audit_scores(np.zeros(200), np.zeros(200), PureDP(0.1), assume=assume)
+        assert result.verdict != "violation"
+
+
+def test_each_guess_depends_on_the_scores_and_earlier_coins_only() -> None:
+    inside, outside = gaussian(40, 1.0, 504)
+    scores = read_scores(inside, outside)
+    right, sure = guess_in_order(scores, 1.0, 7)
+    values, included = scores.shuffled(7)
+    order = np.argsort(values, kind="stable")
+    last = order[len(order) // 2 - 1 : len(order) // 2 + 1]  # the middle is opened last
+    flipped = included.copy()
+    flipped[last] = ~flipped[last]
+
+    class Flipped(type(scores)):  # type: ignore[misc]
+        def shuffled(self, seed: int) -> Any:
+            return values, flipped
+
+    again_right, again_sure = guess_in_order(Flipped(inside, outside), 1.0, 7)
+    assert (again_sure == sure).all()
+    assert (again_right[:-2] == right[:-2]).all()
+
+
+@pytest.mark.parametrize(
+    ("inside", "outside", "options", "says"),
+    [
+        ([1.0, float("nan")], [0.0, 1.0], {}, "number 2 is nan"),
+        ([1.0], [], {}, "at least 2 canaries, got 1"),
+        (["a", "b"], [0.0, 1.0], {}, "must be numbers"),
+        ([[1.0, 2.0]], [0.0], {}, "got shape"),
+        (list(range(100)), [0.0], {}, "not from fair coins"),
+        ([1.0, 2.0], [0.0, 1.0], {"assume": "hope"}, "'hope'"),
+        ([1.0, 2.0], [0.0, 1.0], {"alpha": 0}, "got 0"),
+        ([1.0, 2.0], [0.0, 1.0], {"guesses": 5}, "from 1 to 4, got 5"),
+    ],
+)
+def test_bad_input_is_refused_with_the_value(inside: Any, outside: Any, options: Any, says: str) -> None:
+    with pytest.raises(SpecificationError, match=says):
+        audit_scores(inside, outside, PureDP(1.0), **options)
+    with pytest.raises(SpecificationError, match="claim must be a guarantee"):
+        audit_scores([1.0, 2.0], [0.0, 1.0], 1.0)  # type: ignore[arg-type]
+
+
+def test_the_command_reads_all_kinds_of_files(dpaudit: Command, tmp_path: Path) -> None:
+    inside, outside = gaussian(600, 3.0, 505)
+    (tmp_path / "in.csv").write_text("loss,name\n" + "".join(f"{v},a\n" for v in inside), encoding="utf-8")
+    (tmp_path / "out.csv").write_text("loss,name\n" + "".join(f"{v},b\n" for v in outside), encoding="utf-8")
+    (tmp_path / "in.json").write_text(json.dumps(inside.tolist()), encoding="utf-8")
+    np.save(tmp_path / "out.npy", outside)
+    claim = ("--claim", "epsilon=1,delta=1e-5")
+    named = dpaudit("scores", tmp_path / "in.csv", tmp_path / "out.csv", *claim, "--column", "loss", "--out", tmp_path)
+    assert named.code == 1, named
+    assert "however canaries interact" in named.out
+    assert (tmp_path / "report.html").exists()
+    other = dpaudit("scores", tmp_path / "in.json", tmp_path / "out.npy", *claim)
+    assert other.out == named.out
+    lines = tmp_path / "in_lines.csv"
+    lines.write_text("\n".join(map(str, inside)), encoding="utf-8")
+    assert dpaudit("scores", lines, tmp_path / "out.npy", *claim).out == named.out
+
+
+def test_the_command_refuses_what_it_cannot_read(dpaudit: Command, tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text("loss,name\n1.5,a\n,b\n", encoding="utf-8")
+    (tmp_path / "out.json").write_text("[1.0, null, 2.0]", encoding="utf-8")
+    (tmp_path / "words.json").write_text('["a", "b"]', encoding="utf-8")
+    (tmp_path / "some.json").write_text("[1.0, 2.0]", encoding="utf-8")
+    claim = ("--claim", "epsilon=1")
+    for arguments, says in (
+        (("in.csv", "out.json"), "choose one by --column"),
+        (("in.csv", "out.json", "--column", "lose"), "no column 'lose'"),
+        (("out.json", "some.json"), "score 2 is missing"),
+        (("words.json", "some.json"), "words.json"),
+        (("none.json", "some.json"), "none.json"),
+        (("some.json", "some.json", "--column", "loss"), "no columns"),
+    ):
+        files = [tmp_path / arguments[0], tmp_path / arguments[1], *arguments[2:]]
+        said = dpaudit("scores", *files, *claim)
+        assert said.code == 2, said
+        assert says in said.err
+    assert dpaudit("scores", tmp_path / "out.json", tmp_path / "some.json", *claim, "--missing", "drop").code in (0, 3)

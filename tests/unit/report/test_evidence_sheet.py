@@ -1,0 +1,143 @@
+"""The evidence sheet: what it states follows from the results, and no more."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import auditor
+from auditor.errors import SpecificationError
+from auditor.privacy.guarantees import GaussianDP, Guarantee, PureDP, parse_claim
+from auditor.report.evidence_sheet import find_meaning, make_statement, render_sheet_html, render_sheet_markdown
+from auditor.report.view import ClaimView
+from auditor.results import make_document
+from tests.commandline import Command
+
+PAIR = auditor.Pair([0], [1])
+HAZARDS = ["values", "bits", "arithmetic", "exceptions", "shape", "independence", "composition", "sampling"]
+
+
+def noisy(data: Any, n: int, rng: np.random.Generator) -> Any:
+    p = 1 - math.exp(-1)
+    return sum(data) + rng.geometric(p, n) - rng.geometric(p, n)
+
+
+def results(*audits: auditor.AuditResult, **manifest: Any) -> dict[str, Any]:
+    return make_document({"dpaudit": "0.1.0", "seed": 0, **manifest}, audits, [])
+
+
+@pytest.fixture(scope="module")
+def passed() -> auditor.AuditResult:
+    return auditor.audit(noisy, PureDP(1.0), PAIR, draws=4_000)
+
+
+@pytest.fixture(scope="module")
+def refuted() -> auditor.AuditResult:
+    return auditor.audit(noisy, PureDP(0.2), PAIR, draws=20_000)
+
+
+def hazards_of(content: dict[str, Any]) -> dict[str, dict[str, str]]:
+    stated = make_statement(content, "results.json", "0" * 64)["predicate"]["hazards"]
+    return {hazard["name"]: hazard for hazard in stated}
+
+
+def test_a_pass_states_what_was_tested_and_with_what_resolution(passed: auditor.AuditResult) -> None:
+    found = hazards_of(results(passed))
+    assert list(found) == HAZARDS
+    assert {name for name, hazard in found.items() if hazard["status"] == "tested"} == {
+        *("values", "bits", "exceptions", "shape", "independence")
+    }
+    assert f"{passed.resolution['0.01']:.4g}" in found["values"]["resolution"]
+    assert "not measured" in found["bits"]["resolution"]  # no planted violation of the measurement lies in bits
+
+
+def test_a_violation_names_its_hazard_and_says_nothing_of_others(refuted: auditor.AuditResult) -> None:
+    assert refuted.verdict == "violation"
+    found = hazards_of(results(refuted))
+    assert found["values"]["status"] == "found"
+    assert {found[name]["status"] for name in ("bits", "exceptions", "shape")} == {"not tested"}
+    assert not any(found[name]["resolution"] for name in ("values", "bits", "exceptions", "shape"))
+
+
+def test_values_outside_the_domain_count_as_arithmetic(passed: auditor.AuditResult) -> None:
+    assert hazards_of(results(passed, outside=True))["arithmetic"]["status"] == "tested"
+
+
+@pytest.mark.parametrize("claim", ["epsilon=1", "epsilon=0.3,delta=0.01", "mu=1", "rho=0.1"])
+def test_what_a_claim_allows_is_its_cap_rounded_up(claim: str) -> None:
+    guarantee: Guarantee = parse_claim(claim)
+    grid = np.concatenate([[0.0], np.geomspace(1e-4, 0.5, 60), np.linspace(0.51, 1, 50)])
+    cap = guarantee.cap(grid, guarantee.level)
+    view = ClaimView({"tradeoff": {"q": grid.tolist(), "claimed": cap.tolist()}}, "", 1)
+    meaning = find_meaning(view)
+    fine = np.linspace(0, 1, 1_001)
+    exact = float(np.max(guarantee.cap(fine, guarantee.level) - fine))
+    assert exact * (1 - 1e-4) <= meaning["advantage"] <= exact * 1.011
+    for rate, allowed in meaning["true positive rates"].items():
+        tight = float(guarantee.cap(np.array([float(rate)]), guarantee.level)[0])
+        assert tight * (1 - 1e-6) <= allowed <= tight * 1.011
+
+
+def test_pure_dp_has_its_closed_form(passed: auditor.AuditResult) -> None:
+    meaning = find_meaning(ClaimView(passed.to_json(), "", 1))
+    assert meaning["advantage"] == math.ceil(1000 * math.tanh(0.5)) / 1000
+    assert meaning["true positive rates"]["0.01"] == 0.0272  # e / 100, rounded up
+
+
+def test_a_claim_without_a_plot_has_no_meaning_in_numbers() -> None:
+    assert find_meaning(ClaimView({}, "", 1)) == {}
+
+
+def test_the_statement_is_one_of_in_toto_and_holds_no_time(passed: auditor.AuditResult) -> None:
+    content = results(passed)
+    statement = make_statement(content, "results.json", "ab" * 32, unit="one patient")
+    assert statement["_type"] == "https://in-toto.io/Statement/v1"
+    assert {"name": "results.json", "digest": {"sha256": "ab" * 32}} in statement["subject"]
+    assert all(subject["name"] and subject["digest"] for subject in statement["subject"])
+    assert statement["predicateType"].startswith("urn:")
+    assert statement["predicate"]["claim"]["unit"] == "one patient"
+    assert json.dumps(statement, allow_nan=False) == json.dumps(
+        make_statement(content, "results.json", "ab" * 32, unit="one patient"), allow_nan=False
+    )
+
+
+def test_pages_show_all_hazards_and_escape_names(passed: auditor.AuditResult) -> None:
+    statement = make_statement(results(passed, target="<b>|x"), "results.json", "0" * 64)
+    page, text = render_sheet_html(statement), render_sheet_markdown(statement)
+    assert "<b>|x" not in page
+    assert "&lt;b&gt;|x" in page
+    for name in HAZARDS:
+        assert f">{name}<" in page
+        assert f"| {name} |" in text
+
+
+def test_a_claim_has_to_be_named_among_several(passed: auditor.AuditResult) -> None:
+    gaussian = replace(auditor.audit(noisy, GaussianDP(1.5), PAIR, draws=400), id="audit/L1/gaussian_dp/given")
+    content = results(passed, gaussian)
+    with pytest.raises(SpecificationError, match="2 claims of privacy"):
+        make_statement(content, "results.json", "0" * 64)
+    named = make_statement(content, "results.json", "0" * 64, gaussian.id)
+    assert named["predicate"]["claim"]["notion"] == "Gaussian DP"
+    with pytest.raises(SpecificationError, match=f"did you mean {gaussian.id}"):
+        make_statement(content, "results.json", "0" * 64, gaussian.id + "x")
+    with pytest.raises(SpecificationError, match="no claim of privacy"):
+        make_statement(results(), "results.json", "0" * 64)
+
+
+def test_the_command_prints_or_writes(dpaudit: Command, tmp_path: Path, passed: auditor.AuditResult) -> None:
+    file, sheet = tmp_path / "results.json", tmp_path / "sheet"
+    file.write_text(json.dumps(results(passed)), encoding="utf-8")
+    printed = dpaudit("evidence", file)
+    assert printed.code == 0, printed
+    assert printed.out.startswith("# Evidence: noisy")
+    written = dpaudit("evidence", file, "--unit", "one patient", "--out", sheet)
+    assert written.code == 0, written
+    assert "one patient" in (sheet / "evidence.html").read_text(encoding="utf-8")
+    assert json.loads((sheet / "evidence.json").read_text(encoding="utf-8"))["predicate"]["verdict"] == passed.verdict
+    assert dpaudit("evidence", file, "nothing").code == 2
