@@ -5,14 +5,16 @@ from __future__ import annotations
 import sys
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
-from numpy.typing import NDArray
 
 from auditor.cli.commands import GivenPath, make_folder, print_notices, tell_missing_page
 from auditor.errors import SpecificationError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 def read_scores_file(path: Path, column: str | None, missing: str) -> NDArray[np.float64]:
@@ -32,6 +34,8 @@ def read_scores_file(path: Path, column: str | None, missing: str) -> NDArray[np
     SpecificationError
         If there are no scores, or something else.
     """
+    import numpy as np  # takes longer to import than all that a list of claims needs
+
     from auditor.datasets.files import read_data
 
     found = read_data(path)

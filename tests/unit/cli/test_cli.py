@@ -92,6 +92,8 @@ def test_the_commands_are_those_of_the_design(dpaudit: Command) -> None:
         "replay",
         "helper",
         "ledger",
+        "scores",
+        "evidence",
     }
     said = dpaudit("--help")
     assert said.code == 0
