@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from auditor.errors import DpauditError, PrivacyViolation, SpecificationError, TargetError
     from auditor.events.classifier import classifier
     from auditor.privacy.guarantees import ZCDP, ApproxDP, DeltaDP, GaussianDP, PureDP, RenyiDP, TradeoffCurve
+    from auditor.report.notebook import results_to_frame
     from auditor.results import AuditResult, Verdict
     from auditor.targets import one_draw
 
@@ -71,6 +72,7 @@ _HOMES = {
     "explain": "auditor.audits.summary",
     "one_draw": "auditor.targets",
     "pairs_of": "auditor.datasets.strategies",
+    "results_to_frame": "auditor.report.notebook",
     "search_pairs": "auditor.audits.pair_search",
 }
 
@@ -107,6 +109,7 @@ __all__ = [
     "explain",
     "one_draw",
     "pairs_of",
+    "results_to_frame",
     "search_pairs",
 ]
 

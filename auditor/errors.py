@@ -2,7 +2,25 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import math
+
+#: The extra of the installation that brings a library which only some audits use.
+EXTRAS = {
+    "cloudpickle": "run",
+    "distributed": "dask",
+    "hypothesis": "search",
+    "jinja2": "report",
+    "joblib": "run",
+    "matplotlib": "plot",
+    "pandas": "data",
+    "pyarrow": "data",
+    "sklearn": "learn",
+    "statsmodels": "accuracy",
+}
+#: Libraries that are installed under another name than the one that is imported.
+_INSTALLED_AS = {"sklearn": "scikit-learn"}
 
 
 class DpauditError(Exception):
@@ -13,6 +31,13 @@ class SpecificationError(DpauditError, ValueError):
     """A value is not what a claim or an option needs.
 
     It is raised at load, and shows the value.
+    """
+
+
+class MissingLibraryError(SpecificationError, ImportError):
+    """A library that only some audits use is not installed.
+
+    The message names the extra that brings it.
     """
 
 
@@ -57,6 +82,55 @@ class TargetRaised(TargetError):  # noqa: N818 - it is what the target did
     def __init__(self, error: str, message: str, public: str | None = None) -> None:
         super().__init__(message, public)
         self.error = error
+
+
+def has_library(name: str) -> bool:
+    """Whether an optional library is installed; it is not imported."""
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ValueError:  # it is kept from being imported
+        return False
+
+
+def require_library(name: str, purpose: str) -> None:
+    """Import an optional library, or name the extra that brings it.
+
+    Parameters
+    ----------
+    name : str
+        Its name in an import, one of `EXTRAS`.
+    purpose : str
+        What it is needed for, in the plural or as a gerund: "CSV files".
+
+    Raises
+    ------
+    MissingLibraryError
+        If it is not installed.
+    """
+    try:
+        importlib.import_module(name)
+    except ImportError as error:
+        raise MissingLibraryError(describe_missing(name, purpose)) from error
+
+
+def describe_missing(name: str, purpose: str) -> str:
+    """Describe an optional library that is missing.
+
+    It says what the library is needed for, and how to get it.
+
+    Parameters
+    ----------
+    name : str
+        Its name in an import, one of `EXTRAS`.
+    purpose : str
+        What it is needed for, in the plural or as a gerund.
+
+    Examples
+    --------
+    >>> describe_missing("pandas", "CSV files")
+    "pandas is needed for CSV files: pip install 'dpaudit[data]'"
+    """
+    return f"{_INSTALLED_AS.get(name, name)} is needed for {purpose}: pip install 'dpaudit[{EXTRAS[name]}]'"
 
 
 def check_positive(name: str, value: object) -> float:

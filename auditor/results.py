@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -9,9 +10,12 @@ from dataclasses import dataclass, field, fields, is_dataclass
 from decimal import ROUND_FLOOR, Decimal
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 SCHEMA = "dpaudit-results/2"
 #: Properties of a result that its record has besides the fields.
@@ -306,6 +310,28 @@ class AuditResult:
             text += f"; {say_ignored(self.ignore)}"
         return f"{text}. {self.undecided}" if self.undecided else text
 
+    def _repr_html_(self) -> str | None:
+        """The claim's card, for a notebook; None where nothing can render it."""
+        # Reports import results; this one import the other way is made when a notebook asks for it.
+        card: str | None = importlib.import_module("auditor.report.notebook").render_card(self)
+        return card
+
+    def plot(self) -> Figure:
+        """Plot levels, trade-off curve and evidence, by matplotlib.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            With a panel for each that there is; no window is opened.
+
+        Raises
+        ------
+        MissingLibraryError
+            If matplotlib is not installed: it comes with the extra "plot".
+        """
+        figure: Figure = importlib.import_module("auditor.report.notebook").plot_result(self)
+        return figure
+
     def to_json(self) -> dict[str, Any]:
         """Plain data with `DERIVED`, without `ABSENT` members that are empty; see `make_plain`."""
         record: dict[str, Any] = make_plain(self)
@@ -456,6 +482,11 @@ def explain_undecided(result: Mapping[str, Any]) -> str:
 
 #: What shows how a target answers, on the command line and in Python.
 _CHECK = "`dpaudit check TARGET` shows how a target answers, and --limit (limit=) gives its calls more time"
+#: What makes draws independent.
+SEPARATE = (
+    "make each output draw noise of its own, without caches, batches or generators that outputs share "
+    "(`dpaudit check TARGET` looks for that)"
+)
 #: What decides where the verdict does not hang on draws alone, by the notion.
 _REMEDIES = {
     "exponent": "fit it over a wider range, or over more values",
@@ -466,10 +497,7 @@ _REMEDIES = {
 def _remedy(result: Mapping[str, Any]) -> str:
     """What would decide an inconclusive audit."""
     if (result.get("independence") or {}).get("asked"):
-        return (
-            "make each output draw noise of its own, without caches, batches or generators that outputs share "
-            "(`dpaudit check TARGET` looks for that), and audit again, also with another --seed (seed=)"
-        )
+        return f"{SEPARATE}, and audit again, also with another --seed (seed=)"
     if result.get("level") == "L0":
         return "state distributions whose exact curve is known more precisely, or audit draws (L1)"
     if result.get("notion") in _REMEDIES:

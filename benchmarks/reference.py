@@ -12,6 +12,7 @@ from pathlib import Path
 import click
 
 from auditor.audits.adversaries.named import BY_NAME, parameters_of
+from auditor.cli.examples import EXAMPLES
 from auditor.cli.main import cli
 from auditor.privacy.guarantees.base import NOTIONS
 from auditor.report.results_schema import describe_fields
@@ -88,6 +89,7 @@ def _command(name: str, command: click.Command) -> Iterator[str]:
             yield from ["```text", *lines[1:], "```", ""]
         else:
             yield from [" ".join(lines).replace("<", "\\<"), ""]
+    yield from [f"Example: `{EXAMPLES[name]}`", ""]
     options = [parameter for parameter in command.params if isinstance(parameter, click.Option)]
     if not options:
         yield "No options."

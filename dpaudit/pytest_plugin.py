@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
+import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -100,6 +102,8 @@ class PytestSession:
     ----------
     alpha, level, seed, familywise
         The options ``--dp-...``; None where not given.
+    folder : str
+        The folder of tests' ids, as it is named from where pytest was started.
     family : DeclaredAudits or None
         What a family-wise alpha is split over.
     test : str or None
@@ -120,6 +124,7 @@ class PytestSession:
     level: str | None
     seed: int | None
     familywise: bool
+    folder: str = ""
     family: DeclaredAudits | None = None
     test: str | None = None
     phase: str = ""
@@ -195,10 +200,24 @@ class PytestSession:
         alpha = ALPHA if self.alpha is None else self.alpha
         return share(alpha, self.family, self.budgets.get("audits", 0), self.own)
 
-    def record(self, result: Any) -> None:
-        """Make a result a property of the test: what JUnit files, and the summary of all workers, are made from."""
+    def replay(self, alpha: float) -> str:
+        """A command that runs the test again, and so the audit with its share of alpha."""
+        said = ["pytest", f"{self.folder}{self.test}"]
+        if self.familywise or self.alpha is not None:
+            said += ["--dp-alpha", repr(alpha if self.familywise else self.alpha)]
+        for name, value in (("level", self.level), ("seed", self.seed)):
+            said += [f"--dp-{name}", str(value)] if value is not None else []
+        return shlex.join(said)
+
+    def record(self, result: Any) -> Any:
+        """Make a result a property of the test, and a command of pytest what runs it again.
+
+        JUnit files, and the summary of all workers, are made from properties.
+        """
         if self.test is None:
-            return
+            return result
+        replay, found = self.replay(result.alpha), result.counterexample
+        result = replace(result, replay=replay, counterexample=found and replace(found, replay=replay))
         self.audits += 1
         found = result.to_json()  # plain data: strings, numbers, None
         self.properties += [
@@ -213,6 +232,7 @@ class PytestSession:
             )
 
             self.properties.append((f"{PREFIX}{self.audits}.undecided", escape_controls(one_line(result.undecided))))
+        return result
 
     def rows(self) -> list[dict[str, Any]]:
         """All audits that were reported, by test and number: `FIELDS`, ``test``, and ``undecided`` where that is so."""
@@ -345,6 +365,8 @@ def pytest_configure(config: pytest.Config) -> None:
     own = PytestSession(
         config.getoption("--dp-alpha"), config.getoption("--dp-level"), config.getoption("--dp-seed"), familywise
     )
+    if config.rootpath != config.invocation_params.dir:
+        own.folder = f"{os.path.relpath(config.rootpath, config.invocation_params.dir)}/"
     config.stash[_SESSION] = own
     config.pluginmanager.register(_Reports(own), "dpaudit_reports")
     _SESSIONS.append(own)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import json
 import os
@@ -53,6 +54,14 @@ def process(*arguments: object) -> Said:
     with start(*arguments) as running:
         out, err = running.communicate(timeout=120)
     return Said(running.returncode, out, err)
+
+
+def run_line(line: str, **names: object) -> Any:
+    """What the last expression of a line of Python gives, in a namespace with nothing but the names."""
+    *setup, last = ast.parse(line).body
+    assert isinstance(last, ast.Expr)
+    exec(compile(ast.Module(setup, []), "<line>", "exec"), names)
+    return eval(compile(ast.Expression(last.value), "<line>", "eval"), names)
 
 
 def complaints(said: Said) -> list[str]:
@@ -150,10 +159,13 @@ def until(running: subprocess.Popen[str], beginning: str) -> str:
     raise AssertionError(f"{beginning!r} never came:\n{read_so_far}")
 
 
-def interrupt(running: subprocess.Popen[str], said: str) -> Said:
-    """Press Ctrl-C: a terminal sends the signal to the whole group."""
+def interrupt(running: subprocess.Popen[str], said: str, alone: bool = False) -> Said:
+    """Press Ctrl-C: a terminal sends the signal to the whole group; or interrupt the process alone."""
     try:
-        os.killpg(running.pid, signal.SIGINT)
+        if alone:
+            running.send_signal(signal.SIGINT)
+        else:
+            os.killpg(running.pid, signal.SIGINT)
         out, err = running.communicate(timeout=30)
     finally:
         if running.poll() is None:

@@ -6,12 +6,10 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-import cloudpickle
-import joblib
 import numpy as np
 
 from auditor.audits.conformity import check_conformity
-from auditor.errors import DpauditError, SpecificationError
+from auditor.errors import DpauditError, SpecificationError, require_library
 from auditor.results import Verdict
 from auditor.targets import Mechanism
 from auditor.targets.outputs import as_batch, hash_outputs, show_output
@@ -49,6 +47,8 @@ def check_mechanism(mechanism: Mechanism, *datasets: Any, seeded: bool = True, d
         With one line for each convention that is broken, and where there is no dataset. A mechanism that keeps them
         fails with probability at most 1e-6 for its stated distribution, and 2e-9 a dataset otherwise.
     """
+    for library in ("cloudpickle", "joblib"):
+        require_library(library, "check_mechanism")
     if not callable(mechanism):
         raise SpecificationError(f"mechanism must be callable as (data, n, rng), got {mechanism!r}")
     if not datasets:
@@ -64,6 +64,8 @@ def check_mechanism(mechanism: Mechanism, *datasets: Any, seeded: bool = True, d
 
 def _broken_on(mechanism: Mechanism, data: Any, seeded: bool) -> Iterator[str]:
     """Conventions that are broken on one dataset, a line each."""
+    import cloudpickle
+    import joblib
 
     def draw(target: Mechanism, n: int = _DRAWS, seed: int = 1) -> Any:
         return target(data, n, np.random.default_rng(seed))
@@ -113,4 +115,6 @@ def _form(outputs: Any) -> str:
 
 def _global_state() -> str:
     """Hash of the global generators of numpy and of Python."""
+    import joblib
+
     return str(joblib.hash((np.random.get_state(legacy=False), random.getstate())))  # noqa: NPY002 - only read

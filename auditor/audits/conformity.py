@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from auditor.audits.context import Question
+from auditor.audits.counterexamples.replay_call import ReplayCall
 from auditor.audits.defaults import DRAWS
 from auditor.audits.dependence import Trace, confirm_refutation, looked_at, scores_of
 from auditor.audits.finish import Conclusion, finish_audit, labels_of
@@ -377,11 +378,13 @@ def check_conformity(
         raise SpecificationError(f"mechanism must be callable as (data, n, rng), got {mechanism!r}")
     stated = StatedLaw(mechanism if reference is None else reference, error, rounding)  # type: ignore[arg-type]
     settings = Settings(alpha=alpha, draws=draws, seconds=seconds, stop=stop, seed=seed, detect=detect, limit=limit)
-    replay = (
-        f"auditor.check_conformity({describe_target(mechanism)}, *data, reference={describe_target(stated.reference)}, "
-        f"error={error!r}, rounding={rounding!r}, alpha={alpha!r}, draws={draws}, stop={stop!r}, seed={seed}, "
-        f"id={id!r})"
-    )
+    call = ReplayCall()
+    listed = [call.show_data(dataset, f"data{k}") for k, dataset in enumerate(data, 1)]
+    arguments = [call.name_object(mechanism, "mechanism"), *listed]
+    if reference is not None:
+        arguments.append(f"reference={call.name_object(reference, 'reference')}")
+    options = {"error": error, "rounding": rounding, "alpha": alpha, "draws": draws, "stop": stop, "seed": seed}
+    replay = call.write_line("check_conformity", arguments, {**options, "id": id})
     question = Question(id=id, replay=replay)
     return run_conformity(mechanism, stated, data, dataset_names(len(data)), settings, question)
 

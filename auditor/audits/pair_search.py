@@ -15,7 +15,7 @@ import numpy as np
 from auditor.datasets import Pair, Relation
 from auditor.datasets.crafted_pairs import hash_dataset
 from auditor.datasets.strategies import is_strategy
-from auditor.errors import SpecificationError, TargetError, TargetRaised, check_positive
+from auditor.errors import SpecificationError, TargetError, TargetRaised, check_positive, require_library
 from auditor.events.cause_kinds import read_kinds
 from auditor.events.event_learner import RESERVOIR, EventLearner, FindKept
 from auditor.events.ignored_causes import find_kept_without
@@ -339,6 +339,7 @@ class _Trials:
 
 def _explore(strategy: SearchStrategy[Pair], trials: _Trials, seed: int) -> None:
     """Try the pairs that hypothesis proposes, until the draws for new pairs are used."""
+    require_library("hypothesis", "the search for pairs")
     import hypothesis
     from hypothesis import HealthCheck, Phase, Verbosity
 

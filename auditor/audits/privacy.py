@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from auditor.audits.context import Question
 from auditor.audits.counterexamples.build import build_counterexample
+from auditor.audits.counterexamples.replay_call import ReplayCall
 from auditor.audits.defaults import DRAWS, METHODS
 from auditor.audits.dependence import Trace, confirm_refutation, look_again
 from auditor.audits.finish import Conclusion, end_in_error, finish_audit, labels_of
@@ -35,7 +36,6 @@ from auditor.audits.privacy_loop import Evidence, Past, Settings, collect_eviden
 from auditor.audits.summary import (
     check_sandwich,
     collect_tradeoff,
-    describe_target,
     describe_unresolved,
     explain,
     summarise_findings,
@@ -46,7 +46,7 @@ from auditor.datasets.strategies import is_strategy
 from auditor.errors import PrivacyViolation, SpecificationError, TargetError, UnrecordedError
 from auditor.events.classifier import Learners
 from auditor.privacy.guarantees import Guarantee
-from auditor.results import AuditResult, Verdict
+from auditor.results import SEPARATE, AuditResult, Verdict
 from auditor.targets import Mechanism
 from auditor.targets.sampler import Sampler
 
@@ -453,24 +453,31 @@ def audit(
         ignore=ignore,
         also=also,
     )
-    what = "pairs"
     if is_strategy(pairs):
         spent = draws // 4 if search_draws is None else search_draws
         listed, settings = _search_for_pairs(mechanism, guarantee, pairs, relation, settings, spent, id)
-        what = f"strategy, search_draws={spent}"
     elif search_draws is not None:
         raise SpecificationError(f"search_draws is for a strategy of pairs, got {search_draws!r} with given pairs")
     check_pairs(listed, relation)
-    replay = (
-        f"auditor.audit({describe_target(mechanism)}, {guarantee!r}, {what}, alpha={alpha!r}, draws={draws}, "
-        f"stop={stop!r}, seed={seed}, id={id!r}"
-        + (f", learners={learners!r}" if isinstance(learners, str) else "")
-        + (f", method={method!r}" if method != METHODS[0] else "")
-        + (f", ignore={','.join(settings.ignore)!r}" if settings.ignore else "")
-        + (", also=True" if also else "")
-        + ")"
-    )
+    replay = _replay_call(mechanism, guarantee, listed, settings, id, also)
     return run_audit(mechanism, guarantee, listed, settings, Question(id=id, exact=exact, replay=replay))
+
+
+def _replay_call(
+    mechanism: Mechanism, guarantee: Guarantee, pairs: Sequence[Pair], settings: Settings, key: str, also: bool = False
+) -> str:
+    """A line of Python that makes the audit again, of the pairs that a search has found too."""
+    call = ReplayCall()
+    given: dict[str, Any] = {name: getattr(settings, name) for name in ("alpha", "draws", "stop", "seed")}
+    given["id"] = key
+    given |= {"detect": settings.detect} if settings.detect is not None else {}
+    given |= {"learners": settings.learners} if isinstance(settings.learners, str) else {}
+    given |= {"method": settings.method} if settings.method != METHODS[0] else {}
+    given |= {"ignore": ",".join(settings.ignore)} if settings.ignore else {}
+    given |= {"also": True} if also else {}
+    ours = type(guarantee).__module__.startswith("auditor.")
+    stated = f"auditor.{guarantee!r}" if ours else call.name_object(guarantee, "guarantee")
+    return call.write_line("audit", [call.name_object(mechanism, "mechanism"), stated, call.show_pairs(pairs)], given)
 
 
 def _search_for_pairs(
@@ -513,7 +520,7 @@ def assert_private(
     guarantee: Guarantee,
     pairs: Pair | Sequence[Pair] | SearchStrategy[Pair],
     *,
-    inconclusive: str = "pass",
+    inconclusive: str = "fail",
     **options: Any,
 ) -> AuditResult:
     """Audit, and raise `PrivacyViolation` with the counterexample if the claim is refuted.
@@ -526,9 +533,9 @@ def assert_private(
     ----------
     mechanism, guarantee, pairs
         As for `audit`.
-    inconclusive : {"pass", "fail"}
-        What an audit comes to that found nothing and was too weak to say much: it returns the result, or raises an
-        AssertionError that says what would decide it.
+    inconclusive : {"fail", "pass"}
+        What an audit comes to that found nothing and was too weak to say much: it raises an AssertionError that says
+        why, and what would decide it; or it returns the result, which is then false.
     **options
         As for `audit`.
 
@@ -537,7 +544,7 @@ def assert_private(
     PrivacyViolation
         If the claim is refuted; the message is the counterexample.
     AssertionError
-        If draws are not independent, and where an inconclusive audit is to fail.
+        If draws are not independent, and if nothing is decided unless such an audit is to pass.
     TargetError
         If the mechanism crashed, hung or answered what cannot be read.
     SpecificationError
@@ -545,18 +552,18 @@ def assert_private(
     """
     __tracebackhide__ = True  # a failing test shows its own line, not this one
     if inconclusive not in ("pass", "fail"):
-        raise SpecificationError(f'inconclusive must be "pass" or "fail", got {inconclusive!r}')
+        raise SpecificationError(f'inconclusive must be "fail" or "pass", got {inconclusive!r}')
     plugin = sys.modules.get("dpaudit.pytest_plugin")
     session = None if plugin is None else plugin.session()
     result = audit(mechanism, guarantee, pairs, **(options if session is None else session.options(options)))
     if session is not None:
-        session.record(result)
+        result = session.record(result)
     if result.verdict == Verdict.ERROR:
         raise TargetError(result.undecided)
     if result.verdict == Verdict.INCONCLUSIVE and inconclusive == "fail":
-        raise AssertionError(str(result))
+        raise AssertionError(f"{result.id}: {result.undecided} To accept such an audit: inconclusive='pass'.")
     if result.verdict == Verdict.DEVIATION:
-        raise AssertionError(result.message)
+        raise AssertionError(f"{result.id}: {result.message}. To do: {SEPARATE}.")
     if result.verdict == Verdict.VIOLATION:
         raise PrivacyViolation(explain(result))
     return result

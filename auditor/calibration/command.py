@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from auditor.calibration.measure import Plan, count_rows, run_calibration
 from auditor.calibration.rendering import format_lines, write_report
 from auditor.errors import SpecificationError
 from auditor.runs.progress import Progress
+from auditor.runs.run import choose_jobs
 
 #: Audits of each mechanism by each stopping rule, and draws of each: some five minutes of one core, and with --quick
 #: some 25 seconds.
@@ -77,7 +77,7 @@ def make_plan(audits: int | None, draws: int | None, quick: bool, alpha: float, 
         draws=draws if draws is not None else SHORT if quick else DRAWS,
         alpha=alpha,
         seed=seed,
-        jobs=jobs if jobs is not None else os.cpu_count() or 1,
+        jobs=choose_jobs(jobs),
     )
 
 

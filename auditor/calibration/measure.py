@@ -10,7 +10,6 @@ from functools import partial
 from importlib import metadata
 from typing import Any
 
-import joblib
 import numpy as np
 from scipy import stats
 
@@ -18,7 +17,7 @@ from auditor.audits.privacy_loop import Settings
 from auditor.calibration.audits import Auditor, AuditOutcome, audit_learned, audit_stated
 from auditor.calibration.families import GRADED, NULLS, Family, Graded
 from auditor.calibration.oracles import best_event, compute_rate, simulate_passages
-from auditor.errors import SpecificationError
+from auditor.errors import SpecificationError, require_library
 from auditor.evidence.binomial import clopper_pearson
 from auditor.results import make_plain
 from auditor.targets.sampler import check_seed, make_generator
@@ -336,6 +335,9 @@ def _run_batches(
     if plan.jobs == 1:
         yield from (task() for task in tasks)
         return
+    require_library("joblib", "several workers (--jobs 1 needs none)")
+    import joblib
+
     # One thread a worker: more would change no number and only compete.
     with joblib.parallel_config("loky", n_jobs=plan.jobs, inner_max_num_threads=1):
         yield from joblib.Parallel(return_as="generator")(joblib.delayed(task)() for task in tasks)

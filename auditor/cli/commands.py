@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from auditor.errors import SpecificationError
+from auditor.errors import SpecificationError, describe_missing, require_library
 
 if TYPE_CHECKING:
     from auditor.results import AuditResult
@@ -90,7 +90,7 @@ LEDGER = click.option(
 LEDGER_KEY = click.option(
     "--ledger-key",
     default="",
-    help="Text that must stay the same for evidence to add up, such as the version of a service.",
+    help="A text, such as the version of a service; with another text, evidence starts anew.",
 )
 
 
@@ -98,6 +98,12 @@ def print_notices(lines: Iterable[str]) -> None:
     """Print notices on standard error."""
     for line in lines:
         click.echo(line, err=True)
+
+
+def tell_missing_page(written: Sequence[Path]) -> None:
+    """Say why report.html is not among the reports, if so."""
+    if all(path.suffix != ".html" for path in written):
+        print_notices([f"no report.html: {describe_missing('jinja2', 'reports in HTML')}"])
 
 
 def make_folder(out: Path) -> None:
@@ -124,7 +130,7 @@ def make_folder(out: Path) -> None:
 @ONE_DRAW
 @LIMIT
 def check(target: str, data: Path | None, draws: int, one_draw: bool, limit: float) -> None:
-    """Check that TARGET answers, how fast it is, whether it is seeded, and whether its draws are independent.
+    """Check whether TARGET answers and how fast, whether equal seeds repeat it, and whether its draws are independent.
 
     TARGET is as for `dpaudit attack`. Exit codes: 0 the target can be audited; 1 its draws are not independent; 2 it
     does not answer.
@@ -139,15 +145,16 @@ def check(target: str, data: Path | None, draws: int, one_draw: bool, limit: flo
 
 @click.command(name="list", short_help="List the declared entries and claims.")
 @click.argument("paths", nargs=-1)
+@SELECTION
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON array with one object per entry.")
-def list_(paths: tuple[str, ...], as_json: bool) -> None:
-    """List the entries and claims that PATHS declare (default: experiments/)."""
+def list_(paths: tuple[str, ...], expression: str | None, as_json: bool) -> None:
+    """List the entries and claims that PATHS declare (default: experiments/), or those that -k selects."""
     from auditor.cli import listing
 
     if as_json:
-        click.echo(json.dumps(listing.list_entries(paths), indent=1, ensure_ascii=False))
+        click.echo(json.dumps(listing.list_entries(paths, expression), indent=1, ensure_ascii=False))
         return
-    for line in listing.list_lines(paths):
+    for line in listing.list_lines(paths, expression):
         click.echo(line)
 
 
@@ -185,7 +192,7 @@ def report(results: Path, out: Path | None, baseline: Path | None, comment: bool
 
     if comment and out is not None:
         raise click.UsageError(f"--comment prints and writes no files: it cannot be used with --out {out}")
-    content = read_results(results)
+    content = _check_types(read_results(results), results)
     folder = out or results.resolve().parent
     if baseline is not None:
         known = read_baseline(baseline)
@@ -196,8 +203,20 @@ def report(results: Path, out: Path | None, baseline: Path | None, comment: bool
         click.echo(as_comment(content), nl=False)
         return
     make_folder(folder)
-    for path in rendering.write_reports(content, folder, read_run_record(results)):
+    written = rendering.write_reports(content, folder, read_run_record(results))
+    tell_missing_page(written)
+    for path in written:
         click.echo(path)
+
+
+def _check_types(content: dict[str, Any], path: Path) -> dict[str, Any]:
+    """The content of a results.json, all of which is of the types that its schema says."""
+    from auditor.report.misfits import find_misfit
+
+    misfit = find_misfit(content)
+    if misfit:
+        raise SpecificationError(f"{str(path)!r} does not follow its schema: {misfit}")
+    return content
 
 
 def _results_of(content: Mapping[str, Any], path: Path) -> list[AuditResult]:
@@ -222,13 +241,13 @@ def evidence(results: Path, claim_id: str | None, unit: str, out: Path | None) -
 
     ID is the claim, if RESULTS has several claims of privacy. Without --out the page is printed as Markdown. With --out
     there are a page to print and a JSON statement in the form of an in-toto attestation, to be signed.
-
-    Example: dpaudit evidence out/results.json --unit "one patient" --out sheet
     """
     from auditor.report.evidence_sheet import make_statement, render_sheet_html, render_sheet_markdown
     from auditor.runs.diff import read_results
 
-    content = read_results(results)
+    if out is not None:
+        require_library("jinja2", "pages in HTML")
+    content = _check_types(read_results(results), results)
     statement = make_statement(content, results.name, sha256(results.read_bytes()).hexdigest(), claim_id, unit)
     if out is None:
         click.echo(render_sheet_markdown(statement), nl=False)
@@ -260,7 +279,7 @@ def baseline(results: Path, output: Path) -> None:
     from auditor.runs.baseline import findings_of, read_baseline, write_baseline
     from auditor.runs.diff import read_results
 
-    content = read_results(results)
+    content = _check_types(read_results(results), results)
     before = read_baseline(output) if output.exists() else None
     found, kept, others = findings_of(_results_of(content, results), before)
     write_baseline(output, [*found, *kept])
@@ -389,14 +408,15 @@ def diff(first: Path, second: Path) -> None:
 def calibrate(
     audits: int | None, draws: int | None, alpha: float, seed: int, jobs: int | None, quick: bool, out: Path | None
 ) -> None:
-    """Measure the auditor itself on this machine: false alarms at zero margin, what it finds, and how fast.
+    """Measure the auditor itself on this machine: how often it errs, what it finds, and how fast.
 
-    It audits mechanisms of known level many times. At the claimed level every finding is false, and so is every lower
-    bound above it. Beyond the claimed level an oracle that knows the event and its probabilities gives the comparison.
-    The probability of calling an auditor unsound that keeps its promise is at most 1e-6.
+    It audits mechanisms whose true level is known, many times. Where that is the claimed level, every finding is a
+    false alarm, and so is every lower bound above it. Where it is larger, the audit is compared with an oracle that
+    knows the best event beforehand. A sound auditor is called unsound with probability 1e-6 at most.
 
     Exit codes: 0 the false alarms fit alpha; 2 there are too many.
     """
+    require_library("jinja2", "`dpaudit calibrate`")
     from auditor.calibration.command import make_plan, report_calibration
 
     plan = make_plan(audits, draws, quick, alpha, seed, jobs)
@@ -409,7 +429,7 @@ def calibrate(
 def helper() -> None:
     """Print a file that serves a Python function as a target, on any Python from 3.8, with nothing installed.
 
-    Example: dpaudit helper > dpaudit_target.py; dpaudit check "exec:python dpaudit_target.py my_file.py:my_function"
+    Keep the file beside your function. The target is then "exec:python dpaudit_target.py my_file.py:my_function".
     """
     from auditor.targets import helper as file
 

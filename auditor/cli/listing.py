@@ -8,6 +8,8 @@ from typing import Any
 
 from auditor.errors import SpecificationError
 from auditor.runs.declarations import Declarations
+from auditor.runs.index import ListedClaim, ListedEntry
+from auditor.runs.selection import select_or_suggest
 
 #: Where claims are looked for if no path is given.
 DEFAULT = "experiments"
@@ -32,12 +34,27 @@ def read_declarations(paths: Sequence[str]) -> Declarations:
     return Declarations(paths or (DEFAULT,))
 
 
-def list_entries(paths: Sequence[str]) -> list[dict[str, Any]]:
-    """List entries with the ids of their claims, as JSON."""
+def _choose_entries(paths: Sequence[str], expression: str | None) -> list[tuple[ListedEntry, list[ListedClaim]]]:
+    """Entries with their claims whose ids match."""
     index = read_declarations(paths).index
+    own: dict[str, list[ListedClaim]] = {entry.id: [] for entry in index.entries}
+    for claim in select_or_suggest(index.claims, expression):
+        own[claim.entry].append(claim)
+    return [(entry, own[entry.id]) for entry in index.entries if own[entry.id] or expression is None]
+
+
+def list_entries(paths: Sequence[str], expression: str | None = None) -> list[dict[str, Any]]:
+    """List entries with the ids of their claims, as JSON.
+
+    Parameters
+    ----------
+    paths : sequence of str
+        Where claims are declared, by default `DEFAULT`.
+    expression : str, optional
+        Which claims, see `auditor.runs.selection.select_claims`.
+    """
     listed = []
-    for entry in index.entries:
-        own = [claim for claim in index.claims if claim.entry == entry.id]
+    for entry, own in _choose_entries(paths, expression):
         listed.append(
             {
                 "entry": entry.id,
@@ -53,13 +70,20 @@ def list_entries(paths: Sequence[str]) -> list[dict[str, Any]]:
     return listed
 
 
-def list_lines(paths: Sequence[str]) -> Iterator[str]:
-    """List entries and claims as text, with a count."""
-    index = read_declarations(paths).index
-    for entry in index.entries:
+def list_lines(paths: Sequence[str], expression: str | None = None) -> Iterator[str]:
+    """List entries and claims as text, with a count.
+
+    Parameters
+    ----------
+    paths : sequence of str
+        Where claims are declared, by default `DEFAULT`.
+    expression : str, optional
+        Which claims, see `auditor.runs.selection.select_claims`.
+    """
+    listed = _choose_entries(paths, expression)
+    for entry, own in listed:
         yield f"{entry.id}  {entry.title}"
-        for claim in index.claims:
-            if claim.entry == entry.id:
-                yield f"  {claim.id}  {claim.guarantee}  expected {claim.expected}"
-    plural = "entry" if len(index.entries) == 1 else "entries"
-    yield f"{len(index.entries)} {plural}, {len(index.claims)} claim{'s' * (len(index.claims) != 1)}"
+        for claim in own:
+            yield f"  {claim.id}  {claim.guarantee}  expected {claim.expected}"
+    claims = sum(len(own) for _, own in listed)
+    yield f"{len(listed)} {'entry' if len(listed) == 1 else 'entries'}, {claims} claim{'s' * (claims != 1)}"

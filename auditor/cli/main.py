@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
+from click.shell_completion import shell_complete
 
 from auditor.audits.defaults import DRAWS, METHODS
 from auditor.cli.commands import (
@@ -28,7 +29,9 @@ from auditor.cli.commands import (
     GivenPath,
     make_folder,
     print_notices,
+    tell_missing_page,
 )
+from auditor.cli.examples import show_example
 from auditor.cli.scores import scores
 from auditor.errors import DpauditError, SpecificationError, TargetError
 from auditor.events.cause_kinds import IGNORABLE
@@ -43,6 +46,8 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+#: What asks for completion: "bash_source" for a script of the shell, as click has it.
+COMPLETE = "_DPAUDIT_COMPLETE"
 #: Names of `auditor.datasets.RELATIONS`, which takes longer to import than a list of claims; a test compares them.
 RELATIONS = ("replace-one", "add-remove-one", "answers-within", "label", "per-user", "edge", "node")
 
@@ -121,7 +126,9 @@ def _options(*options: Callable[[F], F]) -> Callable[[F], F]:
     return decorate
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110}, epilog=show_example("attack")
+)
 @click.version_option(package_name="dpaudit")
 def cli() -> None:
     """Try to break differential-privacy claims, honestly.
@@ -153,6 +160,7 @@ def cli() -> None:
 )
 @_options(BASELINE, LEDGER, LEDGER_KEY)
 @click.option("--resume", is_flag=True, help="Continue an interrupted run of the same claims and options in --out.")
+@click.option("--table", is_flag=True, help="List every claim in the summary, also of a long run.")
 @click.option("--dry-run", is_flag=True, help="List what would run and how long it would take, and stop.")
 def run(
     paths: tuple[str, ...],
@@ -170,6 +178,7 @@ def run(
     out: Path | None,
     baseline: Path | None,
     resume: bool,
+    table: bool,
     dry_run: bool,
     ledger: Path | None,
     ledger_key: str,
@@ -179,11 +188,12 @@ def run(
     """Audit the claims declared in Python files or folders (default: experiments/).
 
     With --out, the run saves each claim as it ends. After Ctrl-C, a kill or a power cut, the same command with --resume
-    runs only the rest.
+    runs only the rest. The summary lists each claim of a run of up to 40; that of a longer run has a line an entry,
+    and one for each claim that is not as expected.
     """
     from auditor.cli import listing
     from auditor.runs.baseline import read_baseline
-    from auditor.runs.run import Run
+    from auditor.runs.run import Run, choose_jobs
 
     if resume and out is None:
         raise click.UsageError("--resume needs --out, the folder of the interrupted run")
@@ -195,7 +205,7 @@ def run(
         level=level,
         alpha=alpha,
         seed=seed,
-        jobs=jobs if jobs is not None else 1 if scheduler is not None else os.cpu_count() or 1,
+        jobs=1 if scheduler is not None else choose_jobs(jobs),
         backend=backend,
         scheduler=scheduler,
         draws=draws,
@@ -214,7 +224,7 @@ def run(
     if dry_run:
         _dry_run(asked, selected, out if resume else None)
     else:
-        _execute(asked, selected, out, resume, known)
+        _execute(asked, selected, out, resume, known, table)
 
 
 def _dry_run(asked: Run, selected: Sequence[Claim], resumed: Path | None) -> None:
@@ -231,8 +241,10 @@ def _dry_run(asked: Run, selected: Sequence[Claim], resumed: Path | None) -> Non
         click.echo(line)
 
 
-def _execute(asked: Run, selected: Sequence[Claim], out: Path | None, resume: bool, known: Baseline | None) -> NoReturn:
-    """Run, write the reports, print the table, and exit with the run's code."""
+def _execute(
+    asked: Run, selected: Sequence[Claim], out: Path | None, resume: bool, known: Baseline | None, table: bool
+) -> NoReturn:
+    """Run, write the reports, print the summary, and exit with the run's code."""
     from auditor import report
     from auditor.runs import runner
     from auditor.runs.baseline import apply_baseline
@@ -276,7 +288,7 @@ def _execute(asked: Run, selected: Sequence[Claim], out: Path | None, resume: bo
         _write(out, content, record, shown)
     if log is not None and out is not None and not outcome.interrupted:
         log.remove(out / "results.json")
-    click.echo(report.summary_table(shown), nl=False)
+    click.echo(report.summarize_run(shown, table), nl=False)
     if outcome.interrupted:
         further = "; the same command with --resume runs the rest" if out is not None else ""
         why = outcome.lost or "interrupted"
@@ -301,10 +313,11 @@ def _write(out: Path, content: dict[str, Any], record: dict[str, Any], shown: Ru
         out.mkdir(parents=True, exist_ok=True)
         write_json(out / "results.json", content)
         (out / "run.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
-        report.write_reports(content if shown is None else shown, out, record)
+        written = report.write_reports(content if shown is None else shown, out, record)
     except OSError as error:
         raise SpecificationError(f"cannot write to {str(out)!r}: {error}") from error
-    click.echo(f"reports are in {out}: open {out / 'report.html'}", err=True)
+    tell_missing_page(written)
+    click.echo(f"reports are in {out}: open {written[0]}", err=True)
 
 
 def _run_record(asked: Run, outcome: Outcome, begun: float) -> dict[str, Any]:
@@ -432,6 +445,8 @@ def attack(
 
 for _command in (*COMMANDS, scores):
     cli.add_command(_command)
+for _name, _command in cli.commands.items():
+    _command.epilog = show_example(_name)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -440,6 +455,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Every failure is one line and exit code 2, never a traceback.
     """
     words = list(arguments) if arguments is not None else sys.argv[1:]
+    complete = os.environ.get(COMPLETE, "")
+    if complete:  # not a command, but a shell that asks for its script or for completions
+        failed = shell_complete(cli, {}, "dpaudit", COMPLETE, complete)
+        if failed:
+            click.echo(
+                f"dpaudit: {COMPLETE} must be bash_source, zsh_source or fish_source, got {complete!r}", err=True
+            )
+        sys.exit(FAILED if failed else 0)
     if "" not in sys.path:
         sys.path.insert(0, "")  # the folder one stands in, as `python -m` has it: claims import what is beside them
     try:

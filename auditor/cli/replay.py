@@ -63,6 +63,8 @@ def draw_again(
             return replay_event(record, mechanism, given or declared, seed=seed, limit=own)
         except TargetError as error:
             raise error if given is None else TargetError(error.public) from None
+        except SpecificationError as error:
+            raise SpecificationError(f"{str(results)!r}: {error}") from error
 
 
 def _claim(claims: list[Mapping[str, Any]], id_: str | None, results: Path) -> Mapping[str, Any]:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import sys
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
-from numpy.typing import NDArray
 
-from auditor.cli.commands import GivenPath, make_folder
+from auditor.cli.commands import GivenPath, make_folder, print_notices, tell_missing_page
 from auditor.errors import SpecificationError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 def read_scores_file(path: Path, column: str | None, missing: str) -> NDArray[np.float64]:
@@ -32,6 +34,8 @@ def read_scores_file(path: Path, column: str | None, missing: str) -> NDArray[np
     SpecificationError
         If there are no scores, or something else.
     """
+    import numpy as np  # takes longer to import than all that a list of claims needs
+
     from auditor.datasets.files import read_data
 
     found = read_data(path)
@@ -108,8 +112,6 @@ def scores(
     and wrong if one canary's score depends on whether another one was in.
 
     Exit codes: 0 not refuted; 1 refuted; 2 an error; 3 too few canaries to find what is asked for.
-
-    Example: dpaudit scores in.csv out.csv --claim "epsilon=8, delta=1e-5"
     """
     from auditor.audits.training.scores import audit_scores
     from auditor.privacy.guarantees import parse_claim
@@ -126,8 +128,9 @@ def scores(
         about = {"dpaudit": metadata.version("dpaudit"), "target": f"{inside.name}, {outside.name}", **asked}
         content = make_document(about, [result], [])
         write_json(out / "results.json", content)
-        for path in write_reports(content, out):
-            click.echo(path, err=True)
+        written = write_reports(content, out)
+        tell_missing_page(written)
+        print_notices(map(str, written))
     click.echo(result)
     click.echo(f"This bound {result.caveat}.")
     sys.exit(exit_code([result]))

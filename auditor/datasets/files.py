@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from auditor.errors import SpecificationError
+from auditor.errors import MissingLibraryError, SpecificationError, require_library
 
 #: Most rows of a crafted dataset, and values of a row; arbitrary, so that a slip of the pen does not fill the memory.
 MOST = 1_000_000
@@ -25,6 +25,8 @@ def read_data(path: Path) -> Any:
         raise SpecificationError(f"data file {str(path)!r}: expected .csv, .json or .npy")
     try:
         data = readers[path.suffix](path)
+    except MissingLibraryError:
+        raise
     except (OSError, ValueError) as error:
         raise SpecificationError(f"data file {str(path)!r} cannot be read: {error}") from error
     if np.ndim(data) == 0:
@@ -33,6 +35,7 @@ def read_data(path: Path) -> Any:
 
 
 def _read_csv(path: Path) -> Any:
+    require_library("pandas", "CSV files")
     import pandas as pd  # takes longer to import than all the rest together
 
     return pd.read_csv(path)

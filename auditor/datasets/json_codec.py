@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.datasets.pandas_types import find_pandas, is_frame
-from auditor.errors import SpecificationError
+from auditor.errors import SpecificationError, require_library
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -219,6 +219,7 @@ def _encode_column(column: pd.Series[Any], other: Callable[[Any], Any] | None) -
 
 
 def _decode_frame(record: Mapping[str, Any], other: Callable[[Mapping[str, Any]], Any] | None) -> pd.DataFrame:
+    require_library("pandas", "recorded DataFrames")
     import pandas as pd  # takes longer to import than all the rest together
 
     index = pd.RangeIndex(record["rows"])

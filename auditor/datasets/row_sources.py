@@ -13,7 +13,7 @@ import numpy as np
 
 from auditor.datasets.pandas_types import is_frame
 from auditor.datasets.rows import find_column, rows_of, same_row
-from auditor.errors import SpecificationError
+from auditor.errors import SpecificationError, require_library
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -99,6 +99,7 @@ def _like_frame(example: pd.DataFrame) -> RowSource:
 
 
 def _like_array(example: np.ndarray[Any, np.dtype[Any]]) -> RowSource:
+    require_library("pandas", "rows like those of an example")
     import pandas as pd
 
     if example.ndim > 2:
@@ -115,6 +116,7 @@ def _like_array(example: np.ndarray[Any, np.dtype[Any]]) -> RowSource:
 
 
 def _like_list(example: list[Any] | tuple[Any, ...]) -> RowSource:
+    require_library("pandas", "rows like those of an example")
     import pandas as pd
     from hypothesis import strategies as st
 

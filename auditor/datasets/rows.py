@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.datasets.pandas_types import is_frame, is_missing
-from auditor.errors import SpecificationError
+from auditor.errors import SpecificationError, require_library
 
 
 def count_rows(data: Any) -> int:
@@ -321,6 +321,7 @@ def join_entries(entries: Sequence[Any], others: Sequence[Any], place: int | str
         Name of the other column.
     """
     if isinstance(place, str):
+        require_library("pandas", "rows whose columns have names")
         import pandas as pd  # takes longer to import than all the rest together
 
         return pd.DataFrame({name: list(others), place: list(entries)})

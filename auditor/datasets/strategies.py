@@ -27,7 +27,7 @@ from auditor.datasets.graphs import Graph, make_shapes
 from auditor.datasets.query_answers import SLACK
 from auditor.datasets.row_sources import RowSource, source_of
 from auditor.datasets.rows import get_entry, same_row, with_entry
-from auditor.errors import SpecificationError
+from auditor.errors import SpecificationError, require_library
 
 if TYPE_CHECKING:
     from hypothesis.strategies import DrawFn, SearchStrategy
@@ -42,7 +42,7 @@ _FAR = 10
 
 def is_strategy(value: object) -> TypeGuard[SearchStrategy[Pair]]:
     """Whether a value is a hypothesis strategy; does not import hypothesis."""
-    if "hypothesis" not in sys.modules:  # then nobody can have made one
+    if sys.modules.get("hypothesis") is None:  # then nobody can have made one
         return False
     from hypothesis.strategies import SearchStrategy
 
@@ -75,6 +75,7 @@ def pairs_of(
     SpecificationError
         If there is no strategy for the relation, no rows are given where they are needed, or no pair has such sizes.
     """
+    require_library("hypothesis", "strategies of pairs")
     from hypothesis import strategies as st
 
     if not all(isinstance(size, int) and not isinstance(size, bool) for size in (min_size, max_size)) or not (

@@ -23,7 +23,7 @@ from auditor.datasets.rows import (
     slice_rows,
     with_entry,
 )
-from auditor.errors import SpecificationError
+from auditor.errors import SpecificationError, require_library
 
 CHANGES = ("replace", "add-remove")
 
@@ -156,6 +156,7 @@ class PerUser:
 
 def _users(x: NDArray[Any], y: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Number the users of two datasets in common; missing keys are one user."""
+    require_library("pandas", "datasets with several rows a user")
     import pandas as pd  # takes longer to import than all the rest together
 
     both = np.concatenate([x.astype(object), y.astype(object)]) if x.dtype != y.dtype else np.concatenate([x, y])

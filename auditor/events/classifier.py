@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.errors import SpecificationError
+from auditor.errors import SpecificationError, require_library
 from auditor.events.features import Feature
 from auditor.targets.outputs import Batch
 from auditor.targets.threads import one_thread
@@ -68,6 +68,7 @@ def logistic(x: Batch, y: Batch) -> list[Feature]:
     list of Feature
         One score; empty if the outputs are lists.
     """
+    require_library("sklearn", "classifiers as learners")
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import PolynomialFeatures, StandardScaler
@@ -97,6 +98,7 @@ def boosted_trees(x: Batch, y: Batch) -> list[Feature]:
     """
     if len(x) < _TREES_FROM:
         return []
+    require_library("sklearn", "classifiers as learners")
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     def model(columns: int) -> Any:
@@ -146,6 +148,8 @@ def fitters_of(learners: Learners | None) -> tuple[Fitter, ...]:
     """
     if learners is None:
         return ()
+    if isinstance(learners, str) or learners is classifier:
+        require_library("sklearn", "classifiers as learners")
     if learners is classifier:
         return NAMED["classifiers"]
     if isinstance(learners, str):

@@ -6,14 +6,17 @@ import json
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from auditor.report.html import render_html
+from auditor.errors import has_library
 from auditor.report.junit import render_junit
 from auditor.report.markdown import render_markdown
 from auditor.report.sarif import render_sarif
-from auditor.report.table import summary_table
+from auditor.report.table import summarize_run, summary_table
 from auditor.report.view import RunView
+
+if TYPE_CHECKING:
+    from auditor.report.html import render_html
 
 __all__ = [
     "RunView",
@@ -22,9 +25,18 @@ __all__ = [
     "render_junit",
     "render_markdown",
     "render_sarif",
+    "summarize_run",
     "summary_table",
     "write_reports",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "render_html":  # it needs an optional library
+        from auditor.report.html import render_html
+
+        return render_html
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def write_reports(results: Mapping[str, Any] | RunView, out: Path, run: Mapping[str, Any] | None = None) -> list[Path]:
@@ -43,12 +55,16 @@ def write_reports(results: Mapping[str, Any] | RunView, out: Path, run: Mapping[
     Returns
     -------
     list of Path
-        What was written.
+        What was written. Without the library that fills in templates there is no report.html.
     """
     out.mkdir(parents=True, exist_ok=True)
     view = RunView.of(results)
-    contents = {
-        "report.html": render_html(view),
+    contents = {}
+    if has_library("jinja2"):
+        from auditor.report.html import render_html
+
+        contents["report.html"] = render_html(view)
+    contents |= {
         "report.md": render_markdown(view),
         "junit.xml": render_junit(view, run),
         "results.sarif": render_sarif(view),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from markupsafe import Markup, escape
-
-from auditor.report import svg, words
+from auditor.report import words
 from auditor.report.view import PHASE_DIAGRAM, ClaimView
 from auditor.results import parse_number
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
 
 #: Colours of the lines: that of the frames of promised cells, of excluded ones, and others that are not a cell's own.
 COLOURS = (2, 1, 3, 4, 5)
@@ -80,6 +81,10 @@ def draw_diagram(found: Mapping[str, Any]) -> Markup:
 
     Cells that a theorem is about are framed.
     """
+    from markupsafe import escape  # texts about diagrams do without it
+
+    from auditor.report import svg
+
     xs, ys, cells = _grid(found)
     width = (svg.WIDTH - svg.LEFT - svg.RIGHT) / len(xs)
     height = (svg.HEIGHT - svg.TOP - svg.BOTTOM) / len(ys)
@@ -116,6 +121,8 @@ def draw_diagram(found: Mapping[str, Any]) -> Markup:
 
 
 def _labels(xs: Sequence[float], ys: Sequence[float], width: float, height: float) -> Iterator[str]:
+    from auditor.report import svg
+
     last = -math.inf
     for i, x in enumerate(xs):
         at = svg.LEFT + (i + 0.5) * width

@@ -1,4 +1,4 @@
-"""The table that the command line prints at the end."""
+"""What the command line prints at the end of a run: a table of claims, or a summary by entry."""
 
 from __future__ import annotations
 
@@ -10,11 +10,49 @@ from typing import Any
 from auditor.report import words
 from auditor.report.columns import TERMINAL, Column, columns_on
 from auditor.report.view import ClaimView, RunView
+from auditor.results import Verdict
 
 #: Characters a line may take, if the ids can be shortened so far.
 WIDTH = 160
+#: Claims of a run up to which each has a line; arbitrary, a screen.
+FEW = 40
 #: Narrowest id: enough to tell the entry and the case.
 NARROWEST = 44
+
+
+def summarize_run(results: Mapping[str, Any] | RunView, whole: bool = False) -> str:
+    """Render what the terminal shows of a run.
+
+    Parameters
+    ----------
+    results : mapping or RunView
+        Parsed content of results.json.
+    whole : bool
+        List every claim, see `summary_table`. Otherwise a run of more than `FEW` has a line for each entry, and then
+        one for each claim that is unexpected or that a baseline holds.
+    """
+    run = RunView.of(results)
+    if whole or len(run.claims) <= FEW:
+        return summary_table(run)
+    lines = _count_by_entry(run)
+    listed = [claim for claim in run.claims if claim.unexpected or claim.known]
+    return "\n".join([*lines, "", *_rows(listed), *_notes(run), f"{_totals(run)}; --table lists each", ""])
+
+
+def _count_by_entry(run: RunView) -> list[str]:
+    """A line for each entry: how many claims came to which verdict, and how many are unexpected."""
+    counted: dict[str, Counter[str]] = {}
+    for claim in run.claims:
+        own = counted.setdefault(claim.entry, Counter())
+        own.update(["claims", claim.verdict, *(["unexpected"] if claim.unexpected else [])])
+    there = set().union(*counted.values())
+    heads = ["claims", *(verdict for verdict in Verdict if verdict in there), "unexpected"]
+    width = max(len("entry"), *map(len, counted))
+    lines = [f"  {'entry':<{width}}  {'  '.join(heads)}"]
+    for entry, own in counted.items():
+        cells = "  ".join(f"{own[head] or '-':>{len(head)}}" for head in heads)
+        lines.append(f"{'!' if own['unexpected'] else ' '} {words.one_line(entry):<{width}}  {cells}")
+    return lines
 
 
 def summary_table(results: Mapping[str, Any] | RunView) -> str:
@@ -34,17 +72,29 @@ def summary_table(results: Mapping[str, Any] | RunView) -> str:
         of causes were left out.
     """
     run = RunView.of(results)
+    return "\n".join([*_rows(run.claims), *_notes(run), _totals(run), ""])
+
+
+def _rows(claims: Sequence[ClaimView]) -> list[str]:
+    """A table of claims with its heads, and an empty line; nothing where there are none."""
     columns = columns_on(TERMINAL)
     heads = [column.name for column in columns]
-    rows = [[column.text(claim, "-") for column in columns] for claim in run.claims]
+    rows = [[column.text(claim, "-") for column in columns] for claim in claims]
+    if not rows:
+        return []
     widths = _widths(columns, [heads, *rows])
-    lines = [_line("", heads, columns, widths), "  ".join("-" * width for width in (1, *widths))] if rows else []
-    lines += [_line(_mark(claim), row, columns, widths) for claim, row in zip(run.claims, rows, strict=True)]
+    lines = [_line("", heads, columns, widths), "  ".join("-" * width for width in (1, *widths))]
+    lines += [_line(_mark(claim), row, columns, widths) for claim, row in zip(claims, rows, strict=True)]
+    return [*lines, ""]
+
+
+def _notes(run: RunView) -> list[str]:
+    """What the lines of unexpected claims have no room for, and an empty line."""
     notes = [
         f"! {words.one_line(claim.id)}: {_note(claim)}" for claim in run.unexpected if claim.new or claim.undecided
     ]
     notes += _left_out(run.claims)
-    return "\n".join([*lines, *([""] if rows else []), *notes, *([""] if notes else []), _totals(run), ""])
+    return [*notes, ""] if notes else []
 
 
 def _mark(claim: ClaimView) -> str:

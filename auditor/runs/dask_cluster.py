@@ -21,7 +21,7 @@ from concurrent.futures import CancelledError
 from contextlib import ExitStack, contextmanager
 from typing import Any, TypeVar
 
-from auditor.errors import SpecificationError
+from auditor.errors import SpecificationError, require_library
 from auditor.results import AuditResult
 from auditor.runs.audit_claim import make_failure
 from auditor.runs.claim_process import ProcessEnded, hash_declarations, read_versions
@@ -61,10 +61,9 @@ def connect_cluster(run: Run, say: Say) -> Iterator[HandOut]:
     SpecificationError
         If dask is not installed, there is no scheduler or worker, or one would audit something else.
     """
-    try:
-        import distributed
-    except ImportError as error:
-        raise SpecificationError("--backend dask needs the extra: pip install 'dpaudit[dask]'") from error
+    require_library("distributed", "--backend dask")
+    import distributed
+
     with ExitStack() as stack:
         stack.enter_context(_without_connection_logs())
         if run.scheduler is not None:

@@ -17,13 +17,16 @@ from typing import Any
 from auditor.claims import Claim
 from auditor.errors import SpecificationError
 from auditor.results import AuditResult, Verdict, result_from
-from auditor.runs.diff import manifest_differences
+from auditor.runs.diff import manifest_differences, read_results
 from auditor.runs.manifest import fingerprint_run
 from auditor.runs.run import Run
 from auditor.targets.sources import hash_bytes
 
 SCHEMA = "dpaudit-journal/1"
 NAME = "journal.jsonl"
+
+#: Members of a manifest that say what was asked for.
+OPTIONS = ("paths", "selection", "level", "seed", "alpha", "draws", "seconds", "detect", "method", "ledger_key")
 
 #: Results by claim id, with the seconds that each took.
 Finished = dict[str, tuple[AuditResult, float]]
@@ -179,6 +182,7 @@ def find_resumable(path: Path, about: Mapping[str, Any]) -> tuple[Finished, list
         What the run is asked for, see `fingerprint_run`.
     """
     if not path.exists():
+        _check_results(path.with_name("results.json"), about)
         return {}, [f"nothing to resume in {path.parent}: the run starts anew"]
     kept = read_journal(path)
     check_journal(path, kept, about)
@@ -190,6 +194,21 @@ def find_resumable(path: Path, about: Mapping[str, Any]) -> tuple[Finished, list
     if kept.unreadable:
         notices.append(f"{kept.unreadable} lines of the journal cannot be read: what they held runs again")
     return finished, notices
+
+
+def _check_results(path: Path, about: Mapping[str, Any]) -> None:
+    """Raise `SpecificationError` if a folder holds the results of other options, which would be overwritten."""
+    if not path.exists():
+        return
+    before = read_results(path)["manifest"]
+    differences = manifest_differences(
+        {name: before.get(name) for name in OPTIONS}, {name: about.get(name) for name in OPTIONS}
+    )
+    if differences:
+        raise SpecificationError(
+            f"--resume: {str(path)!r} holds the results of other options ({'; '.join(differences)}); "
+            "give another --out, or replace them without --resume"
+        )
 
 
 def read_journal(path: Path) -> Kept:

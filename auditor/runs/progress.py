@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import sys
+import time
+from typing import TYPE_CHECKING
+
 import click
 
+from auditor.errors import has_library
 from auditor.results import AuditResult
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
+
+#: Runs of up to so many claims write a line for each of them where there is no terminal; arbitrary, a screen.
+FEW = 40
+#: Seconds between two lines of a longer run; arbitrary, 120 lines in ten minutes.
+APART = 5.0
 
 
 class Progress:
     """Progress on standard error.
 
-    A bar on a terminal, a line a claim elsewhere.
+    A bar on a terminal. Elsewhere a line a claim in a short run, and in a longer one a line every few seconds and one
+    for each surprise.
 
     Parameters
     ----------
@@ -21,15 +35,10 @@ class Progress:
     """
 
     def __init__(self, total: int, done: int = 0) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-        from rich.progress import Progress as Bar
-
         self.total, self.done, self.surprises = total, done, 0
-        console = Console(stderr=True)
-        columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
-        self.bar = Bar(*columns, console=console, transient=True) if console.is_terminal else None
+        self.bar: Bar | None = _make_bar()
         self.task = self.bar.add_task("", total=total, completed=done) if self.bar else None
+        self.told = time.monotonic()
 
     def __enter__(self) -> Progress:
         if self.bar:
@@ -65,4 +74,21 @@ class Progress:
         else:
             mark = "" if result.ok else "  known" if result.known else "  UNEXPECTED"
             mark += f", new to the baseline: {result.new}" if result.new else ""
+            due = self.total <= FEW or self.done == self.total or time.monotonic() - self.told >= APART
+            if not due and (result.ok or result.known):
+                return
+            self.told = time.monotonic()
             click.echo(f"[{self.done}/{self.total}] {result.verdict:<12} {took:6.1f} s  {result.id}{mark}", err=True)
+
+
+def _make_bar() -> Bar | None:
+    """A bar of progress; None where there is no terminal, or no library to draw it."""
+    if not sys.stderr.isatty() or not has_library("rich"):
+        return None
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bar
+
+    console = Console(stderr=True)
+    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+    return Bar(*columns, console=console, transient=True) if console.is_terminal else None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-import os
 import platform
 import shlex
 import time
@@ -21,7 +20,7 @@ from auditor.runs import runner
 from auditor.runs.diff import manifest_differences, read_results, read_run_record, record_differences
 from auditor.runs.manifest import LIBRARIES, build_manifest, code_of
 from auditor.runs.progress import Progress
-from auditor.runs.run import Outcome, Run
+from auditor.runs.run import Outcome, Run, choose_jobs
 from auditor.runs.selection import select_claims
 
 #: Claims a worker that are run between two looks at the clock; arbitrary, the workers wait for each other then.
@@ -240,7 +239,7 @@ def _run_of(before: Mapping[str, Any], results: Path, jobs: int | None) -> Run:
             method=about.get("method", METHODS[0]),
             ignore=about.get("ignore", ()),
             also=about.get("also") is True,
-            jobs=jobs if jobs is not None else os.cpu_count() or 1,
+            jobs=choose_jobs(jobs),
             chunks={
                 claim["id"]: len(claim["record"]["chunks"])
                 for claim in before["claims"]

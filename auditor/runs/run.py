@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 from auditor.audits.defaults import DRAWS, METHODS
 from auditor.audits.privacy_loop import Settings
 from auditor.claims import BUDGETS, Claim
-from auditor.errors import DpauditError, SpecificationError, check_finite
+from auditor.errors import DpauditError, SpecificationError, check_finite, has_library
 from auditor.events.cause_kinds import read_kinds
 from auditor.results import AuditResult, Verdict
 from auditor.targets.sampler import check_seed
@@ -134,6 +135,16 @@ class Outcome:
     seconds: dict[str, float]
     interrupted: bool = False
     lost: str = ""
+
+
+def choose_jobs(asked: int | None) -> int:
+    """Choose the number of worker processes.
+
+    As asked for; else as many as there are cores, or one where the library that starts several is not installed.
+    """
+    if asked is not None:
+        return asked
+    return os.cpu_count() or 1 if has_library("joblib") else 1
 
 
 def split_alpha(claims: Sequence[Claim], alpha: float) -> dict[str, float]:

@@ -15,6 +15,7 @@ from contextlib import contextmanager, nullcontext
 from functools import cache, partial
 from typing import Any
 
+from auditor.errors import require_library
 from auditor.results import AuditResult
 from auditor.runs.audit_claim import audit_by_id, declared_claim, drawn_from
 from auditor.runs.run import Done, HandOut, Run, Say, WorkersLost
@@ -60,6 +61,7 @@ def start_workers(run: Run, say: Say | None = None, alone: bool = False) -> Iter
         with one_thread(), hire_partner(partial(_target, run)) if POSSIBLE else nullcontext() as take:
             yield lambda ids, alpha: (audit_by_id(run, id_, alpha[id_], take) for id_ in ids)
     else:
+        require_library("joblib", "several workers (--jobs 1 needs none)")
         yield lambda ids, alpha: _processes(run, ids, alpha)
 
 
@@ -75,7 +77,8 @@ def _processes(run: Run, ids: Sequence[str], alpha: Mapping[str, float]) -> Iter
         # A worker whose memory has grown ends after a claim, and another one takes its place: nothing is lost.
         warnings.filterwarnings("ignore", message="A worker stopped while some jobs")
         meeting = Meeting(folder)
-        parallel = joblib.Parallel(return_as="generator_unordered", pre_dispatch="all", batch_size=1)
+        # No more than loky's queue holds: where tasks wait before it, its thread fails when an interrupt ends it.
+        parallel = joblib.Parallel(return_as="generator_unordered", pre_dispatch="2 * n_jobs", batch_size=1)
         tasks = [joblib.delayed(_in_worker)(run, id_, alpha[id_], meeting) for id_ in ids]
         # Tasks are begun in order: these when no claim is left to begin.
         tasks += [joblib.delayed(_help)(run, meeting)] * (run.jobs - 1 if POSSIBLE else 0)

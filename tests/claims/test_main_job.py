@@ -9,6 +9,7 @@ import resource
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -149,22 +150,20 @@ def test_what_was_asked_has_the_same_hash_in_another_process(job: Job) -> None:
     assert job.content["manifest"]["source_hash"] == here["source_hash"]
 
 
-def test_the_table_has_one_line_a_claim_on_standard_output(job: Job) -> None:
-    lines = job.out.splitlines()
-    heading, rule, *rows, empty, totals = lines
-    assert (heading.split()[0], set(rule), empty) == ("id", {" ", "-"}, "")
-    assert len(rows) == len(job.claims)
-    for row, claim in zip(rows, job.claims, strict=True):
-        # A long id is shortened in the middle or at its end.
-        assert row.split()[0].startswith(claim["entry"][:12]), row
-        assert row.split()[-2:] == [claim["verdict"], claim["expected"]]
-    assert totals == f"{len(job.claims):,} claims: {len(job.claims):,} as expected, 0 unexpected"
+def test_the_summary_has_one_line_an_entry_on_standard_output(job: Job) -> None:
+    heading, *rows, empty, totals = job.out.splitlines()
+    assert (heading.split()[0], empty) == ("entry", "")
+    counted = Counter(claim["entry"] for claim in job.claims)
+    assert [(row.split()[0], int(row.split()[1])) for row in rows] == list(counted.items())
+    said = f"{len(job.claims):,} claims: {len(job.claims):,} as expected, 0 unexpected; --table lists each"
+    assert totals == said
 
 
-def test_progress_goes_to_standard_error(job: Job) -> None:
+def test_progress_goes_to_standard_error_a_line_every_few_seconds(job: Job) -> None:
     progress = [line for line in job.err.splitlines() if line.startswith("[")]
-    assert len(progress) == len(job.claims)
-    assert {line.split()[-1] for line in progress} == {claim["id"] for claim in job.claims}
+    assert progress[-1].startswith(f"[{len(job.claims)}/{len(job.claims)}] ")
+    assert 1 < len(progress) < len(job.claims) / 4
+    assert {line.split()[-1] for line in progress} <= {claim["id"] for claim in job.claims}
     assert "Traceback" not in job.err
     assert "Warning" not in job.err
     assert "auditing" not in job.out

@@ -38,6 +38,7 @@ SESSIONS = (
     "reading-a-report.md",
     "how-it-works.md",
     "reproducing.md",
+    "notebooks.md",
     "for-maintainers.md",
     "for-researchers.md",
     "for-reviewers.md",

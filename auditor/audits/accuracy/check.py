@@ -8,9 +8,9 @@ from auditor.audits.accuracy.controls import add_basis_and_control
 from auditor.audits.accuracy.errors import ErrorOf, Setting
 from auditor.audits.accuracy.failure import HighProbability
 from auditor.audits.context import Question
+from auditor.audits.counterexamples.replay_call import ReplayCall
 from auditor.audits.defaults import DRAWS
 from auditor.audits.privacy_loop import Settings
-from auditor.audits.summary import describe_target
 from auditor.errors import SpecificationError
 from auditor.results import AuditResult
 from auditor.targets import Mechanism
@@ -70,10 +70,11 @@ def check_accuracy(
     if not callable(error):
         raise SpecificationError(f"error must be callable as (outputs), got {error!r}")
     settings = Settings(alpha=alpha, draws=draws, seconds=seconds, stop=stop, seed=seed, detect=detect, limit=limit)
-    replay = (
-        f"auditor.check_accuracy({describe_target(mechanism)}, data, error, at_most={at_most!r}, beta={beta!r}, "
-        f"strict={strict!r}, alpha={alpha!r}, draws={draws}, stop={stop!r}, seed={seed}, id={id!r})"
-    )
+    call = ReplayCall()
+    arguments = [call.name_object(mechanism, "mechanism"), call.show_data(data, "data")]
+    arguments.append(call.name_object(error, "error"))
+    options = {"at_most": at_most, "beta": beta, "strict": strict, "alpha": alpha, "draws": draws, "stop": stop}
+    replay = call.write_line("check_accuracy", arguments, {**options, "seed": seed, "id": id})
     question = Question(id=id, replay=replay)
     theorem, setting = HighProbability(at_most, beta, strict), Setting(mechanism, data, error, at_most)
     return add_basis_and_control(theorem.audit(setting, settings, question), theorem, setting, settings, question, {})

@@ -22,7 +22,7 @@ from auditor.audits.independence import Independence
 from auditor.audits.privacy_loop import Settings
 from auditor.audits.summary import describe_target
 from auditor.audits.verdict import decide_verdict
-from auditor.errors import SpecificationError
+from auditor.errors import SpecificationError, require_library
 from auditor.results import AuditResult, Verdict
 from auditor.targets import source_hash
 from auditor.targets.sampler import make_generator
@@ -268,6 +268,7 @@ class PowerLaw(Theorem):
 
     def _fit(self, points: Sequence[Point]) -> dict[str, Any]:
         """Exponents, intervals and slack, as a result holds them."""
+        require_library("statsmodels", "fitted exponents")
         import statsmodels.api as sm  # takes longer to import than all the rest together
 
         factors, x = self._factors(), np.log(np.array(self.at))

@@ -176,7 +176,7 @@ def _index_text(index: pd.Index[Any]) -> str:
 # ---------------------------------------------------------------------------------------- audits
 
 #: Characters of a snippet's datasets, at most: arbitrary, about ten lines.
-_LONGEST = 1_000
+LONGEST = 1_000
 
 
 def describe_counts(counts: EventCounts, event: str) -> str:
@@ -232,7 +232,7 @@ def write_snippet(
         Empty if the datasets are too large to be pasted.
     """
     x, y = python_of(pair.x), python_of(pair.y)
-    if len(x) + len(y) > _LONGEST or "\n" in x + y:
+    if len(x) + len(y) > LONGEST or "\n" in x + y:
         return ""
     uses = [f"import {module}" for module, mark in (("numpy as np", "np."), ("pandas as pd", "pd.")) if mark in x + y]
     stated = f"parse_claim({claim!r})" if isinstance(claim, str) else f"auditor.{claim!r}"

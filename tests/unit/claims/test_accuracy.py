@@ -33,6 +33,7 @@ from auditor.claims import accuracy, inequality, scaling, smallest
 from auditor.errors import SpecificationError
 from auditor.evidence.bernoulli import find_detectable, log_evidence, lower_limit, upper_limit
 from auditor.results import AuditResult, Verdict
+from tests.commandline import run_line
 
 Rng = np.random.Generator
 ASKED = Question(id="a/b/L4/x/c")
@@ -436,7 +437,9 @@ def test_budgets_of_accuracy_claims_are_their_own() -> None:
 def test_the_public_function_says_what_it_did() -> None:
     found = check_accuracy(Exponential(1.0), None, same, at_most=2.0, beta=0.05, draws=5_000)
     assert found.verdict == Verdict.DEVIATION
-    assert "check_accuracy(Exponential, data, error, at_most=2.0" in found.replay
+    assert "check_accuracy(mechanism, None, same, at_most=2.0" in found.replay
+    assert found.replay.endswith("  # mechanism is the one that was audited")
+    assert run_line(found.replay, mechanism=Exponential(1.0)).record == found.record
     with pytest.raises(SpecificationError, match="callable as \\(outputs\\), got 3"):
         check_accuracy(Exponential(1.0), None, 3, at_most=2.0, beta=0.05)  # type: ignore[arg-type]
     with pytest.raises(SpecificationError, match="got 'noise'"):

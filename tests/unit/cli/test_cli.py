@@ -67,6 +67,14 @@ def test_every_command_explains_itself(dpaudit: Command, command: str) -> None:
     assert said.out.startswith("Usage:")
     assert said.err == ""
     assert "Options:" in said.out
+    # It ends with an example that the command line can read.
+    *_, head, example = said.out.splitlines()
+    assert head.strip() == "Example:"
+    program, name, *words = shlex.split(example.partition(" > ")[0])
+    assert (program, name) == ("dpaudit", command)
+    with cli.make_context("dpaudit", [name, *words], resilient_parsing=False) as context:
+        inner = cli.commands[name].make_context(name, words, parent=context)
+    assert inner.args == []
 
 
 def test_the_commands_are_those_of_the_design(dpaudit: Command) -> None:
@@ -84,11 +92,39 @@ def test_the_commands_are_those_of_the_design(dpaudit: Command) -> None:
         "replay",
         "helper",
         "ledger",
+        "scores",
+        "evidence",
     }
     said = dpaudit("--help")
     assert said.code == 0
     for words in ("130 interrupted", *cli.commands):
         assert words in said.out
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shells_complete_commands_and_options(dpaudit: Command, monkeypatch: pytest.MonkeyPatch, shell: str) -> None:
+    monkeypatch.setenv("_DPAUDIT_COMPLETE", f"{shell}_source")
+    script = dpaudit()
+    assert script.code == 0, script
+    assert f"_DPAUDIT_COMPLETE={shell}_complete" in script.out
+    if shell == "bash":  # the others need not be installed
+        registered = subprocess.run(
+            ["bash", "-c", f"{script.out}\ncomplete -p dpaudit"], capture_output=True, text=True, check=True
+        )
+        assert registered.stdout.endswith("dpaudit\n")
+    monkeypatch.setenv("_DPAUDIT_COMPLETE", f"{shell}_complete")
+    for typed, word, wanted in (("dpaudit att", 1, "attack"), ("dpaudit run --base", 2, "--baseline")):
+        monkeypatch.setenv("COMP_WORDS", typed)
+        monkeypatch.setenv("COMP_CWORD", typed.split()[-1] if shell == "fish" else str(word))
+        said = dpaudit()
+        assert said.code == 0, said
+        assert wanted in re.split(r"[,\t\n]", said.out)
+        assert "calibrate" not in said.out
+
+
+def test_a_shell_without_completion_is_refused(dpaudit: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("_DPAUDIT_COMPLETE", "tcsh_source")
+    refused(dpaudit(), "bash_source", "'tcsh_source'")
 
 
 def test_python_dash_m_is_the_same_command_line() -> None:
@@ -136,6 +172,46 @@ def test_surprises_are_marked(dpaudit: Command, tmp_path: Path) -> None:
     (marked,) = [line for line in said.out.splitlines() if line.startswith("!")]
     assert "worse" in marked
     assert sum("UNEXPECTED" in line for line in said.err.splitlines()) == 1
+
+
+def many(folder: Path, worse: bool) -> Path:
+    """Two entries, one of many quick claims."""
+    quick = "    for k in range(41):\n        yield exact(Response(1.0), PureDP(1.0), PAIR, case=f'c{k}')\n"
+    second = '\n\n@entry("900/other", title="Another", source=Source("900", "2"))\ndef other():\n'
+    body = (
+        "    yield exact(Response(2.0), PureDP(1.0), PAIR, case='worse')\n"
+        if worse
+        else HELD.replace("privacy(", "exact(")
+    )
+    return declare(folder, quick + second + body)
+
+
+def test_a_long_run_is_summed_up_by_entry_unless_the_table_is_asked_for(dpaudit: Command, tmp_path: Path) -> None:
+    claims = many(tmp_path, worse=False)
+    said = dpaudit("run", claims, *QUICK)
+    assert said.code == 0, said
+    assert [" ".join(line.split()) for line in said.out.splitlines()] == [
+        "entry claims consistent unexpected",
+        "900/response 41 41 -",
+        "900/other 1 1 -",
+        "",
+        "42 claims: 42 as expected, 0 unexpected; --table lists each",
+    ]
+    # Without a terminal there is no line for each claim of a long run: the first says how many, the last that all are.
+    assert len(said.err.splitlines()) < 10
+    assert "[42/42]" in said.err
+    table = dpaudit("run", claims, *QUICK, "--table")
+    assert sum("900/response" in line for line in table.out.splitlines()) == 41
+    assert "42 claims: 42 as expected, 0 unexpected\n" in table.out
+
+
+def test_a_long_run_lists_what_is_unexpected(dpaudit: Command, tmp_path: Path) -> None:
+    said = dpaudit("run", many(tmp_path, worse=True), *QUICK)
+    assert said.code == 1, said
+    marked = [line.split() for line in said.out.splitlines() if line.startswith("!")]
+    assert [words[1] for words in marked] == ["900/other", "900/other/L0/pure_dp/worse"]
+    assert said.err.count("UNEXPECTED") == 1
+    assert said.out.endswith("42 claims: 41 as expected, 1 unexpected (marked !); --table lists each\n")
 
 
 def test_results_follow_the_published_schema(results: Path) -> None:
@@ -342,6 +418,19 @@ def test_list_for_people_has_every_claim(dpaudit: Command, claims: Path) -> None
     assert said.code == 0, said
     for text in ("900/response  Randomised response", "L1/pure_dp/strong", "expected violation", "3 claims"):
         assert text in said.out
+
+
+def test_list_selects_as_run_does(dpaudit: Command, claims: Path) -> None:
+    said = dpaudit("list", claims, "-k", "L1 and not strong")
+    assert said.code == 0, said
+    assert [line.split()[0] for line in said.out.splitlines()] == [
+        "900/response",
+        "900/response/L1/pure_dp/reference",
+        "1",
+    ]
+    (item,) = json.loads(dpaudit("list", claims, "-k", "strong", "--json").out)
+    assert (item["claims"], item["mutants"]) == ([], ["900/response/L1/pure_dp/strong"])
+    refused(dpaudit("list", claims, "-k", "stronk"), "'stronk'", "did you mean 900/response/L1/pure_dp/strong?")
 
 
 def test_show_one_claim(dpaudit: Command, claims: Path) -> None:
@@ -1045,20 +1134,22 @@ SLOW = """
 
     yield privacy(lawless, PureDP(1.0), PAIR, case='quick_1')
     yield privacy(lawless, PureDP(1.0), PAIR, case='quick_2')
-    for case in ("slow_1", "slow_2", "slow_3"):
-        yield privacy(asleep, PureDP(1.0), PAIR, case=case)
+    for k in range(12):  # more than wait for two workers
+        yield privacy(asleep, PureDP(1.0), PAIR, case=f'slow_{k}')
 """
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_ctrl_c_keeps_what_is_finished(tmp_path: Path, jobs: int) -> None:
+@pytest.mark.parametrize("alone", [False, True])
+def test_ctrl_c_keeps_what_is_finished(tmp_path: Path, alone: bool) -> None:
+    """A terminal sends the signal to the whole group, a supervisor to the process that it has started."""
     out = tmp_path / "out"
-    with start("run", declare(tmp_path, SLOW), "--draws", 2_000, "--jobs", jobs, "--out", out) as running:
-        said = interrupt(running, until(running, "[2/5]"))
+    with start("run", declare(tmp_path, SLOW), "--draws", 2_000, "--jobs", 2, "--out", out) as running:
+        said = interrupt(running, until(running, "[2/14]"), alone)
     assert said.code == 130, said
     assert "Traceback" not in said.err, said
     assert "KeyboardInterrupt" not in said.err, said
-    assert "2 of 5 claims were finished" in said.err
+    assert "2 of 14 claims were finished" in said.err
+    assert [line for line in complaints(said) if not line.startswith("interrupted: ")] == []
     content = read(out / "results.json")
     jsonschema.validate(content, report.read_schema())
     assert content["manifest"]["interrupted"] is True
@@ -1080,7 +1171,7 @@ def test_a_failure_of_ours_is_never_a_finding(dpaudit: Command, claims: Path, mo
     def fails(*_: object) -> None:
         raise ZeroDivisionError("in our own code")
 
-    monkeypatch.setattr(report, "summary_table", fails)
+    monkeypatch.setattr(report, "summarize_run", fails)
     said = dpaudit("run", claims, *QUICK)
     assert said.code == 2, said
     assert "Traceback" not in said.err

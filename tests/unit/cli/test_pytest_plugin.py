@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -45,7 +46,7 @@ def leak(data, n, rng):
 
 def private(epsilon=8.0, **options):
     # A claim that holds, and that 2,000 draws could not refute even if every output told its datasets apart.
-    return assert_private(respond, PureDP(epsilon), PAIR, **options)
+    return assert_private(respond, PureDP(epsilon), PAIR, **{"inconclusive": "pass", **options})
 """
 
 
@@ -195,6 +196,49 @@ def test_four():
     done.stdout.fnmatch_lines([">*assert_private(leak, PureDP(1.0)*", "test_suite.py:*: PrivacyViolation"])
 
 
+@pytest.mark.parametrize("options", [(), ("--dp-seed=4", "--dp-familywise", "--dp-alpha=1e-3", "--dp-level=smoke")])
+def test_the_replay_line_of_a_message_runs_the_same_audit(suite: pytest.Pytester, options: tuple[str, ...]) -> None:
+    body = """
+def test_another():
+    private(draws=2_000)
+
+@pytest.mark.parametrize("n", [1, 2])
+@pytest.mark.dpaudit(draws=2_000)
+def test_it(n):
+    assert_private(leak, PureDP(1.0), PAIR)
+"""
+    done, found = run(suite, body, *options)
+    done.assert_outcomes(passed=1, failed=2)
+    *_, line = re.findall(r"^E +replay +(pytest .*)$", done.stdout.str(), flags=re.MULTILINE)
+    assert "test_it[2]" in line
+    again = suite.runpytest_inprocess(*shlex.split(line)[1:], "--junitxml=junit.xml", "-p", "no:cacheprovider")
+    again.assert_outcomes(failed=1)
+    assert properties(suite) == {"test_it[2]": found["test_it[2]"]}
+    assert found["test_it[2]"]["dpaudit.1.verdict"] == "violation"
+
+
+def test_nothing_decided_fails_with_its_reason_unless_it_may_pass(suite: pytest.Pytester) -> None:
+    done, _ = run(
+        suite,
+        """
+def test_it():
+    private(1.0, draws=400, inconclusive="fail")
+
+def test_it_in_an_assertion():
+    assert private(1.0, draws=400)
+
+def test_it_may_pass():
+    private(1.0, draws=400)
+""",
+    )
+    done.assert_outcomes(passed=1, failed=2)
+    (said,) = re.findall(r"^E +AssertionError: test_suite\.py::test_it: (.*)$", done.stdout.str(), flags=re.MULTILINE)
+    assert said.startswith("Nothing is decided: ")
+    assert "To do: give it more draws" in said
+    assert said.endswith("To accept such an audit: inconclusive='pass'.")
+    done.stdout.fnmatch_lines(["E *AuditResult(id=*verdict='inconclusive'*"])
+
+
 def test_a_crashing_mechanism_is_reported_as_an_error(suite: pytest.Pytester) -> None:
     done, found = run(
         suite,
@@ -265,12 +309,12 @@ class TestMarked:
     def test_given(self):
         result = private(draws=700, seed=3, alpha=0.02, id="mine", stop="verdict")
         assert (result.draws, result.alpha, result.id, result.stop) == (700, 0.02, "mine", "verdict")
-        assert "seed=3" in result.replay
+        assert result.replay.startswith("pytest test_suite.py::TestMarked::test_given")
 
     def test_options(self, request):
         result = private()
         seed, alpha = (request.config.getoption(name) for name in ("--dp-seed", "--dp-alpha"))
-        assert f"seed={seed or 0}," in result.replay
+        assert ("--dp-seed 12" in result.replay) == (seed == 12)
         assert result.alpha == (alpha or 0.01)
 
 def test_unmarked(request):

@@ -367,6 +367,25 @@ def test_nothing_to_resume_is_no_mistake(dpaudit: Command, tmp_path: Path) -> No
     assert complaints(said) == [f"nothing to resume in {tmp_path / 'out'}: the run starts anew"]
 
 
+def test_results_of_other_options_are_not_overwritten_by_resuming(dpaudit: Command, results: Path) -> None:
+    claims, before = results.parents[1] / "claims.py", results.read_bytes()
+    for options, differs in (
+        (("--seed", 3), "seed: 0 then, 3 now"),
+        (("-k", "strong"), "selection: not given then, strong now"),
+        (("--detect", 3), "detect: not given then, 3.0 now"),
+    ):
+        said = dpaudit("run", claims, *QUICK, *options, "--out", results.parent, "--resume")
+        refused(said, results, differs, "give another --out")
+        assert said.err.count(" then, ") == 1
+        assert dpaudit("run", claims, *QUICK, *options, "--out", results.parent, "--resume", "--dry-run").code == 2
+        assert results.read_bytes() == before
+    # Those of the same options are what it would make.
+    assert dpaudit("run", claims, *QUICK, "--out", results.parent, "--resume").code == 0
+    assert results.read_bytes() == before
+    results.write_text("{", encoding="utf-8")
+    refused(dpaudit("run", claims, *QUICK, "--out", results.parent, "--resume"), results)
+
+
 def test_resume_needs_a_folder(dpaudit: Command, tmp_path: Path) -> None:
     refused(dpaudit("run", declare(tmp_path, HELD), *QUICK, "--resume"), "--resume needs --out")
 
