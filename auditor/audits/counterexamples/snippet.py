@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from auditor.audits.counterexamples.confirm import EventCounts
 from auditor.datasets import Pair
 from auditor.datasets.pandas_types import is_frame
+from auditor.datasets.rows import count_rows, has_rows
 from auditor.privacy.guarantees import Guarantee
 
 if TYPE_CHECKING:
@@ -253,6 +254,6 @@ def show_data(data: Any) -> str:
     """A dataset in at most about 100 characters."""
     if is_frame(data):
         return f"DataFrame of {len(data):,} rows, columns {', '.join(map(str, data.columns[:6]))}"
-    values = data.tolist() if isinstance(data, np.ndarray) else data
-    text = repr(values)
-    return text if len(text) <= 100 else f"{text[:80]}... ({len(values):,} rows)"
+    text = python_of(data) if isinstance(data, dict) else repr(data.tolist() if isinstance(data, np.ndarray) else data)
+    rows = f" ({count_rows(data):,} rows)" if has_rows(data) else ""
+    return text if len(text) <= 100 else f"{text[:80]}...{rows}"

@@ -898,11 +898,11 @@ BAD_DATA: dict[str, tuple[Sequence[str], Sequence[str]]] = {
     "missing file": (("--data", "missing.csv", "--neighbor", "x.json"), ("missing.csv",)),
     "unknown format": (("--data", "x.xlsx", "--neighbor", "x.json"), ("x.xlsx",)),
     "not json": (("--data", "broken.json", "--neighbor", "x.json"), ("broken.json",)),
-    "an object": (("--data", "object.json", "--neighbor", "x.json"), ("object.json", "dict")),
+    "an object": (("--data", "object.json", "--neighbor", "x.json"), ("object.json", "different kinds", "dict")),
     "empty table": (("--data", "empty.csv", "--neighbor", "x.json"), ("empty.csv",)),
     "not numpy": (("--data", "broken.npy", "--neighbor", "x.json"), ("broken.npy",)),
     "pickled": (("--data", "pickled.npy", "--neighbor", "x.json"), ("pickled.npy",)),
-    "a single number": (("--data", "scalar.npy", "--neighbor", "scalar.npy", "--relation", "replace-one"), ("scalar",)),
+    "a single number": (("--data", "scalar.npy", "--neighbor", "x.json"), ("scalar.npy", "different kinds", "a number")),
     "the same twice": (("--data", "x.json", "--neighbor", "x.json", "--relation", "replace-one"), ("0 rows differ",)),
     "two rows differ": (
         ("--data", "x.json", "--neighbor", "far.json", "--relation", "replace-one"),
