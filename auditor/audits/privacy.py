@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from auditor.audits.context import Question
 from auditor.audits.counterexamples.build import build_counterexample
+from auditor.audits.counterexamples.snippet import show_data
 from auditor.audits.defaults import DRAWS, METHODS
 from auditor.audits.dependence import Trace, confirm_refutation, look_again
 from auditor.audits.finish import Conclusion, end_in_error, finish_audit, labels_of
@@ -42,7 +43,7 @@ from auditor.audits.summary import (
 from auditor.audits.verdict import decide_verdict
 from auditor.datasets import Pair, Relation, check_pairs
 from auditor.datasets.strategies import is_strategy
-from auditor.errors import PrivacyViolation, SpecificationError, TargetError, UnrecordedError
+from auditor.errors import PrivacyViolation, SpecificationError, TargetError, TargetRaised, UnrecordedError
 from auditor.events.classifier import Learners
 from auditor.privacy.guarantees import Guarantee
 from auditor.results import AuditResult, Verdict
@@ -114,9 +115,11 @@ def _audit_pairs(
                     )
                 if found[2].broken is not None and not found[0].refuted(_ledger_settings(settings, night).alpha):
                     raise found[2].broken  # it raises for several draws, never for one: that is no outcome of a draw
-            except TargetError:
+            except TargetError as error:
                 if night is not None:
                     night.fail()
+                if error is sampler.refused:  # on all datasets
+                    raise name_dataset(sampler.refused, pairs[0].x) from error
                 raise
             return found
 
@@ -149,6 +152,19 @@ def _audit_pairs(
         return Conclusion(decided, fields, independence, keep)
 
     return finish_audit(labels, question.private, collect, conclude)
+
+
+def name_dataset(error: TargetRaised, data: Any) -> TargetRaised:
+    """Add the dataset to an error, for people who may see it.
+
+    Parameters
+    ----------
+    error : TargetRaised
+        What the target raised.
+    data : dataset
+        What it was asked for.
+    """
+    return TargetRaised(error.error, f"{error}, on the dataset {show_data(data)}", error.public)
 
 
 def _ledger_settings(settings: Settings, night: EvidenceSession | None) -> Settings:

@@ -8,7 +8,7 @@ import numpy as np
 
 
 def get_columns(data: Any) -> dict[Any, Any]:
-    """Members of a dict that have an entry for each row, by name."""
+    """Return the members of a dict that are arrays or lists."""
     if not isinstance(data, dict):
         return {}
     return {name: part for name, part in data.items() if _is_column(part)}

@@ -14,7 +14,10 @@ from auditor.errors import SpecificationError
 
 
 def has_rows(data: Any) -> bool:
-    """Whether a dataset has rows: a number, a text or None has none."""
+    """Whether a dataset has rows.
+
+    A number, a text or None has none.
+    """
     if isinstance(data, dict):
         return is_column_dict(data)
     if isinstance(data, str | bytes) or not hasattr(data, "__len__"):
@@ -121,7 +124,10 @@ def select_rows(data: Any, kept: NDArray[np.bool_]) -> Any:
 
 
 def rows_of(data: Any) -> list[Any]:
-    """List the rows; those of a DataFrame and of a dict of arrays are tuples."""
+    """List the rows.
+
+    Those of a DataFrame and of a dict of arrays are tuples.
+    """
     if isinstance(data, dict):
         return list(zip(*map(rows_of, get_columns(data).values()), strict=True))
     if is_frame(data):
@@ -194,7 +200,7 @@ def one_kind(x: Any, y: Any) -> None:
 
 
 def find_column(data: Any, place: int | str) -> int:
-    """Index of a column of a DataFrame, a dict of arrays or a 2-d array.
+    """Index of a column of a table or dict of arrays.
 
     Parameters
     ----------
@@ -212,7 +218,8 @@ def find_column(data: Any, place: int | str) -> int:
         if isinstance(place, str) and names.count(place) == 1:
             return names.index(place)
         if isinstance(place, str) or not -len(names) <= place < len(names):
-            raise SpecificationError(f"no column {place!r}: the columns are {names or f'those of an array, {data.shape}'}")
+            known = names or f"those of an array, {data.shape}"
+            raise SpecificationError(f"no column {place!r}: the columns are {known}")
         return place % len(names)
     if data.ndim < 2 or not -data.shape[1] <= place < data.shape[1]:
         raise SpecificationError(f"no column {place}: the dataset has shape {data.shape}")
@@ -220,7 +227,7 @@ def find_column(data: Any, place: int | str) -> int:
 
 
 def list_columns(data: Any) -> list[Any]:
-    """Names of the columns of a DataFrame or a dict of arrays; none of others."""
+    """List the names of columns; other datasets have none."""
     return list(data.columns) if is_frame(data) else list(get_columns(data))
 
 

@@ -1,4 +1,6 @@
-"""Serves a Python function to dpaudit: ``python helper.py WHERE:NAME``. One file, standard library only, Python >= 3.8.
+"""Serves a Python function to dpaudit: ``python helper.py WHERE:NAME [NAME=JSON ...]``.
+
+One file, standard library only, Python >= 3.8.
 
 WHERE is a module or the path of a .py file. NAME takes the dataset first and says by the names of its parameters what
 else it wants and what it returns:
@@ -11,8 +13,9 @@ function                 returns
 =======================  ===========================================================================================
 
 and either with ``rng`` (a numpy Generator where numpy can be imported, else a random.Random) or ``seed`` (an integer),
-from which all randomness then comes: the target is "seeded". The dataset is what JSON makes of it, lists and dicts; the
-function converts it itself. It must not change it.
+from which all randomness then comes: the target is "seeded". Other parameters have a default, or a value from the
+command line, such as ``epsilon=1``; with ``--one-draw``, ``n`` is one of them. The dataset is what JSON makes of it,
+lists and dicts; the function converts it itself. It must not change it.
 
 A mechanism that answers queries is a class, or an object, with ``start(data)`` that returns a session, an object with
 ``ask(query)`` that returns an answer and, if it can halt, a symbol ``silence``; ``start`` takes ``n``, ``rng`` and
@@ -40,6 +43,7 @@ sys.path[:] = [_path for _path in sys.path if os.path.realpath(_path or os.curdi
 
 import base64
 import dataclasses
+import difflib
 import enum
 import importlib
 import importlib.util
@@ -282,9 +286,20 @@ class Target:
         What is served.
     module : module
         Where it is from.
+    given : dict
+        Values of further parameters.
+    one_draw : bool
+        It draws once, even if it has a parameter ``n``.
     """
 
-    def __init__(self, function: Callable[..., Any], module: Any) -> None:
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        module: Any,
+        given: dict[str, Any] | None = None,  # Python 3.8: annotations are not evaluated
+        one_draw: bool = False,
+    ) -> None:
+        self.given = given or {}
         self.sessions = Sessions() if callable(getattr(function, "start", None)) else None
         served: Any = function() if self.sessions is not None and inspect.isclass(function) else function
         served = served if self.sessions is None else served.start
@@ -294,7 +309,7 @@ class Target:
         except (TypeError, ValueError):  # some compiled functions do not say; they get the dataset
             self.names: list[str] = []
         else:
-            self.names = _names_of(parameters)
+            self.names = _names_of(parameters, self.given, one_draw)
         self.many, self.seeded = "n" in self.names, bool({"rng", "seed"} & set(self.names))
         states = getattr(function, "states", None)
         states = states if isinstance(states, dict) else getattr(module, "STATES", {})
@@ -340,7 +355,9 @@ class Target:
         seed : int or None
             Decides all randomness; None for entropy.
         """
-        given: dict[str, Any] = {"rng": make_generator(seed)} if "rng" in self.names else {}
+        given: dict[str, Any] = dict(self.given)
+        if "rng" in self.names:
+            given["rng"] = make_generator(seed)
         seeds = random.Random(seed)
         started = []
         for _ in range(1 if self.many else n):
@@ -366,7 +383,7 @@ class Target:
         str
             The outputs as JSON.
         """
-        given: dict[str, Any] = {}
+        given: dict[str, Any] = dict(self.given)
         if "rng" in self.names:
             given["rng"] = make_generator(seed)
         if self.many:
@@ -451,14 +468,26 @@ class Sessions:
         return ""
 
 
-def _names_of(parameters: list[Any]) -> list[str]:
+def _names_of(parameters: list[Any], given: dict[str, Any], one_draw: bool) -> list[str]:
     """Names by which the function wants what else there is."""
-    rest = [p for p in parameters[1:] if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
-    names = [p.name for p in rest if p.name in ("n", "rng", "seed") and p.kind != p.POSITIONAL_ONLY]
-    if not parameters or any(p.name not in names and p.default is p.empty for p in rest):
-        got = ", ".join(map(str, parameters))
-        raise Wrong(f"a function served takes the dataset, and n, rng or seed by name; this one takes ({got})")
-    return names
+    names = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+    got = ", ".join(map(str, parameters))
+    if not any(p.kind == p.VAR_KEYWORD for p in parameters):
+        for name in given:
+            if name not in names:
+                raise Wrong(f"no parameter {name!r} for {name}={json.dumps(given[name])}; the function takes ({got})")
+    left = [p for p in parameters if p.name not in given]
+    rest = [p for p in left[1:] if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    wanted = ("rng", "seed") if one_draw else ("n", "rng", "seed")
+    found = [p.name for p in rest if p.name in wanted and p.kind != p.POSITIONAL_ONLY]
+    lacking = [p.name for p in rest if p.name not in found and p.default is p.empty]
+    if not left or lacking or (given and left[0] is not parameters[0]):
+        mend = "".join(f" {name}=1" for name in lacking)
+        raise Wrong(
+            f"a function served takes the dataset, and n, rng or seed by name; this one takes ({got})"
+            + (f": give the others, as in --arg{mend}" if mend else "")
+        )
+    return found
 
 
 def _text(error: BaseException) -> str:
@@ -477,8 +506,24 @@ def make_generator(seed: int | None) -> Any:
     return numpy.random.default_rng(seed)
 
 
-def load_function(text: str) -> Target:
-    """Import what ``WHERE:NAME`` names."""
+def load_function(text: str, words: list[str] | None = None) -> Target:
+    """Import what ``WHERE:NAME`` names.
+
+    Parameters
+    ----------
+    text : str
+        The name.
+    words : list of str, optional
+        Values of further parameters, NAME=JSON, and ``--one-draw``.
+    """
+    given: dict[str, Any] = {}
+    for word in words or []:
+        parameter, _, value = word.partition("=")
+        if word != "--one-draw":
+            try:
+                given[parameter] = json.loads(value)
+            except ValueError as error:
+                raise Wrong(f"expected NAME=JSON, as in epsilon=1, got {word!r}") from error
     where, colon, name = text.rpartition(":")
     if not colon or not where or not name:
         raise Wrong(f"expected WHERE:NAME, a module or the path of a .py file, got {text!r}")
@@ -490,11 +535,13 @@ def load_function(text: str) -> Target:
     found: Any = module
     for part in name.split("."):
         if not hasattr(found, part):
-            raise Wrong(f"{where} has no attribute {name!r}")
+            close = difflib.get_close_matches(part, dir(found), 3)
+            hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
+            raise Wrong(f"{where} has no attribute {name!r}{hint}")
         found = getattr(found, part)
     if not callable(found) and not callable(getattr(found, "start", None)):
         raise Wrong(f"{text} is not callable: {found!r}")
-    return Target(found, module)
+    return Target(found, module, given, "--one-draw" in (words or []))
 
 
 def _load_module(name: str) -> Any:
@@ -535,9 +582,9 @@ def main(words: list[str]) -> int:
     """Serve the function that the command line names, until standard input ends."""
     questions, answers = take_streams()
     try:
-        if len(words) != 1:
-            raise Wrong(f"expected one argument, WHERE:NAME, got {len(words)}")
-        target = load_function(words[0])
+        if not words:
+            raise Wrong("expected WHERE:NAME, got no argument")
+        target = load_function(words[0], words[1:])
     except Wrong as error:
         print(f"helper.py: {error}", file=sys.stderr)
         return 2

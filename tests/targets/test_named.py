@@ -26,6 +26,9 @@ def once(data, rng):
 
 def rounded(data):
     return round(sum(data)) + random.randrange(1)
+
+def scaled(data, factor, n=1):
+    return factor * sum(data)
 """
 #: Speaks the protocol, and says which arguments it got.
 SPEAKER = """
@@ -45,8 +48,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def drawn(text: str, one_draw: bool = False) -> list[object]:
-    with closing_target(target_named(text, one_draw=one_draw)) as target:
+def drawn(text: str, one_draw: bool = False, **given: object) -> list[object]:
+    with closing_target(target_named(text, one_draw=one_draw, given=given)) as target:
         return list(target([1, 2], 2, np.random.default_rng(0)))
 
 
@@ -77,6 +80,12 @@ def test_a_function_in_an_environment_of_its_own(folder: Path, capsys: pytest.Ca
     assert "building" in capsys.readouterr().err
     assert drawn("pip:#named_by_a_test:rounded") == [3, 3]
     assert "building" not in capsys.readouterr().err
+    assert drawn("pip:#named_by_a_test.py:scaled", one_draw=True, factor=2) == [6, 6]
+    for wrong, said in (({}, "factor=1"), ({"factor": 2, "faktor": 1}, "no parameter 'faktor'")):
+        with pytest.raises(TargetError, match=said):
+            drawn("pip:#named_by_a_test.py:scaled", one_draw=True, **wrong)
+    with pytest.raises(TargetError, match="did you mean 'scaled'"):
+        drawn("pip:#named_by_a_test.py:scalled")
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:1/", "HTTPS://127.0.0.1/"])
@@ -150,10 +159,12 @@ def test_what_is_wrong_with_a_name_is_said(folder: Path, text: str, said: str) -
         target_named(text)
 
 
-@pytest.mark.parametrize("text", ["exec:cat", "http://host/", "pip:#m:f"])
-def test_one_draw_a_call_is_for_callables_in_this_process(text: str) -> None:
-    with pytest.raises(SpecificationError, match="one draw"):
+@pytest.mark.parametrize("text", ["exec:cat", "http://host/"])
+def test_one_draw_and_arguments_are_for_python_functions(text: str) -> None:
+    with pytest.raises(SpecificationError, match="--one-draw is for Python functions: leave it out"):
         target_named(text, one_draw=True)
+    with pytest.raises(SpecificationError, match="--arg is for Python functions: leave it out"):
+        target_named(text, given={"epsilon": 1})
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,7 @@ def smaller_pair(
 
 
 def has_fewer_rows(pair: Pair, least: int) -> bool:
-    """Whether a dataset of a pair has fewer rows than a claim is about.
+    """Whether a dataset of a pair has too few rows.
 
     Parameters
     ----------
@@ -103,7 +103,9 @@ def has_fewer_rows(pair: Pair, least: int) -> bool:
 
 
 def explain_kept(pair: Pair, relation: Relation | None) -> str:
-    """Explain why nothing can be taken from the datasets of a pair; empty if it can.
+    """Explain why nothing can be taken from a pair's datasets.
+
+    Empty if something can.
 
     Parameters
     ----------
@@ -428,7 +430,8 @@ def pair_at(x: Sequence[int], y: Sequence[int], added: Sequence[Any], original: 
     size = sum(rows) + len(added)
     if _pool(original, added) is None or not all(0 <= k < size for side in (x, y) for k in side):
         raise SpecificationError(
-            f"the datasets, of {rows[0]} and {rows[1]} rows, do not hold the recorded rows: are they those of the attack?"
+            f"the datasets, of {rows[0]} and {rows[1]} rows, do not hold the recorded rows: "
+            "are they those of the attack?"
         )
     made = _Rows(original, added, lambda _: False)
     return Pair(made.take(x), made.take(y), _shrunk_name(original))

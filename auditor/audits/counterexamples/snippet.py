@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -201,6 +202,7 @@ def write_snippet(
     *,
     alpha: float = 0.01,
     one_draw: bool = False,
+    given: Mapping[str, Any] | None = None,
 ) -> str:
     """Lines of Python that audit a target on one pair.
 
@@ -222,6 +224,8 @@ def write_snippet(
         Level of the audit.
     one_draw : bool
         The target is a function of one draw.
+    given : mapping, optional
+        Values of further parameters of the target.
 
     Returns
     -------
@@ -233,7 +237,7 @@ def write_snippet(
         return ""
     uses = [f"import {module}" for module, mark in (("numpy as np", "np."), ("pandas as pd", "pd.")) if mark in x + y]
     stated = f"parse_claim({claim!r})" if isinstance(claim, str) else f"auditor.{claim!r}"
-    once = ", one_draw=True" if one_draw else ""
+    once = (", one_draw=True" if one_draw else "") + (f", given={python_of(dict(given))}" if given else "")
     lines = [
         *uses,
         "import auditor",

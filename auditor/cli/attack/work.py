@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -46,6 +47,7 @@ from auditor.targets.prefetch import POSSIBLE, Ahead
 from auditor.targets.prefetch_worker import hire_partner
 from auditor.targets.process import ProcessTarget
 from auditor.targets.sampler import Sampler
+from auditor.targets.signatures import parse_arguments
 from auditor.targets.target_names import closing_target, is_remote, show_target, source_of, target_named
 from auditor.targets.threads import one_thread
 
@@ -102,7 +104,9 @@ def given_pair(data: Path, neighbor: Path, relation: Relation | None) -> Pair:
 
 
 def explain_unchecked(pair: Pair, relation: Relation | None) -> str:
-    """Explain why a relation cannot be checked on a pair; empty if it can, or there is none.
+    """Explain why a relation cannot be checked on a pair.
+
+    Empty if it can, or there is none.
 
     Parameters
     ----------
@@ -149,7 +153,8 @@ def attack_once(
 
 
 def _target(attack: Attack) -> Mechanism:
-    return target_named(attack.target, limit=attack.limit, one_draw=attack.one_draw)
+    given = parse_arguments(attack.arguments)
+    return target_named(attack.target, limit=attack.limit, one_draw=attack.one_draw, given=given)
 
 
 def _partner(target: Mechanism, jobs: int | None) -> AbstractContextManager[Callable[[], Connection | None] | None]:
@@ -238,9 +243,10 @@ class _Work:
     def question(self) -> Question:
         """Labels of the result, and what follows a violation."""
         name = show_target(self.attack.target)
-        labels = {"entry": "attack", "source": {"document": "command line", "place": name}, "title": name}
+        title = " ".join([name, *self.attack.arguments])
+        labels = {"entry": "attack", "source": {"document": "command line", "place": name}, "title": title}
         if is_remote(self.target):
-            labels |= {"mechanism": name, "source_hash": source_of(self.attack.target)}
+            labels |= {"mechanism": name, "source_hash": source_of(self.attack.target, self.attack.arguments)}
         return Question(
             f"attack/L1/{self.guarantee.notion.replace(' ', '_').lower()}/{name}",
             labels=labels,
@@ -258,7 +264,8 @@ class _Work:
             return None
         from auditor.runs.ledger import Ledger
 
-        return Ledger(self.attack.ledger.absolute(), self.attack.ledger_key, self.attack.target)
+        named = " ".join([self.attack.target, *map(shlex.quote, self.attack.arguments)])
+        return Ledger(self.attack.ledger.absolute(), self.attack.ledger_key, named)
 
     @cached_property
     def sampler(self) -> Sampler:
@@ -341,7 +348,16 @@ class _Work:
         """Lines of Python that show a counterexample."""
         attack = self.attack
         name = show_target(attack.target)
-        return write_snippet(name, attack.claim, pair, event, counts, alpha=attack.alpha, one_draw=attack.one_draw)
+        return write_snippet(
+            name,
+            attack.claim,
+            pair,
+            event,
+            counts,
+            alpha=attack.alpha,
+            one_draw=attack.one_draw,
+            given=parse_arguments(attack.arguments),
+        )
 
     def with_adversary(self, asked: Asked) -> AuditResult:
         """What an adversary finds that makes up the data."""
@@ -395,6 +411,7 @@ class _Work:
             "libraries": {"numpy": np.__version__},
             "target": show_target(attack.target),
             "one_draw": attack.one_draw,
+            **({"arguments": list(attack.arguments)} if attack.arguments else {}),
             **({"environment": list_installed(folder)} if folder is not None else {}),
             "seed": attack.seed,
             "alpha": attack.alpha,

@@ -902,7 +902,10 @@ BAD_DATA: dict[str, tuple[Sequence[str], Sequence[str]]] = {
     "empty table": (("--data", "empty.csv", "--neighbor", "x.json"), ("empty.csv",)),
     "not numpy": (("--data", "broken.npy", "--neighbor", "x.json"), ("broken.npy",)),
     "pickled": (("--data", "pickled.npy", "--neighbor", "x.json"), ("pickled.npy",)),
-    "a single number": (("--data", "scalar.npy", "--neighbor", "x.json"), ("scalar.npy", "different kinds", "a number")),
+    "a single number": (
+        ("--data", "scalar.npy", "--neighbor", "x.json"),
+        ("scalar.npy", "different kinds", "a number"),
+    ),
     "the same twice": (("--data", "x.json", "--neighbor", "x.json", "--relation", "replace-one"), ("0 rows differ",)),
     "two rows differ": (
         ("--data", "x.json", "--neighbor", "far.json", "--relation", "replace-one"),

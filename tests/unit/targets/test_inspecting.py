@@ -101,7 +101,7 @@ def test_a_function_in_an_environment_says_what_it_is(tmp_path: Path, monkeypatc
     assert said["seeded"] == "yes"
     assert said["says"] == "protocol 1, seeded"
     assert json.loads(said["states"]) == {"noise": {"distribution": "laplace", "scale": 2.0}}
-    assert said["restarts"] == "its outputs differ after a restart"
+    assert said["restarts"] == "its outputs differ after a restart, as they should: each start is sent other seeds"
     assert said["environment"].startswith("no required package, 0 others; kept in ")
 
 
