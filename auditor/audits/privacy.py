@@ -49,6 +49,7 @@ from auditor.privacy.guarantees import Guarantee
 from auditor.results import AuditResult, Verdict
 from auditor.targets import Mechanism
 from auditor.targets.sampler import Sampler
+from auditor.targets.signatures import explain_guess
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -119,7 +120,7 @@ def _audit_pairs(
                 if night is not None:
                     night.fail()
                 if error is sampler.refused:  # on all datasets
-                    raise name_dataset(sampler.refused, pairs[0].x) from error
+                    raise name_dataset(sampler.refused, pairs[0].x, explain_guess(target)) from error
                 raise
             return found
 
@@ -154,7 +155,7 @@ def _audit_pairs(
     return finish_audit(labels, question.private, collect, conclude)
 
 
-def name_dataset(error: TargetRaised, data: Any) -> TargetRaised:
+def name_dataset(error: TargetRaised, data: Any, hint: str = "") -> TargetRaised:
     """Add the dataset to an error, for people who may see it.
 
     Parameters
@@ -163,8 +164,10 @@ def name_dataset(error: TargetRaised, data: Any) -> TargetRaised:
         What the target raised.
     data : dataset
         What it was asked for.
+    hint : str
+        What may be wrong in the call, see `explain_guess`.
     """
-    return TargetRaised(error.error, f"{error}, on the dataset {show_data(data)}", error.public)
+    return TargetRaised(error.error, f"{error}{hint}, on the dataset {show_data(data)}", error.public + hint)
 
 
 def _ledger_settings(settings: Settings, night: EvidenceSession | None) -> Settings:

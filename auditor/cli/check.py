@@ -215,7 +215,7 @@ def _explain_error(error: TargetError, data: Path | None, shown: bool, remote: b
         said += f", on the dataset in {str(data)!r}"
         if not shown and error.public != str(error):
             said += " (its output is not shown, because the data are private: try other data, or --show-data)"
-    if remote and not isinstance(error, TargetRaised):
+    if remote and not isinstance(error, TargetRaised) and "helper.py: " not in said:  # which says what is wrong
         request = request_line(1, data_text(np.zeros(1)), FIRST_REQUEST, 7).decode().strip()
         said += (
             f"\nexpected was an answer to a request such as\n  {request}\nin the form\n  "

@@ -76,7 +76,7 @@ class ReplaceLabel:
             (isinstance(data, np.ndarray) or is_frame(data)) and not (data.ndim == 1 and data.dtype == object)
         ):
             label: int | str = find_column(data, self.label)
-            names = list_columns(data) or list(range(data.shape[1]))
+            names = list_columns(data) or list(range(np.asarray(data).shape[1]))
         else:
             label, names = self.label, []
         a, b = rows_of(slice_rows(pair.x, k, k + 1))[0], rows_of(slice_rows(pair.y, k, k + 1))[0]

@@ -68,7 +68,8 @@ def find_differing_rows(x: Any, y: Any) -> NDArray[np.bool_]:
         Datasets of one length.
     """
     if isinstance(x, dict) and isinstance(y, dict) and get_columns(x).keys() == get_columns(y).keys():
-        return np.any([find_differing_rows(column, y[name]) for name, column in get_columns(x).items()], axis=0)
+        differing = [find_differing_rows(column, y[name]) for name, column in get_columns(x).items()]
+        return np.asarray(np.any(differing, axis=0), bool)
     if is_frame(x) and is_frame(y):
         import pandas as pd  # takes longer to import than all the rest together
 

@@ -125,7 +125,7 @@ def _object(value: Any, depth: int) -> Any:
     kind = type(value)
     module = (kind.__module__ or "").partition(".")[0]
     if isinstance(value, RaisedDraw):
-        return {"__error__": value.name}
+        return {"__error__": value.name, "message": value.message} if value.message else {"__error__": value.name}
     if module == "numpy":
         return _of_numpy(value, depth)
     if module == "pandas" and hasattr(value, "to_numpy") and hasattr(value, "shape"):
@@ -246,10 +246,19 @@ def write_outputs(outputs: Any) -> str:
 
 
 class RaisedDraw:
-    """In the place of an output: the draw raised."""
+    """In the place of an output: the draw raised.
 
-    def __init__(self, error: BaseException) -> None:
+    Parameters
+    ----------
+    error : BaseException
+        What it raised.
+    told : bool
+        Leave out what the exception says, which is for people and no part of the output.
+    """
+
+    def __init__(self, error: BaseException, told: bool = False) -> None:
         self.name = type(error).__name__
+        self.message = "" if told else _text(error) + _find_raise(error)
 
 
 # Reading datasets.
@@ -329,7 +338,7 @@ class Target:
         try:
             return f'{{"id": {number}{self.said(request)}}}'
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it is, it is answered
-            said = {"type": type(error).__name__, "message": _text(error)}
+            said = {"type": type(error).__name__, "message": _text(error) + _find_raise(error)}
             return f'{{"id": {number}, "error": {json.dumps(said)}}}'
 
     def said(self, request: dict[str, Any]) -> str:
@@ -391,14 +400,15 @@ class Target:
                 given["seed"] = seed
             return write_outputs(self.function(data, n=n, **given))
         outputs: list[Any] = []
-        seeds = random.Random(seed)
+        told, seeds = False, random.Random(seed)
         for _ in range(n):
             if "seed" in self.names:
                 given["seed"] = None if seed is None else seeds.randrange(SEEDS)
             try:
                 outputs.append(self.function(data, **given))
             except Exception as error:  # noqa: BLE001 - what a draw raises is an output
-                outputs.append(RaisedDraw(error))
+                outputs.append(RaisedDraw(error, told))
+                told = True
         return write_outputs(outputs)
 
 
@@ -485,7 +495,7 @@ def _names_of(parameters: list[Any], given: dict[str, Any], one_draw: bool) -> l
         mend = "".join(f" {name}=1" for name in lacking)
         raise Wrong(
             f"a function served takes the dataset, and n, rng or seed by name; this one takes ({got})"
-            + (f": give the others, as in --arg{mend}" if mend else "")
+            + (f": give the others, here{mend}, with pip: by --arg{mend}" if mend else "")
         )
     return found
 
@@ -495,6 +505,12 @@ def _text(error: BaseException) -> str:
         return str(error)[:1000]
     except Exception:  # noqa: BLE001 - the text of an error of somebody else's
         return ""
+
+
+def _find_raise(error: BaseException) -> str:
+    """The innermost line outside of this file, such as " (mine.py, line 12)"."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
+    return f" ({os.path.basename(frames[-1].filename)}, line {frames[-1].lineno})" if frames else ""
 
 
 def make_generator(seed: int | None) -> Any:

@@ -322,10 +322,13 @@ def make_plan(
             rng, guessed = place, True
     seed = None if rng is not None else seed
     taken = [p for p in (n, rng, seed) if p is not None]
+    names = ["" if p is None else p.name for p in (n, rng, seed)]
     plan = CallPlan(
-        tuple(p.name for p in data),
-        *("" if p is None else p.name for p in (n, rng, seed)),
-        given,
+        data=tuple(p.name for p in data),
+        n=names[0],
+        rng=names[1],
+        seed=names[2],
+        given=given,
         by_place=len(data) == 1 and data[0] is parameters[0] and data[0].kind != inspect.Parameter.KEYWORD_ONLY,
         guessed=guessed,
     )

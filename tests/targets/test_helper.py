@@ -171,7 +171,7 @@ def test_what_a_batch_raises_is_an_error_and_the_process_goes_on(serving: Servin
     target = serving.target(code, "f")
     pid = draw(target)
     for value, error in enumerate(
-        ["ValueError: 'out of range'", "SystemExit: '3'", "Bad: ''", "TypeError", "TypeError"]
+        ["ValueError: 'out of range .served.py, line 6.'", "SystemExit: '3 ", "Bad: '", "TypeError", "TypeError"]
     ):
         with pytest.raises(TargetRaised, match=f"the target raised {error}") as caught:
             draw(target, data=[value])

@@ -435,6 +435,11 @@ def test_reports_are_rendered_again_to_the_byte(dpaudit: Command, results: Path,
         ("no_claims.json", '{"schema": "dpaudit-results/1", "manifest": {}}'),
         ("no_manifest.json", '{"schema": "dpaudit-results/1", "claims": []}'),
         ("no_id.json", '{"schema": "dpaudit-results/1", "manifest": {}, "claims": [{}]}'),
+        (
+            "no_number.json",
+            '{"schema": "dpaudit-results/2", "manifest": {}, "claims": [{"id": "a/b", "verdict": "consistent", '
+            '"expected": "consistent", "ok": true, "claimed": "", "lower_bound": "x"}]}',
+        ),
     ],
 )
 def test_what_is_not_a_results_file_is_refused(
