@@ -544,9 +544,10 @@ def find_wrong_number(record: Mapping[str, Any]) -> str:
     """
     for part in fields(AuditResult):
         value = record.get(part.name)
-        if part.type in ("float", "float | None") and value not in (None, "inf", "-inf", "nan"):
-            if isinstance(value, bool) or not isinstance(value, int | float):
-                return part.name
+        if part.type not in ("float", "float | None") or value in (None, "inf", "-inf", "nan"):
+            continue
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return part.name
     return ""
 
 

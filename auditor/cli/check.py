@@ -42,6 +42,8 @@ _ROUNDS = 11
 _PILOT_DRAWS, _PILOT_SECONDS, _PILOT = DRAWS, 2.0, 1_000
 #: Pairs of a usual attack: a domain of three values and 20 rows make 79 of them.
 _PAIRS = 100
+#: Further draws before it is said that each draw raises; arbitrary.
+_MORE = 64
 #: Characters that are shown of what a target says of itself; arbitrary.
 _SHOWN = 200
 
@@ -136,7 +138,9 @@ def _explain_restart(target: ProcessTarget, repeats: bool | None) -> str:
 def _lines(sampler: Sampler, rows: Any, draws: int) -> tuple[list[str], bool]:
     """What can be said of any target."""
     first = sampler.draw(rows, 16, "shape")
-    if sampler.refused is not None:  # each draw raised, which is an output in an audit, and here a mistake
+    if sampler.refused is not None:
+        sampler.draw(rows, _MORE, "raises")
+    if sampler.refused is not None:  # each draw raised: an output in an audit, where others do not, and here a mistake
         raise sampler.refused
     begun = time.perf_counter()
     again = sampler.draw(rows, 16, "shape")
