@@ -50,7 +50,7 @@ def test_json_of_any_form_is_a_dataset(tmp_path: Path, text: str, data: Any) -> 
     (tmp_path / "data.JSON").write_text(text, encoding="utf-8")
     found = read_data(tmp_path / "data.JSON")
     assert same_data(found, data)
-    assert same_data(data_from_json(data_to_json([found])), [found])
+    assert same_data(data_from_json(data_to_json(found)), found)
     assert same_data(eval(python_of(found), {"np": np}), found)
     assert show_data(found)
 
