@@ -120,7 +120,7 @@ def _audit_pairs(
                 if night is not None:
                     night.fail()
                 if error is sampler.refused:  # on all datasets
-                    raise name_dataset(sampler.refused, pairs[0].x, explain_guess(target)) from error
+                    raise name_dataset(sampler.refused, pairs[0], explain_guess(target)) from error
                 raise
             return found
 
@@ -155,19 +155,23 @@ def _audit_pairs(
     return finish_audit(labels, question.private, collect, conclude)
 
 
-def name_dataset(error: TargetRaised, data: Any, hint: str = "") -> TargetRaised:
+def name_dataset(error: TargetRaised, pair: Pair, hint: str = "") -> TargetRaised:
     """Add the dataset to an error, for people who may see it.
 
     Parameters
     ----------
     error : TargetRaised
         What the target raised.
-    data : dataset
-        What it was asked for.
+    pair : Pair
+        Its first dataset is what the target was asked for; only the pair's name is public.
     hint : str
         What may be wrong in the call, see `explain_guess`.
     """
-    return TargetRaised(error.error, f"{error}{hint}, on the dataset {show_data(data)}", error.public + hint)
+    return TargetRaised(
+        error.error,
+        f"{error}{hint}, on the dataset {show_data(pair.x)}",
+        f"{error.public}{hint}, on the first dataset of “{pair.name}” (--show-data shows what it said)",
+    )
 
 
 def _ledger_settings(settings: Settings, night: EvidenceSession | None) -> Settings:

@@ -143,6 +143,8 @@ STRANGERS: list[tuple[Relation, Any, Any, str]] = [
     (ReplaceLabel("y"), TABLE, table(X[[1, 1, 2]], Y), "differs in X"),
     (ReplaceLabel("z"), TABLE, OTHER, "no column 'z'"),
     (PerUser(), TABLE, [1, 2, 3], "different kinds"),
+    (PerUser(), TABLE, OTHER, "must be hashable"),
+    (PerUser("y"), TABLE, table(X[:2], array(1, 1)), "2 rows differ|rows against"),
     (AnswersWithin(), {"a": 1}, {"b": 1}, "must be numbers"),
     (AnswersWithin(), {"a": 1}, {"a": 3}, "moves by 2"),
 ]
