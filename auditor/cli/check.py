@@ -29,6 +29,7 @@ from auditor.targets.process import ProcessTarget
 from auditor.targets.protocol import FIRST_REQUEST, request_line
 from auditor.targets.sampler import Sampler
 from auditor.targets.signatures import explain_guess, takes_randomness
+from auditor.targets.subprocess_pipe import CANNOT_SERVE
 from auditor.targets.target_names import closing_target, is_remote, requirements_of, target_named
 from auditor.targets.wire_format import data_text
 
@@ -213,13 +214,15 @@ def _of_environment(folder: Path, requirements: tuple[str, ...]) -> str:
 def _explain_error(error: TargetError, data: Path | None, shown: bool, remote: bool, hint: str) -> TargetError:
     """The error of a target that does not answer, with what may help."""
     said = (str(error) if data is None or shown else error.public) + (hint if isinstance(error, TargetRaised) else "")
+    if CANNOT_SERVE in said:
+        return TargetError(said)
     if data is None:
         said += " (on the dataset [0]; name another with --data)"
     else:
         said += f", on the dataset in {str(data)!r}"
         if not shown and error.public != str(error):
             said += " (its output is not shown, because the data are private: try other data, or --show-data)"
-    if remote and not isinstance(error, TargetRaised) and "helper.py: " not in said:  # which says what is wrong
+    if remote and not isinstance(error, TargetRaised):
         request = request_line(1, data_text(np.zeros(1)), FIRST_REQUEST, 7).decode().strip()
         said += (
             f"\nexpected was an answer to a request such as\n  {request}\nin the form\n  "

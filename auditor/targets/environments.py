@@ -24,6 +24,7 @@ from auditor.errors import SpecificationError
 from auditor.targets.cache import find_cache
 from auditor.targets.process import ProcessTarget
 from auditor.targets.redacted import without_secrets
+from auditor.targets.signatures import write_argument
 
 #: Seconds that a build may take; arbitrary, and long enough to compile a large library from its sources.
 BUILD = 1800.0
@@ -195,7 +196,7 @@ def pip_target(
     # Without -I the helper's own folder would come first on its path, where http.py hides the standard library's.
     command = [_interpreter_path(folder), "-I", str(Path(__file__).with_name("helper.py")), where]
     command += ["--one-draw"] if one_draw else []
-    command += [f"{name}={json.dumps(value)}" for name, value in (given or {}).items()]
+    command += [write_argument(name, value) for name, value in (given or {}).items()]
     return ProcessTarget(command, limit=limit, env=make_variables(folder))
 
 

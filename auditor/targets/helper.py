@@ -22,6 +22,10 @@ A mechanism that answers queries is a class, or an object, with ``start(data)`` 
 ``seed`` as functions do. With ``n`` a session is n runs, and ``ask`` takes an array (or list) of n queries, of which -1
 is none.
 
+A class with a method ``fit`` is a model: each draw makes it, with arguments from the command line and its own
+``random_state`` or ``seed``, fits it, and returns its attributes whose names end in "_"; ``Class.name`` returns one of
+them, or what a method returns. A dict is fitted by its members' names; a table's last column is y where y is needed.
+
 What the function prints goes to standard error. A dict `STATES` in the module, or `states` on the function, is what the
 target says of itself, e.g. ``{"noise": {"distribution": "laplace", "scale": 2.0, "sensitivity": 1}}``.
 
@@ -41,6 +45,7 @@ import sys
 _HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path[:] = [_path for _path in sys.path if os.path.realpath(_path or os.curdir) != _HERE]
 
+import ast
 import base64
 import dataclasses
 import difflib
@@ -537,8 +542,8 @@ def load_function(text: str, words: list[str] | None = None) -> Target:
         parameter, _, value = word.partition("=")
         if word != "--one-draw":
             try:
-                given[parameter] = json.loads(value)
-            except ValueError as error:
+                given[parameter] = ast.literal_eval(value) if value.startswith("(") else json.loads(value)
+            except (ValueError, SyntaxError) as error:
                 raise Wrong(f"expected NAME=JSON, as in epsilon=1, got {word!r}") from error
     where, colon, name = text.rpartition(":")
     if not colon or not where or not name:
@@ -550,14 +555,59 @@ def load_function(text: str, words: list[str] | None = None) -> Target:
         raise Wrong(f"cannot import {where}: {type(error).__name__}: {error}") from error
     found: Any = module
     for part in name.split("."):
+        if inspect.isclass(found) and callable(getattr(found, "fit", None)) and not part.startswith("fit"):
+            return _model_target(found, part, module, given)
         if not hasattr(found, part):
             close = difflib.get_close_matches(part, dir(found), 3)
             hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
             raise Wrong(f"{where} has no attribute {name!r}{hint}")
         found = getattr(found, part)
+    if inspect.isclass(found) and callable(getattr(found, "fit", None)) and not hasattr(found, "start"):
+        return _model_target(found, "", module, given)
     if not callable(found) and not callable(getattr(found, "start", None)):
         raise Wrong(f"{text} is not callable: {found!r}")
     return Target(found, module, given, "--one-draw" in (words or []))
+
+
+def _model_target(kind: Any, member: str, module: Any, given: dict[str, Any]) -> Target:
+    """A model that is fitted in each draw; ``member`` is what it releases, empty for all that it has learned."""
+    names = list(inspect.signature(kind).parameters)
+    made = {name: value for name, value in given.items() if name in names}
+    asked = {name: value for name, value in given.items() if name not in names}
+    if member and not member.endswith("_") and not callable(getattr(kind, member, None)):
+        close = difflib.get_close_matches(member, dir(kind), 3)
+        raise Wrong(f"{kind.__name__} has no method {member!r}" + (f"; did you mean {close[0]!r}?" if close else ""))
+    if asked and (not member or member.endswith("_")):
+        raise Wrong(f"no parameter {min(asked)!r}; {kind.__name__} takes ({', '.join(names)})")
+
+    def release(model: Any) -> Any:
+        if not member:
+            return {name: value for name, value in sorted(vars(model).items()) if name[-1] == "_" and name[0] != "_"}
+        released = getattr(model, member)
+        return released(**asked) if callable(released) else released
+
+    own = next((name for name in ("random_state", "seed") if name in names and name not in made), "")
+    if own:
+
+        def draw_seeded(data: Any, seed: Any = None) -> Any:
+            return release(_fit_model(kind(**made, **{own: None if seed is None else seed % 2**32}), data))
+
+        return Target(draw_seeded, module)
+    return Target(lambda data: release(_fit_model(kind(**made), data)), module)
+
+
+def _fit_model(model: Any, data: Any) -> Any:
+    parameters = list(inspect.signature(model.fit).parameters.values())
+    names = [p.name for p in parameters]
+    if isinstance(data, dict) and set(data) <= set(names):
+        model.fit(**data)
+    elif len(parameters) > 1 and names[1] in ("y", "Y") and parameters[1].default is parameters[1].empty:
+        if not isinstance(data, list) or not all(isinstance(row, list) and len(row) > 1 for row in data):
+            raise TypeError(f"expected a dict of {names[0]} and {names[1]}, or rows with the labels at their ends")
+        model.fit([row[:-1] for row in data], [row[-1] for row in data])
+    else:
+        model.fit(data)
+    return model
 
 
 def _load_module(name: str) -> Any:

@@ -19,6 +19,8 @@ A function of one draw that takes neither generator nor seed draws from randomne
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import difflib
 import inspect
 import json
@@ -59,7 +61,7 @@ _SEEDS = 2**32
 def parse_arguments(texts: Sequence[str]) -> dict[str, Any]:
     """Read values of parameters, each as NAME=JSON.
 
-    A value that is no JSON is a text where it cannot be meant as anything else: a plain word.
+    What JSON does not have: a tuple, which is written as in Python, such as (0, 10), and a word, which is a text.
 
     Raises
     ------
@@ -77,12 +79,38 @@ def parse_arguments(texts: Sequence[str]) -> dict[str, Any]:
         try:
             found[name] = json.loads(value)
         except (ValueError, RecursionError):
-            if not re.fullmatch(r"[A-Za-z_][\w.-]*", value):
-                raise SpecificationError(
-                    f"--arg {text!r}: expected JSON after {name}=, such as 1, true, [0, 10] or '\"text\"'"
-                ) from None
-            found[name] = value
+            found[name] = _read_other(value, text, name)
     return found
+
+
+def _read_other(value: str, text: str, name: str) -> Any:
+    """A tuple, or a word."""
+    if re.fullmatch(r"[A-Za-z_][\w.-]*", value):
+        return value
+    if value.strip().startswith("("):
+        with contextlib.suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+            return ast.literal_eval(value.strip())
+    raise SpecificationError(
+        f"--arg {text!r}: expected JSON after {name}=, such as 1, true, [0, 10] or '\"text\"', or a tuple, (0, 10)"
+    )
+
+
+def write_argument(name: str, value: Any) -> str:
+    """Write a value as `parse_arguments` reads it.
+
+    Parameters
+    ----------
+    name : str
+        Of the parameter.
+    value : object
+        What was read.
+    """
+    written = json.dumps(value)
+    return f"{name}={written if _same_value(json.loads(written), value) else repr(value)}"
+
+
+def _same_value(a: Any, b: Any) -> bool:
+    return type(a) is type(b) and repr(a) == repr(b)
 
 
 @dataclass(frozen=True)

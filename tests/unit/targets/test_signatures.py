@@ -15,7 +15,7 @@ from auditor.targets import source_hash
 from auditor.targets.callables import OneDraw, load_file
 from auditor.targets.outputs import Raised
 from auditor.targets.raises import find_raise
-from auditor.targets.signatures import explain_guess, parse_arguments, split_labels, takes_randomness
+from auditor.targets.signatures import explain_guess, parse_arguments, split_labels, takes_randomness, write_argument
 from auditor.targets.target_names import target_named
 
 SOURCE = """
@@ -253,13 +253,27 @@ def test_the_line_of_a_raise_is_the_users() -> None:
 
 
 def test_values_are_json() -> None:
-    texts = ["epsilon=1", "bounds=[0, 10]", "name=laplace", 'text="a b"', "on=true", "none=null", "x = 1e-6"]
+    texts = [
+        "epsilon=1",
+        "bounds=[0, 10]",
+        "name=laplace",
+        'text="a b"',
+        "on=true",
+        "none=null",
+        "x = 1e-6",
+        "p=(0, [1, 2.5])",
+    ]
     assert parse_arguments(texts) == {
         "epsilon": 1, "bounds": [0, 10], "name": "laplace", "text": "a b", "on": True, "none": None, "x": 1e-6,
+        "p": (0, [1, 2.5]),
     }  # fmt: skip
+    for name, value in parse_arguments(texts).items():
+        assert parse_arguments([write_argument(name, value)]) == {name: value}
 
 
-@pytest.mark.parametrize("text", ["epsilon", "=1", "a b=1", "epsilon=", "epsilon=[1", "epsilon=1 2", "1=2", ""])
+@pytest.mark.parametrize(
+    "text", ["epsilon", "=1", "a b=1", "epsilon=", "epsilon=[1", "epsilon=1 2", "e=(1", "e=(f())", "1=2", ""]
+)
 def test_values_of_another_form_are_refused(text: str) -> None:
     with pytest.raises(SpecificationError, match="expected") as caught:
         parse_arguments([text])
