@@ -123,11 +123,12 @@ _RESTARTED = {
 }
 
 
-def _own_randomness(target: object) -> str:
-    """Why the same seed does not give the same draws."""
-    if takes_randomness(target):
-        return "it has its own randomness"
-    return "it takes neither a generator nor a seed and has its own randomness"
+def _explain_seeded(target: object, equal: bool) -> str:
+    """Whether the same seed gives the same draws, and why not."""
+    if not takes_randomness(target):
+        own = "no: it takes neither a generator nor a seed"
+        return f"{own}, and its outputs do not vary" if equal else f"{own}, so results differ from run to run"
+    return "yes" if equal else "no: it has its own randomness, so results differ from run to run"
 
 
 def _explain_restart(target: ProcessTarget, repeats: bool | None) -> str:
@@ -165,11 +166,7 @@ def _lines(sampler: Sampler, rows: Any, draws: int) -> tuple[list[str], bool]:
         pilot = min(_PILOT_DRAWS, int(_PILOT_SECONDS / each), settings.draws)
         engine = measure_engine(sampler.target, rows, claim, pilot, sampler.limit)
     one, many = (_duration(audit_seconds(speed, settings, pairs, factor, engine)) for pairs in (1, _PAIRS))
-    seeded = (
-        "yes"
-        if _are_equal_batches(first, again)
-        else f"no: {_own_randomness(sampler.target)}, so results differ from run to run"
-    )
+    seeded = _explain_seeded(sampler.target, _are_equal_batches(first, again))
     lines = [
         f"answers       {shape} for 16 draws{failed}",
         f"speed         {_duration(each)} a draw in batches of {n:,}",

@@ -47,7 +47,7 @@ from auditor.targets.prefetch import POSSIBLE, Ahead
 from auditor.targets.prefetch_worker import hire_partner
 from auditor.targets.process import ProcessTarget
 from auditor.targets.sampler import Sampler
-from auditor.targets.signatures import parse_arguments
+from auditor.targets.signatures import parse_arguments, takes_randomness
 from auditor.targets.target_names import closing_target, is_remote, show_target, source_of, target_named
 from auditor.targets.threads import one_thread
 
@@ -149,6 +149,8 @@ def attack_once(
     if given is not None and (unchecked := explain_unchecked(given, relation)):
         tell(unchecked)
     with closing_target(_target(attack)) as target, _partner(target, jobs) as partner:
+        if not takes_randomness(target):
+            tell("the target takes neither a generator nor a seed: results differ from run to run")
         return attack_on(target, attack, guarantee, relation, values, given, tell, partner)
 
 
