@@ -17,7 +17,7 @@ import numpy as np
 
 from auditor.errors import SpecificationError
 from auditor.targets.outputs import Raised
-from auditor.targets.raises import find_raise
+from auditor.targets.raises import describe_error, find_raise
 from auditor.targets.sources import hash_bytes, source_text
 from auditor.targets.transcripts import Dialogue
 
@@ -63,7 +63,7 @@ class OneDraw:
                 outputs.append(function(data, rng))
             except Exception as error:  # noqa: BLE001 - what a draw raises is an output: it can tell datasets apart
                 name, place = type(error).__name__, "" if told else find_raise(error)
-                outputs.append(Raised(name) if told else Raised(name, f"{error}{place}", place))
+                outputs.append(Raised(name) if told else Raised(name, f"{describe_error(error)}{place}", place))
                 told = True
         return outputs
 

@@ -1,4 +1,4 @@
-"""Where a target's exception was raised."""
+"""What a target's exception says, and where it was raised."""
 
 from __future__ import annotations
 
@@ -24,6 +24,15 @@ def find_raise(error: BaseException) -> str:
         return ""
     file, number = ([line for line in lines if not _is_library(line[0])] or lines)[-1]
     return f" ({Path(file).name}, line {number})"
+
+
+def describe_error(error: BaseException) -> str:
+    """Describe what an exception says, on one line."""
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - the text of an error of somebody else's
+        return ""
+    return " ".join(text.split()) if "\n" in text else text
 
 
 @lru_cache(maxsize=1024)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from auditor.errors import SpecificationError, TargetError, TargetRaised, check_positive
 from auditor.targets import Mechanism
 from auditor.targets.outputs import Batch, Raised, as_batch, concatenate_batches
-from auditor.targets.raises import find_raise
+from auditor.targets.raises import describe_error, find_raise
 
 T = TypeVar("T")
 
@@ -246,7 +246,9 @@ class GuardedCall:
         what = f"{self._who} raised {type(error).__name__}"
         if isinstance(error, Exception):
             place = find_raise(error)
-            raise TargetRaised(type(error).__name__, f"{what}: {error}{place}", public=what + place) from error
+            raise TargetRaised(
+                type(error).__name__, f"{what}: {describe_error(error)}{place}", public=what + place
+            ) from error
         if isinstance(error, SystemExit):
             raise TargetError(f"{what}: {error}", public=what) from error
 

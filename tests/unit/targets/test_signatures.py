@@ -14,7 +14,7 @@ from auditor.errors import SpecificationError
 from auditor.targets import source_hash
 from auditor.targets.callables import OneDraw, load_file
 from auditor.targets.outputs import Raised
-from auditor.targets.raises import find_raise
+from auditor.targets.raises import describe_error, find_raise
 from auditor.targets.signatures import explain_guess, parse_arguments, split_labels, takes_randomness, write_argument
 from auditor.targets.target_names import target_named
 
@@ -250,6 +250,13 @@ def test_the_line_of_a_raise_is_the_users() -> None:
         own()
     assert find_raise(caught.value).startswith(" (test_signatures.py, line ")
     assert find_raise(ValueError("never raised")) == ""
+    assert describe_error(ValueError("no  such\n  column")) == "no such column"
+
+    class Mute(ValueError):
+        def __str__(self) -> str:
+            raise RuntimeError
+
+    assert describe_error(Mute()) == ""
 
 
 def test_values_are_json() -> None:
