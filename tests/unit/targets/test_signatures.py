@@ -252,11 +252,11 @@ def test_the_line_of_a_raise_is_the_users() -> None:
     assert find_raise(ValueError("never raised")) == ""
     assert describe_error(ValueError("no  such\n  column")) == "no such column"
 
-    class Mute(ValueError):
+    class MuteError(ValueError):
         def __str__(self) -> str:
             raise RuntimeError
 
-    assert describe_error(Mute()) == ""
+    assert describe_error(MuteError()) == ""
 
 
 def test_values_are_json() -> None:
