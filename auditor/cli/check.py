@@ -158,7 +158,7 @@ def _lines(sampler: Sampler, rows: Any, draws: int) -> tuple[list[str], bool]:
     each = took / n
     shape = f"an array of shape {first.shape}, {first.dtype}" if isinstance(first, np.ndarray) else "a list of values"
     raised = [value for value in first if isinstance(value, Raised)] if isinstance(first, list) else []
-    failed = f", of which {len(raised)} raised {raised[0].error}" if raised else ""
+    failed = f", of which {len(raised)} raised {raised[0].error}{raised[0].place}" if raised else ""
     width = int(np.prod(first.shape[1:])) if isinstance(first, np.ndarray) else 1
     speed, settings, claim = Speed((16, n), (short, took), width), Settings(draws=max(draws, 4 * FIRST)), PureDP(1.0)
     factor, engine = probe_speed(claim), None
