@@ -153,12 +153,12 @@ def test_a_callable_has_no_protocol_to_speak() -> None:
         ("constant", "seeded", "no: it takes neither a generator nor a seed, and its outputs do not vary"),
         ("seeded_once", "seeded", "yes"),
         ("ignores", "seeded", "no: it has its own randomness, so results differ from run to run"),
-        ("sometimes", "answers", "a list of values for 16 draws, of which {} raised ValueError (functions.py, line 13)"),
+        ("sometimes", "answers", "a list of values for 16 draws, of which {} raised ValueError (once.py, line 13)"),
     ],
 )
 def test_a_function_of_one_draw_says_what_it_is(tmp_path: Path, name: str, line: str, said: str) -> None:
-    (tmp_path / "functions.py").write_text(ONCE)
-    lines, sound = inspect_target(f"{tmp_path}/functions.py:{name}", None, 1000, one_draw=True, limit=10.0)
+    (tmp_path / "once.py").write_text(ONCE)
+    lines, sound = inspect_target(f"{tmp_path}/once.py:{name}", None, 1000, one_draw=True, limit=10.0)
     assert sound
     (found,) = [text[14:] for text in lines if text.startswith(line)]
     assert re.fullmatch(re.escape(said).replace(r"\{\}", r"\d+"), found)
