@@ -27,7 +27,7 @@ def find_raise(error: BaseException) -> str:
 
 
 def describe_error(error: BaseException) -> str:
-    """Describe what an exception says, on one line."""
+    """Describe an exception by its text, on one line."""
     try:
         text = str(error)
     except Exception:  # noqa: BLE001 - the text of an error of somebody else's
