@@ -610,6 +610,23 @@ def result_from(record: Mapping[str, Any]) -> AuditResult:
         raise ValueError(f"not the record of a result: {type(error).__name__}: {error}") from error
 
 
+def find_wrong_number(record: Mapping[str, Any]) -> str:
+    """Find a member of a result's record that should be a number.
+
+    Returns
+    -------
+    str
+        Its name; empty if all are numbers, or none.
+    """
+    for part in fields(AuditResult):
+        value = record.get(part.name)
+        if part.type not in ("float", "float | None") or value in (None, "inf", "-inf", "nan"):
+            continue
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return part.name
+    return ""
+
+
 def _fields(kind: type, record: Mapping[str, Any]) -> dict[str, Any]:
     """Members of a record as the fields of a dataclass hold them: infinities as floats, verdicts as `Verdict`."""
     kinds = {part.name: part.type for part in fields(kind)}

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from auditor.audits.context import Question
 from auditor.audits.counterexamples.build import build_counterexample
 from auditor.audits.counterexamples.replay_call import ReplayCall
+from auditor.audits.counterexamples.snippet import show_data
 from auditor.audits.defaults import DRAWS, METHODS
 from auditor.audits.dependence import Trace, confirm_refutation, look_again
 from auditor.audits.finish import Conclusion, end_in_error, finish_audit, labels_of
@@ -43,12 +44,13 @@ from auditor.audits.summary import (
 from auditor.audits.verdict import decide_verdict
 from auditor.datasets import Pair, Relation, check_pairs
 from auditor.datasets.strategies import is_strategy
-from auditor.errors import PrivacyViolation, SpecificationError, TargetError, UnrecordedError
+from auditor.errors import PrivacyViolation, SpecificationError, TargetError, TargetRaised, UnrecordedError
 from auditor.events.classifier import Learners
 from auditor.privacy.guarantees import Guarantee
 from auditor.results import SEPARATE, AuditResult, Verdict
 from auditor.targets import Mechanism
 from auditor.targets.sampler import Sampler
+from auditor.targets.signatures import explain_guess
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -119,9 +121,11 @@ def _audit_pairs(
                     )
                 if found[2].broken is not None and not found[0].refuted(_ledger_settings(settings, night).alpha):
                     raise found[2].broken  # it raises for several draws, never for one: that is no outcome of a draw
-            except TargetError:
+            except TargetError as error:
                 if night is not None:
                     night.fail()
+                if error is sampler.refused:  # on all datasets
+                    raise name_dataset(sampler.refused, pairs[0], explain_guess(target)) from error
                 raise
             return found
 
@@ -154,6 +158,25 @@ def _audit_pairs(
         return Conclusion(decided, fields, independence, keep)
 
     return finish_audit(labels, question.private, collect, conclude)
+
+
+def name_dataset(error: TargetRaised, pair: Pair, hint: str = "") -> TargetRaised:
+    """Add the dataset to an error, for people who may see it.
+
+    Parameters
+    ----------
+    error : TargetRaised
+        What the target raised.
+    pair : Pair
+        Its first dataset is what the target was asked for; only the pair's name is public.
+    hint : str
+        What may be wrong in the call, see `explain_guess`.
+    """
+    return TargetRaised(
+        error.error,
+        f"{error}{hint}, on the dataset {show_data(pair.x)}",
+        f"{error.public}{hint}, on the first dataset of “{pair.name}” (--show-data shows what it said)",
+    )
 
 
 def _ledger_settings(settings: Settings, night: EvidenceSession | None) -> Settings:

@@ -37,7 +37,9 @@ def describe_target(target: object) -> str:
     """A target's name for people."""
     if isinstance(target, Dialogue):
         return " asked by ".join(map(describe_target, target.parts))
-    function = getattr(target, "function", target)
+    function: Any = target
+    while not hasattr(function, "__qualname__") and hasattr(function, "function"):
+        function = function.function
     return str(getattr(function, "__qualname__", type(function).__qualname__))
 
 

@@ -7,7 +7,7 @@ import json
 import math
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from copy import copy
 from pathlib import Path
 from typing import Any
@@ -24,10 +24,12 @@ from auditor.runs.dry_run import Speed, audit_seconds, probe_speed
 from auditor.runs.engine_time import DRAWS, measure_engine
 from auditor.targets.environments import environment_of, list_installed
 from auditor.targets.http import HttpTarget
-from auditor.targets.outputs import Batch, hash_outputs
+from auditor.targets.outputs import Batch, Raised, hash_outputs
 from auditor.targets.process import ProcessTarget
 from auditor.targets.protocol import FIRST_REQUEST, request_line
 from auditor.targets.sampler import Sampler
+from auditor.targets.signatures import explain_guess, takes_randomness
+from auditor.targets.subprocess_pipe import CANNOT_SERVE
 from auditor.targets.target_names import closing_target, is_remote, requirements_of, target_named
 from auditor.targets.wire_format import data_text
 
@@ -41,12 +43,21 @@ _ROUNDS = 11
 _PILOT_DRAWS, _PILOT_SECONDS, _PILOT = DRAWS, 2.0, 1_000
 #: Pairs of a usual attack: a domain of three values and 20 rows make 79 of them.
 _PAIRS = 100
+#: Further draws before it is said that each draw raises; arbitrary.
+_MORE = 64
 #: Characters that are shown of what a target says of itself; arbitrary.
 _SHOWN = 200
 
 
 def inspect_target(
-    text: str, data: Path | None, draws: int, one_draw: bool = False, limit: float = 60.0
+    text: str,
+    data: Path | None,
+    draws: int,
+    one_draw: bool = False,
+    limit: float = 60.0,
+    *,
+    given: Mapping[str, Any] | None = None,
+    show_data: bool = False,
 ) -> tuple[list[str], bool]:
     """Inspect a target, and report.
 
@@ -64,8 +75,10 @@ def inspect_target(
         it, the dataset is one row, 0.
     draws : int
         Budget for the time estimate.
-    one_draw, limit
+    one_draw, limit, given
         As for `target_named`.
+    show_data : bool
+        What the target says when it fails is shown, though the data are from a file.
 
     Returns
     -------
@@ -80,7 +93,7 @@ def inspect_target(
         If the target does not answer.
     """
     rows = read_data(data) if data is not None else np.zeros(1)
-    with closing_target(target_named(text, limit=limit, one_draw=one_draw)) as target:
+    with closing_target(target_named(text, limit=limit, one_draw=one_draw, given=given)) as target:
         # Processes and services have a limit for each request, which leaves them in a known state.
         sampler = Sampler(target, 0, "check", limit=None if is_remote(target) else limit)
         try:
@@ -89,7 +102,8 @@ def inspect_target(
             start = time.perf_counter() - begun
             lines, sound = _lines(sampler, rows, draws)
         except TargetError as error:
-            raise _explain_error(error, data is not None, is_remote(target)) from error
+            hint = "" if is_remote(target) else explain_guess(target)
+            raise _explain_error(error, data, show_data, is_remote(target), hint) from error
         if is_remote(target):
             lines += _of_remote(target, sampler, rows, start)
         if isinstance(target, ProcessTarget):
@@ -97,7 +111,7 @@ def inspect_target(
             if folder is not None:
                 lines.append(_of_environment(folder, requirements_of(text)))
             repeats = repeats_after_restart(target, rows)
-            lines.append(f"restarts      {_RESTARTED[repeats]}")
+            lines.append(f"restarts      {_RESTARTED[repeats]}{_explain_restart(target, repeats)}")
             sound = sound and not repeats
         return lines, sound
 
@@ -109,9 +123,27 @@ _RESTARTED = {
 }
 
 
+def _explain_seeded(target: object, equal: bool) -> str:
+    """Whether the same seed gives the same draws, and why not."""
+    if not takes_randomness(target):
+        own = "no: it takes neither a generator nor a seed"
+        return f"{own}, and its outputs do not vary" if equal else f"{own}, so results differ from run to run"
+    return "yes" if equal else "no: it has its own randomness, so results differ from run to run"
+
+
+def _explain_restart(target: ProcessTarget, repeats: bool | None) -> str:
+    """Why a seeded target differs after a restart: it is sent another seed then."""
+    seeded = target.hello is not None and target.hello.seeded
+    return ", as they should: each start is sent other seeds" if seeded and repeats is False else ""
+
+
 def _lines(sampler: Sampler, rows: Any, draws: int) -> tuple[list[str], bool]:
     """What can be said of any target."""
     first = sampler.draw(rows, 16, "shape")
+    if sampler.refused is not None:
+        sampler.draw(rows, _MORE, "raises")
+    if sampler.refused is not None:  # each draw raised: an output in an audit, where others do not, and here a mistake
+        raise sampler.refused
     begun = time.perf_counter()
     again = sampler.draw(rows, 16, "shape")
     short = time.perf_counter() - begun
@@ -125,6 +157,8 @@ def _lines(sampler: Sampler, rows: Any, draws: int) -> tuple[list[str], bool]:
     independence = check_independence(sampler, rows)
     each = took / n
     shape = f"an array of shape {first.shape}, {first.dtype}" if isinstance(first, np.ndarray) else "a list of values"
+    raised = [value for value in first if isinstance(value, Raised)] if isinstance(first, list) else []
+    failed = f", of which {len(raised)} raised {raised[0].error}{raised[0].place}" if raised else ""
     width = int(np.prod(first.shape[1:])) if isinstance(first, np.ndarray) else 1
     speed, settings, claim = Speed((16, n), (short, took), width), Settings(draws=max(draws, 4 * FIRST)), PureDP(1.0)
     factor, engine = probe_speed(claim), None
@@ -132,13 +166,9 @@ def _lines(sampler: Sampler, rows: Any, draws: int) -> tuple[list[str], bool]:
         pilot = min(_PILOT_DRAWS, int(_PILOT_SECONDS / each), settings.draws)
         engine = measure_engine(sampler.target, rows, claim, pilot, sampler.limit)
     one, many = (_duration(audit_seconds(speed, settings, pairs, factor, engine)) for pairs in (1, _PAIRS))
-    seeded = (
-        "yes"
-        if _are_equal_batches(first, again)
-        else "no: it has its own randomness, so results differ from run to run"
-    )
+    seeded = _explain_seeded(sampler.target, _are_equal_batches(first, again))
     lines = [
-        f"answers       {shape} for 16 draws",
+        f"answers       {shape} for 16 draws{failed}",
         f"speed         {_duration(each)} a draw in batches of {n:,}",
         f"seeded        {seeded}",
         f"independent   {'no sign against it' if independence.passed else 'NO: ' + independence.finding}",
@@ -178,13 +208,17 @@ def _of_environment(folder: Path, requirements: tuple[str, ...]) -> str:
     return f"environment   {said}, {len(versions) - len(named)} others; kept in {folder}"
 
 
-def _explain_error(error: TargetError, private: bool, remote: bool) -> TargetError:
+def _explain_error(error: TargetError, data: Path | None, shown: bool, remote: bool, hint: str) -> TargetError:
     """The error of a target that does not answer, with what may help."""
-    said = error.public if private else str(error)
-    if private and error.public != str(error):
-        said += " (its output is not shown, because the data are private; try other data)"
-    if not private:
+    said = (str(error) if data is None or shown else error.public) + (hint if isinstance(error, TargetRaised) else "")
+    if CANNOT_SERVE in said:
+        return TargetError(said)
+    if data is None:
         said += " (on the dataset [0]; name another with --data)"
+    else:
+        said += f", on the dataset in {str(data)!r}"
+        if not shown and error.public != str(error):
+            said += " (its output is not shown, because the data are private: try other data, or --show-data)"
     if remote and not isinstance(error, TargetRaised):
         request = request_line(1, data_text(np.zeros(1)), FIRST_REQUEST, 7).decode().strip()
         said += (

@@ -72,7 +72,18 @@ LIMIT = click.option(
     show_default=True,
     help="Seconds that one call may take; a process has at least 10 s to start.",
 )
-ONE_DRAW = click.option("--one-draw", is_flag=True, help="The target is a Python function (data, rng) that draws once.")
+ONE_DRAW = click.option(
+    "--one-draw",
+    is_flag=True,
+    help="The target is a Python function (data, rng) or (data) that draws once, or a model with fit.",
+)
+ARGUMENTS = click.option(
+    "--arg",
+    "arguments",
+    multiple=True,
+    metavar="NAME=JSON",
+    help="Value of a further parameter of a Python function or class, such as epsilon=1; may be given several times.",
+)
 BASELINE = click.option(
     "--baseline",
     type=GivenPath(),
@@ -122,22 +133,34 @@ def make_folder(out: Path) -> None:
     "--data",
     type=GivenPath(),
     default=None,
-    help="Dataset: .csv, .json or .npy [default: one row, 0].",
+    help="Dataset: .csv, .json (of any form), .npy or .parquet [default: one row, 0].",
 )
+@click.option("--show-data", is_flag=True, help="Show what the target says when it fails on a dataset from a file.")
 @click.option(
     "--draws", type=click.IntRange(min=1), default=200_000, show_default=True, help="Budget for the time estimate."
 )
 @ONE_DRAW
+@ARGUMENTS
 @LIMIT
-def check(target: str, data: Path | None, draws: int, one_draw: bool, limit: float) -> None:
+def check(
+    target: str,
+    data: Path | None,
+    show_data: bool,
+    draws: int,
+    one_draw: bool,
+    arguments: tuple[str, ...],
+    limit: float,
+) -> None:
     """Check whether TARGET answers and how fast, whether equal seeds repeat it, and whether its draws are independent.
 
     TARGET is as for `dpaudit attack`. Exit codes: 0 the target can be audited; 1 its draws are not independent; 2 it
     does not answer.
     """
     from auditor.cli.check import inspect_target
+    from auditor.targets.signatures import parse_arguments
 
-    lines, sound = inspect_target(target, data, draws, one_draw, limit)
+    given = parse_arguments(arguments)
+    lines, sound = inspect_target(target, data, draws, one_draw, limit, given=given, show_data=show_data)
     for line in lines:
         click.echo(line)
     sys.exit(0 if sound else 1)

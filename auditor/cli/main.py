@@ -18,6 +18,7 @@ from click.shell_completion import shell_complete
 
 from auditor.audits.defaults import DRAWS, METHODS
 from auditor.cli.commands import (
+    ARGUMENTS,
     BASELINE,
     COMMANDS,
     FAILED,
@@ -345,7 +346,7 @@ def _run_record(asked: Run, outcome: Outcome, begun: float) -> dict[str, Any]:
     "--data",
     type=GivenPath(),
     default=None,
-    help="Dataset: .csv, .json or .npy. Reports do not show its values.",
+    help="Dataset: .csv, .json (of any form), .npy or .parquet. Reports do not show its values.",
 )
 @click.option("--neighbor", type=GivenPath(), default=None, help="Neighbouring dataset.")
 @click.option("--show-data", is_flag=True, help="Show datasets from files in the reports.")
@@ -366,6 +367,7 @@ def _run_record(asked: Run, outcome: Outcome, begun: float) -> dict[str, Any]:
 )
 @click.option("--outside", is_flag=True, help="Try values outside the domain too: the claim does not assume it.")
 @ONE_DRAW
+@ARGUMENTS
 @LIMIT
 @click.option("--shrink/--no-shrink", default=True, help="After a violation, look for a smaller counterexample.")
 @click.option(
@@ -401,8 +403,8 @@ def attack(
     TARGET is one of
 
     \b
-      package.module:callable       a Python function (data, n, rng) of n draws, or
-      path/to/file.py:callable      (data, rng) of one draw with --one-draw
+      package.module:callable       a Python function (data, n, rng) of n draws; with --one-draw
+      path/to/file.py:callable      (data, rng) or (data) of one draw; see --arg for further parameters
       exec:COMMAND                  a process that reads and writes lines of JSON
       http://..., https://...       a service with the same protocol
       pip:REQUIREMENT ...#WHERE:F   a function in a separate environment

@@ -15,6 +15,7 @@ from auditor.errors import SpecificationError, TargetError
 from auditor.runs.diff import read_results
 from auditor.targets import Mechanism
 from auditor.targets.sampler import check_seed
+from auditor.targets.signatures import parse_arguments
 from auditor.targets.target_names import closing_target, is_remote, target_named
 
 
@@ -89,7 +90,8 @@ def _drawn_from(
     name = target if target is not None else about.get("target")
     if name is not None:
         single = target is None and about.get("one_draw") is True
-        with closing_target(target_named(str(name), limit=limit, one_draw=single)) as mechanism:
+        given = parse_arguments(about.get("arguments", ())) if target is None else None
+        with closing_target(target_named(str(name), limit=limit, one_draw=single, given=given)) as mechanism:
             yield mechanism, None
         return
     found = [claim for claim in registry.load_claims(tuple(about.get("paths", ()))) if claim.id == record["id"]]

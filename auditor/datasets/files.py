@@ -16,22 +16,39 @@ MOST = 1_000_000
 
 
 def read_data(path: Path) -> Any:
-    """Read a dataset from a file.
+    """Read a dataset of any kind from a file.
 
-    .csv as a DataFrame, .json as an array or list, .npy as an array.
+    Parameters
+    ----------
+    path : Path
+        .csv and .parquet are read as a DataFrame, .npy as an array or a number, .json as what it holds: a number, a
+        truth value, null, a text, an array of numbers, a list, or a dict. In a dict, lists of numbers are read as
+        arrays, and so are nested lists of numbers of one length.
+
+    Raises
+    ------
+    SpecificationError
+        If the file is of another kind, or cannot be read.
     """
-    readers: dict[str, Callable[[Path], Any]] = {".csv": _read_csv, ".json": _read_json, ".npy": np.load}
-    if path.suffix not in readers:
-        raise SpecificationError(f"data file {str(path)!r}: expected .csv, .json or .npy")
+    readers: dict[str, Callable[[Path], Any]] = {
+        ".csv": _read_csv,
+        ".json": _read_json,
+        ".npy": _read_numpy,
+        ".parquet": _read_parquet,
+    }
+    kind = path.suffix.lower()
+    if kind not in readers:
+        raise SpecificationError(f"data file {str(path)!r}: expected {', '.join(readers)}")
     try:
-        data = readers[path.suffix](path)
+        return readers[kind](path)
     except MissingLibraryError:
         raise
-    except (OSError, ValueError) as error:
+    except SpecificationError as error:
+        raise SpecificationError(f"data file {str(path)!r}: {error}") from error
+    except RecursionError:
+        raise SpecificationError(f"data file {str(path)!r} cannot be read: it is nested too deep") from None
+    except (OSError, ValueError, EOFError) as error:
         raise SpecificationError(f"data file {str(path)!r} cannot be read: {error}") from error
-    if np.ndim(data) == 0:
-        raise SpecificationError(f"data file {str(path)!r}: expected rows, got a single value")
-    return data
 
 
 def _read_csv(path: Path) -> Any:
@@ -41,13 +58,58 @@ def _read_csv(path: Path) -> Any:
     return pd.read_csv(path)
 
 
+def _read_parquet(path: Path) -> Any:
+    try:
+        import pyarrow  # noqa: F401 - pandas reads such files by it, and its own message is of several lines
+    except ImportError:
+        raise SpecificationError("pyarrow is needed for Parquet files: pip install 'dpaudit[data]'") from None
+    import pandas as pd  # takes longer to import than all the rest together
+
+    return pd.read_parquet(path)
+
+
+def _read_numpy(path: Path) -> Any:
+    found = np.load(path)
+    if not isinstance(found, np.ndarray):  # an archive of several, by another name
+        raise SpecificationError(f"expected one array, got {type(found).__name__}")
+    return found if found.ndim else found.item()
+
+
 def _read_json(path: Path) -> Any:
-    rows = json.loads(path.read_text(encoding="utf-8"))
-    if not isinstance(rows, list):
-        raise SpecificationError(f"data file {str(path)!r}: expected an array of rows, got {type(rows).__name__}")
-    return (
-        np.array(rows) if rows and all(isinstance(r, int | float) and not isinstance(r, bool) for r in rows) else rows
-    )
+    found = json.loads(path.read_text(encoding="utf-8"))
+    if isinstance(found, list):
+        return np.array(found) if found and all(map(_is_number, found)) else found
+    return _with_arrays(found) if isinstance(found, dict) else found
+
+
+def _with_arrays(members: dict[str, Any]) -> dict[str, Any]:
+    """Members of a dict of JSON, with arrays in the place of lists of numbers; inner dicts too."""
+    found: dict[str, Any] = {}
+    for name, part in members.items():
+        if isinstance(part, dict):
+            found[name] = _with_arrays(part)
+        else:
+            found[name] = _make_array(part) if isinstance(part, list) else part
+    return found
+
+
+def _make_array(entries: list[Any]) -> Any:
+    """Lists of numbers, nested or not, as an array; anything else as it is."""
+    if not _are_numbers(entries):
+        return entries
+    try:
+        array = np.array(entries)
+    except ValueError:  # rows of several lengths
+        return entries
+    return array if array.dtype.kind in "iuf" else entries
+
+
+def _are_numbers(entries: list[Any]) -> bool:
+    return all(_are_numbers(entry) if isinstance(entry, list) else _is_number(entry) for entry in entries)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def parse_domain(text: str) -> list[Any]:

@@ -131,6 +131,7 @@ def _decode(record: Any, other: Callable[[Mapping[str, Any]], Any] | None) -> An
         "floats": _floats,
         "escaped": lambda v: v.encode("ascii").decode("unicode_escape"),
         "bytes": lambda v: base64.b64decode(v, validate=True),
+        "null": lambda _: None,
         "tuple": lambda v: tuple(_decode(v, other)),
         "dict": lambda v: {_decode(k, other): _decode(w, other) for k, w in v},
         "scalar": lambda v: _decode(v, other)[()],
@@ -348,8 +349,10 @@ def data_to_json(data: Any, most: int = MOST_ENTRIES) -> Any:
     Returns
     -------
     JSON value or None
-        None if the dataset is larger, or has no exact JSON here. (None itself is no dataset.)
+        None if the dataset is larger, or has no exact JSON here; a dataset that is None has another form.
     """
+    if data is None:
+        return {"null": True}
     if _entries(data, most) > most:
         return None
     return encode_exactly(data, encode_value, decode_value, same_data)

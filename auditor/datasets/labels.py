@@ -18,6 +18,7 @@ from auditor.datasets.rows import (
     find_ends,
     get_entry,
     join_entries,
+    list_columns,
     make_bases,
     make_rows,
     one_kind,
@@ -71,9 +72,11 @@ class ReplaceLabel:
     def _other_places(self, pair: Pair, k: int) -> list[Any]:
         """Places beside the label in which row k differs."""
         data = pair.x
-        if (isinstance(data, np.ndarray) or is_frame(data)) and not (data.ndim == 1 and data.dtype == object):
+        if isinstance(data, dict) or (
+            (isinstance(data, np.ndarray) or is_frame(data)) and not (data.ndim == 1 and data.dtype == object)
+        ):
             label: int | str = find_column(data, self.label)
-            names = list(data.columns) if is_frame(data) else list(range(data.shape[1]))
+            names = list_columns(data) or list(range(np.asarray(data).shape[1]))
         else:
             label, names = self.label, []
         a, b = rows_of(slice_rows(pair.x, k, k + 1))[0], rows_of(slice_rows(pair.y, k, k + 1))[0]

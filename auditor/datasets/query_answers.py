@@ -7,12 +7,36 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from auditor.datasets.relation import Pair
 from auditor.errors import SpecificationError
 
 #: Relative slack that lets answers that were computed in floating point attain the sensitivity.
 SLACK = 1e-12
+
+
+def read_answers(data: Any, like: Any = None) -> NDArray[np.float64]:
+    """Read query answers as numbers: one, several, or a dict of them.
+
+    Parameters
+    ----------
+    data : number, array, list, tuple or dict of these
+        The answers.
+    like : optional
+        Answers of the same queries, whose order those of a dict get.
+
+    Raises
+    ------
+    ValueError, TypeError, KeyError
+        If they are no numbers, or not those of the same queries.
+    """
+    if not isinstance(data, dict):
+        return np.asarray(data, dtype=float)
+    names = list(like) if isinstance(like, dict) else list(data)
+    if len(names) != len(data) or not names:
+        raise KeyError("other queries")
+    return np.concatenate([np.asarray(data[name], dtype=float).ravel() for name in names])
 
 
 @dataclass(frozen=True)
@@ -33,8 +57,8 @@ class AnswersWithin:
     def check(self, pair: Pair) -> None:
         """See `Relation`."""
         try:
-            x, y = np.asarray(pair.x, float), np.asarray(pair.y, float)
-        except (ValueError, TypeError) as error:
+            x, y = read_answers(pair.x), read_answers(pair.y, like=pair.x)
+        except (ValueError, TypeError, KeyError) as error:
             raise SpecificationError(
                 f"{pair.name}: query answers must be numbers, got {pair.x!r} and {pair.y!r}"
             ) from error

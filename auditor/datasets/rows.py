@@ -8,15 +8,53 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from auditor.datasets.column_dicts import get_columns, is_column_dict
 from auditor.datasets.pandas_types import is_frame, is_missing
 from auditor.errors import SpecificationError, require_library
 
 
+def has_rows(data: Any) -> bool:
+    """Whether a dataset has rows.
+
+    A number, a text or None has none.
+    """
+    if isinstance(data, dict):
+        return is_column_dict(data)
+    if isinstance(data, str | bytes) or not hasattr(data, "__len__"):
+        return False
+    return not isinstance(data, np.ndarray) or data.ndim > 0
+
+
 def count_rows(data: Any) -> int:
-    """Count the rows."""
-    if not hasattr(data, "__len__"):
-        raise SpecificationError(f"a dataset must have rows (an array, DataFrame, list or tuple), got {data!r}")
-    return len(data)
+    """Count the rows.
+
+    Raises
+    ------
+    SpecificationError
+        If the dataset has none.
+    """
+    if not has_rows(data):
+        raise SpecificationError(
+            "a dataset must have rows (an array, DataFrame, list, tuple or dict of equally long arrays), got "
+            f"{describe_kind(data) if isinstance(data, dict) else repr(data)}"
+        )
+    return len(next(iter(get_columns(data).values()))) if isinstance(data, dict) else len(data)
+
+
+def describe_kind(data: Any) -> str:
+    """Say of what kind a dataset is, without its values."""
+    if data is None:
+        return "null"
+    if isinstance(data, dict):
+        lengths = sorted({len(column) for column in get_columns(data).values()})
+        if len(lengths) > 1:
+            return f"a dict of arrays of {', '.join(map(str, lengths[:-1]))} and {lengths[-1]} entries"
+        return "a dict of arrays" if lengths else "a dict without arrays"
+    if isinstance(data, bool | np.bool_):
+        return "a truth value"
+    if isinstance(data, int | float | np.number):
+        return "a number"
+    return "a text" if isinstance(data, str) else f"a {type(data).__name__}"
 
 
 def find_differing_rows(x: Any, y: Any) -> NDArray[np.bool_]:
@@ -26,9 +64,12 @@ def find_differing_rows(x: Any, y: Any) -> NDArray[np.bool_]:
 
     Parameters
     ----------
-    x, y : array, DataFrame, list or tuple
+    x, y : array, DataFrame, list, tuple or dict of equally long arrays
         Datasets of one length.
     """
+    if isinstance(x, dict) and isinstance(y, dict) and get_columns(x).keys() == get_columns(y).keys():
+        differing = [find_differing_rows(column, y[name]) for name, column in get_columns(x).items()]
+        return np.asarray(np.any(differing, axis=0), bool)
     if is_frame(x) and is_frame(y):
         import pandas as pd  # takes longer to import than all the rest together
 
@@ -56,6 +97,8 @@ def slice_rows(data: Any, start: int, stop: int) -> Any:
     array, DataFrame, list or tuple
         Of the type of the dataset.
     """
+    if isinstance(data, dict):
+        return data | {name: slice_rows(column, start, stop) for name, column in get_columns(data).items()}
     return data.iloc[start:stop] if is_frame(data) else data[start:stop]
 
 
@@ -74,13 +117,20 @@ def select_rows(data: Any, kept: NDArray[np.bool_]) -> Any:
     array, DataFrame or list
         A list of a list's or tuple's rows.
     """
+    if isinstance(data, dict):
+        return data | {name: select_rows(column, kept) for name, column in get_columns(data).items()}
     if isinstance(data, np.ndarray) or is_frame(data):
         return data[kept]
     return [row for row, keep in zip(data, kept, strict=True) if keep]
 
 
 def rows_of(data: Any) -> list[Any]:
-    """List the rows."""
+    """List the rows.
+
+    Those of a DataFrame and of a dict of arrays are tuples.
+    """
+    if isinstance(data, dict):
+        return list(zip(*map(rows_of, get_columns(data).values()), strict=True))
     if is_frame(data):
         return [tuple(row) for row in data.itertuples(index=False)]
     return list(data.tolist()) if isinstance(data, np.ndarray) else list(data)
@@ -110,13 +160,22 @@ def _is_missing(value: Any) -> bool:
 
 
 def same_columns(x: Any, y: Any) -> None:
-    """Raise `SpecificationError` if two DataFrames have different columns.
+    """Raise `SpecificationError` if two datasets have different columns.
+
+    So do dicts of arrays that differ in a member that belongs to no row.
 
     Parameters
     ----------
-    x, y : array, DataFrame, list or tuple
-        Datasets; nothing is raised unless both are DataFrames.
+    x, y : array, DataFrame, list, tuple or dict of equally long arrays
+        Datasets; nothing is raised unless both are DataFrames, or both dicts.
     """
+    if isinstance(x, dict) and isinstance(y, dict):
+        names, others = get_columns(x).keys(), get_columns(y).keys()
+        if names != others or x.keys() != y.keys():
+            raise SpecificationError(f"the datasets have different members: {list(x)} and {list(y)}")
+        for name in x.keys() - names:
+            if not same_row(x[name], y[name]):
+                raise SpecificationError(f"the datasets differ in {name!r}, which is no array with an entry a row")
     if is_frame(x) and is_frame(y) and list(x.columns) != list(y.columns):
         raise SpecificationError(f"the datasets have different columns: {list(x.columns)} and {list(y.columns)}")
 
@@ -132,7 +191,7 @@ def one_kind(x: Any, y: Any) -> None:
         Datasets.
     """
     same_columns(x, y)
-    if is_frame(x) != is_frame(y):
+    if is_frame(x) != is_frame(y) or isinstance(x, dict) != isinstance(y, dict):
         raise SpecificationError(
             f"the datasets are of different kinds: {type(x).__name__} and {type(y).__name__}, expected two of one kind"
         )
@@ -142,27 +201,35 @@ def one_kind(x: Any, y: Any) -> None:
 
 
 def find_column(data: Any, place: int | str) -> int:
-    """Index of a column of a DataFrame or a 2-d array.
+    """Index of a column of a table or dict of arrays.
 
     Parameters
     ----------
-    data : DataFrame or ndarray of shape (rows, columns)
+    data : DataFrame, dict of equally long arrays, or ndarray of shape (rows, columns)
     place : int or str
-        Index, which may count from the end, or the name of a DataFrame's column.
+        Index, which may count from the end, or the name of a column or member.
 
     Raises
     ------
     SpecificationError
         If there is no such column.
     """
-    if isinstance(place, str):
-        if not is_frame(data) or list(data.columns).count(place) != 1:
-            columns = list(data.columns) if is_frame(data) else f"those of an array, {data.shape}"
-            raise SpecificationError(f"no column {place!r}: the columns are {columns}")
-        return list(data.columns).index(place)
+    if isinstance(data, dict) or isinstance(place, str):
+        names = list_columns(data)
+        if isinstance(place, str) and names.count(place) == 1:
+            return names.index(place)
+        if isinstance(place, str) or not -len(names) <= place < len(names):
+            known = names or f"those of an array, {data.shape}"
+            raise SpecificationError(f"no column {place!r}: the columns are {known}")
+        return place % len(names)
     if data.ndim < 2 or not -data.shape[1] <= place < data.shape[1]:
         raise SpecificationError(f"no column {place}: the dataset has shape {data.shape}")
     return place % int(data.shape[1])
+
+
+def list_columns(data: Any) -> list[Any]:
+    """List the names of columns; other datasets have none."""
+    return list(data.columns) if is_frame(data) else list(get_columns(data))
 
 
 def get_entry(row: Any, place: int | str) -> Any:
@@ -236,15 +303,22 @@ def get_column(data: Any, place: int | str) -> NDArray[Any]:
     SpecificationError
         If rows have no such entry.
     """
-    if not len(data):
+    if not count_rows(data):
         return np.empty(0, dtype=object)
+    if isinstance(data, dict):
+        column = get_columns(data)[list_columns(data)[find_column(data, place)]]
+        return _as_objects(rows_of(column)) if np.ndim(column) != 1 else np.asarray(column)
     if is_frame(data):
         return np.asarray(data.iloc[:, find_column(data, place)].to_numpy())
     if isinstance(data, np.ndarray) and (data.ndim >= 2 or data.dtype.kind in "biuf"):
         return np.asarray(data[:, find_column(data, place)])
-    found = np.empty(len(data), dtype=object)
-    for k, row in enumerate(data):
-        found[k] = get_entry(row, place)
+    return _as_objects([get_entry(row, place) for row in data])
+
+
+def _as_objects(entries: list[Any]) -> NDArray[Any]:
+    found = np.empty(len(entries), dtype=object)
+    for k, entry in enumerate(entries):
+        found[k] = entry
     return found
 
 

@@ -67,7 +67,12 @@ class PerUser:
         """
         n, m = count_rows(pair.x), count_rows(pair.y)
         one_kind(pair.x, pair.y)
-        x, y = _users(get_column(pair.x, self.key), get_column(pair.y, self.key))
+        try:
+            x, y = _users(get_column(pair.x, self.key), get_column(pair.y, self.key))
+        except TypeError as error:
+            raise SpecificationError(
+                f"{pair.name}: what tells users apart in rows, {self.key!r}, must be hashable: {error}"
+            ) from error
         self._check_rows_per_user(pair.name, x)
         self._check_rows_per_user(pair.name, y)
         common = min(n, m)
@@ -89,8 +94,8 @@ class PerUser:
         own_x, own_y = x == user, y == user
         a, b = select_rows(pair.x, ~own_x), select_rows(pair.y, ~own_y)
         who = f"the user of {row}, where they first differ"
-        if len(a) != len(b):
-            return False, f"without {who}, there are {len(a)} rows against {len(b)}"
+        if count_rows(a) != count_rows(b):
+            return False, f"without {who}, there are {count_rows(a)} rows against {count_rows(b)}"
         others = np.flatnonzero(find_differing_rows(a, b))
         if len(others):
             return False, f"without {who}, {len(others)} rows differ, the first at {int(others[0])}"

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from auditor.errors import SpecificationError
-from auditor.results import SCHEMA, Verdict, make_plain, parse_number, part_reached
+from auditor.results import SCHEMA, Verdict, find_wrong_number, make_plain, parse_number, part_reached
 
 #: Members of a manifest that follow from others, or say how a run went, not what it was.
 _DERIVED = ("alpha_split", "claims_selected", "interrupted", "baseline")
@@ -59,6 +59,9 @@ def read_results(path: Path) -> dict[str, Any]:
             raise SpecificationError(f"{str(path)!r}: claim {k} has no {missing[0]!r}")
         if not isinstance(claim["id"], str):
             raise SpecificationError(f"{str(path)!r}: claim {k} has the id {claim['id']!r}, expected a text")
+        wrong = find_wrong_number(claim)
+        if wrong:
+            raise SpecificationError(f"{str(path)!r}: claim {k} has the {wrong} {claim[wrong]!r}, expected a number")
         for name in ("verdict", "expected"):
             if claim[name] not in list(Verdict):
                 raise SpecificationError(f"{str(path)!r}: claim {k} has the {name} {claim[name]!r}")

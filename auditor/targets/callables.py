@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import importlib.util
 import inspect
@@ -16,6 +17,7 @@ import numpy as np
 
 from auditor.errors import SpecificationError
 from auditor.targets.outputs import Raised
+from auditor.targets.raises import describe_error, find_raise
 from auditor.targets.sources import hash_bytes, source_text
 from auditor.targets.transcripts import Dialogue
 
@@ -31,6 +33,22 @@ class Mechanism(Protocol):
         """Draw ``n`` outputs."""
 
 
+class CallAdapter:
+    """Base of wrappers that call a function or class with further values.
+
+    Attributes
+    ----------
+    function : callable
+        What is called.
+    """
+
+    function: Callable[..., Any]
+
+    def spell_values(self) -> str:
+        """Text of the values, which is part of the target's source."""
+        raise NotImplementedError
+
+
 @dataclass(frozen=True)
 class OneDraw:
     """A batch mechanism made from a function of one draw; see `one_draw`."""
@@ -38,13 +56,15 @@ class OneDraw:
     function: Callable[[Any, np.random.Generator], Any]
 
     def __call__(self, data: Any, n: int, rng: np.random.Generator) -> list[Any]:
-        """Call the function n times; what it raises is an output."""
-        function, outputs = self.function, []
+        """Call the function n times; what it raises is an output, the first one with its message."""
+        function, outputs, told = self.function, list[Any](), False
         for _ in range(n):
             try:
                 outputs.append(function(data, rng))
             except Exception as error:  # noqa: BLE001 - what a draw raises is an output: it can tell datasets apart
-                outputs.append(Raised(type(error).__name__))
+                name, place = type(error).__name__, "" if told else find_raise(error)
+                outputs.append(Raised(name) if told else Raised(name, f"{describe_error(error)}{place}", place))
+                told = True
         return outputs
 
 
@@ -71,6 +91,33 @@ def function_from(text: str) -> Any:
     SpecificationError
         If the text is of another form, the module cannot be imported, or the attribute is not a callable.
     """
+    found, member = find_callable(text)
+    if member:
+        found = getattr(found, member, None)
+        if not callable(found):
+            raise SpecificationError(f"target {text!r} is not callable: {found!r}")
+    return found
+
+
+def find_callable(text: str) -> tuple[Any, str]:
+    """Import a callable, or a class with the name of its member.
+
+    Parameters
+    ----------
+    text : str
+        Its name, as `function_from` has it. The member of a class with a method ``fit`` may be an attribute that only
+        fitted objects have.
+
+    Returns
+    -------
+    callable, str
+        The callable and "", or a class and the name of its member.
+
+    Raises
+    ------
+    SpecificationError
+        If the text is of another form, the module cannot be imported, or the attribute is not a callable.
+    """
     where, colon, name = text.rpartition(":")
     if not colon or not where or not name:
         raise SpecificationError(f"target {text!r}: expected package.module:callable or path/to/file.py:callable")
@@ -85,14 +132,39 @@ def function_from(text: str) -> Any:
         raise
     except Exception as error:
         raise SpecificationError(f"target {text!r} cannot be imported: {type(error).__name__}: {error}") from error
-    found: Any = module
+    found, kind = module, None
     for part in name.split("."):
         if not hasattr(found, part):
-            raise SpecificationError(f"target {text!r}: {where} has no attribute {name!r}")
-        found = getattr(found, part)
+            fitted = isinstance(found, type) and part.endswith("_") and hasattr(found, "fit")
+            if fitted and name.endswith(f".{part}"):
+                return found, part
+            raise SpecificationError(f"target {text!r}: {where} has no attribute {name!r}{suggest_name(part, found)}")
+        kind, found = found, getattr(found, part)
+    if isinstance(kind, type):
+        return kind, name.rpartition(".")[2]
     if not callable(found):
         raise SpecificationError(f"target {text!r} is not callable: {found!r}")
-    return found
+    return found, ""
+
+
+def suggest_name(name: str, thing: Any) -> str:
+    """Suggest attributes whose names are close to a wrong one.
+
+    Parameters
+    ----------
+    name : str
+        The wrong name.
+    thing : object
+        What has no such attribute.
+
+    Returns
+    -------
+    str
+        Text to be put after an error; empty if no name is close.
+    """
+    names = [known for known in dir(thing) if not known.startswith("__")]
+    close = difflib.get_close_matches(name, names, 3)
+    return f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
 
 
 def load_file(path: Path) -> Any:
@@ -122,7 +194,9 @@ def source_hash(target: object) -> str:
     """
     if isinstance(target, Dialogue):
         return hash_bytes("".join(source_hash(part) for part in target.parts).encode())
-    function = target.function if isinstance(target, OneDraw) else target
+    function: Any = target.function if isinstance(target, OneDraw) else target
+    if isinstance(function, CallAdapter):
+        return hash_bytes(f"{source_hash(function.function)} {function.spell_values()}".encode())
     subject: Any = function if inspect.isroutine(function) or inspect.isclass(function) else type(function)
     return _source_hash(subject)
 

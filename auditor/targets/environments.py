@@ -18,11 +18,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from shutil import rmtree
+from typing import Any
 
 from auditor.errors import SpecificationError
 from auditor.targets.cache import find_cache
 from auditor.targets.process import ProcessTarget
 from auditor.targets.redacted import without_secrets
+from auditor.targets.signatures import write_argument
 
 #: Seconds that a build may take; arbitrary, and long enough to compile a large library from its sources.
 BUILD = 1800.0
@@ -152,7 +154,13 @@ def list_installed(folder: Path) -> dict[str, str]:
 
 
 def pip_target(
-    requirements: Sequence[str], where: str, *, limit: float = 60.0, cache: Path | None = None
+    requirements: Sequence[str],
+    where: str,
+    *,
+    limit: float = 60.0,
+    cache: Path | None = None,
+    one_draw: bool = False,
+    given: Mapping[str, Any] | None = None,
 ) -> ProcessTarget:
     """Audit a library's function in a separate environment.
 
@@ -169,6 +177,10 @@ def pip_target(
         Seconds that one request may take.
     cache : Path, optional
         See `find_environment`.
+    one_draw : bool
+        It draws once, though it may have a parameter ``n``. The helper sees it by itself where it has none.
+    given : mapping, optional
+        Values of its further parameters, by name.
 
     Raises
     ------
@@ -183,6 +195,8 @@ def pip_target(
     folder = find_environment(requirements, cache=cache)
     # Without -I the helper's own folder would come first on its path, where http.py hides the standard library's.
     command = [_interpreter_path(folder), "-I", str(Path(__file__).with_name("helper.py")), where]
+    command += ["--one-draw"] if one_draw else []
+    command += [write_argument(name, value) for name, value in (given or {}).items()]
     return ProcessTarget(command, limit=limit, env=make_variables(folder))
 
 

@@ -1,4 +1,6 @@
-"""Serves a Python function to dpaudit: ``python helper.py WHERE:NAME``. One file, standard library only, Python >= 3.8.
+"""Serves a Python function to dpaudit: ``python helper.py WHERE:NAME [NAME=JSON ...]``.
+
+One file, standard library only, Python >= 3.8.
 
 WHERE is a module or the path of a .py file. NAME takes the dataset first and says by the names of its parameters what
 else it wants and what it returns:
@@ -11,13 +13,18 @@ function                 returns
 =======================  ===========================================================================================
 
 and either with ``rng`` (a numpy Generator where numpy can be imported, else a random.Random) or ``seed`` (an integer),
-from which all randomness then comes: the target is "seeded". The dataset is what JSON makes of it, lists and dicts; the
-function converts it itself. It must not change it.
+from which all randomness then comes: the target is "seeded". Other parameters have a default, or a value from the
+command line, such as ``epsilon=1``; with ``--one-draw``, ``n`` is one of them. The dataset is what JSON makes of it,
+lists and dicts; the function converts it itself. It must not change it.
 
 A mechanism that answers queries is a class, or an object, with ``start(data)`` that returns a session, an object with
 ``ask(query)`` that returns an answer and, if it can halt, a symbol ``silence``; ``start`` takes ``n``, ``rng`` and
 ``seed`` as functions do. With ``n`` a session is n runs, and ``ask`` takes an array (or list) of n queries, of which -1
 is none.
+
+A class with a method ``fit`` is a model: each draw makes it, with arguments from the command line and its own
+``random_state`` or ``seed``, fits it, and returns its attributes whose names end in "_"; ``Class.name`` returns one of
+them, or what a method returns. A dict is fitted by its members' names; a table's last column is y where y is needed.
 
 What the function prints goes to standard error. A dict `STATES` in the module, or `states` on the function, is what the
 target says of itself, e.g. ``{"noise": {"distribution": "laplace", "scale": 2.0, "sensitivity": 1}}``.
@@ -38,8 +45,10 @@ import sys
 _HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path[:] = [_path for _path in sys.path if os.path.realpath(_path or os.curdir) != _HERE]
 
+import ast
 import base64
 import dataclasses
+import difflib
 import enum
 import importlib
 import importlib.util
@@ -121,7 +130,7 @@ def _object(value: Any, depth: int) -> Any:
     kind = type(value)
     module = (kind.__module__ or "").partition(".")[0]
     if isinstance(value, RaisedDraw):
-        return {"__error__": value.name}
+        return {"__error__": value.name, "message": value.message} if value.message else {"__error__": value.name}
     if module == "numpy":
         return _of_numpy(value, depth)
     if module == "pandas" and hasattr(value, "to_numpy") and hasattr(value, "shape"):
@@ -242,10 +251,19 @@ def write_outputs(outputs: Any) -> str:
 
 
 class RaisedDraw:
-    """In the place of an output: the draw raised."""
+    """In the place of an output: the draw raised.
 
-    def __init__(self, error: BaseException) -> None:
+    Parameters
+    ----------
+    error : BaseException
+        What it raised.
+    told : bool
+        Leave out what the exception says, which is for people and no part of the output.
+    """
+
+    def __init__(self, error: BaseException, told: bool = False) -> None:
         self.name = type(error).__name__
+        self.message = "" if told else _text(error) + _find_raise(error)
 
 
 # Reading datasets.
@@ -282,9 +300,20 @@ class Target:
         What is served.
     module : module
         Where it is from.
+    given : dict
+        Values of further parameters.
+    one_draw : bool
+        It draws once, even if it has a parameter ``n``.
     """
 
-    def __init__(self, function: Callable[..., Any], module: Any) -> None:
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        module: Any,
+        given: dict[str, Any] | None = None,  # Python 3.8: annotations are not evaluated
+        one_draw: bool = False,
+    ) -> None:
+        self.given = given or {}
         self.sessions = Sessions() if callable(getattr(function, "start", None)) else None
         served: Any = function() if self.sessions is not None and inspect.isclass(function) else function
         served = served if self.sessions is None else served.start
@@ -294,7 +323,7 @@ class Target:
         except (TypeError, ValueError):  # some compiled functions do not say; they get the dataset
             self.names: list[str] = []
         else:
-            self.names = _names_of(parameters)
+            self.names = _names_of(parameters, self.given, one_draw)
         self.many, self.seeded = "n" in self.names, bool({"rng", "seed"} & set(self.names))
         states = getattr(function, "states", None)
         states = states if isinstance(states, dict) else getattr(module, "STATES", {})
@@ -314,7 +343,7 @@ class Target:
         try:
             return f'{{"id": {number}{self.said(request)}}}'
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it is, it is answered
-            said = {"type": type(error).__name__, "message": _text(error)}
+            said = {"type": type(error).__name__, "message": _text(error) + _find_raise(error)}
             return f'{{"id": {number}, "error": {json.dumps(said)}}}'
 
     def said(self, request: dict[str, Any]) -> str:
@@ -340,7 +369,9 @@ class Target:
         seed : int or None
             Decides all randomness; None for entropy.
         """
-        given: dict[str, Any] = {"rng": make_generator(seed)} if "rng" in self.names else {}
+        given: dict[str, Any] = dict(self.given)
+        if "rng" in self.names:
+            given["rng"] = make_generator(seed)
         seeds = random.Random(seed)
         started = []
         for _ in range(1 if self.many else n):
@@ -366,7 +397,7 @@ class Target:
         str
             The outputs as JSON.
         """
-        given: dict[str, Any] = {}
+        given: dict[str, Any] = dict(self.given)
         if "rng" in self.names:
             given["rng"] = make_generator(seed)
         if self.many:
@@ -374,14 +405,15 @@ class Target:
                 given["seed"] = seed
             return write_outputs(self.function(data, n=n, **given))
         outputs: list[Any] = []
-        seeds = random.Random(seed)
+        told, seeds = False, random.Random(seed)
         for _ in range(n):
             if "seed" in self.names:
                 given["seed"] = None if seed is None else seeds.randrange(SEEDS)
             try:
                 outputs.append(self.function(data, **given))
             except Exception as error:  # noqa: BLE001 - what a draw raises is an output
-                outputs.append(RaisedDraw(error))
+                outputs.append(RaisedDraw(error, told))
+                told = True
         return write_outputs(outputs)
 
 
@@ -451,14 +483,26 @@ class Sessions:
         return ""
 
 
-def _names_of(parameters: list[Any]) -> list[str]:
+def _names_of(parameters: list[Any], given: dict[str, Any], one_draw: bool) -> list[str]:
     """Names by which the function wants what else there is."""
-    rest = [p for p in parameters[1:] if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
-    names = [p.name for p in rest if p.name in ("n", "rng", "seed") and p.kind != p.POSITIONAL_ONLY]
-    if not parameters or any(p.name not in names and p.default is p.empty for p in rest):
-        got = ", ".join(map(str, parameters))
-        raise Wrong(f"a function served takes the dataset, and n, rng or seed by name; this one takes ({got})")
-    return names
+    names = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+    got = ", ".join(map(str, parameters))
+    if not any(p.kind == p.VAR_KEYWORD for p in parameters):
+        for name in given:
+            if name not in names:
+                raise Wrong(f"no parameter {name!r} for {name}={json.dumps(given[name])}; the function takes ({got})")
+    left = [p for p in parameters if p.name not in given]
+    rest = [p for p in left[1:] if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    wanted = ("rng", "seed") if one_draw else ("n", "rng", "seed")
+    found = [p.name for p in rest if p.name in wanted and p.kind != p.POSITIONAL_ONLY]
+    lacking = [p.name for p in rest if p.name not in found and p.default is p.empty]
+    if not left or lacking or (given and left[0] is not parameters[0]):
+        mend = "".join(f" {name}=1" for name in lacking)
+        raise Wrong(
+            f"a function served takes the dataset, and n, rng or seed by name; this one takes ({got})"
+            + (f": give the others, here{mend}, with pip: by --arg{mend}" if mend else "")
+        )
+    return found
 
 
 def _text(error: BaseException) -> str:
@@ -466,6 +510,12 @@ def _text(error: BaseException) -> str:
         return str(error)[:1000]
     except Exception:  # noqa: BLE001 - the text of an error of somebody else's
         return ""
+
+
+def _find_raise(error: BaseException) -> str:
+    """The innermost line outside of this file, such as " (mine.py, line 12)"."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
+    return f" ({os.path.basename(frames[-1].filename)}, line {frames[-1].lineno})" if frames else ""
 
 
 def make_generator(seed: int | None) -> Any:
@@ -477,8 +527,24 @@ def make_generator(seed: int | None) -> Any:
     return numpy.random.default_rng(seed)
 
 
-def load_function(text: str) -> Target:
-    """Import what ``WHERE:NAME`` names."""
+def load_function(text: str, words: list[str] | None = None) -> Target:
+    """Import what ``WHERE:NAME`` names.
+
+    Parameters
+    ----------
+    text : str
+        The name.
+    words : list of str, optional
+        Values of further parameters, NAME=JSON, and ``--one-draw``.
+    """
+    given: dict[str, Any] = {}
+    for word in words or []:
+        parameter, _, value = word.partition("=")
+        if word != "--one-draw":
+            try:
+                given[parameter] = ast.literal_eval(value) if value.startswith("(") else json.loads(value)
+            except (ValueError, SyntaxError) as error:
+                raise Wrong(f"expected NAME=JSON, as in epsilon=1, got {word!r}") from error
     where, colon, name = text.rpartition(":")
     if not colon or not where or not name:
         raise Wrong(f"expected WHERE:NAME, a module or the path of a .py file, got {text!r}")
@@ -489,12 +555,59 @@ def load_function(text: str) -> Target:
         raise Wrong(f"cannot import {where}: {type(error).__name__}: {error}") from error
     found: Any = module
     for part in name.split("."):
+        if inspect.isclass(found) and callable(getattr(found, "fit", None)) and not part.startswith("fit"):
+            return _model_target(found, part, module, given)
         if not hasattr(found, part):
-            raise Wrong(f"{where} has no attribute {name!r}")
+            close = difflib.get_close_matches(part, dir(found), 3)
+            hint = f"; did you mean {' or '.join(map(repr, close))}?" if close else ""
+            raise Wrong(f"{where} has no attribute {name!r}{hint}")
         found = getattr(found, part)
+    if inspect.isclass(found) and callable(getattr(found, "fit", None)) and not hasattr(found, "start"):
+        return _model_target(found, "", module, given)
     if not callable(found) and not callable(getattr(found, "start", None)):
         raise Wrong(f"{text} is not callable: {found!r}")
-    return Target(found, module)
+    return Target(found, module, given, "--one-draw" in (words or []))
+
+
+def _model_target(kind: Any, member: str, module: Any, given: dict[str, Any]) -> Target:
+    """A model that is fitted in each draw; ``member`` is what it releases, empty for all that it has learned."""
+    names = list(inspect.signature(kind).parameters)
+    made = {name: value for name, value in given.items() if name in names}
+    asked = {name: value for name, value in given.items() if name not in names}
+    if member and not member.endswith("_") and not callable(getattr(kind, member, None)):
+        close = difflib.get_close_matches(member, dir(kind), 3)
+        raise Wrong(f"{kind.__name__} has no method {member!r}" + (f"; did you mean {close[0]!r}?" if close else ""))
+    if asked and (not member or member.endswith("_")):
+        raise Wrong(f"no parameter {min(asked)!r}; {kind.__name__} takes ({', '.join(names)})")
+
+    def release(model: Any) -> Any:
+        if not member:
+            return {name: value for name, value in sorted(vars(model).items()) if name[-1] == "_" and name[0] != "_"}
+        released = getattr(model, member)
+        return released(**asked) if callable(released) else released
+
+    own = next((name for name in ("random_state", "seed") if name in names and name not in made), "")
+    if own:
+
+        def draw_seeded(data: Any, seed: Any = None) -> Any:
+            return release(_fit_model(kind(**made, **{own: None if seed is None else seed % 2**32}), data))
+
+        return Target(draw_seeded, module)
+    return Target(lambda data: release(_fit_model(kind(**made), data)), module)
+
+
+def _fit_model(model: Any, data: Any) -> Any:
+    parameters = list(inspect.signature(model.fit).parameters.values())
+    names = [p.name for p in parameters]
+    if isinstance(data, dict) and set(data) <= set(names):
+        model.fit(**data)
+    elif len(parameters) > 1 and names[1] in ("y", "Y") and parameters[1].default is parameters[1].empty:
+        if not isinstance(data, list) or not all(isinstance(row, list) and len(row) > 1 for row in data):
+            raise TypeError(f"expected a dict of {names[0]} and {names[1]}, or rows with the labels at their ends")
+        model.fit([row[:-1] for row in data], [row[-1] for row in data])
+    else:
+        model.fit(data)
+    return model
 
 
 def _load_module(name: str) -> Any:
@@ -535,9 +648,9 @@ def main(words: list[str]) -> int:
     """Serve the function that the command line names, until standard input ends."""
     questions, answers = take_streams()
     try:
-        if len(words) != 1:
-            raise Wrong(f"expected one argument, WHERE:NAME, got {len(words)}")
-        target = load_function(words[0])
+        if not words:
+            raise Wrong("expected WHERE:NAME, got no argument")
+        target = load_function(words[0], words[1:])
     except Wrong as error:
         print(f"helper.py: {error}", file=sys.stderr)
         return 2

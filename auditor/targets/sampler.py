@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from auditor.errors import SpecificationError, TargetError, TargetRaised, check_positive
 from auditor.targets import Mechanism
 from auditor.targets.outputs import Batch, Raised, as_batch, concatenate_batches
+from auditor.targets.raises import describe_error, find_raise
 
 T = TypeVar("T")
 
@@ -244,7 +245,10 @@ class GuardedCall:
             raise TargetError(f"{self._who} did not answer within {limit} s when asked for {self._asked}") from None
         what = f"{self._who} raised {type(error).__name__}"
         if isinstance(error, Exception):
-            raise TargetRaised(type(error).__name__, f"{what}: {error}", public=what) from error
+            place = find_raise(error)
+            raise TargetRaised(
+                type(error).__name__, f"{what}: {describe_error(error)}{place}", public=what + place
+            ) from error
         if isinstance(error, SystemExit):
             raise TargetError(f"{what}: {error}", public=what) from error
 
@@ -483,4 +487,6 @@ class Sampler:
         if len(raised) < len(batch):
             self._answered, self.refused = True, None
         elif self.refused is None and raised:
-            self.refused = TargetRaised(raised[0].error, f"the target raised {raised[0].error}")
+            first, what = raised[0], f"the target raised {raised[0].error}"
+            said = f"{what}: {first.message}" if first.message else what
+            self.refused = TargetRaised(first.error, said, public=what + first.place)

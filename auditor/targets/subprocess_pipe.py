@@ -19,6 +19,8 @@ from auditor.errors import TargetError
 from auditor.targets.protocol import LINE, Hello, is_hello, quote_bytes, read_hello
 from auditor.targets.supervisor import kill_marked
 
+#: Beginning of the last line of `auditor.targets.helper` where it cannot serve a function, and of the error then.
+_HELPER, CANNOT_SERVE = b"helper.py: ", "the function cannot be served:"
 #: Bytes of standard error that are kept, of which an error shows the end: about a screen.
 LAST_WORDS = 2000
 #: Seconds that a process has to end by itself: when its input is closed, or to say how it ended when its output is.
@@ -191,6 +193,9 @@ class Running:
         """Error that quotes what was said, and the end of standard error."""
         for _ in range(2):  # a pipe's content, and no flood
             self._read_errors()
+        last = bytes(self._errors).rstrip().rpartition(b"\n")[2]
+        if last.startswith(_HELPER) and not said:  # it says all there is, after what Python prints of an import
+            return TargetError(f"{CANNOT_SERVE} {quote_bytes(last[len(_HELPER) :], LAST_WORDS)[1:-1]}", public=what)
         message = what
         if said:
             message += f"; it wrote {quote_bytes(said)}"

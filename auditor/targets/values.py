@@ -7,7 +7,7 @@ import enum
 import inspect
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -26,9 +26,20 @@ class Raised:
     """Output of a draw that raised: the exception's class.
 
     An observer is taken to see nothing else.
+
+    Parameters
+    ----------
+    error : str
+        Name of the class.
+    message : str
+        What the exception said and where it was raised, for people; it is no part of the output.
+    place : str
+        Where it was raised alone, which holds no data.
     """
 
     error: str
+    message: str = field(default="", compare=False, repr=False)
+    place: str = field(default="", compare=False, repr=False)
 
     def __repr__(self) -> str:
         return f"raised {self.error}"

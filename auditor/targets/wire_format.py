@@ -9,7 +9,7 @@ form                                                value
 ``{"__bytes__": base64}``                           bytes
 ``{"__set__": [...]}``                              a set; its members in any order
 ``{"__pairs__": [[key, value], ...]}``              a dict with a key that is no text, or is one of these names
-``{"__error__": "ValueError"}``                     an output: the draw raised
+``{"__error__": "ValueError"}``                     an output: the draw raised; it may have a "message" for people
 ``{"__type__": "float32", "value": ...}``           an output: a value of a type that JSON does not have
 ==================================================  ==================================================================
 
@@ -43,6 +43,10 @@ from auditor.targets.outputs import Batch, Raised, Typed
 NESTING = 50
 #: Characters of a type's name; arbitrary, names of generic classes with their parameters are long.
 _NAME = 200
+#: Characters of what an exception says; arbitrary, about two lines.
+_MESSAGE = 200
+#: What an output that was raised may hold beside its name, for people.
+_TOLD = frozenset({"message"})
 
 Collection = TypeVar("Collection", frozenset[Any], dict[Any, Any])
 
@@ -161,7 +165,7 @@ def _object(pairs: list[tuple[str, Any]]) -> Any:
 def _read_special(found: dict[str, Any]) -> Any:
     name = next(name for name in _READERS if name in found)
     allowed = {name, "value"} if name == "__type__" else {name}
-    if found.keys() != allowed:
+    if found.keys() - (_TOLD if name == "__error__" else frozenset()) != allowed:
         raise _FormError(f"an object with {name} has other members")
     try:
         return _READERS[name](found)
@@ -178,7 +182,14 @@ def _read_bytes(found: dict[str, Any]) -> bytes:
 
 
 def _read_error(found: dict[str, Any]) -> Raised:
-    return Raised(_name(found["__error__"]))
+    message = found.get("message", "")
+    if not isinstance(message, str):
+        raise ValueError("a message that is no text")
+    return Raised(_name(found["__error__"]), _printable(message[:_MESSAGE]))
+
+
+def _printable(text: str) -> str:
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def _read_type(found: dict[str, Any]) -> Typed:

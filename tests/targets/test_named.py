@@ -26,6 +26,18 @@ def once(data, rng):
 
 def rounded(data):
     return round(sum(data)) + random.randrange(1)
+
+def scaled(data, factor, n=1):
+    return factor * sum(data)
+
+class Model:
+    def __init__(self, factor, random_state=None):
+        self.factor, self.seed = factor, random_state
+    def fit(self, X, y):
+        self.mean_ = self.factor * sum(X[0]) + sum(y)
+        self.seed_, self._hidden_ = type(self.seed).__name__, 1
+    def predict(self, X):
+        return [self.mean_ + x for x in X]
 """
 #: Speaks the protocol, and says which arguments it got.
 SPEAKER = """
@@ -45,9 +57,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def drawn(text: str, one_draw: bool = False) -> list[object]:
-    with closing_target(target_named(text, one_draw=one_draw)) as target:
-        return list(target([1, 2], 2, np.random.default_rng(0)))
+def drawn(text: str, one_draw: bool = False, data: object = (1, 2), **given: object) -> list[object]:
+    with closing_target(target_named(text, one_draw=one_draw, given=given)) as target:
+        return list(target(data, 2, np.random.default_rng(0)))
 
 
 def test_callables_are_in_this_process(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,6 +89,19 @@ def test_a_function_in_an_environment_of_its_own(folder: Path, capsys: pytest.Ca
     assert "building" in capsys.readouterr().err
     assert drawn("pip:#named_by_a_test:rounded") == [3, 3]
     assert "building" not in capsys.readouterr().err
+    assert drawn("pip:#named_by_a_test.py:scaled", one_draw=True, factor=2) == [6, 6]
+    for wrong, said in (({}, "factor=1"), ({"factor": 2, "faktor": 1}, "no parameter 'faktor'")):
+        with pytest.raises(TargetError, match=said):
+            drawn("pip:#named_by_a_test.py:scaled", one_draw=True, **wrong)
+    with pytest.raises(TargetError, match="did you mean 'scaled'"):
+        drawn("pip:#named_by_a_test.py:scalled")
+    model, table = "pip:#named_by_a_test.py:Model", {"X": [[1, 2]], "y": [3]}
+    assert drawn(model, True, table, factor=2) == [{"mean_": 9, "seed_": "int"}] * 2
+    assert drawn(model, True, [[1, 2, 3]], factor=2) == [{"mean_": 9, "seed_": "int"}] * 2
+    assert list(drawn(f"{model}.mean_", True, table, factor=2)) == [9, 9]
+    assert np.array(drawn(f"{model}.predict", True, table, factor=2, X=[1])).tolist() == [[10], [10]]
+    with pytest.raises(TargetError, match="did you mean 'predict'"):
+        drawn(f"{model}.predikt", True, table, factor=2)
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:1/", "HTTPS://127.0.0.1/"])
@@ -150,10 +175,12 @@ def test_what_is_wrong_with_a_name_is_said(folder: Path, text: str, said: str) -
         target_named(text)
 
 
-@pytest.mark.parametrize("text", ["exec:cat", "http://host/", "pip:#m:f"])
-def test_one_draw_a_call_is_for_callables_in_this_process(text: str) -> None:
-    with pytest.raises(SpecificationError, match="one draw"):
+@pytest.mark.parametrize("text", ["exec:cat", "http://host/"])
+def test_one_draw_and_arguments_are_for_python_functions(text: str) -> None:
+    with pytest.raises(SpecificationError, match="--one-draw is for Python functions: leave it out"):
         target_named(text, one_draw=True)
+    with pytest.raises(SpecificationError, match="--arg is for Python functions: leave it out"):
+        target_named(text, given={"epsilon": 1})
 
 
 @pytest.mark.parametrize(

@@ -136,13 +136,14 @@ def shrunk_to(smaller: Shrunk, found: Mapping[str, Any], question: Question) -> 
     private = question.private and not smaller.synthetic
     counts = EventCounts(smaller.x_count, smaller.y_count, smaller.n)
     event = say_event(smaller.chain, 0, private)
+    kept = f"{smaller.kept}; " if smaller.kept else ""
     return Counterexample(
         pair=smaller.pair.name,
         **_counterexample_content(smaller.pair, event, counts, private, question),
         e_value_log10=smaller.log10_e_value,
         lower_bound=found["lower_bound"],
         cause=smaller.cause,
-        shrunk=f"from “{smaller.original.name}”; confirmed on {2 * smaller.n:,} fresh draws",
+        shrunk=f"from “{smaller.original.name}”; {kept}confirmed on {2 * smaller.n:,} fresh draws",
         again=to_replay(smaller, question.private),
     )
 

@@ -7,11 +7,11 @@ import math
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from auditor.audits.counterexamples.confirm import EventCounts, confirm_event
-from auditor.audits.counterexamples.shrink_data import EnoughError, smaller_pair
+from auditor.audits.counterexamples.shrink_data import EnoughError, explain_kept, has_fewer_rows, smaller_pair
 from auditor.audits.counterexamples.simplify_event import simple_events, simplest_event, single_events
 from auditor.audits.independence import check_independence, worst_of
 from auditor.audits.loop import Clock
@@ -84,6 +84,8 @@ class Shrunk:
         The confirming draws were taken one a call.
     digest : str
         Hash of these draws.
+    kept : str
+        Why the datasets are those of the violation, in words; empty unless nothing can be taken from them.
     """
 
     pair: Pair
@@ -104,6 +106,7 @@ class Shrunk:
     before: EventCounts
     one_a_call: bool
     digest: str
+    kept: str = ""
 
 
 def shrink_counterexample(
@@ -185,7 +188,8 @@ def shrink_counterexample(
         with suppress(EnoughError):
             made_up = next((p for p in synthetic if _is_allowed(p, relation, least) and tries.serves(p)), None)
         best = smaller_pair(pair if made_up is None else made_up, relation, tries.serves, values, least)
-        return tries.confirmed(pair, best, chain_candidates, made_up is not None)
+        found = tries.confirmed(pair, best, chain_candidates, made_up is not None)
+        return found and replace(found, kept=explain_kept(pair, relation) if best is pair else "")
     except TargetError:
         return None
 
@@ -196,7 +200,7 @@ def _is_allowed(pair: Pair, relation: Relation | None, least: int) -> bool:
             relation.check(pair)
         except SpecificationError:
             return False
-    return min(len(pair.x), len(pair.y)) >= least
+    return not has_fewer_rows(pair, least)
 
 
 @dataclass

@@ -11,8 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.datasets import AnswersWithin, EdgeNeighbors, NodeNeighbors, Pair, Relation
+from auditor.datasets.column_dicts import get_columns, is_column_dict
+from auditor.datasets.json_codec import same_data
 from auditor.datasets.pandas_types import is_frame
-from auditor.datasets.rows import rows_of
+from auditor.datasets.query_answers import read_answers
+from auditor.datasets.rows import count_rows, describe_kind, has_rows, rows_of
 from auditor.errors import SpecificationError
 
 T = TypeVar("T")
@@ -63,7 +66,7 @@ def smaller_pair(
     best = pair
 
     def checked(found: Pair) -> bool:
-        if min(len(found.x), len(found.y)) < least:
+        if has_fewer_rows(found, least):
             return False
         if relation is not None:
             try:
@@ -81,7 +84,41 @@ def smaller_pair(
             _shrink_graphs(pair, checked)
         elif _pool(pair, ()) is not None:
             _shrink_rows(pair, relation, checked, values)
+        elif isinstance(relation, AnswersWithin):
+            _bring_to_zero(pair, checked)
     return best
+
+
+def has_fewer_rows(pair: Pair, least: int) -> bool:
+    """Whether a dataset of a pair has too few rows.
+
+    Parameters
+    ----------
+    pair : Pair
+        The pair; datasets without rows have none too few.
+    least : int
+        Fewest rows.
+    """
+    return any(has_rows(data) and count_rows(data) < least for data in (pair.x, pair.y))
+
+
+def explain_kept(pair: Pair, relation: Relation | None) -> str:
+    """Explain why nothing can be taken from a pair's datasets.
+
+    Empty if something can.
+
+    Parameters
+    ----------
+    pair : Pair
+        The pair.
+    relation : Relation or None
+        As for `smaller_pair`.
+    """
+    if isinstance(relation, AnswersWithin | EdgeNeighbors | NodeNeighbors) or _pool(pair, ()) is not None:
+        return ""
+    if has_rows(pair.x) and has_rows(pair.y):
+        return "the datasets are as given: their rows are of different types"
+    return f"the datasets are as given: {describe_kind(pair.x)} has no rows to remove"
 
 
 def _shrink_rows(pair: Pair, relation: Relation | None, serves: Serves, values: Sequence[Any] | None) -> None:
@@ -129,6 +166,8 @@ def _pool(pair: Pair, values: Sequence[Any]) -> Any:
             return None
         pool = pd.concat([x, y])
         return pool if list(pool.dtypes) == list(x.dtypes) else None
+    if isinstance(x, dict):
+        return None if len(values) else _pool_columns(x, y)
     if isinstance(x, np.ndarray):
         if not x.ndim or not y.ndim or x.dtype != y.dtype or x.shape[1:] != y.shape[1:] or x.dtype.kind == "O":
             return None
@@ -141,12 +180,39 @@ def _pool(pair: Pair, values: Sequence[Any]) -> Any:
     return [*x, *y, *values] if type(x) in (list, tuple) else None
 
 
+def _pool_columns(x: dict[Any, Any], y: dict[Any, Any]) -> Any:
+    """Rows of two dicts of arrays as one, None unless their other members are the same."""
+    columns = get_columns(x)
+    if not (is_column_dict(x) and is_column_dict(y)) or columns.keys() != get_columns(y).keys() or x.keys() != y.keys():
+        return None
+    if not all(same_data(x[name], y[name]) for name in x.keys() - columns.keys()):
+        return None
+    pools = {name: _pool(Pair(column, y[name]), ()) for name, column in columns.items()}
+    return None if any(pool is None for pool in pools.values()) else x | pools
+
+
+def _take_rows(pool: Any, places: Sequence[int], like: Any) -> Any:
+    """Rows of a pool at some places, as a dataset of the kind of another one."""
+    if isinstance(pool, dict):
+        return pool | {name: _take_rows(column, places, like[name]) for name, column in get_columns(pool).items()}
+    if isinstance(pool, list):
+        found = [pool[k] for k in places]
+        return tuple(found) if isinstance(like, tuple) else found
+    chosen = np.array(places, dtype=np.intp)
+    if isinstance(pool, np.ndarray):
+        return pool[chosen]
+    import pandas as pd  # takes longer to import than all the rest together
+
+    frame = pool.iloc[chosen]
+    return frame.reset_index(drop=True) if isinstance(like.index, pd.RangeIndex) else frame
+
+
 class _Rows:
     """A pair as places in a pool of rows: ``x`` and ``y`` say which ones the best pair so far has."""
 
     def __init__(self, pair: Pair, values: Sequence[Any] | None, serves: Serves) -> None:
         self.best, self._serves = pair, serves
-        n, m = len(pair.x), len(pair.y)
+        n, m = count_rows(pair.x), count_rows(pair.y)
         pool = _pool(pair, values) if values is not None and len(values) else None
         self._pool = _pool(pair, ()) if pool is None else pool
         rows = rows_of(self._pool)
@@ -177,16 +243,7 @@ class _Rows:
 
     def take(self, places: Sequence[int]) -> Any:
         """A dataset made of rows of the pool."""
-        if isinstance(self._pool, list):
-            found = [self._pool[k] for k in places]
-            return tuple(found) if isinstance(self.best.x, tuple) else found
-        chosen = np.array(places, dtype=np.intp)
-        if isinstance(self._pool, np.ndarray):
-            return self._pool[chosen]
-        import pandas as pd  # takes longer to import than all the rest together
-
-        frame = self._pool.iloc[chosen]
-        return frame.reset_index(drop=True) if isinstance(self.best.x.index, pd.RangeIndex) else frame
+        return _take_rows(self._pool, places, self.best.x)
 
     def _ends(self) -> tuple[int, int]:
         """How many rows the two have in common from the first one on, and then how many up to the last one."""
@@ -268,6 +325,8 @@ def _shrunk_name(pair: Pair) -> str:
 
 
 def _is_zero(row: Any) -> bool:
+    if isinstance(row, tuple | list):
+        return all(map(_is_zero, row))
     try:
         return not np.any(np.asarray(row, dtype=float))
     except (TypeError, ValueError):
@@ -284,26 +343,37 @@ def _size(row: Any) -> tuple[float, int]:
 def _bring_to_zero(pair: Pair, serves: Serves) -> None:
     """Move both answers of a query together, so that the smaller one is 0: for all queries, or one after another."""
     try:
-        x, y = np.array(pair.x, dtype=float), np.array(pair.y, dtype=float)
-    except (TypeError, ValueError):
+        x, y = read_answers(pair.x), read_answers(pair.y, like=pair.x)
+    except (TypeError, ValueError, KeyError):
         return
     if not (np.isfinite(x).all() and np.isfinite(y).all()):
         return
-    places = [np.full(x.shape, True), *(np.arange(len(x)) == k for k in range(min(len(x), _ONE_BY_ONE)))]
+    places = [np.full(x.shape, True)]
+    if x.ndim:
+        places += [np.arange(len(x)) == k for k in range(min(len(x), _ONE_BY_ONE))]
     for at in places:
         low = np.where(at, np.minimum(x, y), 0.0)
         if low.any() and serves(
-            Pair(_with_type_of(pair.x, x - low), _with_type_of(pair.y, y - low), _shrunk_name(pair))
+            Pair(_with_type_of(pair.x, x - low), _with_type_of(pair.y, y - low, pair.x), _shrunk_name(pair))
         ):
             x, y = x - low, y - low
 
 
-def _with_type_of(like: Any, values: NDArray[np.float64]) -> Any:
-    """Numbers in a dataset of the same kind."""
+def _with_type_of(like: Any, values: NDArray[np.float64], order: Any = None) -> Any:
+    """Numbers in a dataset of the same kind; those of a dict in the order of another one."""
+    if isinstance(like, dict):
+        found, first = {}, 0
+        for name in order or like:
+            size = np.size(like[name])
+            found[name] = _with_type_of(like[name], values[first : first + size].reshape(np.shape(like[name])))
+            first += size
+        return {name: found[name] for name in like}
     if isinstance(like, np.ndarray):
         return values.astype(like.dtype)
-    found = [type(old)(new) for old, new in zip(like, values.tolist(), strict=True)]
-    return tuple(found) if isinstance(like, tuple) else found
+    if not isinstance(like, list | tuple):
+        return type(like)(values.item())
+    rows = [type(old)(new) for old, new in zip(like, values.tolist(), strict=True)]
+    return tuple(rows) if isinstance(like, tuple) else rows
 
 
 def places_of(pair: Pair, original: Pair) -> tuple[list[int], list[int], list[Any]] | None:
@@ -332,10 +402,10 @@ def places_of(pair: Pair, original: Pair) -> tuple[list[int], list[int], list[An
     places: list[int] = []
     for row in rows_of(part):
         if repr(row) not in first:
-            first[repr(row)] = len(whole) + len(added)
+            first[repr(row)] = count_rows(whole) + len(added)
             added.append(row)
         places.append(first[repr(row)])
-    n = len(pair.x)
+    n = count_rows(pair.x)
     return places[:n], places[n:], added
 
 
@@ -356,14 +426,15 @@ def pair_at(x: Sequence[int], y: Sequence[int], added: Sequence[Any], original: 
     SpecificationError
         If the original has no such rows.
     """
-    size = len(original.x) + len(original.y) + len(added)
+    rows = [count_rows(data) if has_rows(data) else 0 for data in (original.x, original.y)]
+    size = sum(rows) + len(added)
     if _pool(original, added) is None or not all(0 <= k < size for side in (x, y) for k in side):
         raise SpecificationError(
-            f"the datasets, of {len(original.x)} and {len(original.y)} rows, do not hold the recorded rows: "
+            f"the datasets, of {rows[0]} and {rows[1]} rows, do not hold the recorded rows: "
             "are they those of the attack?"
         )
-    rows = _Rows(original, added, lambda _: False)
-    return Pair(rows.take(x), rows.take(y), _shrunk_name(original))
+    made = _Rows(original, added, lambda _: False)
+    return Pair(made.take(x), made.take(y), _shrunk_name(original))
 
 
 # ------------------------------------------------------------------------------------------ graphs

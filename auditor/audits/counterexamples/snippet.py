@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from auditor.audits.counterexamples.confirm import EventCounts
 from auditor.datasets import Pair
 from auditor.datasets.pandas_types import is_frame
+from auditor.datasets.rows import count_rows, has_rows
 from auditor.privacy.guarantees import Guarantee
 
 if TYPE_CHECKING:
@@ -202,6 +203,7 @@ def write_snippet(
     alpha: float = 0.01,
     one_draw: bool = False,
     ignore: Sequence[str] = (),
+    given: Mapping[str, Any] | None = None,
 ) -> str:
     """Lines of Python that audit a target on one pair.
 
@@ -225,6 +227,8 @@ def write_snippet(
         The target is a function of one draw.
     ignore : sequence of str
         Kinds of causes that the audit ignores.
+    given : mapping, optional
+        Values of further parameters of the target.
 
     Returns
     -------
@@ -236,7 +240,7 @@ def write_snippet(
         return ""
     uses = [f"import {module}" for module, mark in (("numpy as np", "np."), ("pandas as pd", "pd.")) if mark in x + y]
     stated = f"parse_claim({claim!r})" if isinstance(claim, str) else f"auditor.{claim!r}"
-    once = ", one_draw=True" if one_draw else ""
+    once = (", one_draw=True" if one_draw else "") + (f", given={python_of(dict(given))}" if given else "")
     without = f", ignore={','.join(ignore)!r}" if ignore else ""
     lines = [
         *uses,
@@ -258,6 +262,6 @@ def show_data(data: Any) -> str:
     """A dataset in at most about 100 characters."""
     if is_frame(data):
         return f"DataFrame of {len(data):,} rows, columns {', '.join(map(str, data.columns[:6]))}"
-    values = data.tolist() if isinstance(data, np.ndarray) else data
-    text = repr(values)
-    return text if len(text) <= 100 else f"{text[:80]}... ({len(values):,} rows)"
+    text = python_of(data) if isinstance(data, dict) else repr(data.tolist() if isinstance(data, np.ndarray) else data)
+    rows = f" ({count_rows(data):,} rows)" if has_rows(data) else ""
+    return text if len(text) <= 100 else f"{text[:80]}...{rows}"

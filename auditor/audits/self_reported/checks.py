@@ -31,6 +31,7 @@ from auditor.audits.self_reported.accountant import (
     shorten_value,
 )
 from auditor.datasets import Pair
+from auditor.datasets.rows import count_rows, has_rows
 from auditor.errors import TargetError
 from auditor.privacy.exact import (
     DiscreteGaussianLaw,
@@ -326,7 +327,7 @@ def check_sensitivity(
     query_of = query if callable(query) else _named_query(query)
     moves: list[tuple[float, str]] = []
     for pair in pairs:
-        if query == "mean" and 0 in (len(pair.x), len(pair.y)):
+        if query == "mean" and 0 in [count_rows(data) for data in (pair.x, pair.y) if has_rows(data)]:
             continue  # no rows have no mean
         try:
             x, y = (np.asarray(query_of(data), dtype=np.float64).ravel() for data in (pair.x, pair.y))

@@ -13,6 +13,7 @@ from auditor.datasets import RELATIONS
 from auditor.datasets.files import MOST
 from auditor.errors import SpecificationError, check_finite
 from auditor.targets.sampler import check_seed
+from auditor.targets.signatures import parse_arguments
 from auditor.targets.target_names import show_target
 
 #: Budget in seconds where none is given: a person waits that long. Targets of 3 microseconds a draw spend their draws
@@ -50,7 +51,9 @@ class Attack:
     show_data : bool
         Datasets from files are shown.
     one_draw : bool
-        The target is a function ``(data, rng) -> output`` of one draw.
+        The target draws once, see `auditor.targets.signatures`.
+    arguments : tuple of str
+        Values of its further parameters, each NAME=JSON.
     shrink : bool
         Look for a smaller counterexample after a violation.
     stop : str
@@ -109,9 +112,11 @@ class Attack:
     ledger_key: str = ""
     ignore: str | Sequence[str] = ()
     also: bool = True
+    arguments: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         check_seed(self.seed)
+        parse_arguments(self.arguments)
         check_finite(seconds=self.seconds, detect=self.detect, limit=self.limit)
         object.__setattr__(self, "ignore", self.settings().ignore)  # the settings check the others too
         if self.relation is not None and self.relation not in RELATIONS:
@@ -195,6 +200,8 @@ class Attack:
             ("--ledger-key", self.ledger_key or None),
         ):
             words += [] if value is None else [name, str(value)]
+        for text in self.arguments:
+            words += ["--arg", text]
         flags = {
             "--outside": self.outside,
             "--show-data": self.show_data,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -31,6 +32,9 @@ from auditor.cli.check import repeats_after_restart
 from auditor.datasets import RELATIONS, AddRemoveOne, AnswersWithin, Pair, Relation, ReplaceOne, check_pairs
 from auditor.datasets.crafted_pairs import hard_pairs
 from auditor.datasets.files import parse_domain, read_data
+from auditor.datasets.pandas_types import is_frame
+from auditor.datasets.query_answers import read_answers
+from auditor.datasets.rows import describe_kind, has_rows
 from auditor.errors import SpecificationError, TargetError
 from auditor.events.event_learner import Chain
 from auditor.privacy.guarantees import Guarantee, parse_claim
@@ -43,6 +47,7 @@ from auditor.targets.prefetch import POSSIBLE, Ahead
 from auditor.targets.prefetch_worker import hire_partner
 from auditor.targets.process import ProcessTarget
 from auditor.targets.sampler import Sampler
+from auditor.targets.signatures import parse_arguments, takes_randomness
 from auditor.targets.target_names import closing_target, is_remote, show_target, source_of, target_named
 from auditor.targets.threads import one_thread
 
@@ -73,16 +78,46 @@ def given_pair(data: Path, neighbor: Path, relation: Relation | None) -> Pair:
     data, neighbor : Path
         Files of the two datasets, see `auditor.datasets.files.read_data`.
     relation : Relation or None
-        What the datasets have to satisfy; None checks nothing.
+        What the datasets have to satisfy, where they have what it is about, see `explain_unchecked`; None checks
+        nothing.
 
     Raises
     ------
     SpecificationError
-        If a file cannot be read, or the datasets are not neighbours.
+        If a file cannot be read, or the datasets are not neighbours. Their values are not shown.
     """
     pair = Pair(read_data(data), read_data(neighbor), f"{data.name} against {neighbor.name}")
-    check_pairs([pair], relation)
+    kinds = f"{describe_kind(pair.x)} and {describe_kind(pair.y)}"
+    alike = has_rows(pair.x) == has_rows(pair.y) and isinstance(pair.x, dict) == isinstance(pair.y, dict)
+    if not alike and (relation is not None or (pair.x is not None and pair.y is not None)):
+        raise SpecificationError(f"{pair.name}: the datasets are of different kinds: {kinds}")
+    if isinstance(relation, AnswersWithin):
+        try:
+            read_answers(pair.x), read_answers(pair.y, like=pair.x)
+        except (TypeError, ValueError, KeyError):
+            raise SpecificationError(f"{pair.name}: query answers must be numbers, got {kinds}") from None
+    try:
+        check_pairs([pair], None if explain_unchecked(pair, relation) else relation)
+    except SpecificationError as error:
+        raise SpecificationError(str(error) if pair.name in str(error) else f"{pair.name}: {error}") from error
     return pair
+
+
+def explain_unchecked(pair: Pair, relation: Relation | None) -> str:
+    """Explain why a relation cannot be checked on a pair.
+
+    Empty if it can, or there is none.
+
+    Parameters
+    ----------
+    pair : Pair
+        The pair.
+    relation : Relation or None
+        What it should satisfy.
+    """
+    if relation is None or isinstance(relation, AnswersWithin) or (has_rows(pair.x) and has_rows(pair.y)):
+        return ""
+    return f'the relation "{relation.name}" is not checked: {describe_kind(pair.x)} has no rows'
 
 
 def attack_once(
@@ -111,12 +146,17 @@ def attack_once(
     if isinstance(relation, AnswersWithin) and not all(isinstance(v, int | float) for v in values or ()):
         raise SpecificationError(f"domain {attack.domain!r}: query answers must be numbers")
     given = given_pair(attack.data, attack.neighbor, relation) if attack.data and attack.neighbor else None
+    if given is not None and (unchecked := explain_unchecked(given, relation)):
+        tell(unchecked)
     with closing_target(_target(attack)) as target, _partner(target, jobs) as partner:
+        if not takes_randomness(target):
+            tell("the target takes neither a generator nor a seed: results differ from run to run")
         return attack_on(target, attack, guarantee, relation, values, given, tell, partner)
 
 
 def _target(attack: Attack) -> Mechanism:
-    return target_named(attack.target, limit=attack.limit, one_draw=attack.one_draw)
+    given = parse_arguments(attack.arguments)
+    return target_named(attack.target, limit=attack.limit, one_draw=attack.one_draw, given=given)
 
 
 def _partner(target: Mechanism, jobs: int | None) -> AbstractContextManager[Callable[[], Connection | None] | None]:
@@ -205,9 +245,10 @@ class _Work:
     def question(self) -> Question:
         """Labels of the result, and what follows a violation."""
         name = show_target(self.attack.target)
-        labels = {"entry": "attack", "source": {"document": "command line", "place": name}, "title": name}
+        title = " ".join([name, *self.attack.arguments])
+        labels = {"entry": "attack", "source": {"document": "command line", "place": name}, "title": title}
         if is_remote(self.target):
-            labels |= {"mechanism": name, "source_hash": source_of(self.attack.target)}
+            labels |= {"mechanism": name, "source_hash": source_of(self.attack.target, self.attack.arguments)}
         return Question(
             f"attack/L1/{self.guarantee.notion.replace(' ', '_').lower()}/{name}",
             labels=labels,
@@ -225,7 +266,8 @@ class _Work:
             return None
         from auditor.runs.ledger import Ledger
 
-        return Ledger(self.attack.ledger.absolute(), self.attack.ledger_key, self.attack.target)
+        named = " ".join([self.attack.target, *map(shlex.quote, self.attack.arguments)])
+        return Ledger(self.attack.ledger.absolute(), self.attack.ledger_key, named)
 
     @cached_property
     def sampler(self) -> Sampler:
@@ -283,12 +325,17 @@ class _Work:
         self.tell("violated; looking for a smaller counterexample")
         seconds = None if settings.seconds is None else min(max(settings.seconds, SHRINK_LEAST), SHRINK_MOST)
         made_up: list[Pair] = []
-        if attack.data is not None and self.relation is not None and self.values is not None:
-            made_up = hard_pairs(self.relation, self.values, attack.rows, least=attack.least)[:MADE_UP]
+        pair = found[0][0]
+        relation = self.relation
+        if explain_unchecked(pair, relation) or (attack.private and not has_rows(pair.x)):
+            relation = None  # what has no rows could not be drawn again from the files if it were another one
+        rows = isinstance(pair.x, np.ndarray | list | tuple) or is_frame(pair.x)  # what a domain's values are rows of
+        if attack.data is not None and rows and relation is not None and self.values is not None:
+            made_up = hard_pairs(relation, self.values, attack.rows, least=attack.least)[:MADE_UP]
         return shrink_counterexample(
             sampler,
             self.guarantee,
-            self.relation,
+            relation,
             *found[0],
             alpha=settings.alpha,
             draws=max(settings.draws, SHRINK_DRAWS),
@@ -313,6 +360,7 @@ class _Work:
             alpha=attack.alpha,
             one_draw=attack.one_draw,
             ignore=self.settings().ignore,
+            given=parse_arguments(attack.arguments),
         )
 
     def with_adversary(self, asked: Asked) -> AuditResult:
@@ -350,6 +398,8 @@ class _Work:
         elif isinstance(self.target, ProcessTarget) and result.verdict != Verdict.VIOLATION:
             checks.append(check_restart(self.target, pairs[0].x))
         failed = [f"{check.name}: {check.finding}" for check in checks if check.passed is False]
+        if unchecked := explain_unchecked(pairs[0], self.relation):
+            checks.append(Check("relation", None, unchecked))
         result = replace(result, checks=tuple(asdict(check) for check in checks))
         if not failed or result.verdict not in (Verdict.CONSISTENT, Verdict.INCONCLUSIVE):
             return result
@@ -367,6 +417,7 @@ class _Work:
             "one_draw": attack.one_draw,
             **({"relation": attack.relation} if attack.relation is not None else {}),
             **({"outside": True} if attack.outside else {}),
+            **({"arguments": list(attack.arguments)} if attack.arguments else {}),
             **({"environment": list_installed(folder)} if folder is not None else {}),
             "seed": attack.seed,
             "alpha": attack.alpha,

@@ -62,6 +62,26 @@ MECHANISMS = """
     def from_a_constant_seed(data, n):
         return int(sum(data)) + geometric(SOURCE, ENOUGH, n)
 
+    def of_a_number(data, n, rng):
+        return data + geometric(rng, ENOUGH, n)
+
+    def of_a_text(data, n, rng):
+        return len(data) + geometric(rng, ENOUGH, n)
+
+    def of_a_table(data, n, rng):
+        return int(data["X"][:, 0] @ data["y"]) + geometric(rng, ENOUGH, n)
+
+    def of_anybody(data, n, rng):
+        return (0 if data is None else 5) + geometric(rng, ENOUGH, n)
+
+    class Model:
+        def __init__(self, scale, random_state=None):
+            self.scale, self.random_state = scale, random_state
+
+        def fit(self, X, y):
+            rng = np.random.default_rng(self.random_state)
+            self.coef_ = np.asarray(X).T @ np.asarray(y) + rng.laplace(scale=self.scale, size=2)
+
     def slow(data, rng):
         time.sleep(0.005)
         return int(np.sum(data)) + int(geometric(rng, ENOUGH, 1)[0])
@@ -153,6 +173,79 @@ def test_a_counterexample_of_made_up_rows_comes_first(
     found = claim_of(tmp_path)["counterexample"]
     assert (found["x"], found["y"]) in ((" [0]".strip(), "[1000]"), ("[1000]", "[0]"))
     assert SECRET not in said_anywhere(said, tmp_path)
+
+
+# ------------------------------------------------------------------------------ datasets of any kind
+
+TABLES = (
+    f'{{"X": [[1, 2], [{SECRET}, 4], [7, 3]], "y": [0, 1, 0]}}',
+    f'{{"X": [[1, 2], [{SECRET}, 4], [7, 3]], "y": [0, 1, 1]}}',
+)
+#: Two datasets, the relation, what is shown of the counterexample, and what is said of one that is not made smaller.
+ANY: dict[str, tuple[str, tuple[str, str], str, tuple[str, str], str]] = {
+    "of_a_number": (SECRET, (SECRET, str(int(SECRET) + 5)), "", (SECRET, str(int(SECRET) + 5)), "a number has no rows"),
+    "of_a_text": (SECRET, (f'"{SECRET}"', f'"{SECRET}12345"'), "replace-one", (f"'{SECRET}'", f"'{SECRET}12345'"),
+                  "a text has no rows"),
+    "of_a_table": (SECRET, TABLES, "label", ("{'X': np.array([[7, 3]]), 'y': np.array([0])}",
+                   "{'X': np.array([[7, 3]]), 'y': np.array([1])}"), ""),
+    "of_anybody": (SECRET, ("null", SECRET), "", ("None", SECRET), "null has no rows"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("shown", [False, True])
+@pytest.mark.parametrize("name", ANY)
+def test_datasets_of_any_kind_are_attacked_and_replayed(
+    dpaudit: Command, mechanisms: Path, tmp_path: Path, name: str, shown: bool
+) -> None:
+    secret, texts, relation, datasets, kept = ANY[name]
+    a, b, out = tmp_path / "a.json", tmp_path / "b.json", tmp_path / "out"
+    a.write_text(texts[0], encoding="utf-8")
+    b.write_text(texts[1], encoding="utf-8")
+    given = ("--data", a, "--neighbor", b)
+    options = (*given, *(("--relation", relation) if relation else ()), *(("--show-data",) if shown else ()))
+    said = dpaudit("attack", f"{mechanisms}:{name}", "--claim", "epsilon=1", *options, "--out", out)
+    assert said.code == 1, said
+    found = claim_of(out)["counterexample"]
+    assert kept in found["shrunk"]
+    assert ("as given" in found["shrunk"]) == bool(kept)
+    if relation == "replace-one":
+        assert 'the relation "replace one" is not checked: a text has no rows' in said.err
+    if shown:
+        assert (found["x"], found["y"]) == datasets
+    else:
+        assert secret not in said_anywhere(said, out)
+        assert found["x"] == found["y"] == "(not shown)"
+    again = dpaudit("replay", out / "results.json", *(() if shown else given))
+    assert again.code == 0, again
+    assert shown or secret not in again.out
+
+
+def test_numbers_are_made_smaller_under_their_relation(dpaudit: Command, mechanisms: Path, tmp_path: Path) -> None:
+    for name, value in (("a", 41), ("b", 42)):
+        (tmp_path / f"{name}.json").write_text(str(value), encoding="utf-8")
+    given = ("--data", tmp_path / "a.json", "--neighbor", tmp_path / "b.json", "--relation", "answers-within")
+    options = ("--claim", "epsilon=0.4", *given, "--show-data", "--out", tmp_path / "out")
+    said = dpaudit("attack", f"{mechanisms}:of_a_number", *options)
+    assert said.code == 1, said
+    found = claim_of(tmp_path / "out")["counterexample"]
+    assert (found["x"], found["y"]) == ("0", "1")
+
+
+def test_a_model_with_arguments_is_attacked_and_replayed(dpaudit: Command, mechanisms: Path, tmp_path: Path) -> None:
+    for name, text in zip("ab", TABLES, strict=True):
+        (tmp_path / f"{name}.json").write_text(text, encoding="utf-8")
+    given = ("--data", tmp_path / "a.json", "--neighbor", tmp_path / "b.json", "--relation", "label")
+    options = ("--claim", "epsilon=1", *given, "--one-draw", "--arg", "scale=0.5", "--show-data", "--out", tmp_path)
+    said = dpaudit("attack", f"{mechanisms}:Model", *options)
+    assert said.code == 1, said
+    assert said.out.startswith("Model violates its claim")
+    assert "--arg scale=0.5" in said.out
+    found = claim_of(tmp_path)
+    assert "one_draw=True, given={'scale': 0.5}" in found["counterexample"]["code"]
+    assert found["title"].endswith("mechanisms.py:Model scale=0.5")
+    again = dpaudit("replay", tmp_path / "results.json")
+    assert again.code == 0, again
+    assert "exactly as recorded" in again.out
 
 
 # ---------------------------------------------------------------------------------------- replay

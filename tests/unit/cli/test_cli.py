@@ -524,6 +524,11 @@ def test_reports_are_rendered_again_to_the_byte(dpaudit: Command, results: Path,
         ("no_claims.json", '{"schema": "dpaudit-results/1", "manifest": {}}'),
         ("no_manifest.json", '{"schema": "dpaudit-results/1", "claims": []}'),
         ("no_id.json", '{"schema": "dpaudit-results/1", "manifest": {}, "claims": [{}]}'),
+        (
+            "no_number.json",
+            '{"schema": "dpaudit-results/2", "manifest": {}, "claims": [{"id": "a/b", "verdict": "consistent", '
+            '"expected": "consistent", "ok": true, "claimed": "", "lower_bound": "x"}]}',
+        ),
     ],
 )
 def test_what_is_not_a_results_file_is_refused(
@@ -987,11 +992,14 @@ BAD_DATA: dict[str, tuple[Sequence[str], Sequence[str]]] = {
     "missing file": (("--data", "missing.csv", "--neighbor", "x.json"), ("missing.csv",)),
     "unknown format": (("--data", "x.xlsx", "--neighbor", "x.json"), ("x.xlsx",)),
     "not json": (("--data", "broken.json", "--neighbor", "x.json"), ("broken.json",)),
-    "an object": (("--data", "object.json", "--neighbor", "x.json"), ("object.json", "dict")),
+    "an object": (("--data", "object.json", "--neighbor", "x.json"), ("object.json", "different kinds", "dict")),
     "empty table": (("--data", "empty.csv", "--neighbor", "x.json"), ("empty.csv",)),
     "not numpy": (("--data", "broken.npy", "--neighbor", "x.json"), ("broken.npy",)),
     "pickled": (("--data", "pickled.npy", "--neighbor", "x.json"), ("pickled.npy",)),
-    "a single number": (("--data", "scalar.npy", "--neighbor", "scalar.npy", "--relation", "replace-one"), ("scalar",)),
+    "a single number": (
+        ("--data", "scalar.npy", "--neighbor", "x.json"),
+        ("scalar.npy", "different kinds", "a number"),
+    ),
     "the same twice": (("--data", "x.json", "--neighbor", "x.json", "--relation", "replace-one"), ("0 rows differ",)),
     "two rows differ": (
         ("--data", "x.json", "--neighbor", "far.json", "--relation", "replace-one"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import re
 import shlex
 import sys
 import threading
@@ -42,6 +43,23 @@ def seeded(data, n, rng):
 
 def raising(data):
     raise ValueError("SECRET")
+"""
+
+
+ONCE = """
+import random
+
+import numpy as np
+
+def own(data): return random.random()
+def constant(data): return sum(data) + random.Random(7).random()
+def seeded_once(data, seed=None): return random.Random(seed).random()
+def ignores(data, rng): return random.random()
+
+def sometimes(data, rng):
+    if rng.random() < 0.5:  # none or all of 16 with probability 3e-5, and the seed is fixed
+        raise ValueError
+    return rng.random()
 """
 
 
@@ -101,7 +119,7 @@ def test_a_function_in_an_environment_says_what_it_is(tmp_path: Path, monkeypatc
     assert said["seeded"] == "yes"
     assert said["says"] == "protocol 1, seeded"
     assert json.loads(said["states"]) == {"noise": {"distribution": "laplace", "scale": 2.0}}
-    assert said["restarts"] == "its outputs differ after a restart"
+    assert said["restarts"] == "its outputs differ after a restart, as they should: each start is sent other seeds"
     assert said["environment"].startswith("no required package, 0 others; kept in ")
 
 
@@ -126,6 +144,24 @@ def test_a_callable_has_no_protocol_to_speak() -> None:
     assert sound
     assert said["answers"] == "an array of shape (16,), float64 for 16 draws"
     assert rest_of(said) == set()
+
+
+@pytest.mark.parametrize(
+    ("name", "line", "said"),
+    [
+        ("own", "seeded", "no: it takes neither a generator nor a seed, so results differ from run to run"),
+        ("constant", "seeded", "no: it takes neither a generator nor a seed, and its outputs do not vary"),
+        ("seeded_once", "seeded", "yes"),
+        ("ignores", "seeded", "no: it has its own randomness, so results differ from run to run"),
+        ("sometimes", "answers", "a list of values for 16 draws, of which {} raised ValueError (once.py, line 13)"),
+    ],
+)
+def test_a_function_of_one_draw_says_what_it_is(tmp_path: Path, name: str, line: str, said: str) -> None:
+    (tmp_path / "once.py").write_text(ONCE)
+    lines, sound = inspect_target(f"{tmp_path}/once.py:{name}", None, 1000, one_draw=True, limit=10.0)
+    assert sound
+    (found,) = [text[14:] for text in lines if text.startswith(line)]
+    assert re.fullmatch(re.escape(said).replace(r"\{\}", r"\d+"), found)
 
 
 # ------------------------------------------------------------------------------------- targets that do not answer
