@@ -14,6 +14,8 @@ from auditor.results import describe_carried, explain_undecided, format_certaint
 
 #: Words for the facts of a claim of conformity, which has datasets in the place of a pair, and cells in that of events.
 _CONFORMITY = {"pair": "datasets", "event": "worst cell"}
+#: Facts that a counterexample has as well.
+_COUNTEREXAMPLE = ("pair", "event", "evidence")
 PHASE_DIAGRAM = "phase diagram"
 #: Notions of claims that are no guarantees of privacy and no conformity.
 THEOREMS = ("failure rate", "expected error", "smallest parameter", "exponent", PHASE_DIAGRAM, "inequality")
@@ -138,6 +140,21 @@ class ClaimView:
     def refuted(self) -> bool:
         """Refuted, as expected."""
         return self.ok and self.verdict in ("violation", "deviation")
+
+    @property
+    def found_wrong(self) -> bool:
+        """A violation or deviation was found, whether expected or not."""
+        return self.verdict in ("violation", "deviation")
+
+    @property
+    def resolves(self) -> float | None:
+        """Level that a pass would have found; None for a violation or deviation, where it says nothing."""
+        return None if self.found_wrong else self.number("resolves")
+
+    @property
+    def ceiling(self) -> float | None:
+        """Largest level that a pass could have shown; None for a violation or deviation."""
+        return None if self.found_wrong else self.number("ceiling")
 
     @property
     def judged(self) -> Mapping[str, Any] | None:
@@ -272,10 +289,16 @@ class ClaimView:
             ("sandwich", self.text("sandwich").partition(":")[0]),
             ("independence", self._independence()),
             ("stated", self._self_reported_checks()),
-            ("source hash", self.text("source_hash")),
         ]
         renamed = _CONFORMITY if self.conformity else {}
         return [(renamed.get(key, key), words.one_line(value)) for key, value in lines if value]
+
+    @property
+    def facts_beside(self) -> list[tuple[str, str]]:
+        """The facts, without those that a counterexample beside them has."""
+        if self.counterexample is None:
+            return self.facts
+        return [(key, value) for key, value in self.facts if key not in _COUNTEREXAMPLE]
 
     def _self_reported_checks(self) -> str:
         """Checks of what the target states of itself."""
@@ -309,7 +332,7 @@ class ClaimView:
 
     def _wanted_resolution(self) -> str:
         detect = self.number("detect")
-        if detect is None or self.number("resolves") is None:
+        if detect is None or self.resolves is None:
             return ""
         wanted = f"{self.symbol} {'of' if self.theorem else '='} {words.format_level(detect)}"
         if self.conformity:
@@ -321,8 +344,11 @@ class ClaimView:
         if not self.draws:
             computed = self.level == "L0" or self.found
             return "none needed" if computed and self.verdict != "error" else "none"
-        refuted = "the stated distribution" if self.conformity else "the claim"
-        stop = f"stops as soon as {refuted} is refuted" if self.text("stop") == "verdict" else "runs its whole budget"
+        stop = "the whole budget"
+        if self.raw.get("truncated_by"):
+            stop = f"cut short by {self.text('truncated_by')}"
+        elif self.found_wrong and self.text("stop") == "verdict":
+            stop = "ended with the verdict"
         return f"{self.draws:,}{describe_carried(self.raw.get('ledger') or {})}; {stop}"
 
     def _independence(self) -> str:
@@ -420,6 +446,12 @@ class RunView:
         kinds = (("violations", "Violations, as expected"), ("deviations", "Deviations, as expected"))
         found = [(n, t, [c for c in self.claims if c.ok and f"{c.verdict}s" == n]) for n, t in kinds]
         return [part for part in found if part[2]]
+
+    @property
+    def strengths(self) -> list[tuple[str, int]]:
+        """Strengths of the passes that have one, with their numbers of claims."""
+        number_of = Counter(claim.strength for claim in self.claims if claim.strength)
+        return [(name, number_of[name]) for name in ("reached", "loose", "out of reach") if number_of[name]]
 
     @property
     def counts(self) -> list[tuple[str, int, int, int]]:
