@@ -114,11 +114,11 @@ def _card_style(table: str, columns: Sequence[Column] | Sequence[str]) -> str:
         The other columns.
     """
     placed = [(i, column, column if isinstance(column, str) else column.name) for i, column in enumerate(columns, 2)]
-    heads = "\n".join(f'  {table} td:nth-child({i})::before {{ content: "{name}"; }}' for i, _, name in placed)
+    heads = "\n".join(f'  {table} > tbody > tr > td:nth-child({i})::before {{ content: "{name}"; }}' for i, _, name in placed)
     rules = f"@media screen and (max-width: 44rem) {{\n{heads}\n}}\n"
     numbers = ", ".join(f":nth-child({i})" for i, column, _ in placed if isinstance(column, Column) and column.numeric)
     if numbers:
-        rules += f"{table} :is(th, td):is({numbers}) {{ text-align: right; font-variant-numeric: tabular-nums; }}\n"
+        rules += f"{table} > * > tr > :is(th, td):is({numbers}) {{ text-align: right; font-variant-numeric: tabular-nums; }}\n"
     return rules
 
 

@@ -50,14 +50,16 @@ def plot_levels(claim: ClaimView) -> Markup:
     known = dict(rows)
     base = max((v for n, v in rows if n in ("claimed", "lower bound") and 0 < v < math.inf), default=1.0)
     top = 1.08 * max([base, *(v for _, v in rows if v <= OFF_SCALE * base)])
-    left, right, height = 84, 296, 26
+    left, right, height = 84, 282, 26
     bottom = 8 + height * len(rows)
 
     def x(value: float) -> float:
         return left + (right - left) * min(max(value, 0.0), top) / top
 
     parts = [
-        compact.draw_ticks_x([(x(t), words.format_level(t)) for t in svg.list_round_numbers(0.0, top, 4)], 8, bottom)
+        compact.draw_ticks_x(
+            svg.space_ticks((x(t), words.format_level(t)) for t in svg.list_round_numbers(0.0, top, 4)), 8, bottom
+        )
     ]
     claimed = known.get("claimed")
     if claimed is not None and claimed <= top:

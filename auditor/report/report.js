@@ -11,7 +11,7 @@
   const order = new Map(rows.map((row, i) => [row, i]));
   const together = Number(section.dataset.together);
   const packed = document.getElementById("pack-claims-0") !== null;
-  const MOST = 100; // rows of results that are shown at once
+  const MOST = 50; // rows of results that are shown at once
 
   const make = (name, text = "") => {
     const made = document.createElement(name);
@@ -110,7 +110,7 @@
     fold.open = true;
     link(row);
     await show(row);
-    row.scrollIntoView({ block: "start" });
+    row.scrollIntoView({ behavior: "instant", block: "start" });
   };
   if (packed) {
     document.addEventListener("click", (event) => {
@@ -277,6 +277,7 @@
   });
   find.addEventListener("focus", learn);
   filter();
+  (window.requestIdleCallback ?? setTimeout)(learn);
 
   // ---- print
   const printAll = async (now) => {

@@ -15,7 +15,7 @@ from auditor.report import words
 
 #: Size of all plots in their own units, which are pixels at the width of a phone.
 WIDTH, HEIGHT = 360, 270
-LEFT, RIGHT, TOP, BOTTOM = 60, 12, 12, 40
+LEFT, RIGHT, TOP, BOTTOM = 60, 16, 12, 40
 #: Width of a character of a label, at most; by eye.
 _CHARACTER = 6.6
 
@@ -62,7 +62,7 @@ def list_round_numbers(low: float, high: float, count: int) -> list[float]:
     unit = 10.0 ** math.floor(math.log10(raw))
     step = next(m * unit for m in (1, 2, 5, 10) if m * unit >= raw * 0.999)
     first = math.ceil(low / step - 1e-9)
-    return [round(k * step, 12) + 0.0 for k in range(first, math.floor(high / step + 1e-9) + 1)]
+    return [float(f"{k * step:.12g}") + 0.0 for k in range(first, math.floor(high / step + 1e-9) + 1)]
 
 
 def list_decades(low: float, high: float) -> list[float]:
@@ -98,10 +98,17 @@ def shorten_count(value: float) -> str:
     return f"{value:.3g}"
 
 
-def space_ticks(ticks: Iterable[tuple[float, str]]) -> list[tuple[float, str]]:
-    """Drop ticks of a horizontal axis whose labels would touch the one before."""
+def space_ticks(ticks: Iterable[tuple[float, str]], free: float = -math.inf) -> list[tuple[float, str]]:
+    """Drop ticks of a horizontal axis whose labels would touch the one before.
+
+    Parameters
+    ----------
+    ticks : iterable of (float, str)
+        Place, in pixels from the left, and label of each tick, from left to right.
+    free : float
+        Where there is room from.
+    """
     kept: list[tuple[float, str]] = []
-    free = -math.inf
     for x, said in ticks:
         half = _CHARACTER * len(said) / 2
         if x - half >= free:
