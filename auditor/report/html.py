@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 #: Up to so many claims a page has all details in it, and reads the same without its script. Of more claims the details
 #: are packed, and expanded when they are opened: thousands of plots take seconds to lay out.
 WHOLE = 60
+#: Unexpected findings that are shown in full; of more there is a list.
+MOST_FINDINGS = 50
 #: Claims whose details are packed together: fewer compress worse, more take longer to expand.
 TOGETHER = 60
 
@@ -71,6 +73,7 @@ def render_html(results: Mapping[str, Any] | RunView) -> str:
         theorem_count=len(rows),
         packed=packed,
         together=TOGETHER,
+        most=MOST_FINDINGS,
         packs=_pack_parts(run, documents, rows) if packed else {},
         style=Markup(style),
         script=Markup(script),

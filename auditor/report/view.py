@@ -332,7 +332,7 @@ class ClaimView:
 
     def _wanted_resolution(self) -> str:
         detect = self.number("detect")
-        if detect is None or self.resolves is None:
+        if detect is None or self.number("resolves") is None:
             return ""
         wanted = f"{self.symbol} {'of' if self.theorem else '='} {words.format_level(detect)}"
         if self.conformity:
