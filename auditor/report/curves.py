@@ -34,7 +34,9 @@ def plot_growth(claim: ClaimView) -> Markup:
         compact.draw_ticks_x(
             svg.space_ticks((across.at(v), svg.shorten_count(v)) for v in x), svg.TOP, svg.HEIGHT - svg.BOTTOM
         ),
-        compact.draw_ticks_y([(up.at(v), svg.label_decade(v)) for v in svg.thin_labels(svg.list_decades(up.least, up.most))]),
+        compact.draw_ticks_y(
+            [(up.at(v), svg.label_decade(v)) for v in svg.thin_labels(svg.list_decades(up.least, up.most))]
+        ),
     ]
     for key, name in (("curve", "claimed"), ("fit", "fit")):
         line = [(across.at(a), up.at(v)) for a, v in zip(x, values[key], strict=True) if v is not None and v > 0]

@@ -75,7 +75,9 @@ class FigureView:
         ticks = svg.space_ticks((across.at(place), svg.shorten_count(place)) for place in places)
         parts = [
             svg.draw_ticks_x(ticks, svg.TOP, svg.HEIGHT - svg.BOTTOM),
-            svg.draw_ticks_y([(up.at(v), svg.label_decade(v)) for v in svg.thin_labels(svg.list_decades(up.least, up.most))]),
+            svg.draw_ticks_y(
+                [(up.at(v), svg.label_decade(v)) for v in svg.thin_labels(svg.list_decades(up.least, up.most))]
+            ),
         ]
         for i, curve in enumerate(self.curves):
             parts.append(f'<g class="curve{i % COLOURS}">')

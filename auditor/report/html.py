@@ -13,7 +13,7 @@ from markupsafe import Markup, escape
 
 from auditor.evidence.power import LEARNED
 from auditor.report import phases, plots, theorems, words
-from auditor.report.columns import HTML, Column, columns_on
+from auditor.report.columns import HTML, columns_on
 from auditor.report.curves import plot_growth
 from auditor.report.errata import list_errata
 from auditor.report.explain import explain_verdict, summarize_finding
@@ -57,7 +57,8 @@ def render_html(results: Mapping[str, Any] | RunView) -> str:
     """
     run = RunView.of(results)
     columns = [column for column in columns_on(HTML) if column.name not in ("claim", "expected")]
-    style = read_asset("report.css") + _card_style(".all", columns) + _card_style(".theorems", theorems.HEADS)
+    style = read_asset("report.css") + _card_style(".theorems", theorems.HEADS)
+    style += _card_style(".all", [column.name for column in columns], [column.numeric for column in columns])
     script = read_asset("report.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     documents, rows = group_claims(run), theorems.tabulate_theorems(run)
@@ -106,22 +107,25 @@ def _pack_parts(run: RunView, documents: Sequence[DocumentView], rows: Sequence[
     return {name: pack_text(without_indentation(part)) for name, part in packs.items()}
 
 
-def _card_style(table: str, columns: Sequence[Column] | Sequence[str]) -> str:
+def _card_style(table: str, names: Sequence[str], numeric: Sequence[bool] = ()) -> str:
     """Rules for a table: numbers on the right, and on a phone the head before each cell.
 
     Parameters
     ----------
     table : str
         Selector of the table; its first column has the claim.
-    columns : sequence of Column or of str
-        The other columns.
+    names : sequence of str
+        Heads of the other columns.
+    numeric : sequence of bool
+        Which of them have numbers.
     """
-    placed = [(i, column, column if isinstance(column, str) else column.name) for i, column in enumerate(columns, 2)]
-    heads = "\n".join(f'  {table} > tbody > tr > td:nth-child({i})::before {{ content: "{name}"; }}' for i, _, name in placed)
+    cell = f"{table} > tbody > tr > td"
+    heads = "\n".join(f'  {cell}:nth-child({i})::before {{ content: "{name}"; }}' for i, name in enumerate(names, 2))
     rules = f"@media screen and (max-width: 44rem) {{\n{heads}\n}}\n"
-    numbers = ", ".join(f":nth-child({i})" for i, column, _ in placed if isinstance(column, Column) and column.numeric)
-    if numbers:
-        rules += f"{table} > * > tr > :is(th, td):is({numbers}) {{ text-align: right; font-variant-numeric: tabular-nums; }}\n"
+    placed = ", ".join(f":nth-child({i})" for i, number in enumerate(numeric, 2) if number)
+    if placed:
+        right = "text-align: right; font-variant-numeric: tabular-nums;"
+        rules += f"{table} > * > tr > :is(th, td):is({placed}) {{ {right} }}\n"
     return rules
 
 
@@ -194,9 +198,7 @@ _SYMBOLS = {
 
 def format_math(text: str) -> str:
     """Write the Greek letters and relations of formulas as symbols."""
-    return re.sub(
-        r"(?<![A-Za-z])([a-z]+)(?![a-z])|[<>!]=", lambda found: _SYMBOLS.get(found[0], found[0]), text
-    )
+    return re.sub(r"(?<![A-Za-z])([a-z]+)(?![a-z])|[<>!]=", lambda found: _SYMBOLS.get(found[0], found[0]), text)
 
 
 def format_terms(text: str, longest: int = 20) -> Markup:

@@ -120,14 +120,15 @@ def draw_diagram(found: Mapping[str, Any]) -> Markup:
 def draw_key(index: int) -> Markup:
     """Draw a sample of a line, for a key."""
     line = svg.draw_line([(0.0, 8.0), (28.0, 8.0)], f"joined line{index % 4}")
-    return Markup(f'<svg class="wide curve{COLOURS[index % len(COLOURS)]}" viewBox="0 0 28 16" aria-hidden="true">{line}</svg>')
+    return Markup(
+        f'<svg class="wide curve{COLOURS[index % len(COLOURS)]}" viewBox="0 0 28 16" aria-hidden="true">{line}</svg>'
+    )
 
 
 def draw_frame(stated: str) -> Markup:
     """Draw a sample of a frame, for a key."""
-    return Markup(
-        f'<svg viewBox="0 0 16 16" aria-hidden="true"><rect class="framed {escape(stated)}" x="1" y="1" width="14" height="14"/></svg>'
-    )
+    frame = f'<rect class="framed {escape(stated)}" {_box(0, 0, 16, 16, 1)}/>'
+    return Markup(f'<svg viewBox="0 0 16 16" aria-hidden="true">{frame}</svg>')
 
 
 def _box(left: float, top: float, width: float, height: float, margin: float) -> str:

@@ -238,7 +238,9 @@ def plot_evidence(claim: ClaimView) -> Markup:
         if highest:
             highest.append((a, highest[-1][1]))
         highest.append((a, best))
-    counts = svg.space_ticks((x.at(math.log10(n)), svg.shorten_count(n)) for n in svg.list_decades(path[0][0], 10**x.high))
+    counts = svg.space_ticks(
+        (x.at(math.log10(n)), svg.shorten_count(n)) for n in svg.list_decades(path[0][0], 10**x.high)
+    )
     parts = [
         compact.draw_ticks_x(counts, svg.TOP, svg.HEIGHT - svg.BOTTOM),
         compact.draw_ticks_y([(y.at(t), words.format_level(t)) for t in svg.list_round_numbers(low, high, 5)]),

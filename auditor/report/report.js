@@ -11,7 +11,7 @@
   const order = new Map(rows.map((row, i) => [row, i]));
   const together = Number(section.dataset.together);
   const packed = document.getElementById("pack-claims-0") !== null;
-  const MOST = 50; // rows of results that are shown at once
+  const MOST = 25; // rows of results that are shown at once
 
   const make = (name, text = "") => {
     const made = document.createElement(name);

@@ -262,7 +262,9 @@ def build_schema() -> Schema:
         "claims": _list(_refer_to("claim")),
         "errata": _list(_refer_to("erratum")),
     }
-    titles = _with_description("Titles of the source documents, by name.", {"type": "object", "additionalProperties": TEXT})
+    titles = _with_description(
+        "Titles of the source documents, by name.", {"type": "object", "additionalProperties": TEXT}
+    )
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$comment": "Made from the code by `python -m auditor.report.results_schema`.",

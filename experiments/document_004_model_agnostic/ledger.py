@@ -63,8 +63,7 @@ _ERR1 = Erratum(
 _ERR2 = Erratum(
     "ERR-2",
     "proof",
-    "Corollary 3.10 and Theorem 5.4 take the gap of the votes, less 1, for a distance that "
-    "moves by 1.",
+    "Corollary 3.10 and Theorem 5.4 take the gap of the votes, less 1, for a distance that moves by 1.",
     fails="a replaced vote moves the gap by 2, and the leading class can change at a distance of 1",
     correction="ceil(gap/2) - 1 moves by 1; with the gap, slack in the constants certifies epsilon up to 4 and more",
 )

@@ -85,8 +85,7 @@ _ERR5 = Erratum(
 _ERR7 = Erratum(
     "ERR-7",
     "proof",
-    "Lemma 3.8: a query whose values on neighbours differ is answered with probability at most "
-    "delta/(2m).",
+    "Lemma 3.8: a query whose values on neighbours differ is answered with probability at most delta/(2m).",
     fails="a threshold that has survived stable queries is lower than a fresh one: after 999 of them at distance w the "
     "query is answered with 2.56 times that probability (m = 1000, delta = 1e-6)",
     correction="each epoch leaks at most (4p - p^2)/6 with p = delta/(2m), so that T + 1 of them leak at most delta/3: "

@@ -31,16 +31,18 @@ PATIENCE = 60.0
 #: Elements that are wider than the window or than the box around them, and texts of a plot that lie over each other.
 MISPLACED = """(() => {
   const shown = (node) => node.checkVisibility({ contentVisibilityAuto: true, opacityProperty: true });
-  const name = (node) => `${node.localName}.${node.getAttribute("class") ?? ""}: ${node.textContent.trim().slice(0, 40)}`;
+  const said = (node) => node.textContent.trim().slice(0, 40);
+  const name = (node) => `${node.localName}.${node.getAttribute("class") ?? ""}: ${said(node)}`;
   const found = [];
   const width = document.documentElement.clientWidth;
   for (const node of document.querySelectorAll("body *")) {
     if (node.closest("svg, .hidden, .skip, script, noscript, option, details:not([open]) > :not(summary)")) continue;
     const box = node.getBoundingClientRect();
     if (!box.width || !shown(node)) continue;
-    if (box.right > width + 1 || box.left < -1) found.push(`beyond the window by ${box.right - width}: ${name(node)}`);
+    const beyond = (edge, what) => found.push(`beyond ${what} by ${box.right - edge}: ${name(node)}`);
+    if (box.right > width + 1 || box.left < -1) beyond(width, "the window");
     const around = node.parentElement.closest("article, figure, td, th, dd, .fold, .cards")?.getBoundingClientRect();
-    if (around?.width && box.right > around.right + 1) found.push(`beyond its box by ${box.right - around.right}: ${name(node)}`);
+    if (around?.width && box.right > around.right + 1) beyond(around.right, "its box");
   }
   for (const plot of document.querySelectorAll("svg:not(.hidden)")) {
     const frame = plot.getBoundingClientRect();
@@ -48,7 +50,8 @@ MISPLACED = """(() => {
     const texts = Array.from(plot.querySelectorAll("text"), (text) => [text, text.getBoundingClientRect()]);
     const label = plot.getAttribute("aria-label");
     texts.forEach(([text, a], i) => {
-      if (a.right > frame.right + 2 || a.left < frame.left - 2) found.push(`beyond its plot: ${text.textContent}, ${label}`);
+      const inside = a.right <= frame.right + 2 && a.left >= frame.left - 2;
+      if (!inside) found.push(`beyond its plot: ${text.textContent}, ${label}`);
       for (const [other, b] of texts.slice(0, i)) {
         const across = Math.min(a.right, b.right) - Math.max(a.left, b.left);
         const up = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);

@@ -456,7 +456,14 @@ def test_the_page_says_what_it_must(content: Results) -> None:
     assert "6 unexpected" in text
     heads = [
         text.index(h, text.index("Manifest"))
-        for h in ("Unexpected 6", "Errata 1", "All claims 11", "Violations, as expected 2", "Claim by claim", "Glossary")
+        for h in (
+            "Unexpected 6",
+            "Errata 1",
+            "All claims 11",
+            "Violations, as expected 2",
+            "Claim by claim",
+            "Glossary",
+        )
     ]
     assert heads == sorted(heads)
     assert "134 of 154 draws; x = [0]" in text

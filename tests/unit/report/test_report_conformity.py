@@ -209,7 +209,7 @@ def test_an_unexpected_deviation_is_a_warning_and_a_failure(loaded: AuditResult)
 
 
 def test_claims_of_conformity_are_not_sorted_by_a_level(honest: AuditResult) -> None:
-    assert '<td data-sort=->' in render_html(results(honest))
+    assert "<td data-sort=->" in render_html(results(honest))
 
 
 # -------------------------------------------------------------------------------------------- cells
