@@ -236,7 +236,6 @@
     const words = find.value.toLowerCase().split(/\s+/).filter(Boolean);
     const active = words.length || verdict.value || level.value || column.value || only.checked;
     found.hidden = !active;
-    root.classList.toggle("finding", Boolean(active));
     if (!active) {
       box.claims.replaceChildren();
       box.theorems.replaceChildren();
@@ -261,6 +260,8 @@
       const head = named[0].closest("table").tHead;
       table(head, named, box.theorems, "theorems", (row) => row.cloneNode(true));
     } else box.theorems.replaceChildren();
+    const top = found.getBoundingClientRect().top;
+    if (top < 0 || top > innerHeight) found.scrollIntoView({ behavior: "instant", block: "start" });
     const said = `${listed.length.toLocaleString("en")} of ${rows.length.toLocaleString("en")} claims`;
     shown.textContent = said + (named.length ? `, ${named.length.toLocaleString("en")} theorems` : "");
   };
