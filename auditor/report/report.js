@@ -110,7 +110,9 @@
     fold.open = true;
     link(row);
     await show(row);
-    row.scrollIntoView({ behavior: "instant", block: "start" });
+    row.scrollIntoView();
+    // What came into sight may have another height than was expected.
+    requestAnimationFrame(() => row.scrollIntoView());
   };
   if (packed) {
     document.addEventListener("click", (event) => {
@@ -261,7 +263,7 @@
       table(head, named, box.theorems, "theorems", (row) => row.cloneNode(true));
     } else box.theorems.replaceChildren();
     const top = found.getBoundingClientRect().top;
-    if (top < 0 || top > innerHeight) found.scrollIntoView({ behavior: "instant", block: "start" });
+    if (top < 0 || top > innerHeight) found.scrollIntoView();
     const said = `${listed.length.toLocaleString("en")} of ${rows.length.toLocaleString("en")} claims`;
     shown.textContent = said + (named.length ? `, ${named.length.toLocaleString("en")} theorems` : "");
   };

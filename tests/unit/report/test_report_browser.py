@@ -99,6 +99,8 @@ def test_a_claim_is_found_and_opened(page: Path, browser: Browser) -> None:
     browser.run(UNTIL.format("document.querySelector('#claims .detail article')"))
     assert browser.run("document.querySelector('#claims .detail').previousElementSibling.id") == anchor[1:]
     assert "Counterexample" in browser.run("document.querySelector('#claims .detail').innerText")
+    top = "document.querySelector('#claims .detail').getBoundingClientRect().top"
+    assert browser.run(UNTIL.format(f"{top} > 0 && {top} < innerHeight")), "it is in sight"
     assert browser.complaints == []
 
 
