@@ -47,7 +47,10 @@ class ErratumView:
 
     @property
     def label(self) -> str:
-        """What no other row has: its name, with the letter of a part."""
+        """Its name, with the letter of a part.
+
+        No other row has it.
+        """
         return f"{self.name} {self.part}".rstrip()
 
     @property

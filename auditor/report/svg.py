@@ -99,7 +99,7 @@ def shorten_count(value: float) -> str:
 
 
 def space_ticks(ticks: Iterable[tuple[float, str]], free: float = -math.inf) -> list[tuple[float, str]]:
-    """Drop ticks of a horizontal axis whose labels would touch the one before.
+    """Drop ticks whose labels would touch the one before.
 
     Parameters
     ----------

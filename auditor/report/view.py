@@ -148,12 +148,18 @@ class ClaimView:
 
     @property
     def resolves(self) -> float | None:
-        """Level that a pass would have found; None for a violation or deviation, where it says nothing."""
+        """Level that a pass would have found.
+
+        None for a violation or deviation.
+        """
         return None if self.found_wrong else self.number("resolves")
 
     @property
     def ceiling(self) -> float | None:
-        """Largest level that a pass could have shown; None for a violation or deviation."""
+        """Largest level that a pass could have shown.
+
+        None for a violation or deviation.
+        """
         return None if self.found_wrong else self.number("ceiling")
 
     @property
