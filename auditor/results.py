@@ -640,7 +640,10 @@ def _fields(kind: type, record: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def make_document(
-    manifest: Mapping[str, Any], claims: Sequence[AuditResult], errata: Sequence[Mapping[str, Any]]
+    manifest: Mapping[str, Any],
+    claims: Sequence[AuditResult],
+    errata: Sequence[Mapping[str, Any]],
+    documents: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Make the content of results.json.
 
@@ -652,10 +655,13 @@ def make_document(
         Results, in the order of the file.
     errata : sequence of mapping
         Records of errata.
+    documents : mapping of str to str, optional
+        Titles of the source documents, by name.
     """
     return {
         "schema": SCHEMA,
         "manifest": dict(manifest),  # what was asked for is written as it was given
+        **({"documents": dict(documents)} if documents else {}),
         "claims": [claim.to_json() for claim in claims],
         "errata": make_plain(list(errata)),
     }

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from auditor.audits.adversaries.game import Game
-from auditor.audits.counterexamples.snippet import show_data
+from auditor.audits.counterexamples.snippet import show_data, show_pair
 from auditor.audits.summary import describe_target
 from auditor.claims import BUDGETS, Claim
 from auditor.cli.listing import DEFAULT
@@ -122,7 +122,7 @@ def _claim_lines(claim: Claim, share: float, share_of: str) -> Iterator[str]:
     if isinstance(draft.subject, Game):
         yield f"  adversary   {draft.subject.adversary}"
     for pair in draft.pairs[:_PAIRS]:
-        yield f"  pair        {pair.name}: {show_data(pair.x)} against {show_data(pair.y)}"
+        yield f"  pair        {pair.name}: {' against '.join(show_pair(pair.x, pair.y))}"
     if len(draft.pairs) > _PAIRS:
         yield f"  pair        and {len(draft.pairs) - _PAIRS} more"
     for name, data in draft.datasets[: 0 if draft.pairs else _PAIRS]:

@@ -31,8 +31,12 @@ def plot_growth(claim: ClaimView) -> Markup:
     across = Log(min(x), max(x), svg.LEFT, svg.WIDTH - svg.RIGHT)
     up = Log(min(shown), max(shown), svg.HEIGHT - svg.BOTTOM, svg.TOP)
     parts = [
-        compact.draw_ticks_x([(across.at(v), f"{v:g}") for v in _ticks(x)], svg.TOP, svg.HEIGHT - svg.BOTTOM),
-        compact.draw_ticks_y([(up.at(v), words.format_level(v)) for v in svg.list_decades(up.least, up.most)]),
+        compact.draw_ticks_x(
+            svg.space_ticks((across.at(v), svg.shorten_count(v)) for v in x), svg.TOP, svg.HEIGHT - svg.BOTTOM
+        ),
+        compact.draw_ticks_y(
+            [(up.at(v), svg.label_decade(v)) for v in svg.thin_labels(svg.list_decades(up.least, up.most))]
+        ),
     ]
     for key, name in (("curve", "claimed"), ("fit", "fit")):
         line = [(across.at(a), up.at(v)) for a, v in zip(x, values[key], strict=True) if v is not None and v > 0]
@@ -52,12 +56,6 @@ def plot_growth(claim: ClaimView) -> Markup:
     parts.append(compact.draw_titles(name, what))
     said = f"{what} over {name}: {len(points)} points, exponent {words.format_level(parse_number(found['exponent']))}"
     return svg.draw_picture(svg.WIDTH, svg.HEIGHT, said, parts)
-
-
-def _ticks(x: list[float]) -> list[float]:
-    """The measured values themselves, as many as there is room for."""
-    step = math.ceil(len(x) / 6)
-    return x[::step]
 
 
 class Log:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from auditor.report import theorems, words
@@ -26,15 +26,32 @@ class ErratumView:
         Its record in results.json.
     wrong, right : tuple of ClaimView
         Claims that refute what is printed, and those of what is right.
+    part : str
+        A letter, where several entries show parts of one erratum; empty where one does.
     """
 
     raw: Mapping[str, Any]
     wrong: tuple[ClaimView, ...]
     right: tuple[ClaimView, ...]
+    part: str = ""
 
     def text(self, key: str) -> str:
         """Read a field as text."""
         return str(self.raw.get(key) or "")
+
+    @property
+    def name(self) -> str:
+        """Document and id, which name an erratum."""
+        document = str((self.raw.get("source") or {}).get("document") or "")
+        return words.one_line(f"{document} {self.text('id')}")
+
+    @property
+    def label(self) -> str:
+        """Its name, with the letter of a part.
+
+        No other row has it.
+        """
+        return f"{self.name} {self.part}".rstrip()
 
     @property
     def kind(self) -> str:
@@ -79,4 +96,16 @@ def list_errata(records: Sequence[Mapping[str, Any]], claims: Sequence[ClaimView
         right = tuple(by_id[id_] for id_, role in roles.items() if role in _RIGHT)
         if wrong:
             found.append(ErratumView(record, wrong, right))
-    return found
+    return _name_parts(found)
+
+
+def _name_parts(errata: Sequence[ErratumView]) -> list[ErratumView]:
+    """The same errata, the parts of one beside each other, with a letter each."""
+    of: dict[str, list[ErratumView]] = {}
+    for erratum in errata:
+        of.setdefault(erratum.name, []).append(erratum)
+    return [
+        replace(erratum, part=chr(ord("a") + i) if len(parts) > 1 else "")
+        for parts in of.values()
+        for i, erratum in enumerate(parts)
+    ]

@@ -16,12 +16,18 @@ DELTA = 1e-5
 FACTOR = 10.0
 
 
-def explain_verdict(claim: ClaimView) -> list[str]:
+def explain_verdict(claim: ClaimView, *, beside: bool = False) -> list[str]:
     """Explain a verdict in plain words, a paragraph each.
 
     It ends with what the audit could have caught.
+
+    Parameters
+    ----------
+    claim : ClaimView
+    beside : bool
+        Whether the counterexample stands beside the paragraphs, so that they need not tell it.
     """
-    paragraphs = theorems.explain_theorem(claim) if claim.theorem else _paragraphs(claim)
+    paragraphs = theorems.explain_theorem(claim) if claim.theorem else _paragraphs(claim, beside)
     return [words.one_line(paragraph) for paragraph in paragraphs if paragraph]
 
 
@@ -32,9 +38,9 @@ def summarize_finding(claim: ClaimView) -> str:
     return f"{claim.text('claimed')}; exact {words.format_level(claim.number('exact'))}"
 
 
-def _paragraphs(claim: ClaimView) -> Iterator[str]:
+def _paragraphs(claim: ClaimView, beside: bool) -> Iterator[str]:
     """Paragraphs on a claim of privacy or conformity, of which some may be empty."""
-    yield describe_verdict(claim)
+    yield describe_verdict(claim, beside=beside)
     yield from claim.also
     if claim.conformity:
         if claim.draws:
@@ -48,14 +54,23 @@ def _paragraphs(claim: ClaimView) -> Iterator[str]:
     yield from _notes(claim)
 
 
-def describe_verdict(claim: ClaimView) -> str:
-    """Describe the verdict, with the counterexample or the reason."""
+def describe_verdict(claim: ClaimView, *, beside: bool = False) -> str:
+    """Describe the verdict, with the counterexample or the reason.
+
+    Parameters
+    ----------
+    claim : ClaimView
+    beside : bool
+        Whether the counterexample stands beside it: then what the claim allows is said alone.
+    """
     message = claim.text("message").strip()
     if message and not message.endswith((".", "!", "?")):
         message += "."
     sentence = message[:1].upper() + message[1:]
     claimed = claim.text("claimed")
     match claim.verdict:
+        case "violation" if claim.counterexample is not None and beside:
+            return f"Refuted: {claimed or 'the claim'} does not hold. {_say_allowed(claim)} {sentence}"
         case "violation" if claim.counterexample is not None:
             return f"Refuted. {describe_counterexample(claim)} {sentence}"
         case "violation":
@@ -97,6 +112,21 @@ def describe_counterexample(claim: ClaimView) -> str:
     if claim.threshold is not None:
         text += f"; {words.format_e_value(claim.threshold)} decides"
     return text + "."
+
+
+def _say_allowed(claim: ClaimView) -> str:
+    """What the claim allows on x at the rate of the counterexample's event on x′."""
+    found = claim.counterexample or {}
+    cap = _cap(claim, int(found["y_count"]) / int(found["n"])) if found.get("n") else None
+    if cap == 0:
+        return "It does not allow the event below on x, at its rate on x′."
+    if cap is None or cap >= 1:
+        return ""
+    share = words.format_percent(int(found["x_count"]) / int(found["n"]))
+    return (
+        f"At the rate on x′ of the event below it allows about {words.format_percent(cap)} on x at most; {share} of "
+        "the draws on x were in it."
+    )
 
 
 def _cap(claim: ClaimView, q: float) -> float | None:

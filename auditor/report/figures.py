@@ -15,8 +15,6 @@ from auditor.results import parse_number
 
 #: Curves that are told apart by colour and shape; more begin again with the first. The style sheet has as many.
 COLOURS = 6
-#: Labels on the horizontal axis that are so far apart, in the plot's units, do not touch; by eye.
-_APART = 30.0
 
 
 @dataclass(frozen=True)
@@ -74,13 +72,12 @@ class FigureView:
         values += [v for c in self.curves for _, v in c.bound]
         across = self._horizontal_axis(places)
         up = Log(min(values), max(values), svg.HEIGHT - svg.BOTTOM, svg.TOP)
-        ticks: list[tuple[float, str]] = []
-        for place in places:
-            if not ticks or across.at(place) - ticks[-1][0] >= _APART:
-                ticks.append((across.at(place), f"{place:g}" if place.is_integer() else f"{place:.3g}"))
+        ticks = svg.space_ticks((across.at(place), svg.shorten_count(place)) for place in places)
         parts = [
             svg.draw_ticks_x(ticks, svg.TOP, svg.HEIGHT - svg.BOTTOM),
-            svg.draw_ticks_y([(up.at(v), _decade(v)) for v in _thin_out_labels(svg.list_decades(up.least, up.most))]),
+            svg.draw_ticks_y(
+                [(up.at(v), svg.label_decade(v)) for v in svg.thin_labels(svg.list_decades(up.least, up.most))]
+            ),
         ]
         for i, curve in enumerate(self.curves):
             parts.append(f'<g class="curve{i % COLOURS}">')
@@ -142,16 +139,6 @@ def _curve(claim: ClaimView) -> Curve:
         if above is not None:
             bound.append((x, above))
     return Curve(claim, str(figure["curve"]), tuple(points), tuple(bound))
-
-
-def _thin_out_labels(decades: list[float]) -> list[float]:
-    """At most eight of the labels, evenly."""
-    return decades[:: math.ceil(len(decades) / 8)]
-
-
-def _decade(value: float) -> str:
-    """Label of a power of ten."""
-    return svg.shorten_count(value) if 1 <= value < 1e6 else words.format_level(value)
 
 
 def draw_marker(index: int, x: float, y: float, said: str) -> str:

@@ -7,23 +7,34 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from markupsafe import Markup, escape
 
 from auditor.evidence.power import LEARNED
 from auditor.report import phases, plots, theorems, words
-from auditor.report.columns import HTML, Column, columns_on
+from auditor.report.columns import HTML, columns_on
 from auditor.report.curves import plot_growth
 from auditor.report.errata import list_errata
 from auditor.report.explain import explain_verdict, summarize_finding
 from auditor.report.figures import build_figures, draw_legend
-from auditor.report.page import create_environment, read_asset, without_indentation
+from auditor.report.groups import DocumentView, group_claims
+from auditor.report.page import create_environment, pack_text, read_asset, without_indentation
 from auditor.report.partition_plots import plot_cells
-from auditor.report.view import RunView
+from auditor.report.view import ClaimView, RunView
 
 if TYPE_CHECKING:
     import jinja2
+
+#: Up to so many claims a page has all details in it, and reads the same without its script. Of more claims the details
+#: are packed, and expanded when they are opened: thousands of plots take seconds to lay out.
+WHOLE = 60
+#: Unexpected findings that are shown in full; of more there is a list.
+MOST_FINDINGS = 50
+#: Claims whose details are packed together: fewer compress worse, more take longer to expand.
+TOGETHER = 60
+
+Row: TypeAlias = tuple[ClaimView, theorems.TheoremRow]
 
 
 def render_html(results: Mapping[str, Any] | RunView) -> str:
@@ -45,17 +56,26 @@ def render_html(results: Mapping[str, Any] | RunView) -> str:
     policy allows no script but ours, by its hash.
     """
     run = RunView.of(results)
-    columns = columns_on(HTML)
-    style, script = read_asset("report.css") + _column_style(columns), read_asset("report.js")
+    columns = [column for column in columns_on(HTML) if column.name not in ("claim", "expected")]
+    style = read_asset("report.css") + _card_style(".theorems", theorems.HEADS)
+    style += _card_style(".all", [column.name for column in columns], [column.numeric for column in columns])
+    script = read_asset("report.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    page = _template().render(
+    documents, rows = group_claims(run), theorems.tabulate_theorems(run)
+    packed = len(run.claims) > WHOLE
+    page = _template("report.html").render(
         run=run,
+        documents=documents,
         columns=columns,
         errata=list_errata(run.results.get("errata") or [], run.claims),
         figures=build_figures(run.claims),
         diagrams=phases.select_diagrams(run.claims),
-        theorems=theorems.tabulate_theorems(run),
-        theorem_heads=theorems.HEADS,
+        theorems=[_rows_of(view, rows) for view in documents],
+        theorem_count=len(rows),
+        packed=packed,
+        together=TOGETHER,
+        most=MOST_FINDINGS,
+        packs=_pack_parts(run, documents, rows) if packed else {},
         style=Markup(style),
         script=Markup(script),
         policy=f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'; "
@@ -64,27 +84,63 @@ def render_html(results: Mapping[str, Any] | RunView) -> str:
     return without_indentation(page)
 
 
-def _column_style(columns: Sequence[Column]) -> str:
-    """Rules for the table of claims: numbers on the right, and on a phone the head before each cell."""
-    placed = list(enumerate(columns, 1))
-    numbers = ", ".join(f":nth-child({i})" for i, column in placed if column.numeric)
-    heads = "\n".join(f'  .all td:nth-child({i})::before {{ content: "{column.name}"; }}' for i, column in placed[1:])
-    return (
-        f".all :is(th, td):is({numbers}) {{ text-align: right; font-variant-numeric: tabular-nums; }}\n"
-        f"@media screen and (max-width: 44rem) {{\n{heads}\n}}\n"
-    )
+def _rows_of(view: DocumentView, rows: Sequence[Row]) -> list[Row]:
+    """The rows of the table of theorems that are of one document's claims."""
+    own = {claim.anchor for claim in view.claims}
+    return [row for row in rows if row[0].anchor in own]
+
+
+def _pack_parts(run: RunView, documents: Sequence[DocumentView], rows: Sequence[Row]) -> dict[str, str]:
+    """Parts that the script expands when they are opened, by name, each packed."""
+    parts: Any = _template("claim.html").module
+    packs = {}
+    for i, view in enumerate(documents):
+        listed = _rows_of(view, rows)
+        if listed:
+            packs[f"theorems-{i}"] = parts.theorems_table(listed)
+    for anchor, _, claims in run.caught:
+        packs[anchor] = parts.caught(claims)
+    claims = [claim for view in documents for claim in view.claims]
+    for i in range(0, len(claims), TOGETHER):
+        articles = (parts.article(claim, False) for claim in claims[i : i + TOGETHER])
+        packs[f"claims-{i // TOGETHER}"] = Markup("").join(articles)
+    return {name: pack_text(without_indentation(part)) for name, part in packs.items()}
+
+
+def _card_style(table: str, names: Sequence[str], numeric: Sequence[bool] = ()) -> str:
+    """Rules for a table: numbers on the right, and on a phone the head before each cell.
+
+    Parameters
+    ----------
+    table : str
+        Selector of the table; its first column has the claim.
+    names : sequence of str
+        Heads of the other columns.
+    numeric : sequence of bool
+        Which of them have numbers.
+    """
+    cell = f"{table} > tbody > tr > td"
+    heads = "\n".join(f'  {cell}:nth-child({i})::before {{ content: "{name}"; }}' for i, name in enumerate(names, 2))
+    rules = f"@media screen and (max-width: 44rem) {{\n{heads}\n}}\n"
+    placed = ", ".join(f":nth-child({i})" for i, number in enumerate(numeric, 2) if number)
+    if placed:
+        right = "text-align: right; font-variant-numeric: tabular-nums;"
+        rules += f"{table} > * > tr > :is(th, td):is({placed}) {{ {right} }}\n"
+    return rules
 
 
 @cache
-def _template() -> jinja2.Template:
+def _template(name: str) -> jinja2.Template:
     made = create_environment()
     made.filters.update(
         level=words.format_level,
         share=words.format_share,
         power=_power,
         soft=add_breaks,
+        long=break_long,
         prose=format_prose,
         terms=format_terms,
+        math=format_math,
         command=format_command,
         place=words.format_place,
         sort_key=sort_key,
@@ -99,11 +155,12 @@ def _template() -> jinja2.Template:
         summarize_finding=summarize_finding,
         legend=draw_legend,
         phases=phases,
+        theorem_heads=theorems.HEADS,
         levels=words.LEVELS,
         learned=LEARNED,
         zip=zip,
     )
-    return made.from_string(read_asset("report.html"))
+    return made.get_template(name)
 
 
 def add_breaks(text: str) -> Markup:
@@ -117,11 +174,31 @@ def add_breaks(text: str) -> Markup:
     return Markup("<wbr>").join(escape(part) for part in parts)
 
 
+def break_long(text: str) -> Markup:
+    """Let words of more than 24 characters break after an underscore.
+
+    Shorter ones fit into the column; what every word takes would be a tenth of a long page.
+    """
+    return Markup("/").join(add_breaks(part) if len(part) > 24 else escape(part) for part in text.split("/"))
+
+
 def format_prose(text: str) -> Markup:
     """Format a sentence: raise exponents, let long ids break."""
     parts = re.split(r"\b10\^(-?\d+(?:\.\d+)?)", text)
     raised = (Markup("10<sup>{}</sup>").format(part) if i % 2 else add_breaks(part) for i, part in enumerate(parts))
     return Markup("").join(raised)
+
+
+#: Words of formulas that are written without symbols, and what a page shows for them.
+_SYMBOLS = {
+    "alpha": "α", "beta": "β", "gamma": "γ", "delta": "δ", "eps": "ε", "epsilon": "ε", "lambda": "λ", "mu": "μ",
+    "sigma": "σ", "tau": "τ", "nu": "ν", "<=": "≤", ">=": "≥", "!=": "≠", "sqrt": "√",
+}  # fmt: skip
+
+
+def format_math(text: str) -> str:
+    """Write the Greek letters and relations of formulas as symbols."""
+    return re.sub(r"(?<![A-Za-z])([a-z]+)(?![a-z])|[<>!]=", lambda found: _SYMBOLS.get(found[0], found[0]), text)
 
 
 def format_terms(text: str, longest: int = 20) -> Markup:

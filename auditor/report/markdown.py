@@ -146,7 +146,7 @@ def _erratum(erratum: ErratumView) -> list[str]:
     if erratum.right:
         checked = "not refuted" if erratum.held else "not confirmed here"
         right += f" ({checked}: {', '.join(escape_markdown(claim.id) for claim in erratum.right)})"
-    texts = (erratum.text("id"), erratum.place, erratum.text("summary"), erratum.kind, erratum.text("fails"))
+    texts = (erratum.label, erratum.place, erratum.text("summary"), erratum.kind, erratum.text("fails"))
     return [*(escape_markdown(text) for text in texts), escape_markdown("; ".join(erratum.how_much)), evidence, right]
 
 

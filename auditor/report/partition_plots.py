@@ -14,7 +14,7 @@ from auditor.report.view import ClaimView
 
 #: Left and right ends of the two panels, which leave room for labels of `LABEL` characters.
 FREQUENCY, DEVIATION = (124.0, 230.0), (246.0, 348.0)
-LABEL = 20
+LABEL = 18
 #: Height of a row: a line of text.
 ROW = 14.0
 #: Deviations up to here are shaded: of the at most 29 cells of a distribution that is followed, one lies outside in 13
@@ -48,10 +48,15 @@ def plot_cells(claim: ClaimView) -> Markup:
     x, z = svg.Axis(0.0, top, *FREQUENCY), svg.Axis(-far, far, *DEVIATION)
     largest, wide = _round(top * top), z.at(USUAL) - z.at(-USUAL)
     parts = [
-        compact.draw_ticks_x([(x.at(math.sqrt(v)), f"{v:g}") for v in (0.0, largest / 10, largest)], 8, bottom),
+        compact.draw_ticks_x(
+            svg.space_ticks((x.at(math.sqrt(v)), f"{v:g}") for v in (0.0, largest / 10, largest)), 8, bottom
+        ),
         f'<path class="usual" d="M{svg.px(z.at(-USUAL))} 8h{svg.px(wide)}V{svg.px(bottom)}h{svg.px(-wide)}z"/>',
         compact.draw_ticks_x(
-            [(z.at(v), words.format_level(v).replace("-", "−")) for v in svg.list_round_numbers(-far, far, 6)],
+            svg.space_ticks(
+                ((z.at(v), words.format_level(v).replace("-", "−")) for v in svg.list_round_numbers(-far, far, 6)),
+                FREQUENCY[1] + 16,
+            ),
             8,
             bottom,
         ),

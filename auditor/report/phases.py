@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
 #: Colours of the lines: that of the frames of promised cells, of excluded ones, and others that are not a cell's own.
 COLOURS = (2, 1, 3, 4, 5)
-#: Labels of a horizontal axis that are so far apart do not touch; by eye.
-_APART = 26.0
 
 
 def describe_diagram(claim: ClaimView, found: Mapping[str, Any]) -> Iterator[str]:
@@ -77,7 +75,7 @@ def tabulate_cells(found: Mapping[str, Any]) -> tuple[list[str], list[list[str]]
 
 
 def draw_diagram(found: Mapping[str, Any]) -> Markup:
-    """Draw the diagram: darker where more trials succeeded.
+    """Draw the diagram: more colour where more trials succeeded.
 
     Cells that a theorem is about are framed.
     """
@@ -90,6 +88,7 @@ def draw_diagram(found: Mapping[str, Any]) -> Markup:
     height = (svg.HEIGHT - svg.TOP - svg.BOTTOM) / len(ys)
     bottom = svg.HEIGHT - svg.BOTTOM
     parts: list[str] = []
+    frames: list[str] = []
     for i, x in enumerate(xs):
         for j, y in enumerate(ys):
             cell = cells.get((x, y))
@@ -99,12 +98,15 @@ def draw_diagram(found: Mapping[str, Any]) -> Markup:
             said = f"{found['across']} = {x:g}, {found['up']} = {y:g}: {_count_text(cell)} succeed"
             if cell["stated"]:
                 said += f"; {cell['stated']}: {words.format_level(parse_number(cell['bound']))}"
-            name = f"cell {cell['stated']}".strip()
             left, top = svg.LEFT + i * width, bottom - (j + 1) * height
             parts.append(
-                f'<rect class="{name}" x="{svg.px(left + 0.5)}" y="{svg.px(top + 0.5)}" width="{svg.px(width - 1)}" '
-                f'height="{svg.px(height - 1)}" fill-opacity="{rate:.2f}"><title>{escape(said)}</title></rect>'
+                f'<rect class="cell" {_box(left, top, width, height, 0.5)} fill-opacity="{rate:.2f}">'
+                f"<title>{escape(said)}</title></rect>"
             )
+            if cell["stated"]:
+                inside = _box(left, top, width, height, 3.0)
+                frames.append(f'<rect class="halo" {inside}/><rect class="framed {cell["stated"]}" {inside}/>')
+    parts += frames
     for i, line in enumerate(found.get("lines") or []):
         placed = [
             (svg.LEFT + (k + 0.5) * width, bottom - (_axis_position(ys, value) + 0.5) * height)
@@ -113,25 +115,48 @@ def draw_diagram(found: Mapping[str, Any]) -> Markup:
         ]
         if len(placed) > 1:
             parts.append(f'<g class="curve{COLOURS[i % len(COLOURS)]}"><title>{escape(line["title"])}</title>')
-            parts.append(svg.draw_line(placed, "joined") + "</g>")
+            parts.append(svg.draw_line(placed, "halo") + svg.draw_line(placed, f"joined line{i % 4}") + "</g>")
     parts += _labels(xs, ys, width, height)
     parts += svg.draw_titles(str(found["across"]), str(found["up"]))
     said = f"{found['success']}: rate over {found['across']} and {found['up']}, {len(cells)} cells"
     return svg.draw_picture(svg.WIDTH, svg.HEIGHT, said, parts)
 
 
+def draw_key(index: int) -> Markup:
+    """Draw a sample of a line, for a key."""
+    from markupsafe import Markup
+
+    from auditor.report import svg
+
+    line = svg.draw_line([(0.0, 8.0), (28.0, 8.0)], f"joined line{index % 4}")
+    return Markup(
+        f'<svg class="wide curve{COLOURS[index % len(COLOURS)]}" viewBox="0 0 28 16" aria-hidden="true">{line}</svg>'
+    )
+
+
+def draw_frame(stated: str) -> Markup:
+    """Draw a sample of a frame, for a key."""
+    from markupsafe import Markup, escape
+
+    frame = f'<rect class="framed {escape(stated)}" {_box(0, 0, 16, 16, 1)}/>'
+    return Markup(f'<svg viewBox="0 0 16 16" aria-hidden="true">{frame}</svg>')
+
+
+def _box(left: float, top: float, width: float, height: float, margin: float) -> str:
+    from auditor.report import svg
+
+    inside = (left + margin, top + margin, width - 2 * margin, height - 2 * margin)
+    return " ".join(f'{name}="{svg.px(v)}"' for name, v in zip(("x", "y", "width", "height"), inside, strict=True))
+
+
 def _labels(xs: Sequence[float], ys: Sequence[float], width: float, height: float) -> Iterator[str]:
     from auditor.report import svg
 
-    last = -math.inf
-    for i, x in enumerate(xs):
-        at = svg.LEFT + (i + 0.5) * width
-        if at - last >= _APART:
-            yield svg.draw_text(at, svg.HEIGHT - svg.BOTTOM + 14, svg.shorten_count(x), "middle", "tick")
-            last = at
+    for at, said in svg.space_ticks((svg.LEFT + (i + 0.5) * width, svg.shorten_count(x)) for i, x in enumerate(xs)):
+        yield svg.draw_text(at, svg.HEIGHT - svg.BOTTOM + 14, said, "middle", "tick")
     for j, y in enumerate(ys):
         at = svg.HEIGHT - svg.BOTTOM - (j + 0.5) * height
-        yield svg.draw_text(svg.LEFT - 6, at + 4, f"{y:.3g}" if y < 1000 else svg.shorten_count(y), "end", "tick")
+        yield svg.draw_text(svg.LEFT - 6, at + 4, svg.shorten_count(y), "end", "tick")
 
 
 def _axis_position(values: Sequence[float], value: float) -> float:

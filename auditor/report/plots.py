@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from auditor.report import compact, svg, words
 from auditor.report.svg import Point
-from auditor.report.view import ClaimView
+from auditor.report.view import PHASE_DIAGRAM, ClaimView
 from auditor.results import parse_number
 
 #: A level beyond so many times the claimed one is drawn as an arrow at the edge: the ceiling would squeeze the rest.
@@ -33,8 +33,8 @@ def plot_levels(claim: ClaimView) -> Markup:
 
     All are on one axis; empty without a level.
     """
-    if claim.conformity:
-        return Markup("")  # its lower bound is a log-ratio, what it resolves a divergence
+    if claim.conformity or claim.found.get("kind") == PHASE_DIAGRAM:
+        return Markup("")  # a log-ratio beside a divergence; a count of cells
     keys = (
         ("lower bound", "lower_bound"),
         ("exact", "exact"),
@@ -43,20 +43,23 @@ def plot_levels(claim: ClaimView) -> Markup:
         ("resolves", "resolves"),
         ("ceiling", "ceiling"),
     )
-    rows = [(name, value) for name, key in keys if (value := claim.number(key)) is not None]
+    hidden = ("resolves", "ceiling") if claim.found_wrong else ()
+    rows = [(name, value) for name, key in keys if key not in hidden and (value := claim.number(key)) is not None]
     if not any(name != "claimed" for name, _ in rows):
         return Markup("")
     known = dict(rows)
     base = max((v for n, v in rows if n in ("claimed", "lower bound") and 0 < v < math.inf), default=1.0)
     top = 1.08 * max([base, *(v for _, v in rows if v <= OFF_SCALE * base)])
-    left, right, height = 84, 296, 26
+    left, right, height = 84, 282, 26
     bottom = 8 + height * len(rows)
 
     def x(value: float) -> float:
         return left + (right - left) * min(max(value, 0.0), top) / top
 
     parts = [
-        compact.draw_ticks_x([(x(t), words.format_level(t)) for t in svg.list_round_numbers(0.0, top, 4)], 8, bottom)
+        compact.draw_ticks_x(
+            svg.space_ticks((x(t), words.format_level(t)) for t in svg.list_round_numbers(0.0, top, 4)), 8, bottom
+        )
     ]
     claimed = known.get("claimed")
     if claimed is not None and claimed <= top:
@@ -235,12 +238,14 @@ def plot_evidence(claim: ClaimView) -> Markup:
         if highest:
             highest.append((a, highest[-1][1]))
         highest.append((a, best))
-    counts = [(x.at(math.log10(n)), svg.shorten_count(n)) for n in svg.list_decades(path[0][0], 10**x.high)]
+    counts = svg.space_ticks(
+        (x.at(math.log10(n)), svg.shorten_count(n)) for n in svg.list_decades(path[0][0], 10**x.high)
+    )
     parts = [
         compact.draw_ticks_x(counts, svg.TOP, svg.HEIGHT - svg.BOTTOM),
         compact.draw_ticks_y([(y.at(t), words.format_level(t)) for t in svg.list_round_numbers(low, high, 5)]),
         compact.draw_path([(svg.LEFT, y.at(threshold)), (svg.WIDTH - svg.RIGHT, y.at(threshold))], "decides"),
-        compact.draw_path(compact.thin_points(current, 0.2), "current"),
+        compact.draw_path(compact.thin_points(current, 0.4), "current"),
         compact.draw_path(compact.thin_points(highest, 0.2), "maximum"),
         compact.draw_titles(
             "draws, all datasets together" if claim.conformity else "draws, both sides together", "log10 of the e-value"

@@ -282,6 +282,9 @@ def build_schema() -> Schema:
         "claims": _list(_refer_to("claim")),
         "errata": _list(_refer_to("erratum")),
     }
+    titles = _with_description(
+        "Titles of the source documents, by name.", {"type": "object", "additionalProperties": TEXT}
+    )
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$comment": "Made from the code by `python -m auditor.report.results_schema`.",
@@ -289,7 +292,8 @@ def build_schema() -> Schema:
         "title": "dpaudit results",
         "description": "Content of results.json. Numbers have 8 significant digits; infinities and NaN are the strings "
         '"inf", "-inf" and "nan"; None is null.',
-        **_object(members, required=True),
+        **_object({**members, "documents": titles}),
+        "required": list(members),
         "$defs": {**PARTS, "claim": claim, "counterexample": _record(Counterexample, needed)},
     }
 

@@ -11,9 +11,13 @@ from collections.abc import Iterable
 
 from markupsafe import Markup, escape
 
+from auditor.report import words
+
 #: Size of all plots in their own units, which are pixels at the width of a phone.
 WIDTH, HEIGHT = 360, 270
-LEFT, RIGHT, TOP, BOTTOM = 52, 12, 12, 40
+LEFT, RIGHT, TOP, BOTTOM = 60, 16, 12, 40
+#: Width of a character of a label, at most; by eye.
+_CHARACTER = 6.6
 
 Point = tuple[float, float]
 
@@ -58,7 +62,7 @@ def list_round_numbers(low: float, high: float, count: int) -> list[float]:
     unit = 10.0 ** math.floor(math.log10(raw))
     step = next(m * unit for m in (1, 2, 5, 10) if m * unit >= raw * 0.999)
     first = math.ceil(low / step - 1e-9)
-    return [round(k * step, 12) + 0.0 for k in range(first, math.floor(high / step + 1e-9) + 1)]
+    return [float(f"{k * step:.12g}") + 0.0 for k in range(first, math.floor(high / step + 1e-9) + 1)]
 
 
 def list_decades(low: float, high: float) -> list[float]:
@@ -83,11 +87,44 @@ def list_decades(low: float, high: float) -> list[float]:
 
 
 def shorten_count(value: float) -> str:
-    """Format a count in few characters, for example "20k"."""
+    """Format a count in few characters, for example "20k" and "4,096"."""
+    if value >= 1e12:
+        return f"{value:.2g}".replace("e+", "e")
     for unit, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if value >= unit:
-            return f"{value / unit:g}{name}"
-    return f"{value:g}"
+            if value < 1e5 and value == round(value) and value % 100:
+                return f"{value:,.0f}"
+            return f"{value / unit:.3g}{name}"
+    return f"{value:.3g}"
+
+
+def space_ticks(ticks: Iterable[tuple[float, str]], free: float = -math.inf) -> list[tuple[float, str]]:
+    """Drop ticks whose labels would touch the one before.
+
+    Parameters
+    ----------
+    ticks : iterable of (float, str)
+        Place, in pixels from the left, and label of each tick, from left to right.
+    free : float
+        Where there is room from.
+    """
+    kept: list[tuple[float, str]] = []
+    for x, said in ticks:
+        half = _CHARACTER * len(said) / 2
+        if x - half >= free:
+            kept.append((x, said))
+            free = x + half + _CHARACTER
+    return kept
+
+
+def thin_labels(decades: list[float]) -> list[float]:
+    """At most eight of the labels, evenly."""
+    return decades[:: max(1, math.ceil(len(decades) / 8))]
+
+
+def label_decade(value: float) -> str:
+    """Label a place of a logarithmic axis."""
+    return shorten_count(value) if 1 <= value < 1e10 else words.format_level(value)
 
 
 def px(value: float) -> str:

@@ -22,6 +22,8 @@ from auditor.results import (
 
 #: Words for the facts of a claim of conformity, which has datasets in the place of a pair, and cells in that of events.
 _CONFORMITY = {"pair": "datasets", "event": "worst cell"}
+#: Facts that a counterexample has as well.
+_COUNTEREXAMPLE = ("pair", "event", "evidence")
 PHASE_DIAGRAM = "phase diagram"
 #: Notions of claims that are no guarantees of privacy and no conformity.
 THEOREMS = ("failure rate", "expected error", "smallest parameter", "exponent", PHASE_DIAGRAM, "inequality")
@@ -159,6 +161,27 @@ class ClaimView:
         return self.ok and self.verdict in ("violation", "deviation")
 
     @property
+    def found_wrong(self) -> bool:
+        """A violation or deviation was found, whether expected or not."""
+        return self.verdict in ("violation", "deviation")
+
+    @property
+    def resolves(self) -> float | None:
+        """Level that a pass would have found.
+
+        None for a violation or deviation.
+        """
+        return None if self.found_wrong else self.number("resolves")
+
+    @property
+    def ceiling(self) -> float | None:
+        """Largest level that a pass could have shown.
+
+        None for a violation or deviation.
+        """
+        return None if self.found_wrong else self.number("ceiling")
+
+    @property
     def judged(self) -> Mapping[str, Any] | None:
         """Counts and limits of the event in the judging draws.
 
@@ -292,10 +315,16 @@ class ClaimView:
             ("sandwich", self.text("sandwich").partition(":")[0]),
             ("independence", self._independence()),
             ("stated", self._self_reported_checks()),
-            ("source hash", self.text("source_hash")),
         ]
         renamed = _CONFORMITY if self.conformity else {}
         return [(renamed.get(key, key), words.one_line(value)) for key, value in lines if value]
+
+    @property
+    def facts_beside(self) -> list[tuple[str, str]]:
+        """The facts, without those that a counterexample beside them has."""
+        if self.counterexample is None:
+            return self.facts
+        return [(key, value) for key, value in self.facts if key not in _COUNTEREXAMPLE]
 
     def _self_reported_checks(self) -> str:
         """Checks of what the target states of itself."""
@@ -341,8 +370,11 @@ class ClaimView:
         if not self.draws:
             computed = self.level == "L0" or self.found
             return "none needed" if computed and self.verdict != "error" else "none"
-        refuted = "the stated distribution" if self.conformity else "the claim"
-        stop = f"stops as soon as {refuted} is refuted" if self.text("stop") == "verdict" else "runs its whole budget"
+        stop = "the whole budget"
+        if self.raw.get("truncated_by"):
+            stop = f"cut short by {self.text('truncated_by')}"
+        elif self.found_wrong and self.text("stop") == "verdict":
+            stop = "ended with the verdict"
         return f"{self.draws:,}{describe_carried(self.raw.get('ledger') or {})}; {stop}"
 
     def _independence(self) -> str:
@@ -440,6 +472,12 @@ class RunView:
         kinds = (("violations", "Violations, as expected"), ("deviations", "Deviations, as expected"))
         found = [(n, t, [c for c in self.claims if c.ok and f"{c.verdict}s" == n]) for n, t in kinds]
         return [part for part in found if part[2]]
+
+    @property
+    def strengths(self) -> list[tuple[str, int]]:
+        """Strengths of the passes that have one, with their numbers of claims."""
+        number_of = Counter(claim.strength for claim in self.claims if claim.strength)
+        return [(name, number_of[name]) for name in ("reached", "loose", "out of reach") if number_of[name]]
 
     @property
     def counts(self) -> list[tuple[str, int, int, int]]:

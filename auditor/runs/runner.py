@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from typing import Any
@@ -91,6 +92,22 @@ def collect_errata(selected: Sequence[Claim]) -> list[dict[str, Any]]:
     ]
 
 
+def collect_documents(selected: Sequence[Claim]) -> dict[str, str]:
+    """Titles of the source documents.
+
+    The docstring of an entry's module, or of its package, begins with ``Document NAME: title.``.
+    """
+    titles: dict[str, str] = {}
+    for entry in _entries_of(selected):
+        name, module = entry.source.document, entry.function.__module__
+        for said in (sys.modules.get(module), sys.modules.get(module.rpartition(".")[0])):
+            first = ((said and said.__doc__) or "").strip().partition("\n")[0]
+            if name and first.startswith(f"Document {name}: "):
+                title = first.removeprefix(f"Document {name}: ").removesuffix(".")
+                titles.setdefault(name, title[:1].upper() + title[1:])
+    return titles
+
+
 def _entries_of(selected: Sequence[Claim]) -> list[Entry]:
     """Entries that declare claims, each once, in the order of the claims."""
     return list({claim.entry: claim.origin for claim in selected if claim.origin is not None}.values())
@@ -112,4 +129,4 @@ def results_document(run: Run, selected: Sequence[Claim], outcome: Outcome) -> d
     if outcome.interrupted:
         about["interrupted"] = True
     results = add_places(outcome.results, selected, _entries_of(selected))
-    return make_document(about, results, collect_errata(selected))
+    return make_document(about, results, collect_errata(selected), collect_documents(selected))

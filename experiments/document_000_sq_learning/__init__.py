@@ -1,1 +1,1 @@
-"""Document 000: differential privacy and the statistical query model."""
+"""Document 000: lecture notes, differential privacy and the statistical query model."""

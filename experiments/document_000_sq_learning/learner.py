@@ -100,7 +100,7 @@ _ENOUGH = {"smoke": 140_000, "standard": 400_000}
 _J4 = Erratum(
     "J4",
     "proof",
-    "In the copy we have, the proof of Theorem 1 adds Laplace noise of scale M/(|S_i| alpha) to each response, and "
+    "The proof of Theorem 1 adds Laplace noise of scale M/(|S_i| alpha) to each response, and "
     "bounds its magnitude by O(ln(2M/delta)/(alpha |S_i|)) <= tau/2.",
     fails="noise of that scale is larger by a factor of M: at M = 100, alpha = tau = 0.1, delta = 0.05 and |S_i| = "
     "3318 it exceeds tau/2 with probability 0.85, where delta/(2M) = 0.00025 is needed",

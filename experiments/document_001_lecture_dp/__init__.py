@@ -1,1 +1,1 @@
-"""Document 001: machine learning, lecture 12."""
+"""Document 001: machine learning, lecture 12: differential privacy."""

@@ -187,7 +187,7 @@ def _ratio_of_levels() -> list[Row]:
         Erratum(
             "J12d",
             "false",
-            "In the copy we have, Definition 12.1 asks for Pr[A(D) = a] < e^eps Pr[A(D') = a], a strict inequality.",
+            "Definition 12.1 asks for Pr[A(D) = a] < e^eps Pr[A(D') = a], a strict inequality.",
             fails="No mechanism whose largest ratio is exactly e^eps satisfies it: not one with a constant output at "
             "eps = 0, and not randomised response at its own level.",
             correction="At most (<=) in place of less than (<).",

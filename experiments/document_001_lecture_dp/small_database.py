@@ -199,7 +199,7 @@ def _growth_of_bound(name: str, at: list[float], other: float, case: str) -> Dra
         Erratum(
             "J12a",
             "proof",
-            "In the copy we have, the proof of accuracy takes m = 2 log(2k) / (2 al^2) rows, and concludes that a good "
+            "The proof of accuracy takes m = 2 log(2k) / (2 al^2) rows, and concludes that a good "
             "database exists from a union bound of 2k exp(-al^2 m / 2) = 1 on the probability that a sample is bad.",
             fails="The bound is sqrt(2k) at that m, 4.47 for k = 10, and exactly 1 at the m of the algorithm, "
             "2 log(2k) / al^2; existence needs a bound below 1.",

@@ -1,1 +1,1 @@
-"""Document 002: what can be learned privately."""
+"""Document 002: What Can We Learn Privately? (Kasiviswanathan and others)."""

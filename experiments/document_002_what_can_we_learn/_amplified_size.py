@@ -32,7 +32,7 @@ SMALL = (5.0, 10.0, 20.0, 40.0, 80.0, 160.0)
 E1 = Erratum(
     "E1",
     "false",
-    "In the copy we have, section 2.1 says that all algorithms of the document are symmetric: they do not depend on "
+    "Section 2.1 says that all algorithms of the document are symmetric: they do not depend on "
     "the order of the entries, so that databases may be multisets, with symmetric difference for the distance.",
     fails="A* cuts the database into blocks by position: its output distribution changes with the order, and if one "
     "record is "
@@ -43,7 +43,7 @@ E1 = Erratum(
 E4 = Erratum(
     "E4",
     "false",
-    "In the copy we have, step 1 of A* sets beta' = beta/2, and the proof of Lemma 4.6 concludes 1 - 3 beta' = "
+    "Step 1 of A* sets beta' = beta/2, and the proof of Lemma 4.6 concludes 1 - 3 beta' = "
     "1 - beta from three events of probability beta' each.",
     fails="with beta' = beta/2 the three events may have probability 3 beta/2; what A* really loses is far less",
     correction="beta' = beta/3",
@@ -51,14 +51,14 @@ E4 = Erratum(
 E5 = Erratum(
     "E5",
     "false",
-    "In the copy we have, step 1 of A* sets the number of runs k to the logarithm of 1/beta' to base 3/4, rounded up.",
+    "Step 1 of A* sets the number of runs k to the logarithm of 1/beta' to base 3/4, rounded up.",
     fails="the base is below 1, so k is negative, -10 for beta = 0.1: there is no candidate and no hypothesis",
     correction="k = ceil(log_{4/3}(1/beta'))",
 )
 E7 = Erratum(
     "E7",
     "false",
-    "In the copy we have, Theorem 4.4 and Lemma 4.6 give A* a sample complexity of O(d log(1/beta) / (eps alpha)).",
+    "Theorem 4.4 and Lemma 4.6 give A* a sample complexity of O(d log(1/beta) / (eps alpha)).",
     fails="its test part has (c' k / (alpha' eps)) log(k/beta') rows, which grows as log^2(1/beta): whatever the "
     "constant, for small beta A* answers that samples are insufficient",
     correction="O((d log(1/beta) + log^2(1/beta)) / (eps alpha)); the printed bound holds with noise 2/(s eps), which "
@@ -67,7 +67,7 @@ E7 = Erratum(
 E8 = Erratum(
     "E8",
     "proof",
-    "In the copy we have, the third claim in the proof of Lemma 4.6 bounds the probability that a noisy error is less "
+    "The third claim in the proof of Lemma 4.6 bounds the probability that a noisy error is less "
     "than alpha' away from the error by beta'/k.",
     fails="that is the event that should happen, and has probability 1 - beta'/k or more",
     correction="the probability of being alpha' or more away is exp(-alpha' s eps / k), at most beta'/k",
@@ -75,7 +75,7 @@ E8 = Erratum(
 E7_FOOTNOTE = Erratum(
     "E7",
     "false",
-    "In the copy we have, footnote 4 says that selection by the exponential mechanism has the same asymptotic "
+    "Footnote 4 says that selection by the exponential mechanism has the same asymptotic "
     "behaviour as A*, whose sample complexity Theorem 4.4 gives as O(d log(1/beta) / (eps alpha)).",
     fails="A* needs a term log^2(1/beta) more, so that the ratio of the two sizes grows without bound as beta falls",
     correction="the variant of the footnote is the better one: it attains the bound that the theorem claims",

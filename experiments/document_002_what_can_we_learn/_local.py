@@ -18,7 +18,7 @@ EPSILON, BETA = 1.0, 0.05
 E9 = Erratum(
     "E9",
     "false",
-    "In the copy we have, Lemma 5.6 (and with it Theorem 5.7) says that for a sufficiently large constant c a sample "
+    "Lemma 5.6 (and with it Theorem 5.7) says that for a sufficiently large constant c a sample "
     "of n >= c log(1/beta) b^2 / (epsilon^2 tau^2) entries is enough, for every epsilon.",
     fails="n falls below what the sample itself needs: with the c that is enough up to epsilon = 1 the answer misses "
     "tau = 0.05 with probability 0.106 at epsilon = 10 and 0.405 at 20, where beta = 0.05; and so for every c at an "

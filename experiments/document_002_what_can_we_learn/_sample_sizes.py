@@ -38,7 +38,7 @@ _K = 64
 E2 = Erratum(
     "E2",
     "proof",
-    "In the copy we have, the proof of Theorem 3.4 ends with |H| (2 exp(-2 n alpha^2 / 9) + exp(-eps n alpha / 6)) "
+    "The proof of Theorem 3.4 ends with |H| (2 exp(-2 n alpha^2 / 9) + exp(-eps n alpha / 6)) "
     "<= beta for n >= 6 (ln|H| + ln(1/beta)) max{1/(eps alpha), 1/alpha^2}.",
     fails="where eps <= alpha the second term alone equals beta at that n: with |H| = 10, beta = 0.1 and "
     "eps = alpha = 0.1 the left side is 1.43 beta at n = 2764",

@@ -92,7 +92,7 @@ _COARSE = 2.0**-2
 _E1 = Erratum(
     "E1",
     "false",
-    "In the copy we have, section 2.1 says that all algorithms of the paper are symmetric: they do not depend on the "
+    "Section 2.1 says that all algorithms of the paper are symmetric: they do not depend on the "
     "order of the elements of the database.",
     fails="a protocol that asks each query to a block of users of its own depends on who is in which block; so does "
     "the amplified parity learner",

@@ -68,7 +68,7 @@ _LARGEST = float(optimize.brentq(lambda eps: 2.0 * math.atanh(eps / 4.0) - eps, 
 _E3 = Erratum(
     "E3",
     "false",
-    "In the copy we have, Lemma 4.2 says without a range of epsilon that algorithm A, which takes rows with "
+    "Lemma 4.2 says without a range of epsilon that algorithm A, which takes rows with "
     "probability epsilon/4, is epsilon-differentially private; Definition 3.1 is for all epsilon > 0.",
     fails="its exact level is 2 atanh(epsilon/4): 4.37 at epsilon = 3.9, and infinite at 4; above 4 there is no such "
     "algorithm, epsilon/4 is no probability",

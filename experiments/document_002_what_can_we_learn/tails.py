@@ -170,7 +170,7 @@ def chernoff_hoeffding() -> Iterator[Draft]:
 _E17 = Erratum(
     "E17",
     "false",
-    "In the copy we have, Lemma A.3 says for independent X_1 .. X_n from Lap(lambda) and every delta > 0 that "
+    "Lemma A.3 says for independent X_1 .. X_n from Lap(lambda) and every delta > 0 that "
     "Pr[|sum X_i / n| >= delta] = exp(-delta^2 n / (4 lambda^2)).",
     fails="read as an upper bound, it is exceeded: with u = delta / lambda, at n = 1, u = 5 the probability is 0.0067 "
     "where 0.0019 is stated, at n = 2, u = 4 it is 0.0017 for 0.00034, at n = 3, u = 3 it is 0.0021 for 0.0012; for "

@@ -1,1 +1,1 @@
-"""Document 003: workshop notes on the complexity of differential privacy."""
+"""Document 003: workshop notes on the complexity of differential privacy (Vadhan)."""

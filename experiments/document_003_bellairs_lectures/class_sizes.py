@@ -23,7 +23,7 @@ from mechanisms.learning.class_sizes import (
 J10 = Erratum(
     "J10",
     "false",
-    "in the copy we have, log |C| <= d VC(C) for every class C of functions on {0,1}^d",
+    "log |C| <= d VC(C) for every class C of functions on {0,1}^d",
     fails="for the document's own thresholds c_t, 0 <= t <= 2^d: VC(C) = 1, and there are 2^d + 1 of them",
     correction="Sauer's sum, |C| <= sum over i <= VC of C(2^d, i), which is at most (2^d)^VC for VC >= 2: the printed "
     "bound can fail at VC = 1 only, and there by one function",

@@ -59,7 +59,7 @@ _GAMES = {"smoke": 400, "standard": 1_000}
 _J7 = Erratum(
     "J7",
     "false",
-    "in the copy we have, Error(Q) >= PDisc(Q_S) for every set S of columns, and HerPDisc(Q) is their minimum over S",
+    "Error(Q) >= PDisc(Q_S) for every set S of columns, and HerPDisc(Q) is their minimum over S",
     fails="two people and the queries of their bits: the answer (1/2, 1/2), whatever the data, has an error of 1/2 "
     "while PDisc is 1; one person: randomised response at eps = 1 is exact with probability 0.731; and one column has "
     "PDisc at most 1, 0 if no query counts it, so that with the minimum the upper bound of Theorem 4.2.4 would be 0 "

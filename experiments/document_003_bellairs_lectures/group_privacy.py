@@ -65,7 +65,7 @@ def _whole_column_pair(column: str) -> Pair:
 _J1 = Erratum(
     "J1",
     "false",
-    "in the copy we have, (eps, delta)-DP gives (k eps, e^(k eps) delta)-indistinguishability at distance k",
+    "(eps, delta)-DP gives (k eps, e^(k eps) delta)-indistinguishability at distance k",
     fails="for eps < ln(2 - e^(-k eps)), so for k = 2 and eps < 0.481, and as k grows for all eps < ln 2: a chain of "
     "datasets, and ordinary Gaussian noise on a count, show more; the proof's last line puts e^(k eps) delta for "
     "delta (1 + e^eps + ... + e^((k-1) eps))",

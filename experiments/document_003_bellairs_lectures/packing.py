@@ -47,7 +47,7 @@ _SIZES = (25.0, 50.0, 100.0, 200.0, 400.0)
 _J2 = Erratum(
     "J2",
     "false",
-    "in the copy we have, some dataset has an error above R/2 with probability above 1/2, and Error(Q) > k/2",
+    "Some dataset has an error above R/2 with probability above 1/2, and Error(Q) > k/2",
     fails="the answer (k/2, ..., k/2), whatever the data, is 0-DP, and its error is exactly k/2 on each of the 2^k "
     "datasets: balls of radius R/2 are disjoint only if they are open",
     correction="an error of at least R/2 with probability above 1/2; Error(Q) >= k/2",

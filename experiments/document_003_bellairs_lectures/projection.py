@@ -63,7 +63,7 @@ _LARGE = 4.0
         Erratum(
             "J9b",
             "proof",
-            "in the copy we have, the foot p of the perpendicular from the noisy answers yt to the line through y and "
+            "The foot p of the perpendicular from the noisy answers yt to the line through y and "
             "yh has ||p - yt|| <= ||y - p||",
             fails="yt is far from that line: ||p - yt|| is about the length of all of the noise, d times its standard "
             "deviation, and ||y - p|| that of its part along one line",

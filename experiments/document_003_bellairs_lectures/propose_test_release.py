@@ -196,7 +196,7 @@ def _accuracy() -> Iterator[Draft]:
         Erratum(
             "J13",
             "proof",
-            "in the copy we have, Case 1 of the proof: if LS(x) is above the bound, then both M(x) and M(x') release "
+            "Case 1 of the proof: if LS(x) is above the bound, then both M(x) and M(x') release "
             "with probability at most delta",
             fails="a neighbour x' at distance 1 releases with probability e^epsilon delta/2, more than delta for "
             "epsilon > ln 2",

@@ -172,7 +172,7 @@ _CONSTANTS = ((2, 0.0399, 0.08), (8, 0.0759, 0.1))
 _J6 = Erratum(
     "J6",
     "proof",
-    "in the copy we have, the proof of Claim 4.1.8 puts beta = 1/2 into 3^n O(beta)^k and calls it exponentially small",
+    "The proof of Claim 4.1.8 puts beta = 1/2 into 3^n O(beta)^k and calls it exponentially small",
     fails="the hidden O(beta) is about 16 beta: for balanced z with just over n/100 entries "
     "Pr[|<q, z>| < sqrt(n)/2] is 1 for n < 10^4, and 1 - 1.5e-23 as n grows, so that the bound is above 1 unless k "
     "exceeds 7e22 n",

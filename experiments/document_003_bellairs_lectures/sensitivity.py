@@ -312,7 +312,7 @@ def _error_of_epsilon(epsilon: float) -> Setting:
         Erratum(
             "J3",
             "false",
-            "in the copy we have: with the smooth sensitivity for the parameter epsilon, Cauchy noise of scale "
+            "With the smooth sensitivity for the parameter epsilon, Cauchy noise of scale "
             "O(SS(x)/epsilon) gives epsilon-differential privacy",
             fails="with the same epsilon it is false at the level of constants: at neighbours whose smooth "
             "sensitivities differ by e^epsilon and whose medians differ, the loss is above epsilon for every constant "

@@ -1,1 +1,1 @@
-"""Document 004: model-agnostic private learning via stability."""
+"""Document 004: Model-Agnostic Private Learning via Stability (Bassily and others)."""

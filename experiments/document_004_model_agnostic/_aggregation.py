@@ -15,7 +15,7 @@ EPSILON, DELTA = 8.0, 0.3
 ERR2 = Erratum(
     "ERR-2",
     "proof",
-    "In the copy we have, the distance of Algorithm 4 is the gap between the two largest counts less 1, and "
+    "The distance of Algorithm 4 is the gap between the two largest counts less 1, and "
     "Corollary 3.10 takes it for a distance to instability, which moves by 1 when one record changes.",
     fails="one record changes one vote, which moves the gap by 2, and in a tie the label changes at distance 1: an "
     "epoch costs 4/lambda and not 2/lambda, and a flip leaks more than the bound allows",

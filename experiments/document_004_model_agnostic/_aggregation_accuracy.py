@@ -15,7 +15,7 @@ from mechanisms.teacher_ensembles.vote_distance import gap_distance
 ERR8A = Erratum(
     "ERR-8a",
     "proof",
-    "In the copy we have, the proof of Theorem 3.11 takes the distance to be at least k/3 for a label with 2k/3 votes.",
+    "The proof of Theorem 3.11 takes the distance to be at least k/3 for a label with 2k/3 votes.",
     fails="the gap is then k/3, and the distance k/3 - 1",
     correction="the theorem holds, also where the constant 136 leaves no room for 1: the votes agree on more than 2k/3",
 )

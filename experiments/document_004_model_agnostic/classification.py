@@ -70,7 +70,7 @@ from mechanisms.teacher_ensembles.vote_distance import safe_distance
 _ERR4 = Erratum(
     "ERR-4",
     "proof",
-    "In the copy we have, the proof of Corollary 4.1 bounds ln(k/beta) by ln(m/beta).",
+    "The proof of Corollary 4.1 bounds ln(k/beta) by ln(m/beta).",
     fails="k is above m up to many thousands of points: 22,930 teachers for 1,843 points at alpha = 0.1 and eps = 8",
     correction="one Hoeffding bound for the mean over all teachers does without k: T as printed suffices, and with "
     "ln(1/beta) for ln(m/beta)",
@@ -78,7 +78,7 @@ _ERR4 = Erratum(
 _ERR5 = Erratum(
     "ERR-5",
     "proof",
-    "In the copy we have, the loop of Algorithm 3 runs while c <= T, and its noise is calibrated for T compositions.",
+    "The loop of Algorithm 3 runs while c <= T, and its noise is calibrated for T compositions.",
     fails="T + 1 points are refused before it stops, so T + 1 epochs are composed",
     correction="with T + 1 epochs the claim still holds at the levels computed here, by the slack in the constant 32",
 )

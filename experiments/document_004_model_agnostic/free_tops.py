@@ -49,7 +49,7 @@ _QUERIES, _CUTOFF, _BETA, _DELTA = 100, 10, 0.1, 1e-6
 _ERR5 = Erratum(
     "ERR-5",
     "proof",
-    "In the copy we have, the loop of Algorithm 1 runs while c <= T, and its noise is calibrated for T compositions.",
+    "The loop of Algorithm 1 runs while c <= T, and its noise is calibrated for T compositions.",
     fails="T + 1 bottoms are given out before it stops, so T + 1 epochs are composed",
     correction="with T + 1 epochs the theorem still holds at the levels computed here, by the slack in the constant 32",
 )

@@ -56,22 +56,21 @@ _BALLOTS = ((4, 2), (5, 2), (4, 3), (6, 3))
 _ERR1 = Erratum(
     "ERR-1",
     "false",
-    "Theorem 5.4, in the copy we have: Algorithm 6 with the threshold w = lambda ln(4m/delta) is (epsilon, delta)-DP.",
+    "Theorem 5.4: Algorithm 6 with the threshold w = lambda ln(4m/delta) is (epsilon, delta)-DP.",
     fails="a failing test lets a label through with probability (4 sqrt(u) - u)/6, u = delta/(4m), whatever epsilon is",
     correction="w = 2 lambda ln(4m/delta), which is what Algorithm 3 uses at delta/2 and 2m tests",
 )
 _ERR2 = Erratum(
     "ERR-2",
     "proof",
-    "Corollary 3.10 and Theorem 5.4, in the copy we have, take the gap of the votes, less 1, for a distance that "
-    "moves by 1.",
+    "Corollary 3.10 and Theorem 5.4 take the gap of the votes, less 1, for a distance that moves by 1.",
     fails="a replaced vote moves the gap by 2, and the leading class can change at a distance of 1",
     correction="ceil(gap/2) - 1 moves by 1; with the gap, slack in the constants certifies epsilon up to 4 and more",
 )
 _ERR5 = Erratum(
     "ERR-5",
     "proof",
-    "The loops of Algorithms 3, 4 and 6, in the copy we have, run while c <= T, and the noise is calibrated for T.",
+    "The loops of Algorithms 3, 4 and 6 run while c <= T, and the noise is calibrated for T.",
     fails="up to T + 1 epochs are composed, up to T + 2 in Algorithm 6",
     correction="all of them are certified at the levels computed here, by the slack in the constants",
 )

@@ -78,15 +78,14 @@ _QUERIES, _CUTOFF, _BETA, _DELTA = 100, 10, 0.1, 1e-6
 _ERR5 = Erratum(
     "ERR-5",
     "proof",
-    "In the copy we have, the loop of Algorithm 3 runs while c <= T, and its noise is calibrated for T compositions.",
+    "The loop of Algorithm 3 runs while c <= T, and its noise is calibrated for T compositions.",
     fails="T + 1 queries are refused before it stops, so T + 1 epochs are composed",
     correction="with T + 1 epochs the theorem still holds at the levels computed here, by the slack in the constant 32",
 )
 _ERR7 = Erratum(
     "ERR-7",
     "proof",
-    "In the copy we have, Lemma 3.8: a query whose values on neighbours differ is answered with probability at most "
-    "delta/(2m).",
+    "Lemma 3.8: a query whose values on neighbours differ is answered with probability at most delta/(2m).",
     fails="a threshold that has survived stable queries is lower than a fresh one: after 999 of them at distance w the "
     "query is answered with 2.56 times that probability (m = 1000, delta = 1e-6)",
     correction="each epoch leaks at most (4p - p^2)/6 with p = delta/(2m), so that T + 1 of them leak at most delta/3: "

@@ -269,7 +269,7 @@ def _half_window(query: SoftLabelQuery) -> Iterator[Draft]:
 _ERR14 = Erratum(
     "ERR-14",
     "false",
-    "Theorem 5.14, in the copy we have: every label is within 8 alpha sqrt(2n') + nu/2 of the expected prediction, "
+    "Theorem 5.14: every label is within 8 alpha sqrt(2n') + nu/2 of the expected prediction, "
     "queries that are not of weak quality included.",
     fails="where the window straddles the edge of a bin, the label can be the midpoint of the bin that the expectation "
     "is not in: with n' = 1 and predictions 1/2 - 1e-6 + z/64 it is off by 0.1289 where 0.125 is stated",

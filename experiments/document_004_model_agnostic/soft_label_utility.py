@@ -26,7 +26,7 @@ _NEEDED = Exactly("smallest gap at which all queries are answered with probabili
 _ERR3 = Erratum(
     "ERR-3",
     "false",
-    "In the copy we have, Theorem 5.6 says that Algorithm 6 answers all m queries if at most T of them are unstable "
+    "Theorem 5.6 says that Algorithm 6 answers all m queries if at most T of them are unstable "
     "over the plain partition.",
     fails="queries that are unstable over both partitions cost 2: after T/2 + 1 of them the run halts, and stable "
     "queries are not answered",

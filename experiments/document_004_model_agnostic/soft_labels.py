@@ -84,8 +84,7 @@ _CHUNKS = 673
 _ERR1 = Erratum(
     "ERR-1",
     "false",
-    "In the copy we have, Algorithm 6 sets w = lambda ln(4m/delta), and Theorem 5.4 says that it is "
-    "(epsilon, delta)-DP.",
+    "Algorithm 6 sets w = lambda ln(4m/delta), and Theorem 5.4 says that it is (epsilon, delta)-DP.",
     fails="one vote that decides both histograms shows with probability 1 - (1 - (4 sqrt(u) - u)/6)^2, u = delta/(4m), "
     "whatever epsilon is: 0.065 for m = 1 and delta = 0.01",
     correction="w = 2 lambda ln(4m/delta), which is what the proof's substitutions in Algorithm 3 give",
@@ -93,8 +92,7 @@ _ERR1 = Erratum(
 _ERR2 = Erratum(
     "ERR-2",
     "proof",
-    "In the copy we have, the proof of Theorem 5.4 follows Corollary 3.10, which takes max(0, gap - 1) for the "
-    "distance to instability.",
+    "The proof of Theorem 5.4 follows Corollary 3.10, which takes max(0, gap - 1) for the distance to instability.",
     fails="when one vote changes it moves by 2: an epoch costs 4/lambda, twice what the proof composes",
     correction="max(0, ceil(gap/2) - 1) moves by at most 1; with the printed distance (and the corrected w) the "
     "theorem holds all the same in the range checked, epsilon <= 18",
@@ -102,7 +100,7 @@ _ERR2 = Erratum(
 _ERR5 = Erratum(
     "ERR-5",
     "proof",
-    "In the copy we have, the loop of Algorithm 6 runs while c <= T, and its noise is calibrated for 2T failed tests.",
+    "The loop of Algorithm 6 runs while c <= T, and its noise is calibrated for 2T failed tests.",
     fails="T + 2 tests can fail before it stops, which is more than 2T for T = 1",
     correction="with T + 2 epochs the theorem (with the corrected w) still holds at the levels computed here, by "
     "the slack in the constant 64",

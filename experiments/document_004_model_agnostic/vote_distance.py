@@ -110,7 +110,7 @@ def oracles() -> Iterator[Draft]:
 _ERR2 = Erratum(
     "ERR-2",
     "proof",
-    "In the copy we have, Corollary 3.10 (and Theorem 5.4) takes max{0, gap - 1} for the distance to instability of a "
+    "Corollary 3.10 (and Theorem 5.4) takes max{0, gap - 1} for the distance to instability of a "
     "majority of votes, of which one record changes one.",
     fails="one vote less for the first and one more for the second move the gap by 2, so the distance has sensitivity "
     "2; and where a vote breaks a tie the value changes at distances 1 and 0",

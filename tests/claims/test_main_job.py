@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parents[2]
 #: that the test allows more.
 LIMIT, BUSY = 260, 2.0
 #: Bytes that a report may have to open at once in a browser.
-LARGEST_REPORT = 12_000_000
+LARGEST_REPORT = 2_500_000
 
 
 @dataclass(frozen=True)

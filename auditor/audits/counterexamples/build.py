@@ -10,7 +10,7 @@ from auditor.audits.context import Question
 from auditor.audits.counterexamples.confirm import EventCounts
 from auditor.audits.counterexamples.replay import to_replay, to_replay_unshrunk
 from auditor.audits.counterexamples.shrink import Shrunk
-from auditor.audits.counterexamples.snippet import show_data
+from auditor.audits.counterexamples.snippet import show_pair
 from auditor.audits.fixed_size import FixedSize
 from auditor.audits.privacy_loop import Evidence, Settings
 from auditor.datasets import Pair
@@ -153,9 +153,10 @@ def _counterexample_content(
 ) -> dict[str, Any]:
     """Datasets, event and counts of a counterexample, and the code that shows them."""
     code = "" if private or question.snippet is None else question.snippet(pair, event, counts)
+    x, y = ("(not shown)", "(not shown)") if private else show_pair(pair.x, pair.y)
     return {
-        "x": "(not shown)" if private else show_data(pair.x),
-        "y": "(not shown)" if private else show_data(pair.y),
+        "x": x,
+        "y": y,
         "event": event,
         "x_count": counts.x,
         "y_count": counts.y,

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 _RUN = 6
 #: Periods of repeating entries that are looked for; arbitrary, patterns alternate.
 _PERIODS = 4
+#: Characters of a dataset, or of a row, that are shown in a line.
+_LINE = 100
+#: Rows that are shown of those in which two datasets differ.
+_MOST_ROWS = 3
 
 
 def python_of(data: Any) -> str:
@@ -264,4 +268,75 @@ def show_data(data: Any) -> str:
         return f"DataFrame of {len(data):,} rows, columns {', '.join(map(str, data.columns[:6]))}"
     text = python_of(data) if isinstance(data, dict) else repr(data.tolist() if isinstance(data, np.ndarray) else data)
     rows = f" ({count_rows(data):,} rows)" if has_rows(data) else ""
-    return text if len(text) <= 100 else f"{text[:80]}...{rows}"
+    return text if len(text) <= _LINE else f"{text[: _LINE - 20]}...{rows}"
+
+
+def show_pair(x: Any, y: Any) -> tuple[str, str]:
+    """Two datasets in a line each.
+
+    Of those that are too long the rows are shown in which they differ, counted from 0.
+
+    Parameters
+    ----------
+    x, y : object
+        Neighbouring datasets.
+    """
+    shown = (show_data(x), show_data(y))
+    rows = (_rows_of(x), _rows_of(y))
+    if rows[0] is None or rows[1] is None or not any(_is_shortened(data) for data in (x, y)):
+        return shown
+    start, parts = _rows_apart(rows[0], rows[1])
+    if not any(parts):
+        return shown
+    names = [str(name) for name in x.columns] if is_frame(x) and is_frame(y) and list(x) == list(y) else []
+    told = [_say_rows(part, other, start, names) for part, other in (parts, parts[::-1])]
+    return _say_size(x, told[0]), _say_size(y, told[1])
+
+
+def _say_size(data: Any, rows: str) -> str:
+    return f"{'DataFrame of ' if is_frame(data) else ''}{len(data):,} rows, {rows}"
+
+
+def _is_shortened(data: Any) -> bool:
+    return is_frame(data) or len(repr(data.tolist() if isinstance(data, np.ndarray) else data)) > _LINE
+
+
+def _rows_of(data: Any) -> list[Any] | None:
+    """Rows of a dataset of rows, or None."""
+    if is_frame(data):
+        return list(data.itertuples(index=False, name=None))
+    if isinstance(data, np.ndarray) and data.ndim:
+        rows: list[Any] = data.tolist()
+        return rows
+    return list(data) if isinstance(data, list | tuple) else None
+
+
+def _rows_apart(x: list[Any], y: list[Any]) -> tuple[int, tuple[list[Any], list[Any]]]:
+    """Where two lists of rows begin to differ, and what of each is between what begins and what ends them both."""
+    # By their texts: a missing value is not equal to itself.
+    a, b = [repr(row) for row in x], [repr(row) for row in y]
+    least = min(len(a), len(b))
+    start = next((i for i in range(least) if a[i] != b[i]), least)
+    end = next((i for i in range(least - start) if a[-1 - i] != b[-1 - i]), least - start)
+    return start, (x[start : len(x) - end], y[start : len(y) - end])
+
+
+def _say_rows(rows: list[Any], others: list[Any], start: int, names: list[str]) -> str:
+    """The rows of one side, up to `_MOST_ROWS`; of a row that replaces another the columns that are others."""
+    if not rows:
+        return f"without row {start:,}" if len(others) == 1 else f"without {len(others):,} rows from row {start:,} on"
+    told = []
+    for i, row in enumerate(rows[:_MOST_ROWS]):
+        other = others[i] if len(rows) == len(others) else None
+        text = _say_row(row, other, names)
+        told.append(f"row {start + i:,}: {text if len(text) <= _LINE else text[: _LINE - 20] + '...'}")
+    more = len(rows) - len(told)
+    return "; ".join(told) + (f"; and {more:,} more" if more else "")
+
+
+def _say_row(row: Any, other: Any, names: list[str]) -> str:
+    if not names:
+        return repr(row)
+    apart = [i for i in range(len(names)) if other is None or repr(row[i]) != repr(other[i])]
+    same = ", the same in all other columns" if len(apart) < len(names) else ""
+    return ", ".join(f"{names[i]} = {row[i]}" for i in apart) + same

@@ -122,8 +122,8 @@ def test_what_cannot_be_drawn_is_refused(change: dict[str, Any], said: str) -> N
 def test_the_report_shows_cells_lines_and_numbers() -> None:
     found = audited(diagram())
     page = render_html(make_document({}, [found], []))
-    assert page.count('<rect class="cell promised"') == 6
-    assert page.count('<rect class="cell excluded"') == 4
+    assert page.count('<rect class="framed promised"') == 6 + 1, "cells, and the key"
+    assert page.count('<rect class="framed excluded"') == 4 + 1
     assert "noise = n" in page
     assert "n = 1, noise = 1: 50 of 50 succeed; promised: 0.95" in page
     assert "For 6 cells the claim is that the probability of success (half of the bits) is" in page

@@ -23,7 +23,7 @@ from auditor.audits.counterexamples.replay import (
     to_replay_unshrunk,
 )
 from auditor.audits.counterexamples.shrink import Shrunk, shrink_counterexample
-from auditor.audits.counterexamples.snippet import write_snippet
+from auditor.audits.counterexamples.snippet import show_pair, write_snippet
 from auditor.datasets import Relation
 from auditor.errors import SpecificationError, TargetError
 from auditor.events.codec import chain_to_json
@@ -302,3 +302,23 @@ def test_datasets_that_are_too_large_make_no_snippet() -> None:
 def test_events_are_stored_as_the_record_of_one_event() -> None:
     stored = to_replay_unshrunk(PAIR, EVENT, 1, EventCounts(5, 0, 5), CLAIM, 0.01, private=False)
     assert stored["chain"] == chain_to_json(replace(EVENT, cuts=(4.5,)))
+
+
+def test_of_long_datasets_the_rows_that_differ_are_shown() -> None:
+    frame = pd.DataFrame({"age": range(2_000), "missing": np.nan})
+    other = frame.assign(age=frame["age"].replace(1_500, -1))
+    told = ", the same in all other columns"
+    assert show_pair(frame, other) == (
+        f"DataFrame of 2,000 rows, row 1,500: age = 1500{told}",
+        f"DataFrame of 2,000 rows, row 1,500: age = -1{told}",
+    )
+    assert show_pair(frame, frame.drop(index=3)) == (
+        "DataFrame of 2,000 rows, row 3: age = 3, missing = nan",
+        "DataFrame of 1,999 rows, without row 3",
+    )
+    many, none = show_pair(np.ones(200), np.zeros(200))
+    assert many == "200 rows, row 0: 1.0; row 1: 1.0; row 2: 1.0; and 197 more"
+    assert none.startswith("200 rows, row 0: 0.0; ")
+    assert show_pair([0] * 99, [0] * 97)[1] == "97 rows, without 2 rows from row 97 on"
+    assert show_pair([0], [1]) == ("[0]", "[1]"), "short ones are shown whole"
+    assert show_pair("a" * 200, "b" * 200)[0].endswith("(200 rows)"), "a text has no rows"

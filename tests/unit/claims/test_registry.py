@@ -559,6 +559,13 @@ def test_progress_hears_of_every_claim_and_interruption_keeps_what_is_finished(t
     content = runner.results_document(run, claims, outcome)
     assert content["manifest"]["interrupted"] is True
     assert len(content["claims"]) == 2
+    assert "documents" not in content, "no docstring says what it is"
+
+
+def test_the_title_of_a_document_is_that_of_its_module_or_package() -> None:
+    by_id = {entry.id: entry for entry in registry.load_entries(["experiments/document_001_lecture_dp/definitions.py"])}
+    claims = list(by_id["001/dp_definition_checks"].claims())
+    assert runner.collect_documents(claims) == {"001": "Machine learning, lecture 12: differential privacy"}
 
 
 def test_the_manifest_says_what_results_depend_on_and_no_more() -> None:

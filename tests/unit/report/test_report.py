@@ -40,6 +40,8 @@ from auditor.report import (
 )
 from auditor.report import words as w
 from auditor.report.comment import render_comment
+from auditor.report.html import MOST_FINDINGS
+from auditor.report.page import unpack_text
 from auditor.report.results_schema import SHAPES, build_schema, describe_fields
 from auditor.report.view import RunView
 from auditor.results import DERIVED, AuditResult, Counterexample, Verdict, make_document, make_plain, write_json
@@ -314,8 +316,22 @@ def test_400_claims_are_fast_and_small(tmp_path: Path) -> None:
     start = time.perf_counter()
     page = write_reports(content, tmp_path)[0]
     assert time.perf_counter() - start < 30
-    assert page.stat().st_size < 15e6
-    assert page.read_text(encoding="utf-8").count('<article class="claim') == 400
+    assert page.stat().st_size < 1e6
+    text = page.read_text(encoding="utf-8")
+    assert '<article class="claim' not in text
+    assert text.count('<article class="finding') == MOST_FINDINGS
+    whole = unpack_page(text)
+    assert whole.count('<article class="claim') == 400
+    tags = parsed(whole)
+    assert len(set(tags.ids)) == len(tags.ids)
+    assert {link[1:] for link in tags.links if link.startswith("#")} <= {*tags.ids, "print-all"}
+    assert sum(i.startswith("claim-") for i in tags.ids) == 400
+
+
+def unpack_page(page: str) -> str:
+    """The page with what its script expands."""
+    block = r'<script type="text/plain" id="pack-[^"]+">([^<]*)</script>'
+    return re.sub(block, lambda found: unpack_text(found[1]), page)
 
 
 # ------------------------------------------------------------------------------------------ hostile
@@ -375,15 +391,17 @@ def hostile() -> Results:
     return content
 
 
-def test_hostile_text_stays_text(tmp_path: Path) -> None:
+@pytest.mark.parametrize("whole", [60, 0])
+def test_hostile_text_stays_text(whole: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("auditor.report.html.WHOLE", whole)
     content = hostile()
     write_reports(content, tmp_path)
-    tags = parsed(render_html(content))
+    tags = parsed(unpack_page(render_html(content)))
     assert tags.tags.count("script") == 1
     assert tags.tags.count("img") == 0
     assert tags.handlers == []
     assert all(link.startswith("#") or link == "data:," for link in tags.links)
-    assert "{{ 7*7 }}" in render_html(content)
+    assert "{{ 7*7 }}" in unpack_page(render_html(content))
     for text in (
         render_html(content),
         render_markdown(content),
@@ -438,7 +456,14 @@ def test_the_page_says_what_it_must(content: Results) -> None:
     assert "6 unexpected" in text
     heads = [
         text.index(h, text.index("Manifest"))
-        for h in ("Unexpected 6", "Violations, as expected 2", "All claims 11", "Errata 1", "Claim by claim")
+        for h in (
+            "Unexpected 6",
+            "Errata 1",
+            "All claims 11",
+            "Violations, as expected 2",
+            "Claim by claim",
+            "Glossary",
+        )
     ]
     assert heads == sorted(heads)
     assert "134 of 154 draws; x = [0]" in text
@@ -502,7 +527,7 @@ def test_an_interrupted_run_says_so() -> None:
 def test_infinities_are_shown_and_sorted(content: Results) -> None:
     page = render_html(content)
     # Of mutant: level and bound as they are shown, which is what the script reads; and of the distribution: no bound.
-    assert "<td>∞<td>0.9<td>90 %<td>1.7<td>4.2<td>308<td>" in page
+    assert "<td>∞<td>0.9<td>90 %<td>–<td>–<td>308<td>" in page, "what a pass resolves is nothing to a violation"
     assert "<td>1<td>–<td>–<td>–<td>–<td>–<td>" in page
     body = page.partition("<body>")[2]  # not the head, which has a hash of letters
     assert "nan" not in body.lower().replace("nan)", "").split("<script>")[0].replace("dominan", "")

@@ -7,8 +7,8 @@ import re
 import numpy as np
 import pytest
 
-from auditor.report import compact
-from auditor.report.html import format_command, format_terms
+from auditor.report import compact, svg
+from auditor.report.html import format_command, format_math, format_terms
 from auditor.report.plots import draw_definitions
 
 
@@ -75,3 +75,16 @@ def test_terms_and_options_do_not_break() -> None:
     )
     assert "<wbr>" in format_terms("a claim/that is longer than a column is wide")
     assert format_command("dpaudit run --seed 0 <b>") == "dpaudit run <i>--seed</i> 0 &lt;b&gt;"
+
+
+def test_formulas_have_symbols_and_words_stay() -> None:
+    assert format_math("O(ln(2M/delta)/(alpha |S_i|)) <= tau/2") == "O(ln(2M/δ)/(α |S_i|)) ≤ τ/2"
+    assert format_math("an alphabet, a delta') and e^eps") == "an alphabet, a δ') and e^ε"
+
+
+def test_ticks_of_an_axis_do_not_touch() -> None:
+    ticks = [(10.0, "0"), (20.0, "1,000"), (60.0, "2,000"), (70.0, "3"), (100.0, "4,096")]
+    assert svg.space_ticks(ticks) == [(10.0, "0"), (60.0, "2,000"), (100.0, "4,096")]
+    assert [svg.shorten_count(v) for v in (4096, 1500, 20_000, 65_536, 2.5e6, 7.58451e8, 0.0123, 3e13)] == [
+        "4,096", "1.5k", "20k", "65,536", "2.5M", "758M", "0.0123", "3e13"
+    ]  # fmt: skip

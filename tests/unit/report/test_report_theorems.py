@@ -90,7 +90,7 @@ def rows_of(content: dict[str, Any]) -> list[str]:
     page, text = render_html(content), render_markdown(content)
     table = page.partition('<section id="errata">')[2].partition("</section>")[0]
     in_page = re.findall(r'<tr><th scope="row">(.*?)</th>', table)
-    in_text = re.findall(r"^\| (J\d) \|", text, re.MULTILINE)
+    in_text = re.findall(r"^\| (900 J\d) \|", text, re.MULTILINE)
     assert in_page == in_text
     return in_page
 
@@ -105,9 +105,9 @@ def test_results_are_valid_and_come_back_from_their_records(run: dict[str, Any],
 
 
 def test_an_erratum_has_a_row_with_what_fails_by_how_much_and_what_is_right(run: dict[str, Any]) -> None:
-    assert rows_of(run) == ["J1", "J2"]
+    assert rows_of(run) == ["900 J1", "900 J2"]
     text = render_markdown(run)
-    (first,) = (line for line in text.splitlines() if line.startswith("| J1"))
+    (first,) = (line for line in text.splitlines() if line.startswith("| 900 J1"))
     assert "900, Theorem 1" in first
     assert "false as printed" in first
     assert "fails with probability ≥ 0.0" in first
@@ -116,15 +116,15 @@ def test_an_erratum_has_a_row_with_what_fails_by_how_much_and_what_is_right(run:
     assert "where ε = 0.5 is stated" in first
     assert "too small \\| a tail" in first
     assert "not refuted: 900/noise/L4/failure\\_rate/right" in first
-    (second,) = (line for line in text.splitlines() if line.startswith("| J2"))
+    (second,) = (line for line in text.splitlines() if line.startswith("| 900 J2"))
     assert "holds; the printed step does not" in second
     assert "1 where &lt; 1 is stated (k = 10)" in second
 
 
 def test_a_row_is_gone_with_the_claims_that_show_it(run: dict[str, Any]) -> None:
-    assert rows_of(without(run, "/step")) == ["J1"]
-    assert rows_of(without(run, "failure_rate/wrong")) == ["J1", "J2"], "another claim shows it"
-    assert rows_of(without(run, "/wrong")) == ["J2"]
+    assert rows_of(without(run, "/step")) == ["900 J1"]
+    assert rows_of(without(run, "failure_rate/wrong")) == ["900 J1", "900 J2"], "another claim shows it"
+    assert rows_of(without(run, "/wrong")) == ["900 J2"]
     assert rows_of(without(run, "/wrong", "/step")) == []
     assert (
         "Errata"
@@ -137,7 +137,7 @@ def test_a_claim_that_did_not_come_out_accuses_nobody(run: dict[str, Any]) -> No
     for record in content["claims"]:
         if record["id"].endswith("/step"):
             record |= {"verdict": "consistent", "ok": False}
-    assert rows_of(content) == ["J1"]
+    assert rows_of(content) == ["900 J1"]
 
 
 def test_a_correction_that_was_not_checked_says_so(run: dict[str, Any]) -> None:
