@@ -13,7 +13,7 @@ from auditor.results import parse_number
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-#: Colours of the lines: that of the frames of promised cells, of excluded ones, and others that are not a cell's own.
+#: Colours of the lines: none is that of a cell.
 COLOURS = (2, 1, 3, 4, 5)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import textwrap
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
@@ -222,3 +224,42 @@ def test_a_flaky_target(dpaudit: Command, write: Callable[[str, str], Path]) -> 
     )
     options = ("--one-draw", "--claim", "epsilon=1", *BITS, "--jobs", "1")
     assert_violated(dpaudit("attack", "flaky.py:release", *options), "exception")
+
+
+def test_a_model_in_its_own_environment(
+    dpaudit: Command, write: Callable[[str, str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model with fit and predict, of a package that only its own environment has."""
+    monkeypatch.setenv("DPAUDIT_CACHE", str(tmp_path / "cache"))
+    about, package = "private_models-1.0.dist-info", tmp_path / "private_models-1.0-py3-none-any.whl"
+    parts = {
+        "private_models.py": textwrap.dedent(
+            """
+            import random
+
+            class MeanModel:
+                def __init__(self, epsilon, random_state=None):
+                    self.epsilon, self.random = epsilon, random.Random(random_state)
+
+                def fit(self, X, y):
+                    noise = self.random.expovariate(2 * self.epsilon) - self.random.expovariate(2 * self.epsilon)
+                    self.mean_ = round(sum(y) + noise)
+                    return self
+
+                def predict(self, X):
+                    return [self.mean_ for _ in X]
+            """
+        ),
+        f"{about}/METADATA": "Metadata-Version: 2.1\nName: private-models\nVersion: 1.0\n",
+        f"{about}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    record = "".join(f"{name},,\n" for name in [*parts, f"{about}/RECORD"])
+    with zipfile.ZipFile(package, "w") as archive:
+        for name, content in {**parts, f"{about}/RECORD": record}.items():
+            archive.writestr(name, content)
+    for name, label in (("x.json", 1), ("y.json", 0)):
+        (tmp_path / name).write_text(json.dumps({"X": [[0.5], [1.5]], "y": [1, label]}), encoding="utf-8")
+    target = f"pip:{package}#private_models:MeanModel"
+    options = ("--one-draw", "--arg", "epsilon=1", "--claim", "epsilon=1", "--data", "x.json", "--neighbor", "y.json")
+    said = dpaudit("attack", target, *options)
+    assert_violated(said, "event", "lower bound")
