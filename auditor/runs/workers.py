@@ -76,6 +76,8 @@ def _processes(run: Run, ids: Sequence[str], alpha: Mapping[str, float]) -> Iter
     ):
         # A worker whose memory has grown ends after a claim, and another one takes its place: nothing is lost.
         warnings.filterwarnings("ignore", message="A worker stopped while some jobs")
+        # What an interrupt leaves is said by the command.
+        warnings.filterwarnings("ignore", message=r"\d+ tasks (which|have)")
         meeting = Meeting(folder)
         # No more than loky's queue holds: where tasks wait before it, its thread fails when an interrupt ends it.
         parallel = joblib.Parallel(return_as="generator_unordered", pre_dispatch="2 * n_jobs", batch_size=1)
@@ -84,22 +86,23 @@ def _processes(run: Run, ids: Sequence[str], alpha: Mapping[str, float]) -> Iter
         tasks += [joblib.delayed(_help)(run, meeting)] * (run.jobs - 1 if POSSIBLE else 0)
         with _deaf_children():
             results = parallel(tasks)
-        left = len(ids)
-        try:
-            while left:
-                done = next(results)
-                if done is not None:
-                    left -= 1
-                    yield done
-        except BrokenProcessPool as error:
-            raise WorkersLost(
-                "a worker process ended in the middle of a claim, for example because the memory was used up "
-                "(--jobs 1 shows which; --backend dask runs it again and goes on with the others)"
-            ) from error
-        meeting.dismiss()
-        with contextlib.suppress(BrokenProcessPool):  # nobody needs the partners any more
-            for _ in results:
-                pass
+        with contextlib.closing(results):  # where warnings are still filtered
+            left = len(ids)
+            try:
+                while left:
+                    done = next(results)
+                    if done is not None:
+                        left -= 1
+                        yield done
+            except BrokenProcessPool as error:
+                raise WorkersLost(
+                    "a worker process ended in the middle of a claim, for example because the memory was used up "
+                    "(--jobs 1 shows which; --backend dask runs it again and goes on with the others)"
+                ) from error
+            meeting.dismiss()
+            with contextlib.suppress(BrokenProcessPool):  # nobody needs the partners any more
+                for _ in results:
+                    pass
 
 
 @contextmanager
