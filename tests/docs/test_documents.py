@@ -179,9 +179,11 @@ def test_the_column_of_contributing_needs_one_line_only(monkeypatch: pytest.Monk
     place = head.index("e-value")
     assert [row[place] for row in rows[: len(texts)]] == texts
     page = report.render_html(run)
-    assert f'.all td:nth-child({place})::before {{ content: "e-value"; }}' in page
-    body = page.partition('<table id="all"')[2].partition("</table>")[0].partition("<tbody>")[2]
-    cells = [row.split("<td")[place - 1] for row in body.split("<tr")[1:]]
+    place -= 1  # the page has the source above its tables
+    assert f'.all > tbody > tr > td:nth-child({place})::before {{ content: "e-value"; }}' in page
+    tables = page.partition('<section id="claims"')[2].partition("</section>")[0].split("<tbody>")[1:]
+    bodies = "".join(table.partition("</tbody>")[0] for table in tables)
+    cells = [row.split("<td")[place - 1] for row in bodies.split("<tr")[1:]]
     assert [cell.partition(">")[2].strip() for cell in cells] == texts
 
 
