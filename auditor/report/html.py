@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 #: Up to so many claims a page has all details in it, and reads the same without its script. Of more claims the details
 #: are packed, and expanded when they are opened: thousands of plots take seconds to lay out.
-WHOLE = 60
+WHOLE = 20
 #: Unexpected findings that are shown in full; of more there is a list.
 MOST_FINDINGS = 50
 #: Claims whose details are packed together: fewer compress worse, more take longer to expand.

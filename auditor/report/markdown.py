@@ -42,6 +42,9 @@ def render_markdown(results: Mapping[str, Any] | RunView) -> str:
         "A pass means “not refuted”; a pass never means private. The report shows what each could have caught.",
         "",
     ]
+    titles = run.results.get("documents") or {}
+    if titles:
+        lines += [*(f"- {escape_markdown(name)}: {escape_markdown(str(title))}" for name, title in titles.items()), ""]
     if run.unexpected:
         lines += ["## Unexpected", ""]
         lines += [line for claim in run.unexpected for line in _finding(claim)]

@@ -12,7 +12,7 @@ from auditor.report import svg, words
 from auditor.report.view import PHASE_DIAGRAM, ClaimView
 from auditor.results import parse_number
 
-#: Colours of the lines: that of the frames of promised cells, of excluded ones, and others that are not a cell's own.
+#: Colours of the lines: none is that of a cell.
 COLOURS = (2, 1, 3, 4, 5)
 
 

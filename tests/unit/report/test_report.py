@@ -391,7 +391,7 @@ def hostile() -> Results:
     return content
 
 
-@pytest.mark.parametrize("whole", [60, 0])
+@pytest.mark.parametrize("whole", [20, 0])
 def test_hostile_text_stays_text(whole: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("auditor.report.html.WHOLE", whole)
     content = hostile()
