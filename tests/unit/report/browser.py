@@ -15,7 +15,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-PROGRAM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome", "chrome"))), None)
+_NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
+#: The browser; none where descriptors cannot be handed down.
+PROGRAM = next(filter(None, map(shutil.which, _NAMES)), None) if os.name == "posix" else None
 _OPTIONS = (
     "--headless=new",
     "--no-sandbox",
