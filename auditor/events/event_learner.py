@@ -413,8 +413,10 @@ class EventLearner:
         lows, highs = compute_wilson_interval(shares, best.n, math.sqrt(self.nats + _EXTRA))
         low, high = compute_wilson_interval(shares, best.n, 1.0)
         self.reach = float(self.guarantee.level_of(lows[:1], highs[1:])[0])
-        # No less than one draw in all: else an event that was never seen on either side looks hopeful for ever.
-        self.hope = float(self.guarantee.level_of(high[:1], np.maximum(low[1:], 1.0 / best.n))[0])
+        # No less than one draw in all: else an event that was never seen on either side looks hopeful for ever, and so
+        # does one that was always seen on both.
+        rare = np.maximum(low[1:], 1.0 / best.n)
+        self.hope = 0.0 if (shares == 1.0).all() else float(self.guarantee.level_of(high[:1], rare)[0])
 
     def _pessimistic_level(self, p: Array, q: Array, n: Array | float, nats: float) -> Array:
         """Level of (p, q) when each is moved towards the other by half of ``nats``."""
