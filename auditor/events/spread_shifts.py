@@ -105,7 +105,7 @@ def _score_shifts(values: Array, centres: Array, exponent: float) -> Array:
             away = np.sign(away)
         elif exponent != 2.0:
             away = np.sign(away) * np.abs(away) ** (exponent - 1.0)
-    return away if np.isfinite(away.sum()) else np.where(np.isfinite(away), away, 0.0)
+    return np.where(np.isfinite(away), away, 0.0)
 
 
 def add_shifts(x: Batch, y: Batch, groups: Sequence[Candidates]) -> list[Candidates]:

@@ -725,7 +725,7 @@ def _learn_table(keys: Codes, target: Codes) -> tuple[tuple[int, ...], tuple[int
 
 CAUSES = {
     JoinedFields: ("set of values that several places of the output have together", 3),
-    PredictedField: ("place of the output that follows from others on one dataset only", 4),
+    PredictedField: ("value at a place that follows from others on one dataset only", 4),
 }
 #: Nats by which an event has to beat simpler ones: tables are many and noisy. As for other learned features.
 PENALTIES = {JoinedFields: 3.0, PredictedField: 3.0}

@@ -321,4 +321,4 @@ def test_of_long_datasets_the_rows_that_differ_are_shown() -> None:
     assert none.startswith("200 rows, row 0: 0.0; ")
     assert show_pair([0] * 99, [0] * 97)[1] == "97 rows, without 2 rows from row 97 on"
     assert show_pair([0], [1]) == ("[0]", "[1]"), "short ones are shown whole"
-    assert show_pair("a" * 200, "b" * 200)[0].endswith("(200 rows)"), "a text has no rows"
+    assert show_pair("a" * 200, "b" * 200)[0].endswith("a..."), "a text has no rows"

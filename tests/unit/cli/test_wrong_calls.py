@@ -88,7 +88,7 @@ report folder                                               | 'folder'
 report broken.json                                          | 'broken.json'
 report list.json                                            | 'list.json' | 'list'
 report empty.json                                           | 'empty.json'
-report level.json                                           | 'level.json' | claims[1].lower_bound is 'much'
+report level.json                                           | 'level.json' | claim 2 has the lower_bound 'much'
 report draws.json                                           | 'draws.json' | claims[1].draws is 'many'
 report wealth.json                                          | 'wealth.json' | claims[1].wealth.draws is 3
 report curve.json                                           | 'curve.json' | claims[1].tradeoff.q is 'wide'

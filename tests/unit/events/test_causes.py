@@ -91,7 +91,7 @@ PHRASES: list[tuple[Any, str]] = [
     ),
     (
         PredictedField(OutputPlace((TEXT,)), (OutputPlace((0,)),), (31_337,), (31_337,)),
-        "place of the output that follows from others on one dataset only",
+        "value at a place that follows from others on one dataset only",
     ),
     (Equal(2, 27, 30), "equal coordinates 2 and 27: repeated noise"),
     (Repeats(30), "equal coordinates: repeated noise"),

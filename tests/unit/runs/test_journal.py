@@ -63,6 +63,7 @@ BY_TYPE: dict[str, st.SearchStrategy[Any]] = {
     "Mapping[str, Any]": records,
     "Mapping[str, Any] | None": st.none() | records,
     "Sequence[Mapping[str, Any]]": st.lists(records, max_size=3),
+    "Sequence[str]": st.lists(texts, max_size=3),
     "Mapping[str, str]": st.dictionaries(texts, texts, max_size=3),
     "Mapping[str, float]": st.dictionaries(texts, numbers, max_size=3),
 }
