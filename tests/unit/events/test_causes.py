@@ -12,6 +12,7 @@ from auditor.events import root_causes
 from auditor.events.cause_kinds import IGNORABLE, VALUES
 from auditor.events.classifier import Score
 from auditor.events.codec import list_event_classes
+from auditor.events.discrete_fields import DiscreteField, OutputPlace
 from auditor.events.elements import Elements
 from auditor.events.event_learner import Chain
 from auditor.events.features import (
@@ -28,7 +29,7 @@ from auditor.events.features import (
 from auditor.events.float_bits import BitPattern, NegativeZero, Unreachable
 from auditor.events.learners import CAUSES
 from auditor.events.learners.bit_strings import BitsSet
-from auditor.events.learners.joined_fields import DiscreteField, JoinedFields, OutputPlace, PredictedField
+from auditor.events.learners.joined_fields import JoinedFields, PredictedField
 from auditor.events.log_likelihood_ratio import OwnRatio
 from auditor.events.numbers_in_text import Written
 from auditor.events.output_types import Flag, IsValue, KeyOrder, KindIs

@@ -19,10 +19,10 @@ from auditor.audits.counterexamples.snippet import python_of
 from auditor.datasets.json_codec import data_from_json, data_to_json, same_data
 from auditor.errors import SpecificationError
 from auditor.events.codec import OBJECTS, chain_from_json, chain_to_json, list_event_classes
+from auditor.events.discrete_fields import DiscreteField, OutputPlace
 from auditor.events.elements import Elements
 from auditor.events.event_learner import Chain, EventLearner
 from auditor.events.features import Additive, Feature, LatticeExponent, Linear, Numeric, Part, Rank, Shape
-from auditor.events.learners.joined_fields import DiscreteField, OutputPlace
 from auditor.events.log_likelihood_ratio import OwnRatio
 from auditor.events.structure import Item, PartAt
 from auditor.privacy.guarantees import PureDP

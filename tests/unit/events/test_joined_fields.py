@@ -10,18 +10,10 @@ import pytest
 
 from auditor import PureDP
 from auditor.events.codec import chain_from_json, chain_to_json
+from auditor.events.discrete_fields import DiscreteField, OutputPlace, find_places, join_codes, mix_keys
 from auditor.events.event_learner import Chain, EventLearner
 from auditor.events.learners import PENALTIES
-from auditor.events.learners.joined_fields import (
-    DiscreteField,
-    JoinedFields,
-    OutputPlace,
-    PredictedField,
-    find_places,
-    join_codes,
-    learn_features,
-    mix_keys,
-)
+from auditor.events.learners.joined_fields import JoinedFields, PredictedField, learn_features
 from auditor.targets.outputs import as_batch
 from benchmarks.joined import KINDS, JointKind
 
