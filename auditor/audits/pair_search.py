@@ -53,11 +53,11 @@ OPENING = 0.25
 #: that none is given up because its first draws were unlucky. Without it 200,000 draws found 11 of 16 leaks of
 #: probability 0.1 on one of 200 pairs, with it all of them.
 EVEN = 0.5
-#: The same part where there are up to `AT_ONCE` pairs, most of which were chosen because each shows something. Chosen
-#: by simulation with a leak of probability 0.1 on one of 20 pairs that keep their claim exactly: without it 28 of 30
-#: audits of 200,000 draws found the leak, 90 % of them within 88,000; with it all, 90 % within 28,000. More finds it
-#: sooner (0.25: 18,000), but leaves fewer draws for the best pair, on which resolution and lower bound rest.
-EVEN_OF_FEW = 0.1
+#: The same part where there are up to `AT_ONCE` pairs, most of which were chosen because each shows something. With so
+#: many draws a side a pair has shown what it can; more would be taken from the best one, on which resolution and lower
+#: bound rest. Chosen by simulation with a leak of probability 0.1 on one of 20 pairs that keep their claim exactly:
+#: without it 28 of 30 audits of 200,000 draws found the leak, with it all.
+EVEN_OF_FEW, SHOWN = 0.1, 300
 #: Draws, both sides, for which one of many pairs is opened: 8 a side are a part `OPENING` of them.
 EACH = 64
 
@@ -93,7 +93,7 @@ def next_pair(learners: Sequence[EventLearner], first: int, even: bool = False) 
     for index, learner in enumerate(learners):
         if learner.n < first:
             return index
-    return _among_opened(learners, len(learners), EVEN_OF_FEW)
+    return _among_opened(learners, len(learners), EVEN_OF_FEW, SHOWN)
 
 
 def _of_many(learners: Sequence[EventLearner], first: int) -> int:
@@ -104,10 +104,14 @@ def _of_many(learners: Sequence[EventLearner], first: int) -> int:
     return _among_opened(learners, opened, EVEN)
 
 
-def _among_opened(learners: Sequence[EventLearner], opened: int, even: float) -> int:
-    """The pair that is left behind, or else the most hopeful one, of the first ``opened``."""
+def _among_opened(learners: Sequence[EventLearner], opened: int, even: float, most: float = math.inf) -> int:
+    """The pair that is left behind, or else the most hopeful one, of the first ``opened``.
+
+    With ``most`` draws a side or more a pair is not left behind.
+    """
     fewest = min(range(opened), key=lambda k: (learners[k].n, k))
-    if learners[fewest].n * opened < even * sum(learner.n for learner in learners):
+    n = learners[fewest].n
+    if n < most and n * opened < even * sum(learner.n for learner in learners):
         return fewest
     return _most_hopeful(learners, range(opened))
 

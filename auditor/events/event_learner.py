@@ -487,9 +487,11 @@ class EventLearner:
             if d > WIDE:
                 found.append(_of_columns(even_x, even_y, self._survey.columns))
             elif d > 1:
-                # Transcripts have no centres. The centres of many coordinates fit noise, see `spread_shifts`.
+                # Transcripts have no centres. The centres of many coordinates fit few draws, see `spread_shifts`.
                 few = d < LEAST_COORDINATES or symbols is not None
-                quick = [learn_clipped(x, y)] if few and not self._structure.features else []
+                if not self._structure.features and (few or len(x) >= LATE):
+                    quick, late = ([learn_clipped(x, y)], []) if few else ([], [learn_clipped(even_x, even_y)])
+                    found += late
                 found.append(learn_linear(even_x, even_y))
                 found.append(learn_additive(even_x, even_y, COORDINATE_CELLS))
         elif plain or self._survey.numbers is not None:
