@@ -53,9 +53,9 @@ def test_noise_shared_on_another_pair_only_is_found_when_it_speaks_against_the_c
             return np.full(n, rng.integers(0, 2))
         return rng.integers(0, 2, n) if data[0] else np.zeros(n, dtype=np.int64)
 
-    # Every single draw on 1 and on 2 is a fair coin, but those of a call on 2 have one value, and look like evidence when
-    # calls happen to agree: in 34 of 40 audits by bets. By the fixed-size method, whose judging calls are many, hardly
-    # ever. None of 20 has that with probability 3e-17.
+    # Every single draw on 1 and on 2 is a fair coin, but those of a call on 2 have one value, and look like evidence
+    # when calls happen to agree: in 34 of 40 audits by bets. By the fixed-size method, whose judging calls are many,
+    # hardly ever. None of 20 has that with probability 3e-17.
     pairs = [Pair(np.array([0]), np.array([0]), "constant"), Pair(np.array([1]), np.array([2]), "shared")]
 
     def verdicts(method: str, seeds: int) -> set[Verdict]:
