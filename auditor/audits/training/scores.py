@@ -294,30 +294,18 @@ def _from_guesses(
         low, high = included[order[: r // 2]], included[order[m - (r - r // 2) :]]
         right = int(high.sum() + (~low).sum())
         tries += [(r, right), (r, r - right)]
-    share = alpha / len(tries)
+    share, highest = alpha / len(tries), min(40.0, claim.highest)
 
-    def rejects(level: float) -> bool:
-        return any(_refutes(claim, level, right, r, m, share) for r, right in tries)
+    def find_level(r: int, right: int, first: float) -> float:
+        return find_rejected_level(lambda level: _refutes(claim, level, right, r, m, share), first, highest)
 
-    bound = find_rejected_level(rejects, claim.level, min(40.0, claim.highest))
-    each = {
-        (r, right): find_rejected_level(
-            lambda level, r=r, right=right: _refutes(claim, level, right, r, m, share),  # type: ignore[misc]
-            claim.level,
-            min(40.0, claim.highest),
-        )
-        for r, right in tries
-        if right * 2 >= r
-    }
-    best = max(each, key=lambda t: each[t], default=tries[0])
-    ceiling = max(
-        find_rejected_level(lambda level, r=r: _refutes(claim, level, r, r, m, share), 0.0, min(40.0, claim.highest))  # type: ignore[misc]
-        for r in numbers
-    )
+    levels = {(r, right): find_level(r, right, claim.level) for r, right in tries if 2 * right >= r}
+    best = max(levels, key=lambda one: levels[one])  # of a number and its other direction one at least is there
+    ceiling = max(find_level(r, r, 0.0) for r in numbers)
     return _conclude(
         labels,
-        rejects(claim.level),
-        bound,
+        _refutes(claim, claim.level, best[1], best[0], m, share),
+        levels[best],
         ceiling=ceiling,
         event=f"{best[1]:,} of {best[0]:,} guesses are right",
         record={"assumes": NOTHING, "canaries": m, "guesses": [list(t) for t in tries]},
