@@ -33,6 +33,8 @@ from auditor.targets.sampler import Sampler
 
 #: Fresh draws are taken up to so many times the recorded ones. A violation that was found with luck needs more.
 _TIMES = 8
+#: The same where the recorded draws are those that the event was learned from: its frequencies differ too much there.
+_TIMES_LEARNED = 64
 
 
 @dataclass(frozen=True)
@@ -251,7 +253,7 @@ def replay_event(
     fresh = known.sampler(target, limit, known.seed if seed is None else seed, f"{known.key}/replay")
     if known.chain is None:
         return _learned_anew(fresh, known, first)
-    most = _TIMES * known.counts.n
+    most = (_TIMES_LEARNED if known.before is None else _TIMES) * known.counts.n
     found = _confirm_record(fresh, known, most, "replay")
     lines = [*first, f"fresh draws: {describe_counts(found.counts, known.event)}", _evidence(found, known)]
     if not found.reached:
@@ -302,10 +304,11 @@ def _miss_probability(known: _Record, n: int) -> str:
     before = known.before if known.before is not None else EventCounts(0, 0, 0)
     total = known.counts.n + before.n
     p, q = (known.counts.x + before.x) / total, (known.counts.y + before.y) / total
+    whence = "" if known.before is not None else " among the draws that the event was learned from"
     missed = 1.0 - flag_probability(p, q, n, known.guarantee, known.alpha)
     return (
-        f"with the recorded frequencies, {p:.3g} and {q:.3g}, this number of draws would miss the violation with "
-        f"probability {missed:.2g}"
+        f"with the recorded frequencies{whence}, {p:.3g} and {q:.3g}, this number of draws would miss the violation "
+        f"with probability {missed:.2g}"
     )
 
 
