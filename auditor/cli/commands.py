@@ -360,6 +360,8 @@ def reproduce(
 @click.option("--data", type=GivenPath(), default=None, help="Dataset of the attack, if it was private.")
 @click.option("--neighbor", type=GivenPath(), default=None, help="Neighbouring dataset of the attack.")
 @click.option("--seed", type=int, default=None, help="Draw afresh, with this seed.")
+@ONE_DRAW
+@ARGUMENTS
 @LIMIT
 def replay(
     results: Path,
@@ -368,17 +370,20 @@ def replay(
     data: Path | None,
     neighbor: Path | None,
     seed: int | None,
+    one_draw: bool,
+    arguments: Sequence[str],
     limit: float,
 ) -> None:
     """Replay the counterexample of a results.json.
 
     ID is the claim, if several have a counterexample. A seeded target gives exactly the recorded draws. Any other
-    target gives fresh draws, and the evidence has to refute the claim again on these. Exit codes: 0 reproduced; 1 not
-    reproduced; 2 the target could not be drawn from.
+    target gives fresh draws, and the evidence has to refute the claim again on these. --one-draw and --arg are for the
+    target of --target; the attacked one is called as before. Exit codes: 0 reproduced; 1 not reproduced; 2 the target
+    could not be drawn from.
     """
     from auditor.cli.replay import draw_again
 
-    found = draw_again(results, claim_id, target, data, neighbor, seed, limit)
+    found = draw_again(results, claim_id, target, data, neighbor, seed, limit, one_draw=one_draw, arguments=arguments)
     for line in found.lines:
         click.echo(line)
     sys.exit(0 if found.reproduced else 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,9 @@ def draw_again(
     neighbor: Path | None,
     seed: int | None,
     limit: float,
+    *,
+    one_draw: bool = False,
+    arguments: Sequence[str] = (),
 ) -> Replayed:
     """Draw a counterexample of a results.json again, see `replay_event`.
 
@@ -43,6 +46,10 @@ def draw_again(
         Draw afresh, with this seed.
     limit : float
         Seconds that one call of the target may take.
+    one_draw : bool
+        The function that ``target`` names draws once.
+    arguments : sequence of str
+        Values of its further parameters, each as NAME=JSON.
 
     Raises
     ------
@@ -53,12 +60,18 @@ def draw_again(
     """
     if (data is None) != (neighbor is None):
         raise SpecificationError("--data and --neighbor need each other: give both or none")
+    if target is None and (one_draw or arguments):
+        given_option = "--one-draw" if one_draw else f"--arg {arguments[0]}"
+        raise SpecificationError(f"{given_option} needs --target: what was attacked is called as it was then")
     if seed is not None:
         check_seed(seed)
     content = read_results(results)
     record = _claim(content["claims"], id_, results)
     given = Pair(read_data(data), read_data(neighbor), "given pair") if data and neighbor else None
-    with _drawn_from(content["manifest"], record, target, limit) as (mechanism, declared):
+    about = content["manifest"]
+    if target is not None:
+        about = {**about, "target": target, "one_draw": one_draw, "arguments": arguments}
+    with _drawn_from(about, record, limit) as (mechanism, declared):
         own = None if is_remote(mechanism) else limit
         try:
             return replay_event(record, mechanism, given or declared, seed=seed, limit=own)
@@ -84,13 +97,13 @@ def _claim(claims: list[Mapping[str, Any]], id_: str | None, results: Path) -> M
 
 @contextmanager
 def _drawn_from(
-    about: Mapping[str, Any], record: Mapping[str, Any], target: str | None, limit: float
+    about: Mapping[str, Any], record: Mapping[str, Any], limit: float
 ) -> Iterator[tuple[Mechanism, Pair | None]]:
     """What to draw from, and its declared pair of that name."""
-    name = target if target is not None else about.get("target")
+    name = about.get("target")
     if name is not None:
-        single = target is None and about.get("one_draw") is True
-        given = parse_arguments(about.get("arguments", ())) if target is None else None
+        single = about.get("one_draw") is True
+        given = parse_arguments(about.get("arguments", ()))
         with closing_target(target_named(str(name), limit=limit, one_draw=single, given=given)) as mechanism:
             yield mechanism, None
         return

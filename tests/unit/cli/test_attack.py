@@ -243,9 +243,17 @@ def test_a_model_with_arguments_is_attacked_and_replayed(dpaudit: Command, mecha
     found = claim_of(tmp_path)
     assert "one_draw=True, given={'scale': 0.5}" in found["counterexample"]["code"]
     assert found["title"].endswith("mechanisms.py:Model scale=0.5")
-    again = dpaudit("replay", tmp_path / "results.json")
-    assert again.code == 0, again
-    assert "exactly as recorded" in again.out
+    again = ("replay", tmp_path / "results.json")
+    same = ("--target", f"{mechanisms}:Model", "--one-draw", "--arg")
+    for said in (dpaudit(*again), dpaudit(*again, *same, "scale=0.5")):
+        assert said.code == 0, said
+        assert "exactly as recorded" in said.out
+    said = dpaudit(*again, *same, "scale=50")
+    assert said.code == 1, said
+    assert "not reproduced" in said.out
+    said = dpaudit(*again, "--arg", "scale=50")
+    assert said.code == 2, said
+    assert "--arg scale=50 needs --target" in said.err
 
 
 # ---------------------------------------------------------------------------------------- replay
