@@ -185,7 +185,7 @@ def test_a_counterexample_that_was_not_shrunk_is_reproduced_by_fresh_draws() -> 
 
 
 def test_frequencies_of_the_learning_draws_that_overstate_are_made_up_for_by_more_draws() -> None:
-    """Of 79 draws all are in the event on x; the probabilities are .966 and .752, so 8 times as many find it in 37 %."""
+    """Of 79 draws all are in the event on x; at its probabilities, .966 and .752, 8 times as many find it in 37 %."""
 
     def noisy(data: Any, n: int, rng: np.random.Generator) -> Any:
         return np.sum(data) + rng.laplace(scale=0.5, size=n)
