@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from auditor.audits.accuracy import check_accuracy
+    from auditor.audits.certificates import prove
     from auditor.audits.check_mechanism import check_mechanism
     from auditor.audits.conformity import check_conformity
     from auditor.audits.pair_search import search_pairs
@@ -72,6 +73,7 @@ _HOMES = {
     "explain": "auditor.audits.summary",
     "one_draw": "auditor.targets",
     "pairs_of": "auditor.datasets.strategies",
+    "prove": "auditor.audits.certificates",
     "results_to_frame": "auditor.report.notebook",
     "search_pairs": "auditor.audits.pair_search",
 }
@@ -109,6 +111,7 @@ __all__ = [
     "explain",
     "one_draw",
     "pairs_of",
+    "prove",
     "results_to_frame",
     "search_pairs",
 ]

@@ -26,12 +26,17 @@ ABSENT = ("ledger", "places", "new", "ignore", "also")
 ANSWER_ZERO = "the answer 0, whatever the data"
 
 
+#: Method of a certificate.
+ENUMERATION = "enumeration"
+
+
 class Verdict(StrEnum):
     """Outcome of one claim."""
 
     VIOLATION = "violation"
     DEVIATION = "deviation"
     CONSISTENT = "consistent"
+    HOLDS = "holds"
     INCONCLUSIVE = "inconclusive"
     ERROR = "error"
 
@@ -195,7 +200,8 @@ class AuditResult:
         Where a baseline has a finding of this claim and verdict that does not cover this one: what differs, the cause
         or the level. Absent from a record where it is empty.
     method : str
-        "e-process", or "clopper-pearson" for the fixed-size method, which has no e-values.
+        "e-process", "clopper-pearson" for the fixed-size method, which has no e-values, or "enumeration" for a
+        certificate, see `auditor.audits.certificates`.
     checks : sequence of mapping
         Checks of what the target states of itself: ``name``, ``passed`` (None if it could not be checked) and
         ``finding``.
@@ -289,7 +295,7 @@ class AuditResult:
         return explain_undecided(vars(self))
 
     def __bool__(self) -> bool:
-        return self.verdict == Verdict.CONSISTENT
+        return self.verdict in (Verdict.CONSISTENT, Verdict.HOLDS)
 
     def __repr__(self) -> str:
         """The claim and what was found; all members are in `to_json`."""
@@ -300,6 +306,8 @@ class AuditResult:
         if self.verdict == Verdict.ERROR:
             return f"{self.id}: error: {self.undecided}"
         text = f"{self.id}: {self.verdict}: claimed {self.claimed}"
+        if self.method == ENUMERATION and self.verdict != Verdict.INCONCLUSIVE:
+            text += f"; {self.message}"
         if self.lower_bound is not None:
             text += f"; lower bound {self.lower_bound:.4g} at confidence {format_certainty(self.alpha)}"
         if self.reached is not None:
@@ -498,6 +506,8 @@ def _remedy(result: Mapping[str, Any]) -> str:
     """What would decide an inconclusive audit."""
     if (result.get("independence") or {}).get("asked"):
         return f"{SEPARATE}, and audit again, also with another --seed (seed=)"
+    if result.get("method") == ENUMERATION:
+        return "take a smaller domain (--domain, --rows), discrete noise or more time (--max-seconds), or audit draws"
     if result.get("level") == "L0":
         return "state distributions whose exact curve is known more precisely, or audit draws (L1)"
     if result.get("notion") in _REMEDIES:

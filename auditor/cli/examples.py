@@ -12,6 +12,7 @@ EXAMPLES = {
     "helper": "dpaudit helper > dpaudit_target.py",
     "ledger": "dpaudit ledger nights.db --verify",
     "list": 'dpaudit list claims -k "laplace and not mutant"',
+    "prove": "dpaudit prove counts.py:noisy_count --claim epsilon=1 --relation replace-one --domain 0,1",
     "replay": "dpaudit replay out/results.json my/count/L1/pure_dp/reference",
     "report": "dpaudit report out/results.json --out pages",
     "reproduce": "dpaudit reproduce out/results.json --sample 5",

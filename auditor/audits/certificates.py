@@ -1,0 +1,356 @@
+"""Certificates: the exact level of code, by walking all of its random decisions on every pair of a small domain."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import time
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.audits.counterexamples.snippet import show_pair
+from auditor.audits.summary import describe_target
+from auditor.datasets import Pair, Relation
+from auditor.datasets.rows import make_rows
+from auditor.errors import SpecificationError
+from auditor.privacy.exact.privacy_loss import grouped
+from auditor.privacy.guarantees import ApproxDP, Guarantee
+from auditor.results import ENUMERATION, AuditResult, Verdict
+from auditor.targets import Mechanism, source_hash
+from auditor.targets.outputs import Raised, show_output
+from auditor.targets.randomness.enumeration import Budget, Outcomes, enumerate_outputs, follow_units
+from auditor.targets.randomness.patching import Source
+from auditor.targets.randomness.signals import Uncontrolled
+
+#: Relative errors of probabilities are below this, see `auditor.targets.randomness.distributions`.
+_ERROR = 1e-10
+#: Datasets at most; more take longer than anybody waits.
+MOST_DATASETS = 20_000
+#: Levels above this are called infinite.
+_HIGHEST = 700.0
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Level:
+    """The level of one pair, between two numbers, and where it is largest.
+
+    Parameters
+    ----------
+    low, high : float
+        The level lies between them.
+    forward : bool
+        It is reached by outputs on x against those on y.
+    outputs : sequence of hashable
+        Keys of the outputs that reach ``low``.
+    """
+
+    low: float
+    high: float
+    forward: bool = True
+    outputs: Sequence[Hashable] = field(default_factory=tuple)
+
+
+def make_datasets(values: Sequence[Any], rows: int, least: int = 0) -> list[Any]:
+    """Make every dataset of a domain, in every order of rows.
+
+    Parameters
+    ----------
+    values : sequence
+        What a row may be.
+    rows, least : int
+        Most and fewest rows.
+
+    Raises
+    ------
+    SpecificationError
+        If there are more than `MOST_DATASETS`.
+    """
+    count = sum(len(values) ** size for size in range(least, rows + 1))
+    if count > MOST_DATASETS:
+        raise SpecificationError(
+            f"{len(values)} values in up to {rows} rows make {count:,} datasets; at most {MOST_DATASETS:,} are walked"
+        )
+    sizes = range(least, rows + 1)
+    return [make_rows(values, list(row)) for size in sizes for row in itertools.product(values, repeat=size)]
+
+
+def _neighbours(datasets: Sequence[Any], relation: Relation) -> Iterator[tuple[int, int]]:
+    """Places of neighbouring datasets."""
+    for i, j in itertools.combinations(range(len(datasets)), 2):
+        if abs(len(datasets[i]) - len(datasets[j])) > 1:
+            continue
+        try:
+            relation.check(Pair(datasets[i], datasets[j]))
+        except SpecificationError:
+            continue
+        yield i, j
+
+
+def bound_level(x: Outcomes, y: Outcomes, guarantee: Guarantee, spare: float) -> Level:
+    """Bound the level of a pair from both sides.
+
+    Parameters
+    ----------
+    x, y : Outcomes
+        Outputs on both datasets with their probabilities.
+    guarantee : Guarantee
+        The claim.
+    spare : float
+        Probability that the upper bound may leave out where tails were cut: the upper level is then that of
+        (epsilon, delta + spare).
+
+    Notes
+    -----
+    Valid because: let P~ and Q~ be what was walked, P and Q the distributions and l, m what they lack to 1. For every
+    set E of outputs P~(E) <= P(E) <= P~(E) + l, and the same for Q. So P(E) - e^eps Q(E) is at most
+    P~(E) - e^eps Q~(E) + l and, for sets of outputs that were seen, at least P~(E) - e^eps (Q~(E) + m). The largest
+    value of the first over all E is the sum of the positive parts of P~ - e^eps Q~, which falls as eps grows: the
+    least eps at which it is within delta is found by bisection. Errors of rounding are relative, since only positive
+    numbers are multiplied and added, and both bounds are widened by them.
+    """
+    keys = list(x.masses | y.masses)
+    p = np.array([x.masses.get(key, 0.0) for key in keys])
+    q = np.array([y.masses.get(key, 0.0) for key in keys])
+    if not isinstance(guarantee, ApproxDP):
+        if not (x.whole and y.whole):
+            return Level(0.0, math.inf)
+        both = (p > 0) & (q > 0)
+        curve = grouped(np.log(p[both]), np.log(q[both]), float(p[q == 0].sum()), float(q[p == 0].sum()))
+        level = guarantee.exact_level(curve)
+        return Level(level * (1 - 1e-9), level * (1 + 1e-9))
+    sides = []
+    for forward, (a, b, lost_a, lost_b) in ((True, (p, q, x.lost, y.lost)), (False, (q, p, y.lost, x.lost))):
+        room = guarantee.delta * (1 + 1e-9) + (0.0 if x.whole and y.whole else spare)
+        low = _largest_level(a, b, 1.0 - _ERROR, 0.0, lost_b, guarantee.delta)
+        high = _largest_level(a, b, 1.0 + _ERROR, lost_a, 0.0, room)
+        low, high = max(0.0, low - 2 * _ERROR), high + 2 * _ERROR
+        reached = [keys[k] for k in np.flatnonzero(a > b * math.exp(min(low, _HIGHEST) - 1e-9))]
+        sides.append(Level(low, high, forward, reached))
+    worst = max(sides, key=lambda side: (side.low, side.high))
+    return Level(worst.low, max(side.high for side in sides), worst.forward, worst.outputs)
+
+
+def _largest_level(a: Array, b: Array, factor: float, more: float, less: float, delta: float) -> float:
+    """Largest level at which ``factor`` excess(level) + ``more`` - e^level ``less`` is above delta."""
+    if delta == more == less == 0.0:  # nothing is left out, and the largest ratio is the level
+        with np.errstate(divide="ignore"):
+            return float((np.log(a[a > 0]) - np.log(b[a > 0])).max(initial=0.0))
+
+    def exceeds(level: float) -> bool:
+        e = math.exp(level)
+        return factor * float(np.maximum(a - e * b, 0.0).sum()) + more - e * less > delta
+
+    if not exceeds(0.0):
+        return 0.0
+    if exceeds(_HIGHEST):
+        return math.inf
+    low, high = 0.0, _HIGHEST
+    for _ in range(80):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if exceeds(middle) else (low, middle)
+    return high
+
+
+def prove(
+    mechanism: Mechanism,
+    guarantee: Guarantee,
+    *,
+    relation: Relation,
+    domain: Sequence[Any],
+    rows: int = 2,
+    min_rows: int = 0,
+    seconds: float = 60.0,
+    paths: int = 1_000_000,
+    spare: float = 1e-9,
+    units: Sequence[Callable[..., Any]] = (),
+    id: str = "prove/L0/claim/given",  # noqa: A002 - the name that results use
+) -> AuditResult:
+    """Bracket the exact level of code on every pair of a small domain.
+
+    The code runs once for each path of its random decisions, with randomness under control, see
+    `auditor.targets.randomness`. The only way to the verdict "holds", which is about these datasets alone.
+
+    Parameters
+    ----------
+    mechanism : callable
+        The target, ``(data, n, rng)``; one output is asked for.
+    guarantee : Guarantee
+        The claim.
+    relation : Relation
+        When two datasets are neighbours.
+    domain : sequence
+        Values that a row may have.
+    rows, min_rows : int
+        Most and fewest rows of a dataset.
+    seconds : float
+        Time in all.
+    paths : int
+        Paths of one dataset at most.
+    spare : float
+        Probability that may be left out where the support is infinite or a loop has no end: "holds" then is about
+        (epsilon, delta + spare).
+    units : sequence of callable
+        Functions of modules that draw random numbers and are taken as single draws, see `follow_units`: samplers with
+        loops in them.
+    id : str
+        The result's id.
+
+    Returns
+    -------
+    AuditResult
+        Verdict "violation", "holds" or "inconclusive"; ``exact`` is the level, or the lower bound that refutes.
+
+    Raises
+    ------
+    SpecificationError
+        If an argument is not what it must be, or there are no neighbours among the datasets.
+
+    Notes
+    -----
+    Valid because: see `enumerate_outputs` and `bound_level`; "violation" needs a lower bound above the claim on one
+    pair, "holds" an upper bound within it on all.
+    """
+    _check(guarantee, relation, domain, rows, min_rows, seconds, paths, spare)
+    datasets = make_datasets(domain, rows, min_rows)
+    neighbours = list(_neighbours(datasets, relation))
+    if not neighbours:
+        raise SpecificationError(f"none of the {len(datasets)} datasets are neighbours under {relation.name}")
+    needed = sorted({k for pair in neighbours for k in pair})
+    end, source = time.monotonic() + seconds, Source()
+    laws: dict[int, Outcomes] = {}
+    stopped = ""
+    follow_units(source, units, Budget(paths, end, spare * 1e-4))
+    with source.replacing():
+        for done, k in enumerate(needed):
+            share = (end - time.monotonic()) / (len(needed) - done)
+            budget = Budget(paths, min(end, time.monotonic() + 4 * share), spare / 4)
+            try:
+                laws[k] = enumerate_outputs(mechanism, datasets[k], source, budget)
+                if laws[k].values and all(isinstance(value, Raised) for value in laws[k].values.values()):
+                    raise Uncontrolled(f"it only raises exceptions: {next(iter(laws[k].values.values()))!r}")
+            except Uncontrolled as signal:
+                stopped = f"on {show_pair(datasets[k], datasets[k])[0]} {signal.reason}"
+                break
+    within = guarantee.level * (1 + 1e-9) + 1e-12
+    levels = {(i, j): bound_level(laws[i], laws[j], guarantee, spare) for i, j in neighbours if i in laws and j in laws}
+    top = max(levels, key=lambda pair: (levels[pair].low, levels[pair].high), default=neighbours[0])
+    level = levels.get(top, Level(0.0, math.inf))
+    high = max((max(one.low, one.high) for one in levels.values()), default=math.inf)
+    broken, holds = level.low > within, not stopped and len(levels) == len(neighbours) and high <= within
+    verdict = Verdict.VIOLATION if broken else Verdict.HOLDS if holds else Verdict.INCONCLUSIVE
+    lost = max((law.lost for law in laws.values()), default=0.0)
+    shown = _show_event(level, laws[top[0]], laws[top[1]]) if broken else None
+    first, second = (top if level.forward else top[::-1]) if levels else top
+    about = f"{len(needed):,} datasets of up to {rows} rows of {len(domain)} values, {len(neighbours):,} pairs"
+    return AuditResult(
+        id=id,
+        entry=id.partition("/")[0],
+        source={"document": "", "place": ""},
+        level="L0",
+        notion=guarantee.notion,
+        symbol=guarantee.symbol,
+        claimed=str(guarantee),
+        claimed_level=guarantee.level,
+        parameters=guarantee.parameters(),
+        alpha=0.0,
+        verdict=verdict,
+        expected=Verdict.HOLDS,
+        exact=level.low if broken or not math.isfinite(high) else high,
+        pair=" against ".join(show_pair(datasets[first], datasets[second])) if levels else None,
+        event=shown,
+        mechanism=describe_target(mechanism),
+        source_hash=source_hash(mechanism),
+        title="Certificate of code",
+        stop="budget",
+        method=ENUMERATION,
+        caveat=_caveat(about, lost, spare, laws),
+        message=_message(verdict, guarantee, level.low, high, lost, spare, laws, stopped),
+        record={
+            "datasets": len(needed),
+            "pairs": len(neighbours),
+            "paths": sum(law.paths for law in laws.values()),
+            "low": level.low,
+            "high": high,
+            "lost": lost,
+        },
+    )
+
+
+def _check(
+    guarantee: Any,
+    relation: Any,
+    domain: Sequence[Any],
+    rows: Any,
+    min_rows: Any,
+    seconds: float,
+    paths: int,
+    spare: float,
+) -> None:
+    if not isinstance(guarantee, Guarantee):
+        raise SpecificationError(f"claim must be a guarantee such as PureDP(1.0), got {guarantee!r}")
+    if isinstance(relation, type) or not hasattr(relation, "check"):
+        raise SpecificationError(f"relation must be one such as ReplaceOne(), got {relation!r}")
+    if isinstance(domain, str) or not hasattr(domain, "__len__") or len(domain) < 1:
+        raise SpecificationError(f"domain must be a sequence of the values of a row, such as [0, 1], got {domain!r}")
+    whole = all(isinstance(v, int) and not isinstance(v, bool) for v in (rows, min_rows))
+    if not whole or not 0 <= min_rows <= rows:
+        raise SpecificationError(f"rows must be integers with 0 <= min_rows <= rows, got {min_rows!r} and {rows!r}")
+    if not seconds > 0 or not paths >= 1:
+        raise SpecificationError(f"seconds and paths must be above 0, got {seconds!r} and {paths!r}")
+    if not 0 < spare < 1e-3:
+        raise SpecificationError(f"spare must be a probability between 0 and 0.001, got {spare!r}")
+
+
+def _show_event(level: Level, x: Outcomes, y: Outcomes) -> str:
+    """The outputs that refute a claim, with their probabilities on both datasets."""
+    first, second = (x, y) if level.forward else (y, x)
+    outputs = sorted(level.outputs, key=lambda key: -first.masses.get(key, 0.0))
+    values = first.values | second.values
+    named = ", ".join(show_output(values[key]) for key in outputs[:3]) + (
+        f" and {len(outputs) - 3} more" if len(outputs) > 3 else ""
+    )
+    p, q = (sum(side.masses.get(key, 0.0) for key in outputs) for side in (first, second))
+    return f"output {named}: probability {p:.6g} against {q:.6g}"
+
+
+def _caveat(about: str, lost: float, spare: float, laws: Mapping[int, Outcomes]) -> str:
+    parts = [f"is about {about}, and nothing else"]
+    if lost:
+        parts.append(f"leaves out events of probability up to {spare:g}")
+    parts += sorted({caveat for law in laws.values() for caveat in law.caveats})
+    return "; ".join(parts)
+
+
+def _message(
+    verdict: Verdict,
+    guarantee: Guarantee,
+    low: float,
+    high: float,
+    lost: float,
+    spare: float,
+    laws: Mapping[int, Outcomes],
+    stopped: str,
+) -> str:
+    symbol = guarantee.symbol
+    if verdict == Verdict.VIOLATION:
+        size = f"of at least {low:.6g}" if math.isfinite(low) else "without a bound"
+        return f"the code has {symbol} {size} on this pair"
+    if verdict == Verdict.HOLDS:
+        most = f" up to events of probability {spare:g}" if lost else ""
+        return f"the code has {symbol} = {high:.6g} at most on these datasets{most}"
+    if stopped:
+        return f"not all could be enumerated: {stopped}"
+    if lost > spare:
+        return (
+            f"probability {lost:.3g} was not enumerated after {sum(law.paths for law in laws.values()):,} paths, "
+            f"{spare:g} may be: {symbol} is at least {low:.6g}"
+        )
+    if not isinstance(guarantee, ApproxDP) and lost:
+        return "the support is infinite, which only claims of epsilon and (epsilon, delta) allow for"
+    return f"{symbol} is between {low:.6g} and {high:.6g}"

@@ -1,0 +1,96 @@
+"""`dpaudit prove`: the exact level of code on a small domain."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import metadata
+from pathlib import Path
+
+import click
+
+from auditor.cli.commands import ARGUMENTS, ONE_DRAW, GivenPath, make_folder, print_notices, tell_missing_page
+
+
+@click.command(short_help="Bracket the exact level of code on a small domain.")
+@click.argument("target")
+@click.option("--claim", required=True, help='The claim, as for `dpaudit attack`: "epsilon=1".')
+@click.option("--relation", required=True, help="How the datasets differ, as for `dpaudit attack`: replace-one, ...")
+@click.option("--domain", required=True, help='Values of a row: "0,1", "0:3", "a,b,c".')
+@click.option("--rows", type=click.IntRange(min=0), default=2, show_default=True, help="Most rows of a dataset.")
+@click.option("--min-rows", type=click.IntRange(min=0), default=0, show_default=True, help="Fewest rows of a dataset.")
+@ONE_DRAW
+@ARGUMENTS
+@click.option("--max-seconds", type=float, default=60.0, show_default=True, help="Time in all.")
+@click.option("--out", type=GivenPath(file_okay=False), default=None, help="Folder for results.json and the reports.")
+def prove(
+    target: str,
+    claim: str,
+    relation: str,
+    domain: str,
+    rows: int,
+    min_rows: int,
+    one_draw: bool,
+    arguments: Sequence[str],
+    max_seconds: float,
+    out: Path | None,
+) -> None:
+    """Bracket the exact level of a Python function on every pair of datasets of a small domain.
+
+    The function runs once for each path of its random decisions. Discrete noise is walked exactly; of continuous noise
+    comparisons with numbers are, and anything else is said to be out of reach. No draws are made, so that no
+    probability of error remains. The verdict "holds" is about these datasets alone.
+
+    TARGET is a Python function as for `dpaudit attack`; in this process, so no exec:, http: or pip: target.
+
+    Exit codes: 0 the claim holds on these datasets; 1 it is violated; 2 an error; 3 not all could be enumerated.
+    """
+    from auditor.audits.certificates import prove as bracket_level
+    from auditor.datasets import RELATIONS
+    from auditor.datasets.files import parse_domain
+    from auditor.errors import SpecificationError
+    from auditor.privacy.guarantees import parse_claim
+    from auditor.report import write_reports
+    from auditor.results import make_document, write_json
+    from auditor.runs.run import exit_code
+    from auditor.targets.signatures import parse_arguments
+    from auditor.targets.target_names import is_remote, source_of, target_named
+
+    guarantee, values = parse_claim(claim), parse_domain(domain)
+    if relation not in RELATIONS:
+        raise SpecificationError(f"relation {relation!r}: expected one of {', '.join(RELATIONS)}")
+    mechanism = target_named(target, one_draw=one_draw, given=parse_arguments(arguments))
+    if is_remote(mechanism):
+        raise SpecificationError(
+            f"target {target!r}: only functions of this process can be walked, not {target[:5]}..."
+        )
+    if out is not None:
+        make_folder(out)
+    result = bracket_level(
+        mechanism,
+        guarantee,
+        relation=RELATIONS[relation](),
+        domain=values,
+        rows=rows,
+        min_rows=min_rows,
+        seconds=max_seconds,
+        id=f"prove/L0/{guarantee.notion.replace(' ', '_').lower()}/{target.replace('/', '_')}",
+    )
+    if out is not None:
+        about = {
+            "dpaudit": metadata.version("dpaudit"),
+            "target": target,
+            "domain": domain,
+            "relation": relation,
+            "source": source_of(target, arguments),
+        }
+        content = make_document(about, [result], [])
+        write_json(out / "results.json", content)
+        written = write_reports(content, out)
+        tell_missing_page(written)
+        print_notices(map(str, written))
+    click.echo(result)
+    if result.event is not None:
+        click.echo(f"  pair   {result.pair}\n  event  {result.event}")
+    click.echo(f"This {result.caveat}.")
+    sys.exit(exit_code([result]))

@@ -1,0 +1,394 @@
+"""All outputs of a call with their probabilities, by walking the tree of its random decisions."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+import time
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from auditor.errors import SpecificationError
+from auditor.targets.callables import Mechanism, OneDraw
+from auditor.targets.outputs import show_output
+from auditor.targets.randomness.distributions import Table, plain_value
+from auditor.targets.randomness.patching import Source
+from auditor.targets.randomness.paths import Interval, Listed, Path
+from auditor.targets.randomness.signals import (
+    NeedsNumbers,
+    OutOfBudget,
+    Signal,
+    TooUnlikely,
+    Uncontrolled,
+    is_own_error,
+)
+from auditor.targets.randomness.variates import Variate, draw_number
+from auditor.targets.values import Raised, Typed, make_visible
+
+#: Times that a walk starts anew with further draws as plain numbers; then all of them are.
+_RESTARTS = 8
+#: All draws as plain numbers.
+_ALL = frozenset(range(100_000))
+#: What a unit may return.
+_SIMPLE = (bool, int, float, str, type(None))
+#: Combinations of values that one output may leave open.
+_MOST_OPEN = 1_000_000
+
+
+@dataclass
+class Outcomes:
+    """Outputs of a call on one dataset, with probabilities.
+
+    Parameters
+    ----------
+    masses : dict
+        Probability of each output, by its key.
+    values : dict
+        Each output, by its key.
+    whole : bool
+        Nothing is left out: all paths were walked, and no tail was cut.
+    paths : int
+        Paths walked.
+    caveats : set of str
+        What was idealised.
+    """
+
+    masses: dict[Hashable, float] = field(default_factory=dict)
+    values: dict[Hashable, Any] = field(default_factory=dict)
+    whole: bool = True
+    paths: int = 0
+    caveats: set[str] = field(default_factory=set)
+
+    @property
+    def lost(self) -> float:
+        """Probability of all that is left out."""
+        return 0.0 if self.whole else max(0.0, 1.0 - math.fsum(self.masses.values()))
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How far a walk goes.
+
+    Parameters
+    ----------
+    paths : int
+        Paths at most.
+    deadline : float
+        Time of `time.monotonic` at which it ends.
+    lost : float
+        Probability that may be left out: it ends when what is not walked is less likely.
+    """
+
+    paths: int
+    deadline: float
+    lost: float
+
+
+def enumerate_outputs(target: Mechanism, data: Any, source: Source, budget: Budget) -> Outcomes:
+    """Walk all paths of one draw, the likeliest first.
+
+    Parameters
+    ----------
+    target : Mechanism
+        The target; one output is asked for.
+    data : dataset
+        The dataset.
+    source : Source
+        Stands in for the sources of randomness, which it has replaced.
+    budget : Budget
+        How far to go.
+
+    Returns
+    -------
+    Outcomes
+
+    Raises
+    ------
+    Uncontrolled
+        If the call does something that cannot be followed.
+
+    Notes
+    -----
+    Valid because: draws are independent and have the distributions of `auditor.targets.randomness.distributions`. A
+    path is a product of sets, one for each draw (or for a sum of some, where they are looked at together only), on
+    which the call does the same: every condition that it asks of a draw splits that draw's set. So the sets of all
+    paths are disjoint, the probability of a path is a product, and what the outputs lack to 1 is what was not walked
+    or was cut. That the call indeed does the same on plain numbers is tried on each path: it is run again with numbers
+    from its sets and has to give the same output.
+    """
+    plain: frozenset[int] = frozenset()
+    for _ in range(_RESTARTS):
+        try:
+            return _walk(target, data, source, budget, plain)
+        except NeedsNumbers as signal:
+            plain |= signal.draws
+    try:
+        return _walk(target, data, source, budget, _ALL)
+    except NeedsNumbers:
+        raise Uncontrolled("it treats random numbers in a way that is not followed") from None
+
+
+def follow_units(source: Source, units: Sequence[Callable[..., Any]], budget: Budget) -> None:
+    """Take functions that draw random numbers as single draws.
+
+    Each is walked by itself, once for each choice of arguments. So a loop around it has a path for each of its values,
+    and not for each way to come to them.
+
+    Parameters
+    ----------
+    source : Source
+        Replaces them, wherever modules have them as variables.
+    units : sequence of callable
+        The functions. They may call one another; their results are numbers, truth values, texts or None.
+    budget : Budget
+        How far to walk each.
+
+    Notes
+    -----
+    Valid because: what a unit returns depends on its arguments and on draws of its own only, if it reads no state that
+    changes. So given its arguments it is independent of everything else, and has the probabilities of its own walk.
+    """
+    for unit in units:
+        if not callable(unit):
+            raise SpecificationError(f"a unit must be a function, got {unit!r}")
+        source.units.append((unit, _as_unit(unit, source, budget)))
+
+
+def _as_unit(unit: Callable[..., Any], source: Source, budget: Budget) -> Callable[..., Any]:
+    tables: dict[Hashable, Table] = {}
+
+    def draw_unit(*values: Any, **named: Any) -> Any:
+        plain = [_decided(value) for value in values]
+        others = {name: _decided(value) for name, value in named.items()}
+        key = freeze_output([_without_generator(plain), _without_generator(list(others.items()))])
+        if key not in tables:
+            walked = enumerate_outputs(lambda *_: [unit(*plain, **others)], None, source, budget)
+            tables[key] = _table_of(walked, unit)
+        return draw_number(source.path(), tables[key])
+
+    return draw_unit
+
+
+def _decided(value: Any) -> Any:
+    if isinstance(value, Variate):
+        return value.decide()
+    return np.array([_decided(v) for v in value]) if isinstance(value, np.ndarray) and value.dtype == object else value
+
+
+def _without_generator(values: Sequence[Any]) -> list[Any]:
+    return ["generator" if isinstance(value, np.random.Generator) else value for value in values]
+
+
+def _table_of(walked: Outcomes, unit: Callable[..., Any]) -> Table:
+    values = list(walked.values.values())
+    if any(isinstance(value, Raised) for value in values):
+        raise Uncontrolled(f"the unit {unit.__name__} may raise an exception")
+    numbers = np.array(values, dtype=None if all(type(v) is type(values[0]) for v in values) else object)
+    if numbers.ndim != 1 or (numbers.dtype == object and not all(isinstance(v, _SIMPLE) for v in values)):
+        raise Uncontrolled(f"the unit {unit.__name__} returns {show_output(values[0])}, not a number, a text or None")
+    return Table(numbers, np.array(list(walked.masses.values())), walked.whole, frozenset(walked.caveats))
+
+
+def _walk(target: Mechanism, data: Any, source: Source, budget: Budget, plain: frozenset[int]) -> Outcomes:
+    found = Outcomes()
+    waiting: list[tuple[float, tuple[int, ...]]] = [(-1.0, ())]
+    rest = 1.0
+    while waiting and rest > budget.lost:
+        if found.paths >= budget.paths or time.monotonic() > budget.deadline:
+            break
+        mass, prefix = heapq.heappop(waiting)
+        path, counted = Path(prefix, plain, budget.deadline, budget.lost / 64), None
+        try:
+            with source.following(path):
+                output = _call(target, data, source)
+            counted, expected = _open_outputs(path, output)
+        except TooUnlikely:
+            found.whole = False
+        except OutOfBudget:
+            heapq.heappush(waiting, (mass, prefix))
+            break
+        if counted is not None:
+            _try_plainly(target, data, source, path, expected, plain)
+        for key, (probability, value) in (counted or {}).items():
+            found.masses[key] = found.masses.get(key, 0.0) + probability
+            found.values.setdefault(key, value)
+        for share, branch in path.branches:
+            heapq.heappush(waiting, (-share, branch))
+        found.paths += 1
+        found.whole &= path.whole
+        found.caveats |= path.caveats
+        rest = -math.fsum(m for m, _ in waiting) if len(waiting) < 64 or found.paths % 64 == 0 else rest
+    found.whole &= not waiting
+    total = math.fsum(found.masses.values())
+    if total > 1.0 + 1e-9 or (found.whole and total < 1.0 - 1e-9):
+        raise AssertionError(f"probabilities of all paths add up to {total!r}: this is an error of dpaudit")
+    return found
+
+
+def _call(target: Mechanism, data: Any, source: Source) -> Any:
+    """One output; what the target raises is one."""
+    function = target.function if isinstance(target, OneDraw) else target
+    try:
+        outputs = (
+            [function(_copy(data), source.rng)] if isinstance(target, OneDraw) else target(_copy(data), 1, source.rng)
+        )
+    except Signal:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever it raises is what it does
+        if is_own_error(error):
+            source.failures.append(error)
+        return Raised(type(error).__name__)
+    try:
+        (output,) = outputs
+    except (TypeError, ValueError):
+        raise Uncontrolled(f"one output was asked for, it returned {show_output(outputs)}") from None
+    return output
+
+
+def _copy(data: Any) -> Any:
+    return data.copy() if hasattr(data, "copy") else data
+
+
+def _open_outputs(path: Path, output: Any) -> tuple[dict[Hashable, tuple[float, Any]], Any]:
+    """Outputs of a path by key, with probabilities, and the one that `Path.numbers` leads to.
+
+    There are several where the output leaves values open.
+    """
+    variates: dict[int, Variate] = {}
+    _collect(output, variates, 0)
+    for variate in variates.values():
+        variate.settle()
+        if isinstance(variate.unknown, Interval):
+            variate.decide()
+    open_ones: dict[int, list[Variate]] = {}
+    for variate in variates.values():
+        if isinstance(variate.unknown, Listed):
+            open_ones.setdefault(id(variate.unknown), []).append(variate)
+    choices = [_joint_values(group) for group in open_ones.values()]
+    if math.prod(len(c) for c in choices) > _MOST_OPEN:
+        raise OutOfBudget
+    others = math.prod(u.mass for u in path.unknowns if not u.joined and id(u) not in open_ones)
+    counted: dict[Hashable, tuple[float, Any]] = {}
+    fixed = {id(v): v.decide() for v in variates.values() if isinstance(v.unknown, Interval)}
+    for combination in itertools.product(*choices):
+        values, mass = dict(fixed), others
+        for group, (numbers, share) in zip(open_ones.values(), combination, strict=True):
+            mass *= share
+            values |= {id(variate): number for variate, number in zip(group, numbers, strict=True)}
+        plain = _substitute(output, values)
+        key = freeze_output(plain)
+        counted[key] = (counted[key][0] + mass if key in counted else mass, plain)
+    likeliest = {
+        id(variate): plain_value(variate.function[variate.unknown.likeliest])
+        for variate in variates.values()
+        if isinstance(variate.unknown, Listed)
+    }
+    return counted, _substitute(output, fixed | likeliest)
+
+
+def _joint_values(group: list[Variate]) -> list[tuple[tuple[Any, ...], float]]:
+    """Values of the variates that follow from one unknown, with their probabilities."""
+    unknown = group[0].unknown
+    assert isinstance(unknown, Listed)
+    columns = [np.asarray(variate.function)[unknown.left].tolist() for variate in group]
+    found: dict[tuple[Any, ...], float] = {}
+    for numbers, mass in zip(zip(*columns, strict=True), unknown.masses[unknown.left].tolist(), strict=True):
+        found[numbers] = found.get(numbers, 0.0) + mass
+    return list(found.items())
+
+
+def _collect(value: Any, found: dict[int, Variate], depth: int) -> None:
+    """Variates in an output."""
+    if isinstance(value, Variate):
+        found[id(value)] = value
+    elif isinstance(value, np.ndarray):
+        if value.dtype == object:
+            for element in value.flat:
+                _collect(element, found, depth + 1)
+    elif isinstance(value, dict):
+        for key, element in value.items():
+            _collect(key, found, depth + 1)
+            _collect(element, found, depth + 1)
+    elif isinstance(value, list | tuple | set | frozenset):
+        for element in value:
+            _collect(element, found, depth + 1)
+    elif hasattr(value, "__dict__") and not isinstance(value, type) and depth < 20:
+        inside: dict[int, Variate] = {}
+        for element in vars(value).values():
+            _collect(element, inside, depth + 1)
+        if inside:  # its attributes are not replaced: they are plain numbers from the start
+            raise NeedsNumbers(frozenset().union(*(variate.unknown.draws for variate in inside.values())))
+
+
+def _substitute(value: Any, values: Mapping[int, Any]) -> Any:
+    """An output with plain numbers for its variates."""
+    if isinstance(value, Variate):
+        return values[id(value)]
+    if isinstance(value, np.ndarray) and value.dtype == object:
+        return [_substitute(element, values) for element in value]
+    if isinstance(value, dict):
+        return {_substitute(k, values): _substitute(v, values) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_substitute(element, values) for element in value]
+    if isinstance(value, tuple):
+        return tuple(_substitute(element, values) for element in value)
+    return value
+
+
+def freeze_output(value: Any) -> Hashable:
+    """A key that equal outputs share, and no others.
+
+    Numbers of numpy are those of Python; sequences are one kind; the order of a dict counts.
+
+    Parameters
+    ----------
+    value : object
+        An output.
+    """
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, bool | int | str | bytes) or value is None:
+        return (type(value).__name__, value)
+    if isinstance(value, float):
+        return ("float", value.hex())
+    if isinstance(value, list | tuple):
+        return ("sequence", *(freeze_output(element) for element in value))
+    if isinstance(value, dict):
+        return ("dict", *((freeze_output(k), freeze_output(v)) for k, v in value.items()))
+    if isinstance(value, set | frozenset):
+        return ("set", frozenset(freeze_output(element) for element in value))
+    if isinstance(value, Raised):
+        return ("raised", value.error)
+    if isinstance(value, Typed):
+        return (value.kind, freeze_output(value.value))
+    seen = make_visible(value)
+    return ("other", repr(value)) if seen is value else freeze_output(seen)
+
+
+def _try_plainly(
+    target: Mechanism, data: Any, source: Source, path: Path, expected: Any, plain: frozenset[int]
+) -> None:
+    """Run a path again with plain numbers: the output has to be the expected one."""
+    source.failures.clear()  # errors of variates, which plain numbers may not have
+    numbers = path.numbers()
+    again = Path(script=numbers)
+    with source.following(again):
+        output = _call(target, data, source)
+    if source.failures:
+        error = source.failures.pop()
+        raise Uncontrolled(f"a random number of it cannot be followed ({type(error).__name__}: {error})") from error
+    if again.count == len(numbers) and freeze_output(output) == freeze_output(expected):
+        return
+    if plain is not _ALL:
+        raise NeedsNumbers(_ALL)
+    found = show_output(output) if again.count == len(numbers) else "after other draws"
+    raise Uncontrolled(
+        f"run again with the same random numbers it returns {found}, not {show_output(expected)}: it has randomness "
+        "that is not followed, or looks at more than values"
+    )

@@ -1,0 +1,362 @@
+"""Generators whose numbers are drawn on a path: numpy's, and Python's module random."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from auditor.targets.randomness import distributions as of
+from auditor.targets.randomness.distributions import Distribution
+from auditor.targets.randomness.paths import Path
+from auditor.targets.randomness.signals import Uncontrolled, as_library
+from auditor.targets.randomness.variates import Variate, draw_number
+
+_INTEGER, _FLOAT = np.int64, np.float64
+
+
+def _number(value: Any) -> float:
+    return float(value)
+
+
+def _whole(value: Any) -> int:
+    return int(value)
+
+
+class PathGenerator(np.random.Generator):
+    """A generator of numpy whose numbers are drawn on a path.
+
+    Methods that are not followed raise `Uncontrolled`.
+
+    Parameters
+    ----------
+    path : callable
+        Gives the path of the current call.
+    """
+
+    def __new__(cls, path: Callable[[], Path]) -> PathGenerator:  # noqa: ARG004 - numpy's takes a bit generator
+        """Make numpy's part of it."""
+        made: PathGenerator = super().__new__(cls, np.random.PCG64(0))  # type: ignore[call-arg]
+        return made
+
+    def __init__(self, path: Callable[[], Path]) -> None:
+        super().__init__(np.random.PCG64(0))
+        self._path = path
+
+    def __reduce__(self) -> Any:
+        raise Uncontrolled("a generator is copied or pickled")
+
+    # ------------------------------------------------------------------------------- filling
+
+    def _fill(self, distribution: Callable[..., Distribution], parameters: Sequence[Any], size: Any, dtype: Any) -> Any:
+        """Numbers of a distribution whose parameters may be arrays."""
+        arrays = [np.asarray(p) for p in parameters]
+        if size is None and all(a.ndim == 0 for a in arrays):
+            return draw_number(self._path(), distribution(*(a.item() for a in arrays)))
+        shape = np.broadcast_shapes(*(a.shape for a in arrays)) if size is None else size
+        out = np.empty(shape, dtype=object)
+        rows = [np.broadcast_to(a, out.shape).ravel() for a in arrays]
+        flat = out.reshape(-1)
+        for k in range(out.size):
+            flat[k] = draw_number(self._path(), distribution(*(row[k].item() for row in rows)))
+        return _typed(out, dtype)
+
+    def _integer(self, high: int) -> int:
+        """A plain integer from 0 to ``high - 1``."""
+        value = draw_number(self._path(), of.uniform_integers(0, high))
+        return int(value)
+
+    def __getattribute__(self, name: str) -> Any:
+        if not name.startswith("_") and hasattr(np.random.Generator, name) and name not in _FOLLOWED:
+            raise Uncontrolled(f"numpy's Generator.{name} is not followed")
+        return super().__getattribute__(name)
+
+    # ------------------------------------------------------------------------------ numbers
+
+    def random(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:
+        """See numpy."""
+        _check_plain(out is None and np.dtype(dtype) == np.float64, "Generator.random with out or another dtype")
+        return self._fill(lambda: of.UNIFORM, (), size, _FLOAT)
+
+    def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
+        """See numpy."""
+        if size is None:
+            size = np.broadcast_shapes(np.shape(low), np.shape(high)) or None
+        return low + (high - low) * self.random(size)
+
+    def integers(
+        self, low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64, endpoint: bool = False
+    ) -> Any:
+        """See numpy."""
+        low, high = (0, low) if high is None else (low, high)
+        kind = np.dtype(dtype)
+        if size is None and np.ndim(low) == np.ndim(high) == 0:
+            size = ()
+        shift = int(endpoint)
+
+        def law(a: Any, b: Any) -> Distribution:
+            a, b = _whole(a), _whole(b) + shift
+            if a >= b:
+                raise as_library(ValueError("low >= high"))
+            return of.uniform_integers(a, b)
+
+        drawn = self._fill(law, (low, high), size, kind)
+        return drawn[()] if isinstance(drawn, np.ndarray) and drawn.ndim == 0 else drawn
+
+    def geometric(self, p: Any, size: Any = None) -> Any:
+        """See numpy."""
+
+        def law(p: float) -> Distribution:
+            if not 0 < p <= 1:
+                raise as_library(ValueError("p <= 0, p > 1 or p contains NaNs"))
+            return of.geometric(_number(p))
+
+        return self._fill(law, (p,), size, _INTEGER)
+
+    def binomial(self, n: Any, p: Any, size: Any = None) -> Any:
+        """See numpy."""
+
+        def law(n: Any, p: Any) -> Distribution:
+            if not (n >= 0 and 0 <= p <= 1):
+                raise as_library(ValueError("n < 0, p < 0, p > 1 or p is NaN"))
+            return of.binomial(_whole(n), _number(p))
+
+        return self._fill(law, (n, p), size, _INTEGER)
+
+    def poisson(self, lam: Any = 1.0, size: Any = None) -> Any:
+        """See numpy."""
+
+        def law(rate: Any) -> Distribution:
+            if not rate >= 0:
+                raise as_library(ValueError("lam < 0 or lam contains NaNs"))
+            return of.poisson(_number(rate))
+
+        return self._fill(law, (lam,), size, _INTEGER)
+
+    def laplace(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
+        """See numpy."""
+        return self._fill(lambda a, b: of.laplace(_number(a), _scale(b)), (loc, scale), size, _FLOAT)
+
+    def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
+        """See numpy."""
+        return self._fill(lambda a, b: of.gumbel(_number(a), _scale(b)), (loc, scale), size, _FLOAT)
+
+    def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
+        """See numpy."""
+        return self._fill(lambda a, b: of.normal(_number(a), _scale(b)), (loc, scale), size, _FLOAT)
+
+    def standard_normal(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:
+        """See numpy."""
+        _check_plain(out is None and np.dtype(dtype) == np.float64, "standard_normal with out or another dtype")
+        return self._fill(lambda: of.normal(0.0, 1.0), (), size, _FLOAT)
+
+    def exponential(self, scale: Any = 1.0, size: Any = None) -> Any:
+        """See numpy."""
+        return self._fill(lambda b: of.exponential(_scale(b)), (scale,), size, _FLOAT)
+
+    def standard_exponential(self, size: Any = None, *others: Any, **named: Any) -> Any:
+        """See numpy."""
+        _check_plain(not others and not named, "standard_exponential with a dtype, a method or out")
+        return self._fill(lambda: of.exponential(1.0), (), size, _FLOAT)
+
+    # --------------------------------------------------------------------- choices and orders
+
+    def choice(
+        self,
+        a: Any,
+        size: Any = None,
+        replace: bool = True,
+        p: Any = None,
+        axis: int = 0,
+        shuffle: bool = True,  # noqa: ARG002
+    ) -> Any:
+        """See numpy."""
+        things = np.arange(int(a)) if np.ndim(a) == 0 else np.asarray(a)
+        count = things.shape[axis]
+        number = math.prod(np.atleast_1d(size)) if size is not None else 1
+        if p is not None:
+            masses = tuple(float(v) for v in p)
+            if len(masses) != count or min(masses) < 0 or abs(math.fsum(masses) - 1) > 1e-8 or not replace:
+                if not replace:
+                    raise Uncontrolled("Generator.choice with p and without replacement is not followed")
+                raise as_library(ValueError("probabilities do not sum to 1"))
+            places = [int(draw_number(self._path(), of.categories(masses))) for _ in range(number)]
+        elif replace:
+            if not count and number:
+                raise as_library(ValueError("a cannot be empty unless no samples are taken"))
+            places = [self._integer(count) for _ in range(number)]
+        else:
+            if number > count:
+                raise as_library(ValueError("Cannot take a larger sample than population when replace is False"))
+            places = self._order(count, number)
+        if size is None:
+            return things[places[0]] if things.ndim == 1 else things.take(places[0], axis)
+        return things.take(np.array(places, dtype=np.intp).reshape(size), axis)
+
+    def _order(self, count: int, number: int | None = None) -> list[int]:
+        """Distinct integers below a count, in random order."""
+        rest, found = list(range(count)), []
+        for _ in range(count if number is None else number):
+            found.append(rest.pop(self._integer(len(rest))))
+        return found
+
+    def permutation(self, x: Any, axis: int = 0) -> Any:
+        """See numpy."""
+        if np.ndim(x) == 0:
+            return np.array(self._order(int(x)), dtype=np.intp)
+        things = np.asarray(x)
+        return things.take(self._order(things.shape[axis]), axis)
+
+    def shuffle(self, x: Any, axis: int = 0) -> None:
+        """See numpy."""
+        order = self._order(len(x) if axis == 0 else x.shape[axis])
+        x[:] = [x[k] for k in order] if isinstance(x, list) else np.asarray(x).take(order, axis)
+
+    def permuted(self, x: Any, *, axis: Any = None, out: Any = None) -> Any:
+        """See numpy."""
+        things = np.array(x)
+        _check_plain(out is None and (axis is None or things.ndim == 1), "Generator.permuted along an axis")
+        return things.ravel()[self._order(things.size)].reshape(things.shape)
+
+    def spawn(self, n_children: int) -> list[np.random.Generator]:
+        """See numpy."""
+        return [PathGenerator(self._path) for _ in range(n_children)]
+
+
+#: Names of numpy's generator that are followed.
+_FOLLOWED = frozenset(vars(PathGenerator)) & frozenset(dir(np.random.Generator))
+
+
+def _typed(out: Any, dtype: Any) -> Any:
+    """An array of plain numbers has the type that numpy gives it."""
+    if any(isinstance(value, Variate) for value in out.flat):
+        return out
+    return out.astype(dtype)
+
+
+def _scale(value: Any) -> float:
+    if not value >= 0:
+        raise as_library(ValueError("scale < 0"))
+    return float(value)
+
+
+def _check_plain(fine: bool, what: str) -> None:
+    if not fine:
+        raise Uncontrolled(f"numpy's {what} is not followed")
+
+
+# ------------------------------------------------------------------------------ legacy and Python
+
+
+def legacy_functions(rng: PathGenerator) -> dict[str, Callable[..., Any]]:
+    """Functions of the module ``numpy.random``, and methods of its RandomState, by name."""
+
+    def randint(low: Any, high: Any = None, size: Any = None, dtype: Any = int) -> Any:
+        return rng.integers(low, high, size, dtype)
+
+    def refuse_seed(*_: Any, **__: Any) -> Any:
+        raise Uncontrolled("it seeds numpy.random itself")
+
+    def rand(*shape: int) -> Any:
+        return rng.random(shape or None)
+
+    def randn(*shape: int) -> Any:
+        return rng.standard_normal(shape or None)
+
+    def random(size: Any = None) -> Any:
+        return rng.random(size)
+
+    same = ("uniform", "geometric", "binomial", "poisson", "laplace", "gumbel", "normal", "standard_normal")
+    more = ("exponential", "standard_exponential", "permutation", "shuffle")
+    found: dict[str, Callable[..., Any]] = {name: getattr(rng, name) for name in (*same, *more)}
+
+    def choice(a: Any, size: Any = None, replace: bool = True, p: Any = None) -> Any:
+        return rng.choice(a, size, replace, p)
+
+    found |= {"rand": rand, "randn": randn, "randint": randint, "choice": choice, "seed": refuse_seed}
+    found |= dict.fromkeys(("random", "random_sample", "ranf", "sample"), random)
+    return found
+
+
+def python_functions(path: Callable[[], Path]) -> dict[str, Callable[..., Any]]:
+    """Functions of the module ``random``, and methods of its generators, by name."""
+
+    def random() -> Any:
+        return draw_number(path(), of.UNIFORM)
+
+    def integer(low: int, high: int) -> Any:
+        return draw_number(path(), of.uniform_integers(low, high))
+
+    def randrange(start: Any, stop: Any = None, step: int = 1) -> Any:
+        if stop is None:
+            start, stop = 0, start
+        values = range(int(start), int(stop), step)
+        if not values:
+            raise as_library(ValueError(f"empty range in randrange({start}, {stop})"))
+        return values.start + values.step * integer(0, len(values))
+
+    def randint(a: Any, b: Any) -> Any:
+        return randrange(a, int(b) + 1)
+
+    def getrandbits(k: int) -> Any:
+        return integer(0, 1 << int(k))
+
+    def uniform(a: float, b: float) -> Any:
+        return a + (b - a) * random()
+
+    def pick(values: Sequence[Any]) -> Any:
+        if not len(values):
+            raise as_library(IndexError("Cannot choose from an empty sequence"))
+        return values[int(integer(0, len(values)))]
+
+    def choices(population: Sequence[Any], weights: Any = None, *, cum_weights: Any = None, k: int = 1) -> list[Any]:
+        if cum_weights is not None:
+            weights = np.diff([0, *cum_weights]).tolist()
+        if weights is None:
+            return [pick(population) for _ in range(k)]
+        masses = tuple(float(w) / math.fsum(weights) for w in weights)
+        return [population[int(draw_number(path(), of.categories(masses)))] for _ in range(k)]
+
+    def sample(population: Sequence[Any], k: int) -> list[Any]:
+        rest = list(population)
+        if not 0 <= k <= len(rest):
+            raise as_library(ValueError("Sample larger than population or is negative"))
+        return [rest.pop(int(integer(0, len(rest)))) for _ in range(k)]
+
+    def shuffle(x: Any) -> None:
+        x[:] = sample(x, len(x))
+
+    def gauss(mu: float = 0.0, sigma: float = 1.0) -> Any:
+        return draw_number(path(), of.normal(float(mu), float(sigma)))
+
+    def expovariate(lambd: float = 1.0) -> Any:
+        return draw_number(path(), of.exponential(1.0 / float(lambd)))
+
+    def refuse_seed(*_: Any, **__: Any) -> Any:
+        raise Uncontrolled("it seeds the module random itself")
+
+    def randbytes(n: int) -> bytes:
+        if n > 1:
+            raise Uncontrolled(f"{n} random bytes have too many values, {256.0**n:.3g}")
+        return bytes([int(integer(0, 256)) for _ in range(n)])
+
+    found: dict[str, Callable[..., Any]] = {
+        "random": random,
+        "randrange": randrange,
+        "randint": randint,
+        "getrandbits": getrandbits,
+        "uniform": uniform,
+        "choice": pick,
+        "choices": choices,
+        "sample": sample,
+        "shuffle": shuffle,
+        "gauss": gauss,
+        "normalvariate": gauss,
+        "expovariate": expovariate,
+        "seed": refuse_seed,
+        "randbytes": randbytes,
+    }
+    found |= {"randbelow": lambda n: integer(0, int(n)), "randbits": getrandbits, "token_bytes": randbytes}
+    return found

@@ -1,0 +1,141 @@
+"""Sources of randomness of this process, replaced while a target is called."""
+
+from __future__ import annotations
+
+import multiprocessing.process
+import os
+import random
+import secrets
+import subprocess
+import sys
+import threading
+import types
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from auditor.targets.randomness.generators import PathGenerator, legacy_functions, python_functions
+from auditor.targets.randomness.paths import Path
+from auditor.targets.randomness.signals import Uncontrolled
+
+
+class Source:
+    """What stands in for all sources: every number comes from the path of the current call.
+
+    Attributes
+    ----------
+    rng : PathGenerator
+        Stands in for a generator of numpy.
+    units : list of tuple of callable
+        Functions that are replaced too, with their substitutes.
+    failures : list of Exception
+        Errors of this package, not of the target, since they were last looked at.
+    """
+
+    def __init__(self) -> None:
+        self._current: Path | None = None
+        self.units: list[tuple[Callable[..., Any], Callable[..., Any]]] = []
+        self.failures: list[Exception] = []
+        self.rng = PathGenerator(self.path)
+
+    def path(self) -> Path:
+        """The path of the current call."""
+        if self._current is None:
+            raise Uncontrolled("random numbers are drawn outside the call")
+        return self._current
+
+    @contextmanager
+    def following(self, path: Path) -> Iterator[None]:
+        """Draw from a path."""
+        before, self._current = self._current, path
+        try:
+            yield
+        finally:
+            self._current = before
+
+    @contextmanager
+    def replacing(self) -> Iterator[None]:
+        """Replace the sources of this process; afterwards everything is as before.
+
+        Functions that a module has imported by name are replaced there too, and so are generators that are variables
+        of a module. What an object holds is not found.
+        """
+        changes = list(_changes(self.rng, self.path, self.units))
+        for owner, name, new, _ in changes:
+            setattr(owner, name, new)
+        try:
+            yield
+        finally:
+            for owner, name, _, old in reversed(changes):
+                setattr(owner, name, old)
+
+
+def _refuse(what: str) -> Callable[..., Any]:
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise Uncontrolled(f"it {what}")
+
+    return refuse
+
+
+def _substitutes(rng: PathGenerator, path: Callable[[], Path]) -> Iterator[tuple[Any, str, Any]]:
+    """What is replaced: owner, name and substitute."""
+    legacy, python = legacy_functions(rng), python_functions(path)
+    for name in dir(np.random):
+        old = getattr(np.random, name)
+        if name.startswith("_") or isinstance(old, type | types.ModuleType) or not callable(old):
+            continue
+        if name == "default_rng":
+            yield np.random, name, lambda seed=None, old=old: rng if seed is None else old(seed)
+        elif name in legacy:
+            yield np.random, name, legacy[name]
+        else:
+            yield np.random, name, _refuse(f"calls numpy.random.{name}, which is not followed")
+    for name in dir(random):
+        old = getattr(random, name)
+        if not name.startswith("_") and isinstance(getattr(old, "__self__", None), random.Random):
+            yield random, name, python.get(name) or _refuse(f"calls random.{name}, which is not followed")
+    for name in ("choice", "randbelow", "randbits", "token_bytes"):
+        yield secrets, name, python[name]
+    for module, name in ((secrets, "token_hex"), (secrets, "token_urlsafe"), (uuid, "uuid4"), (uuid, "uuid1")):
+        yield module, name, _refuse(f"calls {module.__name__}.{name}, which has too many values")
+    yield os, "urandom", python["randbytes"]
+    yield threading.Thread, "start", _refuse("starts a thread")
+    yield subprocess.Popen, "__init__", _refuse("starts a process")
+    yield multiprocessing.process.BaseProcess, "start", _refuse("starts a process")
+    if hasattr(os, "fork"):
+        yield os, "fork", _refuse("starts a process")
+
+
+def _changes(
+    rng: PathGenerator, path: Callable[[], Path], units: list[tuple[Callable[..., Any], Callable[..., Any]]]
+) -> Iterator[tuple[Any, str, Any, Any]]:
+    """All changes: owner, name, substitute, and what was there."""
+    by_identity: dict[int, Any] = {id(unit): new for unit, new in units}
+    kept = []  # identities hold as long as the objects do
+    for owner, name, new in list(_substitutes(rng, path)):
+        old = vars(owner)[name] if isinstance(owner, type) else getattr(owner, name)
+        kept.append(old)
+        by_identity[id(old)] = new
+        yield owner, name, new, old
+    python = types.SimpleNamespace(**python_functions(path))
+    for module in list(sys.modules.values()):
+        if not isinstance(module, types.ModuleType) or _is_library(module):
+            continue
+        for name, value in list(vars(module).items()):
+            if isinstance(value, np.random.Generator) and not isinstance(value, PathGenerator):
+                yield module, name, rng, value
+            elif isinstance(value, np.random.RandomState):
+                yield module, name, types.SimpleNamespace(**legacy_functions(rng)), value
+            elif isinstance(value, random.Random):
+                yield module, name, python, value
+            elif id(value) in by_identity and callable(value):
+                yield module, name, by_identity[id(value)], value
+
+
+def _is_library(module: types.ModuleType) -> bool:
+    """Whether a module is part of Python or numpy, which keep their own sources."""
+    top = module.__name__.partition(".")[0]
+    return module.__name__ != "__main__" and (top in sys.stdlib_module_names or top in ("numpy", "auditor"))

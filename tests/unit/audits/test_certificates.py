@@ -1,0 +1,136 @@
+"""Certificates: known verdicts and levels, what is beyond them, and what the result says."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from auditor import AddRemoveOne, ApproxDP, GaussianDP, PureDP, ReplaceOne, SpecificationError, one_draw, prove
+from auditor.audits.certificates import bound_level
+from auditor.privacy.exact.discrete_curves import finite_pair
+from auditor.privacy.laws import FiniteLaw
+from auditor.targets.randomness.enumeration import Outcomes, freeze_output
+from benchmarks.certificates import certify, is_as_known
+from benchmarks.certified_programs import Program, list_programs, noisy_count, randomized_response, two_counts
+
+BITS: dict[str, Any] = {"relation": ReplaceOne(), "domain": [0, 1], "rows": 1, "min_rows": 1}
+
+
+#: Programs that take seconds: `python -m benchmarks.certificates` has them.
+SLOW = {
+    "CheckDP: adaptive sparse vector",
+    "CheckDP: adaptive sparse vector, first noise left out",
+    "CheckDP: numeric sparse vector",
+    "CheckDP: sparse vector, two above",
+    "CheckDP: sparse vector, releases what it compared",
+    "CheckDP: sparse vector, noise not scaled by the number above",
+    "CheckDP: noisy max, its value",
+    "discrete Gaussian, delta too small",
+}
+QUICK = [program for program in list_programs() if program.name not in SLOW]
+
+
+@pytest.mark.parametrize("program", QUICK, ids=lambda program: program.name)
+def test_programs_are_judged_as_known(program: Program) -> None:
+    result = certify(program)
+    assert is_as_known(program, result), (result.verdict, result.exact, result.message)
+
+
+def test_a_certificate_says_on_what_it_holds() -> None:
+    result = prove(one_draw(noisy_count), PureDP(1.0), relation=AddRemoveOne(), domain=[0, 1], rows=2)
+    assert result.verdict == "holds"
+    assert result
+    assert result.ok
+    assert "the code has ε = 1 at most on these datasets up to events of probability 1e-09" in str(result)
+    assert result.caveat.startswith("is about 7 datasets of up to 2 rows of 2 values, 8 pairs, and nothing else")
+    assert (result.record["datasets"], result.record["pairs"]) == (7, 8)
+    finite = prove(one_draw(randomized_response), PureDP(math.log(3)), **BITS)
+    assert finite.record["lost"] == 0
+    assert "up to events" not in str(finite), "nothing is left out"
+
+
+def test_a_violation_names_pair_and_output_with_exact_probabilities() -> None:
+    result = prove(one_draw(randomized_response), PureDP(1.0), **BITS)
+    assert result.verdict == "violation"
+    assert not result.ok
+    assert result.exact == pytest.approx(math.log(3), abs=1e-9)
+    assert result.pair == "[0] against [1]"
+    assert result.event == "output 0: probability 0.75 against 0.25"
+
+
+def test_other_notions_are_certified_where_nothing_is_left_out() -> None:
+    claim = GaussianDP(2 * 0.6744897501960817)
+    result = prove(one_draw(randomized_response), claim, **BITS)
+    assert result.verdict == "holds"
+    assert prove(one_draw(randomized_response), GaussianDP(1.3), **BITS).verdict == "violation"
+    cut = prove(one_draw(noisy_count), claim, **BITS)
+    assert cut.verdict == "inconclusive"
+    assert "support is infinite" in cut.message
+
+
+def test_what_cannot_be_walked_is_inconclusive_with_its_reason() -> None:
+    continuous = prove(lambda data, n, rng: data.sum() + rng.laplace(size=n), PureDP(1.0), **BITS)
+    assert continuous.verdict == "inconclusive"
+    assert "on [0] a continuous random number is needed as a number" in continuous.undecided
+    assert "or audit draws" in continuous.undecided
+    raising = prove(one_draw(lambda data, rng: data[7]), PureDP(1.0), **BITS)
+    assert raising.verdict == "inconclusive"
+    assert "it only raises exceptions: raised IndexError" in raising.message
+    short = prove(one_draw(two_counts), PureDP(1.0), **BITS, paths=1, seconds=1e-6)
+    assert short.verdict == "inconclusive"
+    assert "was not enumerated" in short.message
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"rows": 1.5}, "1.5"),
+        ({"rows": 1, "min_rows": 2}, "got 2 and 1"),
+        ({"domain": "01"}, "'01'"),
+        ({"relation": ReplaceOne}, "ReplaceOne"),
+        ({"seconds": 0}, "got 0"),
+        ({"spare": 0.5}, "0.5"),
+        ({"domain": list(range(200)), "rows": 3, "min_rows": 3}, "8,000,000 datasets"),
+        ({"rows": 0, "min_rows": 0}, "none of the 1 datasets are neighbours"),
+        ({"units": [3]}, "got 3"),
+    ],
+)
+def test_bad_arguments_are_refused(change: dict[str, Any], named: str) -> None:
+    with pytest.raises(SpecificationError, match=named.replace("(", r"\(")):
+        prove(one_draw(noisy_count), PureDP(1.0), **(BITS | change))
+    with pytest.raises(SpecificationError, match="'epsilon=1'"):
+        prove(one_draw(noisy_count), "epsilon=1", **BITS)  # type: ignore[arg-type]
+
+
+def outcomes(masses: list[float], whole: bool = True) -> Outcomes:
+    return Outcomes(
+        {freeze_output(k): mass for k, mass in enumerate(masses)}, dict(enumerate(range(len(masses)))), whole
+    )
+
+
+def test_bounds_enclose_the_level_of_every_completion() -> None:
+    """What is left out is put where it does most and least: the level stays between the bounds."""
+    rng = np.random.default_rng(4)
+    for _ in range(200):
+        p, q = (rng.dirichlet(np.ones(4)) for _ in range(2))
+        cut = 10.0 ** rng.uniform(-9, -3)
+        kept = outcomes((p * (1 - cut)).tolist(), whole=False), outcomes((q * (1 - cut)).tolist(), whole=False)
+        delta = float(rng.choice([0.0, 0.01]))
+        claim = PureDP(1.0) if delta == 0 else ApproxDP(1.0, delta)
+        found = bound_level(*kept, claim, spare=2 * cut)
+        for place in range(4):  # all that is lost of P, or of Q, may be one output
+            whole_p, whole_q = p * (1 - cut), q * (1 - cut)
+            whole_p[place] += cut
+            whole_q[3 - place] += cut
+            curve = finite_pair(_law(whole_p), _law(whole_q))
+            exact = claim.exact_level(curve)
+            relaxed = ApproxDP(1.0, delta + 2 * cut).exact_level(curve)
+            assert found.low <= exact + 1e-9
+            assert relaxed <= found.high + 1e-9
+
+
+def _law(masses: np.ndarray[Any, Any]) -> FiniteLaw:
+    return FiniteLaw(tuple(range(len(masses))), masses / masses.sum())

@@ -1,0 +1,319 @@
+"""Randomness under control: every path of a call, held against brute force, and what cannot be followed."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+import operator
+import os
+import random
+import secrets
+import subprocess
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Hashable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from auditor.targets import one_draw
+from auditor.targets.outputs import show_output
+from auditor.targets.randomness import distributions
+from auditor.targets.randomness.enumeration import Budget, Outcomes, enumerate_outputs, freeze_output
+from auditor.targets.randomness.patching import Source
+from auditor.targets.randomness.signals import Uncontrolled
+
+#: A generator that a module holds, as many do.
+MODULE_RNG = np.random.default_rng(5)
+
+
+def walk(function: Callable[..., Any], data: Any = (), paths: int = 50_000, lost: float = 1e-13) -> Outcomes:
+    """All outputs of a function (data, rng) of one draw."""
+    source = Source()
+    with source.replacing():
+        return enumerate_outputs(one_draw(function), data, source, Budget(paths, time.monotonic() + 60, lost))
+
+
+def masses(found: Outcomes) -> dict[str, float]:
+    return {show_output(found.values[key]): mass for key, mass in found.masses.items()}
+
+
+# ------------------------------------------------------------------------------ against brute force
+
+OPERATIONS: tuple[Callable[[Any, Any], Any], ...] = (
+    operator.add,
+    operator.sub,
+    operator.mul,
+    operator.mod,
+    operator.floordiv,
+    operator.xor,
+    max,
+    min,
+    operator.lt,
+    operator.eq,
+)
+#: Steps of a program: an operation and the places of its two operands among the values so far; or a branch.
+STEPS = st.lists(
+    st.tuples(st.integers(0, len(OPERATIONS)), st.integers(0, 30), st.integers(0, 30)), min_size=1, max_size=7
+)
+
+
+def run_program(steps: list[tuple[int, int, int]], numbers: list[Any]) -> Any:
+    """Values of a program of operations and branches on some numbers."""
+    values = [*numbers, 2]
+    for kind, i, j in steps:
+        a, b = values[i % len(values)], values[j % len(values)]
+        if kind == len(OPERATIONS):
+            values.append(b + 1 if a > 1 else b)
+        elif OPERATIONS[kind] in (operator.mod, operator.floordiv):
+            values.append(OPERATIONS[kind](a, 3))
+        else:
+            values.append(OPERATIONS[kind](a, b))
+    return [int(value) for value in values[-3:]]
+
+
+@settings(max_examples=120, deadline=None)
+@given(STEPS, st.lists(st.integers(2, 5), min_size=1, max_size=4))
+def test_random_programs_have_the_probabilities_of_brute_force(
+    steps: list[tuple[int, int, int]], sizes: list[int]
+) -> None:
+    def program(data: Any, rng: np.random.Generator) -> Any:
+        return run_program(steps, [rng.integers(0, size) for size in sizes])
+
+    exact: Counter[Hashable] = Counter()
+    for numbers in itertools.product(*(range(size) for size in sizes)):
+        key = freeze_output(run_program(steps, [np.int64(n) for n in numbers]))
+        exact[key] += Fraction(1, math.prod(sizes))  # type: ignore[assignment]
+    found = walk(program)
+    assert found.whole
+    assert found.masses.keys() == exact.keys()
+    for key, mass in found.masses.items():
+        assert mass == pytest.approx(float(exact[key]), rel=1e-12)
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(st.floats(0.05, 0.95), min_size=2, max_size=3), STEPS)
+def test_geometric_programs_have_the_probabilities_of_brute_force(
+    ps: list[float], steps: list[tuple[int, int, int]]
+) -> None:
+    """Programs that look at no more than small values, so that brute force over the first 40 is enough."""
+
+    def program(data: Any, rng: np.random.Generator) -> Any:
+        return run_program(steps, [min(rng.geometric(p), 4) for p in ps])
+
+    exact: dict[Hashable, float] = {}
+    laws = [[p * (1 - p) ** k for k in range(3)] for p in ps]
+    for numbers in itertools.product(range(1, 5), repeat=len(ps)):
+        key = freeze_output(run_program(steps, list(numbers)))
+        mass = math.prod(law[n - 1] if n < 4 else 1 - math.fsum(law) for n, law in zip(numbers, laws, strict=True))
+        exact[key] = exact.get(key, 0.0) + mass
+    found = walk(program)
+    assert found.masses.keys() == exact.keys()
+    for key, mass in found.masses.items():
+        assert mass == pytest.approx(exact[key], rel=1e-9)
+
+
+@pytest.mark.parametrize("cut", [0.1, 0.3, 1 / 3, 0.75, 2.0**-40])
+def test_a_uniform_float_is_below_a_number_for_so_many_of_its_grid_points(cut: float) -> None:
+    exact = Fraction(math.ceil(Fraction(cut) * 2**53), 2**53)
+    found = walk(lambda data, rng: bool(rng.random() < cut))
+    assert found.whole
+    assert masses(found)["True"] == float(exact)
+    scaled = walk(lambda data, rng: 3 * rng.random() - 1 >= 3 * cut - 1)
+    assert masses(scaled)["False"] == pytest.approx(cut, abs=1e-15)
+
+
+def test_a_uniform_float_is_followed_through_floors_and_logarithms() -> None:
+    found = masses(walk(lambda data, rng: int(rng.random() * 5)))
+    assert found == pytest.approx({str(k): 0.2 for k in range(5)}, abs=1e-15)
+    inverted = walk(lambda data, rng: int(np.floor(np.log1p(-rng.random()) / np.log(0.5))), lost=1e-9)
+    assert not inverted.whole, "logarithms have errors of rounding, so a margin is left out"
+    for k in range(20):
+        assert masses(inverted)[str(k)] == pytest.approx(0.5 ** (k + 1), abs=1e-11)
+
+
+def test_sums_of_noise_are_convolved() -> None:
+    p = 1 - math.exp(-0.7)
+    found = walk(lambda data, rng: 4 + rng.geometric(p) - rng.geometric(p))
+    assert found.paths == 1
+    a = math.exp(-0.7)
+    for k in range(-20, 20):
+        assert masses(found)[str(4 + k)] == pytest.approx(a ** abs(k) * (1 - a) / (1 + a), rel=1e-10)
+    assert 0 < found.lost < 1e-13
+
+
+@pytest.mark.parametrize(
+    ("law", "moments"),
+    [
+        (distributions.geometric(0.3), (1 / 0.3, 0.7 / 0.09)),
+        (distributions.binomial(20, 0.3), (6.0, 4.2)),
+        (distributions.poisson(3.5), (3.5, 3.5)),
+        (distributions.categories((0.2, 0.5, 0.3)), (1.1, 0.49)),
+    ],
+)
+def test_tables_have_the_moments_of_their_distributions(law: distributions.Table, moments: tuple[float, float]) -> None:
+    mean = float(law.masses @ law.values)
+    assert float(law.masses.sum()) == pytest.approx(1.0, abs=1e-14)
+    assert (mean, float(law.masses @ (law.values - mean) ** 2)) == pytest.approx(moments, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "cut"),
+    [
+        ("laplace", (1.0, 2.0), 2.5),
+        ("gumbel", (0.5, 2.0), 1.0),
+        ("exponential", (2.0,), 1.5),
+        ("normal", (1.0, 2.0), 0.3),
+    ],
+)
+def test_continuous_noise_is_compared_as_numpy_draws_it(name: str, parameters: tuple[float, ...], cut: float) -> None:
+    found = masses(walk(lambda data, rng: bool(getattr(rng, name)(*parameters) <= cut), lost=1e-9))
+    drawn = getattr(np.random.default_rng(3), name)(*parameters, size=400_000) <= cut
+    assert abs(drawn.mean() - found["True"]) < 5 * math.sqrt(found["True"] * found["False"] / 400_000)
+
+
+@pytest.mark.parametrize(
+    "points",
+    [
+        distributions.UNIFORM,
+        distributions.laplace(1.0, 2.0),
+        distributions.gumbel(1.0, 2.0),
+        distributions.exponential(2.0),
+        distributions.normal(1.0, 2.0),
+        distributions.uniform_integers(-3, 2**40),
+    ],
+)
+def test_points_are_in_increasing_order(points: distributions.Points) -> None:
+    places = np.unique(np.geomspace(max(points.first, 1), points.count - 1, 200).astype(np.int64)).tolist()
+    places = sorted({points.first, *places, *(points.count - k for k in places), points.count - 1})
+    values = [points.value(k) for k in places if points.first <= k < points.count]
+    assert all(a <= b for a, b in itertools.pairwise(values))
+    assert values[0] < values[-1]
+
+
+# ---------------------------------------------------------------------------------- all sources
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (lambda data, rng: random.random() < 0.25, {"True": 0.25, "False": 0.75}),
+        (lambda data, rng: random.randint(1, 3), {"1": 1 / 3, "2": 1 / 3, "3": 1 / 3}),
+        (lambda data, rng: random.choice("ab"), {"'a'": 0.5, "'b'": 0.5}),
+        (lambda data, rng: random.choices("ab", weights=[1, 3])[0], {"'a'": 0.25, "'b'": 0.75}),
+        (lambda data, rng: random.sample([1, 2], 2)[0], {"1": 0.5, "2": 0.5}),
+        (lambda data, rng: random.getrandbits(2) & 1, {"0": 0.5, "1": 0.5}),
+        (lambda data, rng: secrets.randbelow(4) == 0, {"True": 0.25, "False": 0.75}),
+        (lambda data, rng: os.urandom(1)[0] < 64, {"True": 0.25, "False": 0.75}),
+        (lambda data, rng: np.random.rand() < 0.25, {"True": 0.25, "False": 0.75}),  # noqa: NPY002
+        (lambda data, rng: int(np.random.randint(0, 2)), {"0": 0.5, "1": 0.5}),  # noqa: NPY002
+        (lambda data, rng: np.random.default_rng().integers(2) == 1, {"True": 0.5, "False": 0.5}),
+        (lambda data, rng: MODULE_RNG.integers(2) == 1, {"True": 0.5, "False": 0.5}),
+        (
+            lambda data, rng: np.random.default_rng(7).integers(1_000_000),
+            {str(np.random.default_rng(7).integers(1_000_000)): 1.0},
+        ),
+        (lambda data, rng: rng.choice([5, 6], p=[0.25, 0.75]), {"5": 0.25, "6": 0.75}),
+        (lambda data, rng: rng.permutation(3)[0], {"0": 1 / 3, "1": 1 / 3, "2": 1 / 3}),
+        (lambda data, rng: (rng.random(2) < 0.5).sum(), {"0": 0.25, "1": 0.5, "2": 0.25}),
+        (lambda data, rng: rng.binomial(2, 0.5), {"0": 0.25, "1": 0.5, "2": 0.25}),
+        (
+            lambda data, rng: {"a": rng.integers(2), "b": [1.5]},
+            {"{'a': 0, 'b': [1.5]}": 0.5, "{'a': 1, 'b': [1.5]}": 0.5},
+        ),
+        (lambda data, rng: 1 // random.randint(0, 1), {"1": 0.5, "raised ZeroDivisionError": 0.5}),
+        (lambda data, rng: ~(rng.random(1) < 0.25), {"[False]": 0.25, "[True]": 0.75}),
+        (lambda data, rng: np.where(rng.random(1) < 0.25, 7, 8)[0], {"7": 0.25, "8": 0.75}),
+        (lambda data, rng: f"{rng.integers(2)}!", {"'0!'": 0.5, "'1!'": 0.5}),
+        (lambda data, rng: {rng.integers(2): 1}, {"{0: 1}": 0.5, "{1: 1}": 0.5}),
+    ],
+)
+def test_sources_are_followed(function: Callable[..., Any], expected: dict[str, float]) -> None:
+    found = walk(function)
+    assert masses(found) == pytest.approx(expected, abs=1e-15)
+    assert found.whole
+
+
+def test_nothing_is_left_replaced() -> None:
+    before = (random.random, np.random.rand, secrets.randbelow, os.urandom, threading.Thread.start, MODULE_RNG)
+    source = Source()
+    with contextlib.suppress(KeyError), source.replacing():
+        assert random.random is not before[0]
+        raise KeyError
+    assert before == (
+        random.random,
+        np.random.rand,
+        secrets.randbelow,
+        os.urandom,
+        threading.Thread.start,
+        MODULE_RNG,
+    )
+    assert 0 <= random.random() < 1
+
+
+# ------------------------------------------------------------------------- what cannot be followed
+
+
+def started(data: Any, rng: np.random.Generator) -> int:
+    thread = threading.Thread(target=int)
+    thread.start()
+    return 0
+
+
+class Stateful:
+    """A function whose outputs depend on how often it was called."""
+
+    def __init__(self) -> None:
+        self.rng = np.random.default_rng(3)
+
+    def __call__(self, data: Any, rng: np.random.Generator) -> int:
+        return int(self.rng.integers(1_000))
+
+
+@pytest.mark.parametrize(
+    ("function", "reason"),
+    [
+        (lambda data, rng: rng.laplace(), "continuous random number is needed as a number"),
+        (lambda data, rng: rng.random() < rng.random(), "two continuous random numbers are compared"),
+        (lambda data, rng: math.log(rng.random()) < -1, "continuous random number is needed as a number"),
+        (lambda data, rng: rng.gamma(2.0), "Generator.gamma is not followed"),
+        (lambda data, rng: np.random.seed(3), "seeds numpy.random itself"),  # noqa: NPY002
+        (lambda data, rng: random.seed(3), "seeds the module random itself"),
+        (lambda data, rng: os.urandom(8), "8 random bytes have too many values"),
+        (lambda data, rng: int(rng.integers(2**60)) % 7, "1.15e+18 values"),
+        (started, "starts a thread"),
+        (lambda data, rng: subprocess.run(["true"], check=True), "starts a process"),
+        (Stateful(), "it has randomness that is not followed"),
+    ],
+)
+def test_what_is_not_followed_is_said(function: Callable[..., Any], reason: str) -> None:
+    with pytest.raises(Uncontrolled) as error:
+        walk(function)
+    assert reason in error.value.reason
+
+
+def test_code_that_asks_for_types_is_run_on_plain_numbers() -> None:
+    """It sees no difference from numpy: a variate is none of its numbers, so this one starts anew with plain ones."""
+    found = masses(walk(lambda data, rng: isinstance(rng.integers(2), np.integer)))
+    assert found == {"True": 1.0}
+    reused = walk(lambda data, rng: (lambda a, b: (a + b, a))(rng.integers(2), rng.integers(2)))
+    assert reused.masses == {freeze_output((a + b, a)): 0.25 for a in (0, 1) for b in (0, 1)}
+
+
+def test_a_loop_without_end_is_walked_as_far_as_the_budget_goes() -> None:
+    def reject(data: Any, rng: np.random.Generator) -> int:
+        while (k := int(rng.integers(4))) == 3:
+            pass
+        return k
+
+    found = walk(reject, lost=1e-9)
+    assert not found.whole
+    assert 0 < found.lost < 1e-9
+    assert masses(found) == pytest.approx({"0": 1 / 3, "1": 1 / 3, "2": 1 / 3}, abs=1e-9)
+    assert walk(reject, paths=3).lost == pytest.approx(0.25)
