@@ -35,9 +35,9 @@ def certify(program: Program, seconds: float = SECONDS) -> AuditResult:
         one_draw(program.function),
         program.claim,
         relation=program.relation,
-        domain=list(program.domain),
-        rows=program.rows,
-        min_rows=program.least,
+        domain=list(program.domain.values),
+        rows=program.domain.rows,
+        min_rows=program.domain.least,
         seconds=seconds,
         units=program.units,
         id=f"prove/L0/{program.claim.notion.replace(' ', '_')}/{program.name.replace(' ', '_')}",
@@ -93,7 +93,7 @@ def write_document(rows: Sequence[tuple[Program, AuditResult, float]]) -> str:
         mark = "" if is_as_known(program, result) else " (wrong)"
         lines.append(
             f"| {program.name} | {result.claimed} | {result.verdict}{mark} | {result.exact:.6g} | {known} "
-            f"| {result.record['datasets']:,} | {result.record['pairs']:,} | {result.record['paths']:,} "
+            f"| {result.record['datasets']:,} | {result.record['neighbours']:,} | {result.record['paths']:,} "
             f"| {seconds:.2f} |"
         )
     return "\n".join([*lines, ""])

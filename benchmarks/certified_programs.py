@@ -13,7 +13,7 @@ import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,14 @@ from auditor.privacy.guarantees import ApproxDP, Guarantee, PureDP
 
 Generator = np.random.Generator
 HOLDS, VIOLATION = "holds", "violation"
+
+
+class Domain(NamedTuple):
+    """Values of a row or an answer, and the most and fewest of them."""
+
+    values: Sequence[Any]
+    rows: int
+    least: int
 
 
 @dataclass(frozen=True)
@@ -38,10 +46,8 @@ class Program:
         The claim.
     relation : Relation
         When two datasets are neighbours.
-    domain : sequence
-        Values of a row, or of an answer.
-    rows, least : int
-        Most and fewest rows.
+    domain : Domain
+        The datasets.
     expected : str
         "holds" or "violation", from the theorem or the published counterexample.
     level : float or None
@@ -54,9 +60,7 @@ class Program:
     function: Callable[[Any, Generator], Any]
     claim: Guarantee
     relation: Relation
-    domain: Sequence[Any]
-    rows: int
-    least: int
+    domain: Domain
     expected: str
     level: float | None = None
     units: Sequence[Callable[..., Any]] = ()
@@ -68,7 +72,7 @@ class Program:
 def draw_noise(rng: Generator, epsilon: float) -> int:
     """Draw two-sided geometric noise: P[k] is proportional to e^(-epsilon |k|)."""
     p = -math.expm1(-epsilon)
-    return rng.geometric(p) - rng.geometric(p)  # type: ignore[no-any-return]
+    return rng.geometric(p) - rng.geometric(p)
 
 
 def flip_with_exponential(numerator: int, denominator: int) -> bool:
@@ -407,10 +411,8 @@ def list_programs() -> list[Program]:
     """All programs: the verdict of each is known."""
     bit, rows = ReplaceOne(), ReplaceOne()
     add, answers = AddRemoveOne(), AnswersWithin(1)
-    one: tuple[Any, ...] = ((0, 1), 1, 1)
-    two: tuple[Any, ...] = ((0, 1), 2, 0)
-    three: tuple[Any, ...] = ((0, 1), 3, 3)
-    pairs: tuple[Any, ...] = ((0, 1), 2, 2)
+    one, two = Domain((0, 1), 1, 1), Domain((0, 1), 2, 0)
+    three, pairs = Domain((0, 1), 3, 3), Domain((0, 1), 2, 2)
     log3 = math.log(3)
 
     def dp(epsilon: float) -> PureDP:
@@ -418,25 +420,25 @@ def list_programs() -> list[Program]:
 
     p = Program
     return [
-        p("geometric count", noisy_count, dp(1), add, *two, HOLDS, 1.0),
-        p("geometric count, half the noise", partial(noisy_count, epsilon=2.0), dp(1), add, *two, VIOLATION, 2.0),
-        p("count without noise for one row", noisy_count_of_long_data, dp(1), add, *two, VIOLATION),
-        p("count, scale from the data", noisy_count_scaled_by_data, dp(1), add, *two, VIOLATION),
-        p("count, one-sided noise", count_with_one_sided_noise, dp(1), add, *two, VIOLATION),
-        p("count, clamped", clamped_count, dp(1), add, *two, HOLDS, 1.0),
-        p("count, clamped to the truth", peeking_count, dp(1), add, *two, VIOLATION),
-        p("two counts at 1/2", two_counts, dp(1), add, (0, 1), 1, 0, HOLDS, 1.0),
-        p("two counts at 1", partial(two_counts, epsilon=1.0), dp(1), add, (0, 1), 1, 0, VIOLATION, 2.0),
-        p("two releases of one noise", count_and_difference, dp(1), add, (0, 1), 1, 0, VIOLATION),
-        p("discrete Laplace, scale 1", laplace_count, dp(1), bit, *one, HOLDS, 1.0, LAPLACE_UNITS),
-        p("discrete Laplace, scale 2", partial(laplace_count, scale=2), dp(0.5), bit, *one, HOLDS, 0.5, LAPLACE_UNITS),
-        p("discrete Laplace, half", laplace_count, dp(0.5), bit, *one, VIOLATION, 1.0, LAPLACE_UNITS),
+        p("geometric count", noisy_count, dp(1), add, two, HOLDS, 1.0),
+        p("geometric count, half the noise", partial(noisy_count, epsilon=2.0), dp(1), add, two, VIOLATION, 2.0),
+        p("count without noise for one row", noisy_count_of_long_data, dp(1), add, two, VIOLATION),
+        p("count, scale from the data", noisy_count_scaled_by_data, dp(1), add, two, VIOLATION),
+        p("count, one-sided noise", count_with_one_sided_noise, dp(1), add, two, VIOLATION),
+        p("count, clamped", clamped_count, dp(1), add, two, HOLDS, 1.0),
+        p("count, clamped to the truth", peeking_count, dp(1), add, two, VIOLATION),
+        p("two counts at 1/2", two_counts, dp(1), add, Domain((0, 1), 1, 0), HOLDS, 1.0),
+        p("two counts at 1", partial(two_counts, epsilon=1.0), dp(1), add, Domain((0, 1), 1, 0), VIOLATION, 2.0),
+        p("two releases of one noise", count_and_difference, dp(1), add, Domain((0, 1), 1, 0), VIOLATION),
+        p("discrete Laplace, scale 1", laplace_count, dp(1), bit, one, HOLDS, 1.0, LAPLACE_UNITS),
+        p("discrete Laplace, scale 2", partial(laplace_count, scale=2), dp(0.5), bit, one, HOLDS, 0.5, LAPLACE_UNITS),
+        p("discrete Laplace, half", laplace_count, dp(0.5), bit, one, VIOLATION, 1.0, LAPLACE_UNITS),
         p(
             "discrete Gaussian, variance 4",
             gaussian_count,
             ApproxDP(1.0, gaussian_delta(4, 1.0) * (1 + 1e-6)),
             bit,
-            *one,
+            one,
             HOLDS,
             None,
             GAUSSIAN_UNITS,
@@ -446,49 +448,62 @@ def list_programs() -> list[Program]:
             gaussian_count,
             ApproxDP(1.0, gaussian_delta(4, 1.0) * 0.99),
             bit,
-            *one,
+            one,
             VIOLATION,
             None,
             GAUSSIAN_UNITS,
         ),
-        p("Laplace noise, compared", threshold_laplace, dp(1), bit, *one, HOLDS, 1.0),
-        p("randomised response", randomized_response, dp(log3), bit, *one, HOLDS, log3),
-        p("randomised response at 0.76", partial(randomized_response, keep=0.76), dp(log3), bit, *one, VIOLATION),
-        p("randomised response, two coins", randomized_response_of_secrets, dp(log3), bit, *one, HOLDS, log3),
-        p("response of four values", many_valued_response, dp(math.log(5)), bit, range(4), 1, 1, HOLDS, math.log(5)),
-        p("response, never the value", biased_response, dp(1.0), bit, range(4), 1, 1, VIOLATION, log3),
-        p("unary encoding", unary_response, dp(2 * log3), bit, range(3), 1, 1, HOLDS, 2 * log3),
+        p("Laplace noise, compared", threshold_laplace, dp(1), bit, one, HOLDS, 1.0),
+        p("randomised response", randomized_response, dp(log3), bit, one, HOLDS, log3),
+        p("randomised response at 0.76", partial(randomized_response, keep=0.76), dp(log3), bit, one, VIOLATION),
+        p("randomised response, two coins", randomized_response_of_secrets, dp(log3), bit, one, HOLDS, log3),
+        p(
+            "response of four values",
+            many_valued_response,
+            dp(math.log(5)),
+            bit,
+            Domain(range(4), 1, 1),
+            HOLDS,
+            math.log(5),
+        ),
+        p("response, never the value", biased_response, dp(1.0), bit, Domain(range(4), 1, 1), VIOLATION, log3),
+        p("unary encoding", unary_response, dp(2 * log3), bit, Domain(range(3), 1, 1), HOLDS, 2 * log3),
         p(
             "unary encoding, zeros as they are",
             unary_response_of_one_bit,
             dp(3),
             bit,
-            range(3),
-            1,
-            1,
+            Domain(range(3), 1, 1),
             VIOLATION,
             math.inf,
         ),
-        p("a row as it is", sampled_row, ApproxDP(0.5, 1 / 3), rows, *three, HOLDS),
-        p("a row as it is, delta too small", sampled_row, ApproxDP(0.1, 0.2), rows, *three, VIOLATION),
-        p("response of a random row", sampled_response, dp(math.log(2)), rows, *pairs, HOLDS),
-        p("response of a random row, claim too small", sampled_response, dp(0.4), rows, *pairs, VIOLATION),
-        p("exponential mechanism", exponential_mechanism, dp(1), rows, range(3), 2, 2, HOLDS),
-        p("exponential mechanism, no half", exponential_mechanism_without_half, dp(1), rows, range(3), 2, 2, VIOLATION),
-        p("permute-and-flip", permute_and_flip, dp(1), rows, range(3), 2, 2, HOLDS),
-        p("permute-and-flip, claim too small", permute_and_flip, dp(0.6), rows, range(3), 2, 2, VIOLATION),
-        p("CheckDP: noisy max", noisy_max, dp(1), answers, *three, HOLDS),
-        p("CheckDP: noisy max, its value", noisy_max_value, dp(1), answers, *three, VIOLATION, 1.5),
-        p("noisy max, half the noise", noisy_max_of_half_noise, dp(1), answers, *three, VIOLATION),
-        p("noisy max with gap", gap_noisy_max, dp(1), answers, *pairs, HOLDS),
-        p("CheckDP: sparse vector", sparse_vector, dp(1), answers, *pairs, HOLDS),
-        p("CheckDP: sparse vector, two above", partial(sparse_vector, most=2), dp(1), answers, *pairs, HOLDS),
+        p("a row as it is", sampled_row, ApproxDP(0.5, 1 / 3), rows, three, HOLDS),
+        p("a row as it is, delta too small", sampled_row, ApproxDP(0.1, 0.2), rows, three, VIOLATION),
+        p("response of a random row", sampled_response, dp(math.log(2)), rows, pairs, HOLDS),
+        p("response of a random row, claim too small", sampled_response, dp(0.4), rows, pairs, VIOLATION),
+        p("exponential mechanism", exponential_mechanism, dp(1), rows, Domain(range(3), 2, 2), HOLDS),
+        p(
+            "exponential mechanism, no half",
+            exponential_mechanism_without_half,
+            dp(1),
+            rows,
+            Domain(range(3), 2, 2),
+            VIOLATION,
+        ),
+        p("permute-and-flip", permute_and_flip, dp(1), rows, Domain(range(3), 2, 2), HOLDS),
+        p("permute-and-flip, claim too small", permute_and_flip, dp(0.6), rows, Domain(range(3), 2, 2), VIOLATION),
+        p("CheckDP: noisy max", noisy_max, dp(1), answers, three, HOLDS),
+        p("CheckDP: noisy max, its value", noisy_max_value, dp(1), answers, three, VIOLATION, 1.5),
+        p("noisy max, half the noise", noisy_max_of_half_noise, dp(1), answers, three, VIOLATION),
+        p("noisy max with gap", gap_noisy_max, dp(1), answers, pairs, HOLDS),
+        p("CheckDP: sparse vector", sparse_vector, dp(1), answers, pairs, HOLDS),
+        p("CheckDP: sparse vector, two above", partial(sparse_vector, most=2), dp(1), answers, pairs, HOLDS),
         p(
             "CheckDP: sparse vector, no noise in answers",
             partial(sparse_vector, query_noise=0.0),
             dp(1),
             answers,
-            *three,
+            three,
             VIOLATION,
             math.inf,
         ),
@@ -497,7 +512,7 @@ def list_programs() -> list[Program]:
             partial(sparse_vector, threshold_noise=False, most=3, query_noise=0.5),
             dp(1),
             answers,
-            *three,
+            three,
             VIOLATION,
         ),
         p(
@@ -505,7 +520,7 @@ def list_programs() -> list[Program]:
             partial(sparse_vector, most=3, query_noise=0.75),
             dp(1),
             answers,
-            *three,
+            three,
             VIOLATION,
         ),
         p(
@@ -513,46 +528,46 @@ def list_programs() -> list[Program]:
             partial(sparse_vector, values=True, query_noise=0.5),
             dp(1),
             answers,
-            *three,
+            three,
             VIOLATION,
         ),
-        p("CheckDP: sparse vector with gap", partial(sparse_vector, gap=True), dp(1), answers, *pairs, HOLDS),
+        p("CheckDP: sparse vector with gap", partial(sparse_vector, gap=True), dp(1), answers, pairs, HOLDS),
         p(
             "CheckDP: sparse vector with gap, half the noise",
             partial(sparse_vector, gap=True, epsilon=2.5),
             dp(1),
             answers,
-            *pairs,
+            pairs,
             VIOLATION,
         ),
-        p("CheckDP: adaptive sparse vector", adaptive_sparse_vector, dp(1), answers, *pairs, HOLDS),
+        p("CheckDP: adaptive sparse vector", adaptive_sparse_vector, dp(1), answers, pairs, HOLDS),
         p(
             "CheckDP: adaptive sparse vector, first noise left out",
             partial(adaptive_sparse_vector, first_noise=False),
             dp(1),
             answers,
-            *three,
+            three,
             VIOLATION,
             math.inf,
         ),
-        p("CheckDP: numeric sparse vector", numeric_sparse_vector, dp(1), answers, *pairs, HOLDS),
-        p("CheckDP: partial sum", partial_sum, dp(1), rows, *three, HOLDS, 1.0),
+        p("CheckDP: numeric sparse vector", numeric_sparse_vector, dp(1), answers, pairs, HOLDS),
+        p("CheckDP: partial sum", partial_sum, dp(1), rows, three, HOLDS, 1.0),
         p(
             "CheckDP: partial sum, half the noise",
             partial(partial_sum, epsilon=2.0),
             dp(1),
             rows,
-            *three,
+            three,
             VIOLATION,
             2.0,
         ),
-        p("CheckDP: smart sum", smart_sum, dp(2), rows, *pairs, HOLDS),
+        p("CheckDP: smart sum", smart_sum, dp(2), rows, pairs, HOLDS),
         p(
             "CheckDP: smart sum, blocks without noise",
             partial(smart_sum, noisy_blocks=False),
             dp(2),
             rows,
-            *pairs,
+            pairs,
             VIOLATION,
             math.inf,
         ),

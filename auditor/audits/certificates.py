@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from auditor.audits.counterexamples.snippet import show_pair
 from auditor.audits.summary import describe_target
-from auditor.datasets import Pair, Relation
+from auditor.datasets import Pair, Relation, check_pairs
 from auditor.datasets.rows import make_rows
 from auditor.errors import SpecificationError
 from auditor.privacy.exact.privacy_loss import grouped
@@ -23,7 +23,7 @@ from auditor.results import ENUMERATION, AuditResult, Verdict
 from auditor.targets import Mechanism, source_hash
 from auditor.targets.outputs import Raised, show_output
 from auditor.targets.randomness.enumeration import Budget, Outcomes, enumerate_outputs, follow_units
-from auditor.targets.randomness.patching import Source
+from auditor.targets.randomness.patching import ControlledSource
 from auditor.targets.randomness.signals import Uncontrolled
 
 #: Relative errors of probabilities are below this, see `auditor.targets.randomness.distributions`.
@@ -38,7 +38,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Level:
-    """The level of one pair, between two numbers, and where it is largest.
+    """Bounds on the level of one pair.
 
     Parameters
     ----------
@@ -161,17 +161,18 @@ def prove(
     mechanism: Mechanism,
     guarantee: Guarantee,
     *,
-    relation: Relation,
-    domain: Sequence[Any],
+    relation: Relation | None = None,
+    domain: Sequence[Any] | None = None,
     rows: int = 2,
     min_rows: int = 0,
+    pairs: Pair | Sequence[Pair] | None = None,
     seconds: float = 60.0,
     paths: int = 1_000_000,
     spare: float = 1e-9,
     units: Sequence[Callable[..., Any]] = (),
     id: str = "prove/L0/claim/given",  # noqa: A002 - the name that results use
 ) -> AuditResult:
-    """Bracket the exact level of code on every pair of a small domain.
+    """Bracket the exact level of code on a small domain.
 
     The code runs once for each path of its random decisions, with randomness under control, see
     `auditor.targets.randomness`. The only way to the verdict "holds", which is about these datasets alone.
@@ -182,12 +183,14 @@ def prove(
         The target, ``(data, n, rng)``; one output is asked for.
     guarantee : Guarantee
         The claim.
-    relation : Relation
-        When two datasets are neighbours.
-    domain : sequence
-        Values that a row may have.
+    relation : Relation, optional
+        When two datasets are neighbours; needed with a domain.
+    domain : sequence, optional
+        Values that a row may have: all datasets of these are walked.
     rows, min_rows : int
-        Most and fewest rows of a dataset.
+        Most and fewest rows of a dataset of the domain.
+    pairs : Pair or sequence of Pair, optional
+        Instead of a domain, the pairs to look at.
     seconds : float
         Time in all.
     paths : int
@@ -216,13 +219,26 @@ def prove(
     Valid because: see `enumerate_outputs` and `bound_level`; "violation" needs a lower bound above the claim on one
     pair, "holds" an upper bound within it on all.
     """
-    _check(guarantee, relation, domain, rows, min_rows, seconds, paths, spare)
-    datasets = make_datasets(domain, rows, min_rows)
-    neighbours = list(_neighbours(datasets, relation))
-    if not neighbours:
-        raise SpecificationError(f"none of the {len(datasets)} datasets are neighbours under {relation.name}")
+    _check_numbers(guarantee, seconds, paths, spare)
+    if pairs is not None:
+        if domain is not None:
+            raise SpecificationError("pairs and a domain cannot be given together")
+        listed = [pairs] if isinstance(pairs, Pair) else list(pairs)
+        check_pairs(listed, relation)
+        datasets = [data for pair in listed for data in (pair.x, pair.y)]
+        neighbours = [(2 * k, 2 * k + 1) for k in range(len(listed))]
+        about = f"{len(listed):,} given pair{'s' * (len(listed) != 1)}"
+    else:
+        _check_domain(relation, domain, rows, min_rows)
+        assert relation is not None
+        assert domain is not None
+        datasets = make_datasets(domain, rows, min_rows)
+        neighbours = list(_neighbours(datasets, relation))
+        if not neighbours:
+            raise SpecificationError(f"none of the {len(datasets)} datasets are neighbours under {relation.name}")
+        about = f"{len(datasets):,} datasets of up to {rows} rows of {len(domain)} values, {len(neighbours):,} pairs"
     needed = sorted({k for pair in neighbours for k in pair})
-    end, source = time.monotonic() + seconds, Source()
+    end, source = time.monotonic() + seconds, ControlledSource()
     laws: dict[int, Outcomes] = {}
     stopped = ""
     follow_units(source, units, Budget(paths, end, spare * 1e-4))
@@ -247,7 +263,6 @@ def prove(
     lost = max((law.lost for law in laws.values()), default=0.0)
     shown = _show_event(level, laws[top[0]], laws[top[1]]) if broken else None
     first, second = (top if level.forward else top[::-1]) if levels else top
-    about = f"{len(needed):,} datasets of up to {rows} rows of {len(domain)} values, {len(neighbours):,} pairs"
     return AuditResult(
         id=id,
         entry=id.partition("/")[0],
@@ -273,7 +288,7 @@ def prove(
         message=_message(verdict, guarantee, level.low, high, lost, spare, laws, stopped),
         record={
             "datasets": len(needed),
-            "pairs": len(neighbours),
+            "neighbours": len(neighbours),
             "paths": sum(law.paths for law in laws.values()),
             "low": level.low,
             "high": high,
@@ -282,18 +297,16 @@ def prove(
     )
 
 
-def _check(
-    guarantee: Any,
-    relation: Any,
-    domain: Sequence[Any],
-    rows: Any,
-    min_rows: Any,
-    seconds: float,
-    paths: int,
-    spare: float,
-) -> None:
+def _check_numbers(guarantee: Any, seconds: float, paths: int, spare: float) -> None:
     if not isinstance(guarantee, Guarantee):
         raise SpecificationError(f"claim must be a guarantee such as PureDP(1.0), got {guarantee!r}")
+    if not seconds > 0 or not paths >= 1:
+        raise SpecificationError(f"seconds and paths must be above 0, got {seconds!r} and {paths!r}")
+    if not 0 < spare < 1e-3:
+        raise SpecificationError(f"spare must be a probability between 0 and 0.001, got {spare!r}")
+
+
+def _check_domain(relation: Any, domain: Any, rows: Any, min_rows: Any) -> None:
     if isinstance(relation, type) or not hasattr(relation, "check"):
         raise SpecificationError(f"relation must be one such as ReplaceOne(), got {relation!r}")
     if isinstance(domain, str) or not hasattr(domain, "__len__") or len(domain) < 1:
@@ -301,10 +314,6 @@ def _check(
     whole = all(isinstance(v, int) and not isinstance(v, bool) for v in (rows, min_rows))
     if not whole or not 0 <= min_rows <= rows:
         raise SpecificationError(f"rows must be integers with 0 <= min_rows <= rows, got {min_rows!r} and {rows!r}")
-    if not seconds > 0 or not paths >= 1:
-        raise SpecificationError(f"seconds and paths must be above 0, got {seconds!r} and {paths!r}")
-    if not 0 < spare < 1e-3:
-        raise SpecificationError(f"spare must be a probability between 0 and 0.001, got {spare!r}")
 
 
 def _show_event(level: Level, x: Outcomes, y: Outcomes) -> str:
@@ -320,9 +329,9 @@ def _show_event(level: Level, x: Outcomes, y: Outcomes) -> str:
 
 
 def _caveat(about: str, lost: float, spare: float, laws: Mapping[int, Outcomes]) -> str:
-    parts = [f"is about {about}, and nothing else"]
+    parts = [f"The certificate is about {about}, and nothing else"]
     if lost:
-        parts.append(f"leaves out events of probability up to {spare:g}")
+        parts.append(f"it leaves out events of probability up to {spare:g}")
     parts += sorted({caveat for law in laws.values() for caveat in law.caveats})
     return "; ".join(parts)
 

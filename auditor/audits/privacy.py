@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from auditor.audits import certificates
 from auditor.audits.context import Question
 from auditor.audits.counterexamples.build import build_counterexample
 from auditor.audits.counterexamples.replay_call import ReplayCall
@@ -544,6 +545,7 @@ def assert_private(
     pairs: Pair | Sequence[Pair] | SearchStrategy[Pair],
     *,
     inconclusive: str = "fail",
+    prove: bool = False,
     **options: Any,
 ) -> AuditResult:
     """Audit, and raise `PrivacyViolation` with the counterexample if the claim is refuted.
@@ -559,6 +561,9 @@ def assert_private(
     inconclusive : {"fail", "pass"}
         What an audit comes to that found nothing and was too weak to say much: it raises an AssertionError that says
         why, and what would decide it; or it returns the result, which is then false.
+    prove : bool
+        Walk all random decisions of the code on these pairs instead of drawing, see
+        `auditor.audits.certificates.prove`, which says what ``options`` there are.
     **options
         As for `audit`.
 
@@ -578,7 +583,12 @@ def assert_private(
         raise SpecificationError(f'inconclusive must be "fail" or "pass", got {inconclusive!r}')
     plugin = sys.modules.get("dpaudit.pytest_plugin")
     session = None if plugin is None else plugin.session()
-    result = audit(mechanism, guarantee, pairs, **(options if session is None else session.options(options)))
+    if prove:
+        if not isinstance(pairs, Pair | Sequence):
+            raise SpecificationError(f"prove=True takes pairs, or a list of them, got {pairs!r}")
+        result = certificates.prove(mechanism, guarantee, pairs=pairs, **options)
+    else:
+        result = audit(mechanism, guarantee, pairs, **(options if session is None else session.options(options)))
     if session is not None:
         result = session.record(result)
     if result.verdict == Verdict.ERROR:

@@ -19,6 +19,7 @@ from auditor.evidence.power import RESOLVED, draws_to_resolve, find_ceiling, rea
 from auditor.privacy.exact import PrivacyCurve
 from auditor.privacy.guarantees import Guarantee
 from auditor.results import (
+    ENUMERATION,
     AuditResult,
     Counterexample,
     describe_carried,
@@ -250,6 +251,9 @@ def explain(result: AuditResult) -> str:
     """The counterexample of a violation, as text that fits on a screen."""
     found = result.counterexample
     summed = f"{result.draws:,} draws{describe_carried(result.ledger)}" if result.ledger else ""
+    if result.method == ENUMERATION:
+        shown = [] if result.event is None else [f"  pair   {result.pair}", f"  event  {result.event}"]
+        return "\n".join([str(result), *shown, f"{result.caveat}."])
     if found is None:
         note = f"\n  ledger       {summed}" if summed else ""
         note += f"\n  note         {result.message}" if result.message and not result.undecided else ""

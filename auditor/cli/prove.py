@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib import metadata
 from pathlib import Path
 
@@ -35,17 +37,17 @@ def prove(
     max_seconds: float,
     out: Path | None,
 ) -> None:
-    """Bracket the exact level of a Python function on every pair of datasets of a small domain.
+    """Bracket the exact level of code on a small domain.
 
-    The function runs once for each path of its random decisions. Discrete noise is walked exactly; of continuous noise
-    comparisons with numbers are, and anything else is said to be out of reach. No draws are made, so that no
-    probability of error remains. The verdict "holds" is about these datasets alone.
-
-    TARGET is a Python function as for `dpaudit attack`; in this process, so no exec:, http: or pip: target.
+    TARGET is a Python function, named as for `dpaudit attack`; no exec:, http: or pip: target. It runs in this process,
+    once for each path of its random decisions, on every pair of neighbouring datasets of the domain. Discrete noise is
+    walked exactly; of continuous noise comparisons with numbers are, and anything else is said to be out of reach. No
+    draws are made, so no probability of error remains. The verdict "holds" is about these datasets alone.
 
     Exit codes: 0 the claim holds on these datasets; 1 it is violated; 2 an error; 3 not all could be enumerated.
     """
     from auditor.audits.certificates import prove as bracket_level
+    from auditor.audits.summary import explain
     from auditor.datasets import RELATIONS
     from auditor.datasets.files import parse_domain
     from auditor.errors import SpecificationError
@@ -54,7 +56,7 @@ def prove(
     from auditor.results import make_document, write_json
     from auditor.runs.run import exit_code
     from auditor.targets.signatures import parse_arguments
-    from auditor.targets.target_names import is_remote, source_of, target_named
+    from auditor.targets.target_names import is_remote, show_target, source_of, target_named
 
     guarantee, values = parse_claim(claim), parse_domain(domain)
     if relation not in RELATIONS:
@@ -74,8 +76,12 @@ def prove(
         rows=rows,
         min_rows=min_rows,
         seconds=max_seconds,
-        id=f"prove/L0/{guarantee.notion.replace(' ', '_').lower()}/{target.replace('/', '_')}",
+        id=f"prove/L0/{guarantee.notion.replace(' ', '_').lower()}/{show_target(target)}",
     )
+    words = ["dpaudit", "prove", target, "--claim", claim, "--relation", relation, "--domain", domain]
+    words += ["--rows", str(rows), "--min-rows", str(min_rows), *["--one-draw"] * one_draw]
+    words += [word for argument in arguments for word in ("--arg", argument)]
+    result = replace(result, replay=shlex.join(words))
     if out is not None:
         about = {
             "dpaudit": metadata.version("dpaudit"),
@@ -89,8 +95,5 @@ def prove(
         written = write_reports(content, out)
         tell_missing_page(written)
         print_notices(map(str, written))
-    click.echo(result)
-    if result.event is not None:
-        click.echo(f"  pair   {result.pair}\n  event  {result.event}")
-    click.echo(f"This {result.caveat}.")
+    click.echo(explain(result))
     sys.exit(exit_code([result]))

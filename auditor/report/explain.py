@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from auditor.privacy.exact import GaussianLaw, curve
 from auditor.report import theorems, words
 from auditor.report.view import ClaimView
-from auditor.results import describe_carried, parse_number, say_resolution
+from auditor.results import ENUMERATION, describe_carried, parse_number, say_resolution
 
 #: Delta at which a bound on mu is also shown as an epsilon: the usual one for datasets of some thousand rows.
 DELTA = 1e-5
@@ -73,6 +73,10 @@ def describe_verdict(claim: ClaimView, *, beside: bool = False) -> str:
             return f"Refuted: {claimed or 'the claim'} does not hold. {_say_allowed(claim)} {sentence}"
         case "violation" if claim.counterexample is not None:
             return f"Refuted. {describe_counterexample(claim)} {sentence}"
+        case "violation" if claim.text("method") == ENUMERATION:
+            return f"Refuted: {claimed} does not hold. {sentence} Pair: {claim.text('pair')}; {claim.text('event')}."
+        case "holds":
+            return f"Holds on the datasets of a small domain, by walking all random decisions of the code. {sentence}"
         case "violation":
             exact = claim.number("exact")
             if not message and exact is not None:

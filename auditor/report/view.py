@@ -516,7 +516,7 @@ class RunView:
         if not self.claims:
             return "No claims were audited."
         fine = [claim for claim in self.claims if claim.ok]
-        held = sum(claim.expected == "consistent" for claim in fine)
+        held = sum(claim.expected in ("consistent", "holds") for claim in fine)
         caught = sum(claim.broken for claim in fine)
         other = len(fine) - held - caught
         parts = []

@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-VERDICTS = ("violation", "deviation", "error", "inconclusive", "consistent")
+VERDICTS = ("violation", "deviation", "error", "inconclusive", "consistent", "holds")
 
 LEVELS = {
     "L0": "exact distribution",

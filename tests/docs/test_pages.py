@@ -43,6 +43,7 @@ SESSIONS = (
     "for-researchers.md",
     "for-reviewers.md",
     "training.md",
+    "certificates.md",
 )
 _BLOCK = re.compile(
     r"(?P<mark><!-- not run: [^>]+ -->\n+)?^```(?P<language>\w*)\n(?P<text>.*?)^```", re.DOTALL | re.MULTILINE

@@ -24,7 +24,7 @@ GRID = 2**53
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class MassTable:
     """A distribution on listed values.
 
     Parameters
@@ -70,7 +70,7 @@ class Points:
     caveat: str = ""
 
 
-Distribution = Table | Points
+Distribution = MassTable | Points
 
 
 def plain_value(value: Any) -> Any:
@@ -78,7 +78,7 @@ def plain_value(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def _too_many(what: str, number: float) -> Uncontrolled:
+def _too_many_error(what: str, number: float) -> Uncontrolled:
     return Uncontrolled(f"{what} has too many values, about {number:.3g}")
 
 
@@ -87,12 +87,12 @@ def uniform_integers(low: int, high: int) -> Distribution:
     """Integers from ``low`` to ``high - 1``."""
     count = high - low
     if count <= MOST_IN_TABLE:
-        return Table(np.arange(low, high), np.full(count, 1.0 / count))
+        return MassTable(np.arange(low, high), np.full(count, 1.0 / count))
     return Points(count, lambda k: low + k)
 
 
 @lru_cache(maxsize=256)
-def geometric(p: float) -> Table:
+def geometric(p: float) -> MassTable:
     """Trials up to the first success, from 1 on.
 
     Notes
@@ -101,35 +101,35 @@ def geometric(p: float) -> Table:
     k 2^-53, and k is at most 200,000.
     """
     if p == 1.0:
-        return Table(np.array([1]), np.array([1.0]))
+        return MassTable(np.array([1]), np.array([1.0]))
     most = math.ceil(math.log(TAIL) / math.log1p(-p))
     if most > MOST_VALUES:
-        raise _too_many(f"a geometric variate with p = {p:g}", most)
+        raise _too_many_error(f"a geometric variate with p = {p:g}", most)
     k = np.arange(1, most + 1)
-    masses: NDArray[np.float64] = p * (1.0 - p) ** (k - 1.0)
-    return Table(k, masses, whole=False)
+    masses = np.asarray(p * (1.0 - p) ** (k - 1.0), dtype=np.float64)
+    return MassTable(k, masses, whole=False)
 
 
 @lru_cache(maxsize=256)
-def binomial(n: int, p: float) -> Table:
+def binomial(n: int, p: float) -> MassTable:
     """Number of successes in n trials."""
     if n > MOST_IN_TABLE:
-        raise _too_many(f"a binomial variate with n = {n:,}", n)
+        raise _too_many_error(f"a binomial variate with n = {n:,}", n)
     if p in (0.0, 1.0) or n == 0:
-        return Table(np.array([round(n * p)]), np.array([1.0]))
+        return MassTable(np.array([round(n * p)]), np.array([1.0]))
     masses = [1.0]
     for _ in range(n):  # a trial at a time: sums of positive terms, each with a relative error of 2^-52 a step
         masses = [a * (1.0 - p) + b * p for a, b in zip([*masses, 0.0], [0.0, *masses], strict=True)]
-    return Table(np.arange(n + 1), np.array(masses))
+    return MassTable(np.arange(n + 1), np.array(masses))
 
 
 @lru_cache(maxsize=256)
-def poisson(rate: float) -> Table:
+def poisson(rate: float) -> MassTable:
     """Poisson variates, cut in the upper tail."""
     if rate > MOST_IN_TABLE:
-        raise _too_many(f"a Poisson variate with rate {rate:g}", rate + 10 * math.sqrt(rate))
+        raise _too_many_error(f"a Poisson variate with rate {rate:g}", rate + 10 * math.sqrt(rate))
     if rate == 0:
-        return Table(np.array([0]), np.array([1.0]))
+        return MassTable(np.array([0]), np.array([1.0]))
     most = math.ceil(rate + 12.0 * math.sqrt(rate) + 40.0)
     k = np.arange(most + 1)
     # From the largest mass outwards by ratios: k steps with a relative error of 2^-52 each.
@@ -137,11 +137,11 @@ def poisson(rate: float) -> Table:
     up = np.cumprod(rate / np.arange(top + 1, most + 1))
     down = np.cumprod(np.arange(top, 0, -1) / rate)[::-1]
     weights = np.concatenate([down, [1.0], up])
-    return Table(k, np.asarray(weights / weights.sum(), dtype=np.float64), whole=False)
+    return MassTable(k, np.asarray(weights / weights.sum(), dtype=np.float64), whole=False)
 
 
 @lru_cache(maxsize=256)
-def categories(masses: tuple[float, ...]) -> Table:
+def categories(masses: tuple[float, ...]) -> MassTable:
     """Index of a category, as ``Generator.choice`` draws it.
 
     Notes
@@ -153,7 +153,7 @@ def categories(masses: tuple[float, ...]) -> Table:
     running /= running[-1]
     ends = [min(GRID, math.ceil(edge * GRID)) for edge in running.tolist()]
     counts = np.diff([0, *ends])
-    return Table(np.arange(len(masses)), counts / float(GRID))
+    return MassTable(np.arange(len(masses)), counts / float(GRID))
 
 
 #: Uniform floats in [0, 1).

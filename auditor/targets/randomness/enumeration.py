@@ -15,9 +15,9 @@ import numpy as np
 from auditor.errors import SpecificationError
 from auditor.targets.callables import Mechanism, OneDraw
 from auditor.targets.outputs import show_output
-from auditor.targets.randomness.distributions import Table, plain_value
-from auditor.targets.randomness.patching import Source
-from auditor.targets.randomness.paths import Interval, Listed, Path
+from auditor.targets.randomness.distributions import MassTable, plain_value
+from auditor.targets.randomness.patching import ControlledSource
+from auditor.targets.randomness.paths import Interval, Listed, RandomPath
 from auditor.targets.randomness.signals import (
     NeedsNumbers,
     OutOfBudget,
@@ -88,7 +88,7 @@ class Budget:
     lost: float
 
 
-def enumerate_outputs(target: Mechanism, data: Any, source: Source, budget: Budget) -> Outcomes:
+def enumerate_outputs(target: Mechanism, data: Any, source: ControlledSource, budget: Budget) -> Outcomes:
     """Walk all paths of one draw, the likeliest first.
 
     Parameters
@@ -97,7 +97,7 @@ def enumerate_outputs(target: Mechanism, data: Any, source: Source, budget: Budg
         The target; one output is asked for.
     data : dataset
         The dataset.
-    source : Source
+    source : ControlledSource
         Stands in for the sources of randomness, which it has replaced.
     budget : Budget
         How far to go.
@@ -132,7 +132,7 @@ def enumerate_outputs(target: Mechanism, data: Any, source: Source, budget: Budg
         raise Uncontrolled("it treats random numbers in a way that is not followed") from None
 
 
-def follow_units(source: Source, units: Sequence[Callable[..., Any]], budget: Budget) -> None:
+def follow_units(source: ControlledSource, units: Sequence[Callable[..., Any]], budget: Budget) -> None:
     """Take functions that draw random numbers as single draws.
 
     Each is walked by itself, once for each choice of arguments. So a loop around it has a path for each of its values,
@@ -140,7 +140,7 @@ def follow_units(source: Source, units: Sequence[Callable[..., Any]], budget: Bu
 
     Parameters
     ----------
-    source : Source
+    source : ControlledSource
         Replaces them, wherever modules have them as variables.
     units : sequence of callable
         The functions. They may call one another; their results are numbers, truth values, texts or None.
@@ -158,13 +158,13 @@ def follow_units(source: Source, units: Sequence[Callable[..., Any]], budget: Bu
         source.units.append((unit, _as_unit(unit, source, budget)))
 
 
-def _as_unit(unit: Callable[..., Any], source: Source, budget: Budget) -> Callable[..., Any]:
-    tables: dict[Hashable, Table] = {}
+def _as_unit(unit: Callable[..., Any], source: ControlledSource, budget: Budget) -> Callable[..., Any]:
+    tables: dict[Hashable, MassTable] = {}
 
     def draw_unit(*values: Any, **named: Any) -> Any:
-        plain = [_decided(value) for value in values]
-        others = {name: _decided(value) for name, value in named.items()}
-        key = freeze_output([_without_generator(plain), _without_generator(list(others.items()))])
+        plain = [_decide_value(value) for value in values]
+        others = {name: _decide_value(value) for name, value in named.items()}
+        key = freeze_output([_replace_generator(plain), _replace_generator(list(others.items()))])
         if key not in tables:
             walked = enumerate_outputs(lambda *_: [unit(*plain, **others)], None, source, budget)
             tables[key] = _table_of(walked, unit)
@@ -173,27 +173,31 @@ def _as_unit(unit: Callable[..., Any], source: Source, budget: Budget) -> Callab
     return draw_unit
 
 
-def _decided(value: Any) -> Any:
+def _decide_value(value: Any) -> Any:
     if isinstance(value, Variate):
         return value.decide()
-    return np.array([_decided(v) for v in value]) if isinstance(value, np.ndarray) and value.dtype == object else value
+    return (
+        np.array([_decide_value(v) for v in value])
+        if isinstance(value, np.ndarray) and value.dtype == object
+        else value
+    )
 
 
-def _without_generator(values: Sequence[Any]) -> list[Any]:
+def _replace_generator(values: Sequence[Any]) -> list[Any]:
     return ["generator" if isinstance(value, np.random.Generator) else value for value in values]
 
 
-def _table_of(walked: Outcomes, unit: Callable[..., Any]) -> Table:
+def _table_of(walked: Outcomes, unit: Callable[..., Any]) -> MassTable:
     values = list(walked.values.values())
     if any(isinstance(value, Raised) for value in values):
         raise Uncontrolled(f"the unit {unit.__name__} may raise an exception")
     numbers = np.array(values, dtype=None if all(type(v) is type(values[0]) for v in values) else object)
     if numbers.ndim != 1 or (numbers.dtype == object and not all(isinstance(v, _SIMPLE) for v in values)):
         raise Uncontrolled(f"the unit {unit.__name__} returns {show_output(values[0])}, not a number, a text or None")
-    return Table(numbers, np.array(list(walked.masses.values())), walked.whole, frozenset(walked.caveats))
+    return MassTable(numbers, np.array(list(walked.masses.values())), walked.whole, frozenset(walked.caveats))
 
 
-def _walk(target: Mechanism, data: Any, source: Source, budget: Budget, plain: frozenset[int]) -> Outcomes:
+def _walk(target: Mechanism, data: Any, source: ControlledSource, budget: Budget, plain: frozenset[int]) -> Outcomes:
     found = Outcomes()
     waiting: list[tuple[float, tuple[int, ...]]] = [(-1.0, ())]
     rest = 1.0
@@ -201,7 +205,7 @@ def _walk(target: Mechanism, data: Any, source: Source, budget: Budget, plain: f
         if found.paths >= budget.paths or time.monotonic() > budget.deadline:
             break
         mass, prefix = heapq.heappop(waiting)
-        path, counted = Path(prefix, plain, budget.deadline, budget.lost / 64), None
+        path, counted = RandomPath(prefix, plain, budget.deadline, budget.lost / 64), None
         try:
             with source.following(path):
                 output = _call(target, data, source)
@@ -229,13 +233,13 @@ def _walk(target: Mechanism, data: Any, source: Source, budget: Budget, plain: f
     return found
 
 
-def _call(target: Mechanism, data: Any, source: Source) -> Any:
+def _call(target: Mechanism, data: Any, source: ControlledSource) -> Any:
     """One output; what the target raises is one."""
-    function = target.function if isinstance(target, OneDraw) else target
     try:
-        outputs = (
-            [function(_copy(data), source.rng)] if isinstance(target, OneDraw) else target(_copy(data), 1, source.rng)
-        )
+        if isinstance(target, OneDraw):  # which would catch what its function raises
+            outputs: Any = [target.function(_copy(data), source.rng)]
+        else:
+            outputs = target(_copy(data), 1, source.rng)
     except Signal:
         raise
     except Exception as error:  # noqa: BLE001 - whatever it raises is what it does
@@ -253,8 +257,8 @@ def _copy(data: Any) -> Any:
     return data.copy() if hasattr(data, "copy") else data
 
 
-def _open_outputs(path: Path, output: Any) -> tuple[dict[Hashable, tuple[float, Any]], Any]:
-    """Outputs of a path by key, with probabilities, and the one that `Path.numbers` leads to.
+def _open_outputs(path: RandomPath, output: Any) -> tuple[dict[Hashable, tuple[float, Any]], Any]:
+    """Outputs of a path by key, with probabilities, and the one that `RandomPath.numbers` leads to.
 
     There are several where the output leaves values open.
     """
@@ -372,12 +376,12 @@ def freeze_output(value: Any) -> Hashable:
 
 
 def _try_plainly(
-    target: Mechanism, data: Any, source: Source, path: Path, expected: Any, plain: frozenset[int]
+    target: Mechanism, data: Any, source: ControlledSource, path: RandomPath, expected: Any, plain: frozenset[int]
 ) -> None:
     """Run a path again with plain numbers: the output has to be the expected one."""
     source.failures.clear()  # errors of variates, which plain numbers may not have
     numbers = path.numbers()
-    again = Path(script=numbers)
+    again = RandomPath(script=numbers)
     with source.following(again):
         output = _call(target, data, source)
     if source.failures:

@@ -10,18 +10,18 @@ import numpy as np
 
 from auditor.targets.randomness import distributions as of
 from auditor.targets.randomness.distributions import Distribution
-from auditor.targets.randomness.paths import Path
+from auditor.targets.randomness.paths import RandomPath
 from auditor.targets.randomness.signals import Uncontrolled, as_library
 from auditor.targets.randomness.variates import Variate, draw_number
 
 _INTEGER, _FLOAT = np.int64, np.float64
 
 
-def _number(value: Any) -> float:
+def _as_float(value: Any) -> float:
     return float(value)
 
 
-def _whole(value: Any) -> int:
+def _as_int(value: Any) -> int:
     return int(value)
 
 
@@ -36,12 +36,12 @@ class PathGenerator(np.random.Generator):
         Gives the path of the current call.
     """
 
-    def __new__(cls, path: Callable[[], Path]) -> PathGenerator:  # noqa: ARG004 - numpy's takes a bit generator
+    def __new__(cls, path: Callable[[], RandomPath]) -> PathGenerator:  # noqa: ARG004 - numpy's takes a bit generator
         """Make numpy's part of it."""
         made: PathGenerator = super().__new__(cls, np.random.PCG64(0))  # type: ignore[call-arg]
         return made
 
-    def __init__(self, path: Callable[[], Path]) -> None:
+    def __init__(self, path: Callable[[], RandomPath]) -> None:
         super().__init__(np.random.PCG64(0))
         self._path = path
 
@@ -61,9 +61,9 @@ class PathGenerator(np.random.Generator):
         flat = out.reshape(-1)
         for k in range(out.size):
             flat[k] = draw_number(self._path(), distribution(*(row[k].item() for row in rows)))
-        return _typed(out, dtype)
+        return _as_numpy_type(out, dtype)
 
-    def _integer(self, high: int) -> int:
+    def _draw_integer(self, high: int) -> int:
         """A plain integer from 0 to ``high - 1``."""
         value = draw_number(self._path(), of.uniform_integers(0, high))
         return int(value)
@@ -97,7 +97,7 @@ class PathGenerator(np.random.Generator):
         shift = int(endpoint)
 
         def law(a: Any, b: Any) -> Distribution:
-            a, b = _whole(a), _whole(b) + shift
+            a, b = _as_int(a), _as_int(b) + shift
             if a >= b:
                 raise as_library(ValueError("low >= high"))
             return of.uniform_integers(a, b)
@@ -111,7 +111,7 @@ class PathGenerator(np.random.Generator):
         def law(p: float) -> Distribution:
             if not 0 < p <= 1:
                 raise as_library(ValueError("p <= 0, p > 1 or p contains NaNs"))
-            return of.geometric(_number(p))
+            return of.geometric(_as_float(p))
 
         return self._fill(law, (p,), size, _INTEGER)
 
@@ -121,7 +121,7 @@ class PathGenerator(np.random.Generator):
         def law(n: Any, p: Any) -> Distribution:
             if not (n >= 0 and 0 <= p <= 1):
                 raise as_library(ValueError("n < 0, p < 0, p > 1 or p is NaN"))
-            return of.binomial(_whole(n), _number(p))
+            return of.binomial(_as_int(n), _as_float(p))
 
         return self._fill(law, (n, p), size, _INTEGER)
 
@@ -131,21 +131,21 @@ class PathGenerator(np.random.Generator):
         def law(rate: Any) -> Distribution:
             if not rate >= 0:
                 raise as_library(ValueError("lam < 0 or lam contains NaNs"))
-            return of.poisson(_number(rate))
+            return of.poisson(_as_float(rate))
 
         return self._fill(law, (lam,), size, _INTEGER)
 
     def laplace(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
         """See numpy."""
-        return self._fill(lambda a, b: of.laplace(_number(a), _scale(b)), (loc, scale), size, _FLOAT)
+        return self._fill(lambda a, b: of.laplace(_as_float(a), _check_scale(b)), (loc, scale), size, _FLOAT)
 
     def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
         """See numpy."""
-        return self._fill(lambda a, b: of.gumbel(_number(a), _scale(b)), (loc, scale), size, _FLOAT)
+        return self._fill(lambda a, b: of.gumbel(_as_float(a), _check_scale(b)), (loc, scale), size, _FLOAT)
 
     def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
         """See numpy."""
-        return self._fill(lambda a, b: of.normal(_number(a), _scale(b)), (loc, scale), size, _FLOAT)
+        return self._fill(lambda a, b: of.normal(_as_float(a), _check_scale(b)), (loc, scale), size, _FLOAT)
 
     def standard_normal(self, size: Any = None, dtype: Any = np.float64, out: Any = None) -> Any:
         """See numpy."""
@@ -154,7 +154,7 @@ class PathGenerator(np.random.Generator):
 
     def exponential(self, scale: Any = 1.0, size: Any = None) -> Any:
         """See numpy."""
-        return self._fill(lambda b: of.exponential(_scale(b)), (scale,), size, _FLOAT)
+        return self._fill(lambda b: of.exponential(_check_scale(b)), (scale,), size, _FLOAT)
 
     def standard_exponential(self, size: Any = None, *others: Any, **named: Any) -> Any:
         """See numpy."""
@@ -186,7 +186,7 @@ class PathGenerator(np.random.Generator):
         elif replace:
             if not count and number:
                 raise as_library(ValueError("a cannot be empty unless no samples are taken"))
-            places = [self._integer(count) for _ in range(number)]
+            places = [self._draw_integer(count) for _ in range(number)]
         else:
             if number > count:
                 raise as_library(ValueError("Cannot take a larger sample than population when replace is False"))
@@ -199,7 +199,7 @@ class PathGenerator(np.random.Generator):
         """Distinct integers below a count, in random order."""
         rest, found = list(range(count)), []
         for _ in range(count if number is None else number):
-            found.append(rest.pop(self._integer(len(rest))))
+            found.append(rest.pop(self._draw_integer(len(rest))))
         return found
 
     def permutation(self, x: Any, axis: int = 0) -> Any:
@@ -229,14 +229,14 @@ class PathGenerator(np.random.Generator):
 _FOLLOWED = frozenset(vars(PathGenerator)) & frozenset(dir(np.random.Generator))
 
 
-def _typed(out: Any, dtype: Any) -> Any:
+def _as_numpy_type(out: Any, dtype: Any) -> Any:
     """An array of plain numbers has the type that numpy gives it."""
     if any(isinstance(value, Variate) for value in out.flat):
         return out
     return out.astype(dtype)
 
 
-def _scale(value: Any) -> float:
+def _check_scale(value: Any) -> float:
     if not value >= 0:
         raise as_library(ValueError("scale < 0"))
     return float(value)
@@ -280,7 +280,7 @@ def legacy_functions(rng: PathGenerator) -> dict[str, Callable[..., Any]]:
     return found
 
 
-def python_functions(path: Callable[[], Path]) -> dict[str, Callable[..., Any]]:
+def python_functions(path: Callable[[], RandomPath]) -> dict[str, Callable[..., Any]]:
     """Functions of the module ``random``, and methods of its generators, by name."""
 
     def random() -> Any:

@@ -18,12 +18,14 @@ from typing import Any
 import numpy as np
 
 from auditor.targets.randomness.generators import PathGenerator, legacy_functions, python_functions
-from auditor.targets.randomness.paths import Path
+from auditor.targets.randomness.paths import RandomPath
 from auditor.targets.randomness.signals import Uncontrolled
 
 
-class Source:
-    """What stands in for all sources: every number comes from the path of the current call.
+class ControlledSource:
+    """Stand-in for all sources of randomness.
+
+    Every number comes from the path of the current call.
 
     Attributes
     ----------
@@ -36,19 +38,19 @@ class Source:
     """
 
     def __init__(self) -> None:
-        self._current: Path | None = None
+        self._current: RandomPath | None = None
         self.units: list[tuple[Callable[..., Any], Callable[..., Any]]] = []
         self.failures: list[Exception] = []
         self.rng = PathGenerator(self.path)
 
-    def path(self) -> Path:
+    def path(self) -> RandomPath:
         """The path of the current call."""
         if self._current is None:
             raise Uncontrolled("random numbers are drawn outside the call")
         return self._current
 
     @contextmanager
-    def following(self, path: Path) -> Iterator[None]:
+    def following(self, path: RandomPath) -> Iterator[None]:
         """Draw from a path."""
         before, self._current = self._current, path
         try:
@@ -80,7 +82,7 @@ def _refuse(what: str) -> Callable[..., Any]:
     return refuse
 
 
-def _substitutes(rng: PathGenerator, path: Callable[[], Path]) -> Iterator[tuple[Any, str, Any]]:
+def _substitutes(rng: PathGenerator, path: Callable[[], RandomPath]) -> Iterator[tuple[Any, str, Any]]:
     """What is replaced: owner, name and substitute."""
     legacy, python = legacy_functions(rng), python_functions(path)
     for name in dir(np.random):
@@ -110,7 +112,7 @@ def _substitutes(rng: PathGenerator, path: Callable[[], Path]) -> Iterator[tuple
 
 
 def _changes(
-    rng: PathGenerator, path: Callable[[], Path], units: list[tuple[Callable[..., Any], Callable[..., Any]]]
+    rng: PathGenerator, path: Callable[[], RandomPath], units: list[tuple[Callable[..., Any], Callable[..., Any]]]
 ) -> Iterator[tuple[Any, str, Any, Any]]:
     """All changes: owner, name, substitute, and what was there."""
     by_identity: dict[int, Any] = {id(unit): new for unit, new in units}

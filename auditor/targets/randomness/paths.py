@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.targets.randomness.distributions import Distribution, Points, Table, plain_value
+from auditor.targets.randomness.distributions import Distribution, MassTable, Points, plain_value
 from auditor.targets.randomness.signals import OutOfBudget, TooUnlikely, Uncontrolled
 
 
@@ -40,9 +40,15 @@ class Unknown:
 
 
 class Listed(Unknown):
-    """A random number with listed values; ``left`` are the places of those that are left."""
+    """A random number with listed values.
 
-    def __init__(self, table: Table, draws: frozenset[int], parts: Sequence[tuple[Listed, NDArray[np.intp]]] = ()):
+    Attributes
+    ----------
+    left : ndarray of int
+        Places of the values that are left.
+    """
+
+    def __init__(self, table: MassTable, draws: frozenset[int], parts: Sequence[tuple[Listed, NDArray[np.intp]]] = ()):
         self.values, self.masses, self.draws = table.values, table.masses, draws
         self.left = np.flatnonzero(table.masses > 0)
         self.parts = parts
@@ -58,7 +64,7 @@ class Listed(Unknown):
         return int(self.left[np.argmax(self.masses[self.left])])
 
     def numbers_at(self, place: int) -> dict[int, Any]:
-        """Values of the draws that give the value at a place, by the draws' places."""
+        """Values of the draws that give the value at a place."""
         if not self.parts:
             (draw,) = self.draws
             return {draw: plain_value(self.values[place])}
@@ -69,7 +75,13 @@ class Listed(Unknown):
 
 
 class Interval(Unknown):
-    """A random number with equally likely points, of which those from ``low`` to ``high - 1`` are left."""
+    """A random number with equally likely points.
+
+    Attributes
+    ----------
+    low, high : int
+        The points that are left: from ``low`` to ``high - 1``.
+    """
 
     def __init__(self, points: Points, draws: frozenset[int]):
         self.points, self.draws = points, draws
@@ -82,7 +94,7 @@ class Interval(Unknown):
 
 
 @dataclass
-class Path:
+class RandomPath:
     """A path through a call, from one decision to the next.
 
     Parameters
@@ -112,7 +124,7 @@ class Path:
     caveats: set[str] = field(default_factory=set)
 
     def draw(self, distribution: Distribution) -> Any:
-        """Draw a number: an `Unknown`, or a plain one where it is scripted."""
+        """Draw an `Unknown`, or the plain number of the script."""
         if time.monotonic() > self.deadline:
             raise OutOfBudget
         place = self.count
@@ -161,11 +173,17 @@ class Path:
 
     @property
     def mass(self) -> float:
-        """Probability of the path so far: unknowns that are not joined are independent."""
+        """Probability of the path so far.
+
+        Unknowns that are not joined are independent.
+        """
         return math.prod(unknown.mass for unknown in self.unknowns if not unknown.joined)
 
     def numbers(self) -> list[Any]:
-        """Plain numbers of all draws that lead along this path: of what is left, the likeliest or the middle."""
+        """Plain numbers of all draws that lead along this path.
+
+        Of the values that are left, the likeliest; of points, the middle one.
+        """
         found: dict[int, Any] = {}
         for unknown in self.unknowns:
             if unknown.joined:

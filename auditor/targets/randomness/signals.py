@@ -49,13 +49,13 @@ class NeedsNumbers(Signal):
 
 
 def as_library(error: Exception) -> Exception:
-    """Mark an error as one that the library raises too which is stood in for."""
+    """Mark an error as one that the replaced library raises too."""
     error.__dict__["of_library"] = True
     return error
 
 
 def is_own_error(error: Exception) -> bool:
-    """Whether an error comes from this package, and not from the code that it follows.
+    """Whether an error comes from this package, not from a target.
 
     Parameters
     ----------

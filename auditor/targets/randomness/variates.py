@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from auditor.targets.randomness.distributions import MOST_VALUES, Distribution, Points, Table, plain_value
-from auditor.targets.randomness.paths import Interval, Listed, Path, Unknown
+from auditor.targets.randomness.distributions import MOST_VALUES, Distribution, MassTable, Points, plain_value
+from auditor.targets.randomness.paths import Interval, Listed, RandomPath, Unknown
 from auditor.targets.randomness.signals import NeedsNumbers, Uncontrolled
 
 #: Points on either side of a comparison that are left out where a function has errors of rounding.
@@ -25,14 +25,14 @@ _MOST_COMPARED = 50_000
 _MOST_PAIRS = 4_000_000
 
 
-def draw_number(path: Path, distribution: Distribution) -> Any:
+def draw_number(path: RandomPath, distribution: Distribution) -> Any:
     """Draw a number on a path.
 
     Parameters
     ----------
-    path : Path
+    path : RandomPath
         The path.
-    distribution : Table or Points
+    distribution : MassTable or Points
         Its distribution.
 
     Returns
@@ -51,10 +51,10 @@ def draw_number(path: Path, distribution: Distribution) -> Any:
     return variate if numeric and not drawn.draws <= path.plain else variate.decide()
 
 
-def _pair_up(path: Path, one: Listed, two: Listed) -> None:
+def _pair_up(path: RandomPath, one: Listed, two: Listed) -> None:
     """Make one unknown of two: the pairs of their values that are left."""
     rows, columns = np.repeat(one.left, len(two.left)), np.tile(two.left, len(one.left))
-    table = Table(np.arange(len(rows)), one.masses[rows] * two.masses[columns])
+    table = MassTable(np.arange(len(rows)), one.masses[rows] * two.masses[columns])
     pair = Listed(table, one.draws | two.draws, [(one, rows), (two, columns)])
     one.joined = two.joined = True
     one.pair, two.pair = (pair, rows), (pair, columns)
@@ -62,14 +62,14 @@ def _pair_up(path: Path, one: Listed, two: Listed) -> None:
 
 
 class Variate:
-    """A number that follows from one random number, decided no further than the code asks.
+    """A function of one random number, decided only when asked.
 
     Arithmetic gives variates. A comparison, and whatever needs a plain number, decides: the path takes one branch and
     leaves the others.
 
     Parameters
     ----------
-    path : Path
+    path : RandomPath
         The path that it is drawn on.
     unknown : Listed or Interval
         What it is a function of.
@@ -87,7 +87,7 @@ class Variate:
 
     def __init__(
         self,
-        path: Path,
+        path: RandomPath,
         unknown: Unknown,
         function: Any,
         exact: bool = True,
@@ -100,7 +100,7 @@ class Variate:
     # ----------------------------------------------------------------------------- decisions
 
     def settle(self) -> None:
-        """Refer to the unknown that this one's has become part of, if it has.
+        """Refer to the unknown that this number's has become part of.
 
         Raises
         ------
@@ -113,7 +113,7 @@ class Variate:
             self.unknown, places = self.unknown.pair
             self.function = self.function[places]
 
-    def _left(self) -> NDArray[Any]:
+    def _values_left(self) -> NDArray[Any]:
         """Values that are left, of a listed unknown."""
         assert isinstance(self.unknown, Listed)  # callers have looked
         left: NDArray[Any] = np.asarray(self.function[self.unknown.left])
@@ -126,7 +126,7 @@ class Variate:
             return self._decide_points()
         unknown = self.unknown
         assert isinstance(unknown, Listed)
-        values, which = _distinct(self._left())
+        values, which = _find_distinct(self._values_left())
         masses = np.bincount(which, unknown.masses[unknown.left], minlength=len(values))
         chosen = self.path.decide(masses.tolist())
         unknown.left = unknown.left[which == chosen]
@@ -184,7 +184,7 @@ class Variate:
             if other.unknown is self.unknown:
                 if isinstance(self.unknown, Interval):
                     raise Uncontrolled("a continuous random number is compared with itself")
-                return self._split(np.asarray(compare(self._left(), other._left()), dtype=bool))
+                return self._split(np.asarray(compare(self._values_left(), other._values_left()), dtype=bool))
             if isinstance(self.unknown, Interval) and isinstance(other.unknown, Interval):
                 raise Uncontrolled("two continuous random numbers are compared")
             if isinstance(self.unknown, Listed) and isinstance(other.unknown, Listed):
@@ -202,7 +202,7 @@ class Variate:
         if isinstance(self.unknown, Interval):
             return self._split_points(other, compare)
         with np.errstate(all="ignore"):
-            return self._split(np.asarray(compare(self._left(), other), dtype=bool))
+            return self._split(np.asarray(compare(self._values_left(), other), dtype=bool))
 
     def _split(self, holds: NDArray[np.bool_]) -> bool:
         """Decide whether a condition holds on the values that are left."""
@@ -248,7 +248,7 @@ class Variate:
             raise NeedsNumbers(self.unknown.draws)
         return Variate(self.path, self.unknown, values)
 
-    def _monotone(
+    def _apply_monotone(
         self, function: Callable[[Any], Any], rises: bool = True, exact: bool = True, integral: bool = False
     ) -> Variate:
         """The value of a monotone function of one number."""
@@ -263,7 +263,7 @@ class Variate:
 
         return Variate(self.path, self.unknown, value, self.exact and exact, self.rises == rises, integral)
 
-    def _with(self, other: Any, combine: Callable[[Any, Any], Any], way: str) -> Any:
+    def _combine_with(self, other: Any, combine: Callable[[Any, Any], Any], way: str) -> Any:
         """The value of an operation with another number on the right."""
         if isinstance(other, np.ndarray):
             return NotImplemented
@@ -276,9 +276,9 @@ class Variate:
         integral = self.integral and isinstance(other, int | np.integer) and way in ("sum", "minus")
         number: Any = other
         if way == "sum" or (way == "product" and number > 0):
-            return self._monotone(lambda v: combine(v, other), integral=integral)
+            return self._apply_monotone(lambda v: combine(v, other), integral=integral)
         if way == "minus" or (way == "product" and number < 0):
-            return self._monotone(lambda v: combine(v, other), rises=False, integral=integral)
+            return self._apply_monotone(lambda v: combine(v, other), rises=False, integral=integral)
         if way == "product" and other == 0:
             return combine(self.function((self.unknown.low + self.unknown.high) // 2), other)  # type: ignore[attr-defined]
         raise Uncontrolled(f"a continuous random number is {_BEYOND}")
@@ -294,11 +294,11 @@ class Variate:
         if isinstance(one, Interval) and isinstance(two, Interval):
             raise Uncontrolled("two continuous random numbers are combined")
         if isinstance(one, Interval):
-            return self._with(other.decide(), combine, way)
+            return self._combine_with(other.decide(), combine, way)
         if isinstance(two, Interval):
             number = self.decide()
             turned = "minus" if way == "difference" else way
-            return other._with(number, lambda v, c: combine(c, v), turned if way != "quotient" else "none")
+            return other._combine_with(number, lambda v, c: combine(c, v), turned if way != "quotient" else "none")
         assert isinstance(one, Listed)
         assert isinstance(two, Listed)
         if len(one.left) * len(two.left) > _MOST_PAIRS:
@@ -306,10 +306,10 @@ class Variate:
             number = older.decide()
             return combine(number, newer) if older is self else combine(newer, number)
         with np.errstate(all="ignore"):
-            grid = np.asarray(combine(self._left()[:, None], other._left()[None, :]))
+            grid = np.asarray(combine(self._values_left()[:, None], other._values_left()[None, :]))
         values, first, which = np.unique(grid.ravel(), return_index=True, return_inverse=True)
         masses = np.outer(one.masses[one.left], two.masses[two.left]).ravel()
-        table = Table(values, np.bincount(which.ravel(), masses, minlength=len(values)).astype(np.float64))
+        table = MassTable(values, np.bincount(which.ravel(), masses, minlength=len(values)).astype(np.float64))
         rows, columns = np.divmod(first, len(two.left))
         joined = Listed(table, one.draws | two.draws, [(one, one.left[rows]), (two, two.left[columns])])
         one.joined = two.joined = True
@@ -317,70 +317,70 @@ class Variate:
         return Variate(self.path, joined, values)
 
     def __add__(self, other: Any) -> Any:
-        return self._with(other, operator.add, "sum")
+        return self._combine_with(other, operator.add, "sum")
 
     def __radd__(self, other: Any) -> Any:
-        return self._with(other, lambda v, c: c + v, "sum")
+        return self._combine_with(other, lambda v, c: c + v, "sum")
 
     def __sub__(self, other: Any) -> Any:
-        return self._with(other, operator.sub, "sum" if not isinstance(other, Variate) else "difference")
+        return self._combine_with(other, operator.sub, "sum" if not isinstance(other, Variate) else "difference")
 
     def __rsub__(self, other: Any) -> Any:
-        return self._with(other, lambda v, c: c - v, "minus")
+        return self._combine_with(other, lambda v, c: c - v, "minus")
 
     def __mul__(self, other: Any) -> Any:
-        return self._with(other, operator.mul, "product")
+        return self._combine_with(other, operator.mul, "product")
 
     def __rmul__(self, other: Any) -> Any:
-        return self._with(other, lambda v, c: c * v, "product")
+        return self._combine_with(other, lambda v, c: c * v, "product")
 
     def __truediv__(self, other: Any) -> Any:
-        return self._with(other, operator.truediv, "product" if not isinstance(other, Variate) else "quotient")
+        return self._combine_with(other, operator.truediv, "product" if not isinstance(other, Variate) else "quotient")
 
     def __rtruediv__(self, other: Any) -> Any:
-        return self._with(other, lambda v, c: c / v, "quotient")
+        return self._combine_with(other, lambda v, c: c / v, "quotient")
 
     def __floordiv__(self, other: Any) -> Any:
         if isinstance(self.unknown, Interval) and isinstance(other, int | float | np.number):
-            return self._monotone(lambda v: v // other, rises=bool(other > 0), integral=True)
-        return self._with(other, operator.floordiv, "quotient")
+            return self._apply_monotone(lambda v: v // other, rises=bool(other > 0), integral=True)
+        return self._combine_with(other, operator.floordiv, "quotient")
 
     def __rfloordiv__(self, other: Any) -> Any:
-        return self._with(other, lambda v, c: c // v, "quotient")
+        return self._combine_with(other, lambda v, c: c // v, "quotient")
 
     def __mod__(self, other: Any) -> Any:
-        return self._with(other, operator.mod, "none")
+        return self._combine_with(other, operator.mod, "none")
 
     def __rmod__(self, other: Any) -> Any:
-        return self._with(other, lambda v, c: c % v, "none")
+        return self._combine_with(other, lambda v, c: c % v, "none")
 
     def __pow__(self, other: Any) -> Any:
-        return self._with(other, operator.pow, "none")
+        return self._combine_with(other, operator.pow, "none")
 
     def __rpow__(self, other: Any) -> Any:
-        return self._with(other, lambda v, c: c**v, "none")
+        return self._combine_with(other, lambda v, c: c**v, "none")
 
     def __and__(self, other: Any) -> Any:
-        return self._with(other, operator.and_, "none")
+        return self._combine_with(other, operator.and_, "none")
 
     def __or__(self, other: Any) -> Any:
-        return self._with(other, operator.or_, "none")
+        return self._combine_with(other, operator.or_, "none")
 
     def __xor__(self, other: Any) -> Any:
-        return self._with(other, operator.xor, "none")
+        return self._combine_with(other, operator.xor, "none")
 
     __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
 
     def __rshift__(self, other: Any) -> Any:
         if isinstance(self.unknown, Interval) and np.isscalar(other):
-            return self._monotone(lambda v: v >> other, integral=True)
-        return self._with(other, operator.rshift, "none")
+            return self._apply_monotone(lambda v: v >> other, integral=True)
+        return self._combine_with(other, operator.rshift, "none")
 
     def __lshift__(self, other: Any) -> Any:
-        return self._with(other, operator.lshift, "none")
+        return self._combine_with(other, operator.lshift, "none")
 
     def __neg__(self) -> Variate:
-        return self._monotone(operator.neg, rises=False, integral=self.integral)
+        return self._apply_monotone(operator.neg, rises=False, integral=self.integral)
 
     def __pos__(self) -> Variate:
         return self
@@ -394,40 +394,43 @@ class Variate:
         return self._apply(operator.abs)
 
     def floor(self) -> Variate:
-        """Largest integer below, as a float: numpy asks for it by this name."""
-        return self._monotone(np.floor, integral=True)
+        """Largest integer below, as a float.
+
+        Numpy calls this and the following methods by their names.
+        """
+        return self._apply_monotone(np.floor, integral=True)
 
     def ceil(self) -> Variate:
         """Smallest integer above."""
-        return self._monotone(np.ceil, integral=True)
+        return self._apply_monotone(np.ceil, integral=True)
 
     def rint(self) -> Variate:
         """Nearest integer."""
-        return self._monotone(np.rint, integral=True)
+        return self._apply_monotone(np.rint, integral=True)
 
     def trunc(self) -> Variate:
         """Integer towards zero."""
-        return self._monotone(np.trunc, integral=True)
+        return self._apply_monotone(np.trunc, integral=True)
 
     def exp(self) -> Variate:
         """Exponential."""
-        return self._monotone(np.exp, exact=False)
+        return self._apply_monotone(np.exp, exact=False)
 
     def expm1(self) -> Variate:
         """Exponential less 1."""
-        return self._monotone(np.expm1, exact=False)
+        return self._apply_monotone(np.expm1, exact=False)
 
     def log(self) -> Variate:
         """Logarithm."""
-        return self._monotone(np.log, exact=False)
+        return self._apply_monotone(np.log, exact=False)
 
     def log1p(self) -> Variate:
         """Logarithm of 1 and the number."""
-        return self._monotone(np.log1p, exact=False)
+        return self._apply_monotone(np.log1p, exact=False)
 
     def sqrt(self) -> Variate:
         """Square root."""
-        return self._monotone(np.sqrt, exact=False)
+        return self._apply_monotone(np.sqrt, exact=False)
 
     def conjugate(self) -> Variate:
         """The number itself."""
@@ -460,7 +463,7 @@ class Variate:
 
     def __int__(self) -> int:
         if isinstance(self.unknown, Interval):
-            return int(self._monotone(_truncate, integral=True).decide())
+            return int(self._apply_monotone(_truncate, integral=True).decide())
         return int(self.decide())
 
     def __index__(self) -> int:
@@ -471,7 +474,7 @@ class Variate:
 
     def __floor__(self) -> int:
         if isinstance(self.unknown, Interval):
-            return int(self._monotone(_floor, integral=True).decide())
+            return int(self._apply_monotone(_floor, integral=True).decide())
         return _floor(self.decide())
 
     def __ceil__(self) -> int:
@@ -482,7 +485,7 @@ class Variate:
 
     def __round__(self, digits: int | None = None) -> Any:
         if digits is None and isinstance(self.unknown, Interval):
-            return self._monotone(round, integral=True).decide()
+            return self._apply_monotone(round, integral=True).decide()
         return round(self.decide(), digits) if digits is not None else round(self.decide())
 
     def __hash__(self) -> int:
@@ -516,7 +519,7 @@ def _truncate(value: Any) -> int:
     return int(value)
 
 
-def _distinct(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
+def _find_distinct(values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """Distinct values, and which of them each is."""
     if values.dtype == object:  # such as None beside numbers, which have no order
         index: dict[Any, int] = {}

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import auditor
 from auditor import AddRemoveOne, ApproxDP, GaussianDP, PureDP, ReplaceOne, SpecificationError, one_draw, prove
 from auditor.audits.certificates import bound_level
 from auditor.privacy.exact.discrete_curves import finite_pair
@@ -45,8 +46,10 @@ def test_a_certificate_says_on_what_it_holds() -> None:
     assert result
     assert result.ok
     assert "the code has ε = 1 at most on these datasets up to events of probability 1e-09" in str(result)
-    assert result.caveat.startswith("is about 7 datasets of up to 2 rows of 2 values, 8 pairs, and nothing else")
-    assert (result.record["datasets"], result.record["pairs"]) == (7, 8)
+    assert result.caveat.startswith(
+        "The certificate is about 7 datasets of up to 2 rows of 2 values, 8 pairs, and nothing else"
+    )
+    assert (result.record["datasets"], result.record["neighbours"]) == (7, 8)
     finite = prove(one_draw(randomized_response), PureDP(math.log(3)), **BITS)
     assert finite.record["lost"] == 0
     assert "up to events" not in str(finite), "nothing is left out"
@@ -134,3 +137,17 @@ def test_bounds_enclose_the_level_of_every_completion() -> None:
 
 def _law(masses: np.ndarray[Any, Any]) -> FiniteLaw:
     return FiniteLaw(tuple(range(len(masses))), masses / masses.sum())
+
+
+def test_a_test_suite_can_ask_for_a_certificate() -> None:
+    pair = auditor.Pair([0], [1])
+    options: dict[str, Any] = {"prove": True, "relation": ReplaceOne()}
+    held = auditor.assert_private(one_draw(randomized_response), PureDP(math.log(3)), pair, **options)
+    assert held.verdict == "holds"
+    assert held.caveat == "The certificate is about 1 given pair, and nothing else"
+    with pytest.raises(auditor.PrivacyViolation, match=r"probability 0\.75 against 0\.25"):
+        auditor.assert_private(one_draw(randomized_response), PureDP(1.0), pair, **options)
+    with pytest.raises(AssertionError, match="not all could be enumerated"):
+        auditor.assert_private(lambda data, n, rng: rng.laplace(size=n), PureDP(1.0), pair, **options)
+    with pytest.raises(SpecificationError, match="cannot be given together"):
+        prove(one_draw(randomized_response), PureDP(1.0), pairs=pair, **BITS)

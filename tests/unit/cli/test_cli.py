@@ -93,6 +93,7 @@ def test_the_commands_are_those_of_the_design(dpaudit: Command) -> None:
         "helper",
         "ledger",
         "scores",
+        "prove",
         "evidence",
     }
     said = dpaudit("--help")

@@ -26,7 +26,7 @@ from auditor.targets import one_draw
 from auditor.targets.outputs import show_output
 from auditor.targets.randomness import distributions
 from auditor.targets.randomness.enumeration import Budget, Outcomes, enumerate_outputs, freeze_output
-from auditor.targets.randomness.patching import Source
+from auditor.targets.randomness.patching import ControlledSource
 from auditor.targets.randomness.signals import Uncontrolled
 
 #: A generator that a module holds, as many do.
@@ -35,7 +35,7 @@ MODULE_RNG = np.random.default_rng(5)
 
 def walk(function: Callable[..., Any], data: Any = (), paths: int = 50_000, lost: float = 1e-13) -> Outcomes:
     """All outputs of a function (data, rng) of one draw."""
-    source = Source()
+    source = ControlledSource()
     with source.replacing():
         return enumerate_outputs(one_draw(function), data, source, Budget(paths, time.monotonic() + 60, lost))
 
@@ -157,7 +157,9 @@ def test_sums_of_noise_are_convolved() -> None:
         (distributions.categories((0.2, 0.5, 0.3)), (1.1, 0.49)),
     ],
 )
-def test_tables_have_the_moments_of_their_distributions(law: distributions.Table, moments: tuple[float, float]) -> None:
+def test_tables_have_the_moments_of_their_distributions(
+    law: distributions.MassTable, moments: tuple[float, float]
+) -> None:
     mean = float(law.masses @ law.values)
     assert float(law.masses.sum()) == pytest.approx(1.0, abs=1e-14)
     assert (mean, float(law.masses @ (law.values - mean) ** 2)) == pytest.approx(moments, rel=1e-12)
@@ -242,7 +244,7 @@ def test_sources_are_followed(function: Callable[..., Any], expected: dict[str, 
 
 def test_nothing_is_left_replaced() -> None:
     before = (random.random, np.random.rand, secrets.randbelow, os.urandom, threading.Thread.start, MODULE_RNG)
-    source = Source()
+    source = ControlledSource()
     with contextlib.suppress(KeyError), source.replacing():
         assert random.random is not before[0]
         raise KeyError

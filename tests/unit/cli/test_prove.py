@@ -1,0 +1,65 @@
+"""`dpaudit prove`: what it says, its files, and wrong calls."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.commandline import Command
+
+SOURCE = """
+import secrets
+
+def response(data, keep=3):
+    return int(data[0]) if secrets.randbelow(4) < keep else 1 - int(data[0])
+
+def noisy(data, n, rng):
+    return rng.laplace(size=n)
+"""
+
+
+@pytest.fixture
+def code(tmp_path: Path) -> Path:
+    path = tmp_path / "code.py"
+    path.write_text(SOURCE, encoding="utf-8")
+    return path
+
+
+DOMAIN = ("--relation", "replace-one", "--domain", "0,1", "--rows", 1, "--min-rows", 1)
+
+
+def test_verdicts_have_their_exit_codes(dpaudit: Command, code: Path, tmp_path: Path) -> None:
+    target = (f"{code}:response", "--one-draw")
+    held = dpaudit("prove", *target, "--claim", "epsilon=1.0986122886681098", *DOMAIN)
+    assert held.code == 0, held
+    assert "holds: claimed ε = 1.09861; the code has ε = 1.09861 at most on these datasets\n" in held.out
+    assert held.out.endswith("1 pairs, and nothing else.\n")
+    broken = dpaudit("prove", *target, "--arg", "keep=4", "--claim", "epsilon=1", *DOMAIN, "--out", tmp_path / "out")
+    assert broken.code == 1, broken
+    assert "  event  output 0: probability 1 against 0\n" in broken.out
+    (claim,) = json.loads((tmp_path / "out" / "results.json").read_text())["claims"]
+    assert (claim["level"], claim["verdict"], claim["exact"]) == ("L0", "violation", "inf")
+    assert claim["replay"].endswith("--rows 1 --min-rows 1 --one-draw --arg keep=4")
+    assert "probability 1 against 0" in (tmp_path / "out" / "report.md").read_text()
+    undecided = dpaudit("prove", f"{code}:noisy", "--claim", "epsilon=1", *DOMAIN)
+    assert undecided.code == 3, undecided
+    assert "a continuous random number is needed as a number" in undecided.out
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (("code.py:response", "--claim", "epsilon=1", *DOMAIN), "try --one-draw"),
+        (("exec:true", "--claim", "epsilon=1", *DOMAIN), "exec:true"),
+        (("code.py:noisy", "--claim", "eps=1", *DOMAIN), "eps=1"),
+        (("code.py:noisy", "--claim", "epsilon=1", *DOMAIN[2:], "--relation", "rows"), "'rows'"),
+        (("code.py:noisy", "--claim", "epsilon=1", *DOMAIN, "--max-seconds", 0), "got 0.0"),
+        (("code.py:noisy", "--claim", "epsilon=1", *DOMAIN[:4], "--rows", 20), "2,097,151 datasets"),
+    ],
+)
+def test_wrong_calls_are_refused(dpaudit: Command, code: Path, words: tuple[str, ...], named: str) -> None:
+    said = dpaudit("prove", str(words[0]).replace("code.py", str(code)), *words[1:])
+    assert said.code == 2, said
+    assert named in said.err
