@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from auditor.audits.conformity import check_conformity
     from auditor.audits.pair_search import search_pairs
     from auditor.audits.privacy import assert_private, audit
+    from auditor.audits.replayed_draws import trace
     from auditor.audits.summary import explain
     from auditor.audits.training.scores import audit_scores
     from auditor.datasets import (
@@ -76,6 +77,7 @@ _HOMES = {
     "prove": "auditor.audits.certificates",
     "results_to_frame": "auditor.report.notebook",
     "search_pairs": "auditor.audits.pair_search",
+    "trace": "auditor.audits.replayed_draws",
 }
 
 __all__ = [
@@ -114,6 +116,7 @@ __all__ = [
     "prove",
     "results_to_frame",
     "search_pairs",
+    "trace",
 ]
 
 

@@ -19,6 +19,7 @@ EXAMPLES = {
     "run": "dpaudit run claims --level standard --out out",
     "scores": 'dpaudit scores in.csv out.csv --claim "epsilon=8, delta=1e-5"',
     "show": "dpaudit show my/count claims",
+    "trace": "dpaudit trace counts.py:noisy_count --claim epsilon=1 --data x.json --neighbor y.json",
 }
 
 

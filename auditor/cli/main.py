@@ -35,6 +35,7 @@ from auditor.cli.commands import (
 from auditor.cli.examples import show_example
 from auditor.cli.prove import prove
 from auditor.cli.scores import scores
+from auditor.cli.trace import trace
 from auditor.errors import DpauditError, SpecificationError, TargetError
 from auditor.events.cause_kinds import IGNORABLE
 
@@ -446,7 +447,7 @@ def attack(
     sys.exit(exit_code([result]))
 
 
-for _command in (*COMMANDS, prove, scores):
+for _command in (*COMMANDS, prove, scores, trace):
     cli.add_command(_command)
 for _name, _command in cli.commands.items():
     _command.epilog = show_example(_name)

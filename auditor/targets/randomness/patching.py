@@ -11,7 +11,7 @@ import sys
 import threading
 import types
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -60,79 +60,111 @@ class ControlledSource:
 
     @contextmanager
     def replacing(self) -> Iterator[None]:
-        """Replace the sources of this process; afterwards everything is as before.
-
-        Functions that a module has imported by name are replaced there too, and so are generators that are variables
-        of a module. What an object holds is not found.
-        """
-        changes = list(_changes(self.rng, self.path, self.units))
-        for owner, name, new, _ in changes:
-            setattr(owner, name, new)
-        try:
+        """Replace the sources of this process, see `replace_sources`."""
+        with replace_sources(self.rng, legacy_functions(self.rng), python_functions(self.path), self.units):
             yield
-        finally:
-            for owner, name, _, old in reversed(changes):
-                setattr(owner, name, old)
 
 
-def _refuse(what: str) -> Callable[..., Any]:
+def refuse_call(what: str) -> Callable[..., Any]:
+    """Make a function that refuses to be called.
+
+    Parameters
+    ----------
+    what : str
+        What the target does by calling it, as in "starts a thread".
+    """
+
     def refuse(*_: Any, **__: Any) -> Any:
         raise Uncontrolled(f"it {what}")
 
     return refuse
 
 
-def _substitutes(rng: PathGenerator, path: Callable[[], RandomPath]) -> Iterator[tuple[Any, str, Any]]:
+@contextmanager
+def replace_sources(
+    rng: np.random.Generator,
+    legacy: Mapping[str, Callable[..., Any]],
+    python: Mapping[str, Callable[..., Any]],
+    units: Sequence[tuple[Callable[..., Any], Callable[..., Any]]] = (),
+) -> Iterator[None]:
+    """Replace the sources of randomness of this process for a while.
+
+    Functions that a module has imported by name are replaced there too, and so are generators that are variables of a
+    module. What an object holds is not found. Threads and processes are refused.
+
+    Parameters
+    ----------
+    rng : numpy.random.Generator
+        For generators of numpy.
+    legacy : mapping of str to callable
+        For functions of ``numpy.random`` and methods of its RandomState; others are refused.
+    python : mapping of str to callable
+        For functions of the modules ``random`` and ``secrets`` and methods of generators of Python.
+    units : sequence of tuple of callable
+        Further functions with their substitutes.
+    """
+    changes = list(_changes(rng, legacy, python, units))
+    for owner, name, new, _ in changes:
+        setattr(owner, name, new)
+    try:
+        yield
+    finally:
+        for owner, name, _, old in reversed(changes):
+            setattr(owner, name, old)
+
+
+def _substitutes(
+    rng: np.random.Generator, legacy: Mapping[str, Callable[..., Any]], python: Mapping[str, Callable[..., Any]]
+) -> Iterator[tuple[Any, str, Any]]:
     """What is replaced: owner, name and substitute."""
-    legacy, python = legacy_functions(rng), python_functions(path)
     for name in dir(np.random):
         old = getattr(np.random, name)
         if name.startswith("_") or isinstance(old, type | types.ModuleType) or not callable(old):
             continue
         if name == "default_rng":
             yield np.random, name, lambda seed=None, old=old: rng if seed is None else old(seed)
-        elif name in legacy:
-            yield np.random, name, legacy[name]
         else:
-            yield np.random, name, _refuse(f"calls numpy.random.{name}, which is not followed")
+            yield np.random, name, legacy.get(name) or refuse_call(f"calls numpy.random.{name}, which is not followed")
     for name in dir(random):
         old = getattr(random, name)
         if not name.startswith("_") and isinstance(getattr(old, "__self__", None), random.Random):
-            yield random, name, python.get(name) or _refuse(f"calls random.{name}, which is not followed")
+            yield random, name, python.get(name) or refuse_call(f"calls random.{name}, which is not followed")
     for name in ("choice", "randbelow", "randbits", "token_bytes"):
         yield secrets, name, python[name]
     for module, name in ((secrets, "token_hex"), (secrets, "token_urlsafe"), (uuid, "uuid4"), (uuid, "uuid1")):
-        yield module, name, _refuse(f"calls {module.__name__}.{name}, which has too many values")
+        yield module, name, refuse_call(f"calls {module.__name__}.{name}, which is not followed")
     yield os, "urandom", python["randbytes"]
-    yield threading.Thread, "start", _refuse("starts a thread")
-    yield subprocess.Popen, "__init__", _refuse("starts a process")
-    yield multiprocessing.process.BaseProcess, "start", _refuse("starts a process")
+    yield threading.Thread, "start", refuse_call("starts a thread")
+    yield subprocess.Popen, "__init__", refuse_call("starts a process")
+    yield multiprocessing.process.BaseProcess, "start", refuse_call("starts a process")
     if hasattr(os, "fork"):
-        yield os, "fork", _refuse("starts a process")
+        yield os, "fork", refuse_call("starts a process")
 
 
 def _changes(
-    rng: PathGenerator, path: Callable[[], RandomPath], units: list[tuple[Callable[..., Any], Callable[..., Any]]]
+    rng: np.random.Generator,
+    legacy: Mapping[str, Callable[..., Any]],
+    python: Mapping[str, Callable[..., Any]],
+    units: Sequence[tuple[Callable[..., Any], Callable[..., Any]]],
 ) -> Iterator[tuple[Any, str, Any, Any]]:
     """All changes: owner, name, substitute, and what was there."""
     by_identity: dict[int, Any] = {id(unit): new for unit, new in units}
     kept = []  # identities hold as long as the objects do
-    for owner, name, new in list(_substitutes(rng, path)):
+    for owner, name, new in list(_substitutes(rng, legacy, python)):
         old = vars(owner)[name] if isinstance(owner, type) else getattr(owner, name)
         kept.append(old)
         by_identity[id(old)] = new
         yield owner, name, new, old
-    python = types.SimpleNamespace(**python_functions(path))
     for module in list(sys.modules.values()):
         if not isinstance(module, types.ModuleType) or _is_library(module):
             continue
         for name, value in list(vars(module).items()):
-            if isinstance(value, np.random.Generator) and not isinstance(value, PathGenerator):
+            if isinstance(value, np.random.Generator) and value is not rng:
                 yield module, name, rng, value
             elif isinstance(value, np.random.RandomState):
-                yield module, name, types.SimpleNamespace(**legacy_functions(rng)), value
+                yield module, name, types.SimpleNamespace(**legacy), value
             elif isinstance(value, random.Random):
-                yield module, name, python, value
+                yield module, name, types.SimpleNamespace(**python), value
             elif id(value) in by_identity and callable(value):
                 yield module, name, by_identity[id(value)], value
 

@@ -476,7 +476,7 @@ def test_assert_private_on_an_inconclusive_audit_passes_or_fails_with_its_remedy
     assert not result
     for given in ({}, {"inconclusive": "fail"}):
         with pytest.raises(AssertionError) as failed:
-            assert_private(response, PureDP(1.0), PAIR, **weak, **given)
+            assert_private(response, PureDP(1.0), PAIR, **(weak | given))
         assert str(failed.value) == f"{result.id}: {result.undecided} To accept such an audit: inconclusive='pass'."
     assert str(result).endswith(result.undecided)
     assert "1.01 was to be found" in result.undecided

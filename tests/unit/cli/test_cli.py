@@ -94,6 +94,7 @@ def test_the_commands_are_those_of_the_design(dpaudit: Command) -> None:
         "ledger",
         "scores",
         "prove",
+        "trace",
         "evidence",
     }
     said = dpaudit("--help")

@@ -1,4 +1,4 @@
-"""`dpaudit prove`: what it says, its files, and wrong calls."""
+"""`dpaudit prove` and `dpaudit trace`: what they say, their files, and wrong calls."""
 
 from __future__ import annotations
 
@@ -17,6 +17,9 @@ def response(data, keep=3):
 
 def noisy(data, n, rng):
     return rng.laplace(size=n)
+
+def bare(data, rng):
+    return sum(data) + 0 * rng.laplace()
 """
 
 
@@ -61,5 +64,45 @@ def test_verdicts_have_their_exit_codes(dpaudit: Command, code: Path, tmp_path: 
 )
 def test_wrong_calls_are_refused(dpaudit: Command, code: Path, words: tuple[str, ...], named: str) -> None:
     said = dpaudit("prove", str(words[0]).replace("code.py", str(code)), *words[1:])
+    assert said.code == 2, said
+    assert named in said.err
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[str, ...]:
+    (tmp_path / "x.json").write_text("[4711]", encoding="utf-8")
+    (tmp_path / "y.json").write_text("[4711, 815]", encoding="utf-8")
+    return ("--data", str(tmp_path / "x.json"), "--neighbor", str(tmp_path / "y.json"))
+
+
+def test_a_replay_names_what_it_found(dpaudit: Command, code: Path, tmp_path: Path, files: tuple[str, ...]) -> None:
+    usual = ("trace", f"{code}:bare", "--one-draw", "--claim", "epsilon=1", *files)
+    said = dpaudit(*usual, "--out", tmp_path / "out")
+    assert said.code == 1, said
+    assert "  found  data reach the output without noise: bare: number 1 of 1 of the output\n" in said.out
+    written = "".join(path.read_text() for path in (tmp_path / "out").iterdir())
+    for value in ("4711", "815", "5526"):
+        assert value not in written + said.out + said.err
+    (claim,) = json.loads((tmp_path / "out" / "results.json").read_text())["claims"]
+    assert (claim["level"], claim["verdict"], claim["checks"][0]["passed"]) == ("L2", "violation", False)
+    assert "[4711]" in dpaudit(*usual, "--show-data").out
+    fine = dpaudit("trace", f"{code}:noisy", "--claim", "epsilon=1", *files)
+    assert fine.code == 0, fine
+    assert "no evidence that it holds" in fine.out
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (("exec:true", "--claim", "epsilon=1"), "exec:true"),
+        (("code.py:bare", "--one-draw", "--claim", "eps=1"), "eps=1"),
+        (("code.py:bare", "--one-draw", "--claim", "epsilon=1", "--seed", -1), "-1"),
+        (("code.py:nothing", "--one-draw", "--claim", "epsilon=1"), "'nothing'"),
+    ],
+)
+def test_wrong_replays_are_refused(
+    dpaudit: Command, code: Path, files: tuple[str, ...], words: tuple[str, ...], named: str
+) -> None:
+    said = dpaudit("trace", str(words[0]).replace("code.py", str(code)), *words[1:], *files)
     assert said.code == 2, said
     assert named in said.err

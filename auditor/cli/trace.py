@@ -1,0 +1,89 @@
+"""`dpaudit trace`: two runs of a target with the same random variates."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import metadata
+from pathlib import Path
+
+import click
+
+from auditor.cli.commands import ARGUMENTS, ONE_DRAW, GivenPath, make_folder, print_notices, tell_missing_page
+
+
+@click.command(short_help="Replay a target's random draws on the neighbouring dataset.")
+@click.argument("target")
+@click.option("--claim", required=True, help='The claim, as for `dpaudit attack`: "epsilon=1".')
+@click.option("--data", type=GivenPath(), required=True, help="Dataset: .csv, .json (of any form), .npy or .parquet.")
+@click.option("--neighbor", type=GivenPath(), required=True, help="Neighbouring dataset.")
+@click.option("--show-data", is_flag=True, help="Show the datasets, and values of outputs.")
+@ONE_DRAW
+@ARGUMENTS
+@click.option("--draws", type=click.IntRange(min=200), default=20_000, show_default=True, help="Draws that certify.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the variates.")
+@click.option("--out", type=GivenPath(file_okay=False), default=None, help="Folder for results.json and the reports.")
+def trace(
+    target: str,
+    claim: str,
+    data: Path,
+    neighbor: Path,
+    show_data: bool,
+    one_draw: bool,
+    arguments: Sequence[str],
+    draws: int,
+    seed: int,
+    out: Path | None,
+) -> None:
+    """Run a target on two datasets with the same variates.
+
+    A Python function draws the same random variates in both runs, and the runs are compared. Findings name the line:
+    noise that is missing on one dataset, a scale that depends on the data, a shift larger than the noise allows, a
+    variate that is used twice, data that reach the output without noise. Each is certified by enumeration or by bets on
+    fresh draws, or called a deviation. That nothing is found is no evidence that the claim holds.
+
+    TARGET is named as for `dpaudit attack`, but runs in this process: no exec:, http: or pip: target.
+
+    Exit codes: 0 nothing found; 1 a violation or a deviation; 2 an error; 3 the target cannot be replayed.
+    """
+    from auditor.audits.replayed_draws import trace as compare_runs
+    from auditor.audits.summary import explain
+    from auditor.datasets import Pair
+    from auditor.datasets.files import read_data
+    from auditor.errors import SpecificationError
+    from auditor.privacy.guarantees import parse_claim
+    from auditor.report import write_reports
+    from auditor.results import make_document, write_json
+    from auditor.runs.run import exit_code
+    from auditor.targets.sampler import check_seed
+    from auditor.targets.signatures import parse_arguments
+    from auditor.targets.target_names import is_remote, show_target, source_of, target_named
+
+    guarantee = parse_claim(claim)
+    check_seed(seed)
+    mechanism = target_named(target, one_draw=one_draw, given=parse_arguments(arguments))
+    if is_remote(mechanism):
+        raise SpecificationError(f"target {target!r}: only a Python function of this process can be replayed")
+    pair = Pair(read_data(data), read_data(neighbor), f"{data.name} against {neighbor.name}")
+    if out is not None:
+        make_folder(out)
+    result = compare_runs(
+        mechanism,
+        guarantee,
+        pair,
+        seed=seed,
+        draws=draws,
+        private=not show_data,
+        id=f"trace/L2/{guarantee.notion.replace(' ', '_').lower()}/{show_target(target)}",
+    )
+    if out is not None:
+        about = {"dpaudit": metadata.version("dpaudit"), "target": target, "source": source_of(target, arguments)}
+        content = make_document(about, [result], [])
+        write_json(out / "results.json", content)
+        written = write_reports(content, out)
+        tell_missing_page(written)
+        print_notices(map(str, written))
+    click.echo(explain(result))
+    for check in result.checks:
+        click.echo(f"  found  {check['name']}: {check['finding']}")
+    sys.exit(exit_code([result]))
