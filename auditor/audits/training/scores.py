@@ -7,19 +7,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from auditor.audits.loop import ChunkRule
+from auditor.audits.training.draw_bets import bet_on_draws
 from auditor.audits.verdict import decide_verdict, describe_missed
 from auditor.errors import SpecificationError
-from auditor.events.descriptions import say_event
-from auditor.events.event_learner import RESERVOIR, EventLearner
-from auditor.evidence.lower_bound import level_grid, lower_bound
+from auditor.events.event_learner import RESERVOIR
 from auditor.evidence.one_run import (
     GuessWealth,
     bound_correct_guesses,
@@ -33,7 +31,6 @@ from auditor.evidence.power import (
     find_ceiling,
     find_resolution,
 )
-from auditor.evidence.two_sample_bet import Chunk, Wealth
 from auditor.privacy.guarantees import ApproxDP, Guarantee, PureDP
 from auditor.results import AuditResult, Verdict, usual_level, wealth_fields
 from auditor.targets.sampler import make_generator
@@ -48,8 +45,6 @@ ASSUMPTIONS = (NOTHING, INDEPENDENT)
 PARTS = (0.1, 0.25, 0.5, 1.0)
 #: Probability of numbers in and out as unequal as these from fair coins, below which scores are refused.
 UNFAIR = 1e-6
-#: Chunks of canaries between which events are learned anew.
-_CHUNKS = ChunkRule(16, growth=0.2, smallest=8)
 #: Points of the path of the wealth that are kept, at most; arbitrary.
 _SHOWN = 200
 #: Coins that each side of the order is taken to have had before any was opened, half of them right.
@@ -328,60 +323,28 @@ def _from_draws(
 ) -> AuditResult:
     """Bets on events of single scores, canary after canary in a random order.
 
-    Valid because: let canaries be independent, with the probabilities p_i and q_i of an event where canary i is in and
-    where it is not; these may differ between canaries. Its coin is fair, so that the factor 1 + s (g - p0) if it is in
-    and 1 - s E (g - q0) if it is not has the expectation 1 + s ((p_i - p0) - E (q_i - q0)) / 2 <= 1 under the claim,
-    (p0, q0) on the cap and E the slope of a line above it there. Event, point and stake are functions of the canaries
-    before; so the product over canaries in an order that does not depend on scores is a test supermartingale. (To pair
-    the k-th included with the k-th excluded canary, as draws of two samples are, would be wrong: of two canaries of
-    which one always is in the event and one never is, a pair's factor has the expectation 1 + s^2 / 4 at epsilon = 0.)
+    Valid because: canaries that do not interact are independent draws, in an order that does not depend on scores; see
+    `bet_on_draws`.
     """
-    values, included = scores.shuffled(seed)
-    learner = EventLearner(claim, alpha)
-    wealth = Wealth(claim, np.array([claim.level]))
-    chunks: list[Chunk] = []
-    path: list[tuple[int, float]] = []
-    waiting: tuple[Array, Array] = (np.zeros(0), np.zeros(0))
-    done = 0
-    while done < len(values):
-        n = _CHUNKS.size(done, len(values) - done)
-        part, coins = values[done : done + n], included[done : done + n]
-        x, y = part[coins], part[~coins]
-        stake = None
-        if (proposal := learner.proposal) is not None:
-            counts = [proposal.chain.cells_of(proposal.chain.feature(side)) for side in (x, y)]
-            stake = replace(proposal.stake_on(len(chunks), claim), x=counts[0], y=counts[1])
-        chunks.append(Chunk(0, n, stake))
-        wealth.bet(stake)
-        done += n
-        path.append((done, float(wealth.current[0])))
-        waiting = (np.concatenate([waiting[0], x]), np.concatenate([waiting[1], y]))
-        pairs = min(map(len, waiting))
-        if pairs:  # events are learned from as many scores of each kind
-            x, y = waiting[0][:pairs], waiting[1][:pairs]
-            learner.add(x, y, learner.count(x, y))
-            learner.learn(False)
-            waiting = waiting[0][pairs:], waiting[1][pairs:]
-    grid = level_grid(claim.level, claim.highest, claim.unit)
-    bound = lower_bound(chunks, claim, grid, alpha)
-    refuted = bound >= claim.level if claim.level > 0 else float(wealth.best[0]) >= -math.log(alpha)
+    bets = bet_on_draws(*scores.shuffled(seed), claim, alpha)
+    bound, highest = bets.bound_level(claim, alpha), float(bets.wealth.best[0])
+    refuted = bound >= claim.level if claim.level > 0 else highest >= -math.log(alpha)
     half = scores.canaries // 2
     resolution = {}
     if not refuted:
         known = draws_that_count(half, 1, RESERVOIR)
         resolution = {b: find_resolution(b, known, claim, alpha) for b in PROBABILITIES}
-    best = learner.proposal
     return _conclude(
         labels,
         refuted,
         bound,
         ceiling=find_ceiling(half, claim, alpha),
-        event=None if best is None else say_event(best.chain, best.best, False),
+        event=bets.event,
         record={"assumes": INDEPENDENT, "canaries": scores.canaries},
         resolution={f"{b:g}": level for b, level in resolution.items()},
         resolves=resolution.get(RESOLVED),
         detect=usual_level(claim.level) if detect is None else detect,
-        **wealth_fields(path, float(wealth.best[0])),
+        **wealth_fields(bets.path, highest),
     )
 
 

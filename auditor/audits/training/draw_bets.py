@@ -1,0 +1,105 @@
+"""Bets on draws of one run that each had a fair coin: canaries that do not interact, or steps given those before."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from auditor.audits.loop import ChunkRule
+from auditor.events.descriptions import say_event
+from auditor.events.event_learner import EventLearner
+from auditor.evidence.lower_bound import level_grid, lower_bound
+from auditor.evidence.two_sample_bet import Chunk, Wealth
+from auditor.privacy.guarantees import Guarantee
+
+Array = NDArray[np.float64]
+
+#: Chunks of draws between which events are learned anew.
+_CHUNKS = ChunkRule(16, growth=0.2, smallest=8)
+
+
+@dataclass(frozen=True)
+class DrawBets:
+    """Bets on draws that each had a fair coin.
+
+    Parameters
+    ----------
+    chunks : list of Chunk
+        Events, estimates and counts.
+    wealth : Wealth
+        At the claimed level, after all draws.
+    path : list of (int, float)
+        Draws so far and logarithm of the wealth, after each chunk.
+    event : str or None
+        The event that was last bet on, in words.
+    """
+
+    chunks: list[Chunk]
+    wealth: Wealth
+    path: list[tuple[int, float]]
+    event: str | None
+
+    def bound_level(self, claim: Guarantee, alpha: float) -> float:
+        """Largest level that is rejected with all smaller ones.
+
+        Parameters
+        ----------
+        claim : Guarantee
+            The claim.
+        alpha : float
+            Probability of a false alarm.
+        """
+        return lower_bound(self.chunks, claim, level_grid(claim.level, claim.highest, claim.unit), alpha)
+
+
+def bet_on_draws(values: Array, included: NDArray[np.bool_], claim: Guarantee, alpha: float) -> DrawBets:
+    """Bet on events of single draws, in the given order.
+
+    Valid because: given the draws before, let an event have the probability p_i where coin i is heads and q_i where it
+    is not; these may differ between draws. The coin is fair, so that the factor 1 + s (g - p0) if it is heads and
+    1 - s E (g - q0) if it is not has the expectation 1 + s ((p_i - p0) - E (q_i - q0)) / 2 <= 1 under the claim,
+    (p0, q0) on the cap and E the slope of a line above it there. Event, point and stake are functions of the draws
+    before; so the product is a test supermartingale. (To pair the k-th draw of heads with the k-th of tails, as draws
+    of two samples are, would be wrong: of two canaries of which one always is in the event and one never is, a pair's
+    factor has the expectation 1 + s^2 / 4 at epsilon = 0.)
+
+    Parameters
+    ----------
+    values : ndarray of shape (n,)
+        Draws.
+    included : ndarray of bool of shape (n,)
+        Coins.
+    claim : Guarantee
+        What is claimed of each draw.
+    alpha : float
+        Probability of a false alarm, to which the events are fitted.
+    """
+    learner = EventLearner(claim, alpha)
+    wealth = Wealth(claim, np.array([claim.level]))
+    chunks: list[Chunk] = []
+    path: list[tuple[int, float]] = []
+    waiting: tuple[Array, Array] = (np.zeros(0), np.zeros(0))
+    done = 0
+    while done < len(values):
+        n = _CHUNKS.size(done, len(values) - done)
+        part, coins = values[done : done + n], included[done : done + n]
+        x, y = part[coins], part[~coins]
+        stake = None
+        if (proposal := learner.proposal) is not None:
+            counts = [proposal.chain.cells_of(proposal.chain.feature(side)) for side in (x, y)]
+            stake = replace(proposal.stake_on(len(chunks), claim), x=counts[0], y=counts[1])
+        chunks.append(Chunk(0, n, stake))
+        wealth.bet(stake)
+        done += n
+        path.append((done, float(wealth.current[0])))
+        waiting = (np.concatenate([waiting[0], x]), np.concatenate([waiting[1], y]))
+        pairs = min(map(len, waiting))
+        if pairs:  # events are learned from as many scores of each kind
+            x, y = waiting[0][:pairs], waiting[1][:pairs]
+            learner.add(x, y, learner.count(x, y))
+            learner.learn(False)
+            waiting = waiting[0][pairs:], waiting[1][pairs:]
+    best = learner.proposal
+    return DrawBets(chunks, wealth, path, None if best is None else say_event(best.chain, best.best, False))
