@@ -10,6 +10,7 @@ import math
 EXTRAS = {
     "cloudpickle": "run",
     "distributed": "dask",
+    "dp_accounting": "training",
     "hypothesis": "search",
     "jinja2": "report",
     "joblib": "run",
@@ -20,7 +21,7 @@ EXTRAS = {
     "statsmodels": "accuracy",
 }
 #: Libraries that are installed under another name than the one that is imported.
-_INSTALLED_AS = {"sklearn": "scikit-learn"}
+_INSTALLED_AS = {"dp_accounting": "dp-accounting", "sklearn": "scikit-learn"}
 
 
 class DpauditError(Exception):

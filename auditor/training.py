@@ -1,0 +1,35 @@
+"""Audits of training: canaries of one run, many runs, and every step of one run.
+
+See docs/training.md. Names are imported when they are asked for.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from auditor.audits.training.scores import audit_scores
+    from auditor.audits.training.steps import StepRecorder, StepTable, read_steps
+    from auditor.audits.training.white_box import audit_steps
+
+#: The module of each name.
+_HOMES = {
+    "StepRecorder": "auditor.audits.training.steps",
+    "StepTable": "auditor.audits.training.steps",
+    "audit_scores": "auditor.audits.training.scores",
+    "audit_steps": "auditor.audits.training.white_box",
+    "read_steps": "auditor.audits.training.steps",
+}
+
+__all__ = ["StepRecorder", "StepTable", "audit_scores", "audit_steps", "read_steps"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]
