@@ -9,20 +9,33 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from auditor.audits.training.one_run import PlantedCanaries, audit_one_run, plant_canaries
     from auditor.audits.training.scores import audit_scores
     from auditor.audits.training.steps import StepRecorder, StepTable, read_steps
     from auditor.audits.training.white_box import audit_steps
 
 #: The module of each name.
 _HOMES = {
+    "PlantedCanaries": "auditor.audits.training.one_run",
     "StepRecorder": "auditor.audits.training.steps",
     "StepTable": "auditor.audits.training.steps",
+    "audit_one_run": "auditor.audits.training.one_run",
     "audit_scores": "auditor.audits.training.scores",
     "audit_steps": "auditor.audits.training.white_box",
+    "plant_canaries": "auditor.audits.training.one_run",
     "read_steps": "auditor.audits.training.steps",
 }
 
-__all__ = ["StepRecorder", "StepTable", "audit_scores", "audit_steps", "read_steps"]
+__all__ = [
+    "PlantedCanaries",
+    "StepRecorder",
+    "StepTable",
+    "audit_one_run",
+    "audit_scores",
+    "audit_steps",
+    "plant_canaries",
+    "read_steps",
+]
 
 
 def __getattr__(name: str) -> Any:

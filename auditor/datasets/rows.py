@@ -124,6 +124,40 @@ def select_rows(data: Any, kept: NDArray[np.bool_]) -> Any:
     return [row for row, keep in zip(data, kept, strict=True) if keep]
 
 
+def join_rows(data: Any, more: Any) -> Any:
+    """Rows of a dataset, and then those of another one of its kind.
+
+    Parameters
+    ----------
+    data, more : array, DataFrame, list, tuple or dict of equally long arrays
+        Datasets.
+
+    Returns
+    -------
+    array, DataFrame, list or dict
+        Of the kind of the first; a list of a list's or tuple's rows.
+
+    Raises
+    ------
+    SpecificationError
+        If their rows are not alike.
+    """
+    one_kind(data, more)
+    count_rows(data)
+    count_rows(more)
+    if isinstance(data, dict):
+        return data | {name: join_rows(column, more[name]) for name, column in get_columns(data).items()}
+    if is_frame(data):
+        import pandas as pd  # takes longer to import than all the rest together
+
+        return pd.concat([data, more], ignore_index=True)
+    if isinstance(data, np.ndarray):
+        if data.shape[1:] != np.shape(more)[1:]:
+            raise SpecificationError(f"rows have the shapes {data.shape[1:]} and {np.shape(more)[1:]}")
+        return np.concatenate([data, more])
+    return [*data, *more]
+
+
 def rows_of(data: Any) -> list[Any]:
     """List the rows.
 
