@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from auditor.audits.training.many_runs import audit_runs
     from auditor.audits.training.one_run import PlantedCanaries, audit_one_run, plant_canaries
     from auditor.audits.training.scores import audit_scores
     from auditor.audits.training.steps import StepRecorder, StepTable, read_steps
@@ -20,6 +21,7 @@ _HOMES = {
     "StepRecorder": "auditor.audits.training.steps",
     "StepTable": "auditor.audits.training.steps",
     "audit_one_run": "auditor.audits.training.one_run",
+    "audit_runs": "auditor.audits.training.many_runs",
     "audit_scores": "auditor.audits.training.scores",
     "audit_steps": "auditor.audits.training.white_box",
     "plant_canaries": "auditor.audits.training.one_run",
@@ -31,6 +33,7 @@ __all__ = [
     "StepRecorder",
     "StepTable",
     "audit_one_run",
+    "audit_runs",
     "audit_scores",
     "audit_steps",
     "plant_canaries",

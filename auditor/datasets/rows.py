@@ -125,7 +125,7 @@ def select_rows(data: Any, kept: NDArray[np.bool_]) -> Any:
 
 
 def join_rows(data: Any, more: Any) -> Any:
-    """Rows of a dataset, and then those of another one of its kind.
+    """Rows of a dataset, then those of another of its kind.
 
     Parameters
     ----------

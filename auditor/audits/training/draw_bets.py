@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from auditor.audits.loop import ChunkRule
+from auditor.audits.verdict import decide_verdict, describe_missed
 from auditor.events.descriptions import say_event
-from auditor.events.event_learner import EventLearner
+from auditor.events.event_learner import RESERVOIR, EventLearner
 from auditor.evidence.lower_bound import level_grid, lower_bound
+from auditor.evidence.power import PROBABILITIES, RESOLVED, draws_that_count, find_ceiling, find_resolution
 from auditor.evidence.two_sample_bet import Chunk, Wealth
 from auditor.privacy.guarantees import Guarantee
+from auditor.results import AuditResult, Verdict, usual_level, wealth_fields
 
 Array = NDArray[np.float64]
 
 #: Chunks of draws between which events are learned anew.
 _CHUNKS = ChunkRule(16, growth=0.2, smallest=8)
+#: What may have been missed, of bets on learned events.
+_MISSED = "an event of probability 0.01 that shows less than {}"
 
 
 @dataclass(frozen=True)
@@ -30,6 +38,8 @@ class DrawBets:
         Events, estimates and counts.
     wealth : Wealth
         At the claimed level, after all draws.
+    draws, width : int
+        Number of draws, and of the numbers of each.
     path : list of (int, float)
         Draws so far and logarithm of the wealth, after each chunk.
     event : str or None
@@ -38,6 +48,8 @@ class DrawBets:
 
     chunks: list[Chunk]
     wealth: Wealth
+    draws: int
+    width: int
     path: list[tuple[int, float]]
     event: str | None
 
@@ -67,8 +79,8 @@ def bet_on_draws(values: Array, included: NDArray[np.bool_], claim: Guarantee, a
 
     Parameters
     ----------
-    values : ndarray of shape (n,)
-        Draws.
+    values : ndarray of shape (n, ...)
+        Draws: numbers, or vectors.
     included : ndarray of bool of shape (n,)
         Coins.
     claim : Guarantee
@@ -80,7 +92,7 @@ def bet_on_draws(values: Array, included: NDArray[np.bool_], claim: Guarantee, a
     wealth = Wealth(claim, np.array([claim.level]))
     chunks: list[Chunk] = []
     path: list[tuple[int, float]] = []
-    waiting: tuple[Array, Array] = (np.zeros(0), np.zeros(0))
+    waiting: tuple[Array, Array] = (values[:0], values[:0])
     done = 0
     while done < len(values):
         n = _CHUNKS.size(done, len(values) - done)
@@ -102,4 +114,66 @@ def bet_on_draws(values: Array, included: NDArray[np.bool_], claim: Guarantee, a
             learner.learn(False)
             waiting = waiting[0][pairs:], waiting[1][pairs:]
     best = learner.proposal
-    return DrawBets(chunks, wealth, path, None if best is None else say_event(best.chain, best.best, False))
+    width = int(np.prod(values.shape[1:]))
+    return DrawBets(
+        chunks, wealth, done, width, path, None if best is None else say_event(best.chain, best.best, False)
+    )
+
+
+def describe_bets(
+    bets: DrawBets, claim: Guarantee, alpha: float, detect: float | None
+) -> tuple[bool, float, dict[str, Any]]:
+    """Read verdict, bound and fields of a result from bets.
+
+    Parameters
+    ----------
+    bets : DrawBets
+        The bets.
+    claim : Guarantee
+        The claim.
+    alpha : float
+        Probability of a false alarm.
+    detect : float or None
+        Level that is to be found; by default twice the claim.
+    """
+    bound, highest = bets.bound_level(claim, alpha), float(bets.wealth.best[0])
+    refuted = bound >= claim.level if claim.level > 0 else highest >= -math.log(alpha)
+    half = bets.draws // 2
+    resolution = {}
+    if not refuted:
+        known = draws_that_count(half, bets.width, RESERVOIR)
+        resolution = {b: find_resolution(b, known, claim, alpha) for b in PROBABILITIES}
+    fields = {
+        "ceiling": find_ceiling(half, claim, alpha),
+        "event": bets.event,
+        "resolution": {f"{b:g}": level for b, level in resolution.items()},
+        "resolves": resolution.get(RESOLVED),
+        "detect": usual_level(claim.level) if detect is None else detect,
+        **wealth_fields(bets.path, highest),
+    }
+    return refuted, bound, fields
+
+
+def conclude_result(labels: Mapping[str, Any], refuted: bool, bound: float, **fields: Any) -> AuditResult:
+    """Result of an audit, with its verdict.
+
+    Parameters
+    ----------
+    labels : mapping
+        Fields that say what was audited.
+    refuted : bool
+        What was seen refutes the claim.
+    bound : float
+        The certified level.
+    **fields
+        Further fields; "resolves" and "detect" decide whether something might have been missed.
+    """
+    resolves, detect = fields.get("resolves"), fields.get("detect")
+    what = fields.pop("missed", _MISSED)
+    verdict, message = decide_verdict(
+        Verdict.VIOLATION,
+        refuted,
+        "",
+        lambda: "" if resolves is None or detect is None else describe_missed(what, resolves, detect),
+    )
+    return AuditResult(**labels, **fields, lower_bound=bound, verdict=verdict, message=message)

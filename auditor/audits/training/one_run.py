@@ -100,7 +100,7 @@ def audit_one_run(
     seed: int = 0,
     id: str = "one-run/L1/claim/given",  # noqa: A002 - it is the result's id
 ) -> AuditResult:
-    """Train once, with about half of the canaries, and audit the run from their scores.
+    """Train once with about half of the canaries, and audit their scores.
 
     Parameters
     ----------

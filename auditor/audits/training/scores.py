@@ -14,25 +14,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-from auditor.audits.training.draw_bets import bet_on_draws
-from auditor.audits.verdict import decide_verdict, describe_missed
+from auditor.audits.training.draw_bets import bet_on_draws, conclude_result, describe_bets
 from auditor.errors import SpecificationError
-from auditor.events.event_learner import RESERVOIR
 from auditor.evidence.one_run import (
     GuessWealth,
     bound_correct_guesses,
     exceeds_curve,
     find_rejected_level,
 )
-from auditor.evidence.power import (
-    PROBABILITIES,
-    RESOLVED,
-    draws_that_count,
-    find_ceiling,
-    find_resolution,
-)
 from auditor.privacy.guarantees import ApproxDP, Guarantee, PureDP
-from auditor.results import AuditResult, Verdict, usual_level, wealth_fields
+from auditor.results import AuditResult, Verdict, wealth_fields
 from auditor.targets.sampler import make_generator
 
 Array = NDArray[np.float64]
@@ -222,7 +213,7 @@ def _from_bets(scores: Scores, claim: PureDP, alpha: float, seed: int, labels: M
     made = np.flatnonzero(sure > 0)
     best = int(np.argmax(path)) + 1
     shown = sorted({round(k) for k in np.linspace(0, len(path) - 1, min(len(path), _SHOWN))})
-    return _conclude(
+    return conclude_result(
         labels,
         wealth.rejects(claim.level, alpha),
         bound,
@@ -297,7 +288,7 @@ def _from_guesses(
     levels = {(r, right): find_level(r, right, claim.level) for r, right in tries if 2 * right >= r}
     best = max(levels, key=lambda one: levels[one])  # of a number and its other direction one at least is there
     ceiling = max(find_level(r, r, 0.0) for r in numbers)
-    return _conclude(
+    return conclude_result(
         labels,
         _refutes(claim, claim.level, best[1], best[0], m, share),
         levels[best],
@@ -327,34 +318,7 @@ def _from_draws(
     `bet_on_draws`.
     """
     bets = bet_on_draws(*scores.shuffled(seed), claim, alpha)
-    bound, highest = bets.bound_level(claim, alpha), float(bets.wealth.best[0])
-    refuted = bound >= claim.level if claim.level > 0 else highest >= -math.log(alpha)
-    half = scores.canaries // 2
-    resolution = {}
-    if not refuted:
-        known = draws_that_count(half, 1, RESERVOIR)
-        resolution = {b: find_resolution(b, known, claim, alpha) for b in PROBABILITIES}
-    return _conclude(
-        labels,
-        refuted,
-        bound,
-        ceiling=find_ceiling(half, claim, alpha),
-        event=bets.event,
-        record={"assumes": INDEPENDENT, "canaries": scores.canaries},
-        resolution={f"{b:g}": level for b, level in resolution.items()},
-        resolves=resolution.get(RESOLVED),
-        detect=usual_level(claim.level) if detect is None else detect,
-        **wealth_fields(bets.path, highest),
+    refuted, bound, fields = describe_bets(bets, claim, alpha, detect)
+    return conclude_result(
+        labels, refuted, bound, record={"assumes": INDEPENDENT, "canaries": scores.canaries}, **fields
     )
-
-
-def _conclude(labels: Mapping[str, Any], refuted: bool, bound: float, **fields: Any) -> AuditResult:
-    resolves, detect = fields.get("resolves"), fields.get("detect")
-
-    def missed() -> str:
-        if resolves is None or detect is None:
-            return ""
-        return describe_missed("an event of probability 0.01 that shows less than {}", resolves, detect)
-
-    verdict, message = decide_verdict(Verdict.VIOLATION, refuted, "", missed)
-    return AuditResult(**labels, **fields, lower_bound=bound, verdict=verdict, message=message)

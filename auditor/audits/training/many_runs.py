@@ -1,0 +1,360 @@
+"""Many training runs as draws: each trains on a dataset or on its neighbour, as a fair coin says."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
+
+from auditor.audits.summary import describe_target
+from auditor.audits.training.draw_bets import bet_on_draws, conclude_result, describe_bets
+from auditor.audits.training.kept_runs import KeptRuns
+from auditor.datasets.json_codec import data_to_json, same_data
+from auditor.errors import SpecificationError, require_library
+from auditor.evidence.binomial import clopper_pearson
+from auditor.privacy.guarantees import Guarantee
+from auditor.results import AuditResult, Verdict, usual_level
+from auditor.targets.sampler import make_generator
+from auditor.targets.sources import hash_bytes, source_text
+
+Array = NDArray[np.float64]
+Train = Callable[[Any, np.random.Generator], Any]
+Score = Callable[[Any], Any]
+
+#: How runs become a bound: bets, valid at any number of runs; or guesses, valid at a number that was fixed before.
+BETS, GUESSES = "bets", "guesses"
+EVIDENCE = (BETS, GUESSES)
+#: Seconds between two lines of progress; arbitrary.
+_APART = 5.0
+#: Runs of each side that its mean is taken to have had before: with few runs, directions of large vectors are noise.
+_PRIOR = 1.0
+#: Probability with which what is called detectable would have been flagged.
+_POWER = 0.9
+
+
+def audit_runs(
+    train: Train,
+    data: Any,
+    neighbor: Any,
+    score: Score | None,
+    claim: Guarantee,
+    *,
+    runs: int,
+    directory: str | Path | None = None,
+    evidence: str = BETS,
+    alpha: float = 0.01,
+    detect: float | None = None,
+    seed: int = 0,
+    jobs: int = 1,
+    progress: bool = True,
+    id: str = "runs/L1/claim/given",  # noqa: A002 - it is the result's id
+) -> AuditResult:
+    """Train often, on a dataset or its neighbour, and audit outputs.
+
+    Parameters
+    ----------
+    train : callable
+        ``(data, rng) -> model``: the training that is audited. All of its randomness should come from ``rng``.
+    data, neighbor : any
+        Neighbouring datasets, such as one with a canary and one without. Which order they have does not matter.
+    score : callable, optional
+        ``(model) -> number or vector``: what is looked at, such as the loss of the canary. By default the model itself,
+        such as its weights.
+    claim : Guarantee
+        What is claimed of the training.
+    runs : int
+        How many, at least 2. More may be asked for later, with the same directory.
+    directory : path, optional
+        Folder in which runs are kept, so that an interrupted audit goes on where it was. By default none are kept.
+    evidence : {"bets", "guesses"}
+        Bets on learned events hold at every number of runs. Guesses of each run's dataset, by a line that is fitted to
+        the runs before, give a larger bound for one number of runs that was fixed beforehand.
+    alpha : float
+        Probability of a false alarm, in (0, 1).
+    detect : float, optional
+        Level that is to be found, default twice the claim.
+    seed : int
+        Seed of the coins and of each run's generator.
+    jobs : int
+        Processes, by joblib. Results do not depend on it.
+    progress : bool
+        Write lines on standard error, with an estimate of the time left.
+    id : str
+        The result's id.
+
+    Returns
+    -------
+    AuditResult
+        ``draws`` is the number of runs.
+
+    Raises
+    ------
+    SpecificationError
+        If an argument is not what it must be, or the directory holds other runs. What training raises is not caught;
+        runs that are finished are kept.
+
+    Notes
+    -----
+    Valid because: runs are independent, each with a fair coin of its own, and are judged in the order of their numbers,
+    whenever they ended. Bets are those of `bet_on_draws`, guesses those of `bound_by_guesses`.
+    """
+    about = _check_arguments(train, data, neighbor, score, claim, runs, evidence, alpha, jobs, seed)
+    kept = None if directory is None else KeptRuns(Path(directory), about)
+    outputs = {} if kept is None else dict(kept.outputs)
+    missing = [run for run in range(runs) if run not in outputs]
+    tell = _Progress(runs, runs - len(missing)) if progress and missing else None
+    for run, output in _make_runs(train, data, neighbor, score, seed, missing, jobs):
+        outputs[run] = output
+        if kept is not None:
+            kept.add(run, output)
+        if tell is not None:
+            tell.advance()
+    shapes = {outputs[run].shape for run in range(runs)}
+    if len(shapes) > 1:
+        raise SpecificationError(f"outputs of all runs must have one shape, got {sorted(shapes)}")
+    values = np.array([outputs[run] for run in range(runs)])
+    coins = np.array([_coin(seed, run) for run in range(runs)])
+    labels = {
+        "id": id,
+        "entry": id.partition("/")[0],
+        "source": {"document": "", "place": ""},
+        "level": "L1",
+        "notion": claim.notion,
+        "symbol": claim.symbol,
+        "claimed": str(claim),
+        "claimed_level": claim.level,
+        "parameters": claim.parameters(),
+        "alpha": alpha,
+        "expected": Verdict.CONSISTENT,
+        "mechanism": describe_target(train),
+        "title": f"Runs of {describe_target(train)}",
+        "draws": runs,
+        "pair": f"{int(coins.sum()):,} runs on the dataset, {int((~coins).sum()):,} on its neighbour, by fair coins",
+        "caveat": claim.caveat or "assumes that runs are independent",
+        "stop": "budget",
+    }
+    record = {"assumes": "independent-runs", "runs": runs, "evidence": evidence}
+    if evidence == GUESSES:
+        return _from_guesses(values, coins, claim, alpha, detect, labels, record)
+    refuted, bound, fields = describe_bets(bet_on_draws(values, coins, claim, alpha), claim, alpha, detect)
+    return conclude_result(labels, refuted, bound, record=record, **fields)
+
+
+def _check_arguments(
+    train: Train,
+    data: Any,
+    neighbor: Any,
+    score: Score | None,
+    claim: Guarantee,
+    runs: int,
+    evidence: str,
+    alpha: float,
+    jobs: int,
+    seed: int,
+) -> dict[str, Any]:
+    """What the runs are of."""
+    if not callable(train):
+        raise SpecificationError(f"train must be callable, got {train!r}")
+    if score is not None and not callable(score):
+        raise SpecificationError(f"score must be callable, or None, got {score!r}")
+    if not isinstance(claim, Guarantee):
+        raise SpecificationError(f"claim must be a guarantee such as PureDP(1.0), got {claim!r}")
+    for name, value, least in (("runs", runs, 2), ("jobs", jobs, 1), ("seed", seed, 0)):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+            raise SpecificationError(f"{name} must be an integer of at least {least}, got {value!r}")
+    if evidence not in EVIDENCE:
+        raise SpecificationError(f"evidence must be one of {', '.join(EVIDENCE)}, got {evidence!r}")
+    if isinstance(alpha, bool) or not isinstance(alpha, int | float) or not 0 < alpha < 1:
+        raise SpecificationError(f"alpha must be a number in (0, 1), got {alpha!r}")
+    if same_data(data, neighbor):
+        raise SpecificationError("data and neighbor are the same dataset: nothing could tell their runs apart")
+    return {
+        "seed": int(seed),
+        "claim": f"{claim.notion}, {claim}",
+        "train": _identify_function(train),
+        "score": "" if score is None else _identify_function(score),
+        "data": _identify_data(data),
+        "neighbor": _identify_data(neighbor),
+    }
+
+
+def _identify_function(function: Any) -> str:
+    """Name of a function and hash of its source, where there is one."""
+    try:
+        return f"{describe_target(function)} {hash_bytes(source_text(function)[0].encode())}"
+    except (OSError, TypeError):
+        return describe_target(function)
+
+
+def _identify_data(data: Any) -> str:
+    try:
+        return hash_bytes(json.dumps(data_to_json(data, sys.maxsize)).encode())
+    except (TypeError, ValueError):
+        return type(data).__name__
+
+
+# ------------------------------------------------------------------------------------------------- runs
+
+
+def _coin(seed: int, run: int) -> bool:
+    return bool(make_generator(seed, "runs", "coin", run).random() < 0.5)
+
+
+def _make_run(train: Train, data: Any, score: Score | None, seed: int, run: int) -> tuple[int, Array]:
+    model = train(data, make_generator(seed, "runs", "training", run))
+    output = model if score is None else score(model)
+    try:
+        return run, np.asarray(output, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        what = "the model" if score is None else "the score"
+        raise SpecificationError(f"{what} must be a number or an array of numbers: {error}") from None
+
+
+def _make_runs(
+    train: Train, data: Any, neighbor: Any, score: Score | None, seed: int, missing: Sequence[int], jobs: int
+) -> Iterator[tuple[int, Array]]:
+    """Runs as they end, in this process or in several."""
+    asked = ((train, data if _coin(seed, run) else neighbor, score, seed, run) for run in missing)
+    if jobs == 1 or len(missing) < 2:
+        yield from (_make_run(*one) for one in asked)
+        return
+    require_library("joblib", "runs in several processes (jobs=1 needs none)")
+    import joblib  # takes longer to import than most audits
+
+    with joblib.parallel_config(backend="loky", n_jobs=jobs, inner_max_num_threads=1):
+        parallel = joblib.Parallel(return_as="generator_unordered", pre_dispatch="2 * n_jobs", batch_size=1)
+        with contextlib.closing(parallel(joblib.delayed(_make_run)(*one) for one in asked)) as results:
+            yield from results
+
+
+class _Progress:
+    """Lines on standard error: runs so far, and about how long the others take."""
+
+    def __init__(self, runs: int, before: int) -> None:
+        self.runs, self.before, self.done = runs, before, before
+        self.begun = self.told = time.monotonic()
+        if before:
+            print(f"{before} of {runs} runs are kept from before", file=sys.stderr)
+
+    def advance(self) -> None:
+        """Count a run."""
+        self.done += 1
+        now = time.monotonic()
+        if now - self.told < _APART and self.done < self.runs:
+            return
+        self.told = now
+        left = (now - self.begun) / (self.done - self.before) * (self.runs - self.done)
+        print(f"run {self.done} of {self.runs}, about {say_duration(left)} left", file=sys.stderr)
+
+
+def say_duration(seconds: float) -> str:
+    """A duration in words, rounded up.
+
+    Examples
+    --------
+    >>> say_duration(42), say_duration(61), say_duration(7300)
+    ('42 s', '2 min', '2.1 h')
+    """
+    if seconds <= 60:
+        return f"{int(np.ceil(seconds))} s"
+    return f"{int(np.ceil(seconds / 60))} min" if seconds <= 3600 else f"{np.ceil(seconds / 360) / 10:.1f} h"
+
+
+# ---------------------------------------------------------------------------------------------- guesses
+
+
+def guess_from_past(values: Array, coins: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Guess each run's coin from its output and earlier runs.
+
+    By the line between the means of both sides, each coordinate in units of its spread. Of the first runs of one side
+    only, heads are guessed.
+
+    Parameters
+    ----------
+    values : ndarray of shape (n, ...)
+        Outputs.
+    coins : ndarray of bool of shape (n,)
+        Coins; that of a run has no part in its guess.
+
+    Returns
+    -------
+    ndarray of bool of shape (n,)
+        Guesses.
+    """
+    rows = np.nan_to_num(values.reshape(len(values), -1), nan=0.0, posinf=1e150, neginf=-1e150)
+    guesses = np.ones(len(rows), dtype=bool)
+    for k in range(len(rows)):
+        x, y = rows[:k][coins[:k]], rows[:k][~coins[:k]]
+        if not (len(x) and len(y)):
+            continue
+        apart, middle = x.mean(axis=0) - y.mean(axis=0), 0.5 * (x.mean(axis=0) + y.mean(axis=0))
+        spread = ((x - x.mean(axis=0)) ** 2).sum(axis=0) + ((y - y.mean(axis=0)) ** 2).sum(axis=0)
+        variance = (spread + _PRIOR * max(float(spread.mean()) / k, 1e-300)) / k
+        guesses[k] = float((rows[k] - middle) @ (apart / variance)) > 0
+    return guesses
+
+
+def bound_by_guesses(right: int, runs: int, claim: Guarantee, alpha: float) -> float:
+    """Level that a number of right guesses certifies.
+
+    Parameters
+    ----------
+    right, runs : int
+        Right guesses, and all of them.
+    claim : Guarantee
+        The notion.
+    alpha : float
+        Probability that the level is too large.
+
+    Notes
+    -----
+    Valid because: a guess is an event of the run's output that the runs before fix. If it has the probability p with
+    heads and q with tails, it is right with probability (p + 1 - q) / 2 for a fair coin, given the past. Under a level
+    t that is at most the largest (cap(q) + 1 - q) / 2, which is reached where cap(q) = 1 - q, as the cap is concave and
+    symmetric. So the number of right guesses is stochastically smaller than a binomial one with that probability r, the
+    limit of Clopper and Pearson exceeds r with probability at most alpha, and the smallest level whose cap allows
+    (r, 1 - r) exceeds t with no more.
+    """
+    share = float(clopper_pearson(right, runs, alpha, "lower"))
+    return float(claim.level_of(np.array(share), np.array(1.0 - share))) if share > 0.5 else 0.0
+
+
+def _from_guesses(
+    values: Array,
+    coins: NDArray[np.bool_],
+    claim: Guarantee,
+    alpha: float,
+    detect: float | None,
+    labels: dict[str, Any],
+    record: dict[str, Any],
+) -> AuditResult:
+    n = len(coins)
+    right = int((guess_from_past(values, coins) == coins).sum())
+    bound = bound_by_guesses(right, n, claim, alpha)
+    # The fewest right guesses that refute the claim, and the probability of a right one that gives so many in 9 of 10.
+    counts = np.arange(n // 2, n + 1)
+    refuting = [c for c in counts if bound_by_guesses(int(c), n, claim, alpha) > claim.level]
+    resolves = float("inf")
+    if refuting:
+        share = float(stats.beta.ppf(_POWER, refuting[0], n - refuting[0] + 1))
+        resolves = float(claim.level_of(np.array(share), np.array(1.0 - share)))
+    return conclude_result(
+        labels,
+        bound > claim.level,
+        bound,
+        missed="a level below {}",
+        resolves=resolves,
+        detect=usual_level(claim.level) if detect is None else detect,
+        ceiling=bound_by_guesses(n, n, claim, alpha),
+        event=f"{right:,} of {n:,} guesses are right",
+        record=record | {"guesses": [n, right]},
+        method="clopper-pearson",
+    )
