@@ -325,7 +325,7 @@ class AuditResult:
         return card
 
     def plot(self) -> Figure:
-        """Plot levels, trade-off curve and evidence, by matplotlib.
+        """Plot levels, scores, trade-off curve and evidence, by matplotlib.
 
         Returns
         -------

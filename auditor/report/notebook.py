@@ -80,6 +80,7 @@ def render_card(result: AuditResult | Mapping[str, Any]) -> str | None:
         (name, Markup(_inline_parts(picture)))
         for name, picture in (
             ("Levels", plots.plot_levels(claim)),
+            ("Scores", plots.plot_scores(claim)),
             ("Trade-off", plots.plot_tradeoff(claim)),
             ("Evidence against the claim", plots.plot_evidence(claim)),
         )
@@ -163,7 +164,7 @@ def results_to_frame(results: AuditResult | Iterable[AuditResult | Mapping[str, 
 
 
 def plot_result(result: AuditResult | Mapping[str, Any]) -> Figure:
-    """Plot levels, trade-off curve and evidence of one claim.
+    """Plot levels, scores, trade-off curve and evidence of one claim.
 
     Parameters
     ----------
@@ -189,6 +190,7 @@ def plot_result(result: AuditResult | Mapping[str, Any]) -> Figure:
         draw
         for draw, there in (
             (_draw_levels, not claim.conformity and _levels(claim)),
+            (_draw_scores, ((claim.raw.get("record") or {}).get("scores"))),
             (_draw_tradeoff, (claim.raw.get("tradeoff") or {}).get("q")),
             (_draw_evidence, (claim.raw.get("wealth") or {}).get("draws")),
         )
@@ -218,6 +220,16 @@ def _draw_levels(axes: Axes, claim: ClaimView) -> None:
         axes.annotate(f"{value:.4g}", (value, k), (8, 0), textcoords="offset points", va="center")
     axes.set(yticks=range(len(listed)), yticklabels=[name for name, *_ in listed], ylim=(-0.6, len(listed) - 0.4))
     axes.set(xlabel=claim.symbol, title="levels", xlim=(0, 1.25 * max(*(v for _, v, *_ in listed), 1e-9)))
+
+
+def _draw_scores(axes: Axes, claim: ClaimView) -> None:
+    data = claim.raw["record"]["scores"]
+    edges = [float(edge) for edge in data["edges"]]
+    for name, label, colour in (("outside", "not in it", "#566170"), ("inside", "in the training data", "#1d5875")):
+        counts = [int(count) for count in data[name]]
+        axes.stairs([count / max(sum(counts), 1) for count in counts], edges, color=colour, label=label, linewidth=1.8)
+    axes.set(xlabel="score, beyond the ends in the outer bins", ylabel="part of the side", title="scores")
+    axes.legend(fontsize="x-small")
 
 
 def _draw_tradeoff(axes: Axes, claim: ClaimView) -> None:

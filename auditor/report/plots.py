@@ -1,4 +1,4 @@
-"""Small plots of one claim: its levels, its trade-off curve, its evidence."""
+"""Small plots of one claim: its levels, its scores, its trade-off curve, its evidence."""
 
 from __future__ import annotations
 
@@ -209,6 +209,47 @@ class _LogarithmicPlane(_Plane):
             [(left, self.y(p)), (right, self.y(p)), (right, self.y(1)), (left, self.y(1))] for q, p in cap if q == 0
         ]
         return "".join(compact.draw_path(area, "refuted", closed=True) for area in [around, *strip])
+
+
+def plot_scores(claim: ClaimView) -> Markup:
+    """Plot the distributions of scores of both sides.
+
+    Empty unless the claim was audited by scores.
+    """
+    found = read_scores(claim)
+    if not found:
+        return Markup("")
+    edges, sides = found
+    highest = max(max(shares) for shares in sides.values())
+    x = svg.Axis(edges[0], edges[-1], svg.LEFT, svg.WIDTH - svg.RIGHT)
+    y = svg.Axis(0.0, 1.08 * highest, svg.HEIGHT - svg.BOTTOM, svg.TOP)
+    ticks = svg.space_ticks(
+        (x.at(t), words.format_level(t).replace("-", "−")) for t in svg.list_round_numbers(edges[0], edges[-1], 5)
+    )
+    parts = [
+        compact.draw_ticks_x(ticks, svg.TOP, svg.HEIGHT - svg.BOTTOM),
+        compact.draw_ticks_y(
+            [(y.at(t), words.format_level(t)) for t in svg.list_round_numbers(0.0, 1.08 * highest, 4)]
+        ),
+    ]
+    for name, style in (("outside", "current"), ("inside", "exact")):
+        outline = [(x.at(edges[0]), y.at(0.0))]
+        for a, b, share in zip(edges, edges[1:], sides[name], strict=False):
+            outline += [(x.at(a), y.at(share)), (x.at(b), y.at(share))]
+        parts.append(compact.draw_path([*outline, (x.at(edges[-1]), y.at(0.0))], style))
+    parts.append(compact.draw_titles("score, beyond the ends in the outer bins", "part of the side"))
+    said = f"Scores of both sides, from {words.format_level(edges[0])} to {words.format_level(edges[-1])}"
+    return svg.draw_picture(svg.WIDTH, svg.HEIGHT, said, parts)
+
+
+def read_scores(claim: ClaimView) -> tuple[list[float], dict[str, list[float]]] | None:
+    """Edges of bins, and the part of each side's scores in each; None if there are none."""
+    data = (claim.raw.get("record") or {}).get("scores") or {}
+    edges = [float(edge) for edge in data.get("edges") or []]
+    counts = {name: [int(c) for c in data.get(name) or []] for name in ("inside", "outside")}
+    if len(edges) < 2 or any(len(side) != len(edges) - 1 or not sum(side) for side in counts.values()):
+        return None
+    return edges, {name: [count / sum(side) for count in side] for name, side in counts.items()}
 
 
 def plot_evidence(claim: ClaimView) -> Markup:

@@ -17,6 +17,7 @@ from scipy import stats
 from auditor.audits.summary import describe_target
 from auditor.audits.training.draw_bets import bet_on_draws, conclude_result, describe_bets
 from auditor.audits.training.kept_runs import KeptRuns
+from auditor.audits.training.score_pictures import count_scores, trace_tradeoff
 from auditor.datasets.json_codec import data_to_json, same_data
 from auditor.errors import SpecificationError, require_library
 from auditor.evidence.binomial import clopper_pearson
@@ -122,7 +123,7 @@ def audit_runs(
         raise SpecificationError(f"outputs of all runs must have one shape, got {sorted(shapes)}")
     values = np.array([outputs[run] for run in range(runs)])
     coins = np.array([_coin(seed, run) for run in range(runs)])
-    labels = {
+    labels: dict[str, Any] = {
         "id": id,
         "entry": id.partition("/")[0],
         "source": {"document": "", "place": ""},
@@ -141,7 +142,10 @@ def audit_runs(
         "caveat": claim.caveat or "assumes that runs are independent",
         "stop": "budget",
     }
-    record = {"assumes": "independent-runs", "runs": runs, "evidence": evidence}
+    record: dict[str, Any] = {"assumes": "independent-runs", "runs": runs, "evidence": evidence}
+    if values.ndim == 1 and np.isfinite(values).all() and 0 < coins.sum() < runs:
+        record["scores"] = count_scores(values[coins], values[~coins])
+        labels["tradeoff"] = trace_tradeoff(values[coins], values[~coins], claim)
     if evidence == GUESSES:
         return _from_guesses(values, coins, claim, alpha, detect, labels, record)
     refuted, bound, fields = describe_bets(bet_on_draws(values, coins, claim, alpha), claim, alpha, detect)

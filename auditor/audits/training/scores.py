@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from auditor.audits.training.draw_bets import bet_on_draws, conclude_result, describe_bets
+from auditor.audits.training.score_pictures import count_scores, trace_tradeoff
 from auditor.errors import SpecificationError
 from auditor.evidence.one_run import (
     GuessWealth,
@@ -193,12 +194,18 @@ def audit_scores(
         "pair": f"{len(scores.inside):,} canaries in the training data, {len(scores.outside):,} not, by fair coins",
         "caveat": _SAYS[assume],
         "stop": "budget",
+        "tradeoff": trace_tradeoff(scores.inside, scores.outside, claim),
     }
     if assume == INDEPENDENT:
         return _from_draws(scores, claim, alpha, detect, seed, labels)
     if isinstance(claim, PureDP):
         return _from_bets(scores, claim, alpha, seed, labels)
     return _from_guesses(scores, claim, alpha, guesses, seed, labels)
+
+
+def _describe_scores(scores: Scores) -> dict[str, Any]:
+    """Number of canaries, and what a plot of their scores shows."""
+    return {"canaries": scores.canaries, "scores": count_scores(scores.inside, scores.outside)}
 
 
 # ------------------------------------------------------------------------------------- nothing is assumed
@@ -219,7 +226,7 @@ def _from_bets(scores: Scores, claim: PureDP, alpha: float, seed: int, labels: M
         bound,
         ceiling=find_rejected_level(lambda e: GuessWealth(*np.ones((2, scores.canaries))).rejects(e, alpha), 0.0),
         event=f"{int(right[made[made < best]].sum()):,} of {int((made < best).sum()):,} guesses are right",
-        record={"assumes": NOTHING, "canaries": scores.canaries, "guesses": int((made < best).sum())},
+        record={"assumes": NOTHING, "guesses": int((made < best).sum())} | _describe_scores(scores),
         **wealth_fields([(k + 1, float(path[k])) for k in shown], float(max(path.max(), 0.0))),
     )
 
@@ -294,7 +301,7 @@ def _from_guesses(
         levels[best],
         ceiling=ceiling,
         event=f"{best[1]:,} of {best[0]:,} guesses are right",
-        record={"assumes": NOTHING, "canaries": m, "guesses": [list(t) for t in tries]},
+        record={"assumes": NOTHING, "guesses": [list(t) for t in tries]} | _describe_scores(scores),
     )
 
 
@@ -319,6 +326,4 @@ def _from_draws(
     """
     bets = bet_on_draws(*scores.shuffled(seed), claim, alpha)
     refuted, bound, fields = describe_bets(bets, claim, alpha, detect)
-    return conclude_result(
-        labels, refuted, bound, record={"assumes": INDEPENDENT, "canaries": scores.canaries}, **fields
-    )
+    return conclude_result(labels, refuted, bound, record={"assumes": INDEPENDENT} | _describe_scores(scores), **fields)
