@@ -53,6 +53,7 @@ itself."""
 
 #: Modules whose ``__all__``, or what they take over from others, is public beside `auditor`'s own names.
 MODULES = {
+    "auditor.training": "audits of training: canaries of one run, many runs, every step of one run",
     "auditor.claims": "what claim files import: entries, claims, errata",
     "auditor.targets.mutants": "wrong twins of a mechanism, which `broken` declares",
     "auditor.audits.accuracy": "accuracy claims and measures of error",

@@ -243,7 +243,10 @@ def plot_scores(claim: ClaimView) -> Markup:
 
 
 def read_scores(claim: ClaimView) -> tuple[list[float], dict[str, list[float]]] | None:
-    """Edges of bins, and the part of each side's scores in each; None if there are none."""
+    """Read edges of bins, and each side's shares.
+
+    None if the claim was not audited by scores.
+    """
     data = (claim.raw.get("record") or {}).get("scores") or {}
     edges = [float(edge) for edge in data.get("edges") or []]
     counts = {name: [int(c) for c in data.get(name) or []] for name in ("inside", "outside")}

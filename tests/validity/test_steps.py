@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from auditor.audits.training.step_level import Steps, compose_level
 from auditor.audits.training.step_tests import CERTAIN, check_steps
-from auditor.audits.training.white_box import Steps, compose_level
 from auditor.privacy.guarantees import ApproxDP, GaussianDP, Guarantee
 from auditor.training import StepRecorder, audit_steps
-from tests.training_runs import FULL, SAMPLED, train
+from benchmarks.recorded_training import FULL, SAMPLED, train
 
 ALPHA, AUDITS = 0.05, 100
 #: More alarms than these have a probability of at most 1e-6 at a rate of alpha.

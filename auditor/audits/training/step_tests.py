@@ -11,12 +11,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special, stats
 
+from auditor.audits.training.p_values import normal_p, to_normal, to_p_value, two_sided
 from auditor.audits.training.steps import UNKNOWN, StepTable
 from auditor.evidence.bernoulli import PRIOR
 from auditor.evidence.multinomial import LEAST, Multinomials
@@ -36,22 +37,11 @@ SHARE = 0.1
 _LOGITS = 5.0
 #: Name of the test of the canary's coin: bets on it hold only if it passes.
 CANARY_RATE = "canary's rate"
-#: Sums whose norm is the clip norm, on more than one example: so many are no accident. Arbitrary.
-CLIPPED_SUMS = 3
+#: Sums whose norm is the clip norm, of norms that add up to more than `SEVERAL` clip norms: so many are no accident.
+#: Arbitrary.
+CLIPPED_SUMS, SEVERAL = 3, 1.01
 #: Steps that are compared with one another at most: the comparisons take a matrix of their number squared.
 COMPARED = 2_000
-
-
-class Distribution(Protocol):
-    """A continuous distribution, as scipy freezes it."""
-
-    def cdf(self, x: Any) -> Any:
-        """Distribution function."""
-        ...
-
-    def sf(self, x: Any) -> Any:
-        """One minus the distribution function."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -378,8 +368,8 @@ def check_clipping(table: StepTable) -> Iterator[StepTest]:
     """Compare norms with the clip norm; nothing here is by chance.
 
     Valid because: a sum of clipped gradients has no term above the clip norm, and differs by what the canary adds where
-    the canary is in. That its norm is the clip norm itself, on several batches of more than one example, is possible
-    only if their gradients conspire.
+    the canary is in. That its norm is the clip norm itself at several steps, where the norms of its terms add up to
+    more, is possible only if their gradients conspire.
     """
     largest = float(np.nanmax(table.largest, initial=0.0))
     if np.isfinite(table.largest).any():
@@ -394,56 +384,15 @@ def check_clipping(table: StepTable) -> Iterator[StepTest]:
             surplus > SLACK * max(1.0, size),
             f"the sum before noise differs by {surplus:.4g} clip norms from that of the others and the canary",
         )
-    clipped = (np.abs(table.total - 1) < SLACK / 10) & (table.batch > 1)
-    yield _certain(
-        "clipping of sums",
-        int(clipped.sum()) >= CLIPPED_SUMS,
-        f"the sum of a whole batch has the clip norm at {int(clipped.sum())} steps: it is clipped, not each example",
-    )
+    if np.isfinite(table.summed).any():
+        together = table.summed + np.where(table.included == 1, table.canary_norm / table.clip, 0.0)
+        clipped = int(((np.abs(table.total - 1) < SLACK / 10) & (together > SEVERAL)).sum())
+        yield _certain(
+            "clipping of sums",
+            clipped >= CLIPPED_SUMS,
+            f"the sum of a whole batch has the clip norm at {clipped} steps: it is clipped, not each example",
+        )
 
 
 def _certain(name: str, wrong: bool, finding: str) -> StepTest:
     return StepTest(name, 0.0 if wrong else 1.0, finding, CERTAIN)
-
-
-# -------------------------------------------------------------------------------------------- p-values
-
-
-def two_sided(distribution: Distribution, value: float) -> float:
-    """Two-sided p-value of a value of a continuous distribution.
-
-    Parameters
-    ----------
-    distribution : Distribution
-        The distribution.
-    value : float
-        What was seen.
-    """
-    low, high = float(distribution.cdf(value)), float(distribution.sf(value))
-    return min(1.0, 2.0 * min(low, high))
-
-
-def to_normal(distribution: Distribution, values: Array) -> Array:
-    """Normal scores of values of a continuous distribution.
-
-    Parameters
-    ----------
-    distribution : Distribution
-        The distribution.
-    values : ndarray
-        What was seen.
-    """
-    low, high = distribution.cdf(values), distribution.sf(values)
-    tails = np.maximum(np.minimum(low, high), 1e-300)
-    score: Array = np.where(low < high, 1.0, -1.0) * special.ndtri(tails)
-    return score
-
-
-def normal_p(z: float) -> float:
-    """Two-sided p-value of a standard normal variate."""
-    return float(2.0 * special.ndtr(-abs(z)))
-
-
-def to_p_value(log_wealth: float) -> float:
-    """Bound by Ville's inequality: one over the wealth."""
-    return math.exp(-max(log_wealth, 0.0)) if log_wealth < math.inf else 0.0

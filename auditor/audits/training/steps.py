@@ -54,8 +54,9 @@ class StepTable:
         Drawn examples beside the canary; -1 where not known.
     repeated : ndarray of int of shape (n_steps,)
         Those of them that were in the batch before too; -1 where not known.
-    largest, total : ndarray of shape (n_steps,)
-        Largest norm of a clipped gradient, and norm of the sum before noise, in clip norms; NaN where not known.
+    largest, summed, total : ndarray of shape (n_steps,)
+        Largest norm of a clipped gradient, sum of these norms, and norm of the sum before noise, in clip norms; NaN
+        where not known.
     surplus : ndarray of shape (n_steps,)
         Distance of the sum before noise from that of the others and the canary, in clip norms; NaN where not known.
     drawn : ndarray of int of shape (n_examples,)
@@ -82,6 +83,7 @@ class StepTable:
     batch: IntArray
     repeated: IntArray
     largest: Array
+    summed: Array
     total: Array
     surplus: Array
     drawn: IntArray
@@ -194,7 +196,7 @@ class StepRecorder:
         signal : array_like of shape (d,), optional
             Sum over the batch before noise. By default ``others``, and the canary where it was in.
         norms : array_like of shape (batch,), optional
-            Norms of the gradients after clipping, as they are summed.
+            Norms of the gradients after clipping, as they are summed, without the canary.
         batch : int or array_like of int, optional
             Number of the drawn examples without the canary; or which they are, as integers from 0 to examples - 1.
         clip, noise_multiplier, sampling_rate : float, optional
@@ -221,7 +223,7 @@ class StepRecorder:
             made = beside + direction if included else beside
             before = made if before is None else before
             surplus = float(np.linalg.norm(before - made)) / claimed["clip"]
-        largest = _read_largest("norms", norms) / claimed["clip"]
+        largest, summed = (norm / claimed["clip"] for norm in _read_norms("norms", norms))
         size, drawn = self._read_batch(batch)
         if not self._rows:
             self._layers = layers
@@ -246,6 +248,7 @@ class StepRecorder:
                 "batch": size,
                 "repeated": self._count_repeated(drawn),
                 "largest": largest,
+                "summed": summed,
                 "total": length / claimed["clip"],
                 "surplus": surplus,
                 "squares": self._sum_squares(noise),
@@ -420,13 +423,14 @@ def _same_length(name: str, given: Any, vector: Array) -> Array:
     return found
 
 
-def _read_largest(name: str, norms: ArrayLike | None) -> float:
+def _read_norms(name: str, norms: ArrayLike | None) -> tuple[float, float]:
+    """Largest norm, and sum of the norms."""
     if norms is None:
-        return math.nan
+        return math.nan, math.nan
     found = np.asarray(norms, dtype=np.float64)
     if found.size and not (np.isfinite(found).all() and found.min() >= 0):
         raise SpecificationError(f"{name} must be finite numbers of at least 0, got {norms!r}")
-    return float(found.max()) if found.size else 0.0
+    return (float(found.max()), float(found.sum())) if found.size else (0.0, 0.0)
 
 
 def _check_probability(name: str, value: object) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,11 @@ from auditor.audits.training.score_pictures import count_scores, trace_tradeoff
 from auditor.privacy.guarantees import GaussianDP, PureDP
 from auditor.report import plots
 from auditor.report.notebook import view_result
+from auditor.results import make_document
 from auditor.training import audit_runs
 from tests.commandline import Command
+
+ROOT = Path(__file__).resolve().parents[4]
 
 
 def scores(sign: float = 1.0) -> tuple[Any, Any]:
@@ -65,6 +69,9 @@ def test_runs_with_one_score_each_have_them_too() -> None:
     result = audit_runs(train, [1], [0], None, GaussianDP(1.0), runs=60, progress=False)
     assert sum(map(sum, (result.record["scores"][side] for side in ("inside", "outside")))) == 60
     assert result.tradeoff["points"]
+    jsonschema = pytest.importorskip("jsonschema")
+    content = make_document({"dpaudit": "0", "seed": 0, "alpha": 0.01}, [result], [])
+    jsonschema.validate(content, json.loads((ROOT / "auditor/report/schema.json").read_text()))
 
 
 def test_figures_have_a_panel_of_scores() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import sys
 from pathlib import Path
@@ -10,12 +11,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from auditor.audits.training.white_box import Steps, bound_scale, compose_level
+from auditor.audits.training.step_level import Steps, bound_scale, compose_level, group_steps
 from auditor.errors import MissingLibraryError, SpecificationError
 from auditor.privacy.guarantees import ApproxDP, GaussianDP, PureDP
+from auditor.report import write_reports
+from auditor.results import make_document
 from auditor.training import StepRecorder, audit_steps, read_steps
-from tests.training_runs import CLIP, FULL, PITFALLS, SAMPLED, train
+from benchmarks.recorded_training import CLIP, FULL, PITFALLS, SAMPLED, train
 
+ROOT = Path(__file__).resolve().parents[4]
 CLAIM = ApproxDP(4.0, 1e-5)
 #: Pitfalls of the sampling, or of what depends on it: the others show in full batches, which compose in closed form.
 OF_SAMPLING = {"noise scaled by the batch", "floor of the batch size", "shuffled", "rate of the accountant halved"}
@@ -137,6 +141,46 @@ def test_the_scale_is_bounded_by_few_and_by_many_coordinates() -> None:
     assert bounds == sorted(bounds, reverse=True)
     assert 1.0 < bounds[-1] < 1.003
     assert bounds[2] < 1.03
+
+
+def test_a_schedule_of_many_noises_and_norms_is_rounded_to_few_kinds_of_steps() -> None:
+    rng = np.random.default_rng(10)
+    recorder = StepRecorder(1.0, 20.0)
+    for step in range(150):
+        own = np.array([*rng.dirichlet(np.ones(3)), 0.0])
+        recorder.add(own, own, noise_multiplier=20.0 + step / 100, sampling_rate=0.2 + 0.002 * step)
+    table = recorder.table()
+    kinds = group_steps(table, 1.0, 1.0)
+    assert len(kinds) <= 20
+    assert sum(kind.count for kind in kinds) == 150
+    exact = np.sum((table.rate * table.canary_norm / table.multiplier) ** 2)
+    rounded = sum(kind.count * (kind.rate / kind.multiplier) ** 2 for kind in kinds)
+    assert 0.3 * exact < rounded <= exact
+    assert group_steps(table, 1.0, 1.0, 0.0) == []
+    assert all(kind.multiplier == pytest.approx(10.0) for kind in group_steps(table, 1.0, 1.0, 0.1))
+
+
+def test_examples_without_a_gradient_do_not_make_a_sum_look_clipped() -> None:
+    """A hinge loss: one example of each batch has a gradient, and it is clipped."""
+    rng = np.random.default_rng(9)
+    recorder = StepRecorder(1.0, 20.0, examples=10)
+    for _ in range(20):
+        others = np.zeros(10)
+        others[3] = 1.0
+        released = others + rng.normal(scale=20.0, size=10)
+        recorder.add(released, np.zeros(10), included=False, others=others, batch=10, norms=[1.0, *[0.0] * 9])
+    assert names_of(audit_steps(recorder, GaussianDP(1.0), alpha=1e-6)) == {"canary's rate"}  # its coin is 1 here
+
+
+def test_reports_hold_the_result_and_fit_the_schema(tmp_path: Path) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    result = audit_steps(train(3, rate=1.0, noise=FULL, pitfall="clip by layer"), CLAIM)
+    content = make_document({"dpaudit": "0", "seed": 0, "alpha": 0.01}, [result], [])
+    jsonschema.validate(content, json.loads((ROOT / "auditor/report/schema.json").read_text()))
+    write_reports(content, tmp_path)
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "the canary adds 1.732 clip norms to the sum" in page
+    assert "assumes that the claim is about each step" in page
 
 
 def test_norms_below_the_clip_norm_lower_the_level() -> None:
