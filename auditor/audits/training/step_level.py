@@ -249,13 +249,17 @@ def group_steps(table: StepTable, scale: float, rate: float, mu: float | None = 
     use = norms > 0 if mu is None else np.full(table.steps, mu > 0)
     noise = table.multiplier[use] * scale / norms[use] if mu is None else np.full(int(use.sum()), 1 / mu if mu else 1.0)
     rates = np.where(table.rate < 1, np.minimum(table.rate * rate, 1.0), 1.0)[use]
+    noise, rates = noise[rates > 0], rates[rates > 0]
     noise, rates = (np.round(np.log(v) / _ROUNDING) * _ROUNDING for v in (noise, rates))
     unit = _COARSE
     kinds, counts = np.unique(np.stack([noise, rates]), axis=1, return_counts=True)
     while kinds.shape[1] > _KINDS:
-        coarse = np.stack([np.ceil(noise / unit) * unit, np.floor(rates / unit) * unit])
+        least, most = noise.min(), rates.max()  # of these the steps that show most are not rounded
+        coarse = np.stack(
+            [least + np.ceil((noise - least) / unit) * unit, most + np.floor((rates - most) / unit) * unit]
+        )
         kinds, counts = np.unique(coarse, axis=1, return_counts=True)
-        unit *= 2
+        unit *= 1.25
     return [Steps(int(n), math.exp(m), math.exp(q)) for n, m, q in zip(counts, *kinds, strict=True)]
 
 
