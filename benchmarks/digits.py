@@ -114,8 +114,8 @@ TEXT = """# Digits: many models, the loss of one canary
 Logistic regression on 1,000 images of scikit-learn's digits by DP-SGD: full batches, 100 steps, exactly 2-GDP, which is
 ε = 10.00 at δ = 1e-5. {} models a study, about half with a blank image; alpha = 5 %. The two columns of bounds are two
 ways to audit the same models, each valid by itself. The threshold is learned and paid for. The best published bound of
-this kind is ε = 7.21 (Annamalai and De Cristofaro 2024: MNIST, 1,000 images, full batches, 100 steps, 200 models in each
-of 5 seeds, worst-case first weights), with the threshold unpaid.
+this kind is ε = 7.21 (Annamalai and De Cristofaro 2024: MNIST, 1,000 images, full batches, 100 steps, 200 models in
+each of 5 seeds, worst-case first weights), with the threshold unpaid.
 """
 
 
