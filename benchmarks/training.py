@@ -245,7 +245,9 @@ A claim of ε = 4 at δ = 1e-5, one run of 200 steps, alpha = 1 %.
 RUN_TEXT = """
 ## Many runs
 
-{} runs an audit, at zero margin, alpha = 5 %; ε at δ = 1e-5 on the Gaussian curve of the median bound.
+{} runs an audit, at zero margin, alpha = 5 %; ε at δ = 1e-5 on the Gaussian curve of the median bound. A guess of
+randomised response is right with exactly the probability that the claim allows: that row's rate is the level of the
+binomial test itself, just below 5 %, which so few audits do not show.
 """
 
 
