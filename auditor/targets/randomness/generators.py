@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from auditor.targets.randomness import distributions as of
-from auditor.targets.randomness.distributions import Distribution
+from auditor.targets.randomness.distributions import Distribution, plain_value
 from auditor.targets.randomness.paths import RandomPath
 from auditor.targets.randomness.signals import Uncontrolled, as_library
 from auditor.targets.randomness.variates import Variate, draw_number
@@ -60,8 +60,8 @@ class PathGenerator(np.random.Generator):
         rows = [np.broadcast_to(a, out.shape).ravel() for a in arrays]
         flat = out.reshape(-1)
         for k in range(out.size):
-            flat[k] = draw_number(self._path(), distribution(*(row[k].item() for row in rows)))
-        return _as_numpy_type(out, dtype)
+            flat[k] = draw_number(self._path(), distribution(*(plain_value(row[k]) for row in rows)))
+        return as_numpy_type(out, dtype)
 
     def _draw_integer(self, high: int) -> int:
         """A plain integer from 0 to ``high - 1``."""
@@ -229,8 +229,16 @@ class PathGenerator(np.random.Generator):
 _FOLLOWED = frozenset(vars(PathGenerator)) & frozenset(dir(np.random.Generator))
 
 
-def _as_numpy_type(out: Any, dtype: Any) -> Any:
-    """An array of plain numbers has the type that numpy gives it."""
+def as_numpy_type(out: Any, dtype: Any) -> Any:
+    """Give an array of plain numbers the type that numpy gives it.
+
+    Parameters
+    ----------
+    out : ndarray of objects
+        Plain numbers, or variates among them, which stay objects.
+    dtype : data type
+        What numpy returns.
+    """
     if any(isinstance(value, Variate) for value in out.flat):
         return out
     return out.astype(dtype)
