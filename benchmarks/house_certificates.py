@@ -247,7 +247,8 @@ def compare_law(mechanism: Any, data: Any, walked: Outcomes) -> str:
 def _loosen(key: Hashable) -> Hashable:
     """A key that does not tell 1 from 1.0 and True."""
     if isinstance(key, tuple) and len(key) == 2 and key[0] in ("bool", "int", "float"):
-        return float.fromhex(key[1]) if key[0] == "float" else float(key[1])
+        value = float.fromhex(key[1]) if key[0] == "float" else float(key[1])
+        return "nan" if math.isnan(value) else value
     return tuple(map(_loosen, key)) if isinstance(key, tuple) else key
 
 
