@@ -22,7 +22,7 @@ test-versions: .venv/installed
 
 # The published figures: the run over the whole catalogue (10 minutes on 2 cores) with its theorems and errata, false
 # alarms (23), joint events (5), power (3), the cases of other sequential auditors (10), one training run (10),
-# steps of a run and many runs (14), calibration (4), mutants (10), spread losses (5), conformity (4), defects with real libraries (2), many pairs (10),
+# steps of a run and many runs (14), certificates and replay (16), calibration (4), mutants (10), spread losses (5), conformity (4), defects with real libraries (2), many pairs (10),
 # and the engine's own cost (2).
 bench: publish
 	$(BIN)/python -m benchmarks.false_alarms --out reports/false_alarms.md
@@ -32,6 +32,9 @@ bench: publish
 	$(BIN)/python -m benchmarks.joined --out reports/joined.md
 	$(BIN)/python -m benchmarks.power --out reports/power.md
 	$(BIN)/python -m benchmarks.head_to_head --out reports/head_to_head.md
+	$(BIN)/python -m benchmarks.certificates --out reports/certificates.md
+	$(BIN)/python -m benchmarks.house_certificates --out reports/house_certificates.md
+	$(BIN)/python -m benchmarks.traced --out reports/traced.md
 	$(BIN)/python -m benchmarks.one_run --out reports/one_run.md
 	$(BIN)/python -m benchmarks.training --out reports/training.md
 	$(BIN)/python -m benchmarks.digits --out reports/digits.md
