@@ -190,7 +190,7 @@ def plot_result(result: AuditResult | Mapping[str, Any]) -> Figure:
         draw
         for draw, there in (
             (_draw_levels, not claim.conformity and _levels(claim)),
-            (_draw_scores, ((claim.raw.get("record") or {}).get("scores"))),
+            (_draw_scores, ((claim.raw.get("record") or {}).get("canary_scores"))),
             (_draw_tradeoff, (claim.raw.get("tradeoff") or {}).get("q")),
             (_draw_evidence, (claim.raw.get("wealth") or {}).get("draws")),
         )
@@ -223,7 +223,7 @@ def _draw_levels(axes: Axes, claim: ClaimView) -> None:
 
 
 def _draw_scores(axes: Axes, claim: ClaimView) -> None:
-    data = claim.raw["record"]["scores"]
+    data = claim.raw["record"]["canary_scores"]
     edges = [float(edge) for edge in data["edges"]]
     for name, label, colour in (("outside", "not in it", "#566170"), ("inside", "in the training data", "#1d5875")):
         counts = [int(count) for count in data[name]]

@@ -247,7 +247,7 @@ def read_scores(claim: ClaimView) -> tuple[list[float], dict[str, list[float]]] 
 
     None if the claim was not audited by scores.
     """
-    data = (claim.raw.get("record") or {}).get("scores") or {}
+    data = (claim.raw.get("record") or {}).get("canary_scores") or {}
     edges = [float(edge) for edge in data.get("edges") or []]
     counts = {name: [int(c) for c in data.get(name) or []] for name in ("inside", "outside")}
     if len(edges) < 2 or any(len(side) != len(edges) - 1 or not sum(side) for side in counts.values()):

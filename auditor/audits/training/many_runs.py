@@ -144,7 +144,7 @@ def audit_runs(
     }
     record: dict[str, Any] = {"assumes": "independent-runs", "runs": runs, "evidence": evidence}
     if values.ndim == 1 and np.isfinite(values).all() and 0 < coins.sum() < runs:
-        record["scores"] = count_scores(values[coins], values[~coins])
+        record["canary_scores"] = count_scores(values[coins], values[~coins])
         labels["tradeoff"] = trace_tradeoff(values[coins], values[~coins], claim)
     if evidence == GUESSES:
         return _from_guesses(values, coins, claim, alpha, detect, labels, record)

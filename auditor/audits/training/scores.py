@@ -205,7 +205,7 @@ def audit_scores(
 
 def _describe_scores(scores: Scores) -> dict[str, Any]:
     """Number of canaries, and what a plot of their scores shows."""
-    return {"canaries": scores.canaries, "scores": count_scores(scores.inside, scores.outside)}
+    return {"canaries": scores.canaries, "canary_scores": count_scores(scores.inside, scores.outside)}
 
 
 # ------------------------------------------------------------------------------------- nothing is assumed

@@ -67,7 +67,7 @@ def test_runs_with_one_score_each_have_them_too() -> None:
         return np.round(rng.normal() + 2 * data[0], 3)
 
     result = audit_runs(train, [1], [0], None, GaussianDP(1.0), runs=60, progress=False)
-    assert sum(map(sum, (result.record["scores"][side] for side in ("inside", "outside")))) == 60
+    assert sum(map(sum, (result.record["canary_scores"][side] for side in ("inside", "outside")))) == 60
     assert result.tradeoff["points"]
     jsonschema = pytest.importorskip("jsonschema")
     content = make_document({"dpaudit": "0", "seed": 0, "alpha": 0.01}, [result], [])
