@@ -161,6 +161,18 @@ def check_positive(name: str, value: object) -> float:
     return float(value)
 
 
+def check_alpha(alpha: object) -> None:
+    """Check a probability of a false alarm.
+
+    Raises
+    ------
+    SpecificationError
+        If it is no number in (0, 1).
+    """
+    if isinstance(alpha, bool) or not isinstance(alpha, int | float) or not 0 < alpha < 1:
+        raise SpecificationError(f"alpha must be a number in (0, 1), got {alpha!r}")
+
+
 def check_finite(**options: float | None) -> None:
     """Check that given numbers are finite.
 

@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 
 from auditor.audits.certificates import bound_level
+from auditor.audits.exact import allow_rounding
 from auditor.claims import registry
 from auditor.privacy.guarantees import Guarantee
 from auditor.privacy.laws import FiniteLaw
-from auditor.targets.outputs import Raised
 from auditor.targets.randomness.distributions import TAIL, MassTable, categories
 from auditor.targets.randomness.enumeration import Budget, Outcomes, enumerate_outputs, freeze_output
 from auditor.targets.randomness.generators import as_numpy_type
@@ -94,7 +94,7 @@ def replace_samplers(source: ControlledSource) -> None:
         out = np.empty(size, dtype=object)
         flat = out.reshape(-1)
         for k in range(out.size):
-            flat[k] = draw_number(source.path(), table)
+            flat[k] = draw_number(source.current(), table)
         return as_numpy_type(out, np.int64)
 
     def draw_geometric(a: float, size: Any, _rng: Any) -> Any:
@@ -190,7 +190,7 @@ def walk_claim(claim: Any, source: ControlledSource, seconds: float) -> HouseRow
             reason = signal.reason
             break
         paths += x.paths + y.paths
-        if any(w.values and all(isinstance(v, Raised) for v in w.values.values()) for w in (x, y)):
+        if x.only_raises or y.only_raises:
             reason = "it only raises exceptions"
             break
         if max(x.lost, y.lost) > SPARE / 2:
@@ -203,7 +203,7 @@ def walk_claim(claim: Any, source: ControlledSource, seconds: float) -> HouseRow
             agreed = "differs" if "differs" in (found, agreed) else found or agreed
     if not reason and len(draft.pairs) > MOST_PAIRS:
         reason = f"{len(draft.pairs)} pairs"
-    within = draft.guarantee.level * (1 + 1e-9) + 1e-12
+    within = allow_rounding(draft.guarantee)
     verdict = "violation" if low > within else "holds" if not reason and high <= within else "inconclusive"
     if verdict == "inconclusive" and not reason:
         reason = "tails are cut, which only claims of epsilon and delta allow for"

@@ -20,7 +20,7 @@ Generator = np.random.Generator
 BITS = Pair(np.array([1, 0, 1]), np.array([1, 0, 1, 1]))
 #: Numbers from 0 to 10, of which one differs by all.
 NUMBERS = Pair(np.array([3.0, 0.0, 7.0]), np.array([3.0, 10.0, 7.0]))
-NOBODY = Pair(np.array([1]), np.array([], dtype=int))
+EMPTIED = Pair(np.array([1]), np.array([], dtype=int))
 
 
 @dataclass(frozen=True)
@@ -151,7 +151,7 @@ def choice(data: Any, rng: Generator) -> Any:
 # ---------------------------------------------------------------------------------------- wrong
 
 
-def no_noise_for_nobody(data: Any, rng: Generator) -> Any:
+def no_noise_on_empty_data(data: Any, rng: Generator) -> Any:
     """Noise is missing on one branch."""
     return data.sum() + rng.laplace() if len(data) else 0.0  # wrong
 
@@ -226,13 +226,13 @@ def length_of_output(data: Any, rng: Generator) -> Any:
 
 
 def failure(data: Any, rng: Generator) -> Any:
-    """An exception where there is nobody."""
+    """An exception on an empty dataset."""
     return data.max() + rng.laplace()
 
 
 def empty_text(data: Any, rng: Generator) -> Any:
-    """Another kind of output where there is nobody."""
-    return "nobody" if len(data) == 0 else data.sum() + rng.laplace()
+    """Another kind of output on an empty dataset."""
+    return "empty" if len(data) == 0 else data.sum() + rng.laplace()
 
 
 def unclipped_mean(data: Any, rng: Generator) -> Any:
@@ -267,7 +267,7 @@ def list_traced() -> list[TracedProgram]:
         p(secret_response, PureDP(math.log(3)), Pair(np.array([0, 0]), np.array([0, 1]))),
         p(sparse_vector, one, Pair(np.array([0, 1, 0]), np.array([1, 1, 0]))),
         p(choice, one, BITS),
-        p(no_noise_for_nobody, one, NOBODY, "draw on one dataset only"),
+        p(no_noise_on_empty_data, one, EMPTIED, "draw on one dataset only"),
         p(scale_from_data, one, NUMBERS, "scale depends on the data"),
         p(noise_used_twice, one, NUMBERS, "the same variate is used twice"),
         p(sensitivity_of_one, one, NUMBERS, "shift larger than the noise allows"),
@@ -281,8 +281,8 @@ def list_traced() -> list[TracedProgram]:
         p(peeking_clamp, one, NUMBERS, "data reach the output without noise"),
         p(noise_taken_back, one, NUMBERS, "data reach the output without noise"),
         p(length_of_output, one, BITS, "number of variates depends on the data"),
-        p(failure, one, NOBODY, "outputs of another kind"),
-        p(empty_text, one, NOBODY, "outputs of another kind"),
+        p(failure, one, EMPTIED, "outputs of another kind"),
+        p(empty_text, one, EMPTIED, "outputs of another kind"),
         p(unclipped_mean, one, NUMBERS, "shift larger than the noise allows"),
         p(early_zero, one, BITS, "data reach the output without noise"),
     ]

@@ -6,22 +6,24 @@ import itertools
 import math
 import time
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from auditor.audits.counterexamples.snippet import show_pair
+from auditor.audits.exact import allow_rounding
+from auditor.audits.finish import fields_of_claim
 from auditor.audits.summary import describe_target
-from auditor.datasets import Pair, Relation, check_pairs
+from auditor.datasets import Pair, Relation, check_pairs, check_relation
 from auditor.datasets.rows import make_rows
 from auditor.errors import SpecificationError
 from auditor.privacy.exact.privacy_loss import grouped
 from auditor.privacy.guarantees import ApproxDP, Guarantee
 from auditor.results import ENUMERATION, AuditResult, Verdict
 from auditor.targets import Mechanism, source_hash
-from auditor.targets.outputs import Raised, show_output
+from auditor.targets.outputs import show_output
 from auditor.targets.randomness.enumeration import Budget, Outcomes, enumerate_outputs, follow_units
 from auditor.targets.randomness.patching import ControlledSource
 from auditor.targets.randomness.signals import Uncontrolled
@@ -238,22 +240,8 @@ def prove(
             raise SpecificationError(f"none of the {len(datasets)} datasets are neighbours under {relation.name}")
         about = f"{len(datasets):,} datasets of up to {rows} rows of {len(domain)} values, {len(neighbours):,} pairs"
     needed = sorted({k for pair in neighbours for k in pair})
-    end, source = time.monotonic() + seconds, ControlledSource()
-    laws: dict[int, Outcomes] = {}
-    stopped = ""
-    follow_units(source, units, Budget(paths, end, spare * 1e-4))
-    with source.replacing():
-        for done, k in enumerate(needed):
-            share = (end - time.monotonic()) / (len(needed) - done)
-            budget = Budget(paths, min(end, time.monotonic() + 4 * share), spare / 4)
-            try:
-                laws[k] = enumerate_outputs(mechanism, datasets[k], source, budget)
-                if laws[k].values and all(isinstance(value, Raised) for value in laws[k].values.values()):
-                    raise Uncontrolled(f"it only raises exceptions: {next(iter(laws[k].values.values()))!r}")
-            except Uncontrolled as signal:
-                stopped = f"on {show_pair(datasets[k], datasets[k])[0]} {signal.reason}"
-                break
-    within = guarantee.level * (1 + 1e-9) + 1e-12
+    laws, stopped = _walk_datasets(mechanism, datasets, needed, Budget(paths, time.monotonic() + seconds, spare), units)
+    within = allow_rounding(guarantee)
     levels = {(i, j): bound_level(laws[i], laws[j], guarantee, spare) for i, j in neighbours if i in laws and j in laws}
     top = max(levels, key=lambda pair: (levels[pair].low, levels[pair].high), default=neighbours[0])
     level = levels.get(top, Level(0.0, math.inf))
@@ -264,15 +252,7 @@ def prove(
     shown = _show_event(level, laws[top[0]], laws[top[1]]) if broken else None
     first, second = (top if level.forward else top[::-1]) if levels else top
     return AuditResult(
-        id=id,
-        entry=id.partition("/")[0],
-        source={"document": "", "place": ""},
-        level="L0",
-        notion=guarantee.notion,
-        symbol=guarantee.symbol,
-        claimed=str(guarantee),
-        claimed_level=guarantee.level,
-        parameters=guarantee.parameters(),
+        **fields_of_claim(id, id.partition("/")[0], guarantee, "L0"),
         alpha=0.0,
         verdict=verdict,
         expected=Verdict.HOLDS,
@@ -297,6 +277,30 @@ def prove(
     )
 
 
+def _walk_datasets(
+    mechanism: Mechanism,
+    datasets: Sequence[Any],
+    needed: Sequence[int],
+    budget: Budget,
+    units: Sequence[Callable[..., Any]],
+) -> tuple[dict[int, Outcomes], str]:
+    """Outputs on the datasets of some places, and why there are not all of them."""
+    source, laws = ControlledSource(), dict[int, Outcomes]()
+    follow_units(source, units, replace(budget, lost=budget.lost * 1e-4))
+    with source.replacing():
+        for done, k in enumerate(needed):
+            now = time.monotonic()
+            share = (budget.deadline - now) / (len(needed) - done)
+            own = replace(budget, deadline=min(budget.deadline, now + 4 * share), lost=budget.lost / 4)
+            try:
+                laws[k] = enumerate_outputs(mechanism, datasets[k], source, own)
+                if laws[k].only_raises:
+                    raise Uncontrolled(f"it only raises exceptions: {next(iter(laws[k].values.values()))!r}")
+            except Uncontrolled as signal:
+                return laws, f"on {show_pair(datasets[k], datasets[k])[0]} {signal.reason}"
+    return laws, ""
+
+
 def _check_numbers(guarantee: Any, seconds: float, paths: int, spare: float) -> None:
     if not isinstance(guarantee, Guarantee):
         raise SpecificationError(f"claim must be a guarantee such as PureDP(1.0), got {guarantee!r}")
@@ -307,8 +311,7 @@ def _check_numbers(guarantee: Any, seconds: float, paths: int, spare: float) -> 
 
 
 def _check_domain(relation: Any, domain: Any, rows: Any, min_rows: Any) -> None:
-    if isinstance(relation, type) or not hasattr(relation, "check"):
-        raise SpecificationError(f"relation must be one such as ReplaceOne(), got {relation!r}")
+    check_relation(relation)
     if isinstance(domain, str) or not hasattr(domain, "__len__") or len(domain) < 1:
         raise SpecificationError(f"domain must be a sequence of the values of a row, such as [0, 1], got {domain!r}")
     whole = all(isinstance(v, int) and not isinstance(v, bool) for v in (rows, min_rows))

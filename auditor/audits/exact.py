@@ -14,6 +14,19 @@ from auditor.results import AuditResult, Verdict
 from auditor.targets import Mechanism, source_hash
 
 
+def allow_rounding(guarantee: Guarantee) -> float:
+    """Largest exact level that is within a claim.
+
+    Exact levels come out of floating point with relative errors of about 1e-12.
+
+    Parameters
+    ----------
+    guarantee : Guarantee
+        The claim.
+    """
+    return guarantee.level * (1 + 1e-9) + 1e-12
+
+
 def audit_exactly(
     mechanism: Mechanism | None,
     guarantee: Guarantee,
@@ -46,8 +59,7 @@ def audit_exactly(
     Valid because: the true level on a pair lies between the levels of the two curves. The claim is refuted only if the
     lower of them exceeds it on some pair, and consistent only if the higher of them does on none.
     """
-    # Exact levels come out of floating point with relative errors of about 1e-12.
-    within = guarantee.level * (1 + 1e-9) + 1e-12
+    within = allow_rounding(guarantee)
     high = [guarantee.exact_level(curve) for curve in curves]
     low = [guarantee.exact_level(getattr(curve, "optimistic", curve)) for curve in curves]
     broken, holds = max(low) > within, max(high) <= within

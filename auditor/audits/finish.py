@@ -89,6 +89,33 @@ def end_in_error(labels: Mapping[str, Any], private: bool, error: TargetError | 
     return AuditResult(**labels, verdict=Verdict.ERROR, message=message)
 
 
+def fields_of_claim(id_: str, entry: str, statement: Statement, level: str) -> dict[str, Any]:
+    """Fields of a result that say what is claimed.
+
+    Parameters
+    ----------
+    id_ : str
+        The result's id.
+    entry : str
+        The entry that it belongs to.
+    statement : Guarantee or Theorem
+        The claim.
+    level : str
+        Level of the audit, "L0" to "L4".
+    """
+    return {
+        "id": id_,
+        "entry": entry,
+        "source": {"document": "", "place": ""},
+        "level": level,
+        "notion": statement.notion,
+        "symbol": statement.symbol,
+        "claimed": str(statement),
+        "claimed_level": statement.level,
+        "parameters": statement.parameters(),
+    }
+
+
 def labels_of(
     target: Mechanism, statement: Statement, level: str, settings: Settings, question: Question, **own: Any
 ) -> dict[str, Any]:
@@ -112,15 +139,7 @@ def labels_of(
         Fields of one level of audits.
     """
     return {
-        "id": question.id,
-        "entry": "/".join(question.id.split("/")[:2]),
-        "source": {"document": "", "place": ""},
-        "level": level,
-        "notion": statement.notion,
-        "symbol": statement.symbol,
-        "claimed": str(statement),
-        "claimed_level": statement.level,
-        "parameters": statement.parameters(),
+        **fields_of_claim(question.id, "/".join(question.id.split("/")[:2]), statement, level),
         "alpha": settings.alpha,
         "expected": Verdict.CONSISTENT,
         "mechanism": describe_target(target),

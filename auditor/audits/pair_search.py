@@ -15,7 +15,14 @@ import numpy as np
 from auditor.datasets import Pair, Relation
 from auditor.datasets.crafted_pairs import hash_dataset
 from auditor.datasets.strategies import is_strategy
-from auditor.errors import SpecificationError, TargetError, TargetRaised, check_positive, require_library
+from auditor.errors import (
+    SpecificationError,
+    TargetError,
+    TargetRaised,
+    check_alpha,
+    check_positive,
+    require_library,
+)
 from auditor.events.cause_kinds import read_kinds
 from auditor.events.event_learner import RESERVOIR, EventLearner, FindKept
 from auditor.events.ignored_causes import find_kept_without
@@ -221,8 +228,7 @@ def search_pairs(
     for name, value, least in (("draws", draws, LEAST), ("keep", keep, 1)):
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
             raise SpecificationError(f"{name} must be an integer of at least {least}, got {value!r}")
-    if isinstance(alpha, bool) or not isinstance(alpha, int | float) or not 0 < alpha < 1:
-        raise SpecificationError(f"alpha must be a number in (0, 1), got {alpha!r}")
+    check_alpha(alpha)
     end = math.inf if seconds is None else time.monotonic() + check_positive("seconds", seconds)
     sampler, find_kept = Sampler(mechanism, seed, id, limit, catching=True), find_kept_without(read_kinds(ignore))
     trials = _Trials(sampler, guarantee, alpha, int(draws), relation, end, find_kept)

@@ -10,7 +10,6 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from auditor.audits import certificates
 from auditor.audits.context import Question
 from auditor.audits.counterexamples.build import build_counterexample
 from auditor.audits.counterexamples.replay_call import ReplayCall
@@ -586,7 +585,9 @@ def assert_private(
     if prove:
         if not isinstance(pairs, Pair | Sequence):
             raise SpecificationError(f"prove=True takes pairs, or a list of them, got {pairs!r}")
-        result = certificates.prove(mechanism, guarantee, pairs=pairs, **options)
+        from auditor.audits.certificates import prove as bracket_level  # of use where it is asked for only
+
+        result = bracket_level(mechanism, guarantee, pairs=pairs, **options)
     else:
         result = audit(mechanism, guarantee, pairs, **(options if session is None else session.options(options)))
     if session is not None:

@@ -17,7 +17,7 @@ from auditor.audits.independence import COMPARISONS
 from auditor.audits.loop import ChunkLoop, ChunkRule
 from auditor.audits.pair_search import next_pair
 from auditor.datasets import Pair
-from auditor.errors import SpecificationError, check_positive
+from auditor.errors import SpecificationError, check_alpha, check_positive
 from auditor.events.cause_kinds import read_kinds
 from auditor.events.classifier import Learners, fitters_of
 from auditor.events.elements import read_once
@@ -106,8 +106,7 @@ class Settings:
     also: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
-        if isinstance(self.alpha, bool) or not isinstance(self.alpha, int | float) or not 0 < self.alpha < 1:
-            raise SpecificationError(f"alpha must be a number in (0, 1), got {self.alpha!r}")
+        check_alpha(self.alpha)
         if isinstance(self.draws, bool) or not isinstance(self.draws, int | np.integer) or self.draws < 4 * FIRST:
             raise SpecificationError(f"draws must be an integer of at least {4 * FIRST}, got {self.draws!r}")
         for name in ("seconds", "detect", "limit"):

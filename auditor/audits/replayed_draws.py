@@ -15,6 +15,7 @@ from scipy import optimize
 
 from auditor.audits.certificates import prove
 from auditor.audits.counterexamples.snippet import show_pair
+from auditor.audits.finish import fields_of_claim
 from auditor.audits.privacy import audit
 from auditor.audits.summary import describe_target
 from auditor.datasets import Pair, Relation, check_pairs
@@ -23,8 +24,8 @@ from auditor.privacy.exact.privacy_curve import GaussianCurve
 from auditor.privacy.guarantees import Guarantee, PureDP
 from auditor.results import AuditResult, Verdict
 from auditor.targets import Mechanism, source_hash
-from auditor.targets.callables import OneDraw
 from auditor.targets.outputs import Raised
+from auditor.targets.randomness.calls import ask_once
 from auditor.targets.randomness.recorder import DrawRecorder, RecordedDraw, Tape
 from auditor.targets.randomness.signals import Signal, Uncontrolled
 from auditor.targets.values import kind_of, make_visible
@@ -178,15 +179,7 @@ _NOTHING = "two runs with the same variates differ by no more than the claim all
 
 def _labels(mechanism: Mechanism, guarantee: Guarantee, pair: Pair, private: bool, id_: str) -> dict[str, Any]:
     return {
-        "id": id_,
-        "entry": id_.partition("/")[0],
-        "source": {"document": "", "place": ""},
-        "level": "L2",
-        "notion": guarantee.notion,
-        "symbol": guarantee.symbol,
-        "claimed": str(guarantee),
-        "claimed_level": guarantee.level,
-        "parameters": guarantee.parameters(),
+        **fields_of_claim(id_, id_.partition("/")[0], guarantee, "L2"),
         "alpha": 0.01,
         "expected": Verdict.CONSISTENT,
         "mechanism": describe_target(mechanism),
@@ -226,7 +219,7 @@ def find_differences(mechanism: Mechanism, guarantee: Guarantee, pair: Pair, see
 
     def run(data: Any, bumps: Mapping[int, Any] | None = None, other: int = seed) -> _Run:
         tape = Tape(other, bumps or {})
-        with recorder.recording(tape):
+        with recorder.using(tape):
             return _Run(_call(mechanism, data, recorder), tape.draws)
 
     with recorder.replacing():
@@ -251,12 +244,8 @@ def find_differences(mechanism: Mechanism, guarantee: Guarantee, pair: Pair, see
 
 
 def _call(mechanism: Mechanism, data: Any, recorder: DrawRecorder) -> Any:
-    given = data.copy() if hasattr(data, "copy") else data
     try:
-        if isinstance(mechanism, OneDraw):
-            return mechanism.function(given, recorder.rng)
-        outputs = mechanism(given, 1, recorder.rng)
-        return outputs[0]
+        return ask_once(mechanism, data, recorder.rng)[0]
     except Signal:
         raise
     except Exception as error:  # noqa: BLE001 - whatever it raises is what it does

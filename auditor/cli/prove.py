@@ -6,12 +6,12 @@ import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from importlib import metadata
 from pathlib import Path
 
 import click
 
-from auditor.cli.commands import ARGUMENTS, ONE_DRAW, GivenPath, make_folder, print_notices, tell_missing_page
+from auditor.cli.commands import ARGUMENTS, ONE_DRAW, GivenPath, make_folder
+from auditor.cli.one_result import load_function, name_result, save_result
 
 
 @click.command(short_help="Bracket the exact level of code on a small domain.")
@@ -52,20 +52,13 @@ def prove(
     from auditor.datasets.files import parse_domain
     from auditor.errors import SpecificationError
     from auditor.privacy.guarantees import parse_claim
-    from auditor.report import write_reports
-    from auditor.results import make_document, write_json
     from auditor.runs.run import exit_code
-    from auditor.targets.signatures import parse_arguments
-    from auditor.targets.target_names import is_remote, show_target, source_of, target_named
+    from auditor.targets.target_names import show_target, source_of
 
     guarantee, values = parse_claim(claim), parse_domain(domain)
     if relation not in RELATIONS:
         raise SpecificationError(f"relation {relation!r}: expected one of {', '.join(RELATIONS)}")
-    mechanism = target_named(target, one_draw=one_draw, given=parse_arguments(arguments))
-    if is_remote(mechanism):
-        raise SpecificationError(
-            f"target {target!r}: only functions of this process can be walked, not {target[:5]}..."
-        )
+    mechanism = load_function(target, one_draw, arguments, "walked")
     if out is not None:
         make_folder(out)
     result = bracket_level(
@@ -76,24 +69,14 @@ def prove(
         rows=rows,
         min_rows=min_rows,
         seconds=max_seconds,
-        id=f"prove/L0/{guarantee.notion.replace(' ', '_').lower()}/{show_target(target)}",
+        id=name_result("prove", "L0", guarantee, show_target(target)),
     )
     words = ["dpaudit", "prove", target, "--claim", claim, "--relation", relation, "--domain", domain]
     words += ["--rows", str(rows), "--min-rows", str(min_rows), *["--one-draw"] * one_draw]
     words += [word for argument in arguments for word in ("--arg", argument)]
     result = replace(result, replay=shlex.join(words))
     if out is not None:
-        about = {
-            "dpaudit": metadata.version("dpaudit"),
-            "target": target,
-            "domain": domain,
-            "relation": relation,
-            "source": source_of(target, arguments),
-        }
-        content = make_document(about, [result], [])
-        write_json(out / "results.json", content)
-        written = write_reports(content, out)
-        tell_missing_page(written)
-        print_notices(map(str, written))
+        about = {"target": target, "domain": domain, "relation": relation, "source": source_of(target, arguments)}
+        save_result(out, result, about)
     click.echo(explain(result))
     sys.exit(exit_code([result]))

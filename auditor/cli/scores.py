@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import sys
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from auditor.cli.commands import GivenPath, make_folder, print_notices, tell_missing_page
+from auditor.cli.commands import GivenPath, make_folder
+from auditor.cli.one_result import save_result
 from auditor.errors import SpecificationError
 
 if TYPE_CHECKING:
@@ -115,8 +115,6 @@ def scores(
     """
     from auditor.audits.training.scores import audit_scores
     from auditor.privacy.guarantees import parse_claim
-    from auditor.report import write_reports
-    from auditor.results import make_document, write_json
     from auditor.runs.run import exit_code
 
     guarantee = parse_claim(claim)
@@ -125,12 +123,7 @@ def scores(
         make_folder(out)
     result = audit_scores(x, y, guarantee, **asked)
     if out is not None:
-        about = {"dpaudit": metadata.version("dpaudit"), "target": f"{inside.name}, {outside.name}", **asked}
-        content = make_document(about, [result], [])
-        write_json(out / "results.json", content)
-        written = write_reports(content, out)
-        tell_missing_page(written)
-        print_notices(map(str, written))
+        save_result(out, result, {"target": f"{inside.name}, {outside.name}", **asked})
     click.echo(result)
     click.echo(f"This bound {result.caveat}.")
     sys.exit(exit_code([result]))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from importlib import metadata
 from pathlib import Path
 
 import click
 
-from auditor.cli.commands import ARGUMENTS, ONE_DRAW, GivenPath, make_folder, print_notices, tell_missing_page
+from auditor.cli.commands import ARGUMENTS, ONE_DRAW, GivenPath, make_folder
+from auditor.cli.one_result import load_function, name_result, save_result
 
 
 @click.command(short_help="Replay a target's random draws on the neighbouring dataset.")
@@ -50,20 +50,14 @@ def trace(
     from auditor.audits.summary import explain
     from auditor.datasets import Pair
     from auditor.datasets.files import read_data
-    from auditor.errors import SpecificationError
     from auditor.privacy.guarantees import parse_claim
-    from auditor.report import write_reports
-    from auditor.results import make_document, write_json
     from auditor.runs.run import exit_code
     from auditor.targets.sampler import check_seed
-    from auditor.targets.signatures import parse_arguments
-    from auditor.targets.target_names import is_remote, show_target, source_of, target_named
+    from auditor.targets.target_names import show_target, source_of
 
     guarantee = parse_claim(claim)
     check_seed(seed)
-    mechanism = target_named(target, one_draw=one_draw, given=parse_arguments(arguments))
-    if is_remote(mechanism):
-        raise SpecificationError(f"target {target!r}: only a Python function of this process can be replayed")
+    mechanism = load_function(target, one_draw, arguments, "replayed")
     pair = Pair(read_data(data), read_data(neighbor), f"{data.name} against {neighbor.name}")
     if out is not None:
         make_folder(out)
@@ -74,15 +68,10 @@ def trace(
         seed=seed,
         draws=draws,
         private=not show_data,
-        id=f"trace/L2/{guarantee.notion.replace(' ', '_').lower()}/{show_target(target)}",
+        id=name_result("trace", "L2", guarantee, show_target(target)),
     )
     if out is not None:
-        about = {"dpaudit": metadata.version("dpaudit"), "target": target, "source": source_of(target, arguments)}
-        content = make_document(about, [result], [])
-        write_json(out / "results.json", content)
-        written = write_reports(content, out)
-        tell_missing_page(written)
-        print_notices(map(str, written))
+        save_result(out, result, {"target": target, "source": source_of(target, arguments)})
     click.echo(explain(result))
     for check in result.checks:
         click.echo(f"  found  {check['name']}: {check['finding']}")

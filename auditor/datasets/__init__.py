@@ -25,7 +25,20 @@ __all__ = [
     "ReplaceLabel",
     "ReplaceOne",
     "check_pairs",
+    "check_relation",
 ]
+
+
+def check_relation(relation: object) -> None:
+    """Check that a value is a relation.
+
+    Raises
+    ------
+    SpecificationError
+        If it is not.
+    """
+    if isinstance(relation, type) or not hasattr(relation, "check"):
+        raise SpecificationError(f"relation must be one such as ReplaceOne(), got {relation!r}")
 
 
 def check_pairs(pairs: Sequence[Pair], relation: Relation | None) -> None:
@@ -45,8 +58,8 @@ def check_pairs(pairs: Sequence[Pair], relation: Relation | None) -> None:
     """
     if not pairs:
         raise SpecificationError("no pair of neighbouring datasets was given")
-    if relation is not None and (isinstance(relation, type) or not hasattr(relation, "check")):
-        raise SpecificationError(f"relation must be one such as ReplaceOne(), got {relation!r}")
+    if relation is not None:
+        check_relation(relation)
     for pair in pairs:
         if not isinstance(pair, Pair):
             raise SpecificationError(f"expected a Pair, got {pair!r}")

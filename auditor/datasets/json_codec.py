@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import inspect
+import json
 import math
 import operator
 import re
@@ -427,3 +428,31 @@ def _same_column(a: pd.Series[Any], b: pd.Series[Any]) -> bool:
     if isinstance(a.dtype, np.dtype):
         return same_data(a.to_numpy(), b.to_numpy())
     return bool(a.equals(b))
+
+
+def write_json_line(value: Mapping[str, Any]) -> bytes:
+    """Write an object as one line of strict JSON.
+
+    Escaped, so that a line has no bytes beyond ASCII and none that ends it.
+
+    Parameters
+    ----------
+    value : mapping
+        The object.
+    """
+    return json.dumps(value, allow_nan=False).encode("ascii") + b"\n"
+
+
+def parse_json_object(line: bytes) -> dict[str, Any] | None:
+    """Parse an object of JSON; None for anything else.
+
+    Parameters
+    ----------
+    line : bytes
+        What was read.
+    """
+    try:
+        value = json.loads(line)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None

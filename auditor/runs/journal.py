@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Any
 
 from auditor.claims import Claim
+from auditor.datasets.json_codec import parse_json_object, write_json_line
 from auditor.errors import SpecificationError
 from auditor.results import AuditResult, Verdict, result_from
 from auditor.runs.diff import manifest_differences, read_results
@@ -77,7 +78,7 @@ class Journal:
         head = {"schema": SCHEMA, "run": self._run, "about": about}
         partial = path.with_name(path.name + ".part")
         try:
-            partial.write_bytes(b"".join([_line(head), *(self._entry(*kept) for kept in finished.values())]))
+            partial.write_bytes(b"".join([write_json_line(head), *(self._entry(*kept) for kept in finished.values())]))
             self._file = os.open(partial, os.O_WRONLY | os.O_APPEND)
             os.fsync(self._file)
             partial.replace(path)
@@ -122,7 +123,7 @@ class Journal:
         os.close(self._file)
 
     def _entry(self, result: AuditResult, seconds: float) -> bytes:
-        return _line({"run": self._run, "seconds": seconds, "claim": result.to_json()})
+        return write_json_line({"run": self._run, "seconds": seconds, "claim": result.to_json()})
 
     def _failure(self, error: OSError) -> SpecificationError:
         return SpecificationError(f"cannot write to {str(self.path)!r}: {error}")
@@ -223,7 +224,7 @@ def read_journal(path: Path) -> Kept:
         first, *lines = path.read_bytes().split(b"\n")
     except OSError as error:
         raise SpecificationError(f"cannot read {str(path)!r}: {error}") from error
-    head = _parse_object(first)
+    head = parse_json_object(first)
     if head is None or head.get("schema") != SCHEMA or not isinstance(head.get("about"), dict):
         raise SpecificationError(
             f"{str(path)!r} is not a journal: its first line does not have the schema {SCHEMA!r}; "
@@ -232,7 +233,7 @@ def read_journal(path: Path) -> Kept:
     finished: Finished = {}
     unreadable = 0
     for line in filter(None, lines):
-        entry = _parse_object(line)
+        entry = parse_json_object(line)
         try:
             if entry is None or entry["run"] != head["run"]:
                 raise ValueError
@@ -281,17 +282,3 @@ def _force(path: Path) -> None:
             os.fsync(file)
         finally:
             os.close(file)
-
-
-def _line(value: Mapping[str, Any]) -> bytes:
-    # Escaped, so that a line has no bytes beyond ASCII and none that ends it.
-    return json.dumps(value, allow_nan=False).encode("ascii") + b"\n"
-
-
-def _parse_object(line: bytes) -> dict[str, Any] | None:
-    """An object of JSON; None for anything else."""
-    try:
-        value = json.loads(line)
-    except ValueError:
-        return None
-    return value if isinstance(value, dict) else None

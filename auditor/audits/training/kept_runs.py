@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from auditor.datasets.json_codec import parse_json_object, write_json_line
 from auditor.errors import SpecificationError
 from auditor.targets.sources import hash_bytes
 
@@ -58,7 +59,7 @@ class KeptRuns:
         else:
             directory.mkdir(parents=True, exist_ok=True)
             partial = self.path.with_name(f"{NAME}.{os.getpid()}.part")
-            partial.write_bytes(_line({"schema": SCHEMA, "about": dict(about)}))
+            partial.write_bytes(write_json_line({"schema": SCHEMA, "about": dict(about)}))
             partial.replace(self.path)
 
     def add(self, run: int, output: Array) -> None:
@@ -71,7 +72,7 @@ class KeptRuns:
         output : ndarray
             Its output.
         """
-        line = _line(_write_output(run, output))
+        line = write_json_line(_write_output(run, output))
         with self.path.open("ab", buffering=0) as file:
             file.write(b"\n" + line if self._torn else line)
             os.fsync(file.fileno())
@@ -80,7 +81,7 @@ class KeptRuns:
 
     def _read(self, about: dict[str, Any]) -> None:
         first, *lines = self.path.read_bytes().split(b"\n")
-        head = _parse_object(first)
+        head = parse_json_object(first)
         if head is None or head.get("schema") != SCHEMA or not isinstance(head.get("about"), dict):
             raise SpecificationError(f"{str(self.path)!r} holds no runs: its first line has not the schema {SCHEMA!r}")
         kept = head["about"]
@@ -118,16 +119,4 @@ def _read_output(entry: Mapping[str, Any]) -> tuple[int, Array]:
 
 
 def _checksum(entry: Mapping[str, Any]) -> str:
-    return hash_bytes(_line(entry))
-
-
-def _line(value: Mapping[str, Any]) -> bytes:
-    return json.dumps(value, allow_nan=False).encode("ascii") + b"\n"
-
-
-def _parse_object(line: bytes) -> dict[str, Any] | None:
-    try:
-        value = json.loads(line)
-    except ValueError:
-        return None
-    return value if isinstance(value, dict) else None
+    return hash_bytes(write_json_line(entry))

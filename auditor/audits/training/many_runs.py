@@ -14,12 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
+from auditor.audits.finish import fields_of_claim
 from auditor.audits.summary import describe_target
 from auditor.audits.training.draw_bets import bet_on_draws, conclude_result, describe_bets
 from auditor.audits.training.kept_runs import KeptRuns
 from auditor.audits.training.score_pictures import count_scores, trace_tradeoff
 from auditor.datasets.json_codec import data_to_json, same_data
-from auditor.errors import SpecificationError, require_library
+from auditor.errors import SpecificationError, check_alpha, require_library
 from auditor.evidence.binomial import clopper_pearson
 from auditor.privacy.guarantees import Guarantee
 from auditor.results import AuditResult, Verdict, usual_level
@@ -104,7 +105,7 @@ def audit_runs(
 
     Notes
     -----
-    Valid because: runs are independent, each with a fair coin of its own, and are judged in the order of their numbers,
+    Valid because: runs are independent, each has its fair coin, and they are judged in the order of their numbers,
     whenever they ended. Bets are those of `bet_on_draws`, guesses those of `bound_by_guesses`.
     """
     about = _check_arguments(train, data, neighbor, score, claim, runs, evidence, alpha, jobs, seed)
@@ -124,15 +125,7 @@ def audit_runs(
     values = np.array([outputs[run] for run in range(runs)])
     coins = np.array([_coin(seed, run) for run in range(runs)])
     labels: dict[str, Any] = {
-        "id": id,
-        "entry": id.partition("/")[0],
-        "source": {"document": "", "place": ""},
-        "level": "L1",
-        "notion": claim.notion,
-        "symbol": claim.symbol,
-        "claimed": str(claim),
-        "claimed_level": claim.level,
-        "parameters": claim.parameters(),
+        **fields_of_claim(id, id.partition("/")[0], claim, "L1"),
         "alpha": alpha,
         "expected": Verdict.CONSISTENT,
         "mechanism": describe_target(train),
@@ -176,8 +169,7 @@ def _check_arguments(
             raise SpecificationError(f"{name} must be an integer of at least {least}, got {value!r}")
     if evidence not in EVIDENCE:
         raise SpecificationError(f"evidence must be one of {', '.join(EVIDENCE)}, got {evidence!r}")
-    if isinstance(alpha, bool) or not isinstance(alpha, int | float) or not 0 < alpha < 1:
-        raise SpecificationError(f"alpha must be a number in (0, 1), got {alpha!r}")
+    check_alpha(alpha)
     if same_data(data, neighbor):
         raise SpecificationError("data and neighbor are the same dataset: nothing could tell their runs apart")
     return {
@@ -343,7 +335,8 @@ def _from_guesses(
     n = len(coins)
     right = int((guess_from_past(values, coins) == coins).sum())
     bound = bound_by_guesses(right, n, claim, alpha)
-    # The fewest right guesses that refute the claim, and the probability of a right one that gives so many in 9 of 10.
+    # The fewest right guesses that refute the claim, and the probability of a right one at which 9 of 10 audits have
+    # that number.
     counts = np.arange(n // 2, n + 1)
     refuting = [c for c in counts if bound_by_guesses(int(c), n, claim, alpha) > claim.level]
     resolves = float("inf")

@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
+from auditor.audits.finish import fields_of_claim
 from auditor.audits.training.draw_bets import bet_on_draws, conclude_result, describe_bets
 from auditor.audits.training.score_pictures import count_scores, trace_tradeoff
-from auditor.errors import SpecificationError
+from auditor.errors import SpecificationError, check_alpha
 from auditor.evidence.one_run import (
     GuessWealth,
     bound_correct_guesses,
@@ -171,21 +172,12 @@ def audit_scores(
         raise SpecificationError(f"claim must be a guarantee such as PureDP(1.0), got {claim!r}")
     if assume not in ASSUMPTIONS:
         raise SpecificationError(f"assume must be one of {', '.join(ASSUMPTIONS)}, got {assume!r}")
-    if isinstance(alpha, bool) or not isinstance(alpha, int | float) or not 0 < alpha < 1:
-        raise SpecificationError(f"alpha must be a number in (0, 1), got {alpha!r}")
+    check_alpha(alpha)
     whole = isinstance(guesses, int | np.integer) and not isinstance(guesses, bool)
     if guesses is not None and not (whole and 1 <= guesses <= scores.canaries):
         raise SpecificationError(f"guesses must be an integer from 1 to {scores.canaries}, got {guesses!r}")
     labels = {
-        "id": id,
-        "entry": id.partition("/")[0],
-        "source": {"document": "", "place": ""},
-        "level": "L1",
-        "notion": claim.notion,
-        "symbol": claim.symbol,
-        "claimed": str(claim),
-        "claimed_level": claim.level,
-        "parameters": claim.parameters(),
+        **fields_of_claim(id, id.partition("/")[0], claim, "L1"),
         "alpha": alpha,
         "expected": Verdict.CONSISTENT,
         "mechanism": "canary scores",

@@ -37,8 +37,8 @@ SHARE = 0.1
 _LOGITS = 5.0
 #: Name of the test of the canary's coin: bets on it hold only if it passes.
 CANARY_RATE = "canary's rate"
-#: Sums whose norm is the clip norm, of norms that add up to more than `SEVERAL` clip norms: so many are no accident.
-#: Arbitrary.
+#: Number of sums whose norm is the clip norm, of norms that add up to more than `SEVERAL` clip norms: no
+#: accident. Arbitrary.
 CLIPPED_SUMS, SEVERAL = 3, 1.01
 #: Steps that are compared with one another at most: the comparisons take a matrix of their number squared.
 COMPARED = 2_000

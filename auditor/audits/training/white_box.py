@@ -12,12 +12,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from auditor.audits.finish import fields_of_claim
 from auditor.audits.training.draw_bets import DrawBets, bet_on_draws
 from auditor.audits.training.step_level import compose_level, find_level, find_resolved, group_steps
 from auditor.audits.training.step_tests import ANYTIME, CANARY_RATE, CERTAIN, StepTest, check_steps
 from auditor.audits.training.steps import UNKNOWN, StepRecorder, StepTable
 from auditor.audits.verdict import decide_verdict, describe_missed
-from auditor.errors import SpecificationError, require_library
+from auditor.errors import SpecificationError, check_alpha, require_library
 from auditor.privacy.guarantees import ApproxDP, GaussianDP, Guarantee
 from auditor.results import AuditResult, Verdict, usual_level, wealth_fields
 from auditor.targets.sampler import make_generator
@@ -115,15 +116,7 @@ def audit_steps(
         verdict = verdict if refuted else Verdict.DEVIATION
         message = "; ".join(filter(None, [message, *(test.finding for test in failed)]))
     return AuditResult(
-        id=id,
-        entry=id.partition("/")[0],
-        source={"document": "", "place": ""},
-        level="L1",
-        notion=claim.notion,
-        symbol=claim.symbol,
-        claimed=str(claim),
-        claimed_level=claim.level,
-        parameters=claim.parameters(),
+        **fields_of_claim(id, id.partition("/")[0], claim, "L1"),
         alpha=alpha,
         verdict=verdict,
         expected=Verdict.CONSISTENT,
@@ -161,8 +154,7 @@ def audit_steps(
 def _check_arguments(table: StepTable, claim: Guarantee, alpha: float, steps: int | None) -> None:
     if not table.steps:
         raise SpecificationError("no step was recorded: call StepRecorder.add at every step")
-    if isinstance(alpha, bool) or not isinstance(alpha, int | float) or not 0 < alpha < 1:
-        raise SpecificationError(f"alpha must be a number in (0, 1), got {alpha!r}")
+    check_alpha(alpha)
     if steps is not None and (isinstance(steps, bool) or not isinstance(steps, int) or steps < 1):
         raise SpecificationError(f"steps must be a positive integer, got {steps!r}")
     sampled = bool((table.rate < 1).any())

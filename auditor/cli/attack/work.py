@@ -30,6 +30,7 @@ from auditor.audits.self_reported.checks import Check, check_statements, states_
 from auditor.audits.size_thresholds import sizes_of_interest
 from auditor.cli.attack.options import ADD_REMOVE, Attack
 from auditor.cli.check import repeats_after_restart
+from auditor.cli.one_result import name_result
 from auditor.datasets import RELATIONS, AddRemoveOne, AnswersWithin, Pair, Relation, ReplaceOne, check_pairs
 from auditor.datasets.crafted_pairs import hard_pairs
 from auditor.datasets.files import parse_domain, read_data
@@ -275,7 +276,7 @@ class _Work:
         if is_remote(self.target):
             labels |= {"mechanism": name, "source_hash": source_of(self.attack.target, self.attack.arguments)}
         return Question(
-            f"attack/L1/{self.guarantee.notion.replace(' ', '_').lower()}/{name}",
+            name_result("attack", "L1", self.guarantee, name),
             labels=labels,
             replay=self.attack.replay(),
             private=self.attack.private,

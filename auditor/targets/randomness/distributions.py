@@ -17,7 +17,7 @@ from auditor.targets.randomness.signals import Uncontrolled
 TAIL = 2.0**-50
 #: Entries of a table at most; more take too long to walk.
 MOST_VALUES = 200_000
-#: Integers with at most so many values are a table; others are points.
+#: Integers with at most this number of values are a table; others are points.
 MOST_IN_TABLE = 4_096
 #: Points of a random float: numpy and Python draw multiples of 2^-53.
 GRID = 2**53

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from auditor.errors import SpecificationError
-from auditor.targets.callables import Mechanism, OneDraw
+from auditor.targets.callables import Mechanism
 from auditor.targets.outputs import show_output
+from auditor.targets.randomness.calls import ask_once
 from auditor.targets.randomness.distributions import MassTable, plain_value
 from auditor.targets.randomness.patching import ControlledSource
 from auditor.targets.randomness.paths import Interval, Listed, RandomPath
@@ -67,6 +68,11 @@ class Outcomes:
     def lost(self) -> float:
         """Probability of all that is left out."""
         return 0.0 if self.whole else max(0.0, 1.0 - math.fsum(self.masses.values()))
+
+    @property
+    def only_raises(self) -> bool:
+        """Whether every output that was found is an exception."""
+        return bool(self.values) and all(isinstance(value, Raised) for value in self.values.values())
 
 
 @dataclass(frozen=True)
@@ -149,8 +155,9 @@ def follow_units(source: ControlledSource, units: Sequence[Callable[..., Any]], 
 
     Notes
     -----
-    Valid because: what a unit returns depends on its arguments and on draws of its own only, if it reads no state that
-    changes. So given its arguments it is independent of everything else, and has the probabilities of its own walk.
+    Valid because: what a unit returns depends on its arguments and on draws that nothing else uses, if it reads no
+    state that changes. So given its arguments it is independent of everything else, and its probabilities are those of
+    its walk.
     """
     for unit in units:
         if not callable(unit):
@@ -168,7 +175,7 @@ def _as_unit(unit: Callable[..., Any], source: ControlledSource, budget: Budget)
         if key not in tables:
             walked = enumerate_outputs(lambda *_: [unit(*plain, **others)], None, source, budget)
             tables[key] = _table_of(walked, unit)
-        return draw_number(source.path(), tables[key])
+        return draw_number(source.current(), tables[key])
 
     return draw_unit
 
@@ -207,7 +214,7 @@ def _walk(target: Mechanism, data: Any, source: ControlledSource, budget: Budget
         mass, prefix = heapq.heappop(waiting)
         path, counted = RandomPath(prefix, plain, budget.deadline, budget.lost / 64), None
         try:
-            with source.following(path):
+            with source.using(path):
                 output = _call(target, data, source)
             counted, expected = _open_outputs(path, output)
         except TooUnlikely:
@@ -236,10 +243,7 @@ def _walk(target: Mechanism, data: Any, source: ControlledSource, budget: Budget
 def _call(target: Mechanism, data: Any, source: ControlledSource) -> Any:
     """One output; what the target raises is one."""
     try:
-        if isinstance(target, OneDraw):  # which would catch what its function raises
-            outputs: Any = [target.function(_copy(data), source.rng)]
-        else:
-            outputs = target(_copy(data), 1, source.rng)
+        outputs = ask_once(target, data, source.rng)
     except Signal:
         raise
     except Exception as error:  # noqa: BLE001 - whatever it raises is what it does
@@ -251,10 +255,6 @@ def _call(target: Mechanism, data: Any, source: ControlledSource) -> Any:
     except (TypeError, ValueError):
         raise Uncontrolled(f"one output was asked for, it returned {show_output(outputs)}") from None
     return output
-
-
-def _copy(data: Any) -> Any:
-    return data.copy() if hasattr(data, "copy") else data
 
 
 def _open_outputs(path: RandomPath, output: Any) -> tuple[dict[Hashable, tuple[float, Any]], Any]:
@@ -382,7 +382,7 @@ def _try_plainly(
     source.failures.clear()  # errors of variates, which plain numbers may not have
     numbers = path.numbers()
     again = RandomPath(script=numbers)
-    with source.following(again):
+    with source.using(again):
         output = _call(target, data, source)
     if source.failures:
         error = source.failures.pop()

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from auditor.targets.randomness import distributions as of
+from auditor.targets.randomness.calls import StandInGenerator
 from auditor.targets.randomness.distributions import Distribution, plain_value
 from auditor.targets.randomness.paths import RandomPath
 from auditor.targets.randomness.signals import Uncontrolled, as_library
@@ -25,25 +26,16 @@ def _as_int(value: Any) -> int:
     return int(value)
 
 
-class PathGenerator(np.random.Generator):
+class PathGenerator(StandInGenerator):
     """A generator of numpy whose numbers are drawn on a path.
 
     Methods that are not followed raise `Uncontrolled`.
 
     Parameters
     ----------
-    path : callable
+    current : callable
         Gives the path of the current call.
     """
-
-    def __new__(cls, path: Callable[[], RandomPath]) -> PathGenerator:  # noqa: ARG004 - numpy's takes a bit generator
-        """Make numpy's part of it."""
-        made: PathGenerator = super().__new__(cls, np.random.PCG64(0))  # type: ignore[call-arg]
-        return made
-
-    def __init__(self, path: Callable[[], RandomPath]) -> None:
-        super().__init__(np.random.PCG64(0))
-        self._path = path
 
     def __reduce__(self) -> Any:
         raise Uncontrolled("a generator is copied or pickled")
@@ -54,18 +46,18 @@ class PathGenerator(np.random.Generator):
         """Numbers of a distribution whose parameters may be arrays."""
         arrays = [np.asarray(p) for p in parameters]
         if size is None and all(a.ndim == 0 for a in arrays):
-            return draw_number(self._path(), distribution(*(a.item() for a in arrays)))
+            return draw_number(self._current(), distribution(*(a.item() for a in arrays)))
         shape = np.broadcast_shapes(*(a.shape for a in arrays)) if size is None else size
         out = np.empty(shape, dtype=object)
         rows = [np.broadcast_to(a, out.shape).ravel() for a in arrays]
         flat = out.reshape(-1)
         for k in range(out.size):
-            flat[k] = draw_number(self._path(), distribution(*(plain_value(row[k]) for row in rows)))
+            flat[k] = draw_number(self._current(), distribution(*(plain_value(row[k]) for row in rows)))
         return as_numpy_type(out, dtype)
 
     def _draw_integer(self, high: int) -> int:
         """A plain integer from 0 to ``high - 1``."""
-        value = draw_number(self._path(), of.uniform_integers(0, high))
+        value = draw_number(self._current(), of.uniform_integers(0, high))
         return int(value)
 
     def __getattribute__(self, name: str) -> Any:
@@ -182,7 +174,7 @@ class PathGenerator(np.random.Generator):
                 if not replace:
                     raise Uncontrolled("Generator.choice with p and without replacement is not followed")
                 raise as_library(ValueError("probabilities do not sum to 1"))
-            places = [int(draw_number(self._path(), of.categories(masses))) for _ in range(number)]
+            places = [int(draw_number(self._current(), of.categories(masses))) for _ in range(number)]
         elif replace:
             if not count and number:
                 raise as_library(ValueError("a cannot be empty unless no samples are taken"))
@@ -222,7 +214,7 @@ class PathGenerator(np.random.Generator):
 
     def spawn(self, n_children: int) -> list[np.random.Generator]:
         """See numpy."""
-        return [PathGenerator(self._path) for _ in range(n_children)]
+        return [PathGenerator(self._current) for _ in range(n_children)]
 
 
 #: Names of numpy's generator that are followed.

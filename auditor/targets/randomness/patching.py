@@ -17,12 +17,13 @@ from typing import Any
 
 import numpy as np
 
+from auditor.targets.randomness.calls import CallHolder
 from auditor.targets.randomness.generators import PathGenerator, legacy_functions, python_functions
 from auditor.targets.randomness.paths import RandomPath
 from auditor.targets.randomness.signals import Uncontrolled
 
 
-class ControlledSource:
+class ControlledSource(CallHolder[RandomPath]):
     """Stand-in for all sources of randomness.
 
     Every number comes from the path of the current call.
@@ -38,30 +39,15 @@ class ControlledSource:
     """
 
     def __init__(self) -> None:
-        self._current: RandomPath | None = None
+        super().__init__()
         self.units: list[tuple[Callable[..., Any], Callable[..., Any]]] = []
         self.failures: list[Exception] = []
-        self.rng = PathGenerator(self.path)
-
-    def path(self) -> RandomPath:
-        """The path of the current call."""
-        if self._current is None:
-            raise Uncontrolled("random numbers are drawn outside the call")
-        return self._current
-
-    @contextmanager
-    def following(self, path: RandomPath) -> Iterator[None]:
-        """Draw from a path."""
-        before, self._current = self._current, path
-        try:
-            yield
-        finally:
-            self._current = before
+        self.rng = PathGenerator(self.current)
 
     @contextmanager
     def replacing(self) -> Iterator[None]:
         """Replace the sources of this process, see `replace_sources`."""
-        with replace_sources(self.rng, legacy_functions(self.rng), python_functions(self.path), self.units):
+        with replace_sources(self.rng, legacy_functions(self.rng), python_functions(self.current), self.units):
             yield
 
 

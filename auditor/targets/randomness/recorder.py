@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from auditor.targets.randomness.calls import CallHolder, StandInGenerator
 from auditor.targets.randomness.patching import refuse_call, replace_sources
 from auditor.targets.randomness.signals import Uncontrolled
 
@@ -53,7 +54,7 @@ class RecordedDraw:
 class Tape:
     """Draws of one call, in order.
 
-    Each draw comes from a generator of its own, which is seeded by its number: another call of the same primitive at
+    Each draw has its generator, which is seeded by the number of the draw: another call of the same primitive at
     the same number gets the same variates, also with other parameters.
 
     Parameters
@@ -113,23 +114,14 @@ def _find_place() -> str:
     return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
 
 
-class RecordingGenerator(np.random.Generator):
+class RecordingGenerator(StandInGenerator):
     """A generator of numpy whose draws are recorded.
 
     Parameters
     ----------
-    tape : callable
+    current : callable
         Gives the tape of the current call.
     """
-
-    def __new__(cls, tape: Callable[[], Tape]) -> RecordingGenerator:  # noqa: ARG004 - numpy's takes a bit generator
-        """Make numpy's part of it."""
-        made: RecordingGenerator = super().__new__(cls, np.random.PCG64(0))  # type: ignore[call-arg]
-        return made
-
-    def __init__(self, tape: Callable[[], Tape]) -> None:
-        super().__init__(np.random.PCG64(0))
-        self._tape = tape
 
     def __getattribute__(self, name: str) -> Any:
         if name.startswith("_") or not hasattr(np.random.Generator, name):
@@ -139,7 +131,7 @@ class RecordingGenerator(np.random.Generator):
         method = getattr(np.random.Generator, name)
         if not callable(method):
             raise Uncontrolled(f"numpy's Generator.{name} is not recorded")
-        tape = self._tape
+        tape = self._current
 
         def draw(*values: Any, **named: Any) -> Any:
             return tape().record(
@@ -172,7 +164,7 @@ def _list_parameters(function: Any) -> dict[str, Any]:
     return {p.name: None if p.default is p.empty else p.default for p in listed if p.kind in kinds and p.name != "self"}
 
 
-class DrawRecorder:
+class DrawRecorder(CallHolder[Tape]):
     """Stand-in for all sources of randomness, which records.
 
     Attributes
@@ -182,14 +174,8 @@ class DrawRecorder:
     """
 
     def __init__(self) -> None:
-        self._current: Tape | None = None
-        self.rng = RecordingGenerator(self.tape)
-
-    def tape(self) -> Tape:
-        """The tape of the current call."""
-        if self._current is None:
-            raise Uncontrolled("random numbers are drawn outside the call")
-        return self._current
+        super().__init__()
+        self.rng = RecordingGenerator(self.current)
 
     @contextmanager
     def replacing(self) -> Iterator[None]:
@@ -202,15 +188,6 @@ class DrawRecorder:
         with replace_sources(self.rng, legacy, python):
             yield
 
-    @contextmanager
-    def recording(self, tape: Tape) -> Iterator[None]:
-        """Record on a tape."""
-        before, self._current = self._current, tape
-        try:
-            yield
-        finally:
-            self._current = before
-
     def _legacy(self, name: str) -> Callable[..., Any]:
         method = getattr(np.random.RandomState, name)
         if name in ("seed", "set_state", "get_state"):
@@ -220,7 +197,7 @@ class DrawRecorder:
             def call(rng: np.random.Generator) -> Any:
                 return getattr(np.random.RandomState(int(rng.integers(2**32))), name)(*values, **named)
 
-            return self.tape().record(f"numpy.random.{name}", call, _name_values(method, values, named))
+            return self.current().record(f"numpy.random.{name}", call, _name_values(method, values, named))
 
         return draw
 
@@ -233,6 +210,6 @@ class DrawRecorder:
             def call(rng: np.random.Generator) -> Any:
                 return getattr(random.Random(int(rng.integers(2**63))), name)(*values, **named)
 
-            return self.tape().record(said or f"random.{name}", call, _name_values(method, values, named))
+            return self.current().record(said or f"random.{name}", call, _name_values(method, values, named))
 
         return draw

@@ -90,7 +90,7 @@ def test_equal_calls_get_equal_variates() -> None:
 
     def draw(scale: float) -> list[Any]:
         tape = Tape(4)
-        with recorder.recording(tape):
+        with recorder.using(tape):
             values = [recorder.rng.laplace(scale=scale), random.random(), recorder.rng.normal(size=3, scale=scale)]
         assert [d.primitive for d in tape.draws] == ["Generator.laplace", "random.random", "Generator.normal"]
         assert all(d.place.startswith("test_replayed_draws.py:") for d in tape.draws)

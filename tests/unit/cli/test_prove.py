@@ -70,8 +70,8 @@ def test_wrong_calls_are_refused(dpaudit: Command, code: Path, words: tuple[str,
 
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[str, ...]:
-    (tmp_path / "x.json").write_text("[4711]", encoding="utf-8")
-    (tmp_path / "y.json").write_text("[4711, 815]", encoding="utf-8")
+    (tmp_path / "x.json").write_text("[4711471147]", encoding="utf-8")
+    (tmp_path / "y.json").write_text("[4711471147, 8158158158]", encoding="utf-8")
     return ("--data", str(tmp_path / "x.json"), "--neighbor", str(tmp_path / "y.json"))
 
 
@@ -81,11 +81,11 @@ def test_a_replay_names_what_it_found(dpaudit: Command, code: Path, tmp_path: Pa
     assert said.code == 1, said
     assert "  found  data reach the output without noise: bare: number 1 of 1 of the output\n" in said.out
     written = "".join(path.read_text() for path in (tmp_path / "out").iterdir())
-    for value in ("4711", "815", "5526"):
+    for value in ("4711471147", "8158158158", "12869629305"):  # too long to be in a hash by chance
         assert value not in written + said.out + said.err
     (claim,) = json.loads((tmp_path / "out" / "results.json").read_text())["claims"]
     assert (claim["level"], claim["verdict"], claim["checks"][0]["passed"]) == ("L2", "violation", False)
-    assert "[4711]" in dpaudit(*usual, "--show-data").out
+    assert "[4711471147]" in dpaudit(*usual, "--show-data").out
     fine = dpaudit("trace", f"{code}:noisy", "--claim", "epsilon=1", *files)
     assert fine.code == 0, fine
     assert "no evidence that it holds" in fine.out
