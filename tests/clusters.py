@@ -26,8 +26,16 @@ class Cluster:
     def __init__(self, folder: Path, stack: ExitStack) -> None:
         self._file, self._stack = folder / "scheduler.json", stack
         self.scheduler = self._start("scheduler", "--host", "127.0.0.1", "--port", "0")
-        wait(self._file.is_file)
-        self.address: str = json.loads(self._file.read_text(encoding="utf-8"))["address"]
+        wait(lambda: self._read_address() is not None)
+        self.address: str = str(self._read_address())
+
+    def _read_address(self) -> str | None:
+        """Address in the scheduler's file; None until the scheduler has written all of it."""
+        try:
+            address: str = json.loads(self._file.read_text(encoding="utf-8"))["address"]
+        except (FileNotFoundError, ValueError):
+            return None
+        return address
 
     def add(self, *options: str, **environment: str) -> subprocess.Popen[bytes]:
         """Start a worker, and wait until the scheduler knows it."""
