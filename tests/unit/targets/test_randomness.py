@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from auditor.targets import one_draw
@@ -102,7 +102,7 @@ def test_random_programs_have_the_probabilities_of_brute_force(
 def test_geometric_programs_have_the_probabilities_of_brute_force(
     ps: list[float], steps: list[tuple[int, int, int]]
 ) -> None:
-    """Programs that look at no more than small values, so that brute force over the first 40 is enough."""
+    """Programs that see no more than whether a draw is 1, 2, 3 or more; what a walk leaves out is below what it says."""
 
     def program(data: Any, rng: np.random.Generator) -> Any:
         return run_program(steps, [min(rng.geometric(p), 4) for p in ps])
@@ -113,10 +113,11 @@ def test_geometric_programs_have_the_probabilities_of_brute_force(
         key = freeze_output(run_program(steps, list(numbers)))
         mass = math.prod(law[n - 1] if n < 4 else 1 - math.fsum(law) for n, law in zip(numbers, laws, strict=True))
         exact[key] = exact.get(key, 0.0) + mass
-    found = walk(program)
-    assert found.masses.keys() == exact.keys()
-    for key, mass in found.masses.items():
-        assert mass == pytest.approx(exact[key], rel=1e-9)
+    found = walk(program, paths=3_000)
+    assert found.masses.keys() <= exact.keys()
+    for key, mass in exact.items():
+        assert -1e-9 * mass <= mass - found.masses.get(key, 0.0) <= found.lost + 1e-9 * mass
+    event("all paths" if found.lost < 1e-9 else "some paths")
 
 
 @pytest.mark.parametrize("cut", [0.1, 0.3, 1 / 3, 0.75, 2.0**-40])
