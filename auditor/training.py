@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from auditor.audits.training.many_runs import audit_runs
     from auditor.audits.training.one_run import PlantedCanaries, audit_one_run, plant_canaries
+    from auditor.audits.training.opacus_steps import record_opacus
     from auditor.audits.training.scores import audit_scores
     from auditor.audits.training.steps import StepRecorder, StepTable, read_steps
     from auditor.audits.training.white_box import audit_steps
@@ -26,6 +27,7 @@ _HOMES = {
     "audit_steps": "auditor.audits.training.white_box",
     "plant_canaries": "auditor.audits.training.one_run",
     "read_steps": "auditor.audits.training.steps",
+    "record_opacus": "auditor.audits.training.opacus_steps",
 }
 
 __all__ = [
@@ -38,6 +40,7 @@ __all__ = [
     "audit_steps",
     "plant_canaries",
     "read_steps",
+    "record_opacus",
 ]
 
 

@@ -246,4 +246,7 @@ def _describe_assumptions(table: StepTable, alike: bool, broken: bool) -> str:
         parts.append(f"that examples are drawn independently ({'tested' if known else 'not tested: no batches'})")
     if alike:
         parts.append("and that steps deviate alike from what is claimed of them")
+    weak = int(np.count_nonzero(table.canary_norm < 0.5 * table.clip))
+    if weak:
+        parts.append(f"and is about an example that adds less than half a clip norm in {weak} of {table.steps} steps")
     return ", ".join(parts)

@@ -102,7 +102,7 @@ def test_random_programs_have_the_probabilities_of_brute_force(
 def test_geometric_programs_have_the_probabilities_of_brute_force(
     ps: list[float], steps: list[tuple[int, int, int]]
 ) -> None:
-    """Programs that see no more than whether a draw is 1, 2, 3 or more; what a walk leaves out is below what it says."""
+    """Programs that see a draw up to 4 at most; a walk that is cut lacks no more than it says."""
 
     def program(data: Any, rng: np.random.Generator) -> Any:
         return run_program(steps, [min(rng.geometric(p), 4) for p in ps])

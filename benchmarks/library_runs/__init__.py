@@ -1,0 +1,1 @@
+"""Training runs with libraries, each made in an environment that has it."""
