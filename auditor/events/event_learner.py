@@ -49,7 +49,7 @@ from auditor.events.log_likelihood_ratio import OwnRatio
 from auditor.events.normal_prior import add_priors
 from auditor.events.parametric_features import learn_clipped, learn_marked
 from auditor.events.reservoir import Reservoir
-from auditor.events.spread_shifts import LEAST_COORDINATES, add_shifts
+from auditor.events.spread_shifts import LEAST_COORDINATES, add_shifts, penalise_others
 from auditor.events.structure import Structure, structure_of
 from auditor.evidence.power import divergence_rate
 from auditor.evidence.two_sample_bet import Stake, find_spread
@@ -534,10 +534,11 @@ class EventLearner:
         y = np.concatenate([g.y for g in groups])
         counts = np.array([len(g.cuts) for g in groups])
         n = np.repeat([float(g.n) for g in groups], counts)
-        penalty = np.repeat([g.penalty for g in groups], counts) / n
         estimates = [group.prior.estimate(group.x, group.y, group.n) for group in groups]
         p, q = (np.concatenate(side) for side in zip(*estimates, strict=True))
         score, growth = self._score(x, y, n, p, q, rejected)
+        further = penalise_others(groups, growth * n)
+        penalty = np.repeat([g.penalty + more for g, more in zip(groups, further, strict=True)], counts) / n
         # What is preferred is so where it has gained much, not where it has gained little and may be luck.
         penalty = np.maximum(penalty, -PREFERRED * growth)
         score = np.where(growth > 0, np.maximum(growth - penalty, 1e-300), score)

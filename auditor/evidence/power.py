@@ -50,7 +50,12 @@ class Learning(NamedTuple):
 
 
 #: Cost of learning, by the width of an output: the first row whose ``widest`` is at least the width.
-LEARNING = (Learning(1.0, 3.0, 5.0, 0.8), Learning(NARROW, 3.0, 3.0, 0.8), Learning(math.inf, 5.0, 1.0, 0.5))
+LEARNING = (
+    Learning(1.0, 3.0, 5.0, 0.8),
+    Learning(4.0, 3.0, 3.0, 0.8),
+    Learning(NARROW, 3.5, 3.0, 0.8),
+    Learning(math.inf, 5.0, 1.0, 0.5),
+)
 #: Logarithm of the prior of each expert, where all slots bet on the same event.
 _LOG_PRIOR = np.logaddexp.reduce(LOG_PRIOR, axis=0)
 #: Quantiles of each binomial count in `flag_probability`; 32 x 32 equally likely cells give the probability to about
@@ -228,7 +233,7 @@ def draws_that_count(n: float, width: int, learned_from: int) -> int:
     Returns
     -------
     int
-        A third of the draws, or a fifth for wide outputs, and less of those far beyond ``learned_from``. Measured with
+        A third of the draws, or down to a fifth for wide outputs, and less of those far beyond ``learned_from``. Measured with
         planted violations, see ``benchmarks/planted.py``: at least 0.9 of them are flagged at the level that
         `find_resolution` gives for it, for each kind of `LEARNED`.
     """

@@ -18,7 +18,7 @@ LEAST = int(stats.binom.ppf(1e-7, AUDITS, POWER))
 
 @pytest.mark.parametrize(
     "case",
-    [PlantedCase("half line"), PlantedCase("one symbol of 30"), PlantedCase("one coordinate of 50")],
+    [PlantedCase("half line"), PlantedCase("one symbol of 30"), PlantedCase("one coordinate of 20", draws=200_000)],
     ids=lambda case: case.plant,
 )
 def test_a_violation_at_the_level_that_is_resolved_is_flagged(case: PlantedCase) -> None:

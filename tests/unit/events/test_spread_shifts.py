@@ -15,7 +15,14 @@ from auditor.events.event_learner import Chain, EventLearner
 from auditor.events.features import Numeric
 from auditor.events.log_likelihood_ratio import OwnRatio
 from auditor.events.parametric_features import Clipped
-from auditor.events.spread_shifts import LEAST_COORDINATES, SpreadShifts, add_shifts, learn_shifts, shrink_effects
+from auditor.events.spread_shifts import (
+    LEAST_COORDINATES,
+    SpreadShifts,
+    add_shifts,
+    learn_shifts,
+    penalise_others,
+    shrink_effects,
+)
 
 Array = NDArray[np.float64]
 
@@ -136,11 +143,17 @@ def test_other_events_have_to_be_better_but_for_those_that_are_no_luck() -> None
     preferred = Candidates(Numeric("max", width=6), "below", cuts, cuts, cuts, 100, -1.0)
     own = Candidates(OwnRatio(lambda _a, _b, _c: None, 0, 1), "below", cuts, cuts, cuts, 100)
     groups = add_shifts(x, y, [plain, preferred, own])
-    assert [group.penalty for group in groups[:3]] == [8.0, -1.0, 0.0]
+    assert groups[:3] == [plain, preferred, own]
     assert all(isinstance(group.feature, SpreadShifts) for group in groups[3:])
     assert all(group.prior is not VAGUE for group in groups[3:])
     assert add_shifts(x[:, :4], y[:, :4], [plain]) == [plain]
-    assert add_shifts(x[:20], y[:20], [plain])[0].penalty == 5.0  # a quarter of a nat a draw
+    gained = np.concatenate([[9.0, 9.0, 9.0], *(np.linspace(0, 5, len(group.cuts)) for group in groups[3:])])
+    assert penalise_others(groups, 2 * gained) == [8.0, *[0.0] * (len(groups) - 1)]
+    # Half as much again as the sum has gained itself; a quarter of a nat a draw; nothing without a sum.
+    assert penalise_others(groups, gained / 10)[0] == 0.75
+    assert penalise_others(groups, 0 * gained)[0] == 0.0
+    assert penalise_others(add_shifts(x[:20], y[:20], [plain]), np.full(1000, 9.0))[0] == 5.0
+    assert penalise_others([plain], gained[:1]) == [0.0]
 
 
 def learn_events(x: Array, y: Array) -> EventLearner:
