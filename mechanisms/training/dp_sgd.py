@@ -184,7 +184,11 @@ class GradientDescent:
             # A lattice of a thousandth of the noise or less, so that no last digit tells how a weight was computed.
             grain = 2.0 ** math.floor(math.log2(self.learning_rate / self.batch * self.noise * self.clip / 1024))
             return np.asarray(np.rint(weights / grain) * grain)
-        cells = self.lattice.cells(np.stack(readings, axis=1))
+        return self._round_readings(np.stack(readings, axis=1))
+
+    def _round_readings(self, readings: FloatArray) -> IntArray:
+        """Outputs of readings of shape (n, steps), in standard deviations of the noise."""
+        cells = self.lattice.cells(readings)
         return cells if self.release == "steps" else cells.sum(axis=1)
 
     def _draw_batches(self, rows: int, n: int, rng: np.random.Generator) -> Masks:

@@ -1,0 +1,120 @@
+"""Regularised risk of a linear classifier: examples from a table, the Huber hinge loss, and its minimum."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from mechanisms.base.mechanism import Dataset, FloatArray, require, require_positive
+
+#: Newton's method ends where the gradient is this small; its last step is one of a quadratic, so that it is exact.
+_TOLERANCE, _MOST_STEPS = 1e-13, 200
+
+
+@dataclass(frozen=True)
+class ScaledExamples:
+    """Features times label of each person of a table, in the unit ball.
+
+    Parameters
+    ----------
+    columns : tuple of str
+        Features.
+    bounds : tuple of float
+        Largest size of each, public; values are clipped to it.
+    label : str
+        Column of the label.
+    at_least : float
+        The label is 1 from this value on, and -1 below.
+    """
+
+    columns: tuple[str, ...]
+    bounds: tuple[float, ...]
+    label: str
+    at_least: float
+
+    def __post_init__(self) -> None:
+        require(len(self.columns) == len(self.bounds) > 0, "a bound for each column", self.bounds)
+        for bound in self.bounds:
+            require_positive("bound", bound)
+
+    def scaled(self, data: Dataset) -> FloatArray:
+        """Features, each in [-1, 1] over the root of their number; shape (rows, d)."""
+        x = np.column_stack([np.asarray(data[name], dtype=np.float64) for name in self.columns]) / self.bounds
+        return np.asarray(np.clip(x, -1.0, 1.0) / math.sqrt(len(self.columns)))
+
+    def read(self, data: Dataset) -> tuple[FloatArray, FloatArray]:
+        """Distinct examples, of shape (m, d), and how often each occurs, of shape (m,)."""
+        y = np.where(np.asarray(data[self.label], dtype=np.float64) >= self.at_least, 1.0, -1.0)
+        distinct, counts = np.unique(self.scaled(data) * y[:, None], axis=0, return_counts=True)
+        return distinct, counts.astype(np.float64)
+
+
+@dataclass(frozen=True)
+class HuberHinge:
+    """The hinge loss with a quadratic piece where the margin is within ``width`` of 1.
+
+    Source: Chaudhuri, Monteleoni and Sarwate (2011), section 3.4.2.
+    """
+
+    width: float = 0.5
+
+    def __post_init__(self) -> None:
+        require(0 < self.width < 1, "a width in (0, 1)", self.width)
+
+    @property
+    def curvature(self) -> float:
+        """Largest second derivative."""
+        return 1.0 / (2.0 * self.width)
+
+    def slope(self, margin: FloatArray) -> FloatArray:
+        """Derivative, in [-1, 0]."""
+        return np.asarray(np.clip((margin - 1.0 - self.width) / (2.0 * self.width), -1.0, 0.0))
+
+    def bend(self, margin: FloatArray) -> FloatArray:
+        """Second derivative, but at the two ends of the quadratic piece."""
+        return np.where(np.abs(margin - 1.0) < self.width, self.curvature, 0.0)
+
+    def value(self, margin: FloatArray) -> FloatArray:
+        """The loss."""
+        inner = (1.0 + self.width - margin) ** 2 / (4.0 * self.width)
+        return np.asarray(
+            np.where(margin > 1 + self.width, 0.0, np.where(margin < 1 - self.width, 1.0 - margin, inner))
+        )
+
+
+def minimise_risk(loss: HuberHinge, examples: FloatArray, counts: FloatArray, ridge: float) -> FloatArray:
+    """Weights that minimise the sum of losses plus ``ridge / 2`` times their square, shape (d,).
+
+    Parameters
+    ----------
+    loss : HuberHinge
+        The loss.
+    examples, counts : ndarray
+        See `ScaledExamples.read`.
+    ridge : float
+        Regularisation of the sum, > 0.
+
+    Raises
+    ------
+    RuntimeError
+        If Newton's method does not end.
+    """
+
+    def risk(w: FloatArray) -> float:
+        return float(counts @ loss.value(examples @ w) + 0.5 * ridge * w @ w)
+
+    weights = np.zeros(examples.shape[1])
+    for _ in range(_MOST_STEPS):
+        margin = examples @ weights
+        gradient = examples.T @ (counts * loss.slope(margin)) + ridge * weights
+        if np.linalg.norm(gradient) <= _TOLERANCE * max(1.0, float(counts.sum())):
+            return weights
+        bent = examples.T @ (examples * (counts * loss.bend(margin))[:, None])
+        step = np.linalg.solve(bent + ridge * np.eye(len(weights)), gradient)
+        size, here = 1.0, risk(weights)
+        while size > 1e-9 and risk(weights - size * step) > here - 1e-4 * size * float(gradient @ step):
+            size *= 0.5
+        weights = weights - size * step
+    raise RuntimeError(f"expected a minimum after {_MOST_STEPS} steps, got a gradient of {np.linalg.norm(gradient):g}")
