@@ -6,8 +6,9 @@ Source: Chaudhuri, Monteleoni and Sarwate (2011), Algorithm 1 and Corollary 8.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Self
 
 import numpy as np
 
@@ -36,8 +37,8 @@ class RiskWithNoise:
         Number of people n, public.
     ridge : float
         Regularisation lambda of the mean loss, > 0.
-    noise : float
-        Level: epsilon where noise has the density ``exp(-n lambda epsilon |b| / 2)``, mu where it is Gaussian.
+    level : float
+        Claimed level: epsilon where noise has the density ``exp(-n lambda epsilon |b| / 2)``, mu where it is Gaussian.
     loss : HuberHinge
         The loss; its slope is in [-1, 0].
 
@@ -51,12 +52,12 @@ class RiskWithNoise:
     examples: ScaledExamples
     rows: int
     ridge: float
-    noise: float
+    level: float
     loss: HuberHinge = HuberHinge()
 
     def __post_init__(self) -> None:
         require_positive("ridge", self.ridge)
-        require_positive("noise", self.noise)
+        require_positive("level", self.level)
 
     @property
     def sensitivity(self) -> float:
@@ -66,12 +67,16 @@ class RiskWithNoise:
     @property
     def scale(self) -> float:
         """Scale of the noise."""
-        return self.sensitivity / self.noise
+        return self.sensitivity / self.level
 
     @cached_property
     def grain(self) -> float:
         """Lattice of the outputs, a power of two."""
-        return 2.0 ** math.floor(math.log2(self.sensitivity / self.noise / 1024))
+        return 2.0 ** math.floor(math.log2(self.sensitivity / self.level / 1024))
+
+    def with_noise(self, factor: float) -> Self:
+        """Return the same with ``factor`` times the noise, for controls of accuracy."""
+        return replace(self, level=self.level / factor)
 
     def minimum(self, data: Dataset) -> FloatArray:
         """Weights before the noise, of shape (d,)."""
@@ -96,15 +101,15 @@ class RiskWithNoise:
 class OutputPerturbation(RiskWithNoise):
     """Output perturbation with noise of density ``exp(-n lambda epsilon |b| / 2)``: epsilon-DP, for replacing a person.
 
-    With several features there is no distribution in closed form, but the level on a pair: `level`.
+    With several features there is no distribution in closed form, but the level on a pair: `pair_level`.
     """
 
     @property
     def epsilon(self) -> float:
         """Exact level, over all pairs."""
-        return self.noise
+        return self.level
 
-    def level(self, x: Dataset, y: Dataset) -> float:
+    def pair_level(self, x: Dataset, y: Dataset) -> float:
         """Exact level on a pair: the minimum's move over the scale, in the direction of which it is reached."""
         return float(np.linalg.norm(self.minimum(x) - self.minimum(y))) / self.scale
 
@@ -124,7 +129,7 @@ class GaussianOutputPerturbation(RiskWithNoise):
 
     def mu(self) -> float:
         """Exact level as Gaussian DP, over all pairs."""
-        return self.noise
+        return self.level
 
     def _draw_noise(self, n: int, d: int, rng: np.random.Generator) -> FloatArray:
         return self.scale * rng.standard_normal((n, d))
@@ -161,7 +166,7 @@ class SmootherSensitivity(OneWeightPerturbation):
 class NoiseByCoordinate(OutputPerturbation):
     """Laplace noise of the scale of the norm on each weight: the l2 norm bounds the move, and the l1 norm counts."""
 
-    def level(self, x: Dataset, y: Dataset) -> float:
+    def pair_level(self, x: Dataset, y: Dataset) -> float:
         """Exact level on a pair: the l1 norm of the move over the scale."""
         return float(np.abs(self.minimum(x) - self.minimum(y)).sum()) / self.scale
 
@@ -177,15 +182,15 @@ class TimesNoise:
 
     def __call__(self, base: RiskWithNoise) -> float:
         """Return it."""
-        return self.factor * base.noise
+        return self.factor * base.level
 
 
 def _over_ridge(base: RiskWithNoise) -> float:
-    return base.noise / base.ridge
+    return base.level / base.ridge
 
 
 def _root_of_features(base: RiskWithNoise) -> float:
-    return math.sqrt(len(base.examples.columns)) * base.noise
+    return math.sqrt(len(base.examples.columns)) * base.level
 
 
 MUTANTS: dict[str, Mutant[OutputPerturbation]] = tabulate_mutants(

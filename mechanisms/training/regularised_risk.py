@@ -22,17 +22,20 @@ class ScaledExamples:
     columns : tuple of str
         Features.
     bounds : tuple of float
-        Largest size of each, public; values are clipped to it.
+        Largest value of each, public; values are clipped to it.
     label : str
         Column of the label.
     at_least : float
         The label is 1 from this value on, and -1 below.
+    above : float, default 0
+        What is subtracted of each feature first; features below it are 0.
     """
 
     columns: tuple[str, ...]
     bounds: tuple[float, ...]
     label: str
     at_least: float
+    above: float = 0.0
 
     def __post_init__(self) -> None:
         require(len(self.columns) == len(self.bounds) > 0, "a bound for each column", self.bounds)
@@ -40,9 +43,9 @@ class ScaledExamples:
             require_positive("bound", bound)
 
     def scaled(self, data: Dataset) -> FloatArray:
-        """Features, each in [-1, 1] over the root of their number; shape (rows, d)."""
-        x = np.column_stack([np.asarray(data[name], dtype=np.float64) for name in self.columns]) / self.bounds
-        return np.asarray(np.clip(x, -1.0, 1.0) / math.sqrt(len(self.columns)))
+        """Features, each in [0, 1] over the root of their number; shape (rows, d)."""
+        x = np.column_stack([np.asarray(data[name], dtype=np.float64) for name in self.columns]) - self.above
+        return np.asarray(np.clip(x / self.bounds, 0.0, 1.0) / math.sqrt(len(self.columns)))
 
     def read(self, data: Dataset) -> tuple[FloatArray, FloatArray]:
         """Distinct examples, of shape (m, d), and how often each occurs, of shape (m,)."""
