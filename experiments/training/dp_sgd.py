@@ -24,7 +24,7 @@ from experiments.training._rows import (
     tumours,
 )
 from mechanisms.training.accounting import loss_delta, loss_epsilon, renyi_epsilon, sampled_renyi
-from mechanisms.training.dp_sgd import DPSGD, CanaryReader, FeatureReader, TrainedWeights
+from mechanisms.training.dp_sgd import DPSGD, CanaryReader, FeatureReader, GradientDescent, TrainedWeights
 from mechanisms.training.dp_sgd_mutants import MUTANTS
 from mechanisms.training.models import HiddenLayerNetwork, LogisticRegression
 
@@ -41,6 +41,7 @@ _LOGISTIC = LogisticRegression(PIXELS)
 _SAMPLED = DPSGD(_LOGISTIC, FeatureReader(CORNER), 0.1, _NOISE, _STEPS, rate=_RATE, batch=10.0)
 #: Full batches at exactly 1-GDP.
 _FULL = DPSGD(_LOGISTIC, FeatureReader(CORNER), 0.1, 2.0, 4, batch=20.0)
+_WEIGHTS = TrainedWeights(_LOGISTIC, FeatureReader(CORNER), 0.1, 2.0, 4, batch=20.0)
 _ORDERS = (2, 4, 8)
 
 
@@ -69,9 +70,8 @@ def dp_sgd() -> Iterator[Draft]:
     yield from reference(_FULL, GaussianDP(_FULL.mu()), _images(), case="full_batches", **full)
     network, pair = _network()
     yield from reference(network, GaussianDP(network.mu()), pair, case="network", **full)
-    weights = TrainedWeights(_LOGISTIC, FeatureReader(CORNER), 0.1, 2.0, 4, batch=20.0)
     # 65 weights, and the corner's is the only one that the canary moves by more than the bias.
-    yield privacy(weights, GaussianDP(weights.mu()), _images(), case="weights", exact_level=weights.mu(), **full)
+    yield privacy(_WEIGHTS, GaussianDP(_WEIGHTS.mu()), _images(), case="weights", exact_level=_WEIGHTS.mu(), **full)
     sampled: dict[str, Any] = {"relation": ADD_REMOVE, "draws": _SAMPLED_RUNS, "follows": {"draws": _RUNS}}
     yield from reference(_SAMPLED, _CLAIM, _images(), case="sampled", **sampled)
     steps = dataclasses.replace(_SAMPLED, release="steps", steps=3, cell=0.125)
@@ -108,7 +108,7 @@ def _accounts() -> Iterator[Draft]:
     )
 
 
-def _caught(name: str, base: DPSGD, pair: Pair, guarantee: Guarantee, at_l0: bool = False, **options: Any) -> Iterator[Draft]:
+def _caught(name: str, base: GradientDescent, pair: Pair, guarantee: Guarantee, at_l0: bool = False, **options: Any) -> Iterator[Draft]:
     """A pitfall that draws show, and, where its distribution is known, the distribution too."""
     found, shared = MUTANTS[name], {"relation": ADD_REMOVE, "guarantee": guarantee}
     if at_l0:
@@ -133,7 +133,9 @@ def _pitfalls_of_clipping() -> Iterator[Draft]:
 def _pitfalls_of_noise() -> Iterator[Draft]:
     claim, pair = GaussianDP(_FULL.mu()), _images()
     yield from _caught("noise_of_one_micro_batch", _FULL, pair, claim, at_l0=True)
-    yield from _caught("layer_without_noise", _FULL, pair, claim)
+    # With no more ink than there can be, the bias is moved as much as the corner's weight.
+    black = planted(digits(20), corner_canary(1.0), "an image with a black corner beside 20 images")
+    yield from _caught("layer_without_noise", _WEIGHTS, black, claim)
     steps = dataclasses.replace(_SAMPLED, release="steps")
     yield from _caught("seed_reused", steps, pair, _CLAIM)
     small = dataclasses.replace(_SAMPLED, batch=1.5, learning_rate=0.02)

@@ -79,9 +79,9 @@ def output_perturbation() -> Iterator[Draft]:
     source=Source("Chaudhuri, Monteleoni and Sarwate 2011", "Algorithm 2, Theorem 9"),
 )
 def objective_perturbation() -> Iterator[Draft]:
-    """One weight; noise costs most of epsilon where many examples bend the risk, and curvature where one alone does."""
+    """One weight; the noise takes nearly all of epsilon, or, with little regularisation, the curvature a part."""
     rows = len(rand())
-    health = ObjectivePerturbation(_HEALTH, rows, 4.0 / rows, _EPSILON)
+    health = ObjectivePerturbation(_HEALTH, rows, 400.0 / rows, _EPSILON, cell=2.0**-11, most=2048)
     draws = {"smoke": 100_000, "standard": 1_000_000}
     yield from reference(
         health, PureDP(_EPSILON), _patient(), case="poor_health", relation=REPLACE, draws=draws, follows={"draws": {}}

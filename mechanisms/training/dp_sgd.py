@@ -32,11 +32,24 @@ _BLOCK = 2048
 _NOISE_REACH = 9.0
 
 
+class Trained(Protocol):
+    """What a reader knows of the training: all of it."""
+
+    @property
+    def model(self) -> Model:
+        """What is trained."""
+        ...
+
+    def sum_gradients(self, weights: FloatArray, rows: FloatArray, mask: Masks) -> FloatArray:
+        """Sum of the clipped gradients of a batch."""
+        ...
+
+
 class Reader(Protocol):
     """What an attacker reads off a released sum of gradients."""
 
-    def read(self, model: Model, clip: float, weights: FloatArray, data: FloatArray, released: FloatArray) -> FloatArray:
-        """Readings of a step, one a trial, in clip norms; what the canary adds is positive."""
+    def read(self, training: Trained, weights: FloatArray, data: FloatArray, released: FloatArray) -> FloatArray:
+        """Readings of a step, one a trial, in the unit of gradients; what the canary adds is positive."""
         ...
 
     def find_canary(self, data: FloatArray) -> FloatArray | None:
@@ -63,9 +76,9 @@ class FeatureReader:
 
     index: int
 
-    def read(self, model: Model, clip: float, weights: FloatArray, data: FloatArray, released: FloatArray) -> FloatArray:  # noqa: ARG002
+    def read(self, training: Trained, weights: FloatArray, data: FloatArray, released: FloatArray) -> FloatArray:  # noqa: ARG002
         """See `Reader`."""
-        return -released[:, self.index] / clip
+        return -released[:, self.index]
 
     def find_canary(self, data: FloatArray) -> FloatArray | None:
         """See `Reader`."""
@@ -93,15 +106,14 @@ class CanaryReader:
 
     canary: tuple[float, ...]
 
-    def read(self, model: Model, clip: float, weights: FloatArray, data: FloatArray, released: FloatArray) -> FloatArray:
+    def read(self, training: Trained, weights: FloatArray, data: FloatArray, released: FloatArray) -> FloatArray:
         """See `Reader`."""
         row = np.array([self.canary])
         known = data[~(data == row).all(axis=1)]
-        layers = model.gradients(weights, known)
-        others = sum_clipped(layers, clip_factors(join_norms(layers), clip))
-        own = model.gradients(weights, row)
+        others = training.sum_gradients(weights, known, np.ones((len(weights), len(known)), dtype=np.bool_))
+        own = training.model.gradients(weights, row)
         direction = sum_clipped(own, 1.0 / join_norms(own))
-        return np.asarray(np.einsum("np,np->n", released - others, direction) / clip)
+        return np.asarray(np.einsum("np,np->n", released - others, direction))
 
     def find_canary(self, data: FloatArray) -> FloatArray | None:
         """See `Reader`."""
@@ -176,9 +188,9 @@ class GradientDescent:
         batches = self._draw_batches(len(rows), n, rng)
         noise = self._draw_noise(batches, weights.shape[1], rng)
         for mask, own in zip(batches, noise, strict=True):
-            released = self._sum_gradients(weights, rows, mask, rng) + own
+            released = self._release_sum(weights, rows, mask, own, rng)
             if self.release != "weights":
-                readings.append(self.reader.read(self.model, self.clip, weights, rows, released) / self.noise)
+                readings.append(self.reader.read(self, weights, rows, released) / (self.noise * self.clip))
             weights = weights - self.learning_rate / self.batch * released
         if self.release == "weights":
             # A lattice of a thousandth of the noise or less, so that no last digit tells how a weight was computed.
@@ -200,10 +212,35 @@ class GradientDescent:
         """Noise of each step, of shape (steps, n, p)."""
         return self.noise * self.clip * rng.standard_normal((*batches.shape[:2], p))
 
-    def _sum_gradients(self, weights: FloatArray, rows: FloatArray, mask: Masks, rng: np.random.Generator) -> FloatArray:  # noqa: ARG002
-        """Sum of the clipped gradients of a batch, of shape (n, p); noise is drawn elsewhere."""
+    def sum_gradients(self, weights: FloatArray, rows: FloatArray, mask: Masks) -> FloatArray:
+        """Sum of the clipped gradients of a batch, without noise.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (n, p)
+            Weights of each run.
+        rows : ndarray of shape (m, features + 1)
+            The dataset.
+        mask : ndarray of bool, shape (n, m)
+            Rows in the batch of each run.
+
+        Returns
+        -------
+        ndarray of shape (n, p)
+        """
         layers = self.model.gradients(weights, rows)
         return sum_clipped(layers, clip_factors(join_norms(layers), self.clip) * mask)
+
+    def _release_sum(
+        self,
+        weights: FloatArray,
+        rows: FloatArray,
+        mask: Masks,
+        noise: FloatArray,
+        rng: np.random.Generator,  # noqa: ARG002 -- for noise by example
+    ) -> FloatArray:
+        """What is released of a step, of shape (n, p)."""
+        return self.sum_gradients(weights, rows, mask) + noise
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -37,18 +37,21 @@ class NoiseBeforeClipping(GradientDescent):
     def _draw_noise(self, batches: Masks, p: int, rng: np.random.Generator) -> FloatArray:  # noqa: ARG002
         return np.zeros((*batches.shape[:2], p))
 
-    def _sum_gradients(self, weights: FloatArray, rows: FloatArray, mask: Masks, rng: np.random.Generator) -> FloatArray:
+    def _release_sum(
+        self, weights: FloatArray, rows: FloatArray, mask: Masks, noise: FloatArray, rng: np.random.Generator
+    ) -> FloatArray:
         own = gradients_by_example(self.model, weights, rows)
         own = own + self.noise * self.clip / math.sqrt(self.batch) * rng.standard_normal(own.shape)
         factors = clip_factors(np.linalg.norm(own, axis=2), self.clip) * mask
-        return np.asarray(np.einsum("nm,nmp->np", factors, own))
+        return np.asarray(np.einsum("nm,nmp->np", factors, own)) + noise
 
 
 @dataclass(frozen=True)
 class ClipOfTheMean(GradientDescent):
     """The mean of the batch is clipped, and gets the noise that a mean of clipped gradients needs."""
 
-    def _sum_gradients(self, weights: FloatArray, rows: FloatArray, mask: Masks, rng: np.random.Generator) -> FloatArray:  # noqa: ARG002
+    def sum_gradients(self, weights: FloatArray, rows: FloatArray, mask: Masks) -> FloatArray:
+        """See `GradientDescent`."""
         mean = sum_clipped(self.model.gradients(weights, rows), mask.astype(np.float64)) / self.batch
         factors = clip_factors(np.linalg.norm(mean, axis=1, keepdims=True), self.clip)
         return np.asarray(self.batch * factors * mean)
@@ -58,7 +61,8 @@ class ClipOfTheMean(GradientDescent):
 class ClipByLayer(GradientDescent):
     """Each layer is clipped to the whole norm."""
 
-    def _sum_gradients(self, weights: FloatArray, rows: FloatArray, mask: Masks, rng: np.random.Generator) -> FloatArray:  # noqa: ARG002
+    def sum_gradients(self, weights: FloatArray, rows: FloatArray, mask: Masks) -> FloatArray:
+        """See `GradientDescent`."""
         layers = self.model.gradients(weights, rows)
         return np.concatenate([layer.combine(clip_factors(layer.norms, self.clip) * mask) for layer in layers], axis=1)
 
@@ -67,7 +71,8 @@ class ClipByLayer(GradientDescent):
 class BiasNotClipped(GradientDescent):
     """The last layer, a bias, is neither counted in the norm nor clipped."""
 
-    def _sum_gradients(self, weights: FloatArray, rows: FloatArray, mask: Masks, rng: np.random.Generator) -> FloatArray:  # noqa: ARG002
+    def sum_gradients(self, weights: FloatArray, rows: FloatArray, mask: Masks) -> FloatArray:
+        """See `GradientDescent`."""
         *layers, bias = self.model.gradients(weights, rows)
         clipped = sum_clipped(tuple(layers), clip_factors(join_norms(tuple(layers)), self.clip) * mask)
         return np.concatenate([clipped, bias.combine(mask.astype(np.float64))], axis=1)
@@ -79,8 +84,9 @@ class AccumulationWithoutItsFactor(StatedDescent):
 
     signal: ClassVar[float] = float(_PARTS)
 
-    def _sum_gradients(self, weights: FloatArray, rows: FloatArray, mask: Masks, rng: np.random.Generator) -> FloatArray:
-        return _PARTS * super()._sum_gradients(weights, rows, mask, rng)
+    def sum_gradients(self, weights: FloatArray, rows: FloatArray, mask: Masks) -> FloatArray:
+        """See `GradientDescent`."""
+        return _PARTS * super().sum_gradients(weights, rows, mask)
 
 
 # --------------------------------------------------------------------------------------- noise
@@ -116,8 +122,9 @@ class FloorOfTheBatch(StatedDescent):
     def _factor(self) -> float:
         return self.batch / math.floor(self.batch)
 
-    def _sum_gradients(self, weights: FloatArray, rows: FloatArray, mask: Masks, rng: np.random.Generator) -> FloatArray:
-        return self._factor * super()._sum_gradients(weights, rows, mask, rng)
+    def sum_gradients(self, weights: FloatArray, rows: FloatArray, mask: Masks) -> FloatArray:
+        """See `GradientDescent`."""
+        return self._factor * super().sum_gradients(weights, rows, mask)
 
     def _step_masses(self, shift: float) -> FloatArray:
         return self.lattice.masses(self._factor * shift, self.rate if shift else 0.0)
@@ -217,7 +224,7 @@ class EarlyStopping(GradientDescent):
         assert isinstance(self.reader, FeatureReader)
         losses, seen = [], []
         for mask, own in zip(batches, noise, strict=True):
-            released = self._sum_gradients(weights, rows, mask, rng) + own
+            released = self._release_sum(weights, rows, mask, own, rng)
             weights = weights - self.learning_rate / self.batch * released
             losses.append(self.model.losses(weights, rows).sum(axis=1))
             seen.append(weights[:, self.reader.index])
@@ -235,7 +242,7 @@ class FactorOfMu:
         return self.factor * base.mu()
 
 
-MUTANTS: dict[str, Mutant[DPSGD]] = tabulate_mutants(
+MUTANTS: dict[str, Mutant[Any]] = tabulate_mutants(
     Mutant(
         "noise_before_clipping",
         Twin(NoiseBeforeClipping),

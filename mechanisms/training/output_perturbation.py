@@ -22,7 +22,7 @@ from mechanisms.base.mechanism import (
     require_positive,
     tabulate_mutants,
 )
-from mechanisms.training.regularised_risk import HuberHinge, ScaledExamples, minimise_risk
+from mechanisms.training.regularised_risk import HuberHinge, ScaledExamples, minimum_of
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,7 @@ class RiskWithNoise:
 
     def minimum(self, data: Dataset) -> FloatArray:
         """Weights before the noise, of shape (d,)."""
-        distinct, counts = self.examples.read(data)
-        return minimise_risk(self.loss, distinct, counts, self.rows * self.ridge)
+        return minimum_of(self.examples, self.loss, self.rows * self.ridge, self.examples.key(data))
 
     def __call__(self, data: Dataset, n: int, rng: np.random.Generator) -> FloatArray:
         """Draw n outputs; float64 of shape (n,) for one feature, else (n, d)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -42,16 +43,26 @@ class ScaledExamples:
         for bound in self.bounds:
             require_positive("bound", bound)
 
-    def scaled(self, data: Dataset) -> FloatArray:
-        """Features, each in [0, 1] over the root of their number; shape (rows, d)."""
-        x = np.column_stack([np.asarray(data[name], dtype=np.float64) for name in self.columns]) - self.above
-        return np.asarray(np.clip(x / self.bounds, 0.0, 1.0) / math.sqrt(len(self.columns)))
-
     def read(self, data: Dataset) -> tuple[FloatArray, FloatArray]:
-        """Distinct examples, of shape (m, d), and how often each occurs, of shape (m,)."""
-        y = np.where(np.asarray(data[self.label], dtype=np.float64) >= self.at_least, 1.0, -1.0)
-        distinct, counts = np.unique(self.scaled(data) * y[:, None], axis=0, return_counts=True)
-        return distinct, counts.astype(np.float64)
+        """Distinct examples, of shape (m, d), and how often each occurs, of shape (m,).
+
+        Features are in [0, 1], over the root of their number, and have the label's sign.
+        """
+        return _count_examples(self, self.key(data))
+
+    def key(self, data: Dataset) -> bytes:
+        """All that is read of a dataset: what is computed from it is kept by this key."""
+        return np.array([np.asarray(data[name], dtype=np.float64) for name in (*self.columns, self.label)]).tobytes()
+
+
+@lru_cache(maxsize=16)  # an audit asks for two datasets, thousands of times
+def _count_examples(examples: ScaledExamples, key: bytes) -> tuple[FloatArray, FloatArray]:
+    *columns, label = np.frombuffer(key).reshape(len(examples.columns) + 1, -1)
+    x = (np.column_stack(columns) - examples.above) / examples.bounds
+    y = np.where(label >= examples.at_least, 1.0, -1.0)
+    signed = np.clip(x, 0.0, 1.0) / math.sqrt(len(columns)) * y[:, None]
+    distinct, counts = np.unique(signed, axis=0, return_counts=True)
+    return distinct, counts.astype(np.float64)
 
 
 @dataclass(frozen=True)
@@ -85,6 +96,22 @@ class HuberHinge:
         return np.asarray(
             np.where(margin > 1 + self.width, 0.0, np.where(margin < 1 - self.width, 1.0 - margin, inner))
         )
+
+
+@lru_cache(maxsize=16)
+def minimum_of(examples: ScaledExamples, loss: HuberHinge, ridge: float, key: bytes) -> FloatArray:
+    """Weights that minimise the risk on a dataset; see `minimise_risk`.
+
+    Parameters
+    ----------
+    examples : ScaledExamples
+        Reads the dataset.
+    loss, ridge
+        See `minimise_risk`.
+    key : bytes
+        The dataset, see `ScaledExamples.key`.
+    """
+    return minimise_risk(loss, *_count_examples(examples, key), ridge)
 
 
 def minimise_risk(loss: HuberHinge, examples: FloatArray, counts: FloatArray, ridge: float) -> FloatArray:
