@@ -47,9 +47,7 @@ def output_perturbation() -> Iterator[Draft]:
     one = OneWeightPerturbation(_HEALTH, rows, 0.5, _EPSILON)
     draws = {"smoke": 40_000, "standard": 400_000}
     follows = {"rounding": one.grain}
-    yield from reference(
-        one, PureDP(_EPSILON), pair, case="one_weight", relation=REPLACE, draws=draws, follows=follows
-    )
+    yield from reference(one, PureDP(_EPSILON), pair, case="one_weight", relation=REPLACE, draws=draws, follows=follows)
     three = OutputPerturbation(_THREE, rows, 0.5, _EPSILON)
     level = three.pair_level(pair.x, pair.y)
     yield privacy(
@@ -64,7 +62,13 @@ def output_perturbation() -> Iterator[Draft]:
     beta, weights = 0.1, three.minimum(rand())
     at_most = 3 * math.log(3 / beta) * three.scale + three.grain
     yield accuracy(
-        three, rand(), LengthOfError(weights), at_most=at_most, beta=beta, case="length_of_noise", draws={"smoke": 5_000}
+        three,
+        rand(),
+        LengthOfError(weights),
+        at_most=at_most,
+        beta=beta,
+        case="length_of_noise",
+        draws={"smoke": 5_000},
     )
     yield from broken_and_deviating(
         OUTPUTS["sensitivity_of_adding"], one, pair, relation=REPLACE, draws={"smoke": 20_000, "standard": 20_000}

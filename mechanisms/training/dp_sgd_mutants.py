@@ -97,7 +97,7 @@ class NoiseScaledByTheBatch(StatedDescent):
     """Noise is multiplied by the size of the drawn batch over its expectation."""
 
     def _draw_noise(self, batches: Masks, p: int, rng: np.random.Generator) -> FloatArray:
-        return super()._draw_noise(batches, p, rng) * batches.sum(axis=2)[:, :, None] / self.batch
+        return np.asarray(super()._draw_noise(batches, p, rng) * batches.sum(axis=2)[:, :, None] / self.batch)
 
     def law(self, data: Dataset) -> FiniteLaw | ProductLaw:
         """Exact distribution for the canary alone or for no rows, whose batches are of one row or empty."""
@@ -228,7 +228,8 @@ class EarlyStopping(GradientDescent):
             weights = weights - self.learning_rate / self.batch * released
             losses.append(self.model.losses(weights, rows).sum(axis=1))
             seen.append(weights[:, self.reader.index])
-        return (np.argmin(losses, axis=0) == np.argmax(seen, axis=0)).astype(np.int64)
+        chosen: IntArray = (np.argmin(losses, axis=0) == np.argmax(seen, axis=0)).astype(np.int64)
+        return chosen
 
 
 @dataclass(frozen=True)
@@ -264,7 +265,9 @@ MUTANTS: dict[str, Mutant[Any]] = tabulate_mutants(
         "violation",
         "up to the root of the number of layers times the sensitivity; depends on the canary's gradients",
     ),
-    Mutant("bias_not_clipped", Twin(BiasNotClipped), None, "violation", "a bias's gradient is up to 1 for any clip norm"),
+    Mutant(
+        "bias_not_clipped", Twin(BiasNotClipped), None, "violation", "a bias's gradient is up to 1 for any clip norm"
+    ),
     Mutant(
         "accumulation_without_factor",
         Twin(AccumulationWithoutItsFactor),

@@ -93,9 +93,7 @@ def _interval_masses(edges: FloatArray) -> FloatArray:
     """Normal probabilities between neighbouring edges, with relative accuracy in both tails."""
     low, high = edges[:-1], edges[1:]
     upper = low > 0
-    return np.asarray(
-        np.where(upper, special.ndtr(-low) - special.ndtr(-high), special.ndtr(high) - special.ndtr(low))
-    )
+    return np.asarray(np.where(upper, special.ndtr(-low) - special.ndtr(-high), special.ndtr(high) - special.ndtr(low)))
 
 
 def law_of_sum(lattice: LossLattice, masses: Sequence[FloatArray]) -> FiniteLaw:

@@ -18,7 +18,7 @@ from mechanisms.base.mechanism import Dataset, FloatArray, require
 
 @dataclass(frozen=True)
 class LayerGradients:
-    """Gradients of one layer, by trial and example, without their matrix.
+    """Gradients of one layer, by trial and example.
 
     Parameters
     ----------
@@ -26,10 +26,13 @@ class LayerGradients:
         Their l2 norms.
     combine : callable
         From factors of shape (trials, examples) to the sum of the gradients with these factors, shape (trials, p).
+    expand : callable
+        Returns the gradients themselves, shape (trials, examples, p).
     """
 
     norms: FloatArray
     combine: Callable[[FloatArray], FloatArray]
+    expand: Callable[[], FloatArray]
 
 
 class Model(Protocol):
@@ -70,6 +73,15 @@ def _residual(margins: FloatArray, labels: FloatArray) -> FloatArray:
     return -labels * special.expit(-labels * margins)
 
 
+def _bias_gradients(residual: FloatArray) -> LayerGradients:
+    """Gradients of the output's bias."""
+    return LayerGradients(
+        np.abs(residual),
+        lambda factors: (factors * residual).sum(axis=1, keepdims=True),
+        lambda: residual[:, :, None],
+    )
+
+
 @dataclass(frozen=True)
 class LogisticRegression:
     """Logistic regression: a layer of weights, and one of a bias.
@@ -100,8 +112,12 @@ class LogisticRegression:
         residual = _residual(self._margins(weights, x), data[:, -1])
         size = np.abs(residual)
         return (
-            LayerGradients(size * np.linalg.norm(x, axis=1), lambda factors: (factors * residual) @ x),
-            LayerGradients(size, lambda factors: (factors * residual).sum(axis=1, keepdims=True)),
+            LayerGradients(
+                size * np.linalg.norm(x, axis=1),
+                lambda factors: (factors * residual) @ x,
+                lambda: residual[:, :, None] * x,
+            ),
+            _bias_gradients(residual),
         )
 
     def losses(self, weights: FloatArray, data: FloatArray) -> FloatArray:
@@ -162,13 +178,18 @@ class HiddenLayerNetwork:
             return found
 
         return (
-            LayerGradients(norm * np.linalg.norm(x, axis=1), combine_inner),
-            LayerGradients(norm, lambda factors: np.einsum("nm,nmh->nh", factors, back)),
+            LayerGradients(
+                norm * np.linalg.norm(x, axis=1),
+                combine_inner,
+                lambda: np.einsum("nmh,mf->nmhf", back, x).reshape(*size.shape, -1),
+            ),
+            LayerGradients(norm, lambda factors: np.einsum("nm,nmh->nh", factors, back), lambda: back),
             LayerGradients(
                 size * np.linalg.norm(active, axis=2),
                 lambda factors: np.einsum("nm,nmh->nh", factors * residual, active),
+                lambda: residual[:, :, None] * active,
             ),
-            LayerGradients(size, lambda factors: (factors * residual).sum(axis=1, keepdims=True)),
+            _bias_gradients(residual),
         )
 
     def losses(self, weights: FloatArray, data: FloatArray) -> FloatArray:
@@ -193,12 +214,7 @@ def gradients_by_example(model: Model, weights: FloatArray, data: FloatArray) ->
     data : ndarray of shape (examples, features + 1)
         Rows with their labels.
     """
-    layers, one = model.gradients(weights, data), np.eye(len(data))
-    shape = (len(weights), len(data))
-    rows = [
-        np.concatenate([layer.combine(np.broadcast_to(unit, shape)) for layer in layers], axis=1) for unit in one
-    ]
-    return np.stack(rows, axis=1) if rows else np.zeros((len(weights), 0, weights.shape[1]))
+    return np.concatenate([layer.expand() for layer in model.gradients(weights, data)], axis=2)
 
 
 def clip_factors(norms: FloatArray, clip: float) -> FloatArray:

@@ -22,7 +22,7 @@ from mechanisms.base.mechanism import (
     require_positive,
     tabulate_mutants,
 )
-from mechanisms.training.regularised_risk import HuberHinge, ScaledExamples
+from mechanisms.training.regularised_risk import HUBER_HINGE, HuberHinge, ScaledExamples
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class ObjectivePerturbation:
     rows: int
     ridge: float
     epsilon: float
-    loss: HuberHinge = HuberHinge()
+    loss: HuberHinge = HUBER_HINGE
     cell: float = 1.0 / 32
     most: int = 256
 
@@ -107,7 +107,7 @@ class ObjectivePerturbation:
     def law(self, data: Dataset) -> FiniteLaw:
         """Exact distribution of the cells."""
         cells = np.arange(-self.most, self.most)
-        edges = self._slope(data, cells[1:] * self.cell)
+        edges = self._slope(data, np.asarray(cells[1:] * self.cell, dtype=np.float64))
         below = np.concatenate([[-math.inf], edges, [math.inf]]) * self.noise_level / 2.0
         masses = _laplace_masses(below)
         return FiniteLaw(tuple(cells.tolist()), masses / masses.sum())

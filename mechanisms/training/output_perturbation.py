@@ -22,7 +22,7 @@ from mechanisms.base.mechanism import (
     require_positive,
     tabulate_mutants,
 )
-from mechanisms.training.regularised_risk import HuberHinge, ScaledExamples, minimum_of
+from mechanisms.training.regularised_risk import HUBER_HINGE, HuberHinge, ScaledExamples, minimum_of
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class RiskWithNoise:
     rows: int
     ridge: float
     level: float
-    loss: HuberHinge = HuberHinge()
+    loss: HuberHinge = HUBER_HINGE
 
     def __post_init__(self) -> None:
         require_positive("ridge", self.ridge)
@@ -72,7 +72,7 @@ class RiskWithNoise:
     @cached_property
     def grain(self) -> float:
         """Lattice of the outputs, a power of two."""
-        return 2.0 ** math.floor(math.log2(self.sensitivity / self.level / 1024))
+        return float(2.0 ** math.floor(math.log2(self.sensitivity / self.level / 1024)))
 
     def with_noise(self, factor: float) -> Self:
         """Return the same with ``factor`` times the noise, for controls of accuracy."""
@@ -87,7 +87,7 @@ class RiskWithNoise:
         require_draws(n)
         weights = self.minimum(data)
         noisy = np.rint((weights + self._draw_noise(n, len(weights), rng)) / self.grain) * self.grain
-        return noisy[:, 0] if len(weights) == 1 else noisy
+        return np.asarray(noisy[:, 0] if len(weights) == 1 else noisy)
 
     def _draw_noise(self, n: int, d: int, rng: np.random.Generator) -> FloatArray:
         """Noise with density proportional to ``exp(-|b| / scale)``, of shape (n, d)."""

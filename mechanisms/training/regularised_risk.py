@@ -98,6 +98,10 @@ class HuberHinge:
         )
 
 
+#: The loss with a width of a half.
+HUBER_HINGE = HuberHinge()
+
+
 @lru_cache(maxsize=16)
 def minimum_of(examples: ScaledExamples, loss: HuberHinge, ridge: float, key: bytes) -> FloatArray:
     """Weights that minimise the risk on a dataset; see `minimise_risk`.
