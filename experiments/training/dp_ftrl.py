@@ -15,7 +15,7 @@ from mechanisms.training.models import LogisticRegression
 
 _RUNS: Mapping[str, int] = {"smoke": 20_000, "standard": 200_000}
 #: A distribution shows in fewer.
-_SAME = {"draws": {"smoke": 15_000, "standard": 50_000}}
+_SAME = {"draws": {"smoke": 20_000, "standard": 50_000}}
 _BROKEN_RUNS: Mapping[str, int] = {"smoke": 20_000, "standard": 20_000}
 
 
@@ -28,7 +28,7 @@ def dp_ftrl() -> Iterator[Draft]:
     """Batches in a fixed order, three epochs; the last row is the canary, in the first batch of an epoch."""
     model, reader = LogisticRegression(PIXELS), FeatureReader(CORNER)
     pair = planted(digits(12), corner_canary(), "an image with ink in a corner behind 12 images")
-    thrice = DPFTRL(model, reader, 0.1, 1.0, 9, batch=4.0, learning_rate=0.02, epochs=3)
+    thrice = DPFTRL(model, reader, 0.1, 1.0, 6, batch=6.0, learning_rate=0.02, epochs=3)
     claim = GaussianDP(thrice.mu())
     yield from reference(thrice, claim, pair, case="three_epochs", relation=ADD_REMOVE, draws=_RUNS, follows=_SAME)
     for name, mutant in MUTANTS.items():

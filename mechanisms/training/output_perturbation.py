@@ -93,7 +93,7 @@ class RiskWithNoise:
         """Noise with density proportional to ``exp(-|b| / scale)``, of shape (n, d)."""
         direction = rng.standard_normal((n, d))
         length = rng.gamma(d, self.scale, size=(n, 1))
-        return length * direction / np.linalg.norm(direction, axis=1, keepdims=True)
+        return np.asarray(length * direction / np.linalg.norm(direction, axis=1, keepdims=True))
 
 
 @dataclass(frozen=True)
