@@ -72,14 +72,14 @@ class DPFTRL(StatedDescent):
     def _band(self) -> int:
         return self.separation
 
-    def _taken(self, slot: int) -> FloatArray:
+    def _sum_columns(self, slot: int) -> FloatArray:
         """What a row of this batch adds to ``C x``, in clip norms, of shape (steps,)."""
         return np.asarray(self.matrix[:, slot :: self.separation].sum(axis=1))
 
     @property
     def sensitivity(self) -> float:
         """Largest l2 norm that a row adds to ``C x``, in clip norms."""
-        return max(float(np.linalg.norm(self._taken(slot))) for slot in range(self.separation))
+        return max(float(np.linalg.norm(self._sum_columns(slot))) for slot in range(self.separation))
 
     def mu(self) -> float:
         """Level as Gaussian DP for adding or removing a row: ``1 / noise``."""
@@ -96,7 +96,7 @@ class DPFTRL(StatedDescent):
 
     def _round_readings(self, readings: FloatArray) -> IntArray:
         """See `GradientDescent`: one reading of the run, along what the row would add."""
-        direction = self._taken(self.slot)
+        direction = self._sum_columns(self.slot)
         along = readings @ self.matrix.T @ direction / np.linalg.norm(direction) / self.sensitivity
         return self.lattice.cells(along)
 
@@ -107,7 +107,7 @@ class DPFTRL(StatedDescent):
         if shift:
             found = int(np.flatnonzero(rows[:, self.reader.index])[0]) % self.separation
             require(found == self.slot, f"a canary in batch {self.slot}", found)
-        added = float(np.linalg.norm(self._taken(self.slot))) / self.sensitivity
+        added = float(np.linalg.norm(self._sum_columns(self.slot))) / self.sensitivity
         return law_of_cells(self.lattice, self.lattice.masses(added * shift, 1.0))
 
     def _distance(self, rows: int) -> float:
@@ -161,7 +161,7 @@ class LevelOfTwin:
     def __call__(self, base: DPFTRL) -> float:
         """Largest norm that a row adds over the one that the noise is scaled to, over the noise."""
         built = Twin(self.mutant)(base)
-        added = max(float(np.linalg.norm(built._taken(slot))) for slot in range(built.separation))
+        added = max(float(np.linalg.norm(built._sum_columns(slot))) for slot in range(built.separation))
         return added / built.sensitivity / base.noise
 
 

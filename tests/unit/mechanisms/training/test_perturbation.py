@@ -69,7 +69,7 @@ def test_no_replaced_row_moves_the_minimum_further_than_stated() -> None:
         mechanism = RiskWithNoise(TWO, len(TABLE), ridge, 1.0)
         for _ in range(30):
             other = TABLE.copy()
-            other.iloc[0] = [rng.random() * 3, rng.random(), rng.integers(0, 3)]
+            other.iloc[0] = np.array([rng.random() * 3, rng.random(), rng.integers(0, 3)])
             moved = np.linalg.norm(mechanism.minimum(TABLE) - mechanism.minimum(other))
             assert moved <= mechanism.sensitivity * (1 + 1e-9)
 
@@ -100,7 +100,7 @@ def test_noise_has_the_stated_density() -> None:
     assert stats.kstest(angle, stats.uniform(-math.pi, 2 * math.pi).cdf).pvalue > ALPHA
     one = OneWeightPerturbation(ONE, len(TABLE), 0.5, 1.0)
     outputs = one(TABLE, 10_000, np.random.default_rng(5))
-    law = one.law(TABLE)
+    law: Any = one.law(TABLE)
     assert outputs.shape == (10_000,)
     assert stats.kstest(outputs, law.cdf).pvalue > ALPHA
     assert np.array_equal(outputs / one.grain, np.rint(outputs / one.grain))
@@ -145,7 +145,7 @@ def test_no_pair_is_above_the_claimed_level() -> None:
         mechanism = dataclasses.replace(OBJECTIVE, ridge=ridge)
         for _ in range(15):
             other = TABLE.copy()
-            other.iloc[0] = [rng.random() * 3, rng.random(), rng.integers(0, 3)]
+            other.iloc[0] = np.array([rng.random() * 3, rng.random(), rng.integers(0, 3)])
             assert curve(mechanism.law(TABLE), mechanism.law(other)).epsilon(0.0) <= mechanism.epsilon
     x, y = turned()
     assert curve(mechanism.law(x), mechanism.law(y)).epsilon(0.0) > 0.9 * mechanism.epsilon
