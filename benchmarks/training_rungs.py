@@ -6,7 +6,6 @@ Run ``python -m benchmarks.training_rungs`` from the repository's root. The page
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import math
 import statistics
 from collections.abc import Iterator
