@@ -77,10 +77,8 @@ def dp_sgd() -> Iterator[Draft]:
     network, pair = _network()
     yield from reference(network, GaussianDP(network.mu()), pair, case="network", **full)
     # 65 weights, and the corner's is the only one that the canary moves by more than the bias.
-    level = _WEIGHTS.mu()
-    yield privacy(
-        _WEIGHTS, GaussianDP(level), _images(), case="weights", exact_level=level, relation=ADD_REMOVE, draws=_RUNS
-    )
+    weights = GaussianDP(_WEIGHTS.mu())
+    yield privacy(_WEIGHTS, weights, _images(), case="weights", relation=ADD_REMOVE, draws=_RUNS)
     sampled: dict[str, Any] = {"relation": ADD_REMOVE, "draws": _SAMPLED_RUNS, "follows": {"draws": _SAME_RUNS}}
     yield from reference(_SAMPLED, _CLAIM, _images(), case="sampled", **sampled)
     steps = dataclasses.replace(_SAMPLED, release="steps", steps=3, cell=0.125)

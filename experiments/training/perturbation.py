@@ -50,9 +50,7 @@ def output_perturbation() -> Iterator[Draft]:
     yield from reference(one, PureDP(_EPSILON), pair, case="one_weight", relation=REPLACE, draws=draws, follows=follows)
     three = OutputPerturbation(_THREE, rows, 0.5, _EPSILON)
     level = three.pair_level(pair.x, pair.y)
-    yield privacy(
-        three, PureDP(_EPSILON), pair, case="three_weights", relation=REPLACE, draws=draws, exact_level=min(level, 2.0)
-    )
+    yield privacy(three, PureDP(_EPSILON), pair, case="three_weights", relation=REPLACE, draws=draws, exact_level=level)
     gaussian = GaussianOutputPerturbation(_THREE, rows, 0.5, 1.0)
     follows = {"rounding": gaussian.grain}
     yield from reference(

@@ -283,7 +283,8 @@ class StatedDescent(GradientDescent):
     def _distance(self, rows: int) -> float:
         """How far weights move from the first ones; see `_NOISE_REACH`."""
         noise = self.noise * (math.sqrt(sum(self.model.sizes)) + _NOISE_REACH) * math.sqrt(self.steps)
-        return self.learning_rate / self.batch * self.clip * (rows * self.steps + noise)
+        moved = self.signal * rows * self.steps + max(1.0, self.deviation) * noise
+        return self.learning_rate / self.batch * self.clip * moved
 
 
 @dataclass(frozen=True)

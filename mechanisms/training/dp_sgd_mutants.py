@@ -129,6 +129,9 @@ class FloorOfTheBatch(StatedDescent):
     def _step_masses(self, shift: float) -> FloatArray:
         return self.lattice.masses(self._factor * shift, self.rate if shift else 0.0)
 
+    def _distance(self, rows: int) -> float:
+        return self._factor * super()._distance(rows)
+
 
 @dataclass(frozen=True)
 class SeedReused(GradientDescent):
@@ -168,6 +171,9 @@ class NoiseByPrivateDelta(StatedDescent):
 
     def _draw_noise(self, batches: Masks, p: int, rng: np.random.Generator) -> FloatArray:
         return super()._draw_noise(batches, p, rng) * self._ratio(batches.shape[2])
+
+    def _distance(self, rows: int) -> float:
+        return max(1.0, self._ratio(rows)) * super()._distance(rows)
 
     def law(self, data: Dataset) -> FiniteLaw | ProductLaw:
         """See `StatedDescent.law`; the scale depends on the dataset."""
