@@ -22,7 +22,8 @@ test-versions: .venv/installed
 
 # The published figures: the run over the whole catalogue (10 minutes on 2 cores) with its theorems and errata, false
 # alarms (23), joint events (5), power (3), the cases of other sequential auditors (10), one training run (10),
-# steps of a run and many runs (14), runs of libraries (6), certificates and replay (16), calibration (4), mutants (10), spread losses (5), conformity (4), defects with real libraries (2), many pairs (10),
+# steps of a run and many runs (14), runs of libraries (6), pitfalls of training (4), certificates and replay (16),
+# calibration (4), mutants (10), spread losses (5), conformity (4), defects with real libraries (2), many pairs (10),
 # and the engine's own cost (2).
 bench: publish
 	$(BIN)/python -m benchmarks.false_alarms --out reports/false_alarms.md
@@ -38,6 +39,7 @@ bench: publish
 	$(BIN)/python -m benchmarks.one_run --out reports/one_run.md
 	$(BIN)/python -m benchmarks.training --out reports/training.md
 	$(BIN)/python -m benchmarks.training_libraries --out reports/training_libraries.md
+	$(BIN)/python -m benchmarks.training_rungs --out reports/training_rungs.md
 	$(BIN)/python -m benchmarks.digits --out reports/digits.md
 	$(BIN)/dpaudit calibrate --out reports
 	$(BIN)/python -m benchmarks.mutants --out reports/mutants.md

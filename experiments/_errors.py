@@ -29,6 +29,24 @@ class FirstAnswerError:
 
 
 @dataclass(frozen=True, eq=False)
+class LengthOfError:
+    """Length, in the l2 norm, of the error of a vector.
+
+    Parameters
+    ----------
+    truth : array_like of shape (k,)
+        The true vector.
+    """
+
+    truth: ArrayLike
+
+    def __call__(self, outputs: Any) -> FloatArray:
+        """Errors of n vectors, shape (n, k)."""
+        errors = np.asarray(outputs, dtype=np.float64) - np.asarray(self.truth)
+        return np.asarray(np.linalg.norm(errors, axis=1), dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
 class TypicalError:
     """Mean over the answers of their absolute errors: its expectation is that of a single answer.
 

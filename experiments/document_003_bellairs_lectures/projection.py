@@ -106,7 +106,7 @@ def _privacy() -> Iterator[Draft]:
     yield exact(eight, ApproxDP(EPSILON, DELTA), more, case="eight_attributes", relation=ADD_REMOVE)
     yield exact(eight, GaussianDP(eight.mu), more, case="eight_attributes", relation=ADD_REMOVE)
     four = _noisy_moments(4, _LARGE)
-    draws = {"smoke": 6_000, "standard": 80_000}
+    draws = {"smoke": 6_000, "standard": 90_000}
     yield from reference(
         four, GaussianDP(four.mu), more, case="four_attributes", relation=ADD_REMOVE, draws=draws, follows=False
     )

@@ -40,6 +40,7 @@ TOPICS = (
     "query_release",
     "lower_bounds",
     "teacher_ensembles",
+    "training",
 )
 
 

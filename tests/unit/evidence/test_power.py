@@ -11,6 +11,7 @@ from scipy import stats
 
 from auditor import ApproxDP, GaussianDP, PureDP
 from auditor.events.features import MAX_COORDINATES
+from auditor.events.spread_shifts import LEAST_COORDINATES
 from auditor.evidence.power import (
     NARROW,
     POWER,
@@ -218,8 +219,9 @@ def test_so_many_draws_resolve_a_level_and_hardly_fewer_do_not(guarantee: Guaran
 
 def test_learning_takes_more_of_wide_outputs() -> None:
     assert NARROW == MAX_COORDINATES
-    assert draws_that_count(3_000, NARROW, 20_000) == draws_that_count(3_000, 1, 20_000) == 1_000
-    assert draws_that_count(3_000, NARROW + 1, 20_000) < 1_000
+    assert draws_that_count(3_000, LEAST_COORDINATES - 1, 20_000) == draws_that_count(3_000, 1, 20_000) == 1_000
+    counted = [draws_that_count(3_000, width, 20_000) for width in (LEAST_COORDINATES - 1, NARROW, NARROW + 1)]
+    assert counted == sorted(set(counted), reverse=True)
     assert draws_that_count(100_000, NARROW, 20_000) < draws_that_count(100_000, 1, 20_000)
     assert draws_that_count(0, 1, 20_000) == 0
 

@@ -1,0 +1,1 @@
+"""Private training: DP-SGD, DP-FTRL, output and objective perturbation, with the pitfalls of each."""
