@@ -110,7 +110,7 @@ def _score_shifts(values: Array, centres: Array, exponent: float) -> Array:
 
 
 def add_shifts(x: Batch, y: Batch, groups: Sequence[Candidates]) -> list[Candidates]:
-    """Add events of a sum of small shifts, which are preferred by `penalise_others`.
+    """Add events of a sum of small shifts; see `penalise_others`.
 
     Parameters
     ----------
@@ -141,7 +141,7 @@ def add_shifts(x: Batch, y: Batch, groups: Sequence[Candidates]) -> list[Candida
 
 
 def penalise_others(groups: Sequence[Candidates], gained: Array) -> list[float]:
-    """Nats that events of each group have to be better by, because of the sum of shifts.
+    """Nats by which events have to beat the sum of shifts.
 
     Parameters
     ----------

@@ -234,8 +234,8 @@ def draws_that_count(n: float, width: int, learned_from: int) -> int:
     -------
     int
         A third of the draws, or down to a fifth for wide outputs, and less of those far beyond ``learned_from``.
-        Measured with planted violations, see ``benchmarks/planted.py``: at least 0.9 of them are flagged at the level that
-        `find_resolution` gives for it, for each kind of `LEARNED`.
+        Measured with planted violations, see ``benchmarks/planted.py``: at least 0.9 of them are flagged at the level
+        that `find_resolution` gives for it, for each kind of `LEARNED`.
     """
     cost = next(cost for cost in LEARNING if width <= cost.widest)
     known = min(n, cost.full * learned_from)
