@@ -7,6 +7,7 @@ import json
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor, as_completed
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +57,7 @@ def audit_runs(
     detect: float | None = None,
     seed: int = 0,
     jobs: int = 1,
+    executor: Executor | None = None,
     progress: bool = True,
     id: str = "runs/L1/claim/given",  # noqa: A002 - it is the result's id
 ) -> AuditResult:
@@ -87,6 +89,9 @@ def audit_runs(
         Seed of the coins and of each run's generator.
     jobs : int
         Processes, by joblib. Results do not depend on it.
+    executor : concurrent.futures.Executor, optional
+        Makes the runs instead, such as ``client.get_executor()`` of a client of a dask cluster. What it runs has to be
+        importable there, or pickled by value.
     progress : bool
         Write lines on standard error, with an estimate of the time left.
     id : str
@@ -109,11 +114,13 @@ def audit_runs(
     whenever they ended. Bets are those of `bet_on_draws`, guesses those of `bound_by_guesses`.
     """
     about = _check_arguments(train, data, neighbor, score, claim, runs, evidence, alpha, jobs, seed)
+    if executor is not None and not callable(getattr(executor, "submit", None)):
+        raise SpecificationError(f"executor must be one of concurrent.futures, or None, got {executor!r}")
     kept = None if directory is None else KeptRuns(Path(directory), about)
     outputs = {} if kept is None else dict(kept.outputs)
     missing = [run for run in range(runs) if run not in outputs]
     tell = _Progress(runs, runs - len(missing)) if progress and missing else None
-    for run, output in _make_runs(train, data, neighbor, score, seed, missing, jobs):
+    for run, output in _make_runs(train, data, neighbor, score, seed, missing, jobs, executor):
         outputs[run] = output
         if kept is not None:
             kept.add(run, output)
@@ -215,10 +222,25 @@ def _make_run(train: Train, data: Any, score: Score | None, seed: int, run: int)
 
 
 def _make_runs(
-    train: Train, data: Any, neighbor: Any, score: Score | None, seed: int, missing: Sequence[int], jobs: int
+    train: Train,
+    data: Any,
+    neighbor: Any,
+    score: Score | None,
+    seed: int,
+    missing: Sequence[int],
+    jobs: int,
+    executor: Executor | None,
 ) -> Iterator[tuple[int, Array]]:
     """Runs as they end, in this process or in several."""
     asked = ((train, data if _coin(seed, run) else neighbor, score, seed, run) for run in missing)
+    if executor is not None:
+        futures = [executor.submit(_make_run, *one) for one in asked]
+        try:
+            yield from (future.result() for future in as_completed(futures))
+        finally:
+            for future in futures:
+                future.cancel()
+        return
     if jobs == 1 or len(missing) < 2:
         yield from (_make_run(*one) for one in asked)
         return

@@ -8,17 +8,21 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 from auditor.claims import registry
+from auditor.privacy.guarantees import GaussianDP
 from auditor.runs import dask_cluster as handing_out
 from auditor.runs.claim_process import find_refusal, hash_declarations, read_versions
 from auditor.runs.run import Run
+from auditor.training import audit_runs
 from tests.clusters import Cluster, cluster, wait
 from tests.commandline import FINE, HEADER, REPORTS, ROOT, Command, interrupt, read, refused, start, until
 
-pytest.importorskip("distributed")
+distributed = pytest.importorskip("distributed")
 
 #: Mechanisms that show where they run, or break it.
 MORE = '''
@@ -102,6 +106,17 @@ def test_a_cluster_and_local_dask_give_the_bytes_of_one_core(two: Cluster, tmp_p
     assert same(tmp_path / "one", tmp_path / "here")
     assert len(read(tmp_path / "cluster" / "results.json")["claims"]) == 5
     assert read(tmp_path / "cluster" / "run.json")["scheduler"] == two.address
+
+
+def test_training_runs_on_a_cluster_are_those_of_one_process(two: Cluster) -> None:
+    def train(data: Any, rng: np.random.Generator) -> float:
+        return float(np.round(data[0] + rng.normal(), 3))
+
+    options: dict[str, Any] = {"runs": 12, "progress": False}
+    alone = audit_runs(train, [1], [0], None, GaussianDP(1.0), **options)
+    with distributed.Client(two.address, set_as_default=False) as client:
+        spread = audit_runs(train, [1], [0], None, GaussianDP(1.0), executor=client.get_executor(), **options)
+    assert spread.to_json() == alone.to_json()
 
 
 def test_a_worker_or_a_process_that_is_killed_in_the_middle_costs_nothing(

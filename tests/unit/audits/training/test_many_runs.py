@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +130,19 @@ def test_several_processes_find_the_same(tmp_path: Path) -> None:
     assert len(KeptRuns(tmp_path, json.loads((tmp_path / NAME).read_text().split("\n")[0])["about"]).outputs) == 8
 
 
+def test_an_executor_makes_the_same_runs() -> None:
+    with ThreadPoolExecutor(2) as executor:
+        assert audited(executor=executor, runs=8).to_json() == audited(runs=8).to_json()
+
+
+def test_a_training_that_fails_in_an_executor_cancels_the_other_runs(tmp_path: Path) -> None:
+    def fails(data: Any, rng: np.random.Generator) -> Any:
+        raise ArithmeticError("diverged")
+
+    with ThreadPoolExecutor(1) as executor, pytest.raises(ArithmeticError, match="diverged"):
+        audited(train=fails, executor=executor, runs=8, directory=tmp_path)
+
+
 def test_progress_estimates_the_time_left(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     audited(runs=4, progress=True, directory=tmp_path)
     assert capsys.readouterr().err == "run 4 of 4, about 0 s left\n"
@@ -169,6 +183,7 @@ def test_right_guesses_bound_every_notion() -> None:
         ({"claim": 1.0}, "claim must be a guarantee"),
         ({"runs": 1}, "runs must be an integer of at least 2"),
         ({"jobs": 0}, "jobs must be an integer of at least 1"),
+        ({"executor": 2}, "executor must be one of concurrent.futures, or None, got 2"),
         ({"alpha": 1}, "alpha must be a number in"),
         ({"evidence": "luck"}, "evidence must be one of bets, guesses"),
         ({"neighbor": [1]}, "are the same dataset"),
