@@ -44,6 +44,23 @@ def describe_target(target: object) -> str:
     return str(getattr(function, "__qualname__", type(function).__qualname__))
 
 
+def format_duration(seconds: float) -> str:
+    """Format a duration, from nanoseconds to days.
+
+    Examples
+    --------
+    >>> format_duration(4.23e-5), format_duration(61), format_duration(9000)
+    ('42.3 us', '61 s', '2.5 hours')
+    """
+    for size, unit in ((86400, "days"), (3600, "hours"), (60, "minutes")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.3g} {unit}"
+    for size, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{math.ceil(seconds / 1e-9)} ns" if seconds > 0 else "0 s"
+
+
 def summarise_findings(
     evidence: Evidence, guarantee: Guarantee, pairs: Sequence[Pair], settings: Settings, private: bool
 ) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from auditor.audits.independence import FALSE_ALARM, check_independence
 from auditor.audits.privacy_loop import FIRST, Settings
+from auditor.audits.summary import format_duration
 from auditor.datasets.files import read_data
 from auditor.errors import TargetError, TargetRaised
 from auditor.privacy.guarantees import PureDP
@@ -165,15 +166,15 @@ def _lines(sampler: Sampler, rows: Any, draws: int) -> tuple[list[str], bool]:
     if each * _PILOT < _PILOT_SECONDS:  # else the draws are what takes time
         pilot = min(_PILOT_DRAWS, int(_PILOT_SECONDS / each), settings.draws)
         engine = measure_engine(sampler.target, rows, claim, pilot, sampler.limit)
-    one, many = (_duration(audit_seconds(speed, settings, pairs, factor, engine)) for pairs in (1, _PAIRS))
+    one, many = (format_duration(audit_seconds(speed, settings, pairs, factor, engine)) for pairs in (1, _PAIRS))
     seeded = _explain_seeded(sampler.target, _are_equal_batches(first, again))
     lines = [
         f"answers       {shape} for 16 draws{failed}",
-        f"speed         {_duration(each)} a draw in batches of {n:,}",
+        f"speed         {format_duration(each)} a draw in batches of {n:,}",
         f"seeded        {seeded}",
         f"independent   {'no sign against it' if independence.passed else 'NO: ' + independence.finding}",
-        f"{draws:,} draws take about {_duration(each * draws)}, an audit with that many about {one} on one pair of "
-        f"datasets and {many} on {_PAIRS}",
+        f"{draws:,} draws take about {format_duration(each * draws)}, an audit with that many about {one} on one pair "
+        f"of datasets and {many} on {_PAIRS}",
     ]
     return lines, independence.passed
 
@@ -186,8 +187,10 @@ def _of_remote(target: ProcessTarget | HttpTarget, sampler: Sampler, rows: Any, 
         begun = time.perf_counter()
         sampler.draw(rows, 1, "trip", k)
         trips.append(time.perf_counter() - begun)
-    yield f"first answer  after {_duration(start)}" + (" with its start" if isinstance(target, ProcessTarget) else "")
-    yield f"round trip    {_duration(float(np.median(trips)))} for a request of one draw"
+    yield f"first answer  after {format_duration(start)}" + (
+        " with its start" if isinstance(target, ProcessTarget) else ""
+    )
+    yield f"round trip    {format_duration(float(np.median(trips)))} for a request of one draw"
     if hello is None:
         yield "says          nothing about itself: protocol 1, not seeded"
         return
@@ -291,10 +294,3 @@ def _are_equal_batches(a: Batch, b: Batch) -> bool:
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
         return np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
     return bool(repr(a) == repr(b))
-
-
-def _duration(seconds: float) -> str:
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{math.ceil(seconds / 1e-9)} ns"

@@ -17,6 +17,7 @@ from auditor.audits.context import Question
 from auditor.audits.independence import BLOCK, BLOCKS, COMPARISONS
 from auditor.audits.privacy import run_audit
 from auditor.audits.privacy_loop import CHUNKS, LARGEST, Settings
+from auditor.audits.summary import format_duration
 from auditor.claims import Claim
 from auditor.datasets import Pair
 from auditor.errors import TargetError
@@ -400,15 +401,3 @@ def format_estimates(found: Sequence[Estimate], jobs: int, start: float) -> list
         + ("; audits that refute their claim stop early" if most else "")
         + ("; claims that fail are not counted" if failed else ""),
     ]
-
-
-def format_duration(seconds: float) -> str:
-    """Seconds in words, with two digits."""
-    if seconds < 1:
-        return f"{max(seconds, 0.001):.2g} s"
-    if seconds < 100:
-        return f"{seconds:.2g} s"
-    for size, unit in ((86400, "days"), (3600, "hours"), (60, "minutes")):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds:.0f} s"

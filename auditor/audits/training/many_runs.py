@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from auditor.audits.finish import fields_of_claim
-from auditor.audits.summary import describe_target
+from auditor.audits.summary import describe_target, format_duration
 from auditor.audits.training.draw_bets import bet_on_draws, conclude_result, describe_bets
 from auditor.audits.training.kept_runs import KeptRuns
 from auditor.audits.training.score_pictures import count_scores, trace_tradeoff
@@ -270,20 +270,7 @@ class _Progress:
             return
         self.told = now
         left = (now - self.begun) / (self.done - self.before) * (self.runs - self.done)
-        print(f"run {self.done} of {self.runs}, about {say_duration(left)} left", file=sys.stderr)
-
-
-def say_duration(seconds: float) -> str:
-    """A duration in words, rounded up.
-
-    Examples
-    --------
-    >>> say_duration(42), say_duration(61), say_duration(7300)
-    ('42 s', '2 min', '2.1 h')
-    """
-    if seconds <= 60:
-        return f"{int(np.ceil(seconds))} s"
-    return f"{int(np.ceil(seconds / 60))} min" if seconds <= 3600 else f"{np.ceil(seconds / 360) / 10:.1f} h"
+        print(f"run {self.done} of {self.runs}, about {format_duration(left)} left", file=sys.stderr)
 
 
 # ---------------------------------------------------------------------------------------------- guesses

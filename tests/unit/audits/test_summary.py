@@ -1,0 +1,26 @@
+"""Words of summaries."""
+
+from __future__ import annotations
+
+import pytest
+
+from auditor.audits.summary import format_duration
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.0, "0 s"),
+        (2.1e-10, "1 ns"),
+        (4.23e-5, "42.3 us"),
+        (0.0423, "42.3 ms"),
+        (1.26, "1.26 s"),
+        (119.0, "119 s"),
+        (120.0, "2 minutes"),
+        (5400.0, "90 minutes"),
+        (9000.0, "2.5 hours"),
+        (1e6, "11.6 days"),
+    ],
+)
+def test_durations_in_words(seconds: float, text: str) -> None:
+    assert format_duration(seconds) == text
