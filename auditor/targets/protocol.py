@@ -64,6 +64,8 @@ class Hello:
         The same request with the same seed, which is not null, gets the same answer.
     interactive : bool
         It opens sessions, see `auditor.targets.interactive_process`.
+    replays : bool
+        It runs with recorded draws, see `auditor.targets.replays`.
     states : mapping
         Free: what else it says, such as ``{"noise": {"distribution": "laplace", "scale": 2.0, "sensitivity": 1}}``.
     """
@@ -71,6 +73,7 @@ class Hello:
     protocol: int = PROTOCOL
     seeded: bool = False
     interactive: bool = False
+    replays: bool = False
     states: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -235,7 +238,7 @@ def hello_of(said: Any, raw: bytes) -> Hello:
         raise quote_unreadable("a target's hello has seeded and interactive, true or false, and states, an object", raw)
     if is_deeper([states], NESTING + 1):
         raise quote_unreadable(f"the target's states are nested more than {NESTING} deep", raw)
-    return Hello(protocol, seeded, interactive, states)
+    return Hello(protocol, seeded, interactive, said.get("replays") is True, states)
 
 
 def quote_unreadable(what: str, raw: bytes) -> TargetError:

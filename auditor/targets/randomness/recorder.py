@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import inspect
-import os
 import random
-import sys
+import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -14,16 +15,38 @@ from typing import Any
 
 import numpy as np
 
-from auditor.targets.randomness.calls import CallHolder, StandInGenerator
-from auditor.targets.randomness.patching import refuse_call, replace_sources
-from auditor.targets.randomness.signals import Uncontrolled
+from .calling_lines import find_place
+from .holders import CallHolder, StandInGenerator
+from .patching import refuse_call, replace_sources
+from .signals import Uncontrolled
 
 #: Draws of one call at most; more have no use for a comparison call by call.
 MOST_DRAWS = 100_000
-_HERE = __name__.rpartition(".")[0] + "."
 
 
 @dataclass(frozen=True)
+class PrimitiveNoise:
+    """What is known of a draw of a library's noise primitive.
+
+    Parameters
+    ----------
+    given : object
+        What noise was added to, or a whole dataset.
+    family : {"laplace", "gaussian", ""}
+        Kind of the noise that is added; empty if it is none of these, or not added.
+    scale : float
+        Its scale; for geometric noise of ratio ``exp(-1 / scale)``.
+    whole : bool
+        It is added to integers, and is one.
+    """
+
+    given: Any
+    family: str = ""
+    scale: float = 0.0
+    whole: bool = False
+
+
+@dataclass
 class RecordedDraw:
     """One draw of random numbers.
 
@@ -37,17 +60,22 @@ class RecordedDraw:
         What it returned.
     place : str
         File and line of the target's code that asked.
+    noise : PrimitiveNoise, optional
+        Of a library's primitive.
+    fresh : bool
+        Its variates could not be repeated, and are new ones.
     """
 
     primitive: str
     parameters: Mapping[str, Any]
     value: Any
     place: str
+    noise: PrimitiveNoise | None = None
+    fresh: bool = False
 
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of the value."""
-        return np.shape(self.value) if isinstance(self.value, np.ndarray | int | float | np.generic) else ()
+
+#: Noise of libraries' primitives by number and name: what it was added to, its facts, and what came out.
+Kept = dict[tuple[int, str], tuple[PrimitiveNoise, Any]]
 
 
 @dataclass
@@ -55,33 +83,41 @@ class Tape:
     """Draws of one call, in order.
 
     Each draw has its generator, which is seeded by the number of the draw: another call of the same primitive at
-    the same number gets the same variates, also with other parameters.
+    the same number gets the same variates, also with other parameters. Draws that a library's primitive makes inside
+    are not recorded by themselves.
 
     Parameters
     ----------
     seed : int
         Seed of all draws.
-    bumps : mapping of int to callable, optional
-        By the number of a draw, what is done to its value.
+    bumps : mapping of int to mapping of int to float, optional
+        By the number of a draw, and places in its value in C order, what is added to the value.
+    kept : dict, optional
+        Noise of primitives that draw outside Python, as earlier calls with this seed have drawn it.
     """
 
     seed: int
-    bumps: Mapping[int, Callable[[Any], Any]] = field(default_factory=dict)
+    bumps: Mapping[int, Mapping[int, float]] = field(default_factory=dict)
+    kept: Kept = field(default_factory=dict)
     draws: list[RecordedDraw] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self._rng = np.random.Generator(np.random.Philox(np.random.SeedSequence(self.seed)))
-        self._state = self._rng.bit_generator.state
+        bits = np.random.Philox(np.random.SeedSequence(self.seed))
+        self._rng, self._state = np.random.Generator(bits), dict[str, Any](bits.state)
+        # The number of a draw is part of the counter of Philox, so that streams do not meet.
+        self._counter, self._key = np.zeros(4, dtype=np.uint64), self._state["state"]["key"]
+        self._state["state"] = {"counter": self._counter, "key": self._key}
+        self._inside: np.random.Generator | None = None
+        self._nested = 0
 
-    def _generator_of(self, number: int) -> np.random.Generator:
-        """Generator of a draw: its number is part of the counter of Philox, so that streams do not meet."""
-        bits = self._rng.bit_generator
-        state = dict(self._state)
-        state["state"] = {"counter": np.array([0, 0, number, 0], dtype=np.uint64), "key": self._state["state"]["key"]}
-        bits.state = state
-        return self._rng
-
-    def record(self, primitive: str, call: Callable[[np.random.Generator], Any], parameters: Mapping[str, Any]) -> Any:
+    def record(
+        self,
+        primitive: str,
+        call: Callable[[np.random.Generator], Any],
+        function: Any = None,
+        values: Sequence[Any] = (),
+        named: Mapping[str, Any] | None = None,
+    ) -> Any:
         """Draw, and record it.
 
         Parameters
@@ -90,28 +126,133 @@ class Tape:
             What was called.
         call : callable
             Draws from a generator.
-        parameters : mapping
+        function : callable, optional
+            What was called, for the names of its parameters.
+        values, named
             Its arguments.
         """
+        if self._inside is not None:
+            self._nested += 1
+            return call(self._inside)
+        number = self._count()
+        self._counter[2] = number
+        self._rng.bit_generator.state = self._state
+        value = self._bump(number, call(self._rng))
+        self.draws.append(RecordedDraw(primitive, name_values(function, values, named or {}), value, find_place()))
+        return value
+
+    def record_unit(
+        self, primitive: str, call: Callable[[], Any], parameters: Mapping[str, Any], noise: PrimitiveNoise
+    ) -> Any:
+        """Draw from a library's primitive that draws in Python, and record it once.
+
+        Parameters
+        ----------
+        primitive : str
+            What was called.
+        call : callable
+            Calls it.
+        parameters : mapping
+            Its parameters, by name.
+        noise : PrimitiveNoise
+            What is known of its noise.
+        """
+        if self._inside is not None:
+            return call()
+        number, before = self._count(), self._nested
+        bits = np.random.Philox(counter=[0, 0, number, 0], key=self._key)
+        self._inside = np.random.Generator(bits)
+        try:
+            value = call()
+        finally:
+            self._inside = None
+        if self._nested == before:  # it draws from a generator of its own, which is not replaced, or not at all
+            return value
+        value = self._bump(number, value)
+        self.draws.append(RecordedDraw(primitive, parameters, value, find_place(), noise))
+        return value
+
+    def record_native(
+        self, primitive: str, call: Callable[[], Any], parameters: Mapping[str, Any], noise: PrimitiveNoise
+    ) -> Any:
+        """Draw from a library's primitive that draws outside Python, and record it.
+
+        Its noise is that of earlier calls with this seed: what came out, less what it was added to.
+
+        Parameters
+        ----------
+        primitive, call, parameters, noise
+            See `record_unit`.
+        """
+        if self._inside is not None:
+            self._nested += 1
+            return call()
+        number, fresh = self._count(), False
+        earlier = self.kept.get((number, primitive))
+        value = None if earlier is None else _repeat_noise(*earlier, noise)
+        if value is None:
+            value, fresh = call(), earlier is not None
+            if not fresh:
+                self.kept[number, primitive] = noise, value
+        value = self._bump(number, value)
+        self.draws.append(RecordedDraw(primitive, parameters, value, find_place(), noise, fresh))
+        return value
+
+    def _count(self) -> int:
         number = len(self.draws)
         if number >= MOST_DRAWS:
             raise Uncontrolled(f"it draws random numbers more than {MOST_DRAWS:,} times")
-        value = call(self._generator_of(number))
-        if number in self.bumps:
-            value = self.bumps[number](value)
-        self.draws.append(RecordedDraw(primitive, dict(parameters), value, _find_place()))
+        return number
+
+    def _bump(self, number: int, value: Any) -> Any:
+        return bump_value(value, self.bumps[number]) if number in self.bumps else value
+
+
+def _repeat_noise(before: PrimitiveNoise, value: Any, now: PrimitiveNoise) -> Any:
+    """What comes out with the noise of an earlier call; None if that is not known."""
+    if digest_of(before.given) == digest_of(now.given) and (before.family, before.scale) == (now.family, now.scale):
+        return list(value) if isinstance(value, list) else value
+    if not now.family or now.family != before.family or now.whole != before.whole:
+        return None
+    if now.whole and now.scale != before.scale:
+        return None
+    if np.shape(before.given) != np.shape(now.given):
+        return None
+    noise = np.asarray(value) - np.asarray(before.given)
+    out = np.asarray(now.given) + (noise if now.whole else noise * (now.scale / before.scale))
+    return out.tolist()
+
+
+def digest_of(value: Any) -> str:
+    """Hash of a value; equal values have equal ones."""
+    content = value.tobytes() if isinstance(value, np.ndarray) and value.dtype != object else repr(value).encode()
+    return hashlib.sha256(content).hexdigest()
+
+
+def bump_value(value: Any, steps: Mapping[int, float]) -> Any:
+    """Add to numbers of a value.
+
+    An array or a tensor is changed itself, anything else is copied.
+
+    Parameters
+    ----------
+    value : object
+        Number, list of numbers, array or tensor; anything else stays as it is.
+    steps : mapping of int to float
+        What is added, by places in C order.
+    """
+    if hasattr(value, "data_ptr") and hasattr(value, "detach"):  # a tensor of torch
+        flat = value.detach().view(-1)
+        for place, step in steps.items():
+            flat[place] += step
         return value
-
-
-def _find_place() -> str:
-    """File and line of the innermost frame outside this package and numpy."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None:
-        name = frame.f_globals.get("__name__", "")
-        if not name.startswith((_HERE, "numpy.")) and name not in ("random", "secrets", "numpy"):
-            break
-        frame = frame.f_back
-    return f"{os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
+    if isinstance(value, np.ndarray):
+        for place, step in steps.items():
+            value.flat[place] += step
+        return value
+    if isinstance(value, list):
+        return [element + steps.get(place, 0) for place, element in enumerate(value)]
+    return value + steps.get(0, 0) if isinstance(value, int | float | np.number) else value
 
 
 class RecordingGenerator(StandInGenerator):
@@ -126,31 +267,65 @@ class RecordingGenerator(StandInGenerator):
     def __getattribute__(self, name: str) -> Any:
         if name.startswith("_") or not hasattr(np.random.Generator, name):
             return super().__getattribute__(name)
-        if name == "spawn":
-            return lambda n: [self] * n
-        method = getattr(np.random.Generator, name)
-        if not callable(method):
-            raise Uncontrolled(f"numpy's Generator.{name} is not recorded")
-        tape = self._current
-
-        def draw(*values: Any, **named: Any) -> Any:
-            return tape().record(
-                f"Generator.{name}",
-                lambda rng: getattr(rng, name)(*values, **named),
-                _name_values(method, values, named),
-            )
-
-        return draw
+        own = self.__dict__
+        if name not in own:
+            own[name] = _recorded_method(self, name)
+        return own[name]
 
 
-def _name_values(function: Any, values: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments by name, with defaults where the signature tells them."""
+def _recorded_method(rng: RecordingGenerator, name: str) -> Callable[..., Any]:
+    """A method of numpy's generator that records."""
+    if name == "spawn":
+        return lambda n: [rng] * n
+    method: Any = getattr(np.random.Generator, name)
+    if not callable(method):
+        raise Uncontrolled(f"numpy's Generator.{name} is not recorded")
+    tape, primitive = rng._current, f"Generator.{name}"
+
+    def draw(*values: Any, **named: Any) -> Any:
+        return tape().record(primitive, lambda own: method(own, *values, **named), method, values, named)
+
+    return draw
+
+
+class RecordingState(np.random.RandomState):
+    """A generator of numpy's older kind whose draws are recorded.
+
+    Parameters
+    ----------
+    functions : mapping of str to callable
+        Its methods.
+    """
+
+    def __init__(self, functions: Mapping[str, Callable[..., Any]]) -> None:
+        super().__init__(np.random.PCG64(0))
+        self._functions = functions
+
+    def __getattribute__(self, name: str) -> Any:
+        if name.startswith("_"):
+            return super().__getattribute__(name)
+        functions = super().__getattribute__("_functions")
+        return functions[name] if name in functions else super().__getattribute__(name)
+
+
+def name_values(function: Any, values: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
+    """Arguments by name, with defaults where the signature tells them.
+
+    Parameters
+    ----------
+    function : callable or None
+        What was called.
+    values, named
+        Its arguments.
+    """
     parameters = _list_parameters(function)
     found = dict(parameters)
-    names = list(parameters)
-    found.update(zip(names, values, strict=False))
-    found.update({str(k): value for k, value in enumerate(values[len(names) :])})
-    return found | dict(named)
+    if values:
+        found.update(zip(parameters, values, strict=False))
+        for k in range(len(parameters), len(values)):
+            found[str(k)] = values[k]
+    found.update(named)
+    return found
 
 
 @cache
@@ -179,37 +354,58 @@ class DrawRecorder(CallHolder[Tape]):
 
     @contextmanager
     def replacing(self) -> Iterator[None]:
-        """Replace the sources of this process, see `replace_sources`."""
+        """Replace the sources of this process, see `replace_sources`, and the primitives of libraries."""
+        from .units import find_units  # which imports this module
+
         legacy = {name: self._legacy(name) for name in dir(np.random.RandomState) if not name.startswith("_")}
         python = {name: self._python(name) for name in dir(random.Random) if not name.startswith("_")}
         python |= {"randbelow": self._python("randrange", "secrets.randbelow")}
         python |= {"randbits": self._python("getrandbits", "secrets.randbits")}
-        python |= {"token_bytes": self._python("randbytes", "secrets.token_bytes")}
-        with replace_sources(self.rng, legacy, python):
+        python |= {"token_bytes": self._bytes("secrets.token_bytes", bytes)}
+        python |= {"token_hex": self._bytes("secrets.token_hex", bytes.hex)}
+        python |= {"token_urlsafe": self._bytes("secrets.token_urlsafe", _as_url)}
+        python |= {"uuid4": self._bytes("uuid.uuid4", lambda drawn: uuid.UUID(bytes=drawn, version=4), 16)}
+        state = RecordingState(legacy)
+        with replace_sources(self.rng, legacy, python, state=state, more=find_units(self.current)):
             yield
 
     def _legacy(self, name: str) -> Callable[..., Any]:
-        method = getattr(np.random.RandomState, name)
+        method: Any = getattr(np.random.RandomState, name)
         if name in ("seed", "set_state", "get_state"):
             return refuse_call("seeds numpy.random itself")
+        primitive = f"numpy.random.{name}"
 
         def draw(*values: Any, **named: Any) -> Any:
             def call(rng: np.random.Generator) -> Any:
-                return getattr(np.random.RandomState(int(rng.integers(2**32))), name)(*values, **named)
+                return method(np.random.RandomState(rng.bit_generator), *values, **named)
 
-            return self.current().record(f"numpy.random.{name}", call, _name_values(method, values, named))
+            return self.current().record(primitive, call, method, values, named)
 
         return draw
 
     def _python(self, name: str, said: str = "") -> Callable[..., Any]:
-        method = getattr(random.Random, name)
+        method: Any = getattr(random.Random, name)
         if name in ("seed", "setstate", "getstate"):
             return refuse_call("seeds the module random itself")
+        primitive = said or f"random.{name}"
 
         def draw(*values: Any, **named: Any) -> Any:
             def call(rng: np.random.Generator) -> Any:
-                return getattr(random.Random(int(rng.integers(2**63))), name)(*values, **named)
+                return method(random.Random(int(rng.integers(2**63))), *values, **named)
 
-            return self.current().record(said or f"random.{name}", call, _name_values(method, values, named))
+            return self.current().record(primitive, call, method, values, named)
 
         return draw
+
+    def _bytes(self, primitive: str, form: Callable[[bytes], Any], length: int = 32) -> Callable[..., Any]:
+        """A function that returns random bytes in some form, 32 of them where no number is asked for."""
+
+        def draw(nbytes: int | None = None) -> Any:
+            size = length if nbytes is None else nbytes
+            return self.current().record(primitive, lambda rng: form(rng.bytes(size)), None, (size,))
+
+        return draw
+
+
+def _as_url(drawn: bytes) -> str:
+    return base64.urlsafe_b64encode(drawn).rstrip(b"=").decode("ascii")

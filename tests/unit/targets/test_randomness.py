@@ -25,8 +25,8 @@ from hypothesis import strategies as st
 from auditor.targets import one_draw
 from auditor.targets.outputs import show_output
 from auditor.targets.randomness import distributions
+from auditor.targets.randomness.calls import ControlledSource
 from auditor.targets.randomness.enumeration import Budget, Outcomes, enumerate_outputs, freeze_output
-from auditor.targets.randomness.patching import ControlledSource
 from auditor.targets.randomness.signals import Uncontrolled
 
 #: A generator that a module holds, as many do.
@@ -102,7 +102,7 @@ def test_random_programs_have_the_probabilities_of_brute_force(
 def test_geometric_programs_have_the_probabilities_of_brute_force(
     ps: list[float], steps: list[tuple[int, int, int]]
 ) -> None:
-    """Programs that see no more than whether a draw is 1, 2, 3 or more; what a walk leaves out is below what it says."""
+    """Programs that see only whether a draw is 1, 2, 3 or more; what a walk leaves out is below what it says."""
 
     def program(data: Any, rng: np.random.Generator) -> Any:
         return run_program(steps, [min(rng.geometric(p), 4) for p in ps])
