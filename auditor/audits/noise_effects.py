@@ -120,7 +120,9 @@ def _is_linear(moved: Array, start: Array, expected: Array, steps: Array, linear
 
 
 def find_reached(run: Callable[[Bumps], Array], draws: Sequence[DrawFacts], start: Array) -> NDArray[np.bool_]:
-    """Numbers of the output that noise reaches if it is large, such as clamped ones.
+    """Numbers of the output that large noise reaches.
+
+    A clamped number may not be reached by small noise.
 
     Parameters
     ----------
@@ -144,7 +146,7 @@ def find_reached(run: Callable[[Bumps], Array], draws: Sequence[DrawFacts], star
 
 
 def solve_shift(effects: NoiseEffects, shift: Array) -> Array | None:
-    """Shift of the variates that makes up for the shift of the output.
+    """Find the shift of the variates that shifts the output so.
 
     Parameters
     ----------
@@ -167,7 +169,9 @@ def solve_shift(effects: NoiseEffects, shift: Array) -> Array | None:
 
 
 def compose_level(guarantee: Guarantee, parts: Sequence[tuple[str, float]]) -> float | None:
-    """Level that independent shifts of noise have together, from below where it is not known exactly.
+    """Level that independent shifts of noise have together.
+
+    Where it is not known exactly, a lower bound.
 
     Parameters
     ----------

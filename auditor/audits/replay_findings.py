@@ -104,9 +104,7 @@ def find_differences(
     if any(draw.fresh for draw in y.draws):  # what differs may be by chance
         return leads
     findings = [*_compare_draws(x.draws, y.draws), *_compare_kinds(x.output, y.output, name)]
-    if _are_equal(x.output, y.output):
-        return findings
-    if any(f.kind == OTHER_KIND for f in findings):
+    if _are_equal(x.output, y.output) or any(f.kind == OTHER_KIND for f in findings):
         return [*findings, *leads]
     numbers = numbers_in(x.output), numbers_in(y.output)
     if numbers[0].shape != numbers[1].shape or not numbers[0].size:
@@ -127,7 +125,9 @@ def drop_repeats(findings: Sequence[ReplayFinding]) -> list[ReplayFinding]:
 
 
 def numbers_in(output: Any) -> Array:
-    """All numbers of an output in order, as a vector; texts and truth values are left out.
+    """All numbers of an output in order, as a vector.
+
+    Texts and truth values are left out.
 
     Parameters
     ----------

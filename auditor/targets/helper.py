@@ -467,7 +467,10 @@ class Target:
 
 
 def can_replay() -> bool:
-    """Whether runs can be recorded: the modules that do so lie beside this file, and there is numpy."""
+    """Whether runs can be recorded.
+
+    The modules that do so lie beside this file, and need numpy.
+    """
     found = os.path.isfile(os.path.join(_HERE, "randomness", "plain_draws.py"))
     return found and sys.version_info >= (3, 11) and importlib.util.find_spec("numpy") is not None
 

@@ -96,7 +96,7 @@ class LocalRuns:
         self._mechanism, self._replays = mechanism, Replays()
 
     def prepare(self, data: Any) -> None:
-        """Call the target once as it is, so that it imports what it needs."""
+        """Call the target once as it is, for what it imports."""
         with contextlib.suppress(Exception):  # what it raises is looked at when it is replayed
             ask_once(self._mechanism, data, np.random.default_rng(0))
 
@@ -135,7 +135,9 @@ class LocalRuns:
 
 
 class RemoteRuns:
-    """Runs of a target that the helper of the protocol serves, see `auditor.targets.helper`.
+    """Runs of a target that the helper of the protocol serves.
+
+    See `auditor.targets.helper`.
 
     Parameters
     ----------
@@ -186,7 +188,7 @@ class RemoteRuns:
         raise Uncontrolled(str(told["refused"])[:500])
 
     def close(self) -> None:
-        """Nothing to put back here: the helper does when it is asked for draws."""
+        """Put nothing back: the helper does when asked for draws."""
 
 
 def _read_draws(told: Any, raw: bytes) -> list[DrawFacts]:

@@ -15,7 +15,9 @@ _PLACES: dict[tuple[CodeType, int], str] = {}
 
 
 def find_place() -> str:
-    """File and line of the innermost frame outside of what makes random numbers.
+    """File and line that asks for random numbers.
+
+    That is the innermost frame outside of what makes them.
 
     Where that is in an installed library, the line that called the library comes after it.
     """

@@ -30,7 +30,9 @@ _LOCATIONS = ("loc", "mu", "mean")
 
 
 class Replays:
-    """Runs of functions of this process with recorded draws; `close` puts the sources of randomness back.
+    """Runs of functions of this process with recorded draws.
+
+    `close` puts the sources of randomness back.
 
     They stay replaced between runs.
     """
@@ -155,7 +157,9 @@ def _as_array(value: Any) -> Any:
 
 
 def numbers_of(value: Any) -> list[float] | None:
-    """Numbers of a value in C order; None if it is something else, or has too many.
+    """Numbers of a value in C order.
+
+    None if it is something else, or has too many.
 
     Parameters
     ----------

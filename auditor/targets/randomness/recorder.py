@@ -144,7 +144,9 @@ class Tape:
     def record_unit(
         self, primitive: str, call: Callable[[], Any], parameters: Mapping[str, Any], noise: PrimitiveNoise
     ) -> Any:
-        """Draw from a library's primitive that draws in Python, and record it once.
+        """Record a draw from a primitive that draws in Python.
+
+        What it draws inside is not recorded.
 
         Parameters
         ----------
@@ -175,7 +177,7 @@ class Tape:
     def record_native(
         self, primitive: str, call: Callable[[], Any], parameters: Mapping[str, Any], noise: PrimitiveNoise
     ) -> Any:
-        """Draw from a library's primitive that draws outside Python, and record it.
+        """Record a draw from a primitive that draws outside Python.
 
         Its noise is that of earlier calls with this seed: what came out, less what it was added to.
 
@@ -354,7 +356,10 @@ class DrawRecorder(CallHolder[Tape]):
 
     @contextmanager
     def replacing(self) -> Iterator[None]:
-        """Replace the sources of this process, see `replace_sources`, and the primitives of libraries."""
+        """Replace the sources of this process, and libraries' primitives.
+
+        See `replace_sources`.
+        """
         from .units import find_units  # which imports this module
 
         legacy = {name: self._legacy(name) for name in dir(np.random.RandomState) if not name.startswith("_")}
