@@ -95,7 +95,8 @@ def find_differences(
     """
     x, again, y = runs.run(pair.x, seed), runs.run(pair.x, seed), runs.run(pair.y, seed)
     if isinstance(x.output, Raised) and isinstance(y.output, Raised):
-        raise TargetError(f"the target raised {x.output.message or x.output.error} on both datasets")
+        said = f": {x.output.message}" if x.output.message else ""
+        raise TargetError(f"the target raised {x.output.error} on both datasets{said}")
     if not _are_equal(x.output, again.output):
         raise Uncontrolled(
             "with the same variates it returns another output: it draws from a source that is not replaced"

@@ -64,17 +64,17 @@ class Hello:
         The same request with the same seed, which is not null, gets the same answer.
     interactive : bool
         It opens sessions, see `auditor.targets.interactive_process`.
-    replays : bool
-        It runs with recorded draws, see `auditor.targets.replays`.
     states : mapping
         Free: what else it says, such as ``{"noise": {"distribution": "laplace", "scale": 2.0, "sensitivity": 1}}``.
+    replays : bool
+        It runs with recorded draws, see `auditor.targets.replays`.
     """
 
     protocol: int = PROTOCOL
     seeded: bool = False
     interactive: bool = False
-    replays: bool = False
     states: Mapping[str, Any] = field(default_factory=dict)
+    replays: bool = False
 
 
 def request_line(id: int, text: str, n: int, seed: int | None) -> bytes:  # noqa: A002 - the name in the message
@@ -238,7 +238,7 @@ def hello_of(said: Any, raw: bytes) -> Hello:
         raise quote_unreadable("a target's hello has seeded and interactive, true or false, and states, an object", raw)
     if is_deeper([states], NESTING + 1):
         raise quote_unreadable(f"the target's states are nested more than {NESTING} deep", raw)
-    return Hello(protocol, seeded, interactive, said.get("replays") is True, states)
+    return Hello(protocol, seeded, interactive, states, said.get("replays") is True)
 
 
 def quote_unreadable(what: str, raw: bytes) -> TargetError:

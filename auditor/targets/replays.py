@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
@@ -124,7 +125,7 @@ class LocalRuns:
             except Signal:
                 raise
             except Exception as error:  # noqa: BLE001 - whatever it raises is what it does
-                return Raised(type(error).__name__, f"{type(error).__name__}: {error}")
+                return Raised(type(error).__name__, str(error))
 
         output, draws = self._replays.run(call, seed, bumps)
         return ReplayRun(output, [DrawFacts(**plain_draw(draw)) for draw in draws])
@@ -161,8 +162,8 @@ class RemoteRuns:
         hello = self._target.hello
         if hello is None or not hello.replays:
             raise SpecificationError(
-                "this process does not replay: a target must be a Python function of this process or of an environment "
-                "(pip:...) that has numpy"
+                f"{shlex.join(self._target.command)!r} does not replay: a target must be a Python function of this "
+                "process or of an environment (pip:...) that has numpy"
             )
 
     def run(self, data: Any, seed: int, bumps: Bumps | None = None) -> ReplayRun:
