@@ -4,47 +4,53 @@ from __future__ import annotations
 
 import os
 import sys
-from types import CodeType
+from types import CodeType, FrameType
 
 _HERE = __name__.rpartition(".")[0] + "."
+_HELPER = os.path.join("auditor", "targets", "helper.py")
 #: Where lines are no part of the target: random numbers are made there.
-_SOURCES = ("numpy", "random", "secrets", "uuid", "torch", "opendp", "pydp", "diffprivlib.mechanisms", "contextlib")
-#: By code, whether it is of such a module, and its file's name; kept, as they are asked for at each draw.
-_FRAMES: dict[CodeType, str] = {}
-_PLACES: dict[tuple[CodeType, int], str] = {}
+_SOURCES = (
+    "numpy",
+    "random",
+    "secrets",
+    "uuid",
+    "torch",
+    "opendp",
+    "pydp",
+    "diffprivlib.mechanisms",
+    "contextlib",
+    "auditor",
+)
+#: Most lines that are kept.
+_MOST_LINES = 100_000
+#: By code and line, its place, which is empty where random numbers are made, and whether it is in an installed library;
+#: kept, as they are asked for at each draw.
+_PLACES: dict[tuple[CodeType, int], tuple[str, bool]] = {}
 
 
 def find_place() -> str:
     """File and line that asks for random numbers.
 
-    That is the innermost frame outside of what makes them.
-
-    Where that is in an installed library, the line that called the library comes after it.
+    That is the innermost frame outside of what makes them. Where it is in an installed library, the line that called
+    the library comes after it.
     """
-    frame = sys._getframe(2)
-    while frame.f_back is not None and not _file_of(frame.f_code, frame.f_globals.get("__name__", "")):
+    frame: FrameType | None = sys._getframe(2)
+    first = ""
+    while frame is not None:
+        place, installed = _PLACES.get((frame.f_code, frame.f_lineno)) or _place_of(frame)
+        if place and not installed:
+            return f"{first}, called in {place}" if first else place
+        first = first or place
         frame = frame.f_back
-    code, line = frame.f_code, frame.f_lineno
-    place = _PLACES.get((code, line))
-    if place is None:
-        place = _PLACES[code, line] = f"{os.path.basename(code.co_filename)}:{line}"
-    if not _is_installed(code):
-        return place
-    while frame.f_back is not None:
-        frame = frame.f_back
-        if _file_of(frame.f_code, frame.f_globals.get("__name__", "")) and not _is_installed(frame.f_code):
-            return f"{place}, called in {os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}"
-    return place
+    return first
 
 
-def _file_of(code: CodeType, module: str) -> str:
-    """A code's file; empty if it makes random numbers."""
-    found = _FRAMES.get(code)
-    if found is None:
-        inner = module.startswith(_HERE) or any(module == name or module.startswith(f"{name}.") for name in _SOURCES)
-        found = _FRAMES[code] = "" if inner else code.co_filename
+def _place_of(frame: FrameType) -> tuple[str, bool]:
+    code, line, module = frame.f_code, frame.f_lineno, frame.f_globals.get("__name__", "")
+    inner = module.startswith(_HERE) or code.co_filename.endswith(_HELPER)
+    inner = inner or any(module == name or module.startswith(f"{name}.") for name in _SOURCES)
+    place = "" if inner else f"{os.path.basename(code.co_filename)}:{line}"
+    if len(_PLACES) >= _MOST_LINES:
+        _PLACES.clear()
+    found = _PLACES[code, line] = place, "site-packages" in code.co_filename
     return found
-
-
-def _is_installed(code: CodeType) -> bool:
-    return "site-packages" in code.co_filename

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -46,20 +46,19 @@ class PrimitiveNoise:
     whole: bool = False
 
 
-@dataclass
-class RecordedDraw:
+class RecordedDraw(NamedTuple):
     """One draw of random numbers.
 
     Parameters
     ----------
     primitive : str
         What was called, such as "Generator.laplace".
-    parameters : mapping
-        Its arguments by name, with defaults.
     value : object
         What it returned.
     place : str
         File and line of the target's code that asked.
+    call : tuple
+        What was called, or None, with its arguments, by position and by name.
     noise : PrimitiveNoise, optional
         Of a library's primitive.
     fresh : bool
@@ -67,11 +66,16 @@ class RecordedDraw:
     """
 
     primitive: str
-    parameters: Mapping[str, Any]
     value: Any
     place: str
+    call: tuple[Any, Sequence[Any], Mapping[str, Any]]
     noise: PrimitiveNoise | None = None
     fresh: bool = False
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Arguments by name, with defaults where the signature tells them."""
+        return name_values(*self.call)
 
 
 #: Noise of libraries' primitives by number and name: what it was added to, its facts, and what came out.
@@ -107,6 +111,7 @@ class Tape:
         # The number of a draw is part of the counter of Philox, so that streams do not meet.
         self._counter, self._key = np.zeros(4, dtype=np.uint64), self._state["state"]["key"]
         self._state["state"] = {"counter": self._counter, "key": self._key}
+        self._bits: Any = bits
         self._inside: np.random.Generator | None = None
         self._nested = 0
 
@@ -134,11 +139,15 @@ class Tape:
         if self._inside is not None:
             self._nested += 1
             return call(self._inside)
-        number = self._count()
+        number = len(self.draws)
+        if number >= MOST_DRAWS:
+            self._count()
         self._counter[2] = number
-        self._rng.bit_generator.state = self._state
-        value = self._bump(number, call(self._rng))
-        self.draws.append(RecordedDraw(primitive, name_values(function, values, named or {}), value, find_place()))
+        self._bits.state = self._state
+        value = call(self._rng)
+        if number in self.bumps:
+            value = bump_value(value, self.bumps[number])
+        self.draws.append(RecordedDraw(primitive, value, find_place(), (function, values, named or {})))
         return value
 
     def record_unit(
@@ -171,7 +180,7 @@ class Tape:
         if self._nested == before:  # it draws from a generator of its own, which is not replaced, or not at all
             return value
         value = self._bump(number, value)
-        self.draws.append(RecordedDraw(primitive, parameters, value, find_place(), noise))
+        self.draws.append(RecordedDraw(primitive, value, find_place(), (None, (), parameters), noise))
         return value
 
     def record_native(
@@ -197,7 +206,7 @@ class Tape:
             if not fresh:
                 self.kept[number, primitive] = noise, value
         value = self._bump(number, value)
-        self.draws.append(RecordedDraw(primitive, parameters, value, find_place(), noise, fresh))
+        self.draws.append(RecordedDraw(primitive, value, find_place(), (None, (), parameters), noise, fresh))
         return value
 
     def _count(self) -> int:
@@ -341,6 +350,21 @@ def _list_parameters(function: Any) -> dict[str, Any]:
     return {p.name: None if p.default is p.empty else p.default for p in listed if p.kind in kinds and p.name != "self"}
 
 
+class _Stream(random.Random):
+    """Python's generator on top of one of numpy."""
+
+    source: np.random.Generator
+    gauss_next: float | None
+
+    def random(self) -> float:
+        return self.source.random()
+
+    def getrandbits(self, k: int, /) -> int:
+        if k < 0:
+            raise ValueError("number of bits must be non-negative")
+        return int.from_bytes(self.source.bytes((k + 7) // 8)) >> (-k % 8)
+
+
 class DrawRecorder(CallHolder[Tape]):
     """Stand-in for all sources of randomness, which records.
 
@@ -353,6 +377,7 @@ class DrawRecorder(CallHolder[Tape]):
     def __init__(self) -> None:
         super().__init__()
         self.rng = RecordingGenerator(self.current)
+        self._stream = _Stream()
 
     @contextmanager
     def replacing(self) -> Iterator[None]:
@@ -389,14 +414,15 @@ class DrawRecorder(CallHolder[Tape]):
         return draw
 
     def _python(self, name: str, said: str = "") -> Callable[..., Any]:
-        method: Any = getattr(random.Random, name)
+        method: Any = getattr(_Stream, name)
         if name in ("seed", "setstate", "getstate"):
             return refuse_call("seeds the module random itself")
-        primitive = said or f"random.{name}"
+        primitive, stream = said or f"random.{name}", self._stream
 
         def draw(*values: Any, **named: Any) -> Any:
             def call(rng: np.random.Generator) -> Any:
-                return method(random.Random(int(rng.integers(2**63))), *values, **named)
+                stream.source, stream.gauss_next = rng, None
+                return method(stream, *values, **named)
 
             return self.current().record(primitive, call, method, values, named)
 

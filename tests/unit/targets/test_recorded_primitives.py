@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import random
 import secrets
@@ -55,7 +56,7 @@ class Machine:
 
     def __init__(self, random_state: Any = None, **parameters: Any) -> None:
         vars(self).update({"delta": 0.0, **parameters})
-        self._rng = secrets.SystemRandom() if random_state is None else np.random.RandomState(random_state)
+        self._rng: Any = secrets.SystemRandom() if random_state is None else np.random.RandomState(random_state)
 
     def randomise(self, value: Any) -> Any:
         raise NotImplementedError
@@ -305,11 +306,13 @@ def torch(module: Callable[..., Any]) -> Any:
 def test_draws_of_torch_are_recorded(torch: Any) -> None:
     held = torch.Generator()
     claim = ApproxDP(1.0, 1e-5)
-    for own in ({}, {"generator": held}):
-        right = replay(lambda data, own=own: float(sum(data) + torch.normal(0.0, 40.0, **own)), claim)
-        assert right.verdict == "consistent"
-        wrong = replay(lambda data, own=own: float(sum(data) + torch.normal(0.0, 4.0, **own)), claim)
-        assert "2.5 times the scale of its noise" in wrong.message
+    for own in (None, held):
+
+        def released(data: Any, scale: float, own: Any = own) -> float:
+            return float(sum(data) + torch.normal(0.0, scale, generator=own))
+
+        assert replay(functools.partial(released, scale=40.0), claim).verdict == "consistent"
+        assert "2.5 times the scale of its noise" in replay(functools.partial(released, scale=4.0), claim).message
     filled = replay(lambda data: float(sum(data)) + torch.empty(1).normal_(0.0, 5.0)[0], claim)
     assert "2 times the scale of its noise" in filled.message
     constant = replay(lambda data: float(sum(data) + torch.normal(0.0, 40.0, generator=torch.Generator())), claim)
