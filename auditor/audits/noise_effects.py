@@ -24,6 +24,9 @@ _STEPS = ((1.0, 2.0, 2.0, 1.0, 3.0), (2.0, 1.0, 3.0, 4.0, 1.0))
 #: Scales that they are moved by to see whether noise reaches a number at all: 30 of them are beyond any clamp that
 #: noise of this scale passes with probability 1e-13.
 _WIDE = (-1.0, 3.0, -10.0, 10.0, -30.0, 30.0)
+#: Step of a variate, in scales, by which it is seen what it changes; and the singular value, of directions of length 1,
+#: from which directions count as different. Arbitrary, well above rounding.
+_SMALL, _READABLE = 1e-3, 1e-4
 #: Parts of one composition at most that are convolved; arbitrary, a few seconds.
 _MOST_PARTS = 40
 
@@ -143,6 +146,45 @@ def find_reached(run: Callable[[Bumps], Array], draws: Sequence[DrawFacts], star
             return np.ones(start.size, dtype=bool)
         found |= moved != start
     return found
+
+
+def are_readable(
+    run: Callable[[Bumps], Array], draws: Sequence[DrawFacts], start: Array, chosen: Sequence[int]
+) -> bool:
+    """Whether draws can be read off the output.
+
+    They can, near this run, if a small change of each changes the output in a way that changes of all others together
+    cannot make.
+
+    Parameters
+    ----------
+    run, draws, start
+        See `find_effects`.
+    chosen : sequence of int
+        Numbers of the draws that are asked about.
+    """
+    columns: list[Array] = []
+    numbers: list[int] = []
+    for number, draw in enumerate(draws):
+        if draw.values is None or not (draw.family or draw.unit) or len(columns) + len(draw.values) > _MOST_VARIATES:
+            return False
+        for place, value in enumerate(draw.values):
+            size = draw.scales[place] if draw.scales else max(1.0, abs(value))
+            step = 1.0 if draw.whole else _SMALL * size
+            moved = run({number: {place: step}})
+            if moved.shape != start.shape or not np.isfinite(moved).all() or not step:
+                return False
+            columns.append((moved - start) / step)
+            numbers.append(number)
+    if not columns:
+        return False
+    matrix = np.array(columns).T
+    sizes = np.linalg.norm(matrix, axis=0)
+    matrix = matrix / np.where(sizes > 0, sizes, 1.0)
+    others = matrix[:, [number not in chosen for number in numbers]]
+    rank = np.linalg.matrix_rank(others, tol=_READABLE) if others.size else 0
+    count = sum(number in chosen for number in numbers)
+    return bool(np.linalg.matrix_rank(matrix, tol=_READABLE) == rank + count)
 
 
 def solve_shift(effects: NoiseEffects, shift: Array) -> Array | None:

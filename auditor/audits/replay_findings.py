@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from auditor.audits.noise_effects import Array, NoiseEffects, compose_level, find_effects, find_reached, solve_shift
+from auditor.audits.noise_effects import (
+    Array,
+    NoiseEffects,
+    are_readable,
+    compose_level,
+    find_effects,
+    find_reached,
+    solve_shift,
+)
 from auditor.datasets import Pair
 from auditor.errors import TargetError
 from auditor.privacy.guarantees import Guarantee
 from auditor.targets.outputs import Raised
 from auditor.targets.randomness.signals import Uncontrolled
-from auditor.targets.replays import DrawFacts, LocalRuns, RemoteRuns, ReplayRun
+from auditor.targets.replays import Bumps, DrawFacts, LocalRuns, RemoteRuns, ReplayRun
 from auditor.targets.values import kind_of, make_visible, strip_type
 
 #: Parameters that move noise and do not scale it, and those that only say how much of it there is.
@@ -25,9 +33,12 @@ _SIZES = ("size", "dtype", "out", "n", "k", "shape", "d0", "method")
 _SHAPED = ("rand", "randn")
 #: Relative slack of levels against the claim, for rounding.
 _ROUNDING = 1e-9
+#: Further replays on both datasets by which a kind of output is told from one that noise has chosen; arbitrary.
+_KINDS = 12
 #: Lines that a composition names at most; arbitrary.
 _MOST_LINES = 4
 
+BEYOND = "shift beyond the declared sensitivity"
 COMPOSITION = "composition beyond the claim"
 SHIFT = "shift larger than the noise allows"
 OTHER_KIND = "outputs of another kind"
@@ -101,17 +112,27 @@ def find_differences(
         raise Uncontrolled(
             "with the same variates it returns another output: it draws from a source that is not replaced"
         )
-    leads = _compose_draws(guarantee, x, y)
-    if any(draw.fresh for draw in y.draws):  # what differs may be by chance
-        return leads
-    findings = [*_compare_draws(x.draws, y.draws), *_compare_kinds(x.output, y.output, name)]
+    # The same values of primitives on the neighbour: what then differs does not follow from what they have released.
+    forced = {k: draw.values for k, draw in enumerate(x.draws) if draw.digest and draw.values is not None}
+    z = runs.run(pair.y, seed, forced=forced) if forced else y
+    leads = _compose_draws(guarantee, x, z, lambda bumps: numbers_in(runs.run(pair.x, seed, bumps).output))
+    findings = list(_compare_draws(x.draws, z.draws))
+    all_forced = all(draw.unit for draw in x.draws) and 0 < len(forced) == len(x.draws)
+    if all_forced and _keys_of(x.draws) == _keys_of(z.draws) and not _are_equal(x.output, z.output):
+        text = "the output differs although all noisy values are the same"
+        return drop_repeats([*findings, ReplayFinding("data reach the output without noise", text, name), *leads])
+    if any(draw.fresh for draw in y.draws):  # what differs else may be by chance
+        return drop_repeats([*findings, *leads])
+    findings += _compare_kinds(runs, pair, seed, (x.output, y.output), name)
     if _are_equal(x.output, y.output) or any(f.kind == OTHER_KIND for f in findings):
-        return [*findings, *leads]
+        return drop_repeats([*findings, *leads])
     numbers = numbers_in(x.output), numbers_in(y.output)
     if numbers[0].shape != numbers[1].shape or not numbers[0].size:
-        return [*findings, *leads]
+        return drop_repeats([*findings, *leads])
     judged = _judge_output(runs, guarantee, pair, seed, (x, y), numbers, name)
-    return drop_repeats([*findings, *(leads if judged is None else judged)])
+    if judged is None:
+        return drop_repeats([*findings, *leads])
+    return drop_repeats([*findings, *judged, *(() if judged else (f for f in leads if f.kind == BEYOND))])
 
 
 def drop_repeats(findings: Sequence[ReplayFinding]) -> list[ReplayFinding]:
@@ -172,9 +193,13 @@ def _text_of(output: Any) -> str:
 # ------------------------------------------------------------------------------ draws and kinds
 
 
+def _keys_of(draws: Sequence[DrawFacts]) -> list[tuple[str, str]]:
+    return [(draw.primitive, draw.place) for draw in draws]
+
+
 def _pair_draws(x: Sequence[DrawFacts], y: Sequence[DrawFacts]) -> list[tuple[str, slice, slice]]:
     """Stretches of the two runs that are alike, and those that are not."""
-    keys = [[(d.primitive, d.place) for d in draws] for draws in (x, y)]
+    keys = _keys_of(x), _keys_of(y)
     if keys[0] == keys[1]:
         return [("equal", slice(0, len(x)), slice(0, len(y)))]
     matcher = difflib.SequenceMatcher(None, keys[0], keys[1], autojunk=False)
@@ -185,8 +210,9 @@ def _compare_draws(x: Sequence[DrawFacts], y: Sequence[DrawFacts]) -> Iterator[R
     """Draws that one run lacks, and those whose shape or scale differs."""
     for tag, in_x, in_y in _pair_draws(x, y):
         if tag == "equal":
-            for one, two in zip(x[in_x], y[in_y], strict=True):
-                yield from _compare_draw(one, two)
+            for k, (one, two) in enumerate(zip(x[in_x], y[in_y], strict=True)):
+                # After draws whose use is not seen, a scale may follow from what they have released.
+                yield from _compare_draw(one, two, any(not draw.unit for draw in x[: in_x.start + k]))
         elif not (x and y):  # noise is drawn on one dataset only
             side, draw = ("x", x[0]) if x else ("x'", y[0])
             yield ReplayFinding(
@@ -194,29 +220,44 @@ def _compare_draws(x: Sequence[DrawFacts], y: Sequence[DrawFacts]) -> Iterator[R
             )
 
 
-def _compare_draw(x: DrawFacts, y: DrawFacts) -> Iterator[ReplayFinding]:
+def _compare_draw(x: DrawFacts, y: DrawFacts, lead: bool) -> Iterator[ReplayFinding]:
     if list(x.shape) != list(y.shape):
         yield ReplayFinding(
             "number of variates depends on the data",
             f"shapes of {x.primitive} differ",
             x.place,
             f"{tuple(x.shape)} and {tuple(y.shape)}",
+            lead,
         )
     for name in x.parameters.keys() & y.parameters.keys():
         if name in _SIZES or name in _LOCATIONS or x.primitive.endswith(_SHAPED):
             continue
         if x.parameters[name] != y.parameters[name]:
-            yield ReplayFinding("scale depends on the data", f"{name} of {x.primitive} differs", x.place)
+            yield ReplayFinding("scale depends on the data", f"{name} of {x.primitive} differs", x.place, "", lead)
 
 
-def _compare_kinds(x: Any, y: Any, name: str) -> Iterator[ReplayFinding]:
-    plain = [output if isinstance(output, Raised) else make_visible(output) for output in (x, y)]
-    plain = [list(output) if isinstance(output, dict) else output for output in plain]
-    kinds = [repr(output) if isinstance(output, Raised) else kind_of(output) for output in plain]
-    shapes = [_shape_of(output) for output in plain]
-    if kinds[0] != kinds[1] or shapes[0] != shapes[1]:
-        text = f"{kinds[0]} against {kinds[1]}" if kinds[0] != kinds[1] else "shapes differ"
-        yield ReplayFinding(OTHER_KIND, text, name, f"of shapes {shapes[0]} and {shapes[1]}")
+def _compare_kinds(
+    runs: LocalRuns | RemoteRuns, pair: Pair, seed: int, outputs: tuple[Any, Any], name: str
+) -> list[ReplayFinding]:
+    """A finding if the outputs are of another kind, and stay so with other variates."""
+    x, y = (_kind_of(output) for output in outputs)
+    if x == y:
+        return []
+    lead = False
+    for other in range(seed + 1000, seed + 1000 + _KINDS):
+        again = _kind_of(runs.run(pair.x, other).output), _kind_of(runs.run(pair.y, other).output)
+        lead = lead or again != (x, y)
+    text = f"{x[0]} against {y[0]}" if x[0] != y[0] else "shapes differ"
+    return [ReplayFinding(OTHER_KIND, text, name, f"of shapes {x[1]} and {y[1]}", lead)]
+
+
+def _kind_of(output: Any) -> tuple[str, tuple[int, ...]]:
+    """Kind and shape of an output."""
+    if isinstance(output, Raised):
+        return repr(output), ()
+    plain = make_visible(output)
+    plain = list(plain) if isinstance(plain, dict) else plain
+    return kind_of(plain), _shape_of(plain)
 
 
 def _shape_of(output: Any) -> tuple[int, ...]:
@@ -299,59 +340,83 @@ def _in_all(guarantee: Guarantee, level: float) -> str:
 
 @dataclass(frozen=True)
 class _DrawLoss:
-    """Loss of one draw: families of its noise with shifts in scales, or a declared epsilon, and its line."""
+    """Loss of one draw: families of its noise with shifts in scales, or a declared epsilon.
 
+    ``beyond`` is the shift over the declared sensitivity.
+    """
+
+    number: int
+    draw: DrawFacts
     parts: Sequence[tuple[str, float]]
-    place: str
-    released: bool
+    beyond: float = 0.0
 
     @property
     def size(self) -> float:
         return sum(ratio for _, ratio in self.parts)
 
 
-def _compose_draws(guarantee: Guarantee, x: ReplayRun, y: ReplayRun) -> list[ReplayFinding]:
-    """What the draws lose together, by what noise is added to on the two datasets, if that is beyond the claim.
+def _compose_draws(
+    guarantee: Guarantee, x: ReplayRun, z: ReplayRun, run: Callable[[Bumps], Array]
+) -> list[ReplayFinding]:
+    """What the draws lose together by what noise is added to, if that is beyond the claim.
 
-    Draws whose values stand in the output are shown by it. What they lose is then lost; that of all is an upper bound.
+    They lose it if they can be read off the output: they stand in it, or the output changes with each in a way of its
+    own. Otherwise it is an upper bound.
     """
-    shown = [set(numbers_in(run.output).tolist()) for run in (x, y)]
     losses = []
-    for tag, in_x, in_y in _pair_draws(x.draws, y.draws):
+    for tag, in_x, in_z in _pair_draws(x.draws, z.draws):
         if tag == "equal":
-            pairs = zip(x.draws[in_x], y.draws[in_y], strict=True)
-            losses += [loss for one, two in pairs if (loss := _loss_of(one, two, shown)) is not None]
-    released = [loss for loss in losses if loss.released]
-    for chosen, lead in ((released, False), (losses, True)):
-        level = compose_level(guarantee, [part for loss in chosen for part in loss.parts])
-        if level is not None and level > guarantee.level * (1 + 1e-6):
-            chosen = sorted(chosen, key=lambda loss: -loss.size)
-            lines = list(dict.fromkeys(loss.place for loss in chosen))
-            others = f" and {len(lines) - _MOST_LINES} lines more" if len(lines) > _MOST_LINES else ""
-            text = f"{len(chosen)} draws of {', '.join(lines[:_MOST_LINES])}{others}: {_in_all(guarantee, level)}"
-            text += ", if all of them can be read off the output" if lead else ""
-            return [ReplayFinding(COMPOSITION, text, lines[0], lead=lead)]
-    return []
+            places = range(in_x.start, in_x.stop)
+            triples = zip(places, x.draws[in_x], z.draws[in_z], strict=True)
+            losses += [loss for k, one, two in triples if (loss := _loss_of(k, one, two)) is not None]
+    level = _level_of(guarantee, losses)
+    if level is None or level <= guarantee.level * (1 + 1e-6):
+        return []
+    losses.sort(key=lambda loss: -loss.size)
+    beyond = [loss for loss in losses if loss.beyond > 1 + 1e-6]
+    if beyond:
+        worst = max(beyond, key=lambda loss: loss.beyond)
+        times = f"{worst.beyond:.4g} times" if np.isfinite(worst.beyond) else "more than"
+        text = f"{times} the sensitivity that {worst.draw.primitive} is told; {_in_all(guarantee, level)}"
+        return [ReplayFinding(BEYOND, text, worst.draw.place)]
+    shown = set(numbers_in(x.output).tolist())
+    released = [loss for loss in losses if loss.draw.values and shown.issuperset(loss.draw.values)]
+    part = _level_of(guarantee, released)
+    if part is not None and part > guarantee.level * (1 + 1e-6):
+        return [_composition_finding(guarantee, released, part, lead=False)]
+    readable = are_readable(run, x.draws, numbers_in(x.output), [loss.number for loss in losses])
+    return [_composition_finding(guarantee, losses, level, lead=not readable)]
 
 
-def _loss_of(x: DrawFacts, y: DrawFacts, shown: Sequence[set[float]]) -> _DrawLoss | None:
+def _composition_finding(guarantee: Guarantee, losses: Sequence[_DrawLoss], level: float, lead: bool) -> ReplayFinding:
+    lines = list(dict.fromkeys(loss.draw.place for loss in losses))
+    others = f" and {len(lines) - _MOST_LINES} lines more" if len(lines) > _MOST_LINES else ""
+    text = f"{len(losses)} draws of {', '.join(lines[:_MOST_LINES])}{others}: {_in_all(guarantee, level)}"
+    text += ", if all of them can be read off the output" if lead else ""
+    return ReplayFinding(COMPOSITION, text, lines[0], lead=lead)
+
+
+def _level_of(guarantee: Guarantee, losses: Sequence[_DrawLoss]) -> float | None:
+    return compose_level(guarantee, [part for loss in losses for part in loss.parts])
+
+
+def _loss_of(number: int, x: DrawFacts, z: DrawFacts) -> _DrawLoss | None:
     """Loss of a draw, of which both runs have one; None if it has none, or none that is known."""
-    if not x.digest or x.digest == y.digest:
+    if not x.digest or x.digest == z.digest or z.fresh:
         return None
-    numbers = x.given is not None and y.given is not None and len(x.given) == len(y.given)
-    moved = np.abs(np.subtract(x.given or [], y.given or [])) if numbers else np.zeros(0)
-    released = not (x.fresh or y.fresh) and all(
-        draw.values is not None and shown[side].issuperset(draw.values) for side, draw in enumerate((x, y))
-    )
-    if numbers and x.family and x.family == y.family and list(x.scales) == list(y.scales):
+    numbers = x.given is not None and z.given is not None and len(x.given) == len(z.given)
+    moved = np.abs(np.subtract(x.given or [], z.given or [])) if numbers else np.zeros(0)
+    epsilon, sensitivity = x.parameters.get("epsilon", 0.0), x.parameters.get("sensitivity")
+    beyond = 0.0
+    if moved.size == 1 and sensitivity is not None and z.parameters.get("sensitivity") == sensitivity:
+        beyond = float(moved[0]) / sensitivity if sensitivity else np.inf if moved[0] else 0.0
+    if numbers and x.family and x.family == z.family and list(x.scales) == list(z.scales):
         size = len(x.scales)
         ratios = np.broadcast_to(moved, size) / np.asarray(x.scales) if moved.size in (1, size) else np.zeros(0)
         family = f"whole {x.family}" if x.whole else x.family
         parts = [(family, float(ratio)) for ratio in ratios if ratio > 0]
-        return _DrawLoss(parts, x.place, released) if parts else None
-    epsilon = x.parameters.get("epsilon") or 0.0
+        return _DrawLoss(number, x, parts, beyond) if parts else None
     if epsilon <= 0:
         return None
-    sensitivity = x.parameters.get("sensitivity") or 0.0
-    times = max(1.0, float(moved.max()) / sensitivity) if moved.size and sensitivity > 0 else 1.0
-    return _DrawLoss([("", epsilon * times)], x.place, released=False)
+    times = beyond if moved.size == 1 and beyond else 1.0
+    return _DrawLoss(number, x, [("", epsilon * times)], beyond)

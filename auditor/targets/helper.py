@@ -427,7 +427,7 @@ class Target:
                 told = True
         return write_outputs(outputs)
 
-    def replay(self, data: Any, seed: int, bumps: dict[str, Any]) -> dict[str, Any]:
+    def replay(self, data: Any, seed: int, bumps: dict[str, Any], forced: dict[str, Any]) -> dict[str, Any]:
         """Run the function once with recorded draws; see `auditor.targets.replays`.
 
         Parameters
@@ -438,6 +438,8 @@ class Target:
             Seed of the variates.
         bumps : dict
             By the number of a draw, places in its value with what is added there.
+        forced : dict
+            By the number of a draw, the numbers of its value.
 
         Returns
         -------
@@ -460,7 +462,7 @@ class Target:
 
         steps = {int(draw): {int(place): step for place, step in moved} for draw, moved in bumps.items()}
         try:
-            output, draws = self.replays.run(call, seed, steps)
+            output, draws = self.replays.run(call, seed, steps, {int(draw): made for draw, made in forced.items()})
         except kept.Uncontrolled as signal:
             return {"refused": signal.reason}
         return {"output": encode_output(output), "draws": encode_output([kept.plain_draw(draw) for draw in draws])}

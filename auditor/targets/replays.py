@@ -25,6 +25,8 @@ from auditor.targets.wire_format import data_text
 
 #: By the number of a draw, and places in its value, what is added to the value.
 Bumps = Mapping[int, Mapping[int, float]]
+#: By the number of a draw, what its value is to be.
+Forced = Mapping[int, Sequence[float]]
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,7 @@ class LocalRuns:
         with contextlib.suppress(Exception):  # what it raises is looked at when it is replayed
             ask_once(self._mechanism, data, np.random.default_rng(0))
 
-    def run(self, data: Any, seed: int, bumps: Bumps | None = None) -> ReplayRun:
+    def run(self, data: Any, seed: int, bumps: Bumps | None = None, forced: Forced | None = None) -> ReplayRun:
         """Run it on a dataset.
 
         Parameters
@@ -112,6 +114,8 @@ class LocalRuns:
             Seed of the variates.
         bumps : mapping, optional
             What is added to them.
+        forced : mapping, optional
+            What they are to be.
 
         Raises
         ------
@@ -127,7 +131,7 @@ class LocalRuns:
             except Exception as error:  # noqa: BLE001 - whatever it raises is what it does
                 return Raised(type(error).__name__, str(error))
 
-        output, draws = self._replays.run(call, seed, bumps)
+        output, draws = self._replays.run(call, seed, bumps, forced)
         return ReplayRun(output, [DrawFacts(**plain_draw(draw)) for draw in draws])
 
     def close(self) -> None:
@@ -166,7 +170,7 @@ class RemoteRuns:
                 "process or of an environment (pip:...) that has numpy"
             )
 
-    def run(self, data: Any, seed: int, bumps: Bumps | None = None) -> ReplayRun:
+    def run(self, data: Any, seed: int, bumps: Bumps | None = None, forced: Forced | None = None) -> ReplayRun:
         """Run it on a dataset; see `LocalRuns.run`.
 
         Raises
@@ -177,9 +181,10 @@ class RemoteRuns:
             If the answer cannot be read.
         """
         steps = {str(number): list(map(list, places.items())) for number, places in (bumps or {}).items()}
+        values = data_text({str(number): list(made) for number, made in (forced or {}).items()})
         with self._target.connected() as (exchange, numbers):
             number = next(numbers)
-            asked = f'"data":{data_text(data)},"seed":{seed},"bumps":{json.dumps(steps)}'
+            asked = f'"data":{data_text(data)},"seed":{seed},"bumps":{json.dumps(steps)},"forced":{values}'
             raw = exchange(f'{{"id":{number},"replay":{{{asked}}}}}\n'.encode("ascii"))
             told = read_message(raw, number).get("replay")
             if not isinstance(told, dict):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
@@ -49,6 +49,7 @@ class Replays:
         call: Callable[[np.random.Generator], Any],
         seed: int,
         bumps: Mapping[int, Mapping[int, float]] | None = None,
+        forced: Mapping[int, Sequence[float]] | None = None,
     ) -> tuple[Any, list[RecordedDraw]]:
         """Call a function.
 
@@ -58,7 +59,7 @@ class Replays:
             Takes the stand-in for a generator of numpy.
         seed : int
             Seed of the variates.
-        bumps : mapping, optional
+        bumps, forced : mapping, optional
             See `Tape`.
 
         Returns
@@ -76,7 +77,7 @@ class Replays:
             self._open = True
         if seed != self._seed:
             self._seed, self._kept = seed, {}
-        tape = Tape(seed, bumps or {}, self._kept)
+        tape = Tape(seed, bumps or {}, forced or {}, self._kept)
         with self.recorder.using(tape):
             return call(self.recorder.rng), tape.draws
 

@@ -96,12 +96,15 @@ class Tape:
         Seed of all draws.
     bumps : mapping of int to mapping of int to float, optional
         By the number of a draw, and places in its value in C order, what is added to the value.
+    forced : mapping of int to sequence of float, optional
+        By the number of a draw, what its value is to be, in C order.
     kept : dict, optional
         Noise of primitives that draw outside Python, as earlier calls with this seed have drawn it.
     """
 
     seed: int
     bumps: Mapping[int, Mapping[int, float]] = field(default_factory=dict)
+    forced: Mapping[int, Sequence[float]] = field(default_factory=dict)
     kept: Kept = field(default_factory=dict)
     draws: list[RecordedDraw] = field(default_factory=list)
 
@@ -145,8 +148,8 @@ class Tape:
         self._counter[2] = number
         self._bits.state = self._state
         value = call(self._rng)
-        if number in self.bumps:
-            value = bump_value(value, self.bumps[number])
+        if number in self.bumps or number in self.forced:
+            value = self._alter(number, value)
         self.draws.append(RecordedDraw(primitive, value, find_place(), (function, values, named or {})))
         return value
 
@@ -179,7 +182,7 @@ class Tape:
             self._inside = None
         if self._nested == before:  # it draws from a generator of its own, which is not replaced, or not at all
             return value
-        value = self._bump(number, value)
+        value = self._alter(number, value)
         self.draws.append(RecordedDraw(primitive, value, find_place(), (None, (), parameters), noise))
         return value
 
@@ -202,10 +205,10 @@ class Tape:
         earlier = self.kept.get((number, primitive))
         value = None if earlier is None else _repeat_noise(*earlier, noise)
         if value is None:
-            value, fresh = call(), earlier is not None
-            if not fresh:
+            value, fresh = call(), earlier is not None and number not in self.forced
+            if earlier is None:
                 self.kept[number, primitive] = noise, value
-        value = self._bump(number, value)
+        value = self._alter(number, value)
         self.draws.append(RecordedDraw(primitive, value, find_place(), (None, (), parameters), noise, fresh))
         return value
 
@@ -215,7 +218,9 @@ class Tape:
             raise Uncontrolled(f"it draws random numbers more than {MOST_DRAWS:,} times")
         return number
 
-    def _bump(self, number: int, value: Any) -> Any:
+    def _alter(self, number: int, value: Any) -> Any:
+        if number in self.forced:
+            value = replace_value(value, self.forced[number])
         return bump_value(value, self.bumps[number]) if number in self.bumps else value
 
 
@@ -264,6 +269,34 @@ def bump_value(value: Any, steps: Mapping[int, float]) -> Any:
     if isinstance(value, list):
         return [element + steps.get(place, 0) for place, element in enumerate(value)]
     return value + steps.get(0, 0) if isinstance(value, int | float | np.number) else value
+
+
+def replace_value(value: Any, numbers: Sequence[float]) -> Any:
+    """Another value of the same form.
+
+    Parameters
+    ----------
+    value : object
+        Number, list of numbers, array or tensor; anything else stays as it is, and so does one of another size.
+    numbers : sequence of float
+        The numbers of the other value, in C order.
+    """
+    if hasattr(value, "data_ptr") and hasattr(value, "detach"):  # a tensor of torch
+        flat = value.detach().view(-1)
+        if len(flat) == len(numbers):
+            for place, number in enumerate(numbers):
+                flat[place] = number
+        return value
+    if isinstance(value, np.ndarray):
+        if value.size == len(numbers):
+            value.flat[:] = numbers
+        return value
+    if isinstance(value, list) and len(value) == len(numbers):
+        return [type(old)(new) for old, new in zip(value, numbers, strict=True)]
+    if isinstance(value, int | float | np.number) and len(numbers) == 1:
+        kind: Any = type(value)
+        return kind(numbers[0])
+    return value
 
 
 class RecordingGenerator(StandInGenerator):
