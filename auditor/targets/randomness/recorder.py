@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -109,11 +109,8 @@ class Tape:
     draws: list[RecordedDraw] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        bits = np.random.Philox(np.random.SeedSequence(self.seed))
-        self._rng, self._state = np.random.Generator(bits), dict[str, Any](bits.state)
-        # The number of a draw is part of the counter of Philox, so that streams do not meet.
-        self._counter, self._key = np.zeros(4, dtype=np.uint64), self._state["state"]["key"]
-        self._state["state"] = {"counter": self._counter, "key": self._key}
+        bits, self._rng, self._state = _stream_of(self.seed)
+        self._counter, self._key = self._state["state"]["counter"], self._state["state"]["key"]
         self._bits: Any = bits
         self._inside: np.random.Generator | None = None
         self._nested = 0
@@ -222,6 +219,18 @@ class Tape:
         if number in self.forced:
             value = replace_value(value, self.forced[number])
         return bump_value(value, self.bumps[number]) if number in self.bumps else value
+
+
+@lru_cache(maxsize=16)
+def _stream_of(seed: int) -> tuple[Any, np.random.Generator, dict[str, Any]]:
+    """Generator of a seed, with its first state, which is set before each draw.
+
+    The number of a draw is part of the counter of Philox, so that streams do not meet.
+    """
+    bits = np.random.Philox(np.random.SeedSequence(seed))
+    state = dict[str, Any](bits.state)
+    state["state"] = {"counter": np.zeros(4, dtype=np.uint64), "key": state["state"]["key"]}
+    return bits, np.random.Generator(bits), state
 
 
 def _repeat_noise(before: PrimitiveNoise, value: Any, now: PrimitiveNoise) -> Any:
