@@ -376,8 +376,10 @@ def _compose_draws(
     beyond = [loss for loss in losses if loss.beyond > 1 + 1e-6]
     if beyond:
         worst = max(beyond, key=lambda loss: loss.beyond)
-        times = f"{worst.beyond:.4g} times" if np.isfinite(worst.beyond) else "more than"
-        text = f"{times} the sensitivity that {worst.draw.primitive} is told; {_in_all(guarantee, level)}"
+        what = f"{worst.beyond:.4g} times the sensitivity that {worst.draw.primitive} is told"
+        if not np.isfinite(worst.beyond):
+            what = f"noise for a sensitivity of 0 is asked of {worst.draw.primitive}"
+        text = f"{what}; {_in_all(guarantee, level)}"
         return [ReplayFinding(BEYOND, text, worst.draw.place)]
     shown = set(numbers_in(x.output).tolist())
     released = [loss for loss in losses if loss.draw.values and shown.issuperset(loss.draw.values)]
