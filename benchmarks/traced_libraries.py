@@ -230,11 +230,11 @@ def list_library_traces() -> list[LibraryTrace]:
         ),
         made("the same, none missing", f"{_DIFFPRIVLIB}mean_of_known", one, lambda rng: _column(rng, 0.0, 10.0)),
         made(
-            "diffprivlib: linear regression, the budget of the intercept spent twice",
+            "diffprivlib: the same with an intercept, by which bounds shift, and whose budget is spent twice",
             f"{_DIFFPRIVLIB}regression_with_intercept",
             one,
             _corner_rows,
-            COMPOSITION,
+            BEYOND,
             {},
             f"{_ISSUES}104, open",
         ),

@@ -97,7 +97,9 @@ def trace(
             )
     except Uncontrolled as signal:
         return AuditResult(verdict=Verdict.INCONCLUSIVE, message=f"it cannot be replayed: {signal.reason}", **labels)
-    checks = [{"name": f.kind, "passed": False, "finding": f.describe(private)} for f in findings]
+    # Leads stand behind findings, unless there is nothing else that bets may certify.
+    named = [f for f in findings if not f.lead] or findings
+    checks = [{"name": f.kind, "passed": False, "finding": f.describe(private)} for f in named]
     said = "; ".join(f"{check['name']}, {check['finding']}" for check in checks)
     if not isinstance(mechanism, ProcessTarget):
         spent = time.monotonic() - begun
