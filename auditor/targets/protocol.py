@@ -10,6 +10,9 @@ answer         ``{"id": 1, "outputs": [...]}``, n of them; or, if all are of one
 failure        ``{"id": 1, "error": {"type": "ValueError", "message": "..."}}``: the target's own code raised
 =============  =====================================================================================================
 
+The helper says ``"replays": true`` in its hello where it can, and answers ``{"id": 1, "replay": {...}}`` with an output
+and its recorded draws, see `auditor.targets.replays`.
+
 A target ignores members that it does not know. How datasets and outputs are written: see `auditor.targets.wire_format`.
 
 Source: design of the audit's targets, after JSON lines (https://jsonlines.org) and RFC 8259.
