@@ -140,6 +140,8 @@ def test_data_that_come_beside_the_noisy_values() -> None:
     found = judge(lambda data, _rng: {"sum": Folded(1.0, 10.0).randomise(data.sum()), "known": int(data[1] == 0)})
     assert found.checks[0]["name"] == "data reach the output without noise"
     assert "although all noisy values are the same" in found.checks[0]["finding"]
+    later = judge(lambda data, _rng: [data.sum() + Folded(1.0, 10.0).randomise(0.0), float(data[1])])
+    assert later.checks[0]["name"] == "data reach the output without noise"
     scaled = judge(lambda data, _rng: Folded(1.0, 1.0 + data.max()).randomise(data.sum()))
     assert scaled.checks[0]["name"] == "scale depends on the data"
 
