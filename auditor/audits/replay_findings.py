@@ -142,12 +142,18 @@ def find_differences(
 def drop_repeats(findings: Sequence[ReplayFinding]) -> list[ReplayFinding]:
     """Each finding once, in order.
 
+    Replays differ in levels that follow from their variates: the first finding of a kind at a line stands for all.
+
     Parameters
     ----------
     findings : sequence of ReplayFinding
         Findings, of several replays.
     """
-    return list(dict.fromkeys(findings))
+    kept: dict[Any, ReplayFinding] = {}
+    for finding in sorted(findings, key=lambda finding: finding.lead):
+        levelled = finding.kind in (BEYOND, COMPOSITION, SHIFT)
+        kept.setdefault((finding.kind, finding.place) if levelled else finding, finding)
+    return list(kept.values())
 
 
 def numbers_in(output: Any) -> Array:
