@@ -13,11 +13,12 @@ import pytest
 from auditor import ApproxDP, Pair, PureDP, SpecificationError, TargetError, one_draw, trace
 from auditor.targets import helper
 from auditor.targets.callables import find_callable
+from auditor.targets.environments import pip_target
 from auditor.targets.http import HttpTarget
 from auditor.targets.process import ProcessTarget
 from auditor.targets.randomness.signals import Uncontrolled
 from auditor.targets.replays import LocalRuns, RemoteRuns
-from tests.commandline import Command
+from tests.commandline import ROOT, Command
 
 CODE = """
 import random, threading
@@ -142,3 +143,26 @@ def test_the_command_line_replays_the_helper(dpaudit: Command, tmp_path: Path, m
     refused = dpaudit("trace", "exec:cat", *words)
     assert refused.code == 2, refused
     assert "'cat' does not replay" in refused.err
+
+
+def test_a_real_library_is_traced_in_its_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A regression of diffprivlib with bounds by which it draws no noise for squares, and with others."""
+    monkeypatch.chdir(ROOT)
+    rows = [[10.0, 1.0], *([float(k % 7), (k % 3) / 2] for k in range(20))]
+    pair = Pair(rows, [[0.0, 0.0], *rows[1:]])
+    for bound, verdicts in ((0.0, ("violation", "deviation")), (-10.0, ("consistent",))):
+        try:
+            target = pip_target(
+                ["diffprivlib==0.6.6", "scikit-learn==1.8.0"],
+                "examples/traced/with_diffprivlib.py:regression",
+                given={"bound": bound},
+            )
+        except SpecificationError as error:
+            pytest.skip(f"no environment: {error}")
+        with target:
+            found = trace(target, PureDP(1.0), pair, draws=200, seconds=5.0)
+        assert found.verdict in verdicts, found.message
+        if bound == 0.0:
+            (check,) = found.checks
+            assert check["name"] == "shift beyond the declared sensitivity"
+            assert check["finding"].startswith("linear_regression.py:147, called in with_diffprivlib.py:")
