@@ -24,6 +24,8 @@ from auditor.targets.replays import opened_runs
 
 #: Replays, each with other variates: code may branch on them.
 _REPLAYS = 3
+#: Draws that bets begin with: in less time nothing is certified.
+_FEWEST = 60
 
 
 def trace(
@@ -95,6 +97,7 @@ def trace(
             findings = drop_repeats(
                 [f for k in range(_REPLAYS) for f in find_differences(runs, guarantee, pair, seed + k, name)]
             )
+            slow = runs.seconds
     except Uncontrolled as signal:
         return AuditResult(verdict=Verdict.INCONCLUSIVE, message=f"it cannot be replayed: {signal.reason}", **labels)
     # Leads stand behind findings, unless there is nothing else that bets may certify.
@@ -112,6 +115,11 @@ def trace(
             return replace(walked, **{**labels, "event": shown, "message": message, "checks": checks, "alpha": 0.0})
     if not findings:
         return AuditResult(verdict=Verdict.CONSISTENT, message=_NOTHING, **labels)
+    lead = all(f.lead for f in findings)  # right programs have leads: a noisy maximum shows none of its draws
+    if seconds is not None and slow * _FEWEST > seconds:
+        why = f"a draw takes {slow:.2g} s, so that {seconds:g} s are too few to certify it"
+        verdict = Verdict.CONSISTENT if lead else Verdict.DEVIATION
+        return AuditResult(verdict=verdict, message=f"{said}; {why}", checks=[] if lead else checks, **labels)
     judged = audit(mechanism, guarantee, pair, draws=draws, seconds=seconds, seed=seed, id=id)
     if judged.verdict == Verdict.VIOLATION:
         if not private:
@@ -119,7 +127,7 @@ def trace(
         kept = {name: getattr(judged, name) for name in _SHOWN}
         return AuditResult(verdict=judged.verdict, message=said, checks=checks, **labels, **kept)
     why = f"{judged.draws:,} draws did not certify it ({judged.verdict!s}, lower bound {judged.lower_bound or 0:.4g})"
-    if all(f.lead for f in findings):  # right programs have such leads: a noisy maximum shows none of its draws
+    if lead:
         return AuditResult(verdict=Verdict.CONSISTENT, message=f"{said}; {why}", **labels)
     return AuditResult(verdict=Verdict.DEVIATION, message=f"{said}; {why}", checks=checks, **labels)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import shlex
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
@@ -93,10 +94,16 @@ class LocalRuns:
     ----------
     mechanism : Mechanism
         The target.
+
+    Attributes
+    ----------
+    seconds : float
+        What the last run took.
     """
 
     def __init__(self, mechanism: Mechanism) -> None:
         self._mechanism, self._replays = mechanism, Replays()
+        self.seconds = 0.0
 
     def prepare(self, data: Any) -> None:
         """Call the target once as it is, for what it imports."""
@@ -131,7 +138,9 @@ class LocalRuns:
             except Exception as error:  # noqa: BLE001 - whatever it raises is what it does
                 return Raised(type(error).__name__, str(error))
 
+        begun = time.monotonic()
         output, draws = self._replays.run(call, seed, bumps, forced)
+        self.seconds = time.monotonic() - begun
         return ReplayRun(output, [DrawFacts(**plain_draw(draw)) for draw in draws])
 
     def close(self) -> None:
@@ -148,10 +157,16 @@ class RemoteRuns:
     ----------
     target : ProcessTarget
         The target.
+
+    Attributes
+    ----------
+    seconds : float
+        What the last run took.
     """
 
     def __init__(self, target: ProcessTarget) -> None:
         self._target = target
+        self.seconds = 0.0
 
     def prepare(self, data: Any) -> None:
         """Draw once, which starts the process, and see whether it replays.
@@ -185,7 +200,9 @@ class RemoteRuns:
         with self._target.connected() as (exchange, numbers):
             number = next(numbers)
             asked = f'"data":{data_text(data)},"seed":{seed},"bumps":{json.dumps(steps)},"forced":{values}'
+            begun = time.monotonic()
             raw = exchange(f'{{"id":{number},"replay":{{{asked}}}}}\n'.encode("ascii"))
+            self.seconds = time.monotonic() - begun
             told = read_message(raw, number).get("replay")
             if not isinstance(told, dict):
                 raise quote_unreadable("the target answered without a replay", raw)

@@ -6,6 +6,7 @@ import inspect
 import math
 import secrets
 import sys
+import time
 import types
 from collections.abc import Callable
 from typing import Any
@@ -134,6 +135,16 @@ def test_a_sensitivity_that_is_exceeded() -> None:
     none = judge(folded(0.5, 0.0), draws=200)
     assert "noise for a sensitivity of 0" in none.message
     assert "no finite ε" in none.message
+
+
+def test_a_slow_target_is_not_sampled_in_too_little_time() -> None:
+    def slow(data: Any, rng: Any) -> Any:
+        time.sleep(0.005)
+        return data.sum() + rng.laplace(scale=5.0)
+
+    found = judge(slow, seconds=0.1)
+    assert (found.verdict, found.draws) == ("deviation", 0)
+    assert "so that 0.1 s are too few to certify it" in found.message
 
 
 def test_data_that_come_beside_the_noisy_values() -> None:
