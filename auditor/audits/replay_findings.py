@@ -44,6 +44,7 @@ _MOST_LINES = 4
 
 BEYOND = "shift beyond the declared sensitivity"
 COMPOSITION = "composition beyond the claim"
+NUMBER = "number of variates depends on the data"
 SHIFT = "shift larger than the noise allows"
 OTHER_KIND = "outputs of another kind"
 
@@ -127,7 +128,10 @@ def find_differences(
         return drop_repeats([*findings, ReplayFinding("data reach the output without noise", text, name), *leads])
     if any(draw.fresh for draw in y.draws):  # what differs else may be by chance
         return drop_repeats([*findings, *leads])
-    findings += _compare_kinds(runs, pair, seed, (x.output, y.output), name)
+    kinds = _compare_kinds(runs, pair, seed, (x.output, y.output), name)
+    if any(not f.lead for f in kinds):  # else a number of variates may be that of rows, as in sampling
+        findings = [replace(f, lead=f.lead and f.kind != NUMBER) for f in findings]
+    findings += kinds
     if _are_equal(x.output, y.output) or any(f.kind == OTHER_KIND for f in findings):
         return drop_repeats([*findings, *leads])
     numbers = numbers_in(x.output), numbers_in(y.output)
@@ -255,13 +259,8 @@ def _compare_draws(x: Sequence[DrawFacts], y: Sequence[DrawFacts]) -> Iterator[R
 
 def _compare_draw(x: DrawFacts, y: DrawFacts, lead: bool) -> Iterator[ReplayFinding]:
     if list(x.shape) != list(y.shape):
-        yield ReplayFinding(
-            "number of variates depends on the data",
-            f"shapes of {x.primitive} differ",
-            x.place,
-            f"{tuple(x.shape)} and {tuple(y.shape)}",
-            lead,
-        )
+        shapes = f"{tuple(x.shape)} and {tuple(y.shape)}"
+        yield ReplayFinding(NUMBER, f"shapes of {x.primitive} differ", x.place, shapes, lead=True)
     for name in x.parameters.keys() & y.parameters.keys():
         if name in _SIZES or name in _LOCATIONS or x.primitive.endswith(_SHAPED):
             continue

@@ -116,6 +116,17 @@ def test_what_noise_has_chosen_is_not_accused(program: Program) -> None:
         assert not found.checks
 
 
+def test_a_sample_of_the_rows_is_not_accused() -> None:
+    """Each row has its variate, so that there are as many as rows, which the output does not tell."""
+
+    def sampled(data: Any, rng: Any) -> float:
+        return float(data[rng.random(size=len(data)) < 0.5].sum() + rng.normal(scale=40.0))
+
+    found = judge(sampled, ApproxDP(1.0, 1e-2), Pair(np.arange(5.0), np.arange(6.0)))
+    assert (found.verdict, found.checks) == ("consistent", ())
+    assert "number of variates depends on the data" in found.message
+
+
 # ------------------------------------------------------------------- what noise has not chosen
 
 
