@@ -36,6 +36,7 @@ bench: publish
 	$(BIN)/python -m benchmarks.certificates --out reports/certificates.md
 	$(BIN)/python -m benchmarks.house_certificates --out reports/house_certificates.md
 	$(BIN)/python -m benchmarks.traced --out reports/traced.md
+	$(BIN)/python -m benchmarks.traced_libraries --out reports/traced_libraries.md
 	$(BIN)/python -m benchmarks.one_run --out reports/one_run.md
 	$(BIN)/python -m benchmarks.training --out reports/training.md
 	$(BIN)/python -m benchmarks.training_libraries --out reports/training_libraries.md

@@ -25,10 +25,10 @@ from auditor.audits.exact import allow_rounding
 from auditor.claims import registry
 from auditor.privacy.guarantees import Guarantee
 from auditor.privacy.laws import FiniteLaw
+from auditor.targets.randomness.calls import ControlledSource
 from auditor.targets.randomness.distributions import TAIL, MassTable, categories
 from auditor.targets.randomness.enumeration import Budget, Outcomes, enumerate_outputs, freeze_output
 from auditor.targets.randomness.generators import as_numpy_type
-from auditor.targets.randomness.patching import ControlledSource
 from auditor.targets.randomness.signals import Uncontrolled
 from auditor.targets.randomness.variates import draw_number
 from mechanisms.base import integer_noise, noise

@@ -24,8 +24,8 @@ from auditor.privacy.guarantees import ApproxDP, Guarantee
 from auditor.results import ENUMERATION, AuditResult, Verdict
 from auditor.targets import Mechanism, source_hash
 from auditor.targets.outputs import show_output
+from auditor.targets.randomness.calls import ControlledSource
 from auditor.targets.randomness.enumeration import Budget, Outcomes, enumerate_outputs, follow_units
-from auditor.targets.randomness.patching import ControlledSource
 from auditor.targets.randomness.signals import Uncontrolled
 
 #: Relative errors of probabilities are below this, see `auditor.targets.randomness.distributions`.

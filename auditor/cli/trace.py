@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from auditor.cli.commands import ARGUMENTS, ONE_DRAW, GivenPath, make_folder
-from auditor.cli.one_result import load_function, name_result, save_result
+from auditor.cli.one_result import name_result, save_result
 
 
 @click.command(short_help="Replay a target's random draws on the neighbouring dataset.")
@@ -21,6 +21,7 @@ from auditor.cli.one_result import load_function, name_result, save_result
 @ONE_DRAW
 @ARGUMENTS
 @click.option("--draws", type=click.IntRange(min=200), default=20_000, show_default=True, help="Draws that certify.")
+@click.option("--max-seconds", type=click.FloatRange(min=0, min_open=True), default=None, help="Seconds for them.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the variates.")
 @click.option("--out", type=GivenPath(file_okay=False), default=None, help="Folder for results.json and the reports.")
 def trace(
@@ -32,6 +33,7 @@ def trace(
     one_draw: bool,
     arguments: Sequence[str],
     draws: int,
+    max_seconds: float | None,
     seed: int,
     out: Path | None,
 ) -> None:
@@ -39,10 +41,11 @@ def trace(
 
     A Python function draws the same random variates in both runs, and the runs are compared. Findings name the line:
     noise that is missing on one dataset, a scale that depends on the data, a shift larger than the noise allows, a
-    variate that is used twice, data that reach the output without noise. Each is certified by enumeration or by bets on
-    fresh draws, or called a deviation. That nothing is found is no evidence that the claim holds.
+    variate that is used twice, data that reach the output without noise, draws that compose beyond the claim. Each is
+    certified by enumeration or by bets on fresh draws, or called a deviation. That nothing is found is no evidence that
+    the claim holds.
 
-    TARGET is named as for `dpaudit attack`, but runs in this process: no exec:, http: or pip: target.
+    TARGET is named as for `dpaudit attack`: a Python function of this process, or of an environment of its own (pip:).
 
     Exit codes: 0 nothing found; 1 a violation or a deviation; 2 an error; 3 the target cannot be replayed.
     """
@@ -53,23 +56,25 @@ def trace(
     from auditor.privacy.guarantees import parse_claim
     from auditor.runs.run import exit_code
     from auditor.targets.sampler import check_seed
-    from auditor.targets.target_names import show_target, source_of
+    from auditor.targets.signatures import parse_arguments
+    from auditor.targets.target_names import closing_target, show_target, source_of, target_named
 
     guarantee = parse_claim(claim)
     check_seed(seed)
-    mechanism = load_function(target, one_draw, arguments, "replayed")
     pair = Pair(read_data(data), read_data(neighbor), f"{data.name} against {neighbor.name}")
     if out is not None:
         make_folder(out)
-    result = compare_runs(
-        mechanism,
-        guarantee,
-        pair,
-        seed=seed,
-        draws=draws,
-        private=not show_data,
-        id=name_result("trace", "L2", guarantee, show_target(target)),
-    )
+    with closing_target(target_named(target, one_draw=one_draw, given=parse_arguments(arguments))) as mechanism:
+        result = compare_runs(
+            mechanism,
+            guarantee,
+            pair,
+            seed=seed,
+            draws=draws,
+            seconds=max_seconds,
+            private=not show_data,
+            id=name_result("trace", "L2", guarantee, show_target(target)),
+        )
     if out is not None:
         save_result(out, result, {"target": target, "source": source_of(target, arguments)})
     click.echo(explain(result))

@@ -57,6 +57,7 @@ import json
 import random
 import re
 import traceback
+import types
 from typing import Any, Callable  # noqa: UP035 - Python 3.8
 
 #: Objects nested deeper are written as texts; arbitrary, ends the writing of objects that hold themselves.
@@ -322,18 +323,24 @@ class Target:
             parameters = list(inspect.signature(served).parameters.values())
         except (TypeError, ValueError):  # some compiled functions do not say; they get the dataset
             self.names: list[str] = []
+            parameters = []
         else:
             self.names = _names_of(parameters, self.given, one_draw)
+        # A seed that is None by default is left out in replays: what the function then draws from is recorded.
+        self.own_seed = any(p.name == "seed" and p.default is None for p in parameters)
         self.many, self.seeded = "n" in self.names, bool({"rng", "seed"} & set(self.names))
         states = getattr(function, "states", None)
         states = states if isinstance(states, dict) else getattr(module, "STATES", {})
         if not isinstance(states, dict):
             raise Wrong(f"STATES must be a dict, got {states!r}")
         self.states = encode_output(states)
+        self.replays: Any = None  # open from one replay to the next
 
     def hello(self) -> str:
         """First message of the target, about itself."""
         says = {"protocol": 1, "seeded": self.seeded, "interactive": self.sessions is not None, "states": self.states}
+        if self.sessions is None and can_replay():
+            says["replays"] = True
         return json.dumps({"hello": says})
 
     def answer(self, line: bytes) -> str:
@@ -341,6 +348,10 @@ class Target:
         request = json.loads(line, object_hook=_read)
         number = json.dumps(request["id"])
         try:
+            if "replay" in request:
+                return f'{{"id": {number}, "replay": {json.dumps(self.replay(**request["replay"]))}}}'
+            if self.replays is not None:
+                self.replays.close()
             return f'{{"id": {number}{self.said(request)}}}'
         except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it is, it is answered
             said = {"type": type(error).__name__, "message": _text(error) + _find_raise(error)}
@@ -415,6 +426,65 @@ class Target:
                 outputs.append(RaisedDraw(error, told))
                 told = True
         return write_outputs(outputs)
+
+    def replay(self, data: Any, seed: int, bumps: dict[str, Any], forced: dict[str, Any]) -> dict[str, Any]:
+        """Run the function once with recorded draws; see `auditor.targets.replays`.
+
+        Parameters
+        ----------
+        data : JSON value
+            The dataset, as it came.
+        seed : int
+            Seed of the variates.
+        bumps : dict
+            By the number of a draw, places in its value with what is added there.
+        forced : dict
+            By the number of a draw, the numbers of its value.
+
+        Returns
+        -------
+        dict
+            The output and the draws, or why there are none.
+        """
+        kept = _import_recording()
+        self.replays = self.replays or kept.Replays()
+
+        def call(rng: Any) -> Any:
+            given: dict[str, Any] = dict(self.given)
+            if "rng" in self.names:
+                given["rng"] = rng
+            if "seed" in self.names and not self.own_seed:
+                given["seed"] = int(rng.integers(SEEDS))
+            try:
+                return self.function(data, n=1, **given)[0] if self.many else self.function(data, **given)
+            except Exception as error:  # noqa: BLE001 - what a draw raises is an output
+                return RaisedDraw(error)
+
+        steps = {int(draw): {int(place): step for place, step in moved} for draw, moved in bumps.items()}
+        try:
+            output, draws = self.replays.run(call, seed, steps, {int(draw): made for draw, made in forced.items()})
+        except kept.Uncontrolled as signal:
+            return {"refused": signal.reason}
+        return {"output": encode_output(output), "draws": encode_output([kept.plain_draw(draw) for draw in draws])}
+
+
+def can_replay() -> bool:
+    """Whether runs can be recorded.
+
+    The modules that do so lie beside this file, and need numpy.
+    """
+    found = os.path.isfile(os.path.join(_HERE, "randomness", "plain_draws.py"))
+    return found and sys.version_info >= (3, 11) and importlib.util.find_spec("numpy") is not None
+
+
+def _import_recording() -> Any:
+    """The modules that record, as a package of their own: nothing else of dpaudit can be imported here."""
+    name = "_dpaudit_randomness"
+    if name not in sys.modules:
+        package = types.ModuleType(name)
+        package.__path__ = [os.path.join(_HERE, "randomness")]
+        sys.modules[name] = package
+    return importlib.import_module(f"{name}.plain_draws")
 
 
 class Sessions:

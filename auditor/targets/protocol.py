@@ -10,6 +10,9 @@ answer         ``{"id": 1, "outputs": [...]}``, n of them; or, if all are of one
 failure        ``{"id": 1, "error": {"type": "ValueError", "message": "..."}}``: the target's own code raised
 =============  =====================================================================================================
 
+The helper says ``"replays": true`` in its hello where it can, and answers ``{"id": 1, "replay": {...}}`` with an output
+and its recorded draws, see `auditor.targets.replays`.
+
 A target ignores members that it does not know. How datasets and outputs are written: see `auditor.targets.wire_format`.
 
 Source: design of the audit's targets, after JSON lines (https://jsonlines.org) and RFC 8259.
@@ -66,12 +69,15 @@ class Hello:
         It opens sessions, see `auditor.targets.interactive_process`.
     states : mapping
         Free: what else it says, such as ``{"noise": {"distribution": "laplace", "scale": 2.0, "sensitivity": 1}}``.
+    replays : bool
+        It runs with recorded draws, see `auditor.targets.replays`.
     """
 
     protocol: int = PROTOCOL
     seeded: bool = False
     interactive: bool = False
     states: Mapping[str, Any] = field(default_factory=dict)
+    replays: bool = False
 
 
 def request_line(id: int, text: str, n: int, seed: int | None) -> bytes:  # noqa: A002 - the name in the message
@@ -235,7 +241,7 @@ def hello_of(said: Any, raw: bytes) -> Hello:
         raise quote_unreadable("a target's hello has seeded and interactive, true or false, and states, an object", raw)
     if is_deeper([states], NESTING + 1):
         raise quote_unreadable(f"the target's states are nested more than {NESTING} deep", raw)
-    return Hello(protocol, seeded, interactive, states)
+    return Hello(protocol, seeded, interactive, states, said.get("replays") is True)
 
 
 def quote_unreadable(what: str, raw: bytes) -> TargetError:

@@ -1,65 +1,46 @@
-"""One call of a target whose randomness is under control: what the call draws from, and how it is made."""
+"""One call of a target whose randomness is under control, and what paths of such calls draw from."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import numpy as np
 
 from auditor.targets.callables import Mechanism, OneDraw
-from auditor.targets.randomness.signals import Uncontrolled
-
-T = TypeVar("T")
-Own = TypeVar("Own", bound="StandInGenerator")
-
-
-class CallHolder(Generic[T]):
-    """Holder of the path or tape that the current call uses."""
-
-    def __init__(self) -> None:
-        self._current: T | None = None
-
-    def current(self) -> T:
-        """What the current call draws from.
-
-        Raises
-        ------
-        Uncontrolled
-            If there is no call.
-        """
-        if self._current is None:
-            raise Uncontrolled("random numbers are drawn outside the call")
-        return self._current
-
-    @contextmanager
-    def using(self, value: T) -> Iterator[None]:
-        """Let the call draw from a path or a tape."""
-        before, self._current = self._current, value
-        try:
-            yield
-        finally:
-            self._current = before
+from auditor.targets.randomness.generators import PathGenerator, legacy_functions, python_functions
+from auditor.targets.randomness.holders import CallHolder
+from auditor.targets.randomness.patching import replace_sources
+from auditor.targets.randomness.paths import RandomPath
 
 
-class StandInGenerator(np.random.Generator):
-    """Base of generators that stand in for those of numpy.
+class ControlledSource(CallHolder[RandomPath]):
+    """Stand-in for all sources of randomness.
 
-    Parameters
+    Every number comes from the path of the current call.
+
+    Attributes
     ----------
-    current : callable
-        Gives what the current call draws from.
+    rng : PathGenerator
+        Stands in for a generator of numpy.
+    units : list of tuple of callable
+        Functions that are replaced too, with their substitutes.
+    failures : list of Exception
+        Errors of this package, not of the target, since they were last looked at.
     """
 
-    def __new__(cls: type[Own], current: Callable[[], Any]) -> Own:  # noqa: ARG004 - numpy's takes a bit generator
-        """Make numpy's part of it."""
-        made: Own = super().__new__(cls, np.random.PCG64(0))  # type: ignore[call-arg]
-        return made
+    def __init__(self) -> None:
+        super().__init__()
+        self.units: list[tuple[Callable[..., Any], Callable[..., Any]]] = []
+        self.failures: list[Exception] = []
+        self.rng = PathGenerator(self.current)
 
-    def __init__(self, current: Callable[[], Any]) -> None:
-        super().__init__(np.random.PCG64(0))
-        self._current = current
+    @contextmanager
+    def replacing(self) -> Iterator[None]:
+        """Replace the sources of this process, see `replace_sources`."""
+        with replace_sources(self.rng, legacy_functions(self.rng), python_functions(self.current), self.units):
+            yield
 
 
 def ask_once(target: Mechanism, data: Any, rng: np.random.Generator) -> Any:

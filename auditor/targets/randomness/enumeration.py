@@ -15,9 +15,8 @@ import numpy as np
 from auditor.errors import SpecificationError
 from auditor.targets.callables import Mechanism
 from auditor.targets.outputs import show_output
-from auditor.targets.randomness.calls import ask_once
+from auditor.targets.randomness.calls import ControlledSource, ask_once
 from auditor.targets.randomness.distributions import MassTable, plain_value
-from auditor.targets.randomness.patching import ControlledSource
 from auditor.targets.randomness.paths import Interval, Listed, RandomPath
 from auditor.targets.randomness.signals import (
     NeedsNumbers,

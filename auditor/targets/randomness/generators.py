@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from auditor.targets.randomness import distributions as of
-from auditor.targets.randomness.calls import StandInGenerator
 from auditor.targets.randomness.distributions import Distribution, plain_value
+from auditor.targets.randomness.holders import StandInGenerator
 from auditor.targets.randomness.paths import RandomPath
 from auditor.targets.randomness.signals import Uncontrolled, as_library
 from auditor.targets.randomness.variates import Variate, draw_number

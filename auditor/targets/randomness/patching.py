@@ -11,44 +11,18 @@ import sys
 import threading
 import types
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from auditor.targets.randomness.calls import CallHolder
-from auditor.targets.randomness.generators import PathGenerator, legacy_functions, python_functions
-from auditor.targets.randomness.paths import RandomPath
-from auditor.targets.randomness.signals import Uncontrolled
+from .signals import Uncontrolled
 
-
-class ControlledSource(CallHolder[RandomPath]):
-    """Stand-in for all sources of randomness.
-
-    Every number comes from the path of the current call.
-
-    Attributes
-    ----------
-    rng : PathGenerator
-        Stands in for a generator of numpy.
-    units : list of tuple of callable
-        Functions that are replaced too, with their substitutes.
-    failures : list of Exception
-        Errors of this package, not of the target, since they were last looked at.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.units: list[tuple[Callable[..., Any], Callable[..., Any]]] = []
-        self.failures: list[Exception] = []
-        self.rng = PathGenerator(self.current)
-
-    @contextmanager
-    def replacing(self) -> Iterator[None]:
-        """Replace the sources of this process, see `replace_sources`."""
-        with replace_sources(self.rng, legacy_functions(self.rng), python_functions(self.current), self.units):
-            yield
+#: An attribute that is replaced: its owner, its name, and its substitute.
+Substitute = tuple[Any, str, Any]
+#: In the place of what was there: an inherited attribute, which is deleted afterwards.
+_INHERITED = object()
 
 
 def refuse_call(what: str) -> Callable[..., Any]:
@@ -72,11 +46,15 @@ def replace_sources(
     legacy: Mapping[str, Callable[..., Any]],
     python: Mapping[str, Callable[..., Any]],
     units: Sequence[tuple[Callable[..., Any], Callable[..., Any]]] = (),
+    *,
+    state: Any = None,
+    more: Iterable[Substitute] = (),
 ) -> Iterator[None]:
     """Replace the sources of randomness of this process for a while.
 
     Functions that a module has imported by name are replaced there too, and so are generators that are variables of a
-    module. What an object holds is not found. Threads and processes are refused.
+    module. What an object holds is not found, but for generators of the system (``random.SystemRandom``). Threads and
+    processes are refused.
 
     Parameters
     ----------
@@ -88,20 +66,31 @@ def replace_sources(
         For functions of the modules ``random`` and ``secrets`` and methods of generators of Python.
     units : sequence of tuple of callable
         Further functions with their substitutes.
+    state : object, optional
+        For generators of numpy's older kind, also that of ``numpy.random`` itself; by default an object with the
+        functions of ``legacy``, and numpy's own is left.
+    more : iterable of Substitute
+        Further attributes.
     """
-    changes = list(_changes(rng, legacy, python, units))
+    changes = list(_changes(rng, legacy, python, units, state, more))
     for owner, name, new, _ in changes:
         setattr(owner, name, new)
     try:
         yield
     finally:
         for owner, name, _, old in reversed(changes):
-            setattr(owner, name, old)
+            if old is _INHERITED:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, old)
 
 
 def _substitutes(
-    rng: np.random.Generator, legacy: Mapping[str, Callable[..., Any]], python: Mapping[str, Callable[..., Any]]
-) -> Iterator[tuple[Any, str, Any]]:
+    rng: np.random.Generator,
+    legacy: Mapping[str, Callable[..., Any]],
+    python: Mapping[str, Callable[..., Any]],
+    state: Any,
+) -> Iterator[Substitute]:
     """What is replaced: owner, name and substitute."""
     for name in dir(np.random):
         old = getattr(np.random, name)
@@ -111,6 +100,8 @@ def _substitutes(
             yield np.random, name, lambda seed=None, old=old: rng if seed is None else old(seed)
         else:
             yield np.random, name, legacy.get(name) or refuse_call(f"calls numpy.random.{name}, which is not followed")
+    if state is not None:
+        yield np.random.mtrand, "_rand", state
     for name in dir(random):
         old = getattr(random, name)
         if not name.startswith("_") and isinstance(getattr(old, "__self__", None), random.Random):
@@ -118,8 +109,10 @@ def _substitutes(
     for name in ("choice", "randbelow", "randbits", "token_bytes"):
         yield secrets, name, python[name]
     for module, name in ((secrets, "token_hex"), (secrets, "token_urlsafe"), (uuid, "uuid4"), (uuid, "uuid1")):
-        yield module, name, refuse_call(f"calls {module.__name__}.{name}, which is not followed")
+        said = f"calls {module.__name__}.{name}, which is not followed"
+        yield module, name, python.get(name) or refuse_call(said)
     yield os, "urandom", python["randbytes"]
+    yield from _system_methods(python)
     yield threading.Thread, "start", refuse_call("starts a thread")
     yield subprocess.Popen, "__init__", refuse_call("starts a process")
     yield multiprocessing.process.BaseProcess, "start", refuse_call("starts a process")
@@ -127,35 +120,49 @@ def _substitutes(
         yield os, "fork", refuse_call("starts a process")
 
 
+def _system_methods(python: Mapping[str, Callable[..., Any]]) -> Iterator[Substitute]:
+    """Methods of generators of the system, which have no state: `secrets` hands them out."""
+    for name in dir(random.SystemRandom):
+        if name.startswith("_") or name in ("seed", "getstate", "setstate", "VERSION"):
+            continue
+        new = python.get(name) or refuse_call(f"calls random.SystemRandom.{name}, which is not followed")
+        yield random.SystemRandom, name, lambda _self, *values, new=new, **named: new(*values, **named)
+
+
 def _changes(
     rng: np.random.Generator,
     legacy: Mapping[str, Callable[..., Any]],
     python: Mapping[str, Callable[..., Any]],
     units: Sequence[tuple[Callable[..., Any], Callable[..., Any]]],
+    state: Any,
+    more: Iterable[Substitute],
 ) -> Iterator[tuple[Any, str, Any, Any]]:
     """All changes: owner, name, substitute, and what was there."""
     by_identity: dict[int, Any] = {id(unit): new for unit, new in units}
     kept = []  # identities hold as long as the objects do
-    for owner, name, new in list(_substitutes(rng, legacy, python)):
-        old = vars(owner)[name] if isinstance(owner, type) else getattr(owner, name)
-        kept.append(old)
-        by_identity[id(old)] = new
+    for owner, name, new in [*_substitutes(rng, legacy, python, state), *more]:
+        old = vars(owner).get(name, _INHERITED) if isinstance(owner, type) else getattr(owner, name)
+        if old is not _INHERITED:
+            kept.append(old)
+            by_identity[id(old)] = new
         yield owner, name, new, old
+    older = types.SimpleNamespace(**legacy) if state is None else state
     for module in list(sys.modules.values()):
         if not isinstance(module, types.ModuleType) or _is_library(module):
             continue
         for name, value in list(vars(module).items()):
             if isinstance(value, np.random.Generator) and value is not rng:
                 yield module, name, rng, value
-            elif isinstance(value, np.random.RandomState):
-                yield module, name, types.SimpleNamespace(**legacy), value
-            elif isinstance(value, random.Random):
+            elif isinstance(value, np.random.RandomState) and value is not state:
+                yield module, name, older, value
+            elif isinstance(value, random.Random) and type(value) is not random.SystemRandom:
                 yield module, name, types.SimpleNamespace(**python), value
             elif id(value) in by_identity and callable(value):
                 yield module, name, by_identity[id(value)], value
 
 
 def _is_library(module: types.ModuleType) -> bool:
-    """Whether a module is part of Python or numpy, which keep their own sources."""
+    """Whether a module is part of Python, numpy or this package, which keep their own sources."""
     top = module.__name__.partition(".")[0]
-    return module.__name__ != "__main__" and (top in sys.stdlib_module_names or top in ("numpy", "auditor"))
+    own = __name__.partition(".")[0]
+    return module.__name__ != "__main__" and (top in sys.stdlib_module_names or top in ("numpy", own))

@@ -125,8 +125,7 @@ class RandomPath:
 
     def draw(self, distribution: Distribution) -> Any:
         """Draw an `Unknown`, or the plain number of the script."""
-        if time.monotonic() > self.deadline:
-            raise OutOfBudget
+        self.check_time()
         place = self.count
         self.count += 1
         if self.script is not None:
@@ -145,6 +144,11 @@ class RandomPath:
         self.unknowns.append(unknown)
         return unknown
 
+    def check_time(self) -> None:
+        """Raise `OutOfBudget` when the time is up."""
+        if time.monotonic() > self.deadline:
+            raise OutOfBudget
+
     def decide(self, masses: Sequence[float]) -> int:
         """Take one of several branches.
 
@@ -160,8 +164,7 @@ class RandomPath:
         if step < len(self.prefix):
             chosen = self.prefix[step]
         else:
-            if time.monotonic() > self.deadline:
-                raise OutOfBudget
+            self.check_time()
             chosen = max(live, key=lambda k: masses[k])
             share = self.mass / math.fsum(masses)
             if share * masses[chosen] < self.least:

@@ -154,6 +154,7 @@ class Variate:
 
     def _first_point(self, compare: Callable[[Any, Any], Any], other: Any) -> int:
         """First point left from which on a comparison with a number holds, by bisection; the end if it never does."""
+        self.path.check_time()
         unknown = self.unknown
         assert isinstance(unknown, Interval)
         low, high = unknown.low, unknown.high

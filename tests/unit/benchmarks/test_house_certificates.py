@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from auditor.targets.randomness.patching import ControlledSource
+from auditor.targets.randomness.calls import ControlledSource
 from benchmarks.house_certificates import (
     geometric_table,
     list_house_claims,

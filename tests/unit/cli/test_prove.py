@@ -94,7 +94,7 @@ def test_a_replay_names_what_it_found(dpaudit: Command, code: Path, tmp_path: Pa
 @pytest.mark.parametrize(
     ("words", "named"),
     [
-        (("exec:true", "--claim", "epsilon=1"), "exec:true"),
+        (("exec:true", "--claim", "epsilon=1"), "'true' does not replay"),
         (("code.py:bare", "--one-draw", "--claim", "eps=1"), "eps=1"),
         (("code.py:bare", "--one-draw", "--claim", "epsilon=1", "--seed", -1), "-1"),
         (("code.py:nothing", "--one-draw", "--claim", "epsilon=1"), "'nothing'"),

@@ -25,8 +25,8 @@ from hypothesis import strategies as st
 from auditor.targets import one_draw
 from auditor.targets.outputs import show_output
 from auditor.targets.randomness import distributions
+from auditor.targets.randomness.calls import ControlledSource
 from auditor.targets.randomness.enumeration import Budget, Outcomes, enumerate_outputs, freeze_output
-from auditor.targets.randomness.patching import ControlledSource
 from auditor.targets.randomness.signals import Uncontrolled
 
 #: A generator that a module holds, as many do.

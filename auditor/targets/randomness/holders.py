@@ -1,0 +1,66 @@
+"""What the current call draws from, and generators that stand in for those of numpy.
+
+This module and those it is imported by beside it (`patching`, `recorder`, `units`, `torch_draws`, `plain_draws`) need
+numpy and the standard library only, and import one another by relative names: the helper of the protocol runs them in
+environments where nothing else of this package can be imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from .signals import Uncontrolled
+
+T = TypeVar("T")
+Own = TypeVar("Own", bound="StandInGenerator")
+
+
+class CallHolder(Generic[T]):
+    """Holder of the path or tape that the current call uses."""
+
+    def __init__(self) -> None:
+        self._current: T | None = None
+
+    def current(self) -> T:
+        """What the current call draws from.
+
+        Raises
+        ------
+        Uncontrolled
+            If there is no call.
+        """
+        if self._current is None:
+            raise Uncontrolled("random numbers are drawn outside the call")
+        return self._current
+
+    @contextmanager
+    def using(self, value: T) -> Iterator[None]:
+        """Let the call draw from a path or a tape."""
+        before, self._current = self._current, value
+        try:
+            yield
+        finally:
+            self._current = before
+
+
+class StandInGenerator(np.random.Generator):
+    """Base of generators that stand in for those of numpy.
+
+    Parameters
+    ----------
+    current : callable
+        Gives what the current call draws from.
+    """
+
+    def __new__(cls: type[Own], current: Callable[[], Any]) -> Own:  # noqa: ARG004 - numpy's takes a bit generator
+        """Make numpy's part of it."""
+        made: Own = super().__new__(cls, np.random.PCG64(0))  # type: ignore[call-arg]
+        return made
+
+    def __init__(self, current: Callable[[], Any]) -> None:
+        super().__init__(np.random.PCG64(0))
+        self._current = current
