@@ -425,8 +425,8 @@ def write_document(rows: Sequence[TracedCase], seconds: float) -> str:
         f"{_DRAWS:,} in {_CERTIFIED:g} s, have not certified. Overhead is the time of a recorded call over that of a "
         f"plain one. Pairs and seeds were set beforehand (seed {SEED}). Draws and seconds depend on the machine.",
         "",
-        "Datasets differ by one row that is replaced. A library may mean its claims otherwise: what is found in one and "
-        "is not marked as known is a question to its maintainers, no verdict.",
+        "Datasets differ by one row that is replaced. A library may mean its claims otherwise: what is found in one "
+        "and is not marked as known is a question to its maintainers, no verdict.",
         "",
         f"| program | claim | trace | found | seconds | {seconds:g} s of sampling | overhead |",
         "|---|---|---|---|---:|---|---:|",
