@@ -52,7 +52,7 @@ def format_duration(seconds: float) -> str:
     >>> format_duration(4.23e-5), format_duration(61), format_duration(9000)
     ('42.3 us', '61 s', '2.5 hours')
     """
-    for size, unit in ((86400, "days"), (3600, "hours"), (60, "minutes")):
+    for size, unit in ((86400.0, "days"), (3600.0, "hours"), (60.0, "minutes")):
         if seconds >= 2 * size:
             return f"{seconds / size:.3g} {unit}"
     for size, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
