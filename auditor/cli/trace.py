@@ -77,7 +77,8 @@ def trace(
         )
     if out is not None:
         save_result(out, result, {"target": target, "source": source_of(target, arguments)})
-    click.echo(explain(result))
+    click.echo(said := explain(result))
     for check in result.checks:
-        click.echo(f"  found  {check['name']}: {check['finding']}")
+        if check["finding"] not in said:
+            click.echo(f"  found        {check['name']}: {check['finding']}")
     sys.exit(exit_code([result]))
