@@ -114,7 +114,7 @@ def tway_marginals() -> Iterator[Draft]:
     claimed, apart = PureDP(_EPSILON), complementary()
     pairs = [apart, one_attribute()]
     pure = PureMarginals(TEN, 2, _N, _EPSILON)
-    draws = {"smoke": 45_000, "standard": 45_000}
+    draws = {"smoke": 70_000, "standard": 70_000}
     yield from reference(pure, claimed, pairs, case="two_way", relation=REPLACE, draws=draws, follows=False)
     small = PureMarginals(HEALTH, 2, _N, _EPSILON)
     yield conformity(small, rand(), case="health", draws={"smoke": 12_000, "standard": 200_000})
