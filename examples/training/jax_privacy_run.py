@@ -21,11 +21,11 @@ def compute_loss(weights, batch):
     return jnp.mean(jnp.logaddexp(0.0, (1 - 2 * labels) * (rows @ weights)))
 
 
-def train(data, recorder, seed=0):
+def train(data, rng, recorder=None):
     """Logistic regression; a canary's clipped gradient is put into each sum by a fair coin."""
-    rows, labels = data
-    rng = np.random.default_rng(seed)
-    add_noise = jax_privacy.noise_addition.gaussian_privatizer(stddev=CLIP * NOISE, prng_key=jax.random.key(seed))
+    rows, labels = data["X"], data["y"]
+    key = jax.random.key(int(rng.integers(2**31)))
+    add_noise = jax_privacy.noise_addition.gaussian_privatizer(stddev=CLIP * NOISE, prng_key=key)
     sum_gradients = jax.jit(jax_privacy.clipped_grad(compute_loss, l2_clip_norm=CLIP, return_grad_norms=True))
     sampling = jax_privacy.batch_selection.CyclicPoissonSampling(sampling_prob=RATE, iterations=STEPS)
     weights = jnp.zeros(rows.shape[1])
@@ -34,11 +34,12 @@ def train(data, recorder, seed=0):
     for batch in sampling.batch_iterator(len(rows), rng=rng):
         padded = jax_privacy.batch_selection.pad_to_multiple_of(batch, 64)  # one compilation for most batches
         others, beside = sum_gradients(weights, (rows[padded], labels[padded]), is_padding_example=padded < 0)
-        included = bool(rng.random() < 0.5)
+        included = recorder is not None and bool(rng.random() < 0.5)
         total = others + included * canary
         released, state = add_noise.update(total, state)
         norms = np.minimum(beside.grad_norms[: len(batch)], CLIP)
-        recorder.add(released, canary, included=included, others=others, signal=total, norms=norms, batch=batch)
+        if recorder is not None:
+            recorder.add(released, canary, included=included, others=others, signal=total, norms=norms, batch=batch)
         weights = weights - 0.5 * released / (RATE * len(rows))
     return weights
 
@@ -46,10 +47,10 @@ def train(data, recorder, seed=0):
 def make_data(seed=0, examples=300):
     """Rows of 40 numbers; the sign of the first one is the label."""
     rows = np.random.default_rng(seed).normal(size=(examples, 40)).astype(np.float32)
-    return rows, (rows[:, 0] > 0).astype(np.int32)
+    return {"X": rows, "y": (rows[:, 0] > 0).astype(np.int32)}
 
 
 if __name__ == "__main__":
     steps = StepRecorder(CLIP, NOISE, RATE, examples=300, coin=0.5)
-    train(make_data(), steps)
+    train(make_data(), np.random.default_rng(), steps)
     steps.save(sys.argv[1])
