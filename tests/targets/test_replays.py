@@ -139,7 +139,7 @@ def test_the_command_line_replays_the_helper(dpaudit: Command, tmp_path: Path, m
     words = ["--claim", "epsilon=1", "--data", "x.json", "--neighbor", "y.json", "--draws", "2000"]
     said = dpaudit("trace", target, *words)
     assert said.code == 1, said
-    assert "found  shift larger than the noise allows: served.py:7: 10 times the scale of its noise" in said.out
+    assert "shift larger than the noise allows, served.py:7: 10 times the scale of its noise" in said.out
     refused = dpaudit("trace", "exec:cat", *words)
     assert refused.code == 2, refused
     assert "'cat' does not replay" in refused.err

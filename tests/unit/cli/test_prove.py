@@ -79,7 +79,7 @@ def test_a_replay_names_what_it_found(dpaudit: Command, code: Path, tmp_path: Pa
     usual = ("trace", f"{code}:bare", "--one-draw", "--claim", "epsilon=1", *files)
     said = dpaudit(*usual, "--out", tmp_path / "out")
     assert said.code == 1, said
-    assert "  found  data reach the output without noise: bare: number 1 of 1 of the output\n" in said.out
+    assert "data reach the output without noise, bare: number 1 of 1 of the output\n" in said.out
     written = "".join(path.read_text() for path in (tmp_path / "out").iterdir())
     for value in ("4711471147", "8158158158", "12869629305"):  # too long to be in a hash by chance
         assert value not in written + said.out + said.err
