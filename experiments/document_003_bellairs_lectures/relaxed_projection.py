@@ -91,7 +91,7 @@ def _privacy() -> Iterator[Draft]:
             pair,
             case=f"projected_{case}",
             relation=ADD_REMOVE,
-            draws={"smoke": 3_000, "standard": 20_000},
+            draws={"smoke": 3_600, "standard": 20_000},
         )
 
 

@@ -314,6 +314,14 @@ WITHOUT_LAWS = {
     "004/svt_mutants/m9a_value_released_on_top",
     "004/svt_mutants/m6_no_query_noise__whole_run",
     "004/svt_mutants/m14_one_query_draw__whole_run",
+    "further/dp_sgd/bias_not_clipped",
+    "further/dp_sgd/clip_by_layer",
+    "further/dp_sgd/clip_of_the_mean",
+    "further/dp_sgd/early_stopping",
+    "further/dp_sgd/layer_without_noise",
+    "further/dp_sgd/noise_before_clipping",
+    "further/dp_sgd/seed_reused",
+    "further/output_perturbation/noise_by_coordinate",
 }
 BROKEN = [claim for claim in mutants() if not is_benign(claim.draft)]
 
