@@ -106,9 +106,10 @@ def steps_needed(recorded: str, runs: int) -> str:
     """Fewest of `STEPS` with which all records with a pitfall are found, and as what."""
     for steps in STEPS:
         verdicts = [find_in_steps(recorded, steps, seed) for seed in range(runs)]
-        if all(verdict in ("violation", "deviation") for verdict in verdicts):
+        found = sum(verdict in ("violation", "deviation") for verdict in verdicts)
+        if found == runs:
             return f"{steps} ({' or '.join(sorted(set(verdicts)))})"
-    return f"{sum(verdict in ('violation', 'deviation') for verdict in verdicts)} of {runs} by {STEPS[-1]}"
+    return f"{found} of {runs} by {STEPS[-1]}"
 
 
 def one_training(mutant: str) -> DPSGD:

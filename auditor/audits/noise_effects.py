@@ -77,19 +77,13 @@ def find_effects(run: Callable[[Bumps], Array], draws: Sequence[DrawFacts], star
     NoiseEffects or None
         None if there are draws of another kind, too many variates, or the output is not linear in them.
     """
-    places: list[tuple[int, int]] = []
-    scales, families = [], []
+    if any(not d.family or d.values is None or (d.whole and d.family != "laplace") for d in draws):
+        return None
+    places, sizes = _list_variates(draws)
+    if len(places) > _MOST_VARIATES:
+        return None
     single = any(draw.single for draw in draws)
-    for number, draw in enumerate(draws):
-        if not draw.family or draw.values is None or (draw.whole and draw.family != "laplace"):
-            return None
-        places += [(number, place) for place in range(len(draw.values))]
-        scales += list(draw.scales)
-        families += [f"whole {draw.family}" if draw.whole else draw.family] * len(draw.values)
-        if len(places) > _MOST_VARIATES:
-            return None
     columns: list[Array] = []
-    sizes = [max(1.0, round(s)) if f.startswith("whole") else s for s, f in zip(scales, families, strict=True)]
     for (number, place), size in zip(places, sizes, strict=True):
         moved = run({number: {place: size}})
         if moved.shape != start.shape or not np.isfinite(moved).all():
@@ -103,7 +97,16 @@ def find_effects(run: Callable[[Bumps], Array], draws: Sequence[DrawFacts], star
             return None
     largest = float(np.abs(start).max(initial=1.0)) / min((size for size in sizes if size), default=1.0)
     slack = max(1e-9, (1e-6 if single else 1e-14) * largest, _SINGLE if single else 0.0)
+    scales = [scale for draw in draws for scale in draw.scales]
+    families = [draw.noise for draw in draws for _ in draw.scales]
     return NoiseEffects(matrix, [number for number, _ in places], scales, families, slack)
+
+
+def _list_variates(draws: Sequence[DrawFacts]) -> tuple[list[tuple[int, int]], list[float]]:
+    """Number and place of each variate, and its scale, which is rounded for integers."""
+    places = [(number, place) for number, draw in enumerate(draws) for place in range(len(draw.values or ()))]
+    sizes = [max(1.0, round(scale)) if draw.whole else scale for draw in draws for scale in draw.scales]
+    return places, sizes
 
 
 def _move_all(run: Callable[[Bumps], Array], places: Sequence[tuple[int, int]], steps: Array) -> Array:
@@ -137,11 +140,10 @@ def find_reached(run: Callable[[Bumps], Array], draws: Sequence[DrawFacts], star
     ndarray of bool
         By number; all of them if the numbers are others then.
     """
-    places = [(number, place) for number, draw in enumerate(draws) for place in range(len(draw.values or ()))]
-    sizes = np.array([scale if not draw.whole else max(1, round(scale)) for draw in draws for scale in draw.scales])
+    places, sizes = _list_variates(draws)
     found = np.zeros(start.size, dtype=bool)
     for step in _WIDE if places else ():
-        moved = _move_all(run, places, step * sizes)
+        moved = _move_all(run, places, step * np.array(sizes))
         if moved.shape != start.shape:
             return np.ones(start.size, dtype=bool)
         found |= moved != start

@@ -31,8 +31,8 @@ _LOCATIONS = ("loc", "mu", "mean", "low", "a", "left")
 _SIZES = ("size", "dtype", "out", "n", "k", "shape", "d0", "method")
 #: Plain draws whose arguments are sizes.
 _SHAPED = ("rand", "randn")
-#: Relative slack of levels against the claim, for rounding.
-_ROUNDING = 1e-9
+#: Relative slack of levels against the claim, for rounding: of shifts of the output, and of what primitives are given.
+_ROUNDING, _SLACK = 1e-9, 1e-6
 #: Further replays on both datasets by which a kind of output is told from one that noise has chosen; arbitrary.
 _KINDS = 12
 #: A sensitivity that is told by those who divide epsilon by theirs; no noisy maximum of them is to be accused.
@@ -402,10 +402,10 @@ def _compose_draws(
             triples = zip(places, x.draws[in_x], z.draws[in_z], strict=True)
             losses += [loss for k, one, two in triples if (loss := _loss_of(k, one, two)) is not None]
     level = _level_of(guarantee, losses)
-    if level is None or level <= guarantee.level * (1 + 1e-6):
+    if level is None or level <= guarantee.level * (1 + _SLACK):
         return []
     losses.sort(key=lambda loss: -loss.size)
-    beyond = [loss for loss in losses if loss.beyond > 1 + 1e-6 and loss.draw.parameters["sensitivity"] != _PLAIN]
+    beyond = [loss for loss in losses if loss.beyond > 1 + _SLACK and loss.draw.parameters["sensitivity"] != _PLAIN]
     if beyond:
         worst = max(beyond, key=lambda loss: loss.beyond)
         what = f"{worst.beyond:.4g} times the sensitivity that {worst.draw.primitive} is told"
@@ -416,7 +416,7 @@ def _compose_draws(
     shown = set(numbers_in(x.output).tolist())
     released = [loss for loss in losses if loss.draw.values and shown.issuperset(loss.draw.values)]
     part = _level_of(guarantee, released)
-    if part is not None and part > guarantee.level * (1 + 1e-6):
+    if part is not None and part > guarantee.level * (1 + _SLACK):
         return [_composition_finding(guarantee, released, part, lead=False)]
     readable = are_readable(run, x.draws, numbers_in(x.output), [loss.number for loss in losses])
     return [_composition_finding(guarantee, losses, level, lead=not readable)]
@@ -447,8 +447,7 @@ def _loss_of(number: int, x: DrawFacts, z: DrawFacts) -> _DrawLoss | None:
     if numbers and x.family and x.family == z.family and list(x.scales) == list(z.scales):
         size = len(x.scales)
         ratios = np.broadcast_to(moved, size) / np.asarray(x.scales) if moved.size in (1, size) else np.zeros(0)
-        family = f"whole {x.family}" if x.whole else x.family
-        parts = [(family, float(ratio)) for ratio in ratios if ratio > 0]
+        parts = [(x.noise, float(ratio)) for ratio in ratios if ratio > 0]
         return _DrawLoss(number, x, parts, beyond) if parts else None
     if epsilon <= 0:
         return None

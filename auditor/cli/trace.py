@@ -77,8 +77,5 @@ def trace(
         )
     if out is not None:
         save_result(out, result, {"target": target, "source": source_of(target, arguments)})
-    click.echo(said := explain(result))
-    for check in result.checks:
-        if check["finding"] not in said:
-            click.echo(f"  found        {check['name']}: {check['finding']}")
+    click.echo(explain(result))
     sys.exit(exit_code([result]))

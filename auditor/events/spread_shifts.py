@@ -47,8 +47,8 @@ _POINTS, _STEPS = 25, 10
 _WEIGHT = 24.0
 #: Nats by which an event of another feature has to be better: the best of hundreds of candidates looks that much better
 #: than it is. While draws are few there are fewer different events, and it is this many nats a draw. It is no more than
-#: this many times what the sum itself has gained: a sum that shows nothing stands in nobody's way. Chosen by simulation
-#: on seeds from 500 on, and on planted violations with seeds below 100.
+#: this many times what the sum itself has gained, so that a sum that shows nothing holds back no other event. Chosen by
+#: simulation on seeds from 500 on, and on planted violations with seeds below 100.
 _PENALTY, _PENALTY_A_DRAW, _PENALTY_A_NAT = 8.0, 0.25, 1.5
 #: Least and, from 1, largest probability that the fit gives; as in `normal_prior`.
 _LEAST = 1e-4

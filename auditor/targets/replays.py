@@ -78,6 +78,11 @@ class DrawFacts:
     unit: bool
     fresh: bool
 
+    @property
+    def noise(self) -> str:
+        """Family of the noise, and whether it is of integers."""
+        return f"whole {self.family}" if self.whole else self.family
+
 
 @dataclass(frozen=True)
 class ReplayRun:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -72,21 +71,11 @@ def renyi_epsilon(noise: float, rate: float, steps: int, delta: float) -> float:
     return float(rdp.RdpAccountant(list(_ORDERS)).compose(event).get_epsilon(delta))
 
 
-def renyi_by_library(noise: float, rate: float, orders: Sequence[float]) -> list[float]:
-    """Renyi divergences of a step by dp-accounting.
+def _loss_accountant(noise: float, rate: float, steps: int) -> Any:
+    event = _sampled_event(noise, rate, steps)
+    from dp_accounting import pld
 
-    Parameters
-    ----------
-    noise, rate : float
-        See `sampled_renyi`.
-    orders : sequence of float
-        Above 1.
-    """
-    event = _sampled_event(noise, rate, 1)
-    from dp_accounting import rdp
-
-    accountant = rdp.RdpAccountant(list(orders)).compose(event)
-    return [float(value) for value in accountant._rdp]
+    return pld.PLDAccountant(value_discretization_interval=_SPACING).compose(event)
 
 
 def loss_epsilon(noise: float, rate: float, steps: int, delta: float) -> float:
@@ -97,11 +86,7 @@ def loss_epsilon(noise: float, rate: float, steps: int, delta: float) -> float:
     noise, rate, steps, delta
         See `renyi_epsilon`.
     """
-    event = _sampled_event(noise, rate, steps)
-    from dp_accounting import pld
-
-    accountant = pld.PLDAccountant(value_discretization_interval=_SPACING).compose(event)
-    return float(accountant.get_epsilon(delta))
+    return float(_loss_accountant(noise, rate, steps).get_epsilon(delta))
 
 
 def loss_delta(noise: float, rate: float, steps: int, epsilon: float) -> float:
@@ -114,8 +99,4 @@ def loss_delta(noise: float, rate: float, steps: int, epsilon: float) -> float:
     epsilon : float
         At least 0.
     """
-    event = _sampled_event(noise, rate, steps)
-    from dp_accounting import pld
-
-    accountant = pld.PLDAccountant(value_discretization_interval=_SPACING).compose(event)
-    return float(accountant.get_delta(epsilon))
+    return float(_loss_accountant(noise, rate, steps).get_delta(epsilon))

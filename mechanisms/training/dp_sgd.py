@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from auditor.privacy.exact import FiniteLaw, ProductLaw
+from mechanisms.additive_noise.laplace import default_step
 from mechanisms.base.mechanism import Dataset, FloatArray, IntArray, require, require_draws, require_positive
 from mechanisms.training.loss_lattice import LossLattice, law_of_cells, law_of_sum
 from mechanisms.training.models import Model, clip_factors, join_norms, read_rows, sum_clipped
@@ -194,7 +195,7 @@ class GradientDescent:
             weights = weights - self.learning_rate / self.batch * released
         if self.release == "weights":
             # A lattice of a thousandth of the noise or less, so that no last digit tells how a weight was computed.
-            grain = 2.0 ** math.floor(math.log2(self.learning_rate / self.batch * self.noise * self.clip / 1024))
+            grain = default_step(self.learning_rate / self.batch * self.noise * self.clip)
             return np.asarray(np.rint(weights / grain) * grain)
         return self._round_readings(np.stack(readings, axis=1))
 

@@ -13,6 +13,7 @@ from typing import Self
 import numpy as np
 
 from auditor.privacy.laws import GaussianLaw, LaplaceLaw, ProductLaw
+from mechanisms.additive_noise.laplace import default_step
 from mechanisms.base.mechanism import (
     Dataset,
     FloatArray,
@@ -72,7 +73,7 @@ class RiskWithNoise:
     @cached_property
     def grain(self) -> float:
         """Lattice of the outputs, a power of two."""
-        return float(2.0 ** math.floor(math.log2(self.sensitivity / self.level / 1024)))
+        return default_step(self.sensitivity / self.level)
 
     def with_noise(self, factor: float) -> Self:
         """Return the same with ``factor`` times the noise, for controls of accuracy."""

@@ -1,4 +1,4 @@
-"""Recording of the steps of an Opacus optimizer, with a canary of its own in them."""
+"""Recorder of the steps of an Opacus optimizer, to which it adds a canary."""
 
 from __future__ import annotations
 
@@ -66,9 +66,12 @@ def record_opacus(
     _check_optimizer(optimizer, recorder)
     shapes = [tuple(p.shape) for p in optimizer.params]
     tap = _Tap(
-        optimizer, recorder, _read_canary(canary, shapes, recorder.clip, seed), _read_divisor(optimizer, divisor)
+        optimizer,
+        recorder,
+        _read_canary(canary, shapes, recorder.clip, seed),
+        _read_divisor(optimizer, divisor),
+        make_generator(seed, "opacus", "coins"),
     )
-    tap.coins = make_generator(seed, "opacus", "coins")
     optimizer.clip_and_accumulate = tap.replace_clipping(optimizer.clip_and_accumulate)
     optimizer.original_optimizer.step = tap.replace_step(optimizer.original_optimizer.step)
 
@@ -81,7 +84,7 @@ class _Tap:
     recorder: StepRecorder
     canary: list[Array]
     divisor: float
-    coins: np.random.Generator = field(default_factory=np.random.default_rng)
+    coins: np.random.Generator
     included: bool | None = None
     others: list[Array] = field(default_factory=list)
     norms: list[Array] = field(default_factory=list)
@@ -129,12 +132,14 @@ class _Tap:
     def _record_step(self) -> None:
         if self.included is None:
             raise SpecificationError("the optimizer made a step whose gradients were not clipped: they were not seen")
-        divisor = self.divisor * self.optimizer.accumulated_iterations if self.divisor != 1 else 1.0
-        length = math.sqrt(math.fsum(float(np.sum(part * part)) for part in self.canary))
+        # Opacus divides means by the number of accumulated batches too.
+        mean = self.optimizer.loss_reduction == "mean"
+        divisor = self.divisor * (self.optimizer.accumulated_iterations if mean else 1)
+        factor = min(1.0, self.recorder.clip / _norm_of(self.canary))
         norms = np.concatenate(self.norms)
         self.recorder.add(
             [_to_numpy(p.grad).ravel() * divisor for p in self.optimizer.params],
-            [part.ravel() * min(1.0, self.recorder.clip / length) for part in self.canary],
+            [part.ravel() * factor for part in self.canary],
             included=self.included,
             others=self.others,
             signal=[_to_numpy(p.summed_grad).ravel() for p in self.optimizer.params],
@@ -168,7 +173,7 @@ def _read_canary(
     if canary is None:
         rng = make_generator(seed, "opacus", "direction")
         parts = [rng.normal(size=shape) for shape in shapes]
-        length = math.sqrt(math.fsum(float(np.sum(part * part)) for part in parts))
+        length = _norm_of(parts)
         return [part * (_FULL * clip / length) for part in parts]
     found = [np.asarray(part, dtype=np.float64) for part in canary]
     if [part.shape for part in found] != shapes:
@@ -184,6 +189,11 @@ def _read_divisor(optimizer: Any, divisor: float | None) -> float:
     if divisor is not None:
         return check_positive("divisor", divisor)
     return float(optimizer.expected_batch_size) if optimizer.loss_reduction == "mean" else 1.0
+
+
+def _norm_of(parts: Sequence[Array]) -> float:
+    """Norm of all arrays together."""
+    return math.sqrt(math.fsum(float(np.sum(part * part)) for part in parts))
 
 
 def _to_numpy(tensor: Any) -> Array:

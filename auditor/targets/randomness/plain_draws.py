@@ -98,7 +98,7 @@ def plain_draw(draw: RecordedDraw) -> dict[str, Any]:
     Returns
     -------
     dict
-        Members as `auditor.audits.replays.DrawFacts` has them.
+        Members as `auditor.targets.replays.DrawFacts` has them.
     """
     values = numbers_of(draw.value)
     family, scale, given, whole = _noise_of(draw)
