@@ -7,6 +7,7 @@ EXAMPLES = {
     "baseline": "dpaudit baseline out/results.json -o dpaudit-baseline.toml",
     "calibrate": "dpaudit calibrate --quick --out out",
     "check": "dpaudit check counts.py:noisy_count",
+    "corpus": "dpaudit corpus list",
     "diff": "dpaudit diff before/results.json out/results.json",
     "evidence": 'dpaudit evidence out/results.json --unit "one patient" --out sheet',
     "helper": "dpaudit helper > dpaudit_target.py",

@@ -32,6 +32,7 @@ from auditor.cli.commands import (
     print_notices,
     tell_missing_page,
 )
+from auditor.cli.corpus.command import corpus
 from auditor.cli.examples import show_example
 from auditor.cli.prove import prove
 from auditor.cli.scores import scores
@@ -447,7 +448,7 @@ def attack(
     sys.exit(exit_code([result]))
 
 
-for _command in (*COMMANDS, prove, scores, trace):
+for _command in (*COMMANDS, corpus, prove, scores, trace):
     cli.add_command(_command)
 for _name, _command in cli.commands.items():
     _command.epilog = show_example(_name)
