@@ -369,6 +369,11 @@ def _run_record(asked: Run, outcome: Outcome, begun: float) -> dict[str, Any]:
     "--min-rows", "least", type=int, default=0, show_default=True, help="Smallest number of rows that the claim covers."
 )
 @click.option("--outside", is_flag=True, help="Try values outside the domain too: the claim does not assume it.")
+@click.option(
+    "--arithmetic",
+    is_flag=True,
+    help="Try numbers between the ends of the domain too, and up to 65,536 rows, at which sums overflow or round.",
+)
 @ONE_DRAW
 @ARGUMENTS
 @LIMIT

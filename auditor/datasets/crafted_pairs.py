@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from auditor.datasets.arithmetic import craft_changes
 from auditor.datasets.pandas_types import is_frame
 from auditor.datasets.records import AddRemoveOne, ReplaceOne
 from auditor.datasets.relation import Pair, Relation
@@ -38,6 +39,7 @@ def hard_pairs(
     *,
     least: int = 0,
     outside: bool = False,
+    arithmetic: bool = False,
     sizes: Iterable[int] = (),
 ) -> list[Pair]:
     """Pairs on which implementations go wrong, the most promising first.
@@ -55,6 +57,9 @@ def hard_pairs(
         No dataset has fewer rows.
     outside : bool
         Make rows out of the domain as well. Off by default: a claim may assume the domain.
+    arithmetic : bool
+        Make rows between the ends of a numeric domain as well, and datasets of up to 65,536 rows, at which sums
+        overflow, round or cancel. Off by default: a claim may be about the listed values alone.
     sizes : iterable of int
         Sizes at which the target is known to behave differently than with a row less, see
         `auditor.audits.size_thresholds.sizes_of_interest`.
@@ -65,7 +70,7 @@ def hard_pairs(
         At most `MOST_PAIRS`, all different, each checked against the relation. The kinds take turns, so that any
         beginning of the list has some of each: the relation's own patterns; one row or none; sizes that were given;
         even and odd sizes; sizes around powers of two; zero and the middle of the domain; duplicated and different
-        rows at the first and last index; and rows out of the domain.
+        rows at the first and last index; rows out of the domain; and those of `auditor.datasets.arithmetic`.
 
     Raises
     ------
@@ -88,6 +93,7 @@ def hard_pairs(
             craft.copies(),
         ]
         kinds += [craft.beyond()] if outside else []
+        kinds += [craft.arithmetic()] if arithmetic else []
     pairs: dict[frozenset[Any], Pair] = {}
     for pair in _in_turn(kinds):
         if min(count_rows(pair.x), count_rows(pair.y)) < least:
@@ -252,6 +258,12 @@ class _Craft:
             for a, b in self.moves(inside):
                 yield self.pair(others, 0, a, b, f", one of the others {name}")
 
+    def arithmetic(self) -> Iterator[Pair]:
+        """Sums that overflow, round or cancel; none where rows are no numbers."""
+        if all(_is_number(v) and math.isfinite(v) for v in self.values):
+            for change in craft_changes(self.values, self.rows):
+                yield self.pair(*change)
+
     def _pairs_of_size(self, n: int, indices: Sequence[int]) -> Iterator[Pair]:
         """Pairs of n rows."""
         if n < 1:
@@ -269,6 +281,8 @@ def _rows_outside(values: Sequence[Any]) -> _Rows:
         return _numbers_outside(values)
     if all(isinstance(v, str) for v in values):
         found = {"empty": "", "unknown": "not in the domain", "long": max(values, key=len) * 1_000, "NUL": "\0"}
+        # Keys that become one where texts are folded or stripped.
+        found |= {"lowest in the other case": low.swapcase(), "lowest with a space": f"{low} "}
         return {name: text for name, text in found.items() if text not in values}
     entries: Iterable[Any] = high if isinstance(high, Mapping) else range(min(map(_width, values)))
     found = {}

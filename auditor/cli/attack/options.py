@@ -48,6 +48,8 @@ class Attack:
         Fewest rows of a dataset that the claim is about.
     outside : bool
         Try values outside the domain as well: for claims that do not assume it.
+    arithmetic : bool
+        Try numbers between the domain's ends as well, and many rows, at which sums overflow or round.
     show_data : bool
         Datasets from files are shown.
     one_draw : bool
@@ -97,6 +99,7 @@ class Attack:
     rows: int = 10
     least: int = 0
     outside: bool = False
+    arithmetic: bool = False
     show_data: bool = False
     one_draw: bool = False
     shrink: bool = True
@@ -204,6 +207,7 @@ class Attack:
             words += ["--arg", text]
         flags = {
             "--outside": self.outside,
+            "--arithmetic": self.arithmetic,
             "--show-data": self.show_data,
             "--one-draw": self.one_draw,
             "--no-shrink": not self.shrink,

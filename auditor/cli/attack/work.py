@@ -319,7 +319,13 @@ class _Work:
             rows = f"{', '.join(map(str, sizes))} row{'s' * (sizes != (1,))}"
             self.tell(f"the target behaves differently with {rows} than with one row fewer")
         pairs = hard_pairs(
-            self.relation, self.values, attack.rows, least=attack.least, outside=attack.outside, sizes=sizes
+            self.relation,
+            self.values,
+            attack.rows,
+            least=attack.least,
+            outside=attack.outside,
+            arithmetic=attack.arithmetic,
+            sizes=sizes,
         )
         draws = settings.draws
         # With a ledger the pairs are the same every night, whatever the speed: later nights come to those left.
@@ -443,6 +449,7 @@ class _Work:
             "one_draw": attack.one_draw,
             **({"relation": attack.relation} if attack.relation is not None else {}),
             **({"outside": True} if attack.outside else {}),
+            **({"arithmetic": True} if attack.arithmetic else {}),
             **({"arguments": list(attack.arguments)} if attack.arguments else {}),
             **({"environment": list_installed(folder)} if folder is not None else {}),
             "seed": attack.seed,

@@ -59,6 +59,9 @@ class LibraryCase:
         One of `FAMILIES`.
     rows, min_rows : int
         Most and fewest rows of the datasets that a blind audit makes.
+    arithmetic, outside : bool
+        The claim is about all numbers between the ends of the domain, or about values outside it, too: a blind audit
+        tries them, as `dpaudit attack` does with the options of these names.
     fixed : str
         Requirements of a release without the defect; "" if there is none.
     pair : tuple of two lists, optional
@@ -83,6 +86,8 @@ class LibraryCase:
     family: str
     rows: int = 10
     min_rows: int = 0
+    arithmetic: bool = False
+    outside: bool = False
     fixed: str = ""
     pair: tuple[list[Any], list[Any]] | None = None
     level: float = 0.0
@@ -151,6 +156,7 @@ _NEEDED = ("requires", "claim", "relation", "domain", "family")
 _TYPES: Mapping[str, type | tuple[type, ...]] = {
     **dict.fromkeys([*_NEEDED, "fixed", "source"], str),
     **dict.fromkeys(["rows", "min_rows", "draws"], int),
+    **dict.fromkeys(["arithmetic", "outside"], bool),
     "pair": tuple,
     "level": (str, int, float),
     "cause": tuple,
@@ -226,7 +232,7 @@ def _read_literal(tree: ast.Module) -> dict[str, Any]:
     if missing:
         raise SpecificationError(f"{_LITERAL} lacks {', '.join(missing)}")
     for key, value in literal.items():
-        if not isinstance(value, _TYPES[key]) or isinstance(value, bool):
+        if not isinstance(value, _TYPES[key]) or (isinstance(value, bool) and _TYPES[key] is not bool):
             raise SpecificationError(f"{key} must not be a {type(value).__name__}, got {value!r}")
     if "level" in literal:
         literal["level"] = _read_level(literal["level"])

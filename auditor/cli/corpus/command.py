@@ -68,3 +68,91 @@ def confirm(folder: Path, text: str) -> None:
             words = "NOT MENDED" if mended.refuted else "not refuted"
             click.echo(f"{case.name}, {case.fixed}: {mended}: {words}")
     sys.exit(0 if good else 1)
+
+
+@corpus.command("run")
+@_FOLDER
+@_ONLY
+@click.option("--only", "names", multiple=True, metavar="METHOD", help="Only this method; may be given several times.")
+@click.option("--max-seconds", type=float, default=60.0, show_default=True, help="Largest budget on a crafted pair.")
+@click.option("--jobs", type=click.IntRange(min=1), default=2, show_default=True, help="Cases at a time.")
+@click.option(
+    "--out",
+    type=GivenPath(file_okay=False),
+    default=Path("out/corpus"),
+    show_default=True,
+    help="Folder of the results.",
+)
+def run(folder: Path, text: str, names: tuple[str, ...], max_seconds: float, jobs: int, out: Path) -> None:
+    """Audit each case by each method, and write the matrix to corpus.md.
+
+    The methods are: blind, pair 10 s, pair 60 s, pair 600 s, split sample, fixed. A run that was interrupted goes on
+    where it was; an audit is made again when the case's file or dpaudit has changed.
+
+    Exit codes: 0 all audits were made; 2 a case cannot be read.
+    """
+    from auditor.cli.corpus.audits import METHODS, audit_cases
+    from auditor.cli.corpus.cases import find_cases
+    from auditor.errors import SpecificationError
+
+    known = [method.name for method in METHODS]
+    for name in names:
+        if name not in known:
+            raise SpecificationError(f"method {name!r}: expected one of {', '.join(known)}")
+    cases = find_cases(folder, text)
+    methods = [
+        method
+        for method in METHODS
+        if (method.name in names or not names) and not (method.crafted and method.seconds > max(max_seconds, 10.0))
+    ]
+    for number, audit in enumerate(audit_cases(cases, methods, out, jobs), 1):
+        click.echo(f"{number:>4}  {audit.case}, {audit.method}: {audit.verdict}, {audit.seconds:.1f} s", err=True)
+    _write_page(folder, text, out)
+
+
+@corpus.command("report")
+@_FOLDER
+@_ONLY
+@click.option(
+    "--out",
+    type=GivenPath(file_okay=False),
+    default=Path("out/corpus"),
+    show_default=True,
+    help="Folder of the results.",
+)
+def report(folder: Path, text: str, out: Path) -> None:
+    """Write the matrix of what `dpaudit corpus run` has found so far.
+
+    Exit codes: 0 written; 2 there are no results.
+    """
+    _write_page(folder, text, out)
+
+
+def _write_page(folder: Path, text: str, out: Path) -> None:
+    import os
+    import platform
+
+    import numpy as np
+    import scipy
+
+    from auditor.cli.corpus.audits import NAME, hash_case, read_audits
+    from auditor.cli.corpus.cases import find_cases
+    from auditor.cli.corpus.page import write_page
+    from auditor.errors import SpecificationError
+
+    cases = find_cases(folder, text)
+    now = {case.name: hash_case(case) for case in cases}
+    audits = read_audits(out / NAME)
+    if not audits:
+        raise SpecificationError(f"no results in {str(out)!r}; `dpaudit corpus run` makes them")
+    current = [audit for audit in audits if now.get(audit.case) == audit.source]
+    old = sum(audit.case in now for audit in audits) - len(current)
+    if old:
+        print_notices([f"{old} audits of other versions of the cases or of dpaudit are left out"])
+    about = (
+        f"Python {platform.python_version()}, numpy {np.__version__}, scipy {scipy.__version__}, {os.cpu_count()} "
+        "cores; made by `dpaudit corpus run`. Seconds depend on the machine, and draws where seconds end an audit."
+    )
+    page = write_page(cases, current, about)
+    (out / "corpus.md").write_text(page, encoding="utf-8")
+    click.echo(str(out / "corpus.md"))

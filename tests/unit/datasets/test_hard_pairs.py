@@ -117,7 +117,7 @@ def test_first_and_last_index_are_replaced_among_different_rows() -> None:
     [
         ([1, 2, 5], {0, 6, 50, -50, 2**40, -(2**54)}),
         ([0.0, 2.0], {math.nextafter(2.0, 3.0), -math.nextafter(0.0, 1.0), 20.0, -20.0, 1e300, math.inf, -math.inf}),
-        (["a", "b"], {"", "\0", "not in the domain", "a" * 1_000}),
+        (["a", "b"], {"", "\0", "not in the domain", "a" * 1_000, "A", "a "}),
     ],
     ids=["integers", "floats", "texts"],
 )
@@ -127,6 +127,43 @@ def test_rows_out_of_the_domain(values: list[Any], wanted: set[Any]) -> None:
     assert wanted <= found
     if isinstance(values[0], float):
         assert any(row != row for row in found)
+
+
+@pytest.mark.parametrize("relation", RELATIONS, ids=lambda r: r.name)
+@pytest.mark.parametrize("values", [[0, 1], [-3, 0, 1_000_000], [0.0, 1.0], [-2.0, 0.5, 4.0]], ids=repr)
+def test_numbers_at_which_arithmetic_goes_wrong_are_between_the_ends(relation: Any, values: Any) -> None:
+    usual = {pair.name for pair in hard_pairs(relation, values, 10)}
+    pairs = hard_pairs(relation, values, 10, arithmetic=True)
+    assert len({pair.name for pair in pairs} - usual) >= 8
+    for pair in pairs:
+        relation.check(pair)
+        for data in (pair.x, pair.y):
+            assert all(min(values) <= row <= max(values) for row in data)
+            assert type(rows_of(data)[0]) is type(values[0]) if len(data) else True
+
+
+def test_sums_and_sizes_reach_limits_by_one_row() -> None:
+    pairs = hard_pairs(AddRemoveOne(), [-3, 0, 1_000_000], 10, arithmetic=True)
+    sums = {(int(np.sum(pair.y)), int(np.sum(pair.x))) for pair in pairs}
+    for limit in (2**31, 2**32):
+        assert any(y < limit <= x for y, x in sums)
+    assert any(y > -(2**15) >= x for y, x in sums)
+    assert {(2**bits, 2**bits - 1) for bits in (7, 8, 15, 16)} <= lengths(pairs)
+    assert max(max(found) for found in lengths(pairs)) == 2**16
+
+
+def test_sums_that_round_and_cancel() -> None:
+    rows = [list(pair.x) for pair in hard_pairs(AddRemoveOne(), [-1.0, 1.0], 10, arithmetic=True)]
+    assert any(0.0 in np.cumsum(row) and row[0] == 1.0 and row[-1] == -1.0 for row in rows if len(row) > 2)
+    for bits in (11, 24, 53):
+        assert any(1.0 in row and 2.0**-bits * 1.5 in row for row in rows)
+    assert any(math.copysign(1.0, row[0]) < 0 and row[0] == 0 for row in rows)
+
+
+def test_texts_have_no_arithmetic() -> None:
+    for values in (["a", "b"], [0.0, math.inf]):
+        names = [pair.name for pair in hard_pairs(ReplaceOne(), values, 4)]
+        assert [pair.name for pair in hard_pairs(ReplaceOne(), values, 4, arithmetic=True)] == names
 
 
 def test_entries_of_records_are_put_out_of_the_domain_one_by_one() -> None:
