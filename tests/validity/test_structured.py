@@ -84,8 +84,19 @@ def joined(data: Any, n: int, rng: np.random.Generator) -> list[Any]:
     return list(zip(chosen.tolist(), first.tolist(), (first ^ told).tolist(), last.tolist(), strict=True))
 
 
+def table(data: Any, n: int, rng: np.random.Generator) -> list[Any]:
+    """Tables of two rows in which two columns agree if a bit says so."""
+    told, first = bit(data, n, rng), rng.integers(0, 2, (n, 2))
+    second = (first ^ told[:, None]).tolist()
+    return [
+        [{"job": j, "city": "pq"[c]} for j, c in zip(*rows, strict=True)]
+        for rows in zip(first.tolist(), second, strict=True)
+    ]
+
+
 MECHANISMS = {
     "records": records,
+    "table": table,
     "ragged": ragged,
     "rows": transcript,
     "floats": floats,

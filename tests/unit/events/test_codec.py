@@ -23,6 +23,7 @@ from auditor.events.discrete_fields import DiscreteField, OutputPlace
 from auditor.events.elements import Elements
 from auditor.events.event_learner import Chain, EventLearner
 from auditor.events.features import Additive, Feature, LatticeExponent, Linear, Numeric, Part, Rank, Shape
+from auditor.events.learners.tables import ColumnCode
 from auditor.events.log_likelihood_ratio import OwnRatio
 from auditor.events.structure import Item, PartAt
 from auditor.privacy.guarantees import PureDP
@@ -55,6 +56,7 @@ def sample(hint: Any) -> Any:
         Any: ("key", 1, 2.5, None, b"\x00\xff", True, (1, "a")),
         Feature: LatticeExponent(3, 4),
         Part: PartAt(("a", 0)),
+        ColumnCode: ColumnCode("a", (0.1 + 1e-16,), ("p", 1, True, None)),
         OutputPlace: OutputPlace(("a", 0)),
         DiscreteField: DiscreteField(OutputPlace((1,)), "value", (2**60 + 1,), ("a",), OutputPlace(("b",))),
     }
