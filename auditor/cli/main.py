@@ -53,7 +53,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 #: What asks for completion: "bash_source" for a script of the shell, as click has it.
 COMPLETE = "_DPAUDIT_COMPLETE"
 #: Names of `auditor.datasets.RELATIONS`, which takes longer to import than a list of claims; a test compares them.
-RELATIONS = ("replace-one", "add-remove-one", "answers-within", "label", "per-user", "edge", "node")
+RELATIONS = ("replace-one", "add-remove-one", "answers-within", "label", "cell", "per-user", "edge", "node")
 
 
 _ALPHA = click.option(
@@ -353,7 +353,11 @@ def _run_record(asked: Run, outcome: Outcome, begun: float) -> dict[str, Any]:
 )
 @click.option("--neighbor", type=GivenPath(), default=None, help="Neighbouring dataset.")
 @click.option("--show-data", is_flag=True, help="Show datasets from files in the reports.")
-@click.option("--relation", default=None, help=f"How the datasets differ: {', '.join(RELATIONS)}.")
+@click.option(
+    "--relation",
+    default=None,
+    help=f"How the datasets differ: {', '.join(RELATIONS)}; per-user:KEY and label:KEY name the column.",
+)
 @click.option("--domain", default=None, help='Instead of files, the values of a row: "0,1", "0:10", "a,b,c".')
 @click.option(
     "--adversary",

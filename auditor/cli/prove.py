@@ -48,23 +48,20 @@ def prove(
     """
     from auditor.audits.certificates import prove as bracket_level
     from auditor.audits.summary import explain
-    from auditor.datasets import RELATIONS
+    from auditor.datasets import relation_named
     from auditor.datasets.files import parse_domain
-    from auditor.errors import SpecificationError
     from auditor.privacy.guarantees import parse_claim
     from auditor.runs.run import exit_code
     from auditor.targets.target_names import show_target, source_of
 
-    guarantee, values = parse_claim(claim), parse_domain(domain)
-    if relation not in RELATIONS:
-        raise SpecificationError(f"relation {relation!r}: expected one of {', '.join(RELATIONS)}")
+    guarantee, values, kind = parse_claim(claim), parse_domain(domain), relation_named(relation)
     mechanism = load_function(target, one_draw, arguments, "walked")
     if out is not None:
         make_folder(out)
     result = bracket_level(
         mechanism,
         guarantee,
-        relation=RELATIONS[relation](),
+        relation=kind,
         domain=values,
         rows=rows,
         min_rows=min_rows,

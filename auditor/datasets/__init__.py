@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from auditor.datasets.graphs import EdgeNeighbors, NodeNeighbors
-from auditor.datasets.labels import ReplaceLabel
+from auditor.datasets.labels import ReplaceCell, ReplaceLabel
 from auditor.datasets.query_answers import AnswersWithin
 from auditor.datasets.records import AddRemoveOne, Group, ReplaceOne
 from auditor.datasets.relation import Pair, Relation
@@ -22,10 +22,12 @@ __all__ = [
     "Pair",
     "PerUser",
     "Relation",
+    "ReplaceCell",
     "ReplaceLabel",
     "ReplaceOne",
     "check_pairs",
     "check_relation",
+    "relation_named",
 ]
 
 
@@ -74,7 +76,32 @@ RELATIONS: Mapping[str, type[Relation]] = {
     "add-remove-one": AddRemoveOne,
     "answers-within": AnswersWithin,
     "label": ReplaceLabel,
+    "cell": ReplaceCell,
     "per-user": PerUser,
     "edge": EdgeNeighbors,
     "node": NodeNeighbors,
 }
+
+
+def relation_named(text: str) -> Relation:
+    """Return the relation of a name of `RELATIONS`.
+
+    Parameters
+    ----------
+    text : str
+        A name; "label:KEY" and "per-user:KEY" say in which column, key or place of a row the label or the user is.
+
+    Raises
+    ------
+    SpecificationError
+        If it is no such name.
+    """
+    name, colon, key = text.partition(":")
+    if name not in RELATIONS or (colon and not (key and name in _KEYED)):
+        raise SpecificationError(f"relation must be one of {', '.join(RELATIONS)}, got {text!r}")
+    place: int | str = int(key) if key.lstrip("-").isdecimal() else key
+    return RELATIONS[name](**{_KEYED[name]: place}) if colon else RELATIONS[name]()
+
+
+#: Relations whose name may have a key behind it, and their parameter.
+_KEYED = {"label": "label", "per-user": "key"}

@@ -113,13 +113,20 @@ def _is_number(value: Any) -> bool:
 
 
 def parse_domain(text: str) -> list[Any]:
-    """Read the values of a row: "0,1", "0:10" (integers, both ends), "a,b,c".
+    """Read the values of a row: "0,1", "0:10" (integers, both ends), "a,b,c", or a JSON array of values or records.
+
+    Parameters
+    ----------
+    text : str
+        The values, or ``@FILE`` with the rows of a data file, see `read_data`.
 
     Raises
     ------
     SpecificationError
         If it cannot be read, or has fewer than two values or more than `MOST`.
     """
+    if text.startswith(("@", "[")):
+        return _read_records(text)
     low, colon, high = text.partition(":")
     try:
         if colon and int(high) - int(low) >= MOST:
@@ -131,6 +138,20 @@ def parse_domain(text: str) -> list[Any]:
         values = []
     if len(values) < 2:
         raise SpecificationError(f'domain {text!r}: expected at least two values, as in "0,1", "0:10" or "a,b,c"')
+    return values
+
+
+def _read_records(text: str) -> list[Any]:
+    if text.startswith("@"):
+        data = read_data(Path(text[1:]))
+        values = data.to_dict("records") if hasattr(data, "to_dict") else list(data) if np.ndim(data) else data
+    else:
+        try:
+            values = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise SpecificationError(f"domain {text!r} is no JSON array: {error}") from error
+    if not isinstance(values, list) or not 2 <= len(values) <= MOST:
+        raise SpecificationError(f"domain {text!r}: expected an array of 2 to {MOST:,} values")
     return values
 
 

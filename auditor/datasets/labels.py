@@ -1,4 +1,4 @@
-"""Datasets that differ in the label of one row: the features are public."""
+"""Datasets that differ in one entry of one row: its label, where the features are public, or any cell."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from auditor.datasets.pandas_types import is_frame
+from auditor.datasets.records import ReplaceOne
 from auditor.datasets.relation import Pair
 from auditor.datasets.rows import (
     are_records,
@@ -52,16 +53,7 @@ class ReplaceLabel:
 
     def check(self, pair: Pair) -> None:
         """See `Relation`."""
-        n, m = count_rows(pair.x), count_rows(pair.y)
-        if n != m:
-            raise SpecificationError(f"{pair.name}: not neighbours under {self.name}: {n} rows against {m}")
-        one_kind(pair.x, pair.y)
-        changed = np.flatnonzero(find_differing_rows(pair.x, pair.y))
-        if len(changed) != 1:
-            raise SpecificationError(
-                f"{pair.name}: not neighbours under {self.name}: {len(changed)} rows differ, expected exactly 1"
-            )
-        k = int(changed[0])
+        k = _find_changed_row(pair, self.name)
         others = self._other_places(pair, k)
         if others:
             raise SpecificationError(
@@ -82,14 +74,9 @@ class ReplaceLabel:
         a, b = rows_of(slice_rows(pair.x, k, k + 1))[0], rows_of(slice_rows(pair.y, k, k + 1))[0]
         get_entry(a, label)
         get_entry(b, label)
-        if isinstance(a, Mapping):
-            places = {*a, *b} - {label}
-            return sorted((p for p in places if p not in a or p not in b or not same_row(a[p], b[p])), key=str)
-        if len(a) != len(b):
-            return ["the number of entries"]
-        own = range(len(a))[int(label)]
-        found = [p for p in range(len(a)) if p != own and not same_row(a[p], b[p])]
-        return [names[p] for p in found] if names else found
+        own = label if isinstance(a, Mapping) else range(len(a))[int(label)] if len(a) == len(b) else None
+        found = [place for place in _find_changed_entries(a, b) if place != own]
+        return [names[p] for p in found] if names and not isinstance(a, Mapping) and own is not None else found
 
     def patterns(self, values: Sequence[Any], size: int) -> Iterator[Pair]:
         """Pairs whose label goes from the first value to the last.
@@ -121,3 +108,73 @@ class ReplaceLabel:
                     a[index], b[index] = low, high
                     yield Pair(build(a, distinct), build(b, distinct), f"{name}, {features}, label {index} replaced")
         yield Pair(build([low], True), build([high], True), "one row, its label replaced")
+
+
+@dataclass(frozen=True)
+class ReplaceCell:
+    """Datasets that differ in one entry of one row.
+
+    They have one length. For claims in which a person is a cell of a table; where rows are single values it is
+    `ReplaceOne`.
+    """
+
+    name: ClassVar[str] = "replace one cell"
+
+    def check(self, pair: Pair) -> None:
+        """See `Relation`."""
+        k = _find_changed_row(pair, self.name)
+        a, b = rows_of(slice_rows(pair.x, k, k + 1))[0], rows_of(slice_rows(pair.y, k, k + 1))[0]
+        if not are_records([a, b]):
+            return
+        changed = _find_changed_entries(a, b)
+        if len(changed) != 1:
+            raise SpecificationError(
+                f"{pair.name}: not neighbours under {self.name}: row {k} differs in {', '.join(map(str, changed))}, "
+                "expected exactly 1 entry"
+            )
+
+    def patterns(self, values: Sequence[Any], size: int) -> Iterator[Pair]:
+        """Pairs in which one entry goes from its first value in the domain to its last.
+
+        The row is the first, middle and last of several datasets. Entries that are the same in the whole domain stay.
+
+        See `Relation.patterns`.
+        """
+        low, high = find_ends(values)
+        if not are_records(values):
+            yield from ReplaceOne().patterns(values, size)
+            return
+        places = list(low if isinstance(low, Mapping) else range(len(low)))
+        for name, base in {**make_bases(low, high, size), "one row, lowest": [low], "one row, highest": [high]}.items():
+            for place in places:
+                ends = [get_entry(row, place) for row in (low, high)]
+                if same_row(*ends):
+                    continue
+                for index in sorted({0, len(base) // 2, len(base) - 1}):
+                    a, b = list(base), list(base)
+                    a[index], b[index] = (with_entry(base[index], place, end) for end in ends)
+                    what = f"{name}, entry {place} of row {index} replaced"
+                    yield Pair(make_rows(values, a), make_rows(values, b), what)
+
+
+def _find_changed_row(pair: Pair, name: str) -> int:
+    """The only row in which two datasets of one length differ."""
+    n, m = count_rows(pair.x), count_rows(pair.y)
+    if n != m:
+        raise SpecificationError(f"{pair.name}: not neighbours under {name}: {n} rows against {m}")
+    one_kind(pair.x, pair.y)
+    changed = np.flatnonzero(find_differing_rows(pair.x, pair.y))
+    if len(changed) != 1:
+        raise SpecificationError(
+            f"{pair.name}: not neighbours under {name}: {len(changed)} rows differ, expected exactly 1"
+        )
+    return int(changed[0])
+
+
+def _find_changed_entries(a: Any, b: Any) -> list[Any]:
+    """Places or keys in which two rows differ."""
+    if isinstance(a, Mapping):
+        return sorted((p for p in {*a, *b} if p not in a or p not in b or not same_row(a[p], b[p])), key=str)
+    if len(a) != len(b):
+        return ["the number of entries"]
+    return [p for p in range(len(a)) if not same_row(a[p], b[p])]

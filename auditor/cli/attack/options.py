@@ -9,7 +9,7 @@ from pathlib import Path
 
 from auditor.audits.defaults import DRAWS, METHODS
 from auditor.audits.privacy_loop import Settings
-from auditor.datasets import RELATIONS
+from auditor.datasets import relation_named
 from auditor.datasets.files import MOST
 from auditor.errors import SpecificationError, check_finite
 from auditor.targets.sampler import check_seed
@@ -38,7 +38,7 @@ class Attack:
     data, neighbor : Path or None
         Files with the two datasets; their values are private and not shown.
     relation, domain : str or None
-        Instead of files: a relation of `RELATIONS` and the values of a row, see `parse_domain`. With files the domain
+        Instead of files: the name of a relation and the values of a row, see `parse_domain`. With files the domain
         is what the rows of a shrunk example are made of.
     adversary : str or None
         Instead of both: an adversary that makes up the data, see `auditor.audits.adversaries.named.adversary_named`.
@@ -122,8 +122,8 @@ class Attack:
         parse_arguments(self.arguments)
         check_finite(seconds=self.seconds, detect=self.detect, limit=self.limit)
         object.__setattr__(self, "ignore", self.settings().ignore)  # the settings check the others too
-        if self.relation is not None and self.relation not in RELATIONS:
-            raise SpecificationError(f"relation must be one of {', '.join(RELATIONS)}, got {self.relation!r}")
+        if self.relation is not None:
+            relation_named(self.relation)
         if (self.data is None) != (self.neighbor is None):
             raise SpecificationError("--data and --neighbor need each other: give both or none")
         if self.adversary is not None:

@@ -31,7 +31,7 @@ from auditor.audits.size_thresholds import sizes_of_interest
 from auditor.cli.attack.options import ADD_REMOVE, Attack
 from auditor.cli.check import repeats_after_restart
 from auditor.cli.one_result import name_result
-from auditor.datasets import RELATIONS, AddRemoveOne, AnswersWithin, Pair, Relation, ReplaceOne, check_pairs
+from auditor.datasets import AddRemoveOne, AnswersWithin, Pair, Relation, ReplaceOne, check_pairs, relation_named
 from auditor.datasets.crafted_pairs import hard_pairs
 from auditor.datasets.files import parse_domain, read_data
 from auditor.datasets.pandas_types import is_frame
@@ -144,7 +144,7 @@ def attack_once(
     """
     guarantee = parse_claim(attack.claim)
     values = parse_domain(attack.domain) if attack.domain is not None else None
-    relation = RELATIONS[attack.relation]() if attack.relation is not None else None
+    relation = relation_named(attack.relation) if attack.relation is not None else None
     if isinstance(relation, AnswersWithin) and not all(isinstance(v, int | float) for v in values or ()):
         raise SpecificationError(f"domain {attack.domain!r}: query answers must be numbers")
     given = given_pair(attack.data, attack.neighbor, relation) if attack.data and attack.neighbor else None

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from auditor.datasets import RELATIONS, Pair, Relation
+from auditor.datasets import Pair, Relation, relation_named
 from auditor.datasets.files import parse_domain
 from auditor.datasets.rows import make_rows
 from auditor.errors import SpecificationError
@@ -113,7 +113,7 @@ class LibraryCase:
     @cached_property
     def kind(self) -> Relation:
         """The relation between datasets."""
-        return RELATIONS[self.relation]()
+        return relation_named(self.relation)
 
     @cached_property
     def values(self) -> list[Any]:
@@ -251,9 +251,9 @@ def _check_case(case: LibraryCase) -> None:
         raise SpecificationError("expected a docstring that says what is wrong")
     if "draw" not in case.functions:
         raise SpecificationError("expected a function draw(data, n)")
-    for name, value, known in (("family", case.family, FAMILIES), ("relation", case.relation, RELATIONS)):
-        if value not in known:
-            raise SpecificationError(f"{name} must be one of {', '.join(known)}, got {value!r}")
+    relation_named(case.relation)
+    if case.family not in FAMILIES:
+        raise SpecificationError(f"family must be one of {', '.join(FAMILIES)}, got {case.family!r}")
     if not (0 <= case.min_rows <= case.rows and case.rows >= 1 and case.draws >= 1):
         raise SpecificationError(f"got min_rows={case.min_rows}, rows={case.rows}, draws={case.draws}")
     guarantee = case.guarantee  # reads the claim, and so do the next lines the domain and the pair

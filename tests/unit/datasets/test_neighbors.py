@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import json
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,8 @@ from auditor import (
     ReplaceOne,
     SpecificationError,
 )
-from auditor.datasets import RELATIONS, Relation, check_pairs
+from auditor.datasets import RELATIONS, Relation, ReplaceCell, check_pairs, relation_named
+from auditor.datasets.files import parse_domain
 
 NAN = math.nan
 
@@ -182,6 +185,37 @@ def test_answers_that_move_otherwise_are_refused(x: Any, y: Any, reason: str) ->
     with pytest.raises(SpecificationError) as caught:
         AnswersWithin(1.0).check(Pair(x, y))
     assert reason in str(caught.value)
+
+
+def test_a_relations_name_may_say_which_column() -> None:
+    assert relation_named("per-user:city") == PerUser("city")
+    assert relation_named("label:-2") == ReplaceLabel(-2)
+    for wrong in ("per-user:", "replace-one:age", "rows", ""):
+        with pytest.raises(SpecificationError, match=repr(wrong)):
+            relation_named(wrong)
+
+
+def test_a_cell_is_one_entry_of_one_row() -> None:
+    low, high = {"age": 10, "city": "p"}, {"age": 90, "city": "q"}
+    pairs = list(ReplaceCell().patterns([low, high], 4))
+    assert {len(pair.x) for pair in pairs} == {1, 4}
+    for pair in pairs:
+        ReplaceCell().check(pair)
+        assert sum(a[key] != b[key] for a, b in zip(pair.x, pair.y, strict=True) for key in a) == 1
+    with pytest.raises(SpecificationError, match="row 0 differs in age, city, expected exactly 1 entry"):
+        ReplaceCell().check(Pair([low], [high]))
+    with pytest.raises(SpecificationError, match="2 rows differ"):
+        ReplaceCell().check(Pair([low, low], [high, high]))
+
+
+def test_a_domain_of_records_is_an_array_or_a_file(tmp_path: Path) -> None:
+    records = [{"age": 10, "city": "p"}, {"age": 90, "city": "q"}]
+    assert parse_domain(json.dumps(records)) == records
+    (tmp_path / "people.csv").write_text("age,city\n10,p\n90,q\n", encoding="utf-8")
+    assert parse_domain(f"@{tmp_path / 'people.csv'}") == records
+    for wrong in ('[{"age": 1}]', "[1, 2", f"@{tmp_path / 'none.csv'}"):
+        with pytest.raises(SpecificationError, match=r"domain|data file"):
+            parse_domain(wrong)
 
 
 @pytest.mark.parametrize("sensitivity", [0.0, -1.0, NAN])
@@ -624,6 +658,7 @@ def test_relations_are_found_by_the_names_of_the_command_line() -> None:
         "add-remove-one": "add or remove one",
         "answers-within": "every answer within the sensitivity",
         "label": "replace the label of one row",
+        "cell": "replace one cell",
         "per-user": "all rows of one user",
         "edge": "add or remove one edge",
         "node": "change one node",
