@@ -1,0 +1,54 @@
+"""pipeline-dp 0.3.1: a list of no rows raises an exception, with public partitions too."""
+
+import pipeline_dp as dp
+
+CASE = {
+    "requires": "pipeline-dp==0.3.1",
+    "claim": "epsilon=1",
+    "relation": "add-remove-one",
+    "domain": "0.0,1.0",
+    "rows": 10,
+    "pair": ([1.0], []),
+    "level": "unbounded",
+    "family": "thresholds and partitions",
+    "cause": ("exception", "raised"),
+    "source": "",
+    "draws": 1000,
+}
+
+
+def _total(rows):
+    accountant = dp.NaiveBudgetAccountant(total_epsilon=1.0, total_delta=0.0)
+    engine = dp.DPEngine(accountant, dp.LocalBackend())
+    places = [lambda row: row[0], lambda row: row[1], lambda row: row[2]]
+    extractors = dp.DataExtractors(
+        privacy_id_extractor=places[0], partition_extractor=places[1], value_extractor=places[2]
+    )
+    params = dp.AggregateParams(
+        noise_kind=dp.NoiseKind.LAPLACE,
+        max_partitions_contributed=1,
+        max_contributions_per_partition=1,
+        metrics=[dp.Metrics.SUM],
+        min_value=0,
+        max_value=1,
+    )
+    released = engine.aggregate(rows, params, extractors, public_partitions=["all"])
+    accountant.compute_budgets()
+    return list(released)[0][1].sum
+
+
+def draw(data, n):
+    """Sum of rows, clamped to [0, 1]; what it raises is an output."""
+    rows = [(person, "all", value) for person, value in enumerate(data)]
+    outputs = []
+    for _ in range(n):
+        try:
+            outputs.append(_total(rows))
+        except ValueError as error:
+            outputs.append(f"raised {type(error).__name__}")
+    return outputs
+
+
+def shows(output):
+    """The call raised."""
+    return output == "raised ValueError"
