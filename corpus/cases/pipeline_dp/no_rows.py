@@ -34,7 +34,7 @@ def _total(rows):
     )
     released = engine.aggregate(rows, params, extractors, public_partitions=["all"])
     accountant.compute_budgets()
-    return list(released)[0][1].sum
+    return next(iter(released))[1].sum
 
 
 def draw(data, n):
