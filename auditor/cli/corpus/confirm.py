@@ -12,7 +12,8 @@ from scipy import stats
 from auditor.cli.corpus.cases import LibraryCase
 from auditor.privacy.guarantees import Guarantee
 from auditor.targets import Mechanism
-from auditor.targets.outputs import Raised, as_batch
+from auditor.targets.outputs import Raised
+from auditor.targets.sampler import Sampler
 from auditor.targets.target_names import closing_target, target_named
 
 #: Probability, at most, that counting confirms what is not there.
@@ -74,7 +75,7 @@ def confirm_case(case: LibraryCase, fixed: bool = False, tell: Callable[[str], N
     if "level" in case.functions:
         function = "level_fixed" if fixed and "level_fixed" in case.functions else "level"
         with closing_target(target_named(case.target(fixed, function))) as target:
-            level = float(_draw_outputs(target, case.crafted.x, 1)[0])
+            level = float(_draw_outputs(Sampler(target, 0, case.name), case.crafted.x, 1, 0)[0])
         return Confirmation(level, True, (0, 0), 0, level > case.guarantee.level)
     with closing_target(target_named(case.target(fixed))) as target:
         counts = []
@@ -96,9 +97,9 @@ def count_shown(target: Mechanism, data: Any, draws: int, shows: Callable[[Any],
     shows : callable
         Whether an output does. What a draw raised is given as the text "raised ClassName".
     """
-    count = 0
+    count, sampler = 0, Sampler(target, 0, "count", catching=True)
     for begin in range(0, draws, _CALL):
-        outputs = _draw_outputs(target, data, min(_CALL, draws - begin))
+        outputs = _draw_outputs(sampler, data, min(_CALL, draws - begin), begin)
         count += sum(bool(shows(repr(output) if isinstance(output, Raised) else output)) for output in outputs)
     return count
 
@@ -138,6 +139,6 @@ def bound_level(guarantee: Guarantee, first: int, second: int, draws: int, alpha
     return float(np.max(np.where(p > q, guarantee.level_of(p, np.minimum(p, q)), 0.0)))
 
 
-def _draw_outputs(target: Mechanism, data: Any, n: int) -> list[Any]:
-    batch = as_batch(target(data, n, np.random.default_rng()), n)
+def _draw_outputs(sampler: Sampler, data: Any, n: int, key: int) -> list[Any]:
+    batch, _ = sampler.draw_either_way(data, n, "confirm", key)
     return batch.tolist() if isinstance(batch, np.ndarray) else batch
