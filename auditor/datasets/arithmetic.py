@@ -41,7 +41,7 @@ class Change(NamedTuple):
 
 
 def craft_changes(values: Sequence[Any], rows: int) -> Iterator[Change]:
-    """Changes of one row that overflow, round, cancel, or meet the smallest numbers.
+    """Changes of one row that overflow, round or cancel.
 
     Parameters
     ----------

@@ -113,12 +113,13 @@ def _is_number(value: Any) -> bool:
 
 
 def parse_domain(text: str) -> list[Any]:
-    """Read the values of a row: "0,1", "0:10" (integers, both ends), "a,b,c", or a JSON array of values or records.
+    """Read the values of a row: "0,1", "0:10", "a,b,c", or records.
 
     Parameters
     ----------
     text : str
-        The values, or ``@FILE`` with the rows of a data file, see `read_data`.
+        The values; "0:10" are integers with both ends. A JSON array of values or records, or ``@FILE`` with the rows of
+        a data file, see `read_data`.
 
     Raises
     ------

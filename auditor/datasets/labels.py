@@ -134,7 +134,7 @@ class ReplaceCell:
             )
 
     def patterns(self, values: Sequence[Any], size: int) -> Iterator[Pair]:
-        """Pairs in which one entry goes from its first value in the domain to its last.
+        """Pairs in which one entry goes from first to last value.
 
         The row is the first, middle and last of several datasets. Entries that are the same in the whole domain stay.
 

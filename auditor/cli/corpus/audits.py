@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 
-import auditor
 from auditor.cli.attack import Attack, attack_on
 from auditor.cli.corpus.cases import LibraryCase
 from auditor.datasets.json_codec import parse_json_object, write_json_line
@@ -107,13 +106,16 @@ class CaseAudit:
 
 
 def describe_finding(result: AuditResult) -> str:
-    """What a maintainer is told of the cause: the counterexample's cause and event, or the message of a deviation."""
+    """Describe the cause as a maintainer is told it.
+
+    That is the counterexample's cause and event, or the message of a deviation.
+    """
     found = result.counterexample
     return result.message if found is None else "; ".join(part for part in (found.cause, found.event) if part)
 
 
 def names_cause(case: LibraryCase, said: str) -> bool:
-    """Whether what is said has one of the words that it is to have."""
+    """Whether a text has one of the words of a case's cause."""
     return any(word.lower() in said.lower() for word in case.cause)
 
 
@@ -168,7 +170,9 @@ def audit_case(case: LibraryCase, method: Method, seed: int = 0) -> CaseAudit:
 def audit_cases(
     cases: Sequence[LibraryCase], methods: Sequence[Method], out: Path, jobs: int = 1
 ) -> Iterator[CaseAudit]:
-    """Audit cases by methods; what the folder holds already is not done again.
+    """Audit cases by methods.
+
+    What the folder holds already is not done again.
 
     Parameters
     ----------
@@ -223,7 +227,9 @@ def _audit_by_all(case: LibraryCase, methods: Sequence[Method], known: Sequence[
 
 
 def read_audits(path: Path) -> list[CaseAudit]:
-    """Read the finished audits of a journal; a line that was cut is left out.
+    """Read the finished audits of a journal.
+
+    A line that was cut is left out.
 
     Raises
     ------
@@ -247,7 +253,7 @@ def read_audits(path: Path) -> list[CaseAudit]:
 @cache
 def hash_auditor() -> str:
     """Hash of the auditor's sources."""
-    return hash_files(sorted(Path(str(auditor.__file__)).parent.rglob("*.py")))
+    return hash_files(sorted(Path(__file__).parents[2].rglob("*.py")))
 
 
 def hash_case(case: LibraryCase) -> str:

@@ -143,7 +143,7 @@ class LibraryCase:
 
     @cached_property
     def shows(self) -> Callable[[Any], bool]:
-        """The event that is counted: a function of an output, compiled without the rest of the file."""
+        """The event that is counted, compiled without the rest of the file."""
         names: dict[str, Any] = {}
         exec(compile(self.functions["shows"], str(self.path), "exec"), names)
         found: Callable[[Any], bool] = names["shows"]

@@ -16,7 +16,7 @@ _ONLY = click.option("-k", "text", default="", metavar="TEXT", help="Cases whose
 
 @click.group(short_help="List, confirm and audit real defects of libraries.")
 def corpus() -> None:
-    """Real defects of released libraries: list them, confirm them by counting, and let auditors find them.
+    """Audit real defects of released libraries.
 
     FOLDER holds a file for each case (see CONTRIBUTING.md); the default is the folder "corpus" of a checkout. Each
     library is installed into an environment of its own, once, and kept.
@@ -46,9 +46,10 @@ def list_cases(folder: Path, text: str) -> None:
 @_FOLDER
 @_ONLY
 def confirm(folder: Path, text: str) -> None:
-    """Confirm by counting, or by the case's exact computation, that each defect is there and mended where it says so.
+    """Confirm by counting that each defect is there.
 
-    The event is written in the case's file. The limits are those of Clopper and Pearson, at confidence 1 - 1e-6.
+    A fixed release must not show it. A case may have an exact computation instead of an event. The event is written in
+    the case's file. The limits are those of Clopper and Pearson, at confidence 1 - 1e-6.
 
     Exit codes: 0 all are confirmed; 1 one is not; 2 a case or its library fails.
     """

@@ -23,8 +23,8 @@ _CALL = 2_000
 
 
 @dataclass(frozen=True)
-class Confirmation:
-    """What counting, or an exact computation, says of one version.
+class CaseConfirmation:
+    """Result of counting, or of an exact computation, for one version.
 
     Parameters
     ----------
@@ -53,7 +53,9 @@ class Confirmation:
         return f"{words} {self.level:.4g}"
 
 
-def confirm_case(case: LibraryCase, fixed: bool = False, tell: Callable[[str], None] = lambda _: None) -> Confirmation:
+def confirm_case(
+    case: LibraryCase, fixed: bool = False, tell: Callable[[str], None] = lambda _: None
+) -> CaseConfirmation:
     """Hold a case's event against its claim on the crafted pair.
 
     Parameters
@@ -76,14 +78,14 @@ def confirm_case(case: LibraryCase, fixed: bool = False, tell: Callable[[str], N
         function = "level_fixed" if fixed and "level_fixed" in case.functions else "level"
         with closing_target(target_named(case.target(fixed, function))) as target:
             level = float(_draw_outputs(Sampler(target, 0, case.name), case.crafted.x, 1, 0)[0])
-        return Confirmation(level, True, (0, 0), 0, level > case.guarantee.level)
+        return CaseConfirmation(level, True, (0, 0), 0, level > case.guarantee.level)
     with closing_target(target_named(case.target(fixed))) as target:
         counts = []
         for data in (case.crafted.x, case.crafted.y):
             tell(f"{case.name}: {case.draws:,} draws")
             counts.append(count_shown(target, data, case.draws, case.shows))
     level = bound_level(case.guarantee, counts[0], counts[1], case.draws)
-    return Confirmation(level, False, (counts[0], counts[1]), case.draws, level > case.guarantee.level)
+    return CaseConfirmation(level, False, (counts[0], counts[1]), case.draws, level > case.guarantee.level)
 
 
 def count_shown(target: Mechanism, data: Any, draws: int, shows: Callable[[Any], bool]) -> int:
@@ -105,14 +107,14 @@ def count_shown(target: Mechanism, data: Any, draws: int, shows: Callable[[Any],
 
 
 def bound_level(guarantee: Guarantee, first: int, second: int, draws: int, alpha: float = ALPHA) -> float:
-    """Lower bound of the level, from counts of one event under two datasets.
+    """Lower bound of the level, from counts of one event.
 
     Parameters
     ----------
     guarantee : Guarantee
         Its notion is what the level is of.
     first, second : int
-        Counts among as many draws of each.
+        Counts under two datasets, among as many draws of each.
     draws : int
         Draws a side.
     alpha : float

@@ -108,7 +108,10 @@ class Tables:
         return [strip_type(v) for part in parts for v in part], np.repeat(np.arange(len(parts)), lengths)
 
     def encode(self, codes: Codes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Joint code of each row, and the output that it belongs to; none where the columns differ in length."""
+        """Joint code of each row, and the output that it belongs to.
+
+        None where the columns differ in length.
+        """
         joined, owner = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
         for k, code in enumerate(codes):
             values, here = self.values(code.column)
@@ -124,7 +127,10 @@ class Tables:
         return np.bincount(owner * size + joined, minlength=n * size).reshape(n, size).astype(np.float64)
 
     def sum(self, owner: NDArray[np.int64], weights: NDArray[Any]) -> Array:
-        """Sum of a number of each row over the rows of an output; NaN for what is no table."""
+        """Sum of a number over the rows of each output.
+
+        NaN for what is no table.
+        """
         total = np.bincount(owner, weights=weights, minlength=len(self.found))
         return np.where(self.found, total, np.nan)
 
@@ -209,16 +215,16 @@ class RowsWhere:
         place = int(np.ravel_multi_index(self.wanted, tuple(code.size for code in self.codes)))
         return tables.sum(owner, joined == place)
 
-    def _words(self) -> str:
+    def _describe(self) -> str:
         return "rows with " + " and ".join(c.describe(k) for c, k in zip(self.codes, self.wanted, strict=True))
 
     def below(self, cut: float) -> str:
         """In words."""
-        return f"{self._words()} <= {cut:.6g}"
+        return f"{self._describe()} <= {cut:.6g}"
 
     def above(self, cut: float) -> str:
         """In words."""
-        return f"{self._words()} > {cut:.6g}"
+        return f"{self._describe()} > {cut:.6g}"
 
 
 @dataclass(frozen=True)
@@ -262,7 +268,7 @@ class ColumnEnd:
 
 @dataclass(frozen=True)
 class RowScore:
-    """Sum over the rows of a log-likelihood ratio of one or two columns' codes.
+    """Log-likelihood ratio of one or two columns, summed over rows.
 
     Parameters
     ----------
@@ -281,20 +287,20 @@ class RowScore:
         joined, owner = tables.encode(self.codes)
         return tables.sum(owner, np.array(self.weights)[joined])
 
-    def _words(self) -> str:
+    def _describe(self) -> str:
         return f"learned score of the rows by {' and '.join(str(code.column) for code in self.codes)}"
 
     def below(self, cut: float) -> str:
         """In words."""
-        return f"{self._words()} <= {cut:.6g}"
+        return f"{self._describe()} <= {cut:.6g}"
 
     def above(self, cut: float) -> str:
         """In words."""
-        return f"{self._words()} > {cut:.6g}"
+        return f"{self._describe()} > {cut:.6g}"
 
 
 def learn_features(x: Batch, y: Batch) -> Iterator[tuple[Feature, float]]:
-    """Number of rows, and the marginals, ends of columns and scores that differ most.
+    """Features of tables that differ most, and the number of rows.
 
     Parameters
     ----------
@@ -389,9 +395,9 @@ def _learn_scores(counted: Counted) -> list[RowScore]:
 
 
 CAUSES = {
-    TableRows: ("number of rows of a table", 1),
-    RowsWhere: ("number of rows of a table with certain values", 2),
-    ColumnEnd: ("smallest, middle or largest number of a table's column", 2),
+    TableRows: ("length of the output", 1),
+    RowsWhere: ("threshold on the number of rows of a table with certain values", 2),
+    ColumnEnd: ("threshold on an end or the middle of a table's column", 2),
     RowScore: ("learned score of the rows of a table", 4),
 }
 #: Nats by which an event has to beat simpler ones, as for other learned scores.

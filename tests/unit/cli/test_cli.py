@@ -82,6 +82,7 @@ def test_the_commands_are_those_of_the_design(dpaudit: Command) -> None:
         "run",
         "attack",
         "check",
+        "corpus",
         "list",
         "show",
         "report",

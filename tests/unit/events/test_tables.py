@@ -120,7 +120,7 @@ def one_row_more(data: Any, n: int, rng: np.random.Generator) -> list[Any]:
         (uneven_marginal, ("rows of a table", "present or not, or its number")),
         (moved_together, ("number of rows of a table with certain values", "score of the rows")),
         (largest_of_the_data, ("a table's column", "max of the elements")),
-        (one_row_more, ("number of rows of a table", "length", "key that is present")),
+        (one_row_more, ("length", "key that is present")),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )

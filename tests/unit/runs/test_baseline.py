@@ -287,6 +287,7 @@ def test_causes_have_kinds() -> None:
         "number of bits that are set in the output",
         "lattice: values of which outputs are multiples",
         "equal coordinates: repeated noise",
+        "length of the output",
     }
 
 
