@@ -3,7 +3,7 @@
 from pure_ldp.frequency_oracles.rappor import RAPPORClient
 
 CASE = {
-    "requires": "pure-ldp==1.2.0 scikit-learn==1.8.0 statsmodels==0.14.6 pandas==2.3.3 matplotlib==3.10.8 seaborn==0.13.2",
+    "requires": "pure-ldp==1.2.0 scikit-learn==1.8.0 statsmodels==0.14.6 seaborn==0.13.2",
     "claim": "epsilon=1",
     "relation": "replace-one",
     "domain": "0,1",
