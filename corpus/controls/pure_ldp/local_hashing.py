@@ -3,7 +3,7 @@
 from pure_ldp.frequency_oracles.local_hashing import FastLHClient
 
 CASE = {
-    "requires": "pure-ldp==1.2.0 scikit-learn==1.8.0 statsmodels==0.14.6 seaborn==0.13.2",
+    "requires": "pure-ldp==1.2.0 scikit-learn==1.8.0 statsmodels==0.14.6 seaborn==0.13.2 xxhash==3.6.0",
     "claim": "epsilon=1",
     "relation": "replace-one",
     "domain": "0:3",
