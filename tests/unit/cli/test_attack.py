@@ -391,9 +391,15 @@ def test_a_deviation_says_why_on_the_terminal(dpaudit: Command, mechanisms: Path
 # ------------------------------------------------------------------------- what is ignored
 
 
-def test_floating_point_is_ignored_and_the_scale_named(dpaudit: Command, mechanisms: Path, tmp_path: Path) -> None:
-    target = f"{mechanisms}:half_in_floats"
-    usual = ("attack", target, *BITS, "--rows", 1, "--draws", 20_000, "--alpha", 1e-6, "--no-shrink")
+def test_floating_point_is_ignored_and_the_scale_named(
+    dpaudit: Command, mechanisms: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Either defect may be found first: with another name of the target, which keys the draws, in 1 of 40 audits the
+    # scale is. A name without the folder of the test keeps the draws, and a claim near the true level of 2 makes floats
+    # by far the quicker one.
+    monkeypatch.chdir(mechanisms.parent)
+    target, claim = f"{mechanisms.name}:half_in_floats", ("--claim", "epsilon=1.6")
+    usual = ("attack", target, *claim, *BITS[2:], "--rows", 1, "--draws", 20_000, "--alpha", 1e-6, "--no-shrink")
     said = dpaudit(*usual, "--out", tmp_path / "both")
     assert said.code == 1, said
     assert "cause        floating-point bit structure" in said.out
