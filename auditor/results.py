@@ -41,6 +41,10 @@ class Verdict(StrEnum):
     ERROR = "error"
 
 
+#: Verdicts that flag a claim.
+FLAGGED = (Verdict.VIOLATION, Verdict.DEVIATION)
+
+
 @dataclass(frozen=True)
 class Counterexample:
     """Evidence against a claim, as a maintainer gets to see it.

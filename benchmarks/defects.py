@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from auditor.cli.attack import Attack, attack_on
+from auditor.cli.corpus.audits import describe_finding, names_cause
+from auditor.cli.corpus.page import shorten_cell
 from auditor.datasets import RELATIONS
 from auditor.results import AuditResult, Verdict
 from auditor.targets import Mechanism
@@ -25,6 +27,8 @@ from benchmarks.corpus.table import DEFECTS, LIBRARIES, NOT_YET, CorpusDefect, L
 ALPHA = 1e-6
 #: What the requirement allows for one defect, in seconds.
 WANTED = 60.0
+#: Longest text in a cell.
+_WIDE = 80
 #: Verdicts that accuse nobody.
 SILENT = (Verdict.CONSISTENT, Verdict.INCONCLUSIVE)
 
@@ -65,15 +69,9 @@ def attack(
     return DefectAudit(result, time.perf_counter() - begun)
 
 
-def said(result: AuditResult) -> str:
-    """What a maintainer is told of the cause: the counterexample's cause and event, or the message of a deviation."""
-    found = result.counterexample
-    return result.message if found is None else "; ".join(part for part in (found.cause, found.event) if part)
-
-
 def names_the_cause(entry: CorpusDefect | LibraryMechanism, result: AuditResult) -> bool:
     """Whether what is said has one of the words that it is to have."""
-    return not entry.cause or any(word in said(result).lower() for word in entry.cause)
+    return not entry.cause or names_cause(entry.cause, describe_finding(result))
 
 
 def caught(entry: CorpusDefect, result: AuditResult) -> bool:
@@ -146,16 +144,10 @@ def _format_outcome(outcome: DefectAudit) -> str:
     result, found = outcome.result, outcome.result.counterexample
     cause = on = ""
     if result.verdict not in SILENT:
-        cause = _cell(said(result))
+        cause = shorten_cell(describe_finding(result), _WIDE)
     if found is not None:
-        on = f"{_cell(found.x)} against {_cell(found.y)}"
+        on = f"{shorten_cell(found.x, _WIDE)} against {shorten_cell(found.y, _WIDE)}"
     return f"| {result.verdict} | {outcome.seconds:.1f} | {result.draws:,} | {cause} | {on} "
-
-
-def _cell(text: str) -> str:
-    """Text that does not break a table, in at most 80 characters."""
-    flat = " ".join(text.split()).replace("|", "\\|")
-    return flat if len(flat) <= 80 else f"{flat[:77]}..."
 
 
 def _level(result: AuditResult) -> str:

@@ -38,7 +38,7 @@ from auditor.audits.privacy_loop import Settings
 from auditor.datasets import Pair
 from auditor.privacy.guarantees import PureDP
 from auditor.privacy.laws import FiniteLaw
-from auditor.results import AuditResult, Verdict
+from auditor.results import FLAGGED, AuditResult, Verdict
 from benchmarks.false_alarms import upper_bound
 from benchmarks.families import ALPHA
 from benchmarks.options import parser_of
@@ -349,7 +349,7 @@ def outcome(case: DependenceCase, seed: int) -> str:
     result = case.audit(case.make(), seed)
     if result.verdict == Verdict.DEVIATION and result.message.startswith("draws are not independent"):
         return "dependent"
-    if result.verdict in (Verdict.VIOLATION, Verdict.DEVIATION):
+    if result.verdict in FLAGGED:
         return "alarm"
     if result.verdict == Verdict.ERROR:
         return "error"

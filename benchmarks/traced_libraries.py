@@ -20,7 +20,7 @@ import numpy as np
 from auditor import audit, trace
 from auditor.datasets import Pair
 from auditor.privacy.guarantees import parse_claim
-from auditor.results import AuditResult, Verdict
+from auditor.results import FLAGGED, AuditResult, Verdict
 from auditor.targets import Mechanism
 from auditor.targets.replays import opened_runs
 from auditor.targets.target_names import closing_target, target_named
@@ -335,14 +335,14 @@ def list_library_traces() -> list[LibraryTrace]:
 
 def is_found(found: TracedCase) -> bool:
     """Whether a wrong program is accused of what is wrong with it."""
-    accused = found.traced.verdict in (Verdict.VIOLATION, Verdict.DEVIATION)
+    accused = found.traced.verdict in FLAGGED
     kinds = [check["name"] for check in found.traced.checks]
     return accused and (found.case.finding in kinds or (found.case.finding == "enumerated" and not found.traced.draws))
 
 
 def is_judged_rightly(found: TracedCase) -> bool:
     """Whether a right program is not accused; wrong ones may be missed."""
-    silent = found.traced.verdict not in (Verdict.VIOLATION, Verdict.DEVIATION)
+    silent = found.traced.verdict not in FLAGGED
     return bool(found.case.finding) or (silent and not found.traced.checks)
 
 

@@ -14,7 +14,7 @@ from auditor.calibration.families import Event, Family
 from auditor.errors import DpauditError
 from auditor.evidence.lower_bound import level_grid, lower_bound
 from auditor.evidence.two_sample_bet import Chunk, Stake, Wealth
-from auditor.results import Verdict
+from auditor.results import FLAGGED, Verdict
 from auditor.targets.sampler import Sampler
 
 
@@ -71,9 +71,7 @@ def audit_learned(family: Family, settings: Settings, key: str) -> AuditOutcome:
     )
     if result.verdict == Verdict.ERROR:
         raise DpauditError(f"{key}: the audit ended in an error: {result.message}")
-    return AuditOutcome(
-        result.verdict in (Verdict.VIOLATION, Verdict.DEVIATION), float(result.lower_bound or 0.0), result.draws
-    )
+    return AuditOutcome(result.verdict in FLAGGED, float(result.lower_bound or 0.0), result.draws)
 
 
 def audit_stated(family: Family, settings: Settings, key: str) -> AuditOutcome:

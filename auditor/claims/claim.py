@@ -19,7 +19,7 @@ from auditor.events.cause_kinds import read_kinds
 from auditor.events.classifier import Learners
 from auditor.privacy.exact import PrivacyCurve
 from auditor.privacy.guarantees import Guarantee
-from auditor.results import Verdict
+from auditor.results import FLAGGED, Verdict
 from auditor.targets import Mechanism
 
 #: Outputs drawn for a claim, both sides together, at each level, and when to stop.
@@ -303,7 +303,7 @@ def statement_holds(erratum: str, draft: Draft) -> Draft:
 
 
 def _tag_draft(erratum: str, role: Role, draft: Draft) -> Draft:
-    refuted = draft.expected in (Verdict.VIOLATION, Verdict.DEVIATION)
+    refuted = draft.expected in FLAGGED
     if refuted != (role in WRONG):
         wanted = "violation or deviation" if role in WRONG else "consistent"
         raise SpecificationError(

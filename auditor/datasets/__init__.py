@@ -81,6 +81,8 @@ RELATIONS: Mapping[str, type[Relation]] = {
     "edge": EdgeNeighbors,
     "node": NodeNeighbors,
 }
+#: Relations whose name may have a key behind it, and their parameter.
+_KEYED = {"label": "label", "per-user": "key"}
 
 
 def relation_named(text: str) -> Relation:
@@ -101,7 +103,3 @@ def relation_named(text: str) -> Relation:
         raise SpecificationError(f"relation must be one of {', '.join(RELATIONS)}, got {text!r}")
     place: int | str = int(key) if key.lstrip("-").isdecimal() else key
     return RELATIONS[name](**{_KEYED[name]: place}) if colon else RELATIONS[name]()
-
-
-#: Relations whose name may have a key behind it, and their parameter.
-_KEYED = {"label": "label", "per-user": "key"}

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from auditor.datasets.pandas_types import is_frame
 from auditor.errors import MissingLibraryError, SpecificationError, require_library
 
 #: Most rows of a crafted dataset, and values of a row; arbitrary, so that a slip of the pen does not fill the memory.
@@ -145,7 +146,7 @@ def parse_domain(text: str) -> list[Any]:
 def _read_records(text: str) -> list[Any]:
     if text.startswith("@"):
         data = read_data(Path(text[1:]))
-        values = data.to_dict("records") if hasattr(data, "to_dict") else list(data) if np.ndim(data) else data
+        values = data.to_dict("records") if is_frame(data) else list(data) if np.ndim(data) else data
     else:
         try:
             values = json.loads(text)

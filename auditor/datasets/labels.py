@@ -9,13 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from auditor.datasets.pandas_types import is_frame
-from auditor.datasets.records import ReplaceOne
+from auditor.datasets.records import ReplaceOne, find_changed_row
 from auditor.datasets.relation import Pair
 from auditor.datasets.rows import (
     are_records,
-    count_rows,
     find_column,
-    find_differing_rows,
     find_ends,
     get_entry,
     join_entries,
@@ -53,7 +51,7 @@ class ReplaceLabel:
 
     def check(self, pair: Pair) -> None:
         """See `Relation`."""
-        k = _find_changed_row(pair, self.name)
+        k = find_changed_row(pair, self.name, one_kind)
         others = self._other_places(pair, k)
         if others:
             raise SpecificationError(
@@ -122,7 +120,7 @@ class ReplaceCell:
 
     def check(self, pair: Pair) -> None:
         """See `Relation`."""
-        k = _find_changed_row(pair, self.name)
+        k = find_changed_row(pair, self.name, one_kind)
         a, b = rows_of(slice_rows(pair.x, k, k + 1))[0], rows_of(slice_rows(pair.y, k, k + 1))[0]
         if not are_records([a, b]):
             return
@@ -155,20 +153,6 @@ class ReplaceCell:
                     a[index], b[index] = (with_entry(base[index], place, end) for end in ends)
                     what = f"{name}, entry {place} of row {index} replaced"
                     yield Pair(make_rows(values, a), make_rows(values, b), what)
-
-
-def _find_changed_row(pair: Pair, name: str) -> int:
-    """The only row in which two datasets of one length differ."""
-    n, m = count_rows(pair.x), count_rows(pair.y)
-    if n != m:
-        raise SpecificationError(f"{pair.name}: not neighbours under {name}: {n} rows against {m}")
-    one_kind(pair.x, pair.y)
-    changed = np.flatnonzero(find_differing_rows(pair.x, pair.y))
-    if len(changed) != 1:
-        raise SpecificationError(
-            f"{pair.name}: not neighbours under {name}: {len(changed)} rows differ, expected exactly 1"
-        )
-    return int(changed[0])
 
 
 def _find_changed_entries(a: Any, b: Any) -> list[Any]:

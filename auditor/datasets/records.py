@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -21,6 +21,35 @@ from auditor.datasets.rows import (
 from auditor.errors import SpecificationError
 
 
+def find_changed_row(pair: Pair, name: str, check_columns: Callable[[Any, Any], None]) -> int:
+    """Find the only row in which two datasets of one length differ.
+
+    Parameters
+    ----------
+    pair : Pair
+        The datasets.
+    name : str
+        Name of the relation, for the error.
+    check_columns : callable
+        Raises where rows of the datasets cannot be compared, see `same_columns` and `one_kind`.
+
+    Raises
+    ------
+    SpecificationError
+        If the datasets differ in length, or in another number of rows.
+    """
+    n, m = count_rows(pair.x), count_rows(pair.y)
+    if n != m:
+        raise SpecificationError(f"{pair.name}: not neighbours under {name}: {n} rows against {m}")
+    check_columns(pair.x, pair.y)
+    changed = np.flatnonzero(find_differing_rows(pair.x, pair.y))
+    if len(changed) != 1:
+        raise SpecificationError(
+            f"{pair.name}: not neighbours under {name}: {len(changed)} rows differ, expected exactly 1"
+        )
+    return int(changed[0])
+
+
 @dataclass(frozen=True)
 class ReplaceOne:
     """Datasets of one length that differ in one row."""
@@ -29,15 +58,7 @@ class ReplaceOne:
 
     def check(self, pair: Pair) -> None:
         """See `Relation`."""
-        n, m = count_rows(pair.x), count_rows(pair.y)
-        if n != m:
-            raise SpecificationError(f"{pair.name}: not neighbours under {self.name}: {n} rows against {m}")
-        same_columns(pair.x, pair.y)
-        changed = int(find_differing_rows(pair.x, pair.y).sum())
-        if changed != 1:
-            raise SpecificationError(
-                f"{pair.name}: not neighbours under {self.name}: {changed} rows differ, expected exactly 1"
-            )
+        find_changed_row(pair, self.name, same_columns)
 
     def patterns(self, values: Sequence[Any], size: int) -> Iterator[Pair]:
         """Pairs whose row goes from the first value to the last.

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from auditor.errors import SpecificationError
-from auditor.results import AuditResult, Verdict
+from auditor.results import FLAGGED, AuditResult, Verdict
 
 SCHEMA = "dpaudit-baseline/2"
 #: The form before: it has no causes, so its findings are known by id and verdict only.
@@ -129,7 +129,7 @@ def level_of_result(result: AuditResult) -> float | None:
 
     A claim that is computed, at L0, has its exact level. Of every kind of claim a higher level is a worse finding.
     """
-    if result.verdict not in (Verdict.VIOLATION, Verdict.DEVIATION):
+    if result.verdict not in FLAGGED:
         return None
     level = result.lower_bound if result.level != "L0" else result.exact
     return None if level is None or math.isnan(level) else float(f"{level:.8g}")

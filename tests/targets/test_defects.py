@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import pytest
 
+from auditor.cli.corpus.audits import describe_finding
 from benchmarks.corpus.table import DEFECTS, LIBRARIES, NOT_YET, CorpusDefect
-from benchmarks.defects import ALPHA, SILENT, DefectAudit, attack, caught, names_the_cause, row, said
+from benchmarks.defects import ALPHA, SILENT, DefectAudit, attack, caught, names_the_cause, row
 
 by_name = pytest.mark.parametrize("entry", DEFECTS, ids=[entry.name.replace(" ", "_") for entry in DEFECTS])
 
@@ -23,7 +24,7 @@ def test_caught_and_its_correction_is_not(entry: CorpusDefect) -> None:
         assert not caught(entry, found), f"{entry.name} is caught now: take it out of NOT_YET"
     else:
         assert caught(entry, found), f"{found.verdict}: {found.message}"
-        assert names_the_cause(entry, found), said(found)
+        assert names_the_cause(entry, found), describe_finding(found)
 
 
 def test_names_are_distinct_and_what_is_not_caught_is_in_the_corpus() -> None:

@@ -85,7 +85,7 @@ def joined(data: Any, n: int, rng: np.random.Generator) -> list[Any]:
 
 
 def table(data: Any, n: int, rng: np.random.Generator) -> list[Any]:
-    """Tables of two rows in which two columns agree if a bit says so."""
+    """Tables of two rows; a randomised bit decides whether two columns agree."""
     told, first = bit(data, n, rng), rng.integers(0, 2, (n, 2))
     second = (first ^ told[:, None]).tolist()
     return [

@@ -9,23 +9,21 @@ from dataclasses import asdict, dataclass, replace
 from functools import cache
 from pathlib import Path
 
+from auditor.audits.defaults import DRAWS
 from auditor.cli.attack import Attack, attack_on
+from auditor.cli.attack.options import SECONDS
 from auditor.cli.corpus.cases import LibraryCase
 from auditor.datasets.json_codec import parse_json_object, write_json_line
 from auditor.errors import SpecificationError, require_library
-from auditor.results import AuditResult, Verdict
+from auditor.results import FLAGGED, AuditResult, Verdict
 from auditor.targets.environments import find_environment
 from auditor.targets.sources import hash_files
 from auditor.targets.target_names import closing_target, requirements_of, target_named
 
 #: Name of the file that holds the finished audits.
 NAME = "corpus.jsonl"
-#: Verdicts that accuse a mechanism.
-FLAGGED = (Verdict.VIOLATION, Verdict.DEVIATION)
 #: Budgets in seconds of the audits on the crafted pair: the next is taken where the one before found nothing.
 BUDGETS = (10.0, 60.0, 600.0)
-#: Budget in seconds of a blind audit, the default of `dpaudit attack`.
-BLIND = 60.0
 
 
 @dataclass(frozen=True)
@@ -41,7 +39,7 @@ class Method:
     crafted : bool
         On the crafted pair; else on pairs made from the domain.
     seconds : float
-        Budget.
+        Budget; by default that of `dpaudit attack`. The draws are in proportion.
     fixed_size : bool
         The method of the literature on half of the draws, for comparison.
     """
@@ -49,7 +47,7 @@ class Method:
     name: str
     fixed: bool = False
     crafted: bool = False
-    seconds: float = BLIND
+    seconds: float = SECONDS
     fixed_size: bool = False
 
     def applies_to(self, case: LibraryCase) -> bool:
@@ -101,7 +99,7 @@ class CaseAudit:
 
     @property
     def flagged(self) -> bool:
-        """Whether the mechanism was accused."""
+        """Whether the mechanism was flagged."""
         return self.verdict in FLAGGED
 
 
@@ -114,9 +112,9 @@ def describe_finding(result: AuditResult) -> str:
     return result.message if found is None else "; ".join(part for part in (found.cause, found.event) if part)
 
 
-def names_cause(case: LibraryCase, said: str) -> bool:
-    """Whether a text has one of the words of a case's cause."""
-    return any(word.lower() in said.lower() for word in case.cause)
+def names_cause(words: Sequence[str], said: str) -> bool:
+    """Whether a text has one of the words of a cause."""
+    return any(word.lower() in said.lower() for word in words)
 
 
 def audit_case(case: LibraryCase, method: Method, seed: int = 0) -> CaseAudit:
@@ -142,7 +140,7 @@ def audit_case(case: LibraryCase, method: Method, seed: int = 0) -> CaseAudit:
         arithmetic=case.arithmetic,
         seed=seed,
         seconds=method.seconds,
-        draws=None if method.seconds == BLIND else round(400_000 * method.seconds / BLIND),
+        draws=round(DRAWS * method.seconds / SECONDS),
         method="clopper-pearson" if method.fixed_size else "e-process",
         also=False,
     )

@@ -105,6 +105,11 @@ class LibraryCase:
         """Whether the mechanism is believed to be right."""
         return self.pair is None
 
+    @property
+    def shown_level(self) -> str:
+        """The level in words."""
+        return UNBOUNDED if math.isinf(self.level) else f"{self.level:.3g}"
+
     @cached_property
     def guarantee(self) -> Guarantee:
         """The claim."""
@@ -251,19 +256,16 @@ def _check_case(case: LibraryCase) -> None:
         raise SpecificationError("expected a docstring that says what is wrong")
     if "draw" not in case.functions:
         raise SpecificationError("expected a function draw(data, n)")
-    relation_named(case.relation)
+    kind, guarantee, _ = case.kind, case.guarantee, case.values  # each is read here, and refused if it cannot be
     if case.family not in FAMILIES:
         raise SpecificationError(f"family must be one of {', '.join(FAMILIES)}, got {case.family!r}")
     if not (0 <= case.min_rows <= case.rows and case.rows >= 1 and case.draws >= 1):
         raise SpecificationError(f"got min_rows={case.min_rows}, rows={case.rows}, draws={case.draws}")
-    guarantee = case.guarantee  # reads the claim, and so do the next lines the domain and the pair
-    if not case.values:
-        raise SpecificationError(f"the domain {case.domain!r} has no values")
     if case.is_control:
         return
     if len(case.pair or ()) != 2 or not all(isinstance(rows, list) for rows in case.pair or ()):
         raise SpecificationError(f"pair must be two lists of rows, got {case.pair!r}")
-    case.kind.check(case.crafted)
+    kind.check(case.crafted)
     if case.level <= guarantee.level:
         raise SpecificationError(f"level must be above the claim {guarantee}, got {case.level}")
     if ("shows" in case.functions) == ("level" in case.functions):

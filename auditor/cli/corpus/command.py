@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
-import math
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from auditor.cli.commands import GivenPath, print_notices
 
+if TYPE_CHECKING:
+    from auditor.cli.corpus.cases import LibraryCase
+
 _FOLDER = click.argument("folder", type=GivenPath(), default=Path("corpus"))
 _ONLY = click.option("-k", "text", default="", metavar="TEXT", help="Cases whose name contains this.")
+_OUT = click.option(
+    "--out",
+    type=GivenPath(file_okay=False),
+    default=Path("out/corpus"),
+    show_default=True,
+    help="Folder of the results.",
+)
 
 
 @click.group(short_help="List, confirm and audit real defects of libraries.")
@@ -19,7 +30,7 @@ def corpus() -> None:
     """Audit real defects of released libraries.
 
     FOLDER holds a file for each case (see CONTRIBUTING.md); the default is the folder "corpus" of a checkout. Each
-    library is installed into an environment of its own, once, and kept.
+    library is installed once, into an environment of its own that is reused.
     """
 
 
@@ -36,8 +47,8 @@ def list_cases(folder: Path, text: str) -> None:
     cases = find_cases(folder, text)
     width = max(len(case.name) for case in cases)
     for case in cases:
-        level = "control" if case.is_control else "unbounded" if math.isinf(case.level) else f"level {case.level:.4g}"
-        click.echo(f"{case.name:<{width}}  {case.family:<29}  {case.guarantee}  {level:<12}  {case.requires}")
+        level = "control" if case.is_control else case.shown_level
+        click.echo(f"{case.name:<{width}}  {case.family:<29}  {case.guarantee}  {level:<9}  {case.requires}")
     controls = sum(case.is_control for case in cases)
     click.echo(f"{len(cases) - controls} cases, {controls} controls")
 
@@ -77,13 +88,7 @@ def confirm(folder: Path, text: str) -> None:
 @click.option("--only", "names", multiple=True, metavar="METHOD", help="Only this method; may be given several times.")
 @click.option("--max-seconds", type=float, default=60.0, show_default=True, help="Largest budget on a crafted pair.")
 @click.option("--jobs", type=click.IntRange(min=1), default=2, show_default=True, help="Cases at a time.")
-@click.option(
-    "--out",
-    type=GivenPath(file_okay=False),
-    default=Path("out/corpus"),
-    show_default=True,
-    help="Folder of the results.",
-)
+@_OUT
 def run(folder: Path, text: str, names: tuple[str, ...], max_seconds: float, jobs: int, out: Path) -> None:
     """Audit each case by each method, and write the matrix to corpus.md.
 
@@ -108,28 +113,24 @@ def run(folder: Path, text: str, names: tuple[str, ...], max_seconds: float, job
     ]
     for number, audit in enumerate(audit_cases(cases, methods, out, jobs), 1):
         click.echo(f"{number:>4}  {audit.case}, {audit.method}: {audit.verdict}, {audit.seconds:.1f} s", err=True)
-    _write_page(folder, text, out)
+    _write_page(cases, out)
 
 
 @corpus.command("report")
 @_FOLDER
 @_ONLY
-@click.option(
-    "--out",
-    type=GivenPath(file_okay=False),
-    default=Path("out/corpus"),
-    show_default=True,
-    help="Folder of the results.",
-)
+@_OUT
 def report(folder: Path, text: str, out: Path) -> None:
     """Write the matrix of what `dpaudit corpus run` has found so far.
 
     Exit codes: 0 written; 2 there are no results.
     """
-    _write_page(folder, text, out)
+    from auditor.cli.corpus.cases import find_cases
+
+    _write_page(find_cases(folder, text), out)
 
 
-def _write_page(folder: Path, text: str, out: Path) -> None:
+def _write_page(cases: Sequence[LibraryCase], out: Path) -> None:
     import os
     import platform
 
@@ -137,11 +138,9 @@ def _write_page(folder: Path, text: str, out: Path) -> None:
     import scipy
 
     from auditor.cli.corpus.audits import NAME, hash_case, read_audits
-    from auditor.cli.corpus.cases import find_cases
     from auditor.cli.corpus.page import write_page
     from auditor.errors import SpecificationError
 
-    cases = find_cases(folder, text)
     now = {case.name: hash_case(case) for case in cases}
     audits = read_audits(out / NAME)
     if not audits:

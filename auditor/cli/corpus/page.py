@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 from collections.abc import Mapping, Sequence
 
 from auditor.audits.summary import format_duration
 from auditor.cli.corpus.audits import BUDGETS, METHODS, CaseAudit, names_cause
 from auditor.cli.corpus.cases import LibraryCase
+from auditor.report.words import one_line
 
 #: Longest text in a cell.
 _WIDE = 90
@@ -62,7 +62,7 @@ def write_page(cases: Sequence[LibraryCase], audits: Sequence[CaseAudit], about:
             f"|---|---|---:|---|---:|---:|---|---|{'---|' * (1 + len(extra))}---|",
             *[_row(case, found[case.name], extra) for case in defects],
             "",
-            "## What is said of the causes",
+            "## Causes",
             "",
             "| case | what is wrong | what a blind audit says | on |",
             "|---|---|---|---|",
@@ -87,7 +87,7 @@ def _summarise(defects: Sequence[LibraryCase], controls: Sequence[LibraryCase], 
         seconds = statistics.median(audit.seconds for _, audit in caught)
         lines.append(f"| their median time | {len(caught)} | {format_duration(seconds)} | below {BLIND_SECONDS:g} s |")
         known = [(case, audit) for case, audit in caught if case.cause]
-        named = sum(names_cause(case, audit.said) for case, audit in known)
+        named = sum(names_cause(case.cause, audit.said) for case, audit in known)
         lines.append(_share("of them, name the cause", named, len(known), CAUSE_SHARE))
     paired = [audits for audits in (_pair_audits(found[case.name]) for case in defects) if audits]
     hit = sum(any(audit.flagged for audit in audits) for audits in paired)
@@ -109,12 +109,11 @@ def _pair_audits(audits: Mapping[str, CaseAudit]) -> list[CaseAudit]:
 
 
 def _row(case: LibraryCase, audits: Mapping[str, CaseAudit], extra: Sequence[str]) -> str:
-    level = "unbounded" if math.isinf(case.level) else f"{case.level:.3g}"
     blind = audits.get("blind")
-    named = "" if blind is None or not blind.flagged or not case.cause else _yes(names_cause(case, blind.said))
+    named = "" if blind is None or not blind.flagged or not case.cause else _yes(names_cause(case.cause, blind.said))
     tried = _pair_audits(audits)
     pair = next((audit.method.removeprefix("pair ") for audit in tried if audit.flagged), "missed" if tried else "")
-    cells = [case.name, str(case.guarantee), level, *_outcome(blind), named, pair]
+    cells = [case.name, str(case.guarantee), case.shown_level, *_outcome(blind), named, pair]
     cells += [_verdict(audits.get(name)) for name in ("split sample", *extra, "fixed")]
     return f"| {' | '.join(cells)} |"
 
@@ -123,7 +122,7 @@ def _cause_row(case: LibraryCase, audits: Mapping[str, CaseAudit]) -> str:
     about = case.about if not case.source else f"[{case.about}]({case.source})"
     blind = audits.get("blind")
     said, on = ("", "") if blind is None else (blind.said, blind.pair)
-    return f"| {case.name} | {about} | {_cell(said)} | {_cell(on)} |"
+    return f"| {case.name} | {about} | {shorten_cell(said, _WIDE)} | {shorten_cell(on, _WIDE)} |"
 
 
 def _control_row(case: LibraryCase, audits: Mapping[str, CaseAudit]) -> str:
@@ -142,7 +141,7 @@ def _yes(value: bool) -> str:
     return "yes" if value else "no"
 
 
-def _cell(text: str) -> str:
-    """Text that does not break a table, shortened."""
-    flat = " ".join(text.split()).replace("|", "\\|")
-    return flat if len(flat) <= _WIDE else f"{flat[: _WIDE - 3]}..."
+def shorten_cell(text: str, most: int) -> str:
+    """Shorten a text for a cell of a table."""
+    flat = one_line(text).replace("|", "\\|")
+    return flat if len(flat) <= most else f"{flat[: most - 3]}..."

@@ -58,20 +58,30 @@ def find_columns(output: object, wanted: Collection[Hashable] | None = None) -> 
     wanted : collection, optional
         Names of the columns that are read; by default all. In a list of dicts a key that is missing is None.
     """
+    named: dict[Hashable, Sequence[Any]]
     if isinstance(output, Typed) and output.kind == "pandas.DataFrame" and isinstance(output.value, dict):
         named = dict(zip(output.value.get("columns", ()), output.value.get("values", ()), strict=False))
-        return named if wanted is None else {name: named.get(name, ()) for name in wanted}
+    else:
+        rows = _find_rows(output)
+        if rows is None:
+            return None
+        if all(isinstance(row, dict) for row in rows):
+            names = dict.fromkeys(key for row in rows for key in row) if wanted is None else wanted
+            return {name: [row.get(name) for row in rows] for name in names}
+        named = dict(enumerate(zip(*rows, strict=True)))
+    return named if wanted is None else {name: named.get(name, ()) for name in wanted}
+
+
+def _find_rows(output: object) -> Sequence[Any] | None:
+    """Rows of an output that is a list of dicts or of rows of one length, None for others."""
     rows = strip_type(output)
     if not isinstance(rows, list | tuple):
         return None
     if all(isinstance(row, dict) for row in rows):
-        names = dict.fromkeys(key for row in rows for key in row) if wanted is None else wanted
-        return {name: [row.get(name) for row in rows] for name in names}
+        return rows
     width = len(rows[0]) if isinstance(rows[0], list | tuple) else 0
-    if len(rows) < _LEAST_ROWS or not width or not all(isinstance(r, list | tuple) and len(r) == width for r in rows):
-        return None
-    named = dict(enumerate(zip(*rows, strict=True)))
-    return named if wanted is None else {name: named.get(name, ()) for name in wanted}
+    alike = width > 0 and all(isinstance(row, list | tuple) and len(row) == width for row in rows)
+    return rows if alike and len(rows) >= _LEAST_ROWS else None
 
 
 class Tables:
@@ -110,7 +120,7 @@ class Tables:
     def encode(self, codes: Codes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Joint code of each row, and the output that it belongs to.
 
-        None where the columns differ in length.
+        Both are empty where the columns differ in length.
         """
         joined, owner = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
         for k, code in enumerate(codes):
@@ -126,12 +136,13 @@ class Tables:
         joined, owner = self.encode(codes)
         return np.bincount(owner * size + joined, minlength=n * size).reshape(n, size).astype(np.float64)
 
-    def sum(self, owner: NDArray[np.int64], weights: NDArray[Any]) -> Array:
-        """Sum of a number over the rows of each output.
+    def sum(self, codes: Codes, weights: NDArray[Any]) -> Array:
+        """Sum of the weights of the rows' joint codes, by output.
 
         NaN for what is no table.
         """
-        total = np.bincount(owner, weights=weights, minlength=len(self.found))
+        joined, owner = self.encode(codes)
+        total = np.bincount(owner, weights=weights[joined], minlength=len(self.found))
         return np.where(self.found, total, np.nan)
 
 
@@ -210,10 +221,9 @@ class RowsWhere:
 
     def __call__(self, batch: Batch) -> Array:
         """See `Feature`."""
-        tables = Tables(batch, [code.column for code in self.codes])
-        joined, owner = tables.encode(self.codes)
-        place = int(np.ravel_multi_index(self.wanted, tuple(code.size for code in self.codes)))
-        return tables.sum(owner, joined == place)
+        marked = np.zeros(tuple(code.size for code in self.codes))
+        marked[self.wanted] = 1.0
+        return Tables(batch, [code.column for code in self.codes]).sum(self.codes, marked.reshape(-1))
 
     def _describe(self) -> str:
         return "rows with " + " and ".join(c.describe(k) for c, k in zip(self.codes, self.wanted, strict=True))
@@ -283,9 +293,11 @@ class RowScore:
 
     def __call__(self, batch: Batch) -> Array:
         """See `Feature`."""
-        tables = Tables(batch, [code.column for code in self.codes])
-        joined, owner = tables.encode(self.codes)
-        return tables.sum(owner, np.array(self.weights)[joined])
+        return self.read(Tables(batch, [code.column for code in self.codes]))
+
+    def read(self, tables: Tables) -> Array:
+        """The score of each table."""
+        return tables.sum(self.codes, np.array(self.weights))
 
     def _describe(self) -> str:
         return f"learned score of the rows by {' and '.join(str(code.column) for code in self.codes)}"
@@ -318,6 +330,8 @@ def learn_features(x: Batch, y: Batch) -> Iterator[tuple[Feature, float]]:
         return
     yield TableRows(), math.inf
     columns = list(dict.fromkeys([*first.names, *second.names]))
+    # As the features read them: with a place for every column, whether or not a table has it.
+    first, second = Tables(x[:kept], columns), Tables(y[:kept], columns)
     ends = [ColumnEnd(column, which) for column in columns for which in _EXTREMES]
     yield from _best([(end, _rate(end.read(first), end.read(second))) for end in ends])
     learned = (_learn_code(name, [*first.values(name)[0], *second.values(name)[0]]) for name in columns)
@@ -330,7 +344,7 @@ def learn_features(x: Batch, y: Batch) -> Iterator[tuple[Feature, float]]:
     }
     yield from _best(_rate_counts(pairs))
     scores = _learn_scores({**single, **pairs})
-    yield from _best([(score, _rate(score(x[:kept]), score(y[:kept]))) for score in scores])
+    yield from _best([(score, _rate(score.read(first), score.read(second))) for score in scores])
 
 
 def _best(found: Sequence[tuple[Feature, float]]) -> list[tuple[Feature, float]]:
@@ -338,6 +352,9 @@ def _best(found: Sequence[tuple[Feature, float]]) -> list[tuple[Feature, float]]
 
 
 def _count_rows(output: object) -> float:
+    rows = _find_rows(output)
+    if rows is not None:  # dicts without a key have no column
+        return float(len(rows) if any(rows) else 0)
     columns = find_columns(output)
     return math.nan if columns is None else float(max(map(len, columns.values()), default=0))
 
@@ -347,7 +364,7 @@ def _read_numbers(values: Sequence[Any], other: float) -> Array:
     return np.array([float(v) if is_number(v) and v == v else other for v in values], dtype=np.float64)
 
 
-def _key(value: object) -> Hashable:
+def _key(value: object) -> tuple[type, Any]:
     return type(value), value if isinstance(value, Hashable) else repr(value)
 
 
@@ -359,7 +376,7 @@ def _learn_code(column: Any, values: Sequence[Any]) -> ColumnCode | None:
         edges = np.unique(np.quantile(numbers, np.arange(1, _PARTS) / _PARTS))
         return ColumnCode(column, tuple(edges.tolist()))
     plain = [v for v in values if v is None or isinstance(v, str | bool | int | float)]
-    often = [value for (_, value), _ in Counter((type(v), v) for v in plain if v == v).most_common(_VALUES)]
+    often = [value for (_, value), _ in Counter(_key(v) for v in plain if v == v).most_common(_VALUES)]
     return ColumnCode(column, (), tuple(often)) if len(often) > 1 else None
 
 

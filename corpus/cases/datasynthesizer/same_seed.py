@@ -49,5 +49,5 @@ def draw(data, n):
 
 
 def shows(output):
-    """A probability of the first value above 0.4; with a noise of its own in each call both sides of it would occur."""
+    """The first probability is above 0.4. If each call drew its own noise, it would fall on both sides."""
     return output[0] > 0.4
