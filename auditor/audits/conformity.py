@@ -253,7 +253,7 @@ def run_conformity(
     def traces(made: tuple[Tally, Sampler]) -> list[Trace]:
         tally, sampler = made
         for k, (data, trace) in enumerate(zip(datasets, tally.traces, strict=True)):
-            for i, n in enumerate(trace.missing(looked_at(settings.comparisons))):
+            for i, n in enumerate(trace.missing(looked_at(settings.comparisons), settings.seconds)):
                 scores = scores_of(sampler.draw(data, n, k, "conformity", f"look {i}"))
                 trace.add("output", 0, sampler.place, scores)
         return tally.traces

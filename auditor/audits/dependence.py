@@ -8,6 +8,7 @@ inflated the evidence.
 from __future__ import annotations
 
 import math
+import time
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -96,11 +97,19 @@ class Trace:
     own: int | None = None
     _held: dict[int, int] = field(default_factory=lambda: {0: 0, 1: 0})
 
-    def missing(self, wanted: int) -> Iterator[int]:
+    def missing(self, wanted: int, seconds: float | None = None) -> Iterator[int]:
         """Sizes of further chunks, until ``wanted`` draws are held.
 
-        So many a side; then of long and of shorter calls.
+        So many a side; then of long and of shorter calls. None is begun after a quarter of ``seconds``, an audit's
+        budget.
         """
+        begun = time.monotonic()
+        for n in self._find_missing(wanted):
+            if seconds is not None and time.monotonic() - begun > seconds / 4:
+                return
+            yield n
+
+    def _find_missing(self, wanted: int) -> Iterator[int]:
         if self.own is None and self.records:
             self.own = max(record.call for record in self.records) + 1
         while (held := min(filter(None, self._held.values()), default=0)) < wanted:

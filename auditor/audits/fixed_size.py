@@ -215,11 +215,11 @@ def look_on(found: FixedSize, sampler: Sampler, pairs: Sequence[Pair], settings:
     pairs : sequence of Pair
         The pairs that were audited.
     settings : Settings
-        Its ``comparisons`` say how many draws are looked at.
+        Its ``comparisons`` say how many draws are looked at, in a quarter of its ``seconds`` at most.
     """
     assert found.judged is not None
     chain, pair = found.judged.chain, pairs[found.pair]
-    for i, n in enumerate(found.trace.missing(looked_at(settings.comparisons))):
+    for i, n in enumerate(found.trace.missing(looked_at(settings.comparisons), settings.seconds)):
         for side, drawn in enumerate(sampler.draw_sides(pair.x, pair.y, n, found.pair, f"look {i}")):
             found.trace.add("judged", side, drawn.place, chain.depth(chain.feature(drawn.batch)))
 

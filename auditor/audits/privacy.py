@@ -21,6 +21,8 @@ from auditor.audits.fixed_size import FixedSize, collect_fixed, fixed_findings
 from auditor.audits.fixed_size import look_on as look_on_fixed
 from auditor.audits.further_causes import find_further_causes
 from auditor.audits.independence import (
+    BLOCK,
+    BLOCKS,
     COMPARISONS,
     INFORMATIVE,
     LONGER,
@@ -259,6 +261,7 @@ def _collect(
         return sampler.settled(lambda: check_independence(sampler, data, k, side, *key, **size))
 
     found = {(0, side): test(0, side) for side in "xy"} if settings.independence else {}
+    pace = (time.monotonic() - begun) / max(sum(tested.draws for tested in found.values()), 1)
     independence = worst_of(list(found.values())) if found else UNTESTED
     if night is not None:
         night.seeded = bool(found) and independence.seeded
@@ -304,10 +307,15 @@ def _collect(
             night.doubt(UNSEEN)
         carriers = evidence.carriers(_ledger_settings(settings, night).alpha)
         found |= {(k, side): test(k, side) for k in sorted(carriers - {0}) for side in "xy"}
+        vague = {
+            place: tested
+            for place, tested in found.items()
+            if place[0] in carriers and tested.passed and tested.untied < min(INFORMATIVE, settings.comparisons)
+        }
+        most = _affordable_comparisons(settings, pace, len(vague))
         again = [
-            test(k, side, "again", comparisons=_further_comparisons(first), blocks=LONGER)
-            for (k, side), first in found.items()
-            if k in carriers and first.passed and first.untied < min(INFORMATIVE, settings.comparisons)
+            test(*place, "again", comparisons=min(_further_comparisons(tested), most), blocks=LONGER)
+            for place, tested in vague.items()
         ]
         tests = [*found.values(), *again]
         independence = dependent_counts(evidence.calls(), worst_of(tests))
@@ -335,6 +343,18 @@ def _explain_doubt(independence: Independence) -> str:
 def _further_comparisons(tested: Independence) -> int:
     """Comparisons that leave enough without ties, as far as that is affordable."""
     return min(MOST, math.ceil(INFORMATIVE / max(tested.untied, 1))) * COMPARISONS
+
+
+def _affordable_comparisons(settings: Settings, pace: float, tests: int) -> int:
+    """Comparisons a test for which a quarter of the budget's seconds suffices; at least those of a first test.
+
+    Valid because: the number is fixed before the draws that are compared, by the seconds a draw took before them.
+    """
+    if settings.seconds is None or pace <= 0.0:
+        return MOST * COMPARISONS
+    draws = settings.seconds / 4 / pace / max(tests, 1)
+    a_comparison = BLOCK * LONGER / BLOCKS + 4  # of short calls and of the long one, see `check_independence`
+    return max(int(draws / a_comparison) // 4 * 4, settings.comparisons)
 
 
 def _remaining_settings(settings: Settings, begun: float) -> Settings:

@@ -574,13 +574,13 @@ def look_on(evidence: Evidence, sampler: Sampler, pairs: Sequence[Pair], setting
     pairs : sequence of Pair
         The pairs that were audited.
     settings : Settings
-        Its ``comparisons`` say how many draws are looked at.
+        Its ``comparisons`` say how many draws are looked at, in a quarter of its ``seconds`` at most.
     """
     gains = evidence.gains()
     k = max(gains, key=lambda pair: (gains[pair], -pair), default=0)
     best = evidence.learners[k].proposal
     if best is None:
         return
-    for i, n in enumerate(evidence.trace.missing(looked_at(settings.comparisons))):
+    for i, n in enumerate(evidence.trace.missing(looked_at(settings.comparisons), settings.seconds)):
         for side, drawn in enumerate(sampler.draw_sides(pairs[k].x, pairs[k].y, n, k, f"look {i}")):
             evidence.trace.add((k, best.chain), side, drawn.place, best.chain.depth(best.chain.feature(drawn.batch)))

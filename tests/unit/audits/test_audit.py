@@ -551,3 +551,18 @@ def test_an_exact_level_is_held_against_the_bound() -> None:
     assert not wrong.ok
     loose = audit(response, PureDP(1.0), PAIR, draws=400, exact=1.0, alpha=1e-6)
     assert loose.sandwich.startswith("loose")
+
+
+def test_the_draws_of_a_refutation_are_looked_at_within_the_time() -> None:
+    # Nearly constant outputs are mostly ties, so that all tests ask for more draws than the budget has seconds for.
+    drawn = 0
+
+    def slow(data: Any, n: int, rng: Rng) -> NDArray[np.int64]:
+        nonlocal drawn
+        drawn += n
+        time.sleep(0.001 * n)
+        return (rng.random(n) < (0.3 if data[0] else 0.0)).astype(np.int64)
+
+    result = audit(slow, PureDP(1.0), PAIR, draws=100_000, seconds=1.0)
+    assert result.verdict == Verdict.VIOLATION
+    assert drawn < 4_000  # 20,000 without a limit
