@@ -43,6 +43,8 @@ class Verdict(StrEnum):
 
 #: Verdicts that flag a claim.
 FLAGGED = (Verdict.VIOLATION, Verdict.DEVIATION)
+#: What stands for a private dataset.
+NOT_SHOWN = "(not shown)"
 
 
 @dataclass(frozen=True)

@@ -206,7 +206,13 @@ def show(claim_id: str, paths: tuple[str, ...]) -> None:
 @click.option(
     "--comment", is_flag=True, help="Print a short summary in Markdown, for a comment on a change; write no files."
 )
-def report(results: Path, out: Path | None, baseline: Path | None, comment: bool) -> None:
+@click.option(
+    "--maintainer",
+    default=None,
+    metavar="ID",
+    help="Print one finding as a page for the maintainer of what was audited; ID may be a part that one id has.",
+)
+def report(results: Path, out: Path | None, baseline: Path | None, comment: bool, maintainer: str | None) -> None:
     """Render the reports again from a results.json, and print the names of the files."""
     from auditor import report as rendering
     from auditor.report.comment import render_comment as as_comment
@@ -215,7 +221,13 @@ def report(results: Path, out: Path | None, baseline: Path | None, comment: bool
 
     if comment and out is not None:
         raise click.UsageError(f"--comment prints and writes no files: it cannot be used with --out {out}")
+    if maintainer is not None and (comment or baseline is not None):
+        other = "--comment" if comment else f"--baseline {baseline}"
+        raise click.UsageError(f"--maintainer {maintainer} is about one finding: it cannot be used with {other}")
     content = _check_types(read_results(results), results)
+    if maintainer is not None:
+        _write_maintainer_page(content, results, maintainer, out)
+        return
     folder = out or results.resolve().parent
     if baseline is not None:
         known = read_baseline(baseline)
@@ -230,6 +242,30 @@ def report(results: Path, out: Path | None, baseline: Path | None, comment: bool
     tell_missing_page(written)
     for path in written:
         click.echo(path)
+
+
+def _write_maintainer_page(content: Mapping[str, Any], results: Path, part: str, out: Path | None) -> None:
+    """Print the page on one finding, or write it to a folder with the two datasets."""
+    from auditor.audits.counterexamples.program import describe_environment, write_program
+    from auditor.datasets import Pair
+    from auditor.datasets.json_codec import data_from_json
+    from auditor.report.maintainer import choose_finding, render_maintainer_page
+
+    claim = choose_finding(content, part)
+    found, about = claim.counterexample or {}, content["manifest"]
+    data = (found.get("again") or {}).get("data")
+    program = str(found.get("code") or "")
+    if data:
+        pair = Pair(data_from_json(data["x"]), data_from_json(data["y"]), "counterexample")
+        target, once = str(about.get("target") or ""), bool(about.get("one_draw"))
+        program = write_program(target, pair, found["event"], once, about.get("arguments") or ()) or program
+    page = render_maintainer_page(content, claim, results.name, program, describe_environment(about))
+    if out is None:
+        click.echo(page, nl=False)
+        return
+    make_folder(out)
+    (out / "maintainer.md").write_text(page, encoding="utf-8", newline="\n")
+    click.echo(out / "maintainer.md")
 
 
 def _check_types(content: dict[str, Any], path: Path) -> dict[str, Any]:

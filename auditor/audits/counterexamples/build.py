@@ -18,7 +18,7 @@ from auditor.events.descriptions import say_event
 from auditor.events.event_learner import Chain
 from auditor.events.root_causes import cause_of
 from auditor.privacy.guarantees import Guarantee
-from auditor.results import Counterexample
+from auditor.results import NOT_SHOWN, Counterexample
 from auditor.targets.sampler import Sampler
 
 
@@ -153,7 +153,7 @@ def _counterexample_content(
 ) -> dict[str, Any]:
     """Datasets, event and counts of a counterexample, and the code that shows them."""
     code = "" if private or question.snippet is None else question.snippet(pair, event, counts)
-    x, y = ("(not shown)", "(not shown)") if private else show_pair(pair.x, pair.y)
+    x, y = (NOT_SHOWN, NOT_SHOWN) if private else show_pair(pair.x, pair.y)
     return {
         "x": x,
         "y": y,

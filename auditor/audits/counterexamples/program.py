@@ -1,0 +1,120 @@
+"""A short program that counts an event on two datasets without dpaudit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from auditor.audits.counterexamples.snippet import LONGEST, python_of
+from auditor.datasets import Pair
+
+#: Draws a side; arbitrary, some seconds of most functions, and enough for an event that is seen in 1 of 100.
+DRAWS = 1_000
+_NUMBER = r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?"
+_PLACE = r"output(?:\[\d+\])*"
+#: Forms of events that are Python, or nearly so.
+_FORMS = (
+    (re.compile(rf"({_PLACE}) (<=|>|<|>=) ({_NUMBER})"), r"\1 \2 \3"),
+    (re.compile(rf"({_NUMBER}) (<=|<) ({_PLACE}) (<=|<) ({_NUMBER})"), r"\1 \2 \3 \4 \5"),
+    (re.compile(rf"({_PLACE}) (?:=|is) ({_NUMBER})"), r"\1 == \2"),
+    (re.compile(rf"({_PLACE}) in \{{({_NUMBER}(?:, {_NUMBER})*)\}}"), r"\1 in (\2,)"),
+    (re.compile(rf"output is (\[{_NUMBER}(?:, {_NUMBER})*\])"), r"list(output) == \1"),
+    (re.compile(rf"sum\(output\) (<=|>) ({_NUMBER})"), r"sum(output) \1 \2"),
+)
+#: A function takes a generator, or draws from entropy of its own.
+_CALL = "arguments = [data, n, np.random.default_rng()][: len(inspect.signature(draw).parameters)]"
+
+
+def express_event(event: str) -> str:
+    """Python expression for an event on ``output``.
+
+    Parameters
+    ----------
+    event : str
+        The event in words, as reports have it. Numbers are rounded there.
+
+    Returns
+    -------
+    str
+        Empty for events that a line of Python does not tell.
+
+    Examples
+    --------
+    >>> express_event("output[2] is 4"), express_event("output is 1 plus a float")
+    ('output[2] == 4', '')
+    """
+    for form, expression in _FORMS:
+        if form.fullmatch(event):
+            return form.sub(expression, event)
+    return ""
+
+
+def write_program(target: str, pair: Pair, event: str, one_draw: bool = False, arguments: object = ()) -> str:
+    """Write a program that counts an event on two datasets.
+
+    Parameters
+    ----------
+    target : str
+        Name of the target, as the command line takes it.
+    pair : Pair
+        Datasets that may be shown.
+    event : str
+        The event in words.
+    one_draw : bool
+        The target draws once a call.
+    arguments : sequence of str
+        Further arguments of the target.
+
+    Returns
+    -------
+    str
+        Empty if the target is no function that is called with data and a number of draws, if the datasets are too large
+        to be pasted, or if no line of Python tells the event.
+    """
+    scheme, _, rest = target.partition(":")
+    where, _, name = (rest.rpartition("#")[2] if scheme == "pip" else target).rpartition(":")
+    counted, x, y = express_event(event), python_of(pair.x), python_of(pair.y)
+    callable_name = re.fullmatch(r"[^\W\d]\w*", name)
+    plain = callable_name and where and scheme not in ("exec", "http", "https") and not one_draw and not arguments
+    if not plain or not counted or len(x) + len(y) > LONGEST or "\n" in x + y:
+        return ""
+    loaded = (
+        f"draw = runpy.run_path({where!r})[{name!r}]"
+        if where.endswith(".py")
+        else f"draw = importlib.import_module({where!r}).{name}"
+    )
+    text = "\n".join(
+        [
+            "",
+            loaded,
+            f"n = {DRAWS}",
+            f'for name, data in {{"x": {x}, "x\'": {y}}}.items():',
+            f"    {_CALL}",
+            f"    shown = sum(bool({counted}) for output in draw(*arguments))",
+            f"    print(name, {event!r}, shown, 'of', n)",
+            "",
+        ]
+    )
+    uses = ("importlib.", "inspect.", "runpy.", "np.", "pd.")
+    names = {"np.": "numpy as np", "pd.": "pandas as pd"}
+    return "\n".join(f"import {names.get(use, use[:-1])}" for use in uses if use in text) + "\n" + text
+
+
+def describe_environment(manifest: Mapping[str, Any]) -> list[str]:
+    """Pinned requirements of the environment of a target.
+
+    Parameters
+    ----------
+    manifest : mapping
+        Of a results.json.
+
+    Returns
+    -------
+    list of str
+        Empty if the target was of this process.
+    """
+    installed = manifest.get("environment")
+    if not isinstance(installed, Mapping):
+        return []
+    return [f"{name}=={version}" for name, version in sorted(installed.items()) if name not in ("pip", "setuptools")]

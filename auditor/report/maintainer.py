@@ -1,0 +1,172 @@
+"""One finding as a page for the maintainer of what was audited."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from auditor.errors import SpecificationError
+from auditor.report import words
+from auditor.report.explain import describe_counterexample, describe_verdict
+from auditor.report.markdown import escape_markdown, format_code
+from auditor.report.view import ClaimView, RunView
+from auditor.results import FLAGGED, NOT_SHOWN
+
+#: A place in a file, as replays name it.
+_PLACE = re.compile(r"[^\s:]+\.py:\d+")
+
+
+def choose_finding(results: Mapping[str, Any] | RunView, part: str) -> ClaimView:
+    """Find the finding whose id is, or alone contains, a text.
+
+    Parameters
+    ----------
+    results : mapping or RunView
+        Parsed content of results.json.
+    part : str
+        An id, or a part of it.
+
+    Raises
+    ------
+    SpecificationError
+        If there is none, or several.
+    """
+    flagged = [claim for claim in RunView.of(results).claims if claim.verdict in FLAGGED]
+    found = [claim for claim in flagged if claim.id == part] or [claim for claim in flagged if part in claim.id]
+    if len(found) == 1:
+        return found[0]
+    if not flagged:
+        raise SpecificationError("the results have no violation or deviation, which a page for a maintainer is about")
+    shown = ", ".join(claim.id for claim in (found or flagged)[:5])
+    raise SpecificationError(
+        f"{len(found)} findings have {part!r} in their id, one was expected; ids of findings: {shown}"
+        + ", ..." * (len(found or flagged) > 5)
+    )
+
+
+def render_maintainer_page(
+    results: Mapping[str, Any] | RunView, claim: ClaimView, file: str, program: str, installed: Sequence[str]
+) -> str:
+    """Render one finding for the maintainer of what was audited.
+
+    Parameters
+    ----------
+    results : mapping or RunView
+        Parsed content of results.json.
+    claim : ClaimView
+        The finding, see `choose_finding`.
+    file : str
+        Name of the results.json, for the commands.
+    program : str
+        Program that shows the finding; empty if there is none.
+    installed : sequence of str
+        Requirements of the target's environment, if it had one of its own.
+
+    Returns
+    -------
+    str
+        Markdown. It asks whether the behaviour is meant, since an audit does not know.
+    """
+    run = RunView.of(results)
+    target = str(run.manifest.get("target") or claim.text("mechanism") or claim.entry)
+    title = f"{_name(target)}: is {claim.text('claimed') or 'its distribution'} meant to hold here?"
+    lines = [
+        f"# {escape_markdown(title)}",
+        "",
+        "An audit by dpaudit found what is below. It says nothing about other calls, and it does not know what is "
+        "meant: a claim that was read wrongly, or data outside its domain, would explain it as well.",
+        "",
+        *_section("What was expected", _expect(run, claim)),
+        *_section("What was seen", _see(claim)),
+        *_section("Where it may be", _locate(claim, target)),
+    ]
+    if program:
+        lines += ["## A program that shows it", "", "```python", program.rstrip("\n"), "```", ""]
+    lines += ["## How to see it again", "", "```console", *_replay(claim, file), "```", ""]
+    if installed:
+        lines += ["The environment had", "", "```text", *installed, "```", ""]
+    return "\n".join(
+        [
+            *lines,
+            "## Before this is published",
+            "",
+            "What reveals data of people goes to the maintainers first, by the private channel that the project names "
+            "(SECURITY.md, or the advisory form of its host), with time to answer and to release. What is known "
+            "already, or concerns a version that is no longer maintained, may go to the public tracker.",
+            "",
+            f"Made by dpaudit {escape_markdown(str(run.manifest.get('dpaudit') or ''))} from {escape_markdown(file)}.",
+            "",
+        ]
+    )
+
+
+def _name(target: str) -> str:
+    """The function, without the path to it."""
+    return target.rpartition("/")[2] if target.startswith("pip:") or ".py:" in target else target
+
+
+def _section(title: str, sentences: Iterator[str]) -> list[str]:
+    return [f"## {title}", "", *[f"- {sentence}" for sentence in sentences if sentence], ""]
+
+
+def _expect(run: RunView, claim: ClaimView) -> Iterator[str]:
+    relation = str(run.manifest.get("relation") or "")
+    yield f"Claim: {escape_markdown(claim.text('claimed') or claim.text('title'))}" + (
+        f", for datasets that differ by {format_code(relation)}." if relation else "."
+    )
+    if claim.source and (claim.raw.get("source") or {}).get("document") != "command line":
+        yield f"Stated in {escape_markdown(claim.source)}."
+    if claim.conformity:
+        yield "Outputs were to have the distribution that is stated."
+    else:
+        yield (
+            "On two neighbouring datasets x and x′, every event has to be about equally likely: its probability on x "
+            "is at most what the claim allows at the one on x′."
+        )
+
+
+def _see(claim: ClaimView) -> Iterator[str]:
+    found = claim.counterexample
+    if found is None:
+        yield escape_markdown(describe_verdict(claim))
+        return
+    if found.get("x") and found["x"] != NOT_SHOWN:
+        x, y = (format_code(str(found[key])) for key in ("x", "y"))
+        yield f"x is {x}, x′ is {y} ({escape_markdown(found['pair'])})."
+    else:
+        yield "The datasets are private and are not shown."
+    if found.get("cause"):
+        yield f"Cause: {escape_markdown(str(found['cause']))}."
+    yield escape_markdown(describe_counterexample(claim))
+    bound = claim.number("lower_bound")
+    if bound is not None and not claim.conformity:
+        yield (
+            f"So {claim.symbol} is at least {words.format_level(bound)} on this pair. A right mechanism would be "
+            f"accused with probability {words.format_scalar(claim.raw.get('alpha'))} at most."
+        )
+    yield from map(escape_markdown, claim.also)
+
+
+def _locate(claim: ClaimView, target: str) -> Iterator[str]:
+    """Lines that a replay of the random draws named, then the mechanism's own place."""
+    failed = [str(check["finding"]) for check in claim.raw.get("checks") or () if not check.get("passed")]
+    named = [finding for finding in failed if _PLACE.search(finding)]
+    yield from map(escape_markdown, named)
+    place = (claim.raw.get("places") or {}).get("mechanism")
+    if place:
+        shown = f"{place['file']}:{place['line']}"
+        yield f"The mechanism is in {format_code(shown)}."
+    if not named:
+        command = format_code(f"dpaudit trace '{target}'")
+        yield f"No line is known. For a Python function {command}, with the two datasets in files, may name it."
+
+
+def _replay(claim: ClaimView, file: str) -> Iterator[str]:
+    if claim.counterexample is not None:
+        private = " --data X --neighbor Y" if claim.counterexample.get("x") == NOT_SHOWN else ""
+        yield f"$ dpaudit replay {file} '{claim.id}'{private}"
+    if claim.replay.startswith("dpaudit "):
+        yield f"$ {words.one_line(claim.replay)}"
+    elif claim.replay and "dpaudit_file_" not in claim.replay:  # a file that was read under a name of dpaudit's
+        yield f'$ python -c "{words.one_line(claim.replay)}"'

@@ -1,0 +1,120 @@
+"""The page for a maintainer: its program counts what the page says, without dpaudit."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from auditor import Pair
+from auditor.audits.counterexamples.program import express_event, write_program
+from tests.commandline import Command
+
+RELEASE = '''
+import numpy as np
+
+
+def leaky(data, n, rng):
+    """The sum, whose noise is half of what the claim needs."""
+    return data.sum() + rng.geometric(1 - np.exp(-2), n) - rng.geometric(1 - np.exp(-2), n)
+'''
+
+
+@pytest.mark.parametrize(
+    ("event", "expression", "shown", "other"),
+    [
+        ("output > 1.5", "output > 1.5", 2, 1),
+        ("output[1] <= -3", "output[1] <= -3", [0, -4], [0, 0]),
+        ("1 <= output <= 2", "1 <= output <= 2", 1, 3),
+        ("output is 3", "output == 3", 3, 4),
+        ("output in {3, 4.5}", "output in (3, 4.5,)", 4.5, 4),
+        ("output is [0, 1]", "list(output) == [0, 1]", [0, 1], [1, 1]),
+        ("sum(output) > 1e-3", "sum(output) > 1e-3", [1, 0], [0, 0]),
+    ],
+)
+def test_an_event_is_told_in_python(event: str, expression: str, shown: object, other: object) -> None:
+    assert express_event(event) == expression
+    assert eval(expression, {"output": shown})
+    assert not eval(expression, {"output": other})
+
+
+@pytest.mark.parametrize(
+    "event", ["output is 1 plus a float", "output in {1, 2, ... (9 in all)}", "", "__import__('os')"]
+)
+def test_other_events_are_not(event: str) -> None:
+    assert express_event(event) == ""
+
+
+PAIR = Pair(np.array([1, 0]), np.array([0]), "a pair")
+
+
+@pytest.mark.parametrize(
+    ("target", "one_draw", "arguments"),
+    [
+        ("exec:./run", False, ()),
+        ("http://host/a:b", False, ()),
+        ("a.py:f", True, ()),
+        ("a.py:f", False, ("epsilon=1",)),
+    ],
+)
+def test_there_is_no_program_for_other_targets(target: str, one_draw: bool, arguments: tuple[str, ...]) -> None:
+    assert write_program(target, PAIR, "output > 1", one_draw, arguments) == ""
+    assert "import runpy" in write_program("a.py:f", PAIR, "output > 1")
+
+
+@pytest.fixture
+def attacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dpaudit: Command) -> Command:
+    """The command line in a folder with a mechanism that adds half of the noise."""
+    (tmp_path / "release.py").write_text(RELEASE)
+    monkeypatch.chdir(tmp_path)
+    return dpaudit
+
+
+def test_the_page_of_an_attack(tmp_path: Path, attacked: Command) -> None:
+    about = ("--claim", "epsilon=1", "--relation", "add-remove-one", "--domain", "0,1")
+    assert attacked("attack", "release.py:leaky", *about, "--out", "out").code == 1
+    page = attacked("report", "out/results.json", "--maintainer", "leaky")
+    assert page.code == 0, page
+    found = json.loads((tmp_path / "out" / "results.json").read_text())["claims"][0]["counterexample"]
+    for part in (f"{found['x_count']} of {found['n']} draws on x", "add-remove-one", "dpaudit replay", "SECURITY.md"):
+        assert part in page.out
+    program = re.search(r"```python\n(.*?)```", page.out, re.DOTALL)
+    assert program is not None
+    ran = subprocess.run([sys.executable, "-c", program[1]], cwd=tmp_path, capture_output=True, text=True, check=True)
+    counts = [int(line.split()[-3]) for line in ran.stdout.splitlines()]
+    assert len(counts) == 2
+    # Of 1,000 draws a side: the event's share under a violation of 1 differs by far more than what is chance.
+    assert abs(counts[0] - counts[1]) > 20
+    written = attacked("report", "out/results.json", "--maintainer", "leaky", "--out", "page")
+    assert written.out.strip() == str(Path("page", "maintainer.md"))
+    assert (tmp_path / "page" / "maintainer.md").read_text(encoding="utf-8") == page.out
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["nobody"], "0 findings have 'nobody' in their id"),
+        (["leaky", "--comment"], "--maintainer leaky is about one finding: it cannot be used with --comment"),
+    ],
+)
+def test_what_cannot_be_a_page_is_refused(options: list[str], said: str, attacked: Command) -> None:
+    about = ("--claim", "epsilon=1", "--relation", "add-remove-one", "--domain", "0,1")
+    assert attacked("attack", "release.py:leaky", *about, "--out", "out").code == 1
+    refused = attacked("report", "out/results.json", "--maintainer", *options)
+    assert refused.code == 2
+    assert said in refused.err
+
+
+def test_private_datasets_stay_private(tmp_path: Path, attacked: Command) -> None:
+    (tmp_path / "x.json").write_text("[717171]")
+    (tmp_path / "y.json").write_text("[717172]")
+    about = ("--claim", "epsilon=1", "--data", "x.json", "--neighbor", "y.json")
+    assert attacked("attack", "release.py:leaky", *about, "--out", "out").code == 1
+    page = attacked("report", "out/results.json", "--maintainer", "leaky").out
+    assert "The datasets are private" in page
+    assert "71717" not in page
