@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from auditor.audits.defaults import DRAWS
@@ -40,15 +40,12 @@ class Method:
         On the crafted pair; else on pairs made from the domain.
     seconds : float
         Budget; by default that of `dpaudit attack`. The draws are in proportion.
-    fixed_size : bool
-        The method of the literature on half of the draws, for comparison.
     """
 
     name: str
     fixed: bool = False
     crafted: bool = False
     seconds: float = SECONDS
-    fixed_size: bool = False
 
     def applies_to(self, case: LibraryCase) -> bool:
         """Whether a case has what is audited."""
@@ -58,7 +55,6 @@ class Method:
 METHODS = (
     Method("blind"),
     *(Method(f"pair {seconds:g} s", crafted=True, seconds=seconds) for seconds in BUDGETS),
-    Method("split sample", crafted=True, fixed_size=True),
     Method("fixed", fixed=True),
 )
 
@@ -141,7 +137,6 @@ def audit_case(case: LibraryCase, method: Method, seed: int = 0) -> CaseAudit:
         seed=seed,
         seconds=method.seconds,
         draws=round(DRAWS * method.seconds / SECONDS),
-        method="clopper-pearson" if method.fixed_size else "e-process",
         also=False,
     )
     made = CaseAudit(case.name, method.name, hash_case(case), "", 0.0)
@@ -187,23 +182,43 @@ def audit_cases(
     CaseAudit
         As they end.
     """
-    require_library("joblib", "`dpaudit corpus run`")
-    import joblib  # takes longer to import than a list of cases
-
-    out.mkdir(parents=True, exist_ok=True)
     done = {(item.case, item.method, item.source): item for item in read_audits(out / NAME)}
     work = []
     for case in cases:
         source = hash_case(case)
         known = [item for method in methods if (item := done.get((case.name, method.name, source))) is not None]
         yield from known
-        work.append((case, methods, known))
+        work.append(partial(_audit_by_all, case, methods, known))
+    yield from run_pieces(work, out, jobs)
+
+
+def run_pieces(work: Sequence[Callable[[], list[CaseAudit]]], out: Path, jobs: int) -> Iterator[CaseAudit]:
+    """Run pieces of work, and append their audits to a journal.
+
+    Parameters
+    ----------
+    work : sequence of callables
+        Each makes some audits.
+    out : Path
+        Folder of the journal.
+    jobs : int
+        Processes.
+
+    Yields
+    ------
+    CaseAudit
+        As the pieces end.
+    """
+    require_library("joblib", "`dpaudit corpus run`")
+    import joblib  # takes longer to import than a list of cases
+
+    out.mkdir(parents=True, exist_ok=True)
     with (
         joblib.parallel_config("loky", n_jobs=jobs, inner_max_num_threads=1),
         (out / NAME).open("ab") as journal,
     ):
         parallel = joblib.Parallel(return_as="generator_unordered", pre_dispatch=jobs)
-        for audits in parallel(joblib.delayed(_audit_by_all)(*item) for item in work):
+        for audits in parallel(joblib.delayed(piece)() for piece in work):
             for item in audits:
                 journal.write(write_json_line(asdict(item)))
                 journal.flush()
@@ -215,11 +230,11 @@ def _audit_by_all(case: LibraryCase, methods: Sequence[Method], known: Sequence[
     audits = {item.method: item for item in known}
     found = False
     for method in methods:
-        if method.crafted and not method.fixed_size and found:
+        if method.crafted and found:
             continue
         if method.name not in audits and method.applies_to(case):
             audits[method.name] = audit_case(case, method)
-        if method.crafted and not method.fixed_size:
+        if method.crafted:
             found = method.name in audits and audits[method.name].flagged
     return [item for item in audits.values() if item not in known]
 

@@ -24,6 +24,9 @@ _OUT = click.option(
     help="Folder of the results.",
 )
 
+#: What makes the matrix.
+_MADE = "Made by `dpaudit corpus run`."
+
 
 @click.group(short_help="List, confirm and audit real defects of libraries.")
 def corpus() -> None:
@@ -113,7 +116,7 @@ def run(folder: Path, text: str, names: tuple[str, ...], max_seconds: float, job
     ]
     for number, audit in enumerate(audit_cases(cases, methods, out, jobs), 1):
         click.echo(f"{number:>4}  {audit.case}, {audit.method}: {audit.verdict}, {audit.seconds:.1f} s", err=True)
-    _write_page(cases, out)
+    click.echo(str(write_matrix(cases, out, out / "corpus.md")))
 
 
 @corpus.command("report")
@@ -127,10 +130,28 @@ def report(folder: Path, text: str, out: Path) -> None:
     """
     from auditor.cli.corpus.cases import find_cases
 
-    _write_page(find_cases(folder, text), out)
+    click.echo(str(write_matrix(find_cases(folder, text), out, out / "corpus.md")))
 
 
-def _write_page(cases: Sequence[LibraryCase], out: Path) -> None:
+def write_matrix(cases: Sequence[LibraryCase], out: Path, page: Path, about: str = _MADE) -> Path:
+    """Write the matrix of the finished audits.
+
+    Parameters
+    ----------
+    cases : sequence of LibraryCase
+        Its rows.
+    out : Path
+        Folder of the finished audits.
+    page : Path
+        Markdown file to write.
+    about : str
+        What made them.
+
+    Raises
+    ------
+    SpecificationError
+        If there are none.
+    """
     import os
     import platform
 
@@ -145,14 +166,13 @@ def _write_page(cases: Sequence[LibraryCase], out: Path) -> None:
     audits = read_audits(out / NAME)
     if not audits:
         raise SpecificationError(f"no results in {str(out)!r}; `dpaudit corpus run` makes them")
-    current = [audit for audit in audits if now.get(audit.case) == audit.source]
+    current = [audit for audit in audits if audit.case in now and audit.source.startswith(now[audit.case])]
     old = sum(audit.case in now for audit in audits) - len(current)
     if old:
         print_notices([f"{old} audits of other versions of the cases or of dpaudit are left out"])
     about = (
         f"Python {platform.python_version()}, numpy {np.__version__}, scipy {scipy.__version__}, {os.cpu_count()} "
-        "cores; made by `dpaudit corpus run`. Seconds depend on the machine, and draws where seconds end an audit."
+        f"cores. {about} Seconds depend on the machine, and draws where seconds end an audit."
     )
-    page = write_page(cases, current, about)
-    (out / "corpus.md").write_text(page, encoding="utf-8")
-    click.echo(str(out / "corpus.md"))
+    page.write_text(write_page(cases, current, about), encoding="utf-8")
+    return page

@@ -42,7 +42,7 @@ def write_page(cases: Sequence[LibraryCase], audits: Sequence[CaseAudit], about:
     defects = [case for case in cases if not case.is_control]
     controls = [case for case in cases if case.is_control]
     extra = sorted({audit.method for audit in audits} - {method.name for method in METHODS})
-    methods = " | ".join(["split sample", *extra])
+    methods = "".join(f" {name} |" for name in extra)
     return "\n".join(
         [
             "# Real defects",
@@ -55,11 +55,12 @@ def write_page(cases: Sequence[LibraryCase], audits: Sequence[CaseAudit], about:
             "is said of it has a word that the case's file has. *Fixed*: the release without the defect, blind.",
             "",
             *_summarise(defects, controls, found),
+            *[_share_found(name, [found[case.name] for case in defects]) for name in extra],
             "",
             "## Cases",
             "",
-            f"| case | claim | level | blind | s | draws | cause | pair | {methods} | fixed |",
-            f"|---|---|---:|---|---:|---:|---|---|{'---|' * (1 + len(extra))}---|",
+            f"| case | claim | level | blind | s | draws | cause | pair |{methods} fixed |",
+            f"|---|---|---:|---|---:|---:|---|---|{'---|' * len(extra)}---|",
             *[_row(case, found[case.name], extra) for case in defects],
             "",
             "## Causes",
@@ -99,6 +100,12 @@ def _summarise(defects: Sequence[LibraryCase], controls: Sequence[LibraryCase], 
     return lines
 
 
+def _share_found(method: str, audits: Sequence[Mapping[str, CaseAudit]]) -> str:
+    """How many defects a further method finds, of those that it was asked about."""
+    asked = [audit for each in audits if (audit := each.get(method)) is not None]
+    return f"| {method} | {len(asked)} | {sum(audit.flagged for audit in asked)} | |"
+
+
 def _share(words: str, part: int, whole: int, wanted: float) -> str:
     shown = f"{part} ({part / whole:.0%})" if whole else "none"
     return f"| {words} | {whole} | {shown} | at least {wanted:.0%} |"
@@ -114,7 +121,7 @@ def _row(case: LibraryCase, audits: Mapping[str, CaseAudit], extra: Sequence[str
     tried = _pair_audits(audits)
     pair = next((audit.method.removeprefix("pair ") for audit in tried if audit.flagged), "missed" if tried else "")
     cells = [case.name, str(case.guarantee), case.shown_level, *_outcome(blind), named, pair]
-    cells += [_verdict(audits.get(name)) for name in ("split sample", *extra, "fixed")]
+    cells += [_verdict(audits.get(name)) for name in (*extra, "fixed")]
     return f"| {' | '.join(cells)} |"
 
 

@@ -192,7 +192,7 @@ def test_the_page_counts_what_is_missed_and_who_is_accused(folder: Path) -> None
 
 
 def test_a_larger_budget_is_tried_only_where_a_smaller_one_found_nothing(folder: Path, tmp_path: Path) -> None:
-    methods = [method for method in METHODS if method.crafted and not method.fixed_size]
+    methods = [method for method in METHODS if method.crafted]
     done = list(audit_cases(find_cases(folder, "bare"), methods, tmp_path))
     assert [audit.method for audit in done] == ["pair 10 s"]
     assert done[0].flagged
