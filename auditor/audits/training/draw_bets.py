@@ -66,7 +66,9 @@ class DrawBets:
         return lower_bound(self.chunks, claim, level_grid(claim.level, claim.highest, claim.unit), alpha)
 
 
-def bet_on_draws(values: Array, included: NDArray[np.bool_], claim: Guarantee, alpha: float) -> DrawBets:
+def bet_on_draws(
+    values: Array, included: NDArray[np.bool_], claim: Guarantee, alpha: float, rule: ChunkRule = _CHUNKS
+) -> DrawBets:
     """Bet on events of single draws, in the given order.
 
     Valid because: given the draws before, let an event have the probability p_i where coin i is heads and q_i where it
@@ -87,6 +89,8 @@ def bet_on_draws(values: Array, included: NDArray[np.bool_], claim: Guarantee, a
         What is claimed of each draw.
     alpha : float
         Probability of a false alarm, to which the events are fitted.
+    rule : ChunkRule
+        Draws between which events are learned anew.
     """
     learner = EventLearner(claim, alpha)
     wealth = Wealth(claim, np.array([claim.level]))
@@ -95,7 +99,7 @@ def bet_on_draws(values: Array, included: NDArray[np.bool_], claim: Guarantee, a
     waiting: tuple[Array, Array] = (values[:0], values[:0])
     done = 0
     while done < len(values):
-        n = _CHUNKS.size(done, len(values) - done)
+        n = rule.size(done, len(values) - done)
         part, coins = values[done : done + n], included[done : done + n]
         x, y = part[coins], part[~coins]
         stake = None

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from auditor.audits.finish import fields_of_claim
+from auditor.audits.loop import ChunkRule
 from auditor.audits.training.draw_bets import bet_on_draws, conclude_result, describe_bets
 from auditor.audits.training.score_pictures import count_scores, trace_tradeoff
 from auditor.errors import SpecificationError, check_alpha
@@ -33,6 +34,11 @@ Array = NDArray[np.float64]
 #: What may be assumed beyond the claim and the fair coins.
 NOTHING, INDEPENDENT = "nothing", "independent-canaries"
 ASSUMPTIONS = (NOTHING, INDEPENDENT)
+#: Scores between which events are learned anew. They are there at once, so that learning costs no draws but time: of
+#: Gaussian scores the mean bound was .775 at the growth of other audits, .784 at half of it, .792 here.
+CHUNKS = ChunkRule(16, growth=0.05, smallest=4)
+#: .1 and .05 the middle one gave the largest median bounds for Gaussian scores.
+CHUNKS = ChunkRule(16, growth=0.1, smallest=8)
 #: Parts of the canaries that are guessed about, where no number is given; each has its share of alpha, half of it for
 #: each direction. Arbitrary.
 PARTS = (0.1, 0.25, 0.5, 1.0)
@@ -316,6 +322,6 @@ def _from_draws(
     Valid because: canaries that do not interact are independent draws, in an order that does not depend on scores; see
     `bet_on_draws`.
     """
-    bets = bet_on_draws(*scores.shuffled(seed), claim, alpha)
+    bets = bet_on_draws(*scores.shuffled(seed), claim, alpha, CHUNKS)
     refuted, bound, fields = describe_bets(bets, claim, alpha, detect)
     return conclude_result(labels, refuted, bound, record={"assumes": INDEPENDENT} | _describe_scores(scores), **fields)
