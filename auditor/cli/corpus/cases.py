@@ -31,6 +31,8 @@ FAMILIES = (
 )
 #: Level of a pair on which some event is possible under one dataset alone, or nearly so.
 UNBOUNDED = "unbounded"
+#: A missing value in a literal, where the domain is of numbers.
+_NAN = "nan"
 #: Name of the literal in a case's file.
 _LITERAL = "CASE"
 
@@ -65,7 +67,7 @@ class LibraryCase:
     fixed : str
         Requirements of a release without the defect; "" if there is none.
     pair : tuple of two lists, optional
-        Rows of the crafted datasets on which the defect shows best; a control has none.
+        Rows of the crafted datasets on which the defect shows best; "nan" is NaN among numbers. A control has none.
     level : float
         True level on that pair, or a lower bound of it; infinite for `UNBOUNDED`, and 0 for a control.
     cause : tuple of str
@@ -130,7 +132,9 @@ class LibraryCase:
         """The crafted pair, as a target gets it; `SpecificationError` for a control."""
         if self.pair is None:
             raise SpecificationError(f"{self.name}: a control has no crafted pair")
-        x, y = (make_rows([*self.values, *rows], rows) for rows in self.pair)
+        numbers = all(isinstance(value, int | float) for value in self.values)
+        pair = [[float(row) if numbers and row == _NAN else row for row in rows] for rows in self.pair]
+        x, y = (make_rows([*self.values, *rows], rows) for rows in pair)
         return Pair(x, y, "crafted pair")
 
     def target(self, fixed: bool = False, function: str = "") -> str:
