@@ -415,7 +415,7 @@ def main() -> None:
         return
     lines: list[Any] = [*TEXT.splitlines(), "", *reproduced_rows(asked.jobs)]
     lines += [*ALARMS.splitlines(), "", *alarm_rows(asked.audits, asked.canaries, asked.jobs)]
-    lines += [*BOUNDS.splitlines(), "", *bound_rows(25)]
+    lines += [*BOUNDS.splitlines(), "", *bound_rows(100)]
     page = "\n".join([*lines, "", "Made by `python -m benchmarks.one_run`."]) + "\n"
     print(page)
     if asked.out is not None:

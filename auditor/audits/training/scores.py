@@ -37,8 +37,6 @@ ASSUMPTIONS = (NOTHING, INDEPENDENT)
 #: Scores between which events are learned anew. They are there at once, so that learning costs no draws but time: of
 #: Gaussian scores the mean bound was .775 at the growth of other audits, .784 at half of it, .792 here.
 CHUNKS = ChunkRule(16, growth=0.05, smallest=4)
-#: .1 and .05 the middle one gave the largest median bounds for Gaussian scores.
-CHUNKS = ChunkRule(16, growth=0.1, smallest=8)
 #: Parts of the canaries that are guessed about, where no number is given; each has its share of alpha, half of it for
 #: each direction. Arbitrary.
 PARTS = (0.1, 0.25, 0.5, 1.0)

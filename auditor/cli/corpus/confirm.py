@@ -10,7 +10,9 @@ import numpy as np
 from scipy import stats
 
 from auditor.cli.corpus.cases import LibraryCase
+from auditor.errors import SpecificationError
 from auditor.privacy.guarantees import Guarantee
+from auditor.report.words import shorten_text
 from auditor.targets import Mechanism
 from auditor.targets.outputs import Raised
 from auditor.targets.sampler import Sampler
@@ -98,12 +100,25 @@ def count_shown(target: Mechanism, data: Any, draws: int, shows: Callable[[Any],
     draws : int
     shows : callable
         Whether an output does. What a draw raised is given as the text "raised ClassName".
+
+    Raises
+    ------
+    SpecificationError
+        If ``shows`` raises; the message has the output.
     """
     count, sampler = 0, Sampler(target, 0, "count", catching=True)
     for begin in range(0, draws, _CALL):
         outputs = _draw_outputs(sampler, data, min(_CALL, draws - begin), begin)
-        count += sum(bool(shows(repr(output) if isinstance(output, Raised) else output)) for output in outputs)
+        count += sum(_shows(shows, repr(output) if isinstance(output, Raised) else output) for output in outputs)
     return count
+
+
+def _shows(shows: Callable[[Any], bool], output: Any) -> bool:
+    try:
+        return bool(shows(output))
+    except Exception as error:
+        said = f"{type(error).__name__}: {error}"
+        raise SpecificationError(f"shows({shorten_text(repr(output), 100)}) raised {said}") from error
 
 
 def bound_level(guarantee: Guarantee, first: int, second: int, draws: int, alpha: float = ALPHA) -> float:
