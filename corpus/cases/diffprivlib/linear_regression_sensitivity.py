@@ -13,7 +13,7 @@ CASE = {
     "level": "unbounded",
     "family": "models",
     "cause": ("value", "threshold", "scale"),
-    "source": "",
+    "source": "https://github.com/IBM/differential-privacy-library/issues/105",
     "draws": 2000,
 }
 

@@ -1,0 +1,18 @@
+"""multi-freq-ldpy 0.2.5: two rounds of generalised randomised response, of which each report has epsilon 1."""
+
+from multi_freq_ldpy.long_freq_est.L_GRR import L_GRR_Client
+
+CASE = {
+    "requires": "multi-freq-ldpy==0.2.5 scipy==1.17.1 numpy==2.3.5 numba==0.63.1 xxhash==3.6.0",
+    "claim": "epsilon=1",
+    "relation": "replace-one",
+    "domain": "0:3",
+    "rows": 1,
+    "min_rows": 1,
+    "family": "local protocols",
+}
+
+
+def draw(data, n):
+    """One report on a value of four."""
+    return [int(L_GRR_Client(int(data[0]), 4, 2.0, 1.0)) for _ in range(n)]
