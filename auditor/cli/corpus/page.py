@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from auditor.audits.summary import format_duration
 from auditor.cli.corpus.audits import BUDGETS, METHODS, CaseAudit, names_cause
-from auditor.cli.corpus.cases import LibraryCase
+from auditor.cli.corpus.cases import FAMILIES, LibraryCase
 from auditor.report.words import one_line
 
 #: Longest text in a cell.
@@ -57,6 +57,12 @@ def write_page(cases: Sequence[LibraryCase], audits: Sequence[CaseAudit], about:
             *_summarise(defects, controls, found),
             *[_share_found(name, [found[case.name] for case in defects]) for name in extra],
             "",
+            "## Families",
+            "",
+            "| family | cases | found blind | controls |",
+            "|---|---:|---:|---:|",
+            *[row for family in FAMILIES if (row := _family_row(family, cases, found))],
+            "",
             "## Cases",
             "",
             f"| case | claim | level | blind | s | draws | cause | pair |{methods} fixed |",
@@ -98,6 +104,14 @@ def _summarise(defects: Sequence[LibraryCase], controls: Sequence[LibraryCase], 
     accused = sum(audit.flagged for audit in right)
     lines.append(f"| fixed releases and controls that are accused | {len(right)} | {accused} | 0 |")
     return lines
+
+
+def _family_row(family: str, cases: Sequence[LibraryCase], found: Audits) -> str:
+    """Counts of a family; empty if it has no case."""
+    defects = [case for case in cases if case.family == family and not case.is_control]
+    controls = sum(case.family == family and case.is_control for case in cases)
+    hit = sum(audit.flagged for case in defects if (audit := found[case.name].get("blind")) is not None)
+    return f"| {family} | {len(defects)} | {hit} | {controls} |" if defects or controls else ""
 
 
 def _share_found(method: str, audits: Sequence[Mapping[str, CaseAudit]]) -> str:
