@@ -2,8 +2,8 @@
 
 The libraries are installed into environments of their own, which are kept. An adapter without a known defect is flagged
 with probability 3e-6 at most: alpha is 1e-6, and the tests of independence on two datasets have a false alarm of 1e-6
-each. The libraries draw from their own entropy. A known defect shows in one draw of five at least, on one dataset only,
-and 4,000 draws are over ten times what is needed to see that.
+each. The libraries draw from their own entropy. Adapters with a known defect are asked for a few draws here: the defect
+is a case of the corpus, see `tests.targets.test_corpus_cases`.
 """
 
 from __future__ import annotations
@@ -36,9 +36,6 @@ LARGE = bool(os.environ.get("DPAUDIT_LARGE"))
 #: Seven libraries have adapters, and so many of them must have run, whatever is set.
 LEAST = 5
 ALPHA, DRAWS = 1e-6, 4000
-#: Draws at most where there is a defect to be found. Some libraries cannot be seeded, so that each run has other draws:
-#: 2 of 60 audits of one defect did not find it within 4,000, all of 200 did within these.
-DRAWS_FOR_DEFECTS = 20_000
 
 INSTALLED = [adapter for adapter in ADAPTERS if LARGE or not adapter.large]
 
@@ -65,26 +62,19 @@ def _in_the_checkout(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 # A fresh environment is built by the test that needs it first, in up to two minutes on a busy machine.
-@pytest.mark.parametrize("adapter", [a for a in INSTALLED if not a.slow], ids=_named)
+@pytest.mark.parametrize("adapter", [a for a in INSTALLED if not (a.slow or a.defect)], ids=_named)
 def test_audit_of_the_library(adapter: Adapter) -> None:
     with running(adapter) as target:
-        draws = DRAWS_FOR_DEFECTS if adapter.defect else DRAWS
-        found = audit(target, parse_claim(adapter.claim), adapter.pair, draws=draws, alpha=ALPHA)
-    if adapter.defect:
-        assert found.verdict == Verdict.VIOLATION, found.message
-        assert found.counterexample is not None
-        assert adapter.defect in found.counterexample.cause, found.event
-    else:
-        assert found.verdict in (Verdict.CONSISTENT, Verdict.INCONCLUSIVE), f"{found.message}: {found.event}"
+        found = audit(target, parse_claim(adapter.claim), adapter.pair, draws=DRAWS, alpha=ALPHA)
+    assert found.verdict in (Verdict.CONSISTENT, Verdict.INCONCLUSIVE), f"{found.message}: {found.event}"
 
 
-@pytest.mark.parametrize("adapter", [a for a in INSTALLED if a.slow], ids=_named)
-def test_a_slow_adapter_answers(adapter: Adapter) -> None:
+@pytest.mark.parametrize("adapter", [a for a in INSTALLED if a.slow or a.defect], ids=_named)
+def test_another_adapter_answers(adapter: Adapter) -> None:
     with running(adapter) as target:
-        for data in (adapter.pair.x, adapter.pair.y):
-            outputs = target(data, 40, np.random.default_rng(0))
-            assert len(outputs) == 40
-            assert len({repr(output) for output in outputs}) > 1  # noise of scale 1 is alike 40 times with p < 1e-6
+        outputs = target(adapter.pair.y, 40, np.random.default_rng(0))
+    assert len(outputs) == 40
+    assert len({repr(output) for output in outputs}) > 1  # noise of scale 1 is alike 40 times with p < 1e-6
 
 
 def test_five_libraries_at_least_have_run() -> None:
