@@ -3,7 +3,7 @@
 import math
 
 import numpy as np
-from autodp import privacy_calibrator
+from autodp import rdp_acct, privacy_calibrator  # noqa: F401, I001  (in this order, as one imports the other)
 from scipy import optimize, special
 
 CASE = {
