@@ -21,14 +21,14 @@ SIGMA = float(GAUSSIAN.variance(0.0) ** 0.5)
 
 
 def draw(data, n):
-    """Sum with the library's Gaussian noise."""
-    return [GAUSSIAN.randomise(float(sum(data))) for _ in range(n)]
+    """Sum with the library's Gaussian noise, rounded against attacks on floating point."""
+    return [round(GAUSSIAN.randomise(float(sum(data))), 3) for _ in range(n)]
 
 
 draw.states = {"noise": {"distribution": "gaussian", "scale": SIGMA, "sensitivity": 1.0}, "query": "sum"}
 
 
-def level(data):
+def level(data):  # noqa: ARG001
     """Epsilon at delta = 1e-9 by the formula of Balle and Wang (2018, theorem 8), in logarithms."""
 
     def excess(epsilon):

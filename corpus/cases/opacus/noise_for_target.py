@@ -35,13 +35,13 @@ SIGMA = _multiplier()
 
 def draw(data, n):
     """Sum of gradients of norm 1 at most, in one step on all rows, with noise of the library's multiplier."""
-    return (float(sum(data)) + SIGMA * torch.randn(n, dtype=torch.float64)).tolist()
+    return torch.round(float(sum(data)) + SIGMA * torch.randn(n, dtype=torch.float64), decimals=3).tolist()
 
 
 draw.states = {"noise": {"distribution": "gaussian", "scale": SIGMA, "sensitivity": 1.0}, "query": "sum"}
 
 
-def level(data):
+def level(data):  # noqa: ARG001
     """Epsilon at delta = 1e-5 by the formula of Balle and Wang (2018, theorem 8), in logarithms."""
 
     def excess(epsilon):

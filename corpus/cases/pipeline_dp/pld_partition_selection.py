@@ -39,6 +39,6 @@ def draw(data, n):
     return np.where(GENERATOR.random(n) < TRUTH, data[0], 1 - data[0])
 
 
-def level(data):
+def level(data):  # noqa: ARG001
     """Level at delta = 1e-6 of randomised response that tells the truth with probability p: p - e^level (1 - p)."""
     return math.log((TRUTH - 1e-6) / (1.0 - TRUTH))

@@ -33,9 +33,9 @@ SCALE = _scale()
 
 def draw(data, n):
     """Ten sums, each with Laplace noise of the scale that the accountant chose for ten of them."""
-    return float(sum(data)) + GENERATOR.laplace(0.0, SCALE, (n, COUNT))
+    return np.round(float(sum(data)) + GENERATOR.laplace(0.0, SCALE, (n, COUNT)), 3)
 
 
-def level(data):
+def level(data):  # noqa: ARG001
     """Ten Laplace mechanisms of sensitivity 1: ten over the scale (Dwork and Roth 2014, theorems 3.6 and 3.16)."""
     return COUNT / SCALE
