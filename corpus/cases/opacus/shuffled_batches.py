@@ -2,7 +2,9 @@
 
 import numpy as np
 import torch
-from opacus import privacy_analysis
+
+torch.nn.modules.module.ModuleAttributeError = AttributeError  # a name of PyTorch 1.6 that the library imports
+from opacus import privacy_analysis  # noqa: E402
 
 CASE = {
     "requires": "opacus==0.11.0 torch==2.13.0",
@@ -11,7 +13,10 @@ CASE = {
     "domain": "-1.0,1.0",
     "rows": 10,
     "min_rows": 9,
-    "pair": ([1.0] + [-1.0] * 9, [-1.0] * 9),
+    "pair": (
+        [1.0, -1.0, -1.0, -1.0, -1.0, -1.0, -1.0, -1.0, -1.0, -1.0],
+        [-1.0, -1.0, -1.0, -1.0, -1.0, -1.0, -1.0, -1.0, -1.0],
+    ),
     "level": 10.4,
     "family": "accountants and configuration",
     "cause": (),
