@@ -3,7 +3,7 @@
 from snsql.sql._mechanisms.approx_bounds import approx_bounds
 
 CASE = {
-    "requires": "smartnoise-sql==1.0.1",
+    "requires": "smartnoise-sql==1.0.1 numpy==1.26.4",
     "fixed": "smartnoise-sql==1.0.10",
     "claim": "epsilon=1",
     "relation": "add-remove-one",

@@ -3,7 +3,7 @@
 from snsql.sql._mechanisms.approx_bounds import quantile
 
 CASE = {
-    "requires": "smartnoise-sql==1.0.1",
+    "requires": "smartnoise-sql==1.0.1 numpy==1.26.4",
     "fixed": "",
     "claim": "epsilon=60",
     "relation": "add-remove-one",

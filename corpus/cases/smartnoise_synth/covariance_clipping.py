@@ -4,8 +4,8 @@ import pandas as pd
 from snsynth.models.dp_covariance import DPcovariance
 
 CASE = {
-    "requires": "smartnoise-synth==1.0.5 torch==2.13.0",
-    "fixed": "smartnoise-synth==1.0.8 torch==2.13.0",
+    "requires": "smartnoise-synth==1.0.5 torch==2.13.0 scikit-learn==1.8.0",
+    "fixed": "smartnoise-synth==1.0.8 torch==2.13.0 scikit-learn==1.8.0",
     "claim": "epsilon=1",
     "relation": "replace-one",
     "domain": "0.0,1.0,1000.0",

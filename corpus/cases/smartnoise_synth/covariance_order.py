@@ -4,7 +4,7 @@ import pandas as pd
 from snsynth.models.dp_covariance import DPcovariance
 
 CASE = {
-    "requires": "smartnoise-synth==1.0.8 torch==2.13.0",
+    "requires": "smartnoise-synth==1.0.8 torch==2.13.0 scikit-learn==1.8.0",
     "fixed": "",
     "claim": "epsilon=1",
     "relation": "replace-one",
