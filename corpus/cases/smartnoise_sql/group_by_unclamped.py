@@ -1,4 +1,4 @@
-"""smartnoise-sql 1.0.10: a column is not clamped in a query that also groups by it, so that its sums are out of bounds."""
+"""smartnoise-sql 1.0.10: a sum is not clamped to the bounds of its column in a query that also groups by it."""
 
 import pandas as pd
 from snsql import Privacy, from_df

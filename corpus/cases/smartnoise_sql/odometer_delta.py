@@ -15,7 +15,7 @@ CASE = {
     "pair": ([1], [0]),
     "level": "unbounded",
     "family": "accountants and configuration",
-    "cause": (),
+    "cause": ("max", "threshold"),
     "source": "",
     "draws": 20000,
 }
@@ -32,7 +32,8 @@ def _spent():
 def draw(data, n):
     """Hundred steps at (0.1, 0.01): each releases the bit with probability 0.01, else a randomised response."""
     epsilon, delta = _spent()
-    assert epsilon < 3.7549 and delta < 0.23706, (epsilon, delta)
+    assert epsilon < 3.7549
+    assert delta < 0.23706
     truth = 1.0 / (1.0 + np.exp(-EPSILON))
     response = np.where(GENERATOR.random((n, STEPS)) < truth, data[0], 1 - data[0])
     return np.where(GENERATOR.random((n, STEPS)) < DELTA, 2 + data[0], response)

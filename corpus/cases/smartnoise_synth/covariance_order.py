@@ -1,4 +1,4 @@
-"""smartnoise-synth 1.0.8: the sensitivities of three covariances or more stand in another order than the covariances."""
+"""smartnoise-synth 1.0.8: the noise of covariances of three columns or more is in the wrong order."""
 
 import pandas as pd
 from snsynth.models.dp_covariance import DPcovariance

@@ -1,4 +1,4 @@
-"""smartnoise-synth 1.0.8: the histogram of MWEM ends at the largest category that occurs, though the categories are given."""
+"""smartnoise-synth 1.0.8: the histogram of MWEM ends at the largest category that occurs in the data."""
 
 import contextlib
 import io

@@ -1,4 +1,4 @@
-"""smartnoise-synth 1.0.8: MWEM measures marginals for sensitivity 1, though a replaced row changes two of their cells."""
+"""smartnoise-synth 1.0.8: MWEM that only measures adds half the noise that a replaced row needs."""
 
 import contextlib
 import io
@@ -16,7 +16,7 @@ CASE = {
     "rows": 8,
     "min_rows": 8,
     "pair": (["a", "a", "a", "a", "a", "a", "a", "b"], ["a", "a", "a", "a", "a", "a", "b", "b"]),
-    "level": 3.0,
+    "level": 2.5,
     "family": "synthetic data",
     "cause": (),
     "source": "",
