@@ -1,0 +1,36 @@
+"""smartnoise-synth 1.0.5: the covariance is that of the values before they are cut at the bounds."""
+
+import pandas as pd
+from snsynth.models.dp_covariance import DPcovariance
+
+CASE = {
+    "requires": "smartnoise-synth==1.0.5 torch==2.13.0 scikit-learn==1.8.0",
+    "fixed": "smartnoise-synth==1.0.8 torch==2.13.0 scikit-learn==1.8.0",
+    "claim": "epsilon=1",
+    "relation": "replace-one",
+    "domain": "0.0,1.0,1000.0",
+    "rows": 8,
+    "min_rows": 8,
+    "pair": ([0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1000.0], [0.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0, 1.0]),
+    "level": "unbounded",
+    "family": "models",
+    "cause": ("scale", "sensitivity", "output[", "coordinate"),
+    "source": "https://github.com/opendp/smartnoise-sdk/issues/622",
+    "draws": 1000,
+}
+
+
+def draw(data, n):
+    """Covariances of a column, to be cut at 0 and 1, and of another that is public and the same."""
+    drawn = []
+    for _ in range(n):
+        bounds = pd.DataFrame({"x": [0.0, 1.0], "y": [0.0, 1.0]})
+        table = pd.DataFrame({"x": [float(value) for value in data], "y": [float(k % 2) for k in range(len(data))]})
+        released = DPcovariance(len(data), ["x", "y"], bounds, 1.0).release(table)
+        drawn.append([float(value) for value in released])
+    return drawn
+
+
+def shows(output):
+    """The variance of values between 0 and 1 is above 1000."""
+    return output[0] > 1000.0
