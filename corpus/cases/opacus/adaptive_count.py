@@ -13,7 +13,7 @@ CASE = {
     "rows": 5,
     "min_rows": 1,
     "pair": ([9.0, -9.0], [9.0, -9.0, 0.9]),
-    "level": 1.97,
+    "level": 1.51,
     "family": "training",
     "cause": ("value", "threshold", "scale", "coordinate", "output["),
     "source": "https://arxiv.org/abs/1905.03871",
