@@ -16,7 +16,7 @@ CASE = {
     "level": 1.51,
     "family": "training",
     "cause": ("value", "threshold", "scale", "coordinate", "output["),
-    "source": "https://arxiv.org/abs/1905.03871",
+    "source": "",
     "draws": 10000,
 }
 
