@@ -15,7 +15,7 @@ CASE = {
     "pair": ([1], [0]),
     "level": "unbounded",
     "family": "accountants and configuration",
-    "cause": ("max", "threshold"),
+    "cause": (),
     "source": "",
     "draws": 20000,
 }

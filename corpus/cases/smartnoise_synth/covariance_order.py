@@ -12,7 +12,7 @@ CASE = {
     "rows": 8,
     "min_rows": 8,
     "pair": ([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 100.0], [0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0]),
-    "level": 6.0,
+    "level": 5.7,
     "family": "models",
     "cause": ("scale", "sensitivity", "output[", "coordinate"),
     "source": "",
