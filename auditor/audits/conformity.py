@@ -8,6 +8,7 @@ bets against them. What it finds is a deviation, never by itself a violation.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol
@@ -22,7 +23,7 @@ from auditor.audits.finish import Conclusion, finish_audit, labels_of
 from auditor.audits.independence import UNTESTED, Independence, check_independence, worst_of
 from auditor.audits.loop import ChunkLoop, ChunkRule
 from auditor.audits.partitions import IntArray, LawCells, cells_of
-from auditor.audits.privacy_loop import LARGEST, Settings
+from auditor.audits.privacy_loop import LARGEST, Settings, follow_up_seconds
 from auditor.audits.summary import describe_target
 from auditor.audits.verdict import decide_verdict, describe_missed
 from auditor.errors import SpecificationError, check_positive
@@ -244,6 +245,8 @@ def run_conformity(
     cells = [cells_of(stated.reference.law(data), stated.rounding) for data in datasets]
     threshold = -math.log(settings.alpha)
 
+    begun = time.monotonic()
+
     def refuted(tally: Tally) -> bool:
         return tally.highest >= threshold
 
@@ -252,8 +255,9 @@ def run_conformity(
 
     def traces(made: tuple[Tally, Sampler]) -> list[Trace]:
         tally, sampler = made
+        seconds = follow_up_seconds(settings, begun)
         for k, (data, trace) in enumerate(zip(datasets, tally.traces, strict=True)):
-            for i, n in enumerate(trace.missing(looked_at(settings.comparisons), settings.seconds)):
+            for i, n in enumerate(trace.missing(looked_at(settings.comparisons), seconds)):
                 scores = scores_of(sampler.draw(data, n, k, "conformity", f"look {i}"))
                 trace.add("output", 0, sampler.place, scores)
         return tally.traces

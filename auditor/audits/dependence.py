@@ -100,12 +100,11 @@ class Trace:
     def missing(self, wanted: int, seconds: float | None = None) -> Iterator[int]:
         """Sizes of further chunks, until ``wanted`` draws are held.
 
-        So many a side; then of long and of shorter calls. None is begun after a quarter of ``seconds``, an audit's
-        budget.
+        So many a side; then of long and of shorter calls. None is begun after so many ``seconds``.
         """
         begun = time.monotonic()
         for n in self._find_missing(wanted):
-            if seconds is not None and time.monotonic() - begun > seconds / 4:
+            if seconds is not None and time.monotonic() - begun > seconds:
                 return
             yield n
 

@@ -203,7 +203,9 @@ def collect_fixed(sampler: Sampler, guarantee: Guarantee, pairs: Sequence[Pair],
     return found
 
 
-def look_on(found: FixedSize, sampler: Sampler, pairs: Sequence[Pair], settings: Settings) -> None:
+def look_on(
+    found: FixedSize, sampler: Sampler, pairs: Sequence[Pair], settings: Settings, seconds: float | None = None
+) -> None:
     """Extend a refutation's trace by draws that are not judged.
 
     Parameters
@@ -215,11 +217,13 @@ def look_on(found: FixedSize, sampler: Sampler, pairs: Sequence[Pair], settings:
     pairs : sequence of Pair
         The pairs that were audited.
     settings : Settings
-        Its ``comparisons`` say how many draws are looked at, in a quarter of its ``seconds`` at most.
+        Its ``comparisons`` say how many draws are looked at.
+    seconds : float, optional
+        No further draws are made after these.
     """
     assert found.judged is not None
     chain, pair = found.judged.chain, pairs[found.pair]
-    for i, n in enumerate(found.trace.missing(looked_at(settings.comparisons), settings.seconds)):
+    for i, n in enumerate(found.trace.missing(looked_at(settings.comparisons), seconds)):
         for side, drawn in enumerate(sampler.draw_sides(pair.x, pair.y, n, found.pair, f"look {i}")):
             found.trace.add("judged", side, drawn.place, chain.depth(chain.feature(drawn.batch)))
 

@@ -35,7 +35,7 @@ from auditor.audits.independence import (
 )
 from auditor.audits.interfaces import EvidenceSession
 from auditor.audits.pair_search import LEAST, search_pairs
-from auditor.audits.privacy_loop import Evidence, Past, Settings, collect_evidence, look_on
+from auditor.audits.privacy_loop import Evidence, Past, Settings, collect_evidence, follow_up_seconds, look_on
 from auditor.audits.summary import (
     check_sandwich,
     collect_tradeoff,
@@ -278,9 +278,9 @@ def _collect(
     def traces(made: _Made) -> list[Trace]:
         evidence, sampler = made
         if isinstance(evidence, FixedSize):
-            look_on_fixed(evidence, sampler, pairs, settings)
+            look_on_fixed(evidence, sampler, pairs, settings, follow_up_seconds(settings, begun))
         else:
-            look_on(evidence, sampler, pairs, settings)
+            look_on(evidence, sampler, pairs, settings, follow_up_seconds(settings, begun))
         return [evidence.trace]
 
     def look(second: _Made, independence: Independence) -> Independence:
@@ -312,7 +312,7 @@ def _collect(
             for place, tested in found.items()
             if place[0] in carriers and tested.passed and tested.untied < min(INFORMATIVE, settings.comparisons)
         }
-        most = _affordable_comparisons(settings, pace, len(vague))
+        most = _affordable_comparisons(settings, follow_up_seconds(settings, begun), pace, len(vague))
         again = [
             test(*place, "again", comparisons=min(_further_comparisons(tested), most), blocks=LONGER)
             for place, tested in vague.items()
@@ -345,16 +345,15 @@ def _further_comparisons(tested: Independence) -> int:
     return min(MOST, math.ceil(INFORMATIVE / max(tested.untied, 1))) * COMPARISONS
 
 
-def _affordable_comparisons(settings: Settings, pace: float, tests: int) -> int:
-    """Comparisons a test for which a quarter of the budget's seconds suffices; at least those of a first test.
+def _affordable_comparisons(settings: Settings, seconds: float | None, pace: float, tests: int) -> int:
+    """Comparisons a test for which the seconds suffice; at least those of a first test.
 
     Valid because: the number is fixed before the draws that are compared, by the seconds a draw took before them.
     """
-    if settings.seconds is None or pace <= 0.0:
+    if seconds is None or pace <= 0.0:
         return MOST * COMPARISONS
-    draws = settings.seconds / 4 / pace / max(tests, 1)
     a_comparison = BLOCK * LONGER / BLOCKS + 4  # of short calls and of the long one, see `check_independence`
-    return max(int(draws / a_comparison) // 4 * 4, settings.comparisons)
+    return max(int(seconds / pace / max(tests, 1) / a_comparison) // 4 * 4, settings.comparisons)
 
 
 def _remaining_settings(settings: Settings, begun: float) -> Settings:

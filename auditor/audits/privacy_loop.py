@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -562,7 +563,31 @@ def _cells(
     return (chain.cells_of(a), chain.cells_of(b)), (chain.depth(a), chain.depth(b))
 
 
-def look_on(evidence: Evidence, sampler: Sampler, pairs: Sequence[Pair], settings: Settings) -> None:
+#: Seconds that each of what follows a refutation may take, whatever the refutation took; arbitrary, fast targets need
+#: far less.
+_FOLLOW_UP = 2.0
+
+
+def follow_up_seconds(settings: Settings, begun: float) -> float | None:
+    """Seconds for what follows a refutation: as many as passed before it.
+
+    At least `_FOLLOW_UP`, and at most a quarter of the budget; None without one.
+
+    Parameters
+    ----------
+    settings : Settings
+        With the budget.
+    begun : float
+        When the audit began, by `time.monotonic`.
+    """
+    if settings.seconds is None:
+        return None
+    return min(settings.seconds / 4, max(time.monotonic() - begun, _FOLLOW_UP))
+
+
+def look_on(
+    evidence: Evidence, sampler: Sampler, pairs: Sequence[Pair], settings: Settings, seconds: float | None = None
+) -> None:
     """Extend a refutation's trace by draws without bets.
 
     Parameters
@@ -574,13 +599,15 @@ def look_on(evidence: Evidence, sampler: Sampler, pairs: Sequence[Pair], setting
     pairs : sequence of Pair
         The pairs that were audited.
     settings : Settings
-        Its ``comparisons`` say how many draws are looked at, in a quarter of its ``seconds`` at most.
+        Its ``comparisons`` say how many draws are looked at.
+    seconds : float, optional
+        No further draws are made after these.
     """
     gains = evidence.gains()
     k = max(gains, key=lambda pair: (gains[pair], -pair), default=0)
     best = evidence.learners[k].proposal
     if best is None:
         return
-    for i, n in enumerate(evidence.trace.missing(looked_at(settings.comparisons), settings.seconds)):
+    for i, n in enumerate(evidence.trace.missing(looked_at(settings.comparisons), seconds)):
         for side, drawn in enumerate(sampler.draw_sides(pairs[k].x, pairs[k].y, n, k, f"look {i}")):
             evidence.trace.add((k, best.chain), side, drawn.place, best.chain.depth(best.chain.feature(drawn.batch)))
