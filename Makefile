@@ -23,8 +23,8 @@ test-versions: .venv/installed
 # The published figures: the run over the whole catalogue (10 minutes on 2 cores) with its theorems and errata, false
 # alarms (23), joint events (5), power (3), the cases of other sequential auditors (10), one training run (10),
 # steps of a run and many runs (14), runs of libraries (6), pitfalls of training (4), certificates and replay (16),
-# calibration (4), mutants (10), spread losses (5), conformity (4), defects with real libraries (2), many pairs (10),
-# and the engine's own cost (2).
+# calibration (4), mutants (10), spread losses (5), conformity (4), defects of kinds (2) and of released libraries (40),
+# many pairs (10), and the engine's own cost (2).
 bench: publish
 	$(BIN)/python -m benchmarks.false_alarms --out reports/false_alarms.md
 	$(BIN)/python -m benchmarks.ledgers --out reports/ledgers.md
@@ -48,6 +48,7 @@ bench: publish
 	$(BIN)/python -m benchmarks.conformity --out reports/conformity.md
 	$(BIN)/python -m benchmarks.theorems out/standard/results.json --out reports/theorems.md
 	$(BIN)/python -m benchmarks.defects --libraries --out reports/defects.md
+	$(BIN)/python -m benchmarks.real_defects --out reports/corpus.md
 	$(BIN)/python -m benchmarks.many_pairs --out reports/many_pairs.md
 	$(BIN)/python -m benchmarks.parity --out reports/parity.md
 	$(BIN)/python -m benchmarks.knowledge_transfer --out reports/knowledge_transfer.md

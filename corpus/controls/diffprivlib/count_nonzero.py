@@ -1,12 +1,13 @@
-"""diffprivlib 0.6.6: the number of values that are not zero."""
+"""diffprivlib 0.6.6: the number of values that are not zero, of as many values as there are."""
 
 from diffprivlib import tools
 
 CASE = {
     "requires": "diffprivlib==0.6.6 scikit-learn==1.8.0",
     "claim": "epsilon=1",
-    "relation": "add-remove-one",
+    "relation": "replace-one",
     "domain": "0,1",
+    "min_rows": 1,
     "family": "sensitivities and bounds",
 }
 
