@@ -45,6 +45,8 @@ ALPHA = 0.01
 DRAWS, SECONDS = 20_000, 60.0
 #: Coordinates of an output that jax-privacy is asked about; arbitrary, it takes one score a draw.
 COORDINATES = 16
+#: Libraries that fill a gigabyte with what they need, or nearly so.
+LARGE = ("torch==", "jax==")
 #: Names of the columns.
 OWN, SPLIT, PEER = "same draws: dpaudit", "same draws: split sample", "same draws: jax-privacy"
 ABOUT = (
@@ -185,6 +187,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--corpus", type=Path, default=Path("corpus"), help="folder of the cases")
     parser.add_argument("--jobs", type=int, default=2, help="cases at a time")
     parser.add_argument("--max-seconds", type=float, default=60.0, help="largest budget on a crafted pair")
+    parser.add_argument("--no-large", dest="large", action="store_false", help="leave out what needs torch or jax")
     parser.add_argument("--no-peer", dest="peer", action="store_false", help="leave jax-privacy out")
     parser.add_argument("--results", type=Path, default=Path("out/corpus"), help="folder of finished audits")
     parser.add_argument("--out", type=Path, default=None, help="Markdown file to write")
@@ -193,6 +196,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(f"--jobs must be at least 1, got {options.jobs}")
     try:
         cases = find_cases(options.corpus, options.text)
+        if not options.large:
+            cases = [case for case in cases if not any(name in case.requires for name in LARGE)]
         peer = command()[0] if options.peer else None
     except SpecificationError as error:
         print(f"error: {error}", file=sys.stderr)

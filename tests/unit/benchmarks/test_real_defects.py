@@ -9,7 +9,7 @@ import pytest
 
 from auditor.cli.corpus.audits import read_audits
 from auditor.cli.corpus.cases import find_cases
-from auditor.privacy.guarantees import PureDP, ZCDP
+from auditor.privacy.guarantees import ZCDP, PureDP
 from benchmarks.peers.cases import PairOfDraws
 from benchmarks.peers.process import PeerAnswer
 from benchmarks.real_defects import (
@@ -90,6 +90,7 @@ def test_a_run_goes_on(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixtu
     assert f"| {OWN} | 1 | 1 | |" in page
     assert main(words) == 0
     assert read_audits(tmp_path / "out" / "corpus.jsonl") == kept
+    assert main([*words, "--no-large"]) == 0
     capsys.readouterr()
     assert main(["--corpus", str(tmp_path / "absent")]) == 2
     assert "no such file or folder" in capsys.readouterr().err
