@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from auditor.audits.summary import explain
     from auditor.audits.training.scores import audit_scores
     from auditor.datasets import (
+        AddRemoveAnyOrder,
         AddRemoveOne,
         AnswersWithin,
         EdgeNeighbors,
@@ -42,6 +43,7 @@ __version__ = "0.1.0"
 
 #: Where each public name stands.
 _HOMES = {
+    "AddRemoveAnyOrder": "auditor.datasets",
     "AddRemoveOne": "auditor.datasets",
     "AnswersWithin": "auditor.datasets",
     "ApproxDP": "auditor.privacy.guarantees",
@@ -82,6 +84,7 @@ _HOMES = {
 
 __all__ = [
     "ZCDP",
+    "AddRemoveAnyOrder",
     "AddRemoveOne",
     "AnswersWithin",
     "ApproxDP",

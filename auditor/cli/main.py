@@ -53,7 +53,17 @@ F = TypeVar("F", bound=Callable[..., Any])
 #: What asks for completion: "bash_source" for a script of the shell, as click has it.
 COMPLETE = "_DPAUDIT_COMPLETE"
 #: Names of `auditor.datasets.RELATIONS`, which takes longer to import than a list of claims; a test compares them.
-RELATIONS = ("replace-one", "add-remove-one", "answers-within", "label", "cell", "per-user", "edge", "node")
+RELATIONS = (
+    "replace-one",
+    "add-remove-one",
+    "add-remove-any-order",
+    "answers-within",
+    "label",
+    "cell",
+    "per-user",
+    "edge",
+    "node",
+)
 
 
 _ALPHA = click.option(

@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 from auditor.datasets.graphs import EdgeNeighbors, NodeNeighbors
 from auditor.datasets.labels import ReplaceCell, ReplaceLabel
 from auditor.datasets.query_answers import AnswersWithin
-from auditor.datasets.records import AddRemoveOne, Group, ReplaceOne
+from auditor.datasets.records import AddRemoveAnyOrder, AddRemoveOne, Group, ReplaceOne
 from auditor.datasets.relation import Pair, Relation
 from auditor.datasets.users import PerUser
 from auditor.errors import SpecificationError
 
 __all__ = [
     "RELATIONS",
+    "AddRemoveAnyOrder",
     "AddRemoveOne",
     "AnswersWithin",
     "EdgeNeighbors",
@@ -74,6 +75,7 @@ def check_pairs(pairs: Sequence[Pair], relation: Relation | None) -> None:
 RELATIONS: Mapping[str, type[Relation]] = {
     "replace-one": ReplaceOne,
     "add-remove-one": AddRemoveOne,
+    "add-remove-any-order": AddRemoveAnyOrder,
     "answers-within": AnswersWithin,
     "label": ReplaceLabel,
     "cell": ReplaceCell,

@@ -12,7 +12,7 @@ import numpy as np
 
 from auditor.datasets.arithmetic import craft_changes
 from auditor.datasets.pandas_types import is_frame
-from auditor.datasets.records import AddRemoveOne, ReplaceOne
+from auditor.datasets.records import AddRemoveAnyOrder, AddRemoveOne, ReplaceOne, reverse_pairs
 from auditor.datasets.relation import Pair, Relation
 from auditor.datasets.rows import count_rows, find_ends, make_rows, rows_of, same_row, with_entry
 from auditor.errors import SpecificationError
@@ -94,6 +94,8 @@ def hard_pairs(
         ]
         kinds += [craft.beyond()] if outside else []
         kinds += [craft.arithmetic()] if arithmetic else []
+        if isinstance(relation, AddRemoveAnyOrder):
+            kinds[1:] = map(reverse_pairs, kinds[1:])
     pairs: dict[frozenset[Any], Pair] = {}
     for pair in _in_turn(kinds):
         if min(count_rows(pair.x), count_rows(pair.y)) < least:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -13,8 +14,11 @@ from auditor.datasets.rows import (
     count_rows,
     find_differing_rows,
     find_ends,
+    key_of_row,
     make_bases,
     make_rows,
+    reverse_rows,
+    rows_of,
     same_columns,
     slice_rows,
 )
@@ -156,3 +160,49 @@ class AddRemoveOne:
                     long = [*base[:index], row, *base[index:]]
                     yield Pair(make_rows(values, long), make_rows(values, base), f"{name}, {what} row added at {index}")
         yield Pair(make_rows(values, [high]), make_rows(values, []), "one row against none")
+
+
+@dataclass(frozen=True)
+class AddRemoveAnyOrder(AddRemoveOne):
+    """Datasets that differ by one row, in any order.
+
+    For claims about multisets of rows: sums of floating-point numbers, and those that stop at the largest integer,
+    depend on the order.
+    """
+
+    name: ClassVar[str] = "add or remove one, in any order"
+
+    def check(self, pair: Pair) -> None:
+        """See `Relation`."""
+        n, m = count_rows(pair.x), count_rows(pair.y)
+        if abs(n - m) != 1:
+            raise SpecificationError(f"{pair.name}: not neighbours under {self.name}: {n} rows against {m}")
+        same_columns(pair.x, pair.y)
+        rows, others = (Counter(map(key_of_row, rows_of(data))) for data in (pair.x, pair.y))
+        extra = sum(((rows - others) + (others - rows)).values())
+        if extra != 1:
+            raise SpecificationError(
+                f"{pair.name}: not neighbours under {self.name}: {extra} rows are in one dataset only, expected "
+                "exactly 1"
+            )
+
+    def patterns(self, values: Sequence[Any], size: int) -> Iterator[Pair]:
+        """Those of `AddRemoveOne`, and each with the second dataset reversed.
+
+        See `Relation.patterns`.
+        """
+        return reverse_pairs(super().patterns(values, size))
+
+
+def reverse_pairs(pairs: Iterable[Pair]) -> Iterator[Pair]:
+    """Pairs, each followed by one whose second dataset is reversed.
+
+    Parameters
+    ----------
+    pairs : iterable of Pair
+        Datasets of `auditor.datasets.rows.make_rows`.
+    """
+    for pair in pairs:
+        yield pair
+        if count_rows(pair.y) > 1:
+            yield Pair(pair.x, reverse_rows(pair.y), f"{pair.name}, the second reversed")

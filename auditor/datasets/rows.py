@@ -102,6 +102,24 @@ def slice_rows(data: Any, start: int, stop: int) -> Any:
     return data.iloc[start:stop] if is_frame(data) else data[start:stop]
 
 
+def reverse_rows(data: Any) -> Any:
+    """Rows in the opposite order.
+
+    Parameters
+    ----------
+    data : array, DataFrame, list, tuple or dict of equally long arrays
+        A dataset.
+
+    Returns
+    -------
+    array, DataFrame, list, tuple or dict
+        Of the type of the dataset.
+    """
+    if isinstance(data, dict):
+        return data | {name: reverse_rows(column) for name, column in get_columns(data).items()}
+    return data.iloc[::-1].reset_index(drop=True) if is_frame(data) else data[::-1]
+
+
 def select_rows(data: Any, kept: NDArray[np.bool_]) -> Any:
     """Rows at which ``kept``, of shape (rows,), is true.
 
@@ -187,6 +205,21 @@ def same_row(a: Any, b: Any) -> bool:
     if _is_missing(a) or _is_missing(b):
         return _is_missing(a) and _is_missing(b)
     return bool(a == b)
+
+
+def key_of_row(row: Any) -> Any:
+    """Key of a row: equal rows, by `same_row`, have equal keys.
+
+    Parameters
+    ----------
+    row : value, sequence or mapping
+        A row of a dataset.
+    """
+    if isinstance(row, list | tuple | np.ndarray):
+        return ("sequence", *map(key_of_row, row))
+    if isinstance(row, Mapping):
+        return ("mapping", frozenset((key, key_of_row(value)) for key, value in row.items()))
+    return None if _is_missing(row) else row
 
 
 def _is_missing(value: Any) -> bool:

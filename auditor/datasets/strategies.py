@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 import numpy as np
 
 from auditor.datasets import (
+    AddRemoveAnyOrder,
     AddRemoveOne,
     AnswersWithin,
     EdgeNeighbors,
@@ -87,6 +88,7 @@ def pairs_of(
     makers: dict[type[Any], Callable[..., Pair]] = {
         ReplaceOne: _replace_one,
         AddRemoveOne: _add_remove_one,
+        AddRemoveAnyOrder: _add_remove_one,
         AnswersWithin: _answers_within,
         ReplaceLabel: _replace_label,
         PerUser: _per_user,
@@ -167,9 +169,12 @@ def _add_remove_one(draw: DrawFn, relation: AddRemoveOne, source: RowSource, low
     x = _list(draw, source.row, low + 1, high)
     k = _draw_integer(draw, 0, len(x) - 1)
     y = [*x[:k], *x[k + 1 :]]
+    order = ""
+    if isinstance(relation, AddRemoveAnyOrder) and draw(st.booleans()):
+        y, order = draw(st.permutations(y)), ", in another order"
     if draw(st.booleans()):
-        return _check_pair(Pair(*source.build(y, x), f"row {k} added to {len(y)}"), relation)
-    return _check_pair(Pair(*source.build(x, y), f"row {k} of {len(x)} removed"), relation)
+        return _check_pair(Pair(*source.build(y, x), f"row {k} added to {len(y)}{order}"), relation)
+    return _check_pair(Pair(*source.build(x, y), f"row {k} of {len(x)} removed{order}"), relation)
 
 
 def _answers_within(draw: DrawFn, relation: AnswersWithin, source: RowSource, low: int, high: int) -> Pair:

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 
 from auditor import (
+    AddRemoveAnyOrder,
     AddRemoveOne,
     AnswersWithin,
     EdgeNeighbors,
@@ -24,6 +25,7 @@ from auditor import (
     SpecificationError,
 )
 from auditor.datasets import RELATIONS, Relation, ReplaceCell, check_pairs, relation_named
+from auditor.datasets.crafted_pairs import hard_pairs
 from auditor.datasets.files import parse_domain
 
 NAN = math.nan
@@ -638,6 +640,56 @@ def test_a_domain_that_does_not_fit_is_refused(relation: Relation, domain: list[
 # ---------------------------------------------------------------------------------- check_pairs
 
 
+@pytest.mark.parametrize(
+    ("x", "y"),
+    [
+        ([1, 2, 3], [3, 1]),
+        ([2], []),
+        (np.array([1.0, np.nan, 1.0]), np.array([np.nan, 1.0])),
+        ([{"a": 1, "b": "x"}, {"a": 2, "b": "y"}], [{"a": 2, "b": "y"}]),
+        ([[1, 2], [1, 2]], [[1, 2]]),
+    ],
+)
+def test_the_order_of_rows_may_not_count(x: Any, y: Any) -> None:
+    AddRemoveAnyOrder().check(Pair(x, y))
+    AddRemoveAnyOrder().check(Pair(y, x))
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "said"),
+    [
+        ([1, 2, 3], [3, 4], "3 rows are in one dataset only"),
+        ([1, 1], [2], "3 rows are in one dataset only"),
+        ([1, 2], [2, 1], "2 rows against 2"),
+        ([1, 2, 3], [1], "3 rows against 1"),
+    ],
+)
+def test_but_every_row_has_to_be_there(x: Any, y: Any, said: str) -> None:
+    with pytest.raises(SpecificationError, match=said):
+        AddRemoveAnyOrder().check(Pair(x, y))
+
+
+def test_pairs_in_another_order_are_made() -> None:
+    pairs = hard_pairs(AddRemoveAnyOrder(), [-5, 0, 5], 4)
+    moved = [pair for pair in pairs if "reversed" in pair.name]
+    assert moved
+    for pair in pairs:
+        AddRemoveAnyOrder().check(pair)
+
+    # A sum that stops at 7 depends on the order of two rows of 5 and two of -5.
+    def total(rows: Any) -> int:
+        found = 0
+        for row in rows:
+            found = max(-7, min(7, found + int(row)))
+        return found
+
+    assert (
+        max(abs(total(pair.x) - total(pair.y)) for pair in pairs)
+        > 5
+        >= max(abs(total(pair.x) - total(pair.y)) for pair in hard_pairs(AddRemoveOne(), [-5, 0, 5], 4))
+    )
+
+
 def test_every_pair_is_checked() -> None:
     good, bad = Pair([1], [2]), Pair([1, 2], [3, 4], "the bad one")
     check_pairs([good, bad], None)
@@ -656,6 +708,7 @@ def test_relations_are_found_by_the_names_of_the_command_line() -> None:
     assert {name: relation.name for name, relation in RELATIONS.items()} == {
         "replace-one": "replace one",
         "add-remove-one": "add or remove one",
+        "add-remove-any-order": "add or remove one, in any order",
         "answers-within": "every answer within the sensitivity",
         "label": "replace the label of one row",
         "cell": "replace one cell",

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.errors import Unsatisfiable
 
 from auditor import (
+    AddRemoveAnyOrder,
     AddRemoveOne,
     AnswersWithin,
     EdgeNeighbors,
@@ -63,6 +64,7 @@ ANY: list[Any] = [
 CASES: list[tuple[Relation, Any]] = [
     *((ReplaceOne(), rows) for rows in ANY),
     *((AddRemoveOne(), rows) for rows in ANY),
+    *((AddRemoveAnyOrder(), rows) for rows in ANY),
     *((AnswersWithin(0.3), rows) for rows in (None, st.floats(), st.integers(-(2**70), 2**70), [0.1, 2.0, 7.5])),
     (AnswersWithin(1e-9), [1e6, 2e6]),
     (AnswersWithin(1e308), [1e308, 1.7e308]),
