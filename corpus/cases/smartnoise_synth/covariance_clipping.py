@@ -28,15 +28,22 @@ MODULE = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(MODULE)
 
 
-def draw(data, n):
+def _release(data):
     """Covariances of a column, to be cut at 0 and 1, and of another that is public and the same."""
-    drawn = []
-    for _ in range(n):
-        bounds = pd.DataFrame({"x": [0.0, 1.0], "y": [0.0, 1.0]})
-        table = pd.DataFrame({"x": [float(value) for value in data], "y": [float(k % 2) for k in range(len(data))]})
-        released = MODULE.DPcovariance(len(data), ["x", "y"], bounds, 1.0).release(table)
-        drawn.append([float(value) for value in released])
-    return drawn
+    bounds = pd.DataFrame({"x": [0.0, 1.0], "y": [0.0, 1.0]})
+    table = pd.DataFrame({"x": [float(value) for value in data], "y": [float(k % 2) for k in range(len(data))]})
+    released = MODULE.DPcovariance(len(data), ["x", "y"], bounds, 1.0).release(table)
+    return [float(value) for value in released]
+
+
+def draw(data, n):
+    """Noisy covariances."""
+    return [_release(data) for _ in range(n)]
+
+
+def draw_fixed(data, n):
+    """Noisy covariances, rounded: their last bits are a case by themselves."""
+    return [[round(value, 3) for value in _release(data)] for _ in range(n)]
 
 
 def shows(output):
