@@ -49,6 +49,7 @@ bench: publish
 	$(BIN)/python -m benchmarks.theorems out/standard/results.json --out reports/theorems.md
 	$(BIN)/python -m benchmarks.defects --libraries --out reports/defects.md
 	$(BIN)/python -m benchmarks.real_defects --out reports/corpus.md
+	$(BIN)/python -m benchmarks.noise_scales --out reports/noise_scales.md
 	$(BIN)/python -m benchmarks.many_pairs --out reports/many_pairs.md
 	$(BIN)/python -m benchmarks.parity --out reports/parity.md
 	$(BIN)/python -m benchmarks.knowledge_transfer --out reports/knowledge_transfer.md
