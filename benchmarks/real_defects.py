@@ -53,8 +53,8 @@ ABOUT = (
     f"Made by `python -m benchmarks.real_defects`. *Same draws*: at most {DRAWS:,} draws a side of the crafted pair, "
     f"or those of {SECONDS:g} s, given to each auditor, at alpha = {ALPHA:g}. jax-privacy takes one score a draw: it "
     "is asked about each coordinate, either sign and either order, at alpha over their number, and has no score for "
-    "texts, records and the like. A case without a link has no public report that is known here: it says neutrally "
-    "what happens, or asks whether it is meant. [For reviewers](../docs/for-reviewers.md) says how to disclose what "
+    "texts, records and the like. A case without a link has no public report that is known here: it asks "
+    "whether what happens is meant. [For reviewers](../docs/for-reviewers.md) says how to disclose what "
     "is found."
 )
 #: Draws of one call; arbitrary.

@@ -1,4 +1,4 @@
-"""autodp 0.2.3.1: the analytic Gaussian calibration meets small deltas only within 1e-12."""
+"""autodp 0.2.3.1: may the analytic Gaussian calibration miss small deltas by 1e-12?"""
 
 import math
 

@@ -1,4 +1,4 @@
-"""DataSynthesizer 0.1.13: the share of missing values of a column is released without noise."""
+"""DataSynthesizer 0.1.13: is the share of missing values meant to be released without noise?"""
 
 import contextlib
 import io

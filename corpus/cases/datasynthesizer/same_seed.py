@@ -1,4 +1,4 @@
-"""DataSynthesizer 0.1.13: the noise is seeded with 0 unless a seed is given, so that it is always the same."""
+"""DataSynthesizer 0.1.13: is the noise meant to be seeded with 0 where no seed is given, always the same?"""
 
 import contextlib
 import io

@@ -1,4 +1,4 @@
-"""diffprivlib 0.6.6: the analytic Gaussian mechanism chooses too little noise for some large epsilons."""
+"""diffprivlib 0.6.6: is the noise of the analytic Gaussian mechanism enough for some large epsilons?"""
 
 import math
 

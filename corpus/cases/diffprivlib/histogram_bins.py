@@ -1,4 +1,4 @@
-"""diffprivlib 0.6.6: a histogram whose range is given takes the number of its bins from the data, without a warning."""
+"""diffprivlib 0.6.6: may a histogram with a given range take the number of bins from the data?"""
 
 from diffprivlib import tools
 

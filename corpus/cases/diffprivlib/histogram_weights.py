@@ -1,4 +1,4 @@
-"""diffprivlib 0.6.6: a histogram of weights gets the noise of a histogram of counts, without a warning."""
+"""diffprivlib 0.6.6: is the noise of counts meant to be enough for a histogram of weights?"""
 
 from diffprivlib import tools
 

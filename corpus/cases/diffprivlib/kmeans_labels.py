@@ -1,4 +1,4 @@
-"""diffprivlib 0.6.6: a k-means model has the cluster of each training row, found without noise."""
+"""diffprivlib 0.6.6: is the cluster of each training row, found without noise, part of a private k-means model?"""
 
 from diffprivlib.models import KMeans
 

@@ -1,4 +1,4 @@
-"""diffprivlib 0.6.6: logistic regression raises an error exactly when all labels are equal."""
+"""diffprivlib 0.6.6: is logistic regression meant to raise an error exactly when all labels are equal?"""
 
 from diffprivlib.models import LogisticRegression
 

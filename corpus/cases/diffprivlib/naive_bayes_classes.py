@@ -1,4 +1,4 @@
-"""diffprivlib 0.6.6: a naive Bayes model has the classes that occur in the data."""
+"""diffprivlib 0.6.6: is a naive Bayes model meant to have just the classes that occur in the data?"""
 
 from diffprivlib.models import GaussianNB
 

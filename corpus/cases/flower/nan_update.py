@@ -1,4 +1,4 @@
-"""flwr 1.42.0: an update with NaN is not clipped, and is released as NaN."""
+"""flwr 1.42.0: is an update with NaN meant to be released as NaN, without being clipped?"""
 
 import numpy as np
 from flwr.common import ndarrays_to_parameters, parameters_to_ndarrays

@@ -1,4 +1,4 @@
-"""flwr 1.42.0: a parameter without dimensions is not clipped."""
+"""flwr 1.42.0: is a parameter without dimensions meant to stay unclipped?"""
 
 import numpy as np
 from flwr.common import ndarrays_to_parameters, parameters_to_ndarrays

@@ -1,4 +1,4 @@
-"""flwr 1.42.0: clipping an update of zero raises a division by zero."""
+"""flwr 1.42.0: is clipping an update of zero meant to raise a division by zero?"""
 
 import numpy as np
 from flwr.common import ndarrays_to_parameters, parameters_to_ndarrays

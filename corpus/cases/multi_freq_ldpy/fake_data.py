@@ -1,4 +1,4 @@
-"""multi-freq-ldpy 0.2.5: sampling one of two attributes amplifies the budget, even if both change (is that meant?)."""
+"""multi-freq-ldpy 0.2.5: does sampling one of two attributes amplify the budget, even if both change?"""
 
 import numpy as np
 from multi_freq_ldpy.mdim_freq_est.RSpFD_solution import RSpFD_GRR_Client

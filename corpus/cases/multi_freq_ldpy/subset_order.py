@@ -1,4 +1,4 @@
-"""multi-freq-ldpy 0.2.5: a subset selection lists the true value first, where it holds it (is that meant?)."""
+"""multi-freq-ldpy 0.2.5: is a subset selection meant to list the true value first, where it holds it?"""
 
 from multi_freq_ldpy.pure_frequency_oracles.SS import SS_Client
 

@@ -1,4 +1,4 @@
-"""opacus 1.6.0: adaptive clipping counts a row as 0 or 1, and its noise is for counts of -1/2 or 1/2."""
+"""opacus 1.6.0: is the noise of adaptive clipping, for counts of -1/2 or 1/2, meant for its counts of 0 or 1?"""
 
 import math
 

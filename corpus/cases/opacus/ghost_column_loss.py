@@ -1,4 +1,4 @@
-"""opacus 1.6.0: ghost clipping of losses in a column weighs each loss with the clipping factors of all examples."""
+"""opacus 1.6.0: is ghost clipping of losses in a column meant to weigh each with the factors of all examples?"""
 
 import functools
 

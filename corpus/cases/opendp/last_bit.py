@@ -1,4 +1,4 @@
-"""opendp 0.14.2: randomised response on a vector of bits releases the last bit as it is."""
+"""opendp 0.14.2: is randomised response on bits meant to release the last bit as it is? (not in 0.16.0)"""
 
 import functools
 

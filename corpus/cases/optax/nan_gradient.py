@@ -1,4 +1,4 @@
-"""optax 0.2.8: a gradient with NaN is not clipped, and makes the released sum NaN."""
+"""optax 0.2.8: is a gradient with NaN meant to stay unclipped, so that the released sum is NaN?"""
 
 import itertools
 import os

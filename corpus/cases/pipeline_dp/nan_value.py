@@ -1,4 +1,4 @@
-"""pipeline-dp 0.3.1: the sum of a partition is NaN exactly when a value is."""
+"""pipeline-dp 0.3.1: is the sum of a partition meant to be NaN exactly when a value is?"""
 
 import pipeline_dp as dp
 

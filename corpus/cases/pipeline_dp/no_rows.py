@@ -1,4 +1,4 @@
-"""pipeline-dp 0.3.1: a list of no rows raises an exception, with public partitions too."""
+"""pipeline-dp 0.3.1: is a list of no rows meant to raise an exception, with public partitions too?"""
 
 import pipeline_dp as dp
 

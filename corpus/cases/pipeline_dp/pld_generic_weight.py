@@ -1,4 +1,4 @@
-"""pipeline-dp 0.3.1: the accountant of privacy loss distributions leaves a generic mechanism's weight out."""
+"""pipeline-dp 0.3.1: is the weight of a generic mechanism meant to be left out by the PLD accountant?"""
 
 import math
 

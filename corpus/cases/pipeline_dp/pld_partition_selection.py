@@ -1,4 +1,4 @@
-"""pipeline-dp 0.3.1: the accountant of privacy loss distributions counts the last mechanism again for a selection."""
+"""pipeline-dp 0.3.1: is the PLD accountant meant to count the last mechanism again for a selection?"""
 
 import math
 

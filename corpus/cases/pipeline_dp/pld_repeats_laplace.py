@@ -1,4 +1,4 @@
-"""pipeline-dp 0.3.1: the accountant of privacy loss distributions forgets repeats where delta is 0."""
+"""pipeline-dp 0.3.1: is the PLD accountant meant to forget repeats where delta is 0?"""
 
 import math
 

@@ -1,4 +1,4 @@
-"""pure-ldp 1.2.0: the Hadamard mechanism returns a list if nothing was randomised, and an iterator otherwise."""
+"""pure-ldp 1.2.0: is the Hadamard mechanism meant to return a list if unperturbed, and an iterator otherwise?"""
 
 from pure_ldp.frequency_oracles.hadamard_mechanism import HadamardMechClient
 

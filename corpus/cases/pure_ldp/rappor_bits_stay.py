@@ -1,4 +1,4 @@
-"""pure-ldp 1.2.0: RAPPOR sets further bits of the filter at random and clears none (is that meant?)."""
+"""pure-ldp 1.2.0: is RAPPOR meant to set further bits of the filter at random and to clear none?"""
 
 from pure_ldp.frequency_oracles.rappor import RAPPORClient
 

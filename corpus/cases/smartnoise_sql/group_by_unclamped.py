@@ -1,4 +1,4 @@
-"""smartnoise-sql 1.0.10: a sum is not clamped to the bounds of its column in a query that also groups by it."""
+"""smartnoise-sql 1.0.10: is a sum meant to stay unclamped in a query that also groups by its column?"""
 
 import pandas as pd
 from snsql import Privacy, from_df

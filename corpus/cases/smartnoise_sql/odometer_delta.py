@@ -1,4 +1,4 @@
-"""smartnoise-sql 1.0.10: the odometer of equal steps reports a delta that is below that of their composition."""
+"""smartnoise-sql 1.0.10: may the delta of the odometer of equal steps be below that of their composition?"""
 
 import numpy as np
 from snsql import Privacy

@@ -1,4 +1,4 @@
-"""smartnoise-synth 1.0.8: the noise of covariances of three columns or more is in the wrong order."""
+"""smartnoise-synth 1.0.8: is the noise of covariances of three columns or more in the right order?"""
 
 import pandas as pd
 from snsynth.models.dp_covariance import DPcovariance

@@ -1,4 +1,4 @@
-"""smartnoise-synth 1.0.8: MWEM that only measures adds half the noise that a replaced row needs."""
+"""smartnoise-synth 1.0.8: is the noise of MWEM that only measures meant for a replaced row?"""
 
 import contextlib
 import io

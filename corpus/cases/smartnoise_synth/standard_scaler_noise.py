@@ -1,4 +1,4 @@
-"""smartnoise-synth 1.0.8: the scaler of a column adds almost no noise to the mean and the variance."""
+"""smartnoise-synth 1.0.8: is the noise of a column's scaler meant to be about 1e-14 of what its bounds need?"""
 
 from snsynth.transform import StandardScaler
 

@@ -213,3 +213,4 @@ def test_every_case_of_the_corpus_can_be_read() -> None:
         assert isinstance(case, LibraryCase)
         assert len(case.path.read_text(encoding="utf-8").splitlines()) <= 60, case.name
         assert "==" in case.requires, case.name
+        assert case.is_control or case.source or "?" in case.about, f"{case.name}: what nobody reported is a question"
