@@ -245,7 +245,7 @@ def report(results: Path, out: Path | None, baseline: Path | None, comment: bool
 
 
 def _write_maintainer_page(content: Mapping[str, Any], results: Path, part: str, out: Path | None) -> None:
-    """Print the page on one finding, or write it to a folder with the two datasets."""
+    """Print the page on one finding, or write it to a folder."""
     from auditor.audits.counterexamples.program import describe_environment, write_program
     from auditor.datasets import Pair
     from auditor.datasets.json_codec import data_from_json
